@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every library from outside the tree, by the name the targets use. The README says what each is for.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(RocksDB REQUIRED)
+pkg_check_modules(pmem2 REQUIRED IMPORTED_TARGET libpmem2)
+pkg_check_modules(fuse3 REQUIRED IMPORTED_TARGET fuse3)
+pkg_check_modules(systemd REQUIRED IMPORTED_TARGET libsystemd)
+pkg_check_modules(openssl REQUIRED IMPORTED_TARGET libcrypto)
+if(PNFSRDMA_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# pnfsrdma_library(NAME DEPENDS target...): a static library of every .cc file in the current folder (main.cc excepted).
+function(pnfsrdma_library NAME)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  file(GLOB SOURCES CONFIGURE_DEPENDS *.cc)
+  list(FILTER SOURCES EXCLUDE REGEX "/main\\.cc$")
+  if(SOURCES)
+    add_library(${NAME} STATIC ${SOURCES})
+    target_include_directories(${NAME} PUBLIC ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${NAME} PUBLIC ${ARG_DEPENDS})
+  else()
+    add_library(${NAME} INTERFACE)
+    target_include_directories(${NAME} INTERFACE ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${NAME} INTERFACE ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# pnfsrdma_program(NAME DEPENDS target...): a program from main.cc in the current folder.
+function(pnfsrdma_program NAME)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/main.cc)
+    add_executable(${NAME} main.cc)
+    target_link_libraries(${NAME} PRIVATE ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# pnfsrdma_test(NAME DEPENDS target...): one GoogleTest program of every *_test.cc in the current folder; every test
+# in it is one ctest case, labelled with the folder's first name (unit, integration, ...).
+function(pnfsrdma_test NAME)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "DEPENDS" ${ARGN})
+  file(GLOB SOURCES CONFIGURE_DEPENDS *_test.cc)
+  if(SOURCES)
+    file(RELATIVE_PATH WHERE ${CMAKE_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+    string(REGEX REPLACE "/.*" "" LABEL ${WHERE})
+    if(NOT ARG_TIMEOUT)
+      set(ARG_TIMEOUT 120)
+    endif()
+    add_executable(${NAME} ${SOURCES})
+    target_link_libraries(${NAME} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(${NAME} TEST_PREFIX "${LABEL}." DISCOVERY_TIMEOUT 60
+                         PROPERTIES LABELS ${LABEL} TIMEOUT ${ARG_TIMEOUT})
+  endif()
+endfunction()

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# Language level, warnings, sanitizers and the compiler cache: the same for every target.
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+option(PNFSRDMA_TESTS "Build the tests" ON)
+option(PNFSRDMA_FUZZERS "Build the libFuzzer targets (clang only)" OFF)
+set(PNFSRDMA_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined or thread")
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wno-missing-field-initializers -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports these two inside its own headers when optimising std::expected and std::string.
+  add_compile_options(-Wno-maybe-uninitialized -Wno-restrict)
+endif()
+add_compile_definitions(_FILE_OFFSET_BITS=64)
+if(PNFSRDMA_SANITIZE)
+  add_compile_options(-fsanitize=${PNFSRDMA_SANITIZE})
+  add_link_options(-fsanitize=${PNFSRDMA_SANITIZE})
+  if(PNFSRDMA_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()

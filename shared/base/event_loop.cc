@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/base/event_loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "shared/base/check.h"
+
+namespace pnfsrdma {
+namespace {
+
+constexpr int kEventsPerTurn = 64;
+
+}  // namespace
+
+EventLoop::EventLoop(const Clock& clock)
+    : clock_(clock), epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  CHECK(epoll_ && wake_);
+  watch(wake_.get(), EPOLLIN, [this](uint32_t) {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
+  });
+}
+
+EventLoop::~EventLoop() = default;
+
+void EventLoop::watch(int fd, uint32_t epoll_events, FdHandler handler) {
+  epoll_event event{.events = epoll_events, .data = {.fd = fd}};
+  CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0);
+  handlers_[fd] = std::make_shared<FdHandler>(std::move(handler));
+}
+
+void EventLoop::change(int fd, uint32_t epoll_events) {
+  epoll_event event{.events = epoll_events, .data = {.fd = fd}};
+  CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0);
+}
+
+void EventLoop::unwatch(int fd) {
+  if (handlers_.erase(fd) > 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+EventLoop::TimerId EventLoop::after(Milliseconds delay, Task task) {
+  const TimerId timer = next_timer_++;
+  const SteadyTime when = clock_.now() + delay;
+  timers_.emplace(std::pair(when, timer), std::move(task));
+  timer_times_.emplace(timer, when);
+  return timer;
+}
+
+void EventLoop::cancel(TimerId timer) {
+  const auto found = timer_times_.find(timer);
+  if (found == timer_times_.end()) return;
+  timers_.erase(std::pair(found->second, timer));
+  timer_times_.erase(found);
+}
+
+void EventLoop::post(Task task) {
+  {
+    auto posted = posted_.lock();
+    posted->push_back(std::move(task));
+    if (posted->size() > 1) return;  // somebody has rung already
+  }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t put = write(wake_.get(), &one, sizeof one);
+}
+
+void EventLoop::at_turn_end(Task task) { turn_end_.push_back(std::move(task)); }
+
+void EventLoop::run() {
+  while (!stopping_.load()) run_once(Milliseconds(1000));
+}
+
+void EventLoop::stop() {
+  stopping_.store(true);
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t put = write(wake_.get(), &one, sizeof one);
+}
+
+void EventLoop::run_once(Milliseconds longest) {
+  std::array<epoll_event, kEventsPerTurn> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), kEventsPerTurn, wait_milliseconds(longest));
+  CHECK(count >= 0 || errno == EINTR);
+  for (int i = 0; i < count; ++i) {
+    // Looked up anew each time: an earlier handler of this turn may have unwatched it.
+    const auto found = handlers_.find(events[i].data.fd);
+    if (found == handlers_.end()) continue;
+    const auto handler = found->second;
+    (*handler)(events[i].events);
+  }
+  run_posted();
+  run_timers();
+  while (!turn_end_.empty()) {
+    for (Task& task : std::exchange(turn_end_, {})) task();
+  }
+}
+
+void EventLoop::run_posted() {
+  std::vector<Task> tasks;
+  std::swap(tasks, *posted_.lock());
+  for (Task& task : tasks) task();
+}
+
+void EventLoop::run_timers() {
+  const SteadyTime now = clock_.now();
+  while (!timers_.empty() && timers_.begin()->first.first <= now) {
+    Task task = std::move(timers_.begin()->second);
+    timer_times_.erase(timers_.begin()->first.second);
+    timers_.erase(timers_.begin());
+    task();
+  }
+}
+
+int EventLoop::wait_milliseconds(Milliseconds longest) const {
+  if (!turn_end_.empty()) return 0;
+  if (timers_.empty()) return static_cast<int>(longest.count());
+  const auto until = std::chrono::ceil<Milliseconds>(timers_.begin()->first.first - clock_.now());
+  return static_cast<int>(std::clamp(until, Milliseconds(0), longest).count());
+}
+
+}  // namespace pnfsrdma

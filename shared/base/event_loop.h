@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "shared/base/clock.h"
+#include "shared/base/guarded.h"
+#include "shared/base/owned.h"
+
+namespace pnfsrdma {
+
+// The control loop of a daemon: one thread that waits on file descriptors and timers and runs what they ask for
+// (epoll(7)). All methods but post() and stop() belong to the thread that runs the loop (or to whoever builds it before
+// it runs). Nothing called from here may block.
+class EventLoop {
+ public:
+  using Task = std::function<void()>;
+  using FdHandler = std::function<void(uint32_t epoll_events)>;
+  using TimerId = uint64_t;
+
+  explicit EventLoop(const Clock& clock);
+  ~EventLoop();
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  // Watches `fd` (level-triggered) for EPOLLIN/EPOLLOUT. The fd stays the caller's; unwatch it before closing it.
+  void watch(int fd, uint32_t epoll_events, FdHandler handler);
+  void change(int fd, uint32_t epoll_events);
+  void unwatch(int fd);
+
+  // Runs `task` once, not before `delay` has passed. cancel() of one that has run is harmless.
+  TimerId after(Milliseconds delay, Task task);
+  void cancel(TimerId timer);
+
+  // Runs `task` in the loop, soon. Thread-safe: this is how other threads talk to the loop.
+  void post(Task task);
+  // Runs `task` at the end of the current turn, before the loop waits again: batches work of one turn.
+  void at_turn_end(Task task);
+
+  // Runs until stop(). Thread-safe to stop from any thread or a signal watcher.
+  void run();
+  void stop();
+  // One turn: waits at most `longest`, runs what is due. For tests.
+  void run_once(Milliseconds longest);
+
+  SteadyTime now() const { return clock_.now(); }
+
+ private:
+  void run_posted();
+  void run_timers();
+  int wait_milliseconds(Milliseconds longest) const;
+
+  const Clock& clock_;
+  FileDescriptor epoll_;
+  FileDescriptor wake_;
+  std::atomic<bool> stopping_ = false;
+  uint64_t next_timer_ = 1;
+  std::map<std::pair<SteadyTime, TimerId>, Task> timers_;
+  std::unordered_map<TimerId, SteadyTime> timer_times_;
+  std::unordered_map<int, std::shared_ptr<FdHandler>> handlers_;
+  std::vector<Task> turn_end_;
+  Guarded<std::vector<Task>> posted_;
+};
+
+}  // namespace pnfsrdma
