@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. `make demo` and `make test` install what they need (Debian 12, root) and do everything.
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+CHECK ?= 0
+FUZZ_SECONDS ?= 60
+export CTEST_OUTPUT_ON_FAILURE = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo demo-stop test test-unit test-tsan test-fuzz bench soak format format-check tidy clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Release binaries in build/release/bin
+	@packaging/dependencies.sh build
+	@cmake --preset release >/dev/null
+	@cmake --build build/release -j $(JOBS)
+
+demo: build ## Start brick, MDS and a mount, do real work on it, prove where the data went (CHECK=1: no waiting, clean up)
+	@packaging/dependencies.sh demo
+	@CHECK=$(CHECK) tests/demo/demo.sh build/release/bin
+
+demo-stop: ## Unmount and stop what `make demo` left running
+	@tests/demo/stop.sh
+
+test: test-unit test-tsan test-fuzz ## Every test: unit and integration under ASan/UBSan, concurrency under TSan, fuzzers, the demo's checks
+
+test-unit: build
+	@packaging/dependencies.sh build test demo
+	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS)
+	@ctest --preset dev -j $(JOBS) --no-tests=error
+
+test-tsan:
+	@packaging/dependencies.sh build test
+	@cmake --preset tsan >/dev/null && cmake --build build/tsan -j $(JOBS) --target tsan-tests
+	@ctest --preset tsan -j $(JOBS) -L tsan --no-tests=error
+
+test-fuzz:
+	@packaging/dependencies.sh build fuzz
+	@cmake --preset fuzz -DPNFSRDMA_FUZZ_SECONDS=$(FUZZ_SECONDS) >/dev/null && cmake --build build/fuzz -j $(JOBS) --target fuzzers
+	@ctest --test-dir build/fuzz -j $(JOBS) -L fuzz --no-tests=error
+
+bench: build ## Transport and mount benchmarks, each beside its ceiling in the same run
+	@packaging/dependencies.sh bench
+	@tests/bench/bench.sh build/release/bin
+
+soak: build ## Crash rounds without end; stop it with Ctrl-C
+	@packaging/dependencies.sh test
+	@tests/crash/kill_test.py --bin build/release/bin --rounds 1000000
+
+format: ## Format every source file
+	@packaging/dependencies.sh tidy
+	@git ls-files '*.cc' '*.h' | xargs clang-format-19 -i
+
+format-check:
+	@packaging/dependencies.sh tidy
+	@git ls-files '*.cc' '*.h' | xargs clang-format-19 --dry-run -Werror
+
+tidy: ## clang-tidy over every source file
+	@packaging/dependencies.sh build tidy
+	@cmake --preset dev >/dev/null
+	@git ls-files '*.cc' | grep -v '^tests/fuzz/' | xargs -n 8 -P $(JOBS) clang-tidy-19 --quiet -p build/dev
+
+clean: ## Remove build/
+	@rm -rf build

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The tree keeps its promises: includes point one way, files stay small, every source has its SPDX line.
+
+usage: structure_test.py SOURCE_ROOT
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[3]
+
+# Folder -> folders whose headers it may include (its own are always allowed). The longest matching folder counts.
+MAY_INCLUDE = {
+    "shared/base": [],
+    "shared/xdr": ["shared/base"],
+    "shared/rpc": ["shared/base", "shared/xdr"],
+    "shared/nfs4": ["shared/base", "shared/xdr"],
+    "shared/rdma": ["shared/base"],
+    "shared/rdma/memory": ["shared/base", "shared/rdma"],
+    "shared/rdma/iwarp": ["shared/base", "shared/rdma"],
+    "shared/rdma/verbs": ["shared/base", "shared/rdma"],
+    "shared/pmem": ["shared/base"],
+    "shared/brick": ["shared/base", "shared/xdr", "shared/rpc", "shared/rdma"],
+    "shared/initiator": ["shared/base", "shared/xdr", "shared/rpc", "shared/nfs4", "shared/rdma", "shared/brick"],
+    "server/brickd": ["shared"],
+    "server/mds": ["shared"],
+    "server/mds/meta": ["shared"],
+    "server/mds/state": ["shared", "server/mds"],
+    "server/mds/layout": ["shared", "server/mds"],
+    "server/mds/ops": ["shared", "server/mds"],
+    "fuse-client": ["shared"],
+    "tests": ["shared", "server", "fuse-client"],
+}
+LINES_MAX = 700
+LINE_WIDTH_MAX = 120
+
+
+def tracked(*endings):
+    names = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True, check=True).stdout.split("\n")
+    return [ROOT / name for name in names if name.endswith(endings) and (ROOT / name).exists()]
+
+
+def owner(name):
+    best = max((folder for folder in MAY_INCLUDE if name.startswith(folder + "/")), key=len, default=None)
+    return best
+
+
+class Structure(unittest.TestCase):
+    def test_includes_point_one_way(self):
+        bad = []
+        for path in tracked(".cc", ".h"):
+            name = str(path.relative_to(ROOT))
+            folder = owner(name)
+            self.assertIsNotNone(folder, f"{name} is in no known folder: add it to MAY_INCLUDE")
+            for include in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M):
+                target = owner(include)
+                allowed = MAY_INCLUDE[folder] + [folder]
+                if target is None or not any(target == a or target.startswith(a + "/") for a in allowed):
+                    bad.append(f"{name} includes {include}")
+        self.assertEqual(bad, [])
+
+    def test_only_verbs_includes_infiniband(self):
+        bad = [str(p) for p in tracked(".cc", ".h")
+               if "#include <infiniband/" in p.read_text() and "shared/rdma/verbs/" not in str(p)]
+        self.assertEqual(bad, [])
+
+    def test_files_are_small(self):
+        bad = [f"{p.relative_to(ROOT)}: {n} lines" for p in tracked(".cc", ".h", ".py", ".sh")
+               if (n := len(p.read_text().splitlines())) > LINES_MAX]
+        self.assertEqual(bad, [])
+
+    def test_lines_are_short(self):
+        bad = [f"{p.relative_to(ROOT)}:{i}" for p in tracked(".cc", ".h")
+               for i, line in enumerate(p.read_text().splitlines(), 1) if len(line) > LINE_WIDTH_MAX]
+        self.assertEqual(bad, [])
+
+    def test_every_source_names_its_licence(self):
+        bad = [str(p.relative_to(ROOT)) for p in tracked(".cc", ".h", ".py", ".sh", "CMakeLists.txt", ".cmake")
+               if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(p.read_text().splitlines()[:3])]
+        self.assertEqual(bad, [])
+
+    def test_every_source_folder_has_a_readme(self):
+        folders = {p.parent for p in tracked(".cc", ".h") if "tests" not in p.relative_to(ROOT).parts}
+        bad = [str(f.relative_to(ROOT)) for f in folders if not (f / "README.md").exists()]
+        self.assertEqual(bad, [])
+
+    def test_names_are_spelled_out(self):
+        bad = []
+        for path in tracked(".cc", ".h"):
+            if re.search(r"(^|_)(util|utils|mgr|ctx|misc|helpers?)(_|$)", path.stem):
+                bad.append(str(path.relative_to(ROOT)))
+        self.assertEqual(bad, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
