@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+# What demo.sh and stop.sh share. Sourced, not run.
+# shellcheck shell=bash
+home=${PNFSRDMA_DEMO:-/tmp/pnfsrdma-demo}
+mount_point=$home/mount
+nfs_port=${PNFSRDMA_DEMO_NFS_PORT:-12049}
+data_port=${PNFSRDMA_DEMO_DATA_PORT:-12051}
+
+title() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+say() { printf '    %s\n' "$*"; }
+ok() { printf '    \033[32mok\033[0m  %s\n' "$*"; }
+fail() { printf '\n    \033[31mFAILED\033[0m  %s\n' "$*" >&2; exit 1; }
+run() { printf '    $ %s\n' "$*"; "$@" || fail "$1 ended with exit code $?"; }
+
+# timed "what" command...: runs it, says how long it took; its output goes to a log.
+timed() {
+  local what=$1 begin end
+  shift
+  printf '    … %s ' "$what"
+  begin=$(date +%s%N)
+  if ! "$@" >"$home/logs/step.log" 2>&1; then
+    printf '\n'
+    tail -n 15 "$home/logs/step.log" >&2
+    fail "$what"
+  fi
+  end=$(date +%s%N)
+  printf '(%d.%02d s)\n' $(((end - begin) / 1000000000)) $(((end - begin) % 1000000000 / 10000000))
+}
+
+need_root_and_fuse() {
+  [ "$(id -u)" -eq 0 ] || fail "the demo mounts a file system: run it as root"
+  [ -c /dev/fuse ] || fail "/dev/fuse is missing: modprobe fuse, or run on a host (not in a container without --device /dev/fuse)"
+}
+
+write_configs() {
+  cat >"$home/brick.json" <<JSON
+{
+  "pool": {"path": "$home/brick/pool.img", "size": "4G"},
+  "control": {"unix": "$home/brick/control.sock"},
+  "data": {"listen": ["127.0.0.1:$data_port"]}
+}
+JSON
+  cat >"$home/mds.json" <<JSON
+{
+  "listen": ["127.0.0.1:$nfs_port"],
+  "data_directory": "$home/mds",
+  "bricks": ["unix:$home/brick/control.sock"],
+  "exports": [{"path": "/", "root_squash": false, "clients": ["127.0.0.0/8"]}]
+}
+JSON
+}
+
+wait_for_port() {
+  local name=$1 port=$2 tries
+  for tries in $(seq 100); do
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return 0
+    kill -0 "$(cat "$home/$name.pid")" 2>/dev/null || fail "$name ended at start; see $home/logs/$name.log"
+    sleep 0.1
+  done
+  fail "$name does not answer on port $port after 10 s; see $home/logs/$name.log"
+}
+
+start_one() {
+  local name=$1 port=$2
+  shift 2
+  printf '    $ %s &\n' "$*"
+  setsid "$@" >>"$home/logs/$name.log" 2>&1 </dev/null &
+  echo $! >"$home/$name.pid"
+  wait_for_port "$name" "$port"
+}
+
+start_daemons() {
+  start_one brick "$data_port" "$bin/pnfsrdma-brickd" --config "$home/brick.json"
+  start_one mds "$nfs_port" "$bin/pnfsrdma-mdsd" --config "$home/mds.json"
+}
+
+mount_it() { run "$bin/pnfsrdma-fuse" "127.0.0.1:$nfs_port:/" "$mount_point"; }
+
+unmount_it() {
+  umount "$mount_point" || fail "umount $mount_point"
+  local tries
+  for tries in $(seq 100); do
+    pgrep -f "pnfsrdma-fuse .*$mount_point" >/dev/null || return 0
+    sleep 0.1
+  done
+  fail "pnfsrdma-fuse is still there 10 s after the unmount"
+}
+
+# Ends the process of a pid file by its pid and waits for it; SIGKILL after 20 s.
+stop_one() {
+  local file=$home/$1.pid pid tries
+  [ -f "$file" ] || return 0
+  pid=$(cat "$file")
+  if grep -qa "pnfsrdma" "/proc/$pid/cmdline" 2>/dev/null; then
+    kill "$pid" 2>/dev/null || true
+    for tries in $(seq 200); do
+      [ -d "/proc/$pid" ] && [ "$(cut -d' ' -f3 "/proc/$pid/stat" 2>/dev/null)" != Z ] || break
+      sleep 0.1
+    done
+    kill -9 "$pid" 2>/dev/null || true
+  fi
+  rm -f "$file"
+}
+stop_daemons() { stop_one mds; stop_one brick; }
+stop_everything() {
+  if grep -q " $mount_point " /proc/mounts; then umount "$mount_point" || umount -l "$mount_point"; fi
+  stop_daemons
+}
+
+statistics() { getfattr --only-values -n user.pnfsrdma.statistics "$mount_point" 2>/dev/null; }
+durability_words() {
+  "$bin/pnfsrdma-brickd" --config "$home/brick.json" --print-config >/dev/null
+  grep -o 'durability=[a-z]*' "$home/logs/brick.log" | tail -n 1 | sed 's/durability=//'
+}
+checksums() { (cd "$mount_point/tree" && sha256sum --quiet --strict -c "$home/local/tree.sha256"); }
+big_checksum() { dd if="$mount_point/big" bs=1M iflag=direct status=none | sha256sum | cmp - "$home/local/big.sha256"; }
+git_work() {
+  local repository=$mount_point/repository
+  mkdir -p "$repository"
+  cp -r "$home/local/tree/." "$repository/"
+  git -C "$repository" init -q
+  git -C "$repository" -c core.autocrlf=false add -A
+  git -C "$repository" -c user.name=demo -c user.email=demo@localhost commit -qm "the whole tree"
+  [ -z "$(git -C "$repository" status --porcelain)" ]
+}
+sqlite_fill() {
+  {
+    echo "CREATE TABLE item(id INTEGER PRIMARY KEY, body TEXT);"
+    for transaction in $(seq 200); do
+      echo "BEGIN; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<100)" \
+        "INSERT INTO item(body) SELECT 'row '||i||' of transaction $transaction' FROM n; COMMIT;"
+    done
+  } | sqlite3 "$mount_point/database.sqlite"
+}
