@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pnfsrdma::brick {
+
+// What one brick gives at most. Running out is Status::kLimit, never a growth without end.
+struct Limits {
+  uint32_t sessions = 1024;
+  uint32_t grants_per_session = 65536;
+  uint32_t registrations = 262144;  // of all sessions together
+};
+
+// Ranges longer than this are zeroed, copied and persisted by a worker, not by the control loop.
+inline constexpr uint64_t kInlineBytesMax = 64 << 10;
+
+// Piece by which the background zeroes a block: between pieces it can be stopped.
+inline constexpr uint64_t kZeroPieceBytes = 256 << 10;
+
+}  // namespace pnfsrdma::brick

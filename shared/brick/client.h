@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "shared/base/clock.h"
+#include "shared/brick/control.h"
+
+namespace pnfsrdma {
+class EventLoop;
+}
+
+namespace pnfsrdma::brick {
+
+struct BrickClientOptions {
+  // "/run/pnfsrdma/brick.sock" (a path: Unix socket) or "host:port".
+  std::string address;
+  // A call unanswered for this long fails with ETIMEDOUT and the connection is dropped: late answers are
+  // never used.
+  Milliseconds call_timeout{30000};
+  // Pause before the first reconnect; it doubles up to the longest one.
+  Milliseconds backoff_shortest{50};
+  Milliseconds backoff_longest{2000};
+  // How often an idle connection sends a null call: it finds a dead peer and keeps the brick's lease on us
+  // alive.
+  Milliseconds keepalive{5000};
+};
+
+// The control protocol over ONC RPC, for one brick. It connects by itself and again after a loss, with
+// back-off; calls made while it is not connected fail with ENOTCONN at the next turn. Belongs to the thread
+// of `loop`, which must outlive it. Destroying it fails nothing any more: outstanding `done`s are dropped
+// uncalled.
+class BrickClient final : public Control {
+ public:
+  // What happens to the connection; called from the loop, never from inside one of our methods.
+  struct Events {
+    std::function<void()> on_connected;         // each time: claim first, then calls
+    std::function<void(const Error&)> on_lost;  // after all outstanding calls have failed with ECONNRESET
+  };
+
+  BrickClient(EventLoop& loop, BrickClientOptions options, Events events);
+  ~BrickClient() override;
+  BrickClient(const BrickClient&) = delete;
+  BrickClient& operator=(const BrickClient&) = delete;
+
+  // Begins to connect.
+  void start();
+  bool connected() const;
+  const std::string& address() const;
+
+  void claim(const ClaimArguments& arguments, Done<ClaimResult> done) override;
+  void alloc(const AllocArguments& arguments, Done<RunsResult> done) override;
+  void free(const BlocksArguments& arguments, Done<StatusResult> done) override;
+  void map(const MapArguments& arguments, Done<StatusResult> done) override;
+  void unmap(const BlocksArguments& arguments, Done<StatusResult> done) override;
+  void list(const ListArguments& arguments, Done<ListResult> done) override;
+  void open_session(const OpenSessionArguments& arguments, Done<StatusResult> done) override;
+  void close_session(const CloseSessionArguments& arguments, Done<StatusResult> done) override;
+  void list_sessions(Done<SessionsResult> done) override;
+  void expose(const ExposeArguments& arguments, Done<ExposeResult> done) override;
+  void withdraw(const WithdrawArguments& arguments, Done<StatusResult> done) override;
+  void list_grants(const ListGrantsArguments& arguments, Done<GrantsResult> done) override;
+  void persist(const RangesArguments& arguments, Done<PersistResult> done) override;
+  void zero(const RangesArguments& arguments, Done<StatusResult> done) override;
+  void copy(const CopyArguments& arguments, Done<StatusResult> done) override;
+  void statistics(Done<StatisticsResult> done) override;
+
+ private:
+  class Link;
+  std::shared_ptr<Link> link_;
+};
+
+}  // namespace pnfsrdma::brick
