@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "server/mds/state/stateid.h"
+#include "shared/base/bytes.h"
+#include "shared/base/clock.h"
+#include "shared/nfs4/types.h"
+
+namespace pnfsrdma::mds {
+
+using ClientId = uint64_t;
+class Session;
+
+// Who made the client record: with AUTH_SYS the flavor and the uid (RFC 8881, 2.4.3).
+struct Principal {
+  uint32_t flavor = 0;
+  uint32_t uid = 0;
+  bool operator==(const Principal&) const = default;
+};
+
+// A state this client lost without asking. TEST_STATEID shows it with its status, FREE_STATEID ends it.
+struct RevokedState {
+  StateidOther other{};
+  nfs4::Status status{};  // EXPIRED, ADMIN_REVOKED or DELEG_REVOKED
+};
+
+// The answer CREATE_SESSION gave last: its replay cache of one slot (RFC 8881, 18.36.4).
+struct CreateSessionReply {
+  nfs4::Status status{};
+  nfs4::CreateSessionResult result;
+};
+
+// One client ID (RFC 8881, 2.4). Owned by the ClientTable; its address is stable until it is dropped. A handler that
+// suspends must not keep a reference: it looks the client up again (CompoundContext does).
+struct Client {
+  // What survives a restart of the daemon (state_store.h).
+  ClientId id = 0;
+  Bytes owner;                        // co_ownerid
+  xdr::FixedOpaque<8> verifier{};     // co_verifier: another one means the client rebooted
+  Principal principal;
+  bool confirmed = false;
+  bool reclaim_complete = false;
+  uint32_t create_sequence = 0;       // csa_sequence of the last CREATE_SESSION that was run, 0 before the first
+
+  // What does not.
+  std::optional<CreateSessionReply> create_reply;
+  SteadyTime lease_end;
+  uint32_t running_compounds = 0;     // a lease does not end under a COMPOUND of its client
+  bool recovered = false;             // came from the store when the daemon started
+  std::vector<Session*> sessions;
+  std::vector<RevokedState> revoked;
+  uint32_t status_flags = 0;          // SEQ4_STATUS_* bits that stay until something clears them
+
+  // The flags SEQUENCE shows: the sticky ones and what follows from `revoked`.
+  uint32_t sequence_flags() const;
+};
+
+}  // namespace pnfsrdma::mds

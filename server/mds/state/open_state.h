@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "server/mds/state/client.h"
+#include "server/mds/state/stateid.h"
+
+namespace pnfsrdma::mds {
+
+// Bits of share_access and share_deny (RFC 8881, 18.16.1) without the wishes about delegations.
+inline constexpr uint32_t kShareRead = 1;
+inline constexpr uint32_t kShareWrite = 2;
+inline constexpr uint32_t kShareBoth = 3;
+
+// One owner's open of one file. Owned by the OpenTable; its address is stable until the CLOSE.
+struct OpenState {
+  StateidOther other{};
+  uint32_t seqid = 1;
+  ClientId client = 0;
+  uint64_t inode = 0;
+  Bytes owner;          // open_owner4.owner
+  uint32_t access = 0;  // kShare*: what is open now
+  uint32_t deny = 0;
+  uint16_t combinations = 0;  // bit access * 4 + deny: asked for by some OPEN (OPEN_DOWNGRADE, RFC 8881, 18.18.3)
+
+  nfs4::Stateid stateid() const { return {seqid, other}; }
+};
+
+// All opens, found by stateid, by file with its owner, and by client. Control loop only. It knows nothing of the store:
+// whoever changes a state also writes its record (state_store.h).
+class OpenTable {
+ public:
+  OpenTable() = default;
+  OpenTable(const OpenTable&) = delete;
+  OpenTable& operator=(const OpenTable&) = delete;
+
+  OpenState* find(const StateidOther& other);
+  OpenState* find(ClientId client, uint64_t inode, ByteSpan owner);
+  // Whether anybody, or anybody but `except`, has the file open.
+  bool is_open(uint64_t inode) const { return by_file_.contains(file); }
+  const std::vector<OpenState*>& opens_of_file(uint64_t inode) const;
+  const std::vector<OpenState*>& opens_of_client(ClientId client) const;
+
+  // Share reservations (RFC 8881, 9.7): false if another open denies `access` or has what `deny` forbids.
+  // `except` may be null.
+  bool share_allowed(uint64_t inode, uint32_t access, uint32_t deny, const OpenState* except) const;
+  // The same for I/O under a special stateid, which has no open of its own.
+  bool access_denied_by_others(uint64_t inode, uint32_t access) const { return !share_allowed(file, access, 0, nullptr); }
+
+  OpenState& add(OpenState state);
+  void remove(OpenState& state);
+  size_t size() const { return by_other_.size(); }
+
+ private:
+  std::unordered_map<StateidOther, std::unique_ptr<OpenState>, StateidOtherHash> by_other_;
+  std::unordered_map<uint64_t, std::vector<OpenState*>> by_file_;
+  std::unordered_map<ClientId, std::vector<OpenState*>> by_client_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <vector>
+
+#include "shared/base/bytes.h"
+#include "shared/nfs4/status.h"
+
+namespace pnfsrdma::mds {
+
+// One slot of a fore channel: at most one request at a time, and its last reply (RFC 8881, 2.10.6.1).
+struct Slot {
+  uint32_t seqid = 0;         // of the last request that was begun; the first one is 1
+  bool in_progress = false;   // its reply has not left yet
+  bool cached = false;        // `reply` is that request's, byte for byte
+  uint64_t request_hash = 0;  // tells a retry from a different request with the same seqid
+  Bytes reply;                // keeps its capacity from request to request
+};
+
+// The slots of a session: decides whether a request is new, a retry or neither. Control loop only.
+class SlotTable {
+ public:
+  explicit SlotTable(uint32_t slots) : slots_(slots), target_highest_(slots - 1) {}
+
+  enum class Verdict { kNew, kReplay };
+  // Judges SEQUENCE. Changes nothing unless the answer is kNew; then the slot is in progress until finish().
+  // Errors: BADSLOT, BAD_HIGH_SLOT, SEQ_MISORDERED, SEQ_FALSE_RETRY, RETRY_UNCACHED_REP, DELAY.
+  std::expected<Verdict, nfs4::Status> begin(uint32_t slot, uint32_t seqid, uint32_t highest_slot,
+                                             uint64_t request_hash);
+  // The request's reply leaves. An empty `reply` is not cached: a retry gets RETRY_UNCACHED_REP.
+  void finish(uint32_t slot, ByteSpan reply);
+
+  const Slot& at(uint32_t slot) const { return slots_[slot]; }
+  uint32_t highest() const { return static_cast<uint32_t>(slots_.size()) - 1; }
+  // What the server would like the client to use (sr_target_highest_slotid). Slots above it go as soon as the client
+  // shows by its highest_slotid that it has stopped using them.
+  uint32_t target_highest() const { return target_highest_; }
+  void set_target_highest(uint32_t slot);
+  bool idle() const { return busy_ == 0; }
+
+ private:
+  void shrink(uint32_t highest_of_client);
+
+  std::vector<Slot> slots_;
+  uint32_t target_highest_;
+  uint32_t busy_ = 0;
+};
+
+}  // namespace pnfsrdma::mds
