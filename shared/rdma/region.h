@@ -11,7 +11,7 @@ namespace pnfsrdma::rdma {
 
 // Rights of a region; any combination.
 enum class Access : uint8_t {
-  kLocalRead = 0,  // always there: source of WRITE and SEND
+  kLocalRead = 0,   // always there: source of WRITE and SEND
   kLocalWrite = 1,  // sink of READ and receive
   kRemoteRead = 2,
   kRemoteWrite = 4,
@@ -24,13 +24,15 @@ constexpr bool allows(Access rights, Access wanted) {
   return (static_cast<uint8_t>(rights) & static_cast<uint8_t>(wanted)) == static_cast<uint8_t>(wanted);
 }
 
-// The base of each transport's protection domain: regions and queue pairs of one domain work together, others do not.
+// The base of each transport's protection domain: regions and queue pairs of one domain work together, others
+// do not.
 class ProtectionDomain {
  public:
   virtual ~ProtectionDomain() = default;
 };
 
-// How a software responder makes bytes persistent when the peer flushes. Called from the connection's thread; may block.
+// How a software responder makes bytes persistent when the peer flushes. Called from the connection's thread;
+// may block.
 class Flusher {
  public:
   virtual ~Flusher() = default;
@@ -50,7 +52,9 @@ struct RemoteSlice {
   uint64_t length = 0;
   uint32_t key = 0;
 
-  bool contains(uint64_t offset, uint64_t count) const { return offset <= length && count <= length - offset; }
+  bool contains(uint64_t offset, uint64_t count) const {
+    return offset <= length && count <= length - offset;
+  }
   // `count` bytes from `offset`. The caller has checked contains().
   RemoteSlice slice(uint64_t offset, uint64_t count) const {
     CHECK(contains(offset, count));
@@ -58,8 +62,8 @@ struct RemoteSlice {
   }
 };
 
-// Registered memory. Owns the registration, not the bytes. Its destructor ends all remote access before it returns (see
-// transport.h); it may be called from any thread, also while the peer is writing.
+// Registered memory. Owns the registration, not the bytes. Its destructor ends all remote access before it
+// returns (see transport.h); it may be called from any thread, also while the peer is writing.
 class Region {
  public:
   virtual ~Region() = default;
