@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "shared/nfs4/operations.h"
+
+namespace pnfsrdma::initiator {
+
+// A LAYOUTGET that travels behind an OPEN, for a file whose handle is not known yet. While one lives, a
+// recall that matches nothing we hold is answered DELAY instead of NOMATCHING_LAYOUT: it may have overtaken
+// the reply (RFC 8881, 12.5.5.2.1).
+class PendingLayout {
+ public:
+  PendingLayout(std::atomic<int>& count, uint64_t epoch) : count_(&count), epoch_(epoch) { ++count; }
+  PendingLayout(PendingLayout&& other) noexcept
+      : arguments(std::move(other.arguments)),
+        count_(std::exchange(other.count_, nullptr)),
+        epoch_(other.epoch_) {}
+  PendingLayout& operator=(PendingLayout&&) = delete;
+  ~PendingLayout() {
+    if (count_ != nullptr) --*count_;
+  }
+
+  // Append it last to the OPEN's COMPOUND. None: layouts are off.
+  std::optional<nfs4::LayoutGetArguments> arguments;
+
+  // DataPath's count of layouts_lost() when it was made: an answer from before is void.
+  uint64_t epoch() const { return epoch_; }
+
+ private:
+  std::atomic<int>* count_;
+  uint64_t epoch_;
+};
+
+}  // namespace pnfsrdma::initiator
