@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/pmem/mapping.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <libpmem2.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "shared/base/check.h"
+#include "shared/base/owned.h"
+#include "shared/pmem/page_persistence.h"
+
+namespace pnfsrdma::pmem {
+namespace {
+
+// libpmem2's destroy functions take the address of the handle.
+struct DeleteConfig {
+  void operator()(pmem2_config* config) const { pmem2_config_delete(&config); }
+};
+struct DeleteSource {
+  void operator()(pmem2_source* source) const { pmem2_source_delete(&source); }
+};
+struct DeleteMap {
+  void operator()(pmem2_map* map) const { pmem2_map_delete(&map); }
+};
+using Config = std::unique_ptr<pmem2_config, DeleteConfig>;
+using Source = std::unique_ptr<pmem2_source, DeleteSource>;
+using Map = std::unique_ptr<pmem2_map, DeleteMap>;
+
+// Bytes of PMEM in the CPU's reach: libpmem2's choice of instructions (CLWB, CLFLUSHOPT, non-temporal stores;
+// nothing at all with eADR).
+class LinePersistence final : public Persistence {
+ public:
+  explicit LinePersistence(pmem2_map* map)
+      : flush_(pmem2_get_flush_fn(map)),
+        drain_(pmem2_get_drain_fn(map)),
+        memcpy_(pmem2_get_memcpy_fn(map)),
+        memset_(pmem2_get_memset_fn(map)) {}
+
+  void copy(std::byte* target, ByteSpan source) override {
+    memcpy_(target, source.data(), source.size(), PMEM2_F_MEM_NODRAIN);
+  }
+  void zero(MutableByteSpan target) override {
+    memset_(target.data(), 0, target.size(), PMEM2_F_MEM_NODRAIN | PMEM2_F_MEM_NONTEMPORAL);
+  }
+  Result<> flush(ByteSpan memory) override {
+    flush_(memory.data(), memory.size());
+    return {};
+  }
+  Result<> fence() override {
+    drain_();
+    return {};
+  }
+  Durability durability() const override { return Durability::kPower; }
+  bool blocks() const override { return false; }
+
+ private:
+  pmem2_flush_fn flush_;
+  pmem2_drain_fn drain_;
+  pmem2_memcpy_fn memcpy_;
+  pmem2_memset_fn memset_;
+};
+
+class FileMapping final : public Mapping {
+ public:
+  FileMapping(FileDescriptor fd, Map map, Medium medium)
+      : Mapping({static_cast<std::byte*>(pmem2_map_get_address(map.get())), pmem2_map_get_size(map.get())},
+                medium),
+        fd_(std::move(fd)),
+        map_(std::move(map)) {}
+
+  std::unique_ptr<Persistence> make_persistence(FileFlush file_flush) const override {
+    const Medium what = medium();
+    if (!what.persistent) return std::make_unique<UnflushedPersistence>(Durability::kVolatile);
+    const bool dax = what.kind == Kind::kDeviceDax || what.kind == Kind::kFsDax;
+    if (dax && flushes_by_line()) return std::make_unique<LinePersistence>(map_.get());
+    if (what.kind == Kind::kDeviceDax) return std::make_unique<UnflushedPersistence>(Durability::kVolatile);
+    if (file_flush == FileFlush::kPageCache)
+      return std::make_unique<UnflushedPersistence>(Durability::kProcess);
+    return std::make_unique<SyncPersistence>();
+  }
+
+ private:
+  // An fsdax file reports this only when MAP_SYNC was given: only then do CPU flushes cover the file's block
+  // map.
+  bool flushes_by_line() const {
+    const pmem2_granularity granularity = pmem2_map_get_store_granularity(map_.get());
+    return granularity == PMEM2_GRANULARITY_CACHE_LINE || granularity == PMEM2_GRANULARITY_BYTE;
+  }
+
+  FileDescriptor fd_;
+  Map map_;
+};
+
+class AnonymousMapping final : public Mapping {
+ public:
+  explicit AnonymousMapping(MutableByteSpan bytes) : Mapping(bytes, Medium{Kind::kMemory, false}) {}
+  ~AnonymousMapping() override { CHECK(munmap(bytes().data(), bytes().size()) == 0); }
+
+  std::unique_ptr<Persistence> make_persistence(FileFlush) const override {
+    return std::make_unique<UnflushedPersistence>(Durability::kVolatile);
+  }
+};
+
+// libpmem2 answers negative numbers: a negated errno, or one of its own below -100000.
+std::unexpected<Error> pmem_error(int answer, const std::string& what) {
+  const int number = answer > -100000 ? -answer : EINVAL;
+  return fail(number, fmt::format("{} ({})", what, pmem2_errormsg()));
+}
+
+Result<Map> map_whole(int fd, const std::string& path) {
+  pmem2_config* config = nullptr;
+  if (const int answer = pmem2_config_new(&config)) return pmem_error(answer, "libpmem2 configuration");
+  const Config owned_config(config);
+  if (const int answer = pmem2_config_set_required_store_granularity(config, PMEM2_GRANULARITY_PAGE)) {
+    return pmem_error(answer, "libpmem2 granularity");
+  }
+  pmem2_source* source = nullptr;
+  if (const int answer = pmem2_source_from_fd(&source, fd))
+    return pmem_error(answer, "libpmem2 source " + path);
+  const Source owned_source(source);
+  pmem2_map* map = nullptr;
+  if (const int answer = pmem2_map_new(&map, config, source)) return pmem_error(answer, "mapping " + path);
+  return Map(map);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Mapping>> Mapping::open(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd) return std::unexpected(Error::from_errno("open " + path));
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    Error error = Error::from_errno("lock " + path);
+    if (error.number() != EWOULDBLOCK) return std::unexpected(std::move(error));
+    return fail(EWOULDBLOCK, "lock " + path + ": another pnfsrdma-brickd has this pool open; stop it first");
+  }
+  TRY_ASSIGN(const Medium medium, detect_medium(fd.get()));
+  TRY_ASSIGN(Map map, map_whole(fd.get(), path));
+  return std::make_unique<FileMapping>(std::move(fd), std::move(map), medium);
+}
+
+Result<std::unique_ptr<Mapping>> Mapping::anonymous(uint64_t size) {
+  void* memory =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return std::unexpected(Error::from_errno(fmt::format("mmap of {} bytes", size)));
+  return std::make_unique<AnonymousMapping>(MutableByteSpan(static_cast<std::byte*>(memory), size));
+}
+
+}  // namespace pnfsrdma::pmem

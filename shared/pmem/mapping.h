@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "shared/base/bytes.h"
+#include "shared/base/result.h"
+#include "shared/pmem/kind.h"
+#include "shared/pmem/persistence.h"
+
+namespace pnfsrdma::pmem {
+
+// What the administrator wants of a page-cached file: msync at each flush, or speed.
+enum class FileFlush : uint8_t { kSync, kPageCache };
+
+// The pool's bytes in our address space, mapped by libpmem2 (a file or device) or anonymous. Owns mapping,
+// descriptor and the exclusive lock on the file. The bytes may be touched by any thread.
+class Mapping {
+ public:
+  // Maps all of an existing file or device, locked against other processes. Errors name cause and fix;
+  // EWOULDBLOCK: another process has it.
+  static Result<std::unique_ptr<Mapping>> open(const std::string& path);
+  // Memory of this process.
+  static Result<std::unique_ptr<Mapping>> anonymous(uint64_t size);
+
+  virtual ~Mapping() = default;
+
+  MutableByteSpan bytes() const { return bytes_; }
+  Medium medium() const { return medium_; }
+
+  // The right way to make these bytes durable; never claims more than is true:
+  //   memory, tmpfs                 volatile: nothing to flush
+  //   file                          power by msync, or process when `file_flush` says so (volatile on a RAM
+  //   disk) fsdax, devdax                 power by cache-line flush, when libpmem2 says that the mapping
+  //   allows that and the
+  //                                 medium is persistent; fsdax without it: as a file; else volatile
+  // The mapping must outlive it.
+  virtual std::unique_ptr<Persistence> make_persistence(FileFlush file_flush) const = 0;
+
+ protected:
+  Mapping(MutableByteSpan bytes, Medium medium) : bytes_(bytes), medium_(medium) {}
+
+ private:
+  MutableByteSpan bytes_;
+  Medium medium_;
+};
+
+}  // namespace pnfsrdma::pmem
