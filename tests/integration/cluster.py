@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A brick, an MDS and mounts as a user would start them: real programs, real sockets, real mounts.
+
+Every path, port and process belongs to one Cluster; close() (or leaving the `with` block) unmounts and ends all of it.
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+START_SECONDS = 60  # under sanitizers on a busy machine
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_until(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+
+
+def answers(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        return True
+    except OSError:
+        return False
+
+
+class Cluster:
+    def __init__(self, bin_directory, pool_size="2G", pool_directory=None, durability=None, lease_seconds=30,
+                 advertise=None):
+        self.bin = pathlib.Path(bin_directory)
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-test."))
+        self.pool_directory = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-pool.", dir=pool_directory or "/dev/shm"))
+        self.nfs_port, self.data_port = free_port(), free_port()
+        self.processes = {}
+        self.mounts = []
+        (self.home / "mds").mkdir()
+        pool = {"path": str(self.pool_directory / "pool.img"), "size": pool_size}
+        if durability:
+            pool["durability"] = durability
+        data = {"listen": [f"127.0.0.1:{self.data_port}"]}
+        if advertise:
+            data["advertise"] = [advertise]
+        self.write_config("brick", {"pool": pool, "control": {"unix": str(self.home / "brick.sock")}, "data": data,
+                                    "lease_seconds": lease_seconds})
+        self.write_config("mds", {"listen": [f"127.0.0.1:{self.nfs_port}"], "data_directory": str(self.home / "mds"),
+                                  "bricks": [f"unix:{self.home}/brick.sock"], "lease_seconds": lease_seconds,
+                                  "exports": [{"path": "/", "root_squash": False, "clients": ["127.0.0.0/8"]}]})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is not None:
+            self.show_logs()
+        self.close()
+
+    def write_config(self, name, values):
+        (self.home / f"{name}.json").write_text(json.dumps(values, indent=1))
+
+    def program(self, name):
+        return str(self.bin / f"pnfsrdma-{name}")
+
+    def run(self, name, *arguments, check=True):
+        return subprocess.run([self.program(name), *arguments], check=check, capture_output=True, text=True, timeout=300)
+
+    def format(self):
+        self.run("brickd", "--config", str(self.home / "brick.json"), "--format")
+
+    def start(self, name, port):
+        log = open(self.home / f"{name}.log", "a")
+        self.processes[name] = subprocess.Popen([self.program(f"{name}d"), "--config", str(self.home / f"{name}.json")],
+                                                stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        process = self.processes[name]
+
+        def ready():
+            if process.poll() is not None:
+                raise RuntimeError(f"{name}d ended with {process.returncode}:\n{self.log(name)[-3000:]}")
+            return answers(port)
+        wait_until(ready, START_SECONDS, f"{name}d answers on port {port}")
+
+    def start_brick(self):
+        self.start("brick", self.data_port)
+
+    def start_mds(self):
+        self.start("mds", self.nfs_port)
+
+    def start_all(self):
+        self.format()
+        self.start_brick()
+        self.start_mds()
+        return self
+
+    def signal(self, name, number):
+        self.processes[name].send_signal(number)
+
+    def kill(self, name):
+        """SIGKILL: a crash."""
+        self.processes[name].kill()
+        self.processes[name].wait()
+
+    def stop(self, name):
+        """SIGTERM: a clean shutdown, which must succeed."""
+        self.processes[name].terminate()
+        code = self.processes[name].wait(timeout=60)
+        if code != 0:
+            raise RuntimeError(f"{name}d ended with {code}:\n{self.log(name)[-3000:]}")
+
+    def mount(self, options="", name=None, port=None):
+        """Mounts in the foreground of a child process; returns a Mount."""
+        mount = Mount(self, name or f"mount{len(self.mounts)}", options, port or self.nfs_port)
+        self.mounts.append(mount)
+        return mount
+
+    def log(self, name):
+        path = self.home / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def show_logs(self):
+        for path in sorted(self.home.glob("*.log")):
+            print(f"--- {path.name}\n{path.read_text(errors='replace')[-4000:]}")
+
+    def mds_counters(self):
+        """What the MDS counts, logged as one JSON line on SIGUSR1."""
+        before = self.log("mds").count("counters ")
+        self.signal("mds", signal.SIGUSR1)
+        wait_until(lambda: self.log("mds").count("counters ") > before, 10, "the MDS logs its counters")
+        line = [l for l in self.log("mds").splitlines() if "counters " in l][-1]
+        return json.loads(line[line.index("{"):])
+
+    def close(self):
+        for mount in self.mounts:
+            mount.close()
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(timeout=30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+        shutil.rmtree(self.pool_directory, ignore_errors=True)
+        if not os.environ.get("PNFSRDMA_KEEP"):
+            shutil.rmtree(self.home, ignore_errors=True)
+
+
+class Mount:
+    def __init__(self, cluster, name, options, port):
+        self.cluster, self.name = cluster, name
+        self.path = cluster.home / name
+        self.path.mkdir(exist_ok=True)
+        log = open(cluster.home / f"{name}.log", "a")
+        command = [cluster.program("fuse"), f"127.0.0.1:{port}:/", str(self.path), "-f"]
+        if options:
+            command += ["-o", options]
+        self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+        def ready():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"mount ended with {self.process.returncode}:\n{cluster.log(name)[-3000:]}")
+            return os.path.ismount(self.path)
+        wait_until(ready, START_SECONDS, f"{self.path} is mounted")
+
+    def __truediv__(self, name):
+        return self.path / name
+
+    def statistics(self):
+        return json.loads(os.getxattr(self.path, "user.pnfsrdma.statistics"))
+
+    def unmount(self):
+        subprocess.run(["umount", str(self.path)], check=True, timeout=60)
+        code = self.process.wait(timeout=60)
+        if code != 0:
+            raise RuntimeError(f"pnfsrdma-fuse ended with {code}:\n{self.cluster.log(self.name)[-3000:]}")
+
+    def kill(self):
+        """SIGKILL of the client, and the dead mount taken away."""
+        self.process.kill()
+        self.process.wait()
+        subprocess.run(["umount", "-l", str(self.path)], check=False)
+
+    def close(self):
+        if self.process.poll() is None:
+            subprocess.run(["umount", "-l", str(self.path)], check=False, capture_output=True)
+            try:
+                self.process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        elif os.path.ismount(self.path):
+            subprocess.run(["umount", "-l", str(self.path)], check=False, capture_output=True)

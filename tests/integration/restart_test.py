@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Daemons come and go under a mount: nothing that was synced is lost, and work goes on.
+
+usage: restart_test.py BIN_DIRECTORY
+"""
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from cluster import Cluster
+
+BIN = sys.argv.pop(1)
+MIB = 1 << 20
+
+
+class Restart(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster(BIN, pool_size="512M", lease_seconds=5).start_all()
+        self.mount = self.cluster.mount()
+
+    def tearDown(self):
+        self.cluster.close()
+
+    def work(self, name, size=3 * MIB):
+        data = os.urandom(size)
+        with open(self.mount / name, "wb", buffering=0) as f:
+            f.write(data)
+            os.fsync(f.fileno())
+        return data
+
+    def test_the_mds_is_restarted_while_a_file_is_open(self):
+        f = open(self.mount / "open", "w+b", buffering=0)
+        f.write(b"before" * MIB)
+        os.fsync(f.fileno())
+        for end in (self.cluster.stop, self.cluster.kill):
+            end("mds")
+            self.cluster.start_mds()
+            f.seek(0)
+            self.assertEqual(f.read(6), b"before")
+            f.seek(0)
+            f.write(b"after!")
+            os.fsync(f.fileno())
+            f.seek(0)
+            self.assertEqual(f.read(12), b"after!before")
+            f.seek(0)
+            f.write(b"before")
+        f.close()
+        self.mount.unmount()
+
+    def test_the_brick_is_restarted_while_a_file_is_open(self):
+        f = open(self.mount / "open", "w+b", buffering=0)
+        f.write(b"before" * MIB)
+        os.fsync(f.fileno())
+        for end in (self.cluster.stop, self.cluster.kill):
+            end("brick")
+            self.cluster.start_brick()
+            f.seek(0)
+            self.assertEqual(f.read(6), b"before")
+            f.seek(0)
+            f.write(b"before")
+            os.fsync(f.fileno())
+        f.close()
+        self.mount.unmount()
+
+    def test_everything_is_there_after_both_were_restarted(self):
+        files = {f"file{i}": self.work(f"file{i}", size) for i, size in enumerate((1, 5000, 70_000, 9 * MIB))}
+        self.mount.unmount()
+        self.cluster.stop("mds")
+        self.cluster.stop("brick")
+        self.cluster.start_brick()
+        self.cluster.start_mds()
+        mount = self.cluster.mount(name="again")
+        for name, data in files.items():
+            self.assertEqual((mount / name).read_bytes(), data)
+        mount.unmount()
+
+    def test_an_mds_that_is_away_for_a_while_only_delays(self):
+        self.cluster.stop("mds")
+        writer = subprocess.Popen(["sh", "-c", f"echo waited > {self.mount / 'late'}"])
+        time.sleep(2)
+        self.assertIsNone(writer.poll(), "a hard mount waits")
+        self.cluster.start_mds()
+        self.assertEqual(writer.wait(timeout=60), 0)
+        self.assertEqual((self.mount / "late").read_text(), "waited\n")
+
+    def test_umount_ends_with_no_server_left(self):
+        self.work("file")
+        self.cluster.kill("mds")
+        self.cluster.kill("brick")
+        begin = time.monotonic()
+        subprocess.run(["umount", "-f", str(self.mount.path)], timeout=60)
+        self.mount.process.send_signal(signal.SIGTERM)
+        self.mount.process.wait(timeout=60)
+        self.assertLess(time.monotonic() - begin, 60)
+
+    def test_a_second_daemon_on_the_same_pool_or_directory_is_refused(self):
+        again = self.cluster.run("brickd", "--config", str(self.cluster.home / "brick.json"), check=False)
+        self.assertNotEqual(again.returncode, 0)
+        self.assertIn("pool.img", again.stderr + again.stdout)
+        again = self.cluster.run("mdsd", "--config", str(self.cluster.home / "mds.json"), check=False)
+        self.assertNotEqual(again.returncode, 0)
+
+    def test_the_brick_check_finds_the_pool_sound(self):
+        self.work("file")
+        self.mount.unmount()
+        self.cluster.stop("mds")
+        self.cluster.stop("brick")
+        result = self.cluster.run("brickd", "--config", str(self.cluster.home / "brick.json"), "--check")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
