@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "server/mds/meta/key_value.h"
+#include "shared/base/random.h"
+#include "shared/base/result.h"
+#include "shared/xdr/types.h"
+
+namespace pnfsrdma::mds {
+
+// Who this server is, and which start of it this is. Durable before open_boot() returns.
+struct BootRecord {
+  uint64_t boot_count =
+      0;  // starts of this store so far, 1 at the first; high bits of change values, generation of inodes
+  uint64_t epoch = 0;               // for claim() on the bricks: greater at every start
+  xdr::FixedOpaque<16> instance{};  // random, made when the store was: server owner, scope, file system id
+  bool same_host_boot = false;  // the host has not rebooted since the last start: state records may be kept
+  bool clean_shutdown = false;  // the last run ended with close_boot()
+};
+
+// Counts this start. `host_boot_id` is /proc/sys/kernel/random/boot_id: see read_host_boot_id(). Blocks until
+// synced.
+Result<BootRecord> open_boot(KeyValueStore& store, Random& random, const std::string& host_boot_id);
+// Notes that the daemon ends in order, everything synced before.
+Result<> close_boot(KeyValueStore& store);
+
+// The kernel's name for the time since it booted.
+Result<std::string> read_host_boot_id();
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/mds/meta/inode.h"
+
+namespace pnfsrdma::mds {
+
+// Where a name leads, as stored under directory and name.
+struct NameEntry {
+  InodeId inode = kNoInode;
+  FileType type = FileType::kRegular;
+  uint64_t cookie = 0;
+  bool operator==(const NameEntry&) const = default;
+};
+
+// The same as READDIR sees it, stored under directory and cookie.
+struct DirectoryEntry {
+  uint64_t cookie = 0;
+  std::string name;
+  InodeId inode = kNoInode;
+  FileType type = FileType::kRegular;
+  bool operator==(const DirectoryEntry&) const = default;
+};
+
+// A part of a directory in the order of cookies. `end`: nothing follows.
+struct DirectoryPage {
+  std::vector<DirectoryEntry> entries;
+  bool end = false;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "server/mds/meta/inode.h"
+#include "server/mds/meta/key_value.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::mds {
+
+// The unit of allocation inside a block, bytes. All offsets, addresses and lengths here are multiples of it.
+inline constexpr uint64_t kGrainSize = 4096;
+
+// `length` bytes of a file from `file_offset`, kept at logical address `logical` of the brick.
+struct Extent {
+  uint64_t file_offset = 0;
+  uint64_t logical = 0;
+  uint64_t length = 0;
+
+  uint64_t end() const { return file_offset + length; }
+  uint64_t logical_end() const { return logical + length; }
+  bool operator==(const Extent&) const = default;
+};
+
+// A piece of a file without gaps between pieces: data, or a hole (reads as zeros).
+struct Mapping {
+  uint64_t file_offset = 0;
+  uint64_t length = 0;
+  std::optional<uint64_t> logical;  // absent: hole
+  bool operator==(const Mapping&) const = default;
+};
+
+// Where the bytes of files are. Reads come from the store; changes are made by ExtentChange. Control loop
+// only.
+class Extents {
+ public:
+  explicit Extents(KeyValueStore& store) : store_(store) {}
+
+  // Covers [offset, offset + length) exactly, in order, extents cut at its ends.
+  Result<std::vector<Mapping>> map(InodeId inode, uint64_t offset, uint64_t length);
+  // The extents that touch [offset, offset + length), whole, in order.
+  Result<std::vector<Extent>> overlapping(InodeId inode, uint64_t offset, uint64_t length);
+  Result<std::vector<Extent>> all(InodeId inode) { return overlapping(inode, 0, UINT64_MAX); }
+
+  // Every extent of every file, by inode, then by offset, until the visitor returns false.
+  Result<> scan(const std::function<bool(InodeId, const Extent&)>& visitor);
+
+  // "Bytes past the end of file in allocated grains may be non-zero." Set durably before a read-write grant
+  // reaches past the end; cleared after the zeroing is persistent. A change takes effect with the batch it is
+  // put into.
+  static void mark_tail_dirty(Batch& batch, InodeId inode);
+  static void mark_tail_clean(Batch& batch, InodeId inode);
+  Result<bool> tail_dirty(InodeId inode);
+  Result<std::vector<InodeId>> dirty_tails();
+
+ private:
+  KeyValueStore& store_;
+};
+
+// Changes to one file's extents, made in memory one after the other, then written into a batch that the
+// caller commits (with the inode's space_used and size: Namespace::update). Valid until another change to the
+// same file is committed: make, use and commit it without suspending in between.
+class ExtentChange {
+ public:
+  ExtentChange(KeyValueStore& store, InodeId inode) : extents_(store), inode_(inode) {}
+
+  // The file must have a hole there (remove first). EEXIST if not, EINVAL for what is not a multiple of
+  // kGrainSize, is empty or wraps. Joined with its neighbours where file offset and logical address both go
+  // on.
+  Result<> insert(const Extent& extent);
+  // Makes a hole, splitting extents at its ends. Returns what was there: to be freed when the batch is
+  // synced.
+  Result<std::vector<Extent>> remove(uint64_t offset, uint64_t length);
+
+  // Bytes inserted minus bytes removed so far: add it to space_used.
+  int64_t growth() const { return growth_; }
+  void write_to(Batch& batch) const;
+
+ private:
+  Result<std::vector<Extent>> overlapping(uint64_t offset, uint64_t length);
+
+  Extents extents_;
+  InodeId inode_;
+  std::map<uint64_t, std::optional<Extent>> pending_;  // by end of extent, as the keys are; nullopt: erased
+  int64_t growth_ = 0;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "server/mds/meta/key_value.h"
+#include "server/mds/meta/sync_waiters.h"
+#include "shared/base/event_loop.h"
+
+namespace pnfsrdma::mds {
+
+// A KeyValueStore in memory, for tests and the simulator. It can lose what was not synced, as a host that
+// crashes does.
+class MemoryStore final : public KeyValueStore {
+ public:
+  enum class Syncing {
+    kEachTurn,  // at the end of the loop's turn
+    kManual,    // by sync() only
+  };
+  explicit MemoryStore(EventLoop& loop, Syncing syncing = Syncing::kEachTurn);
+  ~MemoryStore() override;
+
+  Result<std::optional<std::string>> get(std::string_view key) override;
+  Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor) override;
+  Result<Sequence> commit(const Batch& batch, CommitKind kind) override;
+  Sequence last_namespace_sequence() const override { return last_namespace_; }
+  Sequence synced_sequence() const override { return synced_; }
+  void when_synced(Sequence sequence, std::function<void()> callback) override;
+  Result<> sync() override;
+  Result<> close() override { return sync(); }
+
+  // The host crashes: of the batches behind the last sync the first `keep` are still there. The store is then
+  // as just opened: sequences start anew, nobody waits.
+  void crash(size_t keep);
+  size_t unsynced() const { return unsynced_.size(); }
+  // The next `count` commits are refused with EAGAIN, as a stalling engine would.
+  void stall(size_t count) { stalls_ = count; }
+
+ private:
+  using Content = std::map<std::string, std::string, std::less<>>;
+  static void apply(const Batch& batch, Content& content);
+
+  EventLoop& loop_;
+  const Syncing syncing_;
+  Content content_;
+  Content synced_content_;
+  std::vector<Batch> unsynced_;
+  Sequence last_ = 0;
+  Sequence last_namespace_ = 0;
+  Sequence synced_ = 0;
+  size_t stalls_ = 0;
+  bool sync_planned_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  SyncWaiters waiters_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/mds/meta/bounded_cache.h"
+#include "server/mds/meta/directory_entry.h"
+#include "server/mds/meta/inode.h"
+#include "server/mds/meta/key_value.h"
+#include "server/mds/meta/name_cache.h"
+#include "shared/base/clock.h"
+#include "shared/base/result.h"
+#include "shared/nfs4/status.h"
+
+namespace pnfsrdma::mds {
+
+template <typename T = void>
+using Outcome = std::expected<T, nfs4::Status>;
+
+// What a failure of the environment is on the wire: EAGAIN -> DELAY, ENOSPC -> NOSPC, everything else -> IO.
+nfs4::Status status_of(const Error& error);
+
+// change_info4 (RFC 8881, 3.3.12); always atomic here.
+struct DirectoryChange {
+  uint64_t before = 0;
+  uint64_t after = 0;
+};
+
+// How an existing name is met (RFC 8881, 18.16.3).
+enum class CreateMode {
+  kUnchecked,  // opened as it is (the caller truncates if asked to)
+  kGuarded,    // kExist
+  kExclusive,  // opened if it is a regular file made with the same verifier, else kExist
+};
+
+// What to make. Mode bits beyond kModeMask are dropped; in a setgid directory the group, and for directories
+// the setgid bit, are inherited (POSIX, as BSD and Linux have it).
+struct NewInode {
+  FileType type = FileType::kRegular;
+  uint32_t mode = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::string symlink_target;
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  CreateMode how = CreateMode::kGuarded;
+  ExclusiveVerifier verifier{};
+  std::optional<WallTime> atime;
+  std::optional<WallTime> mtime;
+};
+
+struct Created {
+  InodePointer inode;
+  bool existed = false;
+  DirectoryChange directory;
+};
+
+struct Removed {
+  InodePointer inode;  // as it is now: nlink 0 when that was the last name
+  bool orphaned =
+      false;  // on the orphan list: somebody must destroy() it when it is unused and its space freed
+  DirectoryChange directory;
+};
+
+struct Renamed {
+  InodePointer inode;
+  std::optional<Removed> replaced;  // its `directory` is `target`
+  DirectoryChange source;
+  DirectoryChange target;
+};
+
+struct Linked {
+  InodePointer inode;
+  DirectoryChange directory;
+};
+
+// What to set; absent fields stay. ctime becomes now and change moves on with every update.
+struct InodeUpdate {
+  std::optional<uint32_t> mode;
+  std::optional<uint32_t> uid;
+  std::optional<uint32_t> gid;
+  std::optional<uint64_t> size;
+  std::optional<uint64_t> space_used;
+  std::optional<WallTime> atime;
+  std::optional<WallTime> mtime;
+  std::optional<WallTime> created;
+  bool clear_setid = false;  // data was written: setuid goes, setgid too where the group may execute
+};
+
+struct NamespaceOptions {
+  size_t cached_inodes = 65536;
+  size_t cached_names = 131072;
+  // Of the root directory, when the store is formatted.
+  uint32_t root_mode = 0755;
+  uint32_t root_uid = 0;
+  uint32_t root_gid = 0;
+};
+
+// The tree of files over a KeyValueStore, with a write-through cache. Each operation that changes something
+// is one atomic batch; it is visible at once, and a reply must wait for last_namespace_sequence(). No
+// permission is checked here (permissions.h). Control loop only. Errors besides those named: kStale (no such
+// inode), kDelay, kNospc, kIo. Names: kInval (empty), kBadname ("." and ".."), kBadchar ('/' or NUL),
+// kNametoolong (over 255 bytes).
+class Namespace {
+ public:
+  // Makes the root directory if there is none. `boot_count` (BootRecord) must be greater than at any earlier
+  // open.
+  static Result<std::unique_ptr<Namespace>> open(KeyValueStore& store, const Clock& clock,
+                                                 uint64_t boot_count, const NamespaceOptions& options = {});
+  Namespace(const Namespace&) = delete;
+  Namespace& operator=(const Namespace&) = delete;
+
+  // Tells whether a regular file is open or has layouts. One that is not, and has no space, goes with its
+  // last name; every other is left on the orphan list. Default: all are in use.
+  void set_in_use(std::function<bool(InodeId)> in_use) { in_use_ = std::move(in_use); }
+
+  Outcome<InodePointer> get(InodeId id);
+  // kNotdir (kSymlink for a symbolic link), kNoent.
+  Outcome<InodePointer> lookup(InodeId directory, std::string_view name);
+  // kNoent at the root.
+  Outcome<InodePointer> lookup_parent(InodeId directory);
+
+  // kNotdir, kExist, kInval (a symlink target of no or over kSymlinkBytesMax bytes).
+  Outcome<Created> create(InodeId directory, std::string_view name, const NewInode& what);
+  // Files and directories: kNotdir, kNoent, kNotempty. See set_in_use() for what stays as an orphan; every
+  // other inode is gone at once.
+  Outcome<Removed> remove(InodeId directory, std::string_view name);
+  // kNotdir, kNoent, kExist (a directory onto something else, or the reverse), kNotempty, kInval (into its
+  // own subtree). Two names of one file: nothing happens.
+  Outcome<Renamed> rename(InodeId source, std::string_view source_name, InodeId target,
+                          std::string_view target_name);
+  // kNotdir, kExist, kIsdir, kMlink. An orphan gets no new name: kStale.
+  Outcome<Linked> link(InodeId inode, InodeId directory, std::string_view name);
+
+  // At most `limit` entries behind `cookie` (0: from the start), without "." and "..". A cookie names a place
+  // for ever: it survives changes and restarts. kNotdir, kBadCookie (1 and 2: reserved).
+  Outcome<DirectoryPage> read_directory(InodeId directory, uint64_t cookie, size_t limit);
+  // cookieverf4: constant while the directory lives.
+  static ExclusiveVerifier cookie_verifier(const Inode& directory);
+
+  // One batch of the new inode state and `extra` (extents, tail records). kNamespace unless only times move
+  // lazily. kInval (nanoseconds), kFbig.
+  Outcome<InodePointer> update(InodeId id, const InodeUpdate& what, const Batch& extra = {},
+                               CommitKind kind = CommitKind::kNamespace);
+  // Data was modified: mtime (now, unless given), ctime and change; lazily durable (kState).
+  Outcome<InodePointer> touch(InodeId id, std::optional<WallTime> mtime = std::nullopt);
+  // Read accesses, when the caller wants them recorded: atime only, lazily durable; change stays.
+  Outcome<InodePointer> touch_atime(InodeId id);
+
+  // All orphans, those of earlier boots too.
+  Outcome<std::vector<InodeId>> orphans();
+  // Deletes an orphan (kInval if it is none) and its tail record with `extra`, which must erase its extents.
+  Outcome<> destroy(InodeId id, const Batch& extra = {});
+
+  // A change value newer than all of `inode`: for LAYOUT and STATE where they compose a batch themselves.
+  uint64_t next_change(const Inode& inode) const;
+
+  Sequence last_namespace_sequence() const { return store_.last_namespace_sequence(); }
+  KeyValueStore& store() { return store_; }
+
+ private:
+  class Change;
+
+  Namespace(KeyValueStore& store, const Clock& clock, uint64_t boot_count, const NamespaceOptions& options);
+
+  Result<> format(const NamespaceOptions& options);
+  Outcome<InodePointer> get_directory(InodeId id);
+  Outcome<std::optional<NameEntry>> find(InodeId directory, std::string_view name);
+
+  KeyValueStore& store_;
+  const Clock& clock_;
+  const uint64_t boot_count_;
+  std::function<bool(InodeId)> in_use_ = [](InodeId) { return true; };
+  BoundedCache<InodeId, InodePointer> inodes_;
+  NameCache names_;
+  InodeId next_inode_ = 0;
+  InodeId reserved_inodes_ = 0;
+};
+
+}  // namespace pnfsrdma::mds

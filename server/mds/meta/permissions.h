@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "server/mds/meta/inode.h"
+#include "shared/nfs4/status.h"
+
+// POSIX permissions: who may do what to an inode. Pure functions; squashing and read-only exports are the
+// caller's.
+namespace pnfsrdma::mds {
+
+// Who asks, after squashing. uid 0 is root.
+struct Credentials {
+  uint32_t uid = 65534;
+  uint32_t gid = 65534;
+  std::vector<uint32_t> groups;  // supplementary
+
+  bool is_root() const { return uid == 0; }
+  bool in_group(uint32_t group) const;
+  bool operator==(const Credentials&) const = default;
+};
+
+// Permission bits as in a mode's lowest three.
+inline constexpr uint32_t kMayRead = 4;
+inline constexpr uint32_t kMayWrite = 2;
+inline constexpr uint32_t kMayExecute = 1;  // directories: search
+
+// kMay* bits granted. Root has read and write always, execute on directories and where any execute bit is
+// set.
+uint32_t allowed(const Credentials& who, const Inode& inode);
+// kOk or kAccess: whether all of `wanted` is granted.
+nfs4::Status check_access(const Credentials& who, const Inode& inode, uint32_t wanted);
+
+// ACCESS4_* bits (RFC 8881, 18.1): those of `asked` that this server knows for the type, and those of them
+// granted.
+inline constexpr uint32_t kAccessRead = 0x01;
+inline constexpr uint32_t kAccessLookup = 0x02;
+inline constexpr uint32_t kAccessModify = 0x04;
+inline constexpr uint32_t kAccessExtend = 0x08;
+inline constexpr uint32_t kAccessDelete = 0x10;
+inline constexpr uint32_t kAccessExecute = 0x20;
+struct AccessAnswer {
+  uint32_t supported = 0;
+  uint32_t granted = 0;
+};
+AccessAnswer access_mask(const Credentials& who, const Inode& inode, uint32_t asked);
+
+// A new name in `directory`: write and search. kAccess.
+nfs4::Status check_create(const Credentials& who, const Inode& directory);
+// Taking away or replacing `victim`'s name in `directory`: write and search (kAccess); in a sticky directory
+// only for the owner of the file or of the directory, or root (kPerm).
+nfs4::Status check_remove(const Credentials& who, const Inode& directory, const Inode& victim);
+// rename(2): check_remove at the source, check_create (or check_remove of `replaced`, if any) at the target,
+// and write on a directory that moves to another parent (its ".." changes).
+nfs4::Status check_rename(const Credentials& who, const Inode& source, const Inode& moved,
+                          const Inode& target, const Inode* replaced);
+// link(2) as Linux's protected_hardlinks has it: owner or root, or a plain regular file the caller may read
+// and write.
+nfs4::Status check_link(const Credentials& who, const Inode& inode, const Inode& directory);
+
+// What SETATTR asks for. Times: `now` may be set by whoever may write, other values by the owner only.
+struct AttributeWish {
+  std::optional<uint32_t> mode;
+  std::optional<uint32_t> uid;
+  std::optional<uint32_t> gid;
+  bool size = false;
+  bool times_to_now = false;
+  bool times_to_value = false;
+};
+// What is done instead: bits cleared as chmod(2) and chown(2) say.
+struct AttributeVerdict {
+  nfs4::Status status;           // kOk, kPerm, kAccess
+  std::optional<uint32_t> mode;  // to set, with setuid and setgid cleared where they must be
+};
+// `size` is not checked here when the caller has the file open for writing: then leave it false.
+AttributeVerdict check_attributes(const Credentials& who, const Inode& inode, const AttributeWish& wish);
+
+// The mode after somebody without privilege has written data or changed the owner: setuid goes; setgid goes
+// where the group may execute (else it is no setgid but, of old, mandatory locking).
+uint32_t mode_without_setid(const Inode& inode);
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/mds/meta/key_value.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::mds {
+
+// What survives a restart of the daemon beside the namespace. The numbers are on media.
+enum class RecordKind : uint8_t { kClient = 1, kOpen = 2, kLayout = 3, kLock = 4, kBrick = 5 };
+
+// State records: values only their writer understands (XDR behind a version number), by kind and key. Written
+// before the reply without waiting for a sync: they survive the death of the daemon, not always that of the
+// host. Control loop only.
+class Records {
+ public:
+  explicit Records(KeyValueStore& store) : store_(store) {}
+
+  // Part of a batch the caller commits.
+  static void put(Batch& batch, RecordKind kind, std::string_view key, std::string_view value);
+  static void erase(Batch& batch, RecordKind kind, std::string_view key);
+
+  // A batch of its own, kState. EAGAIN, EIO.
+  Result<> put(RecordKind kind, std::string_view key, std::string_view value);
+  Result<> erase(RecordKind kind, std::string_view key);
+
+  Result<std::optional<std::string>> get(RecordKind kind, std::string_view key);
+  // In the order of keys, until the visitor returns false.
+  Result<> scan(RecordKind kind,
+                const std::function<bool(std::string_view key, std::string_view value)>& visitor);
+  // Forgets all records of a kind: what a reboot of the host does to state.
+  Result<> clear(RecordKind kind);
+
+ private:
+  KeyValueStore& store_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/mds/meta/key_value.h"
+#include "shared/base/event_loop.h"
+#include "shared/base/result.h"
+
+namespace rocksdb {
+class Env;
+}
+
+namespace pnfsrdma::mds {
+
+struct RocksdbOptions {
+  std::string path;                           // a directory; its parent must exist
+  uint64_t cache_bytes = uint64_t{64} << 20;  // of table blocks
+  uint64_t memtable_bytes = uint64_t{32} << 20;
+  rocksdb::Env* env = nullptr;  // null: the host's. Must outlive the store
+};
+
+// The embedded engine. Commits go to the memtable and, by one write(2), to the kernel, in the loop; a thread
+// of its own calls SyncWAL, one for all batches before it, and posts the progress to the loop. An idle store
+// costs no CPU.
+class RocksdbStore {
+ public:
+  // Makes the store if there is none. Errors say what to do: another process has it open, a newer program
+  // wrote it, no permission. `failed` is posted to the loop, once, if a sync ever fails: nothing unsynced can
+  // be trusted then, and the daemon must end.
+  static Result<std::unique_ptr<KeyValueStore>> open(EventLoop& loop, const RocksdbOptions& options,
+                                                     std::function<void(Error)> failed = nullptr);
+};
+
+}  // namespace pnfsrdma::mds

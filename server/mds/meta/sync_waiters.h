@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "server/mds/meta/key_value.h"
+
+namespace pnfsrdma::mds {
+
+// Who waits for which commit to be durable. Control loop only.
+class SyncWaiters {
+ public:
+  void add(Sequence sequence, std::function<void()> callback) {
+    waiting_.emplace(sequence, std::move(callback));
+  }
+  // Runs those that wait for `synced` or less, in order. A callback may add others.
+  void run(Sequence synced);
+  void clear() { waiting_.clear(); }
+
+ private:
+  std::multimap<Sequence, std::function<void()>> waiting_;  // equal sequences: in the order they came
+};
+
+}  // namespace pnfsrdma::mds
