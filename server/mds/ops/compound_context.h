@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <expected>
 #include <functional>
 #include <memory>
 #include <optional>
 
+#include "server/mds/meta/namespace.h"
 #include "server/mds/meta/permissions.h"
 #include "server/mds/ops/exports.h"
 #include "server/mds/ops/file_handle.h"
+#include "server/mds/ops/services.h"
 #include "server/mds/ops/suspension.h"
 #include "server/mds/state/client.h"
 #include "server/mds/state/open_state.h"
@@ -18,8 +19,6 @@
 #include "shared/rpc/connection.h"
 
 namespace pnfsrdma::mds {
-
-struct Services;
 
 // A filehandle with the stateid that goes with it: SAVEFH and RESTOREFH carry both (RFC 8881, 16.2.3.1.2).
 struct CurrentObject {
@@ -32,17 +31,18 @@ struct OpenAccess {
   ClientId client = 0;
   bool read = false;
   bool write = false;
-  OpenState* open = nullptr;  // null under a special stateid. Not to be kept over a suspension.
+  bool special = false;  // anonymous or READ bypass: no open stands behind it
 };
 
 // All that the handler of one operation sees. Lives as long as its COMPOUND; control loop only.
 //
-// A handler is `std::expected<Result, nfs4::Status> handle(CompoundContext&, const Arguments&)`. It may return kSuspended after
-// asking `suspension`; it then runs again from the top with the same arguments: so it changes the context (current
-// filehandle, stateid) and the state only after its last question.
+// A handler is `Outcome<Result> handle(CompoundContext&, const Arguments&)`. It may return kSuspended after
+// asking `suspension`; it then runs again from the top with the same arguments. So it changes the context
+// (current filehandle, stateid) and any state only after its last question.
 class CompoundContext {
  public:
-  CompoundContext(Services& services, std::function<void()> resume);
+  CompoundContext(Services& services, std::function<void()> resume)
+      : services(services), suspension(std::move(resume)) {}
 
   // The server's parts, and how to wait.
   Services& services;
@@ -50,53 +50,61 @@ class CompoundContext {
 
   // The call.
   uint32_t minor_version = 0;
-  rpc::Credential caller;                       // as it came, before squashing
-  std::weak_ptr<rpc::Connection> connection;    // empty in tests without a network
+  uint32_t caller_flavor = 0;  // RPC authentication flavor
+  Credentials caller;          // as it came, before squashing; AUTH_NONE: nobody
+  Bytes caller_address;        // 4 or 16 bytes as in a sockaddr; empty: unknown, in no network but "*"
+  std::weak_ptr<rpc::Connection> connection;
 
   CurrentObject current;
   CurrentObject saved;
 
-  // --- who asks ---
-  // The session's client. Only in operations behind SEQUENCE, where it always exists: a client is not dropped while a
-  // COMPOUND of it runs.
-  Client& client();
-  ClientId client_id() const { return client_id_; }
-  Session* session();  // null before SEQUENCE
-  // The caller's identity on the current object's export, root squashed as the export says.
-  Credential credential() const;
+  // Set by SEQUENCE. Client and session may be dropped while an operation waits: the loop then ends the
+  // COMPOUND, so a handler never sees one that is gone.
+  std::shared_ptr<Client> client;
+  std::shared_ptr<Session> session;
+  uint32_t slot = 0;
+  ClientId client_id() const { return client ? client->id : 0; }
+
+  // Bytes this operation's result may still have within ca_maxresponsesize (within ca_maxresponsesize_cached
+  // if the reply is to be kept). REP_TOO_BIG or REP_TOO_BIG_TO_CACHE for what does not fit.
+  uint32_t reply_room = 0;
 
   // --- the current object ---
-  // NOFILEHANDLE without one. The inode may be stale: inode() checks.
-  std::expected<ObjectHandle, nfs4::Status> current_handle() const;
-  // The current object's inode record. NOFILEHANDLE, STALE.
-  std::expected<Inode, nfs4::Status> current_inode() const;
-  // The same, which must be a regular file: ISDIR, SYMLINK or WRONG_TYPE (RFC 8881, 15.1.2.9).
-  std::expected<Inode, nfs4::Status> current_regular_file() const;
-  void set_current(const ObjectHandle& handle);            // resets the current stateid
-  void set_current_stateid(const nfs4::Stateid& stateid) { current.stateid = stateid; }
-  // Replaces the special stateid (1, 0) by the current one: BAD_STATEID if there is none.
-  std::expected<nfs4::Stateid, nfs4::Status> resolve(const nfs4::Stateid& stateid) const;
+  // NOFILEHANDLE.
+  Outcome<ObjectHandle> current_handle() const;
+  // NOFILEHANDLE, STALE.
+  Outcome<InodePointer> current_inode() const;
+  // The same for data: ISDIR, SYMLINK, WRONG_TYPE for what is not a regular file.
+  Outcome<InodePointer> current_regular_file() const;
+  // NOTDIR, SYMLINK for what is not a directory.
+  Outcome<InodePointer> current_directory() const;
+  // Resets the current stateid, as the RFC says of every operation that changes the filehandle without one.
+  void set_current(const ObjectHandle& handle) { current = {handle, {}}; }
+  // The same for an inode reached through the current export.
+  void set_current(const Inode& inode) {
+    set_current({current.handle->export_id, inode.id, inode.generation});
+  }
 
-  // --- permissions and stateids for I/O on the current file ---
-  // POSIX permissions of credential(), the export's read_only and, for the owner of an open file, nothing else.
-  // ACCESS, ROFS.
-  std::expected<void, nfs4::Status> check_access(const Inode& inode, bool read, bool write, bool execute) const;
-  // READ, WRITE, SETATTR(size), LAYOUTGET's first: resolves (1,0), checks an open stateid (its client, file, seqid) or, for a
-  // special one, permissions and the share reservations of others. Does not check the mode asked for: look at .read and .write
-  // (OPENMODE). BAD_STATEID, OLD_STATEID, EXPIRED, LOCKED, ACCESS, GRACE.
-  std::expected<OpenAccess, nfs4::Status> io_access(const nfs4::Stateid& stateid, const Inode& inode, bool write);
-  // ROFS on a read-only export.
-  std::expected<void, nfs4::Status> check_writable_export() const;
+  // --- permissions on the current export ---
+  const Export& current_export() const;
+  // The caller's identity on it: squashed as it says.
+  Credentials credentials() const;
+  // kMay* bits. ACCESS, and ROFS for writing on a read-only export.
+  Outcome<> check_access(const Inode& inode, uint32_t wanted) const;
+  Outcome<> check_writable() const;
+
+  // --- stateids ---
+  // Replaces the special stateid (1, zeros) by the current one: BAD_STATEID if there is none.
+  Outcome<nfs4::Stateid> resolve(const nfs4::Stateid& stateid) const;
+  // The open behind a stateid: of this client, on this inode, of this seqid or of none (0). BAD_STATEID,
+  // OLD_STATEID, EXPIRED, ADMIN_REVOKED. Not to be kept over a suspension.
+  Outcome<OpenState*> find_open(const nfs4::Stateid& stateid, InodeId inode) const;
+  // For READ, WRITE, SETATTR(size) and a first LAYOUTGET: an open stateid, or a special one with its
+  // permissions and the share reservations of others. Does not compare .read and .write with what is asked:
+  // OPENMODE is the caller's to say. BAD_STATEID, OLD_STATEID, EXPIRED, LOCKED, ACCESS, ROFS, GRACE.
+  Outcome<OpenAccess> io_access(const nfs4::Stateid& stateid, const Inode& inode, bool write) const;
 
   bool in_grace() const;
-  // Bytes this operation's result may still have within ca_maxresponsesize (and …_cached, if the reply is to be cached).
-  uint32_t reply_room() const { return reply_room_; }
-
- private:
-  friend class Compound;
-  ClientId client_id_ = 0;
-  SessionId session_id_{};
-  uint32_t reply_room_ = 0;
 };
 
 }  // namespace pnfsrdma::mds

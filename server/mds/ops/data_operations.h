@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <expected>
-
 #include "server/mds/ops/compound_context.h"
 #include "shared/nfs4/operations.h"
 
 namespace pnfsrdma::mds {
 
-// The operations that touch file data or its layouts. The layout module implements them; unit tests of the other
-// operations put a file in memory here. Each is a handler as compound_context.h describes it.
+// The operations that touch file data or its layouts. The layout module implements them; unit tests of the
+// other operations put a file in memory here. Each is a handler as compound_context.h describes it.
 class DataOperations {
  public:
   virtual ~DataOperations() = default;
 
-  virtual std::expected<nfs4::ReadResult, nfs4::Status> read(CompoundContext&, const nfs4::ReadArguments&) = 0;
-  virtual std::expected<nfs4::WriteResult, nfs4::Status> write(CompoundContext&, const nfs4::WriteArguments&) = 0;
-  virtual std::expected<nfs4::CommitResult, nfs4::Status> commit(CompoundContext&, const nfs4::CommitArguments&) = 0;
-  virtual std::expected<nfs4::GetDeviceInfoResult, nfs4::Status> get_device_info(CompoundContext&,
-                                                                               const nfs4::GetDeviceInfoArguments&) = 0;
-  virtual std::expected<nfs4::LayoutGetResult, nfs4::Status> layout_get(CompoundContext&,
-                                                                      const nfs4::LayoutGetArguments&) = 0;
-  virtual std::expected<nfs4::LayoutCommitResult, nfs4::Status> layout_commit(CompoundContext&,
-                                                                            const nfs4::LayoutCommitArguments&) = 0;
-  virtual std::expected<nfs4::LayoutReturnResult, nfs4::Status> layout_return(CompoundContext&,
-                                                                            const nfs4::LayoutReturnArguments&) = 0;
+  virtual Outcome<nfs4::ReadResult> read(CompoundContext&, const nfs4::ReadArguments&) = 0;
+  virtual Outcome<nfs4::WriteResult> write(CompoundContext&, const nfs4::WriteArguments&) = 0;
+  virtual Outcome<nfs4::CommitResult> commit(CompoundContext&, const nfs4::CommitArguments&) = 0;
+  virtual Outcome<nfs4::GetDeviceInfoResult> get_device_info(CompoundContext&,
+                                                             const nfs4::GetDeviceInfoArguments&) = 0;
+  virtual Outcome<nfs4::LayoutGetResult> layout_get(CompoundContext&, const nfs4::LayoutGetArguments&) = 0;
+  virtual Outcome<nfs4::LayoutCommitResult> layout_commit(CompoundContext&,
+                                                          const nfs4::LayoutCommitArguments&) = 0;
+  virtual Outcome<nfs4::LayoutReturnResult> layout_return(CompoundContext&,
+                                                          const nfs4::LayoutReturnArguments&) = 0;
 
   // fs_layout_types of an export's files is kLayoutTypePmem only if this is true (a brick is there).
   virtual bool layouts_available() const = 0;

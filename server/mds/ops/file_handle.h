@@ -8,8 +8,8 @@
 
 namespace pnfsrdma::mds {
 
-// What a filehandle of this server names: an object as seen through one export. On the wire 20 bytes, big-endian:
-// version u16, export u16, inode u64, generation u64.
+// What a filehandle of this server names: an object as seen through one export. On the wire 20 bytes,
+// big-endian: version u16, export u16, inode u64, generation u64.
 struct ObjectHandle {
   uint16_t export_id = 0;
   uint64_t inode = 0;

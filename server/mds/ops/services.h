@@ -19,7 +19,8 @@ class OpenTable;
 class SessionTable;
 struct ServerLimits;
 
-// The server's parts as a handler reaches them. main() builds the parts and this; everything outlives every COMPOUND.
+// The server's parts as a handler reaches them. main() builds the parts and this; everything outlives every
+// COMPOUND.
 struct Services {
   const Clock& clock;
   Random& random;

@@ -12,18 +12,21 @@
 
 namespace pnfsrdma::mds {
 
-// What a handler returns when it has to wait. Never on the wire: the COMPOUND loop keeps the operation and runs it again
-// from the top, checks included, when an answer has come.
+// What a handler returns when it has to wait. Never on the wire: the COMPOUND loop keeps the operation and
+// runs it again from the top, checks included, when an answer has come.
 inline constexpr nfs4::Status kSuspended = static_cast<nfs4::Status>(0xFFFFFFFF);
 
-// How the handler of one operation waits without blocking the control loop. A handler asks its questions in a fixed
-// order; a re-run gets the answers that have come, by that order, and suspends at the first one still missing:
+// How the handler of one operation waits without blocking the control loop. A handler asks its questions in a
+// fixed order; a re-run gets the answers that have come, by that order, and suspends at the first one still
+// missing:
 //
 //   TRY_ASSIGN(const brick::RunsResult runs,
-//              suspension.ask<brick::RunsResult>([&](auto done) { bricks.alloc(arguments, std::move(done)); }));
+//              suspension.ask<brick::RunsResult>([&](auto done) { bricks.alloc(arguments, std::move(done));
+//              }));
 //
-// A handler whose checks fail on a re-run gives back what it was given but will not use (undo in ask()). Control loop
-// only. One per COMPOUND; the loop calls begin_run() before each run of a handler and next_operation() behind its end.
+// A handler whose checks fail on a re-run gives back what it was given but will not use (undo in ask()).
+// Control loop only. One per COMPOUND; the loop calls begin_run() before each run of a handler and
+// next_operation() behind its end.
 class Suspension {
  public:
   template <typename T>
@@ -38,10 +41,12 @@ class Suspension {
   Suspension(const Suspension&) = delete;
   Suspension& operator=(const Suspension&) = delete;
 
-  // The answer to this question, or kSuspended. `start` is called once; it may call its Done at once or later, from the
-  // control loop. `undo` is called with an answer that no run has taken by the operation's end.
+  // The answer to this question, or kSuspended. `start` is called once; it may call its Done at once or
+  // later, from the control loop. `undo` is called with an answer that no run has taken by the operation's
+  // end.
   template <typename T>
-  std::expected<T, nfs4::Status> ask(std::function<void(Done<T>)> start, std::function<void(T)> undo = nullptr) {
+  std::expected<T, nfs4::Status> ask(std::function<void(Done<T>)> start,
+                                     std::function<void(T)> undo = nullptr) {
     const size_t index = next_++;
     auto& answers = shared_->answers;
     if (index == answers.size()) {

@@ -34,26 +34,27 @@ struct CreateSessionReply {
   nfs4::CreateSessionResult result;
 };
 
-// One client ID (RFC 8881, 2.4). Owned by the ClientTable; its address is stable until it is dropped. A handler that
-// suspends must not keep a reference: it looks the client up again (CompoundContext does).
+// One client ID (RFC 8881, 2.4). Shared by the ClientTable and the COMPOUNDs that run for it, so that a
+// suspended one wakes up beside its client; `gone` tells it that the client has been dropped meanwhile.
 struct Client {
   // What survives a restart of the daemon (state_store.h).
   ClientId id = 0;
-  Bytes owner;                        // co_ownerid
-  xdr::FixedOpaque<8> verifier{};     // co_verifier: another one means the client rebooted
+  Bytes owner;                     // co_ownerid
+  xdr::FixedOpaque<8> verifier{};  // co_verifier: another one means the client rebooted
   Principal principal;
   bool confirmed = false;
   bool reclaim_complete = false;
-  uint32_t create_sequence = 0;       // csa_sequence of the last CREATE_SESSION that was run, 0 before the first
+  uint32_t create_sequence = 0;  // csa_sequence of the last CREATE_SESSION that was run, 0 before the first
 
   // What does not.
   std::optional<CreateSessionReply> create_reply;
   SteadyTime lease_end;
-  uint32_t running_compounds = 0;     // a lease does not end under a COMPOUND of its client
-  bool recovered = false;             // came from the store when the daemon started
+  uint32_t running_compounds = 0;  // a lease does not end under a COMPOUND of its client
+  bool creating_session = false;   // a CREATE_SESSION of it is suspended
+  bool gone = false;
   std::vector<Session*> sessions;
   std::vector<RevokedState> revoked;
-  uint32_t status_flags = 0;          // SEQ4_STATUS_* bits that stay until something clears them
+  uint32_t status_flags = 0;  // SEQ4_STATUS_* bits that stay until something clears them
 
   // The flags SEQUENCE shows: the sticky ones and what follows from `revoked`.
   uint32_t sequence_flags() const;

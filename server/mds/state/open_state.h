@@ -26,13 +26,14 @@ struct OpenState {
   Bytes owner;          // open_owner4.owner
   uint32_t access = 0;  // kShare*: what is open now
   uint32_t deny = 0;
-  uint16_t combinations = 0;  // bit access * 4 + deny: asked for by some OPEN (OPEN_DOWNGRADE, RFC 8881, 18.18.3)
+  uint16_t combinations =
+      0;  // bit access * 4 + deny: asked for by some OPEN (OPEN_DOWNGRADE, RFC 8881, 18.18.3)
 
   nfs4::Stateid stateid() const { return {seqid, other}; }
 };
 
-// All opens, found by stateid, by file with its owner, and by client. Control loop only. It knows nothing of the store:
-// whoever changes a state also writes its record (state_store.h).
+// All opens, found by stateid, by file with its owner, and by client. Control loop only. It knows nothing of
+// the store: whoever changes a state also writes its record (state_store.h).
 class OpenTable {
  public:
   OpenTable() = default;
@@ -50,7 +51,9 @@ class OpenTable {
   // `except` may be null.
   bool share_allowed(uint64_t inode, uint32_t access, uint32_t deny, const OpenState* except) const;
   // The same for I/O under a special stateid, which has no open of its own.
-  bool access_denied_by_others(uint64_t inode, uint32_t access) const { return !share_allowed(file, access, 0, nullptr); }
+  bool access_denied_by_others(uint64_t inode, uint32_t access) const {
+    return !share_allowed(file, access, 0, nullptr);
+  }
 
   OpenState& add(OpenState state);
   void remove(OpenState& state);

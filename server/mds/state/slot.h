@@ -22,28 +22,36 @@ struct Slot {
 // The slots of a session: decides whether a request is new, a retry or neither. Control loop only.
 class SlotTable {
  public:
-  explicit SlotTable(uint32_t slots) : slots_(slots), target_highest_(slots - 1) {}
+  // At least one slot.
+  explicit SlotTable(uint32_t slots);
 
-  enum class Verdict { kNew, kReplay };
+  enum class Verdict {
+    kNew,             // run it
+    kReplay,          // send at(slot).reply again
+    kReplayUncached,  // a retry of a request whose reply was not kept
+  };
   // Judges SEQUENCE. Changes nothing unless the answer is kNew; then the slot is in progress until finish().
-  // Errors: BADSLOT, BAD_HIGH_SLOT, SEQ_MISORDERED, SEQ_FALSE_RETRY, RETRY_UNCACHED_REP, DELAY.
+  // Errors: BADSLOT, BAD_HIGH_SLOT, SEQ_MISORDERED, SEQ_FALSE_RETRY, DELAY.
   std::expected<Verdict, nfs4::Status> begin(uint32_t slot, uint32_t seqid, uint32_t highest_slot,
                                              uint64_t request_hash);
-  // The request's reply leaves. An empty `reply` is not cached: a retry gets RETRY_UNCACHED_REP.
-  void finish(uint32_t slot, ByteSpan reply);
+  // The request's reply is complete and durable. With `keep` its bytes answer a retry.
+  void finish(uint32_t slot, ByteSpan reply, bool keep);
 
   const Slot& at(uint32_t slot) const { return slots_[slot]; }
   uint32_t highest() const { return static_cast<uint32_t>(slots_.size()) - 1; }
-  // What the server would like the client to use (sr_target_highest_slotid). Slots above it go as soon as the client
-  // shows by its highest_slotid that it has stopped using them.
+  uint32_t busy() const { return busy_; }
+
+  // What the server would like the client to use (sr_target_highest_slotid). Slots above it go as soon as the
+  // client shows by its highest_slotid that it has stopped using them (RFC 8881, 2.10.6.1).
   uint32_t target_highest() const { return target_highest_; }
+  // Down to any number below highest(), or back up to what the session began with.
   void set_target_highest(uint32_t slot);
-  bool idle() const { return busy_ == 0; }
 
  private:
   void shrink(uint32_t highest_of_client);
 
   std::vector<Slot> slots_;
+  const uint32_t highest_at_start_;
   uint32_t target_highest_;
   uint32_t busy_ = 0;
 };

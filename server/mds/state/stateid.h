@@ -9,11 +9,12 @@
 
 namespace pnfsrdma::mds {
 
-// The 12 bytes of stateid4 behind its seqid, as this server makes them: the kind, then eleven bytes of a CSPRNG. They
-// repeat neither within a run nor after a restart, and no client can guess another's.
+// The 12 bytes of stateid4 behind its seqid, as this server makes them: the kind, then eleven bytes of a
+// CSPRNG. They repeat neither within a run nor after a restart, and no client can guess another's.
 using StateidOther = xdr::FixedOpaque<12>;
 
-enum class StateKind : uint8_t { kOpen = 1, kLock = 2, kLayout = 3 };
+// The value is the first byte of `other`. Layout stateids belong to the layout module (recaller.h).
+enum class StateKind : uint8_t { kOpen = 1, kLock = 2, kLayout = 0x4C };
 
 StateidOther make_stateid_other(StateKind kind, Random& random);
 // Nothing: this server never made such a stateid.
@@ -33,10 +34,12 @@ enum class SpecialStateid {
 };
 SpecialStateid special_stateid(const nfs4::Stateid& stateid);
 
-// RFC 8881, 8.2.2, for everything but layouts: 0 means the newest, older is OLD_STATEID, newer than any given out is
-// BAD_STATEID. kOk otherwise.
+// RFC 8881, 8.2.2, for everything but layouts: 0 means the newest, older is OLD_STATEID, newer than any given
+// out is BAD_STATEID. kOk otherwise.
 nfs4::Status check_seqid(uint32_t asked, uint32_t current);
 // The seqid after `seqid`: it wraps past 0.
-constexpr uint32_t next_seqid(uint32_t seqid) { return seqid == 0xFFFFFFFF ? 1 : seqid + 1; }
+constexpr uint32_t next_seqid(uint32_t seqid) {
+  return seqid == 0xFFFFFFFF ? 1 : seqid + 1;
+}
 
 }  // namespace pnfsrdma::mds

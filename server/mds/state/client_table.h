@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "server/mds/state/client.h"
+#include "shared/base/random.h"
+
+namespace pnfsrdma::mds {
+
+// All client records. Of one co_ownerid there is at most one confirmed and one unconfirmed record (RFC
+// 8881, 18.35.4). Control loop only. It knows nothing of sessions, opens or the store: lease_keeper.h takes a
+// client apart.
+class ClientTable {
+ public:
+  ClientTable(const Clock& clock, Random& random, Milliseconds lease);
+  ClientTable(const ClientTable&) = delete;
+  ClientTable& operator=(const ClientTable&) = delete;
+
+  std::shared_ptr<Client> find(ClientId id) const;
+  std::shared_ptr<Client> find_confirmed(ByteSpan owner) const;
+  std::shared_ptr<Client> find_unconfirmed(ByteSpan owner) const;
+
+  // A new unconfirmed record with an id never used before. The owner has no unconfirmed one.
+  std::shared_ptr<Client> add(ByteSpan owner, const xdr::FixedOpaque<8>& verifier,
+                              const Principal& principal);
+  // One that the store remembered.
+  std::shared_ptr<Client> restore(Client client);
+  // The owner's confirmed record, if any, has been removed.
+  void confirm(Client& client);
+  // Whoever still shares it sees `gone`.
+  void remove(Client& client);
+
+  void renew(Client& client) const;
+  // Whose lease has run out and that nothing runs for.
+  std::vector<std::shared_ptr<Client>> expired() const;
+  Milliseconds lease() const { return lease_; }
+  size_t size() const { return clients_.size(); }
+  const std::unordered_map<ClientId, std::shared_ptr<Client>>& all() const { return clients_; }
+
+ private:
+  using ByOwner = std::map<std::string, ClientId, std::less<>>;
+  std::shared_ptr<Client> find_in(const ByOwner& index, ByteSpan owner) const;
+
+  const Clock& clock_;
+  Random& random_;
+  const Milliseconds lease_;
+  std::unordered_map<ClientId, std::shared_ptr<Client>> clients_;
+  ByOwner confirmed_;
+  ByOwner unconfirmed_;
+};
+
+}  // namespace pnfsrdma::mds

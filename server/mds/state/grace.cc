@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/state/grace.h"
+
+#include <utility>
+
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+
+void GracePeriod::begin(const std::vector<Bytes>& owners, Milliseconds longest, std::function<void()> ended) {
+  ended_ = std::move(ended);
+  for (const Bytes& owner : owners) owners_.emplace(as_text(owner));
+  running_ = true;
+  deadline_ = clock_.now() + longest;
+  if (owners_.empty()) return end();
+  log_info("mds", "grace-began clients={} longest_ms={}", owners_.size(), longest.count());
+}
+
+bool GracePeriod::active() {
+  if (running_ && clock_.now() >= deadline_) end();
+  return running_;
+}
+
+void GracePeriod::reclaimed(ByteSpan owner) {
+  const auto found = owners_.find(as_text(owner));
+  if (found == owners_.end()) return;
+  owners_.erase(found);
+  if (running_ && owners_.empty()) end();
+}
+
+void GracePeriod::end() {
+  if (!owners_.empty()) log_warning("mds", "grace-ended not_reclaimed={}", owners_.size());
+  running_ = false;
+  owners_.clear();
+  if (ended_) std::exchange(ended_, nullptr)();
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "shared/base/bytes.h"
+#include "shared/base/clock.h"
+
+namespace pnfsrdma::mds {
+
+// The grace period after a reboot of the host (RFC 8881, 8.4.2): only clients that had state may reclaim,
+// nobody may make new state. It ends with the time given, or as soon as the last of them has said
+// RECLAIM_COMPLETE. Control loop only.
+class GracePeriod {
+ public:
+  explicit GracePeriod(const Clock& clock) : clock_(clock) {}
+
+  // `owners`: co_ownerid of every client with state before the reboot. None: there is no grace period.
+  // `ended` is called once, from whatever call first sees the end.
+  void begin(const std::vector<Bytes>& owners, Milliseconds longest, std::function<void()> ended);
+
+  bool active();
+  bool may_reclaim(ByteSpan owner) { return active() && owners_.contains(as_text(owner)); }
+  void reclaimed(ByteSpan owner);
+
+ private:
+  void end();
+
+  const Clock& clock_;
+  bool running_ = false;
+  SteadyTime deadline_;
+  std::set<std::string, std::less<>> owners_;
+  std::function<void()> ended_;
+};
+
+}  // namespace pnfsrdma::mds
