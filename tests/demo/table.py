@@ -14,14 +14,15 @@ def mebibytes(count):
 
 def main():
     columns = [(label, json.loads(text)) for label, text in (a.split(":", 1) for a in sys.argv[1:])]
-    methods = sorted({m for _, s in columns for m in s["flushes"]})
+    methods = [key for key in columns[0][1] if key.startswith("flushes_")]
     rows = [
         ("written by RDMA WRITE", lambda s: mebibytes(s["rdma_write_bytes"])),
         ("read by RDMA READ", lambda s: mebibytes(s["rdma_read_bytes"])),
         ("written through the MDS", lambda s: mebibytes(s["mds_write_bytes"])),
         ("read through the MDS", lambda s: mebibytes(s["mds_read_bytes"])),
         ("MDS calls (COMPOUNDs)", lambda s: f"{s['mds_calls']:,}"),
-    ] + [(f"flushes by {m.replace('_', ' ')}", lambda s, m=m: f"{s['flushes'].get(m, 0):,}") for m in methods]
+    ] + [(f"flushed by {m[8:].replace('_', ' ')}", lambda s, m=m: f"{s[m]:,}") for m in methods] + [
+        ("fsync, fdatasync asked for", lambda s: f"{s['fsyncs']:,}, {s['fdatasyncs']:,}")]
     print("    " + " " * 28 + "".join(f"{label:>18}" for label, _ in columns))
     for name, value in rows:
         print(f"    {name:<28}" + "".join(f"{value(s):>18}" for _, s in columns))
