@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "shared/base/event_loop.h"
+#include "shared/base/owned.h"
+#include "shared/base/result.h"
+#include "shared/rpc/limits.h"
+#include "shared/rpc/message.h"
+#include "shared/rpc/record.h"
+
+namespace pnfsrdma::rpc {
+
+class Connection;
+using ConnectionPointer = std::shared_ptr<Connection>;
+
+struct ConnectionOptions {
+  size_t record_bytes_max = kRecordBytesMax;
+  size_t unsent_bytes_max = kUnsentBytesMax;
+  size_t calls_unanswered_max = kCallsUnansweredMax;
+  size_t calls_outstanding_max = kCallsOutstandingMax;
+};
+
+// A call from the peer. `arguments` points into `record`: moving keeps it valid, copying is not possible.
+struct IncomingCall {
+  CallHeader header;
+  Bytes record;
+  ByteSpan arguments;
+
+  IncomingCall() = default;
+  IncomingCall(IncomingCall&&) = default;
+  IncomingCall& operator=(IncomingCall&&) = default;
+};
+
+// The answer to a call of ours. `results` points into `record`.
+struct Reply {
+  Bytes record;
+  ByteSpan results;
+
+  Reply() = default;
+  Reply(Reply&&) = default;
+  Reply& operator=(Reply&&) = default;
+};
+
+// The right to answer one call, once, now or later, from the loop's thread. If it goes unanswered the caller
+// gets SYSTEM_ERR; if the connection is gone the answer is dropped.
+class Responder {
+ public:
+  Responder() = default;
+  Responder(std::weak_ptr<Connection> connection, uint32_t xid)
+      : connection_(std::move(connection)), xid_(xid) {}
+  Responder(Responder&& other) noexcept
+      : connection_(std::exchange(other.connection_, {})), xid_(other.xid_) {}
+  Responder& operator=(Responder&& other) noexcept;
+  ~Responder();
+
+  // SUCCESS and the encoded results.
+  void reply(Bytes results);
+  // The same bytes that somebody else keeps too (a session's reply cache): not copied.
+  void reply(std::shared_ptr<const Bytes> results);
+  void refuse(AcceptStatus status);
+  void refuse_version(VersionRange supported);
+  void refuse_auth(AuthStatus status);
+  // Answers nothing, ever. For a call whose client has to retry on another connection.
+  void drop();
+
+  uint32_t xid() const { return xid_; }
+  bool connected() const { return !connection_.expired(); }
+
+ private:
+  void answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body);
+
+  std::weak_ptr<Connection> connection_;
+  uint32_t xid_ = 0;
+};
+
+// One stream (TCP or Unix) that carries ONC RPC in both directions. It lives in the loop from start() until
+// it is closed, by close(), by the peer or by an error: the loop owns a reference, users hold others as they
+// like. All methods and callbacks belong to the loop's thread.
+//
+// System calls: one recv(2) brings many small records; all output of one turn of the loop goes in one
+// sendmsg(2), head and body not joined.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using CallHandler = std::function<void(const ConnectionPointer&, IncomingCall, Responder)>;
+  // Called once, with the reason, when the connection is gone and its outstanding calls have failed.
+  using CloseHandler = std::function<void(const ConnectionPointer&, const Error& reason)>;
+  using ReplyHandler = std::function<void(Result<Reply>)>;
+
+  // Takes a connected stream socket. Without a CallHandler every call is answered PROG_UNAVAIL.
+  static ConnectionPointer start(EventLoop& loop, FileDescriptor socket, ConnectionOptions options,
+                                 CallHandler on_call, CloseHandler on_close = nullptr);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Calls the peer. `done` is called exactly once, never from inside call(): with the reply, or ETIMEDOUT,
+  // ECONNRESET (the connection closed), EAGAIN (too many outstanding) or what ReplyHeader::to_error() makes
+  // of a refusal. After ETIMEDOUT a late reply is dropped.
+  void call(uint32_t program, uint32_t version, uint32_t procedure, const OpaqueAuth& credential,
+            Bytes arguments, Milliseconds timeout, ReplyHandler done);
+
+  // Closes now; what is not sent is lost. Harmless when closed already.
+  void close();
+  // Closes when everything queued has been sent; reads nothing more.
+  void close_when_sent();
+  bool is_open() const { return static_cast<bool>(socket_); }
+
+  // Changes the handlers, e.g. when a second channel comes to life on the connection.
+  void on_call(CallHandler handler) { on_call_ = std::move(handler); }
+  void on_close(CloseHandler handler) { on_close_ = std::move(handler); }
+
+  // "192.0.2.7:1023", or "unix" for a Unix socket.
+  const std::string& peer() const { return peer_; }
+  bool is_unix() const { return is_unix_; }
+  // Who is at the other end of a Unix socket (SO_PEERCRED); nothing for TCP.
+  std::optional<ucred> peer_credentials() const;
+
+  size_t unsent_bytes() const { return unsent_bytes_; }
+  size_t calls_unanswered() const { return calls_unanswered_; }
+  size_t calls_outstanding() const { return outstanding_.size(); }
+  // Has back-pressure stopped the reading?
+  bool paused() const { return paused_; }
+
+ private:
+  friend class Responder;
+  struct Outgoing {
+    Bytes head;  // record mark and message header
+    std::shared_ptr<const Bytes> body;
+  };
+  struct OutstandingCall {
+    ReplyHandler done;
+    EventLoop::TimerId timer = 0;
+  };
+
+  Connection(EventLoop& loop, FileDescriptor socket, ConnectionOptions options, CallHandler on_call,
+             CloseHandler on_close);
+  void watch();
+  void handle_events(uint32_t events);
+  void read_some();
+  void deliver_records();
+  void deliver(Bytes record);
+  void deliver_call(Bytes record);
+  void deliver_reply(Bytes record, uint32_t xid);
+  void answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body);
+  void answered();
+  void send(Outgoing outgoing);
+  void flush();
+  bool flush_once();
+  void consume(size_t sent);
+  void update_interest();
+  void finish_call(uint32_t xid, Result<Reply> result);
+  void fail_with(Error reason);
+
+  EventLoop& loop_;
+  FileDescriptor socket_;
+  ConnectionOptions options_;
+  CallHandler on_call_;
+  CloseHandler on_close_;
+  std::string peer_;
+  bool is_unix_ = false;
+  RecordReader reader_;
+
+  std::deque<Outgoing> outgoing_;
+  size_t sent_of_front_ = 0;  // bytes of outgoing_.front() the kernel has
+  size_t unsent_bytes_ = 0;
+  bool flush_scheduled_ = false;
+  bool wants_write_ = false;
+  bool closing_ = false;
+  bool delivering_ = false;
+  bool paused_ = false;
+  uint32_t interest_ = 0;
+
+  size_t calls_unanswered_ = 0;
+  uint32_t next_xid_ = 1;
+  std::unordered_map<uint32_t, OutstandingCall> outstanding_;
+};
+
+}  // namespace pnfsrdma::rpc

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pnfsrdma::rpc {
+
+// One record, its fragments joined: 1 MiB of file data and 64 KiB for all around it.
+inline constexpr size_t kRecordBytesMax = (size_t{1} << 20) + (size_t{64} << 10);
+// opaque_auth's body (RFC 5531, 8.2).
+inline constexpr size_t kAuthBytesMax = 400;
+// Output waiting in one connection before it stops reading calls.
+inline constexpr size_t kUnsentBytesMax = size_t{8} << 20;
+// Calls of one peer that are being worked on before no further one is read.
+inline constexpr size_t kCallsUnansweredMax = 256;
+// Our own calls on one connection without an answer; one more fails with EAGAIN.
+inline constexpr size_t kCallsOutstandingMax = 4096;
+inline constexpr size_t kConnectionsMax = 4096;
+// iovecs of one sendmsg(2): two for each record.
+inline constexpr size_t kSendVectorsMax = 64;
+// Bytes a connection reads in one turn of the loop before others get theirs.
+inline constexpr size_t kReadBytesPerTurn = size_t{4} << 20;
+
+}  // namespace pnfsrdma::rpc

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "shared/base/bytes.h"
+#include "shared/rpc/limits.h"
+
+// Record marking (RFC 5531, 11): a record is one or more fragments, each behind a 32-bit mark: its length,
+// and in the top bit whether it is the last one.
+namespace pnfsrdma::rpc {
+
+inline constexpr uint32_t kLastFragment = 0x80000000;
+inline constexpr size_t kMarkSize = 4;
+
+// Puts the mark of a record of `size` bytes, sent as one fragment, into `mark`.
+void write_record_mark(std::byte (&mark)[kMarkSize], size_t size);
+
+// Turns a byte stream into records. The owner reads into space() and says how much came; large fragments are
+// read straight into their record, small ones share a buffer of 64 KiB, so that one read(2) brings many. Not
+// thread-safe.
+class RecordReader {
+ public:
+  explicit RecordReader(size_t record_bytes_max = kRecordBytesMax);
+
+  // Where the next bytes of the stream go. Never empty. Valid until filled().
+  MutableByteSpan space();
+  // `count` bytes have been put there. False: a record would be larger than allowed; the stream is lost.
+  [[nodiscard]] bool filled(size_t count);
+  // The same for bytes that are somewhere else (copies them).
+  [[nodiscard]] bool feed(ByteSpan bytes);
+
+  // The oldest whole record not taken yet.
+  std::optional<Bytes> next();
+  bool has_record() const { return !records_.empty(); }
+  // Is there a started record whose end has not come?
+  bool mid_record() const { return in_fragment_ || !record_.empty() || tail_ > 0; }
+
+ private:
+  [[nodiscard]] bool parse();
+  [[nodiscard]] bool begin_fragment(uint32_t mark);
+  void end_fragment();
+
+  size_t record_bytes_max_;
+  Bytes buffer_;
+  size_t tail_ = 0;         // bytes in buffer_ not parsed yet (less than a mark between calls)
+  size_t direct_from_ = 0;  // size of record_ before space() lengthened it
+  bool direct_ = false;     // space() gave room in record_, not in buffer_
+  Bytes record_;
+  bool in_fragment_ = false;
+  bool last_fragment_ = false;
+  size_t fragment_left_ = 0;
+  std::deque<Bytes> records_;
+};
+
+}  // namespace pnfsrdma::rpc
