@@ -33,12 +33,12 @@ test-unit: build
 
 test-tsan:
 	@packaging/dependencies.sh build test
-	@cmake --preset tsan >/dev/null && cmake --build build/tsan -j $(JOBS) --target tsan-tests
-	@ctest --preset tsan -j $(JOBS) -L tsan --no-tests=error
+	@cmake --preset tsan >/dev/null && cmake --build build/tsan -j $(JOBS) 
+	@ctest --preset tsan -j $(JOBS) --no-tests=error
 
 test-fuzz:
 	@packaging/dependencies.sh build fuzz
-	@cmake --preset fuzz -DPNFSRDMA_FUZZ_SECONDS=$(FUZZ_SECONDS) >/dev/null && cmake --build build/fuzz -j $(JOBS) --target fuzzers
+	@cmake --preset fuzz -DPNFSRDMA_FUZZ_SECONDS=$(FUZZ_SECONDS) >/dev/null && cmake --build build/fuzz -j $(JOBS)
 	@ctest --test-dir build/fuzz -j $(JOBS) -L fuzz --no-tests=error
 
 bench: build ## Transport and mount benchmarks, each beside its ceiling in the same run

@@ -8,7 +8,7 @@ namespace pnfsrdma {
 
 }  // namespace pnfsrdma
 
-// An invariant of our own code. On in every build. Input from a peer, a file or a user never reaches one: that is a
-// Status or an Error.
+// An invariant of our own code. On in every build. Input from a peer, a file or a user never reaches one:
+// that is a Status or an Error.
 #define CHECK(condition) \
   (static_cast<bool>(condition) ? void(0) : ::pnfsrdma::check_failed(#condition, __FILE__, __LINE__))

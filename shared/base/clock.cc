@@ -5,7 +5,9 @@
 
 namespace pnfsrdma {
 
-SteadyTime SystemClock::now() const { return std::chrono::steady_clock::now(); }
+SteadyTime SystemClock::now() const {
+  return std::chrono::steady_clock::now();
+}
 
 WallTime SystemClock::wall_now() const {
   timespec now{};

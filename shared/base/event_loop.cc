@@ -68,7 +68,9 @@ void EventLoop::post(Task task) {
   [[maybe_unused]] const ssize_t put = write(wake_.get(), &one, sizeof one);
 }
 
-void EventLoop::at_turn_end(Task task) { turn_end_.push_back(std::move(task)); }
+void EventLoop::at_turn_end(Task task) {
+  turn_end_.push_back(std::move(task));
+}
 
 void EventLoop::run() {
   while (!stopping_.load()) run_once(Milliseconds(1000));

@@ -15,9 +15,9 @@
 
 namespace pnfsrdma {
 
-// The control loop of a daemon: one thread that waits on file descriptors and timers and runs what they ask for
-// (epoll(7)). All methods but post() and stop() belong to the thread that runs the loop (or to whoever builds it before
-// it runs). Nothing called from here may block.
+// The control loop of a daemon: one thread that waits on file descriptors and timers and runs what they ask
+// for (epoll(7)). All methods but post() and stop() belong to the thread that runs the loop (or to whoever
+// builds it before it runs). Nothing called from here may block.
 class EventLoop {
  public:
   using Task = std::function<void()>;
@@ -29,7 +29,8 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Watches `fd` (level-triggered) for EPOLLIN/EPOLLOUT. The fd stays the caller's; unwatch it before closing it.
+  // Watches `fd` (level-triggered) for EPOLLIN/EPOLLOUT. The fd stays the caller's; unwatch it before closing
+  // it.
   void watch(int fd, uint32_t epoll_events, FdHandler handler);
   void change(int fd, uint32_t epoll_events);
   void unwatch(int fd);

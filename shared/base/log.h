@@ -10,8 +10,9 @@ namespace pnfsrdma {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
-// The process's log: one line each on stderr (journald adds the rest), component first, then a stable event name, then
-// `key=value` pairs: "brick: session-opened client=7 transport=iwarp". Thread-safe. Counters, not logs, per I/O.
+// The process's log: one line each on stderr (journald adds the rest), component first, then a stable event
+// name, then `key=value` pairs: "brick: session-opened client=7 transport=iwarp". Thread-safe. Counters, not
+// logs, per I/O.
 void log_line(LogLevel level, std::string_view component, std::string_view text);
 void set_log_level(LogLevel level);
 bool log_enabled(LogLevel level);

@@ -16,7 +16,9 @@ uint64_t Random::next_u64() {
   return value;
 }
 
-uint32_t Random::next_u32() { return static_cast<uint32_t>(next_u64()); }
+uint32_t Random::next_u32() {
+  return static_cast<uint32_t>(next_u64());
+}
 
 void SystemRandom::fill(std::span<std::byte> bytes) {
   while (!bytes.empty()) {

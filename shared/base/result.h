@@ -44,14 +44,14 @@ inline std::unexpected<Error> fail(int number, std::string what) {
 // Works for any std::expected whose error type converts to the caller's.
 #define PNFSRDMA_JOIN2(a, b) a##b
 #define PNFSRDMA_JOIN(a, b) PNFSRDMA_JOIN2(a, b)
-#define TRY(expression)                                                             \
-  do {                                                                              \
-    auto&& try_result = (expression);                                               \
-    if (!try_result) return std::unexpected(std::move(try_result).error());         \
+#define TRY(expression)                                                     \
+  do {                                                                      \
+    auto&& try_result = (expression);                                       \
+    if (!try_result) return std::unexpected(std::move(try_result).error()); \
   } while (false)
 #define TRY_ASSIGN(declaration, expression) \
   PNFSRDMA_TRY_ASSIGN(PNFSRDMA_JOIN(try_value_, __LINE__), declaration, expression)
-#define PNFSRDMA_TRY_ASSIGN(value, declaration, expression)              \
-  auto&& value = (expression);                                           \
-  if (!value) return std::unexpected(std::move(value).error());          \
+#define PNFSRDMA_TRY_ASSIGN(value, declaration, expression)     \
+  auto&& value = (expression);                                  \
+  if (!value) return std::unexpected(std::move(value).error()); \
   declaration = *std::move(value)

@@ -5,9 +5,10 @@
 
 #include "shared/xdr/types.h"
 
-// The brick's control protocol: an ONC RPC program (RFC 5531) over a Unix socket or TCP, spoken by the MDS and by admin
-// tools. Every changing call carries the caller's epoch; one below the claimed epoch is answered kStaleEpoch and changes
-// nothing. Blocks are 2 MiB; logical addresses are the MDS's, 64 bit, multiples of the block size where blocks are named.
+// The brick's control protocol: an ONC RPC program (RFC 5531) over a Unix socket or TCP, spoken by the MDS
+// and by admin tools. Every changing call carries the caller's epoch; one below the claimed epoch is answered
+// kStaleEpoch and changes nothing. Blocks are 2 MiB; logical addresses are the MDS's, 64 bit, multiples of
+// the block size where blocks are named.
 namespace pnfsrdma::brick {
 
 inline constexpr uint32_t kProgram = 0x20524D42;  // from the user-defined range of RFC 5531, 13.1
@@ -45,21 +46,25 @@ enum class Procedure : uint32_t {
 
 enum class Status : uint32_t {
   kOk = 0,
-  kStaleEpoch = 1,   // a newer MDS has claimed this brick
-  kExists = 2,       // the logical address is taken
-  kNotFound = 3,     // no such block, session or grant
-  kNoSpace = 4,      // not enough free blocks
-  kBusy = 5,         // still exposed
-  kInvalid = 6,      // arguments out of range or misaligned
-  kLimit = 7,        // sessions, grants or registrations are used up
-  kIo = 8,           // the medium or the device failed; the log says what
-  kTryLater = 9,     // blocks are free but not zeroed yet, or rest in quarantine
+  kStaleEpoch = 1,  // a newer MDS has claimed this brick
+  kExists = 2,      // the logical address is taken
+  kNotFound = 3,    // no such block, session or grant
+  kNoSpace = 4,     // not enough free blocks
+  kBusy = 5,        // still exposed
+  kInvalid = 6,     // arguments out of range or misaligned
+  kLimit = 7,       // sessions, grants or registrations are used up
+  kIo = 8,          // the medium or the device failed; the log says what
+  kTryLater = 9,    // blocks are free but not zeroed yet, or rest in quarantine
 };
-constexpr bool xdr_known(Status value) { return value <= Status::kTryLater; }
+constexpr bool xdr_known(Status value) {
+  return value <= Status::kTryLater;
+}
 
-// --- claim -----------------------------------------------------------------------------------------------------------
+// --- claim
+// -----------------------------------------------------------------------------------------------------------
 
-// The owner is the MDS's name for itself, shown to administrators. `epoch` must be greater than any claimed before.
+// The owner is the MDS's name for itself, shown to administrators. `epoch` must be greater than any claimed
+// before.
 struct ClaimArguments {
   uint64_t epoch = 0;
   xdr::String<64> owner;
@@ -71,20 +76,21 @@ struct Path {
 };
 struct ClaimResult {
   Status status = Status::kOk;
-  uint64_t claimed_epoch = 0;             // the highest one claimed so far: this call's when kOk
-  xdr::FixedOpaque<16> uuid{};            // of the pool: the deviceid4 the MDS hands out
-  uint64_t incarnation = 0;               // random per process: all sessions and grants die when it changes
-  xdr::FixedOpaque<8> verifier{};         // changes whenever memory may have lost unflushed data
+  uint64_t claimed_epoch = 0;      // the highest one claimed so far: this call's when kOk
+  xdr::FixedOpaque<16> uuid{};     // of the pool: the deviceid4 the MDS hands out
+  uint64_t incarnation = 0;        // random per process: all sessions and grants die when it changes
+  xdr::FixedOpaque<8> verifier{};  // changes whenever memory may have lost unflushed data
   uint64_t block_count = 0;
   uint64_t free_blocks = 0;
-  uint32_t flush_methods = 0;             // bits of nfs4::kFlush*
-  uint32_t durability = 0;                // nfs4::Durability
-  xdr::String<16> kind;                   // "devdax", "fsdax", "file", "tmpfs"
-  uint32_t grants_max = 0;                // of one session
+  uint32_t flush_methods = 0;  // bits of nfs4::kFlush*
+  uint32_t durability = 0;     // nfs4::Durability
+  xdr::String<16> kind;        // "devdax", "fsdax", "file", "tmpfs"
+  uint32_t grants_max = 0;     // of one session
   xdr::List<Path, 16> paths;
 };
 
-// --- the passive target: blocks --------------------------------------------------------------------------------------
+// --- the passive target: blocks
+// --------------------------------------------------------------------------------------
 
 // `count` blocks from logical address `logical`, physically contiguous in the brick.
 struct Run {
@@ -92,8 +98,8 @@ struct Run {
   uint64_t count = 0;
   bool operator==(const Run&) const = default;
 };
-// Takes `count` free blocks, zeroed durably, and gives them the logical addresses from `logical` on. `contiguous` is a
-// wish: as few runs as can be had. All or nothing. kExists, kNoSpace, kTryLater.
+// Takes `count` free blocks, zeroed durably, and gives them the logical addresses from `logical` on.
+// `contiguous` is a wish: as few runs as can be had. All or nothing. kExists, kNoSpace, kTryLater.
 struct AllocArguments {
   uint64_t epoch = 0;
   uint64_t logical = 0;
@@ -110,7 +116,8 @@ struct BlocksArguments {
   uint64_t epoch = 0;
   xdr::List<Run, kRunsMax> runs;
 };
-// map: parked blocks from `from` become usable again at `to` (which may be the same). kExists when `to` is taken.
+// map: parked blocks from `from` become usable again at `to` (which may be the same). kExists when `to` is
+// taken.
 struct MapArguments {
   uint64_t epoch = 0;
   uint64_t from = 0;
@@ -135,15 +142,18 @@ struct ListResult {
   bool end = false;
 };
 
-// --- sessions, exposures ---------------------------------------------------------------------------------------------
+// --- sessions, exposures
+// ---------------------------------------------------------------------------------------------
 
-// `client` is the MDS's number for it, not 0; the ticket lets its queue pair in. An open session gets the new ticket.
+// `client` is the MDS's number for it, not 0; the ticket lets its queue pair in. An open session gets the new
+// ticket.
 struct OpenSessionArguments {
   uint64_t epoch = 0;
   uint64_t client = 0;
   xdr::FixedOpaque<kTicketSize> ticket{};
 };
-// Expels: queue pair to the error state, all exposures freed, the ticket dead. Nothing of it moves afterwards.
+// Expels: queue pair to the error state, all exposures freed, the ticket dead. Nothing of it moves
+// afterwards.
 struct CloseSessionArguments {
   uint64_t epoch = 0;
   uint64_t client = 0;
@@ -160,7 +170,8 @@ struct SessionsResult {
   xdr::List<SessionEntry, 65536> sessions;
 };
 
-// Lets `client` read, or read and write, `length` bytes from `logical`: one grant per physically contiguous run, in order.
+// Lets `client` read, or read and write, `length` bytes from `logical`: one grant per physically contiguous
+// run, in order.
 struct ExposeArguments {
   uint64_t epoch = 0;
   uint64_t client = 0;
@@ -170,7 +181,7 @@ struct ExposeArguments {
 };
 // Handle and address are void while `connection` of the answer is 0: the client learns them in its hello.
 struct Grant {
-  uint64_t grant = 0;    // the brick's number, from a CSPRNG, not 0
+  uint64_t grant = 0;  // the brick's number, from a CSPRNG, not 0
   uint64_t logical = 0;
   uint64_t length = 0;
   bool writable = false;
@@ -183,7 +194,8 @@ struct ExposeResult {
   uint32_t connection = 0;
   xdr::List<Grant, kGrantsPerCallMax> grants;
 };
-// Answered when the handles are dead in the transport. Unknown grants are ignored: withdrawing twice is harmless.
+// Answered when the handles are dead in the transport. Unknown grants are ignored: withdrawing twice is
+// harmless.
 struct WithdrawArguments {
   uint64_t epoch = 0;
   uint64_t client = 0;
@@ -197,7 +209,8 @@ struct GrantsResult {
   xdr::List<Grant, 1 << 20> grants;
 };
 
-// --- data ------------------------------------------------------------------------------------------------------------
+// --- data
+// ------------------------------------------------------------------------------------------------------------
 
 struct Range {
   uint64_t logical = 0;

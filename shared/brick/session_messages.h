@@ -5,8 +5,9 @@
 
 #include "shared/xdr/types.h"
 
-// What client and brick say to each other over the data connection (SEND): XDR, a 32-bit message type first. The client
-// speaks first (iWARP wants that). One answer per message, in order; a long hello answer comes in parts.
+// What client and brick say to each other over the data connection (SEND): XDR, a 32-bit message type first.
+// The client speaks first (iWARP wants that). One answer per message, in order; a long hello answer comes in
+// parts.
 namespace pnfsrdma::brick {
 
 // Bytes: both sides post receives of this size.
@@ -60,7 +61,9 @@ struct PersistCall {
   xdr::List<PersistTarget, kPersistRangesPerMessage> ranges;
 };
 enum class PersistStatus : uint32_t { kOk = 0, kUnknownGrant = 1, kBounds = 2, kIo = 3 };
-constexpr bool xdr_known(PersistStatus value) { return value <= PersistStatus::kIo; }
+constexpr bool xdr_known(PersistStatus value) {
+  return value <= PersistStatus::kIo;
+}
 struct PersistReply {
   uint64_t id = 0;
   PersistStatus status = PersistStatus::kOk;

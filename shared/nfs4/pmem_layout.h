@@ -5,8 +5,8 @@
 
 #include "shared/xdr/types.h"
 
-// The pNFS layout type of this project: the bodies of device_addr4, layout_content4 and layoutupdate4. The grammar and
-// the meaning of each combination stand in README.md beside this file.
+// The pNFS layout type of this project: the bodies of device_addr4, layout_content4 and layoutupdate4. The
+// grammar and the meaning of each combination stand in README.md beside this file.
 namespace pnfsrdma::nfs4 {
 
 // From the private range of RFC 8881, 3.3.13.
@@ -18,11 +18,11 @@ inline constexpr size_t kSegmentsMax = 4096;
 inline constexpr size_t kPersistRangesMax = 1024;
 
 // Bits of DeviceAddress::flush_methods.
-inline constexpr uint32_t kFlushNative = 1;         // RDMA FLUSH, persistent
-inline constexpr uint32_t kFlushCommitMessage = 2;  // SEND with ranges, answered by the brick
-inline constexpr uint32_t kFlushLayoutCommit = 4;   // the MDS has the brick flush
-inline constexpr uint32_t kFlushReadAfterWrite = 8; // reserved: an administrator's statement about hardware
-inline constexpr uint32_t kFlushNone = 16;          // reserved: likewise
+inline constexpr uint32_t kFlushNative = 1;          // RDMA FLUSH, persistent
+inline constexpr uint32_t kFlushCommitMessage = 2;   // SEND with ranges, answered by the brick
+inline constexpr uint32_t kFlushLayoutCommit = 4;    // the MDS has the brick flush
+inline constexpr uint32_t kFlushReadAfterWrite = 8;  // reserved: an administrator's statement about hardware
+inline constexpr uint32_t kFlushNone = 16;           // reserved: likewise
 
 // What a persisted byte survives.
 enum class Durability : uint32_t {
@@ -30,10 +30,12 @@ enum class Durability : uint32_t {
   kProcess = 1,   // a crash of our process (page cache), not of the host
   kPower = 2,     // loss of power
 };
-constexpr bool xdr_known(Durability value) { return value <= Durability::kPower; }
+constexpr bool xdr_known(Durability value) {
+  return value <= Durability::kPower;
+}
 
-// One way to reach a brick: netaddr4 (RFC 8881, 3.3.9). The netid is "tcp" or "tcp6" for iwarp in user space, "rdma" or
-// "rdma6" for verbs; the address is universal ("127.0.0.1.78.82").
+// One way to reach a brick: netaddr4 (RFC 8881, 3.3.9). The netid is "tcp" or "tcp6" for iwarp in user space,
+// "rdma" or "rdma6" for verbs; the address is universal ("127.0.0.1.78.82").
 struct DevicePath {
   xdr::String<16> netid;
   xdr::String<64> address;
@@ -50,7 +52,8 @@ struct DeviceAddress {
   bool operator==(const DeviceAddress&) const = default;
 };
 
-// What the client needs to touch memory. grant 0: absent. Handle (R_key, STag) and address belong to one connection.
+// What the client needs to touch memory. grant 0: absent. Handle (R_key, STag) and address belong to one
+// connection.
 struct Target {
   uint64_t grant = 0;
   uint32_t handle = 0;
@@ -58,8 +61,8 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
-// `length` bytes of the file from `file_offset`. Both targets present and the same: in-place data. Only read: read-only.
-// Neither: a hole.
+// `length` bytes of the file from `file_offset`. Both targets present and the same: in-place data. Only read:
+// read-only. Neither: a hole.
 struct Segment {
   xdr::FixedOpaque<16> device{};
   uint64_t file_offset = 0;
@@ -69,7 +72,8 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-// loc_body. `connection`: the generation of handles and addresses for this client and device; 0 = not connected yet.
+// loc_body. `connection`: the generation of handles and addresses for this client and device; 0 = not
+// connected yet.
 struct LayoutBody {
   uint32_t connection = 0;
   xdr::List<Segment, kSegmentsMax> segments;
