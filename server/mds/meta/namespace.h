@@ -105,8 +105,8 @@ struct NamespaceOptions {
 // The tree of files over a KeyValueStore, with a write-through cache. Each operation that changes something
 // is one atomic batch; it is visible at once, and a reply must wait for last_namespace_sequence(). No
 // permission is checked here (permissions.h). Control loop only. Errors besides those named: kStale (no such
-// inode), kDelay, kNospc, kIo. Names: kInval (empty), kBadname ("." and ".."), kBadchar ('/' or NUL),
-// kNametoolong (over 255 bytes).
+// inode), kDelay, kNospc, kIo. Names: kInval (empty), kBadName ("." and ".."), kBadChar ('/' or NUL),
+// kNameTooLong (over 255 bytes).
 class Namespace {
  public:
   // Makes the root directory if there is none. `boot_count` (BootRecord) must be greater than at any earlier
@@ -121,31 +121,31 @@ class Namespace {
   void set_in_use(std::function<bool(InodeId)> in_use) { in_use_ = std::move(in_use); }
 
   Outcome<InodePointer> get(InodeId id);
-  // kNotdir (kSymlink for a symbolic link), kNoent.
+  // kNotDir (kSymlink for a symbolic link), kNoEnt.
   Outcome<InodePointer> lookup(InodeId directory, std::string_view name);
-  // kNoent at the root.
+  // kNoEnt at the root.
   Outcome<InodePointer> lookup_parent(InodeId directory);
 
-  // kNotdir, kExist, kInval (a symlink target of no or over kSymlinkBytesMax bytes).
+  // kNotDir, kExist, kInval (a symlink target of no or over kSymlinkBytesMax bytes).
   Outcome<Created> create(InodeId directory, std::string_view name, const NewInode& what);
-  // Files and directories: kNotdir, kNoent, kNotempty. See set_in_use() for what stays as an orphan; every
+  // Files and directories: kNotDir, kNoEnt, kNotEmpty. See set_in_use() for what stays as an orphan; every
   // other inode is gone at once.
   Outcome<Removed> remove(InodeId directory, std::string_view name);
-  // kNotdir, kNoent, kExist (a directory onto something else, or the reverse), kNotempty, kInval (into its
+  // kNotDir, kNoEnt, kExist (a directory onto something else, or the reverse), kNotEmpty, kInval (into its
   // own subtree). Two names of one file: nothing happens.
   Outcome<Renamed> rename(InodeId source, std::string_view source_name, InodeId target,
                           std::string_view target_name);
-  // kNotdir, kExist, kIsdir, kMlink. An orphan gets no new name: kStale.
+  // kNotDir, kExist, kIsDir, kMLink. An orphan gets no new name: kStale.
   Outcome<Linked> link(InodeId inode, InodeId directory, std::string_view name);
 
   // At most `limit` entries behind `cookie` (0: from the start), without "." and "..". A cookie names a place
-  // for ever: it survives changes and restarts. kNotdir, kBadCookie (1 and 2: reserved).
+  // for ever: it survives changes and restarts. kNotDir, kBadCookie (1 and 2: reserved).
   Outcome<DirectoryPage> read_directory(InodeId directory, uint64_t cookie, size_t limit);
   // cookieverf4: constant while the directory lives.
   static ExclusiveVerifier cookie_verifier(const Inode& directory);
 
   // One batch of the new inode state and `extra` (extents, tail records). kNamespace unless only times move
-  // lazily. kInval (nanoseconds), kFbig.
+  // lazily. kInval (nanoseconds), kFBig.
   Outcome<InodePointer> update(InodeId id, const InodeUpdate& what, const Batch& extra = {},
                                CommitKind kind = CommitKind::kNamespace);
   // Data was modified: mtime (now, unless given), ctime and change; lazily durable (kState).

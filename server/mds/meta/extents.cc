@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/extents.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/values.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+// Where the range ends; a range that would wrap reaches to the end of all offsets.
+uint64_t end_of(uint64_t offset, uint64_t length) {
+  return length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
+}
+
+bool aligned(uint64_t value) {
+  return value % kGrainSize == 0;
+}
+
+Result<Extent> read_extent(uint64_t end, std::string_view value) {
+  TRY_ASSIGN(const StoredExtent stored, read_value<StoredExtent>(value, "an extent"));
+  if (stored.length == 0 || stored.length > end)
+    return fail(EUCLEAN, "the metadata store has an impossible extent");
+  return Extent{end - stored.length, stored.logical, stored.length};
+}
+
+}  // namespace
+
+Result<std::vector<Extent>> Extents::overlapping(InodeId inode, uint64_t offset, uint64_t length) {
+  std::vector<Extent> found;
+  if (length == 0 || offset == UINT64_MAX) return found;
+  const uint64_t end = end_of(offset, length);
+  Result<> outcome;
+  const auto visit = [&](std::string_view key, std::string_view value) {
+    const auto extent = read_extent(numbers_of_key(kExtentTag, key).value_or(KeyNumbers{}).second, value);
+    if (!extent) {
+      outcome = std::unexpected(extent.error());
+      return false;
+    }
+    if (extent->file_offset >= end) return false;
+    found.push_back(*extent);
+    return true;
+  };
+  TRY(store_.scan(number_key(kExtentTag, inode), number_key(kExtentTag, inode, offset + 1), visit));
+  TRY(outcome);
+  return found;
+}
+
+Result<std::vector<Mapping>> Extents::map(InodeId inode, uint64_t offset, uint64_t length) {
+  TRY_ASSIGN(const std::vector<Extent> extents, overlapping(inode, offset, length));
+  const uint64_t end = end_of(offset, length);
+  std::vector<Mapping> pieces;
+  uint64_t at = offset;
+  for (const Extent& extent : extents) {
+    if (extent.file_offset > at) {
+      pieces.push_back({at, extent.file_offset - at, std::nullopt});
+      at = extent.file_offset;
+    }
+    const uint64_t piece_end = std::min(extent.end(), end);
+    pieces.push_back({at, piece_end - at, extent.logical + (at - extent.file_offset)});
+    at = piece_end;
+  }
+  if (at < end) pieces.push_back({at, end - at, std::nullopt});
+  return pieces;
+}
+
+Result<> Extents::scan(const std::function<bool(InodeId, const Extent&)>& visitor) {
+  Result<> outcome;
+  const auto visit = [&](std::string_view key, std::string_view value) {
+    const KeyNumbers numbers = numbers_of_key(kExtentTag, key).value_or(KeyNumbers{});
+    const auto extent = read_extent(numbers.second, value);
+    if (!extent) outcome = std::unexpected(extent.error().in("inode " + std::to_string(numbers.first)));
+    return extent && visitor(numbers.first, *extent);
+  };
+  TRY(store_.scan(tag_prefix(kExtentTag), {}, visit));
+  return outcome;
+}
+
+void Extents::mark_tail_dirty(Batch& batch, InodeId inode) {
+  batch.put(number_key(kTailTag, inode), {});
+}
+
+void Extents::mark_tail_clean(Batch& batch, InodeId inode) {
+  batch.erase(number_key(kTailTag, inode));
+}
+
+Result<bool> Extents::tail_dirty(InodeId inode) {
+  TRY_ASSIGN(const std::optional<std::string> found, store_.get(number_key(kTailTag, inode)));
+  return found.has_value();
+}
+
+Result<std::vector<InodeId>> Extents::dirty_tails() {
+  std::vector<InodeId> inodes;
+  TRY(store_.scan(tag_prefix(kTailTag), {}, [&](std::string_view key, std::string_view) {
+    if (const auto inode = number_of_key(kTailTag, key)) inodes.push_back(*inode);
+    return true;
+  }));
+  return inodes;
+}
+
+Result<std::vector<Extent>> ExtentChange::overlapping(uint64_t offset, uint64_t length) {
+  TRY_ASSIGN(std::vector<Extent> found, extents_.overlapping(inode_, offset, length));
+  if (pending_.empty()) return found;
+  std::erase_if(found, [&](const Extent& extent) { return pending_.contains(extent.end()); });
+  const uint64_t end = end_of(offset, length);
+  for (auto at = pending_.upper_bound(offset); at != pending_.end(); ++at) {
+    if (at->second && at->second->file_offset < end) found.push_back(*at->second);
+  }
+  std::ranges::sort(found, {}, &Extent::file_offset);
+  return found;
+}
+
+Result<> ExtentChange::insert(const Extent& extent) {
+  const bool sound = aligned(extent.file_offset) && aligned(extent.logical) && aligned(extent.length) &&
+                     extent.length > 0 && extent.length < UINT64_MAX - extent.file_offset &&
+                     extent.length < UINT64_MAX - extent.logical;
+  if (!sound) return fail(EINVAL, "an extent must be whole grains");
+  // One grain more on either side: the neighbours it may join with.
+  const uint64_t from = extent.file_offset - std::min(extent.file_offset, kGrainSize);
+  TRY_ASSIGN(const std::vector<Extent> near, overlapping(from, extent.end() + kGrainSize - from));
+  Extent joined = extent;
+  for (const Extent& other : near) {
+    if (other.end() > extent.file_offset && other.file_offset < extent.end()) {
+      return fail(EEXIST, "the file has an extent there");
+    }
+  }
+  for (const Extent& other : near) {
+    const bool before = other.end() == extent.file_offset && other.logical_end() == extent.logical;
+    const bool behind = other.file_offset == extent.end() && other.logical == extent.logical_end();
+    if (!before && !behind) continue;
+    pending_[other.end()] = std::nullopt;
+    if (before) joined.file_offset = other.file_offset, joined.logical = other.logical;
+    joined.length += other.length;
+  }
+  pending_[joined.end()] = joined;
+  growth_ += static_cast<int64_t>(extent.length);
+  return {};
+}
+
+Result<std::vector<Extent>> ExtentChange::remove(uint64_t offset, uint64_t length) {
+  const uint64_t end = end_of(offset, length);
+  if (!aligned(offset) || (!aligned(end) && end != UINT64_MAX))
+    return fail(EINVAL, "a hole must be whole grains");
+  TRY_ASSIGN(const std::vector<Extent> extents, overlapping(offset, length));
+  std::vector<Extent> removed;
+  for (const Extent& extent : extents) {
+    const uint64_t from = std::max(extent.file_offset, offset);
+    const uint64_t to = std::min(extent.end(), end);
+    pending_[extent.end()] = std::nullopt;
+    if (extent.file_offset < from) {
+      pending_[from] = Extent{extent.file_offset, extent.logical, from - extent.file_offset};
+    }
+    if (to < extent.end()) {
+      pending_[extent.end()] = Extent{to, extent.logical + (to - extent.file_offset), extent.end() - to};
+    }
+    removed.push_back({from, extent.logical + (from - extent.file_offset), to - from});
+    growth_ -= static_cast<int64_t>(to - from);
+  }
+  return removed;
+}
+
+void ExtentChange::write_to(Batch& batch) const {
+  for (const auto& [end, extent] : pending_) {
+    const std::string key = number_key(kExtentTag, inode_, end);
+    if (extent) {
+      put_value(batch, key, StoredExtent{extent->logical, extent->length});
+    } else {
+      batch.erase(key);
+    }
+  }
+}
+
+}  // namespace pnfsrdma::mds

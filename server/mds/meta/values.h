@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "server/mds/meta/directory_entry.h"
+#include "server/mds/meta/inode.h"
+#include "server/mds/meta/key_value.h"
+#include "shared/base/bytes.h"
+#include "shared/base/result.h"
+#include "shared/xdr/codec.h"
+
+// The form of the stored values: a 32-bit version, then the type's XDR. A later form of a type gets the next
+// version and a reader for each older one; a program that meets a version it does not know refuses it.
+namespace pnfsrdma::mds {
+
+inline constexpr uint32_t kValueVersion = 1;
+
+// What the key does not say about a directory entry by cookie.
+struct StoredCookie {
+  xdr::String<kNameBytesMax> name;
+  InodeId inode = kNoInode;
+  FileType type = FileType::kRegular;
+};
+
+// What the key (inode, end offset) does not say about an extent.
+struct StoredExtent {
+  uint64_t logical = 0;
+  uint64_t length = 0;
+};
+
+// A counter or a version under a meta key.
+struct StoredNumber {
+  uint64_t number = 0;
+};
+
+template <typename T>
+void put_value(Batch& batch, std::string_view key, const T& value) {
+  Bytes bytes;
+  bytes.reserve(256);
+  xdr::Encoder encoder(bytes);
+  encoder.put_u32(kValueVersion);
+  xdr::encode(encoder, value);
+  batch.put(key, as_text(bytes));
+}
+
+// `what` names the value in the error: EUCLEAN, the store is damaged or of another program version.
+template <typename T>
+Result<T> read_value(std::string_view bytes, std::string_view what) {
+  xdr::Decoder decoder(as_bytes(bytes));
+  uint32_t version = 0;
+  T value{};
+  const bool whole = decoder.get_u32(version) && version == kValueVersion && xdr::decode(decoder, value) &&
+                     decoder.remaining() == 0;
+  if (whole) return value;
+  return fail(EUCLEAN, "the metadata store has " + std::string(what) + " of version " +
+                           std::to_string(version) + " that cannot be read (" +
+                           xdr::to_string(decoder.error()) + ")");
+}
+
+}  // namespace pnfsrdma::mds
