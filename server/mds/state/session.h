@@ -18,45 +18,56 @@ using SessionId = xdr::FixedOpaque<16>;
 struct BackSlot {
   uint32_t seqid = 0;  // of the last CB_SEQUENCE sent
   bool busy = false;
-  bool uncertain = false;  // the last call got no answer: the client may or may not have seen its seqid
+  bool uncertain = false;  // that one got no answer: the client may or may not have seen its seqid
 };
 
-// What the backchannel of a session needs to send: CREATE_SESSION and BACKCHANNEL_CTL fill it.
+// What calling the client back takes. CREATE_SESSION and BACKCHANNEL_CTL fill it.
 struct BackChannel {
   nfs4::ChannelAttributes attributes;
   uint32_t program = 0;
-  uint32_t credential_flavor = 0;  // AUTH_NONE or AUTH_SYS, with csa_sec_parms' identity
-  nfs4::CallbackSecurity security;
+  rpc::OpaqueAuth credential;
   std::vector<BackSlot> slots;
 };
 
-// One session (RFC 8881, 2.10). Owned by the SessionTable; lives no longer than its client.
+// One session (RFC 8881, 2.10). Shared by the SessionTable and the COMPOUNDs that run in it; destroyed()
+// tells those that it is no longer in the table.
 class Session {
  public:
-  Session(SessionId id, Client& client, nfs4::ChannelAttributes fore, BackChannel back);
+  Session(const SessionId& id, std::shared_ptr<Client> client, const nfs4::ChannelAttributes& fore,
+          BackChannel back);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   const SessionId& id() const { return id_; }
-  Client& client() { return client_; }
+  Client& client() { return *client_; }
+  const std::shared_ptr<Client>& shared_client() const { return client_; }
   const nfs4::ChannelAttributes& fore() const { return fore_; }
   SlotTable& slots() { return slots_; }
   BackChannel& back() { return back_; }
+  bool destroyed() const { return destroyed_; }
+  void set_destroyed() { destroyed_ = true; }
 
-  // Connections bound to each direction (RFC 8881, 2.10.3.1). They go by themselves when a connection dies.
-  void bind_fore(const std::shared_ptr<rpc::Connection>& connection);
-  void bind_back(const std::shared_ptr<rpc::Connection>& connection);
-  bool bound_fore(const rpc::Connection& connection) const;
-  // A live connection to call the client on, or null. The newest binding first.
-  std::shared_ptr<rpc::Connection> back_connection();
-  void unbind(const rpc::Connection& connection);
+  // Connections bound to each direction (RFC 8881, 2.10.3.1). A dead connection is bound to nothing.
+  void bind_fore(const rpc::ConnectionPointer& connection) { bind(fore_connections_, connection); }
+  void bind_back(const rpc::ConnectionPointer& connection) { bind(back_connections_, connection); }
+  bool bound(const rpc::Connection& connection) const;
+  bool bound_back(const rpc::Connection& connection) const;
+  // A live connection to call the client on, the newest first, or null.
+  rpc::ConnectionPointer back_connection() const;
 
  private:
+  using Connections = std::vector<std::weak_ptr<rpc::Connection>>;
+  static void bind(Connections& connections, const rpc::ConnectionPointer& connection);
+  static bool contains(const Connections& connections, const rpc::Connection& connection);
+
   SessionId id_;
-  Client& client_;
+  std::shared_ptr<Client> client_;
   nfs4::ChannelAttributes fore_;
   SlotTable slots_;
   BackChannel back_;
-  std::vector<std::weak_ptr<rpc::Connection>> fore_connections_;
-  std::vector<std::weak_ptr<rpc::Connection>> back_connections_;
+  bool destroyed_ = false;
+  Connections fore_connections_;
+  Connections back_connections_;
 };
 
 }  // namespace pnfsrdma::mds

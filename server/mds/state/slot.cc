@@ -22,28 +22,25 @@ std::expected<SlotTable::Verdict, Status> SlotTable::begin(uint32_t index, uint3
   Slot& slot = slots_[index];
   if (seqid == slot.seqid && slot.in_progress) return std::unexpected(Status::kDelay);
   if (seqid == slot.seqid) {
-    // A slot never used has nothing to replay.
-    if (!slot.cached && slot.request_hash == 0) return std::unexpected(Status::kSeqMisordered);
+    // A slot never used has nothing to replay: a hash is never 0.
+    if (slot.request_hash == 0) return std::unexpected(Status::kSeqMisordered);
     if (slot.request_hash != request_hash) return std::unexpected(Status::kSeqFalseRetry);
-    return slot.cached ? Verdict::kReplay : Verdict::kReplayUncached;
+    return slot.reply ? Verdict::kReplay : Verdict::kReplayUncached;
   }
   if (seqid != slot.seqid + 1 || slot.in_progress) return std::unexpected(Status::kSeqMisordered);
   slot.seqid = seqid;
   slot.in_progress = true;
-  slot.cached = false;
+  slot.reply.reset();
   slot.request_hash = request_hash;
   ++busy_;
   shrink(highest_slot);
   return Verdict::kNew;
 }
 
-void SlotTable::finish(uint32_t index, ByteSpan reply, bool keep) {
+void SlotTable::finish(uint32_t index, std::shared_ptr<const Bytes> reply) {
   CHECK(index < slots_.size() && slots_[index].in_progress);
-  Slot& slot = slots_[index];
-  slot.in_progress = false;
-  slot.cached = keep;
-  slot.reply.clear();
-  if (keep) slot.reply.assign(reply.begin(), reply.end());
+  slots_[index].in_progress = false;
+  slots_[index].reply = std::move(reply);
   --busy_;
 }
 

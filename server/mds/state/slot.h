@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <vector>
 
 #include "shared/base/bytes.h"
@@ -12,11 +13,10 @@ namespace pnfsrdma::mds {
 
 // One slot of a fore channel: at most one request at a time, and its last reply (RFC 8881, 2.10.6.1).
 struct Slot {
-  uint32_t seqid = 0;         // of the last request that was begun; the first one is 1
-  bool in_progress = false;   // its reply has not left yet
-  bool cached = false;        // `reply` is that request's, byte for byte
-  uint64_t request_hash = 0;  // tells a retry from a different request with the same seqid
-  Bytes reply;                // keeps its capacity from request to request
+  uint32_t seqid = 0;                  // of the last request that was begun; the first one is 1
+  bool in_progress = false;            // its reply has not left yet
+  uint64_t request_hash = 0;           // tells a retry from a different request with the same seqid
+  std::shared_ptr<const Bytes> reply;  // shared with the connection that sends it
 };
 
 // The slots of a session: decides whether a request is new, a retry or neither. Control loop only.
@@ -34,8 +34,9 @@ class SlotTable {
   // Errors: BADSLOT, BAD_HIGH_SLOT, SEQ_MISORDERED, SEQ_FALSE_RETRY, DELAY.
   std::expected<Verdict, nfs4::Status> begin(uint32_t slot, uint32_t seqid, uint32_t highest_slot,
                                              uint64_t request_hash);
-  // The request's reply is complete and durable. With `keep` its bytes answer a retry.
-  void finish(uint32_t slot, ByteSpan reply, bool keep);
+  // The request's reply is complete and durable. `reply` answers a retry; null if the client did not ask for
+  // that.
+  void finish(uint32_t slot, std::shared_ptr<const Bytes> reply);
 
   const Slot& at(uint32_t slot) const { return slots_[slot]; }
   uint32_t highest() const { return static_cast<uint32_t>(slots_.size()) - 1; }

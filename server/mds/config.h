@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/mds/ops/exports.h"
+#include "shared/base/log.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::mds {
+
+// What the administrator may set. JSON with the members' names; every one may be left out.
+struct Config {
+  std::vector<std::string> listen{"[::]:2049"};  // "host:port"; port 0: the kernel chooses
+  std::string data_directory = "/var/lib/pnfsrdma/mds";
+  std::vector<std::string> bricks{
+      "unix:/run/pnfsrdma/brick.sock"};   // control sockets: "unix:/path" or "tcp:host:port"
+  uint32_t lease_seconds = 30;            // 1 to 3600
+  uint32_t grace_seconds = 0;             // 0: as long as the lease
+  uint32_t session_slots = 64;            // 1 to 1024
+  uint64_t small_file_bytes = 16384;      // mdsthreshold: at most this goes through the server. 0: no hint
+  uint64_t metadata_cache_mib = 64;       // of the metadata engine
+  std::vector<Export> exports{Export{}};  // "/" to everybody, root squashed
+  LogLevel log_level = LogLevel::kInfo;
+};
+
+// EINVAL naming the key that is unknown, of the wrong type or out of range.
+Result<Config> parse_config(const std::string& json_text);
+Result<Config> load_config(const std::string& path);
+// As parse_config() takes it, defaults filled in.
+std::string to_json(const Config& config);
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace pnfsrdma::mds {
+
+// What the server has done since it started. Control loop only; each count is one addition.
+struct Counters {
+  static constexpr size_t kOperationsMax = 128;
+
+  std::array<uint64_t, kOperationsMax> operations{};  // by operation number, started
+  std::array<uint64_t, kOperationsMax> errors{};      // by operation number, answered with an error
+  uint64_t compounds = 0;
+  uint64_t illegal_operations = 0;
+  uint64_t replays = 0;
+  uint64_t bytes_read = 0;     // through the server
+  uint64_t bytes_written = 0;  // through the server
+  uint64_t layouts_granted = 0;
+  uint64_t layouts_recalled = 0;
+  uint64_t layouts_revoked = 0;
+  uint64_t clients_expired = 0;
+};
+
+// One line of JSON: {"compounds":…,"operations":{"GETATTR":{"count":…,"errors":…},…},…}; operations never
+// called are left out.
+std::string to_json(const Counters& counters);
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/state/lease_keeper.h"
+
+#include <set>
+
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+
+LeaseKeeper::LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, StateStore& store,
+                         LayoutConflicts& layouts)
+    : clients_(clients), sessions_(sessions), opens_(opens), store_(store), layouts_(layouts) {}
+
+void LeaseKeeper::retire(const std::shared_ptr<Client>& client, std::function<void()> done) {
+  clients_.remove(*client);
+  sessions_.destroy_all_of(*client);
+  // Fence first: as long as a brick lets the client in, nobody may be told that its share reservations are
+  // gone.
+  layouts_.on_client_gone(client->id, [this, client, done = std::move(done)] {
+    drop(*client);
+    done();
+  });
+}
+
+void LeaseKeeper::drop(Client& client) {
+  const std::vector<OpenState*> opens = opens_.opens_of_client(client.id);
+  // A record that cannot be erased now comes back at a restart and expires again: harmless.
+  if (client.confirmed) {
+    if (const auto erased = store_.erase(client, opens); !erased) {
+      log_warning("mds", "client-record-kept client={:#x} status={}", client.id,
+                  nfs4::to_string(erased.error()));
+    }
+  }
+  std::set<uint64_t> inodes;
+  for (OpenState* open : opens) {
+    inodes.insert(open->inode);
+    opens_.remove(*open);
+  }
+  for (const uint64_t inode : inodes) {
+    if (!opens_.is_open(inode)) layouts_.on_last_close(inode);
+  }
+}
+
+void LeaseKeeper::expire_due() {
+  for (const auto& client : clients_.expired()) {
+    if (client->confirmed) {
+      log_info("mds", "lease-expired client={:#x} opens={}", client->id,
+               opens_.opens_of_client(client->id).size());
+    }
+    retire(client, [] {});
+  }
+}
+
+void LeaseKeeper::start(EventLoop& loop, Milliseconds every) {
+  loop.after(every, [this, &loop, every] {
+    expire_due();
+    start(loop, every);
+  });
+}
+
+}  // namespace pnfsrdma::mds

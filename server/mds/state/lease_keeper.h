@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "server/mds/layout/conflicts.h"
+#include "server/mds/state/client_table.h"
+#include "server/mds/state/open_state.h"
+#include "server/mds/state/session_table.h"
+#include "server/mds/state/state_store.h"
+#include "shared/base/event_loop.h"
+
+namespace pnfsrdma::mds {
+
+// Takes clients apart: those whose lease has run out, that have rebooted, or that say they leave. Control
+// loop only.
+class LeaseKeeper {
+ public:
+  LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, StateStore& store,
+              LayoutConflicts& layouts);
+  LeaseKeeper(const LeaseKeeper&) = delete;
+  LeaseKeeper& operator=(const LeaseKeeper&) = delete;
+
+  // From now on the client ID is stale and its sessions are bad. Its opens stay in force until no brick lets
+  // it in any more; then they and its records go, and `done` is called (at once or later).
+  void retire(const std::shared_ptr<Client>& client, std::function<void()> done);
+  // Retires every client whose lease has run out.
+  void expire_due();
+  // Does so every `every`, as long as the loop runs.
+  void start(EventLoop& loop, Milliseconds every);
+
+ private:
+  void drop(Client& client);
+
+  ClientTable& clients_;
+  SessionTable& sessions_;
+  OpenTable& opens_;
+  StateStore& store_;
+  LayoutConflicts& layouts_;
+};
+
+}  // namespace pnfsrdma::mds

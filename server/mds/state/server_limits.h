@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "shared/base/clock.h"
+
+namespace pnfsrdma::mds {
+
+// What the server takes on at most. Bytes count the RPC message without its record marks.
+struct ServerLimits {
+  Milliseconds lease{30'000};
+  uint32_t io_bytes_max = 1 << 20;                     // maxread, maxwrite
+  uint32_t request_bytes_max = (1 << 20) + 16 * 1024;  // ca_maxrequestsize
+  uint32_t reply_bytes_max = (1 << 20) + 16 * 1024;    // ca_maxresponsesize
+  uint32_t cached_reply_bytes_max = 8 * 1024;          // ca_maxresponsesize_cached, per slot
+  uint32_t operations_max = 64;                        // ca_maxoperations
+  uint32_t session_slots_max = 64;                     // ca_maxrequests
+  uint32_t sessions_per_client_max = 16;
+  uint32_t clients_max = 4096;
+  uint32_t opens_per_client_max = 1 << 20;
+  uint32_t back_slots_max = 16;
+  // mdsthreshold: a file no larger, or I/O no larger, is better read and written through the server. 0: no
+  // hint.
+  uint64_t small_file_bytes = 16 * 1024;
+  uint64_t small_io_bytes = 0;
+};
+
+// Smaller channel attributes are refused with TOOSMALL: SEQUENCE with one operation of use would not fit.
+inline constexpr uint32_t kRequestBytesMin = 512;
+inline constexpr uint32_t kReplyBytesMin = 512;
+inline constexpr uint32_t kCallbackBytesMin = 512;
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/state/session.h"
+
+#include <algorithm>
+
+namespace pnfsrdma::mds {
+
+Session::Session(const SessionId& id, std::shared_ptr<Client> client, const nfs4::ChannelAttributes& fore,
+                 BackChannel back)
+    : id_(id), client_(std::move(client)), fore_(fore), slots_(fore.max_requests), back_(std::move(back)) {}
+
+bool Session::contains(const Connections& connections, const rpc::Connection& connection) {
+  return std::ranges::any_of(connections,
+                             [&](const auto& bound) { return bound.lock().get() == &connection; });
+}
+
+void Session::bind(Connections& connections, const rpc::ConnectionPointer& connection) {
+  // Also called by every SEQUENCE: the common case is the one look at the newest binding.
+  if (!connections.empty() && connections.back().lock() == connection) return;
+  std::erase_if(connections, [](const auto& bound) {
+    const auto live = bound.lock();
+    return !live || !live->is_open();
+  });
+  if (!contains(connections, *connection)) connections.push_back(connection);
+}
+
+bool Session::bound(const rpc::Connection& connection) const {
+  return contains(fore_connections_, connection) || contains(back_connections_, connection);
+}
+
+bool Session::bound_back(const rpc::Connection& connection) const {
+  return contains(back_connections_, connection);
+}
+
+rpc::ConnectionPointer Session::back_connection() const {
+  for (auto bound = back_connections_.rbegin(); bound != back_connections_.rend(); ++bound) {
+    const auto live = bound->lock();
+    if (live && live->is_open()) return live;
+  }
+  return nullptr;
+}
+
+}  // namespace pnfsrdma::mds

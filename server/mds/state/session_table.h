@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "server/mds/state/session.h"
+#include "shared/base/random.h"
+
+namespace pnfsrdma::mds {
+
+// All sessions. They do not survive the daemon: a client that meets BADSESSION makes a new one. Control loop
+// only.
+class SessionTable {
+ public:
+  explicit SessionTable(Random& random) : random_(random) {}
+  SessionTable(const SessionTable&) = delete;
+  SessionTable& operator=(const SessionTable&) = delete;
+
+  std::shared_ptr<Session> create(const std::shared_ptr<Client>& client, const nfs4::ChannelAttributes& fore,
+                                  BackChannel back);
+  std::shared_ptr<Session> find(const SessionId& id) const;
+  // Whoever still shares it sees destroyed().
+  void destroy(Session& session);
+  void destroy_all_of(Client& client);
+  size_t size() const { return sessions_.size(); }
+
+ private:
+  struct Hash {
+    size_t operator()(const SessionId& id) const;
+  };
+
+  Random& random_;
+  std::unordered_map<SessionId, std::shared_ptr<Session>, Hash> sessions_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/state/state_store.h"
+
+#include <cerrno>
+#include <set>
+
+#include "shared/xdr/codec.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+inline constexpr uint32_t kRecordVersion = 1;
+
+struct ClientRecord {
+  uint32_t version = kRecordVersion;
+  uint64_t id = 0;
+  xdr::Opaque<1024> owner;
+  xdr::FixedOpaque<8> verifier{};
+  uint32_t flavor = 0;
+  uint32_t uid = 0;
+  bool reclaim_complete = false;
+  uint32_t create_sequence = 0;
+};
+
+struct OpenRecord {
+  uint32_t version = kRecordVersion;
+  StateidOther other{};
+  uint32_t seqid = 0;
+  uint64_t client = 0;
+  uint64_t inode = 0;
+  xdr::Opaque<1024> owner;
+  uint32_t access = 0;
+  uint32_t deny = 0;
+  uint32_t combinations = 0;
+};
+
+std::string client_key(ClientId id) {
+  std::string key(sizeof(id), '\0');
+  store_big_endian(reinterpret_cast<std::byte*>(key.data()), id);
+  return key;
+}
+std::string_view open_key(const OpenState& open) {
+  return as_text(open.other);
+}
+
+Outcome<> outcome(const Result<>& result) {
+  if (!result) return std::unexpected(status_of(result.error()));
+  return {};
+}
+
+template <typename Record>
+Result<Record> read_record(std::string_view value) {
+  auto record = xdr::decode_from<Record>(as_bytes(value));
+  if (!record || record->version != kRecordVersion) return fail(EUCLEAN, "a state record cannot be read");
+  return std::move(*record);
+}
+
+Client client_of(const ClientRecord& record) {
+  Client client;
+  client.id = record.id;
+  client.owner = record.owner;
+  client.verifier = record.verifier;
+  client.principal = {record.flavor, record.uid};
+  client.confirmed = true;
+  client.reclaim_complete = record.reclaim_complete;
+  client.create_sequence = record.create_sequence;
+  return client;
+}
+
+OpenState open_of(const OpenRecord& record) {
+  OpenState open;
+  open.other = record.other;
+  open.seqid = record.seqid;
+  open.client = record.client;
+  open.inode = record.inode;
+  open.owner = record.owner;
+  open.access = record.access;
+  open.deny = record.deny;
+  open.combinations = static_cast<uint16_t>(record.combinations);
+  return open;
+}
+
+}  // namespace
+
+Outcome<> StateStore::put(const Client& client) {
+  const ClientRecord record{.id = client.id,
+                            .owner = client.owner,
+                            .verifier = client.verifier,
+                            .flavor = client.principal.flavor,
+                            .uid = client.principal.uid,
+                            .reclaim_complete = client.reclaim_complete,
+                            .create_sequence = client.create_sequence};
+  const Bytes value = xdr::encode_to_bytes(record);
+  return outcome(records_.put(RecordKind::kClient, client_key(client.id), as_text(value)));
+}
+
+Outcome<> StateStore::put(const OpenState& open) {
+  const OpenRecord record{.other = open.other,
+                          .seqid = open.seqid,
+                          .client = open.client,
+                          .inode = open.inode,
+                          .owner = open.owner,
+                          .access = open.access,
+                          .deny = open.deny,
+                          .combinations = open.combinations};
+  const Bytes value = xdr::encode_to_bytes(record);
+  return outcome(records_.put(RecordKind::kOpen, open_key(open), as_text(value)));
+}
+
+Outcome<> StateStore::erase(const OpenState& open) {
+  return outcome(records_.erase(RecordKind::kOpen, open_key(open)));
+}
+
+Outcome<> StateStore::erase(const Client& client, const std::vector<OpenState*>& opens) {
+  Batch batch;
+  for (const OpenState* open : opens) Records::erase(batch, RecordKind::kOpen, open_key(*open));
+  Records::erase(batch, RecordKind::kClient, client_key(client.id));
+  const auto committed = store_.commit(batch, CommitKind::kState);
+  if (!committed) return std::unexpected(status_of(committed.error()));
+  return {};
+}
+
+Result<> StateStore::forget_client(ClientId client) {
+  return records_.erase(RecordKind::kClient, client_key(client));
+}
+
+Result<StateStore::Loaded> StateStore::load() {
+  Loaded loaded;
+  Result<> read;
+  TRY(records_.scan(RecordKind::kClient, [&](std::string_view, std::string_view value) {
+    const auto record = read_record<ClientRecord>(value);
+    if (!record) read = std::unexpected(record.error());
+    if (record) loaded.clients.push_back(client_of(*record));
+    return read.has_value();
+  }));
+  TRY(read);
+  std::set<ClientId> known;
+  for (const Client& client : loaded.clients) known.insert(client.id);
+  TRY(records_.scan(RecordKind::kOpen, [&](std::string_view, std::string_view value) {
+    const auto record = read_record<OpenRecord>(value);
+    if (!record) read = std::unexpected(record.error());
+    if (record && known.contains(record->client)) loaded.opens.push_back(open_of(*record));
+    return read.has_value();
+  }));
+  TRY(read);
+  return loaded;
+}
+
+}  // namespace pnfsrdma::mds
