@@ -12,15 +12,15 @@ class DataOperations {
  public:
   virtual ~DataOperations() = default;
 
-  virtual Outcome<nfs4::ReadResult> read(CompoundContext&, const nfs4::ReadArguments&) = 0;
-  virtual Outcome<nfs4::WriteResult> write(CompoundContext&, const nfs4::WriteArguments&) = 0;
-  virtual Outcome<nfs4::CommitResult> commit(CompoundContext&, const nfs4::CommitArguments&) = 0;
-  virtual Outcome<nfs4::GetDeviceInfoResult> get_device_info(CompoundContext&,
+  virtual nfs4::ReadResponse read(CompoundContext&, const nfs4::ReadArguments&) = 0;
+  virtual nfs4::WriteResponse write(CompoundContext&, const nfs4::WriteArguments&) = 0;
+  virtual nfs4::CommitResponse commit(CompoundContext&, const nfs4::CommitArguments&) = 0;
+  virtual nfs4::GetDeviceInfoResponse get_device_info(CompoundContext&,
                                                              const nfs4::GetDeviceInfoArguments&) = 0;
-  virtual Outcome<nfs4::LayoutGetResult> layout_get(CompoundContext&, const nfs4::LayoutGetArguments&) = 0;
-  virtual Outcome<nfs4::LayoutCommitResult> layout_commit(CompoundContext&,
+  virtual nfs4::LayoutGetResponse layout_get(CompoundContext&, const nfs4::LayoutGetArguments&) = 0;
+  virtual nfs4::LayoutCommitResponse layout_commit(CompoundContext&,
                                                           const nfs4::LayoutCommitArguments&) = 0;
-  virtual Outcome<nfs4::LayoutReturnResult> layout_return(CompoundContext&,
+  virtual nfs4::LayoutReturnResponse layout_return(CompoundContext&,
                                                           const nfs4::LayoutReturnArguments&) = 0;
 
   // fs_layout_types of an export's files is kLayoutTypePmem only if this is true (a brick is there).
