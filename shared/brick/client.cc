@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/brick/client.h"
+
+#include <algorithm>
+
+#include "shared/base/event_loop.h"
+#include "shared/base/log.h"
+#include "shared/brick/call_limits.h"
+#include "shared/rpc/connection.h"
+#include "shared/rpc/dial.h"
+#include "shared/xdr/codec.h"
+
+namespace pnfsrdma::brick {
+
+// The connection as it comes and goes. Callbacks of the loop hold it weakly, so that a client can be
+// destroyed at any time.
+class BrickClient::Link : public std::enable_shared_from_this<Link> {
+ public:
+  Link(EventLoop& loop, BrickClientOptions options, Events events)
+      : loop_(loop),
+        options_(std::move(options)),
+        events_(std::move(events)),
+        backoff_(options_.backoff_shortest) {}
+
+  void start() {
+    loop_.post([self = weak_from_this()] {
+      if (const auto link = self.lock()) link->dial();
+    });
+  }
+
+  void end() {
+    ended_ = true;
+    loop_.cancel(timer_);
+    if (connection_) {
+      connection_->on_close(nullptr);
+      connection_->close();
+    }
+  }
+
+  bool connected() const { return connection_ && connection_->is_open(); }
+  const std::string& address() const { return options_.address; }
+
+  template <typename Answer, typename Arguments>
+  void call(Procedure procedure, const Arguments& arguments, Done<Answer> done) {
+    if (!connected()) {
+      loop_.post([self = weak_from_this(), done = std::move(done)] {
+        if (const auto link = self.lock(); link && !link->ended_) done(link->not_connected());
+      });
+      return;
+    }
+    connection_->call(kProgram, kVersion, static_cast<uint32_t>(procedure), {},
+                      xdr::encode_to_bytes(arguments), options_.call_timeout,
+                      [self = weak_from_this(), done = std::move(done)](Result<rpc::Reply> reply) {
+                        const auto link = self.lock();
+                        if (link && !link->ended_) link->template finish<Answer>(std::move(reply), done);
+                      });
+  }
+
+ private:
+  std::unexpected<Error> not_connected() const {
+    return fail(ENOTCONN, "the brick at " + options_.address + " is not connected");
+  }
+
+  template <typename Answer>
+  void finish(Result<rpc::Reply> reply, const Done<Answer>& done) {
+    if (!reply) {
+      // Whatever this connection still brings would be late: nobody may act on it.
+      if (reply.error().number() == ETIMEDOUT && connection_) connection_->close();
+      return done(std::unexpected(reply.error().in("brick " + options_.address)));
+    }
+    auto answer = xdr::decode_from<Answer>(reply->results);
+    if (!answer) return done(fail(EPROTO, "brick " + options_.address + ": malformed answer"));
+    done(std::move(*answer));
+  }
+
+  void dial() {
+    if (ended_) return;
+    auto address = rpc::SocketAddress::parse(options_.address, kDefaultControlPort);
+    if (!address) return lost(address.error());
+    rpc::dial(loop_, *address, std::min(options_.call_timeout, Milliseconds(5000)),
+              [self = weak_from_this()](Result<FileDescriptor> socket) {
+                const auto link = self.lock();
+                if (!link || link->ended_) return;
+                if (!socket) return link->lost(socket.error());
+                link->connect(std::move(*socket));
+              });
+  }
+
+  void connect(FileDescriptor socket) {
+    rpc::ConnectionOptions options;
+    options.record_bytes_max = kAnswerBytesMax;
+    connection_ =
+        rpc::Connection::start(loop_, std::move(socket), options, nullptr,
+                               [self = weak_from_this()](const rpc::ConnectionPointer&, const Error& reason) {
+                                 if (const auto link = self.lock()) link->lost(reason);
+                               });
+    backoff_ = options_.backoff_shortest;
+    reported_ = false;
+    was_connected_ = true;
+    log_info("brick-client", "connected brick={}", options_.address);
+    keep_alive_later();
+    if (events_.on_connected) events_.on_connected();
+  }
+
+  void lost(const Error& reason) {
+    if (ended_) return;
+    connection_.reset();
+    loop_.cancel(timer_);
+    if (!reported_)
+      log_warning("brick-client", "lost brick={} reason=\"{}\"", options_.address, reason.to_string());
+    reported_ = true;
+    timer_ = loop_.after(backoff_, [self = weak_from_this()] {
+      if (const auto link = self.lock()) link->dial();
+    });
+    backoff_ = std::min(backoff_ * 2, options_.backoff_longest);
+    if (std::exchange(was_connected_, false) && events_.on_lost) events_.on_lost(reason);
+  }
+
+  void keep_alive_later() {
+    timer_ = loop_.after(options_.keepalive, [self = weak_from_this()] {
+      const auto link = self.lock();
+      if (!link || !link->connected()) return;
+      link->call<xdr::Void>(Procedure::kNull, xdr::Void{}, [](const Result<xdr::Void>&) {});
+      link->keep_alive_later();
+    });
+  }
+
+  EventLoop& loop_;
+  BrickClientOptions options_;
+  Events events_;
+  Milliseconds backoff_;
+  rpc::ConnectionPointer connection_;
+  EventLoop::TimerId timer_ = 0;  // reconnect or keep-alive: never both
+  bool reported_ = false;         // this outage is in the log
+  bool was_connected_ = false;
+  bool ended_ = false;
+};
+
+BrickClient::BrickClient(EventLoop& loop, BrickClientOptions options, Events events)
+    : link_(std::make_shared<Link>(loop, std::move(options), std::move(events))) {}
+BrickClient::~BrickClient() {
+  link_->end();
+}
+
+void BrickClient::start() {
+  link_->start();
+}
+bool BrickClient::connected() const {
+  return link_->connected();
+}
+const std::string& BrickClient::address() const {
+  return link_->address();
+}
+
+void BrickClient::claim(const ClaimArguments& arguments, Done<ClaimResult> done) {
+  link_->call(Procedure::kClaim, arguments, std::move(done));
+}
+void BrickClient::alloc(const AllocArguments& arguments, Done<RunsResult> done) {
+  link_->call(Procedure::kAlloc, arguments, std::move(done));
+}
+void BrickClient::free(const BlocksArguments& arguments, Done<StatusResult> done) {
+  link_->call(Procedure::kFree, arguments, std::move(done));
+}
+void BrickClient::map(const MapArguments& arguments, Done<StatusResult> done) {
+  link_->call(Procedure::kMap, arguments, std::move(done));
+}
+void BrickClient::unmap(const BlocksArguments& arguments, Done<StatusResult> done) {
+  link_->call(Procedure::kUnmap, arguments, std::move(done));
+}
+void BrickClient::list(const ListArguments& arguments, Done<ListResult> done) {
+  link_->call(Procedure::kList, arguments, std::move(done));
+}
+void BrickClient::open_session(const OpenSessionArguments& arguments, Done<StatusResult> done) {
+  link_->call(Procedure::kOpenSession, arguments, std::move(done));
+}
+void BrickClient::close_session(const CloseSessionArguments& arguments, Done<StatusResult> done) {
+  link_->call(Procedure::kCloseSession, arguments, std::move(done));
+}
+void BrickClient::list_sessions(Done<SessionsResult> done) {
+  link_->call(Procedure::kListSessions, xdr::Void{}, std::move(done));
+}
+void BrickClient::expose(const ExposeArguments& arguments, Done<ExposeResult> done) {
+  link_->call(Procedure::kExpose, arguments, std::move(done));
+}
+void BrickClient::withdraw(const WithdrawArguments& arguments, Done<StatusResult> done) {
+  link_->call(Procedure::kWithdraw, arguments, std::move(done));
+}
+void BrickClient::list_grants(const ListGrantsArguments& arguments, Done<GrantsResult> done) {
+  link_->call(Procedure::kListGrants, arguments, std::move(done));
+}
+void BrickClient::persist(const RangesArguments& arguments, Done<PersistResult> done) {
+  link_->call(Procedure::kPersist, arguments, std::move(done));
+}
+void BrickClient::zero(const RangesArguments& arguments, Done<StatusResult> done) {
+  link_->call(Procedure::kZero, arguments, std::move(done));
+}
+void BrickClient::copy(const CopyArguments& arguments, Done<StatusResult> done) {
+  link_->call(Procedure::kCopy, arguments, std::move(done));
+}
+void BrickClient::statistics(Done<StatisticsResult> done) {
+  link_->call(Procedure::kStatistics, xdr::Void{}, std::move(done));
+}
+
+}  // namespace pnfsrdma::brick

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/brick/session_codec.h"
+
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "shared/base/check.h"
+#include "shared/xdr/codec.h"
+
+namespace pnfsrdma::brick {
+namespace {
+
+constexpr size_t kTypeBytes = 4;
+static_assert(kTypeBytes + 8 + 4 + 8 + uint64_t{kHelloGrantsPerMessage} * 20 <= kSessionMessageMax);
+static_assert(kTypeBytes + 8 + 4 + uint64_t{kPersistRangesPerMessage} * 24 <= kSessionMessageMax);
+
+template <typename T>
+constexpr MessageType type_of() {
+  if constexpr (std::is_same_v<T, HelloCall>) return MessageType::kHelloCall;
+  if constexpr (std::is_same_v<T, HelloReply>) return MessageType::kHelloReply;
+  if constexpr (std::is_same_v<T, PersistCall>) return MessageType::kPersistCall;
+  if constexpr (std::is_same_v<T, PersistReply>) return MessageType::kPersistReply;
+}
+
+template <typename T>
+Result<SessionMessage> decode_body(ByteSpan body) {
+  auto message = xdr::decode_from<T>(body);
+  if (!message) return fail(EPROTO, "malformed session message");
+  return SessionMessage(std::move(*message));
+}
+
+// By RejectReason - 1. Words, since they reach the user through Transport::connect; at most kPrivateDataMax
+// bytes.
+constexpr std::array<std::string_view, 3> kReasons = {
+    "the brick speaks another session version",
+    "the brick does not know this ticket",
+    "the brick can take no connection now",
+};
+
+}  // namespace
+
+size_t encode_session_message(const SessionMessage& message, MutableByteSpan out) {
+  return std::visit(
+      [&](const auto& body) {
+        const Bytes bytes = xdr::encode_to_bytes(body);
+        CHECK(kTypeBytes + bytes.size() <= out.size());
+        store_big_endian(out.data(), static_cast<uint32_t>(type_of<std::decay_t<decltype(body)>>()));
+        std::memcpy(out.data() + kTypeBytes, bytes.data(), bytes.size());
+        return kTypeBytes + bytes.size();
+      },
+      message);
+}
+
+Result<SessionMessage> decode_session_message(ByteSpan bytes) {
+  if (bytes.size() < kTypeBytes) return fail(EPROTO, "session message without a type");
+  const ByteSpan body = bytes.subspan(kTypeBytes);
+  switch (static_cast<MessageType>(load_big_endian<uint32_t>(bytes.data()))) {
+    case MessageType::kHelloCall:
+      return decode_body<HelloCall>(body);
+    case MessageType::kHelloReply:
+      return decode_body<HelloReply>(body);
+    case MessageType::kPersistCall:
+      return decode_body<PersistCall>(body);
+    case MessageType::kPersistReply:
+      return decode_body<PersistReply>(body);
+  }
+  return fail(EPROTO, "session message of an unknown type");
+}
+
+Bytes encode_connect(const ConnectPrivateData& data) {
+  return xdr::encode_to_bytes(data);
+}
+
+Result<ConnectPrivateData> decode_connect(ByteSpan bytes) {
+  auto data = xdr::decode_from<ConnectPrivateData>(bytes);
+  if (!data) return fail(EPROTO, "malformed private data of a connect");
+  return *data;
+}
+
+Bytes encode_reject(RejectReason reason) {
+  const ByteSpan text = as_bytes(kReasons.at(static_cast<uint32_t>(reason) - 1));
+  return {text.begin(), text.end()};
+}
+
+std::optional<RejectReason> reject_reason(const Error& error) {
+  for (size_t i = 0; i < kReasons.size(); ++i) {
+    if (error.number() == ECONNREFUSED && error.what().find(kReasons[i]) != std::string::npos) {
+      return static_cast<RejectReason>(i + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace pnfsrdma::brick
