@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/held_layout.h"
+
+#include <algorithm>
+
+#include "shared/base/check.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+bool selects(IoMode mode, bool writable) {
+  return mode == IoMode::kAny || (mode == IoMode::kReadWrite) == writable;
+}
+
+// How far `seqid` lies behind `newest` in a number space without 0. RFC 8881, 3.3.12: compared as serial numbers.
+uint32_t lag(uint32_t seqid, uint32_t newest) {
+  const uint32_t distance = newest - seqid;
+  return newest < seqid ? distance - 1 : distance;  // stepped over 0
+}
+
+}  // namespace
+
+const LayoutStateid& HeldLayout::advance() {
+  stateid_.seqid = stateid_.seqid == UINT32_MAX ? 1 : stateid_.seqid + 1;
+  return stateid_;
+}
+
+nfs4::Status HeldLayout::check_seqid(uint32_t seqid, uint32_t window) const {
+  if (seqid == 0) return nfs4::Status::kBadStateid;
+  const uint32_t behind = lag(seqid, stateid_.seqid);
+  if (behind > UINT32_MAX / 2) return nfs4::Status::kBadStateid;  // from the future: we never gave it out
+  return behind > window ? nfs4::Status::kOldStateid : nfs4::Status::kOk;
+}
+
+bool HeldLayout::older_than_completed_recall(uint32_t seqid) const {
+  if (!completed_recall_) return false;
+  return lag(seqid, stateid_.seqid) > lag(*completed_recall_, stateid_.seqid);
+}
+
+void HeldLayout::add_grant(HeldGrant grant) {
+  CHECK(!grant.file.empty());
+  grant.held.add(grant.file);
+  holes_.remove(grant.file);
+  const auto place = std::upper_bound(grants_.begin(), grants_.end(), grant.file.begin,
+                                      [](uint64_t offset, const HeldGrant& other) { return offset < other.file.begin; });
+  grants_.insert(place, std::move(grant));
+}
+
+void HeldLayout::add_hole(const ByteRange& range) { holes_.add(range); }
+
+const HeldGrant* HeldLayout::at(uint64_t offset, IoMode mode) const {
+  const HeldGrant* read_only = nullptr;
+  for (const HeldGrant& grant : grants_) {
+    if (grant.file.begin > offset) break;
+    // A grant of which something was returned is not handed out again: the client may be about to return the rest.
+    if (!grant.held.contains(grant.file) || offset >= grant.file.end) continue;
+    if (grant.writable) return &grant;
+    read_only = &grant;
+  }
+  return mode == IoMode::kReadWrite ? nullptr : read_only;
+}
+
+std::optional<ByteRange> HeldLayout::hole_at(uint64_t offset) const {
+  const auto found = holes_.within({offset, kEndOfFile});
+  if (found.empty() || found.front().begin != offset) return std::nullopt;
+  return found.front();
+}
+
+std::optional<std::vector<HeldGrant>> HeldLayout::covering(const ByteRange& range, IoMode mode) const {
+  std::vector<HeldGrant> found;
+  for (uint64_t offset = range.begin; offset < range.end;) {
+    const HeldGrant* grant = at(offset, mode);
+    if (grant == nullptr) return std::nullopt;
+    found.push_back(*grant);
+    offset = grant->file.end;
+  }
+  return found;
+}
+
+bool HeldLayout::holds(const ByteRange& range, IoMode mode) const {
+  if (mode != IoMode::kReadWrite && holes_.overlaps(range)) return true;
+  return std::any_of(grants_.begin(), grants_.end(), [&](const HeldGrant& grant) {
+    return selects(mode, grant.writable) && grant.held.overlaps(range);
+  });
+}
+
+bool HeldLayout::writes_past(uint64_t offset) const {
+  return std::any_of(grants_.begin(), grants_.end(),
+                     [&](const HeldGrant& grant) { return grant.writable && grant.file.end > offset; });
+}
+
+ByteRange HeldLayout::rounded_out(ByteRange range) const {
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (const HeldGrant& grant : grants_) {
+      if (!grant.file.overlaps(range) || range.contains(grant.file)) continue;
+      range = {std::min(range.begin, grant.file.begin), std::max(range.end, grant.file.end)};
+      grew = true;
+    }
+  }
+  return range;
+}
+
+std::vector<HeldGrant> HeldLayout::give_back(const ByteRange& range, IoMode mode) {
+  std::vector<HeldGrant> dead;
+  if (mode != IoMode::kReadWrite) holes_.remove(range);
+  std::vector<HeldGrant> alive;
+  for (HeldGrant& grant : grants_) {
+    if (selects(mode, grant.writable)) grant.held.remove(range);
+    (grant.held.empty() ? dead : alive).push_back(std::move(grant));
+  }
+  grants_ = std::move(alive);
+  return dead;
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+namespace pnfsrdma::mds {
+
+// Keeps work on one file in order: whoever changes which memory belongs to it, or what the brick does with that memory,
+// has an exclusive turn; who only reads or overwrites bytes in place has a shared one. First come, first served: a shared
+// turn never overtakes a waiting exclusive one, so nobody starves. LAYOUTRETURN and LAYOUTCOMMIT never wait here: an
+// exclusive turn may be waiting for them. Control loop only; must outlive every Turn.
+class InodeQueue {
+ public:
+  // The right to work on one inode; it ends when the last copy goes. Copy it into every callback of the work.
+  class TurnState;
+  using Turn = std::shared_ptr<TurnState>;
+  using Work = std::function<void(Turn)>;
+
+  InodeQueue() = default;
+  InodeQueue(const InodeQueue&) = delete;
+  InodeQueue& operator=(const InodeQueue&) = delete;
+  ~InodeQueue();
+
+  // Runs `work` with its turn: at once if nobody is in the way.
+  void exclusive(uint64_t inode, Work work) { enter(inode, true, std::move(work)); }
+  void shared(uint64_t inode, Work work) { enter(inode, false, std::move(work)); }
+  bool idle(uint64_t inode) const { return !lines_.contains(inode); }
+
+ private:
+  struct Waiting {
+    bool exclusive = false;
+    Work work;
+  };
+  struct Line {
+    size_t running = 0;
+    bool exclusive = false;  // the one running
+    std::deque<Waiting> waiting;
+  };
+
+  void enter(uint64_t inode, bool exclusive, Work work);
+  void leave(uint64_t inode);
+  void advance(uint64_t inode);
+
+  std::unordered_map<uint64_t, Line> lines_;
+  std::shared_ptr<InodeQueue*> alive_ = std::make_shared<InodeQueue*>(this);
+};
+
+class InodeQueue::TurnState {
+ public:
+  TurnState(std::weak_ptr<InodeQueue*> queue, uint64_t inode) : queue_(std::move(queue)), inode_(inode) {}
+  ~TurnState();
+  TurnState(const TurnState&) = delete;
+  TurnState& operator=(const TurnState&) = delete;
+
+ private:
+  std::weak_ptr<InodeQueue*> queue_;
+  uint64_t inode_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/layout_table.h"
+
+#include <algorithm>
+
+namespace pnfsrdma::mds {
+
+HeldLayout* LayoutTable::find(uint64_t inode, uint64_t client) {
+  return const_cast<HeldLayout*>(std::as_const(*this).find(inode, client));
+}
+
+const HeldLayout* LayoutTable::find(uint64_t inode, uint64_t client) const {
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return nullptr;
+  const auto layout = file->second.layouts.find(client);
+  return layout == file->second.layouts.end() ? nullptr : &layout->second;
+}
+
+HeldLayout& LayoutTable::add(uint64_t inode, uint64_t client, const std::array<std::byte, 12>& other) {
+  by_client_[client].insert(inode);
+  return files_[inode].layouts.try_emplace(client, client, inode, other).first->second;
+}
+
+void LayoutTable::erase(uint64_t inode, uint64_t client) {
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return;
+  file->second.layouts.erase(client);
+  drop_if_empty(inode);
+  const auto files = by_client_.find(client);
+  if (files == by_client_.end()) return;
+  files->second.erase(inode);
+  if (files->second.empty()) by_client_.erase(files);
+}
+
+void LayoutTable::drop_if_empty(uint64_t inode) {
+  const auto file = files_.find(inode);
+  if (file != files_.end() && file->second.layouts.empty() && file->second.dying.empty()) files_.erase(file);
+}
+
+std::vector<HeldLayout*> LayoutTable::of_file(uint64_t inode) {
+  std::vector<HeldLayout*> found;
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return found;
+  for (auto& [client, layout] : file->second.layouts) found.push_back(&layout);
+  return found;
+}
+
+std::vector<uint64_t> LayoutTable::clients_of_file(uint64_t inode) const {
+  std::vector<uint64_t> found;
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return found;
+  for (const auto& [client, layout] : file->second.layouts) found.push_back(client);
+  return found;
+}
+
+std::vector<uint64_t> LayoutTable::files_of_client(uint64_t client) const {
+  const auto found = by_client_.find(client);
+  if (found == by_client_.end()) return {};
+  return {found->second.begin(), found->second.end()};
+}
+
+std::vector<uint64_t> LayoutTable::files() const {
+  std::vector<uint64_t> found;
+  for (const auto& [inode, file] : files_) found.push_back(inode);
+  return found;
+}
+
+void LayoutTable::begin_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants) {
+  if (grants.empty()) return;
+  auto& dying = files_[inode].dying;
+  for (const HeldGrant& grant : grants) dying.push_back({client, grant});
+}
+
+void LayoutTable::end_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants) {
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return;
+  std::erase_if(file->second.dying, [&](const Dying& dying) {
+    return dying.client == client && std::any_of(grants.begin(), grants.end(), [&](const HeldGrant& grant) {
+             return grant.grant == dying.grant.grant;
+           });
+  });
+  drop_if_empty(inode);
+}
+
+bool LayoutTable::reachable(uint64_t inode, const ByteRange& range, uint64_t client) const {
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return false;
+  for (const Dying& dying : file->second.dying) {
+    if ((client == 0 || dying.client == client) && dying.grant.file.overlaps(range)) return true;
+  }
+  for (const auto& [holder, layout] : file->second.layouts) {
+    if (client != 0 && holder != client) continue;
+    if (layout.holds(layout.rounded_out(range), IoMode::kAny)) return true;
+  }
+  return false;
+}
+
+bool LayoutTable::writable_past(uint64_t inode, uint64_t offset) const {
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return false;
+  const auto& [layouts, dying] = file->second;
+  return std::any_of(dying.begin(), dying.end(),
+                     [&](const Dying& end) { return end.grant.writable && end.grant.file.end > offset; }) ||
+         std::any_of(layouts.begin(), layouts.end(), [&](const auto& layout) { return layout.second.writes_past(offset); });
+}
+
+size_t LayoutTable::grants_of_client(uint64_t client) const {
+  size_t count = 0;
+  for (const uint64_t inode : files_of_client(client)) count += files_.at(inode).layouts.at(client).grants().size();
+  return count;
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "server/mds/layout/held_layout.h"
+
+namespace pnfsrdma::mds {
+
+// All layouts that are out, by file and by client, with the grants that are on their way to death: taken from the client's
+// layout, not yet answered by the brick. Those count as reachable until the brick says otherwise. Control loop only; nothing
+// here survives the process (layouts are not reclaimable, RFC 8881, 12.7.4).
+class LayoutTable {
+ public:
+  HeldLayout* find(uint64_t inode, uint64_t client);
+  const HeldLayout* find(uint64_t inode, uint64_t client) const;
+  HeldLayout& add(uint64_t inode, uint64_t client, const std::array<std::byte, 12>& other);
+  void erase(uint64_t inode, uint64_t client);
+
+  std::vector<HeldLayout*> of_file(uint64_t inode);
+  std::vector<uint64_t> clients_of_file(uint64_t inode) const;
+  std::vector<uint64_t> files_of_client(uint64_t client) const;
+  std::vector<uint64_t> files() const;
+
+  void begin_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
+  void end_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
+
+  // Whether memory behind `range` may still be touched: by `client`, or by anybody (0).
+  bool reachable(uint64_t inode, const ByteRange& range, uint64_t client = 0) const;
+  // Whether somebody may still write at or behind `offset`.
+  bool writable_past(uint64_t inode, uint64_t offset) const;
+  // Layouts or dying grants of the file.
+  bool in_use(uint64_t inode) const { return files_.contains(inode); }
+  size_t grants_of_client(uint64_t client) const;
+
+ private:
+  struct Dying {
+    uint64_t client = 0;
+    HeldGrant grant;
+  };
+  struct File {
+    std::map<uint64_t, HeldLayout> layouts;  // by client
+    std::vector<Dying> dying;
+  };
+  void drop_if_empty(uint64_t inode);
+
+  std::unordered_map<uint64_t, File> files_;
+  std::unordered_map<uint64_t, std::set<uint64_t>> by_client_;
+};
+
+}  // namespace pnfsrdma::mds

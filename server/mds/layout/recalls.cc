@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/recalls.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+// The pause before a recall that was answered DELAY, or not at all, is sent again.
+constexpr Milliseconds kRetryAfterDelay{20};
+constexpr Milliseconds kRetryUnreachable{1000};
+}  // namespace
+
+Recalls::Recalls(EventLoop& loop, LayoutTable& table, LayoutRecaller& recaller, Milliseconds lease, Powers powers)
+    : loop_(loop), table_(table), recaller_(recaller), lease_(lease), powers_(std::move(powers)) {}
+
+Recalls::~Recalls() {
+  alive_.reset();
+  for (auto& [key, pending] : pending_) {
+    loop_.cancel(pending.lease_timer);
+    loop_.cancel(pending.retry_timer);
+  }
+}
+
+void Recalls::demand(uint64_t client, uint64_t inode, const ByteRange& range, std::function<void()> done) {
+  if (!table_.reachable(inode, range, client)) {
+    done();
+    return;
+  }
+  const Key key{client, inode};
+  Pending& pending = pending_[key];
+  pending.demands.push_back({range, std::move(done)});
+  if (!pending.active) begin(key, pending);
+}
+
+void Recalls::begin(const Key& key, Pending& pending) {
+  HeldLayout* layout = table_.find(key.second, key.first);
+  if (layout == nullptr) return;  // only dying grants are left: settle() comes with the brick's answer
+  ByteRange range = pending.demands.front().range;
+  for (const Demand& demand : pending.demands) {
+    range = {std::min(range.begin, demand.range.begin), std::max(range.end, demand.range.end)};
+  }
+  range = layout->rounded_out(range);
+  if (!layout->holds(range, IoMode::kAny)) return;  // likewise
+  pending.active = true;
+  pending.number = next_number_++;
+  pending.answered = false;
+  pending.message = {.client = key.first, .inode = key.second};
+  pending.message.offset = range.begin;
+  pending.message.length = range.end == kEndOfFile ? UINT64_MAX : range.length();
+  // The recall itself is a new version of the stateid (12.5.3).
+  pending.message.stateid = layout->advance();
+  pending.lease_timer = loop_.after(lease_, [this, key, number = pending.number] { expire(key, number); });
+  send(key);
+}
+
+void Recalls::send(const Key& key) {
+  Pending& pending = pending_.at(key);
+  ++sent_;
+  recaller_.recall_layout(pending.message,
+                          [alive = std::weak_ptr(alive_), key, number = pending.number](RecallAnswer answer) {
+                            if (const auto self = alive.lock()) (*self)->answered(key, number, answer);
+                          });
+}
+
+Recalls::Pending* Recalls::find(const Key& key, uint64_t number) {
+  const auto found = pending_.find(key);
+  if (found == pending_.end() || !found->second.active || found->second.number != number) return nullptr;
+  return &found->second;
+}
+
+void Recalls::answered(const Key& key, uint64_t number, RecallAnswer answer) {
+  Pending* pending = find(key, number);
+  if (pending == nullptr) return;
+  switch (answer) {
+    case RecallAnswer::kAccepted:
+      pending->answered = true;
+      return;
+    case RecallAnswer::kNoMatching:
+      pending->answered = true;
+      powers_.forget(key.first, key.second, range_of(pending->message.offset, pending->message.length));
+      return;
+    case RecallAnswer::kDelay:
+    case RecallAnswer::kUnreachable: {
+      // The same recall once more, under the same seqid: the client has not taken note of it.
+      const Milliseconds pause = answer == RecallAnswer::kDelay ? kRetryAfterDelay : kRetryUnreachable;
+      pending->retry_timer = loop_.after(pause, [this, key, number] {
+        if (find(key, number) != nullptr) send(key);
+      });
+      return;
+    }
+  }
+}
+
+void Recalls::expire(const Key& key, uint64_t number) {
+  if (find(key, number) == nullptr) return;
+  log_warning("layouts", "layout-revoked client={} inode={} reason=recall-not-honoured", key.first, key.second);
+  powers_.revoke(key.first, key.second);
+}
+
+Recalls::Progress Recalls::progress(uint64_t client, uint64_t inode, const ByteRange& range) const {
+  const auto found = pending_.find({client, inode});
+  if (found == pending_.end() || !found->second.active) return Progress::kNone;
+  const Pending& pending = found->second;
+  if (!range_of(pending.message.offset, pending.message.length).overlaps(range)) return Progress::kNone;
+  return pending.answered ? Progress::kAnswered : Progress::kUnanswered;
+}
+
+void Recalls::end(const Key& key, Pending& pending) {
+  pending.active = false;
+  loop_.cancel(pending.lease_timer);
+  loop_.cancel(pending.retry_timer);
+  HeldLayout* layout = table_.find(key.second, key.first);
+  if (layout != nullptr) layout->recall_completed(pending.message.stateid.seqid);
+}
+
+void Recalls::settle(uint64_t client, uint64_t inode) {
+  const Key key{client, inode};
+  const auto found = pending_.find(key);
+  if (found == pending_.end()) return;
+  Pending& pending = found->second;
+  if (pending.active &&
+      !table_.reachable(inode, range_of(pending.message.offset, pending.message.length), client)) {
+    end(key, pending);
+  }
+  std::vector<Demand> finished;
+  std::erase_if(pending.demands, [&](Demand& demand) {
+    if (table_.reachable(inode, demand.range, client)) return false;
+    finished.push_back(std::move(demand));
+    return true;
+  });
+  if (!pending.active && !pending.demands.empty()) begin(key, pending);
+  if (!pending.active && pending.demands.empty()) pending_.erase(found);
+  // Last: what waits may start new recalls.
+  for (const Demand& demand : finished) demand.done();
+}
+
+}  // namespace pnfsrdma::mds
