@@ -3,39 +3,42 @@
 
 #include <functional>
 
-#include "shared/nfs4/callback.h"
+#include "shared/nfs4/callback_operations.h"
 #include "shared/nfs4/status.h"
 
 namespace pnfsrdma::initiator {
 
-// What a handler makes of one callback: the status for the server, and what to do once that reply is sent (the drain, the
-// LAYOUTCOMMIT and the LAYOUTRETURN of a recall; may be empty). Both run on the session's recall thread.
+// What a handler makes of one callback: the status for the server, and what to do once that reply is sent
+// (the drain, the LAYOUTCOMMIT and the LAYOUTRETURN of a recall; may be empty). Both run on the session's
+// recall thread.
 struct CallbackAnswer {
   nfs4::Status status = nfs4::Status::kOk;
   std::function<void()> then;
 };
 
-// What the server asks of the client on the backchannel. Called on one thread of the session's own, one callback at a
-// time, in the server's order. A handler may block and may call the session with Urgency::kReserved; it must never wait
-// for a lock that a FUSE thread holds across a call (DESIGN.md section 9).
+// What the server asks of the client on the backchannel. Called on one thread of the session's own, one
+// callback at a time, in the server's order. A handler may block and may call the session with
+// Urgency::kReserved; it must never wait for a lock that a FUSE thread holds across a call (DESIGN.md section
+// 9).
 class CallbackHandler {
  public:
   virtual ~CallbackHandler() = default;
-  virtual CallbackAnswer layout_recall(const nfs4::CbLayoutRecallArguments& arguments) = 0;
-  virtual CallbackAnswer recall_any(const nfs4::CbRecallAnyArguments& arguments) = 0;
-  virtual CallbackAnswer notify_deviceid(const nfs4::CbNotifyDeviceidArguments& arguments) = 0;
+  virtual CallbackAnswer layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) = 0;
+  virtual CallbackAnswer recall_any(const nfs4::CallbackRecallAnyArguments& arguments) = 0;
+  virtual CallbackAnswer notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments& arguments) = 0;
 };
 
-// What must be made good after the server lost or dropped state. Called on the session's recovery thread while ordinary
-// calls wait; only calls with CallOptions::recovery = true get through, and those never wait for recovery themselves.
+// What must be made good after the server lost or dropped state. Called on the session's recovery thread
+// while ordinary calls wait; only calls with CallOptions::recovery = true get through, and those never wait
+// for recovery themselves.
 class RecoveryHandler {
  public:
   virtual ~RecoveryHandler() = default;
-  // generation() has changed: a new session (state survives, layouts are void by agreement) or a new clientid. Drop
-  // layouts without returning them. Must not block.
+  // generation() has changed: a new session (state survives, layouts are void by agreement) or a new
+  // clientid. Drop layouts without returning them. Must not block.
   virtual void layouts_lost() = 0;
-  // The clientid is new. `grace`: reclaim opens with CLAIM_PREVIOUS; RECLAIM_COMPLETE follows when this returns. Else
-  // (lease expired, no grace) the opens are gone: open anew or mark them broken.
+  // The clientid is new. `grace`: reclaim opens with CLAIM_PREVIOUS; RECLAIM_COMPLETE follows when this
+  // returns. Else (lease expired, no grace) the opens are gone: open anew or mark them broken.
   virtual void reclaim(bool grace) = 0;
 };
 
