@@ -33,11 +33,14 @@ class BlockGrains {
   // free.
   std::optional<GrainRange> find_some(uint32_t count) const;
 
+  // The first grains, at most `count`, that are free and not clean.
+  std::optional<GrainRange> find_dirty(uint32_t count) const;
+
   void take(GrainRange range);                   // free -> used
   void give_back(GrainRange range, bool clean);  // used -> free
   void rest(GrainRange range);                   // used -> resting
   void wake(GrainRange range);                   // resting -> free, not clean
-  void mark_clean(GrainRange range);             // free -> free and clean
+                                                 // free -> free and clean
 
   bool is_free(GrainRange range) const;
   bool is_used(GrainRange range) const;
@@ -46,6 +49,10 @@ class BlockGrains {
   uint32_t free_count() const { return free_count_; }
 
  private:
+  bool free_grain(uint32_t at) const { return !used_[at] && !resting_[at]; }
+  // Free grains from `first` on that are as clean as it is.
+  GrainRange run_at(uint32_t first, uint32_t longest) const;
+
   std::bitset<kGrainsPerBlock> used_;
   std::bitset<kGrainsPerBlock> resting_;
   std::bitset<kGrainsPerBlock> clean_;

@@ -113,9 +113,11 @@ Result<std::vector<Extent>> ExtentChange::overlapping(uint64_t offset, uint64_t 
 }
 
 Result<> ExtentChange::insert(const Extent& extent) {
-  const bool sound = aligned(extent.file_offset) && aligned(extent.logical) && aligned(extent.length) &&
-                     extent.length > 0 && extent.length < UINT64_MAX - extent.file_offset &&
-                     extent.length < UINT64_MAX - extent.logical;
+  constexpr uint64_t kEndMax = kFileSizeMax + 1;
+  const bool aligned_all = aligned(extent.file_offset) && aligned(extent.logical) && aligned(extent.length);
+  const bool sound = aligned_all && extent.length > 0 && extent.length <= kEndMax &&
+                     extent.file_offset <= kEndMax - extent.length &&
+                     extent.logical <= kEndMax - extent.length;
   if (!sound) return fail(EINVAL, "an extent must be whole grains");
   // One grain more on either side: the neighbours it may join with.
   const uint64_t from = extent.file_offset - std::min(extent.file_offset, kGrainSize);
@@ -131,7 +133,10 @@ Result<> ExtentChange::insert(const Extent& extent) {
     const bool behind = other.file_offset == extent.end() && other.logical == extent.logical_end();
     if (!before && !behind) continue;
     pending_[other.end()] = std::nullopt;
-    if (before) joined.file_offset = other.file_offset, joined.logical = other.logical;
+    if (before) {
+      joined.file_offset = other.file_offset;
+      joined.logical = other.logical;
+    }
     joined.length += other.length;
   }
   pending_[joined.end()] = joined;

@@ -76,8 +76,8 @@ class KeyValueStore {
   virtual Result<std::optional<std::string>> get(std::string_view key) = 0;
 
   // Visits keys that begin with `prefix`, in byte order, from the first that is not less than `from` (which
-  // may be empty), until the visitor returns false. Sees the state at the call; the visitor may read and
-  // commit.
+  // may be empty), until the visitor returns false. The visitor may read and commit; whether the scan sees
+  // that is open.
   using Visitor = std::function<bool(std::string_view key, std::string_view value)>;
   virtual Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor) = 0;
 

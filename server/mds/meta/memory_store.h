@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class MemoryStore final : public KeyValueStore {
  private:
   using Content = std::map<std::string, std::string, std::less<>>;
   static void apply(const Batch& batch, Content& content);
+  void plan_sync();
+  void plan_callbacks();
 
   EventLoop& loop_;
   const Syncing syncing_;
@@ -52,6 +55,7 @@ class MemoryStore final : public KeyValueStore {
   Sequence synced_ = 0;
   size_t stalls_ = 0;
   bool sync_planned_ = false;
+  bool callbacks_planned_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   SyncWaiters waiters_;
 };

@@ -170,8 +170,10 @@ class Namespace {
   Namespace(KeyValueStore& store, const Clock& clock, uint64_t boot_count, const NamespaceOptions& options);
 
   Result<> format(const NamespaceOptions& options);
+  static Outcome<> check_name(std::string_view name);
   Outcome<InodePointer> get_directory(InodeId id);
   Outcome<std::optional<NameEntry>> find(InodeId directory, std::string_view name);
+  Outcome<> check_replace(const Inode& moved, const Inode& target, const Inode* victim);
 
   KeyValueStore& store_;
   const Clock& clock_;

@@ -5,9 +5,11 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "server/mds/meta/block_grains.h"
+#include "server/mds/meta/block_runs.h"
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/key_value.h"
 #include "shared/base/clock.h"
@@ -67,39 +69,43 @@ class Space {
   // became empty are returned, no longer ours: free them on the brick. Other grains rest for
   // brick::kQuarantineMs, then can be taken, not clean.
   std::vector<brick::Run> free(uint64_t logical, uint64_t length);
-  // Grains that nobody has were zeroed durably in the background.
-  void mark_clean(uint64_t logical, uint64_t length);
-  // Free grains that are not clean, at most `limit` pieces: what a background zeroer may take (take_piece),
-  // zero, put back.
-  std::vector<Piece> dirty_free(size_t limit) const;
-  // Takes exactly this free range, for the zeroer. False if any of it is not free.
-  bool take_piece(uint64_t logical, uint64_t length);
+  // For a background zeroer: takes free grains that are not clean, at most `bytes`, in one piece. It zeroes
+  // them and puts them back as clean. nullopt: there are none (among the blocks looked at).
+  std::optional<Piece> take_dirty(uint64_t bytes);
 
   // `listed`: all runs the brick has, in any order.
   SpaceDifference compare(const std::vector<brick::Run>& listed) const;
 
-  uint64_t used_blocks() const;
+  uint64_t used_blocks() const { return ours_.count(); }
   uint64_t free_grain_bytes() const;  // in shared blocks, resting ones too
 
  private:
   struct Resting {
     SteadyTime until;
-    uint64_t logical;
-    uint64_t length;
+    uint64_t block;
+    GrainRange grains;
   };
+  using Shared = std::map<uint64_t, BlockGrains>;
 
   Space(KeyValueStore& store, const Clock& clock) : store_(store), clock_(clock) {}
   Result<> rebuild();
-  Result<> reserve_addresses(uint64_t blocks);
+  Result<> reserve_addresses(uint64_t count);
   void wake_rested();
+  // Rebuilding: an extent has this range.
+  void use(uint64_t logical, uint64_t length);
+  std::optional<Piece> take_row(uint32_t count, bool clean);
+  std::vector<Piece> take_several(uint32_t count);
+  Piece take_from(Shared::iterator block, GrainRange grains);
+  // Of one block. True if nothing in it is used any more.
+  bool free_grains(uint64_t block, GrainRange grains);
 
   KeyValueStore& store_;
   const Clock& clock_;
-  uint64_t next_block_ = 0;            // block number of the next fresh address
-  uint64_t reserved_block_ = 0;        // durable in order: no address of this one or above was ever given out
-  std::map<uint64_t, uint64_t> runs_;  // our blocks: first block number -> count, never adjacent
-  std::map<uint64_t, BlockGrains> shared_;  // those that are not wholly used
-  std::deque<Resting> resting_;             // oldest first
+  uint64_t next_block_ = 1;      // number of the next fresh block; block 0 is never given out
+  uint64_t reserved_block_ = 1;  // in the store: no block from this one on has ever been given out
+  BlockRuns ours_;
+  Shared shared_;                // those of ours that are not wholly used
+  std::deque<Resting> resting_;  // oldest first
 };
 
 }  // namespace pnfsrdma::mds

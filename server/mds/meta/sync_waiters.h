@@ -16,6 +16,7 @@ class SyncWaiters {
   }
   // Runs those that wait for `synced` or less, in order. A callback may add others.
   void run(Sequence synced);
+  bool empty() const { return waiting_.empty(); }
   void clear() { waiting_.clear(); }
 
  private:

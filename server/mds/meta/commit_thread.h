@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <thread>
+
+#include "server/mds/meta/key_value.h"
+#include "shared/base/clock.h"
+#include "shared/base/event_loop.h"
+#include "shared/base/guarded.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::mds {
+
+// Makes commits durable outside the control loop: one sync covers all that were committed before it began
+// (group commit), and those that come meanwhile are the next group's. Made, told and ended by the control
+// loop.
+class CommitThread {
+ public:
+  // `sync` runs in the thread. `progress` and `failed` are posted to the loop; after `failed` nothing is
+  // synced any more.
+  struct Hooks {
+    std::function<Result<>()> sync;
+    std::function<void(Sequence synced)> progress;
+    std::function<void(Error error)> failed;
+  };
+  CommitThread(EventLoop& loop, Hooks hooks, Milliseconds state_delay);
+  // Ends the thread; what is not synced by then stays so.
+  ~CommitThread();
+  CommitThread(const CommitThread&) = delete;
+  CommitThread& operator=(const CommitThread&) = delete;
+
+  // `sequence` has been written. A namespace commit is synced at once, a state commit with the next one or
+  // after the delay.
+  void committed(Sequence sequence, CommitKind kind);
+
+ private:
+  struct Work {
+    Sequence committed = 0;  // of any kind
+    Sequence urgent = 0;     // the newest of kNamespace
+    Sequence synced = 0;
+    std::optional<SteadyTime> state_deadline;  // of the oldest state commit not synced
+    bool stopping = false;
+  };
+
+  void run();
+  // Waits for something to sync. nullopt: stop.
+  std::optional<Sequence> next_group();
+  void spin();
+  bool sync_up_to(Sequence group);
+
+  EventLoop& loop_;
+  const Hooks hooks_;
+  const Milliseconds state_delay_;
+  Guarded<Work> work_;
+  std::condition_variable wake_;
+  std::atomic<Sequence> urgent_ = 0;  // Work::urgent, for spin()
+  bool busy_ = false;                 // the thread's own: the last group came soon after the one before
+  std::thread thread_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/memory_store.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "shared/base/check.h"
+
+namespace pnfsrdma::mds {
+
+MemoryStore::MemoryStore(EventLoop& loop, Syncing syncing) : loop_(loop), syncing_(syncing) {}
+
+MemoryStore::~MemoryStore() = default;
+
+Result<std::optional<std::string>> MemoryStore::get(std::string_view key) {
+  const auto found = content_.find(key);
+  if (found == content_.end()) return std::nullopt;
+  return found->second;
+}
+
+Result<> MemoryStore::scan(std::string_view prefix, std::string_view from, const Visitor& visitor) {
+  auto at = content_.lower_bound(std::max(prefix, from));
+  while (at != content_.end() && at->first.starts_with(prefix)) {
+    // A copy: the visitor may commit, and what it erases must not be this entry's key under its feet.
+    const std::string key = at->first;
+    const std::string value = at->second;
+    if (!visitor(key, value)) break;
+    at = content_.upper_bound(key);
+  }
+  return {};
+}
+
+Result<Sequence> MemoryStore::commit(const Batch& batch, CommitKind kind) {
+  if (stalls_ > 0) {
+    --stalls_;
+    return fail(EAGAIN, "the store is told to stall");
+  }
+  apply(batch, content_);
+  unsynced_.push_back(batch);
+  ++last_;
+  if (kind == CommitKind::kNamespace) last_namespace_ = last_;
+  plan_sync();
+  return last_;
+}
+
+void MemoryStore::when_synced(Sequence sequence, std::function<void()> callback) {
+  waiters_.add(sequence, std::move(callback));
+  plan_sync();
+}
+
+Result<> MemoryStore::sync() {
+  for (const Batch& batch : unsynced_) apply(batch, synced_content_);
+  unsynced_.clear();
+  synced_ = last_;
+  plan_callbacks();
+  return {};
+}
+
+void MemoryStore::crash(size_t keep) {
+  CHECK(keep <= unsynced_.size());
+  for (size_t i = 0; i < keep; ++i) apply(unsynced_[i], synced_content_);
+  unsynced_.clear();
+  content_ = synced_content_;
+  waiters_.clear();
+  last_ = last_namespace_ = synced_ = 0;
+}
+
+void MemoryStore::apply(const Batch& batch, Content& content) {
+  batch.for_each([&](std::string_view key, std::string_view value) { content[std::string(key)] = value; },
+                 [&](std::string_view key) {
+                   const auto found = content.find(key);
+                   if (found != content.end()) content.erase(found);
+                 });
+}
+
+void MemoryStore::plan_sync() {
+  if (syncing_ == Syncing::kManual) return plan_callbacks();
+  if (sync_planned_) return;
+  sync_planned_ = true;
+  loop_.at_turn_end([this, alive = std::weak_ptr(alive_)] {
+    if (alive.expired()) return;
+    sync_planned_ = false;
+    [[maybe_unused]] const Result<> always_succeeds = sync();
+  });
+}
+
+void MemoryStore::plan_callbacks() {
+  if (callbacks_planned_ || waiters_.empty()) return;
+  callbacks_planned_ = true;
+  loop_.at_turn_end([this, alive = std::weak_ptr(alive_)] {
+    if (alive.expired()) return;
+    callbacks_planned_ = false;
+    waiters_.run(synced_);
+  });
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/namespace.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/namespace_change.h"
+#include "server/mds/meta/permissions.h"
+#include "server/mds/meta/values.h"
+#include "shared/base/check.h"
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+using nfs4::Status;
+
+// The boot count stands above this bit of a change value: 2^40 changes of one inode per boot, 2^24 boots.
+constexpr unsigned kChangeBits = 40;
+constexpr uint64_t kBootCountMax = uint64_t{1} << (64 - kChangeBits);
+constexpr uint32_t kNanosecondsPerSecond = 1'000'000'000;
+
+bool sound(const std::optional<WallTime>& time) {
+  return !time || time->nanoseconds < kNanosecondsPerSecond;
+}
+
+std::unexpected<Status> wire(const Error& error) {
+  log_error("meta", "read-failed {}", error.to_string());
+  return std::unexpected(status_of(error));
+}
+
+}  // namespace
+
+Status status_of(const Error& error) {
+  switch (error.number()) {
+    case EAGAIN:
+      return Status::kDelay;
+    case ENOSPC:
+      return Status::kNoSpc;
+    default:
+      return Status::kIo;
+  }
+}
+
+Namespace::Namespace(KeyValueStore& store, const Clock& clock, uint64_t boot_count,
+                     const NamespaceOptions& options)
+    : store_(store),
+      clock_(clock),
+      boot_count_(boot_count),
+      inodes_(options.cached_inodes),
+      names_(options.cached_names) {}
+
+Result<std::unique_ptr<Namespace>> Namespace::open(KeyValueStore& store, const Clock& clock,
+                                                   uint64_t boot_count, const NamespaceOptions& options) {
+  if (boot_count == 0 || boot_count >= kBootCountMax) return fail(EINVAL, "a boot count out of range");
+  std::unique_ptr<Namespace> names(new Namespace(store, clock, boot_count, options));
+  TRY_ASSIGN(const std::optional<std::string> next, store.get(meta_key("next-inode")));
+  if (!next) {
+    TRY(names->format(options));
+    return names;
+  }
+  TRY_ASSIGN(const StoredNumber reserved, read_value<StoredNumber>(*next, "an inode counter"));
+  names->next_inode_ = names->reserved_inodes_ = reserved.number;
+  TRY_ASSIGN(const std::optional<std::string> root, store.get(number_key(kInodeTag, kRootInode)));
+  if (!root) return fail(EUCLEAN, "the metadata store has no root directory");
+  return names;
+}
+
+Result<> Namespace::format(const NamespaceOptions& options) {
+  next_inode_ = reserved_inodes_ = kRootInode;
+  Change change(*this);
+  Inode& root = change.add({.type = FileType::kDirectory,
+                            .mode = options.root_mode,
+                            .uid = options.root_uid,
+                            .gid = options.root_gid});
+  CHECK(root.id == kRootInode);
+  root.nlink = 2;
+  root.parent = kRootInode;
+  if (!change.commit()) return fail(EIO, "making the root directory in the metadata store");
+  return store_.sync();
+}
+
+Outcome<InodePointer> Namespace::get(InodeId id) {
+  if (const InodePointer* cached = inodes_.find(id)) return *cached;
+  const auto stored = store_.get(number_key(kInodeTag, id));
+  if (!stored) return wire(stored.error());
+  if (!*stored) return std::unexpected(Status::kStale);
+  auto inode = read_value<Inode>(**stored, "an inode");
+  if (!inode) return wire(inode.error());
+  auto snapshot = std::make_shared<const Inode>(*std::move(inode));
+  inodes_.put(id, snapshot);
+  return snapshot;
+}
+
+Outcome<InodePointer> Namespace::get_directory(InodeId id) {
+  TRY_ASSIGN(InodePointer inode, get(id));
+  if (inode->is_directory()) return inode;
+  return std::unexpected(inode->type == FileType::kSymlink ? Status::kSymlink : Status::kNotDir);
+}
+
+Outcome<std::optional<NameEntry>> Namespace::find(InodeId directory, std::string_view name) {
+  if (const NameEntry* cached = names_.find(NameView{directory, name})) return *cached;
+  const auto stored = store_.get(name_key(directory, name));
+  if (!stored) return wire(stored.error());
+  if (!*stored) return std::nullopt;
+  const auto entry = read_value<NameEntry>(**stored, "a directory entry");
+  if (!entry) return wire(entry.error());
+  names_.put(NameKey{directory, std::string(name)}, *entry);
+  return *entry;
+}
+
+Outcome<> Namespace::check_name(std::string_view name) {
+  if (name.empty()) return std::unexpected(Status::kInval);
+  if (name.size() > kNameBytesMax) return std::unexpected(Status::kNameTooLong);
+  if (name == "." || name == "..") return std::unexpected(Status::kBadName);
+  const bool separator = std::ranges::any_of(name, [](char c) { return c == '/' || c == '\0'; });
+  if (separator) return std::unexpected(Status::kBadChar);
+  return {};
+}
+
+Outcome<InodePointer> Namespace::lookup(InodeId directory, std::string_view name) {
+  TRY(get_directory(directory));
+  TRY(check_name(name));
+  TRY_ASSIGN(const std::optional<NameEntry> entry, find(directory, name));
+  if (!entry) return std::unexpected(Status::kNoEnt);
+  return get(entry->inode);
+}
+
+Outcome<InodePointer> Namespace::lookup_parent(InodeId directory) {
+  TRY_ASSIGN(const InodePointer inode, get_directory(directory));
+  if (inode->id == kRootInode) return std::unexpected(Status::kNoEnt);
+  return get(inode->parent);
+}
+
+Outcome<DirectoryPage> Namespace::read_directory(InodeId directory, uint64_t cookie, size_t limit) {
+  TRY(get_directory(directory));
+  if (cookie == 1 || cookie == 2) return std::unexpected(Status::kBadCookie);
+  DirectoryPage page{.entries = {}, .end = true};
+  if (cookie == UINT64_MAX) return page;
+  Result<> outcome;
+  const auto visit = [&](std::string_view key, std::string_view value) {
+    if (page.entries.size() == limit) {
+      page.end = false;
+      return false;
+    }
+    auto stored = read_value<StoredCookie>(value, "a directory cookie");
+    if (!stored) {
+      outcome = std::unexpected(stored.error());
+      return false;
+    }
+    const uint64_t place = numbers_of_key(kCookieTag, key).value_or(KeyNumbers{}).second;
+    page.entries.push_back({place, std::move(stored->name), stored->inode, stored->type});
+    return true;
+  };
+  const auto scanned =
+      store_.scan(number_key(kCookieTag, directory), number_key(kCookieTag, directory, cookie + 1), visit);
+  if (!scanned) return wire(scanned.error());
+  if (!outcome) return wire(outcome.error());
+  return page;
+}
+
+ExclusiveVerifier Namespace::cookie_verifier(const Inode& directory) {
+  // Cookies never become invalid, so it only has to tell directories of one number apart, if ever there were
+  // two.
+  ExclusiveVerifier verifier{};
+  store_big_endian(verifier.data(), directory.generation);
+  return verifier;
+}
+
+Outcome<InodePointer> Namespace::update(InodeId id, const InodeUpdate& what, const Batch& extra,
+                                        CommitKind kind) {
+  TRY_ASSIGN(const InodePointer present, get(id));
+  if (!sound(what.atime) || !sound(what.mtime) || !sound(what.created))
+    return std::unexpected(Status::kInval);
+  if (what.size && !present->is_regular()) return std::unexpected(Status::kInval);
+  if (what.size.value_or(0) > kFileSizeMax) return std::unexpected(Status::kFBig);
+  Change change(*this);
+  Inode& inode = change.edit(present);
+  if (what.clear_setid) inode.mode = mode_without_setid(inode);
+  if (what.mode) inode.mode = *what.mode & kModeMask;
+  inode.uid = what.uid.value_or(inode.uid);
+  inode.gid = what.gid.value_or(inode.gid);
+  inode.size = what.size.value_or(inode.size);
+  inode.space_used = what.space_used.value_or(inode.space_used);
+  inode.atime = what.atime.value_or(inode.atime);
+  inode.mtime = what.mtime.value_or(inode.mtime);
+  inode.created = what.created.value_or(inode.created);
+  change.touch(inode);
+  change.batch().append(extra);
+  TRY(change.commit(kind));
+  return change.result(id);
+}
+
+Outcome<InodePointer> Namespace::touch(InodeId id, std::optional<WallTime> mtime) {
+  return update(id, {.mtime = mtime.value_or(clock_.wall_now())}, {}, CommitKind::kState);
+}
+
+Outcome<InodePointer> Namespace::touch_atime(InodeId id) {
+  TRY_ASSIGN(const InodePointer present, get(id));
+  Change change(*this);
+  change.edit(present).atime = change.now();
+  TRY(change.commit(CommitKind::kState));
+  return change.result(id);
+}
+
+Outcome<std::vector<InodeId>> Namespace::orphans() {
+  std::vector<InodeId> found;
+  const auto scanned = store_.scan(tag_prefix(kOrphanTag), {}, [&](std::string_view key, std::string_view) {
+    if (const auto inode = number_of_key(kOrphanTag, key)) found.push_back(*inode);
+    return true;
+  });
+  if (!scanned) return wire(scanned.error());
+  return found;
+}
+
+Outcome<> Namespace::destroy(InodeId id, const Batch& extra) {
+  TRY_ASSIGN(const InodePointer present, get(id));
+  if ((present->flags & kInodeOrphan) == 0) return std::unexpected(Status::kInval);
+  Change change(*this);
+  change.edit(present);
+  change.erase(id);
+  change.batch().append(extra);
+  change.batch().erase(number_key(kOrphanTag, id));
+  change.batch().erase(number_key(kTailTag, id));
+  return change.commit();
+}
+
+uint64_t Namespace::next_change(const Inode& inode) const {
+  return std::max(inode.change, boot_count_ << kChangeBits) + 1;
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/namespace_change.h"
+
+#include <sys/stat.h>
+
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/values.h"
+#include "shared/base/check.h"
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+// Inode numbers are reserved in the store this many at a time; a restart skips what is left of them.
+constexpr uint64_t kInodesPerReservation = 1024;
+// Cookies 0, 1 and 2 are reserved (RFC 8881, 18.23.3).
+constexpr uint64_t kFirstCookie = 3;
+
+}  // namespace
+
+Inode& Namespace::Change::edit(const InodePointer& inode) {
+  if (Edited* present = find(inode->id)) return present->inode;
+  return edited_.emplace_back(Edited{*inode, false, nullptr}).inode;
+}
+
+Inode& Namespace::Change::add(const NewInode& what) {
+  // Never the same number twice, whatever becomes of this change.
+  const InodeId id = names_.next_inode_++;
+  if (id >= names_.reserved_inodes_) {
+    reserved_inodes_ = id + kInodesPerReservation;
+    put_value(batch_, meta_key("next-inode"), StoredNumber{reserved_inodes_});
+  }
+  Inode& inode = edited_.emplace_back().inode;
+  inode.id = id;
+  inode.generation = names_.boot_count_;
+  inode.type = what.type;
+  inode.mode = what.mode & kModeMask;
+  inode.uid = what.uid;
+  inode.gid = what.gid;
+  inode.created = inode.ctime = now_;
+  inode.mtime = what.mtime.value_or(now_);
+  inode.atime = what.atime.value_or(now_);
+  inode.change = names_.next_change(inode);
+  inode.symlink_target = what.symlink_target;
+  if (what.type == FileType::kSymlink) inode.size = what.symlink_target.size();
+  inode.device_major = what.device_major;
+  inode.device_minor = what.device_minor;
+  if (inode.is_directory()) inode.next_cookie = kFirstCookie;
+  if (what.how == CreateMode::kExclusive) {
+    inode.exclusive_verifier = what.verifier;
+    inode.flags |= kInodeHasVerifier;
+  }
+  return inode;
+}
+
+void Namespace::Change::erase(InodeId id) {
+  Edited* edited = find(id);
+  CHECK(edited != nullptr);
+  edited->erased = true;
+}
+
+void Namespace::Change::touch(Inode& inode) const {
+  inode.ctime = now_;
+  inode.change = names_.next_change(inode);
+}
+
+void Namespace::Change::touch_data(Inode& inode) const {
+  inode.mtime = now_;
+  touch(inode);
+}
+
+void Namespace::Change::enter(Inode& directory, std::string_view name, Inode& child) {
+  const NameEntry entry{child.id, child.type, directory.next_cookie++};
+  put_value(batch_, name_key(directory.id, name), entry);
+  put_value(batch_, number_key(kCookieTag, directory.id, entry.cookie),
+            StoredCookie{std::string(name), child.id, child.type});
+  entries_.emplace_back(NameKey{directory.id, std::string(name)}, entry);
+  ++directory.size;
+  touch_data(directory);
+  if (!child.is_directory()) return;
+  ++directory.nlink;  // the child's ".."
+  child.parent = directory.id;
+}
+
+void Namespace::Change::take_out(Inode& directory, std::string_view name, const NameEntry& entry,
+                                 Inode& child) {
+  batch_.erase(name_key(directory.id, name));
+  batch_.erase(number_key(kCookieTag, directory.id, entry.cookie));
+  entries_.emplace_back(NameKey{directory.id, std::string(name)}, std::nullopt);
+  --directory.size;
+  touch_data(directory);
+  if (child.is_directory()) --directory.nlink;
+}
+
+bool Namespace::Change::drop_link(Inode& child) {
+  touch(child);
+  if (child.is_directory()) {
+    child.nlink = 0;
+    erase(child.id);
+    return false;
+  }
+  if (--child.nlink > 0) return false;
+  if (child.is_regular() && (child.space_used > 0 || names_.in_use_(child.id))) {
+    child.flags |= kInodeOrphan;
+    batch_.put(number_key(kOrphanTag, child.id), {});
+    return true;
+  }
+  if (child.is_regular()) batch_.erase(number_key(kTailTag, child.id));
+  erase(child.id);
+  return false;
+}
+
+Outcome<> Namespace::Change::commit(CommitKind kind) {
+  for (const Edited& edited : edited_) {
+    const std::string key = number_key(kInodeTag, edited.inode.id);
+    if (edited.erased) {
+      batch_.erase(key);
+    } else {
+      put_value(batch_, key, edited.inode);
+    }
+  }
+  const auto sequence = names_.store_.commit(batch_, kind);
+  if (!sequence) {
+    log_warning("meta", "commit-refused {}", sequence.error().to_string());
+    return std::unexpected(status_of(sequence.error()));
+  }
+  update_caches();
+  return {};
+}
+
+InodePointer Namespace::Change::result(InodeId id) const {
+  for (const Edited& edited : edited_) {
+    if (edited.inode.id == id) return edited.snapshot;
+  }
+  return nullptr;
+}
+
+Namespace::Change::Edited* Namespace::Change::find(InodeId id) {
+  for (Edited& edited : edited_) {
+    if (edited.inode.id == id) return &edited;
+  }
+  return nullptr;
+}
+
+void Namespace::Change::update_caches() {
+  if (reserved_inodes_ > 0) names_.reserved_inodes_ = reserved_inodes_;
+  for (Edited& edited : edited_) {
+    edited.snapshot = std::make_shared<const Inode>(edited.inode);
+    if (edited.erased) {
+      names_.inodes_.erase(edited.inode.id);
+    } else {
+      names_.inodes_.put(edited.inode.id, edited.snapshot);
+    }
+  }
+  for (auto& [key, entry] : entries_) {
+    if (entry) {
+      names_.names_.put(std::move(key), *entry);
+    } else {
+      names_.names_.erase(static_cast<NameView>(key));
+    }
+  }
+}
+
+}  // namespace pnfsrdma::mds

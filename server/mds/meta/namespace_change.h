@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "server/mds/meta/namespace.h"
+
+namespace pnfsrdma::mds {
+
+// One atomic operation on the tree while it is put together: inodes are edited as copies, and nothing, cache
+// included, is different until commit() has succeeded. Lives within one call of a Namespace method.
+class Namespace::Change {
+ public:
+  explicit Change(Namespace& names) : names_(names), now_(names.clock_.wall_now()) {}
+
+  const WallTime& now() const { return now_; }
+
+  // The inode's state in this change, to be edited: the same object for the same inode.
+  Inode& edit(const InodePointer& inode);
+  // A new inode with an id of its own; everything but id, generation, change and times is the caller's.
+  Inode& add(const NewInode& what);
+  void erase(InodeId id);
+
+  // ctime and change; mtime as well.
+  void touch(Inode& inode) const;
+  void touch_data(Inode& inode) const;
+
+  // Enters and takes out names: directory size, cookies, times; and for directories link counts and parents.
+  void enter(Inode& directory, std::string_view name, Inode& child);
+  void take_out(Inode& directory, std::string_view name, const NameEntry& entry, Inode& child);
+  // One name of `child` is gone: a directory goes, a file when that was the last. True if it became an
+  // orphan.
+  bool drop_link(Inode& child);
+
+  Batch& batch() { return batch_; }
+  Outcome<> commit(CommitKind kind = CommitKind::kNamespace);
+  // After commit(): the new snapshot.
+  InodePointer result(InodeId id) const;
+
+ private:
+  struct Edited {
+    Inode inode;
+    bool erased = false;
+    InodePointer snapshot;
+  };
+  Edited* find(InodeId id);
+  void update_caches();
+
+  Namespace& names_;
+  const WallTime now_;
+  Batch batch_;
+  std::deque<Edited> edited_;  // at most four; addresses stay
+  std::vector<std::pair<NameKey, std::optional<NameEntry>>> entries_;
+  InodeId reserved_inodes_ = 0;
+};
+
+}  // namespace pnfsrdma::mds

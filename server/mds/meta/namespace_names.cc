@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of Namespace that make, move and take away names.
+#include <sys/stat.h>
+
+#include "server/mds/meta/namespace_change.h"
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+using nfs4::Status;
+
+// A regular file that already has the name: what OPEN's create mode makes of it (RFC 8881, 18.16.3).
+Outcome<Created> meet(const InodePointer& existing, const Inode& directory, const NewInode& what) {
+  const DirectoryChange unchanged{directory.change, directory.change};
+  if (what.how == CreateMode::kUnchecked) return Created{existing, true, unchanged};
+  const bool same = what.how == CreateMode::kExclusive && existing->is_regular() &&
+                    (existing->flags & kInodeHasVerifier) != 0 &&
+                    existing->exclusive_verifier == what.verifier;
+  if (same) return Created{existing, true, unchanged};
+  return std::unexpected(Status::kExist);
+}
+
+bool sound_target(const NewInode& what) {
+  const std::string& target = what.symlink_target;
+  if (what.type != FileType::kSymlink) return target.empty();
+  return !target.empty() && target.size() <= kSymlinkBytesMax && target.find('\0') == std::string::npos;
+}
+
+}  // namespace
+
+Outcome<Created> Namespace::create(InodeId directory, std::string_view name, const NewInode& what) {
+  TRY_ASSIGN(const InodePointer parent, get_directory(directory));
+  TRY(check_name(name));
+  if (!sound_target(what)) return std::unexpected(Status::kInval);
+  TRY_ASSIGN(const std::optional<NameEntry> entry, find(directory, name));
+  if (entry) {
+    TRY_ASSIGN(const InodePointer existing, get(entry->inode));
+    return meet(existing, *parent, what);
+  }
+  if (parent->nlink >= kLinksMax) return std::unexpected(Status::kMLink);
+  Change change(*this);
+  Inode& inode = change.add(what);
+  inode.nlink = inode.is_directory() ? 2 : 1;
+  if ((parent->mode & S_ISGID) != 0) {
+    inode.gid = parent->gid;
+    if (inode.is_directory()) inode.mode |= S_ISGID;
+  }
+  Inode& place = change.edit(parent);
+  change.enter(place, name, inode);
+  TRY(change.commit());
+  return Created{change.result(inode.id), false, {parent->change, place.change}};
+}
+
+Outcome<Removed> Namespace::remove(InodeId directory, std::string_view name) {
+  TRY_ASSIGN(const InodePointer parent, get_directory(directory));
+  TRY(check_name(name));
+  TRY_ASSIGN(const std::optional<NameEntry> entry, find(directory, name));
+  if (!entry) return std::unexpected(Status::kNoEnt);
+  TRY_ASSIGN(const InodePointer victim, get(entry->inode));
+  if (victim->is_directory() && victim->size > 0) return std::unexpected(Status::kNotEmpty);
+  Change change(*this);
+  Inode& place = change.edit(parent);
+  Inode& child = change.edit(victim);
+  change.take_out(place, name, *entry, child);
+  const bool orphaned = change.drop_link(child);
+  TRY(change.commit());
+  return Removed{change.result(child.id), orphaned, {parent->change, place.change}};
+}
+
+Outcome<> Namespace::check_replace(const Inode& moved, const Inode& target, const Inode* victim) {
+  // Up from the target: the moved directory must not be on the way.
+  for (InodeId at = target.id; moved.is_directory() && at != kRootInode;) {
+    if (at == moved.id) return std::unexpected(Status::kInval);
+    TRY_ASSIGN(const InodePointer directory, get(at));
+    at = directory->parent;
+  }
+  if (victim == nullptr) {
+    const bool full = moved.is_directory() && moved.parent != target.id && target.nlink >= kLinksMax;
+    return full ? Outcome<>(std::unexpected(Status::kMLink)) : Outcome<>();
+  }
+  // RFC 8881, 18.26.3 has EXIST where rename(2) has EISDIR and ENOTDIR.
+  if (victim->is_directory() != moved.is_directory()) return std::unexpected(Status::kExist);
+  if (victim->is_directory() && victim->size > 0) return std::unexpected(Status::kNotEmpty);
+  return {};
+}
+
+Outcome<Renamed> Namespace::rename(InodeId source, std::string_view source_name, InodeId target,
+                                   std::string_view target_name) {
+  TRY_ASSIGN(const InodePointer from, get_directory(source));
+  TRY_ASSIGN(const InodePointer to, get_directory(target));
+  TRY(check_name(source_name));
+  TRY(check_name(target_name));
+  TRY_ASSIGN(const std::optional<NameEntry> entry, find(source, source_name));
+  if (!entry) return std::unexpected(Status::kNoEnt);
+  TRY_ASSIGN(const InodePointer moved, get(entry->inode));
+  TRY_ASSIGN(const std::optional<NameEntry> replaced, find(target, target_name));
+  if (replaced && replaced->inode == entry->inode) {
+    return Renamed{moved, std::nullopt, {from->change, from->change}, {to->change, to->change}};
+  }
+  InodePointer victim;
+  if (replaced) {
+    TRY_ASSIGN(victim, get(replaced->inode));
+  }
+  TRY(check_replace(*moved, *to, victim.get()));
+
+  Change change(*this);
+  Inode& source_place = change.edit(from);
+  Inode& target_place = change.edit(to);
+  Inode& inode = change.edit(moved);
+  Renamed renamed;
+  if (victim) {
+    Inode& child = change.edit(victim);
+    change.take_out(target_place, target_name, *replaced, child);
+    renamed.replaced.emplace().orphaned = change.drop_link(child);
+  }
+  change.take_out(source_place, source_name, *entry, inode);
+  change.enter(target_place, target_name, inode);
+  change.touch(inode);
+  TRY(change.commit());
+  renamed.inode = change.result(inode.id);
+  renamed.source = {from->change, source_place.change};
+  renamed.target = {to->change, target_place.change};
+  if (victim) {
+    renamed.replaced->inode = change.result(victim->id);
+    renamed.replaced->directory = renamed.target;
+  }
+  return renamed;
+}
+
+Outcome<Linked> Namespace::link(InodeId id, InodeId directory, std::string_view name) {
+  TRY_ASSIGN(const InodePointer parent, get_directory(directory));
+  TRY(check_name(name));
+  TRY_ASSIGN(const InodePointer target, get(id));
+  if (target->is_directory()) return std::unexpected(Status::kIsDir);
+  if (target->nlink == 0) return std::unexpected(Status::kStale);
+  if (target->nlink >= kLinksMax) return std::unexpected(Status::kMLink);
+  TRY_ASSIGN(const std::optional<NameEntry> entry, find(directory, name));
+  if (entry) return std::unexpected(Status::kExist);
+  Change change(*this);
+  Inode& place = change.edit(parent);
+  Inode& inode = change.edit(target);
+  ++inode.nlink;
+  change.touch(inode);
+  change.enter(place, name, inode);
+  TRY(change.commit());
+  return Linked{change.result(id), {parent->change, place.change}};
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/rocksdb_store.h"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/options.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "server/mds/meta/commit_thread.h"
+#include "server/mds/meta/format_version.h"
+#include "server/mds/meta/sync_waiters.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+constexpr int kFilterBitsPerKey = 10;
+constexpr uint64_t kWalBytesMax = uint64_t{256} << 20;
+// A second before the promise: the sync itself takes time.
+constexpr Milliseconds kStateDelay(kStateSyncMsMax - 1000);
+
+rocksdb::Slice slice(std::string_view text) {
+  return {text.data(), text.size()};
+}
+std::string_view view(const rocksdb::Slice& slice) {
+  return {slice.data(), slice.size()};
+}
+
+Error error_of(const rocksdb::Status& status, const char* call) {
+  const std::string what = std::string(call) + ": " + status.ToString();
+  if (status.IsIncomplete() || status.IsBusy() || status.IsTryAgain()) return {EAGAIN, what};
+  if (status.IsNoSpace()) return {ENOSPC, what};
+  if (status.IsCorruption()) return {EUCLEAN, what};
+  return {EIO, what};
+}
+
+// Cause and fix, for the person who starts the daemon.
+Error open_error(const rocksdb::Status& status, const std::string& path) {
+  const std::string text = status.ToString();
+  const auto says = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+  if (says("lock")) {
+    return {EBUSY,
+            "the metadata store " + path + " is in use by another process: stop it first (" + text + ")"};
+  }
+  if (says("Permission denied")) {
+    return {EACCES,
+            "no permission to the metadata store " + path + ": chown it to the daemon's user (" + text + ")"};
+  }
+  if (status.IsCorruption()) {
+    return {EUCLEAN, "the metadata store " + path + " is damaged: restore it from a backup (" + text + ")"};
+  }
+  return {EIO, "cannot open the metadata store " + path + " (" + text + ")"};
+}
+
+rocksdb::Options options_of(const RocksdbOptions& options) {
+  rocksdb::Options tuned;
+  tuned.create_if_missing = true;
+  if (options.env != nullptr) tuned.env = options.env;
+  // A torn last record is what a crash leaves; a gap before good records is damage nobody may skip over.
+  tuned.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  // Each commit goes to the kernel at once, so that it survives the death of the daemon: one write(2) per
+  // commit.
+  tuned.manual_wal_flush = false;
+  tuned.max_total_wal_size = kWalBytesMax;
+  tuned.write_buffer_size = options.memtable_bytes;
+  tuned.max_write_buffer_number = 4;
+  // Values are small and partly random, and the loop reads them: no compression.
+  tuned.compression = rocksdb::kNoCompression;
+  tuned.bottommost_compression = rocksdb::kNoCompression;
+  tuned.level0_slowdown_writes_trigger = 40;
+  tuned.level0_stop_writes_trigger = 64;
+  tuned.max_background_jobs = 2;
+  tuned.max_open_files = 512;
+  tuned.avoid_unnecessary_blocking_io = true;
+  tuned.keep_log_file_num = 4;
+  tuned.max_log_file_size = size_t{4} << 20;
+  tuned.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  // Nothing periodic: an idle store costs nothing.
+  tuned.stats_dump_period_sec = 0;
+  tuned.stats_persist_period_sec = 0;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
+  table.cache_index_and_filter_blocks = true;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kFilterBitsPerKey));
+  tuned.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return tuned;
+}
+
+// The smallest key behind all keys with the prefix; empty: there is none.
+std::string behind_prefix(std::string_view prefix) {
+  std::string end(prefix);
+  while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
+  if (!end.empty()) ++end.back();
+  return end;
+}
+
+class RocksdbEngine final : public KeyValueStore {
+ public:
+  RocksdbEngine(EventLoop& loop, std::unique_ptr<rocksdb::DB> database, std::function<void(Error)> failed)
+      : loop_(loop), database_(std::move(database)), on_failure_(std::move(failed)) {
+    const std::weak_ptr<bool> alive = alive_;
+    thread_ = std::make_unique<CommitThread>(
+        loop,
+        CommitThread::Hooks{
+            .sync = [database = database_.get()]() -> Result<> { return sync_wal(*database); },
+            .progress =
+                [this, alive](Sequence synced) {
+                  if (!alive.expired()) progress(synced);
+                },
+            .failed =
+                [this, alive](const Error& error) {
+                  if (!alive.expired()) fail_for_good(error);
+                },
+        },
+        kStateDelay);
+  }
+
+  Result<std::optional<std::string>> get(std::string_view key) override {
+    std::string value;
+    const rocksdb::Status status = database_->Get(rocksdb::ReadOptions(), slice(key), &value);
+    if (status.IsNotFound()) return std::nullopt;
+    if (!status.ok()) return std::unexpected(error_of(status, "reading metadata"));
+    return value;
+  }
+
+  Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor) override {
+    const std::string end = behind_prefix(prefix);
+    const rocksdb::Slice end_slice(end);
+    rocksdb::ReadOptions options;
+    if (!end.empty()) options.iterate_upper_bound = &end_slice;
+    const std::unique_ptr<rocksdb::Iterator> at(database_->NewIterator(options));
+    for (at->Seek(slice(std::max(prefix, from))); at->Valid(); at->Next()) {
+      if (!visitor(view(at->key()), view(at->value()))) return {};
+    }
+    if (!at->status().ok()) return std::unexpected(error_of(at->status(), "scanning metadata"));
+    return {};
+  }
+
+  Result<Sequence> commit(const Batch& batch, CommitKind kind) override {
+    if (failure_) return std::unexpected(*failure_);
+    rocksdb::WriteBatch writes;
+    batch.for_each(
+        [&](std::string_view key, std::string_view value) { writes.Put(slice(key), slice(value)); },
+        [&](std::string_view key) { writes.Delete(slice(key)); });
+    rocksdb::WriteOptions options;
+    options.no_slowdown = true;
+    const rocksdb::Status status = database_->Write(options, &writes);
+    if (!status.ok()) return std::unexpected(error_of(status, "writing metadata"));
+    ++last_;
+    if (kind == CommitKind::kNamespace) last_namespace_ = last_;
+    thread_->committed(last_, kind);
+    return last_;
+  }
+
+  Sequence last_namespace_sequence() const override { return last_namespace_; }
+  Sequence synced_sequence() const override { return synced_; }
+
+  void when_synced(Sequence sequence, std::function<void()> callback) override {
+    waiters_.add(sequence, std::move(callback));
+    if (sequence > synced_) return;
+    loop_.at_turn_end([this, alive = std::weak_ptr(alive_)] {
+      if (!alive.expired()) waiters_.run(synced_);
+    });
+  }
+
+  Result<> sync() override {
+    if (failure_) return std::unexpected(*failure_);
+    const Sequence covered = last_;
+    if (Result<> outcome = sync_wal(*database_); !outcome) {
+      fail_for_good(outcome.error());
+      return outcome;
+    }
+    loop_.at_turn_end([this, covered, alive = std::weak_ptr(alive_)] {
+      if (!alive.expired()) progress(covered);
+    });
+    synced_ = std::max(synced_, covered);
+    return {};
+  }
+
+  Result<> close() override {
+    TRY(sync());
+    thread_.reset();
+    waiters_.clear();
+    const rocksdb::Status status = database_->Close();
+    if (!status.ok()) return std::unexpected(error_of(status, "closing the metadata store"));
+    return {};
+  }
+
+ private:
+  static Result<> sync_wal(rocksdb::DB& database) {
+    const rocksdb::Status status = database.SyncWAL();
+    if (!status.ok()) return std::unexpected(error_of(status, "syncing metadata"));
+    return {};
+  }
+
+  void progress(Sequence synced) {
+    synced_ = std::max(synced_, synced);
+    waiters_.run(synced_);
+  }
+
+  void fail_for_good(const Error& error) {
+    if (failure_) return;
+    failure_ = Error(EIO, error.what());
+    waiters_.clear();
+    if (on_failure_) loop_.post([on_failure = on_failure_, error] { on_failure(error); });
+  }
+
+  EventLoop& loop_;
+  std::unique_ptr<rocksdb::DB> database_;
+  const std::function<void(Error)> on_failure_;
+  std::optional<Error> failure_;
+  SyncWaiters waiters_;
+  Sequence last_ = 0;
+  Sequence last_namespace_ = 0;
+  Sequence synced_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::unique_ptr<CommitThread> thread_;  // goes first: it uses the database
+};
+
+}  // namespace
+
+Result<std::unique_ptr<KeyValueStore>> RocksdbStore::open(EventLoop& loop, const RocksdbOptions& options,
+                                                          std::function<void(Error)> failed) {
+  std::error_code error;
+  std::filesystem::create_directory(options.path, error);
+  if (error) return fail(error.value(), "making the directory " + options.path + " for the metadata store");
+  rocksdb::DB* database = nullptr;
+  const rocksdb::Status status = rocksdb::DB::Open(options_of(options), options.path, &database);
+  if (!status.ok()) return std::unexpected(open_error(status, options.path));
+  auto store =
+      std::make_unique<RocksdbEngine>(loop, std::unique_ptr<rocksdb::DB>(database), std::move(failed));
+  if (const Result<> checked = check_format_version(*store); !checked) {
+    return std::unexpected(checked.error().in("opening the metadata store " + options.path));
+  }
+  return store;
+}
+
+}  // namespace pnfsrdma::mds
