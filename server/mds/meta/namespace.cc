@@ -186,7 +186,7 @@ Outcome<InodePointer> Namespace::update(InodeId id, const InodeUpdate& what, con
   inode.atime = what.atime.value_or(inode.atime);
   inode.mtime = what.mtime.value_or(inode.mtime);
   inode.created = what.created.value_or(inode.created);
-  change.touch(inode);
+  if (!what.space_only) change.touch(inode);
   change.batch().append(extra);
   TRY(change.commit(kind));
   return change.result(id);

@@ -80,7 +80,7 @@ struct Linked {
   DirectoryChange directory;
 };
 
-// What to set; absent fields stay. ctime becomes now and change moves on with every update.
+// What to set; absent fields stay. ctime becomes now and change moves on, unless only the allocation changes.
 struct InodeUpdate {
   std::optional<uint32_t> mode;
   std::optional<uint32_t> uid;
@@ -91,6 +91,7 @@ struct InodeUpdate {
   std::optional<WallTime> mtime;
   std::optional<WallTime> created;
   bool clear_setid = false;  // data was written: setuid goes, setgid too where the group may execute
+  bool space_only = false;   // space_used and extents ahead of the size: nothing a user may see
 };
 
 struct NamespaceOptions {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "shared/base/random.h"
+#include "shared/base/result.h"
+
+namespace rocksdb {
+class Env;
+}
+
+namespace pnfsrdma::mds {
+
+// The host's files under RocksDB, with a memory of what was synced: afterwards the files can be made to look
+// as after a power failure. For crash tests: open a store with env(), power_off(), destroy the store,
+// lose_unsynced(), open again.
+class CrashFileSystem {
+ public:
+  CrashFileSystem();
+  ~CrashFileSystem();
+  CrashFileSystem(const CrashFileSystem&) = delete;
+  CrashFileSystem& operator=(const CrashFileSystem&) = delete;
+
+  // For RocksdbOptions::env. Must outlive every store opened with it.
+  rocksdb::Env* env();
+
+  // From now on every write and sync fails and changes nothing, so that closing a store cannot save anything.
+  void power_off();
+  // Cuts each file to a length between what was synced and what was written: all of the rest is lost, or,
+  // with `random`, all but a random part, torn at any byte. Files never synced and cut to nothing stay,
+  // empty. The power is on again.
+  Result<> lose_unsynced(Random* random = nullptr);
+
+  // The next syncs fail with EIO, until told otherwise.
+  void fail_syncs(bool fail);
+  uint64_t syncs() const;
+
+ private:
+  class Files;
+  class WritableFile;
+  struct State;
+
+  std::shared_ptr<State> state_;
+  std::unique_ptr<rocksdb::Env> env_;
+};
+
+}  // namespace pnfsrdma::mds

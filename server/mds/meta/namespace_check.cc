@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/namespace_check.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "server/mds/meta/extents.h"
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/values.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+// What is kept of an inode while everything that refers to it is read.
+struct Seen {
+  FileType type = FileType::kRegular;
+  uint32_t nlink = 0;
+  uint32_t flags = 0;
+  uint64_t size = 0;
+  uint64_t space_used = 0;
+  InodeId parent = kNoInode;
+  uint64_t next_cookie = 0;
+
+  // Counted from the other records.
+  uint32_t names = 0;
+  uint32_t subdirectories = 0;
+  uint64_t entries = 0;
+  uint64_t cookies = 0;
+  uint64_t extent_bytes = 0;
+  InodeId named_in = kNoInode;
+  bool listed_orphan = false;
+};
+
+class Checker {
+ public:
+  explicit Checker(KeyValueStore& store) : store_(store) {}
+
+  Result<NamespaceReport> run() {
+    TRY(read_inodes());
+    TRY(read_names());
+    TRY(read_cookies());
+    TRY(read_orphans_and_tails());
+    TRY(read_extents());
+    check_inodes();
+    check_overlaps();
+    return std::move(report_);
+  }
+
+ private:
+  template <typename... Args>
+  void problem(fmt::format_string<Args...> format, Args&&... args) {
+    if (report_.problems.size() < kProblemsMax) {
+      report_.problems.push_back(fmt::format(format, std::forward<Args>(args)...));
+    }
+  }
+
+  Seen* find(InodeId id) {
+    const auto found = inodes_.find(id);
+    return found == inodes_.end() ? nullptr : &found->second;
+  }
+
+  // Scans a tag's records; a value that cannot be read is a problem, not an error.
+  template <typename T, typename Visit>
+  Result<> scan(char tag, const char* what, Visit visit) {
+    return store_.scan(tag_prefix(tag), {}, [&](std::string_view key, std::string_view bytes) {
+      const auto value = read_value<T>(bytes, what);
+      if (value) {
+        visit(key, *value);
+      } else {
+        problem("{}: key {}", value.error().what(), to_hex(as_bytes(key)));
+      }
+      return true;
+    });
+  }
+
+  Result<> read_inodes() {
+    TRY_ASSIGN(const std::optional<std::string> next, store_.get(meta_key("next-inode")));
+    if (!next) {
+      problem("there is no inode counter");
+    } else {
+      TRY_ASSIGN(const StoredNumber reserved, read_value<StoredNumber>(*next, "an inode counter"));
+      inode_bound_ = reserved.number;
+    }
+    return scan<Inode>(kInodeTag, "an inode", [&](std::string_view key, const Inode& inode) {
+      if (number_of_key(kInodeTag, key) != inode.id)
+        problem("inode {} is stored under another number", inode.id);
+      if (inode.id >= inode_bound_) problem("inode {} is not below the inode counter", inode.id);
+      inodes_[inode.id] = {.type = inode.type,
+                           .nlink = inode.nlink,
+                           .flags = inode.flags,
+                           .size = inode.size,
+                           .space_used = inode.space_used,
+                           .parent = inode.parent,
+                           .next_cookie = inode.next_cookie};
+      ++report_.inodes;
+    });
+  }
+
+  Result<> read_names() {
+    return scan<NameEntry>(kNameTag, "a name", [&](std::string_view key, const NameEntry& entry) {
+      const KeyName place = name_of_key(key).value_or(KeyName{});
+      ++report_.names;
+      Seen* directory = find(place.directory);
+      if (directory == nullptr || directory->type != FileType::kDirectory) {
+        return problem("name '{}' is in {}, which is no directory", place.name, place.directory);
+      }
+      ++directory->entries;
+      if (entry.cookie >= directory->next_cookie) problem("name '{}' has a cookie of the future", place.name);
+      Seen* child = find(entry.inode);
+      if (child == nullptr) return problem("name '{}' in {} dangles", place.name, place.directory);
+      if (child->type != entry.type) problem("name '{}' in {} has another type", place.name, place.directory);
+      ++child->names;
+      child->named_in = place.directory;
+      if (child->type == FileType::kDirectory) ++directory->subdirectories;
+    });
+  }
+
+  Result<> read_cookies() {
+    return scan<StoredCookie>(kCookieTag, "a cookie", [&](std::string_view key, const StoredCookie& stored) {
+      const KeyNumbers place = numbers_of_key(kCookieTag, key).value_or(KeyNumbers{});
+      if (Seen* directory = find(place.first)) ++directory->cookies;
+      const auto bytes = store_.get(name_key(place.first, stored.name));
+      const auto entry = bytes && *bytes ? read_value<NameEntry>(**bytes, "a name")
+                                         : Result<NameEntry>(fail(ENOENT, "no such name"));
+      const NameEntry expected{stored.inode, stored.type, place.second};
+      if (!entry || *entry != expected)
+        problem("cookie {} of {} has no such name", place.second, place.first);
+    });
+  }
+
+  Result<> read_orphans_and_tails() {
+    TRY(store_.scan(tag_prefix(kOrphanTag), {}, [&](std::string_view key, std::string_view) {
+      ++report_.orphans;
+      const InodeId id = number_of_key(kOrphanTag, key).value_or(kNoInode);
+      Seen* inode = find(id);
+      if (inode == nullptr) {
+        problem("orphan {} does not exist", id);
+      } else {
+        inode->listed_orphan = true;
+      }
+      return true;
+    }));
+    TRY_ASSIGN(const std::vector<InodeId> tails, Extents(store_).dirty_tails());
+    report_.dirty_tails = tails.size();
+    for (const InodeId id : tails) {
+      const Seen* inode = find(id);
+      if (inode == nullptr || inode->type != FileType::kRegular)
+        problem("the dirty tail of {} has no file", id);
+    }
+    return {};
+  }
+
+  Result<> read_extents() {
+    InodeId last_inode = kNoInode;
+    uint64_t last_end = 0;
+    return Extents(store_).scan([&](InodeId id, const Extent& extent) {
+      ++report_.extents;
+      report_.extent_bytes += extent.length;
+      if (id != last_inode) last_end = 0;
+      if (extent.file_offset < last_end) problem("file {} has two extents at {}", id, extent.file_offset);
+      last_inode = id;
+      last_end = extent.end();
+      const bool aligned = (extent.file_offset | extent.logical | extent.length) % kGrainSize == 0;
+      if (!aligned) problem("file {} has an extent at {} that is not whole grains", id, extent.file_offset);
+      Seen* inode = find(id);
+      if (inode == nullptr || inode->type != FileType::kRegular) {
+        problem("an extent belongs to {}, which is no file", id);
+      } else {
+        inode->extent_bytes += extent.length;
+      }
+      places_.push_back({extent.logical, extent.length, id});
+      return true;
+    });
+  }
+
+  void check_inodes() {
+    if (find(kRootInode) == nullptr) problem("there is no root directory");
+    for (const auto& [id, inode] : inodes_) {
+      if (inode.type == FileType::kDirectory) {
+        check_directory(id, inode);
+      } else {
+        check_file(id, inode);
+      }
+    }
+  }
+
+  void check_directory(InodeId id, const Seen& inode) {
+    ++report_.directories;
+    const bool root = id == kRootInode;
+    if (inode.names != (root ? 0U : 1U)) problem("directory {} has {} names", id, inode.names);
+    if (inode.nlink != 2 + inode.subdirectories) problem("directory {} has link count {}", id, inode.nlink);
+    if (inode.size != inode.entries)
+      problem("directory {} has {} entries, not {}", id, inode.entries, inode.size);
+    if (inode.cookies != inode.entries) problem("directory {} has {} cookies", id, inode.cookies);
+    const InodeId expected = root ? kRootInode : inode.named_in;
+    if (inode.parent != expected) problem("directory {} has parent {}, not {}", id, inode.parent, expected);
+    if (!reaches_root(id)) problem("directory {} does not lead to the root", id);
+  }
+
+  void check_file(InodeId id, const Seen& inode) {
+    const bool flagged = (inode.flags & kInodeOrphan) != 0;
+    if (inode.nlink != inode.names)
+      problem("inode {} has link count {}, {} names", id, inode.nlink, inode.names);
+    if (inode.listed_orphan != (inode.names == 0)) problem("inode {}: the orphan list is wrong", id);
+    if (flagged != inode.listed_orphan) problem("inode {}: the orphan flag is wrong", id);
+    if (inode.space_used != inode.extent_bytes) {
+      problem("inode {} uses {} bytes, its extents have {}", id, inode.space_used, inode.extent_bytes);
+    }
+  }
+
+  // Follows parents; every directory on the way to one that is known to be good is good as well.
+  bool reaches_root(InodeId id) {
+    std::vector<InodeId> way;
+    while (id != kRootInode && !rooted_.contains(id)) {
+      const Seen* inode = find(id);
+      if (inode == nullptr || way.size() > report_.inodes) return false;
+      way.push_back(id);
+      id = inode->parent;
+    }
+    rooted_.insert(way.begin(), way.end());
+    return true;
+  }
+
+  void check_overlaps() {
+    std::ranges::sort(places_, {}, &Place::logical);
+    for (size_t i = 1; i < places_.size(); ++i) {
+      const Place& before = places_[i - 1];
+      if (before.logical + before.length > places_[i].logical) {
+        problem("files {} and {} share logical address {}", before.inode, places_[i].inode,
+                places_[i].logical);
+      }
+    }
+  }
+
+  struct Place {
+    uint64_t logical;
+    uint64_t length;
+    InodeId inode;
+  };
+
+  KeyValueStore& store_;
+  NamespaceReport report_;
+  uint64_t inode_bound_ = UINT64_MAX;
+  std::unordered_map<InodeId, Seen> inodes_;
+  std::unordered_set<InodeId> rooted_;
+  std::vector<Place> places_;
+};
+
+}  // namespace
+
+Result<NamespaceReport> check_namespace(KeyValueStore& store) {
+  return Checker(store).run();
+}
+
+}  // namespace pnfsrdma::mds
