@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/brickd/connection.h"
+
+#include <pthread.h>
+
+namespace pnfsrdma::brick {
+
+Connection::Connection(rdma::Transport& transport, bool native_flush, uint32_t number, Shared shared)
+    : transport_(transport),
+      native_flush_(native_flush),
+      number_(number),
+      shared_(shared),
+      flusher_(shared.gate),
+      domain_(transport.make_protection_domain()) {}
+
+Connection::~Connection() {
+  fail();
+  if (thread_.joinable()) thread_.join();
+  exposures_.take_all().clear();
+  server_.reset();
+  queue_pair_.reset();
+}
+
+Result<rdma::RemoteSlice> Connection::expose(uint64_t grant, MutableByteSpan memory, bool writable) {
+  rdma::Access access = rdma::Access::kRemoteRead;
+  if (writable) access = access | rdma::Access::kRemoteWrite;
+  if (writable && native_flush_) access = access | rdma::Access::kRemoteFlush;
+  TRY_ASSIGN(auto region,
+             transport_.register_region(domain_, memory, access, native_flush_ ? &flusher_ : nullptr));
+  const rdma::RemoteSlice remote = region->remote();
+  exposures_.add(grant, std::move(region));
+  return remote;
+}
+
+Result<> Connection::accept(rdma::ConnectionRequest& request, std::function<void()> on_ended) {
+  rdma::QueuePairLimits limits;
+  limits.send_depth = 32;
+  limits.receive_depth = 32;
+  limits.message_size_max = kSessionMessageMax;
+  limits.native_flush = native_flush_;
+  TRY_ASSIGN(queue_pair_, request.accept(domain_, {}, limits));
+  TRY_ASSIGN(server_, SessionServer::make(transport_, domain_, *queue_pair_, exposures_, shared_.gate,
+                                          shared_.counters, number_));
+  thread_ = std::thread([server = server_.get(), on_ended = std::move(on_ended)] {
+    server->run();
+    on_ended();
+  });
+  pthread_setname_np(thread_.native_handle(), "brick-data");
+  return {};
+}
+
+void Connection::fail() {
+  if (queue_pair_) queue_pair_->fail();
+}
+
+rdma::TransportCounters Connection::counters() const {
+  return queue_pair_ ? queue_pair_->counters() : rdma::TransportCounters{};
+}
+
+}  // namespace pnfsrdma::brick

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "server/brickd/executor.h"
+#include "server/brickd/flush_gate.h"
+#include "server/brickd/pool.h"
+#include "shared/brick/protocol.h"
+
+namespace pnfsrdma::brick {
+
+// persist, zero and copy: what an MDS has the brick do to bytes. Small ones that cannot block run at once,
+// others in a thread, in the order they came. Blocks are pinned meanwhile. Owned by the Brick; control loop
+// only.
+class DataOperations {
+ public:
+  using Done = std::function<void(Status)>;
+
+  DataOperations(EventLoop& loop, Pool& pool, FlushGate& gate);
+
+  void persist(const RangesArguments& arguments, Done done);
+  void zero(const RangesArguments& arguments, Done done);
+  void copy(const CopyArguments& arguments, Done done);
+
+  // From now on work queued under a lower epoch is refused instead of done; `done` when none of it runs any
+  // more.
+  void fence_epoch(uint64_t epoch, std::function<void()> done);
+
+ private:
+  using Pieces = std::vector<Piece>;
+  using Work = std::function<Result<>()>;
+
+  std::expected<Pieces, Status> resolve(const std::vector<Range>& ranges) const;
+  Result<> persist_pieces(const Pieces& pieces) const;
+  Result<> copy_pieces(const Pieces& source, const Pieces& target) const;
+  void run(uint64_t epoch, Pieces pinned, uint64_t bytes, Work work, Done done);
+
+  Pool& pool_;
+  FlushGate& gate_;
+  std::atomic<uint64_t> epoch_;
+  Executor executor_;
+};
+
+}  // namespace pnfsrdma::brick

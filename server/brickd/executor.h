@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "shared/base/event_loop.h"
+#include "shared/base/guarded.h"
+
+namespace pnfsrdma::brick {
+
+// One thread that does, in order, what would block the control loop. Owned by the Brick; run() belongs to the
+// loop's thread. The destructor finishes the running piece, forgets the rest and calls no `done` any more.
+class Executor {
+ public:
+  Executor(EventLoop& loop, const std::string& name);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // `work` in the thread, then `done` in the loop.
+  void run(std::function<void()> work, std::function<void()> done);
+  size_t unfinished() const { return *unfinished_; }
+
+ private:
+  struct Job {
+    std::function<void()> work;
+    std::function<void()> done;
+  };
+  struct Queue {
+    std::deque<Job> jobs;
+    bool stopping = false;
+  };
+
+  void work();
+  void finish(std::function<void()> done);
+
+  EventLoop& loop_;
+  std::shared_ptr<size_t> unfinished_ =
+      std::make_shared<size_t>(0);  // also says to posted tasks that we are alive
+  Guarded<Queue> queue_;
+  std::condition_variable wake_;
+  std::thread thread_;
+};
+
+}  // namespace pnfsrdma::brick

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+
+#include "server/brickd/boot_id.h"
+#include "shared/base/bytes.h"
+#include "shared/base/result.h"
+#include "shared/pmem/persistence.h"
+
+namespace pnfsrdma::brick {
+
+using Verifier = std::array<std::byte, 8>;
+
+// Says to every client whether bytes it has not flushed can have been lost: the same verifier twice means no.
+//
+// It is derived from the pool's uuid, the host's boot and a count of unsafe events in the superblock. A
+// restart of the process keeps it: the bytes stay in the page cache, the tmpfs or the PMEM. A reboot changes
+// it, also on PMEM: what sat in CPU caches is gone. A flush that failed changes it: the kernel may have
+// dropped the dirty pages. A pool in the process's own memory gets a new one each time through its new uuid.
+Verifier make_verifier(const std::array<std::byte, 16>& uuid, const BootId& boot, uint64_t unsafe_events);
+
+// All flushes of an open pool go through here, table and data, so that none can report success over bytes
+// another one's failure lost: Linux tells a failed write-back to one msync of the file only, whichever comes
+// next. Flushes that can fail (msync) therefore run one at a time, and each answer takes its verifier after
+// its flush. Thread-safe. Owned by the Brick.
+class FlushGate {
+ public:
+  // `on_unsafe` is called in the flushing thread, with the new count, when a flush has failed.
+  FlushGate(pmem::Persistence& persistence, const std::array<std::byte, 16>& uuid, const BootId& boot,
+            uint64_t unsafe_events, std::function<void(const Error&)> on_unsafe);
+
+  // Flushes and fences all ranges. An Error has changed the verifier before it is returned.
+  Result<> persist(std::span<const ByteSpan> ranges);
+  // The same, but an Error (ESTALE) too when the verifier is not `expected` any more: for flushes whose
+  // answer has no room for one (native RDMA FLUSH), so that the client's connection ends and its next hello
+  // tells it.
+  Result<> persist_under(std::span<const ByteSpan> ranges, const Verifier& expected);
+
+  Verifier verifier() const;
+
+ private:
+  Result<> flush_all(std::span<const ByteSpan> ranges);
+
+  pmem::Persistence& persistence_;
+  const std::array<std::byte, 16> uuid_;
+  const BootId boot_;
+  const std::function<void(const Error&)> on_unsafe_;
+  std::atomic<uint64_t> unsafe_events_;
+  std::mutex one_at_a_time_;
+};
+
+}  // namespace pnfsrdma::brick

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/brickd/session_server.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "shared/base/log.h"
+
+namespace pnfsrdma::brick {
+namespace {
+
+// One receive more than the credits: a client that overruns them is seen, not merely stalled.
+constexpr uint32_t kReceives = kSessionCredits + 1;
+constexpr uint32_t kSends = kSessionCredits + 1;
+constexpr size_t kCompletionsPerPoll = 32;
+constexpr std::chrono::seconds kLongestWait{10};
+
+// The last part of its answer? Only that gives the client its credit back.
+bool ends_answer(const SessionMessage& message) {
+  const auto* hello = std::get_if<HelloReply>(&message);
+  return hello == nullptr || !hello->more;
+}
+
+}  // namespace
+
+SessionServer::SessionServer(rdma::QueuePair& queue_pair, Exposures& exposures, FlushGate& gate,
+                             Counters& counters, uint32_t connection)
+    : queue_pair_(queue_pair),
+      exposures_(exposures),
+      gate_(gate),
+      counters_(counters),
+      connection_(connection),
+      buffers_(size_t{kReceives + kSends} * kSessionMessageMax) {}
+
+Result<std::unique_ptr<SessionServer>> SessionServer::make(rdma::Transport& transport,
+                                                           std::shared_ptr<rdma::ProtectionDomain> domain,
+                                                           rdma::QueuePair& queue_pair, Exposures& exposures,
+                                                           FlushGate& gate, Counters& counters,
+                                                           uint32_t connection) {
+  std::unique_ptr<SessionServer> server(new SessionServer(queue_pair, exposures, gate, counters, connection));
+  TRY_ASSIGN(server->region_,
+             transport.register_region(std::move(domain), server->buffers_, rdma::Access::kLocalWrite));
+  for (uint32_t number = 0; number < kReceives; ++number) {
+    TRY(queue_pair.post_receive(
+        number, server->region_->slice(size_t{number} * kSessionMessageMax, kSessionMessageMax)));
+  }
+  for (uint32_t number = 0; number < kSends; ++number) server->free_buffers_.push_back(kReceives + number);
+  return server;
+}
+
+MutableByteSpan SessionServer::buffer(uint32_t number) {
+  return MutableByteSpan(buffers_).subspan(size_t{number} * kSessionMessageMax, kSessionMessageMax);
+}
+
+void SessionServer::run() {
+  std::array<rdma::Completion, kCompletionsPerPoll> completions;
+  for (;;) {
+    const size_t count = queue_pair_.poll(completions);
+    if (count == 0) {
+      if (!queue_pair_.connected()) return;
+      queue_pair_.wait(std::chrono::steady_clock::now() + kLongestWait);
+      continue;
+    }
+    // Counted before they are handled: what has come in at once was sent without waiting for answers.
+    const auto is_message = [](const rdma::Completion& completion) {
+      return completion.opcode == rdma::Opcode::kReceive && completion.outcome == rdma::Outcome::kSuccess;
+    };
+    unanswered_ +=
+        static_cast<uint32_t>(std::count_if(completions.begin(), completions.begin() + count, is_message));
+    Result<> result;
+    if (unanswered_ > kSessionCredits) result = fail(EPROTO, "more messages than credits");
+    for (size_t i = 0; i < count && result; ++i) result = handle(completions[i]);
+    if (result) result = send_waiting();
+    if (!result) {
+      log_warning("brick", "session-broken peer={} reason=\"{}\"", queue_pair_.peer(),
+                  result.error().to_string());
+      queue_pair_.fail();
+      return;
+    }
+  }
+}
+
+// A work request that did not succeed means that the connection ends; poll() says so by itself.
+Result<> SessionServer::handle(const rdma::Completion& completion) {
+  if (completion.outcome != rdma::Outcome::kSuccess) return {};
+  const auto number = static_cast<uint32_t>(completion.work_id);
+  if (completion.opcode == rdma::Opcode::kReceive) return receive(number, completion.length);
+  free_buffers_.push_back(number);
+  return {};
+}
+
+Result<> SessionServer::receive(uint32_t number, uint32_t length) {
+  auto message = decode_session_message(ByteSpan(buffer(number)).first(length));
+  if (!message) return std::unexpected(message.error());
+  // The buffer is free again before the client can learn that it may send the next message.
+  const Result<> posted = queue_pair_.post_receive(
+      number, region_->slice(size_t{number} * kSessionMessageMax, kSessionMessageMax));
+  if (!posted) return queue_pair_.connected() ? posted : Result<>{};
+
+  if (const auto* hello = std::get_if<HelloCall>(&*message)) {
+    if (hello->version != kSessionVersion) return fail(EPROTO, "hello of an unknown version");
+    greeted_ = true;
+    answer_hello();
+    return {};
+  }
+  const auto* call = std::get_if<PersistCall>(&*message);
+  if (call == nullptr || !greeted_) return fail(EPROTO, "a message that is not the client's turn");
+  waiting_.push_back(persist(*call));
+  return {};
+}
+
+void SessionServer::answer_hello() {
+  const std::vector<HelloGrant> grants = exposures_.all();
+  const Verifier verifier = gate_.verifier();
+  size_t at = 0;
+  do {
+    HelloReply reply{.verifier = verifier, .connection = connection_};
+    const size_t count = std::min<size_t>(grants.size() - at, kHelloGrantsPerMessage);
+    reply.grants.assign(grants.begin() + at, grants.begin() + at + count);
+    at += count;
+    reply.more = at < grants.size();
+    waiting_.push_back(std::move(reply));
+  } while (at < grants.size());
+}
+
+// Validates everything before it flushes anything. Ranges of a grant that is withdrawn meanwhile are flushed
+// all the same: that harms nobody.
+PersistReply SessionServer::persist(const PersistCall& call) {
+  counters_.commit_messages.fetch_add(1, std::memory_order_relaxed);
+  PersistReply reply{.id = call.id};
+  std::vector<ByteSpan> ranges;
+  ranges.reserve(call.ranges.size());
+  for (const PersistTarget& target : call.ranges) {
+    const auto memory = exposures_.memory(target.grant);
+    if (!memory) {
+      reply.status = PersistStatus::kUnknownGrant;
+    } else if (target.offset > memory->size() || target.length > memory->size() - target.offset) {
+      reply.status = PersistStatus::kBounds;
+    } else {
+      ranges.push_back(memory->subspan(target.offset, target.length));
+    }
+    if (reply.status != PersistStatus::kOk) break;
+  }
+  if (reply.status == PersistStatus::kOk && !gate_.persist(ranges)) reply.status = PersistStatus::kIo;
+  reply.verifier = gate_.verifier();
+  return reply;
+}
+
+Result<> SessionServer::send_waiting() {
+  bool posted_any = false;
+  while (!waiting_.empty() && !free_buffers_.empty()) {
+    const uint32_t number = free_buffers_.back();
+    const size_t length = encode_session_message(waiting_.front(), buffer(number));
+    const rdma::LocalSlice slice =
+        region_->slice(size_t{number} * kSessionMessageMax, static_cast<uint32_t>(length));
+    if (const auto posted = queue_pair_.post_send(number, std::span(&slice, 1)); !posted) {
+      return queue_pair_.connected() ? posted : Result<>{};
+    }
+    free_buffers_.pop_back();
+    if (ends_answer(waiting_.front())) --unanswered_;
+    waiting_.pop_front();
+    posted_any = true;
+  }
+  if (posted_any) queue_pair_.submit();
+  return {};
+}
+
+}  // namespace pnfsrdma::brick

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "server/brickd/counters.h"
+#include "server/brickd/exposures.h"
+#include "server/brickd/flush_gate.h"
+#include "shared/base/result.h"
+#include "shared/brick/session_codec.h"
+#include "shared/rdma/transport.h"
+
+namespace pnfsrdma::brick {
+
+// Serves one data connection from a thread of its own: drives the transport (one-sided operations of the peer
+// are served by that on software transports) and answers the session messages hello and persist, without the
+// control loop.
+//
+// Per commit message: no allocation but the decoded ranges, one flush call per range, one SEND. A message
+// beyond the credits, malformed or out of order ends the connection and one line goes to the log.
+class SessionServer {
+ public:
+  // Registers the message buffers in the connection's domain and posts the receives.
+  static Result<std::unique_ptr<SessionServer>> make(rdma::Transport& transport,
+                                                     std::shared_ptr<rdma::ProtectionDomain> domain,
+                                                     rdma::QueuePair& queue_pair, Exposures& exposures,
+                                                     FlushGate& gate, Counters& counters,
+                                                     uint32_t connection);
+
+  // Until the connection ends.
+  void run();
+
+ private:
+  SessionServer(rdma::QueuePair& queue_pair, Exposures& exposures, FlushGate& gate, Counters& counters,
+                uint32_t connection);
+
+  Result<> handle(const rdma::Completion& completion);
+  Result<> receive(uint32_t buffer, uint32_t length);
+  void answer_hello();
+  PersistReply persist(const PersistCall& call);
+  Result<> send_waiting();
+  MutableByteSpan buffer(uint32_t number);
+
+  rdma::QueuePair& queue_pair_;
+  Exposures& exposures_;
+  FlushGate& gate_;
+  Counters& counters_;
+  const uint32_t connection_;
+  Bytes buffers_;
+  std::unique_ptr<rdma::Region> region_;
+
+  bool greeted_ = false;
+  uint32_t unanswered_ = 0;             // messages received whose (last) answer is not posted
+  std::deque<SessionMessage> waiting_;  // answers without a free buffer
+  std::vector<uint32_t> free_buffers_;
+};
+
+}  // namespace pnfsrdma::brick

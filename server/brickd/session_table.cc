@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/brickd/session_table.h"
+
+#include <openssl/crypto.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "shared/base/log.h"
+#include "shared/brick/session_codec.h"
+
+namespace pnfsrdma::brick {
+namespace {
+
+void add(rdma::TransportCounters& sum, const rdma::TransportCounters& more) {
+  sum.responder_write_bytes += more.responder_write_bytes;
+  sum.responder_read_bytes += more.responder_read_bytes;
+  sum.responder_flush_operations += more.responder_flush_operations;
+}
+
+}  // namespace
+
+SessionTable::SessionTable(Parts parts, Limits limits) : parts_(parts), limits_(limits) {}
+
+SessionTable::~SessionTable() {
+  alive_.reset();
+  for (const auto& connection : connections_) connection->fail();
+  sessions_.clear();
+  connections_.clear();
+}
+
+SessionTable::Session* SessionTable::find(uint64_t client) {
+  const auto found = sessions_.find(client);
+  return found == sessions_.end() ? nullptr : &found->second;
+}
+
+// Every ticket is compared, each in constant time: how long it takes says nothing about how near a guess was.
+SessionTable::Session* SessionTable::find_ticket(const xdr::FixedOpaque<kTicketSize>& ticket) {
+  Session* match = nullptr;
+  for (auto& [client, session] : sessions_) {
+    if (CRYPTO_memcmp(session.ticket.data(), ticket.data(), ticket.size()) == 0) match = &session;
+  }
+  return match;
+}
+
+Status SessionTable::open(uint64_t client, const xdr::FixedOpaque<kTicketSize>& ticket) {
+  // A ticket of zeros is a client that was given none; one that another client holds would let in the wrong
+  // one.
+  if (client == 0 || ticket == xdr::FixedOpaque<kTicketSize>{}) return Status::kInvalid;
+  Session* session = find(client);
+  const Session* holder = find_ticket(ticket);
+  if (holder != nullptr && holder != session) return Status::kInvalid;
+  if (session == nullptr) {
+    if (sessions_.size() >= limits_.sessions) return Status::kLimit;
+    session = &sessions_[client];
+    log_info("brick", "session-opened client={}", client);
+  }
+  session->ticket = ticket;
+  return Status::kOk;
+}
+
+Status SessionTable::close(uint64_t client, Done done) {
+  auto node = sessions_.extract(client);
+  if (!node) return Status::kNotFound;
+  log_info("brick", "session-closed client={} grants={}", client, node.mapped().grants.size());
+  end_session(std::move(node.mapped()), std::move(done));
+  return Status::kOk;
+}
+
+void SessionTable::close_all(Done done) {
+  auto all = std::exchange(sessions_, {});
+  auto left = std::make_shared<size_t>(all.size());
+  if (all.empty()) return done();
+  for (auto& [client, session] : all) {
+    end_session(std::move(session), [left, done] {
+      if (--*left == 0) done();
+    });
+  }
+}
+
+// Queue pair to the error state, then the exposures, then (when its thread has ended) the queue pair goes.
+void SessionTable::end_session(Session session, Done done) {
+  auto grants = std::make_shared<std::map<uint64_t, GrantRecord>>(std::move(session.grants));
+  disconnect(session, [this, grants, done = std::move(done)] {
+    for (const auto& [number, record] : *grants) parts_.pool.table().unpin(record.piece);
+    grant_count_ -= grants->size();
+    done();
+  });
+}
+
+void SessionTable::disconnect(Session& session, Done done) {
+  const std::shared_ptr<Connection> connection = std::exchange(session.connection, nullptr);
+  if (!connection) return done();
+  connection->fail();
+  // The connection is kept until its regions are gone: regions first, queue pair last.
+  parts_.reaper.destroy(connection->exposures().take_all(), [connection, done = std::move(done)] { done(); });
+}
+
+bool SessionTable::room_for(const Session& session, size_t grants) const {
+  return session.grants.size() + grants <= limits_.grants_per_session &&
+         grant_count_ + grants <= limits_.registrations;
+}
+
+uint64_t SessionTable::new_grant_number(const Session& session) {
+  for (;;) {
+    const uint64_t number = parts_.random.next_u64();
+    if (number != 0 && !session.grants.contains(number)) return number;
+  }
+}
+
+bool SessionTable::register_grant(Session& session, uint64_t number, const GrantRecord& record) {
+  const auto remote = session.connection->expose(number, parts_.pool.memory(record.piece), record.writable);
+  if (!remote) log_warning("brick", "register-failed error=\"{}\"", remote.error().to_string());
+  return remote.has_value();
+}
+
+Grant SessionTable::describe(uint64_t number, const GrantRecord& record, Connection* connection) const {
+  Grant grant{number, record.piece.logical, record.piece.length, record.writable};
+  if (connection == nullptr) return grant;
+  if (const auto remote = connection->exposures().handle(number)) {
+    grant.handle = remote->key;
+    grant.address = remote->address;
+  }
+  return grant;
+}
+
+ExposeResult SessionTable::expose(const ExposeArguments& arguments) {
+  ExposeResult result;
+  Session* session = find(arguments.client);
+  if (session == nullptr) return {Status::kNotFound};
+  const auto pieces = parts_.pool.table().resolve(arguments.logical, arguments.length);
+  if (!pieces) return {pieces.error()};
+  if (pieces->size() > kGrantsPerCallMax || !room_for(*session, pieces->size())) return {Status::kLimit};
+
+  Connection* connection = session->connection.get();
+  for (const Piece& piece : *pieces) {
+    const uint64_t number = new_grant_number(*session);
+    const GrantRecord record{piece, arguments.writable};
+    if (connection != nullptr && !register_grant(*session, number, record)) {
+      result.status = Status::kLimit;
+      break;
+    }
+    parts_.pool.table().pin(piece);
+    ++grant_count_;
+    session->grants.emplace(number, record);
+    result.grants.push_back(describe(number, record, connection));
+  }
+  if (result.status != Status::kOk) {
+    std::vector<uint64_t> undone;
+    for (const Grant& grant : result.grants) undone.push_back(grant.grant);
+    withdraw(arguments.client, undone, [] {});
+    return {result.status};
+  }
+  result.connection = connection == nullptr ? 0 : connection->number();
+  return result;
+}
+
+void SessionTable::withdraw(uint64_t client, const std::vector<uint64_t>& grants, Done done) {
+  Session* session = find(client);
+  if (session == nullptr) return done();
+  Regions regions;
+  std::vector<Piece> pieces;
+  for (const uint64_t number : grants) {
+    const auto found = session->grants.find(number);
+    if (found == session->grants.end()) continue;
+    pieces.push_back(found->second.piece);
+    session->grants.erase(found);
+    if (!session->connection) continue;
+    if (auto region = session->connection->exposures().take(number)) regions.push_back(std::move(region));
+  }
+  parts_.reaper.destroy(std::move(regions), [this, pieces = std::move(pieces), keep = session->connection,
+                                             done = std::move(done)] {
+    for (const Piece& piece : pieces) parts_.pool.table().unpin(piece);
+    grant_count_ -= pieces.size();
+    done();
+  });
+}
+
+SessionsResult SessionTable::list() const {
+  SessionsResult result;
+  for (const auto& [client, session] : sessions_) {
+    SessionEntry entry{.client = client, .grants = static_cast<uint32_t>(session.grants.size())};
+    if (session.connection) {
+      entry.connection = session.connection->number();
+      entry.peer = session.connection->peer().substr(0, entry.peer.kMax);
+      entry.transport = session.connection->transport().substr(0, entry.transport.kMax);
+    }
+    result.sessions.push_back(std::move(entry));
+  }
+  return result;
+}
+
+GrantsResult SessionTable::list_grants(uint64_t client) const {
+  const auto found = sessions_.find(client);
+  if (found == sessions_.end()) return {Status::kNotFound};
+  GrantsResult result;
+  for (const auto& [number, record] : found->second.grants) {
+    result.grants.push_back(describe(number, record, found->second.connection.get()));
+  }
+  return result;
+}
+
+rdma::TransportCounters SessionTable::transport_counters() const {
+  rdma::TransportCounters sum = ended_counters_;
+  for (const auto& connection : connections_) add(sum, connection->counters());
+  return sum;
+}
+
+void SessionTable::admit(rdma::Transport& transport, bool native_flush,
+                         std::unique_ptr<rdma::ConnectionRequest> request) {
+  const auto refuse = [&](RejectReason reason) {
+    log_warning("brick", "connection-refused peer={} reason={}", request->peer(),
+                static_cast<uint32_t>(reason));
+    request->reject(encode_reject(reason));
+  };
+  const auto data = decode_connect(request->private_data());
+  if (!data || data->version != kSessionVersion) return refuse(RejectReason::kVersion);
+  Session* session = find_ticket(data->ticket);
+  if (session == nullptr) return refuse(RejectReason::kTicket);
+  const uint64_t client =
+      std::ranges::find_if(sessions_, [&](const auto& entry) { return &entry.second == session; })->first;
+  disconnect(*session, [] {});
+  if (const auto result = connect(*session, client, transport, native_flush, *request); !result) {
+    log_warning("brick", "connection-failed client={} error=\"{}\"", client, result.error().to_string());
+    if (result.error().number() == ENOBUFS) return refuse(RejectReason::kBusy);
+  }
+}
+
+// Regions first, in a domain nobody else has: when the peer is answered, its hello finds them all.
+Result<> SessionTable::connect(Session& session, uint64_t client, rdma::Transport& transport,
+                               bool native_flush, rdma::ConnectionRequest& request) {
+  if (++session.last_connection == 0) ++session.last_connection;
+  session.connection =
+      std::make_shared<Connection>(transport, native_flush, session.last_connection, parts_.shared);
+  for (const auto& [number, record] : session.grants) {
+    if (register_grant(session, number, record)) continue;
+    session.connection.reset();
+    return fail(ENOBUFS, "registering the client's grants");
+  }
+  const auto tell = [this, client, alive = std::weak_ptr(alive_), &loop = parts_.loop,
+                     connection = std::weak_ptr(session.connection)] {
+    loop.post([this, client, alive, connection] {
+      if (!alive.expired()) ended(client, connection.lock());
+    });
+  };
+  if (auto result = session.connection->accept(request, tell); !result) {
+    session.connection.reset();
+    return result;
+  }
+  connections_.push_back(session.connection);
+  log_info("brick", "connected client={} connection={} transport={} peer={} grants={}", client,
+           session.last_connection, transport.name(), session.connection->peer(), session.grants.size());
+  return {};
+}
+
+void SessionTable::ended(uint64_t client, const std::shared_ptr<Connection>& connection) {
+  if (!connection) return;
+  add(ended_counters_, connection->counters());
+  std::erase(connections_, connection);
+  log_info("brick", "disconnected client={} connection={}", client, connection->number());
+  Session* session = find(client);
+  if (session != nullptr && session->connection == connection) disconnect(*session, [] {});
+}
+
+}  // namespace pnfsrdma::brick

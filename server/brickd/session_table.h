@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <expected>
+#include <functional>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "server/brickd/connection.h"
+#include "server/brickd/limits.h"
+#include "server/brickd/pool.h"
+#include "server/brickd/reaper.h"
+#include "shared/base/event_loop.h"
+#include "shared/base/random.h"
+#include "shared/brick/protocol.h"
+
+namespace pnfsrdma::brick {
+
+// Client sessions, their tickets, grants and data connections. A grant lives here from expose to withdraw;
+// whether it is registered right now depends on whether its client is connected. Blocks under a grant are
+// pinned in the block table until the handle is dead. Owned by the Brick; control loop only.
+class SessionTable {
+ public:
+  struct Parts {
+    EventLoop& loop;
+    Pool& pool;
+    Reaper& reaper;
+    Random& random;
+    Connection::Shared shared;
+  };
+  using Done = std::function<void()>;
+
+  SessionTable(Parts parts, Limits limits);
+  // Fails all connections first, then joins their threads and frees everything.
+  ~SessionTable();
+
+  Status open(uint64_t client, const xdr::FixedOpaque<kTicketSize>& ticket);  // kInvalid, kLimit
+  // Expels; `done` when the handles are dead. kNotFound (then `done` is not called).
+  Status close(uint64_t client, Done done);
+  void close_all(Done done);
+
+  ExposeResult expose(const ExposeArguments& arguments);
+  // Always calls `done`, when the handles are dead.
+  void withdraw(uint64_t client, const std::vector<uint64_t>& grants, Done done);
+
+  SessionsResult list() const;
+  GrantsResult list_grants(uint64_t client) const;
+  size_t sessions() const { return sessions_.size(); }
+  size_t grants() const { return grant_count_; }
+  rdma::TransportCounters transport_counters() const;
+
+  // A connection knocks: in with the right ticket, replacing the client's old one; else rejected with the
+  // reason.
+  void admit(rdma::Transport& transport, bool native_flush, std::unique_ptr<rdma::ConnectionRequest> request);
+
+ private:
+  struct GrantRecord {
+    Piece piece;
+    bool writable = false;
+  };
+  struct Session {
+    xdr::FixedOpaque<kTicketSize> ticket{};
+    std::map<uint64_t, GrantRecord> grants;
+    uint32_t last_connection = 0;
+    std::shared_ptr<Connection> connection;
+  };
+
+  Session* find(uint64_t client);
+  Session* find_ticket(const xdr::FixedOpaque<kTicketSize>& ticket);
+  bool room_for(const Session& session, size_t grants) const;
+  Result<> connect(Session& session, uint64_t client, rdma::Transport& transport, bool native_flush,
+                   rdma::ConnectionRequest& request);
+  void disconnect(Session& session, Done done);
+  void ended(uint64_t client, const std::shared_ptr<Connection>& connection);
+  void end_session(Session session, Done done);
+  Grant describe(uint64_t number, const GrantRecord& record, Connection* connection) const;
+  uint64_t new_grant_number(const Session& session);
+  bool register_grant(Session& session, uint64_t number, const GrantRecord& record);
+
+  Parts parts_;
+  const Limits limits_;
+  std::unordered_map<uint64_t, Session> sessions_;
+  std::vector<std::shared_ptr<Connection>> connections_;  // all whose thread has not ended
+  size_t grant_count_ = 0;
+  rdma::TransportCounters ended_counters_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace pnfsrdma::brick
