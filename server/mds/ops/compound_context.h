@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/permissions.h"
@@ -52,7 +54,7 @@ class CompoundContext {
   uint32_t minor_version = 0;
   uint32_t caller_flavor = 0;  // RPC authentication flavor
   Credentials caller;          // as it came, before squashing; AUTH_NONE: nobody
-  Bytes caller_address;        // 4 or 16 bytes as in a sockaddr; empty: unknown, in no network but "*"
+  std::string peer;            // rpc::Connection::peer()
   std::weak_ptr<rpc::Connection> connection;
 
   CurrentObject current;
@@ -87,6 +89,8 @@ class CompoundContext {
 
   // --- permissions on the current export ---
   const Export& current_export() const;
+  // The caller's numeric address, for the export's list of clients.
+  std::string_view peer_host() const;
   // The caller's identity on it: squashed as it says.
   Credentials credentials() const;
   // kMay* bits. ACCESS, and ROFS for writing on a read-only export.

@@ -16,16 +16,16 @@ class DataOperations {
   virtual nfs4::WriteResponse write(CompoundContext&, const nfs4::WriteArguments&) = 0;
   virtual nfs4::CommitResponse commit(CompoundContext&, const nfs4::CommitArguments&) = 0;
   virtual nfs4::GetDeviceInfoResponse get_device_info(CompoundContext&,
-                                                             const nfs4::GetDeviceInfoArguments&) = 0;
+                                                      const nfs4::GetDeviceInfoArguments&) = 0;
   virtual nfs4::LayoutGetResponse layout_get(CompoundContext&, const nfs4::LayoutGetArguments&) = 0;
-  virtual nfs4::LayoutCommitResponse layout_commit(CompoundContext&,
-                                                          const nfs4::LayoutCommitArguments&) = 0;
-  virtual nfs4::LayoutReturnResponse layout_return(CompoundContext&,
-                                                          const nfs4::LayoutReturnArguments&) = 0;
+  virtual nfs4::LayoutCommitResponse layout_commit(CompoundContext&, const nfs4::LayoutCommitArguments&) = 0;
+  virtual nfs4::LayoutReturnResponse layout_return(CompoundContext&, const nfs4::LayoutReturnArguments&) = 0;
 
   // fs_layout_types of an export's files is kLayoutTypePmem only if this is true (a brick is there).
   virtual bool layouts_available() const = 0;
-  // space_total, space_free, space_avail in bytes, and layout_blksize.
+  // layout_blksize, bytes.
+  virtual uint32_t layout_block_size() const = 0;
+  // space_total, space_free, space_avail in bytes.
   struct Space {
     uint64_t total = 0;
     uint64_t free = 0;

@@ -3,12 +3,12 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/random.h"
+#include "shared/xdr/types.h"
 
 namespace pnfsrdma::mds {
 
 class CallbackChannel;
 class ClientTable;
-class Counters;
 class DataOperations;
 class Exports;
 class GracePeriod;
@@ -17,7 +17,16 @@ class LayoutConflicts;
 class Namespace;
 class OpenTable;
 class SessionTable;
+class LeaseKeeper;
+class StateStore;
+struct Counters;
 struct ServerLimits;
+
+// Who this server is, the same as long as its store lives: server owner and scope (RFC 8881, 2.5) and file
+// system id.
+struct ServerIdentity {
+  xdr::FixedOpaque<16> instance{};
+};
 
 // The server's parts as a handler reaches them. main() builds the parts and this; everything outlives every
 // COMPOUND.
@@ -25,6 +34,7 @@ struct Services {
   const Clock& clock;
   Random& random;
   const ServerLimits& limits;
+  const ServerIdentity& identity;
   const Exports& exports;
   KeyValueStore& store;
   Namespace& names;
@@ -32,6 +42,8 @@ struct Services {
   SessionTable& sessions;
   OpenTable& opens;
   GracePeriod& grace;
+  StateStore& state_store;
+  LeaseKeeper& leases;
   LayoutConflicts& layouts;
   DataOperations& data;
   CallbackChannel& callbacks;

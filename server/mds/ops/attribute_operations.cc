@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/conflicts.h"
+#include "server/mds/ops/attribute_values.h"
+#include "server/mds/ops/handlers.h"
+#include "server/mds/ops/settable_attributes.h"
+
+namespace pnfsrdma::mds {
+
+using nfs4::Status;
+
+namespace {
+
+// VERIFY and NVERIFY: whether the object has all of these values.
+Outcome<bool> has_values(const CompoundContext& context, const nfs4::Attributes& wanted) {
+  TRY_ASSIGN(const InodePointer inode, context.current_inode());
+  const nfs4::Bitmap asked = wanted.mask();
+  if (wanted.unsupported || !supported_attributes().contains(asked))
+    return std::unexpected(Status::kAttrNotSupp);
+  // RFC 8881, 18.31.3: what can only be set, and rdattr_error, have no value to compare.
+  nfs4::Bitmap incomparable = write_only_attributes();
+  incomparable.set(nfs4::Attribute::kReadAttributeError);
+  if (!(asked & incomparable).none()) return std::unexpected(Status::kInval);
+  return attribute_values(context.services, context.current_export(), *inode, asked) == wanted;
+}
+
+// The stateid and the mode it must be open with (RFC 8881, 18.30.3): only a change of size needs either.
+Outcome<> check_size_change(const CompoundContext& context, const nfs4::Stateid& stateid,
+                            const Inode& inode) {
+  if (inode.is_directory()) return std::unexpected(Status::kIsDir);
+  if (!inode.is_regular()) return std::unexpected(Status::kInval);
+  TRY_ASSIGN(const OpenAccess access, context.io_access(stateid, inode, /*write=*/true));
+  if (!access.write) return std::unexpected(Status::kOpenMode);
+  return {};
+}
+
+}  // namespace
+
+// RFC 8881, 18.1
+nfs4::AccessResponse handle(CompoundContext& context, const nfs4::AccessArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_inode());
+  const AccessAnswer answer = access_mask(context.credentials(), *inode, arguments.access);
+  uint32_t granted = answer.granted;
+  if (context.current_export().read_only) {
+    granted &= ~(nfs4::kAccessModify | nfs4::kAccessExtend | nfs4::kAccessDelete);
+  }
+  return nfs4::AccessResult{.supported = answer.supported, .access = granted};
+}
+
+// RFC 8881, 18.7
+nfs4::GetAttributesResponse handle(CompoundContext& context, const nfs4::GetAttributesArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_inode());
+  if (!(arguments.requested & write_only_attributes()).none()) return Status::kInval;
+  return nfs4::GetAttributesResult{
+      attribute_values(context.services, context.current_export(), *inode, arguments.requested)};
+}
+
+// RFC 8881, 18.30
+nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttributesArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_inode());
+  TRY_ASSIGN(const SettableAttributes wanted,
+             settable_attributes(arguments.attributes, inode->mode, context.services.clock.wall_now()));
+  TRY(context.check_writable());
+  if (wanted.size) TRY(check_size_change(context, arguments.stateid, *inode));
+  AttributeWish wish = wanted.wish();
+  wish.size = false;  // checked with the stateid
+  const Credentials who = context.credentials();
+  const AttributeVerdict verdict = check_attributes(who, *inode, wish);
+  if (verdict.status != Status::kOk) return verdict.status;
+
+  LayoutConflicts& layouts = context.services.layouts;
+  if (wanted.changes_access()) {
+    TRY_ASSIGN(const Status recalled, context.suspension.ask<Status>([&](auto done) {
+      layouts.before_access_change(inode->id, context.client_id(), std::move(done));
+    }));
+    if (recalled != Status::kOk) return recalled;
+  }
+  if (wanted.size) {
+    TRY_ASSIGN(const Status resized, context.suspension.ask<Status>([&](auto done) {
+      layouts.set_size(inode->id, *wanted.size, context.client_id(), std::move(done));
+    }));
+    if (resized != Status::kOk) return resized;
+  }
+  InodeUpdate update = wanted.update();
+  update.mode = verdict.mode;
+  update.clear_setid = wanted.size.has_value() && !who.is_root();
+  TRY(context.services.names.update(inode->id, update));
+  return nfs4::SetAttributesResult{arguments.attributes.mask()};
+}
+
+// RFC 8881, 18.31
+nfs4::VerifyResponse handle(CompoundContext& context, const nfs4::VerifyArguments& arguments) {
+  TRY_ASSIGN(const bool same, has_values(context, arguments.attributes));
+  return same ? Status::kOk : Status::kNotSame;
+}
+
+// RFC 8881, 18.15
+nfs4::NegatedVerifyResponse handle(CompoundContext& context, const nfs4::NegatedVerifyArguments& arguments) {
+  TRY_ASSIGN(const bool same, has_values(context, arguments.attributes));
+  return same ? Status::kSame : Status::kOk;
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/compound_context.h"
+
+#include <algorithm>
+
+#include "server/mds/state/grace.h"
+#include "shared/base/check.h"
+
+namespace pnfsrdma::mds {
+
+using nfs4::Status;
+
+Outcome<ObjectHandle> CompoundContext::current_handle() const {
+  if (!current.handle) return std::unexpected(Status::kNoFileHandle);
+  return *current.handle;
+}
+
+Outcome<InodePointer> CompoundContext::current_inode() const {
+  TRY_ASSIGN(const ObjectHandle handle, current_handle());
+  TRY_ASSIGN(InodePointer inode, services.names.get(handle.inode));
+  // Another file has the number: it was made by a later boot of a restored store.
+  if (inode->generation != handle.generation) return std::unexpected(Status::kStale);
+  return inode;
+}
+
+// RFC 8881, 15.1.2.9: WRONG_TYPE is for what has no error of its own.
+Outcome<InodePointer> CompoundContext::current_regular_file() const {
+  TRY_ASSIGN(InodePointer inode, current_inode());
+  if (inode->is_directory()) return std::unexpected(Status::kIsDir);
+  if (inode->type == FileType::kSymlink) return std::unexpected(Status::kSymlink);
+  if (!inode->is_regular()) return std::unexpected(Status::kWrongType);
+  return inode;
+}
+
+Outcome<InodePointer> CompoundContext::current_directory() const {
+  TRY_ASSIGN(InodePointer inode, current_inode());
+  if (inode->type == FileType::kSymlink) return std::unexpected(Status::kSymlink);
+  if (!inode->is_directory()) return std::unexpected(Status::kNotDir);
+  return inode;
+}
+
+const Export& CompoundContext::current_export() const {
+  CHECK(current.handle.has_value());
+  const Export* found = services.exports.find(current.handle->export_id);
+  CHECK(found != nullptr);  // PUTFH has seen to it
+  return *found;
+}
+
+std::string_view CompoundContext::peer_host() const {
+  return host_of(peer);
+}
+
+Credentials CompoundContext::credentials() const {
+  return current_export().squashed(caller);
+}
+
+Outcome<> CompoundContext::check_writable() const {
+  if (current_export().read_only) return std::unexpected(Status::kRoFs);
+  return {};
+}
+
+Outcome<> CompoundContext::check_access(const Inode& inode, uint32_t wanted) const {
+  if ((wanted & kMayWrite) != 0) TRY(check_writable());
+  const Status status = mds::check_access(credentials(), inode, wanted);
+  if (status != Status::kOk) return std::unexpected(status);
+  return {};
+}
+
+// RFC 8881, 16.2.3.1.2: (1, zeros) stands for the stateid the COMPOUND's last operation left.
+Outcome<nfs4::Stateid> CompoundContext::resolve(const nfs4::Stateid& stateid) const {
+  switch (special_stateid(stateid)) {
+    case SpecialStateid::kCurrent:
+      if (special_stateid(current.stateid) != SpecialStateid::kNone)
+        return std::unexpected(Status::kBadStateid);
+      return current.stateid;
+    case SpecialStateid::kInvalid:
+      return std::unexpected(Status::kBadStateid);
+    default:
+      return stateid;
+  }
+}
+
+Outcome<OpenState*> CompoundContext::find_open(const nfs4::Stateid& stateid, InodeId inode) const {
+  OpenState* open = services.opens.find(stateid.other);
+  if (!open) {
+    for (const RevokedState& revoked : client->revoked) {
+      if (revoked.other == stateid.other) return std::unexpected(revoked.status);
+    }
+    return std::unexpected(Status::kBadStateid);
+  }
+  if (open->client != client->id || open->inode != inode) return std::unexpected(Status::kBadStateid);
+  const Status status = check_seqid(stateid.seqid, open->seqid);
+  if (status != Status::kOk) return std::unexpected(status);
+  return open;
+}
+
+// RFC 8881, 9.1.2. An open speaks for itself: the permission was checked when it was made, and a descriptor
+// may be passed on to another user.
+Outcome<OpenAccess> CompoundContext::io_access(const nfs4::Stateid& asked, const Inode& inode,
+                                               bool write) const {
+  if (write) TRY(check_writable());
+  TRY_ASSIGN(const nfs4::Stateid stateid, resolve(asked));
+  if (special_stateid(stateid) == SpecialStateid::kNone) {
+    TRY_ASSIGN(const OpenState* open, find_open(stateid, inode.id));
+    OpenAccess access{.client = open->client};
+    access.write = (open->access & kShareWrite) != 0;
+    // A client fills the rest of a page it writes part of: who may read the file may do so by a write-only
+    // open.
+    access.read = (open->access & kShareRead) != 0 || check_access(inode, kMayRead).has_value();
+    return access;
+  }
+  // Without an open nobody knows what the reclaims still to come will deny.
+  if (in_grace()) return std::unexpected(Status::kGrace);
+  TRY(check_access(inode, write ? kMayWrite : kMayRead));
+  const bool bypass = special_stateid(stateid) == SpecialStateid::kReadBypass && !write;
+  if (!bypass && services.opens.access_denied_by_others(inode.id, write ? kShareWrite : kShareRead)) {
+    return std::unexpected(Status::kLocked);
+  }
+  return OpenAccess{.client = client_id(), .read = !write, .write = write, .special = true};
+}
+
+bool CompoundContext::in_grace() const {
+  return services.grace.active();
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/data_operations.h"
+#include "server/mds/ops/handlers.h"
+
+// The operations that the layout module implements.
+namespace pnfsrdma::mds {
+
+nfs4::ReadResponse handle(CompoundContext& context, const nfs4::ReadArguments& arguments) {
+  return context.services.data.read(context, arguments);
+}
+nfs4::WriteResponse handle(CompoundContext& context, const nfs4::WriteArguments& arguments) {
+  return context.services.data.write(context, arguments);
+}
+nfs4::CommitResponse handle(CompoundContext& context, const nfs4::CommitArguments& arguments) {
+  return context.services.data.commit(context, arguments);
+}
+nfs4::GetDeviceInfoResponse handle(CompoundContext& context, const nfs4::GetDeviceInfoArguments& arguments) {
+  return context.services.data.get_device_info(context, arguments);
+}
+nfs4::LayoutGetResponse handle(CompoundContext& context, const nfs4::LayoutGetArguments& arguments) {
+  return context.services.data.layout_get(context, arguments);
+}
+nfs4::LayoutCommitResponse handle(CompoundContext& context, const nfs4::LayoutCommitArguments& arguments) {
+  return context.services.data.layout_commit(context, arguments);
+}
+nfs4::LayoutReturnResponse handle(CompoundContext& context, const nfs4::LayoutReturnArguments& arguments) {
+  return context.services.data.layout_return(context, arguments);
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/conflicts.h"
+#include "server/mds/ops/attribute_values.h"
+#include "server/mds/ops/handlers.h"
+#include "server/mds/ops/new_inode.h"
+
+namespace pnfsrdma::mds {
+
+using nfs4::Status;
+
+namespace {
+
+Outcome<> outcome(Status status) {
+  if (status != Status::kOk) return std::unexpected(status);
+  return {};
+}
+
+nfs4::ChangeInfo change_info(const DirectoryChange& change) {
+  return {true, change.before, change.after};
+}
+
+// The saved object of LINK and RENAME: NOFILEHANDLE, STALE; XDEV if it was reached through another export.
+Outcome<InodePointer> saved_inode(const CompoundContext& context) {
+  if (!context.saved.handle) return std::unexpected(Status::kNoFileHandle);
+  TRY(context.current_handle());
+  const ObjectHandle& saved = *context.saved.handle;
+  TRY_ASSIGN(InodePointer inode, context.services.names.get(saved.inode));
+  if (inode->generation != saved.generation) return std::unexpected(Status::kStale);
+  if (saved.export_id != context.current.handle->export_id) return std::unexpected(Status::kXDev);
+  return inode;
+}
+
+// The layout module frees what was unlinked while in use, or while it has space.
+void hand_over_orphan(CompoundContext& context, const Removed& removed) {
+  if (removed.orphaned) context.services.layouts.on_orphaned(removed.inode->id);
+}
+
+// The directory of another export can be neither removed nor renamed: it would leave the export dangling.
+Outcome<> check_not_exported(const CompoundContext& context, const Inode& inode) {
+  if (inode.is_directory() && context.services.exports.at(inode.id)) return std::unexpected(Status::kXDev);
+  return {};
+}
+
+Outcome<FileType> creatable_type(nfs4::FileType type) {
+  switch (type) {
+    case nfs4::FileType::kDirectory:
+    case nfs4::FileType::kLink:
+    case nfs4::FileType::kBlock:
+    case nfs4::FileType::kCharacter:
+    case nfs4::FileType::kSocket:
+    case nfs4::FileType::kFifo:
+      return static_cast<FileType>(type);
+    default:  // regular files are OPEN's
+      return std::unexpected(Status::kBadType);
+  }
+}
+
+}  // namespace
+
+// RFC 8881, 18.4
+nfs4::CreateResponse handle(CompoundContext& context, const nfs4::CreateArguments& arguments) {
+  TRY_ASSIGN(const InodePointer directory, context.current_directory());
+  TRY_ASSIGN(const FileType type, creatable_type(arguments.type.discriminant()));
+  TRY(context.check_writable());
+  TRY_ASSIGN(NewInode wanted, new_inode(context, type, arguments.attributes));
+  TRY(outcome(check_create(context.credentials(), *directory)));
+  if (const nfs4::LinkText* text = arguments.type.get_if<nfs4::FileType::kLink>()) {
+    if (text->size() > kSymlinkBytesMax) return Status::kNameTooLong;
+    wanted.symlink_target = *text;
+  }
+  const nfs4::SpecialData* device = arguments.type.get_if<nfs4::FileType::kBlock>();
+  if (!device) device = arguments.type.get_if<nfs4::FileType::kCharacter>();
+  if (device) {
+    // mknod(2): device nodes are for root alone.
+    if (!context.credentials().is_root()) return Status::kPerm;
+    wanted.device_major = device->major;
+    wanted.device_minor = device->minor;
+  }
+  TRY_ASSIGN(const Created created, context.services.names.create(directory->id, arguments.name, wanted));
+  context.set_current(*created.inode);
+  return nfs4::CreateResult{change_info(created.directory), arguments.attributes.mask()};
+}
+
+// RFC 8881, 18.9
+nfs4::LinkResponse handle(CompoundContext& context, const nfs4::LinkArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, saved_inode(context));
+  TRY_ASSIGN(const InodePointer directory, context.current_directory());
+  if (inode->is_directory()) return Status::kIsDir;
+  TRY(context.check_writable());
+  TRY(outcome(check_link(context.credentials(), *inode, *directory)));
+  TRY_ASSIGN(const Linked linked, context.services.names.link(inode->id, directory->id, arguments.new_name));
+  return nfs4::LinkResult{change_info(linked.directory)};
+}
+
+// RFC 8881, 18.24
+nfs4::ReadLinkResponse handle(CompoundContext& context, const nfs4::ReadLinkArguments&) {
+  TRY_ASSIGN(const InodePointer inode, context.current_inode());
+  if (inode->type != FileType::kSymlink) return Status::kWrongType;
+  return nfs4::ReadLinkResult{nfs4::LinkText(inode->symlink_target)};
+}
+
+// RFC 8881, 18.25
+nfs4::RemoveResponse handle(CompoundContext& context, const nfs4::RemoveArguments& arguments) {
+  TRY_ASSIGN(const InodePointer directory, context.current_directory());
+  TRY(context.check_writable());
+  TRY(context.check_access(*directory, kMayExecute));
+  Namespace& names = context.services.names;
+  TRY_ASSIGN(const InodePointer victim, names.lookup(directory->id, arguments.target));
+  TRY(outcome(check_remove(context.credentials(), *directory, *victim)));
+  TRY(check_not_exported(context, *victim));
+  TRY_ASSIGN(const Removed removed, names.remove(directory->id, arguments.target));
+  hand_over_orphan(context, removed);
+  return nfs4::RemoveResult{change_info(removed.directory)};
+}
+
+// RFC 8881, 18.26
+nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArguments& arguments) {
+  TRY_ASSIGN(const InodePointer source, saved_inode(context));
+  if (source->type == FileType::kSymlink) return Status::kSymlink;
+  if (!source->is_directory()) return Status::kNotDir;
+  TRY_ASSIGN(const InodePointer target, context.current_directory());
+  TRY(context.check_writable());
+  TRY(context.check_access(*source, kMayExecute));
+  TRY(context.check_access(*target, kMayExecute));
+  Namespace& names = context.services.names;
+  TRY_ASSIGN(const InodePointer moved, names.lookup(source->id, arguments.old_name));
+  InodePointer replaced;
+  if (auto found = names.lookup(target->id, arguments.new_name)) {
+    replaced = *std::move(found);
+    TRY(check_not_exported(context, *replaced));
+  } else if (found.error() != Status::kNoEnt) {
+    return found.error();
+  }
+  TRY(outcome(check_rename(context.credentials(), *source, *moved, *target, replaced.get())));
+  TRY(check_not_exported(context, *moved));
+  TRY_ASSIGN(const Renamed renamed,
+             names.rename(source->id, arguments.old_name, target->id, arguments.new_name));
+  if (renamed.replaced) hand_over_orphan(context, *renamed.replaced);
+  return nfs4::RenameResult{change_info(renamed.source), change_info(renamed.target)};
+}
+
+}  // namespace pnfsrdma::mds

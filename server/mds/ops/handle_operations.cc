@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/handlers.h"
+
+namespace pnfsrdma::mds {
+
+using nfs4::Status;
+
+namespace {
+
+// exports(5): who is not in an export's list of clients does not get in, by whatever operation.
+Outcome<> admit(const CompoundContext& context, const Export& to) {
+  if (!to.admits(context.peer_host())) return std::unexpected(Status::kAccess);
+  return {};
+}
+
+Outcome<> put_root(CompoundContext& context) {
+  const Export& root = context.services.exports.root();
+  TRY(admit(context, root));
+  TRY_ASSIGN(const InodePointer inode, context.services.names.get(kRootInode));
+  context.set_current({root.id, inode->id, inode->generation});
+  return {};
+}
+
+}  // namespace
+
+// RFC 8881, 18.21
+nfs4::PutRootFileHandleResponse handle(CompoundContext& context, const nfs4::PutRootFileHandleArguments&) {
+  TRY(put_root(context));
+  return Status::kOk;
+}
+
+// RFC 8881, 18.20: the public filehandle is the root's.
+nfs4::PutPublicFileHandleResponse handle(CompoundContext& context,
+                                         const nfs4::PutPublicFileHandleArguments&) {
+  TRY(put_root(context));
+  return Status::kOk;
+}
+
+// RFC 8881, 18.19
+nfs4::PutFileHandleResponse handle(CompoundContext& context, const nfs4::PutFileHandleArguments& arguments) {
+  TRY_ASSIGN(const ObjectHandle handle, decode_handle(arguments.object));
+  const Export* to = context.services.exports.find(handle.export_id);
+  if (!to) return Status::kStale;
+  TRY(admit(context, *to));
+  TRY_ASSIGN(const InodePointer inode, context.services.names.get(handle.inode));
+  if (inode->generation != handle.generation) return Status::kStale;
+  if (to->id == Exports::kPseudoId && !context.services.exports.leads_to_export(inode->id))
+    return Status::kStale;
+  context.set_current(handle);
+  return Status::kOk;
+}
+
+// RFC 8881, 18.8
+nfs4::GetFileHandleResponse handle(CompoundContext& context, const nfs4::GetFileHandleArguments&) {
+  TRY_ASSIGN(const ObjectHandle handle, context.current_handle());
+  return nfs4::GetFileHandleResult{encode_handle(handle)};
+}
+
+// RFC 8881, 18.28
+nfs4::SaveFileHandleResponse handle(CompoundContext& context, const nfs4::SaveFileHandleArguments&) {
+  TRY(context.current_handle());
+  context.saved = context.current;
+  return Status::kOk;
+}
+
+// RFC 8881, 18.27
+nfs4::RestoreFileHandleResponse handle(CompoundContext& context, const nfs4::RestoreFileHandleArguments&) {
+  if (!context.saved.handle) return Status::kNoFileHandle;
+  context.current = context.saved;
+  return Status::kOk;
+}
+
+}  // namespace pnfsrdma::mds

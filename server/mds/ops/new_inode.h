@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/mds/meta/namespace.h"
+#include "server/mds/ops/compound_context.h"
+#include "shared/nfs4/attributes.h"
+
+namespace pnfsrdma::mds {
+
+// What CREATE and OPEN make for the caller from the attributes asked for: its own, mode 0 without one. A size
+// is OPEN's to set. The errors of settable_attributes(); INVAL for the size of what is no file; PERM for an
+// owner the caller cannot give to.
+Outcome<NewInode> new_inode(const CompoundContext& context, FileType type,
+                            const nfs4::Attributes& attributes);
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "server/mds/meta/namespace.h"
+#include "server/mds/meta/permissions.h"
+#include "shared/nfs4/attributes.h"
+
+namespace pnfsrdma::mds {
+
+// What a client wants set, understood: the common part of SETATTR, CREATE and OPEN.
+struct SettableAttributes {
+  std::optional<uint64_t> size;
+  std::optional<uint32_t> mode;
+  std::optional<uint32_t> uid;
+  std::optional<uint32_t> gid;
+  std::optional<WallTime> atime;
+  std::optional<WallTime> mtime;
+  std::optional<WallTime> created;
+  bool times_to_value = false;  // a time of the client's, not "now"
+  bool times_to_now = false;
+
+  AttributeWish wish() const;
+  // Everything but the size.
+  InodeUpdate update() const;
+  bool changes_access() const { return mode || uid || gid; }
+};
+
+// `mode_now`: what mode_set_masked applies to. `now`: the server's time.
+// ATTRNOTSUPP for what is not supported; INVAL for what can only be read, for a mode beyond 07777, for mode
+// together with mode_set_masked and for a time with a second's worth of nanoseconds; BADOWNER; FBIG.
+Outcome<SettableAttributes> settable_attributes(const nfs4::Attributes& attributes, uint32_t mode_now,
+                                                WallTime now);
+
+}  // namespace pnfsrdma::mds
