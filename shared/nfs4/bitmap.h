@@ -35,7 +35,7 @@ struct Bitmap : xdr::List<uint32_t, kBitmapWordsMax> {
     (*this)[number / 32] |= uint32_t{1} << (number % 32);
   }
   template <typename Bit>
-  void clear(Bit bit) {
+  void reset(Bit bit) {
     const auto number = static_cast<uint32_t>(bit);
     if (number / 32 < size()) (*this)[number / 32] &= ~(uint32_t{1} << (number % 32));
     while (!empty() && back() == 0) pop_back();

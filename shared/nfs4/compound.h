@@ -30,12 +30,14 @@ struct CallbackCompoundHeader {
 struct ForeChannel {
   using Header = CompoundHeader;
   using Number = Operation;
+  static constexpr Operation kIllegal = Operation::kIllegal;
   using Arguments = ArgumentOperation;
   using Results = ResultOperation;
 };
 struct BackChannel {
   using Header = CallbackCompoundHeader;
   using Number = CallbackOperation;
+  static constexpr CallbackOperation kIllegal = CallbackOperation::kCallbackIllegal;
   using Arguments = CallbackArgumentOperation;
   using Results = CallbackResultOperation;
 };

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/nfs4/attributes.h"
+
+#include "shared/xdr/codec.h"
+
+namespace pnfsrdma::nfs4 {
+namespace {
+
+// The values of all attributes set, in the order of their numbers.
+void encode_values(xdr::Encoder& encoder, const Attributes& attributes) {
+#define PNFSRDMA_ATTRIBUTE(number, enumerator, member, type) \
+  if (attributes.member) xdr::encode(encoder, *attributes.member);
+  PNFSRDMA_NFS4_ATTRIBUTES(PNFSRDMA_ATTRIBUTE)
+#undef PNFSRDMA_ATTRIBUTE
+}
+
+bool decode_values(xdr::Decoder& decoder, const Bitmap& mask, Attributes& attributes) {
+#define PNFSRDMA_ATTRIBUTE(number, enumerator, member, type) \
+  if (mask.test(Attribute::enumerator) && !xdr::decode(decoder, attributes.member.emplace())) return false;
+  PNFSRDMA_NFS4_ATTRIBUTES(PNFSRDMA_ATTRIBUTE)
+#undef PNFSRDMA_ATTRIBUTE
+  return true;
+}
+
+}  // namespace
+
+Bitmap Attributes::mask() const {
+  Bitmap mask;
+#define PNFSRDMA_ATTRIBUTE(number, enumerator, member, type) \
+  if (member) mask.set(Attribute::enumerator);
+  PNFSRDMA_NFS4_ATTRIBUTES(PNFSRDMA_ATTRIBUTE)
+#undef PNFSRDMA_ATTRIBUTE
+  return mask;
+}
+
+void Attributes::keep_only(const Bitmap& wanted) {
+#define PNFSRDMA_ATTRIBUTE(number, enumerator, member, type) \
+  if (!wanted.test(Attribute::enumerator)) member.reset();
+  PNFSRDMA_NFS4_ATTRIBUTES(PNFSRDMA_ATTRIBUTE)
+#undef PNFSRDMA_ATTRIBUTE
+}
+
+void xdr_encode(xdr::Encoder& encoder, const Attributes& attributes) {
+  xdr::encode(encoder, attributes.mask());
+  xdr::Encoder counter = xdr::Encoder::counter();
+  encode_values(counter, attributes);
+  encoder.put_u32(static_cast<uint32_t>(counter.position()));
+  encode_values(encoder, attributes);
+}
+
+bool xdr_decode(xdr::Decoder& decoder, Attributes& attributes) {
+  Bitmap mask;
+  ByteSpan values;
+  if (!xdr::decode(decoder, mask) || !decoder.get_opaque(values, kAttributeBytesMax)) return false;
+  attributes = Attributes();
+  if (!known_attributes().contains(mask)) {
+    attributes.unsupported = true;
+    return true;
+  }
+  xdr::Decoder value_decoder(values);
+  if (!decode_values(value_decoder, mask, attributes)) return decoder.fail(value_decoder.error());
+  if (value_decoder.remaining() > 0) return decoder.fail(xdr::DecodeError::kTrailing);
+  return true;
+}
+
+bool operator==(const Attributes& one, const Attributes& other) {
+  return one.unsupported == other.unsupported && xdr::encode_to_bytes(one) == xdr::encode_to_bytes(other);
+}
+
+const Bitmap& known_attributes() {
+  static const Bitmap known = [] {
+    Bitmap all;
+#define PNFSRDMA_ATTRIBUTE(number, enumerator, member, type) all.set(Attribute::enumerator);
+    PNFSRDMA_NFS4_ATTRIBUTES(PNFSRDMA_ATTRIBUTE)
+#undef PNFSRDMA_ATTRIBUTE
+    return all;
+  }();
+  return known;
+}
+
+const char* name_of(Attribute attribute) {
+  switch (attribute) {
+#define PNFSRDMA_ATTRIBUTE(number, enumerator, member, type) \
+  case Attribute::enumerator:                                \
+    return #member;
+    PNFSRDMA_NFS4_ATTRIBUTES(PNFSRDMA_ATTRIBUTE)
+#undef PNFSRDMA_ATTRIBUTE
+  }
+  return nullptr;
+}
+
+}  // namespace pnfsrdma::nfs4
