@@ -17,7 +17,7 @@
 #include "server/mds/state/client.h"
 #include "server/mds/state/open_state.h"
 #include "server/mds/state/session.h"
-#include "shared/nfs4/types.h"
+#include "shared/nfs4/basic_types.h"
 #include "shared/rpc/connection.h"
 
 namespace pnfsrdma::mds {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <expected>
 
-#include "shared/nfs4/types.h"
+#include "shared/nfs4/basic_types.h"
 
 namespace pnfsrdma::mds {
 

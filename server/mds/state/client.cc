@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/state/client.h"
 
-#include "shared/nfs4/constants.h"
+#include "shared/nfs4/session_operations.h"
 
 namespace pnfsrdma::mds {
 

@@ -8,7 +8,7 @@
 #include "server/mds/state/stateid.h"
 #include "shared/base/bytes.h"
 #include "shared/base/clock.h"
-#include "shared/nfs4/types.h"
+#include "shared/nfs4/session_operations.h"
 
 namespace pnfsrdma::mds {
 

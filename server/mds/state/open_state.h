@@ -43,7 +43,7 @@ class OpenTable {
   OpenState* find(const StateidOther& other);
   OpenState* find(ClientId client, uint64_t inode, ByteSpan owner);
   // Whether anybody, or anybody but `except`, has the file open.
-  bool is_open(uint64_t inode) const { return by_file_.contains(file); }
+  bool is_open(uint64_t inode) const { return by_file_.contains(inode); }
   const std::vector<OpenState*>& opens_of_file(uint64_t inode) const;
   const std::vector<OpenState*>& opens_of_client(ClientId client) const;
 
@@ -52,7 +52,7 @@ class OpenTable {
   bool share_allowed(uint64_t inode, uint32_t access, uint32_t deny, const OpenState* except) const;
   // The same for I/O under a special stateid, which has no open of its own.
   bool access_denied_by_others(uint64_t inode, uint32_t access) const {
-    return !share_allowed(file, access, 0, nullptr);
+    return !share_allowed(inode, access, 0, nullptr);
   }
 
   OpenState& add(OpenState state);

@@ -7,7 +7,7 @@
 
 #include "server/mds/state/client.h"
 #include "server/mds/state/slot.h"
-#include "shared/nfs4/types.h"
+#include "shared/nfs4/session_operations.h"
 #include "shared/rpc/connection.h"
 
 namespace pnfsrdma::mds {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "shared/base/random.h"
-#include "shared/nfs4/types.h"
+#include "shared/nfs4/basic_types.h"
 
 namespace pnfsrdma::mds {
 
