@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "server/brickd/boot_id.h"
 #include "server/brickd/limits.h"
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
@@ -30,8 +31,8 @@ struct BrickOptions {
 
 // Where clients reach the brick's memory, and what the MDS tells them about it.
 struct DataEndpoint {
-  std::string listen;                  // "127.0.0.1:20051"; port 0 takes any
-  std::string netid = "tcp";           // "tcp" for iwarp, "rdma" for verbs, "memory" in-process
+  std::string listen;         // "127.0.0.1:20051"; port 0 takes any
+  std::string netid = "tcp";  // "tcp" for iwarp, "rdma" for verbs (6 added for IPv6), "memory" in-process
   std::vector<std::string> advertise;  // "host:port"; empty: the address listened on
 };
 
@@ -40,17 +41,18 @@ struct DataEndpoint {
 //
 //   SystemClock clock; SystemRandom random; EventLoop loop(clock);
 //   auto pool = Pool::in_memory(64, random);                      // 64 blocks of 2 MiB
-//   Brick brick(loop, std::move(*pool), clock, random, BrickOptions{});
+//   Brick brick(loop, std::move(*pool), BootId{}, random, BrickOptions{});
 //   const auto data = brick.listen_data(transport, {.listen = "brick-1", .netid = "memory"});
 //   brick.control().claim({.epoch = 1, .owner = "test"}, [](Result<ClaimResult> claimed) { … });
 //   while (…) loop.run_once(Milliseconds(10));
 //
-// Belongs to the thread of `loop`. Loop, clock, random and transports must outlive it. The destructor is the
-// clean shutdown: it expels all sessions, joins its threads and returns when no byte of the pool can be
-// touched any more.
+// `boot` names this boot of the host (read_boot_id(); a constant in tests): part of the verifier, see
+// flush_gate.h. Belongs to the thread of `loop`. Loop, random and transports must outlive it. The destructor
+// is the clean shutdown: it expels all sessions, joins its threads and returns when no byte of the pool can
+// be touched any more.
 class Brick {
  public:
-  Brick(EventLoop& loop, std::unique_ptr<Pool> pool, const Clock& clock, Random& random,
+  Brick(EventLoop& loop, std::unique_ptr<Pool> pool, const BootId& boot, Random& random,
         BrickOptions options);
   ~Brick();
   Brick(const Brick&) = delete;

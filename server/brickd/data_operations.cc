@@ -18,7 +18,7 @@ uint64_t bytes_of(const std::vector<Piece>& pieces) {
 
 Status status_of(const Result<>& result, const char* operation) {
   if (result) return Status::kOk;
-  if (result.error().number() == ESTALE) return Status::kStaleEpoch;
+  if (result.error().number() == ECANCELED) return Status::kStaleEpoch;
   log_error("brick", "{}-failed error=\"{}\"", operation, result.error().to_string());
   return Status::kIo;
 }
@@ -38,10 +38,10 @@ std::expected<DataOperations::Pieces, Status> DataOperations::resolve(
   return all;
 }
 
-Result<> DataOperations::persist_pieces(const Pieces& pieces) const {
+std::vector<ByteSpan> DataOperations::memory_of(const Pieces& pieces) const {
   std::vector<ByteSpan> ranges;
   for (const Piece& piece : pieces) ranges.push_back(pool_.memory(piece));
-  return gate_.persist(ranges);
+  return ranges;
 }
 
 void DataOperations::persist(const RangesArguments& arguments, Done done) {
@@ -49,7 +49,7 @@ void DataOperations::persist(const RangesArguments& arguments, Done done) {
   if (!pieces) return done(pieces.error());
   run(
       arguments.epoch, *pieces, bytes_of(*pieces),
-      [this, pieces = *pieces] { return persist_pieces(pieces); }, std::move(done));
+      [this, pieces = *pieces] { return gate_.persist(memory_of(pieces)); }, std::move(done));
 }
 
 void DataOperations::zero(const RangesArguments& arguments, Done done) {
@@ -58,8 +58,9 @@ void DataOperations::zero(const RangesArguments& arguments, Done done) {
   run(
       arguments.epoch, *pieces, bytes_of(*pieces),
       [this, pieces = *pieces] {
+        const Verifier verifier = gate_.verifier();
         for (const Piece& piece : pieces) pool_.persistence().zero(pool_.memory(piece));
-        return persist_pieces(pieces);
+        return gate_.persist_under(memory_of(pieces), verifier);
       },
       std::move(done));
 }
@@ -80,6 +81,7 @@ void DataOperations::copy(const CopyArguments& arguments, Done done) {
 
 // Both lists cover the same number of bytes, cut at different places.
 Result<> DataOperations::copy_pieces(const Pieces& source, const Pieces& target) const {
+  const Verifier verifier = gate_.verifier();
   size_t from = 0, to = 0;
   uint64_t from_done = 0, to_done = 0;
   while (to < target.size()) {
@@ -89,7 +91,7 @@ Result<> DataOperations::copy_pieces(const Pieces& source, const Pieces& target)
     if ((from_done += count) == source[from].length) ++from, from_done = 0;
     if ((to_done += count) == target[to].length) ++to, to_done = 0;
   }
-  return persist_pieces(target);
+  return gate_.persist_under(memory_of(target), verifier);
 }
 
 void DataOperations::run(uint64_t epoch, Pieces pinned, uint64_t bytes, Work work, Done done) {
@@ -102,7 +104,7 @@ void DataOperations::run(uint64_t epoch, Pieces pinned, uint64_t bytes, Work wor
   executor_.run(
       [this, epoch, result, work = std::move(work)] {
         *result =
-            epoch < epoch_.load() ? Result<>(fail(ESTALE, "a newer MDS has claimed the brick")) : work();
+            epoch < epoch_.load() ? Result<>(fail(ECANCELED, "a newer MDS has claimed the brick")) : work();
       },
       [this, result, pinned = std::move(pinned), done = std::move(done)] {
         for (const Piece& piece : pinned) pool_.table().unpin(piece);

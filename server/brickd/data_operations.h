@@ -34,7 +34,7 @@ class DataOperations {
   using Work = std::function<Result<>()>;
 
   std::expected<Pieces, Status> resolve(const std::vector<Range>& ranges) const;
-  Result<> persist_pieces(const Pieces& pieces) const;
+  std::vector<ByteSpan> memory_of(const Pieces& pieces) const;
   Result<> copy_pieces(const Pieces& source, const Pieces& target) const;
   void run(uint64_t epoch, Pieces pinned, uint64_t bytes, Work work, Done done);
 

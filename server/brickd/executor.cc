@@ -17,7 +17,7 @@ Executor::~Executor() {
 
 void Executor::run(std::function<void()> work, std::function<void()> done) {
   ++*unfinished_;
-  queue_.lock()->jobs.push_back({std::move(work), std::move(done)});
+  queue_.lock()->jobs.push_back({std::move(done), std::move(work)});
   wake_.notify_one();
 }
 

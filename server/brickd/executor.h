@@ -27,9 +27,10 @@ class Executor {
   size_t unfinished() const { return *unfinished_; }
 
  private:
+  // `done` outlives `work` when a job is dropped: it may own what the work uses.
   struct Job {
-    std::function<void()> work;
     std::function<void()> done;
+    std::function<void()> work;
   };
   struct Queue {
     std::deque<Job> jobs;

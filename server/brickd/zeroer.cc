@@ -41,12 +41,13 @@ void Zeroer::zero(uint64_t block) {
 
 // In pieces, so that neither a clean shutdown nor a client's flush waits for long.
 Result<> Zeroer::zero_durably(MutableByteSpan memory) {
+  const Verifier verifier = gate_.verifier();
   while (!memory.empty()) {
     if (stopping_) return fail(ECANCELED, "zeroing");
     const MutableByteSpan piece = memory.first(std::min<size_t>(memory.size(), kZeroPieceBytes));
     pool_.persistence().zero(piece);
     const ByteSpan range = piece;
-    TRY(gate_.persist_under(std::span(&range, 1), gate_.verifier()));
+    TRY(gate_.persist_under(std::span(&range, 1), verifier));
     memory = memory.subspan(piece.size());
   }
   return {};

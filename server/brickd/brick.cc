@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/brickd/brick.h"
+
+#include <array>
+
+#include "server/brickd/boot_id.h"
+#include "server/brickd/committer.h"
+#include "server/brickd/control_server.h"
+#include "server/brickd/control_service.h"
+#include "server/brickd/counters.h"
+#include "server/brickd/data_operations.h"
+#include "server/brickd/flush_gate.h"
+#include "server/brickd/mds_lease.h"
+#include "server/brickd/pool.h"
+#include "server/brickd/reaper.h"
+#include "server/brickd/session_table.h"
+#include "server/brickd/zeroer.h"
+#include "shared/base/event_loop.h"
+#include "shared/base/log.h"
+#include "shared/nfs4/pmem_layout.h"
+#include "shared/rdma/transport.h"
+#include "shared/rpc/universal_address.h"
+
+namespace pnfsrdma::brick {
+namespace {
+
+// Asked by trying, on memory of our own: may a region of this transport be flushed by the peer?
+bool flushes_natively(rdma::Transport& transport) {
+  class Probe final : public rdma::Flusher {
+    Result<> flush(MutableByteSpan) override { return {}; }
+  } flusher;
+  alignas(4096) static std::array<std::byte, 4096> memory;
+  return transport
+      .register_region(transport.make_protection_domain(), memory,
+                       rdma::Access::kRemoteRead | rdma::Access::kRemoteFlush, &flusher)
+      .has_value();
+}
+
+// "127.0.0.1:20051" in the form of netaddr4; a name that is none (the memory transport's) as it is.
+Path path_of(const std::string& netid, const std::string& address) {
+  const auto parsed = rpc::SocketAddress::parse(address);
+  const std::string universal = parsed ? rpc::to_universal_address(*parsed) : std::string();
+  if (universal.empty() || netid == "memory") return {netid, address};
+  return {rpc::netid_of(*parsed, netid == "rdma"), universal};
+}
+
+}  // namespace
+
+// In creation order: what stands below uses what stands above, and goes first.
+class Brick::Parts {
+ public:
+  Parts(EventLoop& event_loop, std::unique_ptr<Pool> opened, const BootId& boot, Random& random,
+        const BrickOptions& options)
+      : loop(event_loop),
+        pool(std::move(opened)),
+        gate(pool->persistence(), pool->superblock().content().uuid, boot,
+             pool->superblock().content().unsafe_events, [this](const Error& error) { note_unsafe(error); }),
+        committer(loop, *pool, gate),
+        zeroer(loop, *pool, gate, committer),
+        reaper(loop, pool->persistence().blocks()),
+        sessions({loop, *pool, reaper, random, {gate, counters}}, options.limits),
+        data(loop, *pool, gate),
+        lease(loop, options.lease, [this] { lease_expired(); }),
+        service({loop, *pool, committer, zeroer, sessions, data, gate, counters, lease}),
+        server(loop, service) {
+    service.advertised().incarnation = random.next_u64();
+    service.advertised().grants_max = options.limits.grants_per_session;
+    service.advertised().flush_methods = nfs4::kFlushCommitMessage | nfs4::kFlushLayoutCommit;
+  }
+
+  ~Parts() { *alive = false; }
+
+  // In whatever thread flushed: the verifier has changed already, the medium follows.
+  void note_unsafe(const Error& error) {
+    log_error("brick", "flush-failed error=\"{}\" the verifier changes, clients rewrite", error.to_string());
+    loop.post([this, alive = alive] {
+      if (!*alive) return;
+      // When the table's own flush has failed there is only the page cache left to remember it.
+      if (committer.failed()) return static_cast<void>(pool->superblock().add_unsafe_event());
+      committer.submit(
+          [this] { return Committer::Outcome{Status::kOk, pool->superblock().add_unsafe_event()}; },
+          [](Status) {});
+    });
+  }
+
+  void lease_expired() {
+    if (sessions.sessions() == 0) return;
+    log_warning("brick", "lease-expired epoch={} sessions={} grants={}: all are revoked",
+                pool->superblock().epoch(), sessions.sessions(), sessions.grants());
+    sessions.close_all([] {});
+  }
+
+  EventLoop& loop;
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  std::unique_ptr<Pool> pool;
+  FlushGate gate;
+  Counters counters;
+  Committer committer;
+  Zeroer zeroer;
+  Reaper reaper;
+  SessionTable sessions;
+  DataOperations data;
+  MdsLease lease;
+  ControlService service;
+  ControlServer server;
+  std::vector<std::unique_ptr<rdma::Listener>> listeners;
+};
+
+Brick::Brick(EventLoop& loop, std::unique_ptr<Pool> pool, const BootId& boot, Random& random,
+             BrickOptions options)
+    : parts_(std::make_unique<Parts>(loop, std::move(pool), boot, random, options)) {
+  const BlockCounts& blocks = parts_->pool->table().counts();
+  log_info("brick",
+           "opened kind={} durability={} blocks={} clean={} dirty={} allocated={} parked={} damaged={}",
+           to_string(parts_->pool->mapping().medium().kind),
+           to_string(parts_->pool->persistence().durability()), parts_->pool->block_count(), blocks.clean,
+           blocks.dirty, blocks.allocated, blocks.parked, blocks.damaged);
+}
+
+Brick::~Brick() = default;
+
+Control& Brick::control() {
+  return parts_->service;
+}
+
+Result<std::string> Brick::listen_data(rdma::Transport& transport, const DataEndpoint& endpoint) {
+  const bool native_flush = flushes_natively(transport);
+  // Requests come in a thread of the transport's; one that reaches a brick that is gone is dropped, which
+  // rejects it.
+  const auto on_request = [parts = parts_.get(), alive = parts_->alive, &loop = parts_->loop, &transport,
+                           native_flush](std::unique_ptr<rdma::ConnectionRequest> request) {
+    auto shared = std::make_shared<std::unique_ptr<rdma::ConnectionRequest>>(std::move(request));
+    loop.post([parts, alive, &transport, native_flush, shared] {
+      if (*alive) parts->sessions.admit(transport, native_flush, std::move(*shared));
+    });
+  };
+  TRY_ASSIGN(auto listener, transport.listen(endpoint.listen, on_request));
+  const std::string address = listener->address();
+  parts_->listeners.push_back(std::move(listener));
+
+  ControlService::Advertised& advertised = parts_->service.advertised();
+  if (native_flush) advertised.flush_methods |= nfs4::kFlushNative;
+  std::vector<std::string> names = endpoint.advertise;
+  if (names.empty()) names.push_back(address);
+  for (const std::string& name : names) {
+    if (advertised.paths.size() < advertised.paths.kMax)
+      advertised.paths.push_back(path_of(endpoint.netid, name));
+  }
+  log_info("brick", "listening transport={} address={} native-flush={}", transport.name(), address,
+           native_flush);
+  return address;
+}
+
+Result<> Brick::serve_control_unix(const std::string& path) {
+  TRY_ASSIGN(const std::string address, parts_->server.listen("unix:" + path));
+  log_info("brick", "control address={}", address);
+  return {};
+}
+
+Result<std::string> Brick::serve_control_tcp(const std::string& address) {
+  TRY_ASSIGN(std::string bound, parts_->server.listen(address));
+  log_warning("brick", "control address={} unauthenticated: for trusted networks only", bound);
+  return bound;
+}
+
+}  // namespace pnfsrdma::brick

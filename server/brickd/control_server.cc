@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/brickd/control_server.h"
+
+#include <utility>
+
+#include "shared/base/log.h"
+#include "shared/brick/call_limits.h"
+#include "shared/xdr/codec.h"
+
+namespace pnfsrdma::brick {
+namespace {
+
+// Answers are encoded where they are made. The shared_ptr makes the move-only responder fit a std::function.
+template <typename Answer>
+Control::Done<Answer> encode_to(rpc::Responder responder) {
+  auto shared = std::make_shared<rpc::Responder>(std::move(responder));
+  return [shared](Result<Answer> answer) {
+    if (!answer) return shared->refuse(rpc::AcceptStatus::kSystemError);
+    shared->reply(xdr::encode_to_bytes(*answer));
+  };
+}
+
+}  // namespace
+
+ControlServer::ControlServer(EventLoop& loop, ControlService& service) : loop_(loop), service_(service) {}
+
+ControlServer::~ControlServer() {
+  listeners_.clear();
+  for (auto& [pointer, peer] : std::exchange(peers_, {})) {
+    peer.connection->on_call(nullptr);
+    peer.connection->on_close(nullptr);
+    peer.connection->close();
+  }
+}
+
+Result<std::string> ControlServer::listen(const std::string& text) {
+  TRY_ASSIGN(const rpc::SocketAddress address, rpc::SocketAddress::parse(text, kDefaultControlPort));
+  rpc::Service service;
+  service.options.record_bytes_max = kCallBytesMax;
+  service.options.unsent_bytes_max = kAnswerBytesMax;
+  service.on_accept = [this](const rpc::ConnectionPointer& connection) {
+    peers_[connection.get()] = {connection};
+    log_info("brick", "control-connected peer={}", connection->peer());
+  };
+  service.on_close = [this](const rpc::ConnectionPointer& connection, const Error& reason) {
+    peers_.erase(connection.get());
+    log_info("brick", "control-closed peer={} reason=\"{}\"", connection->peer(), reason.to_string());
+  };
+  service.on_call = [this](const rpc::ConnectionPointer& connection, rpc::IncomingCall call,
+                           rpc::Responder responder) {
+    handle(connection, std::move(call), std::move(responder));
+  };
+  TRY_ASSIGN(auto listener, rpc::Listener::listen(loop_, address, std::move(service), 0600));
+  listeners_.push_back(std::move(listener));
+  return listeners_.back()->address().to_string();
+}
+
+void ControlServer::handle(const rpc::ConnectionPointer& connection, rpc::IncomingCall call,
+                           rpc::Responder responder) {
+  if (call.header.program != kProgram) return responder.refuse(rpc::AcceptStatus::kProgramUnavailable);
+  if (call.header.version != kVersion) return responder.refuse_version({kVersion, kVersion});
+  if (const auto peer = peers_.find(connection.get()); peer != peers_.end())
+    service_.renew_lease(peer->second.epoch);
+  dispatch(connection.get(), call, std::move(responder));
+}
+
+void ControlServer::note_epoch(const rpc::Connection* connection, uint64_t epoch) {
+  if (const auto peer = peers_.find(connection); peer != peers_.end()) peer->second.epoch = epoch;
+}
+
+template <typename Arguments, typename Answer>
+void ControlServer::serve(const rpc::Connection* connection, ByteSpan encoded, rpc::Responder responder,
+                          void (Control::*method)(const Arguments&, Control::Done<Answer>)) {
+  const auto arguments = xdr::decode_from<Arguments>(encoded);
+  if (!arguments) return responder.refuse(rpc::AcceptStatus::kGarbageArguments);
+  if constexpr (requires { arguments->epoch; }) note_epoch(connection, arguments->epoch);
+  (service_.*method)(*arguments, encode_to<Answer>(std::move(responder)));
+}
+
+template <typename Answer>
+void ControlServer::serve(ByteSpan encoded, rpc::Responder responder,
+                          void (Control::*method)(Control::Done<Answer>)) {
+  if (!encoded.empty()) return responder.refuse(rpc::AcceptStatus::kGarbageArguments);
+  (service_.*method)(encode_to<Answer>(std::move(responder)));
+}
+
+void ControlServer::dispatch(const rpc::Connection* connection, const rpc::IncomingCall& call,
+                             rpc::Responder responder) {
+  const ByteSpan encoded = call.arguments;
+  const auto with = [&](auto method) { serve(connection, encoded, std::move(responder), method); };
+  switch (static_cast<Procedure>(call.header.procedure)) {
+    case Procedure::kNull:
+      return responder.reply(Bytes{});
+    case Procedure::kClaim:
+      return with(&Control::claim);
+    case Procedure::kAlloc:
+      return with(&Control::alloc);
+    case Procedure::kFree:
+      return with(&Control::free);
+    case Procedure::kMap:
+      return with(&Control::map);
+    case Procedure::kUnmap:
+      return with(&Control::unmap);
+    case Procedure::kList:
+      return with(&Control::list);
+    case Procedure::kOpenSession:
+      return with(&Control::open_session);
+    case Procedure::kCloseSession:
+      return with(&Control::close_session);
+    case Procedure::kListSessions:
+      return serve(encoded, std::move(responder), &Control::list_sessions);
+    case Procedure::kExpose:
+      return with(&Control::expose);
+    case Procedure::kWithdraw:
+      return with(&Control::withdraw);
+    case Procedure::kListGrants:
+      return with(&Control::list_grants);
+    case Procedure::kPersist:
+      return with(&Control::persist);
+    case Procedure::kZero:
+      return with(&Control::zero);
+    case Procedure::kCopy:
+      return with(&Control::copy);
+    case Procedure::kStatistics:
+      return serve(encoded, std::move(responder), &Control::statistics);
+  }
+  responder.refuse(rpc::AcceptStatus::kProcedureUnavailable);
+}
+
+}  // namespace pnfsrdma::brick

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "server/brickd/control_service.h"
+#include "shared/base/event_loop.h"
+#include "shared/rpc/connection.h"
+#include "shared/rpc/server.h"
+
+namespace pnfsrdma::brick {
+
+// The control program on its sockets: decodes calls, has the service answer them, encodes. A connection that
+// has made a call under the claimed epoch is the MDS's: whatever comes on it keeps the lease alive, null
+// calls too. Owned by the Brick; control loop only.
+class ControlServer {
+ public:
+  ControlServer(EventLoop& loop, ControlService& service);
+  // Closes all connections.
+  ~ControlServer();
+
+  // "host:port" or a path; returns it with the port filled in.
+  Result<std::string> listen(const std::string& address);
+
+ private:
+  struct Peer {
+    rpc::ConnectionPointer connection;
+    uint64_t epoch = 0;  // the last one it used
+  };
+
+  void handle(const rpc::ConnectionPointer& connection, rpc::IncomingCall call, rpc::Responder responder);
+  void note_epoch(const rpc::Connection* connection, uint64_t epoch);
+  void dispatch(const rpc::Connection* connection, const rpc::IncomingCall& call, rpc::Responder responder);
+  template <typename Arguments, typename Answer>
+  void serve(const rpc::Connection* connection, ByteSpan encoded, rpc::Responder responder,
+             void (Control::*method)(const Arguments&, Control::Done<Answer>));
+  template <typename Answer>
+  void serve(ByteSpan encoded, rpc::Responder responder, void (Control::*method)(Control::Done<Answer>));
+
+  EventLoop& loop_;
+  ControlService& service_;
+  std::unordered_map<const rpc::Connection*, Peer> peers_;
+  std::vector<std::unique_ptr<rpc::Listener>> listeners_;
+};
+
+}  // namespace pnfsrdma::brick

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "server/brickd/committer.h"
+#include "server/brickd/data_operations.h"
+#include "server/brickd/mds_lease.h"
+#include "server/brickd/session_table.h"
+#include "server/brickd/zeroer.h"
+#include "shared/brick/control.h"
+
+namespace pnfsrdma::brick {
+
+// Answers the control protocol: checks the epoch of every changing call, then hands it to the part that
+// knows. A queued call is checked again when its turn comes: an MDS that has been replaced changes nothing
+// any more. Owned by the Brick; control loop only.
+class ControlService final : public Control {
+ public:
+  struct Parts {
+    EventLoop& loop;
+    Pool& pool;
+    Committer& committer;
+    Zeroer& zeroer;
+    SessionTable& sessions;
+    DataOperations& data;
+    FlushGate& gate;
+    Counters& counters;
+    MdsLease& lease;
+  };
+  // What a claim tells besides the pool's own facts.
+  struct Advertised {
+    uint64_t incarnation = 0;
+    uint32_t grants_max = 0;
+    uint32_t flush_methods = 0;
+    xdr::List<Path, 16> paths;
+  };
+
+  explicit ControlService(Parts parts) : parts_(parts) {}
+
+  Advertised& advertised() { return advertised_; }
+  // A sign of life of the MDS with this epoch, if it is the one that has the brick.
+  void renew_lease(uint64_t epoch);
+
+  void claim(const ClaimArguments& arguments, Done<ClaimResult> done) override;
+  void alloc(const AllocArguments& arguments, Done<RunsResult> done) override;
+  void free(const BlocksArguments& arguments, Done<StatusResult> done) override;
+  void map(const MapArguments& arguments, Done<StatusResult> done) override;
+  void unmap(const BlocksArguments& arguments, Done<StatusResult> done) override;
+  void list(const ListArguments& arguments, Done<ListResult> done) override;
+  void open_session(const OpenSessionArguments& arguments, Done<StatusResult> done) override;
+  void close_session(const CloseSessionArguments& arguments, Done<StatusResult> done) override;
+  void list_sessions(Done<SessionsResult> done) override;
+  void expose(const ExposeArguments& arguments, Done<ExposeResult> done) override;
+  void withdraw(const WithdrawArguments& arguments, Done<StatusResult> done) override;
+  void list_grants(const ListGrantsArguments& arguments, Done<GrantsResult> done) override;
+  void persist(const RangesArguments& arguments, Done<PersistResult> done) override;
+  void zero(const RangesArguments& arguments, Done<StatusResult> done) override;
+  void copy(const CopyArguments& arguments, Done<StatusResult> done) override;
+  void statistics(Done<StatisticsResult> done) override;
+
+ private:
+  // kOk for the claimed epoch (and renews the lease), kStaleEpoch below it, kInvalid for one nobody has
+  // claimed.
+  Status check(uint64_t epoch);
+  template <typename T>
+  void answer(Done<T> done, T result);
+  void change(uint64_t epoch, std::function<Status()> decide, Done<StatusResult> done);
+  ClaimResult describe(Status status) const;
+
+  Parts parts_;
+  Advertised advertised_;
+};
+
+}  // namespace pnfsrdma::brick
