@@ -141,12 +141,14 @@ class Session {
   Milliseconds lease() const;
   // "mds1:2049", for messages.
   const std::string& server() const;
+  // What the server calls itself (eir_server_impl_id), for display. May be empty.
+  std::string implementation() const;
   SessionStatistics statistics() const;
 
  private:
   class State;
-  explicit Session(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Session(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
 };
 
 class Session::InFlight {

@@ -20,15 +20,16 @@ struct SessionOptions {
   std::string owner;
 
   Persistence persistence = Persistence::kHard;
-  // One transmission; after 1 + `retransmissions` of them a soft call fails (nfs(5): timeo is in deciseconds there).
+  // One transmission; after 1 + `retransmissions` of them a soft call fails (nfs(5): timeo is in deciseconds
+  // there).
   Milliseconds timeout = std::chrono::seconds(60);
   uint32_t retransmissions = 2;
   // The longest time start-up may take before it fails: connecting, EXCHANGE_ID, CREATE_SESSION, grace.
   Milliseconds start_timeout = std::chrono::seconds(30);
 
-  uint32_t slots = 64;          // of the fore channel, asked for; one of them is the reserved one
+  uint32_t slots = 64;  // of the fore channel, asked for; one of them is the reserved one
   uint32_t message_size = (1u << 20) + (64u << 10);  // bytes of the longest request and reply, asked for
-  uint32_t minor_version = 2;   // tried first; 1 is tried when the server knows no 2
+  uint32_t minor_version = 2;                        // tried first; 1 is tried when the server knows no 2
 
   // How long after the last call the idle poller starts to listen on the socket itself.
   Milliseconds idle_delay = std::chrono::milliseconds(10);

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/file_attributes.h"
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/sysmacros.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+
+namespace pnfsrdma::fuse_client {
+namespace {
+
+using nfs4::Attribute;
+using nfs4::FileType;
+
+constexpr uint32_t kNobody = 65534;
+constexpr blksize_t kPreferredIo = blksize_t{1} << 20;
+
+mode_t type_bits(FileType type) {
+  switch (type) {
+    case FileType::kRegular:
+    case FileType::kNamedAttribute:
+      return S_IFREG;
+    case FileType::kDirectory:
+    case FileType::kAttributeDirectory:
+      return S_IFDIR;
+    case FileType::kBlock:
+      return S_IFBLK;
+    case FileType::kCharacter:
+      return S_IFCHR;
+    case FileType::kLink:
+      return S_IFLNK;
+    case FileType::kSocket:
+      return S_IFSOCK;
+    case FileType::kFifo:
+      return S_IFIFO;
+  }
+  return S_IFREG;
+}
+
+timespec to_timespec(const std::optional<nfs4::Time>& time) {
+  if (!time) return {};
+  return {.tv_sec = time->seconds, .tv_nsec = time->nanoseconds < 1'000'000'000 ? time->nanoseconds : 0};
+}
+
+nfs4::SetTime client_time(const timespec& time) {
+  return nfs4::SetTime::make<nfs4::TimeHow::kClientTime>({time.tv_sec, static_cast<uint32_t>(time.tv_nsec)});
+}
+
+// Digits only; "007" is a name, not a number (RFC 8881, 5.9: no leading zeros).
+std::optional<uint32_t> as_number(std::string_view text) {
+  if (text.empty() || (text.size() > 1 && text.front() == '0')) return std::nullopt;
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::string before_domain(std::string_view owner) {
+  return std::string(owner.substr(0, owner.find('@')));
+}
+
+}  // namespace
+
+const nfs4::Bitmap& stat_attributes() {
+  static const nfs4::Bitmap kWanted = nfs4::Bitmap::of(
+      Attribute::kType, Attribute::kChange, Attribute::kSize, Attribute::kFileId, Attribute::kMode,
+      Attribute::kLinkCount, Attribute::kOwner, Attribute::kOwnerGroup, Attribute::kRawDevice,
+      Attribute::kSpaceUsed, Attribute::kTimeAccess, Attribute::kTimeMetadata, Attribute::kTimeModify);
+  return kWanted;
+}
+
+const nfs4::Bitmap& open_attributes() {
+  static const nfs4::Bitmap kWanted = stat_attributes() | nfs4::Bitmap::of(Attribute::kMdsThreshold);
+  return kWanted;
+}
+
+uint32_t user_number(std::string_view owner) {
+  if (const auto number = as_number(owner)) return *number;
+  std::array<char, 4096> memory;
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwnam_r(before_domain(owner).c_str(), &entry, memory.data(), memory.size(), &found) == 0 &&
+      found) {
+    return found->pw_uid;
+  }
+  return kNobody;
+}
+
+uint32_t group_number(std::string_view owner_group) {
+  if (const auto number = as_number(owner_group)) return *number;
+  std::array<char, 16384> memory;
+  group entry{};
+  group* found = nullptr;
+  if (::getgrnam_r(before_domain(owner_group).c_str(), &entry, memory.data(), memory.size(), &found) == 0 &&
+      found) {
+    return found->gr_gid;
+  }
+  return kNobody;
+}
+
+std::expected<FileAttributes, nfs4::Status> to_file_attributes(const nfs4::Attributes& attributes) {
+  if (!attributes.type || !attributes.change || !attributes.file_id) {
+    return std::unexpected(nfs4::Status::kServerFault);
+  }
+  FileAttributes file;
+  file.change = *attributes.change;
+  struct stat& status = file.status;
+  status.st_ino = *attributes.file_id;
+  status.st_mode = type_bits(*attributes.type) | (attributes.mode.value_or(0) & 07777);
+  status.st_nlink = attributes.link_count.value_or(1);
+  status.st_uid = attributes.owner ? user_number(*attributes.owner) : kNobody;
+  status.st_gid = attributes.owner_group ? group_number(*attributes.owner_group) : kNobody;
+  if (attributes.raw_device) {
+    status.st_rdev = makedev(attributes.raw_device->major, attributes.raw_device->minor);
+  }
+  status.st_size = static_cast<off_t>(attributes.size.value_or(0));
+  status.st_blksize = kPreferredIo;
+  // stat(2) counts in 512 bytes.
+  status.st_blocks = static_cast<blkcnt_t>((attributes.space_used.value_or(0) + 511) / 512);
+  status.st_atim = to_timespec(attributes.time_access);
+  status.st_mtim = to_timespec(attributes.time_modify);
+  status.st_ctim = to_timespec(attributes.time_metadata);
+  return file;
+}
+
+nfs4::Attributes to_set(const struct stat& wanted, int to_set, bool with_size) {
+  nfs4::Attributes attributes;
+  if (with_size && (to_set & FUSE_SET_ATTR_SIZE) != 0)
+    attributes.size = static_cast<uint64_t>(wanted.st_size);
+  if ((to_set & FUSE_SET_ATTR_MODE) != 0) attributes.mode = wanted.st_mode & 07777;
+  if ((to_set & FUSE_SET_ATTR_UID) != 0) attributes.owner = nfs4::Text(std::to_string(wanted.st_uid));
+  if ((to_set & FUSE_SET_ATTR_GID) != 0) attributes.owner_group = nfs4::Text(std::to_string(wanted.st_gid));
+  if ((to_set & FUSE_SET_ATTR_ATIME_NOW) != 0) {
+    attributes.time_access_set = nfs4::SetTime{};
+  } else if ((to_set & FUSE_SET_ATTR_ATIME) != 0) {
+    attributes.time_access_set = client_time(wanted.st_atim);
+  }
+  if ((to_set & FUSE_SET_ATTR_MTIME_NOW) != 0) {
+    attributes.time_modify_set = nfs4::SetTime{};
+  } else if ((to_set & FUSE_SET_ATTR_MTIME) != 0) {
+    attributes.time_modify_set = client_time(wanted.st_mtim);
+  }
+  return attributes;
+}
+
+nfs4::Attributes mode_of_new(mode_t mode) {
+  nfs4::Attributes attributes;
+  attributes.mode = mode & 07777;
+  return attributes;
+}
+
+}  // namespace pnfsrdma::fuse_client

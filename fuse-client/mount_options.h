@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shared/base/clock.h"
+#include "shared/base/result.h"
+#include "shared/initiator/session_options.h"
+
+namespace pnfsrdma::fuse_client {
+
+// How long attributes are believed: nfs(5), acregmin and friends. A value that did not change lately is
+// believed longer.
+struct AttributeTimeouts {
+  std::chrono::seconds file_min{3};
+  std::chrono::seconds file_max{60};
+  std::chrono::seconds directory_min{30};
+  std::chrono::seconds directory_max{60};
+  bool operator==(const AttributeTimeouts&) const = default;
+};
+
+// What `-o` and the command line say, after defaults: one aggregate, in the words of nfs(5).
+struct MountOptions {
+  std::string host;
+  std::string path = "/";
+  std::string mountpoint;
+  uint16_t port = 2049;
+  initiator::Persistence persistence = initiator::Persistence::kHard;
+  uint32_t timeout_deciseconds = 600;
+  uint32_t retransmissions = 2;
+  AttributeTimeouts attributes;
+  bool read_only = false;
+  bool writeback = false;           // the kernel's write-back cache: for a single writer
+  bool require_persistent = false;  // require_durability=persistent
+  bool allow_other = false;
+  bool default_permissions = true;
+  bool direct_only = false;  // direct_io: no page cache at all
+  bool foreground = false;
+  bool debug = false;
+  uint32_t threads = 16;  // FUSE workers at most
+  uint32_t minor_version = 2;
+  // Anything left that libfuse or the kernel knows: nosuid, nodev, noexec, noatime, ...
+  std::vector<std::string> kernel;
+};
+
+// "host:/path", "host:port:/path", "[::1]:/path" -> host, port, path. EINVAL says what is missing.
+Result<> parse_source(std::string_view source, MountOptions& options);
+
+// One `-o` argument: options with commas between. EINVAL names the option and what it may be.
+Result<> parse_options(std::string_view text, MountOptions& options);
+
+// The session's share of the options.
+initiator::SessionOptions session_options(const MountOptions& options, std::string owner);
+
+}  // namespace pnfsrdma::fuse_client
