@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/rdma/iwarp/negotiation.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace pnfsrdma::rdma::iwarp {
+namespace {
+
+constexpr std::string_view kPrefixMagic = "pRDM";
+constexpr std::byte kPrefixVersion{1};
+constexpr std::byte kPrefixFlush{1};
+
+// READs the peer may have in flight. Its proofs of WRITEs need one as well, so there is always at least that.
+uint16_t inbound_depth(const QueuePairLimits& limits) {
+  return static_cast<uint16_t>(std::clamp<uint32_t>(limits.read_depth, 1, 1024));
+}
+
+}  // namespace
+
+Bytes add_prefix(ByteSpan private_data, bool native_flush) {
+  Bytes bytes(kPrefixSize);
+  std::ranges::copy(as_bytes(kPrefixMagic), bytes.begin());
+  bytes[4] = kPrefixVersion;
+  bytes[5] = native_flush ? kPrefixFlush : std::byte{0};
+  bytes.insert(bytes.end(), private_data.begin(), private_data.end());
+  return bytes;
+}
+
+Prefixed take_prefix(const Bytes& private_data) {
+  Prefixed result;
+  result.present = private_data.size() >= kPrefixSize &&
+                   as_text(ByteSpan(private_data).first(kPrefixMagic.size())) == kPrefixMagic &&
+                   private_data[4] == kPrefixVersion;
+  if (result.present) result.native_flush = (private_data[5] & kPrefixFlush) != std::byte{0};
+  result.private_data.assign(private_data.begin() + (result.present ? kPrefixSize : 0), private_data.end());
+  return result;
+}
+
+MpaFrame make_request(const QueuePairLimits& limits, uint8_t revision, bool crc, ByteSpan private_data) {
+  MpaFrame frame;
+  frame.crc = crc;
+  frame.revision = revision;
+  frame.enhanced = revision == 2;
+  frame.inbound_depth = inbound_depth(limits);
+  frame.outbound_depth = inbound_depth(limits);
+  frame.private_data = add_prefix(private_data, limits.native_flush);
+  return frame;
+}
+
+Result<Agreement> agree_on_reply(const QueuePairLimits& limits, const MpaFrame& request,
+                                 const MpaFrame& reply, bool peer_flushes) {
+  if (reply.markers) return fail(EPROTO, "the peer wants MPA markers, which are not spoken here");
+  if (reply.revision > request.revision || (reply.enhanced && !request.enhanced)) {
+    return fail(EPROTO, "the peer answered with an MPA revision that was not offered");
+  }
+  Agreement agreement;
+  agreement.crc = request.crc || reply.crc;
+  agreement.first_to_speak = true;
+  agreement.inbound_depth = inbound_depth(limits);
+  agreement.limits = limits;
+  agreement.limits.read_depth = inbound_depth(limits);
+  agreement.limits.native_flush = limits.native_flush && peer_flushes;
+  if (!reply.enhanced) return agreement;
+  if (reply.inbound_depth != kDepthOpen) {
+    agreement.limits.read_depth = std::min<uint32_t>(agreement.limits.read_depth, reply.inbound_depth);
+  }
+  // Without a READ no WRITE can be proved (RFC 6581, 9.1 leaves it to us to refuse).
+  if (agreement.limits.read_depth == 0) return fail(EPROTO, "the peer takes no READs (IRD 0)");
+  if (reply.outbound_depth != kDepthOpen && reply.outbound_depth > agreement.inbound_depth) {
+    return fail(EPROTO, "the peer wants more READs in flight than were offered");
+  }
+  return agreement;
+}
+
+Answer answer_request(const QueuePairLimits& limits, const MpaFrame& request, const Prefixed& prefix,
+                      bool crc, ByteSpan private_data) {
+  Answer answer;
+  Agreement& agreement = answer.agreement;
+  agreement.crc = crc || request.crc;
+  agreement.first_to_speak = false;
+  agreement.inbound_depth = inbound_depth(limits);
+  agreement.limits = limits;
+  agreement.limits.read_depth = inbound_depth(limits);
+  agreement.limits.native_flush = limits.native_flush && prefix.native_flush;
+
+  MpaFrame& reply = answer.reply;
+  reply.reply = true;
+  reply.crc = agreement.crc;
+  reply.revision = request.revision;
+  reply.enhanced = request.enhanced;
+  if (request.enhanced) {
+    // The peer's ORD caps our IRD and its IRD our ORD.
+    if (request.outbound_depth != kDepthOpen) {
+      agreement.inbound_depth = std::clamp<uint32_t>(request.outbound_depth, 1, agreement.inbound_depth);
+    }
+    if (request.inbound_depth != kDepthOpen) {
+      agreement.limits.read_depth = std::min<uint32_t>(agreement.limits.read_depth, request.inbound_depth);
+    }
+    reply.inbound_depth = static_cast<uint16_t>(agreement.inbound_depth);
+    reply.outbound_depth = static_cast<uint16_t>(agreement.limits.read_depth);
+    // Peer-to-peer: any of the two empty frames will do as the first; a WRITE when the peer left it open.
+    reply.peer_to_peer = request.peer_to_peer;
+    reply.rtr_read = request.peer_to_peer && request.rtr_read && !request.rtr_write;
+    reply.rtr_write = request.peer_to_peer && !reply.rtr_read;
+  }
+  reply.private_data = prefix.present ? add_prefix(private_data, agreement.limits.native_flush)
+                                      : Bytes(private_data.begin(), private_data.end());
+  return answer;
+}
+
+MpaFrame make_reject(const MpaFrame& request, const Prefixed& prefix, ByteSpan private_data) {
+  MpaFrame reply;
+  reply.reply = true;
+  reply.rejected = true;
+  reply.revision = request.revision;
+  reply.enhanced = request.enhanced;
+  reply.private_data =
+      prefix.present ? add_prefix(private_data, false) : Bytes(private_data.begin(), private_data.end());
+  return reply;
+}
+
+}  // namespace pnfsrdma::rdma::iwarp

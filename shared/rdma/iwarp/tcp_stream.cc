@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/rdma/iwarp/tcp_stream.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+namespace pnfsrdma::rdma::iwarp {
+namespace {
+
+// Longest sleep in one recv(2): a wake-up per second costs nothing and lets nearly every deadline share one
+// SO_RCVTIMEO.
+constexpr Milliseconds kLongestSleep{1024};
+// SO_RCVTIMEO counts in the kernel's ticks; below a few of them ppoll(2) is the exact way.
+constexpr Milliseconds kShortestSleep{16};
+
+Milliseconds left_until(SteadyTime deadline) {
+  SteadyTime now = std::chrono::steady_clock::now();
+  if (deadline <= now) return Milliseconds(0);
+  return std::min(
+      std::chrono::ceil<Milliseconds>(std::min(deadline - now, SteadyTime::duration(std::chrono::hours(1)))),
+      Milliseconds(3600 * 1000));
+}
+
+ssize_t result_of(ssize_t count) {
+  if (count >= 0) return count;
+  return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
+}
+
+msghdr message_of(std::span<const iovec> pieces) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(pieces.data());
+  message.msg_iovlen = pieces.size();
+  return message;
+}
+
+}  // namespace
+
+bool wait_for_events(int fd, short events, SteadyTime deadline) {
+  for (;;) {
+    pollfd entry{fd, events, 0};
+    Milliseconds left = left_until(deadline);
+    int count = ::poll(&entry, 1, static_cast<int>(left.count()));
+    if (count > 0) return true;
+    if (count == 0 && left_until(deadline) == Milliseconds(0)) return false;
+    if (count < 0 && errno != EINTR) return true;  // let the next call on the socket report it
+  }
+}
+
+Result<std::unique_ptr<Stream>> TcpStream::make(FileDescriptor socket) {
+  FileDescriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return std::unexpected(Error::from_errno("epoll_create1"));
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0) {
+    return std::unexpected(Error::from_errno("epoll_ctl"));
+  }
+  return std::unique_ptr<Stream>(new TcpStream(std::move(socket), std::move(epoll)));
+}
+
+ssize_t TcpStream::receive(std::span<const iovec> into) {
+  msghdr message = message_of(into);
+  return result_of(::recvmsg(socket_.get(), &message, MSG_DONTWAIT));
+}
+
+// One system call when the deadline is far: SO_RCVTIMEO bounds the sleep and is only set again when the
+// distance to the deadline falls into another power of two.
+ssize_t TcpStream::receive_blocking(MutableByteSpan into, SteadyTime deadline) {
+  Milliseconds left = left_until(deadline);
+  if (left < kShortestSleep) {
+    if (!wait_ready(true, false, deadline)) return -EAGAIN;
+    return result_of(::recv(socket_.get(), into.data(), into.size(), MSG_DONTWAIT));
+  }
+  auto bounded = static_cast<uint64_t>(std::min(left, kLongestSleep).count());
+  set_receive_timeout(Milliseconds(std::bit_floor(bounded)));
+  return result_of(::recv(socket_.get(), into.data(), into.size(), 0));
+}
+
+void TcpStream::set_receive_timeout(Milliseconds timeout) {
+  if (timeout == receive_timeout_) return;
+  timeval value{timeout.count() / 1000, (timeout.count() % 1000) * 1000};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &value, sizeof(value));
+  receive_timeout_ = timeout;
+}
+
+ssize_t TcpStream::send(std::span<const iovec> from) {
+  msghdr message = message_of(from);
+  return result_of(::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+bool TcpStream::wait_ready(bool readable, bool writable, SteadyTime deadline) {
+  int events = (readable ? POLLIN : 0) | (writable ? POLLOUT : 0);
+  return wait_for_events(socket_.get(), static_cast<short>(events), deadline);
+}
+
+void TcpStream::finish_sending() {
+  ::shutdown(socket_.get(), SHUT_WR);
+}
+void TcpStream::shut_down() {
+  ::shutdown(socket_.get(), SHUT_RDWR);
+}
+
+void TcpStream::watch_writable(bool on) {
+  if (on == watching_writable_) return;
+  watching_writable_ = on;
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP | (on ? EPOLLOUT : 0u);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket_.get(), &event);
+}
+
+std::string TcpStream::peer() const {
+  return peer_address(socket_.get()).to_string();
+}
+
+bool SocketAddress::loopback() const {
+  if (family() == AF_INET) {
+    const auto* address = reinterpret_cast<const sockaddr_in*>(&storage);
+    return (ntohl(address->sin_addr.s_addr) >> 24) == 127;
+  }
+  if (family() != AF_INET6) return false;
+  const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127);
+}
+
+std::string SocketAddress::to_string() const {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (::getnameinfo(get(), size, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) !=
+      0) {
+    return "unknown";
+  }
+  if (family() == AF_INET6) return "[" + std::string(host) + "]:" + port;
+  return std::string(host) + ":" + port;
+}
+
+Result<SocketAddress> resolve(const std::string& address, bool passive) {
+  size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon + 1 == address.size()) {
+    return fail(EINVAL, "\"" + address + "\" is not host:port");
+  }
+  std::string host = address.substr(0, colon);
+  std::string port = address.substr(colon + 1);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  addrinfo* list = nullptr;
+  int error = ::getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &hints, &list);
+  if (error != 0) return fail(EHOSTUNREACH, "resolving " + address + ": " + ::gai_strerror(error));
+  Owned<addrinfo, ::freeaddrinfo> owned(list);
+  SocketAddress result;
+  result.size = std::min<socklen_t>(list->ai_addrlen, sizeof(result.storage));
+  std::memcpy(&result.storage, list->ai_addr, result.size);
+  return result;
+}
+
+SocketAddress peer_address(int socket) {
+  SocketAddress result;
+  result.size = sizeof(result.storage);
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&result.storage), &result.size) != 0) result = {};
+  return result;
+}
+
+SocketAddress local_address(int socket) {
+  SocketAddress result;
+  result.size = sizeof(result.storage);
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&result.storage), &result.size) != 0) result = {};
+  return result;
+}
+
+void set_connection_options(int socket, int buffer_bytes) {
+  int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (buffer_bytes > 0) {
+    ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes));
+    ::setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes));
+  }
+}
+
+Result<FileDescriptor> make_socket(int family, int buffer_bytes) {
+  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return std::unexpected(Error::from_errno("socket"));
+  set_connection_options(socket.get(), buffer_bytes);
+  return socket;
+}
+
+Result<FileDescriptor> connect_tcp(const std::string& address, int buffer_bytes, SteadyTime deadline) {
+  TRY_ASSIGN(SocketAddress target, resolve(address, false));
+  TRY_ASSIGN(FileDescriptor socket, make_socket(target.family(), buffer_bytes));
+  // connect(2) gives up by SO_SNDTIMEO; what is left of it afterwards is harmless, as sends never block.
+  Milliseconds left = left_until(deadline);
+  if (left == Milliseconds(0)) return fail(ETIMEDOUT, "connecting to " + address);
+  timeval timeout{left.count() / 1000, (left.count() % 1000) * 1000};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+  if (::connect(socket.get(), target.get(), target.size) != 0) {
+    int number = errno == EINPROGRESS || errno == EAGAIN ? ETIMEDOUT : errno;
+    return fail(number, "connecting to " + address);
+  }
+  return socket;
+}
+
+}  // namespace pnfsrdma::rdma::iwarp

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <netinet/in.h>
+
+#include <memory>
+
+#include "shared/base/owned.h"
+#include "shared/base/result.h"
+#include "shared/rdma/iwarp/stream.h"
+
+namespace pnfsrdma::rdma::iwarp {
+
+// A connected TCP socket as a Stream.
+class TcpStream final : public Stream {
+ public:
+  // Takes the socket. Errors: of epoll(7).
+  static Result<std::unique_ptr<Stream>> make(FileDescriptor socket);
+
+  ssize_t receive(std::span<const iovec> into) override;
+  ssize_t receive_blocking(MutableByteSpan into, SteadyTime deadline) override;
+  ssize_t send(std::span<const iovec> from) override;
+  bool wait_ready(bool readable, bool writable, SteadyTime deadline) override;
+  void finish_sending() override;
+  void shut_down() override;
+  int fd() const override { return epoll_.get(); }
+  void watch_writable(bool on) override;
+  std::string peer() const override;
+
+ private:
+  TcpStream(FileDescriptor socket, FileDescriptor epoll)
+      : socket_(std::move(socket)), epoll_(std::move(epoll)) {}
+  void set_receive_timeout(Milliseconds timeout);
+
+  FileDescriptor socket_;
+  // Holds the socket alone: an fd that is readable when the socket is, and also when it is writable while
+  // output waits.
+  FileDescriptor epoll_;
+  Milliseconds receive_timeout_{0};  // SO_RCVTIMEO as it stands; 0: none
+  bool watching_writable_ = false;
+};
+
+// "host:port" to addresses. EINVAL, EHOSTUNREACH.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  int family() const { return storage.ss_family; }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  bool loopback() const;
+  // "127.0.0.1:20050", "[::1]:20050"
+  std::string to_string() const;
+};
+Result<SocketAddress> resolve(const std::string& address, bool passive);
+SocketAddress peer_address(int socket);
+SocketAddress local_address(int socket);
+
+// A socket with the options every connection of ours has: no delay, big buffers.
+Result<FileDescriptor> make_socket(int family, int buffer_bytes);
+void set_connection_options(int socket, int buffer_bytes);
+// Connects and blocks until `deadline`. ETIMEDOUT, ECONNREFUSED, EHOSTUNREACH, …
+Result<FileDescriptor> connect_tcp(const std::string& address, int buffer_bytes, SteadyTime deadline);
+
+// Waits for poll(2) events on one fd until `deadline`. False when it passed.
+bool wait_for_events(int fd, short events, SteadyTime deadline);
+
+}  // namespace pnfsrdma::rdma::iwarp
