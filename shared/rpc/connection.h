@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "shared/base/event_loop.h"
 #include "shared/base/owned.h"
@@ -115,9 +116,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close_when_sent();
   bool is_open() const { return static_cast<bool>(socket_); }
 
-  // Changes the handlers, e.g. when a second channel comes to life on the connection.
-  void on_call(CallHandler handler) { on_call_ = std::move(handler); }
-  void on_close(CloseHandler handler) { on_close_ = std::move(handler); }
+  // Replaces the handler of calls, e.g. when the back channel comes to life on a client's connection.
+  void on_call(CallHandler handler);
+  // Adds a handler; they run in the order they came.
+  void on_close(CloseHandler handler);
 
   // "192.0.2.7:1023", or "unix" for a Unix socket.
   const std::string& peer() const { return peer_; }
@@ -164,8 +166,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   EventLoop& loop_;
   FileDescriptor socket_;
   ConnectionOptions options_;
-  CallHandler on_call_;
-  CloseHandler on_close_;
+  std::shared_ptr<const CallHandler> on_call_;
+  std::vector<CloseHandler> on_close_;
   std::string peer_;
   bool is_unix_ = false;
   RecordReader reader_;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/rpc/dial.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+namespace pnfsrdma::rpc {
+namespace {
+
+// A socket on its way: connected already, or connecting.
+Result<FileDescriptor> begin_connect(const SocketAddress& address, bool& connected) {
+  FileDescriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return std::unexpected(Error::from_errno("socket"));
+  connected = ::connect(socket.get(), address.data(), address.size()) == 0;
+  if (!connected && errno != EINPROGRESS) {
+    return std::unexpected(Error::from_errno("connect to " + address.to_string()));
+  }
+  return socket;
+}
+
+Result<> outcome_of(int fd, const SocketAddress& address) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error != 0) return fail(error, "connect to " + address.to_string());
+  return {};
+}
+
+// One connect(2) under way in the loop. The loop's handlers share it; finish() is its end.
+struct Dial {
+  EventLoop& loop;
+  SocketAddress address;
+  FileDescriptor socket;
+  std::function<void(Result<FileDescriptor>)> done;
+  EventLoop::TimerId timer = 0;
+
+  void finish(Result<> outcome) {
+    if (!done) return;
+    loop.unwatch(socket.get());
+    loop.cancel(timer);
+    const auto call = std::exchange(done, nullptr);
+    if (outcome) {
+      call(std::move(socket));
+    } else {
+      socket.reset();
+      call(std::unexpected(std::move(outcome).error()));
+    }
+  }
+};
+
+}  // namespace
+
+void dial(EventLoop& loop, const SocketAddress& address, Milliseconds timeout,
+          std::function<void(Result<FileDescriptor>)> done) {
+  bool connected = false;
+  Result<FileDescriptor> socket = begin_connect(address, connected);
+  if (!socket || connected) {
+    loop.after(Milliseconds(0), [done = std::move(done),
+                                 result = std::make_shared<Result<FileDescriptor>>(std::move(socket))] {
+      done(std::move(*result));
+    });
+    return;
+  }
+  auto state = std::make_shared<Dial>(Dial{loop, address, std::move(*socket), std::move(done)});
+  state->timer = loop.after(
+      timeout, [state] { state->finish(fail(ETIMEDOUT, "connect to " + state->address.to_string())); });
+  loop.watch(state->socket.get(), EPOLLOUT,
+             [state](uint32_t) { state->finish(outcome_of(state->socket.get(), state->address)); });
+}
+
+Result<FileDescriptor> dial_and_wait(const SocketAddress& address, Milliseconds timeout) {
+  bool connected = false;
+  TRY_ASSIGN(FileDescriptor socket, begin_connect(address, connected));
+  if (connected) return socket;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    const auto left = std::chrono::ceil<Milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd wait{.fd = socket.get(), .events = POLLOUT, .revents = 0};
+    const int ready = poll(&wait, 1, static_cast<int>(std::max(left, Milliseconds(0)).count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready < 0) return std::unexpected(Error::from_errno("poll"));
+    if (ready == 0) return fail(ETIMEDOUT, "connect to " + address.to_string());
+    TRY(outcome_of(socket.get(), address));
+    return socket;
+  }
+}
+
+}  // namespace pnfsrdma::rpc

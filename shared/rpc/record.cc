@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/rpc/record.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "shared/base/check.h"
+
+namespace pnfsrdma::rpc {
+namespace {
+
+constexpr size_t kBufferSize = 65536;
+// Fragments with at least this much left go straight into their record.
+constexpr size_t kDirectMin = 16384;
+// How far ahead of the bytes that have come a record grows: a mark alone must not cost a megabyte.
+constexpr size_t kDirectStep = 262144;
+
+}  // namespace
+
+void write_record_mark(std::byte (&mark)[kMarkSize], size_t size) {
+  CHECK(size < kLastFragment);
+  store_big_endian(mark, kLastFragment | static_cast<uint32_t>(size));
+}
+
+RecordReader::RecordReader(size_t record_bytes_max)
+    : record_bytes_max_(record_bytes_max), buffer_(kBufferSize) {}
+
+MutableByteSpan RecordReader::space() {
+  direct_ = in_fragment_ && fragment_left_ >= kDirectMin;
+  if (!direct_) return MutableByteSpan(buffer_).subspan(tail_);
+  direct_from_ = record_.size();
+  record_.resize(direct_from_ + std::min(fragment_left_, kDirectStep));
+  return MutableByteSpan(record_).subspan(direct_from_);
+}
+
+bool RecordReader::filled(size_t count) {
+  if (!direct_) {
+    CHECK(count <= buffer_.size() - tail_);
+    tail_ += count;
+    return parse();
+  }
+  direct_ = false;
+  CHECK(count <= record_.size() - direct_from_);
+  record_.resize(direct_from_ + count);
+  fragment_left_ -= count;
+  if (fragment_left_ == 0) end_fragment();
+  return true;
+}
+
+bool RecordReader::feed(ByteSpan bytes) {
+  while (!bytes.empty()) {
+    const MutableByteSpan to = space();
+    const size_t count = std::min(to.size(), bytes.size());
+    std::memcpy(to.data(), bytes.data(), count);
+    if (!filled(count)) return false;
+    bytes = bytes.subspan(count);
+  }
+  return true;
+}
+
+std::optional<Bytes> RecordReader::next() {
+  if (records_.empty()) return std::nullopt;
+  Bytes record = std::move(records_.front());
+  records_.pop_front();
+  return record;
+}
+
+// Takes apart what is in the buffer; leaves there at most an incomplete mark.
+bool RecordReader::parse() {
+  size_t position = 0;
+  while (position < tail_ || (in_fragment_ && fragment_left_ == 0)) {
+    if (!in_fragment_) {
+      if (tail_ - position < kMarkSize) break;
+      if (!begin_fragment(load_big_endian<uint32_t>(buffer_.data() + position))) return false;
+      position += kMarkSize;
+    }
+    const size_t count = std::min(fragment_left_, tail_ - position);
+    record_.insert(record_.end(), buffer_.begin() + static_cast<ptrdiff_t>(position),
+                   buffer_.begin() + static_cast<ptrdiff_t>(position + count));
+    position += count;
+    fragment_left_ -= count;
+    if (fragment_left_ == 0) end_fragment();
+  }
+  std::memmove(buffer_.data(), buffer_.data() + position, tail_ - position);
+  tail_ -= position;
+  return true;
+}
+
+bool RecordReader::begin_fragment(uint32_t mark) {
+  const size_t size = mark & ~kLastFragment;
+  if (size > record_bytes_max_ - record_.size()) return false;
+  in_fragment_ = true;
+  last_fragment_ = (mark & kLastFragment) != 0;
+  fragment_left_ = size;
+  if (last_fragment_ && record_.empty()) record_.reserve(std::min(size, kDirectStep));
+  return true;
+}
+
+void RecordReader::end_fragment() {
+  in_fragment_ = false;
+  if (last_fragment_) records_.push_back(std::exchange(record_, {}));
+}
+
+}  // namespace pnfsrdma::rpc
