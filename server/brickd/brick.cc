@@ -142,6 +142,7 @@ Result<std::string> Brick::listen_data(rdma::Transport& transport, const DataEnd
   if (native_flush) advertised.flush_methods |= nfs4::kFlushNative;
   std::vector<std::string> names = endpoint.advertise;
   if (names.empty()) names.push_back(address);
+  if (!endpoint.advertised) names.clear();
   for (const std::string& name : names) {
     if (advertised.paths.size() < advertised.paths.kMax)
       advertised.paths.push_back(path_of(endpoint.netid, name));

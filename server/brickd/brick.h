@@ -34,6 +34,7 @@ struct DataEndpoint {
   std::string listen;         // "127.0.0.1:20051"; port 0 takes any
   std::string netid = "tcp";  // "tcp" for iwarp, "rdma" for verbs (6 added for IPv6), "memory" in-process
   std::vector<std::string> advertise;  // "host:port"; empty: the address listened on
+  bool advertised = true;              // false: served, but the MDS is not told
 };
 
 // A brick: one pool, its sessions and grants, its control and data listeners. What main() builds, and what

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/brickd/config.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "shared/rpc/socket_address.h"
+
+namespace pnfsrdma::brick {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The one list of keys: loading, printing and the check for unknown keys come from it.
+template <typename ConfigType, typename Visitor>
+void for_each_key(ConfigType& config, Visitor&& visit) {
+  visit("pool", "path", config.pool.path);
+  visit("pool", "size", config.pool.size);
+  visit("pool", "durability", config.pool.durability);
+  visit("control", "unix", config.control.unix_path);
+  visit("control", "tcp", config.control.tcp);
+  visit("data", "listen", config.data.listen);
+  visit("data", "advertise", config.data.advertise);
+  visit("data", "crc", config.data.crc);
+  visit("", "lease_seconds", config.lease_seconds);
+  visit("limits", "sessions", config.limits.sessions);
+  visit("limits", "grants_per_session", config.limits.grants_per_session);
+  visit("limits", "registrations", config.limits.registrations);
+  visit("", "log_level", config.log_level);
+}
+
+std::string name_of(std::string_view section, std::string_view key) {
+  return section.empty() ? std::string(key) : fmt::format("{}.{}", section, key);
+}
+
+bool read(const Json& json, std::string& value) {
+  if (!json.is_string()) return false;
+  value = json.get<std::string>();
+  return true;
+}
+bool read(const Json& json, uint32_t& value) {
+  if (!json.is_number_unsigned() || json.get<uint64_t>() > UINT32_MAX) return false;
+  value = json.get<uint32_t>();
+  return true;
+}
+bool read(const Json& json, std::vector<std::string>& value) {
+  if (!json.is_array()) return false;
+  value.clear();
+  return std::ranges::all_of(json, [&](const Json& item) { return read(item, value.emplace_back()); });
+}
+
+// Every key of the file that is not in the list, by its full name.
+std::string first_unknown_key(const Json& json) {
+  std::set<std::string> known;
+  std::set<std::string> sections;
+  const Config defaults;
+  for_each_key(defaults, [&](std::string_view section, std::string_view key, const auto&) {
+    known.insert(name_of(section, key));
+    sections.emplace(section);
+  });
+  for (const auto& [key, value] : json.items()) {
+    if (known.contains(key)) continue;
+    if (!sections.contains(key) || !value.is_object()) return key;
+    for (const auto& [inner, unused] : value.items()) {
+      if (!known.contains(name_of(key, inner))) return name_of(key, inner);
+    }
+  }
+  return {};
+}
+
+Result<> one_of(std::string_view key, const std::string& value,
+                std::initializer_list<std::string_view> allowed) {
+  if (std::ranges::find(allowed, value) != allowed.end()) return {};
+  std::string list;
+  for (const std::string_view word : allowed) list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", word);
+  return fail(EINVAL, fmt::format("{} is \"{}\", must be one of {}", key, value, list));
+}
+
+bool is_wildcard(const std::string& address) {
+  const auto parsed = rpc::SocketAddress::parse(address);
+  return parsed && (parsed->host() == "0.0.0.0" || parsed->host() == "::");
+}
+
+Result<> check(const Config& config) {
+  if (config.pool.path.empty())
+    return fail(EINVAL, "pool.path is missing: the file or device that holds the data");
+  if (!config.pool.size.empty()) TRY(parse_size(config.pool.size));
+  TRY(one_of("pool.durability", config.pool.durability, {"power", "process"}));
+  TRY(one_of("data.crc", config.data.crc, {"auto", "on", "off"}));
+  TRY(one_of("log_level", config.log_level, {"debug", "info", "warning", "error", "off"}));
+  if (config.control.unix_path.empty() && config.control.tcp.empty()) {
+    return fail(EINVAL, "neither control.unix nor control.tcp is set: no MDS could reach the brick");
+  }
+  if (config.data.listen.empty())
+    return fail(EINVAL, "data.listen is empty: no client could reach the brick");
+  if (config.data.advertise.empty() && std::ranges::any_of(config.data.listen, is_wildcard)) {
+    return fail(EINVAL,
+                "data.listen has a wildcard address: say in data.advertise which addresses clients can use");
+  }
+  if (config.lease_seconds == 0) return fail(EINVAL, "lease_seconds must not be 0");
+  return {};
+}
+
+}  // namespace
+
+Result<uint64_t> parse_size(std::string_view text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, text.data() + text.size());
+  constexpr std::string_view kUnits = "KMGTP";
+  int shift = 0;
+  bool good = error == std::errc() && number > 0 && unit.size() <= 1;
+  if (good && unit.size() == 1) {
+    const size_t index = kUnits.find(unit[0]);
+    good = index != std::string_view::npos;
+    shift = good ? static_cast<int>(index + 1) * 10 : 0;
+  }
+  if (!good || number > (UINT64_MAX >> 1 >> shift)) {
+    return fail(EINVAL, fmt::format("\"{}\" is no size: write \"4G\", \"512M\" or a number of bytes", text));
+  }
+  return number << shift;
+}
+
+Result<LogLevel> parse_log_level(std::string_view text) {
+  constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warning", "error", "off"};
+  const auto found = std::ranges::find(kNames, text);
+  if (found == kNames.end()) return fail(EINVAL, fmt::format("\"{}\" is no log level", text));
+  return static_cast<LogLevel>(found - kNames.begin());
+}
+
+Result<Config> parse_config(std::string_view text) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::exception& error) {  // third-party exceptions stop here
+    return fail(EINVAL, error.what());
+  }
+  if (!json.is_object()) return fail(EINVAL, "the configuration is not a JSON object");
+  if (const std::string key = first_unknown_key(json); !key.empty()) {
+    return fail(EINVAL, fmt::format("unknown key \"{}\"", key));
+  }
+  Config config;
+  std::string bad;
+  for_each_key(config, [&](const char* section, const char* key, auto& value) {
+    const Json& from = *section == '\0' ? json : json.contains(section) ? json[section] : json;
+    if (*section != '\0' && !json.contains(section)) return;
+    if (from.contains(key) && !read(from[key], value) && bad.empty()) bad = name_of(section, key);
+  });
+  if (!bad.empty()) return fail(EINVAL, fmt::format("the value of \"{}\" has the wrong type", bad));
+  TRY(check(config));
+  return config;
+}
+
+Result<Config> load_config(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return std::unexpected(Error::from_errno("open " + path));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  auto config = parse_config(text);
+  if (!config) return std::unexpected(config.error().in(path));
+  return config;
+}
+
+std::string print_config(const Config& config) {
+  Json json = Json::object();
+  for_each_key(config, [&](const char* section, const char* key, const auto& value) {
+    (*section == '\0' ? json : json[section])[key] = value;
+  });
+  return json.dump(2);
+}
+
+}  // namespace pnfsrdma::brick

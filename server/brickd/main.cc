@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+
+#include <CLI/CLI.hpp>
+
+#include "server/brickd/boot_id.h"
+#include "server/brickd/brick.h"
+#include "server/brickd/check_command.h"
+#include "server/brickd/config.h"
+#include "server/brickd/format_command.h"
+#include "server/brickd/pool.h"
+#include "shared/base/event_loop.h"
+#include "shared/base/log.h"
+#include "shared/base/owned.h"
+#include "shared/pmem/mapping.h"
+#include "shared/rdma/iwarp/transport.h"
+
+namespace pnfsrdma::brick {
+namespace {
+
+constexpr const char* kVersionText = "pnfsrdma-brickd 0.1.0";
+
+struct CommandLine {
+  std::string config;
+  bool print_config = false;
+  bool format = false;
+  bool force = false;
+  bool check = false;
+};
+
+int complain(const Error& error) {
+  fmt::print(stderr, "pnfsrdma-brickd: {}\n", error.to_string());
+  return 1;
+}
+
+rdma::iwarp::Options iwarp_options(const Config& config) {
+  rdma::iwarp::Options options;
+  if (config.data.crc == "on") options.crc = rdma::iwarp::CrcPolicy::kRequire;
+  if (config.data.crc == "off") options.crc = rdma::iwarp::CrcPolicy::kDecline;
+  return options;
+}
+
+BrickOptions brick_options(const Config& config) {
+  return {.lease = std::chrono::seconds(config.lease_seconds), .limits = config.limits};
+}
+
+Result<std::unique_ptr<Pool>> open_pool(const Config& config, const Clock& clock) {
+  TRY_ASSIGN(auto mapping, pmem::Mapping::open(config.pool.path));
+  auto persistence = mapping->make_persistence(file_flush_of(config));
+  auto pool = Pool::open(std::move(mapping), std::move(persistence), clock.now());
+  if (!pool) return std::unexpected(pool.error().in(config.pool.path));
+  return pool;
+}
+
+Result<> open_doors(Brick& brick, rdma::Transport& iwarp, const Config& config) {
+  for (const std::string& address : config.data.listen) {
+    // What is advertised is a list for the whole brick: told once.
+    const bool first = &address == &config.data.listen.front();
+    const bool listed = !config.data.advertise.empty();
+    if (listed && !first) {
+      TRY(brick.listen_data(iwarp, {.listen = address, .advertised = false}));
+    } else {
+      TRY(brick.listen_data(iwarp, {.listen = address, .advertise = config.data.advertise}));
+    }
+  }
+  if (!config.control.unix_path.empty()) TRY(brick.serve_control_unix(config.control.unix_path));
+  if (!config.control.tcp.empty()) TRY(brick.serve_control_tcp(config.control.tcp));
+  return {};
+}
+
+// SIGTERM and SIGINT come to the loop as an event. Blocked before any thread starts, so that all threads
+// inherit it.
+FileDescriptor block_signals() {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+// The architecture of the brick: a pool, a loop, a transport, and the brick that joins them.
+Result<> serve(const Config& config) {
+  const FileDescriptor signals = block_signals();
+  SystemClock clock;
+  SystemRandom random;
+  EventLoop loop(clock);
+  const auto iwarp = rdma::iwarp::make_transport(iwarp_options(config), random);
+  TRY_ASSIGN(const BootId boot, read_boot_id());
+  TRY_ASSIGN(auto pool, open_pool(config, clock));
+  Brick brick(loop, std::move(pool), boot, random, brick_options(config));
+  TRY(open_doors(brick, *iwarp, config));
+
+  loop.watch(signals.get(), EPOLLIN, [&loop](uint32_t) { loop.stop(); });
+  sd_notify(0, "READY=1");
+  log_info("brick", "ready");
+  loop.run();
+  sd_notify(0, "STOPPING=1");
+  log_info("brick", "stopping");
+  return {};
+}
+
+int run(const CommandLine& line) {
+  const auto config = load_config(line.config);
+  if (!config) return complain(config.error());
+  if (line.print_config) {
+    fmt::print("{}\n", print_config(*config));
+    return 0;
+  }
+  if (line.check) return run_check(*config);
+  Result<> result;
+  if (line.format) {
+    SystemRandom random;
+    result = format_pool(*config, line.force, random);
+  } else {
+    if (const auto level = parse_log_level(config->log_level)) set_log_level(*level);
+    result = serve(*config);
+  }
+  return result ? 0 : complain(result.error());
+}
+
+}  // namespace
+}  // namespace pnfsrdma::brick
+
+int main(int count, char** arguments) {
+  pnfsrdma::brick::CommandLine line;
+  CLI::App app("pnfsrdma-brickd: owns persistent memory and lets clients reach it by RDMA, as its MDS says.");
+  app.set_version_flag("--version,-V", pnfsrdma::brick::kVersionText);
+  app.add_option("--config,-c", line.config, "JSON configuration file (see server/brickd/README.md)")
+      ->required();
+  app.add_flag("--print-config", line.print_config, "print the configuration with its defaults and exit");
+  app.add_flag("--format", line.format, "make the pool and exit; a file of pool.size is created");
+  app.add_flag("--force", line.force, "with --format: destroy what is there");
+  app.add_flag("--check", line.check, "check the pool and exit: 0 sound, 1 problems, 2 cannot be opened");
+  CLI11_PARSE(app, count, arguments);
+  return pnfsrdma::brick::run(line);
+}
