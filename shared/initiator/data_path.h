@@ -8,6 +8,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
 #include "shared/initiator/buffer.h"
+#include "shared/initiator/data_path_options.h"
 #include "shared/initiator/file_io.h"
 #include "shared/initiator/metadata_channel.h"
 #include "shared/initiator/pending_layout.h"
@@ -15,29 +16,6 @@
 #include "shared/initiator/statistics.h"
 
 namespace pnfsrdma::initiator {
-
-struct DataPathOptions {
-  // One RDMA operation; when it passes, the connection is given up and made anew.
-  Milliseconds io_timeout = std::chrono::seconds(10);
-  // Connecting to a device, hello included. Afterwards the I/O goes through the MDS and the device rests.
-  Milliseconds connect_timeout = std::chrono::seconds(3);
-  Milliseconds connect_pause_first = std::chrono::milliseconds(100);
-  Milliseconds connect_pause_max = std::chrono::seconds(5);
-  // After LAYOUTTRYLATER or LAYOUTUNAVAILABLE a file goes through the MDS this long.
-  Milliseconds layout_pause = std::chrono::seconds(1);
-  Milliseconds layout_unavailable_pause = std::chrono::seconds(30);
-  // mtime-only LAYOUTCOMMITs of one file keep this distance.
-  Milliseconds commit_distance = std::chrono::milliseconds(100);
-  // mdsthreshold, where the server's attribute says nothing: smaller files are read and written through the
-  // MDS.
-  uint64_t threshold_read_size = 0;
-  uint64_t threshold_write_size = 0;
-  // LAYOUTGET asks for at least and at most this much.
-  uint64_t layout_bytes_min = uint64_t{1} << 20;
-  uint64_t layout_bytes_max = uint64_t{1} << 30;
-  size_t buffers_kept = 32;
-  bool layouts = true;  // false: everything through the MDS
-};
 
 // What `pnfsrdma-fuse` shows of a device in the mount output.
 struct DeviceView {
@@ -74,9 +52,9 @@ class DataPath final : public CallbackHandler {
   // Callbacks of the server (session_callbacks.h). They answer at once; the work runs in `then`, on the
   // session's recall thread: close the gate, drain posted RDMA, flush, LAYOUTCOMMIT, LAYOUTRETURN. No FUSE
   // lock, no notify_inval.
-  CallbackAnswer layout_recall(const nfs4::CbLayoutRecallArguments& arguments) override;
-  CallbackAnswer recall_any(const nfs4::CbRecallAnyArguments& arguments) override;
-  CallbackAnswer notify_deviceid(const nfs4::CbNotifyDeviceidArguments& arguments) override;
+  CallbackAnswer layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) override;
+  CallbackAnswer recall_any(const nfs4::CallbackRecallAnyArguments& arguments) override;
+  CallbackAnswer notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments& arguments) override;
 
   // RecoveryHandler::layouts_lost(): a new session or clientid. Drops all layouts; does not block.
   void layouts_lost();

@@ -11,8 +11,8 @@
 #include "shared/initiator/credential.h"
 #include "shared/initiator/metadata_channel.h"
 #include "shared/initiator/pending_layout.h"
-#include "shared/nfs4/operations.h"
-#include "shared/nfs4/types.h"
+#include "shared/nfs4/basic_types.h"
+#include "shared/nfs4/pnfs_operations.h"
 
 namespace pnfsrdma::initiator {
 
@@ -51,7 +51,7 @@ struct LocalAttributes {
 class FileIo {
  public:
   struct Parts;
-  explicit FileIo(std::unique_ptr<Parts> parts);
+  explicit FileIo(std::shared_ptr<Parts> parts);
   ~FileIo();
   FileIo(const FileIo&) = delete;
   FileIo& operator=(const FileIo&) = delete;
@@ -103,8 +103,11 @@ class FileIo {
   // FileIo lives.
   void release();
 
+  // For the data path itself.
+  Parts& parts() const { return *parts_; }
+
  private:
-  std::unique_ptr<Parts> parts_;
+  std::shared_ptr<Parts> parts_;
 };
 
 }  // namespace pnfsrdma::initiator

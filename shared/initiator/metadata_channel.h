@@ -10,9 +10,10 @@
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
 #include "shared/initiator/credential.h"
+#include "shared/nfs4/basic_types.h"
 #include "shared/nfs4/pmem_layout.h"
+#include "shared/nfs4/pnfs_operations.h"
 #include "shared/nfs4/status.h"
-#include "shared/nfs4/types.h"
 
 namespace pnfsrdma::initiator {
 
@@ -32,7 +33,10 @@ struct FileReference {
   Credential credential;
 };
 
-enum class Iomode : uint32_t { kRead = 1, kReadWrite = 2, kAny = 3 };  // layoutiomode4
+using Iomode = nfs4::IoMode;
+
+// loga_maxcount: about 1,800 segments; the server gives a shorter range when they are more.
+inline constexpr uint32_t kLayoutReplyBytesMax = uint32_t{128} << 10;
 
 struct LayoutWanted {
   Iomode iomode = Iomode::kRead;
@@ -69,7 +73,7 @@ struct LayoutReturnWanted {
   nfs4::Stateid stateid;
 };
 
-using WriteVerifier = std::array<std::byte, 8>;
+using WriteVerifier = nfs4::Verifier;
 struct MdsRead {
   size_t length = 0;
   bool end_of_file = false;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "shared/nfs4/operations.h"
+#include "shared/nfs4/pnfs_operations.h"
 
 namespace pnfsrdma::initiator {
 

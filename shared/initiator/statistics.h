@@ -40,7 +40,7 @@ struct Statistics {
 
   // A copy in a fixed order.
   using Entry = std::pair<std::string_view, uint64_t>;
-  static constexpr size_t kCount = 35;
+  static constexpr size_t kCount = 32;
   std::array<Entry, kCount> snapshot() const;
 };
 

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/data_path.h"
+
+#include <algorithm>
+
+#include "shared/base/check.h"
+#include "shared/base/log.h"
+#include "shared/initiator/background.h"
+#include "shared/initiator/device_table.h"
+#include "shared/initiator/file_table.h"
+
+namespace pnfsrdma::initiator {
+
+namespace {
+
+std::vector<TransportDomain> make_domains(std::vector<std::shared_ptr<rdma::Transport>> transports) {
+  CHECK(transports.size() <= kTransportsMax);
+  std::vector<TransportDomain> domains;
+  for (auto& transport : transports) {
+    auto domain = transport->make_protection_domain();
+    domains.push_back({std::move(transport), std::move(domain)});
+  }
+  return domains;
+}
+
+const char* to_string(nfs4::Durability durability) {
+  switch (durability) {
+    case nfs4::Durability::kVolatile:
+      return "volatile";
+    case nfs4::Durability::kProcess:
+      return "process";
+    case nfs4::Durability::kPower:
+      return "power";
+  }
+  return "?";
+}
+
+}  // namespace
+
+struct DataPath::Parts {
+  Parts(MetadataChannel& channel, const Clock& clock, std::vector<TransportDomain> domains,
+        DataPathOptions options)
+      : services{channel, clock, options, std::move(domains)},
+        buffers(services.transports, kBufferSize, options.buffers_kept),
+        devices(services),
+        files(services, options.closed_files_kept) {
+    services.devices = &devices;
+    services.files = &files;
+    services.background = &background;
+  }
+
+  CallbackAnswer recall_file(const nfs4::LayoutRecallFile& what, Iomode iomode, bool changed);
+  CallbackAnswer recall_bulk(bool all, bool changed);
+  void give_back_everything(bool all, bool changed);
+
+  Services services;
+  BufferPool buffers;
+  DeviceTable devices;
+  FileTable files;
+  // Last, so that its thread is gone before what it works on.
+  Background background;
+};
+
+DataPath::DataPath(MetadataChannel& channel, const Clock& clock,
+                   std::vector<std::shared_ptr<rdma::Transport>> transports, DataPathOptions options)
+    : parts_(std::make_unique<Parts>(channel, clock, make_domains(std::move(transports)), options)) {}
+
+DataPath::~DataPath() = default;
+
+std::shared_ptr<FileIo> DataPath::open(const nfs4::FileHandle& handle, OpenStateSource& opens,
+                                       uint64_t size) {
+  return parts_->files.open(handle, opens, size);
+}
+
+PendingLayout DataPath::layout_at_open(bool for_write) {
+  Services& services = parts_->services;
+  PendingLayout pending(services.pending_layouts, services.layout_epoch);
+  if (!services.options.layouts) return pending;
+  nfs4::LayoutGetArguments arguments;
+  arguments.layout_type = nfs4::kLayoutTypePmem;
+  arguments.io_mode = for_write ? Iomode::kReadWrite : Iomode::kRead;
+  arguments.length = nfs4::kLengthToEnd;
+  arguments.stateid = nfs4::Stateid::current();
+  arguments.max_count = kLayoutReplyBytesMax;
+  pending.arguments = arguments;
+  return pending;
+}
+
+CallbackAnswer DataPath::layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) {
+  Statistics& counters = parts_->services.statistics;
+  counters.recalls.add();
+  CallbackAnswer answer{nfs4::Status::kNomatchingLayout, {}};
+  if (arguments.layout_type == nfs4::kLayoutTypePmem) {
+    const auto* file = arguments.what.get_if<nfs4::LayoutRecallType::kFile>();
+    const bool all = arguments.what.discriminant() == nfs4::LayoutRecallType::kAll;
+    answer = file != nullptr ? parts_->recall_file(*file, arguments.io_mode, arguments.changed)
+                             : parts_->recall_bulk(all, arguments.changed);
+  }
+  if (answer.status == nfs4::Status::kNomatchingLayout) counters.recalls_without_match.add();
+  if (answer.status == nfs4::Status::kDelay) counters.recalls_delayed.add();
+  return answer;
+}
+
+CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, Iomode iomode, bool changed) {
+  const FileTable::Entry file = files.find(what.file_handle);
+  FileRange gate{what.offset, std::min(what.length, UINT64_MAX - what.offset)};
+  const FileRange returned{what.offset, what.length};
+  auto verdict = LayoutCache::Recall::kNothing;
+  if (file) verdict = file->parts().cache.begin_recall(what.stateid, iomode, gate);
+  switch (verdict) {
+    case LayoutCache::Recall::kDelay:
+      return {nfs4::Status::kDelay, {}};
+    case LayoutCache::Recall::kNothing:
+      // It may have overtaken the answer to an OPEN that carries the layout.
+      return {services.pending_layouts > 0 ? nfs4::Status::kDelay : nfs4::Status::kNomatchingLayout, {}};
+    case LayoutCache::Recall::kAccepted:
+      break;
+  }
+  return {nfs4::Status::kOk, [file, iomode, gate, returned, changed] {
+            file->parts().give_back(iomode, gate, returned, changed, true);
+          }};
+}
+
+CallbackAnswer DataPath::Parts::recall_bulk(bool all, bool changed) {
+  if (services.pending_layouts > 0) return {nfs4::Status::kDelay, {}};
+  const auto files_now = files.all();
+  const bool any = std::any_of(files_now.begin(), files_now.end(), [](const FileTable::Entry& file) {
+    return file->parts().cache.holds_anything();
+  });
+  if (!any) return {nfs4::Status::kNomatchingLayout, {}};
+  return {nfs4::Status::kOk, [this, all, changed] { give_back_everything(all, changed); }};
+}
+
+void DataPath::Parts::give_back_everything(bool all, bool changed) {
+  FileTable::Entry some_file;
+  for (const FileTable::Entry& file : files.all()) {
+    FileRange gate{0, UINT64_MAX};
+    if (!file->parts().cache.begin_return(Iomode::kAny, gate)) continue;
+    file->parts().give_back(Iomode::kAny, gate, gate, changed, false);
+    // The bulk return frees the stateids with the layouts.
+    file->parts().cache.drop_all();
+    some_file = file;
+  }
+  services.statistics.layoutreturns.add();
+  const auto returned = all || !some_file
+                            ? services.channel.layout_return_all()
+                            : services.channel.layout_return_filesystem(some_file->parts().reference(false));
+  if (!returned) log_warning("initiator", "bulk-return-failed errno={}", returned.error().to_errno());
+}
+
+CallbackAnswer DataPath::recall_any(const nfs4::CallbackRecallAnyArguments& arguments) {
+  bool ours = false;
+  for (uint32_t bit = nfs4::kRecallAnyOtherLayoutMin; bit <= nfs4::kRecallAnyOtherLayoutMax; ++bit) {
+    ours = ours || arguments.types.test(bit);
+  }
+  if (!ours) return {nfs4::Status::kOk, {}};
+  parts_->services.statistics.recalls.add();
+  return {nfs4::Status::kOk, [this, keep = arguments.objects_to_keep] { parts_->files.shrink(keep); }};
+}
+
+CallbackAnswer DataPath::notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments&) {
+  // Changed or deleted: either way the next connection asks GETDEVICEINFO first.
+  for (Device* device : parts_->devices.all()) device->forget_address();
+  return {nfs4::Status::kOk, {}};
+}
+
+void DataPath::layouts_lost() {
+  ++parts_->services.layout_epoch;
+  parts_->services.statistics.layouts_dropped.add();
+}
+
+BufferPool& DataPath::buffers() {
+  return parts_->buffers;
+}
+
+Result<std::unique_ptr<Buffer>> DataPath::make_buffer(size_t size) {
+  return Buffer::allocate(parts_->services.transports, size);
+}
+
+const Statistics& DataPath::statistics() const {
+  return parts_->services.statistics;
+}
+
+std::vector<DeviceView> DataPath::devices() const {
+  std::vector<DeviceView> views;
+  for (Device* device : parts_->devices.all()) {
+    const Device::View now = device->view();
+    DeviceView view{.device = to_hex(device->id())};
+    if (now.address) view.durability = to_string(now.address->durability);
+    if (now.connection) {
+      view.connected = now.connection->queue_pair.connected();
+      view.transport = parts_->services.transports[now.connection->transport].transport->name();
+      view.address = now.connection->queue_pair.queue_pair().peer();
+      view.flush_method = initiator::to_string(now.connection->flush);
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+void DataPath::shut_down(SteadyTime deadline) {
+  parts_->background.run_all(deadline);
+  for (const FileTable::Entry& file : parts_->files.all()) {
+    if (parts_->services.now() >= deadline || parts_->services.aborted) break;
+    file->parts().return_everything();
+  }
+  abort();
+}
+
+void DataPath::abort() {
+  parts_->services.aborted = true;
+  for (Device* device : parts_->devices.all()) device->abort();
+}
+
+}  // namespace pnfsrdma::initiator

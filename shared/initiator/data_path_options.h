@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "shared/base/clock.h"
+
+namespace pnfsrdma::initiator {
+
+// How patient and how greedy the data path is. A value; mount options fill it in.
+struct DataPathOptions {
+  // One RDMA operation; when it passes, the connection is given up and made anew.
+  Milliseconds io_timeout = std::chrono::seconds(10);
+  // Connecting to a device, hello included. Afterwards the I/O goes through the MDS and the device rests.
+  Milliseconds connect_timeout = std::chrono::seconds(3);
+  Milliseconds connect_pause_first = std::chrono::milliseconds(100);
+  Milliseconds connect_pause_max = std::chrono::seconds(5);
+  // After LAYOUTTRYLATER or LAYOUTUNAVAILABLE a file goes through the MDS this long.
+  Milliseconds layout_pause = std::chrono::seconds(1);
+  Milliseconds layout_unavailable_pause = std::chrono::seconds(30);
+  // mtime-only LAYOUTCOMMITs of one file keep this distance.
+  Milliseconds commit_distance = std::chrono::milliseconds(100);
+  // mdsthreshold, where the server's attribute says nothing: smaller files are read and written through the
+  // MDS.
+  uint64_t threshold_read_size = 0;
+  uint64_t threshold_write_size = 0;
+  // LAYOUTGET asks for at least and at most this much.
+  uint64_t layout_bytes_min = uint64_t{1} << 20;
+  uint64_t layout_bytes_max = uint64_t{1} << 30;
+  size_t buffers_kept = 32;
+  // Files that nobody has open whose layouts are kept for the next open.
+  size_t closed_files_kept = 4096;
+  bool layouts = true;  // false: everything through the MDS
+};
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/device.h"
+
+#include <algorithm>
+
+#include "shared/base/log.h"
+#include "shared/brick/session_codec.h"
+#include "shared/initiator/device_path.h"
+
+namespace pnfsrdma::initiator {
+
+namespace {
+
+// Work requests of all threads of the mount together; as many FUSE threads as batches of one fit.
+constexpr uint32_t kSendDepth = 256;
+constexpr uint32_t kReadDepth = 32;
+
+FlushMethod choose_flush(const nfs4::DeviceAddress& address, const rdma::QueuePair& queue_pair) {
+  if ((address.flush_methods & nfs4::kFlushNative) != 0 && queue_pair.limits().native_flush) {
+    return FlushMethod::kNative;
+  }
+  if ((address.flush_methods & nfs4::kFlushCommitMessage) != 0) return FlushMethod::kCommitMessage;
+  return FlushMethod::kLayoutCommit;
+}
+
+}  // namespace
+
+const char* to_string(FlushMethod method) {
+  switch (method) {
+    case FlushMethod::kNative:
+      return "native";
+    case FlushMethod::kCommitMessage:
+      return "commit-message";
+    case FlushMethod::kLayoutCommit:
+      return "layoutcommit";
+  }
+  return "?";
+}
+
+Connection::Lookup Connection::resolve(uint32_t generation, const nfs4::Target& target, uint64_t length,
+                                       rdma::RemoteSlice& slice) const {
+  if (generation == hello.connection) {
+    slice = {target.address, length, target.handle};
+    return Lookup::kFound;
+  }
+  if (generation > hello.connection) return Lookup::kNewer;
+  const auto found = hello.grants.find(target.grant);
+  // Generation 0: granted while the brick saw no connection of ours. If its grant is not in our hello either,
+  // the brick has given up this connection and we have not noticed yet.
+  if (found == hello.grants.end()) return generation == 0 ? Lookup::kNewer : Lookup::kDead;
+  slice = {found->second.address, length, found->second.handle};
+  return Lookup::kFound;
+}
+
+Device::Device(const DeviceId& id, Services& services) : id_(id), services_(services) {}
+
+Result<std::shared_ptr<Connection>> Device::connect() {
+  Lock lock(mutex_);
+  if (connection_ && connection_->queue_pair.connected()) return connection_;
+  const SteadyTime deadline = services_.now() + services_.options.connect_timeout;
+  if (!changed_.wait_until(lock, deadline, [&] { return !connecting_; })) {
+    return fail(ETIMEDOUT, "waiting for the connection to device " + to_hex(id_));
+  }
+  if (services_.aborted) return fail(ESHUTDOWN, "the mount ends");
+  if (connection_ && connection_->queue_pair.connected()) return connection_;
+  if (services_.now() < not_before_) return fail(ENOTCONN, "device " + to_hex(id_) + " rests");
+  connection_.reset();
+  connecting_ = true;
+  lock.unlock();
+  auto made = establish();
+  if (made) {
+    established(*made);
+  } else {
+    failed(made.error());
+  }
+  return made;
+}
+
+Result<std::shared_ptr<Connection>> Device::establish() {
+  // Twice: a refused ticket is asked for anew, once (the MDS may have restarted).
+  for (bool again = true;; again = false) {
+    TRY_ASSIGN(const nfs4::DeviceAddress device, address());
+    auto made = connect_to(device, services_.now() + services_.options.connect_timeout);
+    if (made || brick::reject_reason(made.error()) != brick::RejectReason::kTicket) return made;
+    ticket_refused();
+    if (!again) return made;
+  }
+}
+
+Result<nfs4::DeviceAddress> Device::address() {
+  {
+    Lock lock(mutex_);
+    if (address_) return *address_;
+  }
+  auto asked = services_.channel.get_device_info(id_);
+  if (!asked) return fail(asked.error().to_errno(), "GETDEVICEINFO of " + to_hex(id_));
+  Lock lock(mutex_);
+  address_ = std::move(*asked);
+  return *address_;
+}
+
+Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress& address,
+                                                       SteadyTime deadline) {
+  const auto paths = usable_paths(address.paths, services_.transports);
+  Error last(EAFNOSUPPORT, "device " + to_hex(id_) + ": no path that this mount's transports can go");
+  rdma::ConnectOptions options;
+  options.private_data = brick::encode_connect({.ticket = address.ticket});
+  options.limits.send_depth = kSendDepth;
+  options.limits.receive_depth = MessageArea::kReceives;
+  options.limits.read_depth = kReadDepth;
+  options.limits.message_size_max = brick::kSessionMessageMax;
+  options.deadline = deadline;
+  for (const UsablePath& path : paths) {
+    if (services_.aborted) return fail(ESHUTDOWN, "the mount ends");
+    const TransportDomain& on = services_.transports[path.transport];
+    auto connected = on.transport->connect(path.address, on.domain, options);
+    if (connected) {
+      auto made = finish_connect(address, path.transport, std::move(*connected), deadline);
+      if (made) return made;
+      last = made.error();
+    } else {
+      last = connected.error();
+    }
+    // Whatever the path, the ticket stays refused.
+    if (brick::reject_reason(last)) break;
+  }
+  return std::unexpected(std::move(last));
+}
+
+Result<std::shared_ptr<Connection>> Device::finish_connect(const nfs4::DeviceAddress& address,
+                                                           size_t transport, rdma::Connected connected,
+                                                           SteadyTime deadline) {
+  TRY_ASSIGN(auto area, MessageArea::allocate(services_.transports[transport]));
+  auto hello = say_hello(*connected.queue_pair, *area, deadline);
+  if (!hello) {
+    connected.queue_pair.reset();  // before the memory it receives into
+    return std::unexpected(hello.error());
+  }
+  auto connection =
+      std::make_shared<Connection>(std::move(connected.queue_pair), std::move(area), std::move(*hello));
+  connection->transport = transport;
+  connection->flush = choose_flush(address, connection->queue_pair.queue_pair());
+  return connection;
+}
+
+void Device::established(std::shared_ptr<Connection> connection) {
+  Statistics& counters = services_.statistics;
+  counters.connects.add();
+  Lock lock(mutex_);
+  if (ever_connected_) counters.reconnects.add();
+  // Generations of a session only grow. One that does not is of another brick process: its grants are others.
+  if (connection->hello.connection <= last_generation_) {
+    ++incarnation_;
+    counters.layouts_dropped.add();
+  }
+  connection->incarnation = incarnation_;
+  last_generation_ = connection->hello.connection;
+  log_info("initiator", "device-connected device={} peer={} transport={} connection={} flush={}", to_hex(id_),
+           connection->queue_pair.queue_pair().peer(),
+           services_.transports[connection->transport].transport->name(), connection->hello.connection,
+           to_string(connection->flush));
+  connection_ = std::move(connection);
+  ever_connected_ = true;
+  connecting_ = false;
+  pause_ = Milliseconds(0);
+  changed_.notify_all();
+}
+
+void Device::failed(const Error& error) {
+  services_.statistics.connect_failures.add();
+  Lock lock(mutex_);
+  const DataPathOptions& options = services_.options;
+  if (pause_.count() == 0) {
+    // Once per outage; the counter tells the rest.
+    log_warning("initiator", "device-unreachable device={} error=\"{}\"", to_hex(id_), error.to_string());
+    pause_ = options.connect_pause_first;
+  } else {
+    pause_ = std::min(pause_ * 2, options.connect_pause_max);
+  }
+  not_before_ = services_.now() + pause_;
+  connecting_ = false;
+  // The MDS may know a new path or ticket by now.
+  address_.reset();
+  changed_.notify_all();
+}
+
+void Device::ticket_refused() {
+  services_.statistics.tickets_refused.add();
+  services_.statistics.layouts_dropped.add();
+  log_warning("initiator", "ticket-refused device={} all its layouts are dropped", to_hex(id_));
+  Lock lock(mutex_);
+  address_.reset();
+  ++incarnation_;
+  last_generation_ = 0;
+}
+
+void Device::lost(const std::shared_ptr<Connection>& connection) {
+  connection->queue_pair.fail();
+  Lock lock(mutex_);
+  if (connection_ == connection) connection_.reset();
+}
+
+void Device::forget_address() {
+  Lock lock(mutex_);
+  address_.reset();
+}
+
+void Device::abort() {
+  Lock lock(mutex_);
+  if (connection_) connection_->queue_pair.fail();
+}
+
+Device::View Device::view() const {
+  Lock lock(mutex_);
+  return {connection_, address_};
+}
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shared/base/log.h"
+#include "shared/initiator/background.h"
+#include "shared/initiator/file_parts.h"
+
+namespace pnfsrdma::initiator {
+
+namespace {
+
+// A recall may bump the seqid while a LAYOUTCOMMIT travels.
+constexpr int kStateidTries = 3;
+
+bool is_layout_gone(nfs4::Status status) {
+  return is_lost_state(status) || status == nfs4::Status::kBadLayout || status == nfs4::Status::kBadIoMode;
+}
+
+MetadataError layout_gone() {
+  return {nfs4::Status::kBadLayout, 0};
+}
+
+}  // namespace
+
+bool FileIo::Parts::claim_commit() {
+  std::unique_lock lock(commit_mutex);
+  while (committing) {
+    if (services.aborted) return false;
+    commit_done.wait_for(lock, std::chrono::seconds(1));
+  }
+  committing = true;
+  last_commit = services.now();
+  return true;
+}
+
+void FileIo::Parts::end_commit() {
+  std::lock_guard lock(commit_mutex);
+  committing = false;
+  commit_done.notify_all();
+}
+
+std::optional<LayoutCommitWanted> FileIo::Parts::commit_wanted(const Uncommitted& uncommitted) {
+  const auto stateid = cache.stateid();
+  if (!stateid) return std::nullopt;
+  LayoutCommitWanted wanted{.offset = uncommitted.first,
+                            .length = uncommitted.last - uncommitted.first,
+                            .stateid = *stateid,
+                            .modified = uncommitted.modified};
+  if (uncommitted.size) {
+    // The last byte has to lie in the range (RFC 8881, 18.42.3).
+    wanted.last_write_offset = *uncommitted.size - 1;
+    wanted.length = std::max(wanted.length, *uncommitted.size - wanted.offset);
+  }
+  return wanted;
+}
+
+Result<> FileIo::Parts::commit_now(std::vector<nfs4::PersistRange> persist) {
+  if (!log.anything_uncommitted() && persist.empty()) return {};
+  if (!claim_commit()) return fail(ESHUTDOWN, "LAYOUTCOMMIT: the mount ends");
+  auto uncommitted = log.take_uncommitted();
+  if (!uncommitted && persist.empty()) {
+    end_commit();
+    return {};
+  }
+  // Only a flush: nothing new to tell.
+  const bool only_persist = !uncommitted;
+  if (only_persist) {
+    uncommitted =
+        Uncommitted{.first = persist.front().offset, .last = 0, .modified = services.clock.wall_now()};
+    for (const nfs4::PersistRange& range : persist) {
+      uncommitted->first = std::min(uncommitted->first, range.offset);
+      uncommitted->last = std::max(uncommitted->last, range.offset + range.length);
+    }
+  }
+  MetadataResult<std::optional<uint64_t>> answer = std::unexpected(layout_gone());
+  for (int tries = 0; tries < kStateidTries; ++tries) {
+    auto wanted = commit_wanted(*uncommitted);
+    if (!wanted) break;
+    if (only_persist) wanted->modified.reset();
+    wanted->persist = persist;
+    services.statistics.layoutcommits.add();
+    answer = services.channel.layout_commit(reference(true), *wanted);
+    if (answer || answer.error().status != nfs4::Status::kOldStateid) break;
+  }
+  Result<> outcome;
+  if (!persist.empty() && !answer) outcome = fail(EIO, "LAYOUTCOMMIT with ranges to flush");
+  if (!only_persist) {
+    const Result<> committed = commit_outcome(*uncommitted, answer);
+    if (outcome) outcome = committed;
+  }
+  end_commit();
+  return outcome;
+}
+
+Result<> FileIo::Parts::commit_outcome(const Uncommitted& uncommitted,
+                                       const MetadataResult<std::optional<uint64_t>>& answer) {
+  if (answer) {
+    log.committed(uncommitted, *answer);
+    return {};
+  }
+  if (!is_layout_gone(answer.error().status)) {
+    log.put_back(uncommitted);
+    return fail(answer.error().to_errno(), "LAYOUTCOMMIT");
+  }
+  // The layout was revoked. The server has bumped the mtime itself; but what lay beyond its end of file is
+  // zeroed.
+  log.abandon(uncommitted);
+  if (!uncommitted.size) return {};
+  services.statistics.lost_writes.add();
+  log_warning("initiator", "write-lost size={} the layout was revoked before LAYOUTCOMMIT",
+              *uncommitted.size);
+  log.lost();
+  return {};
+}
+
+void FileIo::Parts::commit_beside() {
+  {
+    std::lock_guard lock(commit_mutex);
+    if (commit_deferred) return;
+    const auto since = services.now() - last_commit;
+    if (committing || since < services.options.commit_distance) {
+      commit_deferred = true;
+      const auto rest = std::chrono::ceil<Milliseconds>(services.options.commit_distance - since);
+      services.background->after(std::max(rest, Milliseconds(1)), [self = shared_from_this()] {
+        {
+          std::lock_guard inner(self->commit_mutex);
+          self->commit_deferred = false;
+        }
+        self->commit_beside();
+      });
+      return;
+    }
+    committing = true;
+    last_commit = services.now();
+  }
+  const auto uncommitted = log.take_uncommitted();
+  if (!uncommitted) return end_commit();
+  const auto wanted = commit_wanted(*uncommitted);
+  if (!wanted) {
+    (void)commit_outcome(*uncommitted, std::unexpected(layout_gone()));
+    return end_commit();
+  }
+  services.statistics.layoutcommits_beside.add();
+  services.channel.start_layout_commit(
+      reference(true), *wanted, [self = shared_from_this(), uncommitted = *uncommitted](const auto& answer) {
+        const bool outdated = !answer && answer.error().status == nfs4::Status::kOldStateid;
+        // Not lost: it is told again by the next fsync, by close, or now.
+        if (outdated) {
+          self->log.put_back(uncommitted);
+        } else {
+          (void)self->commit_outcome(uncommitted, answer);
+        }
+        self->end_commit();
+        if (outdated) self->commit_beside();
+      });
+}
+
+}  // namespace pnfsrdma::initiator

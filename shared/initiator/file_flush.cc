@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shared/base/log.h"
+#include "shared/initiator/file_parts.h"
+
+// Durability (DESIGN.md section 5). fdatasync of an overwrite waits for one network round trip: the native
+// FLUSHes, or the commit message, or the LAYOUTCOMMIT. fsync has its mtime travel beside that. Only a new
+// size costs a second wait, behind the flush (RFC 8881, 12.5.4).
+namespace pnfsrdma::initiator {
+
+namespace {
+
+constexpr int kAttemptsMax = 3;
+// A FLUSH names its length in 32 bits.
+constexpr uint64_t kFlushBytesMax = uint64_t{2} << 30;
+constexpr size_t kMessageRangesMax = brick::kPersistRangesPerMessage;
+
+}  // namespace
+
+// One device's part of a flush.
+struct FileIo::Parts::FlushJob {
+  Device* device = nullptr;
+  std::vector<LayoutSegment> pieces;
+  std::shared_ptr<Connection> connection;
+  std::optional<BrickVerifier> verifier;  // of the brick that took the writes
+  // What could not be flushed here: the MDS does it, or (`again`: the connection died) another try.
+  std::vector<FileRange> failed;
+  bool again = false;
+
+  void give_up(bool worth_another_try) {
+    failed.clear();
+    for (const LayoutSegment& piece : pieces) failed.push_back({piece.offset, piece.length});
+    again = worth_another_try;
+  }
+};
+
+struct FileIo::Parts::FlushTarget {
+  uint64_t grant = 0;
+  uint64_t offset = 0;  // in the grant
+  uint64_t length = 0;
+  rdma::RemoteSlice memory;  // of the grant
+};
+
+Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
+  (data_only ? services.statistics.fdatasyncs : services.statistics.fsyncs).add();
+  const bool grew = log.grew();
+  if (!grew && !data_only && log.anything_uncommitted()) commit_beside();
+  Result<> outcome = flush(false);
+  if (outcome && grew) outcome = commit_now();
+  return report(cursor, std::move(outcome));
+}
+
+Result<> FileIo::Parts::report(ErrorCursor& cursor, Result<> outcome) {
+  const uint64_t losses = log.losses();
+  const bool news = losses != cursor.seen;
+  cursor.seen = losses;
+  if (!outcome || !news) return outcome;
+  return fail(EIO, "writes were lost: the brick restarted before they were flushed");
+}
+
+Result<> FileIo::Parts::flush(bool through_gate) {
+  std::unique_lock lock(flush_mutex);
+  // Whoever comes meanwhile waits: what it wrote may be in the hands of that flush. It ends by its deadlines.
+  flushed.wait(lock, [&] { return !flushing; });
+  Unflushed unflushed = log.take_unflushed();
+  if (unflushed.empty()) return {};
+  flushing = true;
+  lock.unlock();
+  Result<> outcome = flush_taken(unflushed, through_gate);
+  if (!outcome) log.put_back(std::move(unflushed));
+  lock.lock();
+  flushing = false;
+  flushed.notify_all();
+  return outcome;
+}
+
+Result<> FileIo::Parts::flush_taken(Unflushed& unflushed, bool through_gate) {
+  if (!unflushed.by_rdma.empty()) TRY(flush_rdma(unflushed, through_gate));
+  if (unflushed.by_mds.empty()) return {};
+  return flush_by_mds(unflushed.by_mds.ranges(), &unflushed.mds_verifier);
+}
+
+Result<> FileIo::Parts::flush_rdma(Unflushed& unflushed, bool through_gate) {
+  std::vector<FileRange> ranges(unflushed.by_rdma.ranges().begin(), unflushed.by_rdma.ranges().end());
+  std::vector<FileRange> missing;
+  for (int attempt = 0; attempt < kAttemptsMax && !ranges.empty(); ++attempt) {
+    FlushPassage passage;
+    cache.enter(passage, ranges, through_gate, services.layout_epoch);
+    missing.insert(missing.end(), passage.missing.begin(), passage.missing.end());
+    ranges.clear();
+    std::vector<FlushJob> jobs;
+    for (const LayoutSegment& piece : passage.pieces) {
+      auto job = std::find_if(jobs.begin(), jobs.end(),
+                              [&](const FlushJob& known) { return known.device == piece.device; });
+      if (job == jobs.end()) job = jobs.insert(jobs.end(), FlushJob{.device = piece.device});
+      job->pieces.push_back(piece);
+    }
+    Result<> outcome;
+    for (FlushJob& job : jobs) {
+      outcome = flush_device(job, unflushed);
+      if (!outcome) break;
+      auto& rest = job.again ? ranges : missing;
+      rest.insert(rest.end(), job.failed.begin(), job.failed.end());
+    }
+    cache.leave(passage);
+    TRY(outcome);
+  }
+  missing.insert(missing.end(), ranges.begin(), ranges.end());
+  if (missing.empty()) return {};
+  // Without a layout the brick's memory is as it was: the MDS can have it flushed. Whether the brick still is
+  // the one that took the writes is for the verifier to say.
+  TRY(flush_by_mds(missing, nullptr));
+  for (const Unflushed::Written& written : unflushed.devices) {
+    const auto connection = written.device->connect();
+    if (!connection) return fail(EIO, "flush: the brick cannot be asked for its verifier");
+    if ((*connection)->hello.verifier != written.verifier) lose_writes();
+  }
+  return {};
+}
+
+Result<> FileIo::Parts::flush_device(FlushJob& job, const Unflushed& unflushed) {
+  const auto connected = job.device->connect();
+  if (!connected) {
+    job.give_up(false);
+    return {};
+  }
+  job.connection = *connected;
+  for (const Unflushed::Written& written : unflushed.devices) {
+    if (written.device == job.device) job.verifier = written.verifier;
+  }
+  if (job.verifier && *job.verifier != job.connection->hello.verifier) {
+    lose_writes();
+    return {};
+  }
+  std::vector<FlushTarget> targets;
+  for (const LayoutSegment& piece : job.pieces) {
+    FlushTarget target{.grant = piece.write.grant, .offset = piece.skip, .length = piece.length};
+    const bool live = piece.incarnation == job.connection->incarnation &&
+                      job.connection->resolve(piece.generation, piece.write, piece.skip + piece.length,
+                                              target.memory) == Connection::Lookup::kFound;
+    if (live) {
+      targets.push_back(target);
+    } else {
+      job.failed.push_back({piece.offset, piece.length});
+    }
+  }
+  if (targets.empty()) return {};
+  switch (job.connection->flush) {
+    case FlushMethod::kNative:
+      return flush_native(job, targets);
+    case FlushMethod::kCommitMessage:
+      return flush_by_message(job, targets);
+    case FlushMethod::kLayoutCommit:
+      break;
+  }
+  services.statistics.flushes_layoutcommit.add();
+  std::vector<nfs4::PersistRange> persist;
+  for (const LayoutSegment& piece : job.pieces) persist.push_back({piece.offset, piece.length});
+  return commit_now(std::move(persist));
+}
+
+// One doorbell for as many as the send queue takes; the usual fsync has one.
+Result<> FileIo::Parts::flush_native(FlushJob& job, std::span<const FlushTarget> targets) {
+  services.statistics.flushes_native.add();
+  std::vector<WorkItem> items;
+  for (const FlushTarget& target : targets) {
+    for (uint64_t at = 0; at < target.length; at += kFlushBytesMax) {
+      const uint64_t length = std::min(kFlushBytesMax, target.length - at);
+      items.push_back(WorkItem{.opcode = rdma::Opcode::kFlush,
+                               .remote = target.memory.slice(target.offset + at, length)});
+    }
+  }
+  SharedQueuePair& queue_pair = job.connection->queue_pair;
+  for (size_t at = 0; at < items.size(); at += queue_pair.items_max()) {
+    const size_t count = std::min(queue_pair.items_max(), items.size() - at);
+    WorkBatch batch{std::span(items).subspan(at, count)};
+    queue_pair.run(batch, services.io_deadline());
+    if (batch.succeeded()) continue;
+    job.device->lost(job.connection);
+    job.give_up(true);
+    break;
+  }
+  return {};
+}
+
+Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTarget> targets) {
+  services.statistics.flushes_commit_message.add();
+  // One message nearly always: it takes far more ranges than a RangeSet has; only many segments make it two.
+  for (size_t at = 0; at < targets.size(); at += kMessageRangesMax) {
+    brick::PersistCall call;
+    for (const FlushTarget& target : targets.subspan(at, std::min(kMessageRangesMax, targets.size() - at))) {
+      call.ranges.push_back({target.grant, target.offset, target.length});
+    }
+    const auto reply = job.connection->queue_pair.persist(std::move(call), services.io_deadline());
+    if (!reply) job.device->lost(job.connection);
+    if (!reply || reply->status == brick::PersistStatus::kUnknownGrant) {
+      job.give_up(!reply);
+      return {};
+    }
+    if (reply->status != brick::PersistStatus::kOk) {
+      return fail(EIO, "the brick could not make the data durable");
+    }
+    if (job.verifier && reply->verifier != *job.verifier) {
+      lose_writes();
+      return {};
+    }
+  }
+  return {};
+}
+
+void FileIo::Parts::lose_writes() {
+  services.statistics.lost_writes.add();
+  log.lost();
+}
+
+Result<> FileIo::Parts::flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected) {
+  uint64_t first = UINT64_MAX;
+  uint64_t last = 0;
+  for (const FileRange& range : ranges) {
+    first = std::min(first, range.offset);
+    last = std::max(last, range.end());
+  }
+  services.statistics.flushes_mds_commit.add();
+  const auto verifier = services.channel.commit(reference(true), first, last - first);
+  if (!verifier) return fail(verifier.error().to_errno(), "COMMIT");
+  if (expected != nullptr && *verifier != *expected) lose_writes();
+  return {};
+}
+
+}  // namespace pnfsrdma::initiator

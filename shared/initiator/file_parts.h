@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "shared/initiator/device_table.h"
+#include "shared/initiator/file_io.h"
+#include "shared/initiator/layout_cache.h"
+#include "shared/initiator/services.h"
+#include "shared/initiator/write_log.h"
+
+namespace pnfsrdma::initiator {
+
+enum class Direction { kRead, kWrite };
+
+// The inside of a FileIo; shared with tasks that outlive a call. One group of methods per .cc file.
+struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
+  Parts(Services& shared, nfs4::FileHandle file, uint64_t size)
+      : services(shared), handle(std::move(file)), log(size) {}
+
+  // --- file_transfer.cc: bytes between a buffer and the file
+  // Moves all of `slice`; a READ ends early only at the end of the file. `attempt`: how often its connection
+  // has died.
+  Result<size_t> move(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
+  // One passage of the gate: returns the bytes done, at least one; none: go through the MDS.
+  Result<std::optional<size_t>> step(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
+  Result<> finish_pieces(Direction direction, const Passage& passage, BufferSlice slice, uint32_t done,
+                         int attempt);
+  // Posts the pieces of a passage; a bit per piece that is done.
+  uint32_t post_pieces(Direction direction, const Passage& passage, BufferSlice slice);
+  uint32_t post_to_device(Direction direction, const Passage& passage, BufferSlice slice, Device& device,
+                          uint32_t wanted);
+  void count_bytes(Direction direction, uint64_t bytes);
+  Result<size_t> through_mds(Direction direction, uint64_t offset, BufferSlice slice);
+  Result<size_t> read_through_mds(uint64_t offset, BufferSlice sink);
+  Result<size_t> write_through_mds(uint64_t offset, BufferSlice source);
+
+  // --- file_layout.cc: getting layouts
+  // True: a layout that covers `offset` may be there now. False: go through the MDS.
+  bool acquire(Direction direction, uint64_t offset, uint64_t length);
+  bool layout_wanted(Direction direction, uint64_t offset, uint64_t length) const;
+  LayoutWanted what_to_ask(Direction direction, uint64_t offset, uint64_t length,
+                           const LayoutCache::Getting& getting) const;
+  MetadataResult<> get_layout(Direction direction, const LayoutWanted& wanted,
+                              const LayoutCache::Getting& getting, uint64_t epoch);
+  void refused(const MetadataError& error);
+  std::vector<LayoutSegment> segments_of(const LayoutGranted& granted);
+  void prefetch_behind(const Passage& passage, Direction direction);
+  void prefetch(Direction direction, uint64_t offset);
+  FileReference reference(bool for_write, nfs4::Stateid* open_stateid = nullptr, bool* open = nullptr);
+
+  // --- file_flush.cc: durability
+  Result<> sync(bool data_only, ErrorCursor& cursor);
+  // Flushes what was written and is not flushed. One flush of a file at a time; those that come meanwhile
+  // wait for it.
+  Result<> flush(bool through_gate);
+  Result<> flush_taken(Unflushed& unflushed, bool through_gate);
+  Result<> flush_rdma(Unflushed& unflushed, bool through_gate);
+  struct FlushJob;
+  struct FlushTarget;
+  Result<> flush_device(FlushJob& job, const Unflushed& unflushed);
+  Result<> flush_native(FlushJob& job, std::span<const FlushTarget> targets);
+  Result<> flush_by_message(FlushJob& job, std::span<const FlushTarget> targets);
+  void lose_writes();
+  Result<> flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected);
+  Result<> report(ErrorCursor& cursor, Result<> outcome);
+
+  // --- file_commit.cc: LAYOUTCOMMIT
+  // Tells the MDS everything it does not know; waits.
+  Result<> commit_now(std::vector<nfs4::PersistRange> persist = {});
+  // Sends the mtime and does not wait; deferred when one is under way or was just sent.
+  void commit_beside();
+  void defer_commit(Milliseconds delay);
+  std::optional<LayoutCommitWanted> commit_wanted(const Uncommitted& uncommitted);
+  Result<> commit_outcome(const Uncommitted& uncommitted,
+                          const MetadataResult<std::optional<uint64_t>>& answer);
+  // One LAYOUTCOMMIT of a file at a time. False: aborted.
+  bool claim_commit();
+  void end_commit();
+
+  // --- file_recall.cc: giving layouts back
+  // The gate is closed for `gate`. Drains, flushes, commits, returns `returned`.
+  void give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send);
+  void prepare_return(FileRange gate, bool changed);
+  Result<std::optional<nfs4::LayoutReturnArguments>> truncating(uint64_t new_size);
+  void truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done);
+  // Everything, by ourselves: unmount, RECALL_ANY, a closed file that is dropped.
+  void return_everything();
+
+  Services& services;
+  const nfs4::FileHandle handle;
+  LayoutCache cache;
+  WriteLog log;
+
+  std::atomic<uint64_t> threshold_read_size{0};
+  std::atomic<uint64_t> threshold_write_size{0};
+  std::atomic<bool> prefetching{false};
+  std::atomic<bool> return_on_close{false};
+
+  std::mutex source_mutex;
+  OpenStateSource* source = nullptr;  // none: nobody has it open
+  Credential last_credential;
+  uint64_t closed_serial = 0;  // FileTable's: which file was closed first
+
+  std::mutex flush_mutex;
+  bool flushing = false;
+  std::condition_variable flushed;
+
+  std::mutex commit_mutex;
+  bool committing = false;
+  bool commit_deferred = false;
+  SteadyTime last_commit{};
+  std::condition_variable commit_done;
+
+  // Between truncating() and truncated().
+  struct Truncation {
+    FileRange gate;
+    bool closed = false;
+    bool returning = false;
+  };
+  std::optional<Truncation> truncation;
+};
+
+// The stateid is void: the layout it names is not there any more, or never was.
+bool is_lost_state(nfs4::Status status);
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shared/base/log.h"
+#include "shared/initiator/file_parts.h"
+
+// Giving layouts back. The order is what makes it safe: gate, drain, flush, LAYOUTCOMMIT, LAYOUTRETURN (a
+// late access kills the queue pair and with it everybody's I/O). Nothing here takes a lock that a FUSE thread
+// holds across a call.
+namespace pnfsrdma::initiator {
+
+namespace {
+
+constexpr int kStateidTries = 3;
+
+}  // namespace
+
+void FileIo::Parts::prepare_return(FileRange gate, bool changed) {
+  // I/O ends by its own deadline; twice that is for the connection that has to be given up.
+  if (!cache.drain(gate, services.now() + 2 * services.options.io_timeout)) {
+    log_error("initiator", "drain-timeout offset={} length={}", gate.offset, gate.length);
+  }
+  // clora_changed: the layout is void already, what was written under it is not wanted.
+  if (changed) return;
+  const Result<> flushed_all = flush(true);
+  const Result<> told = commit_now();
+  for (const Result<>& outcome : {flushed_all, told}) {
+    if (!outcome) log_warning("initiator", "return-incomplete error=\"{}\"", outcome.error().to_string());
+  }
+}
+
+void FileIo::Parts::give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send) {
+  prepare_return(gate, changed);
+  const auto stateid = cache.start_return(iomode, gate, services.io_deadline());
+  std::optional<nfs4::Stateid> left;
+  bool answered = false;
+  for (int tries = 0; stateid && send && tries < kStateidTries; ++tries) {
+    const auto newest = cache.stateid();
+    if (!newest) break;
+    services.statistics.layoutreturns.add();
+    const auto answer =
+        services.channel.layout_return(reference(true), {iomode, returned.offset, returned.length, *newest});
+    if (answer) {
+      left = *answer;
+      answered = true;
+    } else if (is_lost_state(answer.error().status) && answer.error().status != nfs4::Status::kOldStateid) {
+      answered = true;  // nothing of it lives at the server
+    }
+    if (answered || answer.error().status != nfs4::Status::kOldStateid) break;
+  }
+  cache.finish_return(left, answered);
+  cache.open_gate(iomode, gate);
+}
+
+void FileIo::Parts::return_everything() {
+  FileRange gate{0, UINT64_MAX};
+  if (!cache.begin_return(Iomode::kAny, gate)) return;
+  give_back(Iomode::kAny, gate, {0, UINT64_MAX}, false, true);
+}
+
+Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uint64_t new_size) {
+  CHECK(!truncation);
+  Truncation now{.gate = {new_size, UINT64_MAX - new_size}};
+  now.closed = cache.begin_return(Iomode::kAny, now.gate);
+  if (!now.closed) {
+    // Nothing held beyond: but a size that only we know must not be told after the SETATTR.
+    if (Result<> told = commit_now(); !told) return std::unexpected(told.error());
+    truncation = now;
+    return std::nullopt;
+  }
+  prepare_return(now.gate, false);
+  const auto stateid = cache.start_return(Iomode::kAny, now.gate, services.io_deadline());
+  now.returning = true;
+  truncation = now;
+  if (!stateid) return std::nullopt;
+  services.statistics.layoutreturns.add();
+  nfs4::LayoutReturnArguments arguments;
+  arguments.layout_type = nfs4::kLayoutTypePmem;
+  arguments.io_mode = Iomode::kAny;
+  arguments.what = nfs4::LayoutReturnWhat::make<nfs4::LayoutReturnType::kFile>(
+      nfs4::LayoutReturnFile{.offset = now.gate.offset, .length = UINT64_MAX, .stateid = *stateid});
+  return arguments;
+}
+
+void FileIo::Parts::truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done) {
+  CHECK(truncation);
+  const Truncation was = *std::exchange(truncation, std::nullopt);
+  if (done) log.truncated(new_size);
+  if (was.returning) {
+    cache.finish_return(layout_return != nullptr ? layout_return->stateid : std::nullopt,
+                        layout_return != nullptr);
+  }
+  if (was.closed) cache.open_gate(Iomode::kAny, was.gate);
+}
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "shared/base/clock.h"
+#include "shared/initiator/buffer.h"
+#include "shared/initiator/data_path_options.h"
+#include "shared/initiator/metadata_channel.h"
+#include "shared/initiator/statistics.h"
+
+namespace pnfsrdma::initiator {
+
+class Background;
+class DeviceTable;
+class FileTable;
+
+// What the parts of one data path share. Owned by DataPath; lives longer than all of them. Thread-safe as
+// each part is.
+struct Services {
+  MetadataChannel& channel;
+  const Clock& clock;
+  const DataPathOptions options;
+  const std::vector<TransportDomain> transports;
+  Statistics statistics;
+  std::atomic<bool> aborted = false;
+  // Counts layouts_lost(): what was granted before is void.
+  std::atomic<uint64_t> layout_epoch = 1;
+  // PendingLayouts alive.
+  std::atomic<int> pending_layouts = 0;
+  // The first refused LAYOUTGET has been logged.
+  std::atomic<bool> refusal_logged = false;
+  DeviceTable* devices = nullptr;
+  FileTable* files = nullptr;
+  Background* background = nullptr;
+
+  SteadyTime now() const { return clock.now(); }
+  SteadyTime io_deadline() const { return now() + options.io_timeout; }
+};
+
+}  // namespace pnfsrdma::initiator

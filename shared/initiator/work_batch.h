@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <span>
+
+#include "shared/brick/session_messages.h"
+#include "shared/rdma/transport.h"
+
+namespace pnfsrdma::initiator {
+
+class WorkBatch;
+
+// One work request and, later, what became of it. Its address is the work id, so it stays where it is until
+// the batch is done.
+struct WorkItem {
+  rdma::Opcode opcode = rdma::Opcode::kRead;
+  rdma::LocalSlice local;
+  rdma::RemoteSlice remote;
+  rdma::Outcome outcome = rdma::Outcome::kFlushed;
+  bool complete = false;
+  WorkBatch* batch = nullptr;
+};
+
+// Work requests that go out with one doorbell, on the stack of the thread that waits for them: an I/O
+// allocates nothing. Belongs to SharedQueuePair between run() and its return; the fields below are written
+// under its lock.
+class WorkBatch {
+ public:
+  explicit WorkBatch(std::span<WorkItem> items) : items_(items) {}
+  WorkBatch(const WorkBatch&) = delete;
+  WorkBatch& operator=(const WorkBatch&) = delete;
+
+  std::span<WorkItem> items() const { return items_; }
+  bool succeeded() const {
+    for (const WorkItem& item : items_) {
+      if (item.outcome != rdma::Outcome::kSuccess) return false;
+    }
+    return true;
+  }
+
+ private:
+  friend class SharedQueuePair;
+
+  std::span<WorkItem> items_;
+  size_t remaining_ = 0;  // items without a completion, and the answer when one is wanted
+  // The answer to a SEND, recognised by its id.
+  bool wants_reply_ = false;
+  uint64_t reply_id_ = 0;
+  brick::PersistReply reply_;
+  size_t receive_slot_ = 0;
+  // The list of batches whose threads sleep, or that wait for a reply.
+  WorkBatch* next_sleeper_ = nullptr;
+  WorkBatch* next_reply_ = nullptr;
+  std::condition_variable wake_;
+};
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/write_log.h"
+
+#include <algorithm>
+
+namespace pnfsrdma::initiator {
+
+bool WriteLog::wrote_rdma(uint64_t offset, uint64_t length, Device* device, const BrickVerifier& verifier,
+                          WallTime now) {
+  std::lock_guard lock(mutex_);
+  bool lost = false;
+  auto& devices = unflushed_.devices;
+  const auto known = std::find_if(devices.begin(), devices.end(), [&](const Unflushed::Written& written) {
+    return written.device == device;
+  });
+  if (known == devices.end()) {
+    devices.push_back({device, verifier});
+  } else if (known->verifier != verifier) {
+    // The brick may have lost what we wrote before and had not flushed. It was not kept here.
+    lost = true;
+    ++losses_;
+    known->verifier = verifier;
+  }
+  unflushed_.by_rdma.add(offset, length);
+  note_range(offset, offset + length, now);
+  return lost;
+}
+
+void WriteLog::note_range(uint64_t offset, uint64_t end, WallTime now) {
+  if (!uncommitted_) uncommitted_ = Uncommitted{.first = offset, .last = end};
+  uncommitted_->first = std::min(uncommitted_->first, offset);
+  uncommitted_->last = std::max(uncommitted_->last, end);
+  uncommitted_->modified = std::max(uncommitted_->modified, now);
+  if (end > std::max(server_size_, written_end_)) {
+    written_end_ = end;
+    uncommitted_->size = end;
+    ++version_;
+  }
+}
+
+bool WriteLog::wrote_mds(uint64_t offset, const MdsWritten& written) {
+  std::lock_guard lock(mutex_);
+  bool lost = false;
+  if (!written.stable) {
+    lost = !unflushed_.by_mds.empty() && unflushed_.mds_verifier != written.verifier;
+    if (lost) ++losses_;
+    unflushed_.mds_verifier = written.verifier;
+    unflushed_.by_mds.add(offset, written.length);
+  }
+  if (offset + written.length > server_size_) {
+    server_size_ = offset + written.length;
+    ++version_;
+  }
+  return lost;
+}
+
+Unflushed WriteLog::take_unflushed() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(unflushed_, Unflushed{});
+}
+
+void WriteLog::put_back(Unflushed unflushed) {
+  std::lock_guard lock(mutex_);
+  for (const FileRange& range : unflushed_.by_rdma.ranges())
+    unflushed.by_rdma.add(range.offset, range.length);
+  for (const FileRange& range : unflushed_.by_mds.ranges()) unflushed.by_mds.add(range.offset, range.length);
+  for (const Unflushed::Written& written : unflushed_.devices) {
+    auto& devices = unflushed.devices;
+    const auto known = std::find_if(devices.begin(), devices.end(),
+                                    [&](const auto& other) { return other.device == written.device; });
+    if (known == devices.end()) devices.push_back(written);
+  }
+  if (!unflushed_.by_mds.empty() && unflushed.mds_verifier != unflushed_.mds_verifier) {
+    ++losses_;
+    unflushed.mds_verifier = unflushed_.mds_verifier;
+  }
+  unflushed_ = std::move(unflushed);
+}
+
+std::optional<Uncommitted> WriteLog::take_uncommitted() {
+  std::lock_guard lock(mutex_);
+  committing_ = std::exchange(uncommitted_, std::nullopt);
+  return committing_;
+}
+
+void WriteLog::put_back(const Uncommitted& uncommitted) {
+  std::lock_guard lock(mutex_);
+  committing_.reset();
+  if (!uncommitted_) {
+    uncommitted_ = uncommitted;
+    return;
+  }
+  uncommitted_->first = std::min(uncommitted_->first, uncommitted.first);
+  uncommitted_->last = std::max(uncommitted_->last, uncommitted.last);
+  uncommitted_->modified = std::max(uncommitted_->modified, uncommitted.modified);
+  if (uncommitted.size) uncommitted_->size = std::max(uncommitted_->size.value_or(0), *uncommitted.size);
+}
+
+void WriteLog::committed(const Uncommitted& uncommitted, std::optional<uint64_t> new_size) {
+  std::lock_guard lock(mutex_);
+  committing_.reset();
+  if (uncommitted.size) server_size_ = std::max(server_size_, *uncommitted.size);
+  if (new_size) server_size_ = std::max(server_size_, *new_size);
+  if (!uncommitted_ || !uncommitted_->size) written_end_ = 0;
+  ++version_;
+}
+
+void WriteLog::abandon(const Uncommitted& uncommitted) {
+  std::lock_guard lock(mutex_);
+  committing_.reset();
+  if (uncommitted.size && (!uncommitted_ || !uncommitted_->size)) written_end_ = 0;
+  ++version_;
+}
+
+bool WriteLog::grew() const {
+  std::lock_guard lock(mutex_);
+  return (uncommitted_ && uncommitted_->size) || (committing_ && committing_->size);
+}
+
+bool WriteLog::anything_uncommitted() const {
+  std::lock_guard lock(mutex_);
+  return uncommitted_ || committing_;
+}
+
+void WriteLog::lost(uint64_t count) {
+  std::lock_guard lock(mutex_);
+  losses_ += count;
+}
+
+uint64_t WriteLog::losses() const {
+  std::lock_guard lock(mutex_);
+  return losses_;
+}
+
+uint64_t WriteLog::size() const {
+  std::lock_guard lock(mutex_);
+  return std::max(server_size_, written_end_);
+}
+
+uint64_t WriteLog::server_size() const {
+  std::lock_guard lock(mutex_);
+  return server_size_;
+}
+
+uint64_t WriteLog::version() const {
+  std::lock_guard lock(mutex_);
+  return version_;
+}
+
+void WriteLog::server_size(uint64_t size, uint64_t asked_at) {
+  std::lock_guard lock(mutex_);
+  if (asked_at == version_) server_size_ = size;
+}
+
+void WriteLog::truncated(uint64_t size) {
+  std::lock_guard lock(mutex_);
+  server_size_ = size;
+  written_end_ = 0;
+  append_end_ = 0;
+  ++version_;
+  unflushed_.by_rdma.cut(size);
+  unflushed_.by_mds.cut(size);
+  // The SETATTR has set size and mtime after everything written before.
+  uncommitted_.reset();
+}
+
+std::optional<WallTime> WriteLog::modified() const {
+  std::lock_guard lock(mutex_);
+  if (uncommitted_) return uncommitted_->modified;
+  if (committing_) return committing_->modified;
+  return std::nullopt;
+}
+
+uint64_t WriteLog::reserve_append(uint64_t length) {
+  std::lock_guard lock(mutex_);
+  const uint64_t offset = std::max({server_size_, written_end_, append_end_});
+  append_end_ = range_end(offset, length);
+  return offset;
+}
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "shared/base/clock.h"
+#include "shared/initiator/device.h"
+#include "shared/initiator/metadata_channel.h"
+#include "shared/initiator/range_set.h"
+
+namespace pnfsrdma::initiator {
+
+// What of a file's writes is not flushed yet: taken for a flush, put back when it fails.
+struct Unflushed {
+  RangeSet by_rdma;
+  // The devices written to, with the verifier of the first write since the last flush.
+  struct Written {
+    Device* device = nullptr;
+    BrickVerifier verifier{};
+  };
+  std::vector<Written> devices;
+  RangeSet by_mds;
+  WriteVerifier mds_verifier{};
+
+  bool empty() const { return by_rdma.empty() && by_mds.empty(); }
+};
+
+// What the MDS has not been told yet: one LAYOUTCOMMIT's worth.
+struct Uncommitted {
+  uint64_t first = 0;  // everything written lies in [first, last)
+  uint64_t last = 0;
+  std::optional<uint64_t> size;  // the file has grown to this
+  WallTime modified;
+  uint64_t serial = 0;
+};
+
+// The memory of one file's writes: sizes, what is to flush, what is to commit, what was lost. No wire calls.
+// Thread-safe; a write takes its mutex once and allocates nothing in steady state.
+class WriteLog {
+ public:
+  explicit WriteLog(uint64_t server_size) : server_size_(server_size) {}
+
+  // A write that was confirmed on a connection with this verifier.
+  // True: writes of before are lost with the verifier they were made under.
+  bool wrote_rdma(uint64_t offset, uint64_t length, Device* device, const BrickVerifier& verifier,
+                  WallTime now);
+  bool wrote_mds(uint64_t offset, const MdsWritten& written);
+
+  Unflushed take_unflushed();
+  void put_back(Unflushed unflushed);
+
+  // Nothing to tell: none. `committed()` or put_back() follows.
+  std::optional<Uncommitted> take_uncommitted();
+  void put_back(const Uncommitted& uncommitted);
+  void committed(const Uncommitted& uncommitted, std::optional<uint64_t> new_size);
+  // It cannot be told any more: the layout is gone.
+  void abandon(const Uncommitted& uncommitted);
+  // A size is still to be told, or is being told now.
+  bool grew() const;
+  bool anything_uncommitted() const;
+
+  // Writes are gone: every open file is told once.
+  void lost(uint64_t count = 1);
+  uint64_t losses() const;
+
+  uint64_t size() const;
+  uint64_t server_size() const;
+  uint64_t version() const;
+  // Ignored when something changed here since `asked_at`.
+  void server_size(uint64_t size, uint64_t asked_at);
+  void truncated(uint64_t size);
+  std::optional<WallTime> modified() const;
+  // Reserves room at the end for an append: the offset.
+  uint64_t reserve_append(uint64_t length);
+
+ private:
+  void note_range(uint64_t offset, uint64_t end, WallTime now);
+
+  mutable std::mutex mutex_;
+  uint64_t server_size_;
+  uint64_t written_end_ = 0;  // over server_size_ while the growth is not committed
+  uint64_t append_end_ = 0;
+  uint64_t version_ = 1;
+  Unflushed unflushed_;
+  std::optional<Uncommitted> uncommitted_;
+  std::optional<Uncommitted> committing_;
+  uint64_t losses_ = 0;
+};
+
+}  // namespace pnfsrdma::initiator
