@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "shared/base/guarded.h"
+#include "shared/base/random.h"
+#include "shared/rdma/iwarp/transport.h"
+#include "shared/rdma/memory/transport.h"
+
+namespace pnfsrdma::rdma::testing {
+
+using namespace std::chrono_literals;
+
+inline SteadyTime soon(Milliseconds in = Milliseconds(10000)) {
+  return std::chrono::steady_clock::now() + in;
+}
+
+// Counts flushes; fails or takes its time when told.
+class RecordingFlusher final : public Flusher {
+ public:
+  Result<> flush(MutableByteSpan memory) override {
+    std::this_thread::sleep_for(delay.load());
+    if (failing) return pnfsrdma::fail(EIO, "the medium is broken");
+    bytes += memory.size();
+    ++calls;
+    return {};
+  }
+  std::atomic<bool> failing = false;
+  std::atomic<Milliseconds> delay{Milliseconds(0)};
+  std::atomic<uint64_t> bytes = 0, calls = 0;
+};
+
+// The target of a connection: a queue pair and the thread that serves it, as a brick has.
+class ServedConnection {
+ public:
+  ServedConnection(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<QueuePair> queue_pair)
+      : domain(std::move(domain)), queue_pair(std::move(queue_pair)), thread_([this] { serve(); }) {}
+  ~ServedConnection() {
+    queue_pair->fail();
+    thread_.join();
+  }
+
+  // The next completion the serving thread got; fails the test when none comes.
+  Completion next_completion() {
+    auto completions = completions_.lock();
+    bool came = completions.wait_until(arrived_, soon(), [](const auto& list) { return !list.empty(); });
+    if (!came) {
+      ADD_FAILURE() << "no completion at the target";
+      return {};
+    }
+    Completion first = completions->front();
+    completions->erase(completions->begin());
+    return first;
+  }
+  bool ended_before(SteadyTime deadline) {
+    while (!ended_) {
+      if (std::chrono::steady_clock::now() >= deadline) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+    return true;
+  }
+
+  const std::shared_ptr<ProtectionDomain> domain;
+  const std::unique_ptr<QueuePair> queue_pair;
+
+ private:
+  void serve() {
+    Completion batch[8];
+    bool connected = true;
+    while (connected) {
+      queue_pair->wait(soon(1000ms));
+      connected = queue_pair->connected();
+      while (size_t count = queue_pair->poll(batch)) {
+        auto completions = completions_.lock();
+        completions->insert(completions->end(), batch, batch + count);
+        arrived_.notify_all();
+      }
+    }
+    ended_ = true;
+  }
+
+  Guarded<std::vector<Completion>> completions_;
+  std::condition_variable arrived_;
+  std::atomic<bool> ended_ = false;
+  std::thread thread_;
+};
+
+// The initiator's side: its domain, some memory registered for local use, its connection.
+struct Client {
+  std::shared_ptr<ProtectionDomain> domain;
+  Bytes memory;
+  std::unique_ptr<Region> region;
+  std::unique_ptr<QueuePair> queue_pair;
+  Bytes reply;
+  ServedConnection* served = nullptr;  // the other end
+
+  LocalSlice slice(size_t offset, uint32_t count) const { return region->slice(offset, count); }
+  // Waits for one completion.
+  Completion next_completion(Milliseconds longest = Milliseconds(10000)) {
+    Completion completion;
+    SteadyTime deadline = soon(longest);
+    for (;;) {
+      if (queue_pair->poll({&completion, 1}) == 1) return completion;
+      if (!queue_pair->wait(deadline)) {
+        ADD_FAILURE() << "no completion at the initiator";
+        return {};
+      }
+      if (!queue_pair->connected() && queue_pair->poll({&completion, 1}) == 0) {
+        ADD_FAILURE() << "the connection ended without a completion";
+        return {};
+      } else if (!queue_pair->connected()) {
+        return completion;
+      }
+    }
+  }
+  Outcome write(size_t offset, uint32_t count, RemoteSlice target) {
+    LocalSlice source = slice(offset, count);
+    EXPECT_TRUE(queue_pair->post_write(1, {&source, 1}, target));
+    queue_pair->submit();
+    return next_completion().outcome;
+  }
+  Outcome read(size_t offset, uint32_t count, RemoteSlice source) {
+    EXPECT_TRUE(queue_pair->post_read(2, slice(offset, count), source));
+    queue_pair->submit();
+    return next_completion().outcome;
+  }
+};
+
+enum class Kind { kMemory, kIwarp, kIwarpCrc };
+inline std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
+  return info.param == Kind::kMemory ? "Memory" : info.param == Kind::kIwarp ? "Iwarp" : "IwarpWithCrc";
+}
+
+// A transport of each kind with a listener that accepts everybody into a domain of their own.
+class TransportTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    network = std::make_shared<memory::Network>();
+    transport = make_transport();
+    auto made = transport->listen("127.0.0.1:0", [this](auto request) { on_request(std::move(request)); });
+    ASSERT_TRUE(made) << made.error().to_string();
+    listener = *std::move(made);
+  }
+  void TearDown() override {
+    listener.reset();
+    served.lock()->clear();
+  }
+
+  std::unique_ptr<Transport> make_transport() {
+    if (GetParam() == Kind::kMemory) return memory::make_transport(network, random);
+    iwarp::Options options;
+    options.crc = GetParam() == Kind::kIwarpCrc ? iwarp::CrcPolicy::kRequire : iwarp::CrcPolicy::kAuto;
+    return iwarp::make_transport(options, random);
+  }
+
+  void on_request(std::unique_ptr<ConnectionRequest> request) {
+    auto domain = transport->make_protection_domain();
+    Bytes said(request->private_data().begin(), request->private_data().end());
+    auto queue_pair = request->accept(domain, said, accept_limits);
+    if (!queue_pair) return;
+    auto connections = served.lock();
+    connections->push_back(std::make_unique<ServedConnection>(domain, *std::move(queue_pair)));
+    accepted.notify_all();
+  }
+
+  std::unique_ptr<Client> connect(size_t memory_size = 2 << 20,
+                                  QueuePairLimits limits = {.native_flush = true}) {
+    auto client = std::make_unique<Client>();
+    client->domain = transport->make_protection_domain();
+    client->memory.resize(memory_size);
+    client->region = *transport->register_region(client->domain, client->memory, Access::kLocalWrite);
+    size_t before = served.lock()->size();
+    auto connected = transport->connect(
+        listener->address(), client->domain,
+        {.private_data = {std::byte{7}, std::byte{8}}, .limits = limits, .deadline = soon()});
+    if (!connected) {
+      ADD_FAILURE() << connected.error().to_string();
+      return nullptr;
+    }
+    client->queue_pair = std::move(connected->queue_pair);
+    client->reply = std::move(connected->private_data);
+    auto connections = served.lock();
+    connections.wait_until(accepted, soon(), [&](auto& list) { return list.size() > before; });
+    client->served = connections->at(before).get();
+    return client;
+  }
+
+  // Memory at the target, exposed to one client.
+  std::unique_ptr<Region> expose(const Client& client, MutableByteSpan memory,
+                                 Access access = Access::kRemoteRead | Access::kRemoteWrite,
+                                 Flusher* flusher = nullptr) {
+    auto region = transport->register_region(client.served->domain, memory, access, flusher);
+    if (!region) {
+      ADD_FAILURE() << region.error().to_string();
+      return nullptr;
+    }
+    return *std::move(region);
+  }
+
+  static Bytes pattern(size_t size, uint64_t seed) {
+    Bytes bytes(size);
+    SeededRandom(seed).fill(bytes);
+    return bytes;
+  }
+
+  SystemRandom random;
+  std::shared_ptr<memory::Network> network;
+  std::unique_ptr<Transport> transport;
+  QueuePairLimits accept_limits{.native_flush = true};
+  Guarded<std::vector<std::unique_ptr<ServedConnection>>> served;
+  std::condition_variable accepted;
+  std::unique_ptr<Listener> listener;
+};
+
+#define PNFSRDMA_EVERY_TRANSPORT(Suite) \
+  INSTANTIATE_TEST_SUITE_P(, Suite, ::testing::Values(Kind::kMemory, Kind::kIwarp, Kind::kIwarpCrc), name_of)
+
+}  // namespace pnfsrdma::rdma::testing
