@@ -85,6 +85,12 @@ void IwarpQueuePair::submit() {
     requester_.submit();
     pump(lock);
     full_with_waiter = socket_full_ && waiting_;
+    if (waiting_ && !completions_.empty()) {
+      // SENDs complete here, and the waiter sleeps in recv(2). From now on it waits so that it can be woken;
+      // this first time it finds out within its longest sleep.
+      wakeable_ = true;
+      stream_->wake();
+    }
   }
   if (full_with_waiter) help_full_socket();
 }
@@ -126,20 +132,21 @@ size_t IwarpQueuePair::poll(std::span<Completion> completions) {
 
 bool IwarpQueuePair::wait(SteadyTime deadline) {
   for (bool first = true;; first = false) {
-    bool full;
+    bool full, wakeable;
     {
       Lock lock(mutex_);
       if (!completions_.empty() || state_ == State::kClosed) return true;
       if (socket_full_) pump(lock);
       full = socket_full_;
+      wakeable = wakeable_;
       waiting_ = !full;
     }
     if (!first && now() >= deadline) break;
     Input input = Input::kNothing;
     if (state_ == State::kTerminating) {
       drain(deadline);
-    } else if (full) {
-      if (stream_->wait_ready(true, true, deadline)) input = reader_.receive(*stream_);
+    } else if (full || wakeable) {
+      if (stream_->wait_ready(true, full, deadline)) input = reader_.receive(*stream_);
     } else if (!reader_.wants_direct() || (input = reader_.receive(*stream_)) == Input::kNothing) {
       SteadyTime start = now();
       while (input == Input::kNothing && now() - start < spin_.budget()) {

@@ -94,6 +94,7 @@ class IwarpQueuePair final : public QueuePair, private SegmentHandler {
   bool send_failed_ = false;
   bool response_turn_ = false;  // responses and requests take turns
   bool waiting_ = false;        // a thread blocks for input
+  bool wakeable_ = false;       // posts of other threads complete while one waits: it has to wait in poll(2)
   bool terminate_added_ = false;
   TerminateCode terminate_code_;
   std::array<std::byte, kReadRequestSize> terminate_header_;

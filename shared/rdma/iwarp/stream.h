@@ -25,8 +25,11 @@ class Stream {
   // Bytes taken, or -errno; -EAGAIN when the send buffer is full. Never blocks.
   virtual ssize_t send(std::span<const iovec> from) = 0;
 
-  // Blocks until the stream can be read, or written when `writable`, or until `deadline`; false then.
+  // Blocks until the stream can be read, or written when `writable`, until wake(), or until `deadline`; false
+  // then.
   virtual bool wait_ready(bool readable, bool writable, SteadyTime deadline) = 0;
+  // Ends a wait_ready() of another thread, or the next one. It does not reach receive_blocking().
+  virtual void wake() = 0;
 
   // Ends sending, so that the peer sees an orderly end behind what was sent.
   virtual void finish_sending() = 0;

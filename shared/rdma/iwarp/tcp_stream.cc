@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -43,11 +44,11 @@ msghdr message_of(std::span<const iovec> pieces) {
 
 }  // namespace
 
-bool wait_for_events(int fd, short events, SteadyTime deadline) {
+bool wait_for_events(int fd, short events, SteadyTime deadline, int wake) {
   for (;;) {
-    pollfd entry{fd, events, 0};
+    pollfd entries[2] = {{fd, events, 0}, {wake, POLLIN, 0}};  // a negative fd is skipped
     Milliseconds left = left_until(deadline);
-    int count = ::poll(&entry, 1, static_cast<int>(left.count()));
+    int count = ::poll(entries, 2, static_cast<int>(left.count()));
     if (count > 0) return true;
     if (count == 0 && left_until(deadline) == Milliseconds(0)) return false;
     if (count < 0 && errno != EINTR) return true;  // let the next call on the socket report it
@@ -62,7 +63,9 @@ Result<std::unique_ptr<Stream>> TcpStream::make(FileDescriptor socket) {
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0) {
     return std::unexpected(Error::from_errno("epoll_ctl"));
   }
-  return std::unique_ptr<Stream>(new TcpStream(std::move(socket), std::move(epoll)));
+  FileDescriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake) return std::unexpected(Error::from_errno("eventfd"));
+  return std::unique_ptr<Stream>(new TcpStream(std::move(socket), std::move(epoll), std::move(wake)));
 }
 
 ssize_t TcpStream::receive(std::span<const iovec> into) {
@@ -97,7 +100,16 @@ ssize_t TcpStream::send(std::span<const iovec> from) {
 
 bool TcpStream::wait_ready(bool readable, bool writable, SteadyTime deadline) {
   int events = (readable ? POLLIN : 0) | (writable ? POLLOUT : 0);
-  return wait_for_events(socket_.get(), static_cast<short>(events), deadline);
+  bool ready =
+      wait_for_events(socket_.get(), static_cast<short>(events), deadline, readable ? wake_.get() : -1);
+  uint64_t count;
+  if (readable) static_cast<void>(!::read(wake_.get(), &count, sizeof(count)));
+  return ready;
+}
+
+void TcpStream::wake() {
+  uint64_t one = 1;
+  static_cast<void>(!::write(wake_.get(), &one, sizeof(one)));
 }
 
 void TcpStream::finish_sending() {

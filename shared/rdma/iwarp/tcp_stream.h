@@ -21,6 +21,7 @@ class TcpStream final : public Stream {
   ssize_t receive_blocking(MutableByteSpan into, SteadyTime deadline) override;
   ssize_t send(std::span<const iovec> from) override;
   bool wait_ready(bool readable, bool writable, SteadyTime deadline) override;
+  void wake() override;
   void finish_sending() override;
   void shut_down() override;
   int fd() const override { return epoll_.get(); }
@@ -28,14 +29,15 @@ class TcpStream final : public Stream {
   std::string peer() const override;
 
  private:
-  TcpStream(FileDescriptor socket, FileDescriptor epoll)
-      : socket_(std::move(socket)), epoll_(std::move(epoll)) {}
+  TcpStream(FileDescriptor socket, FileDescriptor epoll, FileDescriptor wake)
+      : socket_(std::move(socket)), epoll_(std::move(epoll)), wake_(std::move(wake)) {}
   void set_receive_timeout(Milliseconds timeout);
 
   FileDescriptor socket_;
   // Holds the socket alone: an fd that is readable when the socket is, and also when it is writable while
   // output waits.
   FileDescriptor epoll_;
+  FileDescriptor wake_;
   Milliseconds receive_timeout_{0};  // SO_RCVTIMEO as it stands; 0: none
   bool watching_writable_ = false;
 };
@@ -60,7 +62,7 @@ void set_connection_options(int socket, int buffer_bytes);
 // Connects and blocks until `deadline`. ETIMEDOUT, ECONNREFUSED, EHOSTUNREACH, …
 Result<FileDescriptor> connect_tcp(const std::string& address, int buffer_bytes, SteadyTime deadline);
 
-// Waits for poll(2) events on one fd until `deadline`. False when it passed.
-bool wait_for_events(int fd, short events, SteadyTime deadline);
+// Waits for poll(2) events on one fd, or for `wake` to be readable, until `deadline`. False when it passed.
+bool wait_for_events(int fd, short events, SteadyTime deadline, int wake = -1);
 
 }  // namespace pnfsrdma::rdma::iwarp

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "shared/base/check.h"
+#include "shared/base/random.h"
+#include "shared/rdma/iwarp/transport.h"
+#include "tests/bench/transport/measurement.h"
+#include "tests/bench/transport/memory.h"
+
+namespace pnfsrdma::bench {
+namespace {
+
+using namespace rdma;
+
+SteadyTime far() {
+  return std::chrono::steady_clock::now() + std::chrono::seconds(60);
+}
+
+// An initiator in the calling thread and a target with its thread, connected over loopback.
+class Rig {
+ public:
+  Rig(const Settings& settings, bool crc) : settings_(settings) {
+    iwarp::Options options;
+    options.crc = crc ? iwarp::CrcPolicy::kRequire : iwarp::CrcPolicy::kDecline;
+    options.socket_buffer_bytes = settings.socket_buffer_bytes;
+    transport_ = iwarp::make_transport(options, random_);
+    target_domain_ = transport_->make_protection_domain();
+    domain_ = transport_->make_protection_domain();
+    target_region_ = *transport_->register_region(target_domain_, Memory::remote(settings.region_bytes),
+                                                  Access::kRemoteRead | Access::kRemoteWrite);
+    region_ = *transport_->register_region(domain_, Memory::local(), Access::kLocalWrite);
+    auto listener = *transport_->listen("127.0.0.1:0", [this](auto request) {
+      std::lock_guard lock(mutex_);
+      target_ = *request->accept(target_domain_, {}, {});
+      accepted_.notify_all();
+    });
+    // The target's thread is made before the initiator pins itself: it must not inherit that.
+    auto connected = transport_->connect(listener->address(), domain_, {.deadline = far()});
+    CHECK(connected.has_value());
+    queue_pair_ = std::move(connected->queue_pair);
+    std::unique_lock lock(mutex_);
+    accepted_.wait(lock, [this] { return target_ != nullptr; });
+    server_ = std::thread([this] { serve(); });
+    pin_to(settings.initiator_cpu);
+  }
+  ~Rig() {
+    queue_pair_->fail();
+    server_.join();
+  }
+
+  void post(TransportBench::Operation operation, uint64_t number, size_t size) {
+    size_t places = std::min(Memory::local().size(), Memory::remote(0).size()) / size;
+    size_t remote_places = Memory::remote(0).size() / size;
+    LocalSlice local = region_->slice(number % places * size, static_cast<uint32_t>(size));
+    RemoteSlice remote = target_region_->remote().slice(number % remote_places * size, size);
+    CHECK((operation == TransportBench::Operation::kRead
+               ? queue_pair_->post_read(number, local, remote)
+               : queue_pair_->post_write(number, {&local, 1}, remote))
+              .has_value());
+  }
+  size_t complete() {
+    Completion completions[32];
+    size_t count = queue_pair_->poll(completions);
+    while (count == 0) {
+      CHECK(queue_pair_->wait(far()) && queue_pair_->connected());
+      count = queue_pair_->poll(completions);
+    }
+    for (size_t i = 0; i < count; ++i) CHECK(completions[i].outcome == Outcome::kSuccess);
+    return count;
+  }
+  QueuePair& queue_pair() { return *queue_pair_; }
+
+ private:
+  void serve() {
+    pin_to(settings_.target_cpu);
+    Completion none[1];
+    while (target_->connected()) {
+      target_->wait(far());
+      target_->poll(none);
+    }
+  }
+
+  const Settings settings_;
+  SystemRandom random_;
+  std::unique_ptr<Transport> transport_;
+  std::shared_ptr<ProtectionDomain> target_domain_, domain_;
+  std::unique_ptr<Region> target_region_, region_;
+  std::mutex mutex_;
+  std::condition_variable accepted_;
+  std::unique_ptr<QueuePair> target_, queue_pair_;
+  std::thread server_;
+};
+
+}  // namespace
+
+double TransportBench::bandwidth(const Settings& settings, bool crc, Operation operation, size_t size) {
+  Rig rig(settings, crc);
+  uint64_t posted = 0, completed = 0;
+  auto depth = static_cast<uint64_t>(settings.depth);
+  double start = seconds_now(), now = start;
+  while (now - start < settings.seconds) {
+    while (posted - completed < depth) rig.post(operation, posted++, size);
+    rig.queue_pair().submit();
+    completed += rig.complete();
+    now = seconds_now();
+  }
+  double result = static_cast<double>(completed * size) / (now - start) / 1e9;
+  while (completed < posted) completed += rig.complete();
+  return result;
+}
+
+double TransportBench::latency(const Settings& settings, bool crc, Operation operation, size_t size) {
+  Rig rig(settings, crc);
+  uint64_t rounds = 0;
+  double start = seconds_now(), now = start;
+  while (now - start < settings.seconds) {
+    for (int i = 0; i < 16; ++i) {
+      rig.post(operation, 0, size);
+      rig.queue_pair().submit();
+      CHECK(rig.complete() == 1);
+      ++rounds;
+    }
+    now = seconds_now();
+  }
+  return (now - start) * 1e6 / static_cast<double>(rounds);
+}
+
+}  // namespace pnfsrdma::bench
