@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/records.h"
+
+#include <gtest/gtest.h>
+
+#include "server/mds/meta/boot_record.h"
+#include "tests/unit/mds/meta/store_under_test.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+using StateRecords = OverBothEngines;
+
+TEST_P(StateRecords, AreKeptByKindAndKey) {
+  Records records(*store_);
+  ASSERT_TRUE(records.put(RecordKind::kClient, "1", "one"));
+  ASSERT_TRUE(records.put(RecordKind::kClient, "2", "two"));
+  ASSERT_TRUE(records.put(RecordKind::kOpen, "1", "open"));
+  ASSERT_TRUE(records.erase(RecordKind::kClient, "2"));
+  store_.reopen();
+  std::vector<std::string> found;
+  ASSERT_TRUE(Records(*store_).scan(RecordKind::kClient, [&](std::string_view key, std::string_view value) {
+    found.push_back(std::string(key) + "=" + std::string(value));
+    return true;
+  }));
+  EXPECT_EQ(found, std::vector<std::string>{"1=one"});
+  EXPECT_EQ(Records(*store_).get(RecordKind::kOpen, "1").value(), "open");
+}
+
+TEST_P(StateRecords, AreForgottenByKind) {
+  Records records(*store_);
+  ASSERT_TRUE(records.put(RecordKind::kClient, "1", "one"));
+  ASSERT_TRUE(records.put(RecordKind::kOpen, "1", "open"));
+  ASSERT_TRUE(records.clear(RecordKind::kClient));
+  EXPECT_EQ(records.get(RecordKind::kClient, "1").value(), std::nullopt);
+  EXPECT_EQ(records.get(RecordKind::kOpen, "1").value(), "open");
+  EXPECT_TRUE(records.clear(RecordKind::kLock));
+}
+
+TEST_P(StateRecords, AreNoReasonForRepliesToWait) {
+  const Sequence before = store_->last_namespace_sequence();
+  ASSERT_TRUE(Records(*store_).put(RecordKind::kClient, "1", "one"));
+  EXPECT_EQ(store_->last_namespace_sequence(), before);
+}
+
+TEST_P(StateRecords, EveryStartIsCountedAndDurableAtOnce) {
+  SeededRandom random(1);
+  const BootRecord first = open_boot(*store_, random, "host-boot-a").value();
+  EXPECT_EQ(first.boot_count, 1u);
+  EXPECT_FALSE(first.same_host_boot);
+  EXPECT_FALSE(first.clean_shutdown);
+  store_.crash(random);
+  const BootRecord second = open_boot(*store_, random, "host-boot-a").value();
+  EXPECT_EQ(second.boot_count, 2u);
+  EXPECT_GT(second.epoch, first.epoch);
+  EXPECT_EQ(second.instance, first.instance);
+  EXPECT_TRUE(second.same_host_boot);
+  ASSERT_TRUE(close_boot(*store_));
+  store_.reopen();
+  const BootRecord third = open_boot(*store_, random, "host-boot-b").value();
+  EXPECT_EQ(third.boot_count, 3u);
+  EXPECT_FALSE(third.same_host_boot);
+  EXPECT_TRUE(third.clean_shutdown);
+}
+
+PNFSRDMA_OVER_BOTH_ENGINES(StateRecords);
+
+TEST(HostBootId, IsReadFromTheKernel) {
+  const auto id = read_host_boot_id();
+  ASSERT_TRUE(id);
+  EXPECT_EQ(id->size(), 36u);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds
