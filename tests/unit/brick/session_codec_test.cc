@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/brick/session_codec.h"
+
+#include <gtest/gtest.h>
+
+#include "shared/base/random.h"
+#include "shared/rdma/transport.h"
+
+namespace pnfsrdma::brick {
+namespace {
+
+Bytes encoded(const SessionMessage& message) {
+  Bytes bytes(kSessionMessageMax);
+  bytes.resize(encode_session_message(message, bytes));
+  return bytes;
+}
+
+TEST(SessionCodec, EachMessageComesBackAsItWas) {
+  HelloReply reply{.connection = 7, .more = true};
+  reply.grants.push_back({11, 22, 33});
+  const auto hello = decode_session_message(encoded(reply));
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(std::get<HelloReply>(*hello).grants[0].address, 33u);
+  EXPECT_TRUE(std::get<HelloReply>(*hello).more);
+
+  PersistCall call{.id = 5};
+  call.ranges.push_back({1, 2, 3});
+  const auto persist = decode_session_message(encoded(call));
+  ASSERT_TRUE(persist);
+  EXPECT_EQ(std::get<PersistCall>(*persist).ranges[0].length, 3u);
+
+  EXPECT_TRUE(std::holds_alternative<HelloCall>(*decode_session_message(encoded(HelloCall{}))));
+  const auto answer =
+      decode_session_message(encoded(PersistReply{.id = 9, .status = PersistStatus::kBounds}));
+  EXPECT_EQ(std::get<PersistReply>(*answer).status, PersistStatus::kBounds);
+}
+
+TEST(SessionCodec, LongestMessagesFitTheirBuffers) {
+  HelloReply hello;
+  hello.grants.resize(kHelloGrantsPerMessage);
+  EXPECT_LE(encoded(hello).size(), kSessionMessageMax);
+  PersistCall call;
+  call.ranges.resize(kPersistRangesPerMessage);
+  EXPECT_LE(encoded(call).size(), kSessionMessageMax);
+}
+
+TEST(SessionCodec, CutLongAndUnknownMessagesAreRefused) {
+  Bytes bytes = encoded(PersistReply{.id = 1});
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(decode_session_message(ByteSpan(bytes).first(length))) << length;
+  }
+  bytes.push_back(std::byte{0});
+  EXPECT_FALSE(decode_session_message(bytes));
+  store_big_endian<uint32_t>(bytes.data(), 77);
+  EXPECT_FALSE(decode_session_message(bytes));
+}
+
+TEST(SessionCodec, ArbitraryBytesNeverCrashIt) {
+  SeededRandom random(1);
+  for (int round = 0; round < 2000; ++round) {
+    Bytes bytes(random.next_u32() % 256);
+    random.fill(bytes);
+    if (bytes.size() >= 4) store_big_endian<uint32_t>(bytes.data(), random.next_u32() % 6);
+    static_cast<void>(decode_session_message(bytes));
+    static_cast<void>(decode_connect(bytes));
+  }
+}
+
+TEST(SessionCodec, PrivateDataFitsTheConnectionManager) {
+  ConnectPrivateData data;
+  data.ticket.fill(std::byte{0x5A});
+  const Bytes bytes = encode_connect(data);
+  EXPECT_LE(bytes.size(), rdma::kPrivateDataMax);
+  EXPECT_EQ(decode_connect(bytes)->ticket, data.ticket);
+  for (const auto reason : {RejectReason::kVersion, RejectReason::kTicket, RejectReason::kBusy}) {
+    const Bytes text = encode_reject(reason);
+    EXPECT_LE(text.size(), rdma::kPrivateDataMax);
+    EXPECT_EQ(reject_reason(Error(ECONNREFUSED, std::string(as_text(text)))), reason);
+  }
+  EXPECT_FALSE(reject_reason(Error(ECONNREFUSED, "connect")));
+}
+
+}  // namespace
+}  // namespace pnfsrdma::brick

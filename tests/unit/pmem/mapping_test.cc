@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/pmem/mapping.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "shared/base/owned.h"
+
+namespace pnfsrdma::pmem {
+namespace {
+
+constexpr int64_t kTmpfsMagic = 0x01021994;
+
+// A file of 4 MiB in `folder`, gone with it.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& folder) : path_(folder + "/pmem-test.XXXXXX") {
+    const FileDescriptor fd(mkstemp(path_.data()));
+    EXPECT_TRUE(fd);
+    EXPECT_EQ(ftruncate(fd.get(), 4 << 20), 0);
+  }
+  ~TemporaryFile() { unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+bool is_tmpfs(const std::string& folder) {
+  struct statfs status{};
+  return statfs(folder.c_str(), &status) == 0 && status.f_type == kTmpfsMagic;
+}
+
+// A folder of a disk's file system, if this machine has one for us.
+std::string disk_folder() {
+  for (const char* folder : {".", "/var/tmp", "/tmp"}) {
+    if (!is_tmpfs(folder) && access(folder, W_OK) == 0) return folder;
+  }
+  return {};
+}
+
+TEST(Mapping, AnonymousMemoryIsVolatile) {
+  const auto mapping = Mapping::anonymous(1 << 20);
+  ASSERT_TRUE(mapping);
+  EXPECT_EQ((*mapping)->medium().kind, Kind::kMemory);
+  EXPECT_EQ((*mapping)->make_persistence(FileFlush::kSync)->durability(), Durability::kVolatile);
+}
+
+TEST(Mapping, TmpfsNeverClaimsMoreThanVolatile) {
+  if (!is_tmpfs("/dev/shm")) GTEST_SKIP() << "/dev/shm is no tmpfs here";
+  const TemporaryFile file("/dev/shm");
+  const auto mapping = Mapping::open(file.path());
+  ASSERT_TRUE(mapping) << mapping.error().to_string();
+  EXPECT_EQ((*mapping)->medium().kind, Kind::kTmpfs);
+  EXPECT_EQ((*mapping)->make_persistence(FileFlush::kSync)->durability(), Durability::kVolatile);
+  EXPECT_EQ((*mapping)->make_persistence(FileFlush::kPageCache)->durability(), Durability::kVolatile);
+}
+
+TEST(Mapping, PlainFileIsPowerByMsyncAndProcessWithout) {
+  if (disk_folder().empty()) GTEST_SKIP() << "no folder on a disk";
+  const TemporaryFile file(disk_folder());
+  const auto mapping = Mapping::open(file.path());
+  ASSERT_TRUE(mapping) << mapping.error().to_string();
+  if ((*mapping)->medium().kind != Kind::kFile) GTEST_SKIP() << "a DAX file system";
+  const auto synced = (*mapping)->make_persistence(FileFlush::kSync);
+  EXPECT_EQ(synced->durability(), Durability::kPower);
+  EXPECT_TRUE(synced->blocks());
+  EXPECT_EQ((*mapping)->make_persistence(FileFlush::kPageCache)->durability(), Durability::kProcess);
+}
+
+TEST(Mapping, BytesPersistedAreInTheFileAfterIsReopened) {
+  const TemporaryFile file("/tmp");
+  {
+    const auto mapping = Mapping::open(file.path());
+    ASSERT_TRUE(mapping);
+    const auto persistence = (*mapping)->make_persistence(FileFlush::kSync);
+    const std::string_view text = "durable";
+    std::byte* place = (*mapping)->bytes().data() + 12345;
+    persistence->copy(place, as_bytes(text));
+    EXPECT_TRUE(persistence->persist({place, text.size()}));
+    persistence->zero((*mapping)->bytes().first(16));
+    EXPECT_TRUE(persistence->persist((*mapping)->bytes().first(16)));
+  }
+  const auto again = Mapping::open(file.path());
+  ASSERT_TRUE(again);
+  EXPECT_EQ(as_text((*again)->bytes().subspan(12345, 7)), "durable");
+}
+
+TEST(Mapping, SecondOpenIsRefusedWithTheReason) {
+  const TemporaryFile file("/tmp");
+  const auto first = Mapping::open(file.path());
+  ASSERT_TRUE(first);
+  const auto second = Mapping::open(file.path());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().number(), EWOULDBLOCK);
+  EXPECT_NE(second.error().to_string().find("another"), std::string::npos);
+}
+
+TEST(Mapping, MissingFileAndFolderAreErrors) {
+  EXPECT_EQ(Mapping::open("/tmp/pmem-test-that-is-not-there").error().number(), ENOENT);
+  EXPECT_FALSE(Mapping::open("/tmp"));
+}
+
+TEST(DetectMedium, CharacterDeviceThatIsNotDaxIsRefused) {
+  const FileDescriptor fd(open("/dev/null", O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(fd);
+  const auto medium = detect_medium(fd.get());
+  ASSERT_FALSE(medium);
+  EXPECT_EQ(medium.error().number(), EINVAL);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::pmem
