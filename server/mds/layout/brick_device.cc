@@ -15,9 +15,14 @@ constexpr uint32_t kListedRunsPerCall = 4096;
 constexpr size_t kRangesPerCall = brick::kRangesPerCallMax;
 }  // namespace
 
-BrickDevice::BrickDevice(EventLoop& loop, brick::Control& control, Space& space, Random& random, uint64_t epoch,
-                         std::string owner)
-    : loop_(loop), control_(control), space_(space), random_(random), epoch_(epoch), owner_(std::move(owner)) {}
+BrickDevice::BrickDevice(EventLoop& loop, brick::Control& control, Space& space, Random& random,
+                         EpochSource next_epoch, std::string owner)
+    : loop_(loop),
+      control_(control),
+      space_(space),
+      random_(random),
+      next_epoch_(std::move(next_epoch)),
+      owner_(std::move(owner)) {}
 
 template <typename T>
 std::function<void(Result<T>)> BrickDevice::guard(Done<T> done) {
@@ -77,23 +82,35 @@ void BrickDevice::fenced(const std::string& why) {
   if (hooks_.on_fenced) hooks_.on_fenced(why);
 }
 
+// A new epoch for each beginning, persisted here before it is persisted there: what the brick still has of ours under the
+// old one, queued or running, is refused or over when the claim is answered.
 void BrickDevice::claim() {
-  brick::ClaimArguments arguments{.epoch = epoch_, .owner = owner_};
-  control_.claim(arguments, [this, alive = std::weak_ptr(alive_), round = round_](Result<brick::ClaimResult> result) {
-    if (alive.expired() || round != round_) return;
-    if (!result) return;  // the connection went with it: its events bring us here again
-    if (result->status == brick::Status::kStaleEpoch) {
-      return fenced("epoch " + std::to_string(epoch_) + " refused, the brick is at " +
-                    std::to_string(result->claimed_epoch));
-    }
-    if (result->status != brick::Status::kOk) return begin_again();
-    identity_ = std::move(*result);
-    identified_ = true;
-    verifier_ = identity_.verifier;
-    state_ = State::kReconciling;
-    // From here on calls of an older MDS are refused: what we list stays as listed.
-    close_listed_sessions();
+  next_epoch_([this, alive = std::weak_ptr(alive_), round = round_](uint64_t epoch) {
+    if (!alive.expired() && round == round_ && state_ == State::kOffline) claim_as(epoch);
   });
+}
+
+void BrickDevice::claim_as(uint64_t epoch) {
+  epoch_ = epoch;
+  brick::ClaimArguments arguments{.epoch = epoch, .owner = owner_};
+  control_.claim(arguments, [this, alive = std::weak_ptr(alive_), round = round_](Result<brick::ClaimResult> result) {
+    if (!alive.expired() && round == round_) claimed(std::move(result));
+  });
+}
+
+void BrickDevice::claimed(Result<brick::ClaimResult> result) {
+  if (!result) return;  // the connection went with it: its events bring us here again
+  if (result->status == brick::Status::kStaleEpoch) {
+    return fenced("epoch " + std::to_string(epoch_) + " refused, the brick is at " +
+                  std::to_string(result->claimed_epoch));
+  }
+  if (result->status != brick::Status::kOk) return begin_again();
+  identity_ = std::move(*result);
+  identified_ = true;
+  verifier_ = identity_.verifier;
+  state_ = State::kReconciling;
+  // From here on calls of an older MDS are refused: what we list stays as listed.
+  close_listed_sessions();
 }
 
 void BrickDevice::close_listed_sessions() {

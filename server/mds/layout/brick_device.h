@@ -50,7 +50,10 @@ class BrickDevice {
     std::function<void(const std::string& why)> on_fenced;
   };
 
-  BrickDevice(EventLoop& loop, brick::Control& control, Space& space, Random& random, uint64_t epoch,
+  // Gives an epoch higher than any before, once it is durable on our side; never from inside the call.
+  using EpochSource = std::function<void(std::function<void(uint64_t epoch)> done)>;
+
+  BrickDevice(EventLoop& loop, brick::Control& control, Space& space, Random& random, EpochSource next_epoch,
               std::string owner);
   BrickDevice(const BrickDevice&) = delete;
   BrickDevice& operator=(const BrickDevice&) = delete;
@@ -99,6 +102,8 @@ class BrickDevice {
   void refuse(Done<T> done, brick::Status status);
 
   void claim();
+  void claim_as(uint64_t epoch);
+  void claimed(Result<brick::ClaimResult> result);
   void close_listed_sessions();
   void sessions_closed();
   // A call that kills handles got no answer: they die with their sessions. Runs `done` then.
@@ -114,7 +119,8 @@ class BrickDevice {
   brick::Control& control_;
   Space& space_;
   Random& random_;
-  const uint64_t epoch_;
+  const EpochSource next_epoch_;
+  uint64_t epoch_ = 0;  // of the claim in force
   const std::string owner_;
   Hooks hooks_;
   State state_ = State::kOffline;

@@ -44,6 +44,8 @@ class LayoutConflicts {
   virtual nfs4::Status test_stateid(uint64_t client, const LayoutStateid& stateid) const = 0;
   // FREE_STATEID: NFS4_OK for a revoked one, NFS4ERR_LOCKS_HELD for a live one, NFS4ERR_BAD_STATEID else.
   virtual nfs4::Status free_stateid(uint64_t client, const LayoutStateid& stateid) = 0;
+  // For Namespace::set_in_use: somebody may still reach the file's memory.
+  virtual bool file_in_use(uint64_t inode) const = 0;
   // CLIENTID_BUSY of DESTROY_CLIENTID (RFC 8881, 18.50.3).
   virtual bool client_holds_layouts(uint64_t client) const = 0;
 };

@@ -50,15 +50,12 @@ void HeldLayout::add_grant(HeldGrant grant) {
 void HeldLayout::add_hole(const ByteRange& range) { holes_.add(range); }
 
 const HeldGrant* HeldLayout::at(uint64_t offset, IoMode mode) const {
-  const HeldGrant* read_only = nullptr;
   for (const HeldGrant& grant : grants_) {
     if (grant.file.begin > offset) break;
-    // A grant of which something was returned is not handed out again: the client may be about to return the rest.
-    if (!grant.held.contains(grant.file) || offset >= grant.file.end) continue;
-    if (grant.writable) return &grant;
-    read_only = &grant;
+    // One of which something was returned is not handed out again: the client may be about to return the rest.
+    if (offset < grant.file.end && selects(mode, grant.writable) && grant.held.contains(grant.file)) return &grant;
   }
-  return mode == IoMode::kReadWrite ? nullptr : read_only;
+  return nullptr;
 }
 
 std::optional<ByteRange> HeldLayout::hole_at(uint64_t offset) const {
@@ -67,15 +64,23 @@ std::optional<ByteRange> HeldLayout::hole_at(uint64_t offset) const {
   return found.front();
 }
 
-std::optional<std::vector<HeldGrant>> HeldLayout::covering(const ByteRange& range, IoMode mode) const {
-  std::vector<HeldGrant> found;
-  for (uint64_t offset = range.begin; offset < range.end;) {
-    const HeldGrant* grant = at(offset, mode);
-    if (grant == nullptr) return std::nullopt;
-    found.push_back(*grant);
-    offset = grant->file.end;
+std::vector<ByteRange> HeldLayout::gaps(const ByteRange& range, IoMode mode) const {
+  RangeSet missing;
+  missing.add(range);
+  for (const HeldGrant& grant : grants_) {
+    if (selects(mode, grant.writable) && grant.held.contains(grant.file)) missing.remove(grant.file);
   }
-  return found;
+  return missing.all();
+}
+
+bool HeldLayout::may_write(const ByteRange& range) const {
+  RangeSet missing;
+  missing.add(range);
+  for (const HeldGrant& grant : grants_) {
+    if (!grant.writable) continue;
+    for (const ByteRange& part : grant.held.within(range)) missing.remove(part);
+  }
+  return missing.empty();
 }
 
 bool HeldLayout::holds(const ByteRange& range, IoMode mode) const {

@@ -8,7 +8,7 @@
 
 #include "server/mds/layout/range_set.h"
 #include "server/mds/layout/recaller.h"
-#include "shared/nfs4/status.h"
+#include "shared/nfs4/pnfs_operations.h"
 
 namespace pnfsrdma::mds {
 
@@ -26,8 +26,7 @@ struct HeldGrant {
   ByteRange memory() const { return {logical, logical + file.length()}; }
 };
 
-// What LAYOUTRETURN and CB_LAYOUTRECALL select; values of layoutiomode4.
-enum class IoMode : uint32_t { kRead = 1, kReadWrite = 2, kAny = 3 };
+using nfs4::IoMode;
 
 // All that one client holds of one file under one layout stateid (RFC 8881, 12.5.3). A value without I/O: it decides, the
 // caller withdraws. The handle of a grant dies when the last byte of it was returned, not earlier: a client that gives back
@@ -55,11 +54,12 @@ class HeldLayout {
   // Memory came where a hole was.
   void fill_hole(const ByteRange& range) { holes_.remove(range); }
 
-  // The grants that together reach all of `range`, in file order, and null if some byte is not covered. A read-write grant
-  // serves a read, not the reverse.
-  std::optional<std::vector<HeldGrant>> covering(const ByteRange& range, IoMode mode) const;
-  // The grant at `offset`, if one is held there; with kRead a read-only one is taken before none.
+  // The grant of exactly this mode that reaches `offset`, none of it given back.
   const HeldGrant* at(uint64_t offset, IoMode mode) const;
+  // What of `range` no such grant reaches, in order.
+  std::vector<ByteRange> gaps(const ByteRange& range, IoMode mode) const;
+  // Whether read-write grants, all or part of them still held, reach every byte.
+  bool may_write(const ByteRange& range) const;
   // The hole held at `offset`, to its end.
   std::optional<ByteRange> hole_at(uint64_t offset) const;
 

@@ -46,11 +46,12 @@ std::vector<HeldLayout*> LayoutTable::of_file(uint64_t inode) {
 }
 
 std::vector<uint64_t> LayoutTable::clients_of_file(uint64_t inode) const {
-  std::vector<uint64_t> found;
   const auto file = files_.find(inode);
-  if (file == files_.end()) return found;
-  for (const auto& [client, layout] : file->second.layouts) found.push_back(client);
-  return found;
+  if (file == files_.end()) return {};
+  std::set<uint64_t> found;
+  for (const auto& [client, layout] : file->second.layouts) found.insert(client);
+  for (const Dying& dying : file->second.dying) found.insert(dying.client);
+  return {found.begin(), found.end()};
 }
 
 std::vector<uint64_t> LayoutTable::files_of_client(uint64_t client) const {

@@ -22,6 +22,7 @@ class LayoutTable {
   void erase(uint64_t inode, uint64_t client);
 
   std::vector<HeldLayout*> of_file(uint64_t inode);
+  // Everybody who holds something of the file, or held it and is not dead to it yet.
   std::vector<uint64_t> clients_of_file(uint64_t inode) const;
   std::vector<uint64_t> files_of_client(uint64_t client) const;
   std::vector<uint64_t> files() const;
@@ -35,6 +36,8 @@ class LayoutTable {
   bool writable_past(uint64_t inode, uint64_t offset) const;
   // Layouts or dying grants of the file.
   bool in_use(uint64_t inode) const { return files_.contains(inode); }
+  // Whether somebody may write anywhere in the file.
+  bool writable(uint64_t inode) const { return writable_past(inode, 0); }
   size_t grants_of_client(uint64_t client) const;
 
  private:

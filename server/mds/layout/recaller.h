@@ -28,6 +28,8 @@ enum class RecallAnswer : uint8_t {
 struct LayoutRecall {
   uint64_t client = 0;
   uint64_t inode = 0;
+  uint64_t generation = 0;    // of the inode
+  uint16_t export_id = 0;     // of the filehandle the client got the layout by
   uint32_t iomode = 3;  // LAYOUTIOMODE4_ANY
   bool changed = false;
   uint64_t offset = 0;
@@ -50,6 +52,11 @@ class LayoutRecaller {
   virtual void revoked_layouts_freed(uint64_t client) = 0;
   // Whether anybody has the file open; an orphan is freed only when nobody has.
   virtual bool is_open(uint64_t inode) const = 0;
+  // Whether this client has. Default: whether anybody has.
+  virtual bool is_open_by(uint64_t inode, uint64_t client) const {
+    static_cast<void>(client);
+    return is_open(inode);
+  }
   // Sum over the client's sessions of (ca_maxoperations - 1): how far a layout stateid's seqid may lag (12.5.3).
   virtual uint32_t stateid_window(uint64_t client) const = 0;
 };

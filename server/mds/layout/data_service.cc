@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/data_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/mds/state/counters.h"
+#include "server/mds/state/server_limits.h"
+
+// READ, WRITE, COMMIT, and what statfs asks.
+namespace pnfsrdma::mds {
+
+using nfs4::Status;
+
+namespace {
+// Of a READ's result on the wire: eof, the length of the data, its padding.
+constexpr uint32_t kReadResultBytes = 4 + 4 + 3;
+}  // namespace
+
+DataService::DataService(BrickDevice& brick, mds::Space& space, LayoutTable& table, Layouts& layouts,
+                         LayoutGranter& granter, LayoutCommitter& committer, FileIo& io)
+    : brick_(brick),
+      space_(space),
+      table_(table),
+      layouts_(layouts),
+      granter_(granter),
+      committer_(committer),
+      io_(io) {}
+
+// RFC 8881, 18.22
+nfs4::ReadResponse DataService::read(CompoundContext& context, const nfs4::ReadArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  TRY_ASSIGN(const OpenAccess access, context.io_access(arguments.stateid, *inode, false));
+  if (!access.read) return Status::kOpenMode;
+  const uint32_t room = context.reply_room > kReadResultBytes ? context.reply_room - kReadResultBytes : 0;
+  // A shorter answer than asked for is the server's right.
+  const uint32_t count = std::min({arguments.count, context.services.limits.io_bytes_max, room});
+  using Answer = std::expected<FileIo::Read, Status>;
+  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
+    io_.read(inode->id, arguments.offset, count, std::move(done));
+  }));
+  TRY(answer);
+  context.services.counters.bytes_read += answer->data->size();
+  return nfs4::ReadResult{answer->end_of_file, nfs4::Data(std::move(*answer->data))};
+}
+
+// RFC 8881, 18.32
+nfs4::WriteResponse DataService::write(CompoundContext& context, const nfs4::WriteArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  TRY_ASSIGN(const OpenAccess access, context.io_access(arguments.stateid, *inode, true));
+  if (!access.write) return Status::kOpenMode;
+  if (arguments.offset > nfs4::kLengthToEnd - arguments.data.size()) return Status::kInval;
+  using Answer = std::expected<nfs4::WriteResult, Status>;
+  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
+    const ByteSpan data = arguments.data.span();
+    // A short write is the server's right, too.
+    const size_t count = std::min<size_t>(data.size(), context.services.limits.io_bytes_max);
+    FileIo::Write write{.client = context.client_id(), .inode = inode->id, .offset = arguments.offset};
+    // The one copy: the record the data came in goes when its connection goes, RDMA may still be reading then.
+    write.data = std::make_shared<const Bytes>(data.begin(), data.begin() + static_cast<ptrdiff_t>(count));
+    write.stable = arguments.stable;
+    write.clear_setid = !context.credentials().is_root();
+    io_.write(std::move(write), std::move(done));
+  }));
+  TRY(answer);
+  context.services.counters.bytes_written += answer->count;
+  return *answer;
+}
+
+// RFC 8881, 18.3
+nfs4::CommitResponse DataService::commit(CompoundContext& context, const nfs4::CommitArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  if (arguments.offset > nfs4::kLengthToEnd - arguments.count) return Status::kInval;
+  using Answer = std::expected<nfs4::Verifier, Status>;
+  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
+    io_.commit(inode->id, arguments.offset, arguments.count, std::move(done));
+  }));
+  TRY(answer);
+  return nfs4::CommitResult{*answer};
+}
+
+std::string DataService::durability() const {
+  if (!brick_.identified()) return "unknown";
+  switch (static_cast<nfs4::Durability>(brick_.identity().durability)) {
+    case nfs4::Durability::kVolatile:
+      return "volatile";
+    case nfs4::Durability::kProcess:
+      return "process";
+    case nfs4::Durability::kPower:
+      return "power";
+  }
+  return "unknown";
+}
+
+DataOperations::Space DataService::space() const {
+  const uint64_t total = brick_.identity().block_count * brick::kBlockSize;
+  const uint64_t used = space_.used_blocks() * brick::kBlockSize - space_.free_grain_bytes();
+  const uint64_t free = total > used ? total - used : 0;
+  return {total, free, free};
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/file_io.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace pnfsrdma::mds {
+
+FileIo::FileIo(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table,
+               InodeQueue& queue, Layouts& layouts, BlockMemory& memory)
+    : clock_(clock),
+      names_(names),
+      brick_(brick),
+      space_(space),
+      table_(table),
+      queue_(queue),
+      layouts_(layouts),
+      memory_(memory) {}
+
+// --- READ ----------------------------------------------------------------------------------------------------------------
+
+void FileIo::read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> done) {
+  if (!brick_.ready()) return done(std::unexpected(nfs4::Status::kDelay));
+  // A shared turn: the blocks stay the file's while the RDMA READs run.
+  queue_.shared(inode, [this, inode, offset, count, done = std::move(done)](InodeQueue::Turn turn) {
+    read_now(inode, offset, count, std::move(turn), done);
+  });
+}
+
+void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn, Done<Read> done) {
+  const auto present = names_.get(inode);
+  if (!present) return done(std::unexpected(present.error()));
+  const uint64_t size = (*present)->size;
+  const uint64_t end = std::min(size, range_of(offset, count).end);
+  auto bytes = std::make_shared<Bytes>(end > offset ? end - offset : 0);  // zeros
+  // RFC 8881, 18.22.3: true when the last byte of the file is in the answer, or lies before it.
+  const bool end_of_file = offset >= size || end == size;
+  if (bytes->empty()) return done(Read{bytes, end_of_file});
+  const auto mapped = space_.extents().map(inode, offset, bytes->size());
+  if (!mapped) return done(std::unexpected(status_of(mapped.error())));
+  struct Progress {
+    size_t left = 1;
+    bool good = true;
+  };
+  auto progress = std::make_shared<Progress>();
+  const auto one_done = [progress, bytes, end_of_file, turn = std::move(turn), done = std::move(done)](bool moved) {
+    progress->good = progress->good && moved;
+    if (--progress->left > 0) return;
+    if (!progress->good) return done(std::unexpected(nfs4::Status::kDelay));
+    done(Read{bytes, end_of_file});
+  };
+  for (const Mapping& part : *mapped) progress->left += part.logical ? 1 : 0;
+  for (const Mapping& part : *mapped) {
+    if (!part.logical) continue;
+    const MutableByteSpan sink = MutableByteSpan(*bytes).subspan(part.file_offset - offset, part.length);
+    memory_.read(*part.logical, sink, bytes, one_done);
+  }
+  one_done(true);
+}
+
+// --- WRITE ---------------------------------------------------------------------------------------------------------------
+
+struct FileIo::Writing {
+  Write what;
+  ByteRange range;
+  InodeQueue::Turn turn;
+  Done<nfs4::WriteResult> done;
+  bool sync_first = false;  // bytes go to old memory behind the old end
+};
+
+void FileIo::finish(const WritingPointer& work, std::expected<nfs4::WriteResult, nfs4::Status> answer) {
+  work->turn.reset();
+  std::exchange(work->done, nullptr)(std::move(answer));
+}
+
+void FileIo::write(Write what, Done<nfs4::WriteResult> done) {
+  if (!brick_.ready()) return done(std::unexpected(nfs4::Status::kDelay));
+  const size_t count = what.data->size();
+  if (what.offset > kFileSizeMax || count > kFileSizeMax - what.offset) {
+    return done(std::unexpected(nfs4::Status::kFBig));
+  }
+  auto work = std::make_shared<Writing>();
+  work->range = {what.offset, what.offset + count};
+  work->what = std::move(what);
+  work->done = std::move(done);
+  if (work->range.empty()) {
+    return finish(work, nfs4::WriteResult{0, nfs4::StableHow::kFileSync, verifier()});
+  }
+  // Over bytes that have memory already, others may write and read beside us.
+  const auto in_the_way = obstacle(*work);
+  if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
+  if (*in_the_way != Obstacle::kNone) return write_exclusively(work);
+  queue_.shared(work->what.inode, [this, work](InodeQueue::Turn turn) {
+    work->turn = std::move(turn);
+    write_in_place(work);
+  });
+}
+
+std::expected<FileIo::Obstacle, nfs4::Status> FileIo::obstacle(const Writing& work) {
+  TRY_ASSIGN(const InodePointer inode, names_.get(work.what.inode));
+  // Bytes between the old end and ours become readable: they must be zeros.
+  const bool grows = work.range.end > inode->size;
+  if (grows && space_.tail_dirty(work.what.inode) && !table_.writable_past(work.what.inode, inode->size)) {
+    return Obstacle::kDirtyTail;
+  }
+  const auto mapped = space_.extents().map(work.what.inode, work.range.begin, work.range.length());
+  if (!mapped) return std::unexpected(status_of(mapped.error()));
+  const bool hole = std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
+  return hole ? Obstacle::kHole : Obstacle::kNone;
+}
+
+void FileIo::write_in_place(const WritingPointer& work) {
+  // Things may have changed while we waited for the turn.
+  const auto in_the_way = obstacle(*work);
+  if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
+  if (*in_the_way == Obstacle::kNone) return commit_size(work);
+  work->turn.reset();
+  write_exclusively(work);
+}
+
+void FileIo::write_exclusively(const WritingPointer& work) {
+  queue_.exclusive(work->what.inode, [this, work](InodeQueue::Turn turn) {
+    work->turn = std::move(turn);
+    space_.clean_tail(work->what.inode, [this, work](nfs4::Status cleaned) {
+      if (cleaned != nfs4::Status::kOk) return finish(work, std::unexpected(cleaned));
+      const auto in_the_way = obstacle(*work);
+      if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
+      if (*in_the_way != Obstacle::kHole) return commit_size(work);
+      allocate(work);
+    });
+  });
+}
+
+void FileIo::allocate(const WritingPointer& work) {
+  const auto inode = names_.get(work->what.inode);
+  if (!inode) return finish(work, std::unexpected(inode.error()));
+  // Room ahead only for files that grow at their end, as one written by 1 MiB after the other does.
+  const uint64_t wish_end = work->range.begin <= (*inode)->size && work->range.end > kSmallFileMax ? kEndOfFile : work->range.end;
+  const AllocationPlan plan = plan_allocation(work->range, wish_end, (*inode)->size);
+  const uint64_t behind = std::max(work->range.begin, (*inode)->size);
+  if (behind < work->range.end) {
+    const auto old = space_.extents().overlapping(work->what.inode, behind, work->range.end - behind);
+    if (!old) return finish(work, std::unexpected(status_of(old.error())));
+    work->sync_first = !old->empty();
+  }
+  // Whoever reads zeros from a hole there must ask again, the writer too.
+  layouts_.clear_holes(work->what.inode, plan.wished, 0, [this, work, plan](bool cleared) {
+    if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
+    const auto inode = names_.get(work->what.inode);
+    if (!inode) return finish(work, std::unexpected(inode.error()));
+    // The size goes with the extents, before the bytes: a crash between leaves zeros nobody was promised otherwise, and no
+    // byte behind the end.
+    FileSpace::Change change;
+    change.update.mtime = clock_.wall_now();
+    change.update.clear_setid = work->what.clear_setid;
+    change.update.size = std::max((*inode)->size, work->range.end);
+    space_.allocate(work->what.inode, plan, std::move(change), [this, work](nfs4::Status status) {
+      if (status != nfs4::Status::kOk) return finish(work, std::unexpected(status));
+      // New memory needs no sync before it is written: if the commit is lost, no file has it, and it is zeroed before the
+      // next one gets it.
+      if (!work->sync_first) return place(work);
+      place_when_synced(work);
+    });
+  });
+}
+
+// Memory is there. A size that grows over old memory must be durable before the bytes are: else a crash leaves bytes behind
+// the end without a tail record.
+void FileIo::commit_size(const WritingPointer& work) {
+  const auto inode = names_.get(work->what.inode);
+  if (!inode) return finish(work, std::unexpected(inode.error()));
+  if (work->range.end <= (*inode)->size) {
+    const bool setid = work->what.clear_setid && (*inode)->mode != mode_without_setid(**inode);
+    const auto touched = setid ? names_.update(work->what.inode, {.mtime = clock_.wall_now(), .clear_setid = true})
+                               : names_.touch(work->what.inode);
+    if (!touched) return finish(work, std::unexpected(touched.error()));
+    return place(work);
+  }
+  const auto grown = names_.update(
+      work->what.inode, {.size = work->range.end, .mtime = clock_.wall_now(), .clear_setid = work->what.clear_setid});
+  if (!grown) return finish(work, std::unexpected(grown.error()));
+  place_when_synced(work);
+}
+
+void FileIo::place_when_synced(const WritingPointer& work) {
+  KeyValueStore& store = names_.store();
+  store.when_synced(store.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), work] {
+    if (!alive.expired()) place(work);
+  });
+}
+
+void FileIo::place(const WritingPointer& work) {
+  const auto mapped = space_.extents().map(work->what.inode, work->range.begin, work->range.length());
+  if (!mapped) return finish(work, std::unexpected(status_of(mapped.error())));
+  struct Progress {
+    size_t left = 1;
+    bool good = true;
+  };
+  auto progress = std::make_shared<Progress>();
+  const auto one_done = [this, progress, work](bool moved) {
+    progress->good = progress->good && moved;
+    if (--progress->left > 0) return;
+    if (!progress->good) return finish(work, std::unexpected(nfs4::Status::kDelay));
+    make_stable(work);
+  };
+  progress->left += mapped->size();
+  for (const Mapping& part : *mapped) {
+    const ByteSpan source = ByteSpan(*work->what.data).subspan(part.file_offset - work->range.begin, part.length);
+    // Our turn keeps the extents, so there is no hole: allocate() filled them all.
+    if (part.logical) {
+      memory_.write(*part.logical, source, work->what.data, one_done);
+    } else {
+      one_done(false);
+    }
+  }
+  one_done(true);
+}
+
+void FileIo::make_stable(const WritingPointer& work) {
+  const nfs4::WriteResult result{static_cast<uint32_t>(work->what.data->size()), work->what.stable, verifier()};
+  if (work->what.stable == nfs4::StableHow::kUnstable) return finish(work, result);
+  commit(work->what.inode, work->range.begin, static_cast<uint32_t>(work->range.length()),
+         [work, result](std::expected<nfs4::Verifier, nfs4::Status> verifier) {
+           if (!verifier) return finish(work, std::unexpected(verifier.error()));
+           // Lost between the bytes and the flush.
+           if (*verifier != result.verifier) return finish(work, std::unexpected(nfs4::Status::kDelay));
+           finish(work, result);
+         });
+}
+
+// --- COMMIT --------------------------------------------------------------------------------------------------------------
+
+void FileIo::commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done) {
+  if (!brick_.ready()) return done(std::unexpected(nfs4::Status::kDelay));
+  const auto present = names_.get(inode);
+  if (!present) return done(std::unexpected(present.error()));
+  const uint64_t size = (*present)->size;
+  const uint64_t end = std::min(size, count == 0 ? size : range_of(offset, count).end);
+  std::vector<brick::Range> memory;
+  if (end > offset) {
+    const auto mapped = space_.extents().map(inode, offset, end - offset);
+    if (!mapped) return done(std::unexpected(status_of(mapped.error())));
+    for (const Mapping& part : *mapped) {
+      if (part.logical) memory.push_back({*part.logical, part.length});
+    }
+  }
+  if (memory.empty()) return done(verifier());
+  brick_.persist(memory, [done = std::move(done)](BrickDevice::Answer<brick::PersistResult> persisted) {
+    if (!persisted) return done(std::unexpected(status_of(persisted.error())));
+    done(persisted->verifier);
+  });
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+
+#include "server/mds/layout/block_memory.h"
+#include "server/mds/layout/layouts.h"
+#include "shared/nfs4/file_operations.h"
+
+namespace pnfsrdma::mds {
+
+// READ, WRITE and COMMIT through the server: the MDS reaches brick memory as one more initiator, so its bytes are those the
+// layouts show, at once. Control loop only.
+//
+// Cost of a READ: one RDMA READ per extent, straight into the reply's buffer, no copy. Of a WRITE: one copy of the data (the
+// request's record may go before the RDMA WRITE is through), one RDMA WRITE per extent, one brick call when it must be stable.
+class FileIo {
+ public:
+  struct Read {
+    std::shared_ptr<Bytes> data;
+    bool end_of_file = false;
+  };
+  struct Write {
+    uint64_t client = 0;
+    uint64_t inode = 0;
+    uint64_t offset = 0;
+    std::shared_ptr<const Bytes> data;
+    nfs4::StableHow stable = nfs4::StableHow::kUnstable;
+    bool clear_setid = false;  // the writer is not privileged: setuid and setgid go
+  };
+  template <typename T>
+  using Done = std::function<void(std::expected<T, nfs4::Status>)>;
+
+  FileIo(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table, InodeQueue& queue,
+         Layouts& layouts, BlockMemory& memory);
+  FileIo(const FileIo&) = delete;
+  FileIo& operator=(const FileIo&) = delete;
+
+  // At most `count` bytes from `offset`; holes, and what a truncation has cut, read as zeros.
+  void read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> done);
+  // All of `data` or an error. NOSPC, DELAY, FBIG, IO, STALE. `stable`: durable on the brick before `done`.
+  void write(Write what, Done<nfs4::WriteResult> done);
+  // Makes what was written durable. A count of 0: to the end of the file.
+  void commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done);
+
+  // writeverf4: changes when unflushed bytes may have been lost, which only a brick can lose.
+  nfs4::Verifier verifier() const { return brick_.verifier(); }
+
+ private:
+  struct Writing;
+  using WritingPointer = std::shared_ptr<Writing>;
+  enum class Obstacle { kNone, kHole, kDirtyTail };
+
+  void read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn, Done<Read> done);
+  std::expected<Obstacle, nfs4::Status> obstacle(const Writing& work);
+  void write_in_place(const WritingPointer& work);
+  void write_exclusively(const WritingPointer& work);
+  void allocate(const WritingPointer& work);
+  void commit_size(const WritingPointer& work);
+  void place_when_synced(const WritingPointer& work);
+  void place(const WritingPointer& work);
+  void make_stable(const WritingPointer& work);
+  static void finish(const WritingPointer& work, std::expected<nfs4::WriteResult, nfs4::Status> answer);
+
+  const Clock& clock_;
+  Namespace& names_;
+  BrickDevice& brick_;
+  FileSpace& space_;
+  LayoutTable& table_;
+  InodeQueue& queue_;
+  Layouts& layouts_;
+  BlockMemory& memory_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/file_space.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shared/base/check.h"
+#include "shared/base/log.h"
+
+// The half of FileSpace that takes memory back.
+namespace pnfsrdma::mds {
+
+namespace {
+constexpr Milliseconds kZeroingPause{250};
+constexpr uint64_t kZeroingBytes = uint64_t{4} << 20;
+}  // namespace
+
+FileSpace::FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, Space& space, BrickDevice& brick,
+                     BlockMemory& memory, LayoutTable& table)
+    : loop_(loop),
+      clock_(clock),
+      names_(names),
+      store_(names.store()),
+      extents_(names.store()),
+      space_(space),
+      brick_(brick),
+      memory_(memory),
+      table_(table) {}
+
+FileSpace::~FileSpace() { loop_.cancel(zeroing_timer_); }
+
+bool FileSpace::tail_dirty(InodeId inode) { return extents_.tail_dirty(inode).value_or(true); }
+
+void FileSpace::cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done) {
+  InodeUpdate with_size = update;
+  with_size.size = size;
+  // In the same batch as the new size: a crash between it and the zeroing finds the record.
+  shorten(inode, round_up(size, kGrainSize), with_size, true, std::move(done));
+}
+
+void FileSpace::clean_tail(InodeId inode, Done done) {
+  const auto present = names_.get(inode);
+  if (!present || !tail_dirty(inode)) return done(nfs4::Status::kOk);
+  const uint64_t size = (*present)->size;
+  if (table_.writable_past(inode, size)) return done(nfs4::Status::kOk);
+  if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
+    loop_.after(left, [this, alive = std::weak_ptr(alive_), inode, done = std::move(done)] {
+      if (!alive.expired()) clean_tail(inode, done);
+    });
+    return;
+  }
+  const uint64_t end = kept_end(size);
+  const auto behind = extents_.overlapping(inode, end, kEndOfFile - end);
+  if (!behind) return done(status_of(behind.error()));
+  // Readers may still look at the memory behind the end: then it stays, zeroed.
+  if (behind->empty() || table_.reachable(inode, {end, kEndOfFile})) return zero_tail(inode, std::move(done));
+  shorten(inode, end, {.space_only = true}, false, std::move(done));
+}
+
+void FileSpace::trim(InodeId inode, Done done) {
+  const auto present = names_.get(inode);
+  if (!present || table_.in_use(inode)) return done(nfs4::Status::kOk);
+  const uint64_t end = kept_end((*present)->size);
+  const auto behind = extents_.overlapping(inode, end, kEndOfFile - end);
+  if (!behind) return done(status_of(behind.error()));
+  if (behind->empty()) return clean_tail(inode, std::move(done));
+  shorten(inode, end, {.space_only = true}, false, std::move(done));
+}
+
+void FileSpace::shorten(InodeId inode, uint64_t end, InodeUpdate update, bool mark_dirty, Done done) {
+  const auto present = names_.get(inode);
+  if (!present) return done(present.error());
+  ExtentChange change(store_, inode);
+  const auto removed = change.remove(end, kEndOfFile - end);
+  if (!removed) return done(status_of(removed.error()));
+  update.space_used = (*present)->space_used + static_cast<uint64_t>(change.growth());
+  Batch batch;
+  change.write_to(batch);
+  if (mark_dirty && update.size && *update.size < end) Extents::mark_tail_dirty(batch, inode);
+  if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
+  // A crash before the sync: the old size, the old extents, all bytes still there. Nothing may be destroyed before it.
+  store_.when_synced(store_.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), inode, removed = *removed,
+                                                        done = std::move(done)] {
+    if (alive.expired()) return;
+    // A crash from here on: blocks without an extent, freed at the next start; a dirty tail with its record, zeroed then.
+    release(removed);
+    zero_tail(inode, done);
+  });
+}
+
+void FileSpace::zero_tail(InodeId inode, Done done) {
+  const auto present = names_.get(inode);
+  if (!present || !tail_dirty(inode)) return done(nfs4::Status::kOk);
+  const uint64_t size = (*present)->size;
+  if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
+    loop_.after(left, [this, alive = std::weak_ptr(alive_), inode, done = std::move(done)] {
+      if (!alive.expired()) zero_tail(inode, done);
+    });
+    return;
+  }
+  const auto extents = extents_.overlapping(inode, size, kEndOfFile - size);
+  if (!extents) return done(status_of(extents.error()));
+  std::vector<brick::Range> tail;
+  for (const Extent& extent : *extents) {
+    const uint64_t skip = size > extent.file_offset ? size - extent.file_offset : 0;
+    if (skip < extent.length) tail.push_back({extent.logical + skip, extent.length - skip});
+  }
+  const auto clean = [this, inode, done] {
+    // Behind the zeroing, which is durable: a crash before this commit only zeroes again. Lazily, nobody waits for it.
+    Batch batch;
+    Extents::mark_tail_clean(batch, inode);
+    const auto committed = store_.commit(batch, CommitKind::kState);
+    done(committed ? nfs4::Status::kOk : status_of(committed.error()));
+  };
+  if (tail.empty()) return clean();
+  brick_.zero(tail, [alive = std::weak_ptr(alive_), clean, done](BrickDevice::Answer<brick::StatusResult> answer) {
+    if (alive.expired()) return;
+    // The record stays: whoever grows the file, and every start, zeroes first.
+    if (!answer) return done(status_of(answer.error()));
+    clean();
+  });
+}
+
+void FileSpace::destroy(InodeId inode, Done done) {
+  ExtentChange change(store_, inode);
+  const auto removed = change.remove(0, kEndOfFile);
+  if (!removed) return done(status_of(removed.error()));
+  Batch batch;
+  change.write_to(batch);
+  if (const auto destroyed = names_.destroy(inode, batch); !destroyed) return done(destroyed.error());
+  resting_.erase(inode);
+  store_.when_synced(store_.last_namespace_sequence(),
+                     [this, alive = std::weak_ptr(alive_), removed = *removed, done = std::move(done)] {
+                       if (alive.expired()) return;
+                       release(removed);
+                       done(nfs4::Status::kOk);
+                     });
+}
+
+// The extents are in no file any more, durably, and no client reaches them.
+void FileSpace::release(const std::vector<Extent>& extents) {
+  std::vector<brick::Run> freed;
+  std::vector<brick::Range> ranges;
+  for (const Extent& extent : extents) {
+    for (const brick::Run& run : space_.free(extent.logical, extent.length)) {
+      freed.push_back(run);
+      ranges.push_back({run.logical, run.count * brick::kBlockSize});
+    }
+  }
+  if (freed.empty()) return;
+  // Our own handles die before the blocks are somebody else's.
+  memory_.forget(ranges, [this, alive = std::weak_ptr(alive_), freed] {
+    if (!alive.expired()) brick_.free(freed);
+  });
+}
+
+void FileSpace::rest(InodeId inode) { resting_[inode] = clock_.now() + Milliseconds(brick::kQuarantineMs); }
+
+Milliseconds FileSpace::rest_left(InodeId inode) {
+  const auto found = resting_.find(inode);
+  if (found == resting_.end()) return Milliseconds(0);
+  const auto left = found->second - clock_.now();
+  if (left > SteadyTime::duration::zero()) return std::chrono::ceil<Milliseconds>(left);
+  resting_.erase(found);
+  return Milliseconds(0);
+}
+
+void FileSpace::start_zeroing() {
+  zeroing_timer_ = loop_.after(kZeroingPause, [this] { zero_in_background(); });
+}
+
+void FileSpace::zero_in_background() {
+  start_zeroing();
+  if (!brick_.ready()) return;
+  auto work = std::make_shared<Zeroing>();
+  std::vector<brick::Range> ranges;
+  for (uint64_t left = kZeroingBytes; left > 0;) {
+    const auto piece = space_.take_dirty(left);
+    if (!piece) break;
+    work->pieces.push_back(*piece);
+    ranges.push_back({piece->logical, piece->length});
+    left -= std::min(left, piece->length);
+  }
+  if (ranges.empty()) return;
+  brick_.zero(ranges, [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<brick::StatusResult> answer) {
+    if (alive.expired()) return;
+    for (Piece& piece : work->pieces) {
+      piece.clean = answer.has_value();
+      space_.put_back(piece);
+    }
+  });
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "server/mds/layout/allocation_plan.h"
+#include "server/mds/layout/block_memory.h"
+#include "server/mds/layout/brick_device.h"
+#include "server/mds/layout/layout_table.h"
+#include "server/mds/meta/extents.h"
+#include "server/mds/meta/namespace.h"
+#include "server/mds/meta/space.h"
+#include "shared/base/event_loop.h"
+
+namespace pnfsrdma::mds {
+
+// Gives memory to files and takes it back, so that a crash between any two steps loses nothing acknowledged, leaks nothing
+// for good, and never shows a byte of another file. Every method but those that say so needs the inode's exclusive turn, held
+// by the caller until `done`. Control loop only.
+//
+// Two rules carry it all:
+// - allocate on the brick, then commit the extents: a crash between leaves blocks that no extent names; they are freed.
+// - commit without the extents, wait for the sync, then free: a crash between leaves the same.
+class FileSpace {
+ public:
+  using Done = std::function<void(nfs4::Status)>;
+
+  FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, Space& space, BrickDevice& brick, BlockMemory& memory,
+            LayoutTable& table);
+  ~FileSpace();
+  FileSpace(const FileSpace&) = delete;
+  FileSpace& operator=(const FileSpace&) = delete;
+
+  // Changes that go into the same batch as the new extents.
+  struct Change {
+    InodeUpdate update;
+    Batch extra;
+  };
+  // Fills the holes in plan.wished, or, when there is not that much, those in plan.needed. All of it is zeros, durably, and
+  // committed (not synced) when `done` gets kOk. kNospc, kDelay, kIo: nothing has changed.
+  void allocate(InodeId inode, const AllocationPlan& plan, Change change, Done done);
+
+  // Cuts the file: size, extents, times, and the tail record, in one batch; then frees, and zeroes up to the end of what is
+  // kept, durably, before `done`. No client can reach anything from the grain of `size` on: the caller has seen to it.
+  void cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done);
+
+  // "Bytes past the end of file are zeros" made true again, unless somebody may still write there: then that somebody's end
+  // brings us back. Frees whole extents nobody can reach, zeroes the rest.
+  void clean_tail(InodeId inode, Done done);
+  // Extents past kept_end() of a file nobody has open or laid out.
+  void trim(InodeId inode, Done done);
+  // Everything of an orphan, the inode too.
+  void destroy(InodeId inode, Done done);
+
+  // Bytes whose handle was revoked rest before they are zeroed: packets in flight. No turn needed.
+  void rest(InodeId inode);
+
+  // Zeroes free grains in the background, from now on. No turn needed.
+  void start_zeroing();
+
+  bool tail_dirty(InodeId inode);
+  Extents& extents() { return extents_; }
+
+ private:
+  struct Placed;
+  struct Allocation;
+  struct Zeroing {
+    std::vector<Piece> pieces;
+  };
+
+  void place_next(const std::shared_ptr<Allocation>& work);
+  void place_blocks(const std::shared_ptr<Allocation>& work, const ByteRange& hole);
+  void place_grains(const std::shared_ptr<Allocation>& work, const ByteRange& hole, bool may_alloc);
+  void take_shared_block(const std::shared_ptr<Allocation>& work, const ByteRange& hole);
+  void zero_placed(const std::shared_ptr<Allocation>& work);
+  void commit_placed(const std::shared_ptr<Allocation>& work);
+  void retreat(const std::shared_ptr<Allocation>& work, nfs4::Status status);
+  static void finish(const std::shared_ptr<Allocation>& work, nfs4::Status status);
+
+  // Extents of the file behind `end` go, what is kept behind `size` is zeroed: the common end of cut, clean_tail and trim.
+  void shorten(InodeId inode, uint64_t end, InodeUpdate update, bool mark_dirty, Done done);
+  void zero_tail(InodeId inode, Done done);
+  void release(const std::vector<Extent>& extents);
+  void zero_in_background();
+  Milliseconds rest_left(InodeId inode);
+
+  EventLoop& loop_;
+  const Clock& clock_;
+  Namespace& names_;
+  KeyValueStore& store_;
+  Extents extents_;
+  Space& space_;
+  BrickDevice& brick_;
+  BlockMemory& memory_;
+  LayoutTable& table_;
+  std::unordered_map<InodeId, SteadyTime> resting_;
+  EventLoop::TimerId zeroing_timer_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// What a refusal of the brick is on the wire.
+nfs4::Status status_of(brick::Status status);
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/layout_committer.h"
+
+#include <utility>
+
+namespace pnfsrdma::mds {
+
+LayoutCommitter::LayoutCommitter(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space,
+                                 Layouts& layouts)
+    : clock_(clock), names_(names), brick_(brick), space_(space), layouts_(layouts) {}
+
+void LayoutCommitter::commit(const CommitRequest& request, Done done) {
+  if (const auto checked = check(request); !checked) return done(std::unexpected(checked.error()));
+  const auto memory = memory_of(request);
+  if (!memory) return done(std::unexpected(memory.error()));
+  if (memory->empty()) return done(apply(request));
+  brick_.persist(*memory, [this, alive = std::weak_ptr(alive_), request,
+                           done = std::move(done)](BrickDevice::Answer<brick::PersistResult> persisted) {
+    if (alive.expired()) return;
+    // A crash here: bytes behind the old size, with their tail record. The client has no answer and sends again.
+    if (!persisted) return done(std::unexpected(status_of(persisted.error())));
+    done(apply(request));
+  });
+}
+
+std::expected<InodePointer, nfs4::Status> LayoutCommitter::check(const CommitRequest& request) {
+  TRY_ASSIGN(HeldLayout* const layout, layouts_.find(request.client, request.inode, request.stateid));
+  TRY_ASSIGN(const InodePointer inode, names_.get(request.inode));
+  // RFC 8881, 18.42.3: the range must overlap a read-write layout of the client.
+  if (!layout->holds(request.range, IoMode::kReadWrite)) {
+    return std::unexpected(layout->holds(request.range, IoMode::kAny) ? nfs4::Status::kBadIoMode
+                                                                      : nfs4::Status::kBadLayout);
+  }
+  for (const nfs4::PersistRange& range : request.persist) {
+    if (!layout->may_write(range_of(range.offset, range.length))) return std::unexpected(nfs4::Status::kBadLayout);
+  }
+  if (!request.last_write_offset) return inode;
+  const uint64_t last = *request.last_write_offset;
+  if (last < request.range.begin || last >= request.range.end) return std::unexpected(nfs4::Status::kInval);
+  if (last >= kFileSizeMax) return std::unexpected(nfs4::Status::kInval);
+  if (last < inode->size) return inode;
+  // A size from before a recall says nothing about the file behind it: it may have been truncated.
+  if (layout->older_than_completed_recall(request.stateid.seqid)) return std::unexpected(nfs4::Status::kBadStateid);
+  if (!layout->may_write({last, last + 1})) return std::unexpected(nfs4::Status::kBadLayout);
+  return inode;
+}
+
+std::expected<std::vector<brick::Range>, nfs4::Status> LayoutCommitter::memory_of(const CommitRequest& request) {
+  std::vector<brick::Range> memory;
+  for (const nfs4::PersistRange& range : request.persist) {
+    const auto mapped = space_.extents().map(request.inode, range.offset, range.length);
+    if (!mapped) return std::unexpected(status_of(mapped.error()));
+    for (const Mapping& part : *mapped) {
+      if (part.logical) memory.push_back({*part.logical, part.length});
+    }
+  }
+  return memory;
+}
+
+LayoutCommitter::Answer LayoutCommitter::apply(const CommitRequest& request) {
+  TRY_ASSIGN(const InodePointer inode, check(request));
+  if (!request.last_write_offset && !request.mtime) return std::nullopt;
+  const WallTime mtime = request.mtime.value_or(clock_.wall_now());
+  // LAYOUTCOMMIT never shrinks a file.
+  if (!request.last_write_offset || *request.last_write_offset < inode->size) {
+    // Times alone: at once, and durable within seconds, as lazytime has it.
+    TRY(names_.touch(request.inode, mtime));
+    return std::nullopt;
+  }
+  const uint64_t size = *request.last_write_offset + 1;
+  // Namespace durability: the reply waits for the sync.
+  TRY(names_.update(request.inode, {.size = size, .mtime = mtime, .clear_setid = request.clear_setid}));
+  return size;
+}
+
+}  // namespace pnfsrdma::mds

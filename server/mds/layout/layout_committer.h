@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "server/mds/layout/layouts.h"
+#include "shared/nfs4/pmem_layout.h"
+
+namespace pnfsrdma::mds {
+
+// LAYOUTCOMMIT behind the checks of its arguments.
+struct CommitRequest {
+  uint64_t client = 0;
+  uint64_t inode = 0;
+  LayoutStateid stateid;
+  ByteRange range;
+  std::optional<uint64_t> last_write_offset;
+  std::optional<WallTime> mtime;
+  std::vector<nfs4::PersistRange> persist;
+  bool clear_setid = false;  // the writer is not privileged
+};
+
+// LAYOUTCOMMIT: has the brick flush what the client asks for, then grows the size and moves mtime on. It takes no turn of the
+// inode: whoever holds one may be waiting for the layout to come back, and the client commits before it returns. So it checks
+// again, in the loop turn in which it commits, that the client still holds what it speaks of. Control loop only.
+class LayoutCommitter {
+ public:
+  // The new size, if it has changed.
+  using Answer = std::expected<std::optional<uint64_t>, nfs4::Status>;
+  using Done = std::function<void(Answer)>;
+
+  LayoutCommitter(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, Layouts& layouts);
+  LayoutCommitter(const LayoutCommitter&) = delete;
+  LayoutCommitter& operator=(const LayoutCommitter&) = delete;
+
+  // BADLAYOUT, BADIOMODE, BAD_STATEID, OLD_STATEID, ADMIN_REVOKED, INVAL, DELAY, IO, STALE: then nothing has changed.
+  void commit(const CommitRequest& request, Done done);
+
+ private:
+  std::expected<InodePointer, nfs4::Status> check(const CommitRequest& request);
+  std::expected<std::vector<brick::Range>, nfs4::Status> memory_of(const CommitRequest& request);
+  Answer apply(const CommitRequest& request);
+
+  const Clock& clock_;
+  Namespace& names_;
+  BrickDevice& brick_;
+  FileSpace& space_;
+  Layouts& layouts_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace pnfsrdma::mds

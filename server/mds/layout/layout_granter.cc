@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/layout_granter.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "server/mds/layout/layout_answer.h"
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+// Exposures one LAYOUTGET makes at most; the client asks again for the rest.
+constexpr size_t kExposuresMax = 256;
+// How far beyond what it needs a client gets holes and grants told in one answer is up to what it asked for; a hole is told
+// no further than this, so that filling it recalls little.
+constexpr uint64_t kHoleMax = uint64_t{64} << 20;
+
+
+}  // namespace
+
+// One LAYOUTGET under way. Everything that may have changed over a wait is looked up again.
+struct LayoutGranter::Work {
+  GrantRequest request;
+  InodeQueue::Turn turn;
+  Done done;
+  ByteRange needed;          // what the answer must cover
+  std::deque<Extent> gaps;   // to expose, in order
+  bool limit = false;        // the brick or the client's budget is used up
+  bool from_writable = false;  // answered with the read-write grants the client holds already
+};
+
+LayoutGranter::LayoutGranter(Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table,
+                             InodeQueue& queue, Layouts& layouts, Counters& counters, Random& random)
+    : names_(names),
+      brick_(brick),
+      space_(space),
+      table_(table),
+      queue_(queue),
+      layouts_(layouts),
+      counters_(counters),
+      random_(random) {}
+
+void LayoutGranter::grant(const GrantRequest& request, Done done) {
+  auto work = std::make_shared<Work>();
+  work->request = request;
+  work->done = std::move(done);
+  // Before the queue: a recall that an operation in front of us waits for would keep us waiting for ourselves.
+  if (const auto status = refusal(request)) return fail(work, *status);
+  queue_.exclusive(request.inode, [this, work](InodeQueue::Turn turn) {
+    work->turn = std::move(turn);
+    begin(work);
+  });
+}
+
+std::optional<nfs4::Status> LayoutGranter::refusal(const GrantRequest& request) {
+  if (!brick_.ready() || layouts_.gone(request.client)) return nfs4::Status::kLayoutTryLater;
+  if (layouts_.reserved_against(request.inode, request.client)) return nfs4::Status::kLayoutTryLater;
+  switch (layouts_.recalls().progress(request.client, request.inode, request.range)) {
+    case Recalls::Progress::kUnanswered:
+      return nfs4::Status::kRecallConflict;
+    case Recalls::Progress::kAnswered:
+      return nfs4::Status::kReturnConflict;
+    case Recalls::Progress::kNone:
+      break;
+  }
+  if (!request.stateid) return std::nullopt;
+  const auto layout = layouts_.find(request.client, request.inode, *request.stateid);
+  return layout ? std::nullopt : std::optional(layout.error());
+}
+
+void LayoutGranter::begin(const WorkPointer& work) {
+  const GrantRequest& request = work->request;
+  if (const auto status = refusal(request)) return fail(work, *status);
+  const auto inode = names_.get(request.inode);
+  if (!inode) return fail(work, inode.error());
+  const uint64_t size = (*inode)->size;
+  const uint64_t begin = request.range.begin;
+  work->needed = range_of(begin, std::max<uint64_t>(request.min_length, 1));
+  if (request.mode == IoMode::kReadWrite) {
+    // Also RW with a min_length of 2^64-1, which would have to be granted whole.
+    if (work->needed.end > kFileSizeMax) return fail(work, nfs4::Status::kBadLayout);
+    return make_writable(work);
+  }
+  // Nothing to read there; the server answers READ with end-of-file.
+  if (begin >= size) {
+    return fail(work, request.min_length > 0 ? nfs4::Status::kBadLayout : nfs4::Status::kLayoutTryLater);
+  }
+  work->needed.end = std::min(work->needed.end, size);
+  const HeldLayout* held = table_.find(request.inode, request.client);
+  work->from_writable = held != nullptr && held->gaps(work->needed, IoMode::kReadWrite).empty();
+  if (work->from_writable) return answer(work);
+  open_session(work);
+}
+
+void LayoutGranter::make_writable(const WorkPointer& work) {
+  const HeldLayout* held = table_.find(work->request.inode, work->request.client);
+  if (held != nullptr && held->gaps(work->needed, IoMode::kReadWrite).empty()) return answer(work);
+  // A tail somebody left dirty is zeroed before it is handed out again.
+  space_.clean_tail(work->request.inode, [this, work](nfs4::Status cleaned) {
+    if (cleaned != nfs4::Status::kOk) return fail(work, nfs4::Status::kLayoutTryLater);
+    fill(work);
+  });
+}
+
+void LayoutGranter::fill(const WorkPointer& work) {
+  const GrantRequest& request = work->request;
+  const auto inode = names_.get(request.inode);
+  if (!inode) return fail(work, inode.error());
+  const auto mapped = space_.extents().map(request.inode, work->needed.begin, work->needed.length());
+  if (!mapped) return fail(work, status_of(mapped.error()));
+  const bool has_holes = std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
+  if (!has_holes) return note_writer(work);
+  const AllocationPlan plan = plan_allocation(work->needed, request.range.end, (*inode)->size);
+  // Whoever reads zeros there from a hole must ask again, or he would go on reading zeros.
+  layouts_.clear_holes(request.inode, plan.wished, request.client, [this, work, plan](bool cleared) {
+    if (!cleared) return fail(work, nfs4::Status::kLayoutTryLater);
+    FileSpace::Change change{.update = {.space_only = true}, .extra = writer_marks(work->request, true)};
+    space_.allocate(work->request.inode, plan, std::move(change), [this, work](nfs4::Status status) {
+      if (status == nfs4::Status::kDelay) status = nfs4::Status::kLayoutTryLater;
+      if (status != nfs4::Status::kOk) return fail(work, status);
+      when_durable(work);
+    });
+  });
+}
+
+// What must be on record before a client can write: that the tail may become dirty, that somebody is writing.
+Batch LayoutGranter::writer_marks(const GrantRequest& request, bool mark_tail) {
+  Batch batch;
+  if (mark_tail && !space_.tail_dirty(request.inode)) Extents::mark_tail_dirty(batch, request.inode);
+  if (!table_.writable(request.inode)) Records::put(batch, RecordKind::kLayout, writing_record_key(request.inode), "");
+  return batch;
+}
+
+void LayoutGranter::note_writer(const WorkPointer& work) {
+  const GrantRequest& request = work->request;
+  const auto inode = names_.get(request.inode);
+  if (!inode) return fail(work, inode.error());
+  // Grants are whole extents: whether one of those we may grant reaches past the end.
+  const auto behind = space_.extents().overlapping(request.inode, (*inode)->size, kEndOfFile - (*inode)->size);
+  if (!behind) return fail(work, status_of(behind.error()));
+  const Batch marks = writer_marks(request, !behind->empty());
+  if (!marks.empty()) {
+    if (const auto committed = names_.store().commit(marks, CommitKind::kNamespace); !committed) {
+      return fail(work, status_of(committed.error()));
+    }
+  }
+  when_durable(work);
+}
+
+void LayoutGranter::when_durable(const WorkPointer& work) {
+  // A crash before this: the client has no handle. Behind it: the record finds the dirty tail.
+  KeyValueStore& store = names_.store();
+  if (store.synced_sequence() >= store.last_namespace_sequence()) return open_session(work);
+  store.when_synced(store.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), work] {
+    if (!alive.expired()) open_session(work);
+  });
+}
+
+void LayoutGranter::open_session(const WorkPointer& work) {
+  if (layouts_.gone(work->request.client)) return fail(work, nfs4::Status::kLayoutTryLater);
+  brick_.open_session(work->request.client, [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<Ticket> open) {
+    if (alive.expired()) return;
+    if (!open) return fail(work, nfs4::Status::kLayoutTryLater);
+    find_gaps(work);
+  });
+}
+
+// What of the extents the client asked for it does not hold yet. Whole extents: a large file is few segments.
+void LayoutGranter::find_gaps(const WorkPointer& work) {
+  const GrantRequest& request = work->request;
+  const ByteRange range{work->needed.begin, std::max(work->needed.end, request.range.end)};
+  const auto extents = space_.extents().overlapping(request.inode, range.begin, range.length());
+  if (!extents) return fail(work, status_of(extents.error()));
+  const HeldLayout* held = table_.find(request.inode, request.client);
+  for (const Extent& extent : *extents) {
+    const ByteRange whole{extent.file_offset, extent.end()};
+    const std::vector<ByteRange> gaps = held != nullptr ? held->gaps(whole, request.mode) : std::vector{whole};
+    for (const ByteRange& gap : gaps) {
+      // What lies in front of the asked range, or behind it, was not asked for if it is a gap of its own.
+      if (!gap.overlaps(range)) continue;
+      work->gaps.push_back({gap.begin, extent.logical + (gap.begin - extent.file_offset), gap.length()});
+    }
+  }
+  if (work->gaps.size() > kExposuresMax) work->gaps.resize(kExposuresMax);
+  expose_next(work);
+}
+
+void LayoutGranter::expose_next(const WorkPointer& work) {
+  const GrantRequest& request = work->request;
+  const uint32_t grants_max = brick_.identity().grants_max;
+  const bool spent = grants_max > 0 && table_.grants_of_client(request.client) + 1 >= grants_max;
+  work->limit = work->limit || (spent && !work->gaps.empty());
+  if (work->gaps.empty() || work->limit) return note_holes(work);
+  const Extent gap = work->gaps.front();
+  work->gaps.pop_front();
+  brick_.expose(request.client, gap.logical, gap.length, request.mode == IoMode::kReadWrite,
+                [this, alive = std::weak_ptr(alive_), work, gap](BrickDevice::Answer<brick::ExposeResult> exposed) {
+                  if (alive.expired()) return;
+                  if (exposed && keep(work, gap, *exposed)) return expose_next(work);
+                  if (!exposed && exposed.error() == brick::Status::kLimit) {
+                    work->limit = true;
+                    return note_holes(work);
+                  }
+                  // Expelled, or the brick is gone: whatever it exposed has died with the session.
+                  fail(work, nfs4::Status::kLayoutTryLater);
+                });
+}
+
+// Enters what the brick exposed. False: that is not what was asked for; it is withdrawn again.
+bool LayoutGranter::keep(const WorkPointer& work, const Extent& gap, const brick::ExposeResult& exposed) {
+  const GrantRequest& request = work->request;
+  std::vector<HeldGrant> grants;
+  uint64_t at = gap.logical;
+  for (const brick::Grant& grant : exposed.grants) {
+    if (grant.grant == 0 || grant.logical != at || grant.length == 0 || grant.length > gap.logical_end() - at) break;
+    const uint64_t offset = gap.file_offset + (grant.logical - gap.logical);
+    grants.push_back({.grant = grant.grant,
+                      .file = {offset, offset + grant.length},
+                      .logical = grant.logical,
+                      .writable = request.mode == IoMode::kReadWrite,
+                      .connection = exposed.connection,
+                      .handle = grant.handle,
+                      .address = grant.address});
+    at += grant.length;
+  }
+  if (at != gap.logical_end()) {
+    log_error("layouts", "exposure-incomplete client={} inode={} logical={}", request.client, request.inode, gap.logical);
+    std::vector<uint64_t> numbers;
+    for (const brick::Grant& grant : exposed.grants) numbers.push_back(grant.grant);
+    brick_.withdraw(request.client, numbers, [] {});
+    return false;
+  }
+  // The last writer before us may have taken its record along since ours was committed.
+  const Batch marks = request.mode == IoMode::kReadWrite ? writer_marks(request, false) : Batch{};
+  if (!marks.empty()) static_cast<void>(names_.store().commit(marks, CommitKind::kState));
+  HeldLayout& layout = layout_of(request);
+  for (HeldGrant& grant : grants) layout.add_grant(std::move(grant));
+  return true;
+}
+
+HeldLayout& LayoutGranter::layout_of(const GrantRequest& request) {
+  if (HeldLayout* layout = table_.find(request.inode, request.client)) return *layout;
+  std::array<std::byte, 12> other;
+  random_.fill(other);
+  other[0] = kLayoutStateidTag;
+  return table_.add(request.inode, request.client, other);
+}
+
+void LayoutGranter::note_holes(const WorkPointer& work) {
+  const GrantRequest& request = work->request;
+  if (request.mode == IoMode::kReadWrite) return answer(work);
+  const auto inode = names_.get(request.inode);
+  if (!inode) return fail(work, inode.error());
+  const uint64_t end = std::min({request.range.end, round_up((*inode)->size, kGrainSize), work->needed.end + kHoleMax});
+  const uint64_t begin = round_down(work->needed.begin, kGrainSize);
+  if (end > begin) {
+    const auto mapped = space_.extents().map(request.inode, begin, end - begin);
+    if (!mapped) return fail(work, status_of(mapped.error()));
+    for (const Mapping& part : *mapped) {
+      if (!part.logical) layout_of(request).add_hole({part.file_offset, part.file_offset + part.length});
+    }
+  }
+  answer(work);
+}
+
+void LayoutGranter::answer(const WorkPointer& work) {
+  const GrantRequest& request = work->request;
+  HeldLayout* layout = table_.find(request.inode, request.client);
+  // Expelled or revoked while we waited.
+  if (layout == nullptr) {
+    if (work->limit) layouts_.ask_for_less(request.client);
+    return fail(work, nfs4::Status::kLayoutTryLater);
+  }
+  const IoMode mode = work->from_writable ? IoMode::kReadWrite : request.mode;
+  const ByteRange range{work->needed.begin, std::max(work->needed.end, request.range.end)};
+  LayoutAnswer told = describe_layout(*layout, brick_.identity().uuid, range, mode, request.max_bytes);
+  const bool enough = told.end >= work->needed.end;
+  if (!enough || told.layouts.empty()) {
+    if (work->limit) layouts_.ask_for_less(request.client);
+    return fail(work, told.out_of_bytes ? nfs4::Status::kTooSmall : nfs4::Status::kLayoutTryLater);
+  }
+  nfs4::LayoutGetResult result{.return_on_close = false};
+  const LayoutStateid& stateid = layout->advance();
+  result.stateid = {stateid.seqid, stateid.other};
+  result.layouts = std::move(told.layouts);
+  ++counters_.layouts_granted;
+  work->turn.reset();
+  std::exchange(work->done, nullptr)(std::move(result));
+}
+
+void LayoutGranter::fail(const WorkPointer& work, nfs4::Status status) {
+  // Grants made on the way stay: they are the client's, and the next LAYOUTGET names them.
+  work->turn.reset();
+  std::exchange(work->done, nullptr)(std::unexpected(status));
+}
+
+}  // namespace pnfsrdma::mds

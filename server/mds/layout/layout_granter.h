@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "server/mds/layout/layouts.h"
+#include "shared/base/random.h"
+#include "shared/nfs4/pnfs_operations.h"
+
+namespace pnfsrdma::mds {
+
+// LAYOUTGET behind its checks: who asks, for what, and how much he can take.
+struct GrantRequest {
+  uint64_t client = 0;
+  uint64_t inode = 0;
+  IoMode mode = IoMode::kRead;
+  ByteRange range;           // [offset, offset + length): how far the client could use more
+  uint64_t min_length = 0;   // what it needs
+  uint32_t max_bytes = 0;    // of the LayoutGetResult
+  std::optional<LayoutStateid> stateid;  // the layout's; none when asked under an open stateid
+};
+
+// Gives clients grants on the memory of files. One grant is one segment; a range already held is answered with the same
+// grants. Under the inode's exclusive turn, in this order, a crash between any two lines costs nothing but a leak:
+//   recall holes others see -> memory from the brick -> commit extents, "tail may be dirty", "somebody writes" -> sync ->
+//   expose -> answer
+// Control loop only.
+class LayoutGranter {
+ public:
+  using Answer = std::expected<nfs4::LayoutGetResult, nfs4::Status>;
+  using Done = std::function<void(Answer)>;
+
+  LayoutGranter(Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table, InodeQueue& queue,
+                Layouts& layouts, Counters& counters, Random& random);
+  LayoutGranter(const LayoutGranter&) = delete;
+  LayoutGranter& operator=(const LayoutGranter&) = delete;
+
+  // Errors: BADLAYOUT, LAYOUTTRYLATER, RECALLCONFLICT, RETURNCONFLICT, TOOSMALL, BAD_STATEID, OLD_STATEID, ADMIN_REVOKED,
+  // NOSPC, DELAY, STALE, IO.
+  void grant(const GrantRequest& request, Done done);
+
+ private:
+  struct Work;
+  using WorkPointer = std::shared_ptr<Work>;
+
+  void begin(const WorkPointer& work);
+  std::optional<nfs4::Status> refusal(const GrantRequest& request);
+  void make_writable(const WorkPointer& work);
+  void fill(const WorkPointer& work);
+  void note_writer(const WorkPointer& work);
+  void when_durable(const WorkPointer& work);
+  void open_session(const WorkPointer& work);
+  void find_gaps(const WorkPointer& work);
+  void expose_next(const WorkPointer& work);
+  bool keep(const WorkPointer& work, const Extent& gap, const brick::ExposeResult& exposed);
+  void note_holes(const WorkPointer& work);
+  void answer(const WorkPointer& work);
+  void fail(const WorkPointer& work, nfs4::Status status);
+  HeldLayout& layout_of(const GrantRequest& request);
+  Batch writer_marks(const GrantRequest& request, bool mark_tail);
+
+  Namespace& names_;
+  BrickDevice& brick_;
+  FileSpace& space_;
+  LayoutTable& table_;
+  InodeQueue& queue_;
+  Layouts& layouts_;
+  Counters& counters_;
+  Random& random_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/layouts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+// Clients whose end is remembered: longer than any operation of theirs can still be waiting.
+constexpr size_t kGoneRemembered = 65536;
+constexpr Milliseconds kReapAgain{1000};
+constexpr ByteRange kWholeFile{0, kEndOfFile};
+// Memory ahead of the size that is worth a recall when the file is closed, bytes.
+constexpr uint64_t kExcessWorthRecall = uint64_t{1} << 20;
+}  // namespace
+
+std::string writing_record_key(uint64_t inode) {
+  std::byte key[8];
+  store_big_endian(key, inode);
+  return std::string(as_text(key));
+}
+
+Layouts::Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space,
+                 LayoutTable& table, InodeQueue& queue, LayoutRecaller& recaller, Counters& counters, Milliseconds lease)
+    : loop_(loop),
+      clock_(clock),
+      names_(names),
+      brick_(brick),
+      space_(space),
+      table_(table),
+      queue_(queue),
+      recaller_(recaller),
+      counters_(counters),
+      records_(names.store()),
+      recalls_(loop, table, recaller, lease,
+               {.forget = [this](uint64_t client, uint64_t inode,
+                                 const ByteRange& range) { give_back(client, inode, range, IoMode::kAny, [] {}); },
+                .revoke = [this](uint64_t client, uint64_t inode) { revoke(client, inode); }}) {}
+
+Layouts::~Layouts() = default;
+
+std::expected<HeldLayout*, nfs4::Status> Layouts::find(uint64_t client, uint64_t inode, const LayoutStateid& stateid) {
+  HeldLayout* layout = table_.find(inode, client);
+  if (layout == nullptr || layout->stateid().other != stateid.other) {
+    const auto revoked = revoked_.find(client);
+    const bool was_revoked = revoked != revoked_.end() && revoked->second.contains(stateid.other);
+    return std::unexpected(was_revoked ? nfs4::Status::kAdminRevoked : nfs4::Status::kBadStateid);
+  }
+  const nfs4::Status status = layout->check_seqid(stateid.seqid, recaller_.stateid_window(client));
+  if (status != nfs4::Status::kOk) return std::unexpected(status);
+  return layout;
+}
+
+// --- how layouts end ---------------------------------------------------------------------------------------------------
+
+void Layouts::give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode, std::function<void()> done) {
+  HeldLayout* layout = table_.find(inode, client);
+  if (layout == nullptr) return done();
+  std::vector<HeldGrant> dead = layout->give_back(range, mode);
+  // Before the layout can go: what is dying keeps the file in use.
+  table_.begin_death(inode, client, dead);
+  if (layout->empty()) table_.erase(inode, client);
+  end_grants(client, inode, std::move(dead), Ending::kReturned, std::move(done));
+}
+
+void Layouts::revoke(uint64_t client, uint64_t inode) {
+  HeldLayout* layout = table_.find(inode, client);
+  if (layout == nullptr) return;
+  revoked_[client].insert(layout->stateid().other);
+  std::vector<HeldGrant> dead = layout->give_back(kWholeFile, IoMode::kAny);
+  table_.begin_death(inode, client, dead);
+  table_.erase(inode, client);
+  ++counters_.layouts_revoked;
+  recaller_.layouts_revoked(client);
+  end_grants(client, inode, std::move(dead), Ending::kByForce, [] {});
+}
+
+// `dead` has been given to the table as dying. Withdraws it; never needs the client's help.
+void Layouts::end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending,
+                         std::function<void()> done) {
+  std::vector<uint64_t> numbers;
+  numbers.reserve(dead.size());
+  for (const HeldGrant& grant : dead) numbers.push_back(grant.grant);
+  brick_.withdraw(client, numbers, [this, alive = std::weak_ptr(alive_), client, inode, dead = std::move(dead), ending,
+                                    done = std::move(done)] {
+    if (alive.expired()) return;
+    grants_dead(client, inode, dead, ending);
+    done();
+  });
+}
+
+void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead, Ending ending) {
+  const bool wrote = std::any_of(dead.begin(), dead.end(), [](const HeldGrant& grant) { return grant.writable; });
+  table_.end_death(inode, client, dead);
+  if (wrote && ending == Ending::kByForce) {
+    space_.rest(inode);
+    // It may have written what it never told us.
+    static_cast<void>(names_.touch(inode));
+  }
+  if (wrote && !table_.writable(inode)) static_cast<void>(records_.erase(RecordKind::kLayout, writing_record_key(inode)));
+  recalls_.settle(client, inode);
+  if (wrote && space_.tail_dirty(inode) && brick_.state() != BrickDevice::State::kOffline) {
+    queue_.exclusive(inode, [this, inode](InodeQueue::Turn turn) {
+      space_.clean_tail(inode, [turn](nfs4::Status) {});
+    });
+  }
+  if (!table_.in_use(inode)) tidy_up(inode);
+}
+
+void Layouts::on_client_gone(uint64_t client, std::function<void()> done) {
+  if (gone_.insert(client).second) gone_order_.push_back(client);
+  if (gone_order_.size() > kGoneRemembered) {
+    gone_.erase(gone_order_.front());
+    gone_order_.pop_front();
+  }
+  // Fence first: whatever it still holds is dead when this is answered.
+  brick_.close_session(client, [this, alive = std::weak_ptr(alive_), client, done = std::move(done)] {
+    if (alive.expired()) return;
+    for (const uint64_t inode : table_.files_of_client(client)) {
+      std::vector<HeldGrant> dead = table_.find(inode, client)->give_back(kWholeFile, IoMode::kAny);
+      table_.begin_death(inode, client, dead);
+      table_.erase(inode, client);
+      grants_dead(client, inode, dead, Ending::kByForce);
+    }
+    revoked_.erase(client);
+    done();
+  });
+}
+
+nfs4::Status Layouts::test_stateid(uint64_t client, const LayoutStateid& stateid) const {
+  const auto revoked = revoked_.find(client);
+  if (revoked != revoked_.end() && revoked->second.contains(stateid.other)) return nfs4::Status::kAdminRevoked;
+  for (const uint64_t inode : table_.files_of_client(client)) {
+    const HeldLayout* layout = std::as_const(table_).find(inode, client);
+    if (layout->stateid().other != stateid.other) continue;
+    return layout->check_seqid(stateid.seqid, recaller_.stateid_window(client));
+  }
+  return nfs4::Status::kBadStateid;
+}
+
+nfs4::Status Layouts::free_stateid(uint64_t client, const LayoutStateid& stateid) {
+  const auto revoked = revoked_.find(client);
+  if (revoked != revoked_.end() && revoked->second.erase(stateid.other) > 0) {
+    if (revoked->second.empty()) {
+      revoked_.erase(revoked);
+      recaller_.revoked_layouts_freed(client);
+    }
+    return nfs4::Status::kOk;
+  }
+  return test_stateid(client, stateid) == nfs4::Status::kBadStateid ? nfs4::Status::kBadStateid
+                                                                     : nfs4::Status::kLocksHeld;
+}
+
+void Layouts::ask_for_less(uint64_t client) {
+  recaller_.recall_any(client, static_cast<uint32_t>(table_.files_of_client(client).size() / 2));
+}
+
+// --- recalls for somebody who waits --------------------------------------------------------------------------------------
+
+struct Layouts::Clearing {
+  size_t left = 0;
+  bool finished = false;
+  EventLoop::TimerId timer = 0;
+  std::function<void(bool)> done;
+
+  void finish(bool cleared) {
+    if (std::exchange(finished, true)) return;
+    std::exchange(done, nullptr)(cleared);
+  }
+};
+
+void Layouts::demand_all(uint64_t inode, const ByteRange& range, uint64_t requester, const std::vector<uint64_t>& clients,
+                         std::function<void(bool)> done) {
+  auto clearing = std::make_shared<Clearing>();
+  clearing->left = clients.size() + 1;
+  clearing->done = std::move(done);
+  const auto one_less = [this, clearing] {
+    if (--clearing->left > 0) return;
+    loop_.cancel(clearing->timer);
+    clearing->finish(true);
+  };
+  if (!clients.empty()) {
+    clearing->timer = loop_.after(kRecallPatience, [this, alive = std::weak_ptr(alive_), clearing, inode, requester] {
+      if (alive.expired()) return;
+      reserved_[inode] = {requester, clock_.now() + kReservation};
+      clearing->finish(false);
+    });
+  }
+  counters_.layouts_recalled += clients.size();
+  for (const uint64_t client : clients) recalls_.demand(client, inode, range, one_less);
+  one_less();
+}
+
+void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester, std::function<void(bool)> done) {
+  std::vector<uint64_t> holders;
+  for (const uint64_t client : table_.clients_of_file(inode)) {
+    if (table_.reachable(inode, range, client)) holders.push_back(client);
+  }
+  demand_all(inode, range, requester, holders, std::move(done));
+}
+
+void Layouts::clear_holes(uint64_t inode, const ByteRange& range, uint64_t except, std::function<void(bool)> done) {
+  std::vector<uint64_t> holders;
+  for (const HeldLayout* layout : table_.of_file(inode)) {
+    if (layout->client() != except && layout->holds_hole(range)) holders.push_back(layout->client());
+  }
+  demand_all(inode, range, except, holders, std::move(done));
+}
+
+bool Layouts::reserved_against(uint64_t inode, uint64_t client) {
+  const auto found = reserved_.find(inode);
+  if (found == reserved_.end()) return false;
+  if (found->second.until > clock_.now()) return found->second.client != client;
+  reserved_.erase(found);
+  return false;
+}
+
+// --- operations in conflict ----------------------------------------------------------------------------------------------
+
+void Layouts::set_size(uint64_t inode, uint64_t size, uint64_t requester, Done done) {
+  if (!brick_.ready()) return done(nfs4::Status::kDelay);
+  queue_.exclusive(inode, [this, inode, size, requester, done = std::move(done)](InodeQueue::Turn turn) {
+    resize(inode, size, requester, std::move(turn), done);
+  });
+}
+
+void Layouts::resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQueue::Turn turn, Done done) {
+  const auto present = names_.get(inode);
+  if (!present) return done(present.error());
+  if (size > kFileSizeMax) return done(nfs4::Status::kFBig);
+  const auto answer = [turn, done](nfs4::Status status) { done(status); };
+  // Nothing to recall: the bytes between are zeros by the invariant of tails.
+  if (size >= (*present)->size) return grow(inode, size, answer);
+  const ByteRange behind{round_down(size, kGrainSize), kEndOfFile};
+  clear(inode, behind, requester, [this, inode, size, requester, answer](bool cleared) {
+    if (!cleared) return answer(nfs4::Status::kDelay);
+    const auto reservation = reserved_.find(inode);
+    if (reservation != reserved_.end() && reservation->second.client == requester) reserved_.erase(reservation);
+    space_.cut(inode, size, {.mtime = clock_.wall_now()}, answer);
+  });
+}
+
+void Layouts::grow(uint64_t inode, uint64_t size, Done done) {
+  space_.clean_tail(inode, [this, inode, size, done = std::move(done)](nfs4::Status cleaned) {
+    if (cleaned != nfs4::Status::kOk) return done(cleaned);
+    // LAYOUTCOMMIT takes no turn: the size may have grown past ours since.
+    const auto present = names_.get(inode);
+    if (!present) return done(present.error());
+    const auto updated = names_.update(inode, {.size = std::max(size, (*present)->size),
+                                               .mtime = clock_.wall_now()});
+    done(updated ? nfs4::Status::kOk : updated.error());
+  });
+}
+
+void Layouts::before_access_change(uint64_t inode, uint64_t requester, Done done) {
+  std::vector<uint64_t> holders;
+  for (const uint64_t client : table_.clients_of_file(inode)) {
+    if (!recaller_.is_open_by(inode, client)) holders.push_back(client);
+  }
+  demand_all(inode, kWholeFile, requester, holders, [done = std::move(done)](bool cleared) {
+    done(cleared ? nfs4::Status::kOk : nfs4::Status::kDelay);
+  });
+}
+
+// --- orphans and space ahead of the size ---------------------------------------------------------------------------------
+
+void Layouts::on_orphaned(uint64_t inode) { reap(inode); }
+
+void Layouts::on_last_close(uint64_t inode) {
+  const auto present = names_.get(inode);
+  if (!present || !(*present)->is_regular()) return;
+  if ((*present)->flags & kInodeOrphan) return reap(inode);
+  const uint64_t kept = kept_end((*present)->size);
+  // Cheap for the usual file, which has nothing ahead. (A sparse one may hide some: it goes when its layouts end.)
+  if ((*present)->space_used <= kept || !brick_.ready()) return;
+  if (!table_.in_use(inode)) return tidy_up(inode);
+  if ((*present)->space_used - kept < kExcessWorthRecall) return;
+  const ByteRange ahead{kept, kEndOfFile};
+  for (const uint64_t client : table_.clients_of_file(inode)) {
+    recalls_.demand(client, inode, ahead, [this, inode] {
+      if (!recaller_.is_open(inode) && !table_.in_use(inode)) tidy_up(inode);
+    });
+  }
+}
+
+// Nobody has a layout of the file any more.
+void Layouts::tidy_up(uint64_t inode) {
+  if (recaller_.is_open(inode) || !brick_.ready()) return;
+  const auto present = names_.get(inode);
+  if (!present) return;
+  if ((*present)->flags & kInodeOrphan) return reap(inode);
+  if ((*present)->space_used <= kept_end((*present)->size)) return;
+  queue_.exclusive(inode, [this, inode](InodeQueue::Turn turn) {
+    if (recaller_.is_open(inode)) return;
+    space_.trim(inode, [turn](nfs4::Status) {});
+  });
+}
+
+void Layouts::reap(uint64_t inode) {
+  if (recaller_.is_open(inode) || !reaping_.insert(inode).second) return;
+  // No patience needed: nobody waits. The clients' lease bounds it.
+  const std::vector<uint64_t> holders = table_.clients_of_file(inode);
+  auto left = std::make_shared<size_t>(holders.size() + 1);
+  const auto one_less = [this, inode, left] {
+    if (--*left == 0) reap_now(inode);
+  };
+  for (const uint64_t client : holders) recalls_.demand(client, inode, kWholeFile, one_less);
+  one_less();
+}
+
+void Layouts::reap_now(uint64_t inode) {
+  queue_.exclusive(inode, [this, inode](InodeQueue::Turn turn) {
+    reaping_.erase(inode);
+    const auto present = names_.get(inode);
+    if (!present || ((*present)->flags & kInodeOrphan) == 0 || recaller_.is_open(inode)) return;
+    if (table_.in_use(inode)) return loop_.post([this, alive = std::weak_ptr(alive_), inode] {
+      if (!alive.expired()) reap(inode);
+    });
+    space_.destroy(inode, [this, inode, turn](nfs4::Status status) {
+      if (status == nfs4::Status::kOk || status == nfs4::Status::kStale) return;
+      loop_.after(kReapAgain, [this, alive = std::weak_ptr(alive_), inode] {
+        if (!alive.expired()) reap(inode);
+      });
+    });
+  });
+}
+
+// --- the brick's life ----------------------------------------------------------------------------------------------------
+
+void Layouts::on_brick_lost() {
+  // The handles live on at a brick that only lost its connection to us: withdraw() waits until its sessions are closed.
+  for (const uint64_t inode : table_.files()) {
+    for (const HeldLayout* layout : table_.of_file(inode)) revoke(layout->client(), inode);
+  }
+}
+
+void Layouts::zero_tails(std::function<void(bool)> done) {
+  touch_interrupted_files();
+  const auto dirty = space_.extents().dirty_tails();
+  if (!dirty) return done(false);
+  struct Progress {
+    size_t left = 0;
+    bool good = true;
+  };
+  auto progress = std::make_shared<Progress>(Progress{dirty->size() + 1});
+  const auto one_less = [progress, done = std::move(done)](nfs4::Status status) {
+    progress->good = progress->good && status == nfs4::Status::kOk;
+    if (--progress->left == 0) done(progress->good);
+  };
+  for (const InodeId inode : *dirty) {
+    queue_.exclusive(inode, [this, inode, one_less](InodeQueue::Turn turn) {
+      space_.clean_tail(inode, [turn, one_less](nfs4::Status status) { one_less(status); });
+    });
+  }
+  one_less(nfs4::Status::kOk);
+}
+
+// Files somebody was writing when the last run ended: what was written without LAYOUTCOMMIT must show as a change.
+void Layouts::touch_interrupted_files() {
+  if (std::exchange(touched_interrupted_, true)) return;
+  std::vector<uint64_t> inodes;
+  const auto scanned = records_.scan(RecordKind::kLayout, [&](std::string_view key, std::string_view) {
+    if (key.size() == sizeof(uint64_t)) inodes.push_back(load_big_endian<uint64_t>(as_bytes(key).data()));
+    return true;
+  });
+  if (!scanned) log_error("layouts", "layout-records-unreadable error=\"{}\"", scanned.error().to_string());
+  for (const uint64_t inode : inodes) {
+    static_cast<void>(names_.touch(inode));
+    static_cast<void>(records_.erase(RecordKind::kLayout, writing_record_key(inode)));
+  }
+}
+
+void Layouts::on_brick_ready() {
+  const auto orphans = names_.orphans();
+  if (!orphans) return;
+  for (const InodeId inode : *orphans) reap(inode);
+}
+
+}  // namespace pnfsrdma::mds

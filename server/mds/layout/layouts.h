@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "server/mds/layout/brick_device.h"
+#include "server/mds/layout/conflicts.h"
+#include "server/mds/layout/file_space.h"
+#include "server/mds/layout/inode_queue.h"
+#include "server/mds/layout/layout_table.h"
+#include "server/mds/layout/recalls.h"
+#include "server/mds/meta/namespace.h"
+#include "server/mds/meta/records.h"
+#include "server/mds/state/counters.h"
+#include "shared/base/event_loop.h"
+
+namespace pnfsrdma::mds {
+
+// How long an operation waits for a recall it caused before it is answered NFS4ERR_DELAY.
+inline constexpr Milliseconds kRecallPatience{250};
+// How long after such a DELAY nobody gets a new layout of the file: the one who was put off comes back first.
+inline constexpr Milliseconds kReservation{1000};
+
+// The end of layouts, however it comes: returned, recalled, revoked, lost with a client or with the brick. One way for all:
+// the grants leave the client's layout at once, count as reachable until the brick has answered, and only then what waited
+// for it goes on: the recall, the reply of LAYOUTRETURN, the zeroing of the tail. Control loop only.
+class Layouts final : public LayoutConflicts {
+ public:
+  Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table,
+          InodeQueue& queue, LayoutRecaller& recaller, Counters& counters, Milliseconds lease);
+  ~Layouts() override;
+  Layouts(const Layouts&) = delete;
+  Layouts& operator=(const Layouts&) = delete;
+
+  // --- LayoutConflicts ---
+  void set_size(uint64_t inode, uint64_t size, uint64_t requester, Done done) override;
+  void before_access_change(uint64_t inode, uint64_t requester, Done done) override;
+  void on_orphaned(uint64_t inode) override;
+  void on_last_close(uint64_t inode) override;
+  void on_client_gone(uint64_t client, std::function<void()> done) override;
+  nfs4::Status test_stateid(uint64_t client, const LayoutStateid& stateid) const override;
+  nfs4::Status free_stateid(uint64_t client, const LayoutStateid& stateid) override;
+  bool file_in_use(uint64_t inode) const override { return table_.in_use(inode); }
+  bool client_holds_layouts(uint64_t client) const override { return !table_.files_of_client(client).empty(); }
+
+  // --- for LAYOUTGET, LAYOUTCOMMIT, LAYOUTRETURN and WRITE ---
+  // The layout this stateid names: BAD_STATEID, OLD_STATEID, ADMIN_REVOKED.
+  std::expected<HeldLayout*, nfs4::Status> find(uint64_t client, uint64_t inode, const LayoutStateid& stateid);
+  // LAYOUTRETURN of one range; `done` when every handle that died of it is dead.
+  void give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode, std::function<void()> done);
+  // Recalls `range` from everybody and waits at most kRecallPatience: true when nobody can reach it any more.
+  void clear(uint64_t inode, const ByteRange& range, uint64_t requester, std::function<void(bool)> done);
+  // The same for those who see a hole there.
+  void clear_holes(uint64_t inode, const ByteRange& range, uint64_t except, std::function<void(bool)> done);
+  // The file is kept for somebody who was put off because of layouts.
+  bool reserved_against(uint64_t inode, uint64_t client);
+  // The client's lease is over: it gets nothing new.
+  bool gone(uint64_t client) const { return gone_.contains(client); }
+  void ask_for_less(uint64_t client);
+
+  const Recalls& recalls() const { return recalls_; }
+
+  // --- the brick's life ---
+  void on_brick_lost();
+  void zero_tails(std::function<void(bool)> done);
+  void on_brick_ready();
+
+ private:
+  enum class Ending { kReturned, kByForce };
+  struct Reservation {
+    uint64_t client = 0;
+    SteadyTime until;
+  };
+  struct Clearing;
+
+  void demand_all(uint64_t inode, const ByteRange& range, uint64_t requester, const std::vector<uint64_t>& clients,
+                  std::function<void(bool)> done);
+  void resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQueue::Turn turn, Done done);
+  void grow(uint64_t inode, uint64_t size, Done done);
+  void revoke(uint64_t client, uint64_t inode);
+  void end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending, std::function<void()> done);
+  void grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead, Ending ending);
+  void tidy_up(uint64_t inode);
+  void reap(uint64_t inode);
+  void reap_now(uint64_t inode);
+  void touch_interrupted_files();
+
+  EventLoop& loop_;
+  const Clock& clock_;
+  Namespace& names_;
+  BrickDevice& brick_;
+  FileSpace& space_;
+  LayoutTable& table_;
+  InodeQueue& queue_;
+  LayoutRecaller& recaller_;
+  Counters& counters_;
+  Records records_;
+  Recalls recalls_;
+  std::map<uint64_t, std::set<std::array<std::byte, 12>>> revoked_;  // by client
+  std::unordered_map<uint64_t, Reservation> reserved_;
+  std::unordered_set<uint64_t> reaping_;
+  std::unordered_set<uint64_t> gone_;
+  std::deque<uint64_t> gone_order_;
+  bool touched_interrupted_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// The key under which RecordKind::kLayout says that somebody may be writing a file: whatever ends that without LAYOUTCOMMIT,
+// a crash too, moves its change and mtime on.
+std::string writing_record_key(uint64_t inode);
+
+}  // namespace pnfsrdma::mds
