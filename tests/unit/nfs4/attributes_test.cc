@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/nfs4/attributes.h"
+
+#include <gtest/gtest.h>
+
+#include "shared/xdr/codec.h"
+
+namespace pnfsrdma::nfs4 {
+namespace {
+
+Bytes fattr(const Bitmap& mask, ByteSpan values) {
+  Bytes bytes;
+  xdr::Encoder encoder(bytes);
+  xdr::encode(encoder, mask);
+  encoder.put_opaque(values);
+  return bytes;
+}
+
+TEST(Attributes, StandInTheOrderOfTheirNumbers) {
+  Attributes attributes;
+  attributes.mode = 0755;
+  attributes.type = FileType::kDirectory;
+  attributes.xattr_support = true;
+  EXPECT_EQ(to_hex(xdr::encode_to_bytes(attributes)),
+            "00000003000000020000000200040000"  // bits 1, 33, 82
+            "0000000c00000002000001ed00000001");
+}
+
+TEST(Attributes, OneOutsideTheTableIsReportedAndNothingElseIsTaken) {
+  Bitmap mask = Bitmap::of(Attribute::kMode);
+  mask.set(12u);  // acl
+  const Bytes bytes = fattr(mask, Bytes(8));
+  const auto decoded = xdr::decode_from<Attributes>(bytes);
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_TRUE(decoded->unsupported);
+  EXPECT_FALSE(decoded->mode.has_value());
+}
+
+TEST(Attributes, ValuesHaveToFillTheirSpaceExactly) {
+  const Bitmap mask = Bitmap::of(Attribute::kMode);
+  EXPECT_TRUE(xdr::decode_from<Attributes>(fattr(mask, Bytes(4))).has_value());
+  EXPECT_FALSE(xdr::decode_from<Attributes>(fattr(mask, Bytes(8))).has_value());
+  EXPECT_FALSE(xdr::decode_from<Attributes>(fattr(mask, Bytes())).has_value());
+  EXPECT_FALSE(xdr::decode_from<Attributes>(fattr(Bitmap(), Bytes(4))).has_value());
+}
+
+TEST(Attributes, KeepOnlyForgetsTheRest) {
+  Attributes attributes;
+  attributes.mode = 0755;
+  attributes.size = 5;
+  attributes.keep_only(Bitmap::of(Attribute::kSize));
+  EXPECT_FALSE(attributes.mode.has_value());
+  EXPECT_EQ(attributes.mask(), Bitmap::of(Attribute::kSize));
+}
+
+TEST(Attributes, TheTableIsInWireOrderAndNamed) {
+  int previous = -1;
+#define PNFSRDMA_ATTRIBUTE(number, enumerator, member, type) \
+  EXPECT_GT(number, previous) << #member;                    \
+  previous = number;
+  PNFSRDMA_NFS4_ATTRIBUTES(PNFSRDMA_ATTRIBUTE)
+#undef PNFSRDMA_ATTRIBUTE
+  EXPECT_STREQ(name_of(Attribute::kSize), "size");
+  EXPECT_EQ(name_of(static_cast<Attribute>(12)), nullptr);
+}
+
+TEST(Bitmap, WordsBeyondTheLastCountAsZero) {
+  Bitmap bitmap{1, 0, 0};
+  EXPECT_EQ(bitmap, Bitmap{1});
+  EXPECT_FALSE(bitmap.test(95u));
+  EXPECT_FALSE(bitmap.test(4000u));
+  bitmap.set(70u);
+  EXPECT_TRUE(bitmap.contains(Bitmap::of(0u, 70u)));
+  EXPECT_FALSE(bitmap.contains(Bitmap::of(1u)));
+  EXPECT_EQ(bitmap.without(Bitmap::of(70u)), Bitmap{1});
+  bitmap.reset(70u);
+  EXPECT_EQ(bitmap.size(), 1u);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::nfs4
