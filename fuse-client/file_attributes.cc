@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuse-client/file_attributes.h"
 
-#define FUSE_USE_VERSION 314
-#include <fuse_lowlevel.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/sysmacros.h>
@@ -11,6 +9,8 @@
 #include <charconv>
 #include <optional>
 #include <string>
+
+#include "fuse-client/fuse_header.h"
 
 namespace pnfsrdma::fuse_client {
 namespace {
@@ -129,7 +129,7 @@ std::expected<FileAttributes, nfs4::Status> to_file_attributes(const nfs4::Attri
   return file;
 }
 
-nfs4::Attributes to_set(const struct stat& wanted, int to_set, bool with_size) {
+nfs4::Attributes to_set_attributes(const struct stat& wanted, int to_set, bool with_size) {
   nfs4::Attributes attributes;
   if (with_size && (to_set & FUSE_SET_ATTR_SIZE) != 0)
     attributes.size = static_cast<uint64_t>(wanted.st_size);

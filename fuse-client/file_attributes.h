@@ -28,7 +28,7 @@ const nfs4::Bitmap& open_attributes();
 std::expected<FileAttributes, nfs4::Status> to_file_attributes(const nfs4::Attributes& attributes);
 
 // What a SETATTR sends for FUSE's `to_set` (FUSE_SET_ATTR_*), without the size if `with_size` is false.
-nfs4::Attributes to_set(const struct stat& wanted, int to_set, bool with_size = true);
+nfs4::Attributes to_set_attributes(const struct stat& wanted, int to_set, bool with_size = true);
 
 // Mode for a new object, the umask already applied by the kernel.
 nfs4::Attributes mode_of_new(mode_t mode);

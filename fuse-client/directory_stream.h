@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "shared/base/clock.h"
+#include "shared/nfs4/directory_operations.h"
+
+namespace pnfsrdma::fuse_client {
+
+// FUSE's offsets of the two entries the server does not give; its own cookies are greater (RFC
+// 8881, 18.23.3).
+inline constexpr uint64_t kDotOffset = 1;
+inline constexpr uint64_t kDotDotOffset = 2;
+
+// One open directory: the entries of the last READDIR, so that several FUSE requests are served by one call.
+// Used with its mutex held by one request at a time.
+class DirectoryStream {
+ public:
+  std::mutex mutex;
+  // When the entries were asked for.
+  SteadyTime asked_at;
+  uint64_t namespace_version = 0;
+
+  // Where READDIR goes on for a FUSE offset.
+  static uint64_t cookie_of(uint64_t offset) { return offset <= kDotDotOffset ? 0 : offset; }
+
+  // The first entry behind `cookie` that is here; null if it has to be fetched (or, at_end(), does not
+  // exist).
+  const nfs4::DirectoryEntry* after(uint64_t cookie);
+  // No entry follows `cookie`.
+  bool at_end(uint64_t cookie) const;
+  // Takes the answer of a READDIR from `cookie` on.
+  void take(uint64_t cookie, nfs4::ReadDirectoryResult result);
+  // For the next READDIR from `cookie` on: zero with cookie 0, else the server's.
+  nfs4::Verifier verifier(uint64_t cookie) const { return cookie == 0 ? nfs4::Verifier{} : verifier_; }
+
+ private:
+  std::vector<nfs4::DirectoryEntry> entries_;
+  uint64_t first_cookie_ = 0;  // entries_ follow it
+  size_t next_ = 0;            // likely asked for next
+  bool filled_ = false;
+  bool end_ = false;
+  nfs4::Verifier verifier_{};
+};
+
+}  // namespace pnfsrdma::fuse_client

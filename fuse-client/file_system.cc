@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/file_system.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "fuse-client/interruption.h"
+#include "shared/nfs4/status_errno.h"
+
+namespace pnfsrdma::fuse_client {
+namespace {
+
+double seconds_of(Milliseconds duration) {
+  return static_cast<double>(duration.count()) / 1000.0;
+}
+
+bool later(const WallTime& time, const timespec& than) {
+  return time.seconds != than.tv_sec ? time.seconds > than.tv_sec : time.nanoseconds > than.tv_nsec;
+}
+
+}  // namespace
+
+int to_number(const Error& error) {
+  switch (error.number()) {
+    case 0:
+      return EIO;
+    case ESHUTDOWN:
+    case EPROTO:
+    case EMSGSIZE:
+      return EIO;  // applications do not know these of files
+    default:
+      return error.number();
+  }
+}
+
+int FileSystem::error_of(const Result<initiator::CompoundReply>& reply) {
+  if (!reply) return to_number(reply.error());
+  return nfs4::to_errno(reply->status);
+}
+
+int FileSystem::call(fuse_req_t request, Operations operations, initiator::CompoundReply& reply,
+                     bool changes) {
+  const Interruption interruption(request);
+  initiator::CallOptions options;
+  options.cache_reply = changes;
+  options.interrupted = interruption.flag();
+  Result<initiator::CompoundReply> result =
+      parts_.session.call(std::move(operations), credential(request), options);
+  const int error = error_of(result);
+  if (result) reply = std::move(*result);
+  return error;
+}
+
+initiator::Credential FileSystem::credential(fuse_req_t request) {
+  const fuse_ctx* caller = fuse_req_ctx(request);
+  return parts_.callers.credential(caller->uid, caller->gid, caller->pid);
+}
+
+FileSystem::Question FileSystem::ask(const Inode* inode) {
+  Question question{parts_.clock.now(), namespace_version_, nullptr, 0};
+  if (inode != nullptr) question.data = inode->data();
+  if (question.data) question.data_version = question.data->local_version();
+  return question;
+}
+
+FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
+                                      const FileAttributes& attributes) {
+  if (question.data) {
+    question.data->server_size(static_cast<uint64_t>(attributes.status.st_size), question.data_version);
+  }
+  const Milliseconds believed = inode.learn(attributes, question.asked_at, parts_.options.attributes);
+  inode.learned_at_version(question.namespace_version);
+  Shown shown{with_local_view(inode, attributes), seconds_of(believed)};
+  inode.told_kernel(shown.attributes);
+  return shown;
+}
+
+// What this client has written and not committed is newer than the server's word.
+FileAttributes FileSystem::with_local_view(const Inode& inode, FileAttributes attributes) const {
+  const std::shared_ptr<initiator::FileIo> data = inode.data();
+  if (!data) return attributes;
+  const initiator::LocalAttributes local = data->local_attributes();
+  struct stat& status = attributes.status;
+  if (!local.modified) return attributes;
+  status.st_size = std::max(status.st_size, static_cast<off_t>(local.size));
+  const timespec modified{.tv_sec = local.modified->seconds, .tv_nsec = local.modified->nanoseconds};
+  if (later(*local.modified, status.st_mtim)) status.st_mtim = modified;
+  if (later(*local.modified, status.st_ctim)) status.st_ctim = modified;
+  return attributes;
+}
+
+std::expected<FileSystem::Entry, int> FileSystem::make_entry(const Question& question,
+                                                             const nfs4::FileHandle* handle,
+                                                             const nfs4::Attributes* attributes) {
+  if (handle == nullptr || attributes == nullptr) return std::unexpected(EIO);
+  const auto file = to_file_attributes(*attributes);
+  if (!file) return std::unexpected(nfs4::to_errno(file.error()));
+  Entry entry{parts_.inodes.look_up(*handle, file->status.st_ino), {}, *file};
+  const Shown shown = take_in(*entry.inode, question, *file);
+  entry.attributes = shown.attributes;
+  entry.param.ino = InodeTable::node_of(*entry.inode, parts_.inodes);
+  entry.param.generation = 0;  // the address of an inode is used again only after the kernel forgot it
+  entry.param.attr = shown.attributes.status;
+  entry.param.attr_timeout = shown.timeout;
+  // How long a name may be believed is a matter of its directory.
+  entry.param.entry_timeout = static_cast<double>(parts_.options.attributes.directory_min.count());
+  return entry;
+}
+
+void FileSystem::reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry) {
+  if (!entry) {
+    fuse_reply_err(request, entry.error());
+    return;
+  }
+  // Interrupted meanwhile: the kernel did not take it, so it will not forget it either.
+  if (fuse_reply_entry(request, &entry->param) == -ENOENT) parts_.inodes.forget(entry->param.ino, 1);
+}
+
+void FileSystem::namespace_changed(fuse_ino_t directory) {
+  ++namespace_version_;
+  inode(directory)->expire();
+}
+
+}  // namespace pnfsrdma::fuse_client

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "fuse-client/caller.h"
+#include "fuse-client/directory_stream.h"
+#include "fuse-client/fuse_header.h"
+#include "fuse-client/inode_table.h"
+#include "fuse-client/invalidator.h"
+#include "fuse-client/mount_options.h"
+#include "shared/initiator/data_path.h"
+#include "shared/initiator/session.h"
+
+namespace pnfsrdma::fuse_client {
+
+// What the file system is built of; all outlive it.
+struct FileSystemParts {
+  initiator::Session& session;
+  initiator::DataPath& data_path;
+  InodeTable& inodes;
+  CallerGroups& callers;
+  Invalidator& invalidator;
+  const Clock& clock;
+  const MountOptions& options;
+};
+
+// The FUSE requests. Each method answers its request exactly once, from any worker thread. Metadata goes to
+// the MDS in one COMPOUND per request, in the name of the calling process; data goes to the data path.
+//
+// Server calls: lookup, getattr, create, mkdir, rename, … 1 each; read and write under a layout 0; getattr of
+// a file whose attributes are still believed 0.
+class FileSystem {
+ public:
+  explicit FileSystem(const FileSystemParts& parts) : parts_(parts) {}
+
+  bool writeback() const { return parts_.options.writeback; }
+
+  // file_system_attributes.cc
+  void lookup(fuse_req_t request, fuse_ino_t parent, const char* name);
+  void forget(fuse_req_t request, fuse_ino_t node, uint64_t lookups);
+  void forget_multi(fuse_req_t request, size_t count, fuse_forget_data* forgets);
+  void getattr(fuse_req_t request, fuse_ino_t node);
+  void setattr(fuse_req_t request, fuse_ino_t node, const struct stat& wanted, int to_set);
+  void access(fuse_req_t request, fuse_ino_t node, int mask);
+
+  // file_system_names.cc
+  void mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device);
+  void mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode);
+  void symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const char* name);
+  void readlink(fuse_req_t request, fuse_ino_t node);
+  void remove(fuse_req_t request, fuse_ino_t parent, const char* name);  // unlink and rmdir
+  void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
+              const char* new_name, unsigned flags);
+  void link(fuse_req_t request, fuse_ino_t node, fuse_ino_t new_parent, const char* new_name);
+
+  // file_system_open.cc
+  void open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info);
+  void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info);
+  void release(fuse_req_t request, fuse_file_info* info);
+
+  // file_system_data.cc
+  void read(fuse_req_t request, size_t size, off_t offset, fuse_file_info* info);
+  void write(fuse_req_t request, fuse_ino_t node, const char* data, size_t size, off_t offset,
+             fuse_file_info* info);
+  void flush(fuse_req_t request, fuse_file_info* info);
+  void fsync(fuse_req_t request, bool data_only, fuse_file_info* info);
+
+  // file_system_directory.cc
+  void opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info);
+  void readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info* info,
+               bool plus);
+  void releasedir(fuse_req_t request, fuse_file_info* info);
+
+  // file_system_status.cc
+  std::string statistics_json() const;
+  void statfs(fuse_req_t request);
+  void getxattr(fuse_req_t request, fuse_ino_t node, const char* name, size_t size);
+  void listxattr(fuse_req_t request, fuse_ino_t node, size_t size);
+
+ private:
+  using Operations = initiator::Session::Operations;
+
+  // When attributes were asked for, and what was known then: answers may overtake each other and local
+  // writes.
+  struct Question {
+    SteadyTime asked_at;
+    uint64_t namespace_version = 0;
+    std::shared_ptr<initiator::FileIo> data;
+    uint64_t data_version = 0;
+  };
+  struct Entry {
+    std::shared_ptr<Inode> inode;
+    fuse_entry_param param;
+    FileAttributes attributes;
+  };
+
+  // file_system.cc
+  // 0, or the errno of what went wrong: no answer, or the status.
+  int call(fuse_req_t request, Operations operations, initiator::CompoundReply& reply, bool changes = false);
+  static int error_of(const Result<initiator::CompoundReply>& reply);
+  initiator::Credential credential(fuse_req_t request);
+  std::shared_ptr<Inode> inode(fuse_ino_t node) const { return parts_.inodes.at(node); }
+  Question ask(const Inode* inode);
+  // Takes an answer in: what to show, and how long the kernel may believe it.
+  struct Shown {
+    FileAttributes attributes;
+    double timeout = 0;
+  };
+  Shown take_in(Inode& inode, const Question& question, const FileAttributes& attributes);
+  FileAttributes with_local_view(const Inode& inode, FileAttributes attributes) const;
+  // The inode behind GETFH and GETATTR results, with one lookup more. An errno if they don't hold what is
+  // needed.
+  std::expected<Entry, int> make_entry(const Question& question, const nfs4::FileHandle* handle,
+                                       const nfs4::Attributes* attributes);
+  void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);
+  // A name was added, taken or changed: what we believe about link counts and times is in doubt.
+  void namespace_changed(fuse_ino_t directory);
+
+  class Listing;
+  int fetch(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t cookie);
+  bool add_entry(Listing& listing, const DirectoryStream& stream, const nfs4::DirectoryEntry& entry,
+                 bool plus);
+  void make(fuse_req_t request, fuse_ino_t parent, const char* name, nfs4::CreateType type, mode_t mode);
+  void make_regular(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode);
+  struct OpenAnswer;
+  int finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, OpenAnswer answer,
+                  fuse_file_info* info);
+  std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
+                                                        Operations& operations);
+  void close_at_server(Inode& inode, const OpenToClose& open);
+  int clear_privileges(fuse_req_t request, fuse_ino_t node);
+
+  const FileSystemParts parts_;
+  std::atomic<uint64_t> namespace_version_ = 1;
+};
+
+// 0 or a positive errno for FUSE.
+int to_number(const Error& error);
+
+}  // namespace pnfsrdma::fuse_client

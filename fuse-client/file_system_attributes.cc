@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "fuse-client/file_system.h"
+#include "shared/nfs4/status_errno.h"
+
+// lookup, forget, getattr, setattr, access.
+namespace pnfsrdma::fuse_client {
+
+using initiator::CompoundReply;
+
+// PUTFH, LOOKUP, GETFH, GETATTR. No negative entries: another client's new file is to be seen at once.
+void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  const Question question = ask(nullptr);
+  CompoundReply reply;
+  const int error = call(request,
+                         {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::LookupArguments{name},
+                          nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
+                         reply);
+  if (error != 0) {
+    fuse_reply_err(request, error);
+    return;
+  }
+  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(2);
+  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(3);
+  reply_entry(request, make_entry(question, handle ? &handle->object : nullptr,
+                                  attributes ? &attributes->attributes : nullptr));
+}
+
+void FileSystem::forget(fuse_req_t request, fuse_ino_t node, uint64_t lookups) {
+  parts_.inodes.forget(node, lookups);
+  fuse_reply_none(request);
+}
+
+void FileSystem::forget_multi(fuse_req_t request, size_t count, fuse_forget_data* forgets) {
+  for (size_t i = 0; i < count; ++i) parts_.inodes.forget(forgets[i].ino, forgets[i].nlookup);
+  fuse_reply_none(request);
+}
+
+void FileSystem::getattr(fuse_req_t request, fuse_ino_t node) {
+  const std::shared_ptr<Inode> file = inode(node);
+  // The kernel asks anew after each of its own writes; what those changed we know ourselves.
+  if (const auto believed = file->believed(parts_.clock.now(), namespace_version_)) {
+    const FileAttributes shown = with_local_view(*file, believed->attributes);
+    file->told_kernel(shown);
+    fuse_reply_attr(request, &shown.status, static_cast<double>(believed->left.count()) / 1000.0);
+    return;
+  }
+  const Question question = ask(file.get());
+  CompoundReply reply;
+  const int error = call(
+      request, {nfs4::PutFileHandleArguments{file->handle}, nfs4::GetAttributesArguments{stat_attributes()}},
+      reply);
+  const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
+  if (error != 0 || result == nullptr) {
+    fuse_reply_err(request, error != 0 ? error : EIO);
+    return;
+  }
+  const auto attributes = to_file_attributes(result->attributes);
+  if (!attributes) {
+    fuse_reply_err(request, nfs4::to_errno(attributes.error()));
+    return;
+  }
+  const Shown shown = take_in(*file, question, *attributes);
+  fuse_reply_attr(request, &shown.attributes.status, shown.timeout);
+}
+
+// PUTFH, [LAYOUTRETURN], SETATTR, GETATTR. The size goes with what the data path has to give back first
+// (DESIGN.md section 3: truncate recalls first), so that the server need not recall from us what we are about
+// to cut off.
+void FileSystem::setattr(fuse_req_t request, fuse_ino_t node, const struct stat& wanted, int to_set) {
+  const std::shared_ptr<Inode> file = inode(node);
+  const std::shared_ptr<initiator::FileIo> data = file->data();
+  const bool with_size = (to_set & FUSE_SET_ATTR_SIZE) != 0;
+  const auto new_size = static_cast<uint64_t>(wanted.st_size);
+
+  nfs4::SetAttributesArguments set;
+  set.attributes = to_set_attributes(wanted, to_set);
+  Operations operations = {nfs4::PutFileHandleArguments{file->handle}};
+  std::optional<size_t> returned_at;
+  if (data) {
+    // What is deferred would change the times again behind the SETATTR.
+    if (const auto settled = data->settle(); !settled) {
+      fuse_reply_err(request, to_number(settled.error()));
+      return;
+    }
+  }
+  if (data && with_size) {
+    auto layout_return = data->truncating(new_size);
+    if (!layout_return) {
+      data->truncated(new_size, nullptr, false);
+      fuse_reply_err(request, to_number(layout_return.error()));
+      return;
+    }
+    if (*layout_return) {
+      returned_at = operations.size();
+      operations.emplace_back(std::move(**layout_return));
+    }
+  }
+  if (with_size) {
+    if (const auto open = file->open_state(true)) set.stateid = open->stateid;
+  }
+  const size_t set_at = operations.size();
+  operations.emplace_back(std::move(set));
+  operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
+
+  Question question = ask(file.get());
+  CompoundReply reply;
+  const int error = call(request, std::move(operations), reply, true);
+  const bool done = reply.succeeded(set_at);
+  if (data && with_size) {
+    data->truncated(new_size, returned_at ? reply.result<nfs4::LayoutReturnResponse>(*returned_at) : nullptr,
+                    done);
+    question.data_version = data->local_version();
+  }
+  const auto* result = reply.result<nfs4::GetAttributesResponse>(set_at + 1);
+  if (!done || result == nullptr) {
+    file->expire();
+    fuse_reply_err(request, error != 0 ? error : EIO);
+    return;
+  }
+  const auto attributes = to_file_attributes(result->attributes);
+  if (!attributes) {
+    fuse_reply_err(request, nfs4::to_errno(attributes.error()));
+    return;
+  }
+  const Shown shown = take_in(*file, question, *attributes);
+  fuse_reply_attr(request, &shown.attributes.status, shown.timeout);
+}
+
+// Only asked without default_permissions: with it the kernel decides by the mode.
+void FileSystem::access(fuse_req_t request, fuse_ino_t node, int mask) {
+  const std::shared_ptr<Inode> file = inode(node);
+  const bool is_directory = file->has_type(S_IFDIR);
+  uint32_t wanted = 0;
+  if ((mask & R_OK) != 0) wanted |= nfs4::kAccessRead;
+  if ((mask & W_OK) != 0) wanted |= nfs4::kAccessModify | nfs4::kAccessExtend;
+  if ((mask & X_OK) != 0) wanted |= is_directory ? nfs4::kAccessLookup : nfs4::kAccessExecute;
+  CompoundReply reply;
+  const int error =
+      call(request, {nfs4::PutFileHandleArguments{file->handle}, nfs4::AccessArguments{wanted}}, reply);
+  const auto* result = reply.result<nfs4::AccessResponse>(1);
+  if (error != 0 || result == nullptr) {
+    fuse_reply_err(request, error != 0 ? error : EIO);
+    return;
+  }
+  const bool granted = (result->access & wanted & result->supported) == (wanted & result->supported);
+  fuse_reply_err(request, granted ? 0 : EACCES);
+}
+
+}  // namespace pnfsrdma::fuse_client

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "fuse-client/file_system.h"
+#include "fuse-client/worker_buffer.h"
+#include "shared/base/check.h"
+
+// read, write, flush, fsync. Per request: one read(2) of /dev/fuse by the loop, what the data path does
+// (under a layout one send and one receive), one writev(2) of the reply. No copy in user space, no
+// allocation, no other thread.
+namespace pnfsrdma::fuse_client {
+namespace {
+
+OpenFile& open_file(const fuse_file_info* info) {
+  return *reinterpret_cast<OpenFile*>(info->fh);
+}
+
+// Where the bytes of a WRITE are in the worker's buffer; copied there if libfuse has them somewhere else.
+initiator::BufferSlice slice_of(initiator::Buffer& buffer, const char* data, size_t size) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(data);
+  if (bytes >= buffer.data() && bytes < buffer.data() + buffer.size()) {
+    return buffer.slice(static_cast<size_t>(bytes - buffer.data()), size);
+  }
+  std::memcpy(buffer.data(), data, size);
+  return buffer.slice(0, size);
+}
+
+}  // namespace
+
+void FileSystem::read(fuse_req_t request, size_t size, off_t offset, fuse_file_info* info) {
+  initiator::Buffer* const buffer = WorkerBuffer::current();
+  CHECK(buffer != nullptr);
+  const initiator::BufferSlice sink =
+      buffer->slice(initiator::kBufferHeaderRoom, std::min(size, initiator::kBufferPayload));
+  const Result<size_t> count = open_file(info).data->read(static_cast<uint64_t>(offset), sink);
+  if (!count) {
+    fuse_reply_err(request, to_number(count.error()));
+    return;
+  }
+  fuse_reply_buf(request, reinterpret_cast<const char*>(sink.data()), *count);
+}
+
+void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, size_t size, off_t offset,
+                       fuse_file_info* info) {
+  initiator::Buffer* const buffer = WorkerBuffer::current();
+  CHECK(buffer != nullptr && size <= buffer->size());
+  OpenFile& file = open_file(info);
+  const initiator::BufferSlice source = slice_of(*buffer, bytes, size);
+  if (const int error = clear_privileges(request, node); error != 0) {
+    fuse_reply_err(request, error);
+    return;
+  }
+  if (file.append && !parts_.options.writeback) {
+    const Result<uint64_t> at = file.data->append(source);
+    if (!at) {
+      fuse_reply_err(request, to_number(at.error()));
+      return;
+    }
+    // The kernel put its pages where it believed the end to be.
+    if (*at != static_cast<uint64_t>(offset)) parts_.invalidator.pages(node);
+    fuse_reply_write(request, size);
+    return;
+  }
+  const Result<size_t> count = file.data->write(static_cast<uint64_t>(offset), source);
+  if (!count) {
+    fuse_reply_err(request, to_number(count.error()));
+    return;
+  }
+  fuse_reply_write(request, *count);
+}
+
+// A write by anybody but root takes the set-user-id and set-group-id bits away (POSIX write(2)). Costs a
+// lock; a call to the server only where the bits are set.
+int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
+  if (fuse_req_ctx(request)->uid == 0) return 0;
+  const std::shared_ptr<Inode> file = inode(node);
+  const std::optional<mode_t> mode = file->mode_without_privileges();
+  if (!mode) return 0;
+  nfs4::SetAttributesArguments set;
+  set.attributes.mode = *mode;
+  initiator::CompoundReply reply;
+  // Not in the writer's name: it need not own the file.
+  Result<initiator::CompoundReply> answer =
+      parts_.session.call({nfs4::PutFileHandleArguments{file->handle}, std::move(set)},
+                          initiator::Credential{}, {.cache_reply = true});
+  file->expire();
+  return error_of(answer);
+}
+
+// Each close(2): what was written is known to the server when it returns, and errors come up.
+void FileSystem::flush(fuse_req_t request, fuse_file_info* info) {
+  OpenFile& file = open_file(info);
+  if (!file.writable) {
+    fuse_reply_err(request, 0);
+    return;
+  }
+  Result<> closed;
+  {
+    const std::lock_guard lock(file.cursor_mutex);
+    closed = file.data->close(file.cursor);
+  }
+  fuse_reply_err(request, closed ? 0 : to_number(closed.error()));
+}
+
+void FileSystem::fsync(fuse_req_t request, bool data_only, fuse_file_info* info) {
+  OpenFile& file = open_file(info);
+  Result<> synced;
+  {
+    // The open file's own lock: only fsyncs of the same descriptor wait for each other.
+    const std::lock_guard lock(file.cursor_mutex);
+    synced = data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor);
+  }
+  fuse_reply_err(request, synced ? 0 : to_number(synced.error()));
+}
+
+}  // namespace pnfsrdma::fuse_client

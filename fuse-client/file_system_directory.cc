@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+#include "fuse-client/directory_stream.h"
+#include "fuse-client/file_system.h"
+
+// opendir, readdir, readdirplus, releasedir. READDIR asks for all attributes and the filehandle, so that `ls
+// -l` and `find` cost one call per some hundred entries.
+namespace pnfsrdma::fuse_client {
+namespace {
+
+// Bytes of one READDIR reply: a few hundred entries with attributes.
+constexpr uint32_t kReplyBytes = 128u << 10;
+
+const nfs4::Bitmap& entry_attributes() {
+  static const nfs4::Bitmap kWanted = stat_attributes() | nfs4::Bitmap::of(nfs4::Attribute::kFileHandle);
+  return kWanted;
+}
+
+DirectoryStream& stream_of(const fuse_file_info* info) {
+  return *reinterpret_cast<DirectoryStream*>(info->fh);
+}
+
+}  // namespace
+
+// Collects entries as the kernel wants them, up to the size it asked for.
+class FileSystem::Listing {
+ public:
+  Listing(fuse_req_t request, size_t size) : request_(request), bytes_(size) {}
+
+  bool add(const char* name, const struct stat& status, off_t next) {
+    return take(fuse_add_direntry(request_, free(), room(), name, &status, next));
+  }
+  bool add(const char* name, const fuse_entry_param& entry, off_t next) {
+    return take(fuse_add_direntry_plus(request_, free(), room(), name, &entry, next));
+  }
+  void reply() { fuse_reply_buf(request_, bytes_.data(), used_); }
+
+ private:
+  char* free() { return bytes_.data() + used_; }
+  size_t room() const { return bytes_.size() - used_; }
+  // libfuse says what it would need; more than there is room for was not added.
+  bool take(size_t needed) {
+    if (needed > room()) return false;
+    used_ += needed;
+    return true;
+  }
+
+  fuse_req_t request_;
+  std::vector<char> bytes_;
+  size_t used_ = 0;
+};
+
+void FileSystem::opendir(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
+  info->fh = reinterpret_cast<uint64_t>(new DirectoryStream);
+  if (fuse_reply_open(request, info) == -ENOENT) releasedir(nullptr, info);
+}
+
+void FileSystem::releasedir(fuse_req_t request, fuse_file_info* info) {
+  const std::unique_ptr<DirectoryStream> stream(reinterpret_cast<DirectoryStream*>(info->fh));
+  if (request != nullptr) fuse_reply_err(request, 0);
+}
+
+void FileSystem::readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info* info,
+                         bool plus) {
+  const std::shared_ptr<Inode> directory = inode(node);
+  DirectoryStream& stream = stream_of(info);
+  // Held across the call: the stream is one reader's; only its own requests wait.
+  const std::lock_guard lock(stream.mutex);
+  Listing listing(request, size);
+  auto position = static_cast<uint64_t>(offset);
+
+  // "." and "..": the kernel wants only their names here.
+  const auto add_special = [&](const char* name, uint64_t next) {
+    fuse_entry_param entry{};
+    entry.attr.st_ino = directory->id;
+    entry.attr.st_mode = S_IFDIR;
+    const bool added = plus ? listing.add(name, entry, static_cast<off_t>(next))
+                            : listing.add(name, entry.attr, static_cast<off_t>(next));
+    if (added) position = next;
+    return added;
+  };
+  if (position == 0 && !add_special(".", kDotOffset)) return listing.reply();
+  if (position == kDotOffset && !add_special("..", kDotDotOffset)) return listing.reply();
+
+  for (bool has_entries = false;; has_entries = true) {
+    const uint64_t cookie = DirectoryStream::cookie_of(position);
+    const nfs4::DirectoryEntry* entry = stream.after(cookie);
+    if (entry == nullptr) {
+      // What is there goes out first; more is asked for when the kernel comes back.
+      if (has_entries || stream.at_end(cookie)) break;
+      if (const int error = fetch(request, *directory, stream, cookie); error != 0) {
+        fuse_reply_err(request, error);
+        return;
+      }
+      entry = stream.after(cookie);
+      if (entry == nullptr) break;
+    }
+    if (!add_entry(listing, stream, *entry, plus)) break;
+    position = entry->cookie;
+  }
+  listing.reply();
+}
+
+// One READDIR from `cookie` on. 0 or an errno.
+int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t cookie) {
+  nfs4::ReadDirectoryArguments arguments;
+  arguments.cookie = cookie;
+  arguments.cookie_verifier = stream.verifier(cookie);
+  arguments.directory_count = kReplyBytes / 4;
+  arguments.max_count = std::min(kReplyBytes, parts_.session.io_size_max());
+  arguments.requested = entry_attributes();
+  const Question question = ask(nullptr);
+  initiator::CompoundReply reply;
+  const int error =
+      call(request, {nfs4::PutFileHandleArguments{directory.handle}, std::move(arguments)}, reply);
+  const auto* result = reply.result<nfs4::ReadDirectoryResponse>(1);
+  if (error != 0 || result == nullptr) return error != 0 ? error : EIO;
+  stream.take(cookie, *result);
+  stream.asked_at = question.asked_at;
+  stream.namespace_version = question.namespace_version;
+  return 0;
+}
+
+bool FileSystem::add_entry(Listing& listing, const DirectoryStream& stream, const nfs4::DirectoryEntry& entry,
+                           bool plus) {
+  const auto next = static_cast<off_t>(entry.cookie);
+  const auto attributes = to_file_attributes(entry.attributes);
+  fuse_entry_param param{};
+  if (attributes) param.attr = attributes->status;
+  if (!plus) return listing.add(entry.name.c_str(), param.attr, next);
+  // Without a handle the kernel gets the name only (node 0) and looks it up when it needs more.
+  if (!attributes || !entry.attributes.file_handle) return listing.add(entry.name.c_str(), param, next);
+  const Question question{stream.asked_at, stream.namespace_version, nullptr, 0};
+  const auto made = make_entry(question, &*entry.attributes.file_handle, &entry.attributes);
+  if (!made) return listing.add(entry.name.c_str(), param, next);
+  if (listing.add(entry.name.c_str(), made->param, next)) return true;
+  parts_.inodes.forget(made->param.ino, 1);  // did not fit: the kernel never hears of it
+  return false;
+}
+
+}  // namespace pnfsrdma::fuse_client

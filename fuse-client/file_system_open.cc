@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "fuse-client/file_system.h"
+#include "shared/base/random.h"
+#include "shared/nfs4/pmem_layout.h"
+#include "shared/nfs4/status_errno.h"
+
+// open, create, mknod of a regular file, release. The inode's one open at the server is shared by all opens
+// of this mount (one open owner); each OPEN adds to its access, the last release closes it.
+namespace pnfsrdma::fuse_client {
+
+using initiator::CompoundReply;
+
+// What an OPEN's COMPOUND has brought.
+struct FileSystem::OpenAnswer {
+  CompoundReply reply;
+  nfs4::OpenResult open;
+  nfs4::Attributes attributes;
+  std::optional<initiator::PendingLayout> pending;
+  size_t layout_at = 0;
+  uint32_t share_access = 0;
+};
+
+namespace {
+
+uint32_t share_access_of(int flags) {
+  switch (flags & O_ACCMODE) {
+    case O_WRONLY:
+      return nfs4::kShareAccessWrite;
+    case O_RDWR:
+      return nfs4::kShareAccessBoth;
+    default:
+      return nfs4::kShareAccessRead;
+  }
+}
+
+nfs4::OpenArguments open_arguments(uint32_t share_access) {
+  nfs4::OpenArguments open;
+  open.share_access = share_access | nfs4::kShareAccessWantNoDelegation;
+  open.share_deny = nfs4::kShareDenyNone;
+  open.owner.owner = nfs4::OwnerId(as_bytes("pnfsrdma-fuse"));
+  return open;
+}
+
+// O_EXCL: EXCLUSIVE4_1, whose verifier makes a repetition harmless; else UNCHECKED4.
+nfs4::OpenHow create_how(mode_t mode, int flags) {
+  nfs4::Attributes attributes = mode_of_new(mode);
+  if ((flags & O_EXCL) != 0) {
+    nfs4::ExclusiveCreate exclusive;
+    SystemRandom().fill(exclusive.verifier);
+    exclusive.attributes = std::move(attributes);
+    return nfs4::OpenHow::make<nfs4::OpenType::kCreate>(
+        nfs4::CreateHow::make<nfs4::CreateMode::kExclusive41>(std::move(exclusive)));
+  }
+  if ((flags & O_TRUNC) != 0) attributes.size = 0;
+  return nfs4::OpenHow::make<nfs4::OpenType::kCreate>(
+      nfs4::CreateHow::make<nfs4::CreateMode::kUnchecked>(std::move(attributes)));
+}
+
+// mdsthreshold4 for our layout type: {read, write} sizes below which I/O goes through the MDS.
+std::optional<std::pair<uint64_t, uint64_t>> thresholds_of(const nfs4::Attributes& attributes) {
+  if (!attributes.mds_threshold) return std::nullopt;
+  for (const nfs4::ThresholdItem& item : attributes.mds_threshold->items) {
+    if (item.layout_type != nfs4::kLayoutTypePmem) continue;
+    xdr::Decoder decoder(item.hint_list);
+    std::pair<uint64_t, uint64_t> sizes{0, 0};
+    if (item.hints.test(nfs4::ThresholdHint::kReadSize) && !decoder.get_u64(sizes.first)) return std::nullopt;
+    if (item.hints.test(nfs4::ThresholdHint::kWriteSize) && !decoder.get_u64(sizes.second))
+      return std::nullopt;
+    return sizes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// LAYOUTGET behind the OPEN, where a layout will be of use: not for what is empty (nothing to read; small new
+// files are written through the MDS, the data path asks later if they grow).
+std::optional<initiator::PendingLayout> FileSystem::layout_wanted(const Inode& inode, bool for_write,
+                                                                  Operations& operations) {
+  const std::shared_ptr<initiator::FileIo> data = inode.data();
+  const auto believed = inode.believed(parts_.clock.now(), namespace_version_);
+  const uint64_t size = data       ? data->size()
+                        : believed ? static_cast<uint64_t>(believed->attributes.status.st_size)
+                                   : 0;
+  if (size == 0) return std::nullopt;
+  initiator::PendingLayout pending = parts_.data_path.layout_at_open(for_write);
+  if (!pending.arguments) return std::nullopt;
+  operations.emplace_back(*pending.arguments);
+  return pending;
+}
+
+// PUTFH, OPEN (CLAIM_FH), GETATTR, [LAYOUTGET].
+void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
+  const std::shared_ptr<Inode> file = inode(node);
+  OpenAnswer answer;
+  answer.share_access = share_access_of(info->flags);
+  const bool for_write = (answer.share_access & nfs4::kShareAccessWrite) != 0;
+  nfs4::OpenArguments open = open_arguments(answer.share_access);
+  open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kFileHandle>();
+  Operations operations = {nfs4::PutFileHandleArguments{file->handle}, std::move(open),
+                           nfs4::GetAttributesArguments{open_attributes()}};
+  answer.layout_at = operations.size();
+  auto pending = layout_wanted(*file, for_write, operations);
+  if (pending) answer.pending.emplace(std::move(*pending));
+
+  file->begin_open();
+  const int error = call(request, std::move(operations), answer.reply, true);
+  const auto* opened = answer.reply.result<nfs4::OpenResponse>(1);
+  const auto* attributes = answer.reply.result<nfs4::GetAttributesResponse>(2);
+  if (opened == nullptr || attributes == nullptr) {
+    file->open_failed();
+    fuse_reply_err(request, error != 0 ? error : EIO);
+    return;
+  }
+  answer.open = *opened;
+  answer.attributes = attributes->attributes;
+  if (const int failed = finish_open(request, file, std::move(answer), info); failed != 0) {
+    fuse_reply_err(request, failed);
+    return;
+  }
+  // Interrupted meanwhile: there will be no release.
+  if (fuse_reply_open(request, info) == -ENOENT) release(nullptr, info);
+}
+
+// PUTFH, OPEN (create), GETFH, GETATTR.
+void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode,
+                        fuse_file_info* info) {
+  const Question question = ask(nullptr);
+  OpenAnswer answer;
+  answer.share_access = share_access_of(info->flags);
+  nfs4::OpenArguments open = open_arguments(answer.share_access);
+  open.how = create_how(mode, info->flags);
+  open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
+  const int error = call(request,
+                         {nfs4::PutFileHandleArguments{inode(parent)->handle}, std::move(open),
+                          nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{open_attributes()}},
+                         answer.reply, true);
+  namespace_changed(parent);
+  const auto* opened = answer.reply.result<nfs4::OpenResponse>(1);
+  const auto* handle = answer.reply.result<nfs4::GetFileHandleResponse>(2);
+  const auto* attributes = answer.reply.result<nfs4::GetAttributesResponse>(3);
+  if (opened == nullptr || handle == nullptr || attributes == nullptr) {
+    fuse_reply_err(request, error != 0 ? error : EIO);
+    return;
+  }
+  const auto entry = make_entry(question, &handle->object, &attributes->attributes);
+  if (!entry) {
+    fuse_reply_err(request, entry.error());
+    return;
+  }
+  answer.open = *opened;
+  answer.attributes = attributes->attributes;
+  entry->inode->begin_open();
+  if (const int failed = finish_open(request, entry->inode, std::move(answer), info); failed != 0) {
+    parts_.inodes.forget(entry->param.ino, 1);
+    fuse_reply_err(request, failed);
+    return;
+  }
+  if (fuse_reply_create(request, &entry->param, info) == -ENOENT) {
+    release(nullptr, info);
+    parts_.inodes.forget(entry->param.ino, 1);
+  }
+}
+
+void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
+  const Question question = ask(nullptr);
+  nfs4::OpenArguments open = open_arguments(nfs4::kShareAccessRead);
+  open.how = create_how(mode, O_EXCL);
+  open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
+  CompoundReply reply;
+  const int error = call(request,
+                         {nfs4::PutFileHandleArguments{inode(parent)->handle}, std::move(open),
+                          nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
+                         reply, true);
+  namespace_changed(parent);
+  const auto* opened = reply.result<nfs4::OpenResponse>(1);
+  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(2);
+  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(3);
+  if (opened == nullptr || handle == nullptr || attributes == nullptr) {
+    fuse_reply_err(request, error != 0 ? error : EIO);
+    return;
+  }
+  const auto entry = make_entry(question, &handle->object, &attributes->attributes);
+  if (!entry) {
+    fuse_reply_err(request, entry.error());
+    return;
+  }
+  // As any other open, so that it can't cross another one's CLOSE.
+  entry->inode->begin_open();
+  (void)entry->inode->opened(opened->stateid, nfs4::kShareAccessRead, credential(request));
+  if (const auto to_close = entry->inode->release()) close_at_server(*entry->inode, *to_close);
+  reply_entry(request, entry);
+}
+
+// The OPEN is granted: joins it to the inode, takes in attributes and layout, makes the open file. `info` is
+// filled for the reply. Returns 0 or an errno (then nothing is open).
+int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, OpenAnswer answer,
+                            fuse_file_info* info) {
+  const Question question = ask(inode.get());
+  (void)inode->opened(answer.open.stateid, answer.share_access, credential(request));
+  const auto attributes = to_file_attributes(answer.attributes);
+  if (!attributes) {
+    if (const auto to_close = inode->release()) close_at_server(*inode, *to_close);
+    return nfs4::to_errno(attributes.error());
+  }
+  const auto size = static_cast<uint64_t>(attributes->status.st_size);
+  auto file = std::make_unique<OpenFile>();
+  file->inode = inode;
+  file->data = parts_.data_path.open(inode->handle, *inode, size);
+  file->writable = (answer.share_access & nfs4::kShareAccessWrite) != 0;
+  file->append = (info->flags & O_APPEND) != 0;
+  file->cursor = file->data->error_cursor();
+  inode->set_data(file->data);
+  if (const auto sizes = thresholds_of(answer.attributes))
+    file->data->set_thresholds(sizes->first, sizes->second);
+  const auto* layout = answer.reply.result<nfs4::LayoutGetResponse>(answer.layout_at);
+  if (answer.pending && layout != nullptr) file->data->take_layout(std::move(*answer.pending), *layout);
+
+  // Close-to-open: pages survive only if nobody changed the file since, and the kernel must not go by an old
+  // size.
+  const Inode::CacheVerdict verdict = inode->at_open(*attributes);
+  (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes);
+  if (verdict.kernel_attributes_old)
+    parts_.invalidator.attributes(InodeTable::node_of(*inode, parts_.inodes));
+  info->keep_cache = verdict.keep_pages ? 1 : 0;
+  info->direct_io = parts_.options.direct_only || (info->flags & O_DIRECT) != 0 ? 1 : 0;
+  // Nothing was written: close(2) need not ask us.
+  info->noflush = file->writable ? 0 : 1;
+  info->fh = reinterpret_cast<uint64_t>(file.release());
+  return 0;
+}
+
+// The kernel does not wait for a release, so the CLOSE is waited for here. `request` may be null: nobody
+// asked.
+void FileSystem::release(fuse_req_t request, fuse_file_info* info) {
+  const std::unique_ptr<OpenFile> file(reinterpret_cast<OpenFile*>(info->fh));
+  if (const auto to_close = file->inode->release()) {
+    file->data->release();
+    close_at_server(*file->inode, *to_close);
+  }
+  if (request != nullptr) fuse_reply_err(request, 0);
+}
+
+// Errors are nobody's any more: data was committed at close(2), and a server that has lost the open has
+// closed it.
+void FileSystem::close_at_server(Inode& inode, const OpenToClose& open) {
+  nfs4::CloseArguments close;
+  close.open_stateid = open.stateid;
+  initiator::CallOptions options;
+  options.cache_reply = true;
+  (void)parts_.session.call({nfs4::PutFileHandleArguments{inode.handle}, close}, open.credential, options);
+  inode.closed();
+}
+
+}  // namespace pnfsrdma::fuse_client

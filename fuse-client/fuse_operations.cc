@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/fuse_operations.h"
+
+#include <sys/stat.h>
+
+#include "fuse-client/file_system.h"
+
+namespace pnfsrdma::fuse_client {
+namespace {
+
+FileSystem& of(fuse_req_t request) {
+  return *static_cast<FileSystem*>(fuse_req_userdata(request));
+}
+
+}  // namespace
+
+void negotiate(fuse_conn_info* connection, bool writeback) {
+  const auto want = [&](unsigned capability, bool wanted) {
+    if (wanted) {
+      connection->want |= connection->capable & capability;
+    } else {
+      connection->want &= ~capability;
+    }
+  };
+  connection->max_write = initiator::kBufferPayload;
+  connection->max_read = initiator::kBufferPayload;
+  connection->max_readahead = initiator::kBufferPayload;
+  want(FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS, true);
+  want(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO, true);
+  // Pages go when a getattr shows another size or mtime: close-to-open between opens.
+  want(FUSE_CAP_AUTO_INVAL_DATA, true);
+  // Copying into and out of a registered buffer is what RDMA needs; pipes would only add a step.
+  want(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE, false);
+  // Truncation at open is a SETATTR of its own: it has to give layouts back first.
+  want(FUSE_CAP_ATOMIC_O_TRUNC, false);
+  // Locks stay on this host: local_lock=all.
+  want(FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS, false);
+  want(FUSE_CAP_HANDLE_KILLPRIV, false);
+  want(FUSE_CAP_WRITEBACK_CACHE, writeback);
+}
+
+fuse_lowlevel_ops fuse_operations() {
+  using Request = fuse_req_t;
+  using Node = fuse_ino_t;
+  fuse_lowlevel_ops table{};
+  table.init = [](void* userdata, fuse_conn_info* connection) {
+    negotiate(connection, static_cast<FileSystem*>(userdata)->writeback());
+  };
+  table.lookup = [](Request r, Node parent, const char* name) { of(r).lookup(r, parent, name); };
+  table.forget = [](Request r, Node node, uint64_t lookups) { of(r).forget(r, node, lookups); };
+  table.forget_multi = [](Request r, size_t count, fuse_forget_data* forgets) {
+    of(r).forget_multi(r, count, forgets);
+  };
+  table.getattr = [](Request r, Node node, fuse_file_info*) { of(r).getattr(r, node); };
+  table.setattr = [](Request r, Node node, struct stat* wanted, int to_set, fuse_file_info*) {
+    of(r).setattr(r, node, *wanted, to_set);
+  };
+  table.access = [](Request r, Node node, int mask) { of(r).access(r, node, mask); };
+  table.mknod = [](Request r, Node parent, const char* name, mode_t mode, dev_t device) {
+    of(r).mknod(r, parent, name, mode, device);
+  };
+  table.mkdir = [](Request r, Node parent, const char* name, mode_t mode) {
+    of(r).mkdir(r, parent, name, mode);
+  };
+  table.symlink = [](Request r, const char* target, Node parent, const char* name) {
+    of(r).symlink(r, target, parent, name);
+  };
+  table.readlink = [](Request r, Node node) { of(r).readlink(r, node); };
+  table.unlink = [](Request r, Node parent, const char* name) { of(r).remove(r, parent, name); };
+  table.rmdir = [](Request r, Node parent, const char* name) { of(r).remove(r, parent, name); };
+  table.rename = [](Request r, Node parent, const char* name, Node new_parent, const char* new_name,
+                    unsigned flags) { of(r).rename(r, parent, name, new_parent, new_name, flags); };
+  table.link = [](Request r, Node node, Node new_parent, const char* new_name) {
+    of(r).link(r, node, new_parent, new_name);
+  };
+  table.open = [](Request r, Node node, fuse_file_info* info) { of(r).open(r, node, info); };
+  table.create = [](Request r, Node parent, const char* name, mode_t mode, fuse_file_info* info) {
+    of(r).create(r, parent, name, mode, info);
+  };
+  table.release = [](Request r, Node, fuse_file_info* info) { of(r).release(r, info); };
+  table.read = [](Request r, Node, size_t size, off_t offset, fuse_file_info* info) {
+    of(r).read(r, size, offset, info);
+  };
+  table.write = [](Request r, Node node, const char* data, size_t size, off_t offset, fuse_file_info* info) {
+    of(r).write(r, node, data, size, offset, info);
+  };
+  table.flush = [](Request r, Node, fuse_file_info* info) { of(r).flush(r, info); };
+  table.fsync = [](Request r, Node, int data_only, fuse_file_info* info) {
+    of(r).fsync(r, data_only != 0, info);
+  };
+  table.opendir = [](Request r, Node node, fuse_file_info* info) { of(r).opendir(r, node, info); };
+  table.readdir = [](Request r, Node node, size_t size, off_t offset, fuse_file_info* info) {
+    of(r).readdir(r, node, size, offset, info, false);
+  };
+  table.readdirplus = [](Request r, Node node, size_t size, off_t offset, fuse_file_info* info) {
+    of(r).readdir(r, node, size, offset, info, true);
+  };
+  table.releasedir = [](Request r, Node, fuse_file_info* info) { of(r).releasedir(r, info); };
+  // The server's metadata is durable when it answers.
+  table.fsyncdir = [](Request r, Node, int, fuse_file_info*) { fuse_reply_err(r, 0); };
+  table.statfs = [](Request r, Node) { of(r).statfs(r); };
+  table.getxattr = [](Request r, Node node, const char* name, size_t size) {
+    of(r).getxattr(r, node, name, size);
+  };
+  table.listxattr = [](Request r, Node node, size_t size) { of(r).listxattr(r, node, size); };
+  table.setxattr = [](Request r, Node, const char*, const char*, size_t, int) { fuse_reply_err(r, ENOTSUP); };
+  table.removexattr = [](Request r, Node, const char*) { fuse_reply_err(r, ENOTSUP); };
+  return table;
+}
+
+}  // namespace pnfsrdma::fuse_client

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/inode.h"
+
+#include <algorithm>
+
+#include "shared/base/check.h"
+#include "shared/nfs4/open_operations.h"
+
+namespace pnfsrdma::fuse_client {
+
+Milliseconds Inode::learn(const FileAttributes& attributes, SteadyTime asked_at,
+                          const AttributeTimeouts& timeouts) {
+  const std::lock_guard lock(mutex_);
+  if (known_ && asked_at < known_at_) return Milliseconds(0);
+  const bool is_directory = S_ISDIR(attributes.status.st_mode);
+  const Milliseconds least = is_directory ? timeouts.directory_min : timeouts.file_min;
+  const Milliseconds most = is_directory ? timeouts.directory_max : timeouts.file_max;
+  const bool same = known_ && known_->change == attributes.change;
+  believed_for_ = same ? std::clamp(believed_for_ * 2, least, most) : least;
+  known_ = attributes;
+  known_at_ = asked_at;
+  return believed_for_;
+}
+
+std::optional<Inode::Believed> Inode::believed(SteadyTime now, uint64_t namespace_version) const {
+  const std::lock_guard lock(mutex_);
+  if (!known_ || known_version_ != namespace_version || now - known_at_ >= believed_for_) return std::nullopt;
+  return Believed{*known_, std::chrono::duration_cast<Milliseconds>(known_at_ + believed_for_ - now)};
+}
+
+void Inode::learned_at_version(uint64_t namespace_version) {
+  const std::lock_guard lock(mutex_);
+  known_version_ = namespace_version;
+}
+
+void Inode::expire() {
+  const std::lock_guard lock(mutex_);
+  believed_for_ = Milliseconds(0);
+}
+
+bool Inode::has_type(mode_t type) const {
+  const std::lock_guard lock(mutex_);
+  return known_ && (known_->status.st_mode & S_IFMT) == type;
+}
+
+std::optional<mode_t> Inode::mode_without_privileges() const {
+  const std::lock_guard lock(mutex_);
+  if (!known_) return std::nullopt;
+  const mode_t mode = known_->status.st_mode & 07777;
+  mode_t cleared = mode & ~static_cast<mode_t>(S_ISUID);
+  // Without group execution the bit meant mandatory locking, which a write leaves alone.
+  if ((mode & S_IXGRP) != 0) cleared &= ~static_cast<mode_t>(S_ISGID);
+  if (cleared == mode) return std::nullopt;
+  return cleared;
+}
+
+Inode::CacheVerdict Inode::at_open(const FileAttributes& attributes) {
+  const std::lock_guard lock(mutex_);
+  CacheVerdict verdict;
+  verdict.keep_pages = pages_change_ == attributes.change;
+  verdict.kernel_attributes_old =
+      (told_change_ && told_change_ != attributes.change) ||
+      (told_size_ && *told_size_ != static_cast<uint64_t>(attributes.status.st_size));
+  pages_change_ = attributes.change;
+  return verdict;
+}
+
+void Inode::told_kernel(const FileAttributes& attributes) {
+  const std::lock_guard lock(mutex_);
+  told_change_ = attributes.change;
+  told_size_ = static_cast<uint64_t>(attributes.status.st_size);
+}
+
+void Inode::begin_open() {
+  std::unique_lock lock(mutex_);
+  // Bounded: a CLOSE is a call to the server like any other, which ends by its own rules.
+  opens_changed_.wait(lock, [this] { return !closing_; });
+  ++opening_;
+}
+
+void Inode::open_failed() {
+  const std::lock_guard lock(mutex_);
+  CHECK(opening_ > 0);
+  --opening_;
+}
+
+std::shared_ptr<initiator::FileIo> Inode::opened(const nfs4::Stateid& stateid, uint32_t share_access,
+                                                 const initiator::Credential& credential) {
+  const std::lock_guard lock(mutex_);
+  CHECK(opening_ > 0);
+  --opening_;
+  ++opens_;
+  // Answers of parallel OPENs may come in any order: the highest number is the newest (RFC 8881, 8.2.2).
+  const bool other = !open_at_server_ || stateid_.other != stateid.other;
+  if (other || static_cast<int32_t>(stateid.seqid - stateid_.seqid) > 0) stateid_ = stateid;
+  if (other) share_access_ = 0;
+  open_at_server_ = true;
+  broken_ = false;
+  share_access_ |= share_access;
+  if ((share_access & nfs4::kShareAccessRead) != 0) reader_ = credential;
+  if ((share_access & nfs4::kShareAccessWrite) != 0) writer_ = credential;
+  return data_;
+}
+
+void Inode::set_data(std::shared_ptr<initiator::FileIo> data) {
+  const std::lock_guard lock(mutex_);
+  data_ = std::move(data);
+}
+
+std::shared_ptr<initiator::FileIo> Inode::data() const {
+  const std::lock_guard lock(mutex_);
+  return data_;
+}
+
+std::optional<OpenToClose> Inode::release() {
+  const std::lock_guard lock(mutex_);
+  CHECK(opens_ > 0);
+  if (--opens_ > 0 || opening_ > 0 || !open_at_server_) return std::nullopt;
+  closing_ = true;
+  return OpenToClose{stateid_, (share_access_ & nfs4::kShareAccessWrite) != 0 ? writer_ : reader_};
+}
+
+void Inode::closed() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = false;
+    open_at_server_ = false;
+    share_access_ = 0;
+  }
+  opens_changed_.notify_all();
+}
+
+std::optional<initiator::OpenState> Inode::open_state(bool for_write) {
+  const std::lock_guard lock(mutex_);
+  const uint32_t needed = for_write ? nfs4::kShareAccessWrite : nfs4::kShareAccessRead;
+  if (!open_at_server_ || broken_) return std::nullopt;
+  if ((share_access_ & needed) != 0) return initiator::OpenState{stateid_, for_write ? writer_ : reader_};
+  // RFC 8881, 9.1.2: a server may let a file that is open for writing be read (the rest of a page).
+  if (!for_write) return initiator::OpenState{stateid_, writer_};
+  return std::nullopt;
+}
+
+bool Inode::is_open() const {
+  const std::lock_guard lock(mutex_);
+  return open_at_server_;
+}
+
+std::optional<OpenToReclaim> Inode::to_reclaim() const {
+  const std::lock_guard lock(mutex_);
+  if (!open_at_server_) return std::nullopt;
+  return OpenToReclaim{share_access_, (share_access_ & nfs4::kShareAccessWrite) != 0 ? writer_ : reader_};
+}
+
+void Inode::reclaimed(const nfs4::Stateid& stateid) {
+  const std::lock_guard lock(mutex_);
+  stateid_ = stateid;
+  broken_ = false;
+}
+
+void Inode::reclaim_failed() {
+  const std::lock_guard lock(mutex_);
+  broken_ = true;
+}
+
+}  // namespace pnfsrdma::fuse_client

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "fuse-client/file_attributes.h"
+#include "fuse-client/mount_options.h"
+#include "shared/initiator/file_io.h"
+#include "shared/nfs4/basic_types.h"
+
+namespace pnfsrdma::fuse_client {
+
+// A stateid to be closed at the server.
+struct OpenToClose {
+  nfs4::Stateid stateid;
+  initiator::Credential credential;
+};
+// What a reclaim needs to know of an open.
+struct OpenToReclaim {
+  uint32_t share_access = 0;
+  initiator::Credential credential;
+};
+
+// A file, directory or link the kernel knows. Owned by the InodeTable until the kernel forgets it; its
+// address is its FUSE node id. Thread-safe. Its mutex is never held across a call to the server or the
+// kernel.
+class Inode final : public initiator::OpenStateSource, public std::enable_shared_from_this<Inode> {
+ public:
+  Inode(nfs4::FileHandle file_handle, uint64_t file_id) : handle(std::move(file_handle)), id(file_id) {}
+
+  const nfs4::FileHandle handle;
+  const uint64_t id;  // st_ino
+
+  // --- attributes
+  // ---------------------------------------------------------------------------------------------------
+
+  // What the server just said. `asked_at`: when the question was sent; an older answer than the one known is
+  // dropped. Returns the time for which the kernel may believe it (nfs(5): between ac*min and ac*max,
+  // doubling while nothing changes).
+  Milliseconds learn(const FileAttributes& attributes, SteadyTime asked_at,
+                     const AttributeTimeouts& timeouts);
+  // The attributes, while they may still be believed and nothing in the namespace has changed since
+  // (`namespace_version`).
+  struct Believed {
+    FileAttributes attributes;
+    Milliseconds left;
+  };
+  std::optional<Believed> believed(SteadyTime now, uint64_t namespace_version) const;
+  void learned_at_version(uint64_t namespace_version);
+  // They are known to be old.
+  void expire();
+  // At open, after learn(): may the kernel keep its pages of before? (Only when the change attribute is the
+  // one under which they were read.) `kernel_size_old`: the kernel believes another size than the server's.
+  struct CacheVerdict {
+    bool keep_pages = false;
+    bool kernel_attributes_old = false;
+  };
+  CacheVerdict at_open(const FileAttributes& attributes);
+  // The kernel has been told these.
+  void told_kernel(const FileAttributes& attributes);
+  bool has_type(mode_t type) const;
+  // The mode after a write by an ordinary user, when that is another one (set-user-id, set-group-id).
+  std::optional<mode_t> mode_without_privileges() const;
+
+  // --- the open at the server: one per inode, shared by all opens of the mount (one open owner)
+  // --------------------------
+
+  // Around an OPEN: waits while a CLOSE is under way, so that the two can't overtake each other. Each
+  // begin_open() is followed by one opened() or open_failed().
+  void begin_open();
+  void open_failed();
+  // The data path of a file that was opened before; null at the first time.
+  std::shared_ptr<initiator::FileIo> opened(const nfs4::Stateid& stateid, uint32_t share_access,
+                                            const initiator::Credential& credential);
+  void set_data(std::shared_ptr<initiator::FileIo> data);
+  std::shared_ptr<initiator::FileIo> data() const;
+  // One open less. When it was the last one: what to close; then closed() has to follow.
+  std::optional<OpenToClose> release();
+  void closed();
+
+  std::optional<initiator::OpenState> open_state(bool for_write) override;
+  bool is_open() const;
+
+  // After a new clientid.
+  std::optional<OpenToReclaim> to_reclaim() const;
+  void reclaimed(const nfs4::Stateid& stateid);
+  void reclaim_failed();
+
+  // Lookups the kernel has not forgotten. Guarded by the InodeTable.
+  uint64_t lookups = 0;
+
+ private:
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::optional<FileAttributes> known_;
+  SteadyTime known_at_;
+  uint64_t known_version_ = 0;
+  Milliseconds believed_for_{0};
+  std::optional<uint64_t> pages_change_;  // change attribute of the kernel's pages
+  std::optional<uint64_t> told_change_;
+  std::optional<uint64_t> told_size_;
+
+  std::condition_variable opens_changed_;
+  nfs4::Stateid stateid_;
+  bool open_at_server_ = false;
+  bool closing_ = false;
+  bool broken_ = false;  // could not be reclaimed
+  uint32_t share_access_ = 0;
+  uint32_t opens_ = 0;
+  uint32_t opening_ = 0;
+  initiator::Credential reader_, writer_;
+  std::shared_ptr<initiator::FileIo> data_;
+};
+
+// One open file of the kernel: what its `fh` points to.
+struct OpenFile {
+  std::shared_ptr<Inode> inode;
+  std::shared_ptr<initiator::FileIo> data;
+  bool writable = false;
+  bool append = false;
+  std::mutex cursor_mutex;
+  initiator::ErrorCursor cursor;
+};
+
+}  // namespace pnfsrdma::fuse_client

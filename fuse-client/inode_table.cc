@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/inode_table.h"
+
+#include "shared/base/check.h"
+
+namespace pnfsrdma::fuse_client {
+
+std::shared_ptr<Inode> InodeTable::look_up(const nfs4::FileHandle& handle, uint64_t file_id) {
+  if (handle == root_->handle) return root_;
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Inode>& inode = by_handle_[handle];
+  if (!inode) inode = std::make_shared<Inode>(handle, file_id);
+  ++inode->lookups;
+  return inode;
+}
+
+std::shared_ptr<Inode> InodeTable::at(uint64_t node) const {
+  if (node == kRootNode) return root_;
+  return reinterpret_cast<Inode*>(node)->shared_from_this();
+}
+
+std::shared_ptr<Inode> InodeTable::find(const nfs4::FileHandle& handle) const {
+  if (handle == root_->handle) return root_;
+  const std::lock_guard lock(mutex_);
+  const auto found = by_handle_.find(handle);
+  return found == by_handle_.end() ? nullptr : found->second;
+}
+
+void InodeTable::forget(uint64_t node, uint64_t lookups) {
+  if (node == kRootNode) return;
+  const std::shared_ptr<Inode> inode = at(node);
+  const std::lock_guard lock(mutex_);
+  CHECK(inode->lookups >= lookups);
+  inode->lookups -= lookups;
+  if (inode->lookups == 0) by_handle_.erase(inode->handle);
+}
+
+std::vector<std::shared_ptr<Inode>> InodeTable::open_ones() const {
+  std::vector<std::shared_ptr<Inode>> open;
+  if (root_ && root_->is_open()) open.push_back(root_);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [handle, inode] : by_handle_) {
+    if (inode->is_open()) open.push_back(inode);
+  }
+  return open;
+}
+
+}  // namespace pnfsrdma::fuse_client

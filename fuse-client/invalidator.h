@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "fuse-client/fuse_header.h"
+#include "shared/base/clock.h"
+
+namespace pnfsrdma::fuse_client {
+
+// Tells the kernel to forget what it believes of a file. The only thread that calls notify_inval_inode: that
+// call can wait for pages whose read waits for a worker, so no worker and no recall may make it (DESIGN.md
+// section 9). Thread-safe.
+class Invalidator {
+ public:
+  Invalidator() = default;
+  ~Invalidator() { stop(); }
+  Invalidator(const Invalidator&) = delete;
+  Invalidator& operator=(const Invalidator&) = delete;
+
+  void start(fuse_session* session);
+  void stop();
+
+  // Attributes only. Waits a moment until it is done: that takes no page lock, so it is quick; if not, the
+  // kernel's own timeout has to do.
+  void attributes(uint64_t node);
+  // Attributes and pages. Does not wait.
+  void pages(uint64_t node);
+
+ private:
+  struct Job {
+    uint64_t node = 0;
+    bool with_pages = false;
+    uint64_t number = 0;
+  };
+  void run();
+
+  static constexpr Milliseconds kPatience = std::chrono::milliseconds(50);
+  static constexpr size_t kQueuedMax = 4096;
+
+  fuse_session* session_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::deque<Job> jobs_;
+  uint64_t asked_ = 0;
+  uint64_t done_ = 0;
+  bool stopping_ = true;
+  std::thread thread_;
+};
+
+}  // namespace pnfsrdma::fuse_client
