@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "shared/brick/session_codec.h"
+#include "shared/rdma/transport.h"
+
+namespace pnfsrdma::brick {
+
+// The smallest client of a brick's data side: one connection, one request at a time.
+class TestClient {
+ public:
+  static constexpr size_t kScratch = 1 << 20;
+  static constexpr uint32_t kReceives = 16;
+
+  // connect() as a client with this ticket; an Error says why not.
+  static Result<std::unique_ptr<TestClient>> connect(rdma::Transport& transport, const std::string& address,
+                                                     const xdr::FixedOpaque<16>& ticket) {
+    std::unique_ptr<TestClient> client(new TestClient);
+    const auto domain = transport.make_protection_domain();
+    TRY_ASSIGN(client->region_,
+               transport.register_region(domain, client->memory_, rdma::Access::kLocalWrite));
+    rdma::ConnectOptions options{.private_data = encode_connect({kSessionVersion, ticket}),
+                                 .deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10)};
+    options.limits.native_flush = true;
+    TRY_ASSIGN(auto connected, transport.connect(address, domain, options));
+    client->queue_pair_ = std::move(connected.queue_pair);
+    for (uint32_t i = 0; i < kReceives; ++i) TRY(client->post_receive(i));
+    return client;
+  }
+
+  Bytes& scratch() { return memory_; }
+
+  rdma::Outcome write(const Grant& grant, uint64_t offset, uint32_t length) {
+    return write_raw({grant.address + offset, length, grant.handle});
+  }
+  rdma::Outcome write_raw(rdma::RemoteSlice target) {
+    const rdma::LocalSlice source = region_->slice(0, static_cast<uint32_t>(target.length));
+    if (!queue_pair_->post_write(100, std::span(&source, 1), target)) return rdma::Outcome::kFlushed;
+    return finish(100);
+  }
+  rdma::Outcome read(const Grant& grant, uint64_t offset, uint32_t length) {
+    const rdma::RemoteSlice source{grant.address + offset, length, grant.handle};
+    if (!queue_pair_->post_read(101, region_->slice(0, length), source)) return rdma::Outcome::kFlushed;
+    return finish(101);
+  }
+  rdma::Outcome flush(const Grant& grant, uint64_t offset, uint32_t length) {
+    const rdma::RemoteSlice target{grant.address + offset, length, grant.handle};
+    if (!queue_pair_->post_flush(102, target, rdma::FlushLevel::kPersistent)) return rdma::Outcome::kFlushed;
+    return finish(102);
+  }
+
+  bool send(const SessionMessage& message) {
+    const size_t length = encode_session_message(message, MutableByteSpan(memory_).subspan(kSendAt));
+    return send_bytes(length);
+  }
+  // What stands at the send buffer already.
+  bool send_bytes(size_t length) {
+    const rdma::LocalSlice slice = region_->slice(kSendAt, static_cast<uint32_t>(length));
+    return queue_pair_->post_send(103, std::span(&slice, 1)) && finish(103) == rdma::Outcome::kSuccess;
+  }
+  MutableByteSpan send_buffer() { return MutableByteSpan(memory_).subspan(kSendAt, kSessionMessageMax); }
+
+  std::optional<SessionMessage> receive() {
+    while (messages_.empty()) {
+      if (!step()) return std::nullopt;
+    }
+    SessionMessage message = std::move(messages_.front());
+    messages_.pop_front();
+    return message;
+  }
+  // All parts of the hello's answer as one.
+  std::optional<HelloReply> hello() {
+    if (!send(HelloCall{})) return std::nullopt;
+    HelloReply whole;
+    std::vector<HelloGrant> grants;
+    do {
+      const auto message = receive();
+      if (!message || !std::holds_alternative<HelloReply>(*message)) return std::nullopt;
+      whole = std::get<HelloReply>(*message);
+      grants.insert(grants.end(), whole.grants.begin(), whole.grants.end());
+    } while (whole.more);
+    whole.grants = std::move(grants);
+    return whole;
+  }
+  std::optional<PersistReply> persist(const PersistCall& call) {
+    if (!send(call)) return std::nullopt;
+    const auto message = receive();
+    return message ? std::optional(std::get<PersistReply>(*message)) : std::nullopt;
+  }
+
+  // Does the connection end within some seconds?
+  bool ends() {
+    for (const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+         std::chrono::steady_clock::now() < limit;) {
+      if (!step()) return true;
+    }
+    return false;
+  }
+  rdma::QueuePair& queue_pair() { return *queue_pair_; }
+
+ private:
+  static constexpr size_t kReceiveAt = kScratch;
+  static constexpr size_t kSendAt = kScratch + kReceives * kSessionMessageMax;
+
+  TestClient() : memory_(kSendAt + kSessionMessageMax) {}
+
+  Result<> post_receive(uint32_t number) {
+    return queue_pair_->post_receive(
+        number, region_->slice(kReceiveAt + size_t{number} * kSessionMessageMax, kSessionMessageMax));
+  }
+
+  // Takes what completed. False when the connection has ended and everything is delivered.
+  bool step() {
+    std::array<rdma::Completion, 16> completions;
+    const size_t count = queue_pair_->poll(completions);
+    for (size_t i = 0; i < count; ++i) take(completions[i]);
+    if (count > 0) return true;
+    if (!queue_pair_->connected()) return false;
+    queue_pair_->wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(200));
+    return true;
+  }
+  void take(const rdma::Completion& completion) {
+    if (completion.opcode != rdma::Opcode::kReceive) {
+      finished_.push_back(completion);
+      return;
+    }
+    if (completion.outcome != rdma::Outcome::kSuccess) return;
+    const auto number = static_cast<uint32_t>(completion.work_id);
+    const ByteSpan bytes(memory_.data() + kReceiveAt + size_t{number} * kSessionMessageMax,
+                         completion.length);
+    if (auto message = decode_session_message(bytes)) messages_.push_back(std::move(*message));
+    static_cast<void>(post_receive(number));
+  }
+  rdma::Outcome finish(uint64_t work_id) {
+    queue_pair_->submit();
+    for (;;) {
+      while (!finished_.empty()) {
+        const rdma::Completion completion = finished_.front();
+        finished_.pop_front();
+        if (completion.work_id == work_id) return completion.outcome;
+      }
+      if (!step() && finished_.empty()) return rdma::Outcome::kConnectionLost;
+    }
+  }
+
+  Bytes memory_;
+  std::unique_ptr<rdma::Region> region_;
+  std::unique_ptr<rdma::QueuePair> queue_pair_;
+  std::deque<rdma::Completion> finished_;
+  std::deque<SessionMessage> messages_;
+};
+
+}  // namespace pnfsrdma::brick
