@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shared/base/random.h"
+#include "shared/brick/session_codec.h"
+#include "shared/nfs4/pmem_layout.h"
+#include "shared/rdma/transport.h"
+
+namespace pnfsrdma::initiator {
+
+// What happened, in order, over all parts of a test.
+class EventLog {
+ public:
+  void add(std::string event) {
+    std::lock_guard lock(mutex_);
+    events_.push_back(std::move(event));
+  }
+  std::vector<std::string> take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(events_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> events_;
+};
+
+// A brick of one client and one file: its memory is the file, grants are ranges of it. Real transport, real messages. The
+// connection is served by a thread of its own.
+class FakeBrick : public rdma::Flusher {
+ public:
+  static constexpr size_t kBytes = size_t{8} << 20;
+
+  FakeBrick(rdma::Transport& transport, const std::string& address, EventLog& events)
+      : transport_(transport), events_(events), memory_(kBytes), domain_(transport.make_protection_domain()) {
+    auto listener =
+        transport_.listen(address, [this](std::unique_ptr<rdma::ConnectionRequest> request) { meet(*request); });
+    CHECK(listener);
+    listener_ = std::move(*listener);
+  }
+  ~FakeBrick() override {
+    listener_.reset();
+    stop();
+    std::lock_guard lock(mutex_);
+    grants_.clear();
+  }
+
+  std::string address() const { return listener_->address(); }
+  std::byte* memory() { return memory_.data(); }
+
+  // A grant under the present connection's handle.
+  nfs4::Target grant(uint64_t offset, uint64_t length, bool writable) {
+    std::lock_guard lock(mutex_);
+    for (auto& [id, grant] : grants_) {
+      if (grant.offset == offset && grant.length == length && grant.writable == writable) return target(id, grant);
+    }
+    const uint64_t id = next_grant_++;
+    Grant& grant = grants_[id];
+    grant = {offset, length, writable, nullptr};
+    expose(grant);
+    return target(id, grant);
+  }
+  // The handle is dead when this returns.
+  void withdraw(uint64_t offset, uint64_t length) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(grants_, [&](const auto& entry) {
+      return entry.second.offset < offset + length && offset < entry.second.offset + entry.second.length;
+    });
+  }
+  size_t grants() {
+    std::lock_guard lock(mutex_);
+    return grants_.size();
+  }
+  uint32_t connection() {
+    std::lock_guard lock(mutex_);
+    return connection_;
+  }
+  void cut_connection() {
+    std::lock_guard lock(mutex_);
+    if (queue_pair_) queue_pair_->fail();
+  }
+  void set_verifier(uint8_t value) {
+    std::lock_guard lock(mutex_);
+    verifier_.fill(std::byte{value});
+  }
+  rdma::TransportCounters counters() {
+    std::lock_guard lock(mutex_);
+    return queue_pair_ ? queue_pair_->counters() : rdma::TransportCounters{};
+  }
+
+  // Knobs.
+  std::atomic<bool> native_flush = false;
+  std::atomic<uint8_t> ticket = 1;          // the only one let in: sixteen of it
+  std::atomic<bool> answer_persist = true;  // false: the connection dies instead
+  std::atomic<int> connections = 0;
+  std::atomic<int> persists = 0;
+
+  Result<> flush(MutableByteSpan) override {
+    events_.add("flush");
+    return {};
+  }
+
+ private:
+  struct Grant {
+    uint64_t offset = 0;
+    uint64_t length = 0;
+    bool writable = false;
+    std::unique_ptr<rdma::Region> region;
+  };
+
+  void expose(Grant& grant) {
+    auto access = rdma::Access::kRemoteRead;
+    if (grant.writable) access = access | rdma::Access::kRemoteWrite | rdma::Access::kLocalWrite;
+    if (native_flush) access = access | rdma::Access::kRemoteFlush;
+    grant.region = nullptr;
+    auto region = transport_.register_region(domain_, {memory_.data() + grant.offset, grant.length}, access,
+                                             native_flush ? this : nullptr);
+    CHECK(region);
+    grant.region = std::move(*region);
+  }
+  static nfs4::Target target(uint64_t id, const Grant& grant) {
+    return {id, grant.region->remote().key, grant.region->remote().address};
+  }
+
+  void meet(rdma::ConnectionRequest& request) {
+    const auto data = brick::decode_connect(request.private_data());
+    if (!data || data->ticket[0] != std::byte{ticket.load()} || data->ticket[15] != std::byte{ticket.load()}) {
+      request.reject(brick::encode_reject(brick::RejectReason::kTicket));
+      return;
+    }
+    stop();
+    rdma::QueuePairLimits limits;
+    limits.native_flush = native_flush;
+    limits.send_depth = limits.receive_depth = 64;
+    {
+      // Before accept(): the client's hello may be there at once.
+      std::lock_guard lock(mutex_);
+      for (auto& [id, grant] : grants_) expose(grant);
+      ++connection_;
+    }
+    auto accepted = request.accept(domain_, {}, limits);
+    if (!accepted) return;
+    ++connections;
+    std::lock_guard lock(mutex_);
+    queue_pair_ = std::move(*accepted);
+    post_receives();
+    stopping_ = false;
+    thread_ = std::thread([this] { serve(); });
+  }
+
+  void post_receives() {
+    messages_.resize(2 * kMessages * brick::kSessionMessageMax);
+    auto region = transport_.register_region(domain_, messages_, rdma::Access::kLocalWrite);
+    CHECK(region);
+    message_region_ = std::move(*region);
+    for (size_t slot = 0; slot < kMessages; ++slot) post_receive(slot);
+  }
+  void post_receive(size_t slot) {
+    (void)queue_pair_->post_receive(slot, message_region_->slice(slot * brick::kSessionMessageMax,
+                                                                 brick::kSessionMessageMax));
+  }
+
+  void serve() {
+    std::array<rdma::Completion, 16> completions;
+    while (!stopping_) {
+      const bool alive = queue_pair_->connected();
+      queue_pair_->wait(std::chrono::steady_clock::now() + Milliseconds(20));
+      const size_t count = queue_pair_->poll(completions);
+      if (count == 0 && !alive) return;
+      for (const auto& completion : std::span(completions).first(count)) {
+        if (completion.outcome != rdma::Outcome::kSuccess) continue;
+        if (completion.opcode == rdma::Opcode::kReceive) answer(completion);
+      }
+    }
+  }
+
+  void answer(const rdma::Completion& completion) {
+    const auto slot = static_cast<size_t>(completion.work_id);
+    const auto message = brick::decode_session_message(
+        ByteSpan(messages_).subspan(slot * brick::kSessionMessageMax, completion.length));
+    CHECK(message);
+    brick::SessionMessage reply;
+    {
+      std::lock_guard lock(mutex_);
+      if (std::holds_alternative<brick::HelloCall>(*message)) {
+        brick::HelloReply hello{.verifier = verifier_, .connection = connection_};
+        for (const auto& [id, grant] : grants_) {
+          hello.grants.push_back({id, grant.region->remote().key, grant.region->remote().address});
+        }
+        reply = hello;
+      } else {
+        const auto& call = std::get<brick::PersistCall>(*message);
+        reply = persist(call);
+      }
+    }
+    post_receive(slot);
+    if (!answer_persist && std::holds_alternative<brick::PersistReply>(reply)) {
+      queue_pair_->fail();
+      return;
+    }
+    const size_t at = (kMessages + slot) * brick::kSessionMessageMax;
+    const size_t length = brick::encode_session_message(
+        reply, MutableByteSpan(messages_).subspan(at, brick::kSessionMessageMax));
+    const rdma::LocalSlice slice = message_region_->slice(at, static_cast<uint32_t>(length));
+    (void)queue_pair_->post_send(1000 + slot, {&slice, 1});
+    queue_pair_->submit();
+  }
+
+  brick::PersistReply persist(const brick::PersistCall& call) {
+    ++persists;
+    brick::PersistReply reply{.id = call.id, .verifier = verifier_};
+    std::string event = "persist";
+    for (const auto& range : call.ranges) {
+      const auto found = grants_.find(range.grant);
+      if (found == grants_.end()) {
+        reply.status = brick::PersistStatus::kUnknownGrant;
+      } else {
+        event += " " + std::to_string(found->second.offset + range.offset) + "+" + std::to_string(range.length);
+      }
+    }
+    events_.add(event);
+    return reply;
+  }
+
+  void stop() {
+    stopping_ = true;
+    if (queue_pair_) queue_pair_->fail();
+    if (thread_.joinable()) thread_.join();
+    std::lock_guard lock(mutex_);
+    queue_pair_.reset();
+    message_region_.reset();
+  }
+
+  static constexpr size_t kMessages = 16;
+
+  rdma::Transport& transport_;
+  EventLog& events_;
+  std::vector<std::byte> memory_;
+  std::shared_ptr<rdma::ProtectionDomain> domain_;
+  std::unique_ptr<rdma::Listener> listener_;
+  std::mutex mutex_;
+  std::map<uint64_t, Grant> grants_;
+  uint64_t next_grant_ = 100;
+  uint32_t connection_ = 0;
+  xdr::FixedOpaque<8> verifier_{};
+  Bytes messages_;
+  std::unique_ptr<rdma::Region> message_region_;
+  std::unique_ptr<rdma::QueuePair> queue_pair_;
+  std::thread thread_;
+  std::atomic<bool> stopping_ = false;
+};
+
+}  // namespace pnfsrdma::initiator
