@@ -3,6 +3,7 @@
 #include "server/mds/ops/attribute_values.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/settable_attributes.h"
+#include "server/mds/ops/size_change.h"
 
 namespace pnfsrdma::mds {
 
@@ -63,8 +64,7 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
   if (wanted.size) TRY(check_size_change(context, arguments.stateid, *inode));
   AttributeWish wish = wanted.wish();
   wish.size = false;  // checked with the stateid
-  const Credentials who = context.credentials();
-  const AttributeVerdict verdict = check_attributes(who, *inode, wish);
+  const AttributeVerdict verdict = check_attributes(context.credentials(), *inode, wish);
   if (verdict.status != Status::kOk) return verdict.status;
 
   LayoutConflicts& layouts = context.services.layouts;
@@ -74,16 +74,12 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
     }));
     if (recalled != Status::kOk) return recalled;
   }
-  if (wanted.size) {
-    TRY_ASSIGN(const Status resized, context.suspension.ask<Status>([&](auto done) {
-      layouts.set_size(inode->id, *wanted.size, context.client_id(), std::move(done));
-    }));
-    if (resized != Status::kOk) return resized;
-  }
+  if (wanted.size) TRY(change_size(context, *inode, *wanted.size));
   InodeUpdate update = wanted.update();
   update.mode = verdict.mode;
-  update.clear_setid = wanted.size.has_value() && !who.is_root();
-  TRY(context.services.names.update(inode->id, update));
+  // The size, and the times with it, are committed already.
+  const bool more = update.mode || update.uid || update.gid || update.atime || update.mtime || update.created;
+  if (more) TRY(context.services.names.update(inode->id, update));
   return nfs4::SetAttributesResult{arguments.attributes.mask()};
 }
 

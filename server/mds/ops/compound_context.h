@@ -60,11 +60,23 @@ class CompoundContext {
   CurrentObject current;
   CurrentObject saved;
 
+  // The COMPOUND as SEQUENCE judges it.
+  struct Request {
+    uint32_t bytes = 0;       // of the RPC message
+    uint32_t operations = 0;  // announced
+    uint32_t index = 0;       // of the operation that runs
+    uint64_t hash = 0;        // never 0
+  } request;
+
   // Set by SEQUENCE. Client and session may be dropped while an operation waits: the loop then ends the
   // COMPOUND, so a handler never sees one that is gone.
   std::shared_ptr<Client> client;
   std::shared_ptr<Session> session;
   uint32_t slot = 0;
+  bool keep_reply = false;               // sa_cachethis
+  bool replay = false;                   // a retry: `kept_reply` goes out again,
+  std::shared_ptr<const Bytes> kept_reply;  // or, where that is null, RETRY_UNCACHED_REP
+  uint32_t reply_bytes_max = 0;          // for the whole reply; reply_room is what is left of it
   ClientId client_id() const { return client ? client->id : 0; }
 
   // Bytes this operation's result may still have within ca_maxresponsesize (within ca_maxresponsesize_cached

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "server/mds/ops/compound_context.h"
 #include "shared/nfs4/operations.h"
 
@@ -23,6 +25,8 @@ class DataOperations {
 
   // fs_layout_types of an export's files is kLayoutTypePmem only if this is true (a brick is there).
   virtual bool layouts_available() const = 0;
+  // Of the brick that keeps the least: "volatile", "process" or "power"; "unknown" while no brick is there.
+  virtual std::string durability() const = 0;
   // layout_blksize, bytes.
   virtual uint32_t layout_block_size() const = 0;
   // space_total, space_free, space_avail in bytes.

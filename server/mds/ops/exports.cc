@@ -38,10 +38,8 @@ bool Export::admits(std::string_view host) const {
 }
 
 Credentials Export::squashed(const Credentials& caller) const {
-  const Credentials anonymous{.uid = anonuid, .gid = anongid, .groups = {}};
-  if (squash == Squash::kAll) return anonymous;
   if (squash == Squash::kNone) return caller;
-  if (caller.uid == 0) return anonymous;
+  if (squash == Squash::kAll || caller.uid == 0) return anonymous();
   // A user may not come in by root's group either.
   Credentials squashed = caller;
   if (squashed.gid == 0) squashed.gid = anongid;

@@ -28,6 +28,7 @@ struct Export {
 
   // `host`: numeric address of the caller.
   bool admits(std::string_view host) const;
+  Credentials anonymous() const { return {.uid = anonuid, .gid = anongid, .groups = {}}; }
   Credentials squashed(const Credentials& caller) const;
 };
 

@@ -28,12 +28,6 @@ struct RevokedState {
   nfs4::Status status{};  // EXPIRED, ADMIN_REVOKED or DELEG_REVOKED
 };
 
-// The answer CREATE_SESSION gave last: its replay cache of one slot (RFC 8881, 18.36.4).
-struct CreateSessionReply {
-  nfs4::Status status{};
-  nfs4::CreateSessionResult result;
-};
-
 // One client ID (RFC 8881, 2.4). Shared by the ClientTable and the COMPOUNDs that run for it, so that a
 // suspended one wakes up beside its client; `gone` tells it that the client has been dropped meanwhile.
 struct Client {
@@ -47,7 +41,7 @@ struct Client {
   uint32_t create_sequence = 0;  // csa_sequence of the last CREATE_SESSION that was run, 0 before the first
 
   // What does not.
-  std::optional<CreateSessionReply> create_reply;
+  std::optional<nfs4::CreateSessionResult> create_reply;  // CREATE_SESSION's replay cache (RFC 8881, 18.36.4)
   SteadyTime lease_end;
   uint32_t running_compounds = 0;  // a lease does not end under a COMPOUND of its client
   bool creating_session = false;   // a CREATE_SESSION of it is suspended

@@ -24,7 +24,7 @@ struct Counters {
   uint64_t clients_expired = 0;
 };
 
-// One line of JSON: {"compounds":…,"operations":{"GETATTR":{"count":…,"errors":…},…},…}; operations never
+// One line of JSON: {"compounds":…,"read_bytes":…,"operations":{"GETATTR":…},"errors":{…}}; operations never called are
 // called are left out.
 std::string to_json(const Counters& counters);
 

@@ -32,6 +32,10 @@ bool Session::bound_back(const rpc::Connection& connection) const {
   return contains(back_connections_, connection);
 }
 
+void Session::unbind_back(const rpc::Connection& connection) {
+  std::erase_if(back_connections_, [&](const auto& bound) { return bound.lock().get() == &connection; });
+}
+
 rpc::ConnectionPointer Session::back_connection() const {
   for (auto bound = back_connections_.rbegin(); bound != back_connections_.rend(); ++bound) {
     const auto live = bound->lock();

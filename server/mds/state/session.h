@@ -18,12 +18,15 @@ using SessionId = xdr::FixedOpaque<16>;
 struct BackSlot {
   uint32_t seqid = 0;  // of the last CB_SEQUENCE sent
   bool busy = false;
+  bool broken = false;     // the client and we disagree about its seqid: never used again
   bool uncertain = false;  // that one got no answer: the client may or may not have seen its seqid
 };
 
 // What calling the client back takes. CREATE_SESSION and BACKCHANNEL_CTL fill it.
 struct BackChannel {
   nfs4::ChannelAttributes attributes;
+  bool wanted = false;  // the client has asked for one
+  uint32_t minor_version = 0;
   uint32_t program = 0;
   rpc::OpaqueAuth credential;
   std::vector<BackSlot> slots;
@@ -54,6 +57,8 @@ class Session {
   bool bound_back(const rpc::Connection& connection) const;
   // A live connection to call the client on, the newest first, or null.
   rpc::ConnectionPointer back_connection() const;
+  // It does not answer: SEQUENCE shows the path as down until the client binds one again.
+  void unbind_back(const rpc::Connection& connection);
 
  private:
   using Connections = std::vector<std::weak_ptr<rpc::Connection>>;

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/compound.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "server/mds/ops/handlers.h"
+#include "server/mds/state/client_table.h"
+#include "server/mds/state/counters.h"
+#include "shared/base/check.h"
+
+namespace pnfsrdma::mds {
+
+using nfs4::Operation;
+using nfs4::Status;
+
+namespace {
+
+inline constexpr uint32_t kMinorVersionFirst = 1;
+inline constexpr uint32_t kMinorVersionLast = 2;
+// Most replies are no longer: one allocation.
+inline constexpr size_t kReplyBytesUsual = 512;
+// Operation and status of a result.
+inline constexpr uint32_t kResultHeaderBytes = 8;
+// No result of an operation that changes something is longer (OPEN's 96 bytes come near). With less room it is not begun:
+// once it is done, REP_TOO_BIG would be a lie.
+inline constexpr uint32_t kChangingResultBytes = 128;
+
+struct Handlers {
+  template <typename Arguments>
+  nfs4::ResponseTo<Arguments> operator()(CompoundContext& context, const Arguments& arguments) {
+    return handle(context, arguments);
+  }
+};
+static_assert(nfs4::HandlesEveryOperation<Handlers, CompoundContext>);
+
+// RFC 8881, 2.10.2.1 and the operations' own sections: alone in their COMPOUND they need no session.
+bool may_be_sessionless(Operation operation) {
+  switch (operation) {
+    case Operation::kExchangeId:
+    case Operation::kCreateSession:
+    case Operation::kBindConnectionToSession:
+    case Operation::kDestroySession:
+    case Operation::kDestroyClientId:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool changes_something(Operation operation) {
+  switch (operation) {
+    case Operation::kClose:
+    case Operation::kCreate:
+    case Operation::kLink:
+    case Operation::kOpen:
+    case Operation::kOpenDowngrade:
+    case Operation::kRemove:
+    case Operation::kRename:
+    case Operation::kSetAttributes:
+    case Operation::kWrite:
+    case Operation::kLayoutCommit:
+    case Operation::kLayoutReturn:
+    case Operation::kLayoutGet:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Tells a retry from another request with the same slot and seqid (SEQ_FALSE_RETRY). Not against malice: FNV-1a over
+// 64-bit words of the head, where operations and names are, and the length. About 130 multiplications at most.
+uint64_t hash_request(ByteSpan arguments, const Credentials& caller) {
+  constexpr uint64_t kPrime = 0x100000001b3;
+  constexpr size_t kBytesMax = 1024;
+  uint64_t hash = 0xcbf29ce484222325 ^ arguments.size() ^ (uint64_t{caller.uid} << 32);
+  const size_t end = std::min(arguments.size(), kBytesMax);
+  for (size_t at = 0; at < end; at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, arguments.data() + at, std::min(sizeof(word), end - at));
+    hash = (hash ^ word) * kPrime;
+    hash ^= hash >> 29;
+  }
+  return hash == 0 ? 1 : hash;
+}
+
+}  // namespace
+
+Compound::Compound(Services& services, CompoundCall call, SendReply send, std::function<void(Compound&)> done)
+    : call_(std::move(call)),
+      send_(std::move(send)),
+      done_(std::move(done)),
+      context_(services, [this] { run(); }),
+      self_(std::make_shared<Compound*>(this)) {}
+
+Compound::~Compound() {
+  if (context_.client) --context_.client->running_compounds;
+}
+
+void Compound::run() {
+  if (!reader_ && !begin()) return;
+  Step step = Step::kGoOn;
+  while (step == Step::kGoOn) step = run_operation();
+  if (step == Step::kEnd) finish();
+}
+
+// The head of the call. False: it has been answered already.
+bool Compound::begin() {
+  auto reader = nfs4::CompoundReader::open(call_.arguments);
+  if (!reader) {
+    send(std::unexpected(rpc::AcceptStatus::kGarbageArguments));
+    return false;
+  }
+  reader_ = std::move(*reader);
+  ++context_.services.counters.compounds;
+  context_.minor_version = reader_->minor_version();
+  context_.caller_flavor = call_.flavor;
+  context_.caller = std::move(call_.caller);
+  context_.peer = std::move(call_.peer);
+  context_.connection = call_.connection;
+  context_.request = {.bytes = static_cast<uint32_t>(call_.record.size()),
+                      .operations = reader_->operation_count(),
+                      .index = 0,
+                      .hash = hash_request(call_.arguments, context_.caller)};
+  context_.reply_bytes_max = static_cast<uint32_t>(rpc::kRecordBytesMax / 2);
+  reply_ = std::make_shared<Bytes>();
+  reply_->reserve(kReplyBytesUsual);
+  writer_.emplace(*reply_, reader_->header().tag);
+  if (context_.minor_version < kMinorVersionFirst || context_.minor_version > kMinorVersionLast) {
+    writer_->set_status(Status::kMinorVersMismatch);
+    finish();
+    return false;
+  }
+  return true;
+}
+
+Compound::Step Compound::run_operation() {
+  if (!item_) {
+    if (reader_->left() == 0) return Step::kEnd;
+    item_ = reader_->next();
+    context_.request.index = writer_->count();
+    if (const Step step = check_place(item_->operation); step != Step::kGoOn) return step;
+    if (!item_->arguments) return add_status(item_->operation, item_->arguments.error());
+    if (changes_something(item_->operation) && room() < kChangingResultBytes) {
+      return add_status(item_->operation, context_.keep_reply ? Status::kRepTooBigToCache : Status::kRepTooBig);
+    }
+    ++context_.services.counters.operations[static_cast<size_t>(item_->operation)];
+  } else if (client_lost()) {
+    return add_status(item_->operation, Status::kDeadSession);
+  }
+  context_.reply_room = room();
+  context_.suspension.begin_run();
+  Handlers handlers;
+  const nfs4::ResultOperation result = nfs4::dispatch(handlers, *item_->arguments, context_);
+  if (nfs4::status_of(result) == kSuspended) return Step::kWait;
+  context_.suspension.next_operation();
+  if (context_.replay && context_.kept_reply) return Step::kEnd;
+  return add_result(item_->operation, result);
+}
+
+// SEQUENCE comes first, and nothing else without it (RFC 8881, 2.10.2.1).
+Compound::Step Compound::check_place(Operation operation) {
+  if (operation == Operation::kIllegal) {
+    ++context_.services.counters.illegal_operations;
+    return add_status(operation, Status::kOpIllegal);
+  }
+  if (context_.request.index != 0 || operation == Operation::kSequence) return Step::kGoOn;
+  if (!may_be_sessionless(operation)) return add_status(operation, Status::kOpNotInSession);
+  if (context_.request.operations != 1) return add_status(operation, Status::kNotOnlyOp);
+  return Step::kGoOn;
+}
+
+bool Compound::client_lost() const { return context_.client && context_.client->gone; }
+
+// What is left for the body of the next result.
+uint32_t Compound::room() const {
+  const size_t used = writer_->size() + kResultHeaderBytes;
+  return used < context_.reply_bytes_max ? context_.reply_bytes_max - static_cast<uint32_t>(used) : 0;
+}
+
+Compound::Step Compound::add_result(Operation operation, const nfs4::ResultOperation& result) {
+  writer_->add(result);
+  if (writer_->size() > context_.reply_bytes_max) {
+    writer_->drop_last();
+    return add_status(operation, context_.keep_reply ? Status::kRepTooBigToCache : Status::kRepTooBig);
+  }
+  item_.reset();
+  if (context_.replay) return Step::kEnd;
+  if (nfs4::status_of(result) == Status::kOk) return Step::kGoOn;
+  ++context_.services.counters.errors[static_cast<size_t>(operation)];
+  return Step::kEnd;
+}
+
+Compound::Step Compound::add_status(Operation operation, Status status) {
+  if (operation != Operation::kIllegal) ++context_.services.counters.errors[static_cast<size_t>(operation)];
+  writer_->add(nfs4::status_result(operation, status));
+  context_.suspension.next_operation();
+  item_.reset();
+  return Step::kEnd;
+}
+
+void Compound::finish() {
+  if (context_.replay) return replay();
+  send_when_durable(context_.keep_reply);
+}
+
+// A retry. Where the reply was not kept, SEQUENCE has been answered anew and the operation behind it says so (RFC 8881,
+// 2.10.6.1.3).
+void Compound::replay() {
+  if (context_.kept_reply) return send(std::move(context_.kept_reply));
+  if (reader_->left() > 0) {
+    const auto next = reader_->next();
+    writer_->add(nfs4::status_result(next.operation, Status::kRetryUncachedRep));
+  }
+  send(std::move(reply_));
+}
+
+// A reply, a read-only one too, may have seen the newest batch of the namespace: it waits until that is synced. Most
+// find it so already.
+void Compound::send_when_durable(bool keep) {
+  KeyValueStore& store = context_.services.store;
+  const Sequence seen = store.last_namespace_sequence();
+  auto leave = [keep](Compound& compound) {
+    std::shared_ptr<const Bytes> reply = std::move(compound.reply_);
+    if (compound.context_.session) {
+      compound.context_.session->slots().finish(compound.context_.slot, keep ? reply : nullptr);
+    }
+    compound.send(std::move(reply));
+  };
+  if (seen <= store.synced_sequence()) return leave(*this);
+  store.when_synced(seen, [self = std::weak_ptr(self_), leave] {
+    if (const auto live = self.lock()) leave(**live);
+  });
+}
+
+void Compound::send(CompoundReply reply) {
+  // The lease counts from the reply: a long wait must not use it up.
+  if (context_.client && !context_.client->gone) context_.services.clients.renew(*context_.client);
+  std::exchange(send_, nullptr)(std::move(reply));
+  const auto done = std::move(done_);
+  done(*this);
+}
+
+void Compounds::start(CompoundCall call, SendReply send) {
+  auto compound = std::make_unique<Compound>(services_, std::move(call), std::move(send),
+                                             [this](Compound& done) { running_.erase(&done); });
+  Compound& started = *compound;
+  running_.emplace(&started, std::move(compound));
+  started.run();
+}
+
+}  // namespace pnfsrdma::mds

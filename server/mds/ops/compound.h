@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "server/mds/ops/compound_context.h"
+#include "shared/nfs4/compound.h"
+#include "shared/rpc/message.h"
+
+namespace pnfsrdma::mds {
+
+// A COMPOUND call as it came, whatever brought it: the network, or a test.
+struct CompoundCall {
+  Bytes record;        // owns what `arguments` points into
+  ByteSpan arguments;  // of procedure COMPOUND
+  uint32_t flavor = 0;
+  Credentials caller;
+  std::string peer;
+  std::weak_ptr<rpc::Connection> connection;
+
+  CompoundCall() = default;
+  CompoundCall(CompoundCall&&) = default;
+  CompoundCall& operator=(CompoundCall&&) = default;
+};
+
+// The encoded results, or how the call is refused (GARBAGE_ARGS).
+using CompoundReply = std::expected<std::shared_ptr<const Bytes>, rpc::AcceptStatus>;
+using SendReply = std::move_only_function<void(CompoundReply)>;
+
+// One COMPOUND (RFC 8881, 16.2): reads, runs and answers operation by operation, waits where a handler has to, and lets
+// the reply go when all it may have seen is durable. Owned by Compounds; control loop only.
+class Compound {
+ public:
+  Compound(Services& services, CompoundCall call, SendReply send, std::function<void(Compound&)> done);
+  ~Compound();
+  Compound(const Compound&) = delete;
+  Compound& operator=(const Compound&) = delete;
+
+  // Runs until it is answered or has to wait; a suspension's answer runs it on. `done` may delete it: the last thing each
+  // of these does.
+  void run();
+
+ private:
+  enum class Step { kGoOn, kWait, kEnd };
+
+  bool begin();
+  Step run_operation();
+  Step check_place(nfs4::Operation operation);
+  Step add_result(nfs4::Operation operation, const nfs4::ResultOperation& result);
+  Step add_status(nfs4::Operation operation, nfs4::Status status);
+  bool client_lost() const;
+  uint32_t room() const;
+  void replay();
+  void finish();
+  void send_when_durable(bool keep);
+  void send(CompoundReply reply);
+
+  CompoundCall call_;
+  SendReply send_;
+  std::function<void(Compound&)> done_;
+  CompoundContext context_;
+  std::optional<nfs4::CompoundReader> reader_;
+  std::optional<nfs4::CompoundReader::Item> item_;  // the operation that runs, kept while it waits
+  std::shared_ptr<Bytes> reply_;
+  std::optional<nfs4::CompoundResultWriter> writer_;
+  // Goes with this object: what the store calls when a batch is synced must not meet a dead one.
+  std::shared_ptr<Compound*> self_;
+};
+
+// The COMPOUNDs that run now.
+class Compounds {
+ public:
+  explicit Compounds(Services& services) : services_(services) {}
+  Compounds(const Compounds&) = delete;
+  Compounds& operator=(const Compounds&) = delete;
+
+  // The entry point: of the network and of tests. `send` is called once, at once or later, unless this object goes first.
+  void start(CompoundCall call, SendReply send);
+  size_t running() const { return running_.size(); }
+
+ private:
+  Services& services_;
+  std::unordered_map<Compound*, std::unique_ptr<Compound>> running_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/conflicts.h"
+#include "server/mds/ops/handlers.h"
+#include "server/mds/ops/new_inode.h"
+#include "server/mds/ops/size_change.h"
+#include "server/mds/state/grace.h"
+#include "server/mds/state/server_limits.h"
+#include "server/mds/state/state_store.h"
+
+// OPEN (RFC 8881, 18.16): who asks for what, which file that is, whether it may be had, and the state of it.
+namespace pnfsrdma::mds {
+
+using nfs4::ClaimType;
+using nfs4::Status;
+
+namespace {
+
+struct Share {
+  uint32_t access = 0;  // kShare*
+  uint32_t deny = 0;
+  uint32_t want = 0;  // which delegation the client would like
+};
+
+// The file an OPEN is about.
+struct Target {
+  ObjectHandle handle;
+  nfs4::ChangeInfo change;
+  nfs4::Bitmap attributes_set;
+  bool entitled = false;           // made by this very OPEN: opened whatever its mode says
+  std::optional<uint64_t> resize;  // 0: truncated; more: created with a size
+};
+
+Outcome<Share> check_share(const nfs4::OpenArguments& arguments) {
+  constexpr uint32_t kSignals =
+      nfs4::kShareAccessWantSignalWhenAvailable | nfs4::kShareAccessWantPushWhenUncontended;
+  Share share;
+  share.access = arguments.share_access & kShareBoth;
+  share.want = arguments.share_access & nfs4::kShareAccessWantMask;
+  share.deny = arguments.share_deny;
+  const uint32_t unknown = arguments.share_access & ~(kShareBoth | nfs4::kShareAccessWantMask | kSignals);
+  if (share.access == 0 || unknown != 0 || share.want > nfs4::kShareAccessWantCancel || share.deny > kShareBoth) {
+    return std::unexpected(Status::kInval);
+  }
+  return share;
+}
+
+// RFC 8881, 8.4.2.1 and 18.51.3: reclaims in grace, everything else after it, and after RECLAIM_COMPLETE.
+Outcome<> check_grace(const CompoundContext& context, ClaimType claim) {
+  GracePeriod& grace = context.services.grace;
+  const Client& client = *context.client;
+  if (claim == ClaimType::kPrevious) {
+    if (client.reclaim_complete || !grace.may_reclaim(client.owner)) return std::unexpected(Status::kNoGrace);
+    return {};
+  }
+  if (grace.active() || !client.reclaim_complete) return std::unexpected(Status::kGrace);
+  return {};
+}
+
+Outcome<> check_claim(const nfs4::OpenArguments& arguments) {
+  switch (arguments.claim.discriminant()) {
+    case ClaimType::kNull:
+      return {};
+    case ClaimType::kFileHandle:
+    case ClaimType::kPrevious:
+      // What is named by its filehandle is there already.
+      if (arguments.how.is<nfs4::OpenType::kCreate>()) return std::unexpected(Status::kInval);
+      return {};
+    case ClaimType::kDelegateCurrent:
+    case ClaimType::kDelegateCurrentFileHandle:
+      return std::unexpected(Status::kBadStateid);  // no delegation was ever given
+    case ClaimType::kDelegatePrevious:
+    case ClaimType::kDelegatePreviousFileHandle:
+      return std::unexpected(Status::kNotSupp);
+  }
+  return std::unexpected(Status::kInval);
+}
+
+Outcome<> check_type(const Inode& inode) {
+  if (inode.is_directory()) return std::unexpected(Status::kIsDir);
+  if (inode.type == FileType::kSymlink) return std::unexpected(Status::kSymlink);
+  if (!inode.is_regular()) return std::unexpected(Status::kWrongType);
+  return {};
+}
+
+// What createhow4 asks for, in the words of the namespace.
+struct Creation {
+  CreateMode mode = CreateMode::kUnchecked;
+  nfs4::Attributes attributes;
+  nfs4::Verifier verifier{};
+};
+Creation creation_of(const nfs4::CreateHow& how) {
+  Creation creation;
+  if (const auto* verifier = how.get_if<nfs4::CreateMode::kExclusive>()) {
+    creation.mode = CreateMode::kExclusive;
+    creation.verifier = *verifier;
+  } else if (const auto* exclusive = how.get_if<nfs4::CreateMode::kExclusive41>()) {
+    creation.mode = CreateMode::kExclusive;
+    creation.verifier = exclusive->verifier;
+    creation.attributes = exclusive->attributes;
+  } else if (const auto* guarded = how.get_if<nfs4::CreateMode::kGuarded>()) {
+    creation.mode = CreateMode::kGuarded;
+    creation.attributes = *guarded;
+  } else if (const auto* unchecked = how.get_if<nfs4::CreateMode::kUnchecked>()) {
+    creation.attributes = *unchecked;
+  }
+  return creation;
+}
+
+// The name is taken already.
+Outcome<> meet_existing(const CompoundContext& context, const Creation& creation, const Inode& inode,
+                        Target& target) {
+  if (creation.mode == CreateMode::kGuarded) return std::unexpected(Status::kExist);
+  if (creation.mode == CreateMode::kUnchecked) {
+    TRY(check_type(inode));
+    // Of the attributes only "size 0" means anything for a file that is there (RFC 8881, 18.16.3).
+    if (creation.attributes.size == 0) {
+      target.resize = 0;
+      target.attributes_set = nfs4::Bitmap::of(nfs4::Attribute::kSize);
+    }
+    return {};
+  }
+  // The same verifier: a retry of the create that made it, perhaps over a new session.
+  const bool same = inode.is_regular() && (inode.flags & kInodeHasVerifier) != 0 &&
+                    inode.exclusive_verifier == creation.verifier;
+  if (!same) return std::unexpected(Status::kExist);
+  target.attributes_set = creation.attributes.mask();
+  target.entitled = context.credentials().uid == inode.uid;
+  return {};
+}
+
+Outcome<> create_file(const CompoundContext& context, const Creation& creation, const Inode& directory,
+                      std::string_view name, Target& target) {
+  TRY(context.check_writable());
+  TRY_ASSIGN(NewInode wanted, new_inode(context, FileType::kRegular, creation.attributes));
+  const Status allowed = check_create(context.credentials(), directory);
+  if (allowed != Status::kOk) return std::unexpected(allowed);
+  wanted.how = creation.mode;
+  wanted.verifier = creation.verifier;
+  TRY_ASSIGN(const Created created, context.services.names.create(directory.id, name, wanted));
+  target.handle = {context.current.handle->export_id, created.inode->id, created.inode->generation};
+  target.change = {true, created.directory.before, created.directory.after};
+  target.attributes_set = creation.attributes.mask();
+  target.entitled = true;
+  if (creation.attributes.size.value_or(0) > 0) target.resize = creation.attributes.size;
+  return {};
+}
+
+// CLAIM_NULL: a name in the current directory.
+Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenArguments& arguments) {
+  const nfs4::Component& name = *arguments.claim.get_if<ClaimType::kNull>();
+  TRY_ASSIGN(const InodePointer directory, context.current_directory());
+  TRY(context.check_access(*directory, kMayExecute));
+  Target target;
+  target.change = {true, directory->change, directory->change};
+  const auto found = context.services.names.lookup(directory->id, name);
+  if (found) target.handle = {context.current.handle->export_id, (*found)->id, (*found)->generation};
+  const nfs4::CreateHow* how = arguments.how.get_if<nfs4::OpenType::kCreate>();
+  if (!how) {
+    TRY(found);
+    return target;
+  }
+  const Creation creation = creation_of(*how);
+  if (found) {
+    TRY(meet_existing(context, creation, **found, target));
+  } else if (found.error() != Status::kNoEnt) {
+    return std::unexpected(found.error());
+  } else {
+    TRY(create_file(context, creation, *directory, name, target));
+  }
+  return target;
+}
+
+// Finding or making the file is one question, so that a re-run does not make it again (and meet it as existing).
+Outcome<Target> find_target(CompoundContext& context, const nfs4::OpenArguments& arguments) {
+  if (!arguments.claim.is<ClaimType::kNull>()) {
+    TRY_ASSIGN(const ObjectHandle handle, context.current_handle());
+    return Target{.handle = handle};
+  }
+  TRY_ASSIGN(const Outcome<Target> target, context.suspension.ask<Outcome<Target>>([&](auto done) {
+    done(find_or_create(context, arguments));
+  }));
+  return target;
+}
+
+Outcome<> check_permission(const CompoundContext& context, const Inode& inode, const Target& target,
+                           const Share& share) {
+  if (target.entitled) return {};
+  uint32_t wanted = 0;
+  if ((share.access & kShareRead) != 0) wanted |= kMayRead;
+  if ((share.access & kShareWrite) != 0 || target.resize) wanted |= kMayWrite;
+  return context.check_access(inode, wanted);
+}
+
+// The open of this owner: a new one, or the one it has with more rights (RFC 8881, 9.11).
+Outcome<nfs4::Stateid> take_state(CompoundContext& context, const Inode& inode, const Share& share, ByteSpan owner) {
+  OpenTable& opens = context.services.opens;
+  StateStore& store = context.services.state_store;
+  const auto combination = static_cast<uint16_t>(1U << (share.access * 4 + share.deny));
+  if (OpenState* open = opens.find(context.client_id(), inode.id, owner)) {
+    OpenState upgraded = *open;
+    upgraded.seqid = next_seqid(upgraded.seqid);
+    upgraded.access |= share.access;
+    upgraded.deny |= share.deny;
+    upgraded.combinations |= combination;
+    TRY(store.put(upgraded));
+    *open = std::move(upgraded);
+    return open->stateid();
+  }
+  if (opens.opens_of_client(context.client_id()).size() >= context.services.limits.opens_per_client_max) {
+    return std::unexpected(Status::kDelay);
+  }
+  OpenState made;
+  made.other = make_stateid_other(StateKind::kOpen, context.services.random);
+  made.client = context.client_id();
+  made.inode = inode.id;
+  made.owner.assign(owner.begin(), owner.end());
+  made.access = share.access;
+  made.deny = share.deny;
+  made.combinations = combination;
+  TRY(store.put(made));
+  return opens.add(std::move(made)).stateid();
+}
+
+// No delegation; a client that said what it would like is told why (RFC 8881, 18.16.3).
+nfs4::Delegation no_delegation(uint32_t want) {
+  if (want == nfs4::kShareAccessWantNoPreference) return {};
+  nfs4::WhyNoDelegation why = nfs4::WhyNoDelegation::kNotSupportedFileType;
+  if (want == nfs4::kShareAccessWantNoDelegation) why = nfs4::WhyNoDelegation::kNotWanted;
+  if (want == nfs4::kShareAccessWantCancel) why = nfs4::WhyNoDelegation::kCancelled;
+  return nfs4::Delegation::make<nfs4::DelegationType::kNoneExtended>(nfs4::NoDelegation::of(why));
+}
+
+}  // namespace
+
+nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& arguments) {
+  TRY(context.current_handle());
+  TRY_ASSIGN(const Share share, check_share(arguments));
+  const ClaimType claim = arguments.claim.discriminant();
+  TRY(check_claim(arguments));
+  TRY(check_grace(context, claim));
+
+  TRY_ASSIGN(const Target target, find_target(context, arguments));
+  TRY_ASSIGN(const InodePointer inode, context.services.names.get(target.handle.inode));
+  if (inode->generation != target.handle.generation) return Status::kStale;
+  TRY(check_type(*inode));
+  // A reclaim was permitted when the file was opened first.
+  if (claim != ClaimType::kPrevious) TRY(check_permission(context, *inode, target, share));
+  OpenTable& opens = context.services.opens;
+  const OpenState* mine = opens.find(context.client_id(), inode->id, arguments.owner.owner);
+  const uint32_t access = share.access | (target.resize ? kShareWrite : 0);
+  if (!opens.share_allowed(inode->id, access, share.deny, mine)) {
+    return claim == ClaimType::kPrevious ? Status::kReclaimConflict : Status::kShareDenied;
+  }
+  // Layouts outlive their opens: one that still lets a client do what is now denied has to come back first.
+  if (share.deny != 0) {
+    TRY_ASSIGN(const Status recalled, context.suspension.ask<Status>([&](auto done) {
+      context.services.layouts.before_access_change(inode->id, context.client_id(), std::move(done));
+    }));
+    if (recalled != Status::kOk) return recalled;
+  }
+  if (target.resize) TRY(change_size(context, *inode, *target.resize));
+
+  TRY_ASSIGN(const nfs4::Stateid stateid, take_state(context, *inode, share, arguments.owner.owner));
+  context.set_current(target.handle);
+  context.set_current_stateid(stateid);
+  return nfs4::OpenResult{.stateid = stateid,
+                          .change = target.change,
+                          .flags = nfs4::kOpenResultLockTypePosix | nfs4::kOpenResultPreserveUnlinked,
+                          .attributes_set = target.attributes_set,
+                          .delegation = no_delegation(share.want)};
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/size_change.h"
+
+#include "server/mds/layout/conflicts.h"
+
+namespace pnfsrdma::mds {
+
+using nfs4::Status;
+
+Outcome<> change_size(CompoundContext& context, const Inode& inode, uint64_t size) {
+  TRY_ASSIGN(const Status resized, context.suspension.ask<Status>([&](auto done) {
+    context.services.layouts.set_size(inode.id, size, context.client_id(), std::move(done));
+  }));
+  if (resized != Status::kOk) return std::unexpected(resized);
+  if (!context.credentials().is_root() && mode_without_setid(inode) != inode.mode) {
+    TRY(context.services.names.update(inode.id, InodeUpdate{.clear_setid = true}));
+  }
+  return {};
+}
+
+}  // namespace pnfsrdma::mds

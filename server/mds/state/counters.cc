@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/state/counters.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "shared/nfs4/operation_table.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+// {"OPEN":3,…} of what is not zero.
+std::string by_operation(const std::array<uint64_t, Counters::kOperationsMax>& counts) {
+  std::string text;
+  for (const nfs4::OperationRow& row : nfs4::kOperationTable) {
+    if (row.number >= counts.size() || counts[row.number] == 0) continue;
+    fmt::format_to(std::back_inserter(text), "{}\"{}\":{}", text.empty() ? "" : ",", row.name, counts[row.number]);
+  }
+  return "{" + text + "}";
+}
+
+}  // namespace
+
+std::string to_json(const Counters& counters) {
+  return fmt::format(
+      R"({{"compounds":{},"replays":{},"illegal_operations":{},"read_bytes":{},"write_bytes":{},)"
+      R"("layouts_granted":{},"layouts_recalled":{},"layouts_revoked":{},"clients_expired":{},)"
+      R"("operations":{},"errors":{}}})",
+      counters.compounds, counters.replays, counters.illegal_operations, counters.bytes_read, counters.bytes_written,
+      counters.layouts_granted, counters.layouts_recalled, counters.layouts_revoked, counters.clients_expired,
+      by_operation(counters.operations), by_operation(counters.errors));
+}
+
+}  // namespace pnfsrdma::mds
