@@ -90,7 +90,6 @@ void FileSystem::setattr(fuse_req_t request, fuse_ino_t node, const struct stat&
   if (data && with_size) {
     auto layout_return = data->truncating(new_size);
     if (!layout_return) {
-      data->truncated(new_size, nullptr, false);
       fuse_reply_err(request, to_number(layout_return.error()));
       return;
     }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "fuse-client/mount.h"
+#include "shared/base/log.h"
+
+namespace {
+
+using namespace pnfsrdma;
+
+constexpr const char* kVersionText = "pnfsrdma-fuse 0.1.0";
+constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
+  hard | soft | softerr          what a call does when the server is silent (default: hard)
+  timeo=N  retrans=N             patience in tenths of a second (600), and how often (2)
+  port=N  proto=tcp              of the MDS (2049); the data goes by iWARP over TCP
+  vers=4.1|4.2                   protocol version to begin with (4.2)
+  acregmin= acregmax= acdirmin= acdirmax= actimeo=  noac
+                                 seconds that attributes are believed (3, 60, 30, 60)
+  ro | rw   sec=sys   local_lock=all
+  require_durability=persistent  refuse a server whose memory does not survive a loss of power
+  writeback                      the kernel's write-back cache: only for a single writer
+  direct_io                      no page cache
+  allow_other | noallow_other    others than the mounting user may use it (default when root)
+  threads=N                      FUSE threads at most (16)
+  nosuid nodev noexec noatime …  as in mount(8)
+)";
+
+int complain(const Error& error) {
+  std::fprintf(stderr, "pnfsrdma-fuse: %s\n", error.to_string().c_str());
+  return EXIT_FAILURE;
+}
+
+struct CommandLine {
+  std::string source;
+  std::string mountpoint;
+  std::vector<std::string> options;
+  bool foreground = false;
+  bool debug = false;
+  bool read_only = false;
+};
+
+Result<fuse_client::MountOptions> options_of(const CommandLine& line) {
+  fuse_client::MountOptions options;
+  options.allow_other = ::geteuid() == 0;
+  TRY(fuse_client::parse_source(line.source, options));
+  for (const std::string& text : line.options) TRY(fuse_client::parse_options(text, options));
+  options.foreground |= line.foreground || line.debug;
+  options.debug |= line.debug;
+  options.read_only |= line.read_only;
+  char resolved[PATH_MAX];
+  if (::realpath(line.mountpoint.c_str(), resolved) == nullptr) {
+    return std::unexpected(Error::from_errno("mount point " + line.mountpoint));
+  }
+  options.mountpoint = resolved;
+  return options;
+}
+
+int run(const CommandLine& line, bool only_check) {
+  const auto options = options_of(line);
+  if (!options) return complain(options.error());
+  if (only_check) return EXIT_SUCCESS;
+  if (options->debug) set_log_level(LogLevel::kDebug);
+  fuse_client::Readiness readiness;
+  if (!options->foreground) {
+    if (const auto forked = readiness.go_to_background(); !forked) return complain(forked.error());
+  }
+  const Result<> result = fuse_client::run_mount(*options, readiness);
+  return result ? EXIT_SUCCESS : complain(result.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // mount(8) calls its helper with -f for "fake" (check only), -s, -n and -v.
+  const bool is_helper = std::filesystem::path(argv[0]).filename().string().starts_with("mount.");
+  CLI::App app{"Mounts a pnfsrdma (or any NFSv4.1+) server over FUSE.", "pnfsrdma-fuse"};
+  app.footer(kOptionsHelp);
+  app.set_version_flag("-V,--version", kVersionText);
+  CommandLine line;
+  bool fake = false, ignored = false;
+  app.add_option("source", line.source, "server[:port]:/path")->required();
+  app.add_option("mountpoint", line.mountpoint, "an existing directory")->required();
+  app.add_option("-o", line.options, "mount options, with commas between")->allow_extra_args(false);
+  app.add_flag("-f", is_helper ? fake : line.foreground, is_helper ? "check only" : "stay in the foreground");
+  app.add_flag("-d", line.debug, "log every FUSE request; stay in the foreground");
+  app.add_flag("-r", line.read_only, "read-only");
+  app.add_flag("-s,-n,-v,-w", ignored, "accepted for mount(8)");
+  CLI11_PARSE(app, argc, argv);
+  return run(line, fake);
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/mount.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "fuse-client/file_system.h"
+#include "fuse-client/mount_point.h"
+#include "fuse-client/reclaimer.h"
+#include "fuse-client/worker_pool.h"
+#include "shared/base/log.h"
+#include "shared/base/random.h"
+#include "shared/initiator/session_channel.h"
+#include "shared/nfs4/status_errno.h"
+#include "shared/rdma/iwarp/transport.h"
+
+namespace pnfsrdma::fuse_client {
+namespace {
+
+using initiator::Session;
+
+// How long the end of a mount may take for what has to reach the servers; then everything that waits fails.
+constexpr Milliseconds kFarewell = std::chrono::seconds(10);
+constexpr Milliseconds kWatch = std::chrono::seconds(5);
+
+// TERM, INT and HUP arrive here instead of killing threads. Before any thread is started: they inherit the
+// mask.
+Result<FileDescriptor> take_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, signal);
+  if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) return fail(errno, "pthread_sigmask");
+  (void)::signal(SIGPIPE, SIG_IGN);
+  FileDescriptor fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return std::unexpected(Error::from_errno("signalfd"));
+  return fd;
+}
+
+// The mounted directory: PUTROOTFH, a LOOKUP per component, GETFH, GETATTR.
+Result<std::shared_ptr<Inode>> find_root(Session& session, const MountOptions& options) {
+  Session::Operations operations = {nfs4::PutRootFileHandleArguments{}};
+  for (size_t start = 0; start < options.path.size();) {
+    const size_t end = std::min(options.path.find('/', start), options.path.size());
+    if (end > start) operations.emplace_back(nfs4::LookupArguments{options.path.substr(start, end - start)});
+    start = end + 1;
+  }
+  const size_t handle_at = operations.size();
+  operations.emplace_back(nfs4::GetFileHandleArguments{});
+  operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
+  const SteadyTime asked_at = std::chrono::steady_clock::now();
+  initiator::CallOptions call;
+  call.deadline = asked_at + std::chrono::seconds(30);
+  TRY_ASSIGN(const auto reply, session.call(std::move(operations), {::getuid(), ::getgid(), {}}, call));
+  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(handle_at);
+  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(handle_at + 1);
+  if (handle == nullptr || attributes == nullptr) {
+    return fail(nfs4::to_errno(reply.status),
+                fmt::format("{}:{}: the server answers {}; is this path exported there?", session.server(),
+                            options.path, nfs4::to_string(reply.status)));
+  }
+  const auto file = to_file_attributes(attributes->attributes);
+  if (!file) return fail(EPROTO, "the server does not tell the attributes of the root");
+  if (!S_ISDIR(file->status.st_mode))
+    return fail(ENOTDIR, options.path + " is not a directory on the server");
+  auto root = std::make_shared<Inode>(handle->object, file->status.st_ino);
+  (void)root->learn(*file, asked_at, options.attributes);
+  return root;
+}
+
+Result<> check_durability(const MountOptions& options, const std::string& durability) {
+  if (!options.require_persistent || durability == "power") return {};
+  return fail(
+      EPERM, fmt::format("require_durability=persistent: the server's memory is of class \"{}\" and does not "
+                         "survive a loss of power; put the pool on PMEM or a disk file, or mount without "
+                         "require_durability",
+                         durability));
+}
+
+// Sleeps until the mount is to end: a signal, or the session is over.
+void wait_for_end(const FileDescriptor& signals, const WorkerPool& workers, const MountPoint& point) {
+  for (;;) {
+    std::array<pollfd, 2> watched = {pollfd{signals.get(), POLLIN, 0}, pollfd{workers.ended_fd(), POLLIN, 0}};
+    const int count = ::poll(watched.data(), watched.size(), static_cast<int>(kWatch.count()));
+    if (count > 0) return;
+    // Nobody reads /dev/fuse when all workers wait for servers: an abort by the kernel shows only here.
+    if (count == 0 && workers.all_busy() && point.aborted_by_kernel()) return;
+  }
+}
+
+void close_what_is_open(Session& session, InodeTable& inodes) {
+  // Only after a lazy unmount or an abort: else the kernel has released everything.
+  for (const std::shared_ptr<Inode>& inode : inodes.open_ones()) {
+    const auto data = inode->data();
+    const auto open = inode->open_state(false);
+    if (data) data->release();
+    if (!open) continue;
+    nfs4::CloseArguments close;
+    close.open_stateid = open->stateid;
+    initiator::CallOptions options;
+    options.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    if (!session.call({nfs4::PutFileHandleArguments{inode->handle}, close}, open->credential, options))
+      return;
+  }
+}
+
+}  // namespace
+
+std::string make_owner() {
+  std::array<char, 256> host{};
+  (void)::gethostname(host.data(), host.size() - 1);
+  std::array<std::byte, 16> random;
+  SystemRandom().fill(random);
+  return fmt::format("pnfsrdma-{}-{}", host.data(), to_hex(random));
+}
+
+std::string durability_told(std::string_view implementation) {
+  constexpr std::string_view kKey = "durability=";
+  const size_t at = implementation.find(kKey);
+  if (at == std::string_view::npos) return "unknown";
+  implementation.remove_prefix(at + kKey.size());
+  return std::string(implementation.substr(0, implementation.find_first_of(" ,;")));
+}
+
+std::vector<std::string> fuse_arguments(const MountOptions& options, std::string_view transport,
+                                        std::string_view durability) {
+  // "server:/path[iwarp+process]": what `mount` shows as the source, with where the data goes and what it
+  // survives.
+  const bool is_v6 = options.host.find(':') != std::string::npos;
+  const std::string host = is_v6 ? "[" + options.host + "]" : options.host;
+  std::string source;
+  for (const char c : fmt::format("{}:{}[{}+{}]", host, options.path, transport, durability)) {
+    if (c == ',' || c == '\\') source += '\\';  // libfuse splits options at commas
+    source += c;
+  }
+  std::vector<std::string> arguments = {"pnfsrdma-fuse"};
+  const auto option = [&](std::string text) {
+    arguments.emplace_back("-o");
+    arguments.push_back(std::move(text));
+  };
+  option("fsname=" + source);
+  option("subtype=pnfsrdma");
+  option(fmt::format("max_read={}", initiator::kBufferPayload));
+  option(options.read_only ? "ro" : "rw");
+  // The kernel keeps names and attributes for all users; only it can refuse those who may not see them. The
+  // server checks each call in the caller's name as well.
+  if (options.default_permissions) option("default_permissions");
+  if (options.allow_other) option("allow_other");
+  for (const std::string& text : options.kernel) option(text);
+  if (options.debug) arguments.emplace_back("-d");
+  return arguments;
+}
+
+// The architecture of the client, top to bottom.
+Result<> run_mount(const MountOptions& options, Readiness& readiness) {
+  TRY_ASSIGN(const FileDescriptor signals, take_signals());
+  const SystemClock clock;
+  SystemRandom random;
+
+  // The MDS: one session.
+  TRY_ASSIGN(const auto session, Session::start(session_options(options, make_owner()), nullptr, nullptr));
+  TRY_ASSIGN(auto root, find_root(*session, options));
+  const std::string durability = durability_told(session->implementation());
+  TRY(check_durability(options, durability));
+
+  // The data path: RDMA to the bricks, the session where there is no layout.
+  initiator::SessionChannel channel(*session);
+  std::vector<std::shared_ptr<rdma::Transport>> transports = {rdma::iwarp::make_transport({}, random)};
+  const std::string transport = transports.front()->name();
+  initiator::DataPath data_path(channel, clock, std::move(transports), {});
+
+  // What the kernel sees. The inodes go before the data path: they hold its files.
+  InodeTable inodes;
+  inodes.set_root(std::move(root));
+  Reclaimer reclaimer(*session, data_path, inodes);
+  session->set_handlers(&data_path, &reclaimer);
+  CallerGroups callers(clock);
+  Invalidator invalidator;
+  FileSystem file_system({*session, data_path, inodes, callers, invalidator, clock, options});
+  TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
+                                                 options.mountpoint));
+  invalidator.start(point.session());
+  bool in_time = true;
+  {
+    WorkerPool workers(point.session(), data_path, options.threads);
+    TRY(workers.start());
+    log_info("fuse", "mounted source={}:{} on={} minor={} transport={} durability={} local_lock=all",
+             session->server(), options.path, options.mountpoint, session->minor_version(), transport,
+             durability);
+    readiness.report();
+    wait_for_end(signals, workers, point);
+
+    point.unmount();
+    in_time = workers.stop(std::chrono::steady_clock::now() + kFarewell);
+    if (!in_time) {
+      log_warning("fuse", "unmount-aborts cause=\"servers do not answer\"");
+      data_path.abort();
+      session->abort();
+    }
+  }
+  invalidator.stop();
+  const SteadyTime farewell = std::chrono::steady_clock::now() + kFarewell;
+  if (in_time) close_what_is_open(*session, inodes);
+  data_path.shut_down(farewell);
+  (void)session->drain_posts(farewell);
+  session->set_handlers(nullptr, nullptr);
+  log_info("fuse", "unmounted source={}:{}", session->server(), options.path);
+  return {};
+}
+
+}  // namespace pnfsrdma::fuse_client

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "fuse-client/inode_table.h"
+#include "shared/initiator/data_path.h"
+#include "shared/initiator/session.h"
+
+namespace pnfsrdma::fuse_client {
+
+// Makes the mount's opens good after the server lost them: CLAIM_PREVIOUS in its grace period, a new OPEN by
+// filehandle when there is none. Runs on the session's background thread; takes inode locks only briefly,
+// never across a call.
+class Reclaimer final : public initiator::RecoveryHandler {
+ public:
+  Reclaimer(initiator::Session& session, initiator::DataPath& data_path, InodeTable& inodes)
+      : session_(session), data_path_(data_path), inodes_(inodes) {}
+
+  void layouts_lost() override { data_path_.layouts_lost(); }
+  void reclaim(bool grace) override;
+
+ private:
+  // The new stateid, or why there is none.
+  std::expected<nfs4::Stateid, nfs4::Status> reopen(const Inode& inode, const OpenToReclaim& open,
+                                                    bool previous);
+
+  initiator::Session& session_;
+  initiator::DataPath& data_path_;
+  InodeTable& inodes_;
+};
+
+}  // namespace pnfsrdma::fuse_client

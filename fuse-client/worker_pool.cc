@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/worker_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "fuse-client/worker_buffer.h"
+#include "shared/base/check.h"
+#include "shared/base/log.h"
+
+namespace pnfsrdma::fuse_client {
+namespace {
+
+// Ends a worker's read(2) of /dev/fuse with EINTR.
+constexpr int kWakeSignal = SIGUSR2;
+
+void install_wake_signal() {
+  struct sigaction action{};
+  action.sa_handler = [](int) {};
+  CHECK(::sigaction(kWakeSignal, &action, nullptr) == 0);
+}
+
+}  // namespace
+
+WorkerPool::WorkerPool(fuse_session* session, initiator::DataPath& data_path, uint32_t threads_max)
+    : session_(session),
+      data_path_(data_path),
+      threads_max_(threads_max),
+      ended_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  install_wake_signal();
+}
+
+WorkerPool::~WorkerPool() {
+  (void)stop(SteadyTime::max());
+}
+
+Result<> WorkerPool::start() {
+  if (!ended_) return std::unexpected(Error::from_errno("eventfd"));
+  if (!add_worker()) return fail(ENOMEM, "starting the first worker: no memory for its buffer or thread");
+  return {};
+}
+
+bool WorkerPool::add_worker() {
+  const std::lock_guard lock(mutex_);
+  if (stopping_ || threads_.size() >= threads_max_) return false;
+  auto buffer = data_path_.make_buffer();
+  if (!buffer) {
+    log_warning("fuse", "worker-buffer-refused cause=\"{}\"", buffer.error().to_string());
+    return false;
+  }
+  ++running_;
+  ++idle_;
+  threads_.emplace_back([this, owned = std::move(*buffer)] {
+    work(*owned);
+    --running_;
+    note_end();
+  });
+  return true;
+}
+
+void WorkerPool::work(initiator::Buffer& buffer) {
+  WorkerBuffer::set(&buffer);
+  while (!fuse_session_exited(session_)) {
+    // libfuse reads up to its own buffer size, which is what kBufferSize was made for.
+    fuse_buf request{};
+    request.mem = buffer.data();
+    const int size = fuse_session_receive_buf(session_, &request);
+    if (size == -EINTR || size == -EAGAIN) continue;
+    if (size <= 0) break;  // unmounted, or the connection is dead
+    // The last idle one leaves: somebody else has to listen. Costs a thread start a few times in a mount's
+    // life.
+    if (--idle_ == 0) (void)add_worker();
+    fuse_session_process_buf(session_, &request);
+    ++idle_;
+  }
+  --idle_;
+  WorkerBuffer::set(nullptr);
+  fuse_session_exit(session_);
+}
+
+void WorkerPool::note_end() {
+  const uint64_t one = 1;
+  (void)!::write(ended_.get(), &one, sizeof one);
+}
+
+bool WorkerPool::stop(SteadyTime deadline) {
+  fuse_session_exit(session_);
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  while (running_ > 0) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    // Again and again: one that was just about to read would miss a single signal.
+    {
+      const std::lock_guard lock(mutex_);
+      for (std::thread& thread : threads_) {
+        if (thread.joinable()) (void)::pthread_kill(thread.native_handle(), kWakeSignal);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  const std::lock_guard lock(mutex_);
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+  threads_.clear();
+  return true;
+}
+
+}  // namespace pnfsrdma::fuse_client

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "fuse-client/fuse_header.h"
+#include "shared/base/owned.h"
+#include "shared/initiator/data_path.h"
+
+namespace pnfsrdma::fuse_client {
+
+// The threads that serve FUSE requests. Each has a registered buffer for its life, receives a request into it
+// and serves it to the end: no hand-over. One is started when all others are busy, up to the limit, so that
+// there is always one to read an interrupt; they stay. Owned by the mount.
+class WorkerPool {
+ public:
+  WorkerPool(fuse_session* session, initiator::DataPath& data_path, uint32_t threads_max);
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // Starts the first worker. ENOMEM and the like when its buffer can't be had.
+  Result<> start();
+  // Readable when the session has ended (unmounted, or aborted by the kernel).
+  int ended_fd() const { return ended_.get(); }
+  bool all_busy() const { return idle_ == 0; }
+  // Ends the workers: those that wait for requests at once, others when their request is served. False when
+  // some were not through by `deadline`.
+  bool stop(SteadyTime deadline);
+
+ private:
+  bool add_worker();
+  void work(initiator::Buffer& buffer);
+  void note_end();
+
+  fuse_session* session_;
+  initiator::DataPath& data_path_;
+  const uint32_t threads_max_;
+  FileDescriptor ended_;
+  std::atomic<uint32_t> idle_ = 0;
+  std::atomic<uint32_t> running_ = 0;
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::vector<std::thread> threads_;
+  bool stopping_ = false;
+};
+
+}  // namespace pnfsrdma::fuse_client
