@@ -163,7 +163,8 @@ Result<Config> parse_config(const std::string& json_text) {
   parse_log_level(reader, config.log_level);
   const Json* exports = reader.take("exports");
   if (config.listen.empty()) reader.wrong("listen", "must name at least one address");
-  if (config.bricks.empty()) reader.wrong("bricks", "must name at least one brick");
+  // Files do not spread over several bricks yet.
+  if (config.bricks.size() != 1) reader.wrong("bricks", "must name one brick");
   if (config.data_directory.empty()) reader.wrong("data_directory", "must not be empty");
   TRY(reader.end());
   if (exports) {

@@ -6,8 +6,8 @@
 
 namespace pnfsrdma::mds {
 
-// The RPC credential for calls to the client, from what it offers (csa_sec_parms, bca_sec_parms): the first AUTH_SYS, else
-// AUTH_NONE. RPCSEC_GSS is not spoken.
+// The RPC credential for calls to the client, from what it offers (csa_sec_parms, bca_sec_parms): the first
+// AUTH_SYS, else AUTH_NONE. RPCSEC_GSS is not spoken.
 inline rpc::OpaqueAuth callback_credential(
     const xdr::List<nfs4::CallbackSecurity, nfs4::kSmallListMax>& offered) {
   for (const nfs4::CallbackSecurity& each : offered) {

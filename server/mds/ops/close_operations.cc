@@ -17,8 +17,8 @@ Outcome<OpenState*> named_open(const CompoundContext& context, const nfs4::State
   return context.find_open(stateid, handle.inode);
 }
 
-// The combinations of `open` that stay within access and deny, and whether together they are exactly these: a downgrade
-// goes back to what some of the OPENs in effect asked for (RFC 8881, 18.18.3).
+// The combinations of `open` that stay within access and deny, and whether together they are exactly these: a
+// downgrade goes back to what some of the OPENs in effect asked for (RFC 8881, 18.18.3).
 struct Downgrade {
   uint16_t combinations = 0;
   bool exact = false;

@@ -22,8 +22,8 @@ inline constexpr uint32_t kMinorVersionLast = 2;
 inline constexpr size_t kReplyBytesUsual = 512;
 // Operation and status of a result.
 inline constexpr uint32_t kResultHeaderBytes = 8;
-// No result of an operation that changes something is longer (OPEN's 96 bytes come near). With less room it is not begun:
-// once it is done, REP_TOO_BIG would be a lie.
+// No result of an operation that changes something is longer (OPEN's 96 bytes come near). With less room it
+// is not begun: once it is done, REP_TOO_BIG would be a lie.
 inline constexpr uint32_t kChangingResultBytes = 128;
 
 struct Handlers {
@@ -68,8 +68,9 @@ bool changes_something(Operation operation) {
   }
 }
 
-// Tells a retry from another request with the same slot and seqid (SEQ_FALSE_RETRY). Not against malice: FNV-1a over
-// 64-bit words of the head, where operations and names are, and the length. About 130 multiplications at most.
+// Tells a retry from another request with the same slot and seqid (SEQ_FALSE_RETRY). Not against malice:
+// FNV-1a over 64-bit words of the head, where operations and names are, and the length. About 130
+// multiplications at most.
 uint64_t hash_request(ByteSpan arguments, const Credentials& caller) {
   constexpr uint64_t kPrime = 0x100000001b3;
   constexpr size_t kBytesMax = 1024;
@@ -142,7 +143,8 @@ Compound::Step Compound::run_operation() {
     if (const Step step = check_place(item_->operation); step != Step::kGoOn) return step;
     if (!item_->arguments) return add_status(item_->operation, item_->arguments.error());
     if (changes_something(item_->operation) && room() < kChangingResultBytes) {
-      return add_status(item_->operation, context_.keep_reply ? Status::kRepTooBigToCache : Status::kRepTooBig);
+      return add_status(item_->operation,
+                        context_.keep_reply ? Status::kRepTooBigToCache : Status::kRepTooBig);
     }
     ++context_.services.counters.operations[static_cast<size_t>(item_->operation)];
   } else if (client_lost()) {
@@ -170,7 +172,9 @@ Compound::Step Compound::check_place(Operation operation) {
   return Step::kGoOn;
 }
 
-bool Compound::client_lost() const { return context_.client && context_.client->gone; }
+bool Compound::client_lost() const {
+  return context_.client && context_.client->gone;
+}
 
 // What is left for the body of the next result.
 uint32_t Compound::room() const {
@@ -204,8 +208,8 @@ void Compound::finish() {
   send_when_durable(context_.keep_reply);
 }
 
-// A retry. Where the reply was not kept, SEQUENCE has been answered anew and the operation behind it says so (RFC 8881,
-// 2.10.6.1.3).
+// A retry. Where the reply was not kept, SEQUENCE has been answered anew and the operation behind it says so
+// (RFC 8881, 2.10.6.1.3).
 void Compound::replay() {
   if (context_.kept_reply) return send(std::move(context_.kept_reply));
   if (reader_->left() > 0) {
@@ -215,8 +219,8 @@ void Compound::replay() {
   send(std::move(reply_));
 }
 
-// A reply, a read-only one too, may have seen the newest batch of the namespace: it waits until that is synced. Most
-// find it so already.
+// A reply, a read-only one too, may have seen the newest batch of the namespace: it waits until that is
+// synced. Most find it so already.
 void Compound::send_when_durable(bool keep) {
   KeyValueStore& store = context_.services.store;
   const Sequence seen = store.last_namespace_sequence();

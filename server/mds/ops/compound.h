@@ -32,8 +32,8 @@ struct CompoundCall {
 using CompoundReply = std::expected<std::shared_ptr<const Bytes>, rpc::AcceptStatus>;
 using SendReply = std::move_only_function<void(CompoundReply)>;
 
-// One COMPOUND (RFC 8881, 16.2): reads, runs and answers operation by operation, waits where a handler has to, and lets
-// the reply go when all it may have seen is durable. Owned by Compounds; control loop only.
+// One COMPOUND (RFC 8881, 16.2): reads, runs and answers operation by operation, waits where a handler has
+// to, and lets the reply go when all it may have seen is durable. Owned by Compounds; control loop only.
 class Compound {
  public:
   Compound(Services& services, CompoundCall call, SendReply send, std::function<void(Compound&)> done);
@@ -41,8 +41,8 @@ class Compound {
   Compound(const Compound&) = delete;
   Compound& operator=(const Compound&) = delete;
 
-  // Runs until it is answered or has to wait; a suspension's answer runs it on. `done` may delete it: the last thing each
-  // of these does.
+  // Runs until it is answered or has to wait; a suspension's answer runs it on. `done` may delete it: the
+  // last thing each of these does.
   void run();
 
  private:
@@ -79,7 +79,8 @@ class Compounds {
   Compounds(const Compounds&) = delete;
   Compounds& operator=(const Compounds&) = delete;
 
-  // The entry point: of the network and of tests. `send` is called once, at once or later, unless this object goes first.
+  // The entry point: of the network and of tests. `send` is called once, at once or later, unless this object
+  // goes first.
   void start(CompoundCall call, SendReply send);
   size_t running() const { return running_.size(); }
 

@@ -73,10 +73,10 @@ class CompoundContext {
   std::shared_ptr<Client> client;
   std::shared_ptr<Session> session;
   uint32_t slot = 0;
-  bool keep_reply = false;               // sa_cachethis
-  bool replay = false;                   // a retry: `kept_reply` goes out again,
+  bool keep_reply = false;                  // sa_cachethis
+  bool replay = false;                      // a retry: `kept_reply` goes out again,
   std::shared_ptr<const Bytes> kept_reply;  // or, where that is null, RETRY_UNCACHED_REP
-  uint32_t reply_bytes_max = 0;          // for the whole reply; reply_room is what is left of it
+  uint32_t reply_bytes_max = 0;             // for the whole reply; reply_room is what is left of it
   ClientId client_id() const { return client ? client->id : 0; }
 
   // Bytes this operation's result may still have within ca_maxresponsesize (within ca_maxresponsesize_cached
@@ -98,6 +98,8 @@ class CompoundContext {
   void set_current(const Inode& inode) {
     set_current({current.handle->export_id, inode.id, inode.generation});
   }
+
+  void set_current_stateid(const nfs4::Stateid& stateid) { current.stateid = stateid; }
 
   // --- permissions on the current export ---
   const Export& current_export() const;

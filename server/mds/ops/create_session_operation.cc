@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "server/mds/ops/handlers.h"
 #include "server/mds/ops/callback_security.h"
+#include "server/mds/ops/handlers.h"
 #include "server/mds/ops/principal.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/lease_keeper.h"
@@ -10,7 +10,8 @@
 #include "server/mds/state/session_table.h"
 #include "server/mds/state/state_store.h"
 
-// CREATE_SESSION (RFC 8881, 18.36): the client ID's own reply cache of one slot, confirmation, then the session.
+// CREATE_SESSION (RFC 8881, 18.36): the client ID's own reply cache of one slot, confirmation, then the
+// session.
 namespace pnfsrdma::mds {
 
 using nfs4::Status;
@@ -18,7 +19,8 @@ using nfs4::Status;
 namespace {
 
 // 18.36.3: each value is at most what the client asked for and what this server takes on.
-Outcome<nfs4::ChannelAttributes> negotiate_fore(const nfs4::ChannelAttributes& asked, const ServerLimits& limits) {
+Outcome<nfs4::ChannelAttributes> negotiate_fore(const nfs4::ChannelAttributes& asked,
+                                                const ServerLimits& limits) {
   if (asked.max_request_size < kRequestBytesMin || asked.max_response_size < kReplyBytesMin) {
     return std::unexpected(Status::kTooSmall);
   }
@@ -33,7 +35,8 @@ Outcome<nfs4::ChannelAttributes> negotiate_fore(const nfs4::ChannelAttributes& a
   return granted;
 }
 
-Outcome<nfs4::ChannelAttributes> negotiate_back(const nfs4::ChannelAttributes& asked, const ServerLimits& limits) {
+Outcome<nfs4::ChannelAttributes> negotiate_back(const nfs4::ChannelAttributes& asked,
+                                                const ServerLimits& limits) {
   if (asked.max_request_size < kCallbackBytesMin || asked.max_response_size < kCallbackBytesMin) {
     return std::unexpected(Status::kTooSmall);
   }
@@ -48,13 +51,14 @@ Outcome<nfs4::ChannelAttributes> negotiate_back(const nfs4::ChannelAttributes& a
   return granted;
 }
 
-// The replay cache: only a success is in it, an error leaves the slot as it was. Nothing: a new request. SEQ_MISORDERED,
-// DELAY.
+// The replay cache: only a success is in it, an error leaves the slot as it was. Nothing: a new request.
+// SEQ_MISORDERED, DELAY.
 Outcome<std::optional<nfs4::CreateSessionResult>> replay(const Client& client, uint32_t sequence) {
   if (client.creating_session) return std::unexpected(Status::kDelay);
   if (sequence == client.create_sequence + 1) return std::optional<nfs4::CreateSessionResult>();
   if (sequence != client.create_sequence || sequence == 0) return std::unexpected(Status::kSeqMisordered);
-  // Empty when the daemon restarted between the record and the reply: nobody has the session, so it is made now.
+  // Empty when the daemon restarted between the record and the reply: nobody has the session, so it is made
+  // now.
   return client.create_reply;
 }
 
@@ -63,7 +67,8 @@ struct SessionPlan {
   BackChannel back;
 };
 
-Outcome<SessionPlan> plan_session(const CompoundContext& context, const nfs4::CreateSessionArguments& arguments) {
+Outcome<SessionPlan> plan_session(const CompoundContext& context,
+                                  const nfs4::CreateSessionArguments& arguments) {
   constexpr uint32_t kKnown = nfs4::kSessionPersist | nfs4::kSessionBackChannel | nfs4::kSessionRdma;
   if ((arguments.flags & ~kKnown) != 0) return std::unexpected(Status::kInval);
   const ServerLimits& limits = context.services.limits;
@@ -78,7 +83,8 @@ Outcome<SessionPlan> plan_session(const CompoundContext& context, const nfs4::Cr
   return plan;
 }
 
-// Confirms the client ID. The client's earlier incarnation loses its state first: fenced, then forgotten (18.36.4).
+// Confirms the client ID. The client's earlier incarnation loses its state first: fenced, then forgotten
+// (18.36.4).
 Outcome<> confirm(CompoundContext& context, const std::shared_ptr<Client>& client) {
   Services& services = context.services;
   if (client->confirmed) return {};

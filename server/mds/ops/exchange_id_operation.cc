@@ -2,10 +2,10 @@
 #include "server/mds/ops/data_operations.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/principal.h"
+#include "server/mds/ops/version.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/server_limits.h"
-#include "server/mds/ops/version.h"
 
 // EXCHANGE_ID (RFC 8881, 18.35).
 namespace pnfsrdma::mds {
@@ -33,7 +33,8 @@ Outcome<> check_arguments(const CompoundContext& context, const nfs4::ExchangeId
 
 // 18.35.4, the update cases: a confirmed record of the same incarnation and principal.
 Outcome<std::shared_ptr<Client>> update(const std::shared_ptr<Client>& confirmed,
-                                        const nfs4::ExchangeIdArguments& arguments, const Principal& principal) {
+                                        const nfs4::ExchangeIdArguments& arguments,
+                                        const Principal& principal) {
   if (!confirmed) return std::unexpected(Status::kNoEnt);
   if (confirmed->verifier != arguments.owner.verifier) return std::unexpected(Status::kNotSame);
   if (confirmed->principal != principal) return std::unexpected(Status::kPerm);
@@ -46,7 +47,8 @@ bool has_state(const Services& services, const Client& client) {
 
 // 18.35.4, the other cases: the record to answer with, an old or a new one.
 Outcome<std::shared_ptr<Client>> establish(CompoundContext& context, std::shared_ptr<Client> confirmed,
-                                           const nfs4::ExchangeIdArguments& arguments, const Principal& principal) {
+                                           const nfs4::ExchangeIdArguments& arguments,
+                                           const Principal& principal) {
   ClientTable& clients = context.services.clients;
   if (confirmed && confirmed->principal != principal) {
     // Case 3, a collision: another principal may take over what holds no state any more.
@@ -58,8 +60,8 @@ Outcome<std::shared_ptr<Client>> establish(CompoundContext& context, std::shared
     clients.renew(*confirmed);
     return confirmed;
   }
-  // Case 4: what was never confirmed is replaced. Case 5, the client rebooted: its old record stays until the new one is
-  // confirmed (CREATE_SESSION).
+  // Case 4: what was never confirmed is replaced. Case 5, the client rebooted: its old record stays until the
+  // new one is confirmed (CREATE_SESSION).
   if (const auto unconfirmed = clients.find_unconfirmed(arguments.owner.owner)) {
     // A CREATE_SESSION of it waits: the client has to ask again when that is done.
     if (unconfirmed->creating_session) return std::unexpected(Status::kDelay);

@@ -48,8 +48,9 @@ void LayoutCallbacks::recall_layout(const LayoutRecall& recall, std::function<vo
   arguments.io_mode = static_cast<nfs4::IoMode>(recall.iomode);
   arguments.changed = recall.changed;
   arguments.what = nfs4::LayoutRecallWhat::make<nfs4::LayoutRecallType::kFile>(std::move(file));
-  channel_.call(recall.client, std::move(arguments),
-                [done = std::move(done)](const CallbackChannel::Answer& answer) { done(recall_answer(answer)); });
+  channel_.call(
+      recall.client, std::move(arguments),
+      [done = std::move(done)](const CallbackChannel::Answer& answer) { done(recall_answer(answer)); });
 }
 
 // RFC 8881, 20.6. The registry has no bit for layout types from the private range but those of "other" ones.

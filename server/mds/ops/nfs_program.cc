@@ -38,7 +38,8 @@ void handle_call(Compounds& compounds, const rpc::ConnectionPointer& connection,
                  rpc::Responder responder) {
   if (call.header.program != nfs4::kProgram) return responder.refuse(rpc::AcceptStatus::kProgramUnavailable);
   // Versions 2 and 3 are other protocols (RFC 1813), refused as RFC 5531 says.
-  if (call.header.version != nfs4::kVersion) return responder.refuse_version({nfs4::kVersion, nfs4::kVersion});
+  if (call.header.version != nfs4::kVersion)
+    return responder.refuse_version({nfs4::kVersion, nfs4::kVersion});
   switch (call.header.procedure) {
     case nfs4::kProcedureNull:
       // RFC 9289, 4.1: without TLS here, a probe for it is refused.

@@ -6,8 +6,8 @@
 
 namespace pnfsrdma::mds {
 
-// NFS version 4 as an ONC RPC program (100003): what a rpc::Listener makes of its connections. `compounds` must outlive
-// every connection.
+// NFS version 4 as an ONC RPC program (100003): what a rpc::Listener makes of its connections. `compounds`
+// must outlive every connection.
 rpc::Service nfs_service(Compounds& compounds);
 
 }  // namespace pnfsrdma::mds

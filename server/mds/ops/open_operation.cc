@@ -38,7 +38,8 @@ Outcome<Share> check_share(const nfs4::OpenArguments& arguments) {
   share.want = arguments.share_access & nfs4::kShareAccessWantMask;
   share.deny = arguments.share_deny;
   const uint32_t unknown = arguments.share_access & ~(kShareBoth | nfs4::kShareAccessWantMask | kSignals);
-  if (share.access == 0 || unknown != 0 || share.want > nfs4::kShareAccessWantCancel || share.deny > kShareBoth) {
+  if (share.access == 0 || unknown != 0 || share.want > nfs4::kShareAccessWantCancel ||
+      share.deny > kShareBoth) {
     return std::unexpected(Status::kInval);
   }
   return share;
@@ -170,15 +171,15 @@ Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenA
   return target;
 }
 
-// Finding or making the file is one question, so that a re-run does not make it again (and meet it as existing).
+// Finding or making the file is one question, so that a re-run does not make it again (and meet it as
+// existing).
 Outcome<Target> find_target(CompoundContext& context, const nfs4::OpenArguments& arguments) {
   if (!arguments.claim.is<ClaimType::kNull>()) {
     TRY_ASSIGN(const ObjectHandle handle, context.current_handle());
     return Target{.handle = handle};
   }
-  TRY_ASSIGN(const Outcome<Target> target, context.suspension.ask<Outcome<Target>>([&](auto done) {
-    done(find_or_create(context, arguments));
-  }));
+  TRY_ASSIGN(const Outcome<Target> target, context.suspension.ask<Outcome<Target>>(
+                                               [&](auto done) { done(find_or_create(context, arguments)); }));
   return target;
 }
 
@@ -192,7 +193,8 @@ Outcome<> check_permission(const CompoundContext& context, const Inode& inode, c
 }
 
 // The open of this owner: a new one, or the one it has with more rights (RFC 8881, 9.11).
-Outcome<nfs4::Stateid> take_state(CompoundContext& context, const Inode& inode, const Share& share, ByteSpan owner) {
+Outcome<nfs4::Stateid> take_state(CompoundContext& context, const Inode& inode, const Share& share,
+                                  ByteSpan owner) {
   OpenTable& opens = context.services.opens;
   StateStore& store = context.services.state_store;
   const auto combination = static_cast<uint16_t>(1U << (share.access * 4 + share.deny));

@@ -21,7 +21,8 @@ uint32_t status_flags(Session& session) {
   if (!session.back().wanted || session.back_connection()) return flags;
   flags |= nfs4::kSequenceCallbackPathDownSession;
   const auto& sessions = session.client().sessions;
-  const bool reachable = std::ranges::any_of(sessions, [](Session* other) { return other->back_connection() != nullptr; });
+  const bool reachable =
+      std::ranges::any_of(sessions, [](Session* other) { return other->back_connection() != nullptr; });
   return reachable ? flags : flags | nfs4::kSequenceCallbackPathDown;
 }
 

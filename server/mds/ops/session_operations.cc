@@ -55,7 +55,8 @@ nfs4::BindConnectionToSessionResponse handle(CompoundContext& context,
 }
 
 // RFC 8881, 18.37
-nfs4::DestroySessionResponse handle(CompoundContext& context, const nfs4::DestroySessionArguments& arguments) {
+nfs4::DestroySessionResponse handle(CompoundContext& context,
+                                    const nfs4::DestroySessionArguments& arguments) {
   const auto session = context.services.sessions.find(arguments.session_id);
   if (!session) return Status::kBadSession;
   const bool own = session == context.session;
@@ -71,7 +72,8 @@ nfs4::DestroySessionResponse handle(CompoundContext& context, const nfs4::Destro
 }
 
 // RFC 8881, 18.50
-nfs4::DestroyClientIdResponse handle(CompoundContext& context, const nfs4::DestroyClientIdArguments& arguments) {
+nfs4::DestroyClientIdResponse handle(CompoundContext& context,
+                                     const nfs4::DestroyClientIdArguments& arguments) {
   Services& services = context.services;
   const auto client = services.clients.find(arguments.client_id);
   if (!client) return Status::kStaleClientId;
@@ -84,7 +86,8 @@ nfs4::DestroyClientIdResponse handle(CompoundContext& context, const nfs4::Destr
 }
 
 // RFC 8881, 18.51
-nfs4::ReclaimCompleteResponse handle(CompoundContext& context, const nfs4::ReclaimCompleteArguments& arguments) {
+nfs4::ReclaimCompleteResponse handle(CompoundContext& context,
+                                     const nfs4::ReclaimCompleteArguments& arguments) {
   // One file system only: it has moved here, which does not happen; nothing to end.
   if (arguments.one_filesystem) {
     TRY(context.current_handle());

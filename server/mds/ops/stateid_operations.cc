@@ -10,7 +10,9 @@ using nfs4::Status;
 
 namespace {
 
-LayoutStateid layout_stateid(const nfs4::Stateid& stateid) { return {stateid.seqid, stateid.other}; }
+LayoutStateid layout_stateid(const nfs4::Stateid& stateid) {
+  return {stateid.seqid, stateid.other};
+}
 
 Status test_open(const CompoundContext& context, const nfs4::Stateid& stateid) {
   for (const RevokedState& revoked : context.client->revoked) {

@@ -32,11 +32,13 @@ struct CallbackChannel::Place {
   BackSlot& back_slot() const { return session->back().slots[slot]; }
 };
 
-CallbackChannel::CallbackChannel(EventLoop& loop, ClientTable& clients, SessionTable& sessions, Milliseconds timeout)
+CallbackChannel::CallbackChannel(EventLoop& loop, ClientTable& clients, SessionTable& sessions,
+                                 Milliseconds timeout)
     : loop_(loop), clients_(clients), sessions_(sessions), timeout_(timeout) {}
 
 void CallbackChannel::call(ClientId client, nfs4::CallbackArgumentOperation operation, Done done) {
-  auto call = std::make_shared<Call>(Call{client, std::move(operation), std::move(done), loop_.now() + timeout_});
+  auto call =
+      std::make_shared<Call>(Call{client, std::move(operation), std::move(done), loop_.now() + timeout_});
   // A turn later at the earliest: `done` must not meet its caller still at work.
   loop_.at_turn_end([this, call] { attempt(call); });
 }
@@ -88,9 +90,10 @@ void CallbackChannel::send(const CallPointer& call, Place place) {
   writer.add(call->operation);
 
   const auto left = std::chrono::duration_cast<Milliseconds>(call->deadline - loop_.now());
-  place.connection->call(back.program, nfs4::kCallbackVersion, kProcedureCallbackCompound, back.credential,
-                         std::move(arguments), std::max(left, Milliseconds(1)),
-                         [this, call, place](Result<rpc::Reply> reply) { answered(call, place, std::move(reply)); });
+  place.connection->call(
+      back.program, nfs4::kCallbackVersion, kProcedureCallbackCompound, back.credential, std::move(arguments),
+      std::max(left, Milliseconds(1)),
+      [this, call, place](Result<rpc::Reply> reply) { answered(call, place, std::move(reply)); });
 }
 
 void CallbackChannel::answered(const CallPointer& call, const Place& place, Result<rpc::Reply> reply) {

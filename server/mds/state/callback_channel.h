@@ -18,9 +18,9 @@ enum class CallbackFailure {
   kRefused,  // it does not take callbacks: RPC or CB_SEQUENCE failed
 };
 
-// Calls clients back over the connections they have bound to their sessions (RFC 8881, 2.10.3.1 and 20.9): picks a slot,
-// puts CB_SEQUENCE in front, and tries again over another connection, under the same seqid, when one breaks. Control loop
-// only.
+// Calls clients back over the connections they have bound to their sessions (RFC 8881, 2.10.3.1 and 20.9):
+// picks a slot, puts CB_SEQUENCE in front, and tries again over another connection, under the same seqid,
+// when one breaks. Control loop only.
 class CallbackChannel {
  public:
   using Answer = std::expected<nfs4::CallbackResultOperation, CallbackFailure>;
@@ -31,8 +31,8 @@ class CallbackChannel {
   CallbackChannel(const CallbackChannel&) = delete;
   CallbackChannel& operator=(const CallbackChannel&) = delete;
 
-  // One operation behind CB_SEQUENCE. `done` is called exactly once, never from inside call(), with the operation's
-  // result whatever its status.
+  // One operation behind CB_SEQUENCE. `done` is called exactly once, never from inside call(), with the
+  // operation's result whatever its status.
   void call(ClientId client, nfs4::CallbackArgumentOperation operation, Done done);
 
  private:

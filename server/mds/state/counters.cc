@@ -16,7 +16,8 @@ std::string by_operation(const std::array<uint64_t, Counters::kOperationsMax>& c
   std::string text;
   for (const nfs4::OperationRow& row : nfs4::kOperationTable) {
     if (row.number >= counts.size() || counts[row.number] == 0) continue;
-    fmt::format_to(std::back_inserter(text), "{}\"{}\":{}", text.empty() ? "" : ",", row.name, counts[row.number]);
+    fmt::format_to(std::back_inserter(text), "{}\"{}\":{}", text.empty() ? "" : ",", row.name,
+                   counts[row.number]);
   }
   return "{" + text + "}";
 }
@@ -28,9 +29,9 @@ std::string to_json(const Counters& counters) {
       R"({{"compounds":{},"replays":{},"illegal_operations":{},"read_bytes":{},"write_bytes":{},)"
       R"("layouts_granted":{},"layouts_recalled":{},"layouts_revoked":{},"clients_expired":{},)"
       R"("operations":{},"errors":{}}})",
-      counters.compounds, counters.replays, counters.illegal_operations, counters.bytes_read, counters.bytes_written,
-      counters.layouts_granted, counters.layouts_recalled, counters.layouts_revoked, counters.clients_expired,
-      by_operation(counters.operations), by_operation(counters.errors));
+      counters.compounds, counters.replays, counters.illegal_operations, counters.bytes_read,
+      counters.bytes_written, counters.layouts_granted, counters.layouts_recalled, counters.layouts_revoked,
+      counters.clients_expired, by_operation(counters.operations), by_operation(counters.errors));
 }
 
 }  // namespace pnfsrdma::mds

@@ -24,8 +24,8 @@ struct Counters {
   uint64_t clients_expired = 0;
 };
 
-// One line of JSON: {"compounds":…,"read_bytes":…,"operations":{"GETATTR":…},"errors":{…}}; operations never called are
-// called are left out.
+// One line of JSON: {"compounds":…,"read_bytes":…,"operations":{"GETATTR":…},"errors":{…}}; operations never
+// called are called are left out.
 std::string to_json(const Counters& counters);
 
 }  // namespace pnfsrdma::mds

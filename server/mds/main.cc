@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "server/mds/brick_address.h"
+#include "server/mds/check_command.h"
+#include "server/mds/config.h"
+#include "server/mds/layout/layout_module.h"
+#include "server/mds/meta/boot_record.h"
+#include "server/mds/meta/rocksdb_store.h"
+#include "server/mds/ops/layout_callbacks.h"
+#include "server/mds/ops/nfs_program.h"
+#include "server/mds/ops/version.h"
+#include "server/mds/state/lease_keeper.h"
+#include "server/mds/state/recovery.h"
+#include "server/mds/state/server_limits.h"
+#include "shared/brick/client.h"
+#include "shared/rdma/iwarp/transport.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+struct CommandLine {
+  std::string config;
+  bool print_config = false;
+  bool check = false;
+};
+
+// Blocked before any thread starts, so that all threads inherit it: signals come to the loop as events.
+Result<FileDescriptor> block_signals() {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  FileDescriptor fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return std::unexpected(Error::from_errno("signalfd"));
+  return fd;
+}
+
+// SIGUSR1 logs the counters, SIGTERM and SIGINT end the loop.
+void watch_signals(EventLoop& loop, const FileDescriptor& signals, const Counters& counters) {
+  loop.watch(signals.get(), EPOLLIN, [&loop, &signals, &counters](uint32_t) {
+    signalfd_siginfo signal{};
+    while (read(signals.get(), &signal, sizeof(signal)) == static_cast<ssize_t>(sizeof(signal))) {
+      if (signal.ssi_signo == SIGUSR1) {
+        log_info("mds", "counters {}", to_json(counters));
+      } else {
+        loop.stop();
+      }
+    }
+  });
+}
+
+Result<std::unique_ptr<KeyValueStore>> open_store(EventLoop& loop, const Config& config, Result<>& outcome) {
+  std::error_code error;
+  std::filesystem::create_directories(config.data_directory, error);
+  if (error) return fail(error.value(), "creating the data directory " + config.data_directory);
+  const RocksdbOptions options{.path = metadata_path(config), .cache_bytes = config.metadata_cache_mib << 20};
+  return RocksdbStore::open(loop, options, [&loop, &outcome](Error failed) {
+    // What is in memory and not on the medium can be trusted no more: end, recover at the next start.
+    outcome = std::unexpected(failed.in("syncing the metadata"));
+    loop.stop();
+  });
+}
+
+ServerLimits limits_of(const Config& config) {
+  ServerLimits limits;
+  limits.lease = std::chrono::seconds(config.lease_seconds);
+  limits.session_slots_max = config.session_slots;
+  limits.small_file_bytes = config.small_file_bytes;
+  return limits;
+}
+
+Result<std::vector<std::unique_ptr<rpc::Listener>>> listen(EventLoop& loop, const Config& config,
+                                                           Compounds& compounds) {
+  std::vector<std::unique_ptr<rpc::Listener>> listeners;
+  for (const std::string& text : config.listen) {
+    TRY_ASSIGN(const auto address, rpc::SocketAddress::parse(text, nfs4::kPort));
+    TRY_ASSIGN(auto listener, rpc::Listener::listen(loop, address, nfs_service(compounds)));
+    log_info("mds", "listening address={}", listener->address().to_string());
+    listeners.push_back(std::move(listener));
+  }
+  return listeners;
+}
+
+// The architecture of the MDS, from the ground up: metadata, client state, layouts over a brick, the NFS
+// program.
+Result<> serve(const Config& config) {
+  TRY_ASSIGN(const FileDescriptor signals, block_signals());
+  SystemClock clock;
+  SystemRandom random;
+  EventLoop loop(clock);
+  Result<> outcome;
+  Counters counters;
+  const ServerLimits limits = limits_of(config);
+
+  TRY_ASSIGN(const auto store, open_store(loop, config, outcome));
+  TRY_ASSIGN(const std::string host_boot, read_host_boot_id());
+  TRY_ASSIGN(const BootRecord boot, open_boot(*store, random, host_boot));
+  TRY_ASSIGN(const auto names, Namespace::open(*store, clock, boot.boot_count));
+  TRY_ASSIGN(const auto space, Space::open(*store, clock));
+  const Exports exports(*names, config.exports);
+
+  ClientTable clients(clock, random, limits.lease);
+  SessionTable sessions(random);
+  OpenTable opens;
+  StateStore state_store(*store);
+  GracePeriod grace(clock);
+  CallbackChannel callbacks(loop, clients, sessions, limits.lease);
+  LayoutCallbacks layout_callbacks(callbacks, clients, opens, *names);
+
+  const auto iwarp = rdma::iwarp::make_transport({}, random);
+  LayoutModule* reached = nullptr;  // by the brick's events, which begin after it is made
+  brick::BrickClient brick(loop, {.address = brick_address(config.bricks.front())},
+                           {.on_connected = [&reached] { reached->brick_connected(); },
+                            .on_lost = [&reached](const Error&) { reached->brick_lost(); }});
+  LayoutModule layouts({.loop = loop,
+                        .clock = clock,
+                        .random = random,
+                        .names = *names,
+                        .space = *space,
+                        .brick = brick,
+                        .recaller = layout_callbacks,
+                        .counters = counters},
+                       {.first_epoch = boot.epoch,
+                        .owner = to_hex(boot.instance),
+                        .lease = limits.lease,
+                        .transports = {{std::shared_ptr<rdma::Transport>(iwarp.get(), [](auto*) {}),
+                                        iwarp->make_protection_domain()}},
+                        .on_fenced = [&](const std::string& why) {
+                          outcome = fail(ESTALE, why);
+                          loop.stop();
+                        }});
+  reached = &layouts;
+  names->set_in_use(
+      [&](InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });
+  LeaseKeeper leases(clients, sessions, opens, state_store, layouts.conflicts());
+
+  const ServerIdentity identity{boot.instance};
+  Services services{clock,          random,    limits,  identity, exports,     *store, *names,
+                    clients,        sessions,  opens,   grace,    state_store, leases, layouts.conflicts(),
+                    layouts.data(), callbacks, counters};
+  Compounds compounds(services);
+
+  const auto grace_longest = config.grace_seconds ? std::chrono::seconds(config.grace_seconds) : limits.lease;
+  TRY(recover_state(boot.same_host_boot, state_store, clients, opens, grace, grace_longest));
+  leases.start(loop, std::clamp(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
+  watch_signals(loop, signals, counters);
+  brick.start();
+  TRY_ASSIGN(auto listeners, listen(loop, config, compounds));
+  sd_notify(0, "READY=1");
+  log_info("mds", "ready start={} same_boot={}", boot.boot_count, boot.same_host_boot);
+  loop.run();
+
+  sd_notify(0, "STOPPING=1");
+  log_info("mds", "stopping");
+  listeners.clear();
+  loop.unwatch(signals.get());
+  TRY(outcome);
+  TRY(store->sync());
+  TRY(close_boot(*store));
+  return store->close();
+}
+
+int complain(const Error& error) {
+  fmt::print(stderr, "pnfsrdma-mdsd: {}\n", error.to_string());
+  return 1;
+}
+
+int run(const CommandLine& line) {
+  const auto config = load_config(line.config);
+  if (!config) return complain(config.error());
+  if (line.print_config) {
+    fmt::print("{}\n", to_json(*config));
+    return 0;
+  }
+  set_log_level(config->log_level);
+  if (line.check) return run_check(*config);
+  const auto served = serve(*config);
+  return served ? 0 : complain(served.error());
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds
+
+int main(int count, char** arguments) {
+  pnfsrdma::mds::CommandLine line;
+  CLI::App app("pnfsrdma-mdsd: the NFSv4.2 metadata server that grants RDMA layouts on bricks.");
+  app.set_version_flag("--version,-V", std::string("pnfsrdma-mdsd ") + pnfsrdma::mds::kVersion);
+  app.add_option("--config,-c", line.config, "JSON configuration file (see server/mds/README.md)")
+      ->required();
+  app.add_flag("--print-config", line.print_config, "print the configuration with its defaults and exit");
+  app.add_flag("--check", line.check,
+               "check metadata and blocks and exit: 0 sound, 1 problems, 2 cannot be opened");
+  CLI11_PARSE(app, count, arguments);
+  return pnfsrdma::mds::run(line);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/state/recovery.h"
+
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens) {
+  for (Client& client : loaded.clients) {
+    // Two records of one owner: the daemon died while the older one was being taken apart. The newer has the
+    // name.
+    if (!clients.find_confirmed(client.owner)) clients.restore(std::move(client));
+  }
+  for (OpenState& open : loaded.opens) {
+    if (clients.find(open.client)) opens.add(std::move(open));
+  }
+  log_info("mds", "state-kept clients={} opens={}", clients.size(), opens.size());
+}
+
+}  // namespace
+
+Result<> recover_state(bool same_host_boot, StateStore& store, ClientTable& clients, OpenTable& opens,
+                       GracePeriod& grace, Milliseconds grace_longest) {
+  TRY_ASSIGN(StateStore::Loaded loaded, store.load());
+  if (same_host_boot) {
+    keep(std::move(loaded), clients, opens);
+    return {};
+  }
+  TRY(store.forget_opens());
+  std::vector<Bytes> owners;
+  std::vector<ClientId> old;
+  for (const Client& client : loaded.clients) {
+    owners.push_back(client.owner);
+    old.push_back(client.id);
+  }
+  // The records stay until then: another reboot in the middle must find who had not reclaimed yet.
+  grace.begin(owners, grace_longest, [&store, old] {
+    for (const ClientId client : old) {
+      if (const auto forgotten = store.forget_client(client); !forgotten) {
+        log_warning("mds", "client-record-kept client={:#x} error={}", client, forgotten.error().to_string());
+      }
+    }
+  });
+  return {};
+}
+
+}  // namespace pnfsrdma::mds
