@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "shared/base/log.h"
 
@@ -84,6 +85,7 @@ void IwarpQueuePair::submit() {
     if (!ready()) return;
     requester_.submit();
     pump(lock);
+    fresh_ = true;
     full_with_waiter = socket_full_ && waiting_;
     if (waiting_ && !completions_.empty()) {
       // SENDs complete here, and the waiter sleeps in recv(2). From now on it waits so that it can be woken;
@@ -114,6 +116,8 @@ size_t IwarpQueuePair::poll(std::span<Completion> completions) {
     if (state_ == State::kClosed) return 0;
     if (ready()) requester_.submit();
     pump(lock);
+    // No answer can be here yet, and the time for looking is better spent asleep, see wait(). A second look is a real one.
+    if (std::exchange(fresh_, false)) return 0;
   }
   for (int step = 0; step < kStepsPerPoll; ++step) {
     if (!ready()) {
@@ -140,6 +144,7 @@ bool IwarpQueuePair::wait(SteadyTime deadline) {
       full = socket_full_;
       wakeable = wakeable_;
       waiting_ = !full;
+      fresh_ = false;
     }
     if (!first && now() >= deadline) break;
     Input input = Input::kNothing;
@@ -148,15 +153,9 @@ bool IwarpQueuePair::wait(SteadyTime deadline) {
     } else if (full || wakeable) {
       if (stream_->wait_ready(true, full, deadline)) input = reader_.receive(*stream_);
     } else if (!reader_.wants_direct() || (input = reader_.receive(*stream_)) == Input::kNothing) {
-      SteadyTime start = now();
-      while (input == Input::kNothing && now() - start < spin_.budget()) {
-        input = reader_.receive(*stream_);
-        if (input != Input::kNothing) spin_.paid();
-      }
-      if (input == Input::kNothing) {
-        input = reader_.receive_blocking(*stream_, deadline);
-        spin_.slept(now() - start);
-      }
+      // No spinning: a waiter that sleeps at once lets the kernel run the peer's thread where it wakes it, on this CPU;
+      // one that spins makes it wake another CPU (measured with two: 9 us per READ against 100 us).
+      input = reader_.receive_blocking(*stream_, deadline);
     }
     input_came(input);
   }

@@ -9,7 +9,6 @@
 #include "shared/rdma/iwarp/frame_reader.h"
 #include "shared/rdma/iwarp/requester.h"
 #include "shared/rdma/iwarp/responder.h"
-#include "shared/rdma/iwarp/spin.h"
 #include "shared/rdma/transport.h"
 
 namespace pnfsrdma::rdma::iwarp {
@@ -94,6 +93,7 @@ class IwarpQueuePair final : public QueuePair, private SegmentHandler {
   bool send_failed_ = false;
   bool response_turn_ = false;  // responses and requests take turns
   bool waiting_ = false;        // a thread blocks for input
+  bool fresh_ = false;          // submit() was the last thing that happened
   bool wakeable_ = false;       // posts of other threads complete while one waits: it has to wait in poll(2)
   bool terminate_added_ = false;
   TerminateCode terminate_code_;
@@ -103,7 +103,6 @@ class IwarpQueuePair final : public QueuePair, private SegmentHandler {
 
   FrameBatch batch_;
   FrameReader reader_;
-  Spin spin_;
 };
 
 }  // namespace pnfsrdma::rdma::iwarp
