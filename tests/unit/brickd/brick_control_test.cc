@@ -4,7 +4,6 @@
 #include <cstring>
 #include <thread>
 
-#include "shared/base/log.h"
 #include "tests/unit/brickd/test_brick.h"
 #include "tests/unit/brickd/test_client.h"
 
@@ -13,11 +12,7 @@ namespace {
 
 class BrickControl : public testing::Test {
  protected:
-  void SetUp() override {
-    set_log_level(LogLevel::kOff);
-    ASSERT_EQ(brick.claim().status, Status::kOk);
-  }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
+  void SetUp() override { ASSERT_EQ(brick.claim().status, Status::kOk); }
   Status zero(uint64_t logical, uint64_t length, uint64_t epoch = kEpoch) {
     return brick.call(&Control::zero, RangesArguments{epoch, {{{logical, length}}}}).status;
   }
@@ -129,7 +124,6 @@ TEST_F(BrickControl, ScatteredRangesGetOneGrantPerRun) {
 }
 
 TEST(BrickLease, SilentMdsLosesItsGrantsAfterOneLease) {
-  set_log_level(LogLevel::kOff);
   TestBrick brick("memory", {.lease = Milliseconds(150)});
   ASSERT_EQ(brick.claim().status, Status::kOk);
   ASSERT_EQ(brick.alloc(0, 1), Status::kOk);
@@ -145,7 +139,6 @@ TEST(BrickLease, SilentMdsLosesItsGrantsAfterOneLease) {
   EXPECT_TRUE((*client)->ends());
   EXPECT_EQ(brick.call(&Control::statistics).grants, 0u);
   EXPECT_EQ(brick.expose(0, kBlock).status, Status::kNotFound);
-  set_log_level(LogLevel::kInfo);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "shared/base/log.h"
 #include "shared/nfs4/pmem_layout.h"
 #include "tests/unit/brickd/test_brick.h"
 #include "tests/unit/brickd/test_client.h"
@@ -15,13 +14,11 @@ namespace {
 class BrickData : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    set_log_level(LogLevel::kOff);
     claimed = brick.claim();
     ASSERT_EQ(claimed.status, Status::kOk);
     ASSERT_EQ(brick.alloc(0, 4), Status::kOk);
     ASSERT_EQ(brick.open_session(), Status::kOk);
   }
-  void TearDown() override { set_log_level(LogLevel::kInfo); }
   Result<std::unique_ptr<TestClient>> connect(uint8_t ticket = 1) {
     return TestClient::connect(brick.transport(), brick.address(), ticket_of(ticket));
   }

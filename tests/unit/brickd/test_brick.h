@@ -11,6 +11,7 @@
 #include "server/brickd/brick.h"
 #include "server/brickd/pool.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/log.h"
 #include "shared/base/random.h"
 #include "shared/brick/control.h"
 #include "shared/rdma/iwarp/transport.h"
@@ -32,16 +33,17 @@ inline xdr::FixedOpaque<kTicketSize> ticket_of(uint8_t number) {
 // memory transport, and its control calls as if they were synchronous.
 class TestBrick {
  public:
-  explicit TestBrick(const std::string& transport, BrickOptions options = {}, uint64_t blocks = 8) {
+  explicit TestBrick(const std::string& transport, BrickOptions options = {},
+                     std::unique_ptr<Pool> pool = nullptr, const BootId& boot = {}) {
+    set_log_level(LogLevel::kOff);
+    if (!pool) pool = std::move(*Pool::in_memory(8, random_));
     if (transport == "iwarp") {
       transport_ = rdma::iwarp::make_transport({}, random_);
     } else {
       transport_ = rdma::memory::make_transport(std::make_shared<rdma::memory::Network>(), random_);
     }
-    auto pool = Pool::in_memory(blocks, random_);
-    EXPECT_TRUE(pool);
-    pool_ = pool->get();
-    brick_ = std::make_unique<Brick>(loop_, std::move(*pool), BootId{}, random_, options);
+    pool_ = pool.get();
+    brick_ = std::make_unique<Brick>(loop_, std::move(pool), boot, random_, options);
     const auto bound = brick_->listen_data(*transport_, {.listen = "127.0.0.1:0", .netid = transport});
     EXPECT_TRUE(bound) << bound.error().to_string();
     address_ = *bound;
@@ -51,6 +53,7 @@ class TestBrick {
     loop_.stop();
     thread_.join();
     brick_.reset();
+    set_log_level(LogLevel::kInfo);
   }
 
   // The answer to one call of Control: call<RunsResult>(&Control::alloc, AllocArguments{…}).
@@ -78,6 +81,17 @@ class TestBrick {
   }
   Status close_session(uint64_t client = kClient) {
     return call(&Control::close_session, CloseSessionArguments{kEpoch, client}).status;
+  }
+
+  // Has the loop do something to the brick.
+  template <typename Task>
+  void in_loop(Task task) {
+    std::promise<void> done;
+    loop_.post([&] {
+      task(*brick_);
+      done.set_value();
+    });
+    done.get_future().wait();
   }
 
   rdma::Transport& transport() { return *transport_; }

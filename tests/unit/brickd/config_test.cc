@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/brickd/config.h"
+
+#include <gtest/gtest.h>
+
+namespace pnfsrdma::brick {
+namespace {
+
+std::string error_of(const std::string& json) {
+  const auto config = parse_config(json);
+  return config ? "" : config.error().what();
+}
+
+TEST(BrickConfig, OnlyThePathIsRequired) {
+  const auto config = parse_config(R"({"pool": {"path": "/srv/pool"}})");
+  ASSERT_TRUE(config) << config.error().to_string();
+  EXPECT_EQ(config->data.listen, std::vector<std::string>{"127.0.0.1:20051"});
+  EXPECT_EQ(config->lease_seconds, 30u);
+  EXPECT_NE(error_of("{}").find("pool.path"), std::string::npos);
+}
+
+TEST(BrickConfig, WhatItPrintsItReads) {
+  auto config = parse_config(R"({"pool": {"path": "/p", "size": "4G", "durability": "process"},
+    "data": {"listen": ["0.0.0.0:1", "[::]:2"], "advertise": ["192.0.2.1:1"], "crc": "on"},
+    "limits": {"sessions": 3}, "lease_seconds": 7, "control": {"tcp": ":20050"}})");
+  ASSERT_TRUE(config) << config.error().to_string();
+  const std::string printed = print_config(*config);
+  const auto again = parse_config(printed);
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(print_config(*again), printed);
+  EXPECT_EQ(again->limits.sessions, 3u);
+  EXPECT_EQ(again->data.listen.size(), 2u);
+}
+
+TEST(BrickConfig, ErrorsNameTheKey) {
+  EXPECT_NE(error_of(R"({"pool": {"path": "/p", "sise": "4G"}})").find("pool.sise"), std::string::npos);
+  EXPECT_NE(error_of(R"({"pol": {}})").find("pol"), std::string::npos);
+  EXPECT_NE(error_of(R"({"pool": "x"})").find("pool"), std::string::npos);
+  EXPECT_NE(error_of(R"({"pool": {"path": 3}})").find("pool.path"), std::string::npos);
+  EXPECT_NE(error_of(R"({"pool": {"path": "/p"}, "lease_seconds": -1})").find("lease_seconds"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"pool": {"path": "/p", "durability": "eternal"}})").find("\"process\""),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"pool": {"path": "/p"}, "data": {"listen": ["0.0.0.0:1"]}})").find("advertise"),
+            std::string::npos);
+  EXPECT_FALSE(error_of("{").empty());
+  EXPECT_FALSE(error_of("[]").empty());
+}
+
+TEST(BrickConfig, SizesHaveUnits) {
+  EXPECT_EQ(*parse_size("4G"), uint64_t{4} << 30);
+  EXPECT_EQ(*parse_size("512M"), uint64_t{512} << 20);
+  EXPECT_EQ(*parse_size("1048576"), uint64_t{1} << 20);
+  for (const char* bad : {"", "G", "4X", "4GB", "-1", "0", "99999999P", "4 G"})
+    EXPECT_FALSE(parse_size(bad)) << bad;
+}
+
+}  // namespace
+}  // namespace pnfsrdma::brick

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/brickd/control_server.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "server/brickd/brick.h"
+#include "server/brickd/pool.h"
+#include "shared/base/log.h"
+#include "shared/brick/client.h"
+
+namespace pnfsrdma::brick {
+namespace {
+
+// Brick and client in one loop, a socket between them.
+class Server : public testing::Test {
+ protected:
+  void SetUp() override {
+    set_log_level(LogLevel::kOff);
+    folder = std::filesystem::temp_directory_path() / ("brick-control." + std::to_string(getpid()));
+    std::filesystem::create_directory(folder);
+    make_brick({});
+  }
+  void TearDown() override {
+    client.reset();
+    brick.reset();
+    std::filesystem::remove_all(folder);
+    set_log_level(LogLevel::kInfo);
+  }
+  std::string path() const { return folder + "/control.sock"; }
+  void make_brick(BrickOptions options) {
+    brick.emplace(loop, std::move(*Pool::in_memory(4, random)), BootId{}, random, options);
+    ASSERT_TRUE(brick->serve_control_unix(path()));
+  }
+  void connect(const std::string& address, Milliseconds keepalive = Milliseconds(5000)) {
+    client.emplace(
+        loop,
+        BrickClientOptions{.address = address, .backoff_shortest = Milliseconds(5), .keepalive = keepalive},
+        BrickClient::Events{[this] { ++connects; }, [this](const Error&) { ++losses; }});
+    client->start();
+    wait_for([this] { return client->connected(); });
+  }
+  template <typename Condition>
+  void wait_for(Condition condition) {
+    for (int turn = 0; turn < 500 && !condition(); ++turn) loop.run_once(Milliseconds(10));
+    EXPECT_TRUE(condition());
+  }
+  template <typename Answer, typename Arguments>
+  Result<Answer> call(void (BrickClient::*method)(const Arguments&, Control::Done<Answer>),
+                      const Arguments& arguments) {
+    std::optional<Result<Answer>> answer;
+    ((*client).*method)(arguments, [&](Result<Answer> result) { answer.emplace(std::move(result)); });
+    EXPECT_FALSE(answer);  // never from inside the call
+    wait_for([&] { return answer.has_value(); });
+    return *answer;
+  }
+
+  std::string folder;
+  SystemClock clock;
+  SystemRandom random;
+  EventLoop loop{clock};
+  std::optional<Brick> brick;
+  std::optional<BrickClient> client;
+  int connects = 0;
+  int losses = 0;
+};
+
+TEST_F(Server, AnswersOverItsUnixSocketWhichOnlyItsOwnerCanUse) {
+  struct stat status{};
+  ASSERT_EQ(stat(path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  connect("unix:" + path());
+  EXPECT_EQ(call(&BrickClient::claim, ClaimArguments{3, "test"})->claimed_epoch, 3u);
+  EXPECT_EQ(call(&BrickClient::alloc, AllocArguments{3, 0, 2})->runs.at(0).count, 2u);
+  EXPECT_EQ(call(&BrickClient::alloc, AllocArguments{2, 0, 2})->status, Status::kStaleEpoch);
+  EXPECT_EQ(call(&BrickClient::list, ListArguments{0, 8})->runs.at(0).run.count, 2u);
+  EXPECT_EQ(call(&BrickClient::list_grants, ListGrantsArguments{5})->status, Status::kNotFound);
+}
+
+TEST_F(Server, AnswersOverTcp) {
+  const auto address = brick->serve_control_tcp("127.0.0.1:0");
+  ASSERT_TRUE(address);
+  connect(*address);
+  EXPECT_EQ(call(&BrickClient::claim, ClaimArguments{1, "test"})->status, Status::kOk);
+}
+
+TEST_F(Server, ClientFindsARestartedBrickByItself) {
+  connect(path());
+  const uint64_t first = call(&BrickClient::claim, ClaimArguments{1, "test"})->incarnation;
+  brick.reset();
+  wait_for([this] { return losses == 1; });
+  const auto lost = call(&BrickClient::alloc, AllocArguments{1, 0, 1});
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().number(), ENOTCONN);
+  make_brick({});
+  wait_for([this] { return connects == 2; });
+  EXPECT_NE(call(&BrickClient::claim, ClaimArguments{1, "test"})->incarnation, first);
+}
+
+TEST_F(Server, NullCallsKeepTheLeaseOfTheMds) {
+  brick.reset();
+  make_brick({.lease = Milliseconds(200)});
+  connect(path(), Milliseconds(50));
+  ASSERT_EQ(call(&BrickClient::claim, ClaimArguments{1, "test"})->status, Status::kOk);
+  ASSERT_EQ(call(&BrickClient::open_session, OpenSessionArguments{1, 7, {std::byte{1}}})->status,
+            Status::kOk);
+  const SteadyTime until = clock.now() + Milliseconds(600);
+  while (clock.now() < until) loop.run_once(Milliseconds(20));
+  EXPECT_EQ(call(&BrickClient::list_grants, ListGrantsArguments{7})->status, Status::kOk);
+}
+
+TEST_F(Server, SecondSocketOnTheSamePathIsRefused) {
+  Brick other(loop, std::move(*Pool::in_memory(1, random)), BootId{}, random, {});
+  EXPECT_FALSE(other.serve_control_unix(path()));
+}
+
+}  // namespace
+}  // namespace pnfsrdma::brick
