@@ -109,6 +109,7 @@ Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress
   options.limits.receive_depth = MessageArea::kReceives;
   options.limits.read_depth = kReadDepth;
   options.limits.message_size_max = brick::kSessionMessageMax;
+  options.limits.native_flush = (address.flush_methods & nfs4::kFlushNative) != 0;
   options.deadline = deadline;
   for (const UsablePath& path : paths) {
     if (services_.aborted) return fail(ESHUTDOWN, "the mount ends");

@@ -62,6 +62,8 @@ void FileIo::truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout
 }
 
 void FileIo::take_layout(PendingLayout pending, const nfs4::LayoutGetResult& result) {
+  // From before layouts_lost(): what it grants is void.
+  if (pending.epoch() != parts_->services.layout_epoch) return;
   const LayoutGranted granted = decode_layouts(result);
   if (granted.return_on_close) parts_->return_on_close = true;
   parts_->services.statistics.layoutgets.add();

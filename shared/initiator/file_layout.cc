@@ -101,6 +101,10 @@ MetadataResult<> FileIo::Parts::get_layout(Direction direction, const LayoutWant
     cache.finish_get();
     return std::unexpected(granted.error());
   }
+  if (epoch != services.layout_epoch) {
+    cache.finish_get();
+    return {};
+  }
   if (granted->return_on_close) return_on_close = true;
   cache.finish_get(granted->stateid, segments_of(*granted), epoch);
   return {};

@@ -84,12 +84,13 @@ class DataPathTest : public ::testing::Test {
     ASSERT_EQ(*count, length);
     EXPECT_TRUE(holds(sink.data(), offset, length, seed));
   }
-  CallbackAnswer recall(uint64_t offset, uint64_t length, nfs4::Stateid stateid, Iomode iomode = Iomode::kAny) {
+  CallbackAnswer recall(uint64_t offset, uint64_t length, nfs4::Stateid stateid,
+                        Iomode iomode = Iomode::kAny) {
     nfs4::CallbackLayoutRecallArguments arguments;
     arguments.layout_type = nfs4::kLayoutTypePmem;
     arguments.io_mode = iomode;
-    arguments.what = nfs4::LayoutRecallWhat::make<nfs4::LayoutRecallType::kFile>(
-        nfs4::LayoutRecallFile{.file_handle = handle, .offset = offset, .length = length, .stateid = stateid});
+    arguments.what = nfs4::LayoutRecallWhat::make<nfs4::LayoutRecallType::kFile>(nfs4::LayoutRecallFile{
+        .file_handle = handle, .offset = offset, .length = length, .stateid = stateid});
     return path->layout_recall(arguments);
   }
 

@@ -34,16 +34,16 @@ class EventLog {
   std::vector<std::string> events_;
 };
 
-// A brick of one client and one file: its memory is the file, grants are ranges of it. Real transport, real messages. The
-// connection is served by a thread of its own.
+// A brick of one client and one file: its memory is the file, grants are ranges of it. Real transport, real
+// messages. The connection is served by a thread of its own.
 class FakeBrick : public rdma::Flusher {
  public:
   static constexpr size_t kBytes = size_t{8} << 20;
 
   FakeBrick(rdma::Transport& transport, const std::string& address, EventLog& events)
       : transport_(transport), events_(events), memory_(kBytes), domain_(transport.make_protection_domain()) {
-    auto listener =
-        transport_.listen(address, [this](std::unique_ptr<rdma::ConnectionRequest> request) { meet(*request); });
+    auto listener = transport_.listen(
+        address, [this](std::unique_ptr<rdma::ConnectionRequest> request) { meet(*request); });
     CHECK(listener);
     listener_ = std::move(*listener);
   }
@@ -61,7 +61,8 @@ class FakeBrick : public rdma::Flusher {
   nfs4::Target grant(uint64_t offset, uint64_t length, bool writable) {
     std::lock_guard lock(mutex_);
     for (auto& [id, grant] : grants_) {
-      if (grant.offset == offset && grant.length == length && grant.writable == writable) return target(id, grant);
+      if (grant.offset == offset && grant.length == length && grant.writable == writable)
+        return target(id, grant);
     }
     const uint64_t id = next_grant_++;
     Grant& grant = grants_[id];
@@ -133,7 +134,8 @@ class FakeBrick : public rdma::Flusher {
 
   void meet(rdma::ConnectionRequest& request) {
     const auto data = brick::decode_connect(request.private_data());
-    if (!data || data->ticket[0] != std::byte{ticket.load()} || data->ticket[15] != std::byte{ticket.load()}) {
+    if (!data || data->ticket[0] != std::byte{ticket.load()} ||
+        data->ticket[15] != std::byte{ticket.load()}) {
       request.reject(brick::encode_reject(brick::RejectReason::kTicket));
       return;
     }
@@ -165,8 +167,8 @@ class FakeBrick : public rdma::Flusher {
     for (size_t slot = 0; slot < kMessages; ++slot) post_receive(slot);
   }
   void post_receive(size_t slot) {
-    (void)queue_pair_->post_receive(slot, message_region_->slice(slot * brick::kSessionMessageMax,
-                                                                 brick::kSessionMessageMax));
+    (void)queue_pair_->post_receive(
+        slot, message_region_->slice(slot * brick::kSessionMessageMax, brick::kSessionMessageMax));
   }
 
   void serve() {
@@ -224,7 +226,8 @@ class FakeBrick : public rdma::Flusher {
       if (found == grants_.end()) {
         reply.status = brick::PersistStatus::kUnknownGrant;
       } else {
-        event += " " + std::to_string(found->second.offset + range.offset) + "+" + std::to_string(range.length);
+        event +=
+            " " + std::to_string(found->second.offset + range.offset) + "+" + std::to_string(range.length);
       }
     }
     events_.add(event);

@@ -15,8 +15,8 @@
 
 namespace pnfsrdma::initiator {
 
-// An MDS of one file on one FakeBrick: grants layouts in segments of `segment_bytes`, knows holes, keeps size and seqid. The
-// next answers can be scripted; calls are counted and logged.
+// An MDS of one file on one FakeBrick: grants layouts in segments of `segment_bytes`, knows holes, keeps size
+// and seqid. The next answers can be scripted; calls are counted and logged.
 class ScriptedChannel final : public MetadataChannel {
  public:
   ScriptedChannel(FakeBrick& brick, std::string netid, EventLog& events)
@@ -28,7 +28,8 @@ class ScriptedChannel final : public MetadataChannel {
   std::atomic<uint64_t> segment_bytes = uint64_t{1} << 20;
   std::atomic<uint64_t> size = 0;
   std::atomic<uint8_t> ticket = 1;
-  std::atomic<uint32_t> flush_methods = nfs4::kFlushNative | nfs4::kFlushCommitMessage | nfs4::kFlushLayoutCommit;
+  std::atomic<uint32_t> flush_methods =
+      nfs4::kFlushNative | nfs4::kFlushCommitMessage | nfs4::kFlushLayoutCommit;
   std::atomic<int> calls = 0;
   std::atomic<int> layoutgets = 0, layoutcommits = 0, layoutreturns = 0, reads = 0, writes = 0, commits = 0;
   std::atomic<int> device_infos = 0;

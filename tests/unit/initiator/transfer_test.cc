@@ -153,7 +153,8 @@ TEST_F(DataPathTest, ManyThreadsShareOneQueuePair) {
         if (!file->write(offset, slice)) ++wrong;
         std::memset(slice.data(), 0, slice.size());
         const auto count = file->read(offset, slice);
-        if (!count || *count != slice.size() || !holds(slice.data(), offset, slice.size(), uint8_t(round))) ++wrong;
+        if (!count || *count != slice.size() || !holds(slice.data(), offset, slice.size(), uint8_t(round)))
+          ++wrong;
         ErrorCursor mine = file->error_cursor();
         if (round % 8 == 0 && !file->fsync(mine)) ++wrong;
       }
