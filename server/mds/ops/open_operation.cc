@@ -175,8 +175,9 @@ Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenA
 // existing).
 Outcome<Target> find_target(CompoundContext& context, const nfs4::OpenArguments& arguments) {
   if (!arguments.claim.is<ClaimType::kNull>()) {
-    TRY_ASSIGN(const ObjectHandle handle, context.current_handle());
-    return Target{.handle = handle};
+    Target target;
+    TRY_ASSIGN(target.handle, context.current_handle());
+    return target;
   }
   TRY_ASSIGN(const Outcome<Target> target, context.suspension.ask<Outcome<Target>>(
                                                [&](auto done) { done(find_or_create(context, arguments)); }));

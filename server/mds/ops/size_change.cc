@@ -13,7 +13,9 @@ Outcome<> change_size(CompoundContext& context, const Inode& inode, uint64_t siz
   }));
   if (resized != Status::kOk) return std::unexpected(resized);
   if (!context.credentials().is_root() && mode_without_setid(inode) != inode.mode) {
-    TRY(context.services.names.update(inode.id, InodeUpdate{.clear_setid = true}));
+    InodeUpdate update;
+    update.clear_setid = true;
+    TRY(context.services.names.update(inode.id, update));
   }
   return {};
 }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "server/mds/layout/conflicts.h"
+#include "server/mds/meta/namespace.h"
+
+namespace pnfsrdma::mds {
+
+// Layouts that nobody holds: sizes are set at once, or when the test says so.
+class FakeLayouts final : public LayoutConflicts {
+ public:
+  explicit FakeLayouts(Namespace& names) : names_(names) {}
+
+  void set_size(uint64_t inode, uint64_t size, uint64_t, Done done) override {
+    ++size_changes;
+    auto change = [this, inode, size, done] {
+      InodeUpdate update;
+      update.size = size;
+      const auto updated = names_.update(inode, update);
+      done(updated ? nfs4::Status::kOk : updated.error());
+    };
+    hold ? held.push_back(change) : change();
+  }
+  void before_access_change(uint64_t, uint64_t, Done done) override {
+    ++access_changes;
+    done(nfs4::Status::kOk);
+  }
+  void on_orphaned(uint64_t inode) override { orphaned.push_back(inode); }
+  void on_last_close(uint64_t inode) override { closed.push_back(inode); }
+  void on_client_gone(uint64_t client, std::function<void()> done) override {
+    gone.push_back(client);
+    hold ? held.push_back(done) : done();
+  }
+  nfs4::Status test_stateid(uint64_t, const LayoutStateid&) const override {
+    return nfs4::Status::kBadStateid;
+  }
+  nfs4::Status free_stateid(uint64_t, const LayoutStateid&) override { return nfs4::Status::kBadStateid; }
+  bool client_holds_layouts(uint64_t) const override { return false; }
+  bool file_in_use(uint64_t) const override { return false; }
+
+  // Lets go what was held, as a brick's late answer does.
+  void release() {
+    hold = false;
+    for (auto& each : std::exchange(held, {})) each();
+  }
+
+  bool hold = false;
+  std::vector<std::function<void()>> held;
+  int size_changes = 0;
+  int access_changes = 0;
+  std::vector<uint64_t> orphaned;
+  std::vector<uint64_t> closed;
+  std::vector<uint64_t> gone;
+
+ private:
+  Namespace& names_;
+};
+
+}  // namespace pnfsrdma::mds
