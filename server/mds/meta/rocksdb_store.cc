@@ -60,7 +60,7 @@ Error open_error(const rocksdb::Status& status, const std::string& path) {
 
 rocksdb::Options options_of(const RocksdbOptions& options) {
   rocksdb::Options tuned;
-  tuned.create_if_missing = true;
+  tuned.create_if_missing = options.create;
   if (options.env != nullptr) tuned.env = options.env;
   // A torn last record is what a crash leaves; a gap before good records is damage nobody may skip over.
   tuned.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
@@ -70,6 +70,9 @@ rocksdb::Options options_of(const RocksdbOptions& options) {
   tuned.max_total_wal_size = kWalBytesMax;
   tuned.write_buffer_size = options.memtable_bytes;
   tuned.max_write_buffer_number = 4;
+  // Every create asks for a name that is not there: a filter answers that for the memtables too.
+  tuned.memtable_whole_key_filtering = true;
+  tuned.memtable_prefix_bloom_size_ratio = 0.02;
   // Values are small and partly random, and the loop reads them: no compression.
   tuned.compression = rocksdb::kNoCompression;
   tuned.bottommost_compression = rocksdb::kNoCompression;
@@ -98,6 +101,15 @@ std::string behind_prefix(std::string_view prefix) {
   while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
   if (!end.empty()) ++end.back();
   return end;
+}
+
+// Names, sizes and permissions of everybody's files are inside: for the daemon's user only.
+Result<> make_directory(const std::string& path) {
+  std::error_code error;
+  const bool made = std::filesystem::create_directory(path, error);
+  if (!error && made) std::filesystem::permissions(path, std::filesystem::perms::owner_all, error);
+  if (error) return fail(error.value(), "making the directory " + path + " for the metadata store");
+  return {};
 }
 
 class RocksdbEngine final : public KeyValueStore {
@@ -227,9 +239,11 @@ class RocksdbEngine final : public KeyValueStore {
 
 Result<std::unique_ptr<KeyValueStore>> RocksdbStore::open(EventLoop& loop, const RocksdbOptions& options,
                                                           std::function<void(Error)> failed) {
-  std::error_code error;
-  std::filesystem::create_directory(options.path, error);
-  if (error) return fail(error.value(), "making the directory " + options.path + " for the metadata store");
+  if (options.create) {
+    TRY(make_directory(options.path));
+  } else if (!std::filesystem::exists(options.path + "/CURRENT")) {
+    return fail(ENOENT, "there is no metadata store in " + options.path);
+  }
   rocksdb::DB* database = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(options_of(options), options.path, &database);
   if (!status.ok()) return std::unexpected(open_error(status, options.path));

@@ -18,6 +18,7 @@ namespace pnfsrdma::mds {
 
 struct RocksdbOptions {
   std::string path;                           // a directory; its parent must exist
+  bool create = true;                         // false: ENOENT if there is no store
   uint64_t cache_bytes = uint64_t{64} << 20;  // of table blocks
   uint64_t memtable_bytes = uint64_t{32} << 20;
   rocksdb::Env* env = nullptr;  // null: the host's. Must outlive the store

@@ -119,6 +119,20 @@ TEST_F(Rocksdb, ADirectoryThatCannotBeMadeIsAnErrorWithItsName) {
   EXPECT_NE(refused.error().what().find("/no/such/parent"), std::string::npos);
 }
 
+TEST_F(Rocksdb, NothingIsMadeWhereAStoreMustBe) {
+  const std::string path = directory_.path() + "/none";
+  const auto refused = RocksdbStore::open(loop_, {.path = path, .create = false});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().number(), ENOENT);
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_F(Rocksdb, TheStoreIsForItsUserOnly) {
+  auto store = open().value();
+  const auto permissions = std::filesystem::status(directory_.path() + "/store").permissions();
+  EXPECT_EQ(permissions, std::filesystem::perms::owner_all);
+}
+
 TEST_F(Rocksdb, ADatabaseOfSomebodyElseIsRefused) {
   auto store = open().value();
   Batch batch;
