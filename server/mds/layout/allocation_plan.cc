@@ -10,7 +10,8 @@ AllocationPlan plan_allocation(const ByteRange& needed, uint64_t wish_end, uint6
   const bool growing = needed.end > size;
   if (!growing) {
     // A hole inside the file: no more than the caller could use, and not without end.
-    plan.wished.end = std::max(plan.needed.end, round_down(std::min({wish_end, size, needed.end + kGrowthMax}), kGrainSize));
+    plan.wished.end = std::max(plan.needed.end,
+                               round_down(std::min({wish_end, size, needed.end + kGrowthMax}), kGrainSize));
     return plan;
   }
   if (needed.end <= kSmallFileMax) {

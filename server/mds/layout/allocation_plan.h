@@ -7,7 +7,8 @@
 #include "server/mds/meta/extents.h"
 #include "shared/brick/protocol.h"
 
-// How much memory a file gets, and of which kind, when somebody is about to write where it has a hole. Pure functions.
+// How much memory a file gets, and of which kind, when somebody is about to write where it has a hole. Pure
+// functions.
 namespace pnfsrdma::mds {
 
 // Files up to this size share blocks with others, by grains; pieces of holes below it too.
@@ -16,7 +17,9 @@ inline constexpr uint64_t kSmallFileMax = uint64_t{256} << 10;
 inline constexpr uint64_t kGrowthMin = brick::kBlockSize;
 inline constexpr uint64_t kGrowthMax = uint64_t{64} << 20;
 
-constexpr uint64_t round_down(uint64_t value, uint64_t unit) { return value - value % unit; }
+constexpr uint64_t round_down(uint64_t value, uint64_t unit) {
+  return value - value % unit;
+}
 constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
   return value > kEndOfFile - (unit - 1) ? round_down(kEndOfFile, unit) : round_down(value + unit - 1, unit);
 }
@@ -32,8 +35,9 @@ struct AllocationPlan {
 // `needed` is what must be there, `wish_end` how far the caller could make use of more; `size` is the file's.
 AllocationPlan plan_allocation(const ByteRange& needed, uint64_t wish_end, uint64_t size);
 
-// Where the memory of a file of `size` bytes ends when nobody is writing it: large files keep their last block whole, so
-// that appending to one does not scatter it; for small ones that would be most of what they take.
+// Where the memory of a file of `size` bytes ends when nobody is writing it: large files keep their last
+// block whole, so that appending to one does not scatter it; for small ones that would be most of what they
+// take.
 uint64_t kept_end(uint64_t size);
 
 }  // namespace pnfsrdma::mds

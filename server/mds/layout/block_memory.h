@@ -11,9 +11,9 @@
 
 namespace pnfsrdma::mds {
 
-// Brick memory by logical address, as the MDS itself reads and writes it. Asynchronous; control loop only. `done` is called
-// once, with whether all bytes were moved. `keep` holds the caller's memory until then. A write is *placed* when it is done,
-// not durable: that takes BrickDevice::persist().
+// Brick memory by logical address, as the MDS itself reads and writes it. Asynchronous; control loop only.
+// `done` is called once, with whether all bytes were moved. `keep` holds the caller's memory until then. A
+// write is *placed* when it is done, not durable: that takes BrickDevice::persist().
 class BlockMemory {
  public:
   using Done = std::function<void(bool moved)>;

@@ -42,7 +42,8 @@ void BrickDevice::refuse(Done<T> done, brick::Status status) {
   });
 }
 
-// --- from connection to service ----------------------------------------------------------------------------------------
+// --- from connection to service
+// ----------------------------------------------------------------------------------------
 
 void BrickDevice::connected() {
   if (state_ == State::kFenced) return;
@@ -82,8 +83,8 @@ void BrickDevice::fenced(const std::string& why) {
   if (hooks_.on_fenced) hooks_.on_fenced(why);
 }
 
-// A new epoch for each beginning, persisted here before it is persisted there: what the brick still has of ours under the
-// old one, queued or running, is refused or over when the claim is answered.
+// A new epoch for each beginning, persisted here before it is persisted there: what the brick still has of
+// ours under the old one, queued or running, is refused or over when the claim is answered.
 void BrickDevice::claim() {
   next_epoch_([this, alive = std::weak_ptr(alive_), round = round_](uint64_t epoch) {
     if (!alive.expired() && round == round_ && state_ == State::kOffline) claim_as(epoch);
@@ -93,9 +94,10 @@ void BrickDevice::claim() {
 void BrickDevice::claim_as(uint64_t epoch) {
   epoch_ = epoch;
   brick::ClaimArguments arguments{.epoch = epoch, .owner = owner_};
-  control_.claim(arguments, [this, alive = std::weak_ptr(alive_), round = round_](Result<brick::ClaimResult> result) {
-    if (!alive.expired() && round == round_) claimed(std::move(result));
-  });
+  control_.claim(arguments,
+                 [this, alive = std::weak_ptr(alive_), round = round_](Result<brick::ClaimResult> result) {
+                   if (!alive.expired() && round == round_) claimed(std::move(result));
+                 });
 }
 
 void BrickDevice::claimed(Result<brick::ClaimResult> result) {
@@ -124,7 +126,8 @@ void BrickDevice::close_listed_sessions() {
       control_.close_session({epoch_, session.client},
                              guard<brick::StatusResult>([this, left](Answer<brick::StatusResult> closed) {
                                if (!usable()) return;
-                               if (!closed && closed.error() != brick::Status::kNotFound) return begin_again();
+                               if (!closed && closed.error() != brick::Status::kNotFound)
+                                 return begin_again();
                                if (--*left == 0) sessions_closed();
                              }));
     }
@@ -157,7 +160,8 @@ void BrickDevice::list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::
 void BrickDevice::compare_blocks(const std::vector<brick::Run>& listed) {
   const SpaceDifference difference = space_.compare(listed);
   for (const brick::Run& run : difference.missing) {
-    log_error("layouts", "blocks-missing logical={} count={} what=\"files have lost data\"", run.logical, run.count);
+    log_error("layouts", "blocks-missing logical={} count={} what=\"files have lost data\"", run.logical,
+              run.count);
   }
   if (!difference.leaked.empty()) {
     log_info("layouts", "blocks-leaked runs={} what=\"freed\"", difference.leaked.size());
@@ -175,12 +179,13 @@ void BrickDevice::compare_blocks(const std::vector<brick::Run>& listed) {
 void BrickDevice::finish_reconciling(uint64_t round) {
   if (round != round_) return;
   state_ = State::kReady;
-  log_info("layouts", "brick-ready epoch={} kind={} blocks={} free={}", epoch_, identity_.kind, identity_.block_count,
-           identity_.free_blocks);
+  log_info("layouts", "brick-ready epoch={} kind={} blocks={} free={}", epoch_, identity_.kind,
+           identity_.block_count, identity_.free_blocks);
   if (hooks_.on_ready) hooks_.on_ready();
 }
 
-// --- sessions and exposure ---------------------------------------------------------------------------------------------
+// --- sessions and exposure
+// ---------------------------------------------------------------------------------------------
 
 void BrickDevice::open_session(uint64_t client, Done<Ticket> done) {
   if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
@@ -189,15 +194,16 @@ void BrickDevice::open_session(uint64_t client, Done<Ticket> done) {
   if (is_new) random_.fill(at->second.ticket);
   const Ticket ticket = at->second.ticket;
   if (at->second.open) return done(ticket);
-  control_.open_session({epoch_, client, ticket},
-                        guard<brick::StatusResult>([this, client, ticket, done](Answer<brick::StatusResult> opened) {
-                          if (!opened) return done(std::unexpected(opened.error()));
-                          const auto session = sessions_.find(client);
-                          // Expelled while it was being opened: close_session() is behind us in the brick's queue.
-                          if (session == sessions_.end()) return done(std::unexpected(brick::Status::kTryLater));
-                          session->second.open = true;
-                          done(ticket);
-                        }));
+  control_.open_session(
+      {epoch_, client, ticket},
+      guard<brick::StatusResult>([this, client, ticket, done](Answer<brick::StatusResult> opened) {
+        if (!opened) return done(std::unexpected(opened.error()));
+        const auto session = sessions_.find(client);
+        // Expelled while it was being opened: close_session() is behind us in the brick's queue.
+        if (session == sessions_.end()) return done(std::unexpected(brick::Status::kTryLater));
+        session->second.open = true;
+        done(ticket);
+      }));
 }
 
 void BrickDevice::close_session(uint64_t client, std::function<void()> done) {
@@ -206,11 +212,12 @@ void BrickDevice::close_session(uint64_t client, std::function<void()> done) {
     waiting_for_reset_.push_back(std::move(done));
     return;
   }
-  control_.close_session({epoch_, client},
-                         guard<brick::StatusResult>([this, resets = resets_, done](Answer<brick::StatusResult> closed) {
-                           if (closed || closed.error() == brick::Status::kNotFound) return done();
-                           after_reset(resets, done);
-                         }));
+  control_.close_session(
+      {epoch_, client},
+      guard<brick::StatusResult>([this, resets = resets_, done](Answer<brick::StatusResult> closed) {
+        if (closed || closed.error() == brick::Status::kNotFound) return done();
+        after_reset(resets, done);
+      }));
 }
 
 void BrickDevice::after_reset(uint64_t resets_before, std::function<void()> done) {
@@ -233,7 +240,8 @@ void BrickDevice::withdraw(uint64_t client, const std::vector<uint64_t>& grants,
     waiting_for_reset_.push_back(std::move(done));
     return;
   }
-  auto left = std::make_shared<size_t>((grants.size() + brick::kGrantsPerCallMax - 1) / brick::kGrantsPerCallMax);
+  auto left =
+      std::make_shared<size_t>((grants.size() + brick::kGrantsPerCallMax - 1) / brick::kGrantsPerCallMax);
   for (size_t at = 0; at < grants.size(); at += brick::kGrantsPerCallMax) {
     brick::WithdrawArguments arguments{.epoch = epoch_, .client = client};
     const size_t count = std::min(brick::kGrantsPerCallMax, grants.size() - at);
@@ -242,16 +250,18 @@ void BrickDevice::withdraw(uint64_t client, const std::vector<uint64_t>& grants,
     const auto one_done = [left, done] {
       if (--*left == 0) done();
     };
-    control_.withdraw(arguments,
-                      guard<brick::StatusResult>([this, resets = resets_, one_done](Answer<brick::StatusResult> answer) {
-                        // No such session: it was closed, and its handles with it.
-                        if (answer || answer.error() == brick::Status::kNotFound) return one_done();
-                        after_reset(resets, one_done);
-                      }));
+    control_.withdraw(arguments, guard<brick::StatusResult>(
+                                     [this, resets = resets_, one_done](Answer<brick::StatusResult> answer) {
+                                       // No such session: it was closed, and its handles with it.
+                                       if (answer || answer.error() == brick::Status::kNotFound)
+                                         return one_done();
+                                       after_reset(resets, one_done);
+                                     }));
   }
 }
 
-// --- blocks and bytes --------------------------------------------------------------------------------------------------
+// --- blocks and bytes
+// --------------------------------------------------------------------------------------------------
 
 void BrickDevice::alloc(uint64_t logical, uint64_t count, Done<brick::RunsResult> done) {
   if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
@@ -263,7 +273,8 @@ void BrickDevice::free(const std::vector<brick::Run>& runs) {
   for (size_t at = 0; at < runs.size(); at += brick::kRunsMax) {
     const size_t count = std::min(brick::kRunsMax, runs.size() - at);
     brick::BlocksArguments arguments{.epoch = epoch_};
-    arguments.runs.assign(runs.begin() + static_cast<ptrdiff_t>(at), runs.begin() + static_cast<ptrdiff_t>(at + count));
+    arguments.runs.assign(runs.begin() + static_cast<ptrdiff_t>(at),
+                          runs.begin() + static_cast<ptrdiff_t>(at + count));
     control_.free(arguments, guard<brick::StatusResult>([runs = count](Answer<brick::StatusResult> freed) {
                     if (freed || freed.error() == brick::Status::kTryLater) return;
                     log_error("layouts", "blocks-not-freed runs={} status={}", runs,
@@ -294,12 +305,14 @@ void BrickDevice::persist(const std::vector<brick::Range>& ranges, Done<brick::P
   if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
   const auto call = [this](const std::vector<brick::Range>& piece, Done<brick::PersistResult> answer) {
     if (!usable()) return refuse(std::move(answer), brick::Status::kTryLater);
-    control_.persist({epoch_, {piece}}, guard<brick::PersistResult>([this, answer](Answer<brick::PersistResult> result) {
+    control_.persist({epoch_, {piece}},
+                     guard<brick::PersistResult>([this, answer](Answer<brick::PersistResult> result) {
                        if (result) verifier_ = result->verifier;
                        answer(std::move(result));
                      }));
   };
-  in_pieces<brick::PersistResult>(std::make_shared<const std::vector<brick::Range>>(ranges), 0, call, std::move(done));
+  in_pieces<brick::PersistResult>(std::make_shared<const std::vector<brick::Range>>(ranges), 0, call,
+                                  std::move(done));
 }
 
 void BrickDevice::zero(const std::vector<brick::Range>& ranges, Done<brick::StatusResult> done) {
@@ -308,7 +321,8 @@ void BrickDevice::zero(const std::vector<brick::Range>& ranges, Done<brick::Stat
     if (!usable()) return refuse(std::move(answer), brick::Status::kTryLater);
     control_.zero({epoch_, {piece}}, guard<brick::StatusResult>(std::move(answer)));
   };
-  in_pieces<brick::StatusResult>(std::make_shared<const std::vector<brick::Range>>(ranges), 0, call, std::move(done));
+  in_pieces<brick::StatusResult>(std::make_shared<const std::vector<brick::Range>>(ranges), 0, call,
+                                 std::move(done));
 }
 
 }  // namespace pnfsrdma::mds

@@ -16,18 +16,19 @@
 
 namespace pnfsrdma::mds {
 
-// The MDS's own number among the clients of a brick. Client ids of NFS never have it: they start with the boot count.
+// The MDS's own number among the clients of a brick. Client ids of NFS never have it: they start with the
+// boot count.
 inline constexpr uint64_t kOwnBrickClient = UINT64_MAX;
 
 using Ticket = xdr::FixedOpaque<brick::kTicketSize>;
 
-// One brick as the MDS sees it: claims it, brings it and the metadata into agreement, then passes calls on. Whenever the
-// connection was lost, whatever happened behind it, everything starts over from claim(): all sessions are closed, so every
-// grant is dead and the layouts' tables are emptied. That costs clients a LAYOUTGET and leaves one path to test, not three.
-// Control loop only.
+// One brick as the MDS sees it: claims it, brings it and the metadata into agreement, then passes calls on.
+// Whenever the connection was lost, whatever happened behind it, everything starts over from claim(): all
+// sessions are closed, so every grant is dead and the layouts' tables are emptied. That costs clients a
+// LAYOUTGET and leaves one path to test, not three. Control loop only.
 //
-// Answers: what the brick refused is its Status; a lost call, whose outcome nobody knows, is kTryLater. The reconciliation
-// that must follow sets right what it may have left behind.
+// Answers: what the brick refused is its Status; a lost call, whose outcome nobody knows, is kTryLater. The
+// reconciliation that must follow sets right what it may have left behind.
 class BrickDevice {
  public:
   template <typename T>
@@ -42,7 +43,8 @@ class BrickDevice {
     kFenced,  // another MDS has claimed it with a higher epoch: over for this process
   };
   struct Hooks {
-    // Every grant is about to be dead and no new one is possible: forget layouts. Called before sessions are closed.
+    // Every grant is about to be dead and no new one is possible: forget layouts. Called before sessions are
+    // closed.
     std::function<void()> on_lost;
     // Sessions are closed, leaked blocks freed: zero dirty tails, then call `done(true)`. False: begin again.
     std::function<void(std::function<void(bool)> done)> zero_tails;
@@ -74,11 +76,13 @@ class BrickDevice {
   // --- sessions ---
   // The client's ticket, its session opened if it was not.
   void open_session(uint64_t client, Done<Ticket> done);
-  // Expels. `done` when no memory is reachable for the client, by the brick's answer or because all its sessions went.
+  // Expels. `done` when no memory is reachable for the client, by the brick's answer or because all its
+  // sessions went.
   void close_session(uint64_t client, std::function<void()> done);
 
   // --- exposure; the session must be open ---
-  void expose(uint64_t client, uint64_t logical, uint64_t length, bool writable, Done<brick::ExposeResult> done);
+  void expose(uint64_t client, uint64_t logical, uint64_t length, bool writable,
+              Done<brick::ExposeResult> done);
   // `done` when the handles are dead, likewise.
   void withdraw(uint64_t client, const std::vector<uint64_t>& grants, std::function<void()> done);
 

@@ -56,7 +56,8 @@ nfs4::WriteResponse DataService::write(CompoundContext& context, const nfs4::Wri
     // A short write is the server's right, too.
     const size_t count = std::min<size_t>(data.size(), context.services.limits.io_bytes_max);
     FileIo::Write write{.client = context.client_id(), .inode = inode->id, .offset = arguments.offset};
-    // The one copy: the record the data came in goes when its connection goes, RDMA may still be reading then.
+    // The one copy: the record the data came in goes when its connection goes, RDMA may still be reading
+    // then.
     write.data = std::make_shared<const Bytes>(data.begin(), data.begin() + static_cast<ptrdiff_t>(count));
     write.stable = arguments.stable;
     write.clear_setid = !context.credentials().is_root();

@@ -14,20 +14,21 @@
 
 namespace pnfsrdma::mds {
 
-// The handlers of the operations on file data and layouts: each checks its arguments and who asks, as its section of the RFC
-// says, asks one question, and shapes the answer. The one question is deliberate: what the machinery behind does may change
-// what a second run of the checks would ask for. Control loop only.
+// The handlers of the operations on file data and layouts: each checks its arguments and who asks, as its
+// section of the RFC says, asks one question, and shapes the answer. The one question is deliberate: what the
+// machinery behind does may change what a second run of the checks would ask for. Control loop only.
 class DataService final : public DataOperations {
  public:
-  DataService(BrickDevice& brick, Space& space, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
-              LayoutCommitter& committer, FileIo& io);
+  DataService(BrickDevice& brick, mds::Space& space, LayoutTable& table, Layouts& layouts,
+              LayoutGranter& granter, LayoutCommitter& committer, FileIo& io);
 
   nfs4::ReadResponse read(CompoundContext& context, const nfs4::ReadArguments& arguments) override;
   nfs4::WriteResponse write(CompoundContext& context, const nfs4::WriteArguments& arguments) override;
   nfs4::CommitResponse commit(CompoundContext& context, const nfs4::CommitArguments& arguments) override;
   nfs4::GetDeviceInfoResponse get_device_info(CompoundContext& context,
                                               const nfs4::GetDeviceInfoArguments& arguments) override;
-  nfs4::LayoutGetResponse layout_get(CompoundContext& context, const nfs4::LayoutGetArguments& arguments) override;
+  nfs4::LayoutGetResponse layout_get(CompoundContext& context,
+                                     const nfs4::LayoutGetArguments& arguments) override;
   nfs4::LayoutCommitResponse layout_commit(CompoundContext& context,
                                            const nfs4::LayoutCommitArguments& arguments) override;
   nfs4::LayoutReturnResponse layout_return(CompoundContext& context,
@@ -42,8 +43,8 @@ class DataService final : public DataOperations {
   // What an answer of LAYOUTRETURN needs to know once the handles are dead.
   using Returned = std::expected<std::optional<LayoutStateid>, nfs4::Status>;
 
-  void return_range(uint64_t client, uint64_t inode, IoMode mode, const ByteRange& range, const LayoutStateid& stateid,
-                    std::function<void(Returned)> done);
+  void return_range(uint64_t client, uint64_t inode, IoMode mode, const ByteRange& range,
+                    const LayoutStateid& stateid, std::function<void(Returned)> done);
   void return_everything(uint64_t client, IoMode mode, std::function<void(Returned)> done);
 
   BrickDevice& brick_;

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/mds/meta/permissions.h"
+
 namespace pnfsrdma::mds {
 
 FileIo::FileIo(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table,
@@ -18,7 +20,8 @@ FileIo::FileIo(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpa
       layouts_(layouts),
       memory_(memory) {}
 
-// --- READ ----------------------------------------------------------------------------------------------------------------
+// --- READ
+// ----------------------------------------------------------------------------------------------------------------
 
 void FileIo::read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> done) {
   if (!brick_.ready()) return done(std::unexpected(nfs4::Status::kDelay));
@@ -28,7 +31,8 @@ void FileIo::read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> do
   });
 }
 
-void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn, Done<Read> done) {
+void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn,
+                      Done<Read> done) {
   const auto present = names_.get(inode);
   if (!present) return done(std::unexpected(present.error()));
   const uint64_t size = (*present)->size;
@@ -44,7 +48,8 @@ void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueu
     bool good = true;
   };
   auto progress = std::make_shared<Progress>();
-  const auto one_done = [progress, bytes, end_of_file, turn = std::move(turn), done = std::move(done)](bool moved) {
+  const auto one_done = [progress, bytes, end_of_file, turn = std::move(turn),
+                         done = std::move(done)](bool moved) {
     progress->good = progress->good && moved;
     if (--progress->left > 0) return;
     if (!progress->good) return done(std::unexpected(nfs4::Status::kDelay));
@@ -59,7 +64,8 @@ void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueu
   one_done(true);
 }
 
-// --- WRITE ---------------------------------------------------------------------------------------------------------------
+// --- WRITE
+// ---------------------------------------------------------------------------------------------------------------
 
 struct FileIo::Writing {
   Write what;
@@ -106,7 +112,8 @@ std::expected<FileIo::Obstacle, nfs4::Status> FileIo::obstacle(const Writing& wo
   }
   const auto mapped = space_.extents().map(work.what.inode, work.range.begin, work.range.length());
   if (!mapped) return std::unexpected(status_of(mapped.error()));
-  const bool hole = std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
+  const bool hole =
+      std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
   return hole ? Obstacle::kHole : Obstacle::kNone;
 }
 
@@ -136,7 +143,8 @@ void FileIo::allocate(const WritingPointer& work) {
   const auto inode = names_.get(work->what.inode);
   if (!inode) return finish(work, std::unexpected(inode.error()));
   // Room ahead only for files that grow at their end, as one written by 1 MiB after the other does.
-  const uint64_t wish_end = work->range.begin <= (*inode)->size && work->range.end > kSmallFileMax ? kEndOfFile : work->range.end;
+  const uint64_t wish_end =
+      work->range.begin <= (*inode)->size && work->range.end > kSmallFileMax ? kEndOfFile : work->range.end;
   const AllocationPlan plan = plan_allocation(work->range, wish_end, (*inode)->size);
   const uint64_t behind = std::max(work->range.begin, (*inode)->size);
   if (behind < work->range.end) {
@@ -149,36 +157,38 @@ void FileIo::allocate(const WritingPointer& work) {
     if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
     const auto inode = names_.get(work->what.inode);
     if (!inode) return finish(work, std::unexpected(inode.error()));
-    // The size goes with the extents, before the bytes: a crash between leaves zeros nobody was promised otherwise, and no
-    // byte behind the end.
+    // The size goes with the extents, before the bytes: a crash between leaves zeros nobody was promised
+    // otherwise, and no byte behind the end.
     FileSpace::Change change;
     change.update.mtime = clock_.wall_now();
     change.update.clear_setid = work->what.clear_setid;
     change.update.size = std::max((*inode)->size, work->range.end);
     space_.allocate(work->what.inode, plan, std::move(change), [this, work](nfs4::Status status) {
       if (status != nfs4::Status::kOk) return finish(work, std::unexpected(status));
-      // New memory needs no sync before it is written: if the commit is lost, no file has it, and it is zeroed before the
-      // next one gets it.
+      // New memory needs no sync before it is written: if the commit is lost, no file has it, and it is
+      // zeroed before the next one gets it.
       if (!work->sync_first) return place(work);
       place_when_synced(work);
     });
   });
 }
 
-// Memory is there. A size that grows over old memory must be durable before the bytes are: else a crash leaves bytes behind
-// the end without a tail record.
+// Memory is there. A size that grows over old memory must be durable before the bytes are: else a crash
+// leaves bytes behind the end without a tail record.
 void FileIo::commit_size(const WritingPointer& work) {
   const auto inode = names_.get(work->what.inode);
   if (!inode) return finish(work, std::unexpected(inode.error()));
   if (work->range.end <= (*inode)->size) {
     const bool setid = work->what.clear_setid && (*inode)->mode != mode_without_setid(**inode);
-    const auto touched = setid ? names_.update(work->what.inode, {.mtime = clock_.wall_now(), .clear_setid = true})
-                               : names_.touch(work->what.inode);
+    const auto touched =
+        setid ? names_.update(work->what.inode, {.mtime = clock_.wall_now(), .clear_setid = true})
+              : names_.touch(work->what.inode);
     if (!touched) return finish(work, std::unexpected(touched.error()));
     return place(work);
   }
   const auto grown = names_.update(
-      work->what.inode, {.size = work->range.end, .mtime = clock_.wall_now(), .clear_setid = work->what.clear_setid});
+      work->what.inode,
+      {.size = work->range.end, .mtime = clock_.wall_now(), .clear_setid = work->what.clear_setid});
   if (!grown) return finish(work, std::unexpected(grown.error()));
   place_when_synced(work);
 }
@@ -206,7 +216,8 @@ void FileIo::place(const WritingPointer& work) {
   };
   progress->left += mapped->size();
   for (const Mapping& part : *mapped) {
-    const ByteSpan source = ByteSpan(*work->what.data).subspan(part.file_offset - work->range.begin, part.length);
+    const ByteSpan source =
+        ByteSpan(*work->what.data).subspan(part.file_offset - work->range.begin, part.length);
     // Our turn keeps the extents, so there is no hole: allocate() filled them all.
     if (part.logical) {
       memory_.write(*part.logical, source, work->what.data, one_done);
@@ -218,7 +229,8 @@ void FileIo::place(const WritingPointer& work) {
 }
 
 void FileIo::make_stable(const WritingPointer& work) {
-  const nfs4::WriteResult result{static_cast<uint32_t>(work->what.data->size()), work->what.stable, verifier()};
+  const nfs4::WriteResult result{static_cast<uint32_t>(work->what.data->size()), work->what.stable,
+                                 verifier()};
   if (work->what.stable == nfs4::StableHow::kUnstable) return finish(work, result);
   commit(work->what.inode, work->range.begin, static_cast<uint32_t>(work->range.length()),
          [work, result](std::expected<nfs4::Verifier, nfs4::Status> verifier) {
@@ -229,7 +241,8 @@ void FileIo::make_stable(const WritingPointer& work) {
          });
 }
 
-// --- COMMIT --------------------------------------------------------------------------------------------------------------
+// --- COMMIT
+// --------------------------------------------------------------------------------------------------------------
 
 void FileIo::commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done) {
   if (!brick_.ready()) return done(std::unexpected(nfs4::Status::kDelay));

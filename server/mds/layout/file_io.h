@@ -12,11 +12,12 @@
 
 namespace pnfsrdma::mds {
 
-// READ, WRITE and COMMIT through the server: the MDS reaches brick memory as one more initiator, so its bytes are those the
-// layouts show, at once. Control loop only.
+// READ, WRITE and COMMIT through the server: the MDS reaches brick memory as one more initiator, so its bytes
+// are those the layouts show, at once. Control loop only.
 //
-// Cost of a READ: one RDMA READ per extent, straight into the reply's buffer, no copy. Of a WRITE: one copy of the data (the
-// request's record may go before the RDMA WRITE is through), one RDMA WRITE per extent, one brick call when it must be stable.
+// Cost of a READ: one RDMA READ per extent, straight into the reply's buffer, no copy. Of a WRITE: one copy
+// of the data (the request's record may go before the RDMA WRITE is through), one RDMA WRITE per extent, one
+// brick call when it must be stable.
 class FileIo {
  public:
   struct Read {
@@ -34,8 +35,8 @@ class FileIo {
   template <typename T>
   using Done = std::function<void(std::expected<T, nfs4::Status>)>;
 
-  FileIo(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table, InodeQueue& queue,
-         Layouts& layouts, BlockMemory& memory);
+  FileIo(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table,
+         InodeQueue& queue, Layouts& layouts, BlockMemory& memory);
   FileIo(const FileIo&) = delete;
   FileIo& operator=(const FileIo&) = delete;
 

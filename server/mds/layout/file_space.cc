@@ -27,9 +27,13 @@ FileSpace::FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, Spac
       memory_(memory),
       table_(table) {}
 
-FileSpace::~FileSpace() { loop_.cancel(zeroing_timer_); }
+FileSpace::~FileSpace() {
+  loop_.cancel(zeroing_timer_);
+}
 
-bool FileSpace::tail_dirty(InodeId inode) { return extents_.tail_dirty(inode).value_or(true); }
+bool FileSpace::tail_dirty(InodeId inode) {
+  return extents_.tail_dirty(inode).value_or(true);
+}
 
 void FileSpace::cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done) {
   InodeUpdate with_size = update;
@@ -78,11 +82,13 @@ void FileSpace::shorten(InodeId inode, uint64_t end, InodeUpdate update, bool ma
   change.write_to(batch);
   if (mark_dirty && update.size && *update.size < end) Extents::mark_tail_dirty(batch, inode);
   if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
-  // A crash before the sync: the old size, the old extents, all bytes still there. Nothing may be destroyed before it.
-  store_.when_synced(store_.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), inode, removed = *removed,
-                                                        done = std::move(done)] {
+  // A crash before the sync: the old size, the old extents, all bytes still there. Nothing may be destroyed
+  // before it.
+  store_.when_synced(store_.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), inode,
+                                                        removed = *removed, done = std::move(done)] {
     if (alive.expired()) return;
-    // A crash from here on: blocks without an extent, freed at the next start; a dirty tail with its record, zeroed then.
+    // A crash from here on: blocks without an extent, freed at the next start; a dirty tail with its record,
+    // zeroed then.
     release(removed);
     zero_tail(inode, done);
   });
@@ -106,19 +112,21 @@ void FileSpace::zero_tail(InodeId inode, Done done) {
     if (skip < extent.length) tail.push_back({extent.logical + skip, extent.length - skip});
   }
   const auto clean = [this, inode, done] {
-    // Behind the zeroing, which is durable: a crash before this commit only zeroes again. Lazily, nobody waits for it.
+    // Behind the zeroing, which is durable: a crash before this commit only zeroes again. Lazily, nobody
+    // waits for it.
     Batch batch;
     Extents::mark_tail_clean(batch, inode);
     const auto committed = store_.commit(batch, CommitKind::kState);
     done(committed ? nfs4::Status::kOk : status_of(committed.error()));
   };
   if (tail.empty()) return clean();
-  brick_.zero(tail, [alive = std::weak_ptr(alive_), clean, done](BrickDevice::Answer<brick::StatusResult> answer) {
-    if (alive.expired()) return;
-    // The record stays: whoever grows the file, and every start, zeroes first.
-    if (!answer) return done(status_of(answer.error()));
-    clean();
-  });
+  brick_.zero(tail,
+              [alive = std::weak_ptr(alive_), clean, done](BrickDevice::Answer<brick::StatusResult> answer) {
+                if (alive.expired()) return;
+                // The record stays: whoever grows the file, and every start, zeroes first.
+                if (!answer) return done(status_of(answer.error()));
+                clean();
+              });
 }
 
 void FileSpace::destroy(InodeId inode, Done done) {
@@ -154,7 +162,9 @@ void FileSpace::release(const std::vector<Extent>& extents) {
   });
 }
 
-void FileSpace::rest(InodeId inode) { resting_[inode] = clock_.now() + Milliseconds(brick::kQuarantineMs); }
+void FileSpace::rest(InodeId inode) {
+  resting_[inode] = clock_.now() + Milliseconds(brick::kQuarantineMs);
+}
 
 Milliseconds FileSpace::rest_left(InodeId inode) {
   const auto found = resting_.find(inode);
@@ -182,13 +192,14 @@ void FileSpace::zero_in_background() {
     left -= std::min(left, piece->length);
   }
   if (ranges.empty()) return;
-  brick_.zero(ranges, [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<brick::StatusResult> answer) {
-    if (alive.expired()) return;
-    for (Piece& piece : work->pieces) {
-      piece.clean = answer.has_value();
-      space_.put_back(piece);
-    }
-  });
+  brick_.zero(ranges,
+              [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<brick::StatusResult> answer) {
+                if (alive.expired()) return;
+                for (Piece& piece : work->pieces) {
+                  piece.clean = answer.has_value();
+                  space_.put_back(piece);
+                }
+              });
 }
 
 }  // namespace pnfsrdma::mds

@@ -18,19 +18,20 @@
 
 namespace pnfsrdma::mds {
 
-// Gives memory to files and takes it back, so that a crash between any two steps loses nothing acknowledged, leaks nothing
-// for good, and never shows a byte of another file. Every method but those that say so needs the inode's exclusive turn, held
-// by the caller until `done`. Control loop only.
+// Gives memory to files and takes it back, so that a crash between any two steps loses nothing acknowledged,
+// leaks nothing for good, and never shows a byte of another file. Every method but those that say so needs
+// the inode's exclusive turn, held by the caller until `done`. Control loop only.
 //
 // Two rules carry it all:
-// - allocate on the brick, then commit the extents: a crash between leaves blocks that no extent names; they are freed.
+// - allocate on the brick, then commit the extents: a crash between leaves blocks that no extent names; they
+// are freed.
 // - commit without the extents, wait for the sync, then free: a crash between leaves the same.
 class FileSpace {
  public:
   using Done = std::function<void(nfs4::Status)>;
 
-  FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, Space& space, BrickDevice& brick, BlockMemory& memory,
-            LayoutTable& table);
+  FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, Space& space, BrickDevice& brick,
+            BlockMemory& memory, LayoutTable& table);
   ~FileSpace();
   FileSpace(const FileSpace&) = delete;
   FileSpace& operator=(const FileSpace&) = delete;
@@ -40,16 +41,18 @@ class FileSpace {
     InodeUpdate update;
     Batch extra;
   };
-  // Fills the holes in plan.wished, or, when there is not that much, those in plan.needed. All of it is zeros, durably, and
-  // committed (not synced) when `done` gets kOk. kNospc, kDelay, kIo: nothing has changed.
+  // Fills the holes in plan.wished, or, when there is not that much, those in plan.needed. All of it is
+  // zeros, durably, and committed (not synced) when `done` gets kOk. kNospc, kDelay, kIo: nothing has
+  // changed.
   void allocate(InodeId inode, const AllocationPlan& plan, Change change, Done done);
 
-  // Cuts the file: size, extents, times, and the tail record, in one batch; then frees, and zeroes up to the end of what is
-  // kept, durably, before `done`. No client can reach anything from the grain of `size` on: the caller has seen to it.
+  // Cuts the file: size, extents, times, and the tail record, in one batch; then frees, and zeroes up to the
+  // end of what is kept, durably, before `done`. No client can reach anything from the grain of `size` on:
+  // the caller has seen to it.
   void cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done);
 
-  // "Bytes past the end of file are zeros" made true again, unless somebody may still write there: then that somebody's end
-  // brings us back. Frees whole extents nobody can reach, zeroes the rest.
+  // "Bytes past the end of file are zeros" made true again, unless somebody may still write there: then that
+  // somebody's end brings us back. Frees whole extents nobody can reach, zeroes the rest.
   void clean_tail(InodeId inode, Done done);
   // Extents past kept_end() of a file nobody has open or laid out.
   void trim(InodeId inode, Done done);
@@ -81,7 +84,8 @@ class FileSpace {
   void retreat(const std::shared_ptr<Allocation>& work, nfs4::Status status);
   static void finish(const std::shared_ptr<Allocation>& work, nfs4::Status status);
 
-  // Extents of the file behind `end` go, what is kept behind `size` is zeroed: the common end of cut, clean_tail and trim.
+  // Extents of the file behind `end` go, what is kept behind `size` is zeroed: the common end of cut,
+  // clean_tail and trim.
   void shorten(InodeId inode, uint64_t end, InodeUpdate update, bool mark_dirty, Done done);
   void zero_tail(InodeId inode, Done done);
   void release(const std::vector<Extent>& extents);

@@ -13,7 +13,7 @@ namespace pnfsrdma::mds {
 struct FileSpace::Placed {
   Extent extent;
   bool clean = true;
-  uint64_t blocks = 0;     // whole blocks from `block_base`, when it is not made of grains
+  uint64_t blocks = 0;  // whole blocks from `block_base`, when it is not made of grains
   uint64_t block_base = 0;
 };
 
@@ -70,25 +70,27 @@ void FileSpace::place_next(const std::shared_ptr<Allocation>& work) {
 }
 
 void FileSpace::place_blocks(const std::shared_ptr<Allocation>& work, const ByteRange& hole) {
-  // The file's offsets keep their place within the block: a later neighbour then joins on, and a large file is few extents.
+  // The file's offsets keep their place within the block: a later neighbour then joins on, and a large file
+  // is few extents.
   const uint64_t start = round_down(hole.begin, brick::kBlockSize);
   const uint64_t count = (round_up(hole.end, brick::kBlockSize) - start) / brick::kBlockSize;
   const auto base = space_.take_blocks(count);
   if (!base) return retreat(work, status_of(base.error()));
   // A crash from here on: blocks on the brick that no extent names. The next start frees them.
-  brick_.alloc(*base, count, [this, alive = std::weak_ptr(alive_), work, hole, start, count,
-                              base = *base](BrickDevice::Answer<brick::RunsResult> answer) {
-    if (alive.expired()) return;
-    if (!answer) {
-      space_.give_up_blocks(base, count);
-      return retreat(work, status_of(answer.error()));
-    }
-    work->placed.push_back({.extent = {hole.begin, base + (hole.begin - start), hole.length()},
-                            .clean = true,
-                            .blocks = count,
-                            .block_base = base});
-    place_next(work);
-  });
+  brick_.alloc(*base, count,
+               [this, alive = std::weak_ptr(alive_), work, hole, start, count,
+                base = *base](BrickDevice::Answer<brick::RunsResult> answer) {
+                 if (alive.expired()) return;
+                 if (!answer) {
+                   space_.give_up_blocks(base, count);
+                   return retreat(work, status_of(answer.error()));
+                 }
+                 work->placed.push_back({.extent = {hole.begin, base + (hole.begin - start), hole.length()},
+                                         .clean = true,
+                                         .blocks = count,
+                                         .block_base = base});
+                 place_next(work);
+               });
 }
 
 void FileSpace::place_grains(const std::shared_ptr<Allocation>& work, const ByteRange& hole, bool may_alloc) {
@@ -127,16 +129,18 @@ void FileSpace::zero_placed(const std::shared_ptr<Allocation>& work) {
     if (!placed.clean) dirty.push_back({placed.extent.logical, placed.extent.length});
   }
   if (dirty.empty()) return commit_placed(work);
-  brick_.zero(dirty, [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<brick::StatusResult> answer) {
-    if (alive.expired()) return;
-    if (!answer) return retreat(work, status_of(answer.error()));
-    for (Placed& placed : work->placed) placed.clean = true;
-    commit_placed(work);
-  });
+  brick_.zero(dirty,
+              [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<brick::StatusResult> answer) {
+                if (alive.expired()) return;
+                if (!answer) return retreat(work, status_of(answer.error()));
+                for (Placed& placed : work->placed) placed.clean = true;
+                commit_placed(work);
+              });
 }
 
 void FileSpace::commit_placed(const std::shared_ptr<Allocation>& work) {
-  // No byte of another file is in what we commit: blocks come zeroed from the brick, grains were zeroed above, durably.
+  // No byte of another file is in what we commit: blocks come zeroed from the brick, grains were zeroed
+  // above, durably.
   const auto inode = names_.get(work->inode);
   if (!inode) return retreat(work, inode.error());
   ExtentChange extents(store_, work->inode);
@@ -150,7 +154,8 @@ void FileSpace::commit_placed(const std::shared_ptr<Allocation>& work) {
   Batch batch;
   extents.write_to(batch);
   batch.append(work->change.extra);
-  if (const auto updated = names_.update(work->inode, update, batch); !updated) return retreat(work, updated.error());
+  if (const auto updated = names_.update(work->inode, update, batch); !updated)
+    return retreat(work, updated.error());
   for (const Placed& placed : work->placed) {
     if (placed.blocks == 0) continue;
     // What the hole does not take of the first and of the last block is for small files.
@@ -158,7 +163,8 @@ void FileSpace::commit_placed(const std::shared_ptr<Allocation>& work) {
     if (placed.extent.logical > placed.block_base) {
       space_.free(placed.block_base, placed.extent.logical - placed.block_base);
     }
-    if (placed.extent.logical_end() < end) space_.free(placed.extent.logical_end(), end - placed.extent.logical_end());
+    if (placed.extent.logical_end() < end)
+      space_.free(placed.extent.logical_end(), end - placed.extent.logical_end());
   }
   finish(work, nfs4::Status::kOk);
 }
@@ -176,7 +182,8 @@ void FileSpace::retreat(const std::shared_ptr<Allocation>& work, nfs4::Status st
   work->placed.clear();
   work->holes.clear();
   const bool may_shrink = work->wishing && work->plan.wished != work->plan.needed;
-  if (!may_shrink || (status != nfs4::Status::kNoSpc && status != nfs4::Status::kDelay)) return finish(work, status);
+  if (!may_shrink || (status != nfs4::Status::kNoSpc && status != nfs4::Status::kDelay))
+    return finish(work, status);
   AllocationPlan less{work->plan.needed, work->plan.needed};
   allocate(work->inode, less, std::move(work->change), std::move(work->done));
 }

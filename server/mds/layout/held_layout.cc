@@ -13,7 +13,8 @@ bool selects(IoMode mode, bool writable) {
   return mode == IoMode::kAny || (mode == IoMode::kReadWrite) == writable;
 }
 
-// How far `seqid` lies behind `newest` in a number space without 0. RFC 8881, 3.3.12: compared as serial numbers.
+// How far `seqid` lies behind `newest` in a number space without 0. RFC 8881, 3.3.12: compared as serial
+// numbers.
 uint32_t lag(uint32_t seqid, uint32_t newest) {
   const uint32_t distance = newest - seqid;
   return newest < seqid ? distance - 1 : distance;  // stepped over 0
@@ -42,18 +43,23 @@ void HeldLayout::add_grant(HeldGrant grant) {
   CHECK(!grant.file.empty());
   grant.held.add(grant.file);
   holes_.remove(grant.file);
-  const auto place = std::upper_bound(grants_.begin(), grants_.end(), grant.file.begin,
-                                      [](uint64_t offset, const HeldGrant& other) { return offset < other.file.begin; });
+  const auto place =
+      std::upper_bound(grants_.begin(), grants_.end(), grant.file.begin,
+                       [](uint64_t offset, const HeldGrant& other) { return offset < other.file.begin; });
   grants_.insert(place, std::move(grant));
 }
 
-void HeldLayout::add_hole(const ByteRange& range) { holes_.add(range); }
+void HeldLayout::add_hole(const ByteRange& range) {
+  holes_.add(range);
+}
 
 const HeldGrant* HeldLayout::at(uint64_t offset, IoMode mode) const {
   for (const HeldGrant& grant : grants_) {
     if (grant.file.begin > offset) break;
-    // One of which something was returned is not handed out again: the client may be about to return the rest.
-    if (offset < grant.file.end && selects(mode, grant.writable) && grant.held.contains(grant.file)) return &grant;
+    // One of which something was returned is not handed out again: the client may be about to return the
+    // rest.
+    if (offset < grant.file.end && selects(mode, grant.writable) && grant.held.contains(grant.file))
+      return &grant;
   }
   return nullptr;
 }

@@ -28,9 +28,10 @@ struct HeldGrant {
 
 using nfs4::IoMode;
 
-// All that one client holds of one file under one layout stateid (RFC 8881, 12.5.3). A value without I/O: it decides, the
-// caller withdraws. The handle of a grant dies when the last byte of it was returned, not earlier: a client that gives back
-// half a segment can still reach it, and is told so by nobody; blocks are freed by whole grants only.
+// All that one client holds of one file under one layout stateid (RFC 8881, 12.5.3). A value without I/O: it
+// decides, the caller withdraws. The handle of a grant dies when the last byte of it was returned, not
+// earlier: a client that gives back half a segment can still reach it, and is told so by nobody; blocks are
+// freed by whole grants only.
 class HeldLayout {
  public:
   HeldLayout() = default;
@@ -40,12 +41,21 @@ class HeldLayout {
   uint64_t client() const { return client_; }
   uint64_t inode() const { return inode_; }
   const LayoutStateid& stateid() const { return stateid_; }
+  // How the client named the file when it asked last: recalls name it likewise.
+  uint16_t export_id() const { return export_id_; }
+  uint64_t generation() const { return generation_; }
+  void set_handle(uint16_t export_id, uint64_t generation) {
+    export_id_ = export_id;
+    generation_ = generation;
+  }
 
   // The next seqid, past 0 when it wraps: on every LAYOUTGET reply, LAYOUTRETURN reply and CB_LAYOUTRECALL.
   const LayoutStateid& advance();
-  // RFC 8881, 12.5.3: not 0, not newer than the newest, not older than `window` steps. BAD_STATEID, OLD_STATEID.
+  // RFC 8881, 12.5.3: not 0, not newer than the newest, not older than `window` steps. BAD_STATEID,
+  // OLD_STATEID.
   nfs4::Status check_seqid(uint32_t seqid, uint32_t window) const;
-  // A recall that was sent under `seqid` is complete: whoever still commits under an older one has lost (12.5.5.2.1).
+  // A recall that was sent under `seqid` is complete: whoever still commits under an older one has lost
+  // (12.5.5.2.1).
   void recall_completed(uint32_t seqid) { completed_recall_ = seqid; }
   bool older_than_completed_recall(uint32_t seqid) const;
 
@@ -82,6 +92,8 @@ class HeldLayout {
   uint64_t client_ = 0;
   uint64_t inode_ = 0;
   LayoutStateid stateid_;
+  uint16_t export_id_ = 0;
+  uint64_t generation_ = 0;
   std::optional<uint32_t> completed_recall_;
   std::vector<HeldGrant> grants_;  // by file offset
   RangeSet holes_;                 // read layouts only

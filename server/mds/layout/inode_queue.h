@@ -9,10 +9,11 @@
 
 namespace pnfsrdma::mds {
 
-// Keeps work on one file in order: whoever changes which memory belongs to it, or what the brick does with that memory,
-// has an exclusive turn; who only reads or overwrites bytes in place has a shared one. First come, first served: a shared
-// turn never overtakes a waiting exclusive one, so nobody starves. LAYOUTRETURN and LAYOUTCOMMIT never wait here: an
-// exclusive turn may be waiting for them. Control loop only; must outlive every Turn.
+// Keeps work on one file in order: whoever changes which memory belongs to it, or what the brick does with
+// that memory, has an exclusive turn; who only reads or overwrites bytes in place has a shared one. First
+// come, first served: a shared turn never overtakes a waiting exclusive one, so nobody starves. LAYOUTRETURN
+// and LAYOUTCOMMIT never wait here: an exclusive turn may be waiting for them. Control loop only; must
+// outlive every Turn.
 class InodeQueue {
  public:
   // The right to work on one inode; it ends when the last copy goes. Copy it into every callback of the work.

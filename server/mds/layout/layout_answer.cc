@@ -11,7 +11,8 @@ namespace pnfsrdma::mds {
 
 namespace {
 
-// Bytes on the wire: LayoutGetResult without layouts, a layout4 without segments, one segment (README of shared/nfs4).
+// Bytes on the wire: LayoutGetResult without layouts, a layout4 without segments, one segment (README of
+// shared/nfs4).
 constexpr uint32_t kResultBytes = 4 + 16 + 4;
 constexpr uint32_t kLayoutBytes = 8 + 8 + 4 + 4 + 4 + 4 + 4;
 constexpr uint32_t kSegmentBytes = 16 + 8 + 8 + 2 * (8 + 4 + 8);
@@ -38,8 +39,8 @@ nfs4::Segment segment_of(const HeldGrant& grant, const nfs4::DeviceId& device) {
 
 }  // namespace
 
-LayoutAnswer describe_layout(const HeldLayout& layout, const nfs4::DeviceId& device, const ByteRange& range, IoMode mode,
-                             uint32_t max_bytes) {
+LayoutAnswer describe_layout(const HeldLayout& layout, const nfs4::DeviceId& device, const ByteRange& range,
+                             IoMode mode, uint32_t max_bytes) {
   LayoutAnswer answer{.end = range.begin};
   std::optional<Part> part;
   uint64_t bytes = kResultBytes;

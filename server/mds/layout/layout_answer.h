@@ -13,14 +13,14 @@ namespace pnfsrdma::mds {
 // What a client is told about what it holds.
 struct LayoutAnswer {
   xdr::List<nfs4::Layout, nfs4::kSmallListMax> layouts;
-  uint64_t end = 0;            // the byte behind the last one told
-  bool out_of_bytes = false;   // stopped by max_bytes
+  uint64_t end = 0;           // the byte behind the last one told
+  bool out_of_bytes = false;  // stopped by max_bytes
 };
 
-// The segments of exactly this mode from `range.begin` on, without gap, to `range.end` at most (whole grants, so possibly
-// beyond), in at most `max_bytes` of LayoutGetResult. A new layout4 begins where the generation of the handles changes: the
-// body names one. Pure function.
-LayoutAnswer describe_layout(const HeldLayout& layout, const nfs4::DeviceId& device, const ByteRange& range, IoMode mode,
-                             uint32_t max_bytes);
+// The segments of exactly this mode from `range.begin` on, without gap, to `range.end` at most (whole grants,
+// so possibly beyond), in at most `max_bytes` of LayoutGetResult. A new layout4 begins where the generation
+// of the handles changes: the body names one. Pure function.
+LayoutAnswer describe_layout(const HeldLayout& layout, const nfs4::DeviceId& device, const ByteRange& range,
+                             IoMode mode, uint32_t max_bytes);
 
 }  // namespace pnfsrdma::mds

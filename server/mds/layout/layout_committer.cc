@@ -17,7 +17,8 @@ void LayoutCommitter::commit(const CommitRequest& request, Done done) {
   brick_.persist(*memory, [this, alive = std::weak_ptr(alive_), request,
                            done = std::move(done)](BrickDevice::Answer<brick::PersistResult> persisted) {
     if (alive.expired()) return;
-    // A crash here: bytes behind the old size, with their tail record. The client has no answer and sends again.
+    // A crash here: bytes behind the old size, with their tail record. The client has no answer and sends
+    // again.
     if (!persisted) return done(std::unexpected(status_of(persisted.error())));
     done(apply(request));
   });
@@ -32,7 +33,8 @@ std::expected<InodePointer, nfs4::Status> LayoutCommitter::check(const CommitReq
                                                                       : nfs4::Status::kBadLayout);
   }
   for (const nfs4::PersistRange& range : request.persist) {
-    if (!layout->may_write(range_of(range.offset, range.length))) return std::unexpected(nfs4::Status::kBadLayout);
+    if (!layout->may_write(range_of(range.offset, range.length)))
+      return std::unexpected(nfs4::Status::kBadLayout);
   }
   if (!request.last_write_offset) return inode;
   const uint64_t last = *request.last_write_offset;
@@ -40,12 +42,14 @@ std::expected<InodePointer, nfs4::Status> LayoutCommitter::check(const CommitReq
   if (last >= kFileSizeMax) return std::unexpected(nfs4::Status::kInval);
   if (last < inode->size) return inode;
   // A size from before a recall says nothing about the file behind it: it may have been truncated.
-  if (layout->older_than_completed_recall(request.stateid.seqid)) return std::unexpected(nfs4::Status::kBadStateid);
+  if (layout->older_than_completed_recall(request.stateid.seqid))
+    return std::unexpected(nfs4::Status::kBadStateid);
   if (!layout->may_write({last, last + 1})) return std::unexpected(nfs4::Status::kBadLayout);
   return inode;
 }
 
-std::expected<std::vector<brick::Range>, nfs4::Status> LayoutCommitter::memory_of(const CommitRequest& request) {
+std::expected<std::vector<brick::Range>, nfs4::Status> LayoutCommitter::memory_of(
+    const CommitRequest& request) {
   std::vector<brick::Range> memory;
   for (const nfs4::PersistRange& range : request.persist) {
     const auto mapped = space_.extents().map(request.inode, range.offset, range.length);

@@ -25,20 +25,23 @@ struct CommitRequest {
   bool clear_setid = false;  // the writer is not privileged
 };
 
-// LAYOUTCOMMIT: has the brick flush what the client asks for, then grows the size and moves mtime on. It takes no turn of the
-// inode: whoever holds one may be waiting for the layout to come back, and the client commits before it returns. So it checks
-// again, in the loop turn in which it commits, that the client still holds what it speaks of. Control loop only.
+// LAYOUTCOMMIT: has the brick flush what the client asks for, then grows the size and moves mtime on. It
+// takes no turn of the inode: whoever holds one may be waiting for the layout to come back, and the client
+// commits before it returns. So it checks again, in the loop turn in which it commits, that the client still
+// holds what it speaks of. Control loop only.
 class LayoutCommitter {
  public:
   // The new size, if it has changed.
   using Answer = std::expected<std::optional<uint64_t>, nfs4::Status>;
   using Done = std::function<void(Answer)>;
 
-  LayoutCommitter(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, Layouts& layouts);
+  LayoutCommitter(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space,
+                  Layouts& layouts);
   LayoutCommitter(const LayoutCommitter&) = delete;
   LayoutCommitter& operator=(const LayoutCommitter&) = delete;
 
-  // BADLAYOUT, BADIOMODE, BAD_STATEID, OLD_STATEID, ADMIN_REVOKED, INVAL, DELAY, IO, STALE: then nothing has changed.
+  // BADLAYOUT, BADIOMODE, BAD_STATEID, OLD_STATEID, ADMIN_REVOKED, INVAL, DELAY, IO, STALE: then nothing has
+  // changed.
   void commit(const CommitRequest& request, Done done);
 
  private:

@@ -14,10 +14,9 @@ namespace {
 
 // Exposures one LAYOUTGET makes at most; the client asks again for the rest.
 constexpr size_t kExposuresMax = 256;
-// How far beyond what it needs a client gets holes and grants told in one answer is up to what it asked for; a hole is told
-// no further than this, so that filling it recalls little.
+// How far beyond what it needs a client gets holes and grants told in one answer is up to what it asked for;
+// a hole is told no further than this, so that filling it recalls little.
 constexpr uint64_t kHoleMax = uint64_t{64} << 20;
-
 
 }  // namespace
 
@@ -26,9 +25,9 @@ struct LayoutGranter::Work {
   GrantRequest request;
   InodeQueue::Turn turn;
   Done done;
-  ByteRange needed;          // what the answer must cover
-  std::deque<Extent> gaps;   // to expose, in order
-  bool limit = false;        // the brick or the client's budget is used up
+  ByteRange needed;            // what the answer must cover
+  std::deque<Extent> gaps;     // to expose, in order
+  bool limit = false;          // the brick or the client's budget is used up
   bool from_writable = false;  // answered with the read-write grants the client holds already
 };
 
@@ -47,7 +46,8 @@ void LayoutGranter::grant(const GrantRequest& request, Done done) {
   auto work = std::make_shared<Work>();
   work->request = request;
   work->done = std::move(done);
-  // Before the queue: a recall that an operation in front of us waits for would keep us waiting for ourselves.
+  // Before the queue: a recall that an operation in front of us waits for would keep us waiting for
+  // ourselves.
   if (const auto status = refusal(request)) return fail(work, *status);
   queue_.exclusive(request.inode, [this, work](InodeQueue::Turn turn) {
     work->turn = std::move(turn);
@@ -111,7 +111,8 @@ void LayoutGranter::fill(const WorkPointer& work) {
   if (!inode) return fail(work, inode.error());
   const auto mapped = space_.extents().map(request.inode, work->needed.begin, work->needed.length());
   if (!mapped) return fail(work, status_of(mapped.error()));
-  const bool has_holes = std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
+  const bool has_holes =
+      std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
   if (!has_holes) return note_writer(work);
   const AllocationPlan plan = plan_allocation(work->needed, request.range.end, (*inode)->size);
   // Whoever reads zeros there from a hole must ask again, or he would go on reading zeros.
@@ -130,7 +131,8 @@ void LayoutGranter::fill(const WorkPointer& work) {
 Batch LayoutGranter::writer_marks(const GrantRequest& request, bool mark_tail) {
   Batch batch;
   if (mark_tail && !space_.tail_dirty(request.inode)) Extents::mark_tail_dirty(batch, request.inode);
-  if (!table_.writable(request.inode)) Records::put(batch, RecordKind::kLayout, writing_record_key(request.inode), "");
+  if (!table_.writable(request.inode))
+    Records::put(batch, RecordKind::kLayout, writing_record_key(request.inode), "");
   return batch;
 }
 
@@ -139,7 +141,8 @@ void LayoutGranter::note_writer(const WorkPointer& work) {
   const auto inode = names_.get(request.inode);
   if (!inode) return fail(work, inode.error());
   // Grants are whole extents: whether one of those we may grant reaches past the end.
-  const auto behind = space_.extents().overlapping(request.inode, (*inode)->size, kEndOfFile - (*inode)->size);
+  const auto behind =
+      space_.extents().overlapping(request.inode, (*inode)->size, kEndOfFile - (*inode)->size);
   if (!behind) return fail(work, status_of(behind.error()));
   const Batch marks = writer_marks(request, !behind->empty());
   if (!marks.empty()) {
@@ -161,11 +164,12 @@ void LayoutGranter::when_durable(const WorkPointer& work) {
 
 void LayoutGranter::open_session(const WorkPointer& work) {
   if (layouts_.gone(work->request.client)) return fail(work, nfs4::Status::kLayoutTryLater);
-  brick_.open_session(work->request.client, [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<Ticket> open) {
-    if (alive.expired()) return;
-    if (!open) return fail(work, nfs4::Status::kLayoutTryLater);
-    find_gaps(work);
-  });
+  brick_.open_session(work->request.client,
+                      [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<Ticket> open) {
+                        if (alive.expired()) return;
+                        if (!open) return fail(work, nfs4::Status::kLayoutTryLater);
+                        find_gaps(work);
+                      });
 }
 
 // What of the extents the client asked for it does not hold yet. Whole extents: a large file is few segments.
@@ -177,7 +181,8 @@ void LayoutGranter::find_gaps(const WorkPointer& work) {
   const HeldLayout* held = table_.find(request.inode, request.client);
   for (const Extent& extent : *extents) {
     const ByteRange whole{extent.file_offset, extent.end()};
-    const std::vector<ByteRange> gaps = held != nullptr ? held->gaps(whole, request.mode) : std::vector{whole};
+    const std::vector<ByteRange> gaps =
+        held != nullptr ? held->gaps(whole, request.mode) : std::vector{whole};
     for (const ByteRange& gap : gaps) {
       // What lies in front of the asked range, or behind it, was not asked for if it is a gap of its own.
       if (!gap.overlaps(range)) continue;
@@ -196,17 +201,18 @@ void LayoutGranter::expose_next(const WorkPointer& work) {
   if (work->gaps.empty() || work->limit) return note_holes(work);
   const Extent gap = work->gaps.front();
   work->gaps.pop_front();
-  brick_.expose(request.client, gap.logical, gap.length, request.mode == IoMode::kReadWrite,
-                [this, alive = std::weak_ptr(alive_), work, gap](BrickDevice::Answer<brick::ExposeResult> exposed) {
-                  if (alive.expired()) return;
-                  if (exposed && keep(work, gap, *exposed)) return expose_next(work);
-                  if (!exposed && exposed.error() == brick::Status::kLimit) {
-                    work->limit = true;
-                    return note_holes(work);
-                  }
-                  // Expelled, or the brick is gone: whatever it exposed has died with the session.
-                  fail(work, nfs4::Status::kLayoutTryLater);
-                });
+  brick_.expose(
+      request.client, gap.logical, gap.length, request.mode == IoMode::kReadWrite,
+      [this, alive = std::weak_ptr(alive_), work, gap](BrickDevice::Answer<brick::ExposeResult> exposed) {
+        if (alive.expired()) return;
+        if (exposed && keep(work, gap, *exposed)) return expose_next(work);
+        if (!exposed && exposed.error() == brick::Status::kLimit) {
+          work->limit = true;
+          return note_holes(work);
+        }
+        // Expelled, or the brick is gone: whatever it exposed has died with the session.
+        fail(work, nfs4::Status::kLayoutTryLater);
+      });
 }
 
 // Enters what the brick exposed. False: that is not what was asked for; it is withdrawn again.
@@ -215,7 +221,8 @@ bool LayoutGranter::keep(const WorkPointer& work, const Extent& gap, const brick
   std::vector<HeldGrant> grants;
   uint64_t at = gap.logical;
   for (const brick::Grant& grant : exposed.grants) {
-    if (grant.grant == 0 || grant.logical != at || grant.length == 0 || grant.length > gap.logical_end() - at) break;
+    if (grant.grant == 0 || grant.logical != at || grant.length == 0 || grant.length > gap.logical_end() - at)
+      break;
     const uint64_t offset = gap.file_offset + (grant.logical - gap.logical);
     grants.push_back({.grant = grant.grant,
                       .file = {offset, offset + grant.length},
@@ -227,7 +234,8 @@ bool LayoutGranter::keep(const WorkPointer& work, const Extent& gap, const brick
     at += grant.length;
   }
   if (at != gap.logical_end()) {
-    log_error("layouts", "exposure-incomplete client={} inode={} logical={}", request.client, request.inode, gap.logical);
+    log_error("layouts", "exposure-incomplete client={} inode={} logical={}", request.client, request.inode,
+              gap.logical);
     std::vector<uint64_t> numbers;
     for (const brick::Grant& grant : exposed.grants) numbers.push_back(grant.grant);
     brick_.withdraw(request.client, numbers, [] {});
@@ -242,11 +250,15 @@ bool LayoutGranter::keep(const WorkPointer& work, const Extent& gap, const brick
 }
 
 HeldLayout& LayoutGranter::layout_of(const GrantRequest& request) {
-  if (HeldLayout* layout = table_.find(request.inode, request.client)) return *layout;
-  std::array<std::byte, 12> other;
-  random_.fill(other);
-  other[0] = kLayoutStateidTag;
-  return table_.add(request.inode, request.client, other);
+  HeldLayout* layout = table_.find(request.inode, request.client);
+  if (layout == nullptr) {
+    std::array<std::byte, 12> other;
+    random_.fill(other);
+    other[0] = kLayoutStateidTag;
+    layout = &table_.add(request.inode, request.client, other);
+  }
+  layout->set_handle(request.export_id, request.generation);
+  return *layout;
 }
 
 void LayoutGranter::note_holes(const WorkPointer& work) {
@@ -254,7 +266,8 @@ void LayoutGranter::note_holes(const WorkPointer& work) {
   if (request.mode == IoMode::kReadWrite) return answer(work);
   const auto inode = names_.get(request.inode);
   if (!inode) return fail(work, inode.error());
-  const uint64_t end = std::min({request.range.end, round_up((*inode)->size, kGrainSize), work->needed.end + kHoleMax});
+  const uint64_t end =
+      std::min({request.range.end, round_up((*inode)->size, kGrainSize), work->needed.end + kHoleMax});
   const uint64_t begin = round_down(work->needed.begin, kGrainSize);
   if (end > begin) {
     const auto mapped = space_.extents().map(request.inode, begin, end - begin);

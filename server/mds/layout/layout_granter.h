@@ -17,17 +17,20 @@ namespace pnfsrdma::mds {
 struct GrantRequest {
   uint64_t client = 0;
   uint64_t inode = 0;
+  uint16_t export_id = 0;  // and generation: how the client names the file
+  uint64_t generation = 0;
   IoMode mode = IoMode::kRead;
-  ByteRange range;           // [offset, offset + length): how far the client could use more
-  uint64_t min_length = 0;   // what it needs
-  uint32_t max_bytes = 0;    // of the LayoutGetResult
+  ByteRange range;                       // [offset, offset + length): how far the client could use more
+  uint64_t min_length = 0;               // what it needs
+  uint32_t max_bytes = 0;                // of the LayoutGetResult
   std::optional<LayoutStateid> stateid;  // the layout's; none when asked under an open stateid
 };
 
-// Gives clients grants on the memory of files. One grant is one segment; a range already held is answered with the same
-// grants. Under the inode's exclusive turn, in this order, a crash between any two lines costs nothing but a leak:
-//   recall holes others see -> memory from the brick -> commit extents, "tail may be dirty", "somebody writes" -> sync ->
-//   expose -> answer
+// Gives clients grants on the memory of files. One grant is one segment; a range already held is answered
+// with the same grants. Under the inode's exclusive turn, in this order, a crash between any two lines costs
+// nothing but a leak:
+//   recall holes others see -> memory from the brick -> commit extents, "tail may be dirty", "somebody
+//   writes" -> sync -> expose -> answer
 // Control loop only.
 class LayoutGranter {
  public:
@@ -39,8 +42,8 @@ class LayoutGranter {
   LayoutGranter(const LayoutGranter&) = delete;
   LayoutGranter& operator=(const LayoutGranter&) = delete;
 
-  // Errors: BADLAYOUT, LAYOUTTRYLATER, RECALLCONFLICT, RETURNCONFLICT, TOOSMALL, BAD_STATEID, OLD_STATEID, ADMIN_REVOKED,
-  // NOSPC, DELAY, STALE, IO.
+  // Errors: BADLAYOUT, LAYOUTTRYLATER, RECALLCONFLICT, RETURNCONFLICT, TOOSMALL, BAD_STATEID, OLD_STATEID,
+  // ADMIN_REVOKED, NOSPC, DELAY, STALE, IO.
   void grant(const GrantRequest& request, Done done);
 
  private:

@@ -20,9 +20,14 @@
 namespace pnfsrdma::mds {
 
 class BlockMemory;
+class FileIo;
+class LayoutCommitter;
+class LayoutGranter;
+class LayoutTable;
+class Layouts;
 
-// The parts around one brick, wired: what main() builds, and what tests build around a fake one. Belongs to the loop's
-// thread; everything named here outlives it.
+// The parts around one brick, wired: what main() builds, and what tests build around a fake one. Belongs to
+// the loop's thread; everything named here outlives it.
 //
 //   brick::BrickClient client(loop, options, {.on_connected = [&] { layouts.brick_connected(); },
 //                                             .on_lost = [&](const Error&) { layouts.brick_lost(); }});
@@ -57,6 +62,13 @@ class LayoutModule {
 
   LayoutConflicts& conflicts();
   DataOperations& data();
+
+  // The parts behind data(), for whoever needs no COMPOUND around them.
+  Layouts& layouts();
+  LayoutGranter& granter();
+  LayoutCommitter& committer();
+  FileIo& io();
+  const LayoutTable& table() const;
 
   // From the connection to the brick.
   void brick_connected();

@@ -13,9 +13,13 @@ using nfs4::Status;
 
 namespace {
 
-LayoutStateid layout_stateid(const nfs4::Stateid& stateid) { return {stateid.seqid, stateid.other}; }
+LayoutStateid layout_stateid(const nfs4::Stateid& stateid) {
+  return {stateid.seqid, stateid.other};
+}
 
-bool names_layout(const nfs4::Stateid& stateid) { return stateid.other[0] == kLayoutStateidTag; }
+bool names_layout(const nfs4::Stateid& stateid) {
+  return stateid.other[0] == kLayoutStateidTag;
+}
 
 // A length that is nothing, or that leads past the last offset there is (2^64-1 means "to the end").
 bool bad_range(uint64_t offset, uint64_t length) {
@@ -70,8 +74,8 @@ nfs4::GetDeviceInfoResponse DataService::get_device_info(CompoundContext& contex
   if (arguments.device != brick_.identity().uuid) return Status::kNoEnt;
   nfs4::GetDeviceInfoResult result;
   result.device_address.layout_type = nfs4::kLayoutTypePmem;
-  // Nothing is notified: devices change with the brick's process, and then every layout is revoked anyway. A count of 0
-  // only asks for notifications, and whether the device is there.
+  // Nothing is notified: devices change with the brick's process, and then every layout is revoked anyway. A
+  // count of 0 only asks for notifications, and whether the device is there.
   if (arguments.max_count == 0) return result;
   if (layouts_.gone(context.client_id())) return Status::kDelay;
   using Answer = BrickDevice::Answer<Ticket>;
@@ -89,23 +93,31 @@ nfs4::GetDeviceInfoResponse DataService::get_device_info(CompoundContext& contex
 }
 
 // RFC 8881, 18.43
-nfs4::LayoutGetResponse DataService::layout_get(CompoundContext& context, const nfs4::LayoutGetArguments& arguments) {
+nfs4::LayoutGetResponse DataService::layout_get(CompoundContext& context,
+                                                const nfs4::LayoutGetArguments& arguments) {
   TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
   if (arguments.layout_type != nfs4::kLayoutTypePmem) return Status::kUnknownLayoutType;
-  if (arguments.io_mode != IoMode::kRead && arguments.io_mode != IoMode::kReadWrite) return Status::kBadIoMode;
-  if (bad_range(arguments.offset, arguments.length) || arguments.length < arguments.min_length) return Status::kInval;
+  if (arguments.io_mode != IoMode::kRead && arguments.io_mode != IoMode::kReadWrite)
+    return Status::kBadIoMode;
+  if (bad_range(arguments.offset, arguments.length) || arguments.length < arguments.min_length)
+    return Status::kInval;
   if (context.in_grace()) return Status::kGrace;
   const bool writes = arguments.io_mode == IoMode::kReadWrite;
   if (writes) TRY(context.check_writable());
   TRY_ASSIGN(const nfs4::Stateid stateid, context.resolve(arguments.stateid));
-  GrantRequest request{.client = context.client_id(), .inode = inode->id, .mode = arguments.io_mode};
+  TRY_ASSIGN(const ObjectHandle handle, context.current_handle());
+  GrantRequest request{.client = context.client_id(),
+                       .inode = inode->id,
+                       .export_id = handle.export_id,
+                       .generation = handle.generation,
+                       .mode = arguments.io_mode};
   OpenAccess access;
   if (names_layout(stateid)) {
     request.stateid = layout_stateid(stateid);
     access = access_by_opens(context, inode->id);
   } else {
-    // The first one comes with an open stateid; so may a later one, when the client has opened the file in one COMPOUND
-    // with LAYOUTGET and holds its layout already.
+    // The first one comes with an open stateid; so may a later one, when the client has opened the file in
+    // one COMPOUND with LAYOUTGET and holds its layout already.
     TRY_ASSIGN(access, context.io_access(stateid, *inode, writes));
     if (access.special) return Status::kBadStateid;
   }
@@ -114,9 +126,8 @@ nfs4::LayoutGetResponse DataService::layout_get(CompoundContext& context, const 
   request.min_length = arguments.min_length;
   request.max_bytes = std::min(arguments.max_count, context.reply_room);
   using Answer = LayoutGranter::Answer;
-  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
-    granter_.grant(request, std::move(done));
-  }));
+  TRY_ASSIGN(const Answer answer,
+             context.suspension.ask<Answer>([&](auto done) { granter_.grant(request, std::move(done)); }));
   TRY(answer);
   context.current.stateid = answer->stateid;
   return *answer;
@@ -127,7 +138,8 @@ nfs4::LayoutCommitResponse DataService::layout_commit(CompoundContext& context,
                                                       const nfs4::LayoutCommitArguments& arguments) {
   TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
   if (arguments.update.layout_type != nfs4::kLayoutTypePmem) return Status::kUnknownLayoutType;
-  // Layouts are not reclaimable here: within grace there is nothing to commit to, the client writes its data again.
+  // Layouts are not reclaimable here: within grace there is nothing to commit to, the client writes its data
+  // again.
   if (arguments.reclaim) return context.in_grace() ? Status::kReclaimBad : Status::kNoGrace;
   if (bad_range(arguments.offset, arguments.length)) return Status::kInval;
   if (arguments.time_modify && arguments.time_modify->nanoseconds >= 1'000'000'000) return Status::kInval;
@@ -135,16 +147,16 @@ nfs4::LayoutCommitResponse DataService::layout_commit(CompoundContext& context,
   TRY_ASSIGN(const nfs4::Stateid stateid, context.resolve(arguments.stateid));
   if (!names_layout(stateid)) return Status::kBadStateid;
   TRY_ASSIGN(std::vector<nfs4::PersistRange> persist, persist_ranges(arguments.update));
-  CommitRequest request{.client = context.client_id(), .inode = inode->id, .stateid = layout_stateid(stateid)};
+  CommitRequest request{
+      .client = context.client_id(), .inode = inode->id, .stateid = layout_stateid(stateid)};
   request.range = range_of(arguments.offset, arguments.length);
   request.last_write_offset = arguments.last_write_offset;
   if (arguments.time_modify) request.mtime = arguments.time_modify->to_wall_time();
   request.persist = std::move(persist);
   request.clear_setid = !context.credentials().is_root();
   using Answer = LayoutCommitter::Answer;
-  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
-    committer_.commit(request, std::move(done));
-  }));
+  TRY_ASSIGN(const Answer answer,
+             context.suspension.ask<Answer>([&](auto done) { committer_.commit(request, std::move(done)); }));
   TRY(answer);
   return nfs4::LayoutCommitResult{*answer};
 }
@@ -158,7 +170,7 @@ nfs4::LayoutReturnResponse DataService::layout_return(CompoundContext& context,
   if (arguments.reclaim) return nfs4::LayoutReturnResult{};
   const uint64_t client = context.client_id();
   const IoMode mode = arguments.io_mode;
-  const auto* file = arguments.what.get_if<nfs4::LayoutReturnFile>();
+  const auto* file = arguments.what.get_if<nfs4::LayoutReturnType::kFile>();
   if (file == nullptr) {
     // One file system: FSID is ALL. There are no bulk recalls, so nothing of them can be pending.
     TRY_ASSIGN(const Returned returned, context.suspension.ask<Returned>([&](auto done) {
@@ -172,7 +184,8 @@ nfs4::LayoutReturnResponse DataService::layout_return(CompoundContext& context,
   TRY_ASSIGN(const nfs4::Stateid stateid, context.resolve(file->stateid));
   if (!names_layout(stateid)) return Status::kBadStateid;
   TRY_ASSIGN(const Returned returned, context.suspension.ask<Returned>([&](auto done) {
-    return_range(client, inode->id, mode, range_of(file->offset, file->length), layout_stateid(stateid), std::move(done));
+    return_range(client, inode->id, mode, range_of(file->offset, file->length), layout_stateid(stateid),
+                 std::move(done));
   }));
   TRY(returned);
   nfs4::LayoutReturnResult result;
@@ -185,13 +198,15 @@ nfs4::LayoutReturnResponse DataService::layout_return(CompoundContext& context,
 
 void DataService::return_range(uint64_t client, uint64_t inode, IoMode mode, const ByteRange& range,
                                const LayoutStateid& stateid, std::function<void(Returned)> done) {
-  if (const auto layout = layouts_.find(client, inode, stateid); !layout) return done(std::unexpected(layout.error()));
+  if (const auto layout = layouts_.find(client, inode, stateid); !layout)
+    return done(std::unexpected(layout.error()));
   // Answered when the handles are dead in the transport, not before.
-  layouts_.give_back(client, inode, range, mode, [this, client, inode, other = stateid.other, done = std::move(done)] {
-    HeldLayout* left = table_.find(inode, client);
-    if (left == nullptr || left->stateid().other != other) return done(std::nullopt);
-    done(left->advance());
-  });
+  layouts_.give_back(client, inode, range, mode,
+                     [this, client, inode, other = stateid.other, done = std::move(done)] {
+                       HeldLayout* left = table_.find(inode, client);
+                       if (left == nullptr || left->stateid().other != other) return done(std::nullopt);
+                       done(left->advance());
+                     });
 }
 
 void DataService::return_everything(uint64_t client, IoMode mode, std::function<void(Returned)> done) {

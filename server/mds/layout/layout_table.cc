@@ -102,12 +102,14 @@ bool LayoutTable::writable_past(uint64_t inode, uint64_t offset) const {
   const auto& [layouts, dying] = file->second;
   return std::any_of(dying.begin(), dying.end(),
                      [&](const Dying& end) { return end.grant.writable && end.grant.file.end > offset; }) ||
-         std::any_of(layouts.begin(), layouts.end(), [&](const auto& layout) { return layout.second.writes_past(offset); });
+         std::any_of(layouts.begin(), layouts.end(),
+                     [&](const auto& layout) { return layout.second.writes_past(offset); });
 }
 
 size_t LayoutTable::grants_of_client(uint64_t client) const {
   size_t count = 0;
-  for (const uint64_t inode : files_of_client(client)) count += files_.at(inode).layouts.at(client).grants().size();
+  for (const uint64_t inode : files_of_client(client))
+    count += files_.at(inode).layouts.at(client).grants().size();
   return count;
 }
 

@@ -11,9 +11,10 @@
 
 namespace pnfsrdma::mds {
 
-// All layouts that are out, by file and by client, with the grants that are on their way to death: taken from the client's
-// layout, not yet answered by the brick. Those count as reachable until the brick says otherwise. Control loop only; nothing
-// here survives the process (layouts are not reclaimable, RFC 8881, 12.7.4).
+// All layouts that are out, by file and by client, with the grants that are on their way to death: taken from
+// the client's layout, not yet answered by the brick. Those count as reachable until the brick says
+// otherwise. Control loop only; nothing here survives the process (layouts are not reclaimable, RFC
+// 8881, 12.7.4).
 class LayoutTable {
  public:
   HeldLayout* find(uint64_t inode, uint64_t client);

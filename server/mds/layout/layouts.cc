@@ -24,7 +24,8 @@ std::string writing_record_key(uint64_t inode) {
 }
 
 Layouts::Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space,
-                 LayoutTable& table, InodeQueue& queue, LayoutRecaller& recaller, Counters& counters, Milliseconds lease)
+                 LayoutTable& table, InodeQueue& queue, LayoutRecaller& recaller, Counters& counters,
+                 Milliseconds lease)
     : loop_(loop),
       clock_(clock),
       names_(names),
@@ -35,14 +36,16 @@ Layouts::Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickDev
       recaller_(recaller),
       counters_(counters),
       records_(names.store()),
-      recalls_(loop, table, recaller, lease,
-               {.forget = [this](uint64_t client, uint64_t inode,
-                                 const ByteRange& range) { give_back(client, inode, range, IoMode::kAny, [] {}); },
-                .revoke = [this](uint64_t client, uint64_t inode) { revoke(client, inode); }}) {}
+      recalls_(
+          loop, table, recaller, lease,
+          {.forget = [this](uint64_t client, uint64_t inode,
+                            const ByteRange& range) { give_back(client, inode, range, IoMode::kAny, [] {}); },
+           .revoke = [this](uint64_t client, uint64_t inode) { revoke(client, inode); }}) {}
 
 Layouts::~Layouts() = default;
 
-std::expected<HeldLayout*, nfs4::Status> Layouts::find(uint64_t client, uint64_t inode, const LayoutStateid& stateid) {
+std::expected<HeldLayout*, nfs4::Status> Layouts::find(uint64_t client, uint64_t inode,
+                                                       const LayoutStateid& stateid) {
   HeldLayout* layout = table_.find(inode, client);
   if (layout == nullptr || layout->stateid().other != stateid.other) {
     const auto revoked = revoked_.find(client);
@@ -54,9 +57,11 @@ std::expected<HeldLayout*, nfs4::Status> Layouts::find(uint64_t client, uint64_t
   return layout;
 }
 
-// --- how layouts end ---------------------------------------------------------------------------------------------------
+// --- how layouts end
+// ---------------------------------------------------------------------------------------------------
 
-void Layouts::give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode, std::function<void()> done) {
+void Layouts::give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode,
+                        std::function<void()> done) {
   HeldLayout* layout = table_.find(inode, client);
   if (layout == nullptr) return done();
   std::vector<HeldGrant> dead = layout->give_back(range, mode);
@@ -84,28 +89,31 @@ void Layouts::end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant>
   std::vector<uint64_t> numbers;
   numbers.reserve(dead.size());
   for (const HeldGrant& grant : dead) numbers.push_back(grant.grant);
-  brick_.withdraw(client, numbers, [this, alive = std::weak_ptr(alive_), client, inode, dead = std::move(dead), ending,
-                                    done = std::move(done)] {
-    if (alive.expired()) return;
-    grants_dead(client, inode, dead, ending);
-    done();
-  });
+  brick_.withdraw(client, numbers,
+                  [this, alive = std::weak_ptr(alive_), client, inode, dead = std::move(dead), ending,
+                   done = std::move(done)] {
+                    if (alive.expired()) return;
+                    grants_dead(client, inode, dead, ending);
+                    done();
+                  });
 }
 
-void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead, Ending ending) {
-  const bool wrote = std::any_of(dead.begin(), dead.end(), [](const HeldGrant& grant) { return grant.writable; });
+void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead,
+                          Ending ending) {
+  const bool wrote =
+      std::any_of(dead.begin(), dead.end(), [](const HeldGrant& grant) { return grant.writable; });
   table_.end_death(inode, client, dead);
   if (wrote && ending == Ending::kByForce) {
     space_.rest(inode);
     // It may have written what it never told us.
     static_cast<void>(names_.touch(inode));
   }
-  if (wrote && !table_.writable(inode)) static_cast<void>(records_.erase(RecordKind::kLayout, writing_record_key(inode)));
+  if (wrote && !table_.writable(inode))
+    static_cast<void>(records_.erase(RecordKind::kLayout, writing_record_key(inode)));
   recalls_.settle(client, inode);
   if (wrote && space_.tail_dirty(inode) && brick_.state() != BrickDevice::State::kOffline) {
-    queue_.exclusive(inode, [this, inode](InodeQueue::Turn turn) {
-      space_.clean_tail(inode, [turn](nfs4::Status) {});
-    });
+    queue_.exclusive(
+        inode, [this, inode](InodeQueue::Turn turn) { space_.clean_tail(inode, [turn](nfs4::Status) {}); });
   }
   if (!table_.in_use(inode)) tidy_up(inode);
 }
@@ -132,7 +140,8 @@ void Layouts::on_client_gone(uint64_t client, std::function<void()> done) {
 
 nfs4::Status Layouts::test_stateid(uint64_t client, const LayoutStateid& stateid) const {
   const auto revoked = revoked_.find(client);
-  if (revoked != revoked_.end() && revoked->second.contains(stateid.other)) return nfs4::Status::kAdminRevoked;
+  if (revoked != revoked_.end() && revoked->second.contains(stateid.other))
+    return nfs4::Status::kAdminRevoked;
   for (const uint64_t inode : table_.files_of_client(client)) {
     const HeldLayout* layout = std::as_const(table_).find(inode, client);
     if (layout->stateid().other != stateid.other) continue;
@@ -151,14 +160,15 @@ nfs4::Status Layouts::free_stateid(uint64_t client, const LayoutStateid& stateid
     return nfs4::Status::kOk;
   }
   return test_stateid(client, stateid) == nfs4::Status::kBadStateid ? nfs4::Status::kBadStateid
-                                                                     : nfs4::Status::kLocksHeld;
+                                                                    : nfs4::Status::kLocksHeld;
 }
 
 void Layouts::ask_for_less(uint64_t client) {
   recaller_.recall_any(client, static_cast<uint32_t>(table_.files_of_client(client).size() / 2));
 }
 
-// --- recalls for somebody who waits --------------------------------------------------------------------------------------
+// --- recalls for somebody who waits
+// --------------------------------------------------------------------------------------
 
 struct Layouts::Clearing {
   size_t left = 0;
@@ -172,8 +182,8 @@ struct Layouts::Clearing {
   }
 };
 
-void Layouts::demand_all(uint64_t inode, const ByteRange& range, uint64_t requester, const std::vector<uint64_t>& clients,
-                         std::function<void(bool)> done) {
+void Layouts::demand_all(uint64_t inode, const ByteRange& range, uint64_t requester,
+                         const std::vector<uint64_t>& clients, std::function<void(bool)> done) {
   auto clearing = std::make_shared<Clearing>();
   clearing->left = clients.size() + 1;
   clearing->done = std::move(done);
@@ -183,18 +193,20 @@ void Layouts::demand_all(uint64_t inode, const ByteRange& range, uint64_t reques
     clearing->finish(true);
   };
   if (!clients.empty()) {
-    clearing->timer = loop_.after(kRecallPatience, [this, alive = std::weak_ptr(alive_), clearing, inode, requester] {
-      if (alive.expired()) return;
-      reserved_[inode] = {requester, clock_.now() + kReservation};
-      clearing->finish(false);
-    });
+    clearing->timer =
+        loop_.after(kRecallPatience, [this, alive = std::weak_ptr(alive_), clearing, inode, requester] {
+          if (alive.expired()) return;
+          reserved_[inode] = {requester, clock_.now() + kReservation};
+          clearing->finish(false);
+        });
   }
   counters_.layouts_recalled += clients.size();
   for (const uint64_t client : clients) recalls_.demand(client, inode, range, one_less);
   one_less();
 }
 
-void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester, std::function<void(bool)> done) {
+void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester,
+                    std::function<void(bool)> done) {
   std::vector<uint64_t> holders;
   for (const uint64_t client : table_.clients_of_file(inode)) {
     if (table_.reachable(inode, range, client)) holders.push_back(client);
@@ -202,7 +214,8 @@ void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester, 
   demand_all(inode, range, requester, holders, std::move(done));
 }
 
-void Layouts::clear_holes(uint64_t inode, const ByteRange& range, uint64_t except, std::function<void(bool)> done) {
+void Layouts::clear_holes(uint64_t inode, const ByteRange& range, uint64_t except,
+                          std::function<void(bool)> done) {
   std::vector<uint64_t> holders;
   for (const HeldLayout* layout : table_.of_file(inode)) {
     if (layout->client() != except && layout->holds_hole(range)) holders.push_back(layout->client());
@@ -218,7 +231,8 @@ bool Layouts::reserved_against(uint64_t inode, uint64_t client) {
   return false;
 }
 
-// --- operations in conflict ----------------------------------------------------------------------------------------------
+// --- operations in conflict
+// ----------------------------------------------------------------------------------------------
 
 void Layouts::set_size(uint64_t inode, uint64_t size, uint64_t requester, Done done) {
   if (!brick_.ready()) return done(nfs4::Status::kDelay);
@@ -238,7 +252,8 @@ void Layouts::resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQue
   clear(inode, behind, requester, [this, inode, size, requester, answer](bool cleared) {
     if (!cleared) return answer(nfs4::Status::kDelay);
     const auto reservation = reserved_.find(inode);
-    if (reservation != reserved_.end() && reservation->second.client == requester) reserved_.erase(reservation);
+    if (reservation != reserved_.end() && reservation->second.client == requester)
+      reserved_.erase(reservation);
     space_.cut(inode, size, {.mtime = clock_.wall_now()}, answer);
   });
 }
@@ -249,8 +264,8 @@ void Layouts::grow(uint64_t inode, uint64_t size, Done done) {
     // LAYOUTCOMMIT takes no turn: the size may have grown past ours since.
     const auto present = names_.get(inode);
     if (!present) return done(present.error());
-    const auto updated = names_.update(inode, {.size = std::max(size, (*present)->size),
-                                               .mtime = clock_.wall_now()});
+    const auto updated =
+        names_.update(inode, {.size = std::max(size, (*present)->size), .mtime = clock_.wall_now()});
     done(updated ? nfs4::Status::kOk : updated.error());
   });
 }
@@ -265,16 +280,20 @@ void Layouts::before_access_change(uint64_t inode, uint64_t requester, Done done
   });
 }
 
-// --- orphans and space ahead of the size ---------------------------------------------------------------------------------
+// --- orphans and space ahead of the size
+// ---------------------------------------------------------------------------------
 
-void Layouts::on_orphaned(uint64_t inode) { reap(inode); }
+void Layouts::on_orphaned(uint64_t inode) {
+  reap(inode);
+}
 
 void Layouts::on_last_close(uint64_t inode) {
   const auto present = names_.get(inode);
   if (!present || !(*present)->is_regular()) return;
   if ((*present)->flags & kInodeOrphan) return reap(inode);
   const uint64_t kept = kept_end((*present)->size);
-  // Cheap for the usual file, which has nothing ahead. (A sparse one may hide some: it goes when its layouts end.)
+  // Cheap for the usual file, which has nothing ahead. (A sparse one may hide some: it goes when its layouts
+  // end.)
   if ((*present)->space_used <= kept || !brick_.ready()) return;
   if (!table_.in_use(inode)) return tidy_up(inode);
   if ((*present)->space_used - kept < kExcessWorthRecall) return;
@@ -316,9 +335,10 @@ void Layouts::reap_now(uint64_t inode) {
     reaping_.erase(inode);
     const auto present = names_.get(inode);
     if (!present || ((*present)->flags & kInodeOrphan) == 0 || recaller_.is_open(inode)) return;
-    if (table_.in_use(inode)) return loop_.post([this, alive = std::weak_ptr(alive_), inode] {
-      if (!alive.expired()) reap(inode);
-    });
+    if (table_.in_use(inode))
+      return loop_.post([this, alive = std::weak_ptr(alive_), inode] {
+        if (!alive.expired()) reap(inode);
+      });
     space_.destroy(inode, [this, inode, turn](nfs4::Status status) {
       if (status == nfs4::Status::kOk || status == nfs4::Status::kStale) return;
       loop_.after(kReapAgain, [this, alive = std::weak_ptr(alive_), inode] {
@@ -328,10 +348,12 @@ void Layouts::reap_now(uint64_t inode) {
   });
 }
 
-// --- the brick's life ----------------------------------------------------------------------------------------------------
+// --- the brick's life
+// ----------------------------------------------------------------------------------------------------
 
 void Layouts::on_brick_lost() {
-  // The handles live on at a brick that only lost its connection to us: withdraw() waits until its sessions are closed.
+  // The handles live on at a brick that only lost its connection to us: withdraw() waits until its sessions
+  // are closed.
   for (const uint64_t inode : table_.files()) {
     for (const HeldLayout* layout : table_.of_file(inode)) revoke(layout->client(), inode);
   }
@@ -358,7 +380,8 @@ void Layouts::zero_tails(std::function<void(bool)> done) {
   one_less(nfs4::Status::kOk);
 }
 
-// Files somebody was writing when the last run ended: what was written without LAYOUTCOMMIT must show as a change.
+// Files somebody was writing when the last run ended: what was written without LAYOUTCOMMIT must show as a
+// change.
 void Layouts::touch_interrupted_files() {
   if (std::exchange(touched_interrupted_, true)) return;
   std::vector<uint64_t> inodes;

@@ -29,13 +29,15 @@ inline constexpr Milliseconds kRecallPatience{250};
 // How long after such a DELAY nobody gets a new layout of the file: the one who was put off comes back first.
 inline constexpr Milliseconds kReservation{1000};
 
-// The end of layouts, however it comes: returned, recalled, revoked, lost with a client or with the brick. One way for all:
-// the grants leave the client's layout at once, count as reachable until the brick has answered, and only then what waited
-// for it goes on: the recall, the reply of LAYOUTRETURN, the zeroing of the tail. Control loop only.
+// The end of layouts, however it comes: returned, recalled, revoked, lost with a client or with the brick.
+// One way for all: the grants leave the client's layout at once, count as reachable until the brick has
+// answered, and only then what waited for it goes on: the recall, the reply of LAYOUTRETURN, the zeroing of
+// the tail. Control loop only.
 class Layouts final : public LayoutConflicts {
  public:
-  Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table,
-          InodeQueue& queue, LayoutRecaller& recaller, Counters& counters, Milliseconds lease);
+  Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space,
+          LayoutTable& table, InodeQueue& queue, LayoutRecaller& recaller, Counters& counters,
+          Milliseconds lease);
   ~Layouts() override;
   Layouts(const Layouts&) = delete;
   Layouts& operator=(const Layouts&) = delete;
@@ -49,13 +51,17 @@ class Layouts final : public LayoutConflicts {
   nfs4::Status test_stateid(uint64_t client, const LayoutStateid& stateid) const override;
   nfs4::Status free_stateid(uint64_t client, const LayoutStateid& stateid) override;
   bool file_in_use(uint64_t inode) const override { return table_.in_use(inode); }
-  bool client_holds_layouts(uint64_t client) const override { return !table_.files_of_client(client).empty(); }
+  bool client_holds_layouts(uint64_t client) const override {
+    return !table_.files_of_client(client).empty();
+  }
 
   // --- for LAYOUTGET, LAYOUTCOMMIT, LAYOUTRETURN and WRITE ---
   // The layout this stateid names: BAD_STATEID, OLD_STATEID, ADMIN_REVOKED.
-  std::expected<HeldLayout*, nfs4::Status> find(uint64_t client, uint64_t inode, const LayoutStateid& stateid);
+  std::expected<HeldLayout*, nfs4::Status> find(uint64_t client, uint64_t inode,
+                                                const LayoutStateid& stateid);
   // LAYOUTRETURN of one range; `done` when every handle that died of it is dead.
-  void give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode, std::function<void()> done);
+  void give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode,
+                 std::function<void()> done);
   // Recalls `range` from everybody and waits at most kRecallPatience: true when nobody can reach it any more.
   void clear(uint64_t inode, const ByteRange& range, uint64_t requester, std::function<void(bool)> done);
   // The same for those who see a hole there.
@@ -81,12 +87,13 @@ class Layouts final : public LayoutConflicts {
   };
   struct Clearing;
 
-  void demand_all(uint64_t inode, const ByteRange& range, uint64_t requester, const std::vector<uint64_t>& clients,
-                  std::function<void(bool)> done);
+  void demand_all(uint64_t inode, const ByteRange& range, uint64_t requester,
+                  const std::vector<uint64_t>& clients, std::function<void(bool)> done);
   void resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQueue::Turn turn, Done done);
   void grow(uint64_t inode, uint64_t size, Done done);
   void revoke(uint64_t client, uint64_t inode);
-  void end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending, std::function<void()> done);
+  void end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending,
+                  std::function<void()> done);
   void grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead, Ending ending);
   void tidy_up(uint64_t inode);
   void reap(uint64_t inode);
@@ -113,8 +120,8 @@ class Layouts final : public LayoutConflicts {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// The key under which RecordKind::kLayout says that somebody may be writing a file: whatever ends that without LAYOUTCOMMIT,
-// a crash too, moves its change and mtime on.
+// The key under which RecordKind::kLayout says that somebody may be writing a file: whatever ends that
+// without LAYOUTCOMMIT, a crash too, moves its change and mtime on.
 std::string writing_record_key(uint64_t inode);
 
 }  // namespace pnfsrdma::mds

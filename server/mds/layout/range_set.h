@@ -14,13 +14,16 @@ struct ByteRange {
 
   bool empty() const { return end <= begin; }
   uint64_t length() const { return empty() ? 0 : end - begin; }
-  bool overlaps(const ByteRange& other) const { return begin < other.end && other.begin < end && !empty() && !other.empty(); }
+  bool overlaps(const ByteRange& other) const {
+    return begin < other.end && other.begin < end && !empty() && !other.empty();
+  }
   bool contains(const ByteRange& other) const { return begin <= other.begin && other.end <= end; }
   bool operator==(const ByteRange&) const = default;
 };
 
 ByteRange intersection(const ByteRange& a, const ByteRange& b);
-// [offset, offset + length) where a sum past 2^64-1, and the length 2^64-1 of the protocol, mean "to the end".
+// [offset, offset + length) where a sum past 2^64-1, and the length 2^64-1 of the protocol, mean "to the
+// end".
 ByteRange range_of(uint64_t offset, uint64_t length);
 
 inline constexpr uint64_t kEndOfFile = UINT64_MAX;

@@ -15,13 +15,16 @@ namespace pnfsrdma::mds {
 
 namespace {
 constexpr Milliseconds kConnectPatience{5000};
-// Blocks exposed to us at a time (each is one grant and one registration): 2 GiB of files touched through the server.
+// Blocks exposed to us at a time (each is one grant and one registration): 2 GiB of files touched through the
+// server.
 constexpr size_t kExposuresMax = 1024;
 // Work requests in flight; more wait. Below every queue pair's send_depth.
 constexpr size_t kInFlightMax = 48;
 constexpr uint32_t kAttemptsMax = 3;
 
-uint64_t block_of(uint64_t logical) { return logical - logical % brick::kBlockSize; }
+uint64_t block_of(uint64_t logical) {
+  return logical - logical % brick::kBlockSize;
+}
 }  // namespace
 
 struct RdmaBlockMemory::Link {
@@ -56,8 +59,8 @@ void RdmaBlockMemory::write(uint64_t logical, ByteSpan source, std::shared_ptr<c
   start(true, logical, memory, std::move(keep), std::move(done));
 }
 
-void RdmaBlockMemory::start(bool writes, uint64_t logical, MutableByteSpan memory, std::shared_ptr<const void> keep,
-                            Done done) {
+void RdmaBlockMemory::start(bool writes, uint64_t logical, MutableByteSpan memory,
+                            std::shared_ptr<const void> keep, Done done) {
   if (memory.empty()) return done(true);
   auto operation = std::make_shared<Operation>();
   operation->writes = writes;
@@ -168,7 +171,8 @@ void RdmaBlockMemory::on_readable() {
       if (found == in_flight_.end()) continue;  // of a receive: the brick has nothing to say after its hello
       Piece piece = std::move(found->second);
       in_flight_.erase(found);
-      if (const auto exposure = exposures_.find(piece.block); exposure != exposures_.end()) --exposure->second.in_flight;
+      if (const auto exposure = exposures_.find(piece.block); exposure != exposures_.end())
+        --exposure->second.in_flight;
       if (completion.outcome == rdma::Outcome::kSuccess) {
         finish(piece, true);
       } else {
@@ -180,17 +184,19 @@ void RdmaBlockMemory::on_readable() {
   pump();
 }
 
-// --- the connection --------------------------------------------------------------------------------------------------------
+// --- the connection
+// --------------------------------------------------------------------------------------------------------
 
 void RdmaBlockMemory::connect() {
   if (connecting_) return;
   connecting_ = true;
-  brick_.open_session(kOwnBrickClient, [this, alive = std::weak_ptr(alive_)](BrickDevice::Answer<Ticket> ticket) {
-    if (alive.expired()) return;
-    if (ticket) return connect_with(*ticket);
-    connecting_ = false;
-    fail_all();
-  });
+  brick_.open_session(kOwnBrickClient,
+                      [this, alive = std::weak_ptr(alive_)](BrickDevice::Answer<Ticket> ticket) {
+                        if (alive.expired()) return;
+                        if (ticket) return connect_with(*ticket);
+                        connecting_ = false;
+                        fail_all();
+                      });
 }
 
 void RdmaBlockMemory::connect_with(const Ticket& ticket) {
@@ -200,7 +206,8 @@ void RdmaBlockMemory::connect_with(const Ticket& ticket) {
     paths.push_back({path.netid, path.address});
     // In-process addresses are names, not universal addresses.
     for (size_t i = 0; i < transports_.size(); ++i) {
-      if (path.netid == "memory" && transports_[i].transport->name() == "memory") usable.push_back({i, path.address});
+      if (path.netid == "memory" && transports_[i].transport->name() == "memory")
+        usable.push_back({i, path.address});
     }
   }
   if (usable.empty()) usable = initiator::usable_paths(paths, transports_);
@@ -217,11 +224,13 @@ void RdmaBlockMemory::connect_with(const Ticket& ticket) {
       TRY_ASSIGN(link->area, initiator::MessageArea::allocate(through));
       TRY_ASSIGN(rdma::Connected made, through.transport->connect(path.address, through.domain, options));
       link->queue_pair = std::move(made.queue_pair);
-      TRY_ASSIGN(const initiator::Hello hello, initiator::say_hello(*link->queue_pair, *link->area, options.deadline));
+      TRY_ASSIGN(const initiator::Hello hello,
+                 initiator::say_hello(*link->queue_pair, *link->area, options.deadline));
       link->connection = hello.connection;
       return link;
     };
-    Result<std::unique_ptr<Link>> link = fail(EHOSTUNREACH, "the brick names no path that a transport of ours can go");
+    Result<std::unique_ptr<Link>> link =
+        fail(EHOSTUNREACH, "the brick names no path that a transport of ours can go");
     for (const initiator::UsablePath& path : usable) {
       link = attempt(path);
       if (link) break;
@@ -280,7 +289,8 @@ void RdmaBlockMemory::reset() {
   fail_all();
 }
 
-// --- exposures -------------------------------------------------------------------------------------------------------------
+// --- exposures
+// -------------------------------------------------------------------------------------------------------------
 
 void RdmaBlockMemory::expose(uint64_t block) {
   Exposure& exposure = exposures_.at(block);
@@ -295,7 +305,8 @@ void RdmaBlockMemory::expose(uint64_t block) {
                 });
 }
 
-void RdmaBlockMemory::exposed(uint64_t block, uint64_t number, BrickDevice::Answer<brick::ExposeResult> answer) {
+void RdmaBlockMemory::exposed(uint64_t block, uint64_t number,
+                              BrickDevice::Answer<brick::ExposeResult> answer) {
   const auto found = exposures_.find(block);
   const bool wanted = found != exposures_.end() && found->second.number == number;
   const bool whole = answer && answer->grants.size() == 1 && answer->grants[0].logical == block &&
@@ -328,7 +339,8 @@ void RdmaBlockMemory::exposed(uint64_t block, uint64_t number, BrickDevice::Answ
 // Keeps the number of exposures down, those in use excepted.
 void RdmaBlockMemory::evict() {
   const size_t grants_max = brick_.identity().grants_max;
-  const size_t most = grants_max > 0 ? std::min<size_t>(kExposuresMax, std::max<size_t>(grants_max / 2, 1)) : kExposuresMax;
+  const size_t most =
+      grants_max > 0 ? std::min<size_t>(kExposuresMax, std::max<size_t>(grants_max / 2, 1)) : kExposuresMax;
   std::vector<uint64_t> dead;
   for (auto at = recent_.end(); exposures_.size() > most && at != recent_.begin();) {
     const auto exposure = exposures_.find(*--at);
@@ -364,8 +376,9 @@ void RdmaBlockMemory::forget(const std::vector<brick::Range>& ranges, std::funct
       at = exposures_.erase(at);
     }
   }
-  // An exposure still on its way is answered in order before this withdrawal, and withdrawn behind it: the free that follows
-  // would find the block busy. It cannot be: an exposure on its way has a piece waiting, and its file a turn.
+  // An exposure still on its way is answered in order before this withdrawal, and withdrawn behind it: the
+  // free that follows would find the block busy. It cannot be: an exposure on its way has a piece waiting,
+  // and its file a turn.
   brick_.withdraw(kOwnBrickClient, dead, std::move(done));
 }
 

@@ -19,10 +19,11 @@
 
 namespace pnfsrdma::mds {
 
-// The MDS as one more initiator: a session and a queue pair of its own at the brick, blocks exposed to it when they are first
-// touched and cached, least recently used out first. The queue pair is driven from the control loop by its fd; only connecting,
-// which blocks, happens on a thread of its own. When the connection ends, every exposure is withdrawn and made anew on the next
-// one, and what was in flight is done again: reads and writes of the same bytes under the same turn may be repeated.
+// The MDS as one more initiator: a session and a queue pair of its own at the brick, blocks exposed to it
+// when they are first touched and cached, least recently used out first. The queue pair is driven from the
+// control loop by its fd; only connecting, which blocks, happens on a thread of its own. When the connection
+// ends, every exposure is withdrawn and made anew on the next one, and what was in flight is done again:
+// reads and writes of the same bytes under the same turn may be repeated.
 class RdmaBlockMemory final : public BlockMemory {
  public:
   // Transports in order of preference; TransportDomain::domain may be null, one is made.
@@ -67,7 +68,8 @@ class RdmaBlockMemory final : public BlockMemory {
   };
   struct Link;  // what the connecting thread brings home
 
-  void start(bool writes, uint64_t logical, MutableByteSpan memory, std::shared_ptr<const void> keep, Done done);
+  void start(bool writes, uint64_t logical, MutableByteSpan memory, std::shared_ptr<const void> keep,
+             Done done);
   void pump();
   bool post(Piece& piece, Exposure& exposure);
   void finish(const Piece& piece, bool moved);

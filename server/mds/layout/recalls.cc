@@ -14,7 +14,8 @@ constexpr Milliseconds kRetryAfterDelay{20};
 constexpr Milliseconds kRetryUnreachable{1000};
 }  // namespace
 
-Recalls::Recalls(EventLoop& loop, LayoutTable& table, LayoutRecaller& recaller, Milliseconds lease, Powers powers)
+Recalls::Recalls(EventLoop& loop, LayoutTable& table, LayoutRecaller& recaller, Milliseconds lease,
+                 Powers powers)
     : loop_(loop), table_(table), recaller_(recaller), lease_(lease), powers_(std::move(powers)) {}
 
 Recalls::~Recalls() {
@@ -49,6 +50,8 @@ void Recalls::begin(const Key& key, Pending& pending) {
   pending.number = next_number_++;
   pending.answered = false;
   pending.message = {.client = key.first, .inode = key.second};
+  pending.message.export_id = layout->export_id();
+  pending.message.generation = layout->generation();
   pending.message.offset = range.begin;
   pending.message.length = range.end == kEndOfFile ? UINT64_MAX : range.length();
   // The recall itself is a new version of the stateid (12.5.3).
@@ -97,7 +100,8 @@ void Recalls::answered(const Key& key, uint64_t number, RecallAnswer answer) {
 
 void Recalls::expire(const Key& key, uint64_t number) {
   if (find(key, number) == nullptr) return;
-  log_warning("layouts", "layout-revoked client={} inode={} reason=recall-not-honoured", key.first, key.second);
+  log_warning("layouts", "layout-revoked client={} inode={} reason=recall-not-honoured", key.first,
+              key.second);
   powers_.revoke(key.first, key.second);
 }
 

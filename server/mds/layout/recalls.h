@@ -13,10 +13,10 @@
 
 namespace pnfsrdma::mds {
 
-// The recall state machine (RFC 8881, 12.5.5): at most one CB_LAYOUTRECALL is pending per client and file; what is demanded
-// meanwhile waits and becomes the next one. A recall is over when the client has nothing left in its range and the bricks
-// have confirmed the handles' death, however that came about: LAYOUTRETURN, NOMATCHING_LAYOUT, or revocation after one lease
-// (2.6: never earlier). Control loop only.
+// The recall state machine (RFC 8881, 12.5.5): at most one CB_LAYOUTRECALL is pending per client and file;
+// what is demanded meanwhile waits and becomes the next one. A recall is over when the client has nothing
+// left in its range and the bricks have confirmed the handles' death, however that came about: LAYOUTRETURN,
+// NOMATCHING_LAYOUT, or revocation after one lease (2.6: never earlier). Control loop only.
 class Recalls {
  public:
   // How the recall gets at what is held; both withdraw at the bricks and then call settle().
@@ -33,8 +33,8 @@ class Recalls {
   Recalls(const Recalls&) = delete;
   Recalls& operator=(const Recalls&) = delete;
 
-  // Makes `client` give back `range` of the file, rounded out to whole grants. `done` runs once nothing of it is reachable,
-  // at once if that is so already.
+  // Makes `client` give back `range` of the file, rounded out to whole grants. `done` runs once nothing of it
+  // is reachable, at once if that is so already.
   void demand(uint64_t client, uint64_t inode, const ByteRange& range, std::function<void()> done);
   // Whether a recall that overlaps `range` is pending, and how far it is.
   Progress progress(uint64_t client, uint64_t inode, const ByteRange& range) const;
