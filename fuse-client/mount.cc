@@ -209,7 +209,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   if (in_time) close_what_is_open(*session, inodes);
   data_path.shut_down(farewell);
   (void)session->drain_posts(farewell);
-  session->set_handlers(nullptr, nullptr);
+  session->end();  // no callback runs any more: what it would touch may go
   log_info("fuse", "unmounted source={}:{}", session->server(), options.path);
   return {};
 }

@@ -31,6 +31,8 @@ void Session::State::end() {
     Lock lock(mutex_);
     if (stopping_) return;
     stopping_ = true;
+    // Without a session there is nobody to take leave of, and recovery must not hold up the end.
+    if (condition_ != Condition::kLive) aborted = true;
     // Ends the receiving of whoever is at it; what the posts thread still finishes fails then.
     changed_.notify_all();
     posts_changed_.notify_all();
@@ -115,6 +117,9 @@ void Session::post(Operations operations, const Credential& credential, const Ca
 bool Session::drain_posts(SteadyTime deadline) {
   return state_->drain_posts(deadline);
 }
+void Session::end() {
+  state_->end();
+}
 void Session::abort() {
   state_->abort();
 }
@@ -149,7 +154,10 @@ SessionStatistics Session::statistics() const {
 Session::InFlight::InFlight() = default;
 Session::InFlight::InFlight(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Session::InFlight::InFlight(InFlight&&) noexcept = default;
-Session::InFlight& Session::InFlight::operator=(InFlight&&) noexcept = default;
+Session::InFlight& Session::InFlight::operator=(InFlight&& other) noexcept {
+  std::swap(parts_, other.parts_);  // what was here is given up with `other`
+  return *this;
+}
 Session::InFlight::~InFlight() {
   if (!parts_ || parts_->slot == nullptr) return;
   if (const auto state = parts_->state.lock()) state->give_up(*parts_);

@@ -127,6 +127,9 @@ class Session {
   // Waits until all posted calls are complete. False when `deadline` passed first.
   bool drain_posts(SteadyTime deadline);
 
+  // Takes leave of the server (as the destructor does) and ends all threads: no handler runs any more. Later
+  // calls fail with ESHUTDOWN.
+  void end();
   // Fails every call with ESHUTDOWN, now and later. For the end of a mount whose server does not answer.
   void abort();
   bool aborted() const;

@@ -29,7 +29,7 @@ bool Session::State::usable_by(const CallOptions& call) const {
 
 // Why the call must not wait any longer, if so.
 std::optional<Error> Session::State::stop_reason(Lock&, Parts& parts) {
-  if (aborted) return Error(ESHUTDOWN, "the mount is being ended");
+  if (aborted || stopping_) return Error(ESHUTDOWN, "the mount is being ended");
   if (parts.options.interrupted != nullptr && *parts.options.interrupted) return Error(EINTR, "interrupted");
   const SteadyTime time = now();
   if (time >= parts.options.deadline) return Error(ETIMEDOUT, server_name + " did not answer in time");

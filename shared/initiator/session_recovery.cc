@@ -107,7 +107,10 @@ void Session::State::publish(const std::shared_ptr<SessionSocket>& socket, const
     socket_ = socket;
     renewed_at_ = now();
     settle_slots(recovered.new_session, to_send);
-    condition_ = recovered.new_client || reclaim_wanted_ ? Condition::kReclaiming : Condition::kLive;
+    if (recovered.new_session) status_flags_ = 0;
+    // Stays until the reclaim is complete: a connection lost meanwhile does not end the need.
+    reclaim_wanted_ |= recovered.new_client;
+    condition_ = reclaim_wanted_ ? Condition::kReclaiming : Condition::kLive;
     poller_.watch(socket->fd());
     poller_.start_timer(options.idle_delay);
     changed_.notify_all();
