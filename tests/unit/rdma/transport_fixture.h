@@ -191,6 +191,13 @@ class TransportTest : public ::testing::TestWithParam<Kind> {
     return client;
   }
 
+  // A connection with nothing registered, for threads of their own.
+  std::unique_ptr<QueuePair> connect_quietly() {
+    auto connected =
+        transport->connect(listener->address(), transport->make_protection_domain(), {.deadline = soon()});
+    return connected ? std::move(connected->queue_pair) : nullptr;
+  }
+
   // Memory at the target, exposed to one client.
   std::unique_ptr<Region> expose(const Client& client, MutableByteSpan memory,
                                  Access access = Access::kRemoteRead | Access::kRemoteWrite,
