@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/config.h"
+
+#include <gtest/gtest.h>
+
+namespace pnfsrdma::mds {
+namespace {
+
+std::string error_of(const std::string& json) {
+  const auto config = parse_config(json);
+  return config ? "" : config.error().what();
+}
+
+TEST(Config, EmptyObjectIsTheDefaults) {
+  const auto config = parse_config("{}");
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->lease_seconds, 30U);
+  EXPECT_EQ(config->exports.size(), 1U);
+}
+
+TEST(Config, PrintedIsReadBackTheSame) {
+  const auto config = parse_config(R"({"listen": ["127.0.0.1:0"], "lease_seconds": 5, "log_level": "debug",
+      "exports": [{"path": "/a", "root_squash": false, "clients": ["10.0.0.0/8"]}, {"path": "/", "read_only": true}]})");
+  ASSERT_TRUE(config.has_value());
+  const auto again = parse_config(to_json(*config));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(to_json(*again), to_json(*config));
+  EXPECT_EQ(again->exports[0].squash, Squash::kNone);
+}
+
+TEST(Config, WhatIsWrongIsNamed) {
+  EXPECT_NE(error_of("{"), "");
+  EXPECT_NE(error_of("[]"), "");
+  EXPECT_NE(error_of(R"({"lease": 3})").find("lease"), std::string::npos);
+  EXPECT_NE(error_of(R"({"lease_seconds": 0})").find("lease_seconds"), std::string::npos);
+  EXPECT_NE(error_of(R"({"lease_seconds": "x"})").find("lease_seconds"), std::string::npos);
+  EXPECT_NE(error_of(R"({"exports": [{"path": "a"}]})").find("path"), std::string::npos);
+  EXPECT_NE(error_of(R"({"exports": [{"path": "/"}, {"path": "/"}]})").find("two"), std::string::npos);
+  EXPECT_NE(error_of(R"({"exports": [{"clients": ["x"]}]})").find("x"), std::string::npos);
+  EXPECT_NE(error_of(R"({"log_level": "loud"})").find("log_level"), std::string::npos);
+  EXPECT_NE(error_of(R"({"bricks": []})").find("bricks"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/exports.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/mds/ops/test_server.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+using nfs4::Status;
+
+const nfs4::ArgumentOperation kRoot = nfs4::PutRootFileHandleArguments{};
+
+Export export_of(const std::string& path, Squash squash = Squash::kNone) {
+  Export made;
+  made.path = path;
+  made.squash = squash;
+  return made;
+}
+
+nfs4::CreateArguments directory(const std::string& name, uint32_t mode = 0755) {
+  nfs4::CreateArguments arguments;
+  arguments.type = nfs4::CreateType::make<nfs4::FileType::kDirectory>();
+  arguments.name = name;
+  arguments.attributes = mode_attribute(mode);
+  return arguments;
+}
+
+TEST(Network, ContainsByPrefix) {
+  const auto ten = Network::parse("10.0.0.0/8");
+  ASSERT_TRUE(ten.has_value());
+  EXPECT_TRUE(ten->contains("10.1.2.3"));
+  EXPECT_TRUE(ten->contains("::ffff:10.1.2.3"));
+  EXPECT_FALSE(ten->contains("11.0.0.1"));
+  EXPECT_FALSE(ten->contains("unix"));
+  EXPECT_TRUE(Network::parse("192.168.1.7")->contains("192.168.1.7"));
+  EXPECT_FALSE(Network::parse("192.168.1.7")->contains("192.168.1.8"));
+  EXPECT_TRUE(Network::parse("2001:db8::/32")->contains("2001:db8:1::5"));
+  EXPECT_TRUE(Network::parse("*")->contains("unix"));
+  EXPECT_TRUE(Network::parse("0.0.0.0/0")->contains("1.2.3.4"));
+}
+
+TEST(Network, RefusesWhatIsNone) {
+  for (const char* wrong : {"", "host", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0.0/x", "10.0.0.0/8 "}) {
+    EXPECT_FALSE(Network::parse(wrong).has_value()) << wrong;
+  }
+}
+
+TEST(Network, HostOfAPeer) {
+  EXPECT_EQ(host_of("192.0.2.7:1023"), "192.0.2.7");
+  EXPECT_EQ(host_of("[::1]:1023"), "::1");
+}
+
+TEST(Export, SquashesAsItSays) {
+  const Credentials root{.uid = 0, .gid = 0, .groups = {0, 4}};
+  const Credentials user{.uid = 5, .gid = 0, .groups = {0, 4}};
+  EXPECT_EQ(export_of("/", Squash::kRoot).squashed(root).uid, 65534U);
+  EXPECT_EQ(export_of("/", Squash::kNone).squashed(root).uid, 0U);
+  EXPECT_EQ(export_of("/", Squash::kAll).squashed(user).uid, 65534U);
+  const Credentials squashed = export_of("/", Squash::kRoot).squashed(user);
+  EXPECT_EQ(squashed.uid, 5U);
+  EXPECT_EQ(squashed.gid, 65534U);
+  EXPECT_EQ(squashed.groups, (std::vector<uint32_t>{65534, 4}));
+}
+
+TEST(Export, NormalPaths) {
+  EXPECT_TRUE(is_normal_path("/"));
+  EXPECT_TRUE(is_normal_path("/a/b"));
+  for (const char* wrong : {"", "a", "/a/", "//a", "/a//b", "/a/./b", "/..", "/a/.."}) {
+    EXPECT_FALSE(is_normal_path(wrong)) << wrong;
+  }
+}
+
+TEST(Exports, ClientOutsideTheListGetsNoRoot) {
+  TestHost host;
+  Export closed = export_of("/");
+  closed.clients.push_back(*Network::parse("10.0.0.0/8"));
+  TestServer server(host, {closed});
+  TestClient client(server);
+  client.connect();
+  EXPECT_EQ(client.status({kRoot}), Status::kAccess);
+}
+
+TEST(Exports, RootIsSquashed) {
+  TestHost host;
+  TestServer server(host, {export_of("/", Squash::kRoot)});
+  TestClient client(server);
+  client.connect();
+  // The root directory is root's, mode 0755.
+  EXPECT_EQ(client.status({kRoot, directory("d")}), Status::kAccess);
+}
+
+TEST(Exports, ReadOnlyRefusesEveryChange) {
+  TestHost host;
+  Export one = export_of("/");
+  one.read_only = true;
+  TestServer server(host, {one});
+  TestClient client(server);
+  client.connect();
+  EXPECT_EQ(client.status({kRoot, directory("d")}), Status::kRoFs);
+  nfs4::SetAttributesArguments set;
+  set.attributes = mode_attribute(0777);
+  EXPECT_EQ(client.status({kRoot, set}), Status::kRoFs);
+  const auto results = client.call({kRoot, nfs4::AccessArguments{0x3f}});
+  const auto& access = response_at<nfs4::AccessResponse>(results, 1).result;
+  EXPECT_EQ(access.access & (nfs4::kAccessModify | nfs4::kAccessExtend), 0U);
+  EXPECT_NE(access.access & nfs4::kAccessRead, 0U);
+}
+
+TEST(Exports, LookupCrossesIntoTheExportBelow) {
+  TestHost host;
+  Export inner = export_of("/inner");
+  inner.read_only = true;
+  TestServer server(host, {export_of("/"), inner});
+  TestClient client(server);
+  client.connect();
+  ASSERT_EQ(client.status({kRoot, directory("inner")}), Status::kOk);
+  ASSERT_EQ(client.status({kRoot, directory("plain")}), Status::kOk);
+  EXPECT_EQ(client.status({kRoot, nfs4::LookupArguments{"plain"}, directory("x")}), Status::kOk);
+  EXPECT_EQ(client.status({kRoot, nfs4::LookupArguments{"inner"}, directory("x")}), Status::kRoFs);
+  EXPECT_EQ(
+      client.status({kRoot, nfs4::LookupArguments{"inner"}, nfs4::LookupParentArguments{}, directory("y")}),
+      Status::kOk);
+  EXPECT_EQ(client.status({kRoot, nfs4::RemoveArguments{"inner"}}), Status::kXDev);
+}
+
+TEST(Exports, PseudoRootShowsOnlyTheWayToExports) {
+  TestHost host;
+  {
+    TestServer whole(host);
+    TestClient client(whole);
+    client.connect();
+    ASSERT_EQ(client.status({kRoot, directory("a"), directory("b")}), Status::kOk);
+    ASSERT_EQ(client.status({kRoot, directory("hidden")}), Status::kOk);
+  }
+  TestServer server(host, {export_of("/a/b")});
+  TestClient client(server, "second");
+  client.connect();
+  EXPECT_EQ(client.status({kRoot, nfs4::LookupArguments{"hidden"}}), Status::kNoEnt);
+  EXPECT_EQ(client.status({kRoot, nfs4::LookupArguments{"a"}, directory("x")}), Status::kRoFs);
+  EXPECT_EQ(client.status({kRoot, nfs4::LookupArguments{"a"}, nfs4::LookupArguments{"b"}, directory("x")}),
+            Status::kOk);
+  nfs4::ReadDirectoryArguments read;
+  read.max_count = 2048;
+  const auto results = client.call({kRoot, read});
+  EXPECT_EQ(response_at<nfs4::ReadDirectoryResponse>(results, 1).result.entries.size(), 1U);
+}
+
+TEST(Permissions, GroupsOfAuthSysCount) {
+  TestHost host;
+  TestServer server(host);
+  TestClient root(server);
+  root.connect();
+  ASSERT_EQ(root.status({kRoot, directory("d", 0770)}), Status::kOk);
+  nfs4::SetAttributesArguments set;
+  set.attributes.owner_group = "500";
+  ASSERT_EQ(root.status({kRoot, nfs4::LookupArguments{"d"}, set}), Status::kOk);
+  TestClient user(server, "user");
+  user.who = {.uid = 1000, .gid = 1000, .groups = {}};
+  user.connect();
+  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, nfs4::LookupArguments{"x"}}), Status::kAccess);
+  user.who.groups = {500};
+  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, directory("x")}), Status::kOk);
+  EXPECT_EQ(user.status({kRoot, directory("x")}), Status::kAccess);
+}
+
+TEST(Permissions, OpenChecksTheModeButNotForItsMaker) {
+  TestHost host;
+  TestServer server(host);
+  TestClient root(server);
+  root.connect();
+  ASSERT_EQ(root.status({kRoot, directory("d", 0777)}), Status::kOk);
+  TestClient user(server, "user");
+  user.who = {.uid = 1000, .gid = 1000, .groups = {}};
+  user.connect();
+  auto make = user.open_arguments("f", kShareBoth);
+  make.how = creating(create_how(nfs4::CreateMode::kGuarded, mode_attribute(0400)));
+  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, make}), Status::kOk);
+  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, user.open_arguments("f", kShareRead)}),
+            Status::kOk);
+  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, user.open_arguments("f", kShareWrite)}),
+            Status::kAccess);
+  user.who.uid = 1001;
+  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, user.open_arguments("f", kShareRead)}),
+            Status::kAccess);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "tests/unit/mds/ops/test_server.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+using nfs4::Status;
+
+class LeaseTest : public testing::Test {
+ protected:
+  LeaseTest() : server_(std::make_unique<TestServer>(host_)), client_(*server_) { client_.connect(); }
+
+  nfs4::OpenResponse make(TestClient& client, const std::string& name) {
+    auto arguments = client.open_arguments(name, kShareBoth);
+    arguments.how = creating(create_how(nfs4::CreateMode::kUnchecked, mode_attribute(0644)));
+    return client.open(arguments);
+  }
+
+  TestHost host_;
+  std::unique_ptr<TestServer> server_;
+  TestClient client_;
+};
+
+TEST_F(LeaseTest, SequenceRenewsIt) {
+  for (int i = 0; i < 5; ++i) {
+    host_.clock.advance(Milliseconds(20'000));
+    server_->leases.expire_due();
+    EXPECT_EQ(client_.call({}).status, Status::kOk);
+  }
+}
+
+TEST_F(LeaseTest, ExpiredClientIsFencedThenForgotten) {
+  ASSERT_TRUE(make(client_, "f").ok());
+  server_->layouts.hold = true;
+  host_.clock.advance(Milliseconds(31'000));
+  server_->leases.expire_due();
+  ASSERT_EQ(server_->layouts.gone.size(), 1U);
+  EXPECT_EQ(client_.call({}).status, Status::kBadSession);
+  // Not fenced yet: what it had open still counts.
+  EXPECT_EQ(server_->opens.size(), 1U);
+  server_->layouts.release();
+  EXPECT_EQ(server_->opens.size(), 0U);
+  EXPECT_EQ(server_->layouts.closed.size(), 1U);
+  EXPECT_EQ(client_.create_session(client_.create_sequence + 1).status, Status::kStaleClientId);
+}
+
+TEST_F(LeaseTest, UnconfirmedClientIdDiesWithinALease) {
+  TestClient other(*server_, "other");
+  other.id = other.exchange_id().result.client_id;
+  host_.clock.advance(Milliseconds(31'000));
+  server_->leases.expire_due();
+  EXPECT_EQ(other.create_session(1).status, Status::kStaleClientId);
+}
+
+TEST_F(LeaseTest, RestartOnTheSameBootKeepsClientsAndStateids) {
+  const auto opened = make(client_, "f");
+  server_ = nullptr;
+  TestServer again(host_);
+  EXPECT_EQ(again.opens.size(), 1U);
+  TestClient client(again);
+  client.id = client_.id;
+  client.session = client_.session;
+  client.seqid = client_.seqid;
+  EXPECT_EQ(client.call({}).status, Status::kBadSession);
+  ASSERT_TRUE(client.create_session(client_.create_sequence + 1).ok());
+  nfs4::CloseArguments close;
+  close.open_stateid = opened.result.stateid;
+  EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{client_.last_handle}, close}), Status::kOk);
+  // No grace: new opens go on at once.
+  EXPECT_TRUE(make(client, "g").ok());
+}
+
+TEST_F(LeaseTest, CreateSessionAnsweredByNobodyIsRunAgainAfterARestart) {
+  server_ = nullptr;
+  TestServer again(host_);
+  TestClient client(again);
+  client.id = client_.id;
+  EXPECT_TRUE(client.create_session(client_.create_sequence).ok());
+}
+
+TEST_F(LeaseTest, RebootOfTheHostBringsGraceWithReclaim) {
+  ASSERT_TRUE(make(client_, "f").ok());
+  const auto handle = client_.last_handle;
+  server_ = nullptr;
+  TestServer again(host_, {TestServer::default_export()}, /*same_boot=*/false);
+  EXPECT_EQ(again.opens.size(), 0U);
+  TestClient client(again);
+  const auto exchanged = client.exchange_id();
+  client.id = exchanged.result.client_id;
+  ASSERT_TRUE(client.create_session(exchanged.result.sequence_id).ok());
+  EXPECT_EQ(make(client, "g").status, Status::kGrace);
+  auto reclaim = client.open_arguments("", kShareBoth);
+  reclaim.claim = nfs4::OpenClaim::of(nfs4::ClaimType::kPrevious);
+  EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{handle}, reclaim}), Status::kOk);
+
+  TestClient stranger(again, "stranger");
+  const auto strange = stranger.exchange_id();
+  stranger.id = strange.result.client_id;
+  ASSERT_TRUE(stranger.create_session(strange.result.sequence_id).ok());
+  EXPECT_EQ(stranger.status({nfs4::PutFileHandleArguments{handle}, reclaim}), Status::kNoGrace);
+  ASSERT_EQ(stranger.status({nfs4::ReclaimCompleteArguments{}}), Status::kOk);
+  EXPECT_EQ(make(stranger, "g").status, Status::kGrace);
+
+  // The only client on record is done: grace ends early.
+  ASSERT_EQ(client.status({nfs4::ReclaimCompleteArguments{}}), Status::kOk);
+  EXPECT_TRUE(make(stranger, "g").ok());
+  EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{handle}, reclaim}), Status::kNoGrace);
+}
+
+TEST_F(LeaseTest, GraceEndsByTime) {
+  server_ = nullptr;
+  TestServer again(host_, {TestServer::default_export()}, /*same_boot=*/false);
+  TestClient stranger(again, "stranger");
+  stranger.connect();
+  EXPECT_EQ(make(stranger, "g").status, Status::kGrace);
+  host_.clock.advance(Milliseconds(29'000));
+  EXPECT_EQ(make(stranger, "g").status, Status::kGrace);
+  host_.clock.advance(Milliseconds(2'000));
+  EXPECT_TRUE(make(stranger, "g").ok());
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds
