@@ -10,7 +10,7 @@ namespace {
 
 using nfs4::Status;
 
-const nfs4::ArgumentOperation kRoot = nfs4::PutRootFileHandleArguments{};
+const nfs4::ArgumentOperation kPutRoot = nfs4::PutRootFileHandleArguments{};
 
 Export export_of(const std::string& path, Squash squash = Squash::kNone) {
   Export made;
@@ -79,7 +79,7 @@ TEST(Exports, ClientOutsideTheListGetsNoRoot) {
   TestServer server(host, {closed});
   TestClient client(server);
   client.connect();
-  EXPECT_EQ(client.status({kRoot}), Status::kAccess);
+  EXPECT_EQ(client.status({kPutRoot}), Status::kAccess);
 }
 
 TEST(Exports, RootIsSquashed) {
@@ -88,7 +88,7 @@ TEST(Exports, RootIsSquashed) {
   TestClient client(server);
   client.connect();
   // The root directory is root's, mode 0755.
-  EXPECT_EQ(client.status({kRoot, directory("d")}), Status::kAccess);
+  EXPECT_EQ(client.status({kPutRoot, directory("d")}), Status::kAccess);
 }
 
 TEST(Exports, ReadOnlyRefusesEveryChange) {
@@ -98,11 +98,11 @@ TEST(Exports, ReadOnlyRefusesEveryChange) {
   TestServer server(host, {one});
   TestClient client(server);
   client.connect();
-  EXPECT_EQ(client.status({kRoot, directory("d")}), Status::kRoFs);
+  EXPECT_EQ(client.status({kPutRoot, directory("d")}), Status::kRoFs);
   nfs4::SetAttributesArguments set;
   set.attributes = mode_attribute(0777);
-  EXPECT_EQ(client.status({kRoot, set}), Status::kRoFs);
-  const auto results = client.call({kRoot, nfs4::AccessArguments{0x3f}});
+  EXPECT_EQ(client.status({kPutRoot, set}), Status::kRoFs);
+  const auto results = client.call({kPutRoot, nfs4::AccessArguments{0x3f}});
   const auto& access = response_at<nfs4::AccessResponse>(results, 1).result;
   EXPECT_EQ(access.access & (nfs4::kAccessModify | nfs4::kAccessExtend), 0U);
   EXPECT_NE(access.access & nfs4::kAccessRead, 0U);
@@ -115,14 +115,14 @@ TEST(Exports, LookupCrossesIntoTheExportBelow) {
   TestServer server(host, {export_of("/"), inner});
   TestClient client(server);
   client.connect();
-  ASSERT_EQ(client.status({kRoot, directory("inner")}), Status::kOk);
-  ASSERT_EQ(client.status({kRoot, directory("plain")}), Status::kOk);
-  EXPECT_EQ(client.status({kRoot, nfs4::LookupArguments{"plain"}, directory("x")}), Status::kOk);
-  EXPECT_EQ(client.status({kRoot, nfs4::LookupArguments{"inner"}, directory("x")}), Status::kRoFs);
+  ASSERT_EQ(client.status({kPutRoot, directory("inner")}), Status::kOk);
+  ASSERT_EQ(client.status({kPutRoot, directory("plain")}), Status::kOk);
+  EXPECT_EQ(client.status({kPutRoot, nfs4::LookupArguments{"plain"}, directory("x")}), Status::kOk);
+  EXPECT_EQ(client.status({kPutRoot, nfs4::LookupArguments{"inner"}, directory("x")}), Status::kRoFs);
   EXPECT_EQ(
-      client.status({kRoot, nfs4::LookupArguments{"inner"}, nfs4::LookupParentArguments{}, directory("y")}),
+      client.status({kPutRoot, nfs4::LookupArguments{"inner"}, nfs4::LookupParentArguments{}, directory("y")}),
       Status::kOk);
-  EXPECT_EQ(client.status({kRoot, nfs4::RemoveArguments{"inner"}}), Status::kXDev);
+  EXPECT_EQ(client.status({kPutRoot, nfs4::RemoveArguments{"inner"}}), Status::kXDev);
 }
 
 TEST(Exports, PseudoRootShowsOnlyTheWayToExports) {
@@ -131,19 +131,19 @@ TEST(Exports, PseudoRootShowsOnlyTheWayToExports) {
     TestServer whole(host);
     TestClient client(whole);
     client.connect();
-    ASSERT_EQ(client.status({kRoot, directory("a"), directory("b")}), Status::kOk);
-    ASSERT_EQ(client.status({kRoot, directory("hidden")}), Status::kOk);
+    ASSERT_EQ(client.status({kPutRoot, directory("a"), directory("b")}), Status::kOk);
+    ASSERT_EQ(client.status({kPutRoot, directory("hidden")}), Status::kOk);
   }
   TestServer server(host, {export_of("/a/b")});
   TestClient client(server, "second");
   client.connect();
-  EXPECT_EQ(client.status({kRoot, nfs4::LookupArguments{"hidden"}}), Status::kNoEnt);
-  EXPECT_EQ(client.status({kRoot, nfs4::LookupArguments{"a"}, directory("x")}), Status::kRoFs);
-  EXPECT_EQ(client.status({kRoot, nfs4::LookupArguments{"a"}, nfs4::LookupArguments{"b"}, directory("x")}),
+  EXPECT_EQ(client.status({kPutRoot, nfs4::LookupArguments{"hidden"}}), Status::kNoEnt);
+  EXPECT_EQ(client.status({kPutRoot, nfs4::LookupArguments{"a"}, directory("x")}), Status::kRoFs);
+  EXPECT_EQ(client.status({kPutRoot, nfs4::LookupArguments{"a"}, nfs4::LookupArguments{"b"}, directory("x")}),
             Status::kOk);
   nfs4::ReadDirectoryArguments read;
   read.max_count = 2048;
-  const auto results = client.call({kRoot, read});
+  const auto results = client.call({kPutRoot, read});
   EXPECT_EQ(response_at<nfs4::ReadDirectoryResponse>(results, 1).result.entries.size(), 1U);
 }
 
@@ -152,17 +152,17 @@ TEST(Permissions, GroupsOfAuthSysCount) {
   TestServer server(host);
   TestClient root(server);
   root.connect();
-  ASSERT_EQ(root.status({kRoot, directory("d", 0770)}), Status::kOk);
+  ASSERT_EQ(root.status({kPutRoot, directory("d", 0770)}), Status::kOk);
   nfs4::SetAttributesArguments set;
   set.attributes.owner_group = "500";
-  ASSERT_EQ(root.status({kRoot, nfs4::LookupArguments{"d"}, set}), Status::kOk);
+  ASSERT_EQ(root.status({kPutRoot, nfs4::LookupArguments{"d"}, set}), Status::kOk);
   TestClient user(server, "user");
   user.who = {.uid = 1000, .gid = 1000, .groups = {}};
   user.connect();
-  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, nfs4::LookupArguments{"x"}}), Status::kAccess);
+  EXPECT_EQ(user.status({kPutRoot, nfs4::LookupArguments{"d"}, nfs4::LookupArguments{"x"}}), Status::kAccess);
   user.who.groups = {500};
-  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, directory("x")}), Status::kOk);
-  EXPECT_EQ(user.status({kRoot, directory("x")}), Status::kAccess);
+  EXPECT_EQ(user.status({kPutRoot, nfs4::LookupArguments{"d"}, directory("x")}), Status::kOk);
+  EXPECT_EQ(user.status({kPutRoot, directory("x")}), Status::kAccess);
 }
 
 TEST(Permissions, OpenChecksTheModeButNotForItsMaker) {
@@ -170,19 +170,19 @@ TEST(Permissions, OpenChecksTheModeButNotForItsMaker) {
   TestServer server(host);
   TestClient root(server);
   root.connect();
-  ASSERT_EQ(root.status({kRoot, directory("d", 0777)}), Status::kOk);
+  ASSERT_EQ(root.status({kPutRoot, directory("d", 0777)}), Status::kOk);
   TestClient user(server, "user");
   user.who = {.uid = 1000, .gid = 1000, .groups = {}};
   user.connect();
   auto make = user.open_arguments("f", kShareBoth);
   make.how = creating(create_how(nfs4::CreateMode::kGuarded, mode_attribute(0400)));
-  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, make}), Status::kOk);
-  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, user.open_arguments("f", kShareRead)}),
+  EXPECT_EQ(user.status({kPutRoot, nfs4::LookupArguments{"d"}, make}), Status::kOk);
+  EXPECT_EQ(user.status({kPutRoot, nfs4::LookupArguments{"d"}, user.open_arguments("f", kShareRead)}),
             Status::kOk);
-  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, user.open_arguments("f", kShareWrite)}),
+  EXPECT_EQ(user.status({kPutRoot, nfs4::LookupArguments{"d"}, user.open_arguments("f", kShareWrite)}),
             Status::kAccess);
   user.who.uid = 1001;
-  EXPECT_EQ(user.status({kRoot, nfs4::LookupArguments{"d"}, user.open_arguments("f", kShareRead)}),
+  EXPECT_EQ(user.status({kPutRoot, nfs4::LookupArguments{"d"}, user.open_arguments("f", kShareRead)}),
             Status::kAccess);
 }
 
