@@ -28,15 +28,32 @@ template <typename, typename... Types>
 using VariantOf = std::variant<Types...>;
 
 #define PNFSRDMA_OPERATION(Name, number, text, first, last) , Name##Arguments
-// nfs_argop4, nfs_cb_argop4
-using ArgumentOperation = VariantOf<void PNFSRDMA_NFS4_OPERATIONS(PNFSRDMA_OPERATION)>;
+using ArgumentVariant = VariantOf<void PNFSRDMA_NFS4_OPERATIONS(PNFSRDMA_OPERATION)>;
 using CallbackArgumentOperation = VariantOf<void PNFSRDMA_NFS4_CALLBACKS(PNFSRDMA_OPERATION)>;
 #undef PNFSRDMA_OPERATION
 #define PNFSRDMA_OPERATION(Name, number, text, first, last) , Name##Response
-// nfs_resop4, nfs_cb_resop4
-using ResultOperation = VariantOf<void PNFSRDMA_NFS4_OPERATIONS(PNFSRDMA_OPERATION)>;
+using ResultVariant = VariantOf<void PNFSRDMA_NFS4_OPERATIONS(PNFSRDMA_OPERATION)>;
 using CallbackResultOperation = VariantOf<void PNFSRDMA_NFS4_CALLBACKS(PNFSRDMA_OPERATION)>;
 #undef PNFSRDMA_OPERATION
+
+// A variant whose copies, moves and destruction are compiled once (operations.cc): for 70 types they
+// cost the compiler half a minute wherever they are inlined. std::get, std::visit and their like work on it.
+#define PNFSRDMA_OPERATION_VARIANT(Name, Variant) \
+  struct Name : Variant {                         \
+    using Base = Variant;                         \
+    using Variant::Variant;                       \
+    Name();                                       \
+    Name(const Name&);                            \
+    Name(Name&&) noexcept;                        \
+    Name& operator=(const Name&);                 \
+    Name& operator=(Name&&) noexcept;             \
+    ~Name();                                      \
+  }
+// nfs_argop4
+PNFSRDMA_OPERATION_VARIANT(ArgumentOperation, ArgumentVariant);
+// nfs_resop4
+PNFSRDMA_OPERATION_VARIANT(ResultOperation, ResultVariant);
+#undef PNFSRDMA_OPERATION_VARIANT
 
 namespace detail {
 
@@ -115,7 +132,7 @@ inline constexpr bool kHandlesAll<Handler, std::variant<Arguments...>, Context..
 //   arguments)); }, …)
 // does not compile when one is missing.
 template <typename Handler, typename... Context>
-concept HandlesEveryOperation = detail::kHandlesAll<Handler, ArgumentOperation, Context...>;
+concept HandlesEveryOperation = detail::kHandlesAll<Handler, ArgumentVariant, Context...>;
 template <typename Handler, typename... Context>
 concept HandlesEveryCallback = detail::kHandlesAll<Handler, CallbackArgumentOperation, Context...>;
 
@@ -139,10 +156,8 @@ CallbackResultOperation dispatch(Handler& handler, const CallbackArgumentOperati
 }
 
 // The status of a result of any operation.
-template <typename... Responses>
-Status status_of(const std::variant<Responses...>& result) {
-  return std::visit([](const auto& response) { return response.status; }, result);
-}
+Status status_of(const ResultOperation& result);
+Status status_of(const CallbackResultOperation& result);
 
 // A result of `operation` (a number of its table) that is only a status.
 ResultOperation status_result(Operation operation, Status status);
