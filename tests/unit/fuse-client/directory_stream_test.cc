@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/directory_stream.h"
+
+#include <gtest/gtest.h>
+
+namespace pnfsrdma::fuse_client {
+namespace {
+
+nfs4::ReadDirectoryResult entries(std::vector<uint64_t> cookies, bool end) {
+  nfs4::ReadDirectoryResult result;
+  for (const uint64_t cookie : cookies) {
+    nfs4::DirectoryEntry entry;
+    entry.cookie = cookie;
+    entry.name = std::to_string(cookie);
+    result.entries.push_back(std::move(entry));
+  }
+  result.end = end;
+  result.cookie_verifier.fill(std::byte{9});
+  return result;
+}
+
+TEST(DirectoryStream, GivesEntriesInOrderAndKnowsTheEnd) {
+  DirectoryStream stream;
+  EXPECT_EQ(stream.after(0), nullptr);
+  EXPECT_FALSE(stream.at_end(0));
+  stream.take(0, entries({10, 11}, true));
+  EXPECT_EQ(stream.after(0)->cookie, 10u);
+  EXPECT_EQ(stream.after(10)->cookie, 11u);
+  EXPECT_EQ(stream.after(11), nullptr);
+  EXPECT_TRUE(stream.at_end(11));
+}
+
+TEST(DirectoryStream, GoesBackToWhatDidNotFit) {
+  DirectoryStream stream;
+  stream.take(0, entries({10, 11, 12}, false));
+  EXPECT_EQ(stream.after(0)->cookie, 10u);
+  EXPECT_EQ(stream.after(10)->cookie, 11u);
+  EXPECT_EQ(stream.after(10)->cookie, 11u);
+  EXPECT_EQ(stream.after(0)->cookie, 10u);
+  EXPECT_FALSE(stream.at_end(12));
+  EXPECT_EQ(stream.after(99), nullptr);
+}
+
+TEST(DirectoryStream, AnEmptyDirectoryEndsAtOnce) {
+  DirectoryStream stream;
+  stream.take(0, entries({}, true));
+  EXPECT_EQ(stream.after(0), nullptr);
+  EXPECT_TRUE(stream.at_end(0));
+}
+
+TEST(DirectoryStream, CookieZeroHasNoVerifier) {
+  DirectoryStream stream;
+  stream.take(0, entries({10}, false));
+  EXPECT_EQ(stream.verifier(0), nfs4::Verifier{});
+  EXPECT_NE(stream.verifier(10), nfs4::Verifier{});
+  EXPECT_EQ(DirectoryStream::cookie_of(kDotDotOffset), 0u);
+  EXPECT_EQ(DirectoryStream::cookie_of(10), 10u);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::fuse_client

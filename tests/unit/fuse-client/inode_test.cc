@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/inode.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "fuse-client/inode_table.h"
+#include "shared/nfs4/open_operations.h"
+
+namespace pnfsrdma::fuse_client {
+namespace {
+
+using namespace std::chrono_literals;
+
+nfs4::FileHandle handle(std::string_view text) {
+  return nfs4::FileHandle(as_bytes(text));
+}
+
+FileAttributes attributes(uint64_t change, off_t size = 10) {
+  FileAttributes file;
+  file.change = change;
+  file.status.st_mode = S_IFREG | 0644;
+  file.status.st_size = size;
+  return file;
+}
+
+nfs4::Stateid stateid(uint8_t other, uint32_t seqid) {
+  nfs4::Stateid made;
+  made.seqid = seqid;
+  made.other.fill(std::byte{other});
+  return made;
+}
+
+class InodeTest : public testing::Test {
+ protected:
+  Inode inode{handle("f"), 1};
+  const AttributeTimeouts timeouts;
+  const SteadyTime start = SteadyTime(1h);
+};
+
+TEST_F(InodeTest, AttributesAreBelievedLongerWhileNothingChanges) {
+  EXPECT_EQ(inode.learn(attributes(1), start, timeouts), 3s);
+  EXPECT_EQ(inode.learn(attributes(1), start + 1s, timeouts), 6s);
+  EXPECT_EQ(inode.learn(attributes(1), start + 2s, timeouts), 12s);
+  EXPECT_EQ(inode.learn(attributes(2), start + 3s, timeouts), 3s);
+}
+
+TEST_F(InodeTest, AnAnswerThatWasOvertakenIsDropped) {
+  inode.learn(attributes(2, 20), start + 1s, timeouts);
+  EXPECT_EQ(inode.learn(attributes(1, 10), start, timeouts), 0s);
+  inode.learned_at_version(1);
+  EXPECT_EQ(inode.believed(start + 2s, 1)->attributes.change, 2u);
+}
+
+TEST_F(InodeTest, BeliefEndsWithTimeAndWithNamespaceChanges) {
+  inode.learn(attributes(1), start, timeouts);
+  inode.learned_at_version(1);
+  EXPECT_TRUE(inode.believed(start + 2s, 1));
+  EXPECT_FALSE(inode.believed(start + 2s, 2));
+  EXPECT_FALSE(inode.believed(start + 3s, 1));
+  inode.expire();
+  EXPECT_FALSE(inode.believed(start, 1));
+}
+
+TEST_F(InodeTest, PagesAreKeptOnlyForTheSameChange) {
+  EXPECT_FALSE(inode.at_open(attributes(1)).keep_pages);
+  EXPECT_TRUE(inode.at_open(attributes(1)).keep_pages);
+  EXPECT_FALSE(inode.at_open(attributes(2)).keep_pages);
+}
+
+TEST_F(InodeTest, AnOldSizeInTheKernelIsNoticedAtOpen) {
+  EXPECT_FALSE(inode.at_open(attributes(1, 5)).kernel_attributes_old);
+  inode.told_kernel(attributes(1, 5));
+  EXPECT_FALSE(inode.at_open(attributes(1, 5)).kernel_attributes_old);
+  EXPECT_TRUE(inode.at_open(attributes(2, 6)).kernel_attributes_old);
+}
+
+TEST_F(InodeTest, OpensShareOneStateidAndTheLastReleaseClosesIt) {
+  inode.begin_open();
+  inode.opened(stateid(1, 1), nfs4::kShareAccessRead, {10, 10, {}});
+  EXPECT_FALSE(inode.open_state(true));
+  inode.begin_open();
+  inode.opened(stateid(1, 2), nfs4::kShareAccessWrite, {20, 20, {}});
+  EXPECT_EQ(inode.open_state(true)->credential.user, 20u);
+  EXPECT_EQ(inode.open_state(false)->credential.user, 10u);
+  EXPECT_EQ(inode.open_state(false)->stateid.seqid, 2u);
+  EXPECT_FALSE(inode.release());
+  const auto close = inode.release();
+  ASSERT_TRUE(close);
+  EXPECT_EQ(close->stateid, stateid(1, 2));
+  inode.closed();
+  EXPECT_FALSE(inode.open_state(false));
+}
+
+TEST_F(InodeTest, AnswersOfParallelOpensMayComeInAnyOrder) {
+  inode.begin_open();
+  inode.begin_open();
+  inode.opened(stateid(1, 2), nfs4::kShareAccessRead, {});
+  inode.opened(stateid(1, 1), nfs4::kShareAccessRead, {});
+  EXPECT_EQ(inode.open_state(false)->stateid.seqid, 2u);
+}
+
+TEST_F(InodeTest, AnOpenUnderWayKeepsTheFileFromBeingClosed) {
+  inode.begin_open();
+  inode.opened(stateid(1, 1), nfs4::kShareAccessRead, {});
+  inode.begin_open();
+  EXPECT_FALSE(inode.release());
+  inode.open_failed();
+}
+
+TEST_F(InodeTest, AnOpenWaitsForACloseUnderWay) {
+  inode.begin_open();
+  inode.opened(stateid(1, 1), nfs4::kShareAccessRead, {});
+  ASSERT_TRUE(inode.release());
+  std::atomic<bool> begun = false;
+  std::thread opener([&] {
+    inode.begin_open();
+    begun = true;
+  });
+  std::this_thread::sleep_for(20ms);
+  EXPECT_FALSE(begun);
+  inode.closed();
+  opener.join();
+  EXPECT_TRUE(begun);
+}
+
+TEST_F(InodeTest, AWriteByAUserTakesSetUserIdAway) {
+  FileAttributes file = attributes(1);
+  inode.learn(file, start, timeouts);
+  EXPECT_FALSE(inode.mode_without_privileges());
+  file.status.st_mode = S_IFREG | 06755;
+  inode.learn(file, start + 1s, timeouts);
+  EXPECT_EQ(inode.mode_without_privileges(), mode_t{0755});
+}
+
+TEST(InodeTable, TheSameHandleIsTheSameInodeUntilForgotten) {
+  InodeTable table;
+  table.set_root(std::make_shared<Inode>(handle("root"), 1));
+  const auto one = table.look_up(handle("a"), 2);
+  EXPECT_EQ(table.look_up(handle("a"), 2), one);
+  EXPECT_EQ(table.look_up(handle("root"), 1), table.root());
+  const uint64_t node = InodeTable::node_of(*one, table);
+  EXPECT_EQ(table.at(node), one);
+  table.forget(node, 1);
+  EXPECT_NE(table.find(handle("a")), nullptr);
+  table.forget(node, 1);
+  EXPECT_EQ(table.find(handle("a")), nullptr);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::fuse_client

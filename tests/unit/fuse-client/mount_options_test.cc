@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/mount_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pnfsrdma::fuse_client {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+MountOptions source(std::string_view text) {
+  MountOptions options;
+  EXPECT_TRUE(parse_source(text, options)) << text;
+  return options;
+}
+
+std::string refusal(std::string_view text) {
+  MountOptions options;
+  const auto parsed = parse_options(text, options);
+  EXPECT_FALSE(parsed) << text;
+  return parsed ? "" : parsed.error().to_string();
+}
+
+TEST(Source, HostAndPath) {
+  const MountOptions options = source("mds.example:/export/a");
+  EXPECT_EQ(options.host, "mds.example");
+  EXPECT_EQ(options.path, "/export/a");
+  EXPECT_EQ(options.port, 2049);
+}
+
+TEST(Source, PortAndVersion6Address) {
+  EXPECT_EQ(source("127.0.0.1:12049:/").port, 12049);
+  EXPECT_EQ(source("[fe80::1]:/x").host, "fe80::1");
+  EXPECT_EQ(source("[::1]:77:/x").port, 77);
+}
+
+TEST(Source, WhatIsMissingIsSaid) {
+  for (const char* text :
+       {"", "host", ":/x", "host:", "host:path", "[::1", "[::1]/x", "host:0:/x", "host:99999:/x"}) {
+    MountOptions options;
+    EXPECT_FALSE(parse_source(text, options)) << text;
+  }
+  MountOptions options;
+  EXPECT_THAT(parse_source("host", options).error().to_string(), HasSubstr("server:/path"));
+}
+
+TEST(MountOptions, DefaultsAreThoseOfNfs) {
+  const MountOptions options;
+  EXPECT_EQ(options.attributes, (AttributeTimeouts{3s, 60s, 30s, 60s}));
+  EXPECT_EQ(options.timeout_deciseconds, 600u);
+  EXPECT_EQ(options.retransmissions, 2u);
+  EXPECT_EQ(options.persistence, initiator::Persistence::kHard);
+}
+
+TEST(MountOptions, TheLastWordCounts) {
+  MountOptions options;
+  ASSERT_TRUE(parse_options("soft,timeo=30,,retrans=5,hard,softerr,ro,rw,port=2050", options));
+  EXPECT_EQ(options.persistence, initiator::Persistence::kSoftError);
+  EXPECT_FALSE(options.read_only);
+  EXPECT_EQ(options.port, 2050);
+  const initiator::SessionOptions session = session_options(options, "me");
+  EXPECT_EQ(session.timeout, 3000ms);
+  EXPECT_EQ(session.retransmissions, 5u);
+  EXPECT_EQ(session.owner, "me");
+}
+
+TEST(MountOptions, AttributeTimeouts) {
+  MountOptions options;
+  ASSERT_TRUE(parse_options("acregmin=1,acregmax=2,acdirmin=3,acdirmax=4", options));
+  EXPECT_EQ(options.attributes, (AttributeTimeouts{1s, 2s, 3s, 4s}));
+  ASSERT_TRUE(parse_options("actimeo=7", options));
+  EXPECT_EQ(options.attributes, (AttributeTimeouts{7s, 7s, 7s, 7s}));
+  ASSERT_TRUE(parse_options("noac", options));
+  EXPECT_EQ(options.attributes, (AttributeTimeouts{0s, 0s, 0s, 0s}));
+  EXPECT_THAT(refusal("acregmin=61"), HasSubstr("acregmax"));
+}
+
+TEST(MountOptions, KernelOptionsAreHandedOn) {
+  MountOptions options;
+  ASSERT_TRUE(parse_options("nosuid,nodev,noatime,_netdev,x-systemd.automount,defaults", options));
+  EXPECT_THAT(options.kernel, testing::ElementsAre("nosuid", "nodev", "noatime"));
+}
+
+TEST(MountOptions, WhatCannotBeDoneIsRefusedWithTheReason) {
+  EXPECT_THAT(refusal("sec=krb5"), HasSubstr("sec=sys"));
+  EXPECT_THAT(refusal("xprtsec=tls"), HasSubstr("xprtsec=none"));
+  EXPECT_THAT(refusal("local_lock=none"), HasSubstr("local_lock=all"));
+  EXPECT_THAT(refusal("vers=3"), HasSubstr("4.1"));
+  EXPECT_THAT(refusal("port=0"), HasSubstr("1 to 65535"));
+  EXPECT_THAT(refusal("timeo=abc"), HasSubstr("a number"));
+  EXPECT_THAT(refusal("frobnicate"), HasSubstr("not known"));
+}
+
+TEST(MountOptions, RequireDurability) {
+  MountOptions options;
+  ASSERT_TRUE(parse_options("require_durability=persistent,local_lock=all,sec=sys,vers=4.1", options));
+  EXPECT_TRUE(options.require_persistent);
+  EXPECT_EQ(options.minor_version, 1u);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::fuse_client
