@@ -73,7 +73,7 @@ Result<size_t> check_brick(EventLoop& loop, const Clock& clock, KeyValueStore& s
 Result<size_t> check(const Config& config) {
   SystemClock clock;
   EventLoop loop(clock);
-  TRY_ASSIGN(const auto store, RocksdbStore::open(loop, {.path = metadata_path(config)}));
+  TRY_ASSIGN(const auto store, RocksdbStore::open(loop, {.path = metadata_path(config), .create = false}));
   TRY_ASSIGN(const NamespaceReport report, check_namespace(*store));
   fmt::print("inodes {} directories {} names {} orphans {} extents {} bytes {}\n", report.inodes,
              report.directories, report.names, report.orphans, report.extents, report.extent_bytes);
