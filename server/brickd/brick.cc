@@ -144,8 +144,11 @@ Result<std::string> Brick::listen_data(rdma::Transport& transport, const DataEnd
   if (names.empty()) names.push_back(address);
   if (!endpoint.advertised) names.clear();
   for (const std::string& name : names) {
-    if (advertised.paths.size() < advertised.paths.kMax)
-      advertised.paths.push_back(path_of(endpoint.netid, name));
+    Path path = path_of(endpoint.netid, name);
+    if (path.address.size() > path.address.kMax || advertised.paths.size() == advertised.paths.kMax) {
+      return fail(EINVAL, "advertising " + name + ": the address is too long, or there are more than 16");
+    }
+    advertised.paths.push_back(std::move(path));
   }
   log_info("brick", "listening transport={} address={} native-flush={}", transport.name(), address,
            native_flush);

@@ -11,12 +11,16 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "shared/brick/protocol.h"
 #include "shared/rpc/socket_address.h"
 
 namespace pnfsrdma::brick {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kSessionsListedMax = decltype(SessionsResult::sessions)::kMax;
+constexpr size_t kGrantsListedMax = decltype(GrantsResult::grants)::kMax;
 
 // The one list of keys: loading, printing and the check for unknown keys come from it.
 template <typename ConfigType, typename Visitor>
@@ -103,6 +107,12 @@ Result<> check(const Config& config) {
   if (config.data.advertise.empty() && std::ranges::any_of(config.data.listen, is_wildcard)) {
     return fail(EINVAL,
                 "data.listen has a wildcard address: say in data.advertise which addresses clients can use");
+  }
+  // An answer names them all: as many as the protocol has room for.
+  if (config.limits.sessions > kSessionsListedMax)
+    return fail(EINVAL, "limits.sessions must not exceed 65536");
+  if (config.limits.grants_per_session > kGrantsListedMax) {
+    return fail(EINVAL, "limits.grants_per_session must not exceed 1048576");
   }
   if (config.lease_seconds == 0) return fail(EINVAL, "lease_seconds must not be 0");
   return {};

@@ -218,7 +218,7 @@ class CrashRun {
     for (const std::string& problem : report->problems) note(problem.substr(problem.find(':') + 1));
 
     auto persistence = (*mapping)->make_persistence(pmem::FileFlush::kPageCache);
-    const auto pool = Pool::open(std::move(*mapping), std::move(persistence), clock_.now());
+    const auto pool = Pool::open(std::move(*mapping), std::move(persistence), SteadyTime{});
     if (!pool) return note("the pool cannot be opened");
     const uint64_t epoch = (*pool)->superblock().epoch();
     if (epoch != acknowledged_.epoch && epoch != in_flight_.epoch) note("the epoch is lost");
