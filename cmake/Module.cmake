@@ -42,3 +42,31 @@ function(pnfsrdma_test NAME)
                          PROPERTIES LABELS ${LABEL} TIMEOUT ${ARG_TIMEOUT})
   endif()
 endfunction()
+
+# pnfsrdma_fuzzer(NAME DEPENDS target...): a libFuzzer program of the .cc files in the current folder, and a ctest case of
+# label fuzz that runs it for PNFSRDMA_FUZZ_SECONDS, starting from ./corpus (checked in, small, never written: what a run
+# finds goes into the build folder). Only with PNFSRDMA_FUZZERS, which also builds the libraries with coverage.
+function(pnfsrdma_fuzzer NAME)
+  cmake_parse_arguments(ARG "" "MAX_LENGTH" "DEPENDS" ${ARGN})
+  if(NOT PNFSRDMA_FUZZERS)
+    return()
+  endif()
+  if(NOT ARG_MAX_LENGTH)
+    set(ARG_MAX_LENGTH 4096)
+  endif()
+  file(GLOB SOURCES CONFIGURE_DEPENDS *.cc)
+  add_executable(${NAME} ${SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPENDS})
+  target_link_options(${NAME} PRIVATE -fsanitize=fuzzer)
+  set(FOUND ${CMAKE_BINARY_DIR}/fuzz/${NAME})
+  file(MAKE_DIRECTORY ${FOUND})
+  set(CORPUS ${CMAKE_CURRENT_SOURCE_DIR}/corpus)
+  if(NOT EXISTS ${CORPUS})
+    set(CORPUS "")
+  endif()
+  math(EXPR TIMEOUT "${PNFSRDMA_FUZZ_SECONDS} + 120")
+  add_test(NAME fuzz.${NAME}
+           COMMAND ${NAME} -max_total_time=${PNFSRDMA_FUZZ_SECONDS} -max_len=${ARG_MAX_LENGTH} -timeout=20
+                   -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${FOUND}/crash- ${FOUND} ${CORPUS})
+  set_tests_properties(fuzz.${NAME} PROPERTIES LABELS fuzz TIMEOUT ${TIMEOUT})
+endfunction()

@@ -8,6 +8,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 option(PNFSRDMA_TESTS "Build the tests" ON)
 option(PNFSRDMA_FUZZERS "Build the libFuzzer targets (clang only)" OFF)
+set(PNFSRDMA_FUZZ_SECONDS 60 CACHE STRING "How long ctest runs each fuzzer")
 set(PNFSRDMA_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined or thread")
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wno-missing-field-initializers -fno-omit-frame-pointer)
@@ -22,6 +23,11 @@ if(PNFSRDMA_SANITIZE)
   if(PNFSRDMA_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)
   endif()
+endif()
+if(PNFSRDMA_FUZZERS)
+  # Coverage for the fuzzers in every object; only they link libFuzzer and its main().
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
 endif()
 
 find_program(CCACHE ccache)

@@ -24,6 +24,13 @@ bool decode_values(xdr::Decoder& decoder, const Bitmap& mask, Attributes& attrib
 
 }  // namespace
 
+Attributes::Attributes() = default;
+Attributes::Attributes(const Attributes&) = default;
+Attributes::Attributes(Attributes&&) noexcept = default;
+Attributes& Attributes::operator=(const Attributes&) = default;
+Attributes& Attributes::operator=(Attributes&&) noexcept = default;
+Attributes::~Attributes() = default;
+
 Bitmap Attributes::mask() const {
   Bitmap mask;
 #define PNFSRDMA_ATTRIBUTE(number, enumerator, member, type) \

@@ -131,6 +131,14 @@ struct Attributes {
 #undef PNFSRDMA_ATTRIBUTE
   bool unsupported = false;
 
+  // Compiled once: sixty optionals are heavy wherever they are inlined.
+  Attributes();
+  Attributes(const Attributes&);
+  Attributes(Attributes&&) noexcept;
+  Attributes& operator=(const Attributes&);
+  Attributes& operator=(Attributes&&) noexcept;
+  ~Attributes();
+
   // The bits of what is set.
   Bitmap mask() const;
   // Forgets what is not in `wanted`.
