@@ -71,7 +71,7 @@ class IwarpQueuePair final : public QueuePair, private SegmentHandler {
   void source_died();
   void help_full_socket();
 
-  void input_came(Input input);
+  bool input_came(Input input);
   void drain(SteadyTime deadline);
   void begin_terminating(TerminateCode code, ByteSpan failed);
   void close(Outcome outcome);

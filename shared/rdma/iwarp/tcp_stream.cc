@@ -56,16 +56,9 @@ bool wait_for_events(int fd, short events, SteadyTime deadline, int wake) {
 }
 
 Result<std::unique_ptr<Stream>> TcpStream::make(FileDescriptor socket) {
-  FileDescriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) return std::unexpected(Error::from_errno("epoll_create1"));
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
-  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0) {
-    return std::unexpected(Error::from_errno("epoll_ctl"));
-  }
   FileDescriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return std::unexpected(Error::from_errno("eventfd"));
-  return std::unique_ptr<Stream>(new TcpStream(std::move(socket), std::move(epoll), std::move(wake)));
+  return std::unique_ptr<Stream>(new TcpStream(std::move(socket), std::move(wake)));
 }
 
 ssize_t TcpStream::receive(std::span<const iovec> into) {
@@ -119,9 +112,23 @@ void TcpStream::shut_down() {
   ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
+int TcpStream::fd() const {
+  std::lock_guard lock(epoll_mutex_);
+  if (epoll_) return epoll_.get();
+  FileDescriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP | (watching_writable_ ? EPOLLOUT : 0u);
+  // Out of descriptors: the socket itself tells all but the writability.
+  if (!epoll || ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, socket_.get(), &event) != 0) return socket_.get();
+  epoll_ = std::move(epoll);
+  return epoll_.get();
+}
+
 void TcpStream::watch_writable(bool on) {
+  std::lock_guard lock(epoll_mutex_);
   if (on == watching_writable_) return;
   watching_writable_ = on;
+  if (!epoll_) return;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP | (on ? EPOLLOUT : 0u);
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket_.get(), &event);

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include <memory>
+#include <mutex>
 
 #include "shared/base/owned.h"
 #include "shared/base/result.h"
@@ -14,7 +15,7 @@ namespace pnfsrdma::rdma::iwarp {
 // A connected TCP socket as a Stream.
 class TcpStream final : public Stream {
  public:
-  // Takes the socket. Errors: of epoll(7).
+  // Takes the socket. Errors: of eventfd(2).
   static Result<std::unique_ptr<Stream>> make(FileDescriptor socket);
 
   ssize_t receive(std::span<const iovec> into) override;
@@ -24,21 +25,24 @@ class TcpStream final : public Stream {
   void wake() override;
   void finish_sending() override;
   void shut_down() override;
-  int fd() const override { return epoll_.get(); }
+  int fd() const override;
   void watch_writable(bool on) override;
   std::string peer() const override;
 
  private:
-  TcpStream(FileDescriptor socket, FileDescriptor epoll, FileDescriptor wake)
-      : socket_(std::move(socket)), epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+  TcpStream(FileDescriptor socket, FileDescriptor wake)
+      : socket_(std::move(socket)), wake_(std::move(wake)) {}
   void set_receive_timeout(Milliseconds timeout);
 
   FileDescriptor socket_;
   // Holds the socket alone: an fd that is readable when the socket is, and also when it is writable while
   // output waits.
-  FileDescriptor epoll_;
   FileDescriptor wake_;
   Milliseconds receive_timeout_{0};  // SO_RCVTIMEO as it stands; 0: none
+  // Holds the socket alone: an fd that is readable when the socket is, and also when it is writable while
+  // output waits. Made when first asked for, as it costs something with every packet.
+  mutable std::mutex epoll_mutex_;
+  mutable FileDescriptor epoll_;
   bool watching_writable_ = false;
 };
 

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace pnfsrdma::rdma::memory {
 namespace {
+
+constexpr size_t kConnecting = 0;  // the side of connect(); 1 is that of accept()
 
 SteadyTime now() {
   return std::chrono::steady_clock::now();
@@ -68,13 +71,23 @@ Result<> Wire::post_receive(size_t side, uint64_t work_id, LocalSlice buffer) {
   receive.work_id = work_id;
   receive.buffer.fill(work_id, Opcode::kReceive, {});
   receive.buffer.bind(*end.domain, buffer, Access::kLocalWrite);
+  if (!std::exchange(end.has_received, true)) run_posted(1 - side);
   return {};
 }
 
 void Wire::submit(size_t side) {
   std::lock_guard lock(mutex_);
+  run_posted(side);
+}
+
+void Wire::run_posted(size_t side) {
   End& source = ends_[side];
   while (!source.posted.empty()) {
+    // accept() answers before it returns the queue pair, so the connecting side may speak before the
+    // accepting one could post anything. Over TCP its message would wait in the socket; here it waits in the
+    // queue.
+    bool early = side == kConnecting && !ends_[1 - side].has_received;
+    if (early && connected() && source.posted.front().opcode == Opcode::kSend) return;
     WorkRequest request = std::move(source.posted.front());
     source.posted.pop_front();
     Outcome outcome = Outcome::kFlushed;

@@ -33,6 +33,7 @@ struct End {
   std::deque<WorkRequest> posted;
   std::deque<Receive> receives;
   std::deque<Finished> finished;
+  bool has_received = false;  // it has posted a receive at some time
   size_t sends_finished = 0;  // of `finished`; the others are receives
   AtomicCounters counters;
 };
@@ -61,6 +62,7 @@ class Wire {
   }
 
  private:
+  void run_posted(size_t side);
   Outcome run(End& source, End& target, WorkRequest& request);
   Outcome run_one_sided(End& source, End& target, WorkRequest& request);
   Outcome deliver(End& source, End& target, WorkRequest& request);

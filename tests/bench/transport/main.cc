@@ -13,8 +13,8 @@ namespace {
 
 using Operation = TransportBench::Operation;
 
-constexpr size_t kBandwidthSizes[] = {1 << 20};
-constexpr size_t kLatencySizes[] = {8, 4096};
+constexpr size_t kBandwidthSizes[] = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20};
+constexpr size_t kLatencySizes[] = {8, 64, 512, 4096};
 
 // Best of three interleaved rounds per contender, so that a noisy moment of the machine hits none of them
 // alone.
@@ -79,13 +79,21 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--socket-buffer", settings.socket_buffer_bytes, "SO_SNDBUF and SO_RCVBUF, bytes")
       ->capture_default_str();
-  app.add_option("--initiator-cpu", settings.initiator_cpu, "pin the initiator (and the TCP sender)");
-  app.add_option("--target-cpu", settings.target_cpu, "pin the target (and the TCP receiver)");
+  std::string pin = "one";
+  app.add_option("--pin", pin, "both ends on one CPU, on two, or wherever the kernel puts them (none)")
+      ->check(CLI::IsMember({"one", "two", "none"}))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+
+  if (pin != "none") settings.initiator_cpu = settings.target_cpu = allowed_cpu(0);
+  if (pin == "two") settings.target_cpu = allowed_cpu(1);
 
   Memory::local();
   Memory::remote(settings.region_bytes);
-  nlohmann::json report;
+  nlohmann::json report{{"pin", pin}, {"socket_buffer", settings.socket_buffer_bytes}};
+  if (!json)
+    fmt::print("iwarp beside plain TCP over loopback, socket buffers {} bytes, CPUs: {}\n",
+               settings.socket_buffer_bytes, pin);
   if (!json) print_head("bandwidth", "GB/s, a WRITE counts when it is confirmed", "stream");
   for (size_t size : kBandwidthSizes) {
     Row row = bandwidth_row(settings, size);

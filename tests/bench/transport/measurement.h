@@ -15,6 +15,8 @@ struct Settings {
   int target_cpu = -1;
 };
 
+// The nth CPU this process may run on, or the last when it has fewer.
+int allowed_cpu(int index);
 // Pins the calling thread; -1 leaves it alone.
 void pin_to(int cpu);
 

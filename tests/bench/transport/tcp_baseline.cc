@@ -41,7 +41,7 @@ struct Pair {
     set_options(here.get(), buffer_bytes);
     CHECK(::connect(here.get(), generic, size) == 0);
     there = FileDescriptor(::accept(listener.get(), nullptr, nullptr));
-    set_options(there.get(), 0 + buffer_bytes);
+    set_options(there.get(), buffer_bytes);
   }
 };
 
@@ -73,6 +73,19 @@ void pin_to(int cpu) {
   CPU_ZERO(&set);
   CPU_SET(static_cast<unsigned>(cpu), &set);
   ::sched_setaffinity(0, sizeof(set), &set);
+}
+
+int allowed_cpu(int index) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ::sched_getaffinity(0, sizeof(set), &set);
+  int last = -1;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(static_cast<unsigned>(cpu), &set)) continue;
+    last = cpu;
+    if (index-- == 0) break;
+  }
+  return last;
 }
 
 double seconds_now() {
