@@ -33,6 +33,16 @@ Bytes encode_head(const Header& header, size_t body_size) {
   return head;
 }
 
+// No delay for small records, and an end for peers that have vanished: idle ones by keepalive, ones that owe
+// us acknowledgements by the user timeout. A failure is not worth the connection.
+void tune_tcp(int fd) {
+  const int on = 1;
+  const unsigned patience_ms = kPeerPatienceMs;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof patience_ms);
+}
+
 }  // namespace
 
 ConnectionPointer Connection::start(EventLoop& loop, FileDescriptor socket, ConnectionOptions options,
@@ -58,8 +68,7 @@ Connection::Connection(EventLoop& loop, FileDescriptor socket, ConnectionOptions
   is_unix_ = address && address->is_unix();
   // A peer that has gone already has no address; the first read will say so.
   peer_ = !address ? "gone" : is_unix_ ? "unix" : address->to_string();
-  const int on = 1;
-  if (!is_unix_) setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (!is_unix_) tune_tcp(socket_.get());
 }
 
 // Still open only when the loop itself is going: nothing left to unwatch or to tell.
@@ -221,6 +230,11 @@ Responder& Responder::operator=(Responder&& other) noexcept {
 
 Responder::~Responder() {
   if (!connection_.expired()) refuse(AcceptStatus::kSystemError);
+}
+
+bool Responder::connected() const {
+  const ConnectionPointer connection = connection_.lock();
+  return connection && connection->is_open();
 }
 
 void Responder::answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body) {

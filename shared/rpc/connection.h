@@ -75,7 +75,8 @@ class Responder {
   void drop();
 
   uint32_t xid() const { return xid_; }
-  bool connected() const { return !connection_.expired(); }
+  // Is there still somebody to answer?
+  bool connected() const;
 
  private:
   void answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body);

@@ -25,7 +25,7 @@ TEST(RecordReader, JoinsFragmentsHoweverTheyArrive) {
   SeededRandom random(3);
   Bytes stream;
   std::vector<Bytes> records;
-  for (const size_t size : {0u, 1u, 5u, 100u, 70000u, 16384u, 3u, 400000u, 65536u}) {
+  for (const size_t size : {0u, 1u, 5u, 100u, 70000u, 16384u, 3u, 300000u, 65536u}) {
     Bytes& record = records.emplace_back(size);
     random.fill(record);
     ByteSpan rest(record);
@@ -36,7 +36,7 @@ TEST(RecordReader, JoinsFragmentsHoweverTheyArrive) {
     }
     append_fragment(stream, rest, true);
   }
-  for (const size_t step : {1u, 3u, 4u, 1000u, 65536u, 1000000u}) {
+  for (const size_t step : {7u, 1000u, 65536u, 1000000u}) {
     RecordReader reader;
     std::vector<Bytes> got;
     for (size_t at = 0; at < stream.size(); at += step) {
