@@ -20,7 +20,8 @@ TEST(Config, EmptyObjectIsTheDefaults) {
 
 TEST(Config, PrintedIsReadBackTheSame) {
   const auto config = parse_config(R"({"listen": ["127.0.0.1:0"], "lease_seconds": 5, "log_level": "debug",
-      "exports": [{"path": "/a", "root_squash": false, "clients": ["10.0.0.0/8"]}, {"path": "/", "read_only": true}]})");
+      "exports": [{"path": "/a", "root_squash": false, "clients": ["10.0.0.0/8"]},
+                  {"path": "/", "read_only": true}]})");
   ASSERT_TRUE(config.has_value());
   const auto again = parse_config(to_json(*config));
   ASSERT_TRUE(again.has_value());
