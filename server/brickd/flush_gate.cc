@@ -3,9 +3,12 @@
 
 #include <openssl/sha.h>
 
+#include <bit>
 #include <cstring>
 
 namespace pnfsrdma::brick {
+
+static_assert(sizeof(Verifier) == sizeof(uint64_t));
 
 Verifier make_verifier(const std::array<std::byte, 16>& uuid, const BootId& boot, uint64_t unsafe_events) {
   std::array<std::byte, 40> material;
@@ -25,10 +28,16 @@ FlushGate::FlushGate(pmem::Persistence& persistence, const std::array<std::byte,
       uuid_(uuid),
       boot_(boot),
       on_unsafe_(std::move(on_unsafe)),
-      unsafe_events_(unsafe_events) {}
+      unsafe_events_(unsafe_events),
+      verifier_(std::bit_cast<uint64_t>(make_verifier(uuid, boot, unsafe_events))) {}
 
 Verifier FlushGate::verifier() const {
-  return make_verifier(uuid_, boot_, unsafe_events_.load());
+  return std::bit_cast<Verifier>(verifier_.load());
+}
+
+void FlushGate::count_unsafe_event() {
+  const std::lock_guard lock(counting_);
+  verifier_.store(std::bit_cast<uint64_t>(make_verifier(uuid_, boot_, ++unsafe_events_)));
 }
 
 Result<> FlushGate::persist(std::span<const ByteSpan> ranges) {
@@ -53,7 +62,7 @@ Result<> FlushGate::flush_all(std::span<const ByteSpan> ranges) {
   }
   if (result) result = persistence_.fence();
   if (!result) {
-    unsafe_events_.fetch_add(1);
+    count_unsafe_event();
     on_unsafe_(result.error());
   }
   return result;

@@ -42,17 +42,21 @@ class FlushGate {
   // tells it.
   Result<> persist_under(std::span<const ByteSpan> ranges, const Verifier& expected);
 
+  // One atomic load.
   Verifier verifier() const;
 
  private:
+  void count_unsafe_event();
   Result<> flush_all(std::span<const ByteSpan> ranges);
 
   pmem::Persistence& persistence_;
   const std::array<std::byte, 16> uuid_;
   const BootId boot_;
   const std::function<void(const Error&)> on_unsafe_;
-  std::atomic<uint64_t> unsafe_events_;
   std::mutex one_at_a_time_;
+  std::mutex counting_;
+  uint64_t unsafe_events_;  // under counting_
+  std::atomic<uint64_t> verifier_;
 };
 
 }  // namespace pnfsrdma::brick
