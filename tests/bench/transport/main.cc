@@ -88,8 +88,8 @@ int run(int argc, char** argv) {
   if (pin != "none") settings.initiator_cpu = settings.target_cpu = allowed_cpu(0);
   if (pin == "two") settings.target_cpu = allowed_cpu(1);
 
-  Memory::local();
-  Memory::remote(settings.region_bytes);
+  Memory::source();
+  Memory::destination();
   nlohmann::json report{{"pin", pin}, {"socket_buffer", settings.socket_buffer_bytes}};
   if (!json)
     fmt::print("iwarp beside plain TCP over loopback, socket buffers {} bytes, CPUs: {}\n",

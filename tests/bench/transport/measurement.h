@@ -10,7 +10,6 @@ struct Settings {
   double seconds = 0.5;  // per number
   int depth = 16;        // operations in flight for bandwidth
   int socket_buffer_bytes = 4 << 20;
-  uint64_t region_bytes = uint64_t{1} << 30;
   int initiator_cpu = -1;  // -1: not pinned
   int target_cpu = -1;
 };

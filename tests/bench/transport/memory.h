@@ -7,14 +7,18 @@
 
 namespace pnfsrdma::bench {
 
-// The memory both contenders use, touched before anything is measured.
+// The memory both contenders use, touched before anything is measured: data goes from the small one to the
+// large one, whoever asks for it.
 struct Memory {
-  static Bytes& local() {
-    static Bytes bytes(size_t{64} << 20, std::byte{1});
+  static constexpr size_t kSmall = size_t{64} << 20;
+  static constexpr size_t kLarge = size_t{1} << 30;
+
+  static Bytes& source() {
+    static Bytes bytes(kSmall, std::byte{1});
     return bytes;
   }
-  static Bytes& remote(uint64_t size) {
-    static Bytes bytes(size, std::byte{2});
+  static Bytes& destination() {
+    static Bytes bytes(kLarge, std::byte{2});
     return bytes;
   }
 };

@@ -97,14 +97,14 @@ double TcpBaseline::stream(const Settings& settings, size_t size) {
   std::atomic<bool> stop = false;
   std::thread sender([&] {
     pin_to(settings.initiator_cpu);
-    const Bytes& source = Memory::local();
+    const Bytes& source = Memory::source();
     for (size_t at = 0; !stop && send_all(pair.here.get(), source.data() + at, size);) {
       at = at + 2 * size <= source.size() ? at + size : 0;
     }
     ::shutdown(pair.here.get(), SHUT_WR);
   });
   pin_to(settings.target_cpu);
-  Bytes& target = Memory::remote(settings.region_bytes);
+  Bytes& target = Memory::destination();
   size_t at = 0;
   uint64_t bytes = 0;
   double start = seconds_now(), now = start;
@@ -127,12 +127,12 @@ double TcpBaseline::ping_pong(const Settings& settings, size_t size) {
   std::thread responder([&] {
     pin_to(settings.target_cpu);
     std::byte question;
-    const Bytes& source = Memory::remote(settings.region_bytes);
+    const Bytes& source = Memory::source();
     while (receive_all(pair.there.get(), &question, 1) && send_all(pair.there.get(), source.data(), size)) {
     }
   });
   pin_to(settings.initiator_cpu);
-  Bytes& sink = Memory::local();
+  Bytes& sink = Memory::destination();
   uint64_t rounds = 0;
   double start = seconds_now(), now = start;
   while (now - start < settings.seconds) {

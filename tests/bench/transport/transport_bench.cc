@@ -22,16 +22,20 @@ SteadyTime far() {
 // An initiator in the calling thread and a target with its thread, connected over loopback.
 class Rig {
  public:
-  Rig(const Settings& settings, bool crc) : settings_(settings) {
+  Rig(const Settings& settings, bool crc, TransportBench::Operation operation)
+      : settings_(settings), operation_(operation) {
     iwarp::Options options;
     options.crc = crc ? iwarp::CrcPolicy::kRequire : iwarp::CrcPolicy::kDecline;
     options.socket_buffer_bytes = settings.socket_buffer_bytes;
     transport_ = iwarp::make_transport(options, random_);
     target_domain_ = transport_->make_protection_domain();
     domain_ = transport_->make_protection_domain();
-    target_region_ = *transport_->register_region(target_domain_, Memory::remote(settings.region_bytes),
-                                                  Access::kRemoteRead | Access::kRemoteWrite);
-    region_ = *transport_->register_region(domain_, Memory::local(), Access::kLocalWrite);
+    const bool read = operation == TransportBench::Operation::kRead;
+    target_region_ =
+        *transport_->register_region(target_domain_, read ? Memory::source() : Memory::destination(),
+                                     Access::kRemoteRead | Access::kRemoteWrite);
+    region_ = *transport_->register_region(domain_, read ? Memory::destination() : Memory::source(),
+                                           Access::kLocalWrite);
     auto listener = *transport_->listen("127.0.0.1:0", [this](auto request) {
       std::lock_guard lock(mutex_);
       target_ = *request->accept(target_domain_, {}, {});
@@ -51,12 +55,13 @@ class Rig {
     server_.join();
   }
 
-  void post(TransportBench::Operation operation, uint64_t number, size_t size) {
-    size_t places = std::min(Memory::local().size(), Memory::remote(0).size()) / size;
-    size_t remote_places = Memory::remote(0).size() / size;
-    LocalSlice local = region_->slice(number % places * size, static_cast<uint32_t>(size));
+  void post(uint64_t number, size_t size) {
+    // Both walk through their memory at their own turn.
+    size_t local_places = region_->memory().size() / size,
+           remote_places = target_region_->memory().size() / size;
+    LocalSlice local = region_->slice(number % local_places * size, static_cast<uint32_t>(size));
     RemoteSlice remote = target_region_->remote().slice(number % remote_places * size, size);
-    CHECK((operation == TransportBench::Operation::kRead
+    CHECK((operation_ == TransportBench::Operation::kRead
                ? queue_pair_->post_read(number, local, remote)
                : queue_pair_->post_write(number, {&local, 1}, remote))
               .has_value());
@@ -84,6 +89,7 @@ class Rig {
   }
 
   const Settings settings_;
+  const TransportBench::Operation operation_;
   SystemRandom random_;
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<ProtectionDomain> target_domain_, domain_;
@@ -97,12 +103,12 @@ class Rig {
 }  // namespace
 
 double TransportBench::bandwidth(const Settings& settings, bool crc, Operation operation, size_t size) {
-  Rig rig(settings, crc);
+  Rig rig(settings, crc, operation);
   uint64_t posted = 0, completed = 0;
   auto depth = static_cast<uint64_t>(settings.depth);
   double start = seconds_now(), now = start;
   while (now - start < settings.seconds) {
-    while (posted - completed < depth) rig.post(operation, posted++, size);
+    while (posted - completed < depth) rig.post(posted++, size);
     rig.queue_pair().submit();
     completed += rig.complete();
     now = seconds_now();
@@ -113,12 +119,12 @@ double TransportBench::bandwidth(const Settings& settings, bool crc, Operation o
 }
 
 double TransportBench::latency(const Settings& settings, bool crc, Operation operation, size_t size) {
-  Rig rig(settings, crc);
+  Rig rig(settings, crc, operation);
   uint64_t rounds = 0;
   double start = seconds_now(), now = start;
   while (now - start < settings.seconds) {
     for (int i = 0; i < 16; ++i) {
-      rig.post(operation, 0, size);
+      rig.post(0, size);
       rig.queue_pair().submit();
       CHECK(rig.complete() == 1);
       ++rounds;
