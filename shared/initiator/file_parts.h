@@ -89,6 +89,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send);
   void prepare_return(FileRange gate, bool changed);
   Result<std::optional<nfs4::LayoutReturnArguments>> truncating(uint64_t new_size);
+  struct Truncation;
+  Truncation end_truncation();
   void truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done);
   // Everything, by ourselves: unmount, RECALL_ANY, a closed file that is dropped.
   void return_everything();
@@ -124,6 +126,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
     bool closed = false;
     bool returning = false;
   };
+  std::mutex truncation_mutex;
+  std::condition_variable truncation_done;
   std::optional<Truncation> truncation;
 };
 

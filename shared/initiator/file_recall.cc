@@ -59,19 +59,31 @@ void FileIo::Parts::return_everything() {
 }
 
 Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uint64_t new_size) {
-  CHECK(!truncation);
+  {
+    // The kernel sends one at a time, but does not wait for one that was interrupted.
+    std::unique_lock lock(truncation_mutex);
+    if (!truncation_done.wait_until(lock, services.io_deadline(), [&] { return !truncation; })) {
+      return fail(EBUSY, "truncate: another one is under way");
+    }
+    truncation.emplace();
+  }
   Truncation now{.gate = {new_size, UINT64_MAX - new_size}};
   now.closed = cache.begin_return(Iomode::kAny, now.gate);
   if (!now.closed) {
     // Nothing held beyond: but a size that only we know must not be told after the SETATTR.
-    if (Result<> told = commit_now(); !told) return std::unexpected(told.error());
-    truncation = now;
+    if (Result<> told = commit_now(); !told) {
+      end_truncation();
+      return std::unexpected(told.error());
+    }
     return std::nullopt;
   }
   prepare_return(now.gate, false);
   const auto stateid = cache.start_return(Iomode::kAny, now.gate, services.io_deadline());
   now.returning = true;
-  truncation = now;
+  {
+    std::lock_guard lock(truncation_mutex);
+    truncation = now;
+  }
   if (!stateid) return std::nullopt;
   services.statistics.layoutreturns.add();
   nfs4::LayoutReturnArguments arguments;
@@ -82,9 +94,14 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uin
   return arguments;
 }
 
+FileIo::Parts::Truncation FileIo::Parts::end_truncation() {
+  std::lock_guard lock(truncation_mutex);
+  truncation_done.notify_all();
+  return std::exchange(truncation, std::nullopt).value_or(Truncation{});
+}
+
 void FileIo::Parts::truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done) {
-  CHECK(truncation);
-  const Truncation was = *std::exchange(truncation, std::nullopt);
+  const Truncation was = end_truncation();
   if (done) log.truncated(new_size);
   if (was.returning) {
     cache.finish_return(layout_return != nullptr ? layout_return->stateid : std::nullopt,

@@ -153,9 +153,9 @@ void LayoutCache::drop_all() {
 LayoutCache::Begin LayoutCache::begin_get(uint64_t offset, uint64_t length, bool for_write,
                                           SteadyTime deadline, uint64_t epoch, Getting& getting) {
   Lock lock(mutex_);
-  while (operation_ != Operation::kNone) {
+  while (getting_ || returning_ > 0) {
     // Somebody else's LAYOUTGET may bring what we need. A return is never waited for.
-    if (operation_ == Operation::kReturning) return Begin::kBusy;
+    if (returning_ > 0) return Begin::kBusy;
     if (operation_done_.wait_until(lock, deadline) == std::cv_status::timeout) return Begin::kBusy;
   }
   refresh(epoch);
@@ -165,7 +165,7 @@ LayoutCache::Begin LayoutCache::begin_get(uint64_t offset, uint64_t length, bool
   if (index < segments_.size() && segments_[index].offset <= offset && usable(segments_[index], for_write)) {
     return Begin::kHeld;
   }
-  operation_ = Operation::kGetting;
+  getting_ = true;
   getting.stateid = stateid_;
   getting.gap = gap_around(offset, length, for_write);
   for (const LayoutSegment& segment : segments_) getting.held_bytes += segment.length;
@@ -185,7 +185,7 @@ FileRange LayoutCache::gap_around(uint64_t offset, uint64_t length, bool for_wri
 
 void LayoutCache::finish_get() {
   Lock lock(mutex_);
-  operation_ = Operation::kNone;
+  getting_ = false;
   operation_done_.notify_all();
 }
 
@@ -272,9 +272,9 @@ bool LayoutCache::round_out(Iomode iomode, FileRange& range) const {
 
 LayoutCache::Recall LayoutCache::begin_recall(const nfs4::Stateid& stateid, Iomode iomode, FileRange& range) {
   Lock lock(mutex_);
-  const bool waiting = operation_ != Operation::kNone;
+  const bool waiting = getting_ || returning_ > 0;
   if (!stateid_ || stateid_->other != stateid.other) {
-    return operation_ == Operation::kGetting ? Recall::kDelay : Recall::kNothing;
+    return getting_ ? Recall::kDelay : Recall::kNothing;
   }
   // Known + 1 is the recall's own number. More: the reply to our own operation, sent before, has not come
   // yet.
@@ -304,9 +304,9 @@ bool LayoutCache::drain(FileRange range, SteadyTime deadline) {
 std::optional<nfs4::Stateid> LayoutCache::start_return(Iomode iomode, FileRange range, SteadyTime deadline) {
   Lock lock(mutex_);
   // A LAYOUTGET that does not come back must not hold up a recall: then both are under way, which the RFC
-  // allows.
-  operation_done_.wait_until(lock, deadline, [&] { return operation_ == Operation::kNone; });
-  operation_ = Operation::kReturning;
+  // allows; as are two returns, each of its own range.
+  operation_done_.wait_until(lock, deadline, [&] { return !getting_; });
+  ++returning_;
   remove(iomode, range);
   return stateid_;
 }
@@ -315,7 +315,7 @@ void LayoutCache::finish_return(const std::optional<nfs4::Stateid>& stateid, boo
   Lock lock(mutex_);
   if (answered && stateid) take_stateid(*stateid);
   if (answered && !stateid) clear();
-  operation_ = Operation::kNone;
+  --returning_;
   operation_done_.notify_all();
 }
 

@@ -60,7 +60,7 @@ class LayoutCache {
   bool begin_return(Iomode iomode, FileRange& range);
   // No I/O is inside the range any more. False: `deadline` passed.
   bool drain(FileRange range, SteadyTime deadline);
-  // Claims the operation slot for the LAYOUTRETURN and forgets the segments; the stateid to send. None: the
+  // Keeps LAYOUTGETs away until finish_return() and forgets the segments; the stateid to send. None: the
   // layout has died meanwhile, there is nothing to send.
   std::optional<nfs4::Stateid> start_return(Iomode iomode, FileRange range, SteadyTime deadline);
   // The answer's stateid (none: nothing is left at the server) and, if asked, open the gate again.
@@ -81,7 +81,6 @@ class LayoutCache {
     FileRange range;
     bool operator==(const Closing& other) const = default;
   };
-  enum class Operation { kNone, kGetting, kReturning };
 
   void refresh(uint64_t epoch);
   void clear();
@@ -106,7 +105,8 @@ class LayoutCache {
   Passage* passages_ = nullptr;
   int drainers_ = 0;
   std::condition_variable drained_;
-  Operation operation_ = Operation::kNone;
+  bool getting_ = false;
+  int returning_ = 0;
   std::condition_variable operation_done_;
   std::optional<nfs4::Stateid> stateid_;
   uint64_t epoch_ = 0;

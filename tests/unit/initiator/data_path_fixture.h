@@ -9,6 +9,7 @@
 #include "shared/base/random.h"
 #include "shared/initiator/data_path.h"
 #include "shared/initiator/file_parts.h"
+#include "shared/rdma/iwarp/transport.h"
 #include "shared/rdma/memory/transport.h"
 #include "tests/unit/initiator/scripted_channel.h"
 
@@ -23,6 +24,13 @@ class OpenForAll final : public OpenStateSource {
 // A mount with one file, its MDS and its brick, in one process.
 class DataPathTest : public ::testing::Test {
  protected:
+  explicit DataPathTest(bool over_tcp = false) : over_tcp_(over_tcp) {}
+
+  std::unique_ptr<rdma::Transport> make_transport() {
+    if (over_tcp_) return rdma::iwarp::make_transport({}, random);
+    return rdma::memory::make_transport(network, random);
+  }
+
   static DataPathOptions quick_options() {
     DataPathOptions options;
     options.io_timeout = std::chrono::seconds(5);
@@ -94,14 +102,15 @@ class DataPathTest : public ::testing::Test {
     return path->layout_recall(arguments);
   }
 
+  const bool over_tcp_;
   EventLog events;
   SystemClock clock;
   SystemRandom random;
   std::shared_ptr<rdma::memory::Network> network = std::make_shared<rdma::memory::Network>();
-  std::shared_ptr<rdma::Transport> client_transport = rdma::memory::make_transport(network, random);
-  std::unique_ptr<rdma::Transport> brick_transport = rdma::memory::make_transport(network, random);
-  FakeBrick brick{*brick_transport, "brick:0", events};
-  ScriptedChannel channel{brick, "memory", events};
+  std::shared_ptr<rdma::Transport> client_transport = make_transport();
+  std::unique_ptr<rdma::Transport> brick_transport = make_transport();
+  FakeBrick brick{*brick_transport, over_tcp_ ? "127.0.0.1:0" : "brick:0", events};
+  ScriptedChannel channel{brick, over_tcp_ ? "tcp" : "memory", events};
   OpenForAll opens;
   nfs4::FileHandle handle{Bytes(16, std::byte{5})};
   DataPathOptions options_now = quick_options();

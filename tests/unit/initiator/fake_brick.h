@@ -98,6 +98,9 @@ class FakeBrick : public rdma::Flusher {
     return queue_pair_ ? queue_pair_->counters() : rdma::TransportCounters{};
   }
 
+  // The serving thread stops serving, new connections are not answered, while the lock is held.
+  std::unique_lock<std::mutex> hang() { return std::unique_lock(hang_mutex_); }
+
   // Knobs.
   std::atomic<bool> native_flush = false;
   std::atomic<uint8_t> ticket = 1;          // the only one let in: sixteen of it
@@ -133,6 +136,7 @@ class FakeBrick : public rdma::Flusher {
   }
 
   void meet(rdma::ConnectionRequest& request) {
+    const std::lock_guard hung(hang_mutex_);
     const auto data = brick::decode_connect(request.private_data());
     if (!data || data->ticket[0] != std::byte{ticket.load()} ||
         data->ticket[15] != std::byte{ticket.load()}) {
@@ -174,6 +178,9 @@ class FakeBrick : public rdma::Flusher {
   void serve() {
     std::array<rdma::Completion, 16> completions;
     while (!stopping_) {
+      {
+        std::lock_guard hung(hang_mutex_);
+      }
       const bool alive = queue_pair_->connected();
       queue_pair_->wait(std::chrono::steady_clock::now() + Milliseconds(20));
       const size_t count = queue_pair_->poll(completions);
@@ -250,6 +257,7 @@ class FakeBrick : public rdma::Flusher {
   std::vector<std::byte> memory_;
   std::shared_ptr<rdma::ProtectionDomain> domain_;
   std::unique_ptr<rdma::Listener> listener_;
+  std::mutex hang_mutex_;
   std::mutex mutex_;
   std::map<uint64_t, Grant> grants_;
   uint64_t next_grant_ = 100;
