@@ -143,7 +143,7 @@ Result<> serve(const Config& config) {
   reached = &layouts;
   names->set_in_use(
       [&](InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });
-  LeaseKeeper leases(clients, sessions, opens, state_store, layouts.conflicts());
+  LeaseKeeper leases(clients, sessions, opens, state_store, layouts.conflicts(), counters);
 
   const ServerIdentity identity{boot.instance};
   Services services{clock,          random,    limits,  identity, exports,     *store, *names,

@@ -8,8 +8,13 @@
 namespace pnfsrdma::mds {
 
 LeaseKeeper::LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, StateStore& store,
-                         LayoutConflicts& layouts)
-    : clients_(clients), sessions_(sessions), opens_(opens), store_(store), layouts_(layouts) {}
+                         LayoutConflicts& layouts, Counters& counters)
+    : clients_(clients),
+      sessions_(sessions),
+      opens_(opens),
+      store_(store),
+      layouts_(layouts),
+      counters_(counters) {}
 
 void LeaseKeeper::retire(const std::shared_ptr<Client>& client, std::function<void()> done) {
   clients_.remove(*client);
@@ -44,6 +49,7 @@ void LeaseKeeper::drop(Client& client) {
 void LeaseKeeper::expire_due() {
   for (const auto& client : clients_.expired()) {
     if (client->confirmed) {
+      ++counters_.clients_expired;
       log_info("mds", "lease-expired client={:#x} opens={}", client->id,
                opens_.opens_of_client(client->id).size());
     }

@@ -6,6 +6,7 @@
 
 #include "server/mds/layout/conflicts.h"
 #include "server/mds/state/client_table.h"
+#include "server/mds/state/counters.h"
 #include "server/mds/state/open_state.h"
 #include "server/mds/state/session_table.h"
 #include "server/mds/state/state_store.h"
@@ -18,7 +19,7 @@ namespace pnfsrdma::mds {
 class LeaseKeeper {
  public:
   LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, StateStore& store,
-              LayoutConflicts& layouts);
+              LayoutConflicts& layouts, Counters& counters);
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
@@ -38,6 +39,7 @@ class LeaseKeeper {
   OpenTable& opens_;
   StateStore& store_;
   LayoutConflicts& layouts_;
+  Counters& counters_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -119,9 +119,9 @@ TEST(Exports, LookupCrossesIntoTheExportBelow) {
   ASSERT_EQ(client.status({kPutRoot, directory("plain")}), Status::kOk);
   EXPECT_EQ(client.status({kPutRoot, nfs4::LookupArguments{"plain"}, directory("x")}), Status::kOk);
   EXPECT_EQ(client.status({kPutRoot, nfs4::LookupArguments{"inner"}, directory("x")}), Status::kRoFs);
-  EXPECT_EQ(
-      client.status({kPutRoot, nfs4::LookupArguments{"inner"}, nfs4::LookupParentArguments{}, directory("y")}),
-      Status::kOk);
+  EXPECT_EQ(client.status(
+                {kPutRoot, nfs4::LookupArguments{"inner"}, nfs4::LookupParentArguments{}, directory("y")}),
+            Status::kOk);
   EXPECT_EQ(client.status({kPutRoot, nfs4::RemoveArguments{"inner"}}), Status::kXDev);
 }
 

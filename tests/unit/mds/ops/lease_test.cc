@@ -43,6 +43,7 @@ TEST_F(LeaseTest, ExpiredClientIsFencedThenForgotten) {
   server_->layouts.release();
   EXPECT_EQ(server_->opens.size(), 0U);
   EXPECT_EQ(server_->layouts.closed.size(), 1U);
+  EXPECT_EQ(server_->counters.clients_expired, 1U);
   EXPECT_EQ(client_.create_session(client_.create_sequence + 1).status, Status::kStaleClientId);
 }
 

@@ -25,7 +25,7 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
       grace(host.clock),
       callbacks(host.loop, clients, sessions, limits.lease),
       layouts(*names),
-      leases(clients, sessions, opens, state_store, layouts),
+      leases(clients, sessions, opens, state_store, layouts, counters),
       services{host.clock, host.random, limits,   identity,  exports, host.store,
                *names,     clients,     sessions, opens,     grace,   state_store,
                leases,     layouts,     data,     callbacks, counters},
