@@ -156,8 +156,12 @@ Result<std::string> Brick::listen_data(rdma::Transport& transport, const DataEnd
 }
 
 Result<> Brick::serve_control_unix(const std::string& path) {
-  TRY_ASSIGN(const std::string address, parts_->server.listen("unix:" + path));
-  log_info("brick", "control address={}", address);
+  const auto address = parts_->server.listen("unix:" + path);
+  if (!address && address.error().number() == ENOENT) {
+    return fail(ENOENT, "listen on " + path + " (make its folder, or set control.unix to another path)");
+  }
+  TRY(address);
+  log_info("brick", "control address={}", *address);
   return {};
 }
 

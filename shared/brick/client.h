@@ -22,9 +22,9 @@ struct BrickClientOptions {
   // Pause before the first reconnect; it doubles up to the longest one.
   Milliseconds backoff_shortest{50};
   Milliseconds backoff_longest{2000};
-  // How often an idle connection sends a null call: it finds a dead peer and keeps the brick's lease on us
-  // alive.
-  Milliseconds keepalive{5000};
+  // How often a null call is sent: it finds a dead peer and keeps the brick's lease on us
+  // alive. Well below the shortest lease a brick may be configured with (1 s).
+  Milliseconds keepalive{500};
 };
 
 // The control protocol over ONC RPC, for one brick. It connects by itself and again after a loss, with
