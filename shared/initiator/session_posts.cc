@@ -10,7 +10,16 @@ namespace pnfsrdma::initiator {
 
 void Session::State::post(std::unique_ptr<Parts> parts) {
   parts->began = std::chrono::steady_clock::now();
-  const bool sent = begin(*parts);
+  // Never on the reserved slot, nor on an only one: their replies are processed by the posts thread, which
+  // must find a slot itself to repeat a call or to send one that found none.
+  parts->options.urgency = Urgency::kNormal;
+  bool several = false;
+  {
+    Lock lock(mutex_);
+    several = slots_.usable() > 1;
+  }
+  const bool sent = several && begin(*parts);
+  parts->options.urgency = Urgency::kReserved;
   Lock lock(mutex_);
   ++posts_open_;
   if (!sent) {
