@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/mds/layout/block_memory.h"
+#include "shared/base/event_loop.h"
+#include "shared/brick/control.h"
+
+namespace pnfsrdma::mds::testing {
+
+// A brick in a few maps, with the rules of protocol.h, that notes every breach of them, answers from the
+// loop, and can stop dead before or behind any call. Outlives the MDS under test, as a brick does.
+class FakeBrick final : public brick::Control {
+ public:
+  struct LiveGrant {
+    uint64_t client = 0;
+    brick::Grant grant;
+  };
+  // Called at each changing call; false: the MDS is dead, nothing happens any more.
+  std::function<bool()> before_call = [] { return true; };
+  std::function<bool()> behind_call = [] { return true; };
+
+  explicit FakeBrick(EventLoop& loop, uint64_t blocks = 64) : loop_(loop), capacity_(blocks) {}
+
+  // --- what a test looks at or sets ---
+  std::vector<std::string> calls;     // names of changing calls, in order
+  std::vector<std::string> breaches;  // of the protocol, by the MDS
+  std::map<uint64_t, LiveGrant> grants;
+  std::set<uint64_t> sessions;
+  std::set<uint64_t> blocks;  // logical addresses in use
+  uint32_t connection = 1;    // that every client has
+  uint32_t grants_max = 1000;
+  uint64_t epoch = 0;
+  bool hold_withdrawals = false;   // withdraw and close_session are answered by release()
+  uint64_t longest_run = 1 << 30;  // blocks: exposures are cut into runs of this many
+  bool dead = false;               // answers nothing
+  xdr::FixedOpaque<8> verifier{std::byte{1}};
+
+  size_t count(const std::string& name) const { return std::count(calls.begin(), calls.end(), name); }
+  void release() {
+    hold_withdrawals = false;
+    for (const auto& answer : std::exchange(held_, {})) loop_.post(answer);
+  }
+  // The process died and came back: sessions and grants are gone, blocks are not.
+  void restart() {
+    sessions.clear();
+    grants.clear();
+  }
+  std::byte byte_at(uint64_t logical) const {
+    const auto page = pages_.find(logical / kPage);
+    return page == pages_.end() ? std::byte{0} : page->second[logical % kPage];
+  }
+  // The grain there, or null if all of it is zeros that nobody ever wrote.
+  const std::byte* grain_at(uint64_t logical) const {
+    const auto page = pages_.find(logical / kPage);
+    return page == pages_.end() ? nullptr : page->second.data();
+  }
+  // A client's RDMA WRITE under a grant. False: refused.
+  bool client_write(uint64_t client, uint64_t grant, uint64_t offset, std::byte value, uint64_t length) {
+    const auto found = grants.find(grant);
+    if (found == grants.end() || found->second.client != client || !found->second.grant.writable)
+      return false;
+    if (offset + length > found->second.grant.length) return false;
+    fill(found->second.grant.logical + offset, value, length);
+    return true;
+  }
+  void store(uint64_t logical, ByteSpan bytes) {
+    for (size_t i = 0; i < bytes.size(); ++i) page_of(logical + i)[(logical + i) % kPage] = bytes[i];
+  }
+  void fill(uint64_t logical, std::byte value, uint64_t length) {
+    for (uint64_t at = logical; at < logical + length;) {
+      const uint64_t count = std::min(logical + length - at, kPage - at % kPage);
+      if (value == std::byte{0} && count == kPage) {
+        pages_.erase(at / kPage);
+      } else {
+        std::fill_n(page_of(at).begin() + static_cast<ptrdiff_t>(at % kPage), count, value);
+      }
+      at += count;
+    }
+  }
+
+  // --- Control ---
+  void claim(const brick::ClaimArguments& arguments, Done<brick::ClaimResult> done) override {
+    run("claim", done, [&] {
+      brick::ClaimResult result;
+      result.status = arguments.epoch > epoch ? brick::Status::kOk : brick::Status::kStaleEpoch;
+      if (arguments.epoch > epoch) epoch = arguments.epoch;
+      result.claimed_epoch = epoch;
+      result.uuid.fill(std::byte{7});
+      result.incarnation = 1;
+      result.verifier = verifier;
+      result.block_count = capacity_;
+      result.free_blocks = capacity_ - blocks.size();
+      result.grants_max = grants_max;
+      result.paths.push_back({"memory", "brick:1"});
+      return result;
+    });
+  }
+  void alloc(const brick::AllocArguments& arguments, Done<brick::RunsResult> done) override {
+    run("alloc", done, [&] {
+      return checked<brick::RunsResult>(arguments.epoch, [&](brick::RunsResult& result) {
+        if (blocks.size() + arguments.count > capacity_) return brick::Status::kNoSpace;
+        for (uint64_t i = 0; i < arguments.count; ++i) {
+          if (ever_used_.contains(arguments.logical + i * brick::kBlockSize)) return brick::Status::kExists;
+        }
+        for (uint64_t i = 0; i < arguments.count; ++i) {
+          blocks.insert(arguments.logical + i * brick::kBlockSize);
+          ever_used_.insert(arguments.logical + i * brick::kBlockSize);
+        }
+        result.runs.push_back({arguments.logical, arguments.count});
+        return brick::Status::kOk;
+      });
+    });
+  }
+  void free(const brick::BlocksArguments& arguments, Done<brick::StatusResult> done) override {
+    run("free", done, [&] {
+      return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
+        for (const brick::Run& run : arguments.runs) {
+          for (uint64_t i = 0; i < run.count; ++i) {
+            const uint64_t block = run.logical + i * brick::kBlockSize;
+            if (exposed(block, brick::kBlockSize)) {
+              breaches.push_back("freed while exposed");
+              return brick::Status::kBusy;
+            }
+            blocks.erase(block);
+            for (uint64_t page = 0; page < brick::kBlockSize / kPage; ++page)
+              pages_.erase(block / kPage + page);
+          }
+        }
+        return brick::Status::kOk;
+      });
+    });
+  }
+  void map(const brick::MapArguments&, Done<brick::StatusResult>) override { breaches.push_back("map"); }
+  void unmap(const brick::BlocksArguments&, Done<brick::StatusResult>) override {
+    breaches.push_back("unmap");
+  }
+  void list(const brick::ListArguments& arguments, Done<brick::ListResult> done) override {
+    run("list", done, [&] {
+      brick::ListResult result;
+      for (const uint64_t block : blocks) {
+        if (block >= arguments.from) result.runs.push_back({{block, 1}, false});
+      }
+      result.end = true;
+      return result;
+    });
+  }
+  void open_session(const brick::OpenSessionArguments& arguments, Done<brick::StatusResult> done) override {
+    run("open_session", done, [&] {
+      return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
+        sessions.insert(arguments.client);
+        return brick::Status::kOk;
+      });
+    });
+  }
+  void close_session(const brick::CloseSessionArguments& arguments, Done<brick::StatusResult> done) override {
+    run("close_session", hold(done), [&] {
+      return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
+        std::erase_if(grants, [&](const auto& grant) { return grant.second.client == arguments.client; });
+        return sessions.erase(arguments.client) > 0 ? brick::Status::kOk : brick::Status::kNotFound;
+      });
+    });
+  }
+  void list_sessions(Done<brick::SessionsResult> done) override {
+    run("list_sessions", done, [&] {
+      brick::SessionsResult result;
+      for (const uint64_t client : sessions) result.sessions.push_back({.client = client});
+      return result;
+    });
+  }
+  void expose(const brick::ExposeArguments& arguments, Done<brick::ExposeResult> done) override {
+    run("expose", done, [&] {
+      return checked<brick::ExposeResult>(arguments.epoch, [&](brick::ExposeResult& result) {
+        if (!sessions.contains(arguments.client)) return brick::Status::kNotFound;
+        result.connection = connection;
+        const uint64_t most = longest_run * brick::kBlockSize;
+        for (uint64_t at = arguments.logical; at < arguments.logical + arguments.length;) {
+          if (!blocks.contains(at - at % brick::kBlockSize))
+            breaches.push_back("exposed what is not allocated");
+          const uint64_t end =
+              std::min(arguments.logical + arguments.length, at - at % brick::kBlockSize + most);
+          brick::Grant grant{next_grant_++, at, end - at, arguments.writable, 0x100, 0x7000000};
+          grants[grant.grant] = {arguments.client, grant};
+          result.grants.push_back(grant);
+          at = end;
+        }
+        return brick::Status::kOk;
+      });
+    });
+  }
+  void withdraw(const brick::WithdrawArguments& arguments, Done<brick::StatusResult> done) override {
+    run("withdraw", hold(done), [&] {
+      return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
+        for (const uint64_t grant : arguments.grants) {
+          if (grants.erase(grant) == 0) breaches.push_back("withdrawn twice");
+        }
+        return brick::Status::kOk;
+      });
+    });
+  }
+  void list_grants(const brick::ListGrantsArguments&, Done<brick::GrantsResult>) override {}
+  void persist(const brick::RangesArguments& arguments, Done<brick::PersistResult> done) override {
+    run("persist", done, [&] {
+      return checked<brick::PersistResult>(arguments.epoch, [&](brick::PersistResult& result) {
+        result.verifier = verifier;
+        return brick::Status::kOk;
+      });
+    });
+  }
+  void zero(const brick::RangesArguments& arguments, Done<brick::StatusResult> done) override {
+    run("zero", done, [&] {
+      return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
+        for (const brick::Range& range : arguments.ranges) {
+          if (!blocks.contains(range.logical - range.logical % brick::kBlockSize))
+            breaches.push_back("zeroed nothing");
+          zeroed.push_back(range);
+          fill(range.logical, std::byte{0}, range.length);
+        }
+        return brick::Status::kOk;
+      });
+    });
+  }
+  void copy(const brick::CopyArguments&, Done<brick::StatusResult>) override { breaches.push_back("copy"); }
+  void statistics(Done<brick::StatisticsResult>) override {}
+
+  std::vector<brick::Range> zeroed;
+
+ private:
+  static constexpr uint64_t kPage = 4096;
+  using Page = std::array<std::byte, kPage>;
+
+  Page& page_of(uint64_t logical) { return pages_.try_emplace(logical / kPage).first->second; }
+  bool exposed(uint64_t logical, uint64_t length) const {
+    for (const auto& [number, live] : grants) {
+      if (live.grant.logical < logical + length && logical < live.grant.logical + live.grant.length)
+        return true;
+    }
+    return false;
+  }
+  template <typename T>
+  T checked(uint64_t with_epoch, const std::function<brick::Status(T&)>& act) {
+    T result;
+    result.status = with_epoch < epoch ? brick::Status::kStaleEpoch : act(result);
+    return result;
+  }
+  // The answer of a call that kills handles, held back if the test wants it.
+  Done<brick::StatusResult> hold(Done<brick::StatusResult> done) {
+    return [this, done](Result<brick::StatusResult> result) {
+      if (!hold_withdrawals) return done(std::move(result));
+      held_.push_back([done, result] { done(result); });
+    };
+  }
+  template <typename T, typename Act>
+  void run(const char* name, Done<T> done, Act act) {
+    if (dead || !before_call()) return;
+    calls.push_back(name);
+    const T result = act();
+    if (!behind_call()) return;
+    loop_.post([this, done, result] {
+      if (!dead) done(result);
+    });
+  }
+
+  EventLoop& loop_;
+  const uint64_t capacity_;
+  uint64_t next_grant_ = 1;
+  std::set<uint64_t> ever_used_;
+  std::map<uint64_t, Page> pages_;
+  std::vector<std::function<void()>> held_;
+};
+
+// Brick memory as the MDS reaches it, without a network: the bytes of a FakeBrick.
+class FakeMemory final : public BlockMemory {
+ public:
+  FakeMemory(EventLoop& loop, FakeBrick& brick) : loop_(loop), brick_(brick) {}
+
+  void read(uint64_t logical, MutableByteSpan sink, std::shared_ptr<void> keep, Done done) override {
+    loop_.post([this, logical, sink, keep, done] {
+      for (size_t i = 0; i < sink.size(); ++i) sink[i] = brick_.byte_at(logical + i);
+      done(!broken);
+    });
+  }
+  void write(uint64_t logical, ByteSpan source, std::shared_ptr<const void> keep, Done done) override {
+    loop_.post([this, logical, source, keep, done] {
+      if (brick_.dead || !brick_.before_call()) return;
+      if (!broken) brick_.store(logical, source);
+      if (brick_.behind_call()) done(!broken);
+    });
+  }
+  void forget(const std::vector<brick::Range>&, std::function<void()> done) override {
+    loop_.post(std::move(done));
+  }
+  void reset() override {}
+
+  bool broken = false;
+
+ private:
+  EventLoop& loop_;
+  FakeBrick& brick_;
+};
+
+}  // namespace pnfsrdma::mds::testing

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "tests/unit/mds/layout/layout_world.h"
+
+namespace pnfsrdma::mds::testing {
+namespace {
+
+using nfs4::Status;
+constexpr uint64_t kBlock = LayoutWorld::kBlock;
+constexpr uint64_t kAlice = LayoutWorld::kAlice;
+constexpr uint64_t kBob = LayoutWorld::kBob;
+
+TEST(LayoutGet, FillsAHoleWithZeroedMemoryAndGrantsIt) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  const auto answer = world.get(kAlice, file, IoMode::kReadWrite, 0, 4096, 100);
+  ASSERT_TRUE(answer);
+  const auto segments = world.segments(answer);
+  ASSERT_EQ(segments.size(), 1u);
+  EXPECT_EQ(segments[0].file_offset, 0u);
+  EXPECT_EQ(segments[0].length, 4096u);
+  EXPECT_EQ(segments[0].read, segments[0].write);
+  EXPECT_NE(segments[0].write.grant, 0u);
+  EXPECT_EQ(answer->stateid.seqid, 1u);
+  EXPECT_FALSE(answer->return_on_close);
+  EXPECT_EQ(world.stat(file)->size, 0u);
+  EXPECT_EQ(world.stat(file)->space_used, 4096u);
+  world.check("granted");
+}
+
+TEST(LayoutGet, SaysThatTheTailMayBeDirtyBeforeTheHandleExists) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  bool dirty_at_exposure = false;
+  world.brick.before_call = [&] {
+    dirty_at_exposure = *Extents(world.store).tail_dirty(file) &&
+                        world.store.synced_sequence() >= world.store.last_namespace_sequence();
+    return true;
+  };
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
+  EXPECT_EQ(world.brick.calls.back(), "expose");
+  EXPECT_TRUE(dirty_at_exposure);
+}
+
+TEST(LayoutGet, ARangeAlreadyHeldIsAnsweredWithTheSameGrant) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  const auto first = world.get(kAlice, file, IoMode::kReadWrite, 0, 4096);
+  const size_t exposures = world.brick.count("expose");
+  const auto second = world.get(kAlice, file, IoMode::kReadWrite, 0, 4096, 1, world.stateid_of(first));
+  ASSERT_TRUE(second);
+  EXPECT_EQ(world.segments(first), world.segments(second));
+  EXPECT_EQ(world.brick.count("expose"), exposures);
+  EXPECT_EQ(second->stateid.seqid, 2u);
+  EXPECT_EQ(second->stateid.other, first->stateid.other);
+}
+
+TEST(LayoutGet, AnOpenStateidIsTakenWhenTheLayoutIsHeldAlready) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  const auto first = world.get(kAlice, file, IoMode::kReadWrite, 0, 4096);
+  const auto again = world.get(kAlice, file, IoMode::kReadWrite, 0, 4096);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->stateid.other, first->stateid.other);
+}
+
+TEST(LayoutGet, TwoClientsGetGrantsOfTheirOwnOnTheSameMemory) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  const auto alice = world.segments(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
+  const auto bob = world.segments(world.get(kBob, file, IoMode::kReadWrite, 0, 4096));
+  ASSERT_EQ(alice.size(), 1u);
+  ASSERT_EQ(bob.size(), 1u);
+  EXPECT_NE(alice[0].write.grant, bob[0].write.grant);
+  EXPECT_EQ(world.brick.grants[alice[0].write.grant].grant.logical,
+            world.brick.grants[bob[0].write.grant].grant.logical);
+  EXPECT_TRUE(world.recaller.recalls.empty());
+}
+
+TEST(LayoutGet, AReadLayoutShowsHolesWithoutHandles) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  EXPECT_EQ(world.write(file, 65536, std::string(4096, 'x')), Status::kOk);
+  const auto segments = world.segments(world.get(kAlice, file, IoMode::kRead, 0, UINT64_MAX, 4096));
+  ASSERT_EQ(segments.size(), 2u);
+  EXPECT_EQ(segments[0].length, 65536u);
+  EXPECT_EQ(segments[0].read.grant, 0u);
+  EXPECT_NE(segments[1].read.grant, 0u);
+  EXPECT_EQ(segments[1].write.grant, 0u);
+  EXPECT_FALSE(world.brick.client_write(kAlice, segments[1].read.grant, 0, std::byte{1}, 1));
+}
+
+TEST(LayoutGet, WritingIntoAHoleRecallsItFromWhoReadsZerosThere) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  ASSERT_EQ(world.set_size(file, 65536), Status::kOk);
+  ASSERT_TRUE(world.get(kBob, file, IoMode::kRead, 0, 65536));
+  world.obey_recalls();
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
+  ASSERT_EQ(world.recaller.recalls.size(), 1u);
+  EXPECT_EQ(world.recaller.recalls[0].client, kBob);
+}
+
+TEST(LayoutGet, BehindTheEndThereIsNothingToRead) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kRead, 0, 4096, 1).error(), Status::kBadLayout);
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kRead, 0, 4096, 0).error(), Status::kLayoutTryLater);
+}
+
+TEST(LayoutGet, AReplyThatDoesNotFitIsTooSmall) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096, 1, std::nullopt, 64).error(),
+            Status::kTooSmall);
+  EXPECT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096, 1, std::nullopt, 200));
+}
+
+TEST(LayoutGet, AWriteLayoutToTheEndOfTheWorldCannotBeHad) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kReadWrite, 0, UINT64_MAX, UINT64_MAX).error(),
+            Status::kBadLayout);
+  EXPECT_TRUE(world.extents(file).empty());
+}
+
+TEST(LayoutGet, AGrowingFileGetsRoomAheadByDoubling) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  const auto answer = world.get(kAlice, file, IoMode::kReadWrite, 0, UINT64_MAX, 1 << 20);
+  const auto segments = world.segments(answer);
+  ASSERT_EQ(segments.size(), 1u);
+  EXPECT_EQ(segments[0].length, 2 * kBlock);
+  ASSERT_EQ(world.commit(kAlice, file, world.stateid_of(answer), {0, 2 * kBlock}, 2 * kBlock - 1),
+            Status::kOk);
+  const auto more =
+      world.segments(world.get(kAlice, file, IoMode::kReadWrite, 2 * kBlock, UINT64_MAX, 1 << 20));
+  ASSERT_FALSE(more.empty());
+  EXPECT_GE(more.back().file_offset + more.back().length, 4 * kBlock);
+  EXPECT_EQ(world.extents(file).front().logical % kBlock, 0u);
+}
+
+TEST(LayoutGet, WhenMemoryIsShortItTakesOnlyWhatIsNeeded) {
+  LayoutWorld world(1);
+  const InodeId file = world.create("f");
+  const auto answer = world.get(kAlice, file, IoMode::kReadWrite, 0, UINT64_MAX, 1 << 20);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(world.extents(file).size(), 1u);
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kReadWrite, 2 * kBlock, 4096, 4096).error(), Status::kNoSpc);
+  world.check("full");
+}
+
+TEST(LayoutGet, ABrickThatCutsTheMemoryInRunsMakesOneSegmentOfEach) {
+  LayoutWorld world;
+  world.brick.longest_run = 1;
+  const InodeId file = world.create("f");
+  const auto segments = world.segments(world.get(kAlice, file, IoMode::kReadWrite, 0, UINT64_MAX, 1 << 20));
+  ASSERT_EQ(segments.size(), 2u);
+  EXPECT_EQ(segments[1].file_offset, kBlock);
+}
+
+TEST(LayoutGet, HandlesOfDifferentConnectionsAreToldApart) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
+  world.brick.connection = 2;
+  const auto answer = world.get(kAlice, file, IoMode::kReadWrite, 0, 8192, 8192);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->layouts.size(), 2u);
+}
+
+TEST(LayoutGet, ASpentBudgetIsTryLaterAndARequestToGiveSomeBack) {
+  LayoutWorld world;
+  world.crash();
+  world.brick.grants_max = 3;
+  world.start();
+  int granted = 0;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    granted += world.get(kAlice, world.create(name), IoMode::kReadWrite, 0, 4096).has_value() ? 1 : 0;
+  }
+  EXPECT_EQ(granted, 2);
+  ASSERT_FALSE(world.recaller.asked_for_less.empty());
+  EXPECT_EQ(world.recaller.asked_for_less[0].first, kAlice);
+}
+
+TEST(LayoutGet, StateidsOfTheFutureAreBadAndOldOnesAreOld) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  const auto first = world.get(kAlice, file, IoMode::kReadWrite, 0, 4096);
+  LayoutStateid stateid = world.stateid_of(first);
+  for (const uint32_t seqid : {0u, 2u, 77u}) {
+    stateid.seqid = seqid;
+    EXPECT_EQ(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096, 1, stateid).error(), Status::kBadStateid)
+        << seqid;
+  }
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
+  stateid.seqid = 1;
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096, 1, stateid).error(), Status::kOldStateid);
+  stateid.seqid = 2;
+  EXPECT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096, 1, stateid));
+  stateid.seqid = 6;
+  EXPECT_EQ(world.get(kBob, file, IoMode::kReadWrite, 0, 4096, 1, stateid).error(), Status::kBadStateid);
+}
+
+TEST(LayoutGet, UntilTheBrickIsReadyItIsTryLater) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  world.mds->brick_lost();
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096).error(), Status::kLayoutTryLater);
+  world.mds->brick_connected();
+  world.settle();
+  EXPECT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds::testing

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/mds/layout/file_io.h"
+#include "server/mds/layout/layout_committer.h"
+#include "server/mds/layout/layout_granter.h"
+#include "server/mds/layout/layout_module.h"
+#include "server/mds/meta/boot_record.h"
+#include "server/mds/meta/memory_store.h"
+#include "server/mds/meta/namespace.h"
+#include "server/mds/meta/namespace_check.h"
+#include "server/mds/meta/space.h"
+#include "shared/nfs4/pmem_layout.h"
+#include "shared/xdr/codec.h"
+#include "tests/unit/mds/layout/fake_brick.h"
+
+namespace pnfsrdma::mds::testing {
+
+// Clients as the layouts see them: what was recalled, and what they say to it.
+class FakeRecaller final : public LayoutRecaller {
+ public:
+  explicit FakeRecaller(EventLoop& loop) : loop_(loop) {}
+
+  void recall_layout(const LayoutRecall& recall, std::function<void(RecallAnswer)> done) override {
+    recalls.push_back(recall);
+    if (on_recall) on_recall(recall);
+    loop_.post([this, done] { done(answer); });
+  }
+  void recall_any(uint64_t client, uint32_t keep) override { asked_for_less.push_back({client, keep}); }
+  void layouts_revoked(uint64_t client) override { revoked.insert(client); }
+  void revoked_layouts_freed(uint64_t client) override { revoked.erase(client); }
+  bool is_open(uint64_t inode) const override {
+    for (const auto& [file, client] : opens) {
+      if (file == inode) return true;
+    }
+    return false;
+  }
+  bool is_open_by(uint64_t inode, uint64_t client) const override { return opens.contains({inode, client}); }
+  uint32_t stateid_window(uint64_t) const override { return 3; }
+
+  std::vector<LayoutRecall> recalls;
+  RecallAnswer answer = RecallAnswer::kAccepted;
+  std::function<void(const LayoutRecall&)> on_recall;
+  std::vector<std::pair<uint64_t, uint32_t>> asked_for_less;
+  std::set<uint64_t> revoked;
+  std::set<std::pair<uint64_t, uint64_t>> opens;  // file, client
+
+ private:
+  EventLoop& loop_;
+};
+
+// The store of an MDS that can die at any commit.
+class MortalStore final : public KeyValueStore {
+ public:
+  explicit MortalStore(EventLoop& loop) : inner(loop) {}
+  std::function<bool()> before_commit = [] { return true; };
+  std::function<bool()> behind_commit = [] { return true; };
+  MemoryStore inner;
+
+  Result<std::optional<std::string>> get(std::string_view key) override { return inner.get(key); }
+  Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor) override {
+    return inner.scan(prefix, from, visitor);
+  }
+  Result<Sequence> commit(const Batch& batch, CommitKind kind) override {
+    if (!before_commit()) return fail(EIO, "the process is dead");
+    const auto committed = inner.commit(batch, kind);
+    if (!behind_commit()) return fail(EIO, "the process is dead");
+    return committed;
+  }
+  Sequence last_namespace_sequence() const override { return inner.last_namespace_sequence(); }
+  Sequence synced_sequence() const override { return inner.synced_sequence(); }
+  void when_synced(Sequence sequence, std::function<void()> callback) override {
+    inner.when_synced(sequence, std::move(callback));
+  }
+  Result<> sync() override { return inner.sync(); }
+  Result<> close() override { return inner.close(); }
+};
+
+// One MDS with one brick, on a clock that stands still. start() and crash() make it live again and again over
+// the same store and the same brick.
+class LayoutWorld {
+ public:
+  static constexpr uint64_t kBlock = brick::kBlockSize;
+  static constexpr uint64_t kAlice = 1001;
+  static constexpr uint64_t kBob = 1002;
+  static constexpr Milliseconds kLease{30'000};
+
+  explicit LayoutWorld(uint64_t blocks = 64) : brick(loop, blocks), store(loop), recaller(loop) { start(); }
+  ~LayoutWorld() { stop(); }
+
+  ManualClock clock;
+  EventLoop loop{clock};
+  SeededRandom random{42};
+  FakeBrick brick;
+  MortalStore store;
+  FakeRecaller recaller;
+  Counters counters;
+  std::unique_ptr<Namespace> names;
+  std::unique_ptr<Space> space;
+  std::unique_ptr<FakeMemory> memory;
+  std::unique_ptr<LayoutModule> mds;
+  std::string fenced;
+
+  void build() {
+    const auto boot = open_boot(store, random, "host-boot");
+    ASSERT_TRUE(boot) << boot.error().to_string();
+    names = *Namespace::open(store, clock, boot->boot_count);
+    space = *Space::open(store, clock);
+    memory = std::make_unique<FakeMemory>(loop, brick);
+    mds = std::make_unique<LayoutModule>(
+        LayoutModule::Parts{loop, clock, random, *names, *space, brick, recaller, counters},
+        LayoutModule::Options{.first_epoch = boot->epoch,
+                              .owner = "test",
+                              .lease = kLease,
+                              .memory = memory.get(),
+                              .on_fenced = [this](const std::string& why) { fenced = why; }});
+    names->set_in_use(
+        [this](InodeId id) { return recaller.is_open(id) || mds->conflicts().file_in_use(id); });
+  }
+  void start() {
+    build();
+    mds->brick_connected();
+    settle();
+  }
+  void stop() {
+    mds.reset();
+    memory.reset();
+    space.reset();
+    names.reset();
+    settle();
+  }
+  // The process dies; the host, if `keep` is given, keeps only so many of the unsynced commits.
+  void crash(std::optional<size_t> keep = std::nullopt) {
+    stop();
+    if (keep) store.inner.crash(*keep);
+    brick.dead = false;
+    recaller.opens.clear();
+    recaller.on_recall = nullptr;
+  }
+
+  // Runs the loop until nothing moves.
+  void settle() {
+    for (int i = 0; i < 60; ++i) loop.run_once(Milliseconds(0));
+  }
+  void pass(Milliseconds time) {
+    for (Milliseconds step{0}; step < time; step += Milliseconds(50)) {
+      clock.advance(Milliseconds(50));
+      settle();
+    }
+  }
+
+  InodeId create(const std::string& name) {
+    const auto created = names->create(kRootInode, name, NewInode{.mode = 0644});
+    EXPECT_TRUE(created);
+    return (*created).inode->id;
+  }
+  InodePointer stat(InodeId inode) { return *names->get(inode); }
+
+  LayoutGranter::Answer get(uint64_t client, InodeId inode, IoMode mode, uint64_t offset, uint64_t length,
+                            uint64_t min_length = 1, std::optional<LayoutStateid> stateid = std::nullopt,
+                            uint32_t max_bytes = 65536) {
+    std::optional<LayoutGranter::Answer> answer;
+    GrantRequest request{.client = client, .inode = inode, .mode = mode};
+    request.range = range_of(offset, length);
+    request.min_length = min_length;
+    request.max_bytes = max_bytes;
+    request.stateid = stateid;
+    mds->granter().grant(request, [&](LayoutGranter::Answer got) { answer = std::move(got); });
+    settle();
+    return answer.value_or(std::unexpected(nfs4::Status::kServerFault));
+  }
+  static std::vector<nfs4::Segment> segments(const LayoutGranter::Answer& answer) {
+    std::vector<nfs4::Segment> found;
+    if (!answer) return found;
+    for (const nfs4::Layout& layout : answer->layouts) {
+      nfs4::LayoutBody body;
+      xdr::Decoder decoder(layout.content.body);
+      EXPECT_TRUE(xdr::decode(decoder, body));
+      found.insert(found.end(), body.segments.begin(), body.segments.end());
+    }
+    return found;
+  }
+  static LayoutStateid stateid_of(const LayoutGranter::Answer& answer) {
+    return {answer->stateid.seqid, answer->stateid.other};
+  }
+  nfs4::Status commit(uint64_t client, InodeId inode, const LayoutStateid& stateid, const ByteRange& range,
+                      std::optional<uint64_t> last, std::vector<nfs4::PersistRange> persist = {}) {
+    std::optional<LayoutCommitter::Answer> answer;
+    CommitRequest request{.client = client, .inode = inode, .stateid = stateid, .range = range};
+    request.last_write_offset = last;
+    request.persist = std::move(persist);
+    mds->committer().commit(request, [&](LayoutCommitter::Answer got) { answer = got; });
+    settle();
+    if (!answer) return nfs4::Status::kServerFault;
+    return *answer ? nfs4::Status::kOk : answer->error();
+  }
+  bool give_back(uint64_t client, InodeId inode, uint64_t offset = 0, uint64_t length = UINT64_MAX,
+                 IoMode mode = IoMode::kAny) {
+    bool done = false;
+    mds->layouts().give_back(client, inode, range_of(offset, length), mode, [&] { done = true; });
+    settle();
+    return done;
+  }
+  // Every client answers recalls by giving back what is asked for.
+  void obey_recalls() {
+    recaller.on_recall = [this](const LayoutRecall& recall) {
+      loop.post([this, recall] {
+        if (mds) {
+          mds->layouts().give_back(recall.client, recall.inode, range_of(recall.offset, recall.length),
+                                   IoMode::kAny, [] {});
+        }
+      });
+    };
+  }
+  std::optional<nfs4::Status> set_size(InodeId inode, uint64_t size, uint64_t requester = kBob) {
+    auto status = std::make_shared<std::optional<nfs4::Status>>();
+    mds->conflicts().set_size(inode, size, requester, [status](nfs4::Status got) { *status = got; });
+    settle();
+    return *status;
+  }
+  nfs4::Status write(InodeId inode, uint64_t offset, const std::string& text,
+                     nfs4::StableHow stable = nfs4::StableHow::kFileSync) {
+    auto answer = std::make_shared<std::optional<nfs4::Status>>();
+    const ByteSpan bytes = as_bytes(text);
+    mds->io().write({.client = kBob,
+                     .inode = inode,
+                     .offset = offset,
+                     .data = std::make_shared<const Bytes>(bytes.begin(), bytes.end()),
+                     .stable = stable},
+                    [answer](const std::expected<nfs4::WriteResult, nfs4::Status>& got) {
+                      *answer = got ? nfs4::Status::kOk : got.error();
+                    });
+    settle();
+    return answer->value_or(nfs4::Status::kServerFault);
+  }
+  std::string read(InodeId inode, uint64_t offset, uint32_t count, bool* end = nullptr) {
+    std::optional<std::string> text;
+    mds->io().read(inode, offset, count, [&](std::expected<FileIo::Read, nfs4::Status> got) {
+      text = got ? std::string(as_text(*got->data)) : "error";
+      if (got && end != nullptr) *end = got->end_of_file;
+    });
+    settle();
+    return text.value_or("no answer");
+  }
+  std::vector<Extent> extents(InodeId inode) { return *Extents(store).all(inode); }
+
+  // --- what must always be true once the MDS is ready ---
+  void check(const std::string& when) {
+    SCOPED_TRACE(when);
+    EXPECT_TRUE(mds->ready());
+    const auto report = check_namespace(store);
+    ASSERT_TRUE(report);
+    for (const std::string& problem : report->problems) ADD_FAILURE() << problem;
+    for (const std::string& breach : brick.breaches) ADD_FAILURE() << breach;
+    std::set<uint64_t> used;
+    std::map<uint64_t, InodeId> owner;
+    static_cast<void>(Extents(store).scan([&](InodeId inode, const Extent& extent) {
+      for (uint64_t at = extent.logical; at < extent.logical_end(); at += kGrainSize) {
+        used.insert(at - at % kBlock);
+        EXPECT_TRUE(owner.emplace(at, inode).second) << "a grain shared by two files";
+      }
+      check_bytes(inode, extent);
+      return true;
+    }));
+    for (const uint64_t block : used)
+      EXPECT_TRUE(brick.blocks.contains(block)) << "an extent without its block";
+    if (brick.blocks.size() > used.size()) {
+      // Blocks for small files may be empty; after a restart there is none.
+      EXPECT_TRUE(!just_started) << "a leaked block";
+    }
+  }
+  bool just_started = false;
+
+ private:
+  // A file's bytes are zeros or its own pattern, and zeros behind its end unless somebody may be writing
+  // there.
+  void check_bytes(InodeId inode, const Extent& extent) {
+    const uint64_t size = stat(inode)->size;
+    const bool writer = mds->table().writable_past(inode, size);
+    const auto own = static_cast<std::byte>('A' + inode % 26);
+    for (uint64_t at = 0; at < extent.length; at += kGrainSize) {
+      const std::byte* grain = brick.grain_at(extent.logical + at);
+      if (grain == nullptr) continue;
+      for (uint64_t i = 0; i < kGrainSize; ++i) {
+        if (grain[i] == std::byte{0}) continue;
+        const uint64_t offset = extent.file_offset + at + i;
+        ASSERT_EQ(grain[i], own) << "a stale byte of another file in " << inode << " at " << offset;
+        ASSERT_TRUE(writer || offset < size)
+            << "a byte behind the end of " << inode << " at " << offset << ", size " << size;
+      }
+    }
+  }
+};
+
+}  // namespace pnfsrdma::mds::testing
