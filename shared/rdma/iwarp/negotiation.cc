@@ -19,11 +19,11 @@ uint16_t inbound_depth(const QueuePairLimits& limits) {
 }  // namespace
 
 Bytes add_prefix(ByteSpan private_data, bool native_flush) {
-  Bytes bytes(kPrefixSize);
+  Bytes bytes(kPrefixSize + private_data.size());
   std::ranges::copy(as_bytes(kPrefixMagic), bytes.begin());
   bytes[4] = kPrefixVersion;
   bytes[5] = native_flush ? kPrefixFlush : std::byte{0};
-  bytes.insert(bytes.end(), private_data.begin(), private_data.end());
+  std::ranges::copy(private_data, bytes.begin() + kPrefixSize);
   return bytes;
 }
 

@@ -38,11 +38,11 @@ TEST_P(Data, WritesArriveWhereTheyWereAimedAndNowhereElse) {
   Bytes target(2 << 20);
   auto region = expose(*client, target);
   for (uint32_t size : kSizes) {
-    std::ranges::fill(target, std::byte{0xEE});
+    std::memset(target.data(), 0xEE, target.size());
     Bytes data = pattern(size, size);
     std::ranges::copy(data, client->memory.begin() + 7);
     ASSERT_EQ(client->write(7, size, region->remote().slice(13, size)), Outcome::kSuccess) << size;
-    EXPECT_TRUE(std::ranges::equal(MutableByteSpan(target).subspan(13, size), data)) << size;
+    EXPECT_TRUE(same(ByteSpan(target).subspan(13, size), data)) << size;
     EXPECT_EQ(target[12], std::byte{0xEE});
     EXPECT_EQ(target[13 + size], std::byte{0xEE});
   }
@@ -53,11 +53,9 @@ TEST_P(Data, ReadsBringWhatIsThere) {
   Bytes target = pattern(2 << 20, 1);
   auto region = expose(*client, target);
   for (uint32_t size : kSizes) {
-    std::ranges::fill(client->memory, std::byte{0xEE});
+    std::memset(client->memory.data(), 0xEE, client->memory.size());
     ASSERT_EQ(client->read(5, size, region->remote().slice(17, size)), Outcome::kSuccess) << size;
-    EXPECT_TRUE(std::ranges::equal(MutableByteSpan(client->memory).subspan(5, size),
-                                   MutableByteSpan(target).subspan(17, size)))
-        << size;
+    EXPECT_TRUE(same(ByteSpan(client->memory).subspan(5, size), ByteSpan(target).subspan(17, size))) << size;
     EXPECT_EQ(client->memory[4], std::byte{0xEE});
     EXPECT_EQ(client->memory[5 + size], std::byte{0xEE});
   }
@@ -86,8 +84,8 @@ TEST_P(Data, MessagesArriveWholeAndInOrder) {
     EXPECT_EQ(received.work_id, 100 + i);
     EXPECT_EQ(received.opcode, Opcode::kReceive);
     ASSERT_EQ(received.length, kLengths[i]);
-    EXPECT_TRUE(std::ranges::equal(MutableByteSpan(inbox).subspan(i * 65536, kLengths[i]),
-                                   MutableByteSpan(client->memory).subspan(i * 1000, kLengths[i])));
+    EXPECT_TRUE(same(ByteSpan(inbox).subspan(i * 65536, kLengths[i]),
+                     ByteSpan(client->memory).subspan(i * 1000, kLengths[i])));
   }
 }
 
@@ -110,8 +108,7 @@ TEST_P(Data, TheTargetAnswersWithMessagesOfItsOwn) {
     EXPECT_EQ(received.work_id, 2u);
     EXPECT_EQ(received.length, 200u);
     EXPECT_EQ(client->served->next_completion().work_id, 4u);
-    EXPECT_TRUE(std::ranges::equal(MutableByteSpan(memory).subspan(4096, 200),
-                                   MutableByteSpan(client->memory).subspan(4096, 200)));
+    EXPECT_TRUE(same(ByteSpan(memory).subspan(4096, 200), ByteSpan(client->memory).subspan(4096, 200)));
   }
 }
 
@@ -133,7 +130,7 @@ TEST_P(Data, OneWriteGathersManySlices) {
   Completion completion = client->next_completion();
   EXPECT_EQ(completion.outcome, Outcome::kSuccess);
   EXPECT_EQ(completion.length, expected.size());
-  EXPECT_TRUE(std::ranges::equal(MutableByteSpan(target).subspan(1, expected.size()), expected));
+  EXPECT_TRUE(same(ByteSpan(target).subspan(1, expected.size()), expected));
 }
 
 TEST_P(Data, ReadsSeeTheWritesPostedBeforeThem) {
@@ -151,7 +148,7 @@ TEST_P(Data, ReadsSeeTheWritesPostedBeforeThem) {
     client->queue_pair->submit();
     EXPECT_EQ(client->next_completion().work_id, 1u);
     EXPECT_EQ(client->next_completion().work_id, 2u);
-    ASSERT_TRUE(std::ranges::equal(MutableByteSpan(client->memory).subspan(1 << 20, size), data));
+    ASSERT_TRUE(same(ByteSpan(client->memory).subspan(1 << 20, size), data));
   }
 }
 
@@ -179,10 +176,9 @@ TEST_P(Data, ManyOperationsInFlightBothWays) {
     ASSERT_EQ(completion.work_id, completed++);
     ASSERT_EQ(completion.outcome, Outcome::kSuccess);
   }
-  EXPECT_TRUE(
-      std::ranges::equal(MutableByteSpan(target).first(40 * kSize), ByteSpan(data).first(40 * kSize)));
-  EXPECT_TRUE(std::ranges::equal(MutableByteSpan(client->memory).subspan(8 << 20, 40 * kSize),
-                                 ByteSpan(original).subspan(8 << 20, 40 * kSize)));
+  EXPECT_TRUE(same(ByteSpan(target).first(40 * kSize), ByteSpan(data).first(40 * kSize)));
+  EXPECT_TRUE(same(ByteSpan(client->memory).subspan(8 << 20, 40 * kSize),
+                   ByteSpan(original).subspan(8 << 20, 40 * kSize)));
 }
 
 // Both ends write and read 1 MiB pieces of each other at once: the sockets fill up in both directions.

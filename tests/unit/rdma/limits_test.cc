@@ -38,7 +38,7 @@ TEST_P(Limits, ReadsBeyondTheReadDepthAreQueued) {
     EXPECT_EQ(completion.work_id, i);
     EXPECT_EQ(completion.outcome, Outcome::kSuccess);
   }
-  EXPECT_TRUE(std::ranges::equal(ByteSpan(client->memory).first(1000000), ByteSpan(memory).first(1000000)));
+  EXPECT_TRUE(same(ByteSpan(client->memory).first(1000000), ByteSpan(memory).first(1000000)));
 }
 
 TEST_P(Limits, BadArgumentsAreRefusedAtOnce) {

@@ -21,6 +21,14 @@ inline SteadyTime soon(Milliseconds in = Milliseconds(10000)) {
   return std::chrono::steady_clock::now() + in;
 }
 
+// Comparisons by memcmp(3): whole megabytes, also under the sanitizers.
+inline bool same(ByteSpan a, ByteSpan b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
+inline bool filled_with(ByteSpan bytes, std::byte value) {
+  return bytes.empty() || (bytes[0] == value && same(bytes.first(bytes.size() - 1), bytes.subspan(1)));
+}
+
 // Counts flushes; fails or takes its time when told.
 class RecordingFlusher final : public Flusher {
  public:
@@ -211,8 +219,13 @@ class TransportTest : public ::testing::TestWithParam<Kind> {
   }
 
   static Bytes pattern(size_t size, uint64_t seed) {
-    Bytes bytes(size);
-    SeededRandom(seed).fill(bytes);
+    // A random kilobyte, then copies of it that each carry their number.
+    Bytes bytes(size), block(1024);
+    SeededRandom(seed).fill(block);
+    for (size_t at = 0; at < size; at += block.size()) {
+      store_big_endian(block.data(), static_cast<uint64_t>(at) ^ seed);
+      std::memcpy(bytes.data() + at, block.data(), std::min(block.size(), size - at));
+    }
     return bytes;
   }
 
