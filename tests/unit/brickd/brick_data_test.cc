@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "shared/nfs4/pmem_layout.h"
 #include "tests/unit/brickd/test_brick.h"
@@ -188,6 +190,48 @@ TEST_P(BrickData, BrokenSessionsAreEnded) {
   client->send(HelloReply{});
   EXPECT_TRUE(client->ends());
   EXPECT_TRUE(greeted()->persist({1}));
+}
+
+TEST_P(BrickData, ClientThatOverrunsItsCreditsIsCutOff) {
+  const auto client = greeted();
+  client->flood(PersistCall{1}, 5 * kSessionCredits);
+  EXPECT_TRUE(client->ends());
+  EXPECT_TRUE(greeted()->persist({1}));
+}
+
+TEST_P(BrickData, ClientThatPostsNoReceivesHurtsOnlyItself) {
+  ASSERT_EQ(brick.open_session(8, 2), Status::kOk);
+  const auto deaf = TestClient::connect(brick.transport(), brick.address(), ticket_of(2), 0);
+  ASSERT_TRUE(deaf);
+  (*deaf)->flood(HelloCall{}, 3);
+  const auto other = greeted(1);
+  const Grant target = grant(0, kBlock);
+  EXPECT_EQ(other->write(target, 0, 4096), rdma::Outcome::kSuccess);
+  const ExposeResult exposed = brick.expose(kBlock, kBlock, true, 8);
+  ASSERT_EQ(exposed.status, Status::kOk);
+  EXPECT_EQ(brick.withdraw(exposed.grants[0].grant, 8), Status::kOk);
+  EXPECT_EQ(brick.close_session(8), Status::kOk);
+  EXPECT_TRUE(other->persist({1}));
+}
+
+TEST_P(BrickData, RevocationWhileWritesStreamLeavesTheMemoryAlone) {
+  ASSERT_EQ(brick.open_session(8, 2), Status::kOk);
+  const auto streaming = greeted(1);
+  const auto other = greeted(2);
+  const Grant target = grant(0, kBlock);
+  const Grant others = brick.expose(kBlock, kBlock, true, 8).grants.at(0);
+  std::memset(streaming->scratch().data(), 0x99, TestClient::kScratch);
+  std::thread stream([&] {
+    while (streaming->write(target, 0, TestClient::kScratch) == rdma::Outcome::kSuccess) {
+    }
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_EQ(brick.withdraw(target.grant), Status::kOk);
+  std::memset(brick.memory(0), 0, kBlock);
+  stream.join();
+  const std::byte* memory = brick.memory(0);
+  EXPECT_TRUE(std::all_of(memory, memory + kBlock, [](std::byte byte) { return byte == std::byte{0}; }));
+  EXPECT_EQ(other->write(others, 0, 4096), rdma::Outcome::kSuccess);
 }
 
 TEST_P(BrickData, ExposedBlocksCannotBeFreed) {

@@ -21,7 +21,8 @@ class TestClient {
 
   // connect() as a client with this ticket; an Error says why not.
   static Result<std::unique_ptr<TestClient>> connect(rdma::Transport& transport, const std::string& address,
-                                                     const xdr::FixedOpaque<16>& ticket) {
+                                                     const xdr::FixedOpaque<16>& ticket,
+                                                     uint32_t receives = kReceives) {
     std::unique_ptr<TestClient> client(new TestClient);
     const auto domain = transport.make_protection_domain();
     TRY_ASSIGN(client->region_,
@@ -31,7 +32,7 @@ class TestClient {
     options.limits.native_flush = true;
     TRY_ASSIGN(auto connected, transport.connect(address, domain, options));
     client->queue_pair_ = std::move(connected.queue_pair);
-    for (uint32_t i = 0; i < kReceives; ++i) TRY(client->post_receive(i));
+    for (uint32_t i = 0; i < receives; ++i) TRY(client->post_receive(i));
     return client;
   }
 
@@ -59,6 +60,13 @@ class TestClient {
   bool send(const SessionMessage& message) {
     const size_t length = encode_session_message(message, MutableByteSpan(memory_).subspan(kSendAt));
     return send_bytes(length);
+  }
+  // The same message many times at once, without waiting for an answer.
+  void flood(const SessionMessage& message, int times) {
+    const size_t length = encode_session_message(message, send_buffer());
+    const rdma::LocalSlice slice = region_->slice(kSendAt, static_cast<uint32_t>(length));
+    for (int i = 0; i < times; ++i) static_cast<void>(queue_pair_->post_send(104, std::span(&slice, 1)));
+    queue_pair_->submit();
   }
   // What stands at the send buffer already.
   bool send_bytes(size_t length) {
