@@ -36,12 +36,12 @@ Result<std::unique_ptr<QueuePair>> IwarpConnectionRequest::accept(std::shared_pt
   auto software = std::dynamic_pointer_cast<SoftwareDomain>(std::move(domain));
   if (software == nullptr) return fail(EINVAL, "the protection domain belongs to another transport");
   Answer answer = answer_request(limits, request_, prefix_, crc_, private_data);
+  const int socket = socket_.get();
+  TRY_ASSIGN(auto stream, TcpStream::make(std::move(socket_)));
   // Nothing may be sent behind the Reply before the peer has spoken: the queue pair sees to that.
-  TRY_ASSIGN(auto stream, TcpStream::make(FileDescriptor(::dup(socket_.get()))));
   auto queue_pair =
       std::make_unique<IwarpQueuePair>(std::move(stream), std::move(software), answer.agreement);
-  FileDescriptor socket = std::move(socket_);
-  TRY(send_frame(socket.get(), answer.reply));
+  TRY(send_frame(socket, answer.reply));
   return queue_pair;
 }
 

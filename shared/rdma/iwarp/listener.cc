@@ -28,7 +28,8 @@ bool wants_crc(CrcPolicy policy, int socket) {
 
 Result<std::unique_ptr<Listener>> IwarpListener::make(const std::string& address, const Options& options,
                                                       OnRequest on_request) {
-  TRY_ASSIGN(SocketAddress local, resolve(address, true));
+  TRY_ASSIGN(const std::vector<SocketAddress> addresses, resolve(address, true));
+  const SocketAddress& local = addresses.front();
   // Buffer sizes are inherited by accepted sockets and have to be set before listen(2) to scale the window.
   TRY_ASSIGN(FileDescriptor socket, make_socket(local.family(), options.socket_buffer_bytes));
   int on = 1;

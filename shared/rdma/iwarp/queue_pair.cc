@@ -85,7 +85,7 @@ void IwarpQueuePair::submit() {
     if (!ready()) return;
     requester_.submit();
     pump(lock);
-    fresh_ = true;
+    fresh_ = !skipped_;
     full_with_waiter = socket_full_ && waiting_;
     if (waiting_ && !completions_.empty()) {
       // SENDs complete here, and the waiter sleeps in recv(2). From now on it waits so that it can be woken;
@@ -118,7 +118,8 @@ size_t IwarpQueuePair::poll(std::span<Completion> completions) {
     pump(lock);
     // No answer can be here yet, and the time for looking is better spent asleep, see wait(). A second look
     // is a real one.
-    if (std::exchange(fresh_, false)) return 0;
+    skipped_ = std::exchange(fresh_, false);
+    if (skipped_) return 0;
   }
   for (int step = 0; step < kStepsPerPoll; ++step) {
     if (!ready()) {
@@ -142,7 +143,7 @@ bool IwarpQueuePair::wait(SteadyTime deadline) {
       full = socket_full_;
       wakeable = wakeable_;
       waiting_ = !full;
-      fresh_ = false;
+      fresh_ = skipped_ = false;
     }
     if (!first && now() >= deadline) break;
     Input input = Input::kNothing;

@@ -93,6 +93,7 @@ class IwarpQueuePair final : public QueuePair, private SegmentHandler {
   bool send_failed_ = false;
   bool response_turn_ = false;  // responses and requests take turns
   bool waiting_ = false;        // a thread blocks for input
+  bool skipped_ = false;        // the last poll() did not look, so the next one does
   bool fresh_ = false;          // submit() was the last thing that happened
   bool wakeable_ = false;       // posts of other threads complete while one waits: it has to wait in poll(2)
   bool terminate_added_ = false;

@@ -159,7 +159,7 @@ std::string SocketAddress::to_string() const {
   return std::string(host) + ":" + port;
 }
 
-Result<SocketAddress> resolve(const std::string& address, bool passive) {
+Result<std::vector<SocketAddress>> resolve(const std::string& address, bool passive) {
   size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon + 1 == address.size()) {
     return fail(EINVAL, "\"" + address + "\" is not host:port");
@@ -174,9 +174,12 @@ Result<SocketAddress> resolve(const std::string& address, bool passive) {
   int error = ::getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &hints, &list);
   if (error != 0) return fail(EHOSTUNREACH, "resolving " + address + ": " + ::gai_strerror(error));
   Owned<addrinfo, ::freeaddrinfo> owned(list);
-  SocketAddress result;
-  result.size = std::min<socklen_t>(list->ai_addrlen, sizeof(result.storage));
-  std::memcpy(&result.storage, list->ai_addr, result.size);
+  std::vector<SocketAddress> result;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    SocketAddress& one = result.emplace_back();
+    one.size = std::min<socklen_t>(entry->ai_addrlen, sizeof(one.storage));
+    std::memcpy(&one.storage, entry->ai_addr, one.size);
+  }
   return result;
 }
 
@@ -211,18 +214,19 @@ Result<FileDescriptor> make_socket(int family, int buffer_bytes) {
 }
 
 Result<FileDescriptor> connect_tcp(const std::string& address, int buffer_bytes, SteadyTime deadline) {
-  TRY_ASSIGN(SocketAddress target, resolve(address, false));
-  TRY_ASSIGN(FileDescriptor socket, make_socket(target.family(), buffer_bytes));
-  // connect(2) gives up by SO_SNDTIMEO; what is left of it afterwards is harmless, as sends never block.
-  Milliseconds left = left_until(deadline);
-  if (left == Milliseconds(0)) return fail(ETIMEDOUT, "connecting to " + address);
-  timeval timeout{left.count() / 1000, (left.count() % 1000) * 1000};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-  if (::connect(socket.get(), target.get(), target.size) != 0) {
-    int number = errno == EINPROGRESS || errno == EAGAIN ? ETIMEDOUT : errno;
-    return fail(number, "connecting to " + address);
+  TRY_ASSIGN(std::vector<SocketAddress> targets, resolve(address, false));
+  int number = ETIMEDOUT;
+  for (const SocketAddress& target : targets) {
+    Milliseconds left = left_until(deadline);
+    if (left == Milliseconds(0)) break;
+    TRY_ASSIGN(FileDescriptor socket, make_socket(target.family(), buffer_bytes));
+    // connect(2) gives up by SO_SNDTIMEO; what is left of it afterwards is harmless, as sends never block.
+    timeval timeout{left.count() / 1000, (left.count() % 1000) * 1000};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+    if (::connect(socket.get(), target.get(), target.size) == 0) return socket;
+    number = errno == EINPROGRESS || errno == EAGAIN ? ETIMEDOUT : errno;
   }
-  return socket;
+  return fail(number, "connecting to " + address);
 }
 
 }  // namespace pnfsrdma::rdma::iwarp

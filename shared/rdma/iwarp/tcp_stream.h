@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "shared/base/owned.h"
 #include "shared/base/result.h"
@@ -46,7 +47,7 @@ class TcpStream final : public Stream {
   bool watching_writable_ = false;
 };
 
-// "host:port" to addresses. EINVAL, EHOSTUNREACH.
+// An address of the socket API.
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t size = 0;
@@ -56,14 +57,16 @@ struct SocketAddress {
   // "127.0.0.1:20050", "[::1]:20050"
   std::string to_string() const;
 };
-Result<SocketAddress> resolve(const std::string& address, bool passive);
+// "host:port" to the addresses it stands for, at least one. EINVAL, EHOSTUNREACH.
+Result<std::vector<SocketAddress>> resolve(const std::string& address, bool passive);
 SocketAddress peer_address(int socket);
 SocketAddress local_address(int socket);
 
 // A socket with the options every connection of ours has: no delay, big buffers.
 Result<FileDescriptor> make_socket(int family, int buffer_bytes);
 void set_connection_options(int socket, int buffer_bytes);
-// Connects and blocks until `deadline`. ETIMEDOUT, ECONNREFUSED, EHOSTUNREACH, …
+// Connects to the first of the host's addresses that answers and blocks until `deadline`. ETIMEDOUT,
+// ECONNREFUSED, EHOSTUNREACH, …
 Result<FileDescriptor> connect_tcp(const std::string& address, int buffer_bytes, SteadyTime deadline);
 
 // Waits for poll(2) events on one fd, or for `wake` to be readable, until `deadline`. False when it passed.
