@@ -268,7 +268,8 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   context.set_current_stateid(stateid);
   return nfs4::OpenResult{.stateid = stateid,
                           .change = target.change,
-                          .flags = nfs4::kOpenResultLockTypePosix | nfs4::kOpenResultPreserveUnlinked,
+                          // Not LOCKTYPE_POSIX: without it a client says ENOLCK by itself.
+                          .flags = nfs4::kOpenResultPreserveUnlinked,
                           .attributes_set = target.attributes_set,
                           .delegation = no_delegation(share.want)};
 }
