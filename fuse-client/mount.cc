@@ -110,6 +110,18 @@ void close_what_is_open(Session& session, InodeTable& inodes) {
   }
 }
 
+// Ends the session's threads on every way out, before what their handlers touch is gone.
+class SessionEnd {
+ public:
+  explicit SessionEnd(Session& session) : session_(session) {}
+  ~SessionEnd() { session_.end(); }
+  SessionEnd(const SessionEnd&) = delete;
+  SessionEnd& operator=(const SessionEnd&) = delete;
+
+ private:
+  Session& session_;
+};
+
 }  // namespace
 
 std::string make_owner() {
@@ -180,6 +192,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   inodes.set_root(std::move(root));
   Reclaimer reclaimer(*session, data_path, inodes);
   session->set_handlers(&data_path, &reclaimer);
+  const SessionEnd session_end(*session);
   CallerGroups callers(clock);
   Invalidator invalidator;
   FileSystem file_system({*session, data_path, inodes, callers, invalidator, clock, options});
@@ -209,7 +222,6 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   if (in_time) close_what_is_open(*session, inodes);
   data_path.shut_down(farewell);
   (void)session->drain_posts(farewell);
-  session->end();  // no callback runs any more: what it would touch may go
   log_info("fuse", "unmounted source={}:{}", session->server(), options.path);
   return {};
 }

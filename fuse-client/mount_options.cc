@@ -66,6 +66,9 @@ bool take_flag(std::string_view name, MountOptions& options) {
       Flag{"debug", [](MountOptions& o) { o.debug = o.foreground = true; }},
       // What mount(8) and fstab add and what does nothing here.
       Flag{"defaults", [](MountOptions&) {}},
+      Flag{"atime", [](MountOptions&) {}},
+      Flag{"diratime", [](MountOptions&) {}},
+      Flag{"relatime", [](MountOptions&) {}},
       Flag{"_netdev", [](MountOptions&) {}},
       Flag{"auto", [](MountOptions&) {}},
       Flag{"noauto", [](MountOptions&) {}},
@@ -81,9 +84,9 @@ bool take_flag(std::string_view name, MountOptions& options) {
 
 // Options of mount(8) that the kernel or libfuse applies.
 bool take_kernel_option(std::string_view name, MountOptions& options) {
-  static constexpr std::array<std::string_view, 14> kKnown = {
-      "suid", "nosuid",  "dev",   "nodev",   "exec",     "noexec",     "async",
-      "sync", "dirsync", "atime", "noatime", "diratime", "nodiratime", "relatime"};
+  static constexpr std::array<std::string_view, 11> kKnown = {"suid",    "nosuid",  "dev",       "nodev",
+                                                              "exec",    "noexec",  "async",     "sync",
+                                                              "dirsync", "noatime", "nodiratime"};
   if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) return false;
   options.kernel.emplace_back(name);
   return true;
