@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "scripted_mds.h"
+#include "tests/unit/initiator/session/scripted_mds.h"
 
 namespace pnfsrdma::initiator {
 namespace {
