@@ -199,11 +199,14 @@ std::vector<DeviceView> DataPath::devices() const {
 }
 
 void DataPath::shut_down(SteadyTime deadline) {
+  // In the background, so that a server that does not answer cannot hold us beyond the deadline.
+  parts_->background.post([parts = parts_.get(), deadline] {
+    for (const FileTable::Entry& file : parts->files.all()) {
+      if (parts->services.now() >= deadline || parts->services.aborted) break;
+      file->parts().return_everything();
+    }
+  });
   parts_->background.run_all(deadline);
-  for (const FileTable::Entry& file : parts_->files.all()) {
-    if (parts_->services.now() >= deadline || parts_->services.aborted) break;
-    file->parts().return_everything();
-  }
   abort();
 }
 

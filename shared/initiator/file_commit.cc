@@ -42,6 +42,12 @@ void FileIo::Parts::end_commit() {
 std::optional<LayoutCommitWanted> FileIo::Parts::commit_wanted(const Uncommitted& uncommitted) {
   const auto stateid = cache.stateid();
   if (!stateid) return std::nullopt;
+  // The growth was written under layouts that are lost: the server has zeroed it. Committed under a new one
+  // it would be a file with zeros in it.
+  if (uncommitted.size && (uncommitted.lineage != cache.lineage() || uncommitted.device == nullptr ||
+                           uncommitted.device->incarnation() != uncommitted.incarnation)) {
+    return std::nullopt;
+  }
   LayoutCommitWanted wanted{.offset = uncommitted.first,
                             .length = uncommitted.last - uncommitted.first,
                             .stateid = *stateid,

@@ -12,6 +12,8 @@ namespace {
 constexpr uint64_t kPage = 4096;
 // Fetch ahead when less than a quarter of what is asked for at a time, and no more than this, is left.
 constexpr uint64_t kPrefetchDistanceMax = uint64_t{64} << 20;
+// How far an exact wish looks ahead.
+constexpr uint64_t kExactBytesMax = uint64_t{64} << 20;
 // While our own layout is being recalled, or the server says DELAY.
 constexpr Milliseconds kConflictPause{20};
 
@@ -43,11 +45,21 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
         break;
     }
     LayoutWanted wanted = what_to_ask(direction, offset, length, getting);
-    if (turn > 0) wanted = {wanted.iomode, offset, range_end(wanted.offset, wanted.length) - offset, 1};
+    if (turn > 0) {
+      const uint64_t rest = range_end(wanted.offset, wanted.length) - offset;
+      wanted = {wanted.iomode, offset, std::min(rest, kExactBytesMax), 1};
+    }
     const auto got = get_layout(direction, wanted, getting, epoch);
-    if (got) return true;
+    if (got) {
+      if (epoch == services.layout_epoch) return true;
+      continue;  // layouts were lost meanwhile: this one too
+    }
     const nfs4::Status status = got.error().status;
-    const bool again = (is_lost_state(status) && getting.stateid) || status == nfs4::Status::kBadLayout;
+    // A wide wish may be more than can be had at once: then the exact one.
+    const bool too_wide = turn == 0 && (wanted.offset < offset || status == nfs4::Status::kTooSmall) &&
+                          (status == nfs4::Status::kLayoutTryLater || status == nfs4::Status::kTooSmall);
+    const bool again = (is_lost_state(status) && getting.stateid) ||
+                       (status == nfs4::Status::kBadLayout && wanted.offset < offset) || too_wide;
     if (is_lost_state(status) && getting.stateid) cache.drop_all();
     if (!again || turn == 2) {
       refused(got.error());

@@ -145,8 +145,8 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, const Passage& passa
       count_bytes(direction, piece.length);
       // Before the gate is left: a recall that drains must find it in the log.
       if (for_write) {
-        const bool lost = log.wrote_rdma(piece.offset, piece.length, &device, connection->hello.verifier,
-                                         services.clock.wall_now());
+        const bool lost =
+            log.wrote_rdma(piece, passage.lineage, connection->hello.verifier, services.clock.wall_now());
         if (lost) services.statistics.lost_writes.add();
       }
     } else {

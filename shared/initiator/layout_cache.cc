@@ -47,6 +47,7 @@ LayoutCache::Entry LayoutCache::enter(Passage& passage, uint64_t offset, uint64_
   }
   passage.offset = offset;
   passage.length = position - offset;
+  passage.lineage = lineage_;
   passage.held_end = segments_[index - 1].end();
   while (index < segments_.size() && segments_[index].offset == passage.held_end &&
          usable(segments_[index], for_write)) {
@@ -134,15 +135,17 @@ void LayoutCache::refresh(uint64_t epoch) {
 }
 
 void LayoutCache::clear() {
+  if (stateid_ || !segments_.empty()) ++lineage_;
   segments_.clear();
   stateid_.reset();
 }
 
 void LayoutCache::drop_grant(uint64_t grant) {
   Lock lock(mutex_);
-  std::erase_if(segments_, [&](const LayoutSegment& segment) {
+  const size_t dropped = std::erase_if(segments_, [&](const LayoutSegment& segment) {
     return segment.read.grant == grant || segment.write.grant == grant;
   });
+  if (dropped > 0) ++lineage_;
 }
 
 void LayoutCache::drop_all() {
@@ -328,6 +331,11 @@ void LayoutCache::open_gate(Iomode iomode, FileRange range) {
 std::optional<nfs4::Stateid> LayoutCache::stateid() const {
   Lock lock(mutex_);
   return stateid_;
+}
+
+uint64_t LayoutCache::lineage() const {
+  Lock lock(mutex_);
+  return lineage_;
 }
 
 bool LayoutCache::holds_anything() const {

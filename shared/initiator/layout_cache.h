@@ -68,6 +68,9 @@ class LayoutCache {
   void open_gate(Iomode iomode, FileRange range);
 
   std::optional<nfs4::Stateid> stateid() const;
+  // Another number than at a write: layouts were lost since, and with them what was written beyond the
+  // server's end of file. A later layout must not be used to commit it.
+  uint64_t lineage() const;
   bool holds_anything() const;
 
   // Until then I/O without a layout goes through the MDS and nobody asks for one.
@@ -110,6 +113,7 @@ class LayoutCache {
   std::condition_variable operation_done_;
   std::optional<nfs4::Stateid> stateid_;
   uint64_t epoch_ = 0;
+  uint64_t lineage_ = 1;
   uint64_t last_end_ = 0;
   SteadyTime paused_until_{};
 };

@@ -28,6 +28,8 @@ class Passage {
   std::span<const LayoutSegment> pieces() const { return {pieces_.data(), count_}; }
   // The held range goes on contiguously up to here: when to fetch more.
   uint64_t held_end = 0;
+  // LayoutCache::lineage() at the gate.
+  uint64_t lineage = 0;
   // The I/O began where the last one ended.
   bool sequential = false;
 

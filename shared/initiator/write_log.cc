@@ -5,34 +5,42 @@
 
 namespace pnfsrdma::initiator {
 
-bool WriteLog::wrote_rdma(uint64_t offset, uint64_t length, Device* device, const BrickVerifier& verifier,
+bool WriteLog::wrote_rdma(const LayoutSegment& piece, uint64_t lineage, const BrickVerifier& verifier,
                           WallTime now) {
   std::lock_guard lock(mutex_);
   bool lost = false;
   auto& devices = unflushed_.devices;
   const auto known = std::find_if(devices.begin(), devices.end(), [&](const Unflushed::Written& written) {
-    return written.device == device;
+    return written.device == piece.device;
   });
   if (known == devices.end()) {
-    devices.push_back({device, verifier});
+    devices.push_back({piece.device, verifier});
   } else if (known->verifier != verifier) {
     // The brick may have lost what we wrote before and had not flushed. It was not kept here.
     lost = true;
     ++losses_;
     known->verifier = verifier;
   }
-  unflushed_.by_rdma.add(offset, length);
-  note_range(offset, offset + length, now);
+  unflushed_.by_rdma.add(piece.offset, piece.length);
+  note_range(piece, lineage, now);
   return lost;
 }
 
-void WriteLog::note_range(uint64_t offset, uint64_t end, WallTime now) {
+void WriteLog::note_range(const LayoutSegment& piece, uint64_t lineage, WallTime now) {
+  const uint64_t offset = piece.offset;
+  const uint64_t end = piece.end();
   if (!uncommitted_) uncommitted_ = Uncommitted{.first = offset, .last = end};
   uncommitted_->first = std::min(uncommitted_->first, offset);
   uncommitted_->last = std::max(uncommitted_->last, end);
   uncommitted_->modified = std::max(uncommitted_->modified, now);
   if (end > std::max(server_size_, written_end_)) {
     written_end_ = end;
+    // The oldest of several counts: if that is void, something of the growth is.
+    if (!uncommitted_->size) {
+      uncommitted_->lineage = lineage;
+      uncommitted_->device = piece.device;
+      uncommitted_->incarnation = piece.incarnation;
+    }
     uncommitted_->size = end;
     ++version_;
   }
@@ -93,7 +101,12 @@ void WriteLog::put_back(const Uncommitted& uncommitted) {
   uncommitted_->first = std::min(uncommitted_->first, uncommitted.first);
   uncommitted_->last = std::max(uncommitted_->last, uncommitted.last);
   uncommitted_->modified = std::max(uncommitted_->modified, uncommitted.modified);
-  if (uncommitted.size) uncommitted_->size = std::max(uncommitted_->size.value_or(0), *uncommitted.size);
+  if (uncommitted.size) {
+    uncommitted_->size = std::max(uncommitted_->size.value_or(0), *uncommitted.size);
+    uncommitted_->lineage = uncommitted.lineage;
+    uncommitted_->device = uncommitted.device;
+    uncommitted_->incarnation = uncommitted.incarnation;
+  }
 }
 
 void WriteLog::committed(const Uncommitted& uncommitted, std::optional<uint64_t> new_size) {

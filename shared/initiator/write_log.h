@@ -34,7 +34,10 @@ struct Uncommitted {
   uint64_t last = 0;
   std::optional<uint64_t> size;  // the file has grown to this
   WallTime modified;
-  uint64_t serial = 0;
+  // Under which layouts the growth was written: LayoutCache::lineage(), and the device's incarnation.
+  uint64_t lineage = 0;
+  const Device* device = nullptr;
+  uint32_t incarnation = 0;
 };
 
 // The memory of one file's writes: sizes, what is to flush, what is to commit, what was lost. No wire calls.
@@ -45,8 +48,7 @@ class WriteLog {
 
   // A write that was confirmed on a connection with this verifier.
   // True: writes of before are lost with the verifier they were made under.
-  bool wrote_rdma(uint64_t offset, uint64_t length, Device* device, const BrickVerifier& verifier,
-                  WallTime now);
+  bool wrote_rdma(const LayoutSegment& piece, uint64_t lineage, const BrickVerifier& verifier, WallTime now);
   bool wrote_mds(uint64_t offset, const MdsWritten& written);
 
   Unflushed take_unflushed();
@@ -77,7 +79,7 @@ class WriteLog {
   uint64_t reserve_append(uint64_t length);
 
  private:
-  void note_range(uint64_t offset, uint64_t end, WallTime now);
+  void note_range(const LayoutSegment& piece, uint64_t lineage, WallTime now);
 
   mutable std::mutex mutex_;
   uint64_t server_size_;

@@ -57,6 +57,17 @@ TEST_F(FailureTest, AGrantThatStaysDeadMeansTheMds) {
   expect_read(0, 8192, 1);
 }
 
+TEST_F(FailureTest, AGrowthWhoseGrantWasRevokedIsNeverCommittedUnderANewOne) {
+  write(4 << 20, 4096, 1);
+  brick.withdraw(4 << 20, 1 << 20);
+  // Under a fresh layout; but the server has zeroed what lay beyond its end of file.
+  write((4 << 20) + 4096, 4096, 1);
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(channel.size, 4u << 20);
+  EXPECT_EQ(file->size(), 4u << 20);
+}
+
 TEST_F(FailureTest, OtherFilesAreNotHurtByADeadGrant) {
   write(0, 4096, 1);
   write(2 << 20, 4096, 1);

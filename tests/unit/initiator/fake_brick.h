@@ -136,7 +136,10 @@ class FakeBrick : public rdma::Flusher {
   }
 
   void meet(rdma::ConnectionRequest& request) {
-    const std::lock_guard hung(hang_mutex_);
+    // Not held further: what follows joins the serving thread, which takes it too.
+    {
+      const std::lock_guard hung(hang_mutex_);
+    }
     const auto data = brick::decode_connect(request.private_data());
     if (!data || data->ticket[0] != std::byte{ticket.load()} ||
         data->ticket[15] != std::byte{ticket.load()}) {
