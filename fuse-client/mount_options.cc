@@ -68,6 +68,7 @@ bool take_flag(std::string_view name, MountOptions& options) {
       Flag{"defaults", [](MountOptions&) {}},
       Flag{"atime", [](MountOptions&) {}},
       Flag{"diratime", [](MountOptions&) {}},
+      Flag{"nodiratime", [](MountOptions&) {}},
       Flag{"relatime", [](MountOptions&) {}},
       Flag{"_netdev", [](MountOptions&) {}},
       Flag{"auto", [](MountOptions&) {}},
@@ -84,9 +85,8 @@ bool take_flag(std::string_view name, MountOptions& options) {
 
 // Options of mount(8) that the kernel or libfuse applies.
 bool take_kernel_option(std::string_view name, MountOptions& options) {
-  static constexpr std::array<std::string_view, 11> kKnown = {"suid",    "nosuid",  "dev",       "nodev",
-                                                              "exec",    "noexec",  "async",     "sync",
-                                                              "dirsync", "noatime", "nodiratime"};
+  static constexpr std::array<std::string_view, 10> kKnown = {
+      "suid", "nosuid", "dev", "nodev", "exec", "noexec", "async", "sync", "dirsync", "noatime"};
   if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) return false;
   options.kernel.emplace_back(name);
   return true;
