@@ -209,7 +209,6 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
     readiness.report();
     wait_for_end(signals, workers, point);
 
-    point.unmount();
     in_time = workers.stop(std::chrono::steady_clock::now() + kFarewell);
     if (!in_time) {
       log_warning("fuse", "unmount-aborts cause=\"servers do not answer\"");
@@ -217,7 +216,9 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
       session->abort();
     }
   }
+  // Only now: it closes /dev/fuse, whose number no worker may still read from.
   invalidator.stop();
+  point.unmount();
   const SteadyTime farewell = std::chrono::steady_clock::now() + kFarewell;
   if (in_time) close_what_is_open(*session, inodes);
   data_path.shut_down(farewell);
