@@ -72,7 +72,13 @@ class FakeBrick final : public brick::Control {
     return true;
   }
   void store(uint64_t logical, ByteSpan bytes) {
-    for (size_t i = 0; i < bytes.size(); ++i) page_of(logical + i)[(logical + i) % kPage] = bytes[i];
+    for (size_t at = 0; at < bytes.size();) {
+      const uint64_t offset = (logical + at) % kPage;
+      const size_t count = std::min<size_t>(bytes.size() - at, kPage - offset);
+      std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(at), count,
+                  page_of(logical + at).begin() + static_cast<ptrdiff_t>(offset));
+      at += count;
+    }
   }
   void fill(uint64_t logical, std::byte value, uint64_t length) {
     for (uint64_t at = logical; at < logical + length;) {
