@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/crash/images/metadata_server.h"
+
+#include "server/mds/state/recovery.h"
+#include "shared/base/check.h"
+
+namespace pnfsrdma::crash {
+namespace {
+
+// Time runs fast here: no lease may run out on a client that is merely waiting.
+constexpr Milliseconds kLease = std::chrono::hours(24);
+
+mds::ServerLimits limits_of_test() {
+  mds::ServerLimits limits;
+  limits.lease = kLease;
+  return limits;
+}
+
+mds::Export root_export() {
+  mds::Export root;
+  root.squash = mds::Squash::kNone;
+  return root;
+}
+
+template <typename T>
+T unwrap(Result<T> result) {
+  CHECK(result);
+  return std::move(*result);
+}
+
+}  // namespace
+
+MetadataServer::MetadataServer(const Host& host_in)
+    : host(host_in),
+      brick(host.loop),
+      limits(limits_of_test()),
+      boot(unwrap(mds::open_boot(host.store, host.random, host.boot_id))),
+      names(unwrap(mds::Namespace::open(host.store, host.clock, boot.boot_count))),
+      space(unwrap(mds::Space::open(host.store, host.clock))),
+      exports(*names, {root_export()}),
+      clients(host.clock, host.random, limits.lease),
+      sessions(host.random),
+      state_store(host.store),
+      grace(host.clock),
+      callbacks(host.loop, clients, sessions, limits.lease),
+      layout_callbacks(callbacks, clients, opens, *names),
+      layouts({.loop = host.loop,
+               .clock = host.clock,
+               .random = host.random,
+               .names = *names,
+               .space = *space,
+               .brick = brick,
+               .recaller = layout_callbacks,
+               .counters = counters},
+              {.first_epoch = boot.epoch,
+               .owner = "crash test",
+               .lease = limits.lease,
+               .transports = {{host.transport, host.transport->make_protection_domain()}}}),
+      leases(clients, sessions, opens, state_store, layouts.conflicts(), counters),
+      identity{boot.instance},
+      services{host.clock,     host.random, limits,  identity, exports,     host.store, *names,
+               clients,        sessions,    opens,   grace,    state_store, leases,     layouts.conflicts(),
+               layouts.data(), callbacks,   counters},
+      compounds(services) {
+  names->set_in_use(
+      [this](mds::InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });
+  CHECK(mds::recover_state(boot.same_host_boot, state_store, clients, opens, grace, limits.lease));
+}
+
+void MetadataServer::brick_up(brick::Control& control) {
+  brick.attach(control);
+  layouts.brick_connected();
+}
+
+void MetadataServer::brick_down() {
+  layouts.brick_lost();
+  brick.detach();
+}
+
+}  // namespace pnfsrdma::crash

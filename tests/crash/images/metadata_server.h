@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/mds/layout/layout_module.h"
+#include "server/mds/meta/boot_record.h"
+#include "server/mds/meta/namespace.h"
+#include "server/mds/meta/space.h"
+#include "server/mds/ops/compound.h"
+#include "server/mds/ops/layout_callbacks.h"
+#include "server/mds/ops/services.h"
+#include "server/mds/state/callback_channel.h"
+#include "server/mds/state/client_table.h"
+#include "server/mds/state/counters.h"
+#include "server/mds/state/grace.h"
+#include "server/mds/state/lease_keeper.h"
+#include "server/mds/state/server_limits.h"
+#include "server/mds/state/session_table.h"
+#include "server/mds/state/state_store.h"
+#include "shared/rdma/transport.h"
+#include "tests/crash/images/control_link.h"
+
+namespace pnfsrdma::crash {
+
+// One run of the metadata server: its parts as main() builds them, without sockets. Its destructor is its
+// death: nothing is said to the store or the brick.
+class MetadataServer {
+ public:
+  struct Host {
+    EventLoop& loop;
+    const Clock& clock;
+    Random& random;
+    mds::KeyValueStore& store;
+    std::shared_ptr<rdma::Transport> transport;
+    std::string boot_id;
+  };
+  explicit MetadataServer(const Host& host);
+
+  // The brick answers from now on, or no more.
+  void brick_up(brick::Control& control);
+  void brick_down();
+
+  bool ready() const { return layouts.ready(); }
+
+  const Host host;
+  ControlLink brick;
+  mds::Counters counters;
+  mds::ServerLimits limits;
+  mds::BootRecord boot;
+  std::unique_ptr<mds::Namespace> names;
+  std::unique_ptr<mds::Space> space;
+  mds::Exports exports;
+  mds::ClientTable clients;
+  mds::SessionTable sessions;
+  mds::OpenTable opens;
+  mds::StateStore state_store;
+  mds::GracePeriod grace;
+  mds::CallbackChannel callbacks;
+  mds::LayoutCallbacks layout_callbacks;
+  mds::LayoutModule layouts;
+  mds::LeaseKeeper leases;
+  mds::ServerIdentity identity;
+  mds::Services services;
+  mds::Compounds compounds;
+};
+
+}  // namespace pnfsrdma::crash
