@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same tests with something broken on purpose: each must be noticed, or the tests above prove nothing.
+// The runs of power_cut_test.cc with something broken on purpose: each must be noticed, or those prove
+// nothing. (That sound runs have no problems is what power_cut_test.cc says.)
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstdio>
 
 #include "tests/crash/images/scenario.h"
 
@@ -11,40 +12,53 @@ namespace {
 
 constexpr uint64_t kSeeds = 12;
 
-// Whether any of a few runs finds a problem whose text has `what` in it.
+// Whether one of a few runs finds a problem whose text has `what` in it.
 bool noticed(const Faults& faults, const std::string& what) {
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const Outcome outcome = run_random(seed, Engine::kMemory, 4, false, faults);
-    const bool found = std::ranges::any_of(outcome.problems, [&](const std::string& problem) {
-      return problem.find(what) != std::string::npos;
-    });
-    if (found) return true;
+    for (const std::string& problem : outcome.problems) {
+      if (problem.find(what) == std::string::npos) continue;
+      std::printf("seed %lu: %s\n", seed, problem.c_str());
+      return true;
+    }
   }
   return false;
-}
-
-TEST(Canary, SoundRunsHaveNoProblems) {
-  EXPECT_FALSE(noticed({}, ""));
 }
 
 TEST(Canary, ABrickThatDoesNotFlushDataLosesSyncedBytes) {
   EXPECT_TRUE(noticed({.skip_data_flushes = true}, "was synced"));
 }
 
-TEST(Canary, ABrickThatSkipsAFlushOfItsTableLosesBlocks) {
-  EXPECT_TRUE(noticed({.skip_table_flush_every = 5}, ""));
+TEST(Canary, ABrickThatSkipsSomeFlushesOfItsTableLosesBlocks) {
+  EXPECT_TRUE(noticed({.skip_table_flush_every = 3}, ""));
 }
 
-TEST(Canary, ABrickThatDoesNotZeroShowsBytesOfOtherFiles) {
+TEST(Canary, ABrickThatDoesNotZeroShowsOldBytes) {
   EXPECT_TRUE(noticed({.skip_zeroing = true}, ""));
+}
+
+TEST(Canary, ABrickThatDoesNotFlushZerosShowsOldBytes) {
+  EXPECT_TRUE(noticed({.skip_zero_flushes = true}, ""));
 }
 
 TEST(Canary, MetadataThatPretendsToSyncLosesFiles) {
   EXPECT_TRUE(noticed({.pretend_sync = true}, ""));
 }
 
-TEST(Canary, AClientThatCommitsBeforeItFlushesLosesSyncedBytes) {
+TEST(Canary, AClientThatCallsItSyncedBeforeItFlushesLosesBytes) {
   EXPECT_TRUE(noticed({.commit_before_flush = true}, "was synced"));
+}
+
+TEST(Canary, AMissingNativeFlushLosesSyncedBytes) {
+  EXPECT_TRUE(noticed({.skipped_flush = Flush::kNative}, "was synced"));
+}
+
+TEST(Canary, AMissingCommitMessageLosesSyncedBytes) {
+  EXPECT_TRUE(noticed({.skipped_flush = Flush::kMessage}, "was synced"));
+}
+
+TEST(Canary, AMissingFlushByTheServerLosesSyncedBytes) {
+  EXPECT_TRUE(noticed({.skipped_flush = Flush::kLayoutCommit}, "was synced"));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kProblemsMax = 50;
 constexpr uint64_t kProbe = 3 * kGrain;
+constexpr int kPatience = 400;  // turns of the loop for blocks on their way back
 
 uint64_t word_at(const Bytes& bytes, uint64_t offset) {
   uint64_t bits = 0;
@@ -146,12 +147,15 @@ void Checker::check_metadata() {
 // The brick has the blocks the extents name, no more and no fewer; what is being freed has a while.
 void Checker::check_blocks() {
   mds::SpaceDifference difference;
-  const bool same = system_.until([&] {
+  bool same = false;
+  int patience = kPatience;
+  static_cast<void>(system_.until([&] {
     const auto space = mds::Space::open(system_.store(), system_.clock);
     CHECK(space);
     difference = (*space)->compare(system_.list_blocks());
-    return difference.leaked.empty() && difference.missing.empty();
-  });
+    same = difference.leaked.empty() && difference.missing.empty();
+    return same || patience-- == 0;
+  }));
   if (same) return;
   for (const brick::Run& run : difference.leaked)
     note(fmt::format("{} leaked blocks at {:#x}", run.count, run.logical));

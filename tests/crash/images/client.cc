@@ -171,6 +171,7 @@ bool Client::write(OpenFile& file, uint64_t offset, uint64_t length, uint64_t wi
 }
 
 bool Client::flush(OpenFile& file, Flush method) {
+  if (faults_.skipped_flush == method) return true;
   for (const nfs4::PersistRange& range : ranges_of(file.unsynced)) {
     if (!cover(file, range.offset, range.length, 0, true)) return false;
     const bool flushed =
@@ -188,7 +189,8 @@ bool Client::flush(OpenFile& file, Flush method) {
 // LAYOUTCOMMIT, if there is anything to say by it.
 bool Client::commit(OpenFile& file, Flush method) {
   const bool grows = file.written_end > file.size;
-  const bool persists = method == Flush::kLayoutCommit && !file.unsynced.empty();
+  const bool persists =
+      method == Flush::kLayoutCommit && faults_.skipped_flush != method && !file.unsynced.empty();
   if (!grows && !persists) return true;
   if (!file.layout) return false;
   const auto ranges = ranges_of(file.unsynced);
@@ -206,7 +208,8 @@ bool Client::commit(OpenFile& file, Flush method) {
   return true;
 }
 
-bool Client::sync(OpenFile& file, Flush method, bool commit_first) {
+bool Client::sync(OpenFile& file, Flush method) {
+  const bool commit_first = faults_.commit_before_flush;
   if (commit_first && !commit(file, Flush::kNative)) return false;
   // Between the two is where the fault shows: the size is durable, the bytes are not.
   if (commit_first) journalled(true, [&] { journal_.synced(file.serial, file.unsynced, file.size); });

@@ -15,9 +15,6 @@
 
 namespace pnfsrdma::crash {
 
-// How a client has its bytes made durable.
-enum class Flush { kNative, kMessage, kLayoutCommit };
-
 // A file a client has open: its state at the server, its layout, and what it has written and not synced.
 struct OpenFile {
   uint16_t serial = 0;
@@ -44,8 +41,8 @@ struct OpenFile {
 // tells the journal before it begins anything and when it may count on something.
 class Client {
  public:
-  Client(System& system, Journal& journal)
-      : system_(system), journal_(journal), compounds_(system, "client") {}
+  Client(System& system, Journal& journal, const Faults& faults = {})
+      : system_(system), journal_(journal), faults_(faults), compounds_(system, "client") {}
 
   // Starts anew and knows nothing: as after its own crash, or the servers'.
   bool start();
@@ -57,7 +54,7 @@ class Client {
   OpenFile* opened(const std::string& name);
   // All of these: false if it was not done, which the journal then does not claim either.
   bool write(OpenFile& file, uint64_t offset, uint64_t length, uint64_t wished);
-  bool sync(OpenFile& file, Flush method, bool commit_first = false);
+  bool sync(OpenFile& file, Flush method);
   bool write_through_server(OpenFile& file, uint64_t offset, uint64_t length, bool stable);
   bool truncate(OpenFile& file, uint64_t size);
   // Gives the layout back without saying what was written.
@@ -97,6 +94,7 @@ class Client {
 
   System& system_;
   Journal& journal_;
+  const Faults faults_;
   CompoundClient compounds_;
   nfs4::DeviceId device_{};
   std::unique_ptr<BrickLink> link_;

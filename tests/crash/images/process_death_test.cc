@@ -54,7 +54,7 @@ TEST_F(ProcessDeath, OfTheBrickZeroesWhatWasNeverCommitted) {
 
 TEST_F(ProcessDeath, OfTheMetadataServerKeepsAllItHasAnswered) {
   SeededRandom random(5);
-  Workload workload(*client_, journal_, random, {});
+  Workload workload(*client_, journal_, random);
   for (int step = 0; step < 15; ++step) workload.fixed_step(step);
   system_->restart_metadata_server();
   expect_sound();
@@ -62,7 +62,7 @@ TEST_F(ProcessDeath, OfTheMetadataServerKeepsAllItHasAnswered) {
 
 TEST_F(ProcessDeath, OfEitherAgainAndAgainAmidRandomWork) {
   SeededRandom random(6);
-  Workload workload(*client_, journal_, random, {});
+  Workload workload(*client_, journal_, random);
   for (int round = 0; round < 12 && !HasFailure(); ++round) {
     for (int step = 0; step < 15; ++step) workload.random_step();
     if (round % 2 == 0) {

@@ -47,11 +47,11 @@ Remains run_generation(const Remains& before, uint64_t seed, bool restarts, cons
   // Most cuts hit the workload, some the recovery.
   const bool early = random.below(4) == 0;
   if (early) power.arm(1 + random.below(60), cut);
-  Client client(system, journal);
+  Client client(system, journal, faults);
   const auto problems = Checker(system, client, journal).check();
   if (!system.power_is_off) outcome.problems = problems;
   if (!system.power_is_off) power.arm(1 + random.below(kEventsMax), cut);
-  Workload workload(client, journal, random, faults);
+  Workload workload(client, journal, random);
   for (int step = 0; outcome.problems.empty() && !system.power_is_off && step < kStepsMax; ++step) {
     workload.random_step();
     if (restarts && !system.power_is_off) maybe_restart(system, client, random);
@@ -98,9 +98,9 @@ Outcome run_fixed(uint64_t seed, uint64_t first, uint64_t every, const Faults& f
   Journal journal;
   System system(System::fresh(random.next_u64(), make_metadata(Engine::kMemory, 0)), power, random.next_u64(),
                 faults);
-  Client client(system, journal);
+  Client client(system, journal, faults);
   CHECK(system.ready() && client.start());
-  Workload workload(client, journal, random, faults);
+  Workload workload(client, journal, random);
   std::vector<Remains> found;
   power.arm(first, [&] { found.push_back(system.remains(journal, random)); }, every);
   for (int step = 0; step < Workload::kSteps; ++step) {

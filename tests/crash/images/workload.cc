@@ -20,7 +20,7 @@ void Workload::write(const std::string& name) {
     return;
   }
   client_.write(*file, grain * kGrain, grains * kGrain, below(2) * kWish);
-  if (below(4) != 0) sync(*file, any_flush());
+  if (below(4) != 0) client_.sync(*file, any_flush());
 }
 
 void Workload::random_step() {
@@ -49,7 +49,7 @@ void Workload::random_step() {
       return;
     case 8:
     case 9:
-      if (file != nullptr) sync(*file, any_flush());
+      if (file != nullptr) client_.sync(*file, any_flush());
       return;
     case 10:
       if (below(4) == 0) client_.start();
@@ -61,7 +61,7 @@ void Workload::random_step() {
 
 void Workload::write_to(const std::string& name, uint64_t grain, uint64_t grains, Flush flush) {
   OpenFile* file = client_.open(name, true);
-  if (file != nullptr && client_.write(*file, grain * kGrain, grains * kGrain, 0)) sync(*file, flush);
+  if (file != nullptr && client_.write(*file, grain * kGrain, grains * kGrain, 0)) client_.sync(*file, flush);
 }
 
 void Workload::truncate(const std::string& name, uint64_t size) {

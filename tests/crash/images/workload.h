@@ -10,8 +10,8 @@ namespace pnfsrdma::crash {
 // What the client does: random steps over a few names, or a short list of all kinds of step.
 class Workload {
  public:
-  Workload(Client& client, const Journal& journal, Random& random, const Faults& faults)
-      : client_(client), journal_(journal), random_(random), faults_(faults) {}
+  Workload(Client& client, const Journal& journal, Random& random)
+      : client_(client), journal_(journal), random_(random) {}
 
   void random_step();
   // A fixed run of kSteps, to be cut at each of its events.
@@ -25,12 +25,10 @@ class Workload {
   void write(const std::string& name);
   void write_to(const std::string& name, uint64_t grain, uint64_t grains, Flush flush);
   void truncate(const std::string& name, uint64_t size);
-  bool sync(OpenFile& file, Flush flush) { return client_.sync(file, flush, faults_.commit_before_flush); }
 
   Client& client_;
   const Journal& journal_;
   Random& random_;
-  const Faults faults_;
 };
 
 }  // namespace pnfsrdma::crash
