@@ -112,6 +112,13 @@ durability_words() {
   "$bin/pnfsrdma-brickd" --config "$home/brick.json" --print-config >/dev/null
   grep -o 'durability=[a-z]*' "$home/logs/brick.log" | tail -n 1 | sed 's/durability=//'
 }
+# The names of 2,500 regular files of this machine, relative to /: documentation first, then headers and data.
+pick_files() {
+  local folder
+  for folder in usr/share/doc usr/include usr/share; do
+    [ ! -d "/$folder" ] || (cd / && find "$folder" -type f -size -2048k)
+  done | awk '!seen[$0]++ && ++count <= 2500'
+}
 checksums() { (cd "$mount_point/tree" && sha256sum --quiet --strict -c "$home/local/tree.sha256"); }
 big_checksum() { dd if="$mount_point/big" bs=1M iflag=direct status=none | sha256sum | cmp - "$home/local/big.sha256"; }
 git_work() {

@@ -36,15 +36,13 @@ say "Durability class of this pool: $(durability_words)"
 title "2. The mount"
 mount_it
 grep " $mount_point " /proc/mounts | sed 's/^/    /'
-say "Data goes by: $(getfattr --only-values -n user.pnfsrdma.transport "$mount_point" 2>/dev/null)"
 
 title "3. A real tree of files"
-source_tree=/usr/share/doc
-[ "$(find "$source_tree" -type f | head -n 2500 | wc -l)" -ge 2000 ] || source_tree=/usr/include
 mkdir -p "$home/local/tree"
-find "$source_tree" -type f -size -2048k | sort | head -n 2500 | tar -C / -cf - -T - --transform 's,^/,,' 2>/dev/null | tar -C "$home/local/tree" -xf -
+pick_files >"$home/local/list"
+tar -C / -cf - -T "$home/local/list" | tar -C "$home/local/tree" -xf -
 files=$(find "$home/local/tree" -type f | wc -l)
-[ "$files" -ge 2000 ] || fail "only $files files found under $source_tree: at least 2,000 are wanted"
+[ "$files" -ge 2000 ] || fail "only $files files found under /usr/share and /usr/include: at least 2,000 are wanted"
 timed "copying $files files into the mount" cp -a "$home/local/tree" "$mount_point/tree"
 (cd "$home/local/tree" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$home/local/tree.sha256"
 timed "checking them with sha256sum" checksums
@@ -71,6 +69,7 @@ timed "fio: 4 KiB random writes with fdatasync, verified" fio --name=random --fi
 timed "fio: 1 MiB sequential, verified" fio --name=sequential --filename="$mount_point/fio2" --size=256m --rw=write \
   --bs=1m --direct=1 --end_fsync=1 --verify=crc32c --verify_fatal=1 --ioengine=psync --output="$home/logs/fio2.log"
 ok "every byte read is the byte written"
+say "Data goes by: $(getfattr --only-values -n user.pnfsrdma.transport "$mount_point" 2>/dev/null)"
 first_statistics=$(statistics)
 
 title "7. Unmount, restart both daemons, mount again"

@@ -47,6 +47,7 @@ class Cluster:
         self.nfs_port, self.data_port = free_port(), free_port()
         self.processes = {}
         self.mounts = []
+        self.home.chmod(0o755)  # other users reach the mount
         (self.home / "mds").mkdir()
         pool = {"path": str(self.pool_directory / "pool.img"), "size": pool_size}
         if durability:

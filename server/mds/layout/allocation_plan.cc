@@ -27,6 +27,11 @@ AllocationPlan plan_allocation(const ByteRange& needed, uint64_t wish_end, uint6
   return plan;
 }
 
+AllocationPlan halved(const AllocationPlan& plan) {
+  const uint64_t more = plan.wished.end - plan.needed.end;
+  return {plan.needed, {plan.needed.begin, plan.needed.end + round_down(more / 2, kGrainSize)}};
+}
+
 uint64_t kept_end(uint64_t size) {
   constexpr uint64_t kWholeBlocksFrom = 8 * brick::kBlockSize;
   return round_up(size, size >= kWholeBlocksFrom ? brick::kBlockSize : kGrainSize);

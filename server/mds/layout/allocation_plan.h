@@ -32,8 +32,12 @@ struct AllocationPlan {
   ByteRange wished;  // at least that
 };
 
-// `needed` is what must be there, `wish_end` how far the caller could make use of more; `size` is the file's.
+// `needed` is what must be there, `wish_end` how far the caller could make use of more; `size` is the file's, or where
+// its memory ends directly in front of `needed`: a client that writes ahead under a layout has not committed a size yet.
 AllocationPlan plan_allocation(const ByteRange& needed, uint64_t wish_end, uint64_t size);
+
+// The same need with half of what was wished beyond it: a pool that is nearly full still gives large pieces.
+AllocationPlan halved(const AllocationPlan& plan);
 
 // Where the memory of a file of `size` bytes ends when nobody is writing it: large files keep their last
 // block whole, so that appending to one does not scatter it; for small ones that would be most of what they

@@ -184,7 +184,7 @@ void FileSpace::retreat(const std::shared_ptr<Allocation>& work, nfs4::Status st
   const bool may_shrink = work->wishing && work->plan.wished != work->plan.needed;
   if (!may_shrink || (status != nfs4::Status::kNoSpc && status != nfs4::Status::kDelay))
     return finish(work, status);
-  AllocationPlan less{work->plan.needed, work->plan.needed};
+  const AllocationPlan less = halved(work->plan);
   allocate(work->inode, less, std::move(work->change), std::move(work->done));
 }
 

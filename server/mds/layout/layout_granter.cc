@@ -114,7 +114,14 @@ void LayoutGranter::fill(const WorkPointer& work) {
   const bool has_holes =
       std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
   if (!has_holes) return note_writer(work);
-  const AllocationPlan plan = plan_allocation(work->needed, request.range.end, (*inode)->size);
+  // What it wrote since its last LAYOUTCOMMIT shows in the memory it was given, not in the size.
+  uint64_t size = (*inode)->size;
+  if (work->needed.begin > size) {
+    const auto before = space_.extents().overlapping(request.inode, work->needed.begin - 1, 1);
+    if (!before) return fail(work, status_of(before.error()));
+    if (!before->empty()) size = work->needed.begin;
+  }
+  const AllocationPlan plan = plan_allocation(work->needed, request.range.end, size);
   // Whoever reads zeros there from a hole must ask again, or he would go on reading zeros.
   layouts_.clear_holes(request.inode, plan.wished, request.client, [this, work, plan](bool cleared) {
     if (!cleared) return fail(work, nfs4::Status::kLayoutTryLater);
