@@ -69,7 +69,7 @@ FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
     question.data->server_size(static_cast<uint64_t>(attributes.status.st_size), question.data_version);
   }
   const Milliseconds believed = inode.learn(attributes, question.asked_at, parts_.options.attributes);
-  inode.learned_at_version(question.namespace_version);
+  inode.learned_at_version(question.namespace_version, question.data_version);
   Shown shown{with_local_view(inode, attributes), seconds_of(believed)};
   inode.told_kernel(shown.attributes);
   return shown;

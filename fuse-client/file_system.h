@@ -135,6 +135,8 @@ class FileSystem {
 
   const FileSystemParts parts_;
   std::atomic<uint64_t> namespace_version_ = 1;
+  // Files below it are read through the MDS: what its newest mdsthreshold said.
+  std::atomic<uint64_t> small_file_size_ = 0;
 };
 
 // 0 or a positive errno for FUSE.

@@ -41,8 +41,14 @@ void FileSystem::forget_multi(fuse_req_t request, size_t count, fuse_forget_data
 
 void FileSystem::getattr(fuse_req_t request, fuse_ino_t node) {
   const std::shared_ptr<Inode> file = inode(node);
-  // The kernel asks anew after each of its own writes; what those changed we know ourselves.
-  if (const auto believed = file->believed(parts_.clock.now(), namespace_version_)) {
+  // The kernel asks anew after each of its own writes. What those changed we know ourselves until it is committed;
+  // what the server did then, only the server knows.
+  std::optional<uint64_t> data_version;
+  if (const auto data = file->data()) {
+    data_version = data->local_version();
+    if (data->local_attributes().modified) data_version.reset();
+  }
+  if (const auto believed = file->believed(parts_.clock.now(), namespace_version_, data_version)) {
     const FileAttributes shown = with_local_view(*file, believed->attributes);
     file->told_kernel(shown);
     fuse_reply_attr(request, &shown.status, static_cast<double>(believed->left.count()) / 1000.0);

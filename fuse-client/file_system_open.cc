@@ -82,11 +82,11 @@ std::optional<std::pair<uint64_t, uint64_t>> thresholds_of(const nfs4::Attribute
 std::optional<initiator::PendingLayout> FileSystem::layout_wanted(const Inode& inode, bool for_write,
                                                                   Operations& operations) {
   const std::shared_ptr<initiator::FileIo> data = inode.data();
-  const auto believed = inode.believed(parts_.clock.now(), namespace_version_);
+  const auto believed = inode.believed(parts_.clock.now(), namespace_version_, std::nullopt);
   const uint64_t size = data       ? data->size()
                         : believed ? static_cast<uint64_t>(believed->attributes.status.st_size)
                                    : 0;
-  if (size == 0) return std::nullopt;
+  if (size == 0 || size < small_file_size_) return std::nullopt;
   initiator::PendingLayout pending = parts_.data_path.layout_at_open(for_write);
   if (!pending.arguments) return std::nullopt;
   operations.emplace_back(*pending.arguments);
@@ -215,8 +215,10 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   file->append = (info->flags & O_APPEND) != 0;
   file->cursor = file->data->error_cursor();
   inode->set_data(file->data);
-  if (const auto sizes = thresholds_of(answer.attributes))
+  if (const auto sizes = thresholds_of(answer.attributes)) {
     file->data->set_thresholds(sizes->first, sizes->second);
+    small_file_size_ = sizes->first;
+  }
   const auto* layout = answer.reply.result<nfs4::LayoutGetResponse>(answer.layout_at);
   if (answer.pending && layout != nullptr) file->data->take_layout(std::move(*answer.pending), *layout);
 

@@ -22,14 +22,17 @@ Milliseconds Inode::learn(const FileAttributes& attributes, SteadyTime asked_at,
   return believed_for_;
 }
 
-std::optional<Inode::Believed> Inode::believed(SteadyTime now, uint64_t namespace_version) const {
+std::optional<Inode::Believed> Inode::believed(SteadyTime now, uint64_t namespace_version,
+                                               std::optional<uint64_t> data_version) const {
   const std::lock_guard lock(mutex_);
+  if (data_version && *data_version != known_data_version_) return std::nullopt;
   if (!known_ || known_version_ != namespace_version || now - known_at_ >= believed_for_) return std::nullopt;
   return Believed{*known_, std::chrono::duration_cast<Milliseconds>(known_at_ + believed_for_ - now)};
 }
 
-void Inode::learned_at_version(uint64_t namespace_version) {
+void Inode::learned_at_version(uint64_t namespace_version, uint64_t data_version) {
   const std::lock_guard lock(mutex_);
+  known_data_version_ = data_version;
   known_version_ = namespace_version;
 }
 

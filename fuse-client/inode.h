@@ -43,14 +43,15 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // doubling while nothing changes).
   Milliseconds learn(const FileAttributes& attributes, SteadyTime asked_at,
                      const AttributeTimeouts& timeouts);
-  // The attributes, while they may still be believed and nothing in the namespace has changed since
-  // (`namespace_version`).
+  // The attributes, while they may still be believed and nothing has changed since: in the namespace
+  // (`namespace_version`), or, where that is given, in the file by our own writes (`data_version`).
   struct Believed {
     FileAttributes attributes;
     Milliseconds left;
   };
-  std::optional<Believed> believed(SteadyTime now, uint64_t namespace_version) const;
-  void learned_at_version(uint64_t namespace_version);
+  std::optional<Believed> believed(SteadyTime now, uint64_t namespace_version,
+                                   std::optional<uint64_t> data_version) const;
+  void learned_at_version(uint64_t namespace_version, uint64_t data_version);
   // They are known to be old.
   void expire();
   // At open, after learn(): may the kernel keep its pages of before? (Only when the change attribute is the
@@ -99,6 +100,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<FileAttributes> known_;
   SteadyTime known_at_;
   uint64_t known_version_ = 0;
+  uint64_t known_data_version_ = 0;
   Milliseconds believed_for_{0};
   std::optional<uint64_t> pages_change_;  // change attribute of the kernel's pages
   std::optional<uint64_t> told_change_;

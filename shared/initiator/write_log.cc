@@ -55,10 +55,9 @@ bool WriteLog::wrote_mds(uint64_t offset, const MdsWritten& written) {
     unflushed_.mds_verifier = written.verifier;
     unflushed_.by_mds.add(offset, written.length);
   }
-  if (offset + written.length > server_size_) {
-    server_size_ = offset + written.length;
-    ++version_;
-  }
+  server_size_ = std::max(server_size_, offset + written.length);
+  // Attributes known from before are old: the server has set a new mtime at least.
+  ++version_;
   return lost;
 }
 

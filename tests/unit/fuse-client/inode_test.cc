@@ -49,18 +49,20 @@ TEST_F(InodeTest, AttributesAreBelievedLongerWhileNothingChanges) {
 TEST_F(InodeTest, AnAnswerThatWasOvertakenIsDropped) {
   inode.learn(attributes(2, 20), start + 1s, timeouts);
   EXPECT_EQ(inode.learn(attributes(1, 10), start, timeouts), 0s);
-  inode.learned_at_version(1);
-  EXPECT_EQ(inode.believed(start + 2s, 1)->attributes.change, 2u);
+  inode.learned_at_version(1, 7);
+  EXPECT_EQ(inode.believed(start + 2s, 1, 7)->attributes.change, 2u);
 }
 
 TEST_F(InodeTest, BeliefEndsWithTimeAndWithNamespaceChanges) {
   inode.learn(attributes(1), start, timeouts);
-  inode.learned_at_version(1);
-  EXPECT_TRUE(inode.believed(start + 2s, 1));
-  EXPECT_FALSE(inode.believed(start + 2s, 2));
-  EXPECT_FALSE(inode.believed(start + 3s, 1));
+  inode.learned_at_version(1, 7);
+  EXPECT_TRUE(inode.believed(start + 2s, 1, 7));
+  EXPECT_FALSE(inode.believed(start + 2s, 2, 7));
+  EXPECT_FALSE(inode.believed(start + 2s, 1, 8)) << "written through the server since";
+  EXPECT_TRUE(inode.believed(start + 2s, 1, std::nullopt));
+  EXPECT_FALSE(inode.believed(start + 3s, 1, 7));
   inode.expire();
-  EXPECT_FALSE(inode.believed(start, 1));
+  EXPECT_FALSE(inode.believed(start, 1, 7));
 }
 
 TEST_F(InodeTest, PagesAreKeptOnlyForTheSameChange) {
