@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL of brick, MDS or client at random moments of a write workload; then everything acknowledged must be there.
+"""SIGKILL of brick, MDS, client or both daemons at random moments of a write workload; then everything acknowledged
+must be there.
 
-After each round: every synced grain is at least as new as acknowledged, no grain of another file or another place is
-readable, the brick's table is sound, and the brick's blocks and the MDS's extents agree (`--check` of both).
+After each round: every synced grain is as acknowledged, no byte of another file, another place or an older life of the
+file is readable, the brick's table is sound, and its blocks and the MDS's extents agree (`--check` of both). A mount
+must go on by itself when the daemon is back, within RECOVERY_SECONDS; umount must end, with the daemons dead too.
 """
 import argparse
 import os
@@ -14,30 +16,66 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
-from cluster import Cluster  # noqa: E402
+from cluster import Cluster, wait_until  # noqa: E402
 import workload  # noqa: E402
 
 WORKERS = 3
+LEASE_SECONDS = 3
+RECOVERY_SECONDS = 30  # far above what is usual, so that a busy machine is no failure; the slowest is printed
+VICTIMS = ["brick", "mds", "client", "both", "one after the other"]
 
 
-def start_workers(cluster, mount, seed):
-    script = pathlib.Path(__file__).with_name("workload.py")
-    return [subprocess.Popen([sys.executable, str(script), str(mount.path), str(cluster.home / f"journal{w}"), str(w),
-                              str(seed)], stderr=open(cluster.home / f"worker{w}.log", "a")) for w in range(WORKERS)]
+class Failure(Exception):
+    pass
 
 
-def stop_workers(workers):
-    for w in workers:
-        w.kill()
-    for w in workers:
+class Workers:
+    """The workload's processes on one mount."""
+
+    def __init__(self, cluster, mount, seed):
+        script = pathlib.Path(__file__).with_name("workload.py")
+        self.journals = [journal(cluster, w) for w in range(WORKERS)]
+        self.logs = [cluster.home / f"worker{w}.log" for w in range(WORKERS)]
+        self.processes = []
+        for w in range(WORKERS):
+            with open(self.logs[w], "a") as log:
+                self.processes.append(subprocess.Popen(
+                    [sys.executable, str(script), str(mount.path), str(self.journals[w]), str(w), str(seed)], stderr=log))
+
+    def progress(self):
+        return [path.read_text().count('"end_write"') if path.exists() else 0 for path in self.journals]
+
+    def wait_for_progress(self, since):
+        """All of them have synced something after `since`."""
+        start = time.monotonic()
         try:
-            w.wait(timeout=60)
-        except subprocess.TimeoutExpired as e:
-            raise RuntimeError("a worker hangs in a system call on the mount") from e
+            wait_until(lambda: all(now > before for now, before in zip(self.progress(), since)), RECOVERY_SECONDS,
+                       "every worker goes on")
+        except TimeoutError as e:
+            raise Failure(f"the mount does not recover: {since} and then {self.progress()} synced writes") from e
+        return time.monotonic() - start
+
+    def stop(self):
+        ended = [p.poll() for p in self.processes]
+        for p in self.processes:
+            p.kill()
+        for p in self.processes:
+            try:
+                p.wait(timeout=RECOVERY_SECONDS)
+            except subprocess.TimeoutExpired as e:
+                raise Failure("a worker hangs in a system call on the mount") from e
+        for w, code in enumerate(ended):
+            if code not in (None, 0):
+                raise Failure(f"worker {w} ended with {code}: {self.logs[w].read_text()[-1500:]}")
 
 
-def check_offline(cluster, problems):
+def journal(cluster, worker):
+    return cluster.home / f"journal{worker}"
+
+
+def check_offline(cluster):
     """Both daemons' own checks, with the brick up for the comparison of blocks and extents."""
+    problems = []
     cluster.stop("mds")
     result = cluster.run("mdsd", "--config", str(cluster.home / "mds.json"), "--check", check=False)
     if result.returncode != 0:
@@ -46,38 +84,84 @@ def check_offline(cluster, problems):
     result = cluster.run("brickd", "--config", str(cluster.home / "brick.json"), "--check", check=False)
     if result.returncode != 0:
         problems.append(f"brickd --check: {result.stdout}{result.stderr}")
+    return problems
+
+
+def start_again(cluster, names):
+    starts = {"brick": cluster.start_brick, "mds": cluster.start_mds}
+    for name in names:
+        starts[name]()
+
+
+def kill_daemons(cluster, victim, chance):
+    """Kills and restarts; what is dead stays dead for a moment."""
+    if victim == "one after the other":  # the second dies while everybody recovers from the first
+        for name in chance.sample(["brick", "mds"], 2):
+            cluster.kill(name)
+            time.sleep(chance.uniform(0, 0.3))
+            start_again(cluster, [name])
+            time.sleep(chance.uniform(0, 0.2))
+        return
+    names = ["mds", "brick"] if victim == "both" else [victim]
+    for name in names:
+        cluster.kill(name)
+    time.sleep(chance.uniform(0, 0.3))
+    start_again(cluster, sorted(names))
+
+
+def end_of_mount(mount, chance):
+    """What the kernel has cached must not help the check: the mount goes, killed or in good order."""
+    if chance.random() < 0.5:
+        mount.kill()
+    else:
+        mount.unmount()
+
+
+def unmount_without_servers(cluster, mount, workers):
+    for name in ("mds", "brick"):
+        cluster.kill(name)
+    workers.stop()
+    start = time.monotonic()
+    subprocess.run(["umount", "-l", str(mount.path)], check=True, timeout=RECOVERY_SECONDS)
+    mount.process.wait(timeout=2 * RECOVERY_SECONDS)
+    seconds = time.monotonic() - start
+    start_again(cluster, ["brick", "mds"])
+    return seconds
 
 
 def one_round(cluster, mount, number, seed):
     chance = random.Random(seed * 1000 + number)
-    victim = chance.choice(["brick", "mds", "client", "both"])
-    workers = start_workers(cluster, mount, seed * 1000 + number + 1)
+    victim = chance.choice(VICTIMS)
+    workers = Workers(cluster, mount, seed * 1000 + number + 1)
     time.sleep(chance.uniform(0.2, 1.5))
-    if victim == "client":
+    seconds = 0.0
+    if number % 20 == 17:
+        victim = "all"
+        seconds = unmount_without_servers(cluster, mount, workers)
+    elif victim == "client":
         mount.kill()
-        stop_workers(workers)
+        workers.stop()
     else:
-        for name in (["mds", "brick"] if victim == "both" else [victim]):
-            cluster.kill(name)
-        time.sleep(chance.uniform(0, 0.3))
-        if victim in ("brick", "both"):
-            cluster.start_brick()
-        if victim in ("mds", "both"):
-            cluster.start_mds()
-        time.sleep(chance.uniform(0, 1.0))
-        stop_workers(workers)
-        mount.kill()  # what the kernel has cached must not help the check
+        before = workers.progress()
+        kill_daemons(cluster, victim, chance)
+        if chance.random() < 0.5:
+            seconds = workers.wait_for_progress(before)
+        else:
+            time.sleep(chance.uniform(0, 0.5))
+        workers.stop()
+        end_of_mount(mount, chance)
     fresh = cluster.mount(name=f"check{number}")
-    problems = [p for w in range(WORKERS) for p in workload.verify(fresh.path, cluster.home / f"journal{w}", w)]
+    problems = [p for w in range(WORKERS) for p in workload.verify(fresh.path, journal(cluster, w), w)]
     if number % 10 == 9:
         fresh.unmount()
-        check_offline(cluster, problems)
-        cluster.start_brick()
-        cluster.start_mds()
+        problems += check_offline(cluster)
+        start_again(cluster, ["brick", "mds"])
         fresh = cluster.mount(name=f"again{number}")
-    synced = sum(1 for w in range(WORKERS) for line in open(cluster.home / f"journal{w}") if '"synced"' in line)
-    print(f"round {number + 1}: killed {victim:<6}  {synced} synced writes so far, {len(problems)} problems", flush=True)
-    return fresh, problems
+    print(f"round {number + 1}: killed {victim:<19}  {sum(workers.progress())} synced writes so far, "
+          f"{seconds:.1f} s to recover, {len(problems)} problems", flush=True)
+    if problems:
+        raise Failure("\n".join(problems[:20]) + f"\n{len(problems)} problems")
+    return fresh
 
 
 def main():
@@ -86,21 +170,20 @@ def main():
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=int(time.time()) & 0xFFFF)
     arguments = parser.parse_args()
-    print(f"seed {arguments.seed}")
-    with Cluster(arguments.bin, pool_size="512M", lease_seconds=3) as cluster:
+    print(f"seed {arguments.seed}", flush=True)
+    with Cluster(arguments.bin, pool_size="512M", lease_seconds=LEASE_SECONDS) as cluster:
         cluster.start_all()
         mount = cluster.mount()
         for number in range(arguments.rounds):
-            mount, problems = one_round(cluster, mount, number, arguments.seed)
-            if problems:
-                print("\n".join(problems[:20]))
-                raise SystemExit(f"{len(problems)} problems in round {number + 1} (seed {arguments.seed})")
+            try:
+                mount = one_round(cluster, mount, number, arguments.seed)
+            except Failure as e:
+                raise SystemExit(f"{e}\nround {number + 1}, seed {arguments.seed}") from e
         mount.unmount()
-        problems = []
-        check_offline(cluster, problems)
-        if problems:
+        if problems := check_offline(cluster):
             raise SystemExit("\n".join(problems))
-    print(f"{arguments.rounds} rounds: nothing acknowledged was lost")
+        refused = sum((cluster.home / f"worker{w}.log").read_text().count("EIO") for w in range(WORKERS))
+    print(f"{arguments.rounds} rounds: nothing acknowledged was lost; {refused} writes were refused with EIO")
 
 
 if __name__ == "__main__":
