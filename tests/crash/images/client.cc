@@ -286,25 +286,4 @@ bool Client::truncate(OpenFile& file, uint64_t size) {
   return true;
 }
 
-bool Client::close(const std::string& name) {
-  OpenFile* file = opened(name);
-  if (file == nullptr) return true;
-  if (!commit(*file, Flush::kNative)) return false;
-  journalled(true, [&] { journal_.synced(file->serial, {}, file->size); });
-  Operations operations = layout_return(*file);
-  operations.push_back(nfs4::CloseArguments{.open_stateid = file->open});
-  if (!finished(compounds_.call(operations))) return false;
-  journalled(true, [&] { journal_.ends_at(file->serial, file->size); });
-  files_.erase(name);
-  return true;
-}
-
-void Client::close_nameless() {
-  for (const auto& file : std::exchange(nameless_, {})) {
-    Operations operations = layout_return(*file);
-    operations.push_back(nfs4::CloseArguments{.open_stateid = file->open});
-    finished(compounds_.call(operations));
-  }
-}
-
 }  // namespace pnfsrdma::crash

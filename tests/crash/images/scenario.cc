@@ -66,7 +66,7 @@ Remains run_generation(const Remains& before, uint64_t seed, bool restarts, cons
 std::vector<std::string> examine(const Remains& remains, uint64_t seed) {
   Power power;
   Journal journal = remains.journal;
-  System system(remains, power, seed);
+  System system(remains, power, seed, {}, System::Use::kToLookAt);
   Client client(system, journal);
   return Checker(system, client, journal).check();
 }

@@ -45,7 +45,7 @@ Remains System::fresh(uint64_t seed, std::shared_ptr<Metadata> metadata) {
   return {.pool = PoolImage(mapping->bytes()), .metadata = std::move(metadata)};
 }
 
-System::System(const Remains& remains, Power& power_in, uint64_t seed, const Faults& faults)
+System::System(const Remains& remains, Power& power_in, uint64_t seed, const Faults& faults, Use use)
     : power(power_in),
       faults_(faults),
       boots_(remains.boots + 1),
@@ -57,8 +57,10 @@ System::System(const Remains& remains, Power& power_in, uint64_t seed, const Fau
   remains.pool.write_to(memory_);
   const auto report = brick::check_pool(memory_);
   image_problems_ = report ? report->problems : std::vector{report.error().to_string()};
-  shadow_.emplace(memory_);
-  shadow_->on_step([this](uint64_t) { power.event(); });
+  if (use == Use::kToBeCut) {
+    shadow_.emplace(memory_);
+    shadow_->on_step([this](uint64_t) { power.event(); });
+  }
   store_ = medium_->open(loop, power, faults_);
   start_brick();
   start_metadata_server();
@@ -71,7 +73,8 @@ System::~System() {
 }
 
 void System::start_brick() {
-  auto persistence = std::make_unique<FaultyPersistence>(*shadow_, memory_.data() + kDataOffset, faults_);
+  pmem::Persistence& medium = shadow_ ? static_cast<pmem::Persistence&>(*shadow_) : plain_;
+  auto persistence = std::make_unique<FaultyPersistence>(medium, memory_.data() + kDataOffset, faults_);
   auto pool = brick::Pool::open(std::make_unique<LentMapping>(memory_), std::move(persistence), clock.now());
   CHECK(pool);
   brick_ = std::make_unique<brick::Brick>(loop, std::move(*pool), boot_id(boots_), random_,
@@ -99,6 +102,7 @@ void System::restart_metadata_server() {
 }
 
 Remains System::remains(const Journal& journal, Random& random) const {
+  CHECK(shadow_);
   const auto tear = random.next_u32() % 2 == 0 ? pmem::ShadowPersistence::Tear::kWholeLines
                                                : pmem::ShadowPersistence::Tear::kWords;
   return {.pool = PoolImage(shadow_->crash(random, tear)),

@@ -13,6 +13,7 @@
 #include "shared/base/random.h"
 #include "shared/brick/protocol.h"
 #include "shared/pmem/mapping.h"
+#include "shared/pmem/page_persistence.h"
 #include "shared/pmem/shadow_persistence.h"
 #include "shared/rdma/memory/transport.h"
 #include "tests/crash/images/fast_clock.h"
@@ -42,12 +43,15 @@ class SharedRandom final : public Random {
 // process and (all that is not the brick's own) in this thread.
 class System {
  public:
-  static constexpr uint64_t kBlocks = 10;
+  static constexpr uint64_t kBlocks = 8;
 
   // Empty media: a formatted pool, no metadata yet.
   static Remains fresh(uint64_t seed, std::shared_ptr<Metadata> metadata);
 
-  System(const Remains& remains, Power& power, uint64_t seed, const Faults& faults = {});
+  // Whether its power will be cut: if not, it does without the shadow, which takes most of the time.
+  enum class Use { kToBeCut, kToLookAt };
+  System(const Remains& remains, Power& power, uint64_t seed, const Faults& faults = {},
+         Use use = Use::kToBeCut);
   ~System();
   System(const System&) = delete;
   System& operator=(const System&) = delete;
@@ -104,6 +108,7 @@ class System {
   MutableByteSpan memory_;
   std::vector<std::string> image_problems_;
   std::optional<pmem::ShadowPersistence> shadow_;
+  pmem::UnflushedPersistence plain_{pmem::Durability::kPower};
   std::shared_ptr<Metadata> medium_;
   std::unique_ptr<mds::KeyValueStore> store_;
   std::unique_ptr<brick::Brick> brick_;
