@@ -82,9 +82,10 @@ class Cluster:
         self.run("brickd", "--config", str(self.home / "brick.json"), "--format")
 
     def start(self, name, port):
-        log = open(self.home / f"{name}.log", "a")
-        self.processes[name] = subprocess.Popen([self.program(f"{name}d"), "--config", str(self.home / f"{name}.json")],
-                                                stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        with open(self.home / f"{name}.log", "a") as log:
+            self.processes[name] = subprocess.Popen(
+                [self.program(f"{name}d"), "--config", str(self.home / f"{name}.json")],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         process = self.processes[name]
 
         def ready():
@@ -163,11 +164,11 @@ class Mount:
         self.cluster, self.name = cluster, name
         self.path = cluster.home / name
         self.path.mkdir(exist_ok=True)
-        log = open(cluster.home / f"{name}.log", "a")
         command = [cluster.program("fuse"), f"127.0.0.1:{port}:/", str(self.path), "-f"]
         if options:
             command += ["-o", options]
-        self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        with open(cluster.home / f"{name}.log", "a") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
         def ready():
             if self.process.poll() is not None:

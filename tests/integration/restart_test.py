@@ -48,6 +48,8 @@ class Restart(unittest.TestCase):
             self.assertEqual(f.read(12), b"after!before")
             f.seek(0)
             f.write(b"before")
+            # Starting a daemon closes this process's files in the child: a flush must not wait for that daemon.
+            os.fsync(f.fileno())
         f.close()
         self.mount.unmount()
 
