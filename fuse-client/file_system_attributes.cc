@@ -41,8 +41,8 @@ void FileSystem::forget_multi(fuse_req_t request, size_t count, fuse_forget_data
 
 void FileSystem::getattr(fuse_req_t request, fuse_ino_t node) {
   const std::shared_ptr<Inode> file = inode(node);
-  // The kernel asks anew after each of its own writes. What those changed we know ourselves until it is committed;
-  // what the server did then, only the server knows.
+  // The kernel asks anew after each of its own writes. What those changed we know ourselves until it is
+  // committed; what the server did then, only the server knows.
   std::optional<uint64_t> data_version;
   if (const auto data = file->data()) {
     data_version = data->local_version();

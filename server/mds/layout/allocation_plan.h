@@ -32,8 +32,9 @@ struct AllocationPlan {
   ByteRange wished;  // at least that
 };
 
-// `needed` is what must be there, `wish_end` how far the caller could make use of more; `size` is the file's, or where
-// its memory ends directly in front of `needed`: a client that writes ahead under a layout has not committed a size yet.
+// `needed` is what must be there, `wish_end` how far the caller could make use of more; `size` is the file's,
+// or where its memory ends directly in front of `needed`: a client that writes ahead under a layout has not
+// committed a size yet.
 AllocationPlan plan_allocation(const ByteRange& needed, uint64_t wish_end, uint64_t size);
 
 // The same need with half of what was wished beyond it: a pool that is nearly full still gives large pieces.

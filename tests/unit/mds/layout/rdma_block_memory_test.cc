@@ -36,7 +36,8 @@ struct RealBrick : ::testing::Test {
   void SetUp() override {
     auto pool = brick::Pool::in_memory(16, random);
     ASSERT_TRUE(pool);
-    brick = std::make_unique<brick::Brick>(loop, std::move(*pool), brick::BootId{}, random, brick::BrickOptions{});
+    brick = std::make_unique<brick::Brick>(loop, std::move(*pool), brick::BootId{}, random,
+                                           brick::BrickOptions{});
     ASSERT_TRUE(brick->listen_data(*brick_side, {.listen = "brick:0", .netid = "memory"}));
     const auto boot = open_boot(store, random, "boot");
     ASSERT_TRUE(boot);
