@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kProblemsMax = 50;
 constexpr uint64_t kProbe = 3 * kGrain;
-constexpr int kPatience = 400;  // turns of the loop for blocks on their way back
+constexpr Milliseconds kPatience{15'000};  // for blocks on their way back to the brick
 
 uint64_t word_at(const Bytes& bytes, uint64_t offset) {
   uint64_t bits = 0;
@@ -148,13 +148,15 @@ void Checker::check_metadata() {
 void Checker::check_blocks() {
   mds::SpaceDifference difference;
   bool same = false;
-  int patience = kPatience;
+  // By the machine's clock: a sync in front of a freeing may take that long. What is missing stays missing.
+  const SystemClock clock;
+  const SteadyTime deadline = clock.now() + (problems_.empty() ? kPatience : Milliseconds(0));
   static_cast<void>(system_.until([&] {
     const auto space = mds::Space::open(system_.store(), system_.clock);
     CHECK(space);
     difference = (*space)->compare(system_.list_blocks());
     same = difference.leaked.empty() && difference.missing.empty();
-    return same || patience-- == 0;
+    return same || !difference.missing.empty() || clock.now() > deadline;
   }));
   if (same) return;
   for (const brick::Run& run : difference.leaked)
