@@ -3,6 +3,7 @@
 
 Every path, port and process belongs to one Cluster; close() (or leaving the `with` block) unmounts and ends all of it.
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -204,3 +205,36 @@ class Mount:
                 self.process.wait()
         elif os.path.ismount(self.path):
             subprocess.run(["umount", "-l", str(self.path)], check=False, capture_output=True)
+
+
+class OpenFile:
+    """A file held open by a process of its own.
+
+    Whoever starts a daemon while it holds the file itself hangs: the child closes its copy before it becomes the
+    daemon, and the flush of that close waits for the daemon.
+    """
+
+    def __init__(self, path, flags=os.O_RDWR | os.O_CREAT):
+        self.process = concurrent.futures.ProcessPoolExecutor(1)
+        self.descriptor = self.call(os.open, path, flags)
+
+    def start(self, function, *arguments):
+        return self.process.submit(function, *arguments)
+
+    def call(self, function, *arguments, timeout=60):
+        return self.start(function, *arguments).result(timeout)
+
+    def write(self, data, offset=0):
+        while data:
+            count = self.call(os.pwrite, self.descriptor, data, offset)
+            data, offset = data[count:], offset + count
+
+    def read(self, count, offset=0):
+        return self.call(os.pread, self.descriptor, count, offset)
+
+    def fsync(self):
+        self.call(os.fsync, self.descriptor)
+
+    def close(self):
+        self.call(os.close, self.descriptor)
+        self.process.shutdown()

@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-from cluster import Cluster
+from cluster import Cluster, OpenFile
 
 BIN = sys.argv.pop(1)
 MIB = 1 << 20
@@ -33,38 +33,30 @@ class Restart(unittest.TestCase):
         return data
 
     def test_the_mds_is_restarted_while_a_file_is_open(self):
-        f = open(self.mount / "open", "w+b", buffering=0)
+        f = OpenFile(self.mount / "open")
         f.write(b"before" * MIB)
-        os.fsync(f.fileno())
+        f.fsync()
         for end in (self.cluster.stop, self.cluster.kill):
             end("mds")
             self.cluster.start_mds()
-            f.seek(0)
             self.assertEqual(f.read(6), b"before")
-            f.seek(0)
             f.write(b"after!")
-            os.fsync(f.fileno())
-            f.seek(0)
+            f.fsync()
             self.assertEqual(f.read(12), b"after!before")
-            f.seek(0)
             f.write(b"before")
-            # Starting a daemon closes this process's files in the child: a flush must not wait for that daemon.
-            os.fsync(f.fileno())
         f.close()
         self.mount.unmount()
 
     def test_the_brick_is_restarted_while_a_file_is_open(self):
-        f = open(self.mount / "open", "w+b", buffering=0)
+        f = OpenFile(self.mount / "open")
         f.write(b"before" * MIB)
-        os.fsync(f.fileno())
+        f.fsync()
         for end in (self.cluster.stop, self.cluster.kill):
             end("brick")
             self.cluster.start_brick()
-            f.seek(0)
             self.assertEqual(f.read(6), b"before")
-            f.seek(0)
             f.write(b"before")
-            os.fsync(f.fileno())
+            f.fsync()
         f.close()
         self.mount.unmount()
 
