@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "fuse-client/interruption.h"
 #include "shared/nfs4/status_errno.h"
 
 namespace pnfsrdma::fuse_client {
@@ -40,10 +39,8 @@ int FileSystem::error_of(const Result<initiator::CompoundReply>& reply) {
 
 int FileSystem::call(fuse_req_t request, Operations operations, initiator::CompoundReply& reply,
                      bool changes) {
-  const Interruption interruption(request);
   initiator::CallOptions options;
   options.cache_reply = changes;
-  options.interrupted = interruption.flag();
   Result<initiator::CompoundReply> result =
       parts_.session.call(std::move(operations), credential(request), options);
   const int error = error_of(result);

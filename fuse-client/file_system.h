@@ -119,6 +119,9 @@ class FileSystem {
   // A name was added, taken or changed: what we believe about link counts and times is in doubt.
   void namespace_changed(fuse_ino_t directory);
 
+  int set_attributes(fuse_req_t request, Inode& file, const struct stat& wanted, int to_set,
+                     std::expected<Shown, nfs4::Status>& shown);
+
   class Listing;
   int fetch(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t cookie);
   bool add_entry(Listing& listing, const DirectoryStream& stream, const nfs4::DirectoryEntry& entry,

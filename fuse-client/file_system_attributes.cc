@@ -78,61 +78,79 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node) {
 // to cut off.
 void FileSystem::setattr(fuse_req_t request, fuse_ino_t node, const struct stat& wanted, int to_set) {
   const std::shared_ptr<Inode> file = inode(node);
-  const std::shared_ptr<initiator::FileIo> data = file->data();
-  const bool with_size = (to_set & FUSE_SET_ATTR_SIZE) != 0;
-  const auto new_size = static_cast<uint64_t>(wanted.st_size);
-
-  nfs4::SetAttributesArguments set;
-  set.attributes = to_set_attributes(wanted, to_set);
-  Operations operations = {nfs4::PutFileHandleArguments{file->handle}};
-  std::optional<size_t> returned_at;
-  if (data) {
-    // What is deferred would change the times again behind the SETATTR.
+  // What is deferred would change the times again behind the SETATTR.
+  if (const auto data = file->data()) {
     if (const auto settled = data->settle(); !settled) {
       fuse_reply_err(request, to_number(settled.error()));
       return;
     }
   }
-  if (data && with_size) {
-    auto layout_return = data->truncating(new_size);
-    if (!layout_return) {
-      fuse_reply_err(request, to_number(layout_return.error()));
+  // A layout or an open may die while we speak of it (the server was restarted, or revoked it).
+  constexpr int kTries = 3;
+  for (int tries = 1;; ++tries) {
+    std::expected<Shown, nfs4::Status> shown = std::unexpected(nfs4::Status::kIo);
+    const int error = set_attributes(request, *file, wanted, to_set, shown);
+    if (error == 0 && shown) {
+      fuse_reply_attr(request, &shown->attributes.status, shown->timeout);
       return;
     }
+    if (error == 0 && initiator::is_lost_state(shown.error()) && tries < kTries) continue;
+    file->expire();
+    fuse_reply_err(request, error != 0 ? error : nfs4::to_errno(shown.error()));
+    return;
+  }
+}
+
+// One try. Returns an errno when there was no answer, else 0; then `shown` tells what it was.
+int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct stat& wanted, int to_set,
+                               std::expected<Shown, nfs4::Status>& shown) {
+  const std::shared_ptr<initiator::FileIo> data = file.data();
+  const bool with_size = (to_set & FUSE_SET_ATTR_SIZE) != 0;
+  const auto new_size = static_cast<uint64_t>(wanted.st_size);
+  nfs4::SetAttributesArguments set;
+  set.attributes = to_set_attributes(wanted, to_set);
+  Operations operations = {nfs4::PutFileHandleArguments{file.handle}};
+  std::optional<size_t> returned_at;
+  if (data && with_size) {
+    auto layout_return = data->truncating(new_size);
+    if (!layout_return) return to_number(layout_return.error());
     if (*layout_return) {
       returned_at = operations.size();
       operations.emplace_back(std::move(**layout_return));
     }
   }
   if (with_size) {
-    if (const auto open = file->open_state(true)) set.stateid = open->stateid;
+    if (const auto open = file.open_state(true)) set.stateid = open->stateid;
   }
   const size_t set_at = operations.size();
   operations.emplace_back(std::move(set));
   operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
 
-  Question question = ask(file.get());
+  Question question = ask(&file);
   CompoundReply reply;
   const int error = call(request, std::move(operations), reply, true);
   const bool done = reply.succeeded(set_at);
   if (data && with_size) {
     data->truncated(new_size, returned_at ? reply.result<nfs4::LayoutReturnResponse>(*returned_at) : nullptr,
                     done);
+    // It was the LAYOUTRETURN: nothing of the file's layouts lives at the server.
+    const bool at_return = returned_at && reply.results.size() == *returned_at + 1;
+    if (at_return && initiator::is_lost_state(reply.status)) data->layouts_refused(reply.status);
     question.data_version = data->local_version();
   }
   const auto* result = reply.result<nfs4::GetAttributesResponse>(set_at + 1);
   if (!done || result == nullptr) {
-    file->expire();
-    fuse_reply_err(request, error != 0 ? error : EIO);
-    return;
+    if (reply.results.empty()) return error != 0 ? error : EIO;
+    shown = std::unexpected(reply.ok() ? nfs4::Status::kIo : reply.status);
+    return 0;
   }
   const auto attributes = to_file_attributes(result->attributes);
-  if (!attributes) {
-    fuse_reply_err(request, nfs4::to_errno(attributes.error()));
-    return;
+  if (attributes) {
+    shown = take_in(file, question, *attributes);
+  } else {
+    shown = std::unexpected(attributes.error());
   }
-  const Shown shown = take_in(*file, question, *attributes);
-  fuse_reply_attr(request, &shown.attributes.status, shown.timeout);
+  return 0;
 }
 
 // Only asked without default_permissions: with it the kernel decides by the mode.

@@ -107,7 +107,10 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   auto pending = layout_wanted(*file, for_write, operations);
   if (pending) answer.pending.emplace(std::move(*pending));
 
-  file->begin_open();
+  if (!file->begin_open_if_wanted()) {
+    fuse_reply_err(request, EINTR);
+    return;
+  }
   const int error = call(request, std::move(operations), answer.reply, true);
   const auto* opened = answer.reply.result<nfs4::OpenResponse>(1);
   const auto* attributes = answer.reply.result<nfs4::GetAttributesResponse>(2);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shared/base/check.h"
+#include "shared/initiator/asker.h"
 #include "shared/nfs4/open_operations.h"
 
 namespace pnfsrdma::fuse_client {
@@ -79,6 +80,16 @@ void Inode::begin_open() {
   // Bounded: a CLOSE is a call to the server like any other, which ends by its own rules.
   opens_changed_.wait(lock, [this] { return !closing_; });
   ++opening_;
+}
+
+bool Inode::begin_open_if_wanted() {
+  std::unique_lock lock(mutex_);
+  while (closing_) {
+    if (initiator::AskerScope::asker_gone()) return false;
+    opens_changed_.wait_for(lock, std::chrono::seconds(1));
+  }
+  ++opening_;
+  return true;
 }
 
 void Inode::open_failed() {

@@ -73,6 +73,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // Around an OPEN: waits while a CLOSE is under way, so that the two can't overtake each other. Each
   // begin_open() is followed by one opened() or open_failed().
   void begin_open();
+  // The same, but false when nobody wants the open any more (the CLOSE may wait for a silent server).
+  bool begin_open_if_wanted();
   void open_failed();
   // The data path of a file that was opened before; null at the first time.
   std::shared_ptr<initiator::FileIo> opened(const nfs4::Stateid& stateid, uint32_t share_access,

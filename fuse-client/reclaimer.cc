@@ -12,23 +12,25 @@ void Reclaimer::reclaim(bool grace) {
   for (const std::shared_ptr<Inode>& inode : inodes_.open_ones()) {
     const auto open = inode->to_reclaim();
     if (!open) continue;
-    auto stateid = grace ? reopen(*inode, *open, true) : std::unexpected(Status::kNoGrace);
+    Result<Reopened> stateid = Reopened(std::unexpected(Status::kNoGrace));
+    if (grace) stateid = reopen(*inode, *open, true);
     // The lease ran out and the server lives on, or it has another opinion of what we held.
-    if (!stateid && stateid.error() != Status::kServerFault) stateid = reopen(*inode, *open, false);
-    if (stateid) {
-      inode->reclaimed(*stateid);
+    if (stateid && !*stateid) stateid = reopen(*inode, *open, false);
+    // No answer: the connection again. Nothing is known of the opens then, and all of it will be repeated.
+    if (!stateid) return;
+    if (*stateid) {
+      inode->reclaimed(**stateid);
       ++reclaimed;
     } else {
       inode->reclaim_failed();
       ++lost;
-      log_warning("fuse", "open-lost inode={} status={}", inode->id, nfs4::to_string(stateid.error()));
+      log_warning("fuse", "open-lost inode={} status={}", inode->id, nfs4::to_string(stateid->error()));
     }
   }
   if (reclaimed + lost > 0) log_info("fuse", "opens-reclaimed count={} lost={}", reclaimed, lost);
 }
 
-std::expected<nfs4::Stateid, Status> Reclaimer::reopen(const Inode& inode, const OpenToReclaim& open,
-                                                       bool previous) {
+Result<Reclaimer::Reopened> Reclaimer::reopen(const Inode& inode, const OpenToReclaim& open, bool previous) {
   nfs4::OpenArguments arguments;
   arguments.share_access = open.share_access | nfs4::kShareAccessWantNoDelegation;
   arguments.owner.owner = nfs4::OwnerId(as_bytes("pnfsrdma-fuse"));
@@ -39,12 +41,11 @@ std::expected<nfs4::Stateid, Status> Reclaimer::reopen(const Inode& inode, const
   options.recovery = true;
   // GRACE to an ordinary OPEN: in the midst of the reclaim there is nobody who could wait for its end.
   options.return_delay = !previous;
-  const auto reply = session_.call({nfs4::PutFileHandleArguments{inode.handle}, std::move(arguments)},
-                                   open.credential, options);
-  if (!reply)
-    return std::unexpected(Status::kServerFault);  // the connection again: all of it will be repeated
-  if (const auto* result = reply->result<nfs4::OpenResponse>(1)) return result->stateid;
-  return std::unexpected(reply->status);
+  TRY_ASSIGN(const auto reply,
+             session_.call({nfs4::PutFileHandleArguments{inode.handle}, std::move(arguments)},
+                           open.credential, options));
+  if (const auto* result = reply.result<nfs4::OpenResponse>(1)) return Reopened(result->stateid);
+  return Reopened(std::unexpected(reply.status));
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -19,9 +19,9 @@ class Reclaimer final : public initiator::RecoveryHandler {
   void reclaim(bool grace) override;
 
  private:
-  // The new stateid, or why there is none.
-  std::expected<nfs4::Stateid, nfs4::Status> reopen(const Inode& inode, const OpenToReclaim& open,
-                                                    bool previous);
+  // The new stateid, or why the server gives none. Error: no answer.
+  using Reopened = std::expected<nfs4::Stateid, nfs4::Status>;
+  Result<Reopened> reopen(const Inode& inode, const OpenToReclaim& open, bool previous);
 
   initiator::Session& session_;
   initiator::DataPath& data_path_;

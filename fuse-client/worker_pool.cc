@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuse-client/worker_pool.h"
 
+#include <linux/fuse.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
+#include "fuse-client/killed_caller.h"
 #include "fuse-client/worker_buffer.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
@@ -22,6 +25,13 @@ void install_wake_signal() {
   struct sigaction action{};
   action.sa_handler = [](int) {};
   CHECK(::sigaction(kWakeSignal, &action, nullptr) == 0);
+}
+
+// Whose request it is: the thread's number, 0 when it is the kernel's own.
+pid_t caller_of(const fuse_buf& request) {
+  fuse_in_header header{};
+  if (request.size >= sizeof header) std::memcpy(&header, request.mem, sizeof header);
+  return static_cast<pid_t>(header.pid);
 }
 
 }  // namespace
@@ -74,6 +84,8 @@ void WorkerPool::work(initiator::Buffer& buffer) {
     // The last idle one leaves: somebody else has to listen. Costs a thread start a few times in a mount's
     // life.
     if (--idle_ == 0) (void)add_worker();
+    KilledCaller caller(caller_of(request));
+    const initiator::AskerScope scope(caller);
     fuse_session_process_buf(session_, &request);
     ++idle_;
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "shared/base/log.h"
+#include "shared/initiator/asker.h"
 #include "shared/initiator/background.h"
 #include "shared/initiator/file_parts.h"
 
@@ -22,15 +23,16 @@ MetadataError layout_gone() {
 
 }  // namespace
 
-bool FileIo::Parts::claim_commit() {
+Result<> FileIo::Parts::claim_commit() {
   std::unique_lock lock(commit_mutex);
   while (committing) {
-    if (services.aborted) return false;
+    if (services.aborted) return fail(ESHUTDOWN, "LAYOUTCOMMIT: the mount ends");
+    if (AskerScope::asker_gone()) return fail(EINTR, "LAYOUTCOMMIT");
     commit_done.wait_for(lock, std::chrono::seconds(1));
   }
   committing = true;
   last_commit = services.now();
-  return true;
+  return {};
 }
 
 void FileIo::Parts::end_commit() {
@@ -62,7 +64,7 @@ std::optional<LayoutCommitWanted> FileIo::Parts::commit_wanted(const Uncommitted
 
 Result<> FileIo::Parts::commit_now(std::vector<nfs4::PersistRange> persist) {
   if (!log.anything_uncommitted() && persist.empty()) return {};
-  if (!claim_commit()) return fail(ESHUTDOWN, "LAYOUTCOMMIT: the mount ends");
+  TRY(claim_commit());
   auto uncommitted = log.take_uncommitted();
   if (!uncommitted && persist.empty()) {
     end_commit();

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "shared/base/log.h"
+#include "shared/initiator/asker.h"
 #include "shared/initiator/file_parts.h"
 
 // Durability (DESIGN.md section 5). fdatasync of an overwrite waits for one network round trip: the native
@@ -61,8 +62,12 @@ Result<> FileIo::Parts::report(ErrorCursor& cursor, Result<> outcome) {
 
 Result<> FileIo::Parts::flush(bool through_gate) {
   std::unique_lock lock(flush_mutex);
-  // Whoever comes meanwhile waits: what it wrote may be in the hands of that flush. It ends by its deadlines.
-  flushed.wait(lock, [&] { return !flushing; });
+  // Whoever comes meanwhile waits: what it wrote may be in the hands of that flush, which ends as calls do.
+  while (flushing) {
+    if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
+    if (AskerScope::asker_gone()) return fail(EINTR, "flush");
+    flushed.wait_for(lock, std::chrono::seconds(1));
+  }
   Unflushed unflushed = log.take_unflushed();
   if (unflushed.empty()) return {};
   flushing = true;

@@ -61,6 +61,11 @@ void FileIo::truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout
   parts_->truncated(new_size, layout_return, done);
 }
 
+void FileIo::layouts_refused(nfs4::Status status) {
+  // OLD_STATEID is only a recall that overtook us.
+  if (status != nfs4::Status::kOldStateid) parts_->cache.drop_all();
+}
+
 void FileIo::take_layout(PendingLayout pending, const nfs4::LayoutGetResult& result) {
   // From before layouts_lost(): what it grants is void.
   if (pending.epoch() != parts_->services.layout_epoch) return;

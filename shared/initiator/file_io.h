@@ -84,6 +84,8 @@ class FileIo {
   Result<std::optional<nfs4::LayoutReturnArguments>> truncating(uint64_t new_size);
   // `layout_return` is that operation's result when it ran; `done`: the SETATTR succeeded.
   void truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done);
+  // The server does not know the stateid of that LAYOUTRETURN (is_lost_state()): it has revoked what we hold.
+  void layouts_refused(nfs4::Status status);
 
   // The answer of the LAYOUTGET behind an OPEN (DataPath::layout_at_open), failed or not.
   void take_layout(PendingLayout pending, const nfs4::LayoutGetResult& result);

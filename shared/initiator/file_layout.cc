@@ -139,6 +139,8 @@ void FileIo::Parts::refused(const MetadataError& error) {
       break;
     case nfs4::Status::kBadLayout:
       // Past the end of the file, or nothing to be had there: only this I/O goes the other way.
+    case nfs4::Status::kOpenMode:
+      // Fetched ahead while the file was being closed, or opened with other rights.
       return;
     default:
       break;

@@ -80,8 +80,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   std::optional<LayoutCommitWanted> commit_wanted(const Uncommitted& uncommitted);
   Result<> commit_outcome(const Uncommitted& uncommitted,
                           const MetadataResult<std::optional<uint64_t>>& answer);
-  // One LAYOUTCOMMIT of a file at a time. False: aborted.
-  bool claim_commit();
+  // One LAYOUTCOMMIT of a file at a time. Error: aborted, or nobody waits any more.
+  Result<> claim_commit();
   void end_commit();
 
   // --- file_recall.cc: giving layouts back
@@ -130,8 +130,5 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   std::condition_variable truncation_done;
   std::optional<Truncation> truncation;
 };
-
-// The stateid is void: the layout it names is not there any more, or never was.
-bool is_lost_state(nfs4::Status status);
 
 }  // namespace pnfsrdma::initiator

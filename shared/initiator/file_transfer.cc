@@ -235,17 +235,4 @@ FileReference FileIo::Parts::reference(bool for_write, nfs4::Stateid* open_state
   return file;
 }
 
-bool is_lost_state(nfs4::Status status) {
-  switch (status) {
-    case nfs4::Status::kBadStateid:
-    case nfs4::Status::kOldStateid:
-    case nfs4::Status::kStaleStateid:
-    case nfs4::Status::kExpired:
-    case nfs4::Status::kAdminRevoked:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace pnfsrdma::initiator

@@ -24,6 +24,8 @@ struct MetadataError {
   // For the application: `number`, or the errno that stands for `status`.
   int to_errno() const;
 };
+// The stateid is void: the open or the layout it names is not there any more, or never was.
+bool is_lost_state(nfs4::Status status);
 template <typename T = void>
 using MetadataResult = std::expected<T, MetadataError>;
 

@@ -15,6 +15,7 @@ import os
 import random
 import struct
 import sys
+import time
 
 GRAIN = 4096
 FILES = 6
@@ -206,7 +207,8 @@ class Worker:
         steps = [(0.65, self.write_and_sync), (0.75, self.read), (0.82, self.replace), (0.92, self.truncate),
                  (1.00, self.remove)]
         what = self.chance.random()
-        next(step for limit, step in steps if what < limit)(file)
+        self.doing = next(step for limit, step in steps if what < limit)
+        self.doing(file)
 
     def run(self):
         while True:
@@ -218,7 +220,7 @@ class Worker:
                 # EIO at a sync is honest after a crash: that write was not acknowledged.
                 if e.errno != errno.EIO:
                     raise
-                print(f"EIO: {e}", file=sys.stderr, flush=True)
+                print(f"{time.strftime('%H:%M:%S')} {self.doing.__name__}: EIO: {e}", file=sys.stderr, flush=True)
 
 
 def replay(journal):
