@@ -35,7 +35,7 @@ struct SessionOptions {
   Milliseconds idle_delay = std::chrono::milliseconds(10);
   // First and last pause between repetitions after NFS4ERR_DELAY and the like.
   Milliseconds delay_first = std::chrono::milliseconds(5);
-  Milliseconds delay_max = std::chrono::seconds(5);
+  Milliseconds delay_max = std::chrono::seconds(1);
 };
 
 }  // namespace pnfsrdma::initiator

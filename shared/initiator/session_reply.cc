@@ -207,9 +207,10 @@ void Session::State::note_status_flags(Lock& lock, uint32_t flags) {
   status_flags_ = flags;
   if (risen == 0) return;
   constexpr uint32_t kPathDown = nfs4::kSequenceCallbackPathDown | nfs4::kSequenceCallbackPathDownSession;
+  // Not RECALLABLE_STATE_REVOKED: what is revoked then is a layout, its file learns it at the next I/O or
+  // LAYOUTCOMMIT (a dead grant, BAD_STATEID), and the opens and all other layouts are as they were.
   constexpr uint32_t kStateLost = nfs4::kSequenceExpiredAllStateRevoked |
-                                  nfs4::kSequenceExpiredSomeStateRevoked | nfs4::kSequenceAdminStateRevoked |
-                                  nfs4::kSequenceRecallableStateRevoked;
+                                  nfs4::kSequenceExpiredSomeStateRevoked | nfs4::kSequenceAdminStateRevoked;
   log_info("session", "status-flags server={} risen={:#x}", server_name, risen);
   if ((risen & (nfs4::kSequenceRestartReclaimNeeded | kStateLost)) != 0) {
     reclaim_wanted_ = true;

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "shared/initiator/asker.h"
 #include "tests/unit/initiator/session/scripted_mds.h"
 
 namespace pnfsrdma::initiator {
@@ -402,6 +403,38 @@ TEST_F(SessionTest, RevokedStateIsReclaimedOnceForEachRiseOfTheFlag) {
   EXPECT_TRUE(eventually([&] { return handlers.reclaims == 2; }));
   ASSERT_TRUE(session->call(remove(), {}));
   EXPECT_EQ(handlers.reclaims, 2);
+}
+
+TEST_F(SessionTest, ARevokedLayoutCostsNeitherOpensNorOtherLayouts) {
+  const auto session = start();
+  {
+    const std::lock_guard lock(mds.mutex);
+    mds.status_flags = nfs4::kSequenceRecallableStateRevoked;
+  }
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(session->call(remove(), {}));
+  EXPECT_EQ(session->statistics().reconnects, 0u);
+  EXPECT_EQ(handlers.lost, 0);
+  EXPECT_EQ(handlers.reclaims, 1);
+}
+
+class GoneAsker final : public Asker {
+ public:
+  bool gone() override { return ++asked > 1; }
+  int asked = 0;
+};
+
+TEST_F(SessionTest, ACallEndsWhenWhoeverAskedWasKilled) {
+  const auto session = start();
+  faults({Fault::kSilence});
+  GoneAsker asker;
+  {
+    const AskerScope scope(asker);
+    const auto reply = session->call(remove(), {});
+    ASSERT_FALSE(reply);
+    EXPECT_EQ(reply.error().number(), EINTR);
+  }
+  EXPECT_FALSE(AskerScope::asker_gone());
+  EXPECT_TRUE(session->call(remove(), {}));
 }
 
 TEST(Session, AServerThatIsNotThereIsNamed) {
