@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <thread>
 
 #include "shared/base/log.h"
 #include "shared/initiator/asker.h"
@@ -117,11 +118,24 @@ Result<> FileIo::Parts::flush_rdma(Unflushed& unflushed, bool through_gate) {
   // the one that took the writes is for the verifier to say.
   TRY(flush_by_mds(missing, nullptr));
   for (const Unflushed::Written& written : unflushed.devices) {
-    const auto connection = written.device->connect();
-    if (!connection) return fail(EIO, "flush: the brick cannot be asked for its verifier");
-    if ((*connection)->hello.verifier != written.verifier) lose_writes();
+    TRY_ASSIGN(const auto connection, connect_patiently(*written.device));
+    if (connection->hello.verifier != written.verifier) lose_writes();
   }
   return {};
+}
+
+// A brick whose connection has just died rests for a moment; that alone must not become the EIO of an fsync.
+Result<std::shared_ptr<Connection>> FileIo::Parts::connect_patiently(Device& device) {
+  constexpr Milliseconds kPause{10};
+  const SteadyTime deadline = services.io_deadline();
+  for (;;) {
+    auto connection = device.connect();
+    if (connection) return connection;
+    if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
+    if (AskerScope::asker_gone()) return fail(EINTR, "flush");
+    if (services.now() >= deadline) return fail(EIO, "flush: the brick cannot be asked for its verifier");
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 Result<> FileIo::Parts::flush_device(FlushJob& job, const Unflushed& unflushed) {

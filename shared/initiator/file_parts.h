@@ -69,6 +69,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> flush_by_message(FlushJob& job, std::span<const FlushTarget> targets);
   void lose_writes();
   Result<> flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected);
+  Result<std::shared_ptr<Connection>> connect_patiently(Device& device);
   Result<> report(ErrorCursor& cursor, Result<> outcome);
 
   // --- file_commit.cc: LAYOUTCOMMIT
