@@ -8,9 +8,10 @@ file is readable, the brick's table is sound, and its blocks and the MDS's exten
 must go on by itself when the daemon is back, within RECOVERY_SECONDS; umount must end, with the daemons dead too.
 """
 import argparse
-import os
+import json
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -32,15 +33,15 @@ class Failure(Exception):
 class Workers:
     """The workload's processes on one mount."""
 
-    def __init__(self, cluster, mount, seed):
+    def __init__(self, cluster, mount, seed, numbers=range(WORKERS)):
         script = pathlib.Path(__file__).with_name("workload.py")
-        self.journals = [journal(cluster, w) for w in range(WORKERS)]
-        self.logs = [cluster.home / f"worker{w}.log" for w in range(WORKERS)]
+        self.journals = [journal(cluster, w) for w in numbers]
+        self.logs = [cluster.home / f"worker{w}.log" for w in numbers]
         self.processes = []
-        for w in range(WORKERS):
-            with open(self.logs[w], "a") as log:
+        for w, path, log_path in zip(numbers, self.journals, self.logs):
+            with open(log_path, "a") as log:
                 self.processes.append(subprocess.Popen(
-                    [sys.executable, str(script), str(mount.path), str(self.journals[w]), str(w), str(seed)], stderr=log))
+                    [sys.executable, str(script), str(mount.path), str(path), str(w), str(seed)], stderr=log))
 
     def progress(self):
         return [path.read_text().count('"end_write"') if path.exists() else 0 for path in self.journals]
@@ -65,7 +66,7 @@ class Workers:
             except subprocess.TimeoutExpired as e:
                 raise Failure("a worker hangs in a system call on the mount") from e
         for w, code in enumerate(ended):
-            if code not in (None, 0):
+            if code not in (None, 0, -signal.SIGKILL):
                 raise Failure(f"worker {w} ended with {code}: {self.logs[w].read_text()[-1500:]}")
 
 
@@ -129,6 +130,35 @@ def unmount_without_servers(cluster, mount, workers):
     return seconds
 
 
+def freeze_client(cluster, mount, workers, number, seed):
+    """A client stands still for longer than its lease, in the midst of its writes. What it holds is revoked, its files
+    are removed, others get their blocks; then it goes on. Not a byte of it may get there."""
+    mount.process.send_signal(signal.SIGSTOP)
+    for process in workers.processes:
+        process.kill()  # they end when the client goes on
+    other = cluster.mount(name=f"other{number}")
+    start = time.monotonic()
+    for w in range(WORKERS):
+        with open(journal(cluster, w), "a") as notes:
+            for file in range(workload.FILES):
+                # Begun and never ended: what the client does when it goes on comes behind it.
+                notes.write(json.dumps({"file": file, "what": "begin_remove", "values": []}) + "\n")
+        for path in other.path.glob(f"w{w}.f*"):
+            path.unlink()
+    seconds = time.monotonic() - start
+    time.sleep(LEASE_SECONDS + 1)  # its open files live as long as its lease
+    others = Workers(cluster, other, seed, range(WORKERS, 2 * WORKERS))
+    others.wait_for_progress(others.progress())
+    time.sleep(1)
+    mount.process.send_signal(signal.SIGCONT)
+    time.sleep(1)
+    workers.stop()
+    others.stop()
+    other.kill()
+    mount.kill()
+    return seconds
+
+
 def one_round(cluster, mount, number, seed):
     chance = random.Random(seed * 1000 + number)
     victim = chance.choice(VICTIMS)
@@ -138,6 +168,9 @@ def one_round(cluster, mount, number, seed):
     if number % 20 == 17:
         victim = "all"
         seconds = unmount_without_servers(cluster, mount, workers)
+    elif number % 20 == 7:
+        victim = "nobody, client frozen"
+        seconds = freeze_client(cluster, mount, workers, number, seed * 1000 + number + 1)
     elif victim == "client":
         mount.kill()
         workers.stop()
@@ -151,13 +184,13 @@ def one_round(cluster, mount, number, seed):
         workers.stop()
         end_of_mount(mount, chance)
     fresh = cluster.mount(name=f"check{number}")
-    problems = [p for w in range(WORKERS) for p in workload.verify(fresh.path, journal(cluster, w), w)]
+    problems = [p for w in range(2 * WORKERS) for p in workload.verify(fresh.path, journal(cluster, w), w)]
     if number % 10 == 9:
         fresh.unmount()
         problems += check_offline(cluster)
         start_again(cluster, ["brick", "mds"])
         fresh = cluster.mount(name=f"again{number}")
-    print(f"round {number + 1}: killed {victim:<19}  {sum(workers.progress())} synced writes so far, "
+    print(f"round {number + 1}: killed {victim:<21}  {sum(workers.progress())} synced writes so far, "
           f"{seconds:.1f} s to recover, {len(problems)} problems", flush=True)
     if problems:
         raise Failure("\n".join(problems[:20]) + f"\n{len(problems)} problems")
