@@ -123,6 +123,8 @@ class FileSystem {
                      std::expected<Shown, nfs4::Status>& shown);
 
   class Listing;
+  int list(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t position, bool plus,
+           Listing& listing);
   int fetch(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t cookie);
   bool add_entry(Listing& listing, const DirectoryStream& stream, const nfs4::DirectoryEntry& entry,
                  bool plus);

@@ -66,25 +66,37 @@ void FileSystem::releasedir(fuse_req_t request, fuse_file_info* info) {
 
 void FileSystem::readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info* info,
                          bool plus) {
-  const std::shared_ptr<Inode> directory = inode(node);
-  DirectoryStream& stream = stream_of(info);
-  // Held across the call: the stream is one reader's; only its own requests wait.
-  const std::lock_guard lock(stream.mutex);
   Listing listing(request, size);
-  auto position = static_cast<uint64_t>(offset);
+  int error = 0;
+  {
+    DirectoryStream& stream = stream_of(info);
+    // Held across the call: the stream is one reader's; only its own requests wait.
+    const std::lock_guard lock(stream.mutex);
+    error = list(request, *inode(node), stream, static_cast<uint64_t>(offset), plus, listing);
+  }
+  // Once the kernel has its answer it may release the stream: nothing of it is touched from here on.
+  if (error != 0) {
+    fuse_reply_err(request, error);
+  } else {
+    listing.reply();
+  }
+}
 
+// Fills the listing with what comes behind `position`. 0 or an errno.
+int FileSystem::list(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t position,
+                     bool plus, Listing& listing) {
   // "." and "..": the kernel wants only their names here.
   const auto add_special = [&](const char* name, uint64_t next) {
     fuse_entry_param entry{};
-    entry.attr.st_ino = directory->id;
+    entry.attr.st_ino = directory.id;
     entry.attr.st_mode = S_IFDIR;
     const bool added = plus ? listing.add(name, entry, static_cast<off_t>(next))
                             : listing.add(name, entry.attr, static_cast<off_t>(next));
     if (added) position = next;
     return added;
   };
-  if (position == 0 && !add_special(".", kDotOffset)) return listing.reply();
-  if (position == kDotOffset && !add_special("..", kDotDotOffset)) return listing.reply();
+  if (position == 0 && !add_special(".", kDotOffset)) return 0;
+  if (position == kDotOffset && !add_special("..", kDotDotOffset)) return 0;
 
   for (bool has_entries = false;; has_entries = true) {
     const uint64_t cookie = DirectoryStream::cookie_of(position);
@@ -92,17 +104,14 @@ void FileSystem::readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t
     if (entry == nullptr) {
       // What is there goes out first; more is asked for when the kernel comes back.
       if (has_entries || stream.at_end(cookie)) break;
-      if (const int error = fetch(request, *directory, stream, cookie); error != 0) {
-        fuse_reply_err(request, error);
-        return;
-      }
+      if (const int error = fetch(request, directory, stream, cookie); error != 0) return error;
       entry = stream.after(cookie);
       if (entry == nullptr) break;
     }
     if (!add_entry(listing, stream, *entry, plus)) break;
     position = entry->cookie;
   }
-  listing.reply();
+  return 0;
 }
 
 // One READDIR from `cookie` on. 0 or an errno.
