@@ -65,9 +65,9 @@ timed "dd of 256 MiB (O_DIRECT, fsync)" dd if="$home/local/big" of="$mount_point
 sha256sum <"$home/local/big" >"$home/local/big.sha256"
 timed "reading it back (O_DIRECT)" big_checksum
 timed "fio: 4 KiB random writes with fdatasync, verified" fio --name=random --filename="$mount_point/fio" --size=64m --rw=randwrite \
-  --bs=4k --direct=1 --fdatasync=16 --io_size=32m --verify=crc32c --verify_fatal=1 --ioengine=psync --output="$home/logs/fio.log"
+  --bs=4k --direct=1 --fdatasync=16 --io_size=32m --verify=crc32c --verify_fatal=1 --verify_state_save=0 --ioengine=psync --output="$home/logs/fio.log"
 timed "fio: 1 MiB sequential, verified" fio --name=sequential --filename="$mount_point/fio2" --size=256m --rw=write \
-  --bs=1m --direct=1 --end_fsync=1 --verify=crc32c --verify_fatal=1 --ioengine=psync --output="$home/logs/fio2.log"
+  --bs=1m --direct=1 --end_fsync=1 --verify=crc32c --verify_fatal=1 --verify_state_save=0 --ioengine=psync --output="$home/logs/fio2.log"
 ok "every byte read is the byte written"
 say "Data goes by: $(getfattr --only-values -n user.pnfsrdma.transport "$mount_point" 2>/dev/null)"
 first_statistics=$(statistics)
