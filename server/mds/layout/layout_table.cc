@@ -96,14 +96,18 @@ bool LayoutTable::reachable(uint64_t inode, const ByteRange& range, uint64_t cli
   return false;
 }
 
-bool LayoutTable::writable_past(uint64_t inode, uint64_t offset) const {
+bool LayoutTable::writable_past(uint64_t inode, uint64_t offset, uint64_t client) const {
   const auto file = files_.find(inode);
   if (file == files_.end()) return false;
+  const auto asked = [client](uint64_t holder) { return client == 0 || holder == client; };
   const auto& [layouts, dying] = file->second;
   return std::any_of(dying.begin(), dying.end(),
-                     [&](const Dying& end) { return end.grant.writable && end.grant.file.end > offset; }) ||
-         std::any_of(layouts.begin(), layouts.end(),
-                     [&](const auto& layout) { return layout.second.writes_past(offset); });
+                     [&](const Dying& end) {
+                       return asked(end.client) && end.grant.writable && end.grant.file.end > offset;
+                     }) ||
+         std::any_of(layouts.begin(), layouts.end(), [&](const auto& layout) {
+           return asked(layout.first) && layout.second.writes_past(offset);
+         });
 }
 
 size_t LayoutTable::grants_of_client(uint64_t client) const {

@@ -33,8 +33,8 @@ class LayoutTable {
 
   // Whether memory behind `range` may still be touched: by `client`, or by anybody (0).
   bool reachable(uint64_t inode, const ByteRange& range, uint64_t client = 0) const;
-  // Whether somebody may still write at or behind `offset`.
-  bool writable_past(uint64_t inode, uint64_t offset) const;
+  // Whether memory at or behind `offset` may still be written: by `client`, or by anybody (0).
+  bool writable_past(uint64_t inode, uint64_t offset, uint64_t client = 0) const;
   // Layouts or dying grants of the file.
   bool in_use(uint64_t inode) const { return files_.contains(inode); }
   // Whether somebody may write anywhere in the file.

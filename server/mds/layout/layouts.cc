@@ -214,6 +214,15 @@ void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester,
   demand_all(inode, range, requester, holders, std::move(done));
 }
 
+void Layouts::clear_writers(uint64_t inode, uint64_t offset, uint64_t requester,
+                            std::function<void(bool)> done) {
+  std::vector<uint64_t> holders;
+  for (const uint64_t client : table_.clients_of_file(inode)) {
+    if (table_.writable_past(inode, offset, client)) holders.push_back(client);
+  }
+  demand_all(inode, {offset, kEndOfFile}, requester, holders, std::move(done));
+}
+
 void Layouts::clear_holes(uint64_t inode, const ByteRange& range, uint64_t except,
                           std::function<void(bool)> done) {
   std::vector<uint64_t> holders;
@@ -246,16 +255,17 @@ void Layouts::resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQue
   if (!present) return done(present.error());
   if (size > kFileSizeMax) return done(nfs4::Status::kFBig);
   const auto answer = [turn, done](nfs4::Status status) { done(status); };
-  // Nothing to recall: the bytes between are zeros by the invariant of tails.
-  if (size >= (*present)->size) return grow(inode, size, answer);
-  const ByteRange behind{round_down(size, kGrainSize), kEndOfFile};
-  clear(inode, behind, requester, [this, inode, size, requester, answer](bool cleared) {
-    if (!cleared) return answer(nfs4::Status::kDelay);
+  const bool grows = size >= (*present)->size;
+  const auto cleared = [this, inode, size, requester, grows, answer](bool all) {
+    if (!all) return answer(nfs4::Status::kDelay);
     const auto reservation = reserved_.find(inode);
     if (reservation != reserved_.end() && reservation->second.client == requester)
       reserved_.erase(reservation);
+    if (grows) return grow(inode, size, answer);
     space_.cut(inode, size, {.mtime = clock_.wall_now()}, answer);
-  });
+  };
+  if (grows) return clear_writers(inode, (*present)->size, requester, cleared);
+  clear(inode, {round_down(size, kGrainSize), kEndOfFile}, requester, cleared);
 }
 
 void Layouts::grow(uint64_t inode, uint64_t size, Done done) {

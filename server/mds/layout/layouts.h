@@ -89,6 +89,9 @@ class Layouts final : public LayoutConflicts {
 
   void demand_all(uint64_t inode, const ByteRange& range, uint64_t requester,
                   const std::vector<uint64_t>& clients, std::function<void(bool)> done);
+  // Recalls from everybody who may write at or behind `offset`: bytes never committed must not become part of
+  // a file that grows over them.
+  void clear_writers(uint64_t inode, uint64_t offset, uint64_t requester, std::function<void(bool)> done);
   void resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQueue::Turn turn, Done done);
   void grow(uint64_t inode, uint64_t size, Done done);
   void revoke(uint64_t client, uint64_t inode);

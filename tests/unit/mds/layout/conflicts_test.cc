@@ -43,6 +43,25 @@ TEST_F(Conflicts, TruncateRecallsThenCutsThenZeroesBeforeItIsAnswered) {
   world.check("truncated");
 }
 
+TEST_F(Conflicts, ATruncateThatGrowsRecallsWhoeverMayWriteBehindTheEnd) {
+  written(10000, 500);
+  world.obey_recalls();
+  ASSERT_EQ(world.set_size(file, 12000), Status::kOk);
+  EXPECT_EQ(world.recaller.recalls.size(), 1u);
+  EXPECT_EQ(world.stat(file)->size, 12000u);
+  // What was written there and never committed has not become part of the file.
+  EXPECT_EQ(world.read(file, 10000, 2000), std::string(2000, '\0'));
+  world.check("grown");
+}
+
+TEST_F(Conflicts, ATruncateThatGrowsLeavesReadersAlone) {
+  written(10000);
+  EXPECT_TRUE(world.give_back(kAlice, file));
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kRead, 0, 10000));
+  ASSERT_EQ(world.set_size(file, 12000), Status::kOk);
+  EXPECT_TRUE(world.recaller.recalls.empty());
+}
+
 TEST_F(Conflicts, ATruncateThatWaitsTooLongIsDelayedAndTheRecallGoesOn) {
   const auto layout = written(10000);
   EXPECT_EQ(world.set_size(file, 0), std::nullopt);
@@ -161,12 +180,6 @@ TEST_F(Conflicts, TheTailIsNotZeroedWhileAnotherMayWriteThere) {
   EXPECT_EQ(world.read(file, 10000, 2000), std::string(2000, static_cast<char>(own)));
   EXPECT_TRUE(world.give_back(kBob, file));
   world.check("both returned");
-}
-
-TEST_F(Conflicts, ExtendingRecallsNobody) {
-  written(10000);
-  EXPECT_EQ(world.set_size(file, 1 << 20), Status::kOk);
-  EXPECT_TRUE(world.recaller.recalls.empty());
 }
 
 TEST_F(Conflicts, AClientThatIsGoneIsFencedFirst) {
