@@ -32,6 +32,7 @@ class Failure(Exception):
 
 class Workers:
     """The workload's processes on one mount."""
+    started = []
 
     def __init__(self, cluster, mount, seed, numbers=range(WORKERS)):
         script = pathlib.Path(__file__).with_name("workload.py")
@@ -42,6 +43,7 @@ class Workers:
             with open(log_path, "a") as log:
                 self.processes.append(subprocess.Popen(
                     [sys.executable, str(script), str(mount.path), str(path), str(w), str(seed)], stderr=log))
+        Workers.started += self.processes
 
     def progress(self):
         return [path.read_text().count('"end_write"') if path.exists() else 0 for path in self.journals]
@@ -123,7 +125,7 @@ def unmount_without_servers(cluster, mount, workers):
         cluster.kill(name)
     workers.stop()
     start = time.monotonic()
-    subprocess.run(["umount", "-l", str(mount.path)], check=True, timeout=RECOVERY_SECONDS)
+    subprocess.run(["umount", str(mount.path)], check=True, timeout=RECOVERY_SECONDS)
     mount.process.wait(timeout=2 * RECOVERY_SECONDS)
     seconds = time.monotonic() - start
     start_again(cluster, ["brick", "mds"])
@@ -211,6 +213,9 @@ def main():
             try:
                 mount = one_round(cluster, mount, number, arguments.seed)
             except Failure as e:
+                # Else they go on in the directory below, once the mount is away.
+                for process in Workers.started:
+                    process.kill()
                 raise SystemExit(f"{e}\nround {number + 1}, seed {arguments.seed}") from e
         mount.unmount()
         if problems := check_offline(cluster):

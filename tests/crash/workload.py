@@ -212,6 +212,7 @@ class Worker:
 
     def run(self):
         while True:
+            start = time.monotonic()
             try:
                 self.step()
             except OSError as e:
@@ -220,7 +221,12 @@ class Worker:
                 # EIO at a sync is honest after a crash: that write was not acknowledged.
                 if e.errno != errno.EIO:
                     raise
-                print(f"{time.strftime('%H:%M:%S')} {self.doing.__name__}: EIO: {e}", file=sys.stderr, flush=True)
+                self.log(f"EIO: {e}")
+            if (seconds := time.monotonic() - start) > 2:
+                self.log(f"took {seconds:.1f} s")
+
+    def log(self, what):
+        print(f"{time.strftime('%H:%M:%S')} {self.doing.__name__}: {what}", file=sys.stderr, flush=True)
 
 
 def replay(journal):
