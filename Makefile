@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop test test-unit test-tsan test-fuzz bench soak format format-check tidy clean
+.PHONY: help build demo demo-stop test test-unit test-tsan test-fuzz test-demo bench soak format format-check tidy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,9 +24,9 @@ demo: build ## Start brick, MDS and a mount, do real work on it, prove where the
 demo-stop: ## Unmount and stop what `make demo` left running
 	@tests/demo/stop.sh
 
-test: test-unit test-tsan test-fuzz ## Every test: unit and integration under ASan/UBSan, concurrency under TSan, fuzzers, the demo's checks
+test: test-unit test-tsan test-fuzz test-demo ## Every test: unit to crash under ASan/UBSan, concurrency under TSan, each fuzzer, the demo's checks
 
-test-unit: build
+test-unit:
 	@packaging/dependencies.sh build test demo
 	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS)
 	@ctest --preset dev -j $(JOBS) --no-tests=error
@@ -40,6 +40,10 @@ test-fuzz:
 	@packaging/dependencies.sh build fuzz
 	@cmake --preset fuzz -DPNFSRDMA_FUZZ_SECONDS=$(FUZZ_SECONDS) >/dev/null && cmake --build build/fuzz -j $(JOBS)
 	@ctest --test-dir build/fuzz -j $(JOBS) -L fuzz --no-tests=error
+
+test-demo: build
+	@packaging/dependencies.sh demo
+	@CHECK=1 tests/demo/demo.sh build/release/bin
 
 bench: build ## Transport and mount benchmarks, each beside its ceiling in the same run
 	@packaging/dependencies.sh bench

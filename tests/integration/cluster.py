@@ -11,10 +11,20 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 START_SECONDS = 60  # under sanitizers on a busy machine
+
+
+def require_mounts():
+    """Ends the test as skipped where no file system can be mounted."""
+    cause = ("root is needed to mount" if os.geteuid() != 0 else
+             "/dev/fuse is missing" if not os.path.exists("/dev/fuse") else None)
+    if cause:
+        print(f"skipped: {cause}")
+        raise SystemExit(77)
 
 
 def free_port():
@@ -42,6 +52,7 @@ def answers(port):
 class Cluster:
     def __init__(self, bin_directory, pool_size="2G", pool_directory=None, durability=None, lease_seconds=30,
                  advertise=None):
+        require_mounts()
         self.bin = pathlib.Path(bin_directory)
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-test."))
         self.pool_directory = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-pool.", dir=pool_directory or "/dev/shm"))
@@ -147,17 +158,32 @@ class Cluster:
     def close(self):
         for mount in self.mounts:
             mount.close()
-        for process in self.processes.values():
-            if process.poll() is None:
-                process.terminate()
-                try:
-                    process.wait(timeout=30)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+        failures = [failure for name in ("mds", "brick") if (failure := self.end(name))]
+        failures += self.sanitizer_reports()
         shutil.rmtree(self.pool_directory, ignore_errors=True)
         if not os.environ.get("PNFSRDMA_KEEP"):
             shutil.rmtree(self.home, ignore_errors=True)
+        if failures and sys.exc_info()[0] is None:
+            raise RuntimeError("\n".join(failures))
+
+    def end(self, name):
+        """Ends a daemon that still runs; returns what was wrong with its end."""
+        process = self.processes.get(name)
+        if process is None or process.poll() is not None:
+            return None  # killed or stopped by the test
+        process.terminate()
+        try:
+            code = process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return f"{name}d did not end"
+        return f"{name}d ended with {code}:\n{self.log(name)[-3000:]}" if code != 0 else None
+
+    def sanitizer_reports(self):
+        signs = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "WARNING: ThreadSanitizer", "runtime error:")
+        return [f"{path.name}:\n{text[-6000:]}" for path in sorted(self.home.glob("*.log"))
+                if any(sign in (text := path.read_text(errors="replace")) for sign in signs)]
 
 
 class Mount:
