@@ -50,6 +50,7 @@ class SteadyState(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         os.close(cls.file)
+        cls.mount.unmount()
         cls.cluster.close()
 
     def measure(self, work):
