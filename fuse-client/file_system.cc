@@ -37,9 +37,10 @@ int FileSystem::error_of(const Result<initiator::CompoundReply>& reply) {
   return nfs4::to_errno(reply->status);
 }
 
-int FileSystem::call(fuse_req_t request, Operations operations, initiator::CompoundReply& reply,
-                     bool changes) {
+int FileSystem::call(fuse_req_t request, Operations operations, initiator::CompoundReply& reply, bool changes,
+                     SteadyTime deadline) {
   initiator::CallOptions options;
+  options.deadline = deadline;
   options.cache_reply = changes;
   Result<initiator::CompoundReply> result =
       parts_.session.call(std::move(operations), credential(request), options);

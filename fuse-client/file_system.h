@@ -97,9 +97,14 @@ class FileSystem {
     FileAttributes attributes;
   };
 
+  // umount(8) asks for stat and statfs of the mount point before anything else, and a umount has to end, on a
+  // hard mount too: those two wait no longer for a silent server.
+  static constexpr Milliseconds kUmountPatience = std::chrono::seconds(5);
+
   // file_system.cc
   // 0, or the errno of what went wrong: no answer, or the status.
-  int call(fuse_req_t request, Operations operations, initiator::CompoundReply& reply, bool changes = false);
+  int call(fuse_req_t request, Operations operations, initiator::CompoundReply& reply, bool changes = false,
+           SteadyTime deadline = SteadyTime::max());
   static int error_of(const Result<initiator::CompoundReply>& reply);
   initiator::Credential credential(fuse_req_t request);
   std::shared_ptr<Inode> inode(fuse_ino_t node) const { return parts_.inodes.at(node); }

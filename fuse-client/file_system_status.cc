@@ -97,7 +97,7 @@ void FileSystem::statfs(fuse_req_t request) {
   const int error =
       call(request,
            {nfs4::PutFileHandleArguments{parts_.inodes.root()->handle}, nfs4::GetAttributesArguments{wanted}},
-           reply);
+           reply, false, parts_.clock.now() + kUmountPatience);
   const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
   if (error != 0 || result == nullptr) {
     fuse_reply_err(request, error != 0 ? error : EIO);

@@ -82,6 +82,11 @@ void Inode::begin_open() {
   ++opening_;
 }
 
+std::optional<FileAttributes> Inode::last_known() const {
+  const std::lock_guard lock(mutex_);
+  return known_;
+}
+
 bool Inode::begin_open_if_wanted() {
   std::unique_lock lock(mutex_);
   while (closing_) {

@@ -51,6 +51,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   };
   std::optional<Believed> believed(SteadyTime now, uint64_t namespace_version,
                                    std::optional<uint64_t> data_version) const;
+  // What the server said last, however old.
+  std::optional<FileAttributes> last_known() const;
   void learned_at_version(uint64_t namespace_version, uint64_t data_version);
   // They are known to be old.
   void expire();
