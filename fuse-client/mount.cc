@@ -10,6 +10,9 @@
 
 #include <array>
 #include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 
 #include "fuse-client/file_system.h"
 #include "fuse-client/mount_point.h"
@@ -109,6 +112,35 @@ void close_what_is_open(Session& session, InodeTable& inodes) {
       return;
   }
 }
+
+// Cuts the mount's end short: what still waits for servers at the deadline fails.
+class EndInTime {
+ public:
+  EndInTime(Session& session, initiator::DataPath& data_path, SteadyTime deadline)
+      : thread_([this, &session, &data_path, deadline] {
+          std::unique_lock lock(mutex_);
+          if (ended_.wait_until(lock, deadline, [this] { return is_over_; })) return;
+          log_warning("fuse", "unmount-aborts cause=\"servers do not answer\"");
+          data_path.abort();
+          session.abort();
+        }) {}
+  ~EndInTime() {
+    {
+      std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    ended_.notify_all();
+    thread_.join();
+  }
+  EndInTime(const EndInTime&) = delete;
+  EndInTime& operator=(const EndInTime&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool is_over_ = false;
+  std::thread thread_;  // last: uses the others
+};
 
 // Ends the session's threads on every way out, before what their handlers touch is gone.
 class SessionEnd {
@@ -220,6 +252,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   invalidator.stop();
   point.unmount();
   const SteadyTime farewell = std::chrono::steady_clock::now() + kFarewell;
+  const EndInTime end_in_time(*session, data_path, farewell);
   if (in_time) close_what_is_open(*session, inodes);
   data_path.shut_down(farewell);
   (void)session->drain_posts(farewell);

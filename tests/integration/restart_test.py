@@ -91,6 +91,19 @@ class Restart(unittest.TestCase):
         self.mount.process.wait(timeout=60)
         self.assertLess(time.monotonic() - begin, 60)
 
+    def test_a_signal_ends_a_mount_with_uncommitted_writes_and_no_server_left(self):
+        f = OpenFile(self.mount / "file")
+        f.write(bytes(3 * MIB))
+        self.cluster.kill("mds")
+        self.cluster.kill("brick")
+        begin = time.monotonic()
+        self.mount.process.send_signal(signal.SIGTERM)
+        self.mount.process.wait(timeout=60)
+        self.assertLess(time.monotonic() - begin, 40)
+        with self.assertRaises(OSError):
+            f.read(1)
+        f.process.shutdown()
+
     def test_a_second_daemon_on_the_same_pool_or_directory_is_refused(self):
         again = self.cluster.run("brickd", "--config", str(self.cluster.home / "brick.json"), check=False)
         self.assertNotEqual(again.returncode, 0)
