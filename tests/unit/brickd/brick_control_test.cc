@@ -124,7 +124,7 @@ TEST_F(BrickControl, ScatteredRangesGetOneGrantPerRun) {
 }
 
 TEST(BrickLease, SilentMdsLosesItsGrantsAfterOneLease) {
-  TestBrick brick("memory", {.lease = Milliseconds(150)});
+  TestBrick brick("memory", {.lease = Milliseconds(1000)});
   ASSERT_EQ(brick.claim().status, Status::kOk);
   ASSERT_EQ(brick.alloc(0, 1), Status::kOk);
   ASSERT_EQ(brick.open_session(), Status::kOk);
@@ -132,7 +132,7 @@ TEST(BrickLease, SilentMdsLosesItsGrantsAfterOneLease) {
   auto client = TestClient::connect(brick.transport(), brick.address(), ticket_of(1));
   ASSERT_TRUE(client);
   for (int i = 0; i < 8; ++i) {  // alive as long as it speaks
-    std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
     ASSERT_EQ(brick.call(&Control::persist, RangesArguments{kEpoch, {}}).status, Status::kOk);
   }
   ASSERT_TRUE((*client)->hello());

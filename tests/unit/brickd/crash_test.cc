@@ -290,12 +290,18 @@ TEST_F(Crash, PowerCutBetweenAnyTwoStepsLosesNothingAcknowledged) {
 }
 
 // The canary: a brick that leaves one flush out is found out, whichever it is. Only the record "this block is
-// clean" may go missing unseen: the block is then zeroed once more.
+// clean" may go missing unseen: the block is then zeroed once more. TSan, which is after other things here,
+// takes every 16th.
 TEST_F(Crash, OneFlushLeftOutIsNoticed) {
   const uint64_t flushes = CrashRun(1).flushes();
   ASSERT_GT(flushes, 30u);
+#ifdef __SANITIZE_THREAD__
+  constexpr uint64_t kStride = 16;
+#else
+  constexpr uint64_t kStride = 1;
+#endif
   uint64_t unnoticed = 0;
-  for (uint64_t skipped = 1; skipped <= flushes; ++skipped) {
+  for (uint64_t skipped = 1; skipped <= flushes; skipped += kStride) {
     if (CrashRun(skipped, skipped).problems().empty()) ++unnoticed;
   }
   EXPECT_LE(unnoticed, CrashRun::kBlocksZeroed);
