@@ -121,10 +121,10 @@ TEST(Handshake, TheAcceptingSideDoesNotSpeakFirst) {
   Target target;
   RawPeer peer(target.listener->address());
   peer.handshake(false);
-  while (target.queue_pair == nullptr) std::this_thread::yield();
+  QueuePair& queue_pair = target.accepted();
   LocalSlice message = target.region->slice(0, 8);
-  ASSERT_TRUE(target.queue_pair->post_send(9, {&message, 1}));
-  target.queue_pair->submit();
+  ASSERT_TRUE(queue_pair.post_send(9, {&message, 1}));
+  queue_pair.submit();
   peer.send(seal(read_request(1, {})));
   // Both come only now: the answer and the message.
   EXPECT_FALSE(peer.receive_frame().empty());

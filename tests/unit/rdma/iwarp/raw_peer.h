@@ -145,6 +145,14 @@ class Target {
     if (server_.joinable()) server_.join();
   }
 
+  // The listener's thread makes it: this waits until it has.
+  QueuePair& accepted() {
+    for (;; std::this_thread::yield()) {
+      std::lock_guard lock(mutex_);
+      if (queue_pair) return *queue_pair;
+    }
+  }
+
   SystemRandom random;
   NullFlusher flusher;
   Bytes memory = Bytes(1 << 20, std::byte{0x11});
