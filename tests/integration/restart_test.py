@@ -96,6 +96,7 @@ class Restart(unittest.TestCase):
         f.write(bytes(3 * MIB))
         self.cluster.kill("mds")
         self.cluster.kill("brick")
+        self.cluster.ended_with_files_open = True
         begin = time.monotonic()
         self.mount.process.send_signal(signal.SIGTERM)
         self.mount.process.wait(timeout=60)
