@@ -34,8 +34,8 @@ struct CallOptions {
   bool recovery = false;
   // Fails with ETIMEDOUT when passed, whatever the mount's persistence says.
   SteadyTime deadline = SteadyTime::max();
-  // When it becomes true the call fails with EINTR, a second later at most; so it does when the thread's Asker
-  // is gone. Must outlive the call.
+  // When it becomes true the call fails with EINTR, a second later at most; so it does when the thread's
+  // Asker is gone. Must outlive the call.
   const std::atomic<bool>* interrupted = nullptr;
 };
 
