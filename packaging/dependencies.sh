@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages a build, the tests or the demo need. Quiet and quick when they are there already.
-# usage: packaging/dependencies.sh build|test|demo|fuzz|tidy ...
+# usage: packaging/dependencies.sh [--list] build|test|demo|bench|fuzz|tidy|lab|tree ...
+#   --list: only print the names (of Debian 12 and 13 alike)
 set -eu
 
 build="g++ cmake ninja-build ccache mold make pkg-config git librocksdb-dev libpmem2-dev libfuse3-dev fuse3 libfmt-dev
@@ -11,8 +12,15 @@ demo="fio sqlite3 git attr python3 procps util-linux coreutils"
 bench="fio sqlite3 gcc python3 git procps util-linux"
 fuzz="clang-19 libclang-rt-19-dev"
 tidy="clang-tidy-19 clang-format-19"
+# Of the machine that runs the lab (tests/vm), and of the Debian 13 tree inside it.
+lab="qemu-system-x86 debootstrap python3 util-linux cpio"
+tree="linux-image-amd64 kmod busybox-static xz-utils ndctl iproute2 rdma-core libibverbs-dev librdmacm-dev ibverbs-providers
+      ibverbs-utils perftest nfs-common nfs-kernel-server xfsprogs tcpdump ca-certificates"
 
-[ "$#" -gt 0 ] || { echo "usage: $0 build|test|demo|bench|fuzz|tidy ..." >&2; exit 2; }
+list=0
+[ "${1:-}" != --list ] || { list=1; shift; }
+
+[ "$#" -gt 0 ] || { echo "usage: $0 [--list] build|test|demo|bench|fuzz|tidy|lab|tree ..." >&2; exit 2; }
 wanted=""
 for set in "$@"; do
   case "$set" in
@@ -22,9 +30,17 @@ for set in "$@"; do
     bench) wanted="$wanted $bench" ;;
     fuzz) wanted="$wanted $fuzz" ;;
     tidy) wanted="$wanted $tidy" ;;
-    *) echo "$0: unknown set '$set' (build, test, demo, bench, fuzz, tidy)" >&2; exit 2 ;;
+    lab) wanted="$wanted $lab" ;;
+    tree) wanted="$wanted $tree" ;;
+    *) echo "$0: unknown set '$set' (build, test, demo, bench, fuzz, tidy, lab, tree)" >&2; exit 2 ;;
   esac
 done
+
+if [ "$list" -eq 1 ]; then
+  # shellcheck disable=SC2086  # a list of words is meant
+  printf '%s\n' $wanted | sort -u
+  exit 0
+fi
 
 missing=""
 for package in $wanted; do

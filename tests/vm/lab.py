@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The lab: real verbs (Soft-RoCE), real device DAX and the Linux kernel's own NFS client in a QEMU machine.
+
+  lab.py shell                   boots, prepares rxe0 and /dev/dax0.0, gives a shell
+  lab.py run COMMAND [WORD...]   boots, runs one command (in /root; /source is this checkout, /build its build)
+  lab.py test [SCENARIO...]      builds and runs the scenarios (tests/vm/scenarios), prints each result and the totals
+  lab.py prepare                 makes the tree and builds, runs nothing
+
+The cache (tree, builds, ccache) is $PNFSRDMA_LAB_CACHE, or pnfsrdma-lab in $XDG_CACHE_HOME or ~/.cache.
+"""
+import argparse
+import fcntl
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from machine import Machine, accelerator
+
+HERE = pathlib.Path(__file__).resolve().parent
+SKIPPED = 77
+
+
+def cache_directory():
+    named = os.environ.get("PNFSRDMA_LAB_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    path = pathlib.Path(named) if named else pathlib.Path(base) / "pnfsrdma-lab"
+    path.mkdir(parents=True, exist_ok=True)
+    return path.resolve()
+
+
+def skip_unless_possible():
+    cause = ("root is needed to make the Debian 13 tree" if os.geteuid() != 0 else
+             "the lab is for x86_64" if os.uname().machine != "x86_64" else None)
+    if not cause and subprocess.run([HERE / "../../packaging/dependencies.sh", "lab"], check=False).returncode != 0:
+        cause = "QEMU and debootstrap cannot be installed (above)"
+    for program in ("qemu-system-x86_64", "debootstrap", "cpio"):
+        if not cause and not shutil.which(program):
+            cause = f"{program} is missing"
+    if cause:
+        print(f"lab: skipped: {cause}")
+        raise SystemExit(SKIPPED)
+
+
+def prepare(cache, targets=(), build=True):
+    """Makes what a machine needs; returns the build folder."""
+    for script in ("tree.sh", "initramfs.sh"):
+        if subprocess.run([HERE / script, cache], check=False).returncode != 0:
+            raise SystemExit(1)
+    if not build:
+        path = cache / "build" / hashlib.sha256(str(HERE.parents[1]).encode()).hexdigest()[:12]
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+    done = subprocess.run([HERE / "build.sh", cache, *targets], check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise SystemExit(1)
+    return pathlib.Path(done.stdout.strip().splitlines()[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["shell", "run", "test", "prepare"])
+    parser.add_argument("words", nargs=argparse.REMAINDER)
+    parser.add_argument("--cpus", type=int, default=2)
+    parser.add_argument("--memory", default="3G")
+    parser.add_argument("--seconds", type=float, default=600, help="hard limit of a run")
+    parser.add_argument("--target", action="append", default=[], help="build this target (again: several)")
+    parser.add_argument("--no-build", action="store_true", help="take the build as it is")
+    parser.add_argument("--out", help="a folder the machine sees as /out, kept")
+    options = parser.parse_args()
+
+    skip_unless_possible()
+    cache = cache_directory()
+    build = prepare(cache, options.target, not options.no_build)
+    if options.action == "prepare":
+        return 0
+    tree_lock = open(cache / "tree.lock", "a")  # the tree stays as it is while a machine runs on it
+    fcntl.flock(tree_lock, fcntl.LOCK_SH)
+    if options.action == "test":
+        import scenarios
+        return scenarios.run(cache, build, options.words)
+    interactive = options.action == "shell"
+    command = ["shell"] if interactive else options.words
+    with Machine(cache, command, build=build, out=options.out, accelerator=accelerator(cache), cpus=options.cpus,
+                 memory=options.memory, interactive=interactive) as machine:
+        return machine.wait(86400 if interactive else options.seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

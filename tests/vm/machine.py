@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One QEMU machine of the lab: boots the tree, runs one command inside, streams what it prints, returns its exit code.
+
+Owned by whoever starts it: end() or leaving the `with` block kills QEMU by its process id.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+KERNEL_WORDS = "console=ttyS0 quiet panic=1 oops=panic net.ifnames=0 systemd.unit=none"
+
+
+def accelerator(cache):
+    """'kvm' where a machine really boots under it, else 'tcg'. The answer is kept in the cache."""
+    known = pathlib.Path(cache) / "accelerator"
+    if known.exists():
+        return known.read_text().strip()
+    answer = "tcg"
+    if os.access("/dev/kvm", os.R_OK | os.W_OK):
+        probe = Machine(cache, ["true"], name="probe", accelerator="kvm", memory="512M", pmem=None, print_line=lambda _: None)
+        with probe:
+            answer = "kvm" if probe.wait(20) == 0 else "tcg"
+    known.write_text(answer + "\n")
+    return answer
+
+
+class Machine:
+    def __init__(self, cache, command, *, name="lab", out=None, build=None, source=None, accelerator="tcg", cpus=2,
+                 memory="3G", pmem="1G", links=(), interactive=False, print_line=None):
+        """command: a list of words. out: a folder both sides see. links: pairs (own, other) of Unix socket paths."""
+        cache = pathlib.Path(cache)
+        self.name = name
+        self.out = pathlib.Path(out or cache / "out" / f"{name}-{os.getpid()}")
+        self.remove_out = out is None
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.console = self.out / f"{name}.console"
+        (self.out / f"{name}.command").write_text("\n".join(command) + "\n")
+        self.print_line = print_line or (lambda line: (sys.stdout.write(line), sys.stdout.flush()))
+        self.tail = []
+        source = source or pathlib.Path(__file__).resolve().parents[2]
+        kernel = max((cache / "root/boot").glob("vmlinuz-*"))
+        model = "host" if accelerator == "kvm" else "max"
+        # A laptop's share: the machines give way to whatever else runs.
+        words = ["nice", "qemu-system-x86_64", "-machine", "q35" + (",nvdimm=on" if pmem else ""),
+                 "-accel", "kvm" if accelerator == "kvm" else "tcg,thread=multi", "-cpu", model, "-smp", str(cpus),
+                 "-m", f"{memory},slots=2,maxmem=16G", "-nographic", "-no-reboot", "-nodefaults", "-net", "none",
+                 "-kernel", str(kernel), "-initrd", str(cache / "initramfs"), "-append", f"{KERNEL_WORDS} lab.name={name}",
+                 "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-device", "virtio-rng-pci",
+                 "-serial", f"file:{self.console}", "-device", "virtio-serial-pci",
+                 "-chardev", f"stdio,id=terminal,signal={'off' if interactive else 'on'}",
+                 "-device", "virtconsole,chardev=terminal"]
+        if pmem:
+            words += ["-object", f"memory-backend-ram,id=pmem0,size={pmem}",
+                      "-device", "nvdimm,id=nvdimm0,memdev=pmem0,unarmed=off"]
+        shares = {"root": (cache / "root", True), "source": (source, True), "build": (build or cache / "build", True),
+                  "out": (self.out, False)}
+        for tag, (path, read_only) in shares.items():
+            words += ["-virtfs", f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap" +
+                      (",readonly=on" if read_only else "")]
+        for number, (own, other) in enumerate(links):
+            words += ["-netdev", f"dgram,id=link{number},local.type=unix,local.path={own},"
+                                 f"remote.type=unix,remote.path={other}",
+                      "-device", f"virtio-net-pci,netdev=link{number},mac=52:54:00:4c:{number:02x}:{mac_byte(own):02x}"]
+        self.began = time.monotonic()
+        if interactive:
+            self.process = subprocess.Popen(words)
+            self.reader = None
+        else:
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.reader = threading.Thread(target=self.read, daemon=True)
+            self.reader.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.end()
+
+    def read(self):
+        for raw in self.process.stdout:
+            line = raw.decode(errors="replace").replace("\r", "")
+            self.tail = self.tail[-200:] + [line]
+            self.print_line(line)
+
+    def wait(self, seconds):
+        """The command's exit code; 124 when it took longer than `seconds`, 125 when the machine died."""
+        try:
+            status = self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.print_line(f"{self.name}: not done after {seconds:.0f} s, ended\n{self.kernel_messages()}")
+            self.end()
+            return 124
+        if self.reader:
+            self.reader.join(10)
+        if status % 2 == 0:
+            self.print_line(f"{self.name}: the machine died (QEMU ended with {status})\n{self.kernel_messages()}")
+            return 125
+        return status // 2
+
+    def kernel_messages(self, count=40):
+        if not self.console.exists():
+            return ""
+        lines = self.console.read_text(errors="replace").replace("\r", "").splitlines()
+        return "".join(f"{self.name} kernel: {line}\n" for line in lines[-count:])
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self.remove_out:
+            shutil.rmtree(self.out, ignore_errors=True)
+
+
+def mac_byte(path):
+    """Different for different link ends, the same at each start."""
+    return sum(str(path).encode()) % 251
