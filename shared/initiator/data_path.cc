@@ -47,6 +47,7 @@ struct DataPath::Parts {
     services.devices = &devices;
     services.files = &files;
     services.background = &background;
+    services.buffers = &buffers;
   }
 
   CallbackAnswer recall_file(const nfs4::LayoutRecallFile& what, Iomode iomode, bool changed);

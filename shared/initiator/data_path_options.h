@@ -32,6 +32,9 @@ struct DataPathOptions {
   size_t buffers_kept = 32;
   // Files that nobody has open whose layouts are kept for the next open.
   size_t closed_files_kept = 4096;
+  // Copies of growth that is not committed (KeptWrites), of all files; from half of it on growth is committed
+  // without being asked.
+  uint64_t kept_bytes_max = uint64_t{64} << 20;
   bool layouts = true;  // false: everything through the MDS
 };
 

@@ -12,6 +12,8 @@ namespace {
 
 // A recall may bump the seqid while a LAYOUTCOMMIT travels.
 constexpr int kStateidTries = 3;
+// Servers that are restarted faster than this are not waited for.
+constexpr int kRestorationsMax = 8;
 
 bool is_layout_gone(nfs4::Status status) {
   return is_lost_state(status) || status == nfs4::Status::kBadLayout || status == nfs4::Status::kBadIoMode;
@@ -46,10 +48,7 @@ std::optional<LayoutCommitWanted> FileIo::Parts::commit_wanted(const Uncommitted
   if (!stateid) return std::nullopt;
   // The growth was written under layouts that are lost: the server has zeroed it. Committed under a new one
   // it would be a file with zeros in it.
-  if (uncommitted.size && (uncommitted.lineage != cache.lineage() || uncommitted.device == nullptr ||
-                           uncommitted.device->incarnation() != uncommitted.incarnation)) {
-    return std::nullopt;
-  }
+  if (uncommitted.growth_void(cache.lineage())) return std::nullopt;
   LayoutCommitWanted wanted{.offset = uncommitted.first,
                             .length = uncommitted.last - uncommitted.first,
                             .stateid = *stateid,
@@ -65,11 +64,24 @@ std::optional<LayoutCommitWanted> FileIo::Parts::commit_wanted(const Uncommitted
 Result<> FileIo::Parts::commit_now(std::vector<nfs4::PersistRange> persist) {
   if (!log.anything_uncommitted() && persist.empty()) return {};
   TRY(claim_commit());
-  auto uncommitted = log.take_uncommitted();
-  if (!uncommitted && persist.empty()) {
-    end_commit();
-    return {};
+  Result<> outcome = commit_claimed(persist);
+  end_commit();
+  return outcome;
+}
+
+Result<> FileIo::Parts::commit_claimed(const std::vector<nfs4::PersistRange>& persist) {
+  for (int turn = 0; turn < kRestorationsMax; ++turn) {
+    // Not inside a flush: it is under way for exactly what is there now.
+    if (persist.empty() && log.growth_void(cache.lineage())) TRY(restore_growth());
+    TRY(commit_once(persist));
+    if (!persist.empty() || !log.growth_void(cache.lineage())) return {};
   }
+  return fail(EIO, "layouts are lost again and again");
+}
+
+Result<> FileIo::Parts::commit_once(const std::vector<nfs4::PersistRange>& persist) {
+  auto uncommitted = log.take_uncommitted();
+  if (!uncommitted && persist.empty()) return {};
   // Only a flush: nothing new to tell.
   const bool only_persist = !uncommitted;
   if (only_persist) {
@@ -91,12 +103,14 @@ Result<> FileIo::Parts::commit_now(std::vector<nfs4::PersistRange> persist) {
     if (answer || answer.error().status != nfs4::Status::kOldStateid) break;
   }
   Result<> outcome;
-  if (!persist.empty() && !answer) outcome = fail(EIO, "LAYOUTCOMMIT with ranges to flush");
+  if (!persist.empty() && !answer) {
+    const int number = is_layout_gone(answer.error().status) ? ESTALE : EIO;
+    outcome = fail(number, "LAYOUTCOMMIT with ranges to flush");
+  }
   if (!only_persist) {
     const Result<> committed = commit_outcome(*uncommitted, answer);
     if (outcome) outcome = committed;
   }
-  end_commit();
   return outcome;
 }
 
@@ -104,6 +118,7 @@ Result<> FileIo::Parts::commit_outcome(const Uncommitted& uncommitted,
                                        const MetadataResult<std::optional<uint64_t>>& answer) {
   if (answer) {
     log.committed(uncommitted, *answer);
+    kept.forget_below(log.server_size());
     return {};
   }
   if (!is_layout_gone(answer.error().status)) {
@@ -111,13 +126,12 @@ Result<> FileIo::Parts::commit_outcome(const Uncommitted& uncommitted,
     return fail(answer.error().to_errno(), "LAYOUTCOMMIT");
   }
   // The layout was revoked. The server has bumped the mtime itself; but what lay beyond its end of file is
-  // zeroed.
-  log.abandon(uncommitted);
-  if (!uncommitted.size) return {};
-  services.statistics.lost_writes.add();
-  log_warning("initiator", "write-lost size={} the layout was revoked before LAYOUTCOMMIT",
-              *uncommitted.size);
-  log.lost();
+  // zeroed, and has to be written again.
+  if (uncommitted.size) {
+    log.put_back_void(uncommitted);
+  } else {
+    log.abandon(uncommitted);
+  }
   return {};
 }
 
@@ -141,12 +155,20 @@ void FileIo::Parts::commit_beside() {
     committing = true;
     last_commit = services.now();
   }
+  send_commit();
+}
+
+void FileIo::Parts::send_commit() {
   const auto uncommitted = log.take_uncommitted();
   if (!uncommitted) return end_commit();
   const auto wanted = commit_wanted(*uncommitted);
   if (!wanted) {
     (void)commit_outcome(*uncommitted, std::unexpected(layout_gone()));
-    return end_commit();
+    end_commit();
+    // Whoever comes next restores it; nobody may come for long.
+    if (uncommitted->size)
+      services.background->post([self = shared_from_this()] { (void)self->commit_now(); });
+    return;
   }
   services.statistics.layoutcommits_beside.add();
   services.channel.start_layout_commit(
@@ -160,6 +182,9 @@ void FileIo::Parts::commit_beside() {
         }
         self->end_commit();
         if (outdated) self->commit_beside();
+        if (!outdated && self->growth_void()) {
+          self->services.background->post([self] { (void)self->commit_now(); });
+        }
       });
 }
 

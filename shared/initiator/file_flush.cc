@@ -30,9 +30,13 @@ struct FileIo::Parts::FlushJob {
   std::vector<FileRange> failed;
   bool again = false;
 
+  std::vector<FileRange> ranges() const {
+    std::vector<FileRange> all;
+    for (const LayoutSegment& piece : pieces) all.push_back({piece.offset, piece.length});
+    return all;
+  }
   void give_up(bool worth_another_try) {
-    failed.clear();
-    for (const LayoutSegment& piece : pieces) failed.push_back({piece.offset, piece.length});
+    failed = ranges();
     again = worth_another_try;
   }
 };
@@ -46,10 +50,19 @@ struct FileIo::Parts::FlushTarget {
 
 Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
   (data_only ? services.statistics.fdatasyncs : services.statistics.fsyncs).add();
-  const bool grew = log.grew();
-  if (!grew && !data_only && log.anything_uncommitted()) commit_beside();
-  Result<> outcome = flush(false);
-  if (outcome && grew) outcome = commit_now();
+  Result<> outcome;
+  for (int turn = 0; turn < kAttemptsMax; ++turn) {
+    // What was lost with its layouts is written again before the flush.
+    if (growth_void()) outcome = commit_now();
+    if (!outcome) break;
+    const uint64_t restorations = log.restorations();
+    if (!log.grew() && !data_only && log.anything_uncommitted()) commit_beside();
+    outcome = flush(false);
+    if (outcome && log.grew()) outcome = commit_now();
+    // Lost and written again at the commit: that is not flushed yet.
+    if (!outcome || log.restorations() == restorations) return report(cursor, std::move(outcome));
+  }
+  if (outcome) outcome = fail(EIO, "layouts are lost again and again");
   return report(cursor, std::move(outcome));
 }
 
@@ -119,7 +132,7 @@ Result<> FileIo::Parts::flush_rdma(Unflushed& unflushed, bool through_gate) {
   TRY(flush_by_mds(missing, nullptr));
   for (const Unflushed::Written& written : unflushed.devices) {
     TRY_ASSIGN(const auto connection, connect_patiently(*written.device));
-    if (connection->hello.verifier != written.verifier) lose_writes();
+    if (connection->hello.verifier != written.verifier) doubt(unflushed.by_rdma.ranges());
   }
   return {};
 }
@@ -149,7 +162,7 @@ Result<> FileIo::Parts::flush_device(FlushJob& job, const Unflushed& unflushed) 
     if (written.device == job.device) job.verifier = written.verifier;
   }
   if (job.verifier && *job.verifier != job.connection->hello.verifier) {
-    lose_writes();
+    doubt(job.ranges());
     return {};
   }
   std::vector<FlushTarget> targets;
@@ -176,7 +189,13 @@ Result<> FileIo::Parts::flush_device(FlushJob& job, const Unflushed& unflushed) 
   services.statistics.flushes_layoutcommit.add();
   std::vector<nfs4::PersistRange> persist;
   for (const LayoutSegment& piece : job.pieces) persist.push_back({piece.offset, piece.length});
-  return commit_now(std::move(persist));
+  Result<> told = commit_now(std::move(persist));
+  if (!told && told.error().number() == ESTALE) {
+    // The layout is gone: the MDS flushes by file, not by layout.
+    job.give_up(false);
+    return {};
+  }
+  return told;
 }
 
 // One doorbell for as many as the send queue takes; the usual fsync has one.
@@ -221,11 +240,20 @@ Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTar
       return fail(EIO, "the brick could not make the data durable");
     }
     if (job.verifier && reply->verifier != *job.verifier) {
-      lose_writes();
+      doubt(job.ranges());
       return {};
     }
   }
   return {};
+}
+
+void FileIo::Parts::doubt(std::span<const FileRange> ranges) {
+  // Doubted first: a commit that ends meanwhile takes what is kept away.
+  const bool restorable = log.doubt_growth();
+  const bool all_kept = std::all_of(ranges.begin(), ranges.end(), [&](const FileRange& range) {
+    return kept.covers(range.offset, range.length);
+  });
+  if (!restorable || !all_kept) lose_writes();
 }
 
 void FileIo::Parts::lose_writes() {

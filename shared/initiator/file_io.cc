@@ -97,7 +97,10 @@ void FileIo::set_thresholds(uint64_t read_size, uint64_t write_size) {
 }
 
 void FileIo::release() {
-  (void)parts_->commit_now();
+  const Result<> told = parts_->commit_now();
+  // Without an open nothing can be written again.
+  if (!told && parts_->kept.any()) parts_->growth_lost(told.error());
+  parts_->kept.clear();
   if (parts_->return_on_close) parts_->return_everything();
   parts_->services.files->closed(*parts_);
 }

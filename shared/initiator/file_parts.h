@@ -11,6 +11,7 @@
 
 #include "shared/initiator/device_table.h"
 #include "shared/initiator/file_io.h"
+#include "shared/initiator/kept_writes.h"
 #include "shared/initiator/layout_cache.h"
 #include "shared/initiator/services.h"
 #include "shared/initiator/write_log.h"
@@ -22,7 +23,7 @@ enum class Direction { kRead, kWrite };
 // The inside of a FileIo; shared with tasks that outlive a call. One group of methods per .cc file.
 struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Parts(Services& shared, nfs4::FileHandle file, uint64_t size)
-      : services(shared), handle(std::move(file)), log(size) {}
+      : services(shared), handle(std::move(file)), log(size), kept(shared.kept_memory) {}
 
   // --- file_transfer.cc: bytes between a buffer and the file
   // Moves all of `slice`; a READ ends early only at the end of the file. `attempt`: how often its connection
@@ -30,6 +31,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<size_t> move(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
   // One passage of the gate: returns the bytes done, at least one; none: go through the MDS.
   Result<std::optional<size_t>> step(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
+  // True: inside. False: go through the MDS.
+  Result<bool> enter(Direction direction, uint64_t offset, uint64_t length, Passage& passage);
   Result<> finish_pieces(Direction direction, const Passage& passage, BufferSlice slice, uint32_t done,
                          int attempt);
   // Posts the pieces of a passage; a bit per piece that is done.
@@ -37,6 +40,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   uint32_t post_to_device(Direction direction, const Passage& passage, BufferSlice slice, Device& device,
                           uint32_t wanted);
   void count_bytes(Direction direction, uint64_t bytes);
+  void note_written(const LayoutSegment& piece, BufferSlice source, uint64_t lineage,
+                    const BrickVerifier& verifier);
   Result<size_t> through_mds(Direction direction, uint64_t offset, BufferSlice slice);
   Result<size_t> read_through_mds(uint64_t offset, BufferSlice sink);
   Result<size_t> write_through_mds(uint64_t offset, BufferSlice source);
@@ -67,17 +72,36 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> flush_device(FlushJob& job, const Unflushed& unflushed);
   Result<> flush_native(FlushJob& job, std::span<const FlushTarget> targets);
   Result<> flush_by_message(FlushJob& job, std::span<const FlushTarget> targets);
+  // The brick that took these writes may have lost them. What is kept of them is written again by the next
+  // commit_now(); the rest is lost.
+  void doubt(std::span<const FileRange> ranges);
   void lose_writes();
   Result<> flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected);
   Result<std::shared_ptr<Connection>> connect_patiently(Device& device);
   Result<> report(ErrorCursor& cursor, Result<> outcome);
 
+  // --- file_restore.cc: growth is kept until it is committed, and written again when its layout was lost
+  // Room for the part of a write that lies beyond the server's end of file. False: through the MDS.
+  bool keep_room(uint64_t offset, uint64_t length);
+  // When much is kept: commits without being asked.
+  void commit_growth_early();
+  void start_commit_of_growth();
+  bool growth_void() const { return kept.any() && log.growth_void(cache.lineage()); }
+  // By whoever has claimed the commit. Error: nothing has changed, or (the server refused) the growth is
+  // lost.
+  Result<> restore_growth();
+  Result<> write_kept();
+  void growth_lost(const Error& error);
+
   // --- file_commit.cc: LAYOUTCOMMIT
   // Tells the MDS everything it does not know; waits.
   Result<> commit_now(std::vector<nfs4::PersistRange> persist = {});
+  Result<> commit_claimed(const std::vector<nfs4::PersistRange>& persist);
+  Result<> commit_once(const std::vector<nfs4::PersistRange>& persist);
   // Sends the mtime and does not wait; deferred when one is under way or was just sent.
   void commit_beside();
-  void defer_commit(Milliseconds delay);
+  // The commit is claimed; its end is in the answer.
+  void send_commit();
   std::optional<LayoutCommitWanted> commit_wanted(const Uncommitted& uncommitted);
   Result<> commit_outcome(const Uncommitted& uncommitted,
                           const MetadataResult<std::optional<uint64_t>>& answer);
@@ -100,6 +124,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   const nfs4::FileHandle handle;
   LayoutCache cache;
   WriteLog log;
+  KeptWrites kept;
 
   std::atomic<uint64_t> threshold_read_size{0};
   std::atomic<uint64_t> threshold_write_size{0};

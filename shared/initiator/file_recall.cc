@@ -20,8 +20,11 @@ void FileIo::Parts::prepare_return(FileRange gate, bool changed) {
   if (!cache.drain(gate, services.now() + 2 * services.options.io_timeout)) {
     log_error("initiator", "drain-timeout offset={} length={}", gate.offset, gate.length);
   }
-  // clora_changed: the layout is void already, what was written under it is not wanted.
-  if (changed) return;
+  // clora_changed: the layout is void already, what was written under it is not wanted there.
+  if (changed) {
+    (void)log.doubt_growth();
+    return;
+  }
   const Result<> flushed_all = flush(true);
   const Result<> told = commit_now();
   for (const Result<>& outcome : {flushed_all, told}) {
@@ -102,7 +105,10 @@ FileIo::Parts::Truncation FileIo::Parts::end_truncation() {
 
 void FileIo::Parts::truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done) {
   const Truncation was = end_truncation();
-  if (done) log.truncated(new_size);
+  if (done) {
+    log.truncated(new_size);
+    kept.clear();
+  }
   if (was.returning) {
     cache.finish_return(layout_return != nullptr ? layout_return->stateid : std::nullopt,
                         layout_return != nullptr);

@@ -83,6 +83,12 @@ void FileTable::shrink(size_t keep) {
   shrinking_ = false;
 }
 
+void FileTable::commit_growth() {
+  for (const Entry& entry : all()) {
+    if (entry->parts().kept.any()) entry->parts().start_commit_of_growth();
+  }
+}
+
 void FileTable::forget_if_idle(const nfs4::FileHandle& handle) {
   std::lock_guard lock(mutex_);
   const auto found = files_.find(handle);

@@ -28,6 +28,8 @@ class FileTable {
   void closed(FileIo::Parts& parts);
   // Returns layouts of files that nobody has open, oldest first, until at most `keep` such files are left.
   void shrink(size_t keep);
+  // Starts to commit what all files have grown by, so that less has to be kept.
+  void commit_growth();
 
  private:
   static bool is_open(const Entry& entry);

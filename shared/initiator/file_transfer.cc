@@ -44,27 +44,47 @@ Result<std::optional<size_t>> FileIo::Parts::step(Direction direction, uint64_t 
     fallbacks.add();
     return std::nullopt;
   }
-  Passage passage;
-  auto entry = cache.enter(passage, offset, slice.size(), for_write, services.layout_epoch);
-  if (entry == LayoutCache::Entry::kMissing) {
-    if (!layout_wanted(direction, offset, slice.size())) {
-      if (cache.paused(services.now())) fallbacks.add();
-      return std::nullopt;
-    }
-    if (acquire(direction, offset, slice.size())) {
-      entry = cache.enter(passage, offset, slice.size(), for_write, services.layout_epoch);
-    }
-  }
-  if (entry != LayoutCache::Entry::kEntered) {
+  if (for_write && !keep_room(offset, slice.size())) {
     fallbacks.add();
     return std::nullopt;
   }
+  Passage passage;
+  TRY_ASSIGN(const bool entered, enter(direction, offset, slice.size(), passage));
+  if (!entered) return std::nullopt;
   const uint32_t done = post_pieces(direction, passage, slice);
   cache.leave(passage);
   const uint32_t all = (1u << passage.pieces().size()) - 1;
   if (done != all) TRY(finish_pieces(direction, passage, slice, done, attempt));
   if (passage.sequential) prefetch_behind(passage, direction);
+  if (for_write && kept.any()) commit_growth_early();
   return static_cast<size_t>(passage.length);
+}
+
+Result<bool> FileIo::Parts::enter(Direction direction, uint64_t offset, uint64_t length, Passage& passage) {
+  const bool for_write = direction == Direction::kWrite;
+  Counter& fallbacks = services.statistics.fallbacks;
+  bool asked = false;
+  for (int turn = 0; turn < kStateidTries;) {
+    const auto entry = cache.enter(passage, offset, length, for_write, services.layout_epoch);
+    if (growth_void()) {
+      // First what was lost with its layouts: else a read finds zeros there.
+      if (entry == LayoutCache::Entry::kEntered) cache.leave(passage);
+      TRY(commit_now());
+      ++turn;
+      continue;
+    }
+    if (entry == LayoutCache::Entry::kEntered) return true;
+    if (entry == LayoutCache::Entry::kMissing && !std::exchange(asked, true)) {
+      if (!layout_wanted(direction, offset, length)) {
+        if (cache.paused(services.now())) fallbacks.add();
+        return false;
+      }
+      if (acquire(direction, offset, length)) continue;
+    }
+    break;
+  }
+  fallbacks.add();
+  return false;
 }
 
 Result<> FileIo::Parts::finish_pieces(Direction direction, const Passage& passage, BufferSlice slice,
@@ -145,9 +165,8 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, const Passage& passa
       count_bytes(direction, piece.length);
       // Before the gate is left: a recall that drains must find it in the log.
       if (for_write) {
-        const bool lost =
-            log.wrote_rdma(piece, passage.lineage, connection->hello.verifier, services.clock.wall_now());
-        if (lost) services.statistics.lost_writes.add();
+        note_written(piece, slice.slice(piece.offset - passage.offset, piece.length), passage.lineage,
+                     connection->hello.verifier);
       }
     } else {
       outdated = true;
@@ -158,6 +177,18 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, const Passage& passa
   }
   if (outdated) device.lost(connection);
   return done;
+}
+
+void FileIo::Parts::note_written(const LayoutSegment& piece, BufferSlice source, uint64_t lineage,
+                                 const BrickVerifier& verifier) {
+  const uint64_t end_of_file = log.server_size();
+  if (piece.end() > end_of_file) {
+    // Kept before it is in the log: what a commit tells can be restored.
+    const uint64_t skip = end_of_file > piece.offset ? end_of_file - piece.offset : 0;
+    kept.keep(piece.offset + skip, source.bytes().subspan(skip));
+  }
+  const auto in_doubt = log.wrote_rdma(piece, lineage, verifier, services.clock.wall_now());
+  if (!in_doubt.empty()) doubt(in_doubt);
 }
 
 void FileIo::Parts::count_bytes(Direction direction, uint64_t bytes) {
@@ -214,6 +245,7 @@ Result<size_t> FileIo::Parts::write_through_mds(uint64_t offset, BufferSlice sou
     }
     if (answer->length == 0) return fail(EIO, "WRITE through the MDS: nothing written");
     if (log.wrote_mds(offset + done, *answer)) services.statistics.lost_writes.add();
+    kept.forget(offset + done, answer->length);
     done += answer->length;
     services.statistics.mds_writes.add();
     services.statistics.mds_write_bytes.add(answer->length);

@@ -85,6 +85,7 @@ void LayoutCache::enter(FlushPassage& passage, std::span<const FileRange> ranges
   }
   passage.gate_.offset = first == UINT64_MAX ? 0 : first;
   passage.gate_.length = last > passage.gate_.offset ? last - passage.gate_.offset : 0;
+  passage.gate_.is_flush_ = true;
   link(passage.gate_);
 }
 
@@ -102,8 +103,9 @@ void LayoutCache::link(Passage& passage) {
   passages_ = &passage;
 }
 
-bool LayoutCache::inside(FileRange range) const {
+bool LayoutCache::inside(FileRange range, bool with_flushes) const {
   for (const Passage* passage = passages_; passage != nullptr; passage = passage->next_) {
+    if (passage->is_flush_ && !with_flushes) continue;
     if (overlap(passage->offset, passage->length, range.offset, range.length)) return true;
   }
   return false;
@@ -296,10 +298,15 @@ bool LayoutCache::begin_return(Iomode iomode, FileRange& range) {
   return true;
 }
 
-bool LayoutCache::drain(FileRange range, SteadyTime deadline) {
+void LayoutCache::close_gate(FileRange range) {
+  Lock lock(mutex_);
+  closing_.push_back({Iomode::kAny, range});
+}
+
+bool LayoutCache::drain(FileRange range, SteadyTime deadline, bool with_flushes) {
   Lock lock(mutex_);
   ++drainers_;
-  const bool empty = drained_.wait_until(lock, deadline, [&] { return !inside(range); });
+  const bool empty = drained_.wait_until(lock, deadline, [&] { return !inside(range, with_flushes); });
   --drainers_;
   return empty;
 }

@@ -58,8 +58,10 @@ class LayoutCache {
   Recall begin_recall(const nfs4::Stateid& stateid, Iomode iomode, FileRange& range);
   // The range we give back by ourselves: the same. False: nothing is held there, the gate stays as it is.
   bool begin_return(Iomode iomode, FileRange& range);
-  // No I/O is inside the range any more. False: `deadline` passed.
-  bool drain(FileRange range, SteadyTime deadline);
+  // The range, as it is, for a time in which nobody may write there; open_gate(kAny, range) ends it.
+  void close_gate(FileRange range);
+  // No I/O is inside the range any more; flushes count when asked for. False: `deadline` passed.
+  bool drain(FileRange range, SteadyTime deadline, bool with_flushes = true);
   // Keeps LAYOUTGETs away until finish_return() and forgets the segments; the stateid to send. None: the
   // layout has died meanwhile, there is nothing to send.
   std::optional<nfs4::Stateid> start_return(Iomode iomode, FileRange range, SteadyTime deadline);
@@ -92,7 +94,7 @@ class LayoutCache {
   size_t find(uint64_t offset) const;
   bool usable(const LayoutSegment& segment, bool for_write) const;
   void link(Passage& passage);
-  bool inside(FileRange range) const;
+  bool inside(FileRange range, bool with_flushes) const;
   void insert(const LayoutSegment& segment);
   void remove(Iomode iomode, FileRange range);
   // Widens the range to the segments it touches. False: it touches none.

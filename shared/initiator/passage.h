@@ -37,6 +37,7 @@ class Passage {
   friend class LayoutCache;
   std::array<LayoutSegment, kPiecesMax> pieces_;
   size_t count_ = 0;
+  bool is_flush_ = false;
   Passage* next_ = nullptr;
   Passage* previous_ = nullptr;
 };

@@ -20,11 +20,37 @@ void RangeSet::add(uint64_t offset, uint64_t length) {
   const FileRange joined{offset, end - offset};
   if (first == last) {
     ranges_.insert(first, joined);
-    if (ranges_.size() > kRangesMax) join_nearest();
+    if (ranges_.size() > ranges_max_) join_nearest();
   } else {
     *first = joined;
     ranges_.erase(first + 1, last);
   }
+}
+
+void RangeSet::remove(uint64_t offset, uint64_t length) {
+  const uint64_t end = range_end(offset, length);
+  const auto first =
+      std::upper_bound(ranges_.begin(), ranges_.end(), offset,
+                       [](uint64_t wanted, const FileRange& range) { return wanted < range.end(); });
+  auto last = first;
+  while (last != ranges_.end() && last->offset < end) ++last;
+  if (first == last) return;
+  const FileRange front{first->offset, offset > first->offset ? offset - first->offset : 0};
+  const uint64_t last_end = (last - 1)->end();
+  const FileRange back{end, last_end > end ? last_end - end : 0};
+  auto at = ranges_.erase(first, last);
+  if (back.length > 0) at = ranges_.insert(at, back);
+  if (front.length > 0) ranges_.insert(at, front);
+  // A hole in the middle makes one more; never less is covered than was added.
+  if (ranges_.size() > ranges_max_) join_nearest();
+}
+
+bool RangeSet::covers(uint64_t offset, uint64_t length) const {
+  if (length == 0) return true;
+  const auto found =
+      std::upper_bound(ranges_.begin(), ranges_.end(), offset,
+                       [](uint64_t wanted, const FileRange& range) { return wanted < range.end(); });
+  return found != ranges_.end() && found->offset <= offset && found->end() >= range_end(offset, length);
 }
 
 void RangeSet::join_nearest() {

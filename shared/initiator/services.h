@@ -8,6 +8,7 @@
 #include "shared/base/clock.h"
 #include "shared/initiator/buffer.h"
 #include "shared/initiator/data_path_options.h"
+#include "shared/initiator/kept_memory.h"
 #include "shared/initiator/metadata_channel.h"
 #include "shared/initiator/statistics.h"
 
@@ -35,6 +36,10 @@ struct Services {
   DeviceTable* devices = nullptr;
   FileTable* files = nullptr;
   Background* background = nullptr;
+  BufferPool* buffers = nullptr;
+  KeptMemory kept_memory{options.kept_bytes_max};
+  // A task that commits the growth of all files waits in the background.
+  std::atomic<bool> commit_growth_posted = false;
 
   SteadyTime now() const { return clock.now(); }
   SteadyTime io_deadline() const { return now() + options.io_timeout; }

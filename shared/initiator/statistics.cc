@@ -37,6 +37,8 @@ std::array<Statistics::Entry, Statistics::kCount> Statistics::snapshot() const {
       {"layouts_dropped", layouts_dropped.value()},
       {"replays", replays.value()},
       {"lost_writes", lost_writes.value()},
+      {"restorations", restorations.value()},
+      {"restored_bytes", restored_bytes.value()},
   }};
 }
 

@@ -34,13 +34,14 @@ struct Statistics {
   Counter layoutreturns, recalls, recalls_without_match, recalls_delayed;
   Counter fallbacks;  // I/Os that had to go through the MDS although a layout was wanted
   Counter connects, reconnects, tickets_refused, layouts_dropped;
-  Counter replays;      // I/Os posted again after their connection died
-  Counter lost_writes;  // verifier changes that cost unflushed writes
+  Counter replays;                       // I/Os posted again after their connection died
+  Counter lost_writes;                   // verifier changes and revocations that cost unflushed writes
+  Counter restorations, restored_bytes;  // growth that was written again after its layout was lost
   Counter connect_failures;
 
   // A copy in a fixed order.
   using Entry = std::pair<std::string_view, uint64_t>;
-  static constexpr size_t kCount = 32;
+  static constexpr size_t kCount = 34;
   std::array<Entry, kCount> snapshot() const;
 };
 

@@ -3,12 +3,25 @@
 
 #include <algorithm>
 
+#include "shared/base/check.h"
+
 namespace pnfsrdma::initiator {
 
-bool WriteLog::wrote_rdma(const LayoutSegment& piece, uint64_t lineage, const BrickVerifier& verifier,
-                          WallTime now) {
+namespace {
+
+// No lineage is this number: growth under it is void.
+constexpr uint64_t kNoLineage = 0;
+
+}  // namespace
+
+bool Uncommitted::growth_void(uint64_t lineage_now) const {
+  return size && (lineage != lineage_now || device == nullptr || device->incarnation() != incarnation);
+}
+
+std::vector<FileRange> WriteLog::wrote_rdma(const LayoutSegment& piece, uint64_t lineage,
+                                            const BrickVerifier& verifier, WallTime now) {
   std::lock_guard lock(mutex_);
-  bool lost = false;
+  std::vector<FileRange> in_doubt;
   auto& devices = unflushed_.devices;
   const auto known = std::find_if(devices.begin(), devices.end(), [&](const Unflushed::Written& written) {
     return written.device == piece.device;
@@ -16,14 +29,13 @@ bool WriteLog::wrote_rdma(const LayoutSegment& piece, uint64_t lineage, const Br
   if (known == devices.end()) {
     devices.push_back({piece.device, verifier});
   } else if (known->verifier != verifier) {
-    // The brick may have lost what we wrote before and had not flushed. It was not kept here.
-    lost = true;
-    ++losses_;
+    // The brick may have lost what we wrote before and had not flushed.
+    in_doubt.assign(unflushed_.by_rdma.ranges().begin(), unflushed_.by_rdma.ranges().end());
     known->verifier = verifier;
   }
   unflushed_.by_rdma.add(piece.offset, piece.length);
   note_range(piece, lineage, now);
-  return lost;
+  return in_doubt;
 }
 
 void WriteLog::note_range(const LayoutSegment& piece, uint64_t lineage, WallTime now) {
@@ -33,17 +45,17 @@ void WriteLog::note_range(const LayoutSegment& piece, uint64_t lineage, WallTime
   uncommitted_->first = std::min(uncommitted_->first, offset);
   uncommitted_->last = std::max(uncommitted_->last, end);
   uncommitted_->modified = std::max(uncommitted_->modified, now);
-  if (end > std::max(server_size_, written_end_)) {
-    written_end_ = end;
-    // The oldest of several counts: if that is void, something of the growth is.
-    if (!uncommitted_->size) {
-      uncommitted_->lineage = lineage;
-      uncommitted_->device = piece.device;
-      uncommitted_->incarnation = piece.incarnation;
-    }
-    uncommitted_->size = end;
-    ++version_;
+  if (end <= server_size_) return;
+  // The oldest of several counts: if that is void, something of the growth is. Answers come in any order.
+  if (!uncommitted_->size || lineage < uncommitted_->lineage) {
+    uncommitted_->lineage = lineage;
+    uncommitted_->device = piece.device;
+    uncommitted_->incarnation = piece.incarnation;
   }
+  // Also what is written again before a growth that is being committed: if that fails, this one tells it.
+  written_end_ = std::max(written_end_, end);
+  uncommitted_->size = written_end_;
+  ++version_;
 }
 
 bool WriteLog::wrote_mds(uint64_t offset, const MdsWritten& written) {
@@ -55,7 +67,7 @@ bool WriteLog::wrote_mds(uint64_t offset, const MdsWritten& written) {
     unflushed_.mds_verifier = written.verifier;
     unflushed_.by_mds.add(offset, written.length);
   }
-  server_size_ = std::max(server_size_, offset + written.length);
+  server_reaches(offset + written.length);
   // Attributes known from before are old: the server has set a new mtime at least.
   ++version_;
   return lost;
@@ -102,6 +114,7 @@ void WriteLog::put_back(const Uncommitted& uncommitted) {
   uncommitted_->modified = std::max(uncommitted_->modified, uncommitted.modified);
   if (uncommitted.size) {
     uncommitted_->size = std::max(uncommitted_->size.value_or(0), *uncommitted.size);
+    // The older one.
     uncommitted_->lineage = uncommitted.lineage;
     uncommitted_->device = uncommitted.device;
     uncommitted_->incarnation = uncommitted.incarnation;
@@ -111,17 +124,52 @@ void WriteLog::put_back(const Uncommitted& uncommitted) {
 void WriteLog::committed(const Uncommitted& uncommitted, std::optional<uint64_t> new_size) {
   std::lock_guard lock(mutex_);
   committing_.reset();
-  if (uncommitted.size) server_size_ = std::max(server_size_, *uncommitted.size);
-  if (new_size) server_size_ = std::max(server_size_, *new_size);
+  if (uncommitted.size) server_reaches(*uncommitted.size);
+  if (new_size) server_reaches(*new_size);
+  if (uncommitted_ && uncommitted_->size && *uncommitted_->size <= server_size_) uncommitted_->size.reset();
   if (!uncommitted_ || !uncommitted_->size) written_end_ = 0;
   ++version_;
 }
 
 void WriteLog::abandon(const Uncommitted& uncommitted) {
+  CHECK(!uncommitted.size);
   std::lock_guard lock(mutex_);
   committing_.reset();
-  if (uncommitted.size && (!uncommitted_ || !uncommitted_->size)) written_end_ = 0;
   ++version_;
+}
+
+void WriteLog::put_back_void(Uncommitted uncommitted) {
+  uncommitted.lineage = kNoLineage;
+  put_back(uncommitted);
+}
+
+bool WriteLog::doubt_growth() {
+  std::lock_guard lock(mutex_);
+  if (committing_ || !uncommitted_ || !uncommitted_->size) return false;
+  uncommitted_->lineage = kNoLineage;
+  return true;
+}
+
+bool WriteLog::growth_void(uint64_t lineage_now) const {
+  std::lock_guard lock(mutex_);
+  return (uncommitted_ && uncommitted_->growth_void(lineage_now)) ||
+         (committing_ && committing_->growth_void(lineage_now));
+}
+
+void WriteLog::restored(bool lost) {
+  std::lock_guard lock(mutex_);
+  // The server has set its mtime at each WRITE.
+  uncommitted_.reset();
+  written_end_ = 0;
+  append_end_ = 0;
+  ++restorations_;
+  if (lost) ++losses_;
+  ++version_;
+}
+
+uint64_t WriteLog::restorations() const {
+  std::lock_guard lock(mutex_);
+  return restorations_;
 }
 
 bool WriteLog::grew() const {
@@ -146,12 +194,7 @@ uint64_t WriteLog::losses() const {
 
 uint64_t WriteLog::size() const {
   std::lock_guard lock(mutex_);
-  return std::max(server_size_, written_end_);
-}
-
-uint64_t WriteLog::server_size() const {
-  std::lock_guard lock(mutex_);
-  return server_size_;
+  return std::max(server_size_.load(), written_end_);
 }
 
 uint64_t WriteLog::version() const {
@@ -185,7 +228,7 @@ std::optional<WallTime> WriteLog::modified() const {
 
 uint64_t WriteLog::reserve_append(uint64_t length) {
   std::lock_guard lock(mutex_);
-  const uint64_t offset = std::max({server_size_, written_end_, append_end_});
+  const uint64_t offset = std::max({server_size_.load(), written_end_, append_end_});
   append_end_ = range_end(offset, length);
   return offset;
 }

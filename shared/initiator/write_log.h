@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -34,10 +36,15 @@ struct Uncommitted {
   uint64_t last = 0;
   std::optional<uint64_t> size;  // the file has grown to this
   WallTime modified;
-  // Under which layouts the growth was written: LayoutCache::lineage(), and the device's incarnation.
+  // Under which layouts the growth was written: LayoutCache::lineage(), and the device's incarnation. Of
+  // several the oldest.
   uint64_t lineage = 0;
   const Device* device = nullptr;
   uint32_t incarnation = 0;
+
+  // There is growth, and its layouts are lost: the server has zeroed or freed what lies beyond its end of
+  // file.
+  bool growth_void(uint64_t lineage_now) const;
 };
 
 // The memory of one file's writes: sizes, what is to flush, what is to commit, what was lost. No wire calls.
@@ -47,8 +54,9 @@ class WriteLog {
   explicit WriteLog(uint64_t server_size) : server_size_(server_size) {}
 
   // A write that was confirmed on a connection with this verifier.
-  // True: writes of before are lost with the verifier they were made under.
-  bool wrote_rdma(const LayoutSegment& piece, uint64_t lineage, const BrickVerifier& verifier, WallTime now);
+  // Not empty: these writes of before may be lost, with the verifier they were made under.
+  std::vector<FileRange> wrote_rdma(const LayoutSegment& piece, uint64_t lineage,
+                                    const BrickVerifier& verifier, WallTime now);
   bool wrote_mds(uint64_t offset, const MdsWritten& written);
 
   Unflushed take_unflushed();
@@ -58,8 +66,18 @@ class WriteLog {
   std::optional<Uncommitted> take_uncommitted();
   void put_back(const Uncommitted& uncommitted);
   void committed(const Uncommitted& uncommitted, std::optional<uint64_t> new_size);
-  // It cannot be told any more: the layout is gone.
+  // It cannot be told any more: the layout is gone. Not for growth.
   void abandon(const Uncommitted& uncommitted);
+  // The growth's layout is gone, whatever its lineage says: it has to be restored.
+  void put_back_void(Uncommitted uncommitted);
+  // The brick may have lost what was grown and not flushed. False: all growth is committed, or just being so.
+  bool doubt_growth();
+  // What was grown and not committed has to be written once more (Uncommitted::growth_void()).
+  bool growth_void(uint64_t lineage_now) const;
+  // All growth was written through the MDS, or (`lost`) is gone.
+  void restored(bool lost);
+  // How often that happened: what was flushed before has to be flushed again.
+  uint64_t restorations() const;
   // A size is still to be told, or is being told now.
   bool grew() const;
   bool anything_uncommitted() const;
@@ -69,7 +87,7 @@ class WriteLog {
   uint64_t losses() const;
 
   uint64_t size() const;
-  uint64_t server_size() const;
+  uint64_t server_size() const { return server_size_.load(std::memory_order_acquire); }
   uint64_t version() const;
   // Ignored when something changed here since `asked_at`.
   void server_size(uint64_t size, uint64_t asked_at);
@@ -80,16 +98,18 @@ class WriteLog {
 
  private:
   void note_range(const LayoutSegment& piece, uint64_t lineage, WallTime now);
+  void server_reaches(uint64_t end) { server_size_ = std::max(server_size_.load(), end); }
 
   mutable std::mutex mutex_;
-  uint64_t server_size_;
-  uint64_t written_end_ = 0;  // over server_size_ while the growth is not committed
+  std::atomic<uint64_t> server_size_;  // written under the mutex
+  uint64_t written_end_ = 0;           // over server_size_ while the growth is not committed
   uint64_t append_end_ = 0;
   uint64_t version_ = 1;
   Unflushed unflushed_;
   std::optional<Uncommitted> uncommitted_;
   std::optional<Uncommitted> committing_;
   uint64_t losses_ = 0;
+  uint64_t restorations_ = 0;
 };
 
 }  // namespace pnfsrdma::initiator

@@ -60,6 +60,54 @@ class Restart(unittest.TestCase):
         f.close()
         self.mount.unmount()
 
+    def grown_and_not_synced(self, name, size):
+        """A file with synced bytes at its front and growth behind them that no server has been told of."""
+        data = os.urandom(size)
+        f = OpenFile(self.mount / name)
+        f.write(data[:100_000])
+        f.fsync()
+        f.write(data[100_000:], 100_000)
+        return f, data
+
+    def restart(self, daemons):
+        for name in daemons:
+            self.cluster.kill(name)
+        for name in sorted(daemons):
+            {"brick": self.cluster.start_brick, "mds": self.cluster.start_mds}[name]()
+
+    def test_growth_that_was_not_synced_survives_a_restart_on_the_same_boot(self):
+        other = self.cluster.mount(name="other")
+        for daemons in (["mds"], ["brick"], ["mds", "brick"]):
+            for way in ("fsync", "close"):
+                with self.subTest(killed=daemons, ended_by=way):
+                    name = f"{'-'.join(daemons)}-{way}"
+                    f, data = self.grown_and_not_synced(name, 5 * MIB + 4321)
+                    self.restart(daemons)
+                    if way == "fsync":
+                        f.fsync()  # no EIO
+                        self.assertEqual((other / name).read_bytes(), data)
+                    f.close()
+                    self.assertEqual((other / name).read_bytes(), data)
+        counts = self.mount.statistics()
+        self.assertEqual(counts["lost_writes"], 0)
+        self.assertGreater(counts["restored_bytes"], 0)
+        other.unmount()
+        self.mount.unmount()
+
+    def test_growth_goes_on_over_a_restart(self):
+        """What was written before, between and after is read and found, whoever looks."""
+        f, data = self.grown_and_not_synced("file", 2 * MIB)
+        for daemons in (["mds"], ["brick"], ["mds", "brick"]):
+            self.restart(daemons)
+            more = os.urandom(MIB + 77)
+            f.write(more, len(data))
+            data += more
+            self.assertEqual(f.read(len(data)), data)
+        f.fsync()
+        f.close()
+        self.mount.unmount()
+        self.assertEqual((self.cluster.mount(name="again") / "file").read_bytes(), data)
+
     def test_everything_is_there_after_both_were_restarted(self):
         files = {f"file{i}": self.work(f"file{i}", size) for i, size in enumerate((1, 5000, 70_000, 9 * MIB))}
         self.mount.unmount()

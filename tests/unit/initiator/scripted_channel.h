@@ -37,6 +37,8 @@ class ScriptedChannel final : public MetadataChannel {
   std::atomic<bool> hold_async_commits = false;
   std::atomic<bool> void_generation = false;  // layouts say connection 0
   std::function<void()> during_layoutget;
+  std::function<void()> during_layoutcommit;
+  std::atomic<nfs4::Status> refuse_writes = nfs4::Status::kOk;
   std::set<uint64_t> holes;  // segment starts that are holes for readers
 
   // LAYOUTGET fails with these, one each.
@@ -48,6 +50,13 @@ class ScriptedChannel final : public MetadataChannel {
     std::lock_guard lock(mutex_);
     commit_refusal_ = status;
   }
+  // All layouts are revoked: their stateid is unknown from now on.
+  void forget_layouts() {
+    std::lock_guard lock(mutex_);
+    ++layout_serial_;
+  }
+  // While it is held no WRITE and no LAYOUTCOMMIT changes the file.
+  std::unique_lock<std::mutex> quiet() { return std::unique_lock(quiet_mutex_); }
   nfs4::Stateid recall_stateid() {
     std::lock_guard lock(mutex_);
     ++layout_stateid_.seqid;
@@ -125,7 +134,7 @@ class ScriptedChannel final : public MetadataChannel {
       }
     }
     ++layout_stateid_.seqid;
-    layout_stateid_.other.fill(std::byte{9});
+    layout_stateid_.other.fill(std::byte{layout_serial_});
     return LayoutGranted{layout_stateid_, false, {piece}};
   }
 
@@ -177,6 +186,9 @@ class ScriptedChannel final : public MetadataChannel {
                                    ByteSpan source) override {
     ++calls;
     ++writes;
+    std::lock_guard quiet(quiet_mutex_);
+    if (refuse_writes.load() != nfs4::Status::kOk)
+      return std::unexpected(MetadataError{refuse_writes.load(), 0});
     std::memcpy(brick_.memory() + offset, source.data(), source.size());
     grow(offset + source.size());
     return MdsWritten{source.size(), false, verifier()};
@@ -192,7 +204,12 @@ class ScriptedChannel final : public MetadataChannel {
  private:
   MetadataResult<std::optional<uint64_t>> commit_layout(const LayoutCommitWanted& wanted) {
     ++layoutcommits;
+    if (auto hook = during_layoutcommit) hook();
+    std::lock_guard quiet(quiet_mutex_);
     std::lock_guard lock(mutex_);
+    if (wanted.stateid.other.front() != std::byte{layout_serial_}) {
+      return std::unexpected(MetadataError{nfs4::Status::kBadStateid, 0});
+    }
     if (commit_refusal_ != nfs4::Status::kOk) {
       return std::unexpected(MetadataError{std::exchange(commit_refusal_, nfs4::Status::kOk), 0});
     }
@@ -220,7 +237,9 @@ class ScriptedChannel final : public MetadataChannel {
   EventLog& events_;
   nfs4::DeviceId device_{};
   std::mutex mutex_;
+  std::mutex quiet_mutex_;  // taken before mutex_
   nfs4::Stateid layout_stateid_;
+  uint8_t layout_serial_ = 9;
   std::deque<nfs4::Status> refusals_;
   nfs4::Status commit_refusal_ = nfs4::Status::kOk;
   LayoutCommitWanted last_commit_;
