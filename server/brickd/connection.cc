@@ -5,6 +5,11 @@
 
 namespace pnfsrdma::brick {
 
+Result<> Connection::ConnectionFlusher::flush(MutableByteSpan memory) {
+  const ByteSpan range = memory;
+  return gate_.persist_under(std::span(&range, 1), verifier_);
+}
+
 Connection::Connection(rdma::Transport& transport, bool native_flush, uint32_t number, Shared shared)
     : transport_(transport),
       native_flush_(native_flush),

@@ -52,10 +52,7 @@ class Connection {
   class ConnectionFlusher final : public rdma::Flusher {
    public:
     explicit ConnectionFlusher(FlushGate& gate) : gate_(gate), verifier_(gate.verifier()) {}
-    Result<> flush(MutableByteSpan memory) override {
-      const ByteSpan range = memory;
-      return gate_.persist_under(std::span(&range, 1), verifier_);
-    }
+    Result<> flush(MutableByteSpan memory) override;
 
    private:
     FlushGate& gate_;

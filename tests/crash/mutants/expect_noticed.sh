@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs a mutant's power cuts and succeeds when they find what was removed: a test must fail, by its own judgement (exit
+# code 1 and a failed expectation), not by a crash, a sanitizer or a time limit.
+# usage: expect_noticed.sh PROGRAM
+set -u
+output=$("$1" --gtest_filter='PowerCut.*' --gtest_fail_fast 2>&1)
+code=$?
+if [ "$code" -eq 1 ] && printf '%s' "$output" | grep -q '^\[  FAILED  \] PowerCut'; then
+  printf '%s\n' "$output" | grep -m 1 'CRASH_SEED='
+  exit 0
+fi
+printf '%s\n' "$output" | tail -n 40
+echo "expect_noticed: $1 ended with $code: what was removed from it went unnoticed" >&2
+exit 1
