@@ -6,7 +6,8 @@
 set -eu
 
 build="g++ cmake ninja-build ccache mold make pkg-config git librocksdb-dev libpmem2-dev libfuse3-dev fuse3 libfmt-dev
-       libspdlog-dev nlohmann-json3-dev libcli11-dev libsystemd-dev libssl-dev libgtest-dev libgmock-dev"
+       libspdlog-dev nlohmann-json3-dev libcli11-dev libsystemd-dev libssl-dev libgtest-dev libgmock-dev
+       libibverbs-dev librdmacm-dev ibverbs-providers"
 test="tshark python3 attr fio sqlite3 iproute2 procps util-linux"
 demo="fio sqlite3 git attr python3 procps util-linux coreutils"
 bench="fio sqlite3 gcc python3 git procps util-linux"

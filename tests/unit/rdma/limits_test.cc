@@ -76,14 +76,13 @@ TEST_P(Limits, RegionsThatCannotBeAreRefused) {
 TEST_P(Limits, ConnectingToNobodyIsRefused) {
   listener.reset();
   auto domain = transport->make_protection_domain();
-  auto connected = transport->connect("127.0.0.1:1", domain, {.deadline = soon()});
+  auto connected = transport->connect(here("1"), domain, {.deadline = soon()});
   EXPECT_EQ(connected.error().number(), ECONNREFUSED);
 }
 
 TEST_P(Limits, ARejectCarriesItsReason) {
-  auto refusing =
-      transport->listen("127.0.0.1:0", [](auto request) { request->reject(as_bytes("no ticket")); });
-  auto dropping = transport->listen("127.0.0.1:0", [](auto request) { request.reset(); });
+  auto refusing = transport->listen(here("0"), [](auto request) { request->reject(as_bytes("no ticket")); });
+  auto dropping = transport->listen(here("0"), [](auto request) { request.reset(); });
   auto domain = transport->make_protection_domain();
   auto refused = transport->connect((*refusing)->address(), domain, {.deadline = soon()});
   EXPECT_EQ(refused.error().number(), ECONNREFUSED);
@@ -94,7 +93,7 @@ TEST_P(Limits, ARejectCarriesItsReason) {
 
 TEST_P(Limits, ConnectGivesUpAtItsDeadline) {
   std::unique_ptr<ConnectionRequest> kept;
-  auto silent = transport->listen("127.0.0.1:0", [&](auto request) { kept = std::move(request); });
+  auto silent = transport->listen(here("0"), [&](auto request) { kept = std::move(request); });
   auto domain = transport->make_protection_domain();
   auto connected = transport->connect((*silent)->address(), domain, {.deadline = soon(50ms)});
   EXPECT_EQ(connected.error().number(), ETIMEDOUT);

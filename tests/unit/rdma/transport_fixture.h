@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <condition_variable>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -12,6 +15,7 @@
 #include "shared/base/random.h"
 #include "shared/rdma/iwarp/transport.h"
 #include "shared/rdma/memory/transport.h"
+#include "shared/rdma/verbs/transport.h"
 
 namespace pnfsrdma::rdma::testing {
 
@@ -140,24 +144,91 @@ struct Client {
   }
 };
 
-enum class Kind { kMemory, kIwarp, kIwarpCrc };
+// Memory a region with the right to flush can be made of: any for the software transports; persistent memory
+// for a device that flushes by itself, which is the device DAX named by PNFSRDMA_TEST_DAX.
+class FlushableMemory {
+ public:
+  FlushableMemory(size_t size, bool persistent) : size_(size) {
+    if (!persistent) {
+      heap_.resize(size);
+      return;
+    }
+    const char* path = std::getenv("PNFSRDMA_TEST_DAX");
+    const FileDescriptor file(path == nullptr ? -1 : ::open(path, O_RDWR | O_CLOEXEC));
+    void* at = ::mmap(nullptr, kMapped, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (at != MAP_FAILED) mapped_ = at;
+  }
+  ~FlushableMemory() {
+    if (mapped_ != nullptr) ::munmap(mapped_, kMapped);
+  }
+  FlushableMemory(const FlushableMemory&) = delete;
+  FlushableMemory& operator=(const FlushableMemory&) = delete;
+
+  bool there() const { return mapped_ != nullptr || !heap_.empty(); }
+  MutableByteSpan bytes() {
+    return mapped_ != nullptr ? MutableByteSpan(static_cast<std::byte*>(mapped_), size_)
+                              : MutableByteSpan(heap_);
+  }
+
+ private:
+  static constexpr size_t kMapped = 2 << 20;  // device DAX maps in whole pages of its own size
+  const size_t size_;
+  Bytes heap_;
+  void* mapped_ = nullptr;
+};
+
+enum class Kind { kMemory, kIwarp, kIwarpCrc, kVerbs };
 inline std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
-  return info.param == Kind::kMemory ? "Memory" : info.param == Kind::kIwarp ? "Iwarp" : "IwarpWithCrc";
+  switch (info.param) {
+    case Kind::kMemory:
+      return "Memory";
+    case Kind::kIwarp:
+      return "Iwarp";
+    case Kind::kIwarpCrc:
+      return "IwarpWithCrc";
+    case Kind::kVerbs:
+      return "Verbs";
+  }
+  return "Unknown";
 }
 
-// A transport of each kind with a listener that accepts everybody into a domain of their own.
+// A transport of each kind with a listener that accepts everybody into a domain of their own. Verbs runs on
+// the first RDMA device that has an address, and is skipped where there is none.
 class TransportTest : public ::testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
     network = std::make_shared<memory::Network>();
-    transport = make_transport();
-    auto made = transport->listen("127.0.0.1:0", [this](auto request) { on_request(std::move(request)); });
+    if (GetParam() == Kind::kVerbs) {
+      find_device();
+      if (IsSkipped()) return;
+    } else {
+      transport = make_transport();
+    }
+    auto made = transport->listen(here("0"), [this](auto request) { on_request(std::move(request)); });
     ASSERT_TRUE(made) << made.error().to_string();
     listener = *std::move(made);
   }
   void TearDown() override {
     listener.reset();
     served.lock()->clear();
+  }
+
+  // "host:port" on this host, as this transport reaches it.
+  std::string here(const std::string& port) const { return host + ":" + port; }
+  bool software() const { return GetParam() != Kind::kVerbs; }
+
+  void find_device() {
+    auto transports = verbs::make_transports();
+    if (!transports) GTEST_SKIP() << transports.error().to_string();
+    for (const std::string& address : verbs::local_addresses()) {
+      host = address.find(':') == std::string::npos ? address : "[" + address + "]";
+      for (auto& candidate : *transports) {
+        if (!candidate->listen(here("0"), [](auto request) { request.reset(); })) continue;
+        transport = std::move(candidate);
+        return;
+      }
+    }
+    GTEST_SKIP() << "no RDMA device has an address";
   }
 
   std::unique_ptr<Transport> make_transport() {
@@ -230,6 +301,7 @@ class TransportTest : public ::testing::TestWithParam<Kind> {
   }
 
   SystemRandom random;
+  std::string host = "127.0.0.1";
   std::shared_ptr<memory::Network> network;
   std::unique_ptr<Transport> transport;
   QueuePairLimits accept_limits{.native_flush = true};
@@ -239,6 +311,7 @@ class TransportTest : public ::testing::TestWithParam<Kind> {
 };
 
 #define PNFSRDMA_EVERY_TRANSPORT(Suite) \
-  INSTANTIATE_TEST_SUITE_P(, Suite, ::testing::Values(Kind::kMemory, Kind::kIwarp, Kind::kIwarpCrc), name_of)
+  INSTANTIATE_TEST_SUITE_P(             \
+      , Suite, ::testing::Values(Kind::kMemory, Kind::kIwarp, Kind::kIwarpCrc, Kind::kVerbs), name_of)
 
 }  // namespace pnfsrdma::rdma::testing

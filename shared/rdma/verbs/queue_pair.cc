@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/rdma/verbs/queue_pair.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "shared/base/log.h"
+#include "shared/rdma/verbs/address.h"
+
+namespace pnfsrdma::rdma::verbs {
+namespace {
+
+unsigned usable_processors() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return static_cast<unsigned>(CPU_COUNT(&set));
+}
+
+const char* reason_of(ibv_event_type type) {
+  switch (type) {
+    case IBV_EVENT_QP_ACCESS_ERR:
+      return "the peer reached for what it may not have";
+    case IBV_EVENT_QP_REQ_ERR:
+      return "the peer sent a malformed request";
+    default:
+      return "the device gave the queue pair up";
+  }
+}
+
+}  // namespace
+
+VerbsQueuePair::VerbsQueuePair(const QueuePairLimits& limits)
+    : limits_(limits), completed_(limits), spin_budget_(usable_processors()) {}
+
+Result<std::unique_ptr<VerbsQueuePair>> VerbsQueuePair::make(std::shared_ptr<VerbsDomain> domain,
+                                                             ConnectionEvents events, Identifier identifier,
+                                                             const QueuePairLimits& limits) {
+  std::unique_ptr<VerbsQueuePair> queue_pair(new VerbsQueuePair(limits));
+  TRY(queue_pair->open(std::move(domain), std::move(events), std::move(identifier)));
+  return queue_pair;
+}
+
+Result<> VerbsQueuePair::open(std::shared_ptr<VerbsDomain> domain, ConnectionEvents events,
+                              Identifier identifier) {
+  auto peer = Address::from(rdma_get_peer_addr(identifier.get()));
+  peer_ = peer ? peer->to_string() : "?";
+  wake_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_) return std::unexpected(Error::from_errno("eventfd"));
+  epoll_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) return std::unexpected(Error::from_errno("epoll_create1"));
+  TRY_ASSIGN(endpoint_,
+             Endpoint::make(std::move(domain), std::move(events), std::move(identifier), limits_, this));
+  for (const int fd : {wake_.get(), endpoint_->channel()->fd, endpoint_->events().fd()}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+      return std::unexpected(Error::from_errno("epoll_ctl"));
+    }
+  }
+  sends_ = std::make_unique<SendQueue>(*endpoint_, limits_, counters_);
+  receives_ = std::make_unique<ReceiveQueue>(*endpoint_, limits_, counters_);
+  endpoint_->domain().add_queue_pair(this);
+  return {};
+}
+
+VerbsQueuePair::~VerbsQueuePair() {
+  if (!endpoint_) return;
+  endpoint_->domain().remove_queue_pair(this);
+  fail();
+  if (unacknowledged_ > 0) ibv_ack_cq_events(endpoint_->completions(), unacknowledged_);
+}
+
+void VerbsQueuePair::established(uint32_t read_depth, bool native_flush) {
+  limits_.read_depth = read_depth;
+  limits_.native_flush = native_flush && endpoint_->can_flush();
+}
+
+void VerbsQueuePair::answer_later(Bytes private_data, uint8_t read_depth_in, uint8_t read_depth_out,
+                                  bool native_flush) {
+  limits_.read_depth = read_depth_out;
+  limits_.native_flush = native_flush && endpoint_->can_flush();
+  answer_ = std::make_unique<Answer>(Answer{std::move(private_data), read_depth_in, read_depth_out});
+  answer_due_ = true;
+  wake();
+}
+
+void VerbsQueuePair::answer() {
+  if (!answer_due_.load(std::memory_order_acquire)) return;
+  std::unique_lock lock(answer_mutex_);
+  if (!answer_) return;
+  const std::unique_ptr<Answer> answer = std::move(answer_);
+  answer_due_ = false;
+  rdma_conn_param parameters{};
+  parameters.private_data = answer->private_data.data();
+  parameters.private_data_len = static_cast<uint8_t>(answer->private_data.size());
+  parameters.responder_resources = answer->read_depth_in;
+  parameters.initiator_depth = answer->read_depth_out;
+  parameters.rnr_retry_count = RetryOptions().rnr_retries;
+  parameters.qp_num = endpoint_->queue_pair()->qp_num;
+  const bool sent = rdma_accept(endpoint_->identifier(), &parameters) == 0;
+  lock.unlock();
+  if (!sent) end("the peer has gone before it was answered");
+}
+
+Result<> VerbsQueuePair::check_ready() const {
+  if (state_.load(std::memory_order_acquire) == State::kReady) return {};
+  return pnfsrdma::fail(ENOTCONN, "the connection to " + peer_ + " has ended");
+}
+
+Result<> VerbsQueuePair::post_write(uint64_t work_id, std::span<const LocalSlice> source,
+                                    RemoteSlice target) {
+  std::lock_guard lock(post_mutex_);
+  TRY(check_ready());
+  return sends_->add_write(work_id, source, target);
+}
+
+Result<> VerbsQueuePair::post_read(uint64_t work_id, LocalSlice sink, RemoteSlice source) {
+  std::lock_guard lock(post_mutex_);
+  TRY(check_ready());
+  return sends_->add_read(work_id, sink, source);
+}
+
+Result<> VerbsQueuePair::post_send(uint64_t work_id, std::span<const LocalSlice> message) {
+  uint64_t length = 0;
+  for (const LocalSlice& slice : message) length += slice.length;
+  std::lock_guard lock(post_mutex_);
+  TRY(check_ready());
+  if (length > std::min(limits_.message_size_max, endpoint_->message_bytes())) {
+    return pnfsrdma::fail(EMSGSIZE, "a message of " + std::to_string(length) + " bytes");
+  }
+  return sends_->add_send(work_id, message);
+}
+
+Result<> VerbsQueuePair::post_receive(uint64_t work_id, LocalSlice buffer) {
+  std::lock_guard lock(post_mutex_);
+  TRY(check_ready());
+  return receives_->post(work_id, buffer);
+}
+
+Result<> VerbsQueuePair::post_flush(uint64_t work_id, RemoteSlice target, FlushLevel level) {
+  std::lock_guard lock(post_mutex_);
+  TRY(check_ready());
+  if (!limits_.native_flush) return pnfsrdma::fail(EOPNOTSUPP, "native flush was not agreed on");
+  return sends_->add_flush(work_id, target, level);
+}
+
+void VerbsQueuePair::submit() {
+  answer();
+  bool posted;
+  {
+    std::lock_guard lock(post_mutex_);
+    if (state_.load(std::memory_order_acquire) != State::kReady) return;
+    posted = sends_->submit();
+  }
+  if (!posted) end("the device takes no work requests");
+}
+
+void VerbsQueuePair::wake() const {
+  const uint64_t one = 1;
+  static_cast<void>(!::write(wake_.get(), &one, sizeof(one)));
+}
+
+void VerbsQueuePair::end(const char* reason) {
+  State ready = State::kReady;
+  if (!state_.compare_exchange_strong(ready, State::kEnding)) return;
+  ended_at_ = std::chrono::steady_clock::now();
+  if (reason != nullptr) log_info("verbs", "ended peer={} reason=\"{}\"", peer_, reason);
+  endpoint_->modify_to_error();
+  {
+    std::lock_guard lock(answer_mutex_);
+    // A peer that was never answered is refused; one that has gone already needs neither.
+    if (answer_) {
+      answer_.reset();
+      answer_due_ = false;
+      rdma_reject(endpoint_->identifier(), nullptr, 0);
+    } else {
+      rdma_disconnect(endpoint_->identifier());
+    }
+  }
+  wake();
+}
+
+// The device hands back what was posted within microseconds; a caller that looks at connected() at once and
+// polls no more sees the end then.
+void VerbsQueuePair::fail() {
+  end(nullptr);
+  std::lock_guard lock(poll_mutex_);
+  collect();
+  try_close();
+}
+
+void VerbsQueuePair::async_event(ibv_event_type type) {
+  switch (type) {
+    case IBV_EVENT_COMM_EST:
+      // Data came before the last step of the handshake: that step is as good as done.
+      rdma_notify(endpoint_->identifier(), type);
+      return;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      return end(reason_of(type));
+    default:
+      return;
+  }
+}
+
+}  // namespace pnfsrdma::rdma::verbs
