@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shared/base/guarded.h"
+#include "shared/base/owned.h"
 #include "shared/base/random.h"
 #include "shared/rdma/iwarp/transport.h"
 #include "shared/rdma/memory/transport.h"
