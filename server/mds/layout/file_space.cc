@@ -148,14 +148,17 @@ void FileSpace::destroy(InodeId inode, Done done) {
 // The extents are in no file any more, durably, and no client reaches them.
 void FileSpace::release(const std::vector<Extent>& extents) {
   std::vector<brick::Run> freed;
-  std::vector<brick::Range> ranges;
   for (const Extent& extent : extents) {
-    for (const brick::Run& run : space_.free(extent.logical, extent.length)) {
-      freed.push_back(run);
-      ranges.push_back({run.logical, run.count * brick::kBlockSize});
-    }
+    for (const brick::Run& run : space_.free(extent.logical, extent.length)) freed.push_back(run);
   }
+  free_blocks(freed);
+}
+
+// Whole blocks that Space has given up.
+void FileSpace::free_blocks(const std::vector<brick::Run>& freed) {
   if (freed.empty()) return;
+  std::vector<brick::Range> ranges;
+  for (const brick::Run& run : freed) ranges.push_back({run.logical, run.count * brick::kBlockSize});
   // Our own handles die before the blocks are somebody else's.
   memory_.forget(ranges, [this, alive = std::weak_ptr(alive_), freed] {
     if (!alive.expired()) brick_.free(freed);
@@ -195,10 +198,12 @@ void FileSpace::zero_in_background() {
   brick_.zero(ranges,
               [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<brick::StatusResult> answer) {
                 if (alive.expired()) return;
+                std::vector<brick::Run> emptied;
                 for (Piece& piece : work->pieces) {
                   piece.clean = answer.has_value();
-                  space_.put_back(piece);
+                  for (const brick::Run& run : space_.put_back(piece)) emptied.push_back(run);
                 }
+                free_blocks(emptied);
               });
 }
 

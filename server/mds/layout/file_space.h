@@ -77,7 +77,7 @@ class FileSpace {
 
   void place_next(const std::shared_ptr<Allocation>& work);
   void place_blocks(const std::shared_ptr<Allocation>& work, const ByteRange& hole);
-  void place_grains(const std::shared_ptr<Allocation>& work, const ByteRange& hole, bool may_alloc);
+  void place_grains(const std::shared_ptr<Allocation>& work, const ByteRange& hole);
   void take_shared_block(const std::shared_ptr<Allocation>& work, const ByteRange& hole);
   void zero_placed(const std::shared_ptr<Allocation>& work);
   void commit_placed(const std::shared_ptr<Allocation>& work);
@@ -89,6 +89,7 @@ class FileSpace {
   void shorten(InodeId inode, uint64_t end, InodeUpdate update, bool mark_dirty, Done done);
   void zero_tail(InodeId inode, Done done);
   void release(const std::vector<Extent>& extents);
+  void free_blocks(const std::vector<brick::Run>& freed);
   void zero_in_background();
   Milliseconds rest_left(InodeId inode);
 

@@ -65,7 +65,7 @@ void FileSpace::place_next(const std::shared_ptr<Allocation>& work) {
   if (work->holes.empty()) return zero_placed(work);
   const ByteRange hole = work->holes.back();
   work->holes.pop_back();
-  if (hole.length() < kSmallFileMax || hole.end <= kSmallFileMax) return place_grains(work, hole, true);
+  if (hole.length() < kSmallFileMax || hole.end <= kSmallFileMax) return place_grains(work, hole);
   place_blocks(work, hole);
 }
 
@@ -93,12 +93,9 @@ void FileSpace::place_blocks(const std::shared_ptr<Allocation>& work, const Byte
                });
 }
 
-void FileSpace::place_grains(const std::shared_ptr<Allocation>& work, const ByteRange& hole, bool may_alloc) {
+void FileSpace::place_grains(const std::shared_ptr<Allocation>& work, const ByteRange& hole) {
   const std::vector<Piece> pieces = space_.take_grains(hole.length());
-  if (pieces.empty()) {
-    if (may_alloc) return take_shared_block(work, hole);
-    return retreat(work, nfs4::Status::kNoSpc);
-  }
+  if (pieces.empty()) return take_shared_block(work, hole);
   uint64_t offset = hole.begin;
   for (const Piece& piece : pieces) {
     work->placed.push_back({.extent = {offset, piece.logical, piece.length}, .clean = piece.clean});
@@ -110,17 +107,19 @@ void FileSpace::place_grains(const std::shared_ptr<Allocation>& work, const Byte
 void FileSpace::take_shared_block(const std::shared_ptr<Allocation>& work, const ByteRange& hole) {
   const auto base = space_.take_blocks(1);
   if (!base) return retreat(work, status_of(base.error()));
-  brick_.alloc(*base, 1,
-               [this, alive = std::weak_ptr(alive_), work, hole,
-                base = *base](BrickDevice::Answer<brick::RunsResult> answer) {
-                 if (alive.expired()) return;
-                 if (!answer) {
-                   space_.give_up_blocks(base, 1);
-                   return retreat(work, status_of(answer.error()));
-                 }
-                 space_.share_block(base);
-                 place_grains(work, hole, false);
-               });
+  brick_.alloc(
+      *base, 1,
+      [this, alive = std::weak_ptr(alive_), work, hole,
+       base = *base](BrickDevice::Answer<brick::RunsResult> answer) {
+        if (alive.expired()) return;
+        if (!answer) {
+          space_.give_up_blocks(base, 1);
+          return retreat(work, status_of(answer.error()));
+        }
+        const Piece piece = space_.share_block(base, hole.length());
+        work->placed.push_back({.extent = {hole.begin, piece.logical, piece.length}, .clean = piece.clean});
+        place_next(work);
+      });
 }
 
 void FileSpace::zero_placed(const std::shared_ptr<Allocation>& work) {
@@ -173,7 +172,7 @@ void FileSpace::commit_placed(const std::shared_ptr<Allocation>& work) {
 void FileSpace::retreat(const std::shared_ptr<Allocation>& work, nfs4::Status status) {
   for (const Placed& placed : work->placed) {
     if (placed.blocks == 0) {
-      space_.put_back({placed.extent.logical, placed.extent.length, placed.clean});
+      free_blocks(space_.put_back({placed.extent.logical, placed.extent.length, placed.clean}));
       continue;
     }
     brick_.free({{placed.block_base, placed.blocks}});

@@ -23,6 +23,10 @@ constexpr size_t kBlocksSearchedMax = 512;
 // More pieces than this would be more grants than the file is worth.
 constexpr size_t kPiecesMax = 8;
 
+uint32_t grains_in(uint64_t bytes) {
+  return static_cast<uint32_t>((bytes + kGrainSize - 1) / kGrainSize);
+}
+
 GrainRange grains_between(uint64_t from, uint64_t to, uint64_t block) {
   const uint64_t start = block * kBlockSize;
   const auto first = static_cast<uint32_t>((from - start) / kGrainSize);
@@ -114,17 +118,19 @@ void Space::give_up_blocks(uint64_t logical, uint64_t count) {
   shared_.erase(shared_.lower_bound(first), shared_.lower_bound(first + count));
 }
 
-void Space::share_block(uint64_t logical) {
+Piece Space::share_block(uint64_t logical, uint64_t bytes) {
   const uint64_t block = logical / kBlockSize;
-  CHECK(ours_.contains(block));
-  const bool fresh = shared_.try_emplace(block, BlockGrains::Start::kAllClean).second;
+  CHECK(ours_.contains(block) && bytes > 0 && bytes <= kBlockSize);
+  const auto [entry, fresh] = shared_.try_emplace(block, BlockGrains::Start::kAllClean);
   CHECK(fresh);
+  // Taken here and not by take_grains(): that could find room elsewhere by now, and leave this block empty.
+  return take_from(entry, {0, grains_in(bytes)});
 }
 
 std::vector<Piece> Space::take_grains(uint64_t bytes) {
   wake_rested();
   if (bytes == 0 || bytes > kBlockSize) return {};
-  const auto count = static_cast<uint32_t>((bytes + kGrainSize - 1) / kGrainSize);
+  const uint32_t count = grains_in(bytes);
   if (const auto clean = take_row(count, true)) return {*clean};
   if (const auto any = take_row(count, false)) return {*any};
   return take_several(count);
@@ -155,7 +161,10 @@ std::vector<Piece> Space::take_several(uint32_t count) {
     if (count == 0) return pieces;
     at = next;
   }
-  for (const Piece& piece : pieces) put_back(piece);
+  for (const Piece& piece : pieces) {
+    const auto emptied = put_back(piece);
+    CHECK(emptied.empty());  // nobody else came between, and none was empty before
+  }
   return {};
 }
 
@@ -166,11 +175,16 @@ Piece Space::take_from(Shared::iterator block, GrainRange grains) {
   return piece;
 }
 
-void Space::put_back(const Piece& piece) {
+std::vector<brick::Run> Space::put_back(const Piece& piece) {
+  BlockRuns emptied;
   for_each_block(piece.logical, piece.length, [&](uint64_t block, GrainRange grains) {
     CHECK(ours_.contains(block));
-    shared_.try_emplace(block, BlockGrains::Start::kAllUsed).first->second.give_back(grains, piece.clean);
+    BlockGrains& state = shared_.try_emplace(block, BlockGrains::Start::kAllUsed).first->second;
+    state.give_back(grains, piece.clean);
+    // What else was in the block may have gone while the piece was out, being zeroed.
+    if (state.used_count() == 0) emptied.insert(block, 1);
   });
+  return give_up_emptied(emptied);
 }
 
 std::vector<brick::Run> Space::free(uint64_t logical, uint64_t length) {
@@ -180,6 +194,10 @@ std::vector<brick::Run> Space::free(uint64_t logical, uint64_t length) {
     CHECK(ours_.contains(block));
     if (free_grains(block, grains)) emptied.insert(block, 1);
   });
+  return give_up_emptied(emptied);
+}
+
+std::vector<brick::Run> Space::give_up_emptied(const BlockRuns& emptied) {
   std::vector<brick::Run> runs = emptied.without({});
   for (const brick::Run& run : runs) give_up_blocks(run.logical, run.count);
   return runs;

@@ -38,10 +38,14 @@ struct SpaceDifference {
 // brick, then commit the extents; commit the extents, and when that is synced, free here, then on the brick.
 // Control loop only.
 //
-//   a large file:  base = take_blocks(n) -> brick alloc(base, n) -> commit extents (give_up_blocks(base, n)
-//   if either fails) a small file:  take_grains(bytes); if empty: base = take_blocks(1) -> brick alloc ->
-//   share_block(base) -> take_grains again release:       commit extents without it -> when synced:
-//   free(logical, length) -> blocks to free on the brick
+//   a large file: base = take_blocks(n) -> brick alloc(base, n) -> commit extents
+//                 (give_up_blocks(base, n) if either fails)
+//   a small file: take_grains(bytes); if empty: base = take_blocks(1) -> brick alloc -> share_block(base,
+//   bytes) release:      commit extents without it -> when synced: free(logical, length) -> blocks to free on
+//   the brick
+//
+// No block stays empty: whoever gives the last used grain of one back gets the block, to free it on the
+// brick.
 class Space {
  public:
   // Scans all extents. EUCLEAN with an explanation when they overlap.
@@ -55,15 +59,16 @@ class Space {
   // The brick refused, or the commit failed and the brick has freed them again. The addresses are not used
   // again.
   void give_up_blocks(uint64_t logical, uint64_t count);
-  // A block just allocated by take_blocks(1) and the brick: all of its grains, clean, are for take_grains().
-  void share_block(uint64_t logical);
+  // A block just allocated by take_blocks(1) and the brick, all of it clean: its first `bytes` (rounded up to
+  // grains, at most a block) are the caller's, the rest is for take_grains().
+  Piece share_block(uint64_t logical, uint64_t bytes);
 
   // `bytes` (rounded up to grains) from blocks that have room, first fit, one piece if any block has that
   // many in a row, else several; clean grains before others. Empty if there is not that much room.
   std::vector<Piece> take_grains(uint64_t bytes);
-  // Of take_grains(), and never reachable by anybody: back at once, as clean as it was, or as `clean` says
-  // now. Blocks that became empty stay for the next taker.
-  void put_back(const Piece& piece);
+  // A piece that came from here and was never reachable by anybody: back at once, as clean as it says. A
+  // block that became empty is returned, no longer ours: free it on the brick.
+  std::vector<brick::Run> put_back(const Piece& piece);
 
   // Part of a used range is in no extent any more, durably, and no handle reaches it. Whole blocks that
   // became empty are returned, no longer ours: free them on the brick. Other grains rest for
@@ -96,6 +101,7 @@ class Space {
   std::optional<Piece> take_row(uint32_t count, bool clean);
   std::vector<Piece> take_several(uint32_t count);
   Piece take_from(Shared::iterator block, GrainRange grains);
+  std::vector<brick::Run> give_up_emptied(const BlockRuns& emptied);
   // Of one block. True if nothing in it is used any more.
   bool free_grains(uint64_t block, GrainRange grains);
 

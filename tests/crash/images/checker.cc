@@ -154,15 +154,7 @@ void Checker::check_blocks() {
   static_cast<void>(system_.until([&] {
     const auto space = mds::Space::open(system_.store(), system_.clock);
     CHECK(space);
-    const std::vector<brick::Run> listed = system_.list_blocks();
-    difference = (*space)->compare(listed);
-    // A shared block whose last grain went while it was being zeroed stays as room for small files.
-    const mds::Space& live = *system_.metadata->space;
-    const mds::SpaceDifference known = live.compare(listed);
-    uint64_t spare = 0;
-    for (const brick::Run& run : difference.leaked) spare += run.count * brick::kBlockSize;
-    if (known.leaked.empty() && known.missing.empty() && spare <= live.free_grain_bytes())
-      difference.leaked.clear();
+    difference = (*space)->compare(system_.list_blocks());
     same = difference.leaked.empty() && difference.missing.empty();
     return same || !difference.missing.empty() || clock.now() > deadline;
   }));

@@ -114,9 +114,7 @@ bool die_at(int point, std::optional<size_t> keep) {
   world.crash(keep);
   world.start();
   world.pass(Milliseconds(300));
-  world.just_started = true;
   world.check("started again");
-  world.just_started = false;
   // And it serves: what nobody may see does not come up by growing either.
   EXPECT_EQ(world.set_size(files.b, 1 << 20), Status::kOk);
   EXPECT_EQ(world.write(files.c, 50000, pattern(files.c, 100)), Status::kOk);

@@ -39,13 +39,14 @@ class FakeBrick final : public brick::Control {
   uint32_t grants_max = 1000;
   uint64_t epoch = 0;
   bool hold_withdrawals = false;   // withdraw and close_session are answered by release()
+  bool hold_zeroing = false;       // zero, likewise
   uint64_t longest_run = 1 << 30;  // blocks: exposures are cut into runs of this many
   bool dead = false;               // answers nothing
   xdr::FixedOpaque<8> verifier{std::byte{1}};
 
   size_t count(const std::string& name) const { return std::count(calls.begin(), calls.end(), name); }
   void release() {
-    hold_withdrawals = false;
+    hold_withdrawals = hold_zeroing = false;
     for (const auto& answer : std::exchange(held_, {})) loop_.post(answer);
   }
   // The process died and came back: sessions and grants are gone, blocks are not.
@@ -167,7 +168,7 @@ class FakeBrick final : public brick::Control {
     });
   }
   void close_session(const brick::CloseSessionArguments& arguments, Done<brick::StatusResult> done) override {
-    run("close_session", hold(done), [&] {
+    run("close_session", hold(hold_withdrawals, done), [&] {
       return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
         std::erase_if(grants, [&](const auto& grant) { return grant.second.client == arguments.client; });
         return sessions.erase(arguments.client) > 0 ? brick::Status::kOk : brick::Status::kNotFound;
@@ -202,7 +203,7 @@ class FakeBrick final : public brick::Control {
     });
   }
   void withdraw(const brick::WithdrawArguments& arguments, Done<brick::StatusResult> done) override {
-    run("withdraw", hold(done), [&] {
+    run("withdraw", hold(hold_withdrawals, done), [&] {
       return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
         for (const uint64_t grant : arguments.grants) {
           if (grants.erase(grant) == 0) breaches.push_back("withdrawn twice");
@@ -221,7 +222,7 @@ class FakeBrick final : public brick::Control {
     });
   }
   void zero(const brick::RangesArguments& arguments, Done<brick::StatusResult> done) override {
-    run("zero", done, [&] {
+    run("zero", hold(hold_zeroing, done), [&] {
       return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
         for (const brick::Range& range : arguments.ranges) {
           if (!blocks.contains(range.logical - range.logical % brick::kBlockSize))
@@ -256,10 +257,10 @@ class FakeBrick final : public brick::Control {
     result.status = with_epoch < epoch ? brick::Status::kStaleEpoch : act(result);
     return result;
   }
-  // The answer of a call that kills handles, held back if the test wants it.
-  Done<brick::StatusResult> hold(Done<brick::StatusResult> done) {
-    return [this, done](Result<brick::StatusResult> result) {
-      if (!hold_withdrawals) return done(std::move(result));
+  // An answer that the test may want to hold back, as `held` says when it is due.
+  Done<brick::StatusResult> hold(const bool& held, Done<brick::StatusResult> done) {
+    return [this, &held, done](Result<brick::StatusResult> result) {
+      if (!held) return done(std::move(result));
       held_.push_back([done, result] { done(result); });
     };
   }

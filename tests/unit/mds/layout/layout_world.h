@@ -273,12 +273,8 @@ class LayoutWorld {
     }));
     for (const uint64_t block : used)
       EXPECT_TRUE(brick.blocks.contains(block)) << "an extent without its block";
-    if (brick.blocks.size() > used.size()) {
-      // Blocks for small files may be empty; after a restart there is none.
-      EXPECT_TRUE(!just_started) << "a leaked block";
-    }
+    EXPECT_EQ(brick.blocks.size(), used.size()) << "a leaked block";
   }
-  bool just_started = false;
 
  private:
   // A file's bytes are zeros or its own pattern, and zeros behind its end unless somebody may be writing

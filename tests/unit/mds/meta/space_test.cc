@@ -26,10 +26,11 @@ class Allocation : public testing::Test {
     change.write_to(batch);
     ASSERT_TRUE(store_.commit(batch, CommitKind::kNamespace));
   }
+  // A block whose first grain is used; from where on it is not.
   uint64_t shared_block() {
     const uint64_t block = space_->take_blocks(1).value();
-    space_->share_block(block);
-    return block;
+    EXPECT_EQ(space_->share_block(block, 1), (Piece{block, kGrainSize, true}));
+    return block + kGrainSize;
   }
   void wait_for_quarantine() { clock_.advance(Milliseconds(brick::kQuarantineMs)); }
 
@@ -84,33 +85,34 @@ TEST_F(Allocation, SmallFilesShareABlock) {
   const auto second = space_->take_grains(kGrainSize + 1);
   EXPECT_EQ(first, (std::vector<Piece>{{block, kGrainSize, true}}));
   EXPECT_EQ(second, (std::vector<Piece>{{block + kGrainSize, 2 * kGrainSize, true}}));
-  EXPECT_EQ(space_->free_grain_bytes(), kBlockSize - 3 * kGrainSize);
+  EXPECT_EQ(space_->free_grain_bytes(), kBlockSize - 4 * kGrainSize);
 }
 
 TEST_F(Allocation, MoreThanABlockIsNoSmallFile) {
   shared_block();
   EXPECT_TRUE(space_->take_grains(kBlockSize + 1).empty());
   EXPECT_TRUE(space_->take_grains(0).empty());
-  EXPECT_EQ(space_->take_grains(kBlockSize).size(), 1u);
+  EXPECT_TRUE(space_->take_grains(kBlockSize).empty());  // one grain of it is somebody's
+  EXPECT_EQ(space_->take_grains(kBlockSize - kGrainSize).size(), 1u);
   EXPECT_TRUE(space_->take_grains(1).empty());
 }
 
 TEST_F(Allocation, WhatNobodyReachedGoesBackAsCleanAsItWas) {
   const uint64_t block = shared_block();
-  const auto piece = space_->take_grains(kBlockSize).front();
-  space_->put_back(piece);
+  const auto piece = space_->take_grains(kBlockSize - kGrainSize).front();
+  EXPECT_TRUE(space_->put_back(piece).empty());
   EXPECT_EQ(space_->take_grains(1).front(), (Piece{block, kGrainSize, true}));
 }
 
 TEST_F(Allocation, FreedGrainsRestAndAreThenNotClean) {
   const uint64_t block = shared_block();
-  const auto kept = space_->take_grains(kBlockSize - 2 * kGrainSize);
+  const auto kept = space_->take_grains(kBlockSize - 3 * kGrainSize);
   const auto freed = space_->take_grains(2 * kGrainSize).front();
   EXPECT_TRUE(space_->free(freed.logical, freed.length).empty());
   EXPECT_TRUE(space_->take_grains(kGrainSize).empty());
   wait_for_quarantine();
   const auto again = space_->take_grains(kGrainSize);
-  EXPECT_EQ(again, (std::vector<Piece>{{block + kBlockSize - 2 * kGrainSize, kGrainSize, false}}));
+  EXPECT_EQ(again, (std::vector<Piece>{{block + kBlockSize - 3 * kGrainSize, kGrainSize, false}}));
 }
 
 TEST_F(Allocation, CleanGrainsAreTakenBeforeOthers) {
@@ -125,7 +127,7 @@ TEST_F(Allocation, CleanGrainsAreTakenBeforeOthers) {
 TEST_F(Allocation, SeveralPiecesAreBetterThanNone) {
   const uint64_t block = shared_block();
   std::vector<Piece> taken;
-  for (int i = 0; i < 8; ++i) taken.push_back(space_->take_grains(64 * kGrainSize).front());
+  for (int i = 0; i < 8; ++i) taken.push_back(space_->take_grains((i < 7 ? 64 : 63) * kGrainSize).front());
   for (int i = 0; i < 8; i += 2) space_->free(taken[i].logical, taken[i].length);
   wait_for_quarantine();
   const auto pieces = space_->take_grains(100 * kGrainSize);
@@ -136,11 +138,10 @@ TEST_F(Allocation, SeveralPiecesAreBetterThanNone) {
 }
 
 TEST_F(Allocation, AnEmptySharedBlockGoesBackToTheBrick) {
-  const uint64_t block = shared_block();
-  const auto a = space_->take_grains(kGrainSize).front();
-  const auto b = space_->take_grains(kGrainSize).front();
-  EXPECT_TRUE(space_->free(a.logical, a.length).empty());
-  EXPECT_EQ(space_->free(b.logical, b.length), (std::vector<brick::Run>{{block, 1}}));
+  const uint64_t block = shared_block() - kGrainSize;
+  const auto next = space_->take_grains(kGrainSize).front();
+  EXPECT_TRUE(space_->free(block, kGrainSize).empty());
+  EXPECT_EQ(space_->free(next.logical, next.length), (std::vector<brick::Run>{{block, 1}}));
   EXPECT_EQ(space_->used_blocks(), 0u);
   wait_for_quarantine();
   EXPECT_TRUE(space_->take_grains(1).empty());
@@ -158,7 +159,7 @@ TEST_F(Allocation, ALargeFileGivesWholeBlocksBackAndSharesTheRest) {
 
 TEST_F(Allocation, TheZeroerTakesWhatIsNotCleanAndGivesItBackClean) {
   const uint64_t block = shared_block();
-  space_->take_grains(kBlockSize - 3 * kGrainSize);
+  space_->take_grains(kBlockSize - 4 * kGrainSize);
   const auto freed = space_->take_grains(3 * kGrainSize).front();
   EXPECT_FALSE(space_->take_dirty(kBlockSize));
   space_->free(freed.logical, freed.length);
@@ -168,19 +169,42 @@ TEST_F(Allocation, TheZeroerTakesWhatIsNotCleanAndGivesItBackClean) {
   EXPECT_EQ(*dirty, (Piece{freed.logical, 3 * kGrainSize, false}));
   EXPECT_TRUE(space_->take_grains(1).empty());
   dirty->clean = true;
-  space_->put_back(*dirty);
-  EXPECT_EQ(space_->take_grains(1).front(), (Piece{block + kBlockSize - 3 * kGrainSize, kGrainSize, true}));
+  EXPECT_TRUE(space_->put_back(*dirty).empty());
+  EXPECT_EQ(space_->take_grains(1).front(), (Piece{block + kBlockSize - 4 * kGrainSize, kGrainSize, true}));
+}
+
+TEST_F(Allocation, ABlockThatEmptiedWhileItWasZeroedGoesBackToTheBrick) {
+  const uint64_t block = shared_block() - kGrainSize;
+  const auto kept = space_->take_grains(kGrainSize).front();
+  space_->free(block, kGrainSize);
+  wait_for_quarantine();
+  auto dirty = space_->take_dirty(kGrainSize);
+  ASSERT_TRUE(dirty);
+  EXPECT_TRUE(space_->free(kept.logical, kept.length).empty());
+  dirty->clean = true;
+  EXPECT_EQ(space_->put_back(*dirty), (std::vector<brick::Run>{{block, 1}}));
+  EXPECT_EQ(space_->used_blocks(), 0u);
+  wait_for_quarantine();
+  EXPECT_TRUE(space_->take_grains(1).empty());
+}
+
+TEST_F(Allocation, AFreshBlockHoldsWhatItWasMadeForThoughThereIsRoomElsewhere) {
+  shared_block();
+  const uint64_t second = shared_block();
+  EXPECT_EQ(space_->free(second - kGrainSize, kGrainSize),
+            (std::vector<brick::Run>{{second - kGrainSize, 1}}));
 }
 
 TEST_F(Allocation, IsRebuiltFromTheExtentsWithNothingFreeKnownToBeClean) {
   const uint64_t base = space_->take_blocks(3).value();
   const uint64_t block = shared_block();
   record(base, 3 * kBlockSize);
+  record(block - kGrainSize, kGrainSize);
   const auto piece = space_->take_grains(5 * kGrainSize).front();
   record(piece.logical, piece.length);
   restart();
   EXPECT_EQ(space_->used_blocks(), 4u);
-  EXPECT_EQ(space_->free_grain_bytes(), kBlockSize - 5 * kGrainSize);
+  EXPECT_EQ(space_->free_grain_bytes(), kBlockSize - 6 * kGrainSize);
   EXPECT_EQ(space_->take_grains(1).front(), (Piece{block + 5 * kGrainSize, kGrainSize, false}));
   EXPECT_EQ(space_->free(base, 3 * kBlockSize), (std::vector<brick::Run>{{base, 3}}));
 }
@@ -219,8 +243,7 @@ TEST_F(Allocation, NoGrainEverHasTwoOwners) {
       const uint64_t bytes = 1 + random.next_u64() % (kBlockSize / 8);
       auto pieces = space_->take_grains(bytes);
       if (pieces.empty()) {
-        shared_block();
-        pieces = space_->take_grains(bytes);
+        pieces = {space_->share_block(space_->take_blocks(1).value(), bytes)};
       }
       uint64_t total = 0;
       for (const Piece& piece : pieces) {
