@@ -107,8 +107,10 @@ std::expected<FileIo::Obstacle, nfs4::Status> FileIo::obstacle(const Writing& wo
   TRY_ASSIGN(const InodePointer inode, names_.get(work.what.inode));
   // Bytes between the old end and ours become readable: they must be zeros.
   const bool grows = work.range.end > inode->size;
-  if (grows && space_.tail_dirty(work.what.inode) && !table_.writable_past(work.what.inode, inode->size)) {
-    return Obstacle::kDirtyTail;
+  if (grows && space_.tail_dirty(work.what.inode)) {
+    if (!table_.writable_past(work.what.inode, inode->size)) return Obstacle::kDirtyTail;
+    // Without a gap all that becomes readable is ours.
+    if (work.range.begin > inode->size) return Obstacle::kWriters;
   }
   const auto mapped = space_.extents().map(work.what.inode, work.range.begin, work.range.length());
   if (!mapped) return std::unexpected(status_of(mapped.error()));
@@ -129,13 +131,25 @@ void FileIo::write_in_place(const WritingPointer& work) {
 void FileIo::write_exclusively(const WritingPointer& work) {
   queue_.exclusive(work->what.inode, [this, work](InodeQueue::Turn turn) {
     work->turn = std::move(turn);
-    space_.clean_tail(work->what.inode, [this, work](nfs4::Status cleaned) {
-      if (cleaned != nfs4::Status::kOk) return finish(work, std::unexpected(cleaned));
-      const auto in_the_way = obstacle(*work);
-      if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
-      if (*in_the_way != Obstacle::kHole) return commit_size(work);
-      allocate(work);
+    const auto in_the_way = obstacle(*work);
+    const auto inode = names_.get(work->what.inode);
+    if (!in_the_way || !inode) return finish(work, std::unexpected(nfs4::Status::kStale));
+    if (*in_the_way != Obstacle::kWriters) return write_over_clean_tail(work);
+    // They commit what they mean to keep, and leave.
+    layouts_.clear_writers(work->what.inode, (*inode)->size, work->what.client, [this, work](bool cleared) {
+      if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
+      write_over_clean_tail(work);
     });
+  });
+}
+
+void FileIo::write_over_clean_tail(const WritingPointer& work) {
+  space_.clean_tail(work->what.inode, [this, work](nfs4::Status cleaned) {
+    if (cleaned != nfs4::Status::kOk) return finish(work, std::unexpected(cleaned));
+    const auto in_the_way = obstacle(*work);
+    if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
+    if (*in_the_way != Obstacle::kHole) return commit_size(work);
+    allocate(work);
   });
 }
 

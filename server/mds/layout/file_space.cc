@@ -46,7 +46,7 @@ void FileSpace::clean_tail(InodeId inode, Done done) {
   const auto present = names_.get(inode);
   if (!present || !tail_dirty(inode)) return done(nfs4::Status::kOk);
   const uint64_t size = (*present)->size;
-  if (table_.writable_past(inode, size)) return done(nfs4::Status::kOk);
+  if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, std::move(done));
   if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
     loop_.after(left, [this, alive = std::weak_ptr(alive_), inode, done = std::move(done)] {
       if (!alive.expired()) clean_tail(inode, done);
@@ -94,6 +94,52 @@ void FileSpace::shorten(InodeId inode, uint64_t end, InodeUpdate update, bool ma
   });
 }
 
+void FileSpace::left_behind(InodeId inode, const ByteRange& range) {
+  const auto present = names_.get(inode);
+  if (!present || range.end <= (*present)->size) return;
+  leftovers_[inode].add({std::max(range.begin, (*present)->size), range.end});
+}
+
+bool FileSpace::has_leftovers(InodeId inode, const ByteRange& range) const {
+  const auto found = leftovers_.find(inode);
+  return found != leftovers_.end() && table_.out_of_reach(inode, found->second).overlaps(range);
+}
+
+// Others write behind the end: only what none of them reaches can be zeroed now.
+void FileSpace::zero_leftovers(InodeId inode, uint64_t size, Done done) {
+  const auto found = leftovers_.find(inode);
+  if (found == leftovers_.end()) return done(nfs4::Status::kOk);
+  if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
+    loop_.after(left, [this, alive = std::weak_ptr(alive_), inode, done = std::move(done)] {
+      if (!alive.expired()) clean_tail(inode, done);
+    });
+    return;
+  }
+  const std::vector<ByteRange> dead = table_.out_of_reach(inode, found->second).within({size, kEndOfFile});
+  std::vector<brick::Range> memory;
+  for (const ByteRange& range : dead) {
+    const auto mapped = extents_.map(inode, range.begin, range.length());
+    if (!mapped) return done(status_of(mapped.error()));
+    for (const Mapping& part : *mapped) {
+      if (part.logical) memory.push_back({*part.logical, part.length});
+    }
+  }
+  const auto clean = [this, inode, dead, done] {
+    if (const auto rest = leftovers_.find(inode); rest != leftovers_.end()) {
+      for (const ByteRange& range : dead) rest->second.remove(range);
+      if (rest->second.empty()) leftovers_.erase(rest);
+    }
+    done(nfs4::Status::kOk);
+  };
+  if (memory.empty()) return clean();
+  brick_.zero(memory,
+              [alive = std::weak_ptr(alive_), clean, done](BrickDevice::Answer<brick::StatusResult> answer) {
+                if (alive.expired()) return;
+                if (!answer) return done(status_of(answer.error()));
+                clean();
+              });
+}
+
 void FileSpace::zero_tail(InodeId inode, Done done) {
   const auto present = names_.get(inode);
   if (!present || !tail_dirty(inode)) return done(nfs4::Status::kOk);
@@ -114,6 +160,7 @@ void FileSpace::zero_tail(InodeId inode, Done done) {
   const auto clean = [this, inode, done] {
     // Behind the zeroing, which is durable: a crash before this commit only zeroes again. Lazily, nobody
     // waits for it.
+    leftovers_.erase(inode);
     Batch batch;
     Extents::mark_tail_clean(batch, inode);
     const auto committed = store_.commit(batch, CommitKind::kState);
@@ -137,6 +184,7 @@ void FileSpace::destroy(InodeId inode, Done done) {
   change.write_to(batch);
   if (const auto destroyed = names_.destroy(inode, batch); !destroyed) return done(destroyed.error());
   resting_.erase(inode);
+  leftovers_.erase(inode);
   store_.when_synced(store_.last_namespace_sequence(),
                      [this, alive = std::weak_ptr(alive_), removed = *removed, done = std::move(done)] {
                        if (alive.expired()) return;

@@ -51,13 +51,20 @@ class FileSpace {
   // the caller has seen to it.
   void cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done);
 
-  // "Bytes past the end of file are zeros" made true again, unless somebody may still write there: then that
+  // "Bytes past the end of file are zeros" made true again, but for those that somebody may still write: that
   // somebody's end brings us back. Frees whole extents nobody can reach, zeroes the rest.
   void clean_tail(InodeId inode, Done done);
   // Extents past kept_end() of a file nobody has open or laid out.
   void trim(InodeId inode, Done done);
   // Everything of an orphan, the inode too.
   void destroy(InodeId inode, Done done);
+
+  // A handle through which `range` could be written has ended: behind the end of the file it may have left
+  // bytes nobody committed. No turn needed.
+  void left_behind(InodeId inode, const ByteRange& range);
+  // Whether `range` has such bytes that clean_tail() is still to zero: a file must not grow over them. Those
+  // that a living writer reaches too are his to answer for. No turn needed.
+  bool has_leftovers(InodeId inode, const ByteRange& range) const;
 
   // Bytes whose handle was revoked rest before they are zeroed: packets in flight. No turn needed.
   void rest(InodeId inode);
@@ -88,6 +95,7 @@ class FileSpace {
   // clean_tail and trim.
   void shorten(InodeId inode, uint64_t end, InodeUpdate update, bool mark_dirty, Done done);
   void zero_tail(InodeId inode, Done done);
+  void zero_leftovers(InodeId inode, uint64_t size, Done done);
   void release(const std::vector<Extent>& extents);
   void free_blocks(const std::vector<brick::Run>& freed);
   void zero_in_background();
@@ -103,6 +111,8 @@ class FileSpace {
   BlockMemory& memory_;
   LayoutTable& table_;
   std::unordered_map<InodeId, SteadyTime> resting_;
+  // Of files with a dirty tail. Only of handles of this run: a start zeroes tails before there is any.
+  std::unordered_map<InodeId, RangeSet> leftovers_;
   EventLoop::TimerId zeroing_timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

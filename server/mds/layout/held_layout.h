@@ -83,6 +83,7 @@ class HeldLayout {
   std::vector<HeldGrant> give_back(const ByteRange& range, IoMode mode);
   // Whether the client reads zeros from a hole somewhere in `range`.
   bool holds_hole(const ByteRange& range) const { return holes_.overlaps(range); }
+  std::vector<ByteRange> holes_within(const ByteRange& range) const { return holes_.within(range); }
   bool writes() const { return writes_past(0); }
 
   bool empty() const { return grants_.empty() && holes_.empty(); }

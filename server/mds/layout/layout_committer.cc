@@ -72,6 +72,9 @@ LayoutCommitter::Answer LayoutCommitter::apply(const CommitRequest& request) {
     return std::nullopt;
   }
   const uint64_t size = *request.last_write_offset + 1;
+  // What of the growth the client does not hold itself is zeros, or some other living writer's. Where a
+  // writer has ended it becomes zeros first: soon, and without the help of any client.
+  if (space_.has_leftovers(request.inode, {inode->size, size})) return std::unexpected(nfs4::Status::kDelay);
   // Namespace durability: the reply waits for the sync.
   TRY(names_.update(request.inode, {.size = size, .mtime = mtime, .clear_setid = request.clear_setid}));
   return size;

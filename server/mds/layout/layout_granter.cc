@@ -27,6 +27,7 @@ struct LayoutGranter::Work {
   Done done;
   ByteRange needed;            // what the answer must cover
   std::deque<Extent> gaps;     // to expose, in order
+  ByteRange filled;            // where memory came for holes
   bool limit = false;          // the brick or the client's budget is used up
   bool from_writable = false;  // answered with the read-write grants the client holds already
 };
@@ -113,7 +114,7 @@ void LayoutGranter::fill(const WorkPointer& work) {
   if (!mapped) return fail(work, status_of(mapped.error()));
   const bool has_holes =
       std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
-  if (!has_holes) return note_writer(work);
+  if (!has_holes) return clear_stale_holes(work);
   // What it wrote since its last LAYOUTCOMMIT shows in the memory it was given, not in the size.
   uint64_t size = (*inode)->size;
   if (work->needed.begin > size) {
@@ -126,12 +127,32 @@ void LayoutGranter::fill(const WorkPointer& work) {
   layouts_.clear_holes(request.inode, plan.wished, request.client, [this, work, plan](bool cleared) {
     if (!cleared) return fail(work, nfs4::Status::kLayoutTryLater);
     FileSpace::Change change{.update = {.space_only = true}, .extra = writer_marks(work->request, true)};
-    space_.allocate(work->request.inode, plan, std::move(change), [this, work](nfs4::Status status) {
+    space_.allocate(work->request.inode, plan, std::move(change), [this, work, plan](nfs4::Status status) {
       if (status == nfs4::Status::kDelay) status = nfs4::Status::kLayoutTryLater;
       if (status != nfs4::Status::kOk) return fail(work, status);
+      work->filled = plan.wished;
       when_durable(work);
     });
   });
+}
+
+// Memory everywhere, but somebody may still be looking at the hole that was there: one whose answer was cut
+// short.
+void LayoutGranter::clear_stale_holes(const WorkPointer& work) {
+  const GrantRequest& request = work->request;
+  const auto extents = space_.extents().overlapping(request.inode, work->needed.begin, work->needed.length());
+  if (!extents) return fail(work, status_of(extents.error()));
+  const ByteRange whole{extents->front().file_offset, extents->back().end()};
+  layouts_.clear_holes(request.inode, whole, request.client, [this, work](bool cleared) {
+    if (!cleared) return fail(work, nfs4::Status::kLayoutTryLater);
+    note_writer(work);
+  });
+}
+
+// Of the holes it had, the client may have been granted less than was filled: there it would go on reading
+// zeros.
+void LayoutGranter::tell_of_filled_holes(const WorkPointer& work) {
+  if (!work->filled.empty()) layouts_.recall_holes(work->request.client, work->request.inode, work->filled);
 }
 
 // What must be on record before a client can write: that the tail may become dirty, that somebody is writing.
@@ -307,12 +328,14 @@ void LayoutGranter::answer(const WorkPointer& work) {
   result.stateid = {stateid.seqid, stateid.other};
   result.layouts = std::move(told.layouts);
   ++counters_.layouts_granted;
+  tell_of_filled_holes(work);
   work->turn.reset();
   std::exchange(work->done, nullptr)(std::move(result));
 }
 
 void LayoutGranter::fail(const WorkPointer& work, nfs4::Status status) {
   // Grants made on the way stay: they are the client's, and the next LAYOUTGET names them.
+  tell_of_filled_holes(work);
   work->turn.reset();
   std::exchange(work->done, nullptr)(std::unexpected(status));
 }

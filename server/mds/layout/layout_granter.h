@@ -54,12 +54,14 @@ class LayoutGranter {
   std::optional<nfs4::Status> refusal(const GrantRequest& request);
   void make_writable(const WorkPointer& work);
   void fill(const WorkPointer& work);
+  void clear_stale_holes(const WorkPointer& work);
   void note_writer(const WorkPointer& work);
   void when_durable(const WorkPointer& work);
   void open_session(const WorkPointer& work);
   void find_gaps(const WorkPointer& work);
   void expose_next(const WorkPointer& work);
   bool keep(const WorkPointer& work, const Extent& gap, const brick::ExposeResult& exposed);
+  void tell_of_filled_holes(const WorkPointer& work);
   void note_holes(const WorkPointer& work);
   void answer(const WorkPointer& work);
   void fail(const WorkPointer& work, nfs4::Status status);

@@ -110,6 +110,20 @@ bool LayoutTable::writable_past(uint64_t inode, uint64_t offset, uint64_t client
          });
 }
 
+RangeSet LayoutTable::out_of_reach(uint64_t inode, RangeSet bytes) const {
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return bytes;
+  for (const Dying& dying : file->second.dying) {
+    if (dying.grant.writable) bytes.remove(dying.grant.file);
+  }
+  for (const auto& [holder, layout] : file->second.layouts) {
+    for (const HeldGrant& grant : layout.grants()) {
+      if (grant.writable) bytes.remove(grant.file);
+    }
+  }
+  return bytes;
+}
+
 size_t LayoutTable::grants_of_client(uint64_t client) const {
   size_t count = 0;
   for (const uint64_t inode : files_of_client(client))

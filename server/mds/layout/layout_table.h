@@ -35,6 +35,8 @@ class LayoutTable {
   bool reachable(uint64_t inode, const ByteRange& range, uint64_t client = 0) const;
   // Whether memory at or behind `offset` may still be written: by `client`, or by anybody (0).
   bool writable_past(uint64_t inode, uint64_t offset, uint64_t client = 0) const;
+  // What of `bytes` nobody may write any more.
+  RangeSet out_of_reach(uint64_t inode, RangeSet bytes) const;
   // Layouts or dying grants of the file.
   bool in_use(uint64_t inode) const { return files_.contains(inode); }
   // Whether somebody may write anywhere in the file.

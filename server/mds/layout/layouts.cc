@@ -103,6 +103,9 @@ void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<Hel
   const bool wrote =
       std::any_of(dead.begin(), dead.end(), [](const HeldGrant& grant) { return grant.writable; });
   table_.end_death(inode, client, dead);
+  for (const HeldGrant& grant : dead) {
+    if (grant.writable) space_.left_behind(inode, grant.file);
+  }
   if (wrote && ending == Ending::kByForce) {
     space_.rest(inode);
     // It may have written what it never told us.
@@ -230,6 +233,12 @@ void Layouts::clear_holes(uint64_t inode, const ByteRange& range, uint64_t excep
     if (layout->client() != except && layout->holds_hole(range)) holders.push_back(layout->client());
   }
   demand_all(inode, range, except, holders, std::move(done));
+}
+
+void Layouts::recall_holes(uint64_t client, uint64_t inode, const ByteRange& range) {
+  const HeldLayout* layout = table_.find(inode, client);
+  if (layout == nullptr) return;
+  for (const ByteRange& hole : layout->holes_within(range)) recalls_.demand(client, inode, hole, [] {});
 }
 
 bool Layouts::reserved_against(uint64_t inode, uint64_t client) {

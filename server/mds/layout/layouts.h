@@ -66,6 +66,11 @@ class Layouts final : public LayoutConflicts {
   void clear(uint64_t inode, const ByteRange& range, uint64_t requester, std::function<void(bool)> done);
   // The same for those who see a hole there.
   void clear_holes(uint64_t inode, const ByteRange& range, uint64_t except, std::function<void(bool)> done);
+  // The same for those who may write at or behind `offset`: bytes never committed must not become part of a
+  // file that grows over them.
+  void clear_writers(uint64_t inode, uint64_t offset, uint64_t requester, std::function<void(bool)> done);
+  // This client still sees holes where memory came; it is told, nobody waits for it.
+  void recall_holes(uint64_t client, uint64_t inode, const ByteRange& range);
   // The file is kept for somebody who was put off because of layouts.
   bool reserved_against(uint64_t inode, uint64_t client);
   // The client's lease is over: it gets nothing new.
@@ -89,9 +94,6 @@ class Layouts final : public LayoutConflicts {
 
   void demand_all(uint64_t inode, const ByteRange& range, uint64_t requester,
                   const std::vector<uint64_t>& clients, std::function<void(bool)> done);
-  // Recalls from everybody who may write at or behind `offset`: bytes never committed must not become part of
-  // a file that grows over them.
-  void clear_writers(uint64_t inode, uint64_t offset, uint64_t requester, std::function<void(bool)> done);
   void resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQueue::Turn turn, Done done);
   void grow(uint64_t inode, uint64_t size, Done done);
   void revoke(uint64_t client, uint64_t inode);

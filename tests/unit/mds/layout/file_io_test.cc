@@ -120,5 +120,43 @@ TEST(FileIo, TheVerifierChangesWhenTheBrickMayHaveLostBytes) {
   EXPECT_NE(*answer, before);
 }
 
+// Alice has written behind the end and committed nothing.
+struct AGap : ::testing::Test {
+  LayoutWorld world;
+  InodeId file = world.create("f");
+  void SetUp() override {
+    const auto layout = world.get(LayoutWorld::kAlice, file, IoMode::kReadWrite, 0, 65536, 65536);
+    ASSERT_TRUE(layout);
+    ASSERT_TRUE(world.brick.client_write(LayoutWorld::kAlice, world.segments(layout).front().write.grant,
+                                         5000, std::byte{'d'}, 100));
+  }
+};
+
+TEST_F(AGap, ThatAWriteLeavesIsZerosThoughSomebodyWroteThereUncommitted) {
+  world.obey_recalls();
+  ASSERT_EQ(world.write(file, 20000, "new"), Status::kOk);
+  EXPECT_EQ(world.recaller.recalls.size(), 1u);
+  EXPECT_EQ(world.read(file, 5000, 100), std::string(100, '\0'));
+  EXPECT_EQ(world.read(file, 20000, 100), "new");
+}
+
+TEST_F(AGap, IsNotOpenedWhileItsWriterDoesNotReturnHisLayout) {
+  std::optional<Status> status;
+  const auto text = as_bytes(std::string_view("new"));
+  world.mds->io().write({.client = LayoutWorld::kBob,
+                         .inode = file,
+                         .offset = 20000,
+                         .data = std::make_shared<const Bytes>(text.begin(), text.end())},
+                        [&](const auto& answer) { status = answer ? Status::kOk : answer.error(); });
+  world.pass(Milliseconds(300));
+  EXPECT_EQ(status, Status::kDelay);
+  EXPECT_EQ(world.stat(file)->size, 0u);
+}
+
+TEST_F(AGap, ThatAWriteDoesNotLeaveRecallsNobody) {
+  ASSERT_EQ(world.write(file, 0, std::string(6000, 'n')), Status::kOk);
+  EXPECT_TRUE(world.recaller.recalls.empty());
+}
+
 }  // namespace
 }  // namespace pnfsrdma::mds::testing

@@ -8,6 +8,7 @@ namespace {
 
 using nfs4::Status;
 constexpr uint64_t kAlice = LayoutWorld::kAlice;
+constexpr uint64_t kBob = LayoutWorld::kBob;
 
 struct LayoutCommit : ::testing::Test {
   LayoutWorld world;
@@ -85,6 +86,54 @@ TEST_F(LayoutCommit, TimesAloneAreAppliedAtOnceAndDurableLater) {
   EXPECT_EQ(world.store.last_namespace_sequence(), before);
   EXPECT_GT(world.stat(file)->change, change);
   EXPECT_EQ(world.stat(file)->mtime, world.clock.wall_now());
+}
+
+// Bob writes [0, 1 MiB) of a file that Alice writes from 4 MiB on, and dies; neither has committed anything.
+struct ALeftover : ::testing::Test {
+  static constexpr uint64_t kFar = uint64_t{4} << 20;
+  LayoutWorld world;
+  InodeId file = world.create("f");
+  std::byte own = static_cast<std::byte>('A' + file % 26);
+  LayoutStateid alice;
+
+  void SetUp() override {
+    const auto far = world.get(kAlice, file, IoMode::kReadWrite, kFar, 4096);
+    ASSERT_TRUE(far);
+    alice = world.stateid_of(far);
+    const auto near = world.get(kBob, file, IoMode::kReadWrite, 0, 1 << 20, 1 << 20);
+    ASSERT_TRUE(near);
+    ASSERT_TRUE(world.brick.client_write(kBob, world.segments(near).front().write.grant, 5000, own, 3000));
+  }
+  void bob_dies() {
+    world.mds->conflicts().on_client_gone(kBob, [] {});
+    world.settle();
+  }
+};
+
+TEST_F(ALeftover, DoesNotBecomePartOfAFileThatAnotherGrowsOverIt) {
+  bob_dies();
+  world.pass(Milliseconds(brick::kQuarantineMs));
+  ASSERT_EQ(world.commit(kAlice, file, alice, {kFar, kFar + 100}, kFar + 99), Status::kOk);
+  EXPECT_EQ(world.stat(file)->size, kFar + 100);
+  EXPECT_EQ(world.read(file, 5000, 3000), std::string(3000, '\0'));
+}
+
+TEST_F(ALeftover, DelaysTheGrowthUntilItIsZeroed) {
+  world.brick.hold_zeroing = true;
+  bob_dies();
+  EXPECT_EQ(world.commit(kAlice, file, alice, {kFar, kFar + 100}, kFar + 99), Status::kDelay);
+  world.pass(Milliseconds(brick::kQuarantineMs));
+  EXPECT_EQ(world.commit(kAlice, file, alice, {kFar, kFar + 100}, kFar + 99), Status::kDelay);
+  EXPECT_EQ(world.stat(file)->size, 0u);
+  world.brick.release();
+  world.settle();
+  EXPECT_EQ(world.commit(kAlice, file, alice, {kFar, kFar + 100}, kFar + 99), Status::kOk);
+  EXPECT_EQ(world.read(file, 5000, 3000), std::string(3000, '\0'));
+}
+
+TEST_F(ALeftover, OfALivingWriterIsHisToCommit) {
+  ASSERT_EQ(world.commit(kAlice, file, alice, {kFar, kFar + 100}, kFar + 99), Status::kOk);
+  EXPECT_EQ(world.read(file, 5000, 3000), std::string(3000, static_cast<char>(own)));
 }
 
 }  // namespace

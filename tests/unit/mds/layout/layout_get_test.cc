@@ -213,5 +213,47 @@ TEST(LayoutGet, UntilTheBrickIsReadyItIsTryLater) {
   EXPECT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
 }
 
+// Alice reads an 8 MiB file of holes around one grain; a layout to write it comes cut short, by her budget.
+struct AHoleFilledButNotGranted : ::testing::Test {
+  static constexpr uint64_t kMiddle = uint64_t{4} << 20;
+  LayoutWorld world;
+  InodeId file = world.create("f");
+  void SetUp() override {
+    world.mds->brick_lost();
+    world.brick.grants_max = 3;
+    world.mds->brick_connected();
+    world.settle();
+    ASSERT_EQ(world.write(file, kMiddle, "x"), Status::kOk);
+    ASSERT_EQ(world.set_size(file, 2 * kMiddle), Status::kOk);
+    ASSERT_EQ(world.segments(world.get(kAlice, file, IoMode::kRead, 0, 2 * kMiddle, 2 * kMiddle)).size(), 3u);
+    ASSERT_EQ(world.segments(world.get(kAlice, file, IoMode::kReadWrite, 0, 2 * kMiddle)).size(), 1u);
+    ASSERT_EQ(world.extents(file).size(), 3u);
+  }
+};
+
+TEST_F(AHoleFilledButNotGranted, IsRecalledFromWhoSawIt) {
+  ASSERT_EQ(world.recaller.recalls.size(), 1u);
+  const LayoutRecall& recall = world.recaller.recalls.front();
+  EXPECT_EQ(recall.client, kAlice);
+  EXPECT_EQ(recall.offset, kMiddle + kGrainSize);
+  EXPECT_EQ(recall.length, kMiddle - kGrainSize);
+}
+
+TEST_F(AHoleFilledButNotGranted, IsNotWrittenByAnotherBeforeItIsGivenBack) {
+  std::optional<LayoutGranter::Answer> answer;
+  world.mds->granter().grant({.client = kBob,
+                              .inode = file,
+                              .mode = IoMode::kReadWrite,
+                              .range = {kMiddle + 8192, kMiddle + 12288},
+                              .min_length = 1,
+                              .max_bytes = 65536},
+                             [&](LayoutGranter::Answer got) { answer = std::move(got); });
+  world.settle();
+  EXPECT_FALSE(answer);
+  EXPECT_TRUE(world.give_back(kAlice, file, kMiddle + kGrainSize, kMiddle));
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(*answer);
+}
+
 }  // namespace
 }  // namespace pnfsrdma::mds::testing
