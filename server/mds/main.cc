@@ -60,16 +60,13 @@ void watch_signals(EventLoop& loop, const FileDescriptor& signals, const Counter
   });
 }
 
-Result<std::unique_ptr<KeyValueStore>> open_store(EventLoop& loop, const Config& config, Result<>& outcome) {
+Result<std::unique_ptr<KeyValueStore>> open_store(EventLoop& loop, const Config& config,
+                                                  std::function<void(Error)> failed) {
   std::error_code error;
   std::filesystem::create_directories(config.data_directory, error);
   if (error) return fail(error.value(), "creating the data directory " + config.data_directory);
   const RocksdbOptions options{.path = metadata_path(config), .cache_bytes = config.metadata_cache_mib << 20};
-  return RocksdbStore::open(loop, options, [&loop, &outcome](Error failed) {
-    // What is in memory and not on the medium can be trusted no more: end, recover at the next start.
-    outcome = std::unexpected(failed.in("syncing the metadata"));
-    loop.stop();
-  });
+  return RocksdbStore::open(loop, options, std::move(failed));
 }
 
 ServerLimits limits_of(const Config& config) {
@@ -103,8 +100,19 @@ Result<> serve(const Config& config) {
   Counters counters;
   const ServerLimits limits = limits_of(config);
 
-  TRY_ASSIGN(const auto store, open_store(loop, config, outcome));
-  TRY_ASSIGN(const std::string host_boot, read_host_boot_id());
+  Compounds* serving = nullptr;
+  TRY_ASSIGN(const auto store, open_store(loop, config, [&](const Error& failed) {
+               // What is in memory and not on the medium can be trusted no more: end, recover at the next
+               // start.
+               log_error("mds",
+                         "metadata-sync-failed error=\"{}\" what=\"stopping: nothing more can be promised\"",
+                         failed.to_string());
+               note_failed_sync(metadata_path(config), random);
+               outcome = std::unexpected(failed.in("syncing the metadata"));
+               if (serving != nullptr) serving->refuse_all();
+               loop.stop();
+             }));
+  TRY_ASSIGN(const std::string host_boot, read_host_boot_id(metadata_path(config)));
   TRY_ASSIGN(const BootRecord boot, open_boot(*store, random, host_boot));
   TRY_ASSIGN(const auto names, Namespace::open(*store, clock, boot.boot_count));
   TRY_ASSIGN(const auto space, Space::open(*store, clock));
@@ -150,6 +158,7 @@ Result<> serve(const Config& config) {
                     clients,        sessions,  opens,   grace,    state_store, leases, layouts.conflicts(),
                     layouts.data(), callbacks, counters};
   Compounds compounds(services);
+  serving = &compounds;
 
   const auto grace_longest = config.grace_seconds ? std::chrono::seconds(config.grace_seconds) : limits.lease;
   TRY(recover_state(boot.same_host_boot, state_store, clients, opens, grace, grace_longest));

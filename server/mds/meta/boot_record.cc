@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/meta/boot_record.h"
 
+#include <fmt/core.h>
+
 #include <cerrno>
 #include <fstream>
 
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/values.h"
 #include "shared/base/log.h"
+#include "shared/base/random.h"
 
 namespace pnfsrdma::mds {
 namespace {
 
 constexpr std::string_view kBootName = "boot";
 constexpr const char* kBootIdFile = "/proc/sys/kernel/random/boot_id";
+constexpr const char* kFailedSyncFile = "/sync-failed";
+constexpr size_t kMarkDigits = 16;
 
 // The last start, as stored.
 struct StoredBoot {
@@ -22,6 +27,13 @@ struct StoredBoot {
   xdr::String<64> host_boot_id;
   bool clean_shutdown = false;
 };
+
+// FNV-1a: boots are told apart, nobody is kept out by it.
+uint64_t era_of(std::string_view host_boot_id) {
+  uint64_t era = 0xcbf29ce484222325;
+  for (const char letter : host_boot_id) era = (era ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  return era;
+}
 
 Result<> store_boot(KeyValueStore& store, const StoredBoot& boot) {
   Batch batch;
@@ -48,6 +60,7 @@ Result<BootRecord> open_boot(KeyValueStore& store, Random& random, const std::st
   record.boot_count = ++boot.boot_count;
   record.epoch = ++boot.epoch;
   record.instance = boot.instance;
+  record.era = era_of(host_boot_id);
   boot.host_boot_id = host_boot_id;
   boot.clean_shutdown = false;
   TRY(store_boot(store, boot));
@@ -64,11 +77,20 @@ Result<> close_boot(KeyValueStore& store) {
   return store_boot(store, boot);
 }
 
-Result<std::string> read_host_boot_id() {
+Result<std::string> read_host_boot_id(const std::string& directory) {
   std::ifstream file(kBootIdFile);
   std::string id;
   if (!std::getline(file, id) || id.empty()) return fail(EIO, std::string("reading ") + kBootIdFile);
+  std::ifstream failed(directory + kFailedSyncFile);
+  std::string mark;
+  if (failed && std::getline(failed, mark)) id += "-" + mark.substr(0, kMarkDigits);
   return id;
+}
+
+void note_failed_sync(const std::string& directory, Random& random) {
+  std::ofstream file(directory + kFailedSyncFile, std::ios::trunc);
+  file << fmt::format("{:0{}x}", random.next_u64(), kMarkDigits) << std::endl;
+  if (!file) log_error("meta", "sync-failure-not-noted directory={}", directory);
 }
 
 }  // namespace pnfsrdma::mds

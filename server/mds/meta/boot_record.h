@@ -19,15 +19,19 @@ struct BootRecord {
   xdr::FixedOpaque<16> instance{};  // random, made when the store was: server owner, scope, file system id
   bool same_host_boot = false;  // the host has not rebooted since the last start: state records may be kept
   bool clean_shutdown = false;  // the last run ended with close_boot()
+  uint64_t era = 0;             // another one: metadata that was committed and not synced may be lost
 };
 
-// Counts this start. `host_boot_id` is /proc/sys/kernel/random/boot_id: see read_host_boot_id(). Blocks until
-// synced.
+// Counts this start. `host_boot_id`: see read_host_boot_id(). Blocks until synced.
 Result<BootRecord> open_boot(KeyValueStore& store, Random& random, const std::string& host_boot_id);
 // Notes that the daemon ends in order, everything synced before.
 Result<> close_boot(KeyValueStore& store);
 
-// The kernel's name for the time since it booted.
-Result<std::string> read_host_boot_id();
+// The kernel's name for the time since it booted, and what note_failed_sync() has left in `directory`: as
+// long as this stays the same, no commit has been lost that the store had taken.
+Result<std::string> read_host_boot_id(const std::string& directory);
+// A sync of the store in `directory` failed. What the kernel then forgets is as lost as by a reboot, so the
+// next start takes it for one. The mark itself has to survive no more than the process.
+void note_failed_sync(const std::string& directory, Random& random);
 
 }  // namespace pnfsrdma::mds

@@ -140,6 +140,7 @@ Compound::Step Compound::run_operation() {
     if (reader_->left() == 0) return Step::kEnd;
     item_ = reader_->next();
     context_.request.index = writer_->count();
+    if (!first_operation_) first_operation_ = item_->operation;
     if (const Step step = check_place(item_->operation); step != Step::kGoOn) return step;
     if (!item_->arguments) return add_status(item_->operation, item_->arguments.error());
     if (changes_something(item_->operation) && room() < kChangingResultBytes) {
@@ -243,6 +244,19 @@ void Compound::send(CompoundReply reply) {
   std::exchange(send_, nullptr)(std::move(reply));
   const auto done = std::move(done_);
   done(*this);
+}
+
+void Compound::refuse() {
+  // Not even that of SEQUENCE is left: whoever sees the reply must not take the slot for used.
+  reply_ = std::make_shared<Bytes>();
+  writer_.emplace(*reply_, reader_->header().tag);
+  if (first_operation_) writer_->add(nfs4::status_result(*first_operation_, Status::kServerFault));
+  writer_->set_status(Status::kServerFault);
+  send(std::move(reply_));
+}
+
+void Compounds::refuse_all() {
+  while (!running_.empty()) running_.begin()->second->refuse();
 }
 
 void Compounds::start(CompoundCall call, SendReply send) {

@@ -44,6 +44,8 @@ class Compound {
   // Runs until it is answered or has to wait; a suspension's answer runs it on. `done` may delete it: the
   // last thing each of these does.
   void run();
+  // Nothing it has done or seen can be vouched for any more: SERVERFAULT. Deletes it, as run() may.
+  void refuse();
 
  private:
   enum class Step { kGoOn, kWait, kEnd };
@@ -66,6 +68,7 @@ class Compound {
   CompoundContext context_;
   std::optional<nfs4::CompoundReader> reader_;
   std::optional<nfs4::CompoundReader::Item> item_;  // the operation that runs, kept while it waits
+  std::optional<nfs4::Operation> first_operation_;
   std::shared_ptr<Bytes> reply_;
   std::optional<nfs4::CompoundResultWriter> writer_;
   // Goes with this object: what the store calls when a batch is synced must not meet a dead one.
@@ -83,6 +86,8 @@ class Compounds {
   // goes first.
   void start(CompoundCall call, SendReply send);
   size_t running() const { return running_.size(); }
+  // The metadata can't be made durable any more: everybody who waits is told so.
+  void refuse_all();
 
  private:
   Services& services_;

@@ -18,6 +18,10 @@ using nfs4::Status;
 
 namespace {
 
+// How long a rebooted client waits for its earlier self to be fenced before it is told to come back: a brick
+// may be away for long.
+constexpr Milliseconds kFencingPatience{2000};
+
 // 18.36.3: each value is at most what the client asked for and what this server takes on.
 Outcome<nfs4::ChannelAttributes> negotiate_fore(const nfs4::ChannelAttributes& asked,
                                                 const ServerLimits& limits) {
@@ -53,8 +57,12 @@ Outcome<nfs4::ChannelAttributes> negotiate_back(const nfs4::ChannelAttributes& a
 
 // The replay cache: only a success is in it, an error leaves the slot as it was. Nothing: a new request.
 // SEQ_MISORDERED, DELAY.
-Outcome<std::optional<nfs4::CreateSessionResult>> replay(const Client& client, uint32_t sequence) {
-  if (client.creating_session) return std::unexpected(Status::kDelay);
+Outcome<std::optional<nfs4::CreateSessionResult>> replay(ClientTable& clients, Client& client,
+                                                         uint32_t sequence) {
+  if (client.creating_session) {
+    clients.renew(client);  // it asks again and again: as long as it does, it is not forgotten
+    return std::unexpected(Status::kDelay);
+  }
   if (sequence == client.create_sequence + 1) return std::optional<nfs4::CreateSessionResult>();
   if (sequence != client.create_sequence || sequence == 0) return std::unexpected(Status::kSeqMisordered);
   // Empty when the daemon restarted between the record and the reply: nobody has the session, so it is made
@@ -91,10 +99,15 @@ Outcome<> confirm(CompoundContext& context, const std::shared_ptr<Client>& clien
   if (const auto old = services.clients.find_confirmed(client->owner)) {
     TRY(context.suspension.ask<bool>([&](auto done) {
       client->creating_session = true;
-      services.leases.retire(old, [client, done] {
-        client->creating_session = false;
-        done(true);
-      });
+      // Told that it takes too long, the operation runs again and finds the mark: DELAY, and so does each try
+      // until the mark is gone.
+      services.leases.retire_within(
+          old, kFencingPatience,
+          [client, done] {
+            client->creating_session = false;
+            done(true);
+          },
+          [done] { done(false); });
     }));
   }
   services.clients.confirm(*client);
@@ -107,7 +120,7 @@ nfs4::CreateSessionResponse handle(CompoundContext& context, const nfs4::CreateS
   Services& services = context.services;
   const auto client = services.clients.find(arguments.client_id);
   if (!client) return Status::kStaleClientId;
-  TRY_ASSIGN(const auto replayed, replay(*client, arguments.sequence_id));
+  TRY_ASSIGN(const auto replayed, replay(services.clients, *client, arguments.sequence_id));
   if (replayed) return *replayed;
   if (client->principal != principal_of(context)) return Status::kClidInuse;
   TRY_ASSIGN(SessionPlan plan, plan_session(context, arguments));

@@ -27,6 +27,16 @@ void LeaseKeeper::retire(const std::shared_ptr<Client>& client, std::function<vo
   });
 }
 
+void LeaseKeeper::retire_within(const std::shared_ptr<Client>& client, Milliseconds patience,
+                                std::function<void()> done, std::function<void()> too_long) {
+  const auto timer = std::make_shared<EventLoop::TimerId>(0);
+  if (loop_ != nullptr) *timer = loop_->after(patience, std::move(too_long));
+  retire(client, [this, timer, done = std::move(done)] {
+    if (loop_ != nullptr) loop_->cancel(*timer);
+    done();
+  });
+}
+
 void LeaseKeeper::drop(Client& client) {
   const std::vector<OpenState*> opens = opens_.opens_of_client(client.id);
   // A record that cannot be erased now comes back at a restart and expires again: harmless.
@@ -58,6 +68,7 @@ void LeaseKeeper::expire_due() {
 }
 
 void LeaseKeeper::start(EventLoop& loop, Milliseconds every) {
+  loop_ = &loop;
   loop.after(every, [this, &loop, every] {
     expire_due();
     start(loop, every);

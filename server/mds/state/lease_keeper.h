@@ -26,6 +26,10 @@ class LeaseKeeper {
   // From now on the client ID is stale and its sessions are bad. Its opens stay in force until no brick lets
   // it in any more; then they and its records go, and `done` is called (at once or later).
   void retire(const std::shared_ptr<Client>& client, std::function<void()> done);
+  // The same; `too_long` is called if that has not come about within `patience`, as when a brick is away.
+  // Needs start(), without which patience has no end.
+  void retire_within(const std::shared_ptr<Client>& client, Milliseconds patience, std::function<void()> done,
+                     std::function<void()> too_long);
   // Retires every client whose lease has run out.
   void expire_due();
   // Does so every `every`, as long as the loop runs.
@@ -40,6 +44,7 @@ class LeaseKeeper {
   StateStore& store_;
   LayoutConflicts& layouts_;
   Counters& counters_;
+  EventLoop* loop_ = nullptr;
 };
 
 }  // namespace pnfsrdma::mds

@@ -89,6 +89,16 @@ TEST_P(KeyValue, SequencesGoUpAndOnlyNamespaceCommitsCountForReplies) {
   EXPECT_EQ(store_->last_namespace_sequence(), first);
 }
 
+TEST_P(KeyValue, AnEmptyCommitIsAPlaceInTheOrderThatRepliesWaitFor) {
+  put("a", "1", CommitKind::kState);
+  const auto empty = store_->commit(Batch(), CommitKind::kNamespace);
+  ASSERT_TRUE(empty);
+  EXPECT_EQ(store_->last_namespace_sequence(), *empty);
+  store_.settle();
+  EXPECT_GE(store_->synced_sequence(), *empty);
+  EXPECT_EQ(store_->get("a").value(), "1");
+}
+
 TEST_P(KeyValue, WaitersRunInOrderOnceTheirCommitIsDurable) {
   std::vector<int> ran;
   const Sequence first = put("a", "1");

@@ -60,15 +60,31 @@ TEST_P(StateRecords, EveryStartIsCountedAndDurableAtOnce) {
   const BootRecord third = open_boot(*store_, random, "host-boot-b").value();
   EXPECT_EQ(third.boot_count, 3u);
   EXPECT_FALSE(third.same_host_boot);
+  EXPECT_EQ(second.era, first.era);
+  EXPECT_NE(third.era, first.era);
   EXPECT_TRUE(third.clean_shutdown);
 }
 
 PNFSRDMA_OVER_BOTH_ENGINES(StateRecords);
 
 TEST(HostBootId, IsReadFromTheKernel) {
-  const auto id = read_host_boot_id();
+  const auto id = read_host_boot_id("/nonexistent");
   ASSERT_TRUE(id);
   EXPECT_EQ(id->size(), 36u);
+}
+
+TEST(HostBootId, IsAnotherOneAfterEachFailedSyncAndStaysSo) {
+  std::string directory = testing::TempDir() + "boot-id-XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  SeededRandom random(5);
+  std::set<std::string> seen{read_host_boot_id(directory).value()};
+  for (int i = 0; i < 3; ++i) {
+    note_failed_sync(directory, random);
+    const std::string id = read_host_boot_id(directory).value();
+    EXPECT_LE(id.size(), 64u);
+    EXPECT_TRUE(seen.insert(id).second);
+    EXPECT_EQ(read_host_boot_id(directory).value(), id);
+  }
 }
 
 }  // namespace

@@ -209,6 +209,49 @@ TEST_F(SessionTest, CreateSessionHasItsOwnReplayCache) {
   EXPECT_EQ(client_.create_session(sequence).status, Status::kSeqMisordered);
 }
 
+TEST_F(SessionTest, ARebootedClientIsToldToComeBackWhileItsEarlierSelfCannotBeFenced) {
+  client_.connect();
+  server_.leases.start(host_.loop, Milliseconds(1000));
+  server_.layouts.hold = true;  // as when the brick is away
+  TestClient again(server_, "client", 2);
+  const auto exchanged = again.exchange_id();
+  ASSERT_TRUE(exchanged.ok());
+  again.id = exchanged.result.client_id;
+  const uint32_t sequence = exchanged.result.sequence_id;
+  const auto first = server_.begin({again.session_arguments(sequence)});
+  for (int second = 0; second < 60; ++second) {
+    host_.clock.advance(Milliseconds(1000));
+    host_.turn();
+    host_.turn();
+    // Within a few seconds there is an answer; it stays DELAY, and the client is not forgotten meanwhile.
+    if (second >= 3) {
+      ASSERT_TRUE(*first);
+      EXPECT_EQ(xdr::decode_from<nfs4::CompoundResults>(**first)->status, Status::kDelay);
+      EXPECT_EQ(again.create_session(sequence).status, Status::kDelay);
+    }
+  }
+  server_.layouts.release();
+  EXPECT_TRUE(again.create_session(sequence).ok());
+}
+
+TEST_F(SessionTest, AServerThatCannotSyncAnswersEverybodyWhoWaits) {
+  client_.connect();
+  server_.layouts.hold = true;
+  TestClient again(server_, "client", 2);
+  again.id = again.exchange_id().result.client_id;
+  const auto waiting = server_.begin({again.session_arguments(1)});
+  const auto reading =
+      server_.begin({client_.next_sequence(), nfs4::PutRootFileHandleArguments{}, nfs4::CreateArguments{}});
+  server_.compounds.refuse_all();
+  EXPECT_EQ(server_.compounds.running(), 0U);
+  ASSERT_TRUE(*waiting);
+  const auto results = xdr::decode_from<nfs4::CompoundResults>(**waiting);
+  ASSERT_TRUE(results);
+  EXPECT_EQ(results->status, Status::kServerFault);
+  EXPECT_EQ(response_at<nfs4::CreateSessionResponse>(*results, 0).status, Status::kServerFault);
+  EXPECT_TRUE(*reading);
+}
+
 TEST_F(SessionTest, CreateSessionChecksItsArguments) {
   client_.id = 12345;
   EXPECT_EQ(client_.create_session(1).status, Status::kStaleClientId);

@@ -34,6 +34,14 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
   CHECK(recover_state(same_boot, state_store, clients, opens, grace, limits.lease).has_value());
 }
 
+void TestServer::use(LayoutConflicts& real_layouts, DataOperations& real_data) {
+  // References can't be set anew; an object made in the same place is the same to whoever refers to it.
+  std::destroy_at(&services);
+  std::construct_at(&services, Services{host.clock, host.random, limits, identity, exports, host.store,
+                                        *names, clients, sessions, opens, grace, state_store, leases,
+                                        real_layouts, real_data, callbacks, counters});
+}
+
 std::shared_ptr<std::shared_ptr<const Bytes>> TestServer::begin(const Operations& operations,
                                                                 const Credentials& who,
                                                                 uint32_t minor_version, std::string peer) {
@@ -57,7 +65,7 @@ std::shared_ptr<std::shared_ptr<const Bytes>> TestServer::begin(const Operations
 nfs4::CompoundResults TestServer::call(const Operations& operations, const Credentials& who,
                                        uint32_t minor_version) {
   const auto reply = begin(operations, who, minor_version);
-  for (int turn = 0; !*reply && turn < 10; ++turn) host.turn();
+  for (int turn = 0; !*reply && turn < 100; ++turn) host.turn();
   CHECK(*reply != nullptr);
   auto results = xdr::decode_from<nfs4::CompoundResults>(**reply);
   CHECK(results.has_value());

@@ -49,6 +49,9 @@ class TestServer {
     return one;
   }
 
+  // Instead of the fakes, from now on (but for the end of clients, which the fake layouts hear of).
+  void use(LayoutConflicts& layouts, DataOperations& data);
+
   // Encodes, runs and decodes one COMPOUND. CHECKs that it is answered at once (within a few turns of the
   // loop).
   nfs4::CompoundResults call(const Operations& operations,
