@@ -142,6 +142,7 @@ Result<> serve(const Config& config) {
                        {.first_epoch = boot.epoch,
                         .owner = to_hex(boot.instance),
                         .lease = limits.lease,
+                        .metadata_era = boot.era,
                         .transports = {{std::shared_ptr<rdma::Transport>(iwarp.get(), [](auto*) {}),
                                         iwarp->make_protection_domain()}},
                         .on_fenced = [&](const std::string& why) {

@@ -10,7 +10,7 @@
 namespace pnfsrdma::mds {
 
 FileIo::FileIo(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table,
-               InodeQueue& queue, Layouts& layouts, BlockMemory& memory)
+               InodeQueue& queue, Layouts& layouts, BlockMemory& memory, uint64_t metadata_era)
     : clock_(clock),
       names_(names),
       brick_(brick),
@@ -18,7 +18,13 @@ FileIo::FileIo(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpa
       table_(table),
       queue_(queue),
       layouts_(layouts),
-      memory_(memory) {}
+      memory_(memory),
+      metadata_era_(metadata_era) {}
+
+nfs4::Verifier FileIo::with_era(nfs4::Verifier verifier) const {
+  store_big_endian(verifier.data(), load_big_endian<uint64_t>(verifier.data()) ^ metadata_era_);
+  return verifier;
+}
 
 // --- READ
 // ----------------------------------------------------------------------------------------------------------------
@@ -177,6 +183,11 @@ void FileIo::allocate(const WritingPointer& work) {
     change.update.mtime = clock_.wall_now();
     change.update.clear_setid = work->what.clear_setid;
     change.update.size = std::max((*inode)->size, work->range.end);
+    // RFC 8881, 18.32.3: the size of an UNSTABLE4 write may be lost as its bytes may, until COMMIT. Setuid
+    // bits must not come back.
+    const bool lazy = work->what.stable == nfs4::StableHow::kUnstable && !work->sync_first &&
+                      !(work->what.clear_setid && (*inode)->mode != mode_without_setid(**inode));
+    if (lazy) change.kind = CommitKind::kState;
     space_.allocate(work->what.inode, plan, std::move(change), [this, work](nfs4::Status status) {
       if (status != nfs4::Status::kOk) return finish(work, std::unexpected(status));
       // New memory needs no sync before it is written: if the commit is lost, no file has it, and it is
@@ -260,6 +271,8 @@ void FileIo::make_stable(const WritingPointer& work) {
 
 void FileIo::commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done) {
   if (!brick_.ready()) return done(std::unexpected(nfs4::Status::kDelay));
+  // The reply waits for the sync beside the flush.
+  if (const auto made = space_.make_durable(); !made) return done(std::unexpected(made.error()));
   const auto present = names_.get(inode);
   if (!present) return done(std::unexpected(present.error()));
   const uint64_t size = (*present)->size;
@@ -273,9 +286,11 @@ void FileIo::commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::
     }
   }
   if (memory.empty()) return done(verifier());
-  brick_.persist(memory, [done = std::move(done)](BrickDevice::Answer<brick::PersistResult> persisted) {
+  brick_.persist(memory, [this, alive = std::weak_ptr(alive_),
+                          done = std::move(done)](BrickDevice::Answer<brick::PersistResult> persisted) {
+    if (alive.expired()) return;
     if (!persisted) return done(std::unexpected(status_of(persisted.error())));
-    done(persisted->verifier);
+    done(with_era(persisted->verifier));
   });
 }
 

@@ -17,7 +17,8 @@ namespace pnfsrdma::mds {
 //
 // Cost of a READ: one RDMA READ per extent, straight into the reply's buffer, no copy. Of a WRITE: one copy
 // of the data (the request's record may go before the RDMA WRITE is through), one RDMA WRITE per extent, one
-// brick call when it must be stable.
+// brick call when it must be stable. An unstable one that grows a file into fresh memory waits for no sync of
+// the metadata; COMMIT does.
 class FileIo {
  public:
   struct Read {
@@ -36,7 +37,7 @@ class FileIo {
   using Done = std::function<void(std::expected<T, nfs4::Status>)>;
 
   FileIo(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table,
-         InodeQueue& queue, Layouts& layouts, BlockMemory& memory);
+         InodeQueue& queue, Layouts& layouts, BlockMemory& memory, uint64_t metadata_era);
   FileIo(const FileIo&) = delete;
   FileIo& operator=(const FileIo&) = delete;
 
@@ -47,8 +48,9 @@ class FileIo {
   // Makes what was written durable. A count of 0: to the end of the file.
   void commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done);
 
-  // writeverf4: changes when unflushed bytes may have been lost, which only a brick can lose.
-  nfs4::Verifier verifier() const { return brick_.verifier(); }
+  // writeverf4: changes when what an unstable WRITE left may have been lost: bytes by the brick, size and
+  // extents by the host of the metadata.
+  nfs4::Verifier verifier() const { return with_era(brick_.verifier()); }
 
  private:
   struct Writing;
@@ -65,6 +67,7 @@ class FileIo {
   void place_when_synced(const WritingPointer& work);
   void place(const WritingPointer& work);
   void make_stable(const WritingPointer& work);
+  nfs4::Verifier with_era(nfs4::Verifier verifier) const;
   static void finish(const WritingPointer& work, std::expected<nfs4::WriteResult, nfs4::Status> answer);
 
   const Clock& clock_;
@@ -75,6 +78,7 @@ class FileIo {
   InodeQueue& queue_;
   Layouts& layouts_;
   BlockMemory& memory_;
+  const uint64_t metadata_era_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -40,11 +40,18 @@ class FileSpace {
   struct Change {
     InodeUpdate update;
     Batch extra;
+    // kState: no reply waits for it until somebody calls make_durable().
+    CommitKind kind = CommitKind::kNamespace;
   };
   // Fills the holes in plan.wished, or, when there is not that much, those in plan.needed. All of it is
   // zeros, durably, and committed (not synced) when `done` gets kOk. kNospc, kDelay, kIo: nothing has
   // changed.
   void allocate(InodeId inode, const AllocationPlan& plan, Change change, Done done);
+
+  // What allocate() committed as kState goes with the next sync, and replies wait for that. Before anybody is
+  // told that bytes in such memory are durable, or reaches it without the server. No turn needed. kDelay,
+  // kIo.
+  std::expected<void, nfs4::Status> make_durable();
 
   // Cuts the file: size, extents, times, and the tail record, in one batch; then frees, and zeroes up to the
   // end of what is kept, durably, before `done`. No client can reach anything from the grain of `size` on:
@@ -110,6 +117,8 @@ class FileSpace {
   BrickDevice& brick_;
   BlockMemory& memory_;
   LayoutTable& table_;
+  // The newest namespace commit when memory was last given lazily: a newer one takes that along.
+  std::optional<Sequence> lazy_behind_;
   std::unordered_map<InodeId, SteadyTime> resting_;
   // Of files with a dirty tail. Only of handles of this run: a start zeroes tails before there is any.
   std::unordered_map<InodeId, RangeSet> leftovers_;

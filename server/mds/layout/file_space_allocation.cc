@@ -153,8 +153,9 @@ void FileSpace::commit_placed(const std::shared_ptr<Allocation>& work) {
   Batch batch;
   extents.write_to(batch);
   batch.append(work->change.extra);
-  if (const auto updated = names_.update(work->inode, update, batch); !updated)
-    return retreat(work, updated.error());
+  const auto updated = names_.update(work->inode, update, batch, work->change.kind);
+  if (!updated) return retreat(work, updated.error());
+  if (work->change.kind == CommitKind::kState) lazy_behind_ = store_.last_namespace_sequence();
   for (const Placed& placed : work->placed) {
     if (placed.blocks == 0) continue;
     // What the hole does not take of the first and of the last block is for small files.
@@ -166,6 +167,16 @@ void FileSpace::commit_placed(const std::shared_ptr<Allocation>& work) {
       space_.free(placed.extent.logical_end(), end - placed.extent.logical_end());
   }
   finish(work, nfs4::Status::kOk);
+}
+
+std::expected<void, nfs4::Status> FileSpace::make_durable() {
+  if (lazy_behind_ && store_.last_namespace_sequence() == *lazy_behind_) {
+    // Nothing new, but in order behind what was lazy.
+    if (const auto committed = store_.commit(Batch(), CommitKind::kNamespace); !committed)
+      return std::unexpected(status_of(committed.error()));
+  }
+  lazy_behind_.reset();
+  return {};
 }
 
 // Gives back what was placed; then tries with less, if there is less.

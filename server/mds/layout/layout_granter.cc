@@ -182,6 +182,8 @@ void LayoutGranter::note_writer(const WorkPointer& work) {
 }
 
 void LayoutGranter::when_durable(const WorkPointer& work) {
+  // The client flushes what it writes there itself: the extents that lead to it must not be lost.
+  if (const auto made = space_.make_durable(); !made) return fail(work, made.error());
   // A crash before this: the client has no handle. Behind it: the record finds the dirty tail.
   KeyValueStore& store = names_.store();
   if (store.synced_sequence() >= store.last_namespace_sequence()) return open_session(work);

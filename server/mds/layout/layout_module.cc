@@ -61,7 +61,7 @@ struct LayoutModule::Machinery {
                 parts.counters, options.lease),
         granter(parts.names, brick, space, table, queue, layouts, parts.counters, parts.random),
         committer(parts.clock, parts.names, brick, space, layouts),
-        io(parts.clock, parts.names, brick, space, table, queue, layouts, memory),
+        io(parts.clock, parts.names, brick, space, table, queue, layouts, memory, options.metadata_era),
         service(brick, parts.space, table, layouts, granter, committer, io) {
     brick.set_hooks(
         {.on_lost =

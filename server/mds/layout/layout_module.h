@@ -47,6 +47,7 @@ class LayoutModule {
     uint64_t first_epoch = 1;  // BootRecord::epoch: no claim is lower
     std::string owner;         // shown to administrators of the brick
     Milliseconds lease{30'000};
+    uint64_t metadata_era = 0;  // BootRecord::era: part of writeverf4
     // How we reach the brick's memory ourselves, best first.
     std::vector<initiator::TransportDomain> transports;
     // Instead of that, for tests.

@@ -55,6 +55,7 @@ MetadataServer::MetadataServer(const Host& host_in)
               {.first_epoch = boot.epoch,
                .owner = "crash test",
                .lease = limits.lease,
+               .metadata_era = boot.era,
                .transports = {{host.transport, host.transport->make_protection_domain()}}}),
       leases(clients, sessions, opens, state_store, layouts.conflicts(), counters),
       identity{boot.instance},

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/unit/mds/layout/layout_world.h"
 
 namespace pnfsrdma::mds::testing {
@@ -118,6 +120,66 @@ TEST(FileIo, TheVerifierChangesWhenTheBrickMayHaveLostBytes) {
   world.settle();
   ASSERT_TRUE(answer);
   EXPECT_NE(*answer, before);
+}
+
+// Replies wait for commits of kind kNamespace.
+struct Durability : ::testing::Test {
+  LayoutWorld world;
+  InodeId file = world.create("f");
+  size_t waited() const { return std::ranges::count(world.store.kinds, CommitKind::kNamespace); }
+  std::optional<nfs4::Verifier> commit() {
+    std::optional<nfs4::Verifier> answer;
+    world.mds->io().commit(file, 0, 0, [&](std::expected<nfs4::Verifier, Status> got) { answer = *got; });
+    world.settle();
+    return answer;
+  }
+};
+
+TEST_F(Durability, OfAnUnstableWriteIntoFreshMemoryIsWaitedForByCommit) {
+  const size_t before = waited();
+  ASSERT_EQ(world.write(file, 0, "text", nfs4::StableHow::kUnstable), Status::kOk);
+  EXPECT_EQ(world.stat(file)->size, 4u);
+  EXPECT_EQ(waited(), before);
+  ASSERT_TRUE(commit());
+  EXPECT_EQ(waited(), before + 1);
+  ASSERT_TRUE(commit());
+  EXPECT_EQ(waited(), before + 1);
+}
+
+TEST_F(Durability, OfAnUnstableWriteComesWithAnyLaterReplyThatWaits) {
+  ASSERT_EQ(world.write(file, 0, "text", nfs4::StableHow::kUnstable), Status::kOk);
+  ASSERT_TRUE(world.names->update(file, {.mode = 0600}));
+  const size_t before = waited();
+  ASSERT_TRUE(commit());
+  EXPECT_EQ(waited(), before);
+}
+
+TEST_F(Durability, OfAStableWriteIsWaitedForAtOnce) {
+  const size_t before = waited();
+  ASSERT_EQ(world.write(file, 0, "text", nfs4::StableHow::kFileSync), Status::kOk);
+  EXPECT_EQ(waited(), before + 1);
+}
+
+TEST_F(Durability, OfTheWayToTheBytesComesBeforeALayoutOfThem) {
+  ASSERT_EQ(world.set_size(file, 1 << 20), Status::kOk);
+  ASSERT_EQ(world.write(file, 0, "text", nfs4::StableHow::kUnstable), Status::kOk);
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4));
+  ASSERT_EQ(world.write(file, 8192, "more", nfs4::StableHow::kUnstable), Status::kOk);
+  // It is on record that Alice writes: nothing but the extents has to become durable.
+  const size_t before = waited();
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 8192, 4));
+  EXPECT_EQ(waited(), before + 1);
+}
+
+TEST_F(Durability, LostWithTheHostOfTheMetadataShowsInTheVerifier) {
+  ASSERT_EQ(world.write(file, 0, "text", nfs4::StableHow::kUnstable), Status::kOk);
+  const nfs4::Verifier before = world.mds->io().verifier();
+  world.crash();
+  world.start();
+  EXPECT_EQ(world.mds->io().verifier(), before);  // a process loses nothing
+  world.crash(0);
+  world.start();
+  EXPECT_NE(world.mds->io().verifier(), before);
 }
 
 // Alice has written behind the end and committed nothing.

@@ -64,6 +64,7 @@ class MortalStore final : public KeyValueStore {
   explicit MortalStore(EventLoop& loop) : inner(loop) {}
   std::function<bool()> before_commit = [] { return true; };
   std::function<bool()> behind_commit = [] { return true; };
+  std::vector<CommitKind> kinds;  // of all commits, in order
   MemoryStore inner;
 
   Result<std::optional<std::string>> get(std::string_view key) override { return inner.get(key); }
@@ -72,6 +73,7 @@ class MortalStore final : public KeyValueStore {
   }
   Result<Sequence> commit(const Batch& batch, CommitKind kind) override {
     if (!before_commit()) return fail(EIO, "the process is dead");
+    kinds.push_back(kind);
     const auto committed = inner.commit(batch, kind);
     if (!behind_commit()) return fail(EIO, "the process is dead");
     return committed;
@@ -109,9 +111,10 @@ class LayoutWorld {
   std::unique_ptr<FakeMemory> memory;
   std::unique_ptr<LayoutModule> mds;
   std::string fenced;
+  std::string host_boot = "host-boot";
 
   void build() {
-    const auto boot = open_boot(store, random, "host-boot");
+    const auto boot = open_boot(store, random, host_boot);
     ASSERT_TRUE(boot) << boot.error().to_string();
     names = *Namespace::open(store, clock, boot->boot_count);
     space = *Space::open(store, clock);
@@ -121,6 +124,7 @@ class LayoutWorld {
         LayoutModule::Options{.first_epoch = boot->epoch,
                               .owner = "test",
                               .lease = kLease,
+                              .metadata_era = boot->era,
                               .memory = memory.get(),
                               .on_fenced = [this](const std::string& why) { fenced = why; }});
     names->set_in_use(
@@ -141,7 +145,10 @@ class LayoutWorld {
   // The process dies; the host, if `keep` is given, keeps only so many of the unsynced commits.
   void crash(std::optional<size_t> keep = std::nullopt) {
     stop();
-    if (keep) store.inner.crash(*keep);
+    if (keep) {
+      store.inner.crash(*keep);
+      host_boot += "+";
+    }
     brick.dead = false;
     recaller.opens.clear();
     recaller.on_recall = nullptr;
