@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/socket.h>
-
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,7 +14,7 @@
 #include "shared/base/result.h"
 #include "shared/rpc/limits.h"
 #include "shared/rpc/message.h"
-#include "shared/rpc/record.h"
+#include "shared/rpc/message_stream.h"
 
 namespace pnfsrdma::rpc {
 
@@ -85,12 +82,9 @@ class Responder {
   uint32_t xid_ = 0;
 };
 
-// One stream (TCP or Unix) that carries ONC RPC in both directions. It lives in the loop from start() until
-// it is closed, by close(), by the peer or by an error: the loop owns a reference, users hold others as they
-// like. All methods and callbacks belong to the loop's thread.
-//
-// System calls: one recv(2) brings many small records; all output of one turn of the loop goes in one
-// sendmsg(2), head and body not joined.
+// ONC RPC in both directions over one stream of messages (TCP, Unix, RPC-over-RDMA). It lives in the loop
+// from start() until it is closed, by close(), by the peer or by an error: the loop owns a reference, users
+// hold others as they like. All methods and callbacks belong to the loop's thread.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using CallHandler = std::function<void(const ConnectionPointer&, IncomingCall, Responder)>;
@@ -101,6 +95,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Takes a connected stream socket. Without a CallHandler every call is answered PROG_UNAVAIL.
   static ConnectionPointer start(EventLoop& loop, FileDescriptor socket, ConnectionOptions options,
                                  CallHandler on_call, CloseHandler on_close = nullptr);
+  // The same over any stream, not started yet.
+  static ConnectionPointer start(EventLoop& loop, std::shared_ptr<MessageStream> stream,
+                                 ConnectionOptions options, CallHandler on_call,
+                                 CloseHandler on_close = nullptr);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -115,7 +113,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
   // Closes when everything queued has been sent; reads nothing more.
   void close_when_sent();
-  bool is_open() const { return static_cast<bool>(socket_); }
+  bool is_open() const { return open_; }
 
   // Replaces the handler of calls, e.g. when the back channel comes to life on a client's connection.
   void on_call(CallHandler handler);
@@ -123,12 +121,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_close(CloseHandler handler);
 
   // "192.0.2.7:1023", or "unix" for a Unix socket.
-  const std::string& peer() const { return peer_; }
-  bool is_unix() const { return is_unix_; }
-  // Who is at the other end of a Unix socket (SO_PEERCRED); nothing for TCP.
-  std::optional<ucred> peer_credentials() const;
+  const std::string& peer() const { return stream_->peer(); }
+  bool is_unix() const { return stream_->is_unix(); }
+  bool is_rdma() const { return stream_->is_rdma(); }
+  // Who is at the other end of a Unix socket (SO_PEERCRED); nothing for others.
+  std::optional<ucred> peer_credentials() const { return stream_->peer_credentials(); }
 
-  size_t unsent_bytes() const { return unsent_bytes_; }
+  size_t unsent_bytes() const { return stream_->unsent_bytes(); }
   size_t calls_unanswered() const { return calls_unanswered_; }
   size_t calls_outstanding() const { return outstanding_.size(); }
   // Has back-pressure stopped the reading?
@@ -136,52 +135,33 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   friend class Responder;
-  struct Outgoing {
-    Bytes head;  // record mark and message header
-    std::shared_ptr<const Bytes> body;
-  };
   struct OutstandingCall {
     ReplyHandler done;
     EventLoop::TimerId timer = 0;
   };
 
-  Connection(EventLoop& loop, FileDescriptor socket, ConnectionOptions options, CallHandler on_call,
-             CloseHandler on_close);
-  void watch();
-  void handle_events(uint32_t events);
-  void read_some();
-  void deliver_records();
-  void deliver(Bytes record);
-  void deliver_call(Bytes record);
-  void deliver_reply(Bytes record, uint32_t xid);
+  Connection(EventLoop& loop, std::shared_ptr<MessageStream> stream, ConnectionOptions options,
+             CallHandler on_call, CloseHandler on_close);
+  void start_stream();
+  void deliver(Bytes message);
+  void deliver_call(Bytes message);
+  void deliver_reply(Bytes message, uint32_t xid);
   void answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body);
   void answered();
-  void send(Outgoing outgoing);
-  void flush();
-  bool flush_once();
-  void consume(size_t sent);
-  void update_interest();
+  void send(Bytes head, std::shared_ptr<const Bytes> body);
+  void sent();
+  void update_pause();
   void finish_call(uint32_t xid, Result<Reply> result);
   void fail_with(Error reason);
 
   EventLoop& loop_;
-  FileDescriptor socket_;
+  std::shared_ptr<MessageStream> stream_;
   ConnectionOptions options_;
   std::shared_ptr<const CallHandler> on_call_;
   std::vector<CloseHandler> on_close_;
-  std::string peer_;
-  bool is_unix_ = false;
-  RecordReader reader_;
-
-  std::deque<Outgoing> outgoing_;
-  size_t sent_of_front_ = 0;  // bytes of outgoing_.front() the kernel has
-  size_t unsent_bytes_ = 0;
-  bool flush_scheduled_ = false;
-  bool wants_write_ = false;
+  bool open_ = true;
   bool closing_ = false;
-  bool delivering_ = false;
   bool paused_ = false;
-  uint32_t interest_ = 0;
 
   size_t calls_unanswered_ = 0;
   uint32_t next_xid_ = 1;

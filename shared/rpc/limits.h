@@ -19,8 +19,8 @@ inline constexpr size_t kCallsOutstandingMax = 4096;
 inline constexpr size_t kConnectionsMax = 4096;
 // A TCP peer that has not acknowledged anything for so long is gone.
 inline constexpr unsigned kPeerPatienceMs = 60'000;
-// iovecs of one sendmsg(2): two for each record.
-inline constexpr size_t kSendVectorsMax = 64;
+// iovecs of one sendmsg(2): three for each record.
+inline constexpr size_t kSendVectorsMax = 96;
 // Bytes a connection reads in one turn of the loop before others get theirs.
 inline constexpr size_t kReadBytesPerTurn = size_t{4} << 20;
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "shared/rpc/dial.h"
+#include "shared/rpc/record.h"
 #include "shared/rpc/server.h"
 #include "shared/xdr/codec.h"
 
