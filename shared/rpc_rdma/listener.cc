@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/rpc_rdma/listener.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "shared/base/log.h"
+#include "shared/rpc_rdma/endpoint.h"
+#include "shared/rpc_rdma/private_data.h"
+#include "shared/rpc_rdma/stream.h"
+
+namespace pnfsrdma::rpc_rdma {
+
+// What the transport's thread, the loop and every connection share.
+struct Listener::Shared {
+  EventLoop& loop;
+  const std::shared_ptr<rdma::Transport> transport;
+  const rpc::Service service;
+  const UpperLayer upper_layer;
+  std::atomic<size_t> connections = 0;
+  bool stopped = false;  // loop only
+};
+
+namespace {
+
+// In the transport's thread: receives are posted before the loop hears of the connection, for the peer may
+// send as soon as it is accepted.
+Result<std::unique_ptr<Endpoint>> accept_endpoint(const std::shared_ptr<rdma::Transport>& transport,
+                                                  rdma::ConnectionRequest& request, size_t message_bytes_max,
+                                                  const UpperLayer& upper_layer) {
+  const Bytes said(request.private_data().begin(), request.private_data().end());
+  const auto domain = transport->make_protection_domain();
+  TRY_ASSIGN(MessageBuffers buffers, MessageBuffers::make(*transport, domain));
+  TRY_ASSIGN(auto queue_pair, request.accept(domain, our_private_data(), queue_pair_limits()));
+  return Endpoint::make(Endpoint::Role::kAccepting, transport, domain, std::move(buffers),
+                        std::move(queue_pair), said, upper_layer, message_bytes_max);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::listen(EventLoop& loop,
+                                                   std::shared_ptr<rdma::Transport> transport,
+                                                   const std::string& address, rpc::Service service,
+                                                   const UpperLayer& upper_layer) {
+  std::shared_ptr<Shared> shared(new Shared{loop, std::move(transport), std::move(service), upper_layer});
+  std::unique_ptr<Listener> listener(new Listener(shared));
+  TRY_ASSIGN(listener->listener_, shared->transport->listen(address, [shared](auto request) {
+    accept(shared, std::move(request));
+  }));
+  return listener;
+}
+
+Listener::~Listener() {
+  shared_->stopped = true;
+}
+
+size_t Listener::connections() const {
+  return shared_->connections;
+}
+
+void Listener::accept(const std::shared_ptr<Shared>& shared,
+                      std::unique_ptr<rdma::ConnectionRequest> request) {
+  const std::string peer = request->peer();
+  if (shared->connections >= std::min(kConnectionsMax, shared->service.connections_max)) {
+    log_warning("rpc-rdma", "connection-rejected peer={} why=\"too many connections\"", peer);
+    return request->reject({});
+  }
+  auto endpoint = accept_endpoint(shared->transport, *request, shared->service.options.record_bytes_max,
+                                  shared->upper_layer);
+  if (!endpoint) {
+    log_warning("rpc-rdma", "connection-failed peer={} why=\"{}\"", peer, endpoint.error().to_string());
+    return;
+  }
+  ++shared->connections;
+  // Counted down when the connection is gone, however it goes.
+  std::shared_ptr<void> counted(nullptr, [shared](void*) { --shared->connections; });
+  auto adopt = [shared, counted,
+                endpoint = std::make_shared<std::unique_ptr<Endpoint>>(*std::move(endpoint))] {
+    if (shared->stopped) return;
+    auto stream = std::make_shared<Stream>(shared->loop, std::move(*endpoint));
+    const auto connection = rpc::Connection::start(
+        shared->loop, std::move(stream), shared->service.options, shared->service.on_call,
+        [counted, on_close = shared->service.on_close](const rpc::ConnectionPointer& closed,
+                                                       const Error& reason) {
+          if (on_close) on_close(closed, reason);
+        });
+    if (shared->service.on_accept) shared->service.on_accept(connection);
+  };
+  shared->loop.post(std::move(adopt));
+}
+
+}  // namespace pnfsrdma::rpc_rdma
