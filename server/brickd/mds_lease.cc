@@ -5,6 +5,13 @@
 
 namespace pnfsrdma::brick {
 
+namespace {
+
+// A loop that comes this late was kept from running: a stopped process, a paused virtual machine.
+constexpr Milliseconds kStall(1000);
+
+}  // namespace
+
 MdsLease::MdsLease(EventLoop& loop, Milliseconds lease, std::function<void()> on_expired)
     : loop_(loop), lease_(lease), on_expired_(std::move(on_expired)) {}
 
@@ -17,15 +24,17 @@ void MdsLease::renew() {
   renewed_ = loop_.now();
   if (running_) return;
   running_ = true;
-  timer_ = loop_.after(lease_, [this] { look(); });
+  look_after(lease_);
 }
 
-void MdsLease::look() {
+void MdsLease::look_after(Milliseconds delay) {
+  timer_ = loop_.after(delay, [this, due = loop_.now() + delay] { look(due); });
+}
+
+void MdsLease::look(SteadyTime due) {
   const auto left = std::chrono::ceil<Milliseconds>(renewed_ + lease_ - loop_.now());
-  if (left > Milliseconds(0)) {
-    timer_ = loop_.after(left, [this] { look(); });
-    return;
-  }
+  if (left > Milliseconds(0)) return look_after(left);
+  if (loop_.now() - due >= kStall) return look_after(kStall);
   running_ = false;
   on_expired_();
 }

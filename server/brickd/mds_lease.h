@@ -8,7 +8,8 @@
 namespace pnfsrdma::brick {
 
 // Watches over the MDS that claimed the brick: renewed by each of its calls; silent for one lease, it is
-// taken for dead and `on_expired` is called, once until it speaks again. Owned by the Brick; control loop
+// taken for dead and `on_expired` is called, once until it speaks again. A loop that stood still reads first
+// what the MDS said meanwhile. Owned by the Brick; control loop
 // only.
 class MdsLease {
  public:
@@ -20,7 +21,8 @@ class MdsLease {
   void renew();
 
  private:
-  void look();
+  void look(SteadyTime due);
+  void look_after(Milliseconds delay);
 
   EventLoop& loop_;
   const Milliseconds lease_;

@@ -65,6 +65,10 @@ void ClientTable::renew(Client& client) const {
   client.lease_end = clock_.now() + lease_;
 }
 
+void ClientTable::lengthen_leases(Milliseconds by) {
+  for (const auto& [id, client] : clients_) client->lease_end += by;
+}
+
 std::vector<std::shared_ptr<Client>> ClientTable::expired() const {
   std::vector<std::shared_ptr<Client>> expired;
   const SteadyTime now = clock_.now();

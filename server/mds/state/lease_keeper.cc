@@ -7,6 +7,13 @@
 
 namespace pnfsrdma::mds {
 
+namespace {
+
+// A loop that comes this late was kept from running; less is everyday business.
+constexpr Milliseconds kStall(1000);
+
+}  // namespace
+
 LeaseKeeper::LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, StateStore& store,
                          LayoutConflicts& layouts, Counters& counters)
     : clients_(clients),
@@ -69,10 +76,18 @@ void LeaseKeeper::expire_due() {
 
 void LeaseKeeper::start(EventLoop& loop, Milliseconds every) {
   loop_ = &loop;
-  loop.after(every, [this, &loop, every] {
-    expire_due();
+  loop.after(every, [this, &loop, every, due = loop.now() + every] {
+    look(std::chrono::duration_cast<Milliseconds>(loop.now() - due));
     start(loop, every);
   });
+}
+
+void LeaseKeeper::look(Milliseconds late) {
+  if (late >= kStall) {
+    log_warning("mds", "stalled milliseconds={} leases are longer by that", late.count());
+    clients_.lengthen_leases(late);
+  }
+  expire_due();
 }
 
 }  // namespace pnfsrdma::mds

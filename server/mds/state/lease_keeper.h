@@ -32,10 +32,12 @@ class LeaseKeeper {
                      std::function<void()> too_long);
   // Retires every client whose lease has run out.
   void expire_due();
-  // Does so every `every`, as long as the loop runs.
+  // Does so every `every`, as long as the loop runs. Time in which it did not run (a stopped process, a
+  // paused virtual machine, a disk that hangs) does not count: renewals that came meanwhile lie unread.
   void start(EventLoop& loop, Milliseconds every);
 
  private:
+  void look(Milliseconds late);
   void drop(Client& client);
 
   ClientTable& clients_;

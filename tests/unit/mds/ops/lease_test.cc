@@ -47,6 +47,20 @@ TEST_F(LeaseTest, ExpiredClientIsFencedThenForgotten) {
   EXPECT_EQ(client_.create_session(client_.create_sequence + 1).status, Status::kStaleClientId);
 }
 
+TEST_F(LeaseTest, AServerThatStoodStillBlamesNobody) {
+  EventLoop loop(host_.clock);
+  server_->leases.start(loop, Milliseconds(1000));
+  host_.clock.advance(Milliseconds(45'000));  // SIGSTOP; the renewals lie in the sockets
+  loop.run_once(Milliseconds(0));
+  EXPECT_EQ(server_->counters.clients_expired, 0U);
+  EXPECT_EQ(client_.call({}).status, Status::kOk);
+  for (int second = 0; second < 31; ++second) {
+    host_.clock.advance(Milliseconds(1000));
+    loop.run_once(Milliseconds(0));
+  }
+  EXPECT_EQ(server_->counters.clients_expired, 1U);
+}
+
 TEST_F(LeaseTest, UnconfirmedClientIdDiesWithinALease) {
   TestClient other(*server_, "other");
   other.id = other.exchange_id().result.client_id;
