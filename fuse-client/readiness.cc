@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "shared/base/syslog.h"
+
 namespace pnfsrdma::fuse_client {
 namespace {
 
@@ -39,6 +41,7 @@ Result<> Readiness::go_to_background() {
     wait_for(child, from_child.get());
   }
   (void)::setsid();
+  log_to_syslog("pnfsrdma-fuse");
   return {};
 }
 

@@ -2,7 +2,12 @@
 #include "shared/base/log.h"
 
 #include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/syslog_sink.h>
 #include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "shared/base/syslog.h"
 
 namespace pnfsrdma {
 namespace {
@@ -34,10 +39,27 @@ spdlog::logger& logger() {
   return instance;
 }
 
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
 }  // namespace
 
 void log_line(LogLevel level, std::string_view component, std::string_view text) {
-  logger().log(to_spdlog(level), "{}: {}", component, text);
+  if (std::none_of(text.begin(), text.end(), is_control)) {
+    logger().log(to_spdlog(level), "{}: {}", component, text);
+    return;
+  }
+  // One event is one line, whatever a peer has put into its words.
+  std::string clean(text);
+  std::replace_if(clean.begin(), clean.end(), is_control, ' ');
+  logger().log(to_spdlog(level), "{}: {}", component, clean);
+}
+
+void log_to_syslog(const char* ident) {
+  // With formatting, so that our pattern counts; time and level are syslog's own.
+  logger().sinks() = {std::make_shared<spdlog::sinks::syslog_sink_mt>(ident, LOG_PID, LOG_DAEMON, true)};
+  logger().set_pattern("%v");
 }
 
 void set_log_level(LogLevel level) {
