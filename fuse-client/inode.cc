@@ -12,7 +12,19 @@ namespace pnfsrdma::fuse_client {
 Milliseconds Inode::learn(const FileAttributes& attributes, SteadyTime asked_at,
                           const AttributeTimeouts& timeouts) {
   const std::lock_guard lock(mutex_);
-  if (known_ && asked_at < known_at_) return Milliseconds(0);
+  return take_in(attributes, asked_at, timeouts) ? believed_for_ : Milliseconds(0);
+}
+
+void Inode::learn_with_write(const FileAttributes& attributes, SteadyTime asked_at,
+                             const AttributeTimeouts& timeouts, uint64_t data_version) {
+  const std::lock_guard lock(mutex_);
+  // In the namespace they are believed if those of before were: known_version_ stays.
+  if (take_in(attributes, asked_at, timeouts)) known_data_version_ = data_version;
+}
+
+bool Inode::take_in(const FileAttributes& attributes, SteadyTime asked_at,
+                    const AttributeTimeouts& timeouts) {
+  if (known_ && asked_at < known_at_) return false;
   const bool is_directory = S_ISDIR(attributes.status.st_mode);
   const Milliseconds least = is_directory ? timeouts.directory_min : timeouts.file_min;
   const Milliseconds most = is_directory ? timeouts.directory_max : timeouts.file_max;
@@ -20,7 +32,7 @@ Milliseconds Inode::learn(const FileAttributes& attributes, SteadyTime asked_at,
   believed_for_ = same ? std::clamp(believed_for_ * 2, least, most) : least;
   known_ = attributes;
   known_at_ = asked_at;
-  return believed_for_;
+  return true;
 }
 
 std::optional<Inode::Believed> Inode::believed(SteadyTime now, uint64_t namespace_version,
@@ -167,7 +179,8 @@ bool Inode::is_open() const {
 std::optional<OpenToReclaim> Inode::to_reclaim() const {
   const std::lock_guard lock(mutex_);
   if (!open_at_server_) return std::nullopt;
-  return OpenToReclaim{share_access_, (share_access_ & nfs4::kShareAccessWrite) != 0 ? writer_ : reader_};
+  return OpenToReclaim{share_access_, (share_access_ & nfs4::kShareAccessWrite) != 0 ? writer_ : reader_,
+                       stateid_};
 }
 
 void Inode::reclaimed(const nfs4::Stateid& stateid) {

@@ -23,6 +23,7 @@ struct OpenToClose {
 struct OpenToReclaim {
   uint32_t share_access = 0;
   initiator::Credential credential;
+  nfs4::Stateid stateid;  // what it was
 };
 
 // A file, directory or link the kernel knows. Owned by the InodeTable until the kernel forgets it; its
@@ -51,6 +52,10 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   };
   std::optional<Believed> believed(SteadyTime now, uint64_t namespace_version,
                                    std::optional<uint64_t> data_version) const;
+  // The same with the answer to a commit or write of ours, after which the file's local version will be
+  // `data_version`.
+  void learn_with_write(const FileAttributes& attributes, SteadyTime asked_at,
+                        const AttributeTimeouts& timeouts, uint64_t data_version);
   // What the server said last, however old.
   std::optional<FileAttributes> last_known() const;
   void learned_at_version(uint64_t namespace_version, uint64_t data_version);
@@ -99,6 +104,9 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint64_t lookups = 0;
 
  private:
+  // Under mutex_. False: an older answer.
+  bool take_in(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts);
+
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   std::optional<FileAttributes> known_;

@@ -18,6 +18,7 @@ void Reclaimer::reclaim(bool grace) {
     if (stateid && !*stateid) stateid = reopen(*inode, *open, false);
     // No answer: the connection again. Nothing is known of the opens then, and all of it will be repeated.
     if (!stateid) return;
+    if (!*stateid || (*stateid)->other != open->stateid.other) lost_opens_.add(open->stateid);
     if (*stateid) {
       inode->reclaimed(**stateid);
       ++reclaimed;
@@ -28,6 +29,17 @@ void Reclaimer::reclaim(bool grace) {
     }
   }
   if (reclaimed + lost > 0) log_info("fuse", "opens-reclaimed count={} lost={}", reclaimed, lost);
+}
+
+std::vector<nfs4::Stateid> Reclaimer::stateids_in_doubt() {
+  std::vector<nfs4::Stateid> stateids = data_path_.layout_stateids();
+  for (const nfs4::Stateid& open : lost_opens_.all()) stateids.push_back(open);
+  return stateids;
+}
+
+void Reclaimer::stateid_gone(const nfs4::Stateid& stateid) {
+  lost_opens_.remove(stateid);
+  data_path_.layout_stateid_gone(stateid);
 }
 
 Result<Reclaimer::Reopened> Reclaimer::reopen(const Inode& inode, const OpenToReclaim& open, bool previous) {

@@ -3,6 +3,7 @@
 
 #include "fuse-client/inode_table.h"
 #include "shared/initiator/data_path.h"
+#include "shared/initiator/lost_stateids.h"
 #include "shared/initiator/session.h"
 
 namespace pnfsrdma::fuse_client {
@@ -17,6 +18,8 @@ class Reclaimer final : public initiator::RecoveryHandler {
 
   void layouts_lost() override { data_path_.layouts_lost(); }
   void reclaim(bool grace) override;
+  std::vector<nfs4::Stateid> stateids_in_doubt() override;
+  void stateid_gone(const nfs4::Stateid& stateid) override;
 
  private:
   // The new stateid, or why the server gives none. Error: no answer.
@@ -26,6 +29,8 @@ class Reclaimer final : public initiator::RecoveryHandler {
   initiator::Session& session_;
   initiator::DataPath& data_path_;
   InodeTable& inodes_;
+  // Opens that were replaced by a new OPEN.
+  initiator::LostStateids lost_opens_;
 };
 
 }  // namespace pnfsrdma::fuse_client

@@ -170,6 +170,19 @@ void DataPath::layouts_lost() {
   parts_->services.statistics.layouts_dropped.add();
 }
 
+std::vector<nfs4::Stateid> DataPath::layout_stateids() const {
+  std::vector<nfs4::Stateid> stateids = parts_->services.lost_layouts.all();
+  for (const FileTable::Entry& file : parts_->files.all()) {
+    if (const auto held = file->parts().cache.stateid()) stateids.push_back(*held);
+  }
+  return stateids;
+}
+
+void DataPath::layout_stateid_gone(const nfs4::Stateid& stateid) {
+  parts_->services.lost_layouts.remove(stateid);
+  for (const FileTable::Entry& file : parts_->files.all()) file->parts().cache.drop_all(stateid);
+}
+
 BufferPool& DataPath::buffers() {
   return parts_->buffers;
 }

@@ -59,6 +59,10 @@ class DataPath final : public CallbackHandler {
   // RecoveryHandler::layouts_lost(): a new session or clientid. Drops all layouts; does not block.
   void layouts_lost();
 
+  // RecoveryHandler::stateids_in_doubt() and stateid_gone(), of layouts. Do not block.
+  std::vector<nfs4::Stateid> layout_stateids() const;
+  void layout_stateid_gone(const nfs4::Stateid& stateid);
+
   // Memory for FUSE workers.
   BufferPool& buffers();
   Result<std::unique_ptr<Buffer>> make_buffer(size_t size = kBufferSize);

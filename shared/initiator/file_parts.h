@@ -23,7 +23,11 @@ enum class Direction { kRead, kWrite };
 // The inside of a FileIo; shared with tasks that outlive a call. One group of methods per .cc file.
 struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Parts(Services& shared, nfs4::FileHandle file, uint64_t size)
-      : services(shared), handle(std::move(file)), log(size), kept(shared.kept_memory) {}
+      : services(shared),
+        handle(std::move(file)),
+        cache(&shared.lost_layouts),
+        log(size),
+        kept(shared.kept_memory) {}
 
   // --- file_transfer.cc: bytes between a buffer and the file
   // Moves all of `slice`; a READ ends early only at the end of the file. `attempt`: how often its connection

@@ -47,7 +47,8 @@ void FileIo::Parts::give_back(Iomode iomode, FileRange gate, FileRange returned,
       left = *answer;
       answered = true;
     } else if (is_lost_state(answer.error().status) && answer.error().status != nfs4::Status::kOldStateid) {
-      answered = true;  // nothing of it lives at the server
+      cache.drop_all();  // nothing of it is in force at the server
+      answered = true;
     }
     if (answered || answer.error().status != nfs4::Status::kOldStateid) break;
   }

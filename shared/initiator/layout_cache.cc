@@ -132,12 +132,13 @@ bool LayoutCache::closed(uint64_t offset, uint64_t length, Iomode held) const {
 
 void LayoutCache::refresh(uint64_t epoch) {
   if (epoch_ == epoch) return;
-  clear();
+  clear(false);
   epoch_ = epoch;
 }
 
-void LayoutCache::clear() {
+void LayoutCache::clear(bool returned) {
   if (stateid_ || !segments_.empty()) ++lineage_;
+  if (stateid_ && !returned && lost_ != nullptr) lost_->add(*stateid_);
   segments_.clear();
   stateid_.reset();
 }
@@ -152,7 +153,12 @@ void LayoutCache::drop_grant(uint64_t grant) {
 
 void LayoutCache::drop_all() {
   Lock lock(mutex_);
-  clear();
+  clear(false);
+}
+
+void LayoutCache::drop_all(const nfs4::Stateid& stateid) {
+  Lock lock(mutex_);
+  if (stateid_ && stateid_->other == stateid.other) clear(true);
 }
 
 LayoutCache::Begin LayoutCache::begin_get(uint64_t offset, uint64_t length, bool for_write,
@@ -324,7 +330,7 @@ std::optional<nfs4::Stateid> LayoutCache::start_return(Iomode iomode, FileRange 
 void LayoutCache::finish_return(const std::optional<nfs4::Stateid>& stateid, bool answered) {
   Lock lock(mutex_);
   if (answered && stateid) take_stateid(*stateid);
-  if (answered && !stateid) clear();
+  if (answered && !stateid) clear(true);
   --returning_;
   operation_done_.notify_all();
 }

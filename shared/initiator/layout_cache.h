@@ -10,6 +10,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/initiator/layout_segment.h"
+#include "shared/initiator/lost_stateids.h"
 #include "shared/initiator/passage.h"
 
 namespace pnfsrdma::initiator {
@@ -19,6 +20,9 @@ namespace pnfsrdma::initiator {
 // some tens of nanoseconds and allocate nothing.
 class LayoutCache {
  public:
+  // `lost` (may be null) learns the stateids that end without a LAYOUTRETURN.
+  explicit LayoutCache(LostStateids* lost = nullptr) : lost_(lost) {}
+
   enum class Entry { kEntered, kMissing, kClosed };
   // Lets an I/O in with as much of the range, from its start, as segments cover (at most kPiecesMax pieces).
   // kMissing: no usable layout at `offset`. kClosed: it is being given back; go another way, never wait for
@@ -34,6 +38,8 @@ class LayoutCache {
   void drop_grant(uint64_t grant);
   // Everything is void (a new session, an expired lease).
   void drop_all();
+  // The same, if this is still the stateid.
+  void drop_all(const nfs4::Stateid& stateid);
 
   // One LAYOUTGET or LAYOUTRETURN of a file at a time: their seqids then need no sorting. kBusy: a return is
   // under way or the deadline passed. kHeld: another thread has got the range meanwhile.
@@ -88,7 +94,7 @@ class LayoutCache {
   };
 
   void refresh(uint64_t epoch);
-  void clear();
+  void clear(bool returned);
   bool closed(uint64_t offset, uint64_t length, Iomode held) const;
   // Index of the segment that contains `offset`, or of the first one behind it.
   size_t find(uint64_t offset) const;
@@ -104,6 +110,7 @@ class LayoutCache {
   void take_stateid(const nfs4::Stateid& stateid);
   FileRange gap_around(uint64_t offset, uint64_t length, bool for_write) const;
 
+  LostStateids* const lost_;
   mutable std::mutex mutex_;
   std::vector<LayoutSegment> segments_;  // sorted, without overlap
   std::vector<Closing> closing_;

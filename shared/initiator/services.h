@@ -9,6 +9,7 @@
 #include "shared/initiator/buffer.h"
 #include "shared/initiator/data_path_options.h"
 #include "shared/initiator/kept_memory.h"
+#include "shared/initiator/lost_stateids.h"
 #include "shared/initiator/metadata_channel.h"
 #include "shared/initiator/statistics.h"
 
@@ -38,6 +39,7 @@ struct Services {
   Background* background = nullptr;
   BufferPool* buffers = nullptr;
   KeptMemory kept_memory{options.kept_bytes_max};
+  LostStateids lost_layouts;
   // A task that commits the growth of all files waits in the background.
   std::atomic<bool> commit_growth_posted = false;
 

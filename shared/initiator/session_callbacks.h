@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
+#include "shared/nfs4/basic_types.h"
 #include "shared/nfs4/callback_operations.h"
 #include "shared/nfs4/status.h"
 
@@ -40,6 +42,11 @@ class RecoveryHandler {
   // The clientid is new. `grace`: reclaim opens with CLAIM_PREVIOUS; RECLAIM_COMPLETE follows when this
   // returns. Else (lease expired, no grace) the opens are gone: open anew or mark them broken.
   virtual void reclaim(bool grace) = 0;
+  // The server says that it has revoked state, and keeps it in mind until it is freed: which stateids may
+  // that be? Those that are lost and those that are held without another way to learn of it. Must not block.
+  virtual std::vector<nfs4::Stateid> stateids_in_doubt() { return {}; }
+  // The server does not know it any more. Must not block.
+  virtual void stateid_gone(const nfs4::Stateid&) {}
 };
 
 }  // namespace pnfsrdma::initiator

@@ -249,6 +249,7 @@ void Session::State::run_background() {
     recover();
     keep_watch(events);
     keep_lease();
+    free_revoked();
   }
 }
 

@@ -212,6 +212,7 @@ void Session::State::note_status_flags(Lock& lock, uint32_t flags) {
   constexpr uint32_t kStateLost = nfs4::kSequenceExpiredAllStateRevoked |
                                   nfs4::kSequenceExpiredSomeStateRevoked | nfs4::kSequenceAdminStateRevoked;
   log_info("session", "status-flags server={} risen={:#x}", server_name, risen);
+  poller_.wake();  // the background thread sees to it
   if ((risen & (nfs4::kSequenceRestartReclaimNeeded | kStateLost)) != 0) {
     reclaim_wanted_ = true;
     lose(lock, socket_, Damage::kConnection, "the server has revoked state or asks for reclaim");

@@ -116,6 +116,12 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void keep_lease();
   void keep_watch(Poller::Events events);
 
+  // session_revoked.cc; the background thread, and the posts thread with the answers.
+  void free_revoked();
+  void test_stateids(std::vector<nfs4::Stateid> stateids);
+  void free_stateid(const nfs4::Stateid& stateid);
+  void gone(const nfs4::Stateid& stateid);
+
   // session_posts.cc
   void run_posts();
   std::unique_ptr<Parts> next_finished_post(Lock& lock);
@@ -133,6 +139,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   uint32_t slot_waiters_ = 0;
   std::condition_variable changed_;  // a slot came free, or condition_ changed
   uint32_t status_flags_ = 0;
+  SteadyTime test_again_at_{};  // stateids, while the server says that some are revoked
   SteadyTime renewed_at_;
   SteadyTime last_call_;
   bool reclaim_wanted_ = false;                        // stateids are in doubt

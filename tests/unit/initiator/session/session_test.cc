@@ -32,6 +32,16 @@ class Handlers final : public CallbackHandler, public RecoveryHandler {
     ++reclaims;
     if (on_reclaim) on_reclaim();
   }
+  std::vector<nfs4::Stateid> stateids_in_doubt() override {
+    const std::lock_guard lock(mutex);
+    return in_doubt;
+  }
+  void stateid_gone(const nfs4::Stateid& stateid) override {
+    const std::lock_guard lock(mutex);
+    std::erase(in_doubt, stateid);
+  }
+  std::mutex mutex;
+  std::vector<nfs4::Stateid> in_doubt;
   std::atomic<int> recalls = 0, afterwards = 0, lost = 0, reclaims = 0;
   std::function<void()> on_reclaim;
 };
@@ -415,6 +425,56 @@ TEST_F(SessionTest, ARevokedLayoutCostsNeitherOpensNorOtherLayouts) {
   EXPECT_EQ(session->statistics().reconnects, 0u);
   EXPECT_EQ(handlers.lost, 0);
   EXPECT_EQ(handlers.reclaims, 1);
+}
+
+TEST_F(SessionTest, RevokedStateidsAreFoundOutAndFreedUntilTheServerIsContent) {
+  const auto numbered = [](uint8_t number) {
+    nfs4::Stateid stateid;
+    stateid.seqid = 1;
+    stateid.other.fill(std::byte{number});
+    return stateid;
+  };
+  // One is in force, two are revoked, one is not known any more.
+  std::map<std::byte, Status> statuses = {{std::byte{1}, Status::kOk},
+                                          {std::byte{2}, Status::kAdminRevoked},
+                                          {std::byte{3}, Status::kExpired},
+                                          {std::byte{4}, Status::kBadStateid}};
+  handlers.in_doubt = {numbered(1), numbered(2), numbered(3), numbered(4)};
+  int tests = 0;
+  std::vector<nfs4::Stateid> freed;
+  {
+    const std::lock_guard lock(mds.mutex);
+    mds.on_operation = [&](const ScriptedMds::Operation& operation) -> ScriptedMds::Answer {
+      if (const auto* test = std::get_if<nfs4::TestStateidArguments>(&operation)) {
+        ++tests;
+        nfs4::TestStateidResult result;
+        for (const nfs4::Stateid& stateid : test->stateids)
+          result.statuses.push_back(statuses[stateid.other[0]]);
+        return nfs4::TestStateidResponse(result);
+      }
+      if (const auto* free = std::get_if<nfs4::FreeStateidArguments>(&operation)) {
+        freed.push_back(free->stateid);
+        if (freed.size() == 2) mds.status_flags = 0;
+      }
+      return nfs4::status_result(nfs4::operation_of(operation), Status::kOk);
+    };
+  }
+  const auto session = start();
+  {
+    const std::lock_guard lock(mds.mutex);
+    mds.status_flags = nfs4::kSequenceRecallableStateRevoked;
+  }
+  ASSERT_TRUE(session->call(remove(), {}));
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(handlers.mutex);
+    return handlers.in_doubt.size() == 1;
+  }));
+  ASSERT_TRUE(session->call(remove(), {}));
+  std::this_thread::sleep_for(1200ms);  // longer than between two tests
+  const std::lock_guard lock(mds.mutex);
+  EXPECT_THAT(freed, testing::UnorderedElementsAre(numbered(2), numbered(3)));
+  EXPECT_EQ(tests, 1);
+  EXPECT_THAT(handlers.in_doubt, testing::ElementsAre(numbered(1)));
 }
 
 class GoneAsker final : public Asker {
