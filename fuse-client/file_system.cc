@@ -119,4 +119,21 @@ void FileSystem::namespace_changed(fuse_ino_t directory) {
   inode(directory)->expire();
 }
 
+void FileSystem::namespace_changed(fuse_ino_t directory, Question& asked, const CompoundReply& reply,
+                                   size_t at) {
+  uint64_t version = asked.namespace_version;
+  const bool alone = namespace_version_.compare_exchange_strong(version, version + 1);
+  // Another change was under way: whether these attributes are from before or behind it nobody knows.
+  if (!alone) return namespace_changed(directory);
+  ++asked.namespace_version;
+  const std::shared_ptr<Inode> changed = inode(directory);
+  changed->expire();
+  const auto* result = reply.result<nfs4::GetAttributesResponse>(at);
+  if (result == nullptr) return;
+  if (const auto attributes = to_file_attributes(result->attributes)) {
+    (void)changed->learn(*attributes, asked.asked_at, parts_.options.attributes);
+    changed->learned_at_version(asked.namespace_version, 0);
+  }
+}
+
 }  // namespace pnfsrdma::fuse_client

@@ -10,6 +10,7 @@
 #include "fuse-client/fuse_header.h"
 #include "fuse-client/inode_table.h"
 #include "fuse-client/invalidator.h"
+#include "fuse-client/kernel_handles.h"
 #include "fuse-client/mount_options.h"
 #include "shared/initiator/data_path.h"
 #include "shared/initiator/session.h"
@@ -82,6 +83,7 @@ class FileSystem {
 
  private:
   using Operations = initiator::Session::Operations;
+  using CompoundReply = initiator::CompoundReply;
 
   // When attributes were asked for, and what was known then: answers may overtake each other and local
   // writes.
@@ -123,6 +125,9 @@ class FileSystem {
   void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);
   // A name was added, taken or changed: what we believe about link counts and times is in doubt.
   void namespace_changed(fuse_ino_t directory);
+  // The same, with the directory's attributes of after the change, as the kernel asks for them next. `asked`:
+  // from before the call; what else its answer holds may then be taken in with it.
+  void namespace_changed(fuse_ino_t directory, Question& asked, const CompoundReply& reply, size_t at);
 
   int set_attributes(fuse_req_t request, Inode& file, const struct stat& wanted, int to_set,
                      std::expected<Shown, nfs4::Status>& shown);
@@ -147,6 +152,8 @@ class FileSystem {
   std::atomic<uint64_t> namespace_version_ = 1;
   // Files below it are read through the MDS: what its newest mdsthreshold said.
   std::atomic<uint64_t> small_file_size_ = 0;
+  KernelHandles<OpenFile> open_files_;
+  KernelHandles<DirectoryStream> open_directories_;
 };
 
 // 0 or a positive errno for FUSE.

@@ -55,12 +55,12 @@ class FileSystem::Listing {
 };
 
 void FileSystem::opendir(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
-  info->fh = reinterpret_cast<uint64_t>(new DirectoryStream);
+  info->fh = open_directories_.give(std::make_unique<DirectoryStream>());
   if (fuse_reply_open(request, info) == -ENOENT) releasedir(nullptr, info);
 }
 
 void FileSystem::releasedir(fuse_req_t request, fuse_file_info* info) {
-  const std::unique_ptr<DirectoryStream> stream(reinterpret_cast<DirectoryStream*>(info->fh));
+  const std::unique_ptr<DirectoryStream> stream = open_directories_.take_back(info->fh);
   if (request != nullptr) fuse_reply_err(request, 0);
 }
 

@@ -9,28 +9,29 @@
 // What changes the namespace: mknod, mkdir, symlink, link, unlink, rmdir, rename; and readlink.
 namespace pnfsrdma::fuse_client {
 
-using initiator::CompoundReply;
-
-// CREATE of everything but regular files: PUTFH, CREATE, GETFH, GETATTR.
+// CREATE of everything but regular files: PUTFH, SAVEFH, CREATE, GETFH, GETATTR; RESTOREFH, GETATTR of the
+// directory.
 void FileSystem::make(fuse_req_t request, fuse_ino_t parent, const char* name, nfs4::CreateType type,
                       mode_t mode) {
   nfs4::CreateArguments create;
   create.type = std::move(type);
   create.name = name;
   create.attributes = mode_of_new(mode);
-  const Question question = ask(nullptr);
+  Question question = ask(nullptr);
   CompoundReply reply;
-  const int error = call(request,
-                         {nfs4::PutFileHandleArguments{inode(parent)->handle}, std::move(create),
-                          nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
-                         reply, true);
-  namespace_changed(parent);
+  const int error = call(
+      request,
+      {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::SaveFileHandleArguments{},
+       std::move(create), nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()},
+       nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
+      reply, true);
+  namespace_changed(parent, question, reply, 6);
   if (error != 0) {
     fuse_reply_err(request, error);
     return;
   }
-  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(2);
-  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(3);
+  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(3);
+  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(4);
   reply_entry(request, make_entry(question, handle ? &handle->object : nullptr,
                                   attributes ? &attributes->attributes : nullptr));
 }
@@ -75,15 +76,17 @@ void FileSystem::readlink(fuse_req_t request, fuse_ino_t node) {
 }
 
 // REMOVE is for files and directories alike; the kernel has checked which it is. An open file lives on at the
-// server (OPEN4_RESULT_PRESERVE_UNLINKED), so there is no renaming to hidden names.
+// server (OPEN4_RESULT_PRESERVE_UNLINKED), so there is no renaming to hidden names. PUTFH, REMOVE, GETATTR.
 void FileSystem::remove(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  Question question = ask(nullptr);
   CompoundReply reply;
-  int error =
-      call(request, {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::RemoveArguments{name}}, reply,
-           true);
+  int error = call(request,
+                   {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::RemoveArguments{name},
+                    nfs4::GetAttributesArguments{stat_attributes()}},
+                   reply, true);
   // Sent again under a new session: the first one has done it.
   if (error == ENOENT && reply.repeated) error = 0;
-  namespace_changed(parent);
+  namespace_changed(parent, question, reply, 2);
   fuse_reply_err(request, error);
 }
 

@@ -129,23 +129,26 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   if (fuse_reply_open(request, info) == -ENOENT) release(nullptr, info);
 }
 
-// PUTFH, OPEN (create), GETFH, GETATTR.
+// PUTFH, SAVEFH, OPEN (create), GETFH, GETATTR, and of the directory RESTOREFH, GETATTR: the kernel asks for
+// its attributes next.
 void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode,
                         fuse_file_info* info) {
-  const Question question = ask(nullptr);
+  Question question = ask(nullptr);
   OpenAnswer answer;
   answer.share_access = share_access_of(info->flags);
   nfs4::OpenArguments open = open_arguments(answer.share_access);
   open.how = create_how(mode, info->flags);
   open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
-  const int error = call(request,
-                         {nfs4::PutFileHandleArguments{inode(parent)->handle}, std::move(open),
-                          nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{open_attributes()}},
-                         answer.reply, true);
-  namespace_changed(parent);
-  const auto* opened = answer.reply.result<nfs4::OpenResponse>(1);
-  const auto* handle = answer.reply.result<nfs4::GetFileHandleResponse>(2);
-  const auto* attributes = answer.reply.result<nfs4::GetAttributesResponse>(3);
+  const int error =
+      call(request,
+           {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::SaveFileHandleArguments{},
+            std::move(open), nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{open_attributes()},
+            nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
+           answer.reply, true);
+  namespace_changed(parent, question, answer.reply, 6);
+  const auto* opened = answer.reply.result<nfs4::OpenResponse>(2);
+  const auto* handle = answer.reply.result<nfs4::GetFileHandleResponse>(3);
+  const auto* attributes = answer.reply.result<nfs4::GetAttributesResponse>(4);
   if (opened == nullptr || handle == nullptr || attributes == nullptr) {
     fuse_reply_err(request, error != 0 ? error : EIO);
     return;
@@ -235,14 +238,14 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   info->direct_io = parts_.options.direct_only || (info->flags & O_DIRECT) != 0 ? 1 : 0;
   // Nothing was written: close(2) need not ask us.
   info->noflush = file->writable ? 0 : 1;
-  info->fh = reinterpret_cast<uint64_t>(file.release());
+  info->fh = open_files_.give(std::move(file));
   return 0;
 }
 
 // The kernel does not wait for a release, so the CLOSE is waited for here. `request` may be null: nobody
 // asked.
 void FileSystem::release(fuse_req_t request, fuse_file_info* info) {
-  const std::unique_ptr<OpenFile> file(reinterpret_cast<OpenFile*>(info->fh));
+  const std::unique_ptr<OpenFile> file = open_files_.take_back(info->fh);
   if (const auto to_close = file->inode->release()) {
     file->data->release();
     close_at_server(*file->inode, *to_close);

@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-from cluster import Cluster, OpenFile
+from cluster import Cluster, OpenFile, wait_until
 
 BIN = sys.argv.pop(1)
 MIB = 1 << 20
@@ -94,6 +94,24 @@ class Restart(unittest.TestCase):
         other.unmount()
         self.mount.unmount()
 
+    def test_revoked_layouts_are_freed_at_the_server(self):
+        """It shows that it has revoked something, in each answer, until the client has freed it."""
+        files = [self.grown_and_not_synced(f"file{i}", 2 * MIB)[0] for i in range(2)]
+        self.restart(["brick"])
+        for f in files:
+            f.fsync()
+
+        def operations(name):
+            return self.mount.statistics()["mds_operations"].get(name, 0)
+        wait_until(lambda: operations("FREE_STATEID") >= 2, 20, "the revoked layouts are freed")
+        tests = operations("TEST_STATEID")
+        time.sleep(3)  # while the server is not content, it is asked each second
+        self.assertEqual(operations("TEST_STATEID"), tests)
+        self.assertEqual(operations("FREE_STATEID"), 2)
+        for f in files:
+            f.close()
+        self.mount.unmount()
+
     def test_growth_goes_on_over_a_restart(self):
         """What was written before, between and after is read and found, whoever looks."""
         f, data = self.grown_and_not_synced("file", 2 * MIB)
@@ -144,7 +162,6 @@ class Restart(unittest.TestCase):
         f.write(bytes(3 * MIB))
         self.cluster.kill("mds")
         self.cluster.kill("brick")
-        self.cluster.ended_with_files_open = True
         begin = time.monotonic()
         self.mount.process.send_signal(signal.SIGTERM)
         self.mount.process.wait(timeout=60)
