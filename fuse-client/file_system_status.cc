@@ -15,6 +15,19 @@ namespace {
 constexpr std::array<std::string_view, 3> kStatusAttributes = {
     "user.pnfsrdma.transport", "user.pnfsrdma.durability", "user.pnfsrdma.statistics"};
 
+// The same under "system.": for "user." attributes the kernel first looks whether the caller may read the
+// root, and asks for its attributes when it has none it may still believe: a call to the MDS, for a look at
+// the counters. Of "system." attributes it leaves the permission to the file system.
+constexpr std::string_view kUserPrefix = "user.";
+constexpr std::string_view kSystemPrefix = "system.";
+
+std::string_view without_prefix(std::string_view name) {
+  for (const std::string_view prefix : {kUserPrefix, kSystemPrefix}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return {};
+}
+
 // What differs between devices is shown of all: "process,volatile".
 template <typename Member>
 std::string of_all(const std::vector<initiator::DeviceView>& devices, Member member, const char* none) {
@@ -67,13 +80,13 @@ void FileSystem::getxattr(fuse_req_t request, fuse_ino_t node, const char* name,
     fuse_reply_err(request, ENOTSUP);
     return;
   }
-  const std::string_view wanted = name;
+  const std::string_view wanted = without_prefix(name);
   const auto devices = [this] { return parts_.data_path.devices(); };
-  if (wanted == kStatusAttributes[0]) {
+  if (wanted == without_prefix(kStatusAttributes[0])) {
     reply_text(request, of_all(devices(), &initiator::DeviceView::transport, "none"), size);
-  } else if (wanted == kStatusAttributes[1]) {
+  } else if (wanted == without_prefix(kStatusAttributes[1])) {
     reply_text(request, of_all(devices(), &initiator::DeviceView::durability, "unknown"), size);
-  } else if (wanted == kStatusAttributes[2]) {
+  } else if (wanted == without_prefix(kStatusAttributes[2])) {
     reply_text(request, statistics_json(), size);
   } else {
     fuse_reply_err(request, ENOTSUP);
