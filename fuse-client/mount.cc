@@ -222,6 +222,12 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   // What the kernel sees. The inodes go before the data path: they hold its files.
   InodeTable inodes;
   inodes.set_root(std::move(root));
+  channel.bring_attributes(stat_attributes(), [&](const auto& handle, const auto& attributes, SteadyTime at) {
+    const auto inode = inodes.find(handle);
+    const auto data = inode ? inode->data() : nullptr;
+    const auto file = to_file_attributes(attributes);
+    if (data && file) inode->learn_with_write(*file, at, options.attributes, data->local_version() + 1);
+  });
   Reclaimer reclaimer(*session, data_path, inodes);
   session->set_handlers(&data_path, &reclaimer);
   const SessionEnd session_end(*session);

@@ -56,8 +56,9 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
     }
     const nfs4::Status status = got.error().status;
     // A wide wish may be more than can be had at once: then the exact one.
-    const bool too_wide = turn == 0 && (wanted.offset < offset || status == nfs4::Status::kTooSmall) &&
-                          (status == nfs4::Status::kLayoutTryLater || status == nfs4::Status::kTooSmall);
+    const bool wide = wanted.offset < offset || wanted.minimum > kPage || status == nfs4::Status::kTooSmall;
+    const bool too_wide =
+        turn == 0 && wide && (status == nfs4::Status::kLayoutTryLater || status == nfs4::Status::kTooSmall);
     const bool again = (is_lost_state(status) && getting.stateid) ||
                        (status == nfs4::Status::kBadLayout && wanted.offset < offset) || too_wide;
     if (is_lost_state(status) && getting.stateid) cache.drop_all();
@@ -94,7 +95,10 @@ LayoutWanted FileIo::Parts::what_to_ask(Direction direction, uint64_t offset, ui
     wanted.length =
         std::min(std::max({growth, inside, end - wanted.offset}), getting.gap.end() - wanted.offset);
   }
-  wanted.minimum = std::min(wanted.length, offset + 1 - wanted.offset);
+  // A write needs all of its range, and is told so: from less than that the server takes it that the file
+  // grows by little. What is read may end in a hole.
+  const uint64_t needed_end = direction == Direction::kWrite ? end : offset + 1;
+  wanted.minimum = std::min(wanted.length, needed_end - wanted.offset);
   return wanted;
 }
 

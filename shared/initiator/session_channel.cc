@@ -109,13 +109,33 @@ MetadataResult<LayoutGranted> SessionChannel::layout_get(const FileReference& fi
 
 MetadataResult<std::optional<uint64_t>> SessionChannel::layout_commit(const FileReference& file,
                                                                       const LayoutCommitWanted& wanted) {
-  return commit_result(session_.call(on_file(file, commit_arguments(wanted)), file.credential, kReserved));
+  const SteadyTime asked_at = std::chrono::steady_clock::now();
+  const auto reply =
+      session_.call(and_attributes(on_file(file, commit_arguments(wanted))), file.credential, kReserved);
+  take_attributes(file.handle, reply, 2, asked_at);
+  return commit_result(reply);
+}
+
+Session::Operations SessionChannel::and_attributes(Session::Operations operations) const {
+  if (attributes_known_) operations.emplace_back(nfs4::GetAttributesArguments{attributes_wanted_});
+  return operations;
+}
+
+void SessionChannel::take_attributes(const nfs4::FileHandle& file, const Result<CompoundReply>& reply,
+                                     size_t at, SteadyTime asked_at) const {
+  if (!reply) return;
+  const auto* result = reply->result<nfs4::GetAttributesResponse>(at);
+  if (result != nullptr && attributes_known_) attributes_known_(file, result->attributes, asked_at);
 }
 
 void SessionChannel::start_layout_commit(const FileReference& file, const LayoutCommitWanted& wanted,
                                          std::function<void(MetadataResult<std::optional<uint64_t>>)> done) {
-  session_.post(on_file(file, commit_arguments(wanted)), file.credential, kReserved,
-                [done = std::move(done)](const Result<CompoundReply>& reply) { done(commit_result(reply)); });
+  session_.post(and_attributes(on_file(file, commit_arguments(wanted))), file.credential, kReserved,
+                [this, done = std::move(done), handle = file.handle,
+                 asked_at = std::chrono::steady_clock::now()](const Result<CompoundReply>& reply) {
+                  take_attributes(handle, reply, 2, asked_at);
+                  done(commit_result(reply));
+                });
 }
 
 MetadataResult<std::optional<nfs4::Stateid>> SessionChannel::layout_return(const FileReference& file,
@@ -164,9 +184,12 @@ MetadataResult<MdsWritten> SessionChannel::write(const FileReference& file, cons
   arguments.offset = offset;
   arguments.stable = nfs4::StableHow::kUnstable;
   arguments.data = nfs4::Data::view_of(source);  // encoded straight from the request buffer
-  const auto reply = session_.call(on_file(file, std::move(arguments)), file.credential, kIdempotent);
+  const SteadyTime asked_at = std::chrono::steady_clock::now();
+  const auto reply =
+      session_.call(and_attributes(on_file(file, std::move(arguments))), file.credential, kIdempotent);
   TRY_ASSIGN(const nfs4::WriteResult* result, last_result<nfs4::WriteResponse>(reply, 1));
   if (result->count > source.size()) return std::unexpected(MetadataError{nfs4::Status::kOk, EPROTO});
+  take_attributes(file.handle, reply, 2, asked_at);
   return MdsWritten{result->count, result->committed != nfs4::StableHow::kUnstable, result->verifier};
 }
 

@@ -13,6 +13,17 @@ class SessionChannel final : public MetadataChannel {
  public:
   explicit SessionChannel(Session& session) : session_(session) {}
 
+  // LAYOUTCOMMIT and WRITE bring the file's attributes of after them along (GETATTR in the same COMPOUND).
+  // Called before the data path has noted the success, that is before FileIo::local_version() grows by one
+  // for it; from any thread, must not block.
+  using AttributesKnown = std::function<void(const nfs4::FileHandle& file, const nfs4::Attributes& attributes,
+                                             SteadyTime asked_at)>;
+  // Once, before the first call. What `known` uses lives as long as the session's threads.
+  void bring_attributes(const nfs4::Bitmap& wanted, AttributesKnown known) {
+    attributes_wanted_ = wanted;
+    attributes_known_ = std::move(known);
+  }
+
   MetadataResult<nfs4::DeviceAddress> get_device_info(const nfs4::DeviceId& device) override;
   MetadataResult<LayoutGranted> layout_get(const FileReference& file, const nfs4::Stateid& stateid,
                                            const LayoutWanted& wanted) override;
@@ -32,7 +43,14 @@ class SessionChannel final : public MetadataChannel {
   size_t io_size_max() const override { return session_.io_size_max(); }
 
  private:
+  Session::Operations and_attributes(Session::Operations operations) const;
+  // `at`: the index of the GETATTR.
+  void take_attributes(const nfs4::FileHandle& file, const Result<CompoundReply>& reply, size_t at,
+                       SteadyTime asked_at) const;
+
   Session& session_;
+  nfs4::Bitmap attributes_wanted_;
+  AttributesKnown attributes_known_;
 };
 
 }  // namespace pnfsrdma::initiator
