@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop test test-unit test-tsan test-fuzz test-demo bench soak format format-check tidy clean
+.PHONY: help build demo demo-stop test test-unit test-tsan test-fuzz test-demo test-lab lab lab-test lab-bench bench soak format format-check tidy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,17 @@ test-fuzz:
 test-demo: build
 	@packaging/dependencies.sh demo
 	@CHECK=1 tests/demo/demo.sh build/release/bin
+
+lab: ## A shell in a QEMU machine with Soft-RoCE (rxe0) and device DAX (/dev/dax0.0), the project built inside
+	@tests/vm/lab.py shell
+
+lab-test: ## The lab's scenarios: real verbs, device DAX, the Linux kernel's NFS client, several machines
+	@code=0; tests/vm/lab.py test || code=$$?; [ $$code -eq 0 ] || [ $$code -eq 77 ]
+
+test-lab: lab-test
+
+lab-bench: ## In the lab: our transport beside perftest, our mount beside the Linux kernel's NFS/RDMA client
+	@tests/vm/lab.py compare
 
 bench: build ## Transport and mount benchmarks, each beside its ceiling in the same run
 	@packaging/dependencies.sh bench

@@ -5,6 +5,16 @@ home=${PNFSRDMA_DEMO:-/tmp/pnfsrdma-demo}
 mount_point=$home/mount
 nfs_port=${PNFSRDMA_DEMO_NFS_PORT:-12049}
 data_port=${PNFSRDMA_DEMO_DATA_PORT:-12051}
+# What the lab changes (tests/vm): the pool (JSON), where the data goes, how much of it, mount options of ours, or those of
+# the Linux kernel's NFS client, which then does the work instead.
+pool=${PNFSRDMA_DEMO_POOL:-"{\"path\": \"$home/brick/pool.img\", \"size\": \"4G\"}"}
+data_listen=${PNFSRDMA_DEMO_DATA_LISTEN:-127.0.0.1:$data_port}
+server=${PNFSRDMA_DEMO_SERVER:-127.0.0.1}
+file_count=${PNFSRDMA_DEMO_FILES:-2500}
+big_mebibytes=${PNFSRDMA_DEMO_MEBIBYTES:-256}
+transactions=${PNFSRDMA_DEMO_TRANSACTIONS:-200}
+mount_options=${PNFSRDMA_DEMO_MOUNT_OPTIONS:-}
+kernel_options=${PNFSRDMA_DEMO_KERNEL_OPTIONS:-}
 
 title() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 say() { printf '    %s\n' "$*"; }
@@ -35,46 +45,52 @@ need_root_and_fuse() {
 write_configs() {
   cat >"$home/brick.json" <<JSON
 {
-  "pool": {"path": "$home/brick/pool.img", "size": "4G"},
+  "pool": $pool,
   "control": {"unix": "$home/brick/control.sock"},
-  "data": {"listen": ["127.0.0.1:$data_port"]}
+  "data": {"listen": ["$data_listen"]}
 }
 JSON
   cat >"$home/mds.json" <<JSON
 {
-  "listen": ["127.0.0.1:$nfs_port"],
+  "listen": ["$server:$nfs_port"],
   "data_directory": "$home/mds",
   "bricks": ["unix:$home/brick/control.sock"],
-  "exports": [{"path": "/", "root_squash": false, "clients": ["127.0.0.0/8"]}]
+  "exports": [{"path": "/", "root_squash": false, "clients": ["127.0.0.0/8", "$server"]}]
 }
 JSON
 }
 
-wait_for_port() {
-  local name=$1 port=$2 tries
-  for tries in $(seq 100); do
-    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return 0
+wait_for_answer() {
+  local name=$1 address=$2 tries
+  for tries in $(seq 600); do
+    (exec 3<>"/dev/tcp/${address%:*}/${address##*:}") 2>/dev/null && return 0
     kill -0 "$(cat "$home/$name.pid")" 2>/dev/null || fail "$name ended at start; see $home/logs/$name.log"
     sleep 0.1
   done
-  fail "$name does not answer on port $port after 10 s; see $home/logs/$name.log"
+  fail "$name does not answer on $address after 60 s; see $home/logs/$name.log"
 }
 
 start_one() {
-  local name=$1 port=$2
+  local name=$1 address=$2
   shift 2
   printf '    $ %s &\n' "$*"
   setsid "$@" >>"$home/logs/$name.log" 2>&1 </dev/null &
   echo $! >"$home/$name.pid"
-  wait_for_port "$name" "$port"
+  wait_for_answer "$name" "$address"
 }
 
 start_daemons() {
-  start_one brick "$data_port" "$bin/pnfsrdma-brickd" --config "$home/brick.json"
-  start_one mds "$nfs_port" "$bin/pnfsrdma-mdsd" --config "$home/mds.json"
+  start_one brick "$data_listen" "$bin/pnfsrdma-brickd" --config "$home/brick.json"
+  start_one mds "$server:$nfs_port" "$bin/pnfsrdma-mdsd" --config "$home/mds.json"
 }
 
-mount_it() { run "$bin/pnfsrdma-fuse" "127.0.0.1:$nfs_port:/" "$mount_point"; }
+mount_it() {
+  if [ -n "$kernel_options" ]; then
+    run mount -t nfs4 -o "$kernel_options" "$server:/" "$mount_point"
+  else
+    run "$bin/pnfsrdma-fuse" ${mount_options:+-o "$mount_options"} "$server:$nfs_port:/" "$mount_point"
+  fi
+}
 
 unmount_it() {
   umount "$mount_point" || fail "umount $mount_point"
@@ -112,12 +128,13 @@ durability_words() {
   "$bin/pnfsrdma-brickd" --config "$home/brick.json" --print-config >/dev/null
   grep -o 'durability=[a-z]*' "$home/logs/brick.log" | tail -n 1 | sed 's/durability=//'
 }
-# The names of 2,500 regular files of this machine, relative to /: documentation first, then headers and data.
+# The names of $file_count regular files of this machine, relative to /: documentation first, then headers and data.
 pick_files() {
   local folder
   for folder in usr/share/doc usr/include usr/share; do
-    [ ! -d "/$folder" ] || (cd / && find "$folder" -type f -size -2048k)
-  done | awk '!seen[$0]++ && ++count <= 2500'
+    # Where the last one is found, the search ends (find, by SIGPIPE).
+    [ ! -d "/$folder" ] || (cd / && find "$folder" -type f -size -2048k 2>/dev/null) || true
+  done | awk -v wanted="$file_count" '!seen[$0]++ {print; if (++count == wanted) exit}'
 }
 checksums() { (cd "$mount_point/tree" && sha256sum --quiet --strict -c "$home/local/tree.sha256"); }
 big_checksum() { dd if="$mount_point/big" bs=1M iflag=direct status=none | sha256sum | cmp - "$home/local/big.sha256"; }
@@ -133,9 +150,21 @@ git_work() {
 sqlite_fill() {
   {
     echo "CREATE TABLE item(id INTEGER PRIMARY KEY, body TEXT);"
-    for transaction in $(seq 200); do
+    for transaction in $(seq "$transactions"); do
       echo "BEGIN; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<100)" \
         "INSERT INTO item(body) SELECT 'row '||i||' of transaction $transaction' FROM n; COMMIT;"
     done
-  } | sqlite3 "$mount_point/database.sqlite"
+  } | "${sqlite[@]}" "$mount_point/database.sqlite"
 }
+sqlite_check() {
+  [ "$("${sqlite[@]}" "$mount_point/database.sqlite" 'PRAGMA integrity_check; SELECT count(*) FROM item;')" = $'ok\n'"$((transactions * 100))" ]
+}
+# The kernel's client asks the server for locks; ours keeps them itself.
+sqlite=(sqlite3)
+choose_sqlite() {
+  if ! flock -w 5 "$mount_point/.lock" true 2>/dev/null; then
+    say "No byte-range locks here: SQLite works without (-vfs unix-none)."
+    sqlite=(sqlite3 -vfs unix-none)
+  fi
+}
+format_pool() { run "$bin/pnfsrdma-brickd" --config "$home/brick.json" --format ${PNFSRDMA_DEMO_POOL:+--force}; }

@@ -28,7 +28,7 @@ on_exit() {
 
 title "1. The pool: persistent memory, here a plain file"
 write_configs
-run "$bin/pnfsrdma-brickd" --config "$home/brick.json" --format
+format_pool
 start_daemons
 say "The brick owns the memory, the MDS the names. A real PMEM device would be /dev/dax0.0 in $home/brick.json."
 say "Durability class of this pool: $(durability_words)"
@@ -42,7 +42,7 @@ mkdir -p "$home/local/tree"
 pick_files >"$home/local/list"
 tar -C / -cf - -T "$home/local/list" | tar -C "$home/local/tree" -xf -
 files=$(find "$home/local/tree" -type f | wc -l)
-[ "$files" -ge 2000 ] || fail "only $files files found under /usr/share and /usr/include: at least 2,000 are wanted"
+[ $((files * 5)) -ge $((file_count * 4)) ] || fail "only $files files found under /usr/share and /usr/include: $file_count are wanted"
 timed "copying $files files into the mount" cp -a "$home/local/tree" "$mount_point/tree"
 (cd "$home/local/tree" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$home/local/tree.sha256"
 timed "checking them with sha256sum" checksums
@@ -54,23 +54,23 @@ timed "git fsck" git -C "$mount_point/repository" fsck --strict
 ok "git finds its repository sound"
 
 title "5. SQLite"
-timed "a database of 20,000 rows in 200 transactions" sqlite_fill
-[ "$(sqlite3 "$mount_point/database.sqlite" 'PRAGMA integrity_check; SELECT count(*) FROM item;')" = $'ok\n20000' ] ||
-  fail "SQLite's integrity check failed"
+choose_sqlite
+timed "a database of $((transactions * 100)) rows in $transactions transactions" sqlite_fill
+sqlite_check || fail "SQLite's integrity check failed"
 ok "integrity_check says ok, all rows are there"
 
 title "6. Big files: dd and fio, direct and verified"
-dd if=/dev/urandom of="$home/local/big" bs=1M count=256 status=none
-timed "dd of 256 MiB (O_DIRECT, fsync)" dd if="$home/local/big" of="$mount_point/big" bs=1M oflag=direct conv=fsync status=none
+dd if=/dev/urandom of="$home/local/big" bs=1M count="$big_mebibytes" status=none
+timed "dd of $big_mebibytes MiB (O_DIRECT, fsync)" dd if="$home/local/big" of="$mount_point/big" bs=1M oflag=direct conv=fsync status=none
 sha256sum <"$home/local/big" >"$home/local/big.sha256"
 timed "reading it back (O_DIRECT)" big_checksum
-timed "fio: 4 KiB random writes with fdatasync, verified" fio --name=random --filename="$mount_point/fio" --size=64m --rw=randwrite \
-  --bs=4k --direct=1 --fdatasync=16 --io_size=32m --verify=crc32c --verify_fatal=1 --verify_state_save=0 --ioengine=psync --output="$home/logs/fio.log"
-timed "fio: 1 MiB sequential, verified" fio --name=sequential --filename="$mount_point/fio2" --size=256m --rw=write \
+timed "fio: 4 KiB random writes with fdatasync, verified" fio --name=random --filename="$mount_point/fio" --size="$((big_mebibytes / 4))m" --rw=randwrite \
+  --bs=4k --direct=1 --fdatasync=16 --io_size="$((big_mebibytes / 8))m" --verify=crc32c --verify_fatal=1 --verify_state_save=0 --ioengine=psync --output="$home/logs/fio.log"
+timed "fio: 1 MiB sequential, verified" fio --name=sequential --filename="$mount_point/fio2" --size="${big_mebibytes}m" --rw=write \
   --bs=1m --direct=1 --end_fsync=1 --verify=crc32c --verify_fatal=1 --verify_state_save=0 --ioengine=psync --output="$home/logs/fio2.log"
 ok "every byte read is the byte written"
-say "Data goes by: $(getfattr --only-values -n user.pnfsrdma.transport "$mount_point" 2>/dev/null)"
-first_statistics=$(statistics)
+[ -n "$kernel_options" ] || say "Data goes by: $(getfattr --only-values -n user.pnfsrdma.transport "$mount_point" 2>/dev/null)"
+first_statistics=$(statistics || true)
 
 title "7. Unmount, restart both daemons, mount again"
 unmount_it
@@ -80,11 +80,15 @@ mount_it
 timed "the same checksums again" checksums
 timed "the big file again" big_checksum
 git -C "$mount_point/repository" fsck --strict >/dev/null 2>&1 || fail "git fsck after the restart"
-[ "$(sqlite3 "$mount_point/database.sqlite" 'PRAGMA integrity_check')" = ok ] || fail "SQLite after the restart"
+sqlite_check || fail "SQLite after the restart"
 ok "nothing was lost"
 
 title "8. Where the bytes went"
-python3 "$here/table.py" "first mount:$first_statistics" "second mount:$(statistics)" || fail "the data did not go by RDMA"
+if [ -n "$kernel_options" ]; then
+  say "Through the MDS, all of them: the kernel's client does not know our layout."
+else
+  python3 "$here/table.py" "first mount:$first_statistics" "second mount:$(statistics)" || fail "the data did not go by RDMA"
+fi
 
 if [ "$check" = 1 ]; then
   printf '\nEvery check passed.\n'

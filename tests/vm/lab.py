@@ -5,6 +5,7 @@
   lab.py shell                   boots, prepares rxe0 and /dev/dax0.0, gives a shell
   lab.py run COMMAND [WORD...]   boots, runs one command (in /root; /source is this checkout, /build its build)
   lab.py test [SCENARIO...]      builds and runs the scenarios (tests/vm/scenarios), prints each result and the totals
+  lab.py compare [transport|mount]  measures us beside perftest and the kernel's NFS/RDMA client, prints tables
   lab.py prepare                 makes the tree and builds, runs nothing
 
 The cache (tree, builds, ccache) is $PNFSRDMA_LAB_CACHE, or pnfsrdma-lab in $XDG_CACHE_HOME or ~/.cache.
@@ -15,6 +16,7 @@ import hashlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -62,7 +64,7 @@ def prepare(cache, targets=(), build=True):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["shell", "run", "test", "prepare"])
+    parser.add_argument("action", choices=["shell", "run", "test", "compare", "prepare"])
     parser.add_argument("words", nargs=argparse.REMAINDER)
     parser.add_argument("--cpus", type=int, default=2)
     parser.add_argument("--memory", default="3G")
@@ -72,6 +74,7 @@ def main():
     parser.add_argument("--out", help="a folder the machine sees as /out, kept")
     options = parser.parse_args()
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through every `with`: no machine stays behind
     skip_unless_possible()
     cache = cache_directory()
     build = prepare(cache, options.target, not options.no_build)
@@ -84,6 +87,10 @@ def main():
         return scenarios.run(cache, build, options.words)
     interactive = options.action == "shell"
     command = ["shell"] if interactive else options.words
+    if options.action == "compare":
+        options.seconds = max(options.seconds, 1800)
+        command = ["bash", "-c", "/source/tests/vm/guest/prepare.sh && exec /source/tests/vm/guest/compare.py " +
+                   " ".join(options.words)]
     with Machine(cache, command, build=build, out=options.out, accelerator=accelerator(cache), cpus=options.cpus,
                  memory=options.memory, interactive=interactive) as machine:
         return machine.wait(86400 if interactive else options.seconds)

@@ -5,7 +5,7 @@
 set -euo pipefail
 device=${1:-}
 address=${2:-10.77.0.1}
-modprobe -a crc32_generic rdma_rxe rdma_ucm nfit nd_pmem device_dax dax_pmem veth
+modprobe -a crc32_generic rdma_rxe rdma_ucm nfit nd_pmem device_dax dax_pmem veth 2>/tmp/modprobe.log # it misses keys
 
 if [ -z "$device" ]; then
   device=v0
@@ -17,6 +17,6 @@ ip address add "$address/24" dev "$device"
 rdma link add rxe0 type rxe netdev "$device"
 
 if [ -d /sys/bus/nd/devices/region0 ] && [ ! -e /dev/dax0.0 ]; then
-  ndctl create-namespace -f -e namespace0.0 -m devdax -M mem >/dev/null
+  ndctl create-namespace -f -e namespace0.0 -m devdax -M mem >/tmp/ndctl.log 2>&1 || { cat /tmp/ndctl.log >&2; exit 1; }
 fi
 echo "$(rdma link show rxe0/1); $(ls /dev/dax* 2>/dev/null)"

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every scenario is made of. Sourced, not run. A case prints one line that lab.py counts:
+# "PASS name (seconds)", "FAIL name (seconds)" after what it printed last, or "SKIP name: reason".
+# shellcheck shell=bash
+bin=${PNFSRDMA_BIN:-/build/bin}
+scenario=$(basename "$0" .sh)
+logs=/out/$scenario.logs
+mkdir -p "$logs"
+failures=0
+
+# case_of "what is true" command...: the command runs in a subshell under set -e; its output is kept in /out.
+case_of() {
+  local name=$1 begin code log
+  shift
+  begin=$(date +%s)
+  log=$logs/$(printf '%s' "$name" | tr -c 'a-zA-Z0-9\n' _).log
+  (set -euo pipefail; "$@") >"$log" 2>&1 </dev/null &
+  wait $! # not "if (…)", which would switch set -e off inside
+  code=$?
+  if [ $code -eq 0 ]; then
+    printf 'PASS %s: %s (%d s)\n' "$scenario" "$name" $(($(date +%s) - begin))
+    return 0
+  fi
+  failures=$((failures + 1))
+  tail -n 25 "$log" | sed 's/^/    | /'
+  dmesg | tail -n 5 | sed 's/^/    kernel | /'
+  printf 'FAIL %s: %s (%d s, exit code %d)\n' "$scenario" "$name" $(($(date +%s) - begin)) $code
+  return 1
+}
+
+skip() { printf 'SKIP %s: %s: %s\n' "$scenario" "$1" "$2"; }
+
+# The scenario's end: the exit code says whether all cases passed.
+finish() { exit $((failures > 0)); }
+
+wait_for() { # seconds what command...
+  local seconds=$1 what=$2 end
+  shift 2
+  end=$(($(date +%s) + seconds))
+  until "$@" >/dev/null 2>&1; do
+    [ "$(date +%s)" -lt "$end" ] || { echo "not within $seconds s: $what"; return 1; }
+    sleep 0.2
+  done
+}
+
+# The demo, scaled for an emulated processor; its knobs (tests/demo/common.sh) come from the caller's environment.
+demo() {
+  PNFSRDMA_DEMO_FILES=${PNFSRDMA_DEMO_FILES:-40} PNFSRDMA_DEMO_MEBIBYTES=${PNFSRDMA_DEMO_MEBIBYTES:-16} \
+    PNFSRDMA_DEMO_TRANSACTIONS=${PNFSRDMA_DEMO_TRANSACTIONS:-10} CHECK=1 /source/tests/demo/demo.sh "$bin"
+}

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints, as tables, what this machine's Soft-RoCE gives to us and to others, measured in turn in one run.
+
+Our transport beside perftest; our mount beside the Linux kernel's NFSv4.2/RDMA client on knfsd. The medium is named with
+each table. Runs inside a lab machine after prepare.sh: compare.py [transport|mount ...]
+"""
+import json
+import os
+import pathlib
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+BIN = pathlib.Path(os.environ.get("PNFSRDMA_BIN", "/build/bin"))
+ADDRESS = "10.77.0.1"
+SIZES = [4096, 65536, 1 << 20]
+ROUNDS = 3
+
+
+def run(*words, **options):
+    return subprocess.run(words, check=True, text=True, stdout=subprocess.PIPE, timeout=300, **options).stdout
+
+
+def wait_for_port(port):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            socket.create_connection((ADDRESS, port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.2)
+    raise TimeoutError(f"nothing answers on {ADDRESS}:{port}")
+
+
+class Perftest:
+    """ib_{read,write}_{bw,lat}, both ends here, connected by rdma_cm as ours are."""
+
+    @staticmethod
+    def number(program, size, iterations):
+        common = [program, "-R", "-F", "-s", str(size), "-n", str(iterations), "-p", "18515"]
+        with subprocess.Popen(common, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+            try:
+                time.sleep(2)  # it listens, and has no port to ask: the port is rdma_cm's
+                lines = run(*common, ADDRESS, stderr=subprocess.STDOUT).splitlines()
+                server.wait(30)
+            finally:
+                server.kill()
+        row = [line.split() for line in lines if line.split()[:1] == [str(size)]][0]
+        # bytes iterations peak average rate | bytes iterations min max typical average ...
+        return float(row[3]) * (1 << 20) / 1e6 if program.endswith("_bw") else float(row[4])
+
+
+def transport():
+    ours = json.loads(run(str(BIN / "bench-transport"), "--transport", "verbs", "--listen", ADDRESS, "--seconds", "1",
+                          "--pin", "none", "--json"))
+    print("\nOne-sided operations over rxe0, both ends on this machine, memory: DRAM")
+    print(f"{'':<28}{'bytes':>9}{'perftest':>12}{'ours':>12}{'ratio':>8}   aim")
+    for kind, unit, suffix in (("bandwidth", "MB/s", "bw"), ("latency", "us", "lat")):
+        rows = {row["bytes"]: row for row in ours[kind]}
+        for operation in ("read", "write"):
+            for size in SIZES:
+                if size not in rows:
+                    continue
+                theirs = statistics.median(Perftest.number(f"ib_{operation}_{suffix}", size, max(50, 1000 * 4096 // size))
+                                           for _ in range(ROUNDS))
+                value = rows[size][operation] * (1000 if kind == "bandwidth" else 1)
+                aim = ">= 0.90" if kind == "bandwidth" else "<= 1.15"
+                print(f"{kind + ' ' + operation.upper() + ', ' + unit:<28}{size:>9}{theirs:>12.1f}{value:>12.1f}"
+                      f"{value / theirs:>8.2f}   {aim}", flush=True)
+
+
+class Ours:
+    """Brick on device DAX, MDS and mount; data by verbs."""
+    name, path = "ours", pathlib.Path("/mnt/ours")
+
+    def __enter__(self):
+        home = pathlib.Path("/root/compare")
+        (home / "mds").mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(exist_ok=True)
+        (home / "brick.json").write_text(json.dumps({
+            "pool": {"path": "/dev/dax0.0"}, "control": {"unix": f"{home}/brick.sock"}, "data": {"listen": [f"{ADDRESS}:20051"]}}))
+        (home / "mds.json").write_text(json.dumps({
+            "listen": [f"{ADDRESS}:12049"], "data_directory": f"{home}/mds", "bricks": [f"unix:{home}/brick.sock"],
+            "exports": [{"path": "/", "root_squash": False, "clients": [f"{ADDRESS}"]}]}))
+        run(str(BIN / "pnfsrdma-brickd"), "--config", f"{home}/brick.json", "--format", "--force")
+        self.daemons = []
+        for name, port in (("brick", 20051), ("mds", 12049)):
+            log = open(f"/out/compare.{name}.log", "w")
+            self.daemons.append(subprocess.Popen([str(BIN / f"pnfsrdma-{name}d"), "--config", f"{home}/{name}.json"],
+                                                 stdout=log, stderr=log))
+            wait_for_port(port)
+        run(str(BIN / "pnfsrdma-fuse"), "-o", "proto=rdma", f"{ADDRESS}:12049:/", str(self.path))
+        return self
+
+    def medium(self):
+        return "device DAX; " + os.getxattr(self.path, "user.pnfsrdma.transport").decode()
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", str(self.path)], check=False)
+        for daemon in reversed(self.daemons):
+            daemon.send_signal(signal.SIGTERM)
+            daemon.wait(60)
+
+
+class Kernel:
+    """knfsd on tmpfs, and the kernel's NFSv4.2 client over RPC-over-RDMA."""
+    name, path = "kernel NFS/RDMA", pathlib.Path("/mnt/kernel")
+
+    def __enter__(self):
+        run("modprobe", "-a", "nfsd", "nfsv4", "rpcrdma")
+        for folder in ("/srv/export", str(self.path)):
+            os.makedirs(folder, exist_ok=True)
+        run("mount", "-t", "tmpfs", "tmpfs", "/srv/export")
+        run("mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd")
+        run("exportfs", "-o", "rw,no_root_squash,fsid=0,insecure", "*:/srv/export")
+        subprocess.Popen(["rpc.mountd", "--no-nfs-version", "3"])  # answers the kernel's questions about exports
+        run("rpc.nfsd", "--no-nfs-version", "3", "--grace-time", "10", "4")
+        pathlib.Path("/proc/fs/nfsd/portlist").write_text("rdma 20049\n")
+        run("mount", "-t", "nfs4", "-o", "vers=4.2,proto=rdma,port=20049", f"{ADDRESS}:/", str(self.path))
+        return self
+
+    def medium(self):
+        return "knfsd on tmpfs; proto=rdma"
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", str(self.path)], check=False)
+        subprocess.run(["rpc.nfsd", "0"], check=False)
+
+
+JOBS = [
+    ("4 KiB random read, O_DIRECT", "us", ["--rw=randread", "--bs=4k"]),
+    ("4 KiB random write, O_DIRECT", "us", ["--rw=randwrite", "--bs=4k"]),
+    ("4 KiB write + fdatasync", "us", ["--rw=randwrite", "--bs=4k", "--fdatasync=1"]),
+    ("1 MiB sequential read, O_DIRECT", "MB/s", ["--rw=read", "--bs=1m"]),
+    ("1 MiB sequential write, O_DIRECT", "MB/s", ["--rw=write", "--bs=1m"]),
+]
+
+
+def fio(path, words, unit):
+    report = json.loads(run("fio", "--name=job", f"--filename={path}/file", "--size=64m", "--direct=1", "--ioengine=psync",
+                            "--time_based=1", "--runtime=4", "--output-format=json", *words))["jobs"][0]
+    side = report["read"] if report["read"]["io_bytes"] else report["write"]
+    # Time per operation, its fdatasync included, by the number of operations done.
+    return side["runtime"] * 1000 / side["total_ios"] if unit == "us" else side["bw_bytes"] / 1e6
+
+
+def mount():
+    with Ours() as ours, Kernel() as kernel:
+        sides = (kernel, ours)
+        for side in sides:
+            run("fio", "--name=lay", f"--filename={side.path}/file", "--size=64m", "--rw=write", "--bs=1m", "--end_fsync=1")
+        print("\nMounts over rxe0, server and client on this machine")
+        for side in sides:
+            print(f"  {side.name}: {side.medium()}")
+        print(f"{'':<36}{'':>6}{kernel.name:>17}{ours.name:>12}{'ratio':>8}")
+        for what, unit, words in JOBS:
+            values = {side.name: [] for side in sides}
+            for _ in range(ROUNDS):
+                for side in sides:
+                    values[side.name].append(fio(side.path, words, unit))
+            theirs, mine = (statistics.median(values[side.name]) for side in sides)
+            print(f"{what:<36}{unit:>6}{theirs:>17.1f}{mine:>12.1f}{mine / theirs:>8.2f}", flush=True)
+        print(json.dumps(json.loads(os.getxattr(ours.path, "user.pnfsrdma.statistics"))))
+
+
+def librpma():
+    engines = run("fio", "--enghelp")
+    print("\nDurable 4 KiB write beside librpma: " + ("fio has its engines" if "librpma" in engines else
+          "not compared: this distribution's fio has no librpma engines"))
+
+
+def main():
+    parts = {"transport": transport, "mount": mount, "librpma": librpma}
+    failed = False
+    for name in sys.argv[1:] or parts:
+        try:
+            parts[name]()
+        except (OSError, subprocess.SubprocessError, LookupError, ValueError) as error:
+            failed = True
+            print(f"compare: {name}: {error}\n{getattr(error, 'stdout', '') or ''}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The Linux kernel's NFS client on our MDS, over TCP: the demo's checks, and files shared with our own mount.
+. /source/tests/vm/guest/cases.sh
+export PNFSRDMA_DEMO=/tmp/kernel-client PNFSRDMA_DEMO_POOL='{"path": "/dev/dax0.0"}'
+port=12049
+here=$PNFSRDMA_DEMO
+modprobe nfsv4
+
+start() {
+  # shellcheck source=tests/demo/common.sh
+  . /source/tests/demo/common.sh
+  rm -rf "$home"
+  mkdir -p "$home"/{brick,mds,logs,kernel} "$mount_point"
+  write_configs
+  format_pool
+  start_daemons
+  mount_it
+  mount -t nfs4 -o "vers=4.2,port=$port" 127.0.0.1:/ "$home/kernel"
+}
+stop() {
+  # shellcheck source=tests/demo/common.sh
+  . /source/tests/demo/common.sh
+  umount "$home/kernel"
+  unmount_it
+  stop_daemons
+}
+
+ours_reads_what_the_kernel_wrote() {
+  dd if=/dev/urandom of=/tmp/random bs=1M count=8 status=none
+  cp /tmp/random "$here/kernel/from-kernel" # close: COMMIT, so that the other client may look
+  before=$(getfattr --only-values -n user.pnfsrdma.statistics "$here/mount")
+  dd if="$here/mount/from-kernel" iflag=direct bs=1M status=none | cmp - /tmp/random
+  after=$(getfattr --only-values -n user.pnfsrdma.statistics "$here/mount")
+  python3 - "$before" "$after" <<'PYTHON'
+import json, sys
+before, after = map(json.loads, sys.argv[1:])
+read = after["rdma_read_bytes"] - before["rdma_read_bytes"]
+print("read by RDMA READ under a layout:", read)
+assert read >= 8 << 20, "the bytes did not come by RDMA"
+PYTHON
+}
+
+the_kernel_reads_what_ours_wrote() {
+  dd if=/tmp/random of="$here/mount/from-ours" bs=1M oflag=direct conv=fsync status=none
+  cmp "$here/kernel/from-ours" /tmp/random
+}
+
+# Both have it open; each sees what the other wrote after close and open (close-to-open).
+both_write_one_file() {
+  local i
+  for i in 1 2 3 4 5; do
+    printf 'kernel %d\n' "$i" | dd of="$here/kernel/both" bs=4096 seek="$i" conv=notrunc status=none
+    printf 'ours %d\n' "$i" | dd of="$here/mount/both" bs=4096 seek=$((i + 10)) conv=notrunc status=none
+    [ "$(dd if="$here/mount/both" bs=4096 skip="$i" count=1 status=none | tr -d '\0')" = "kernel $i" ]
+    [ "$(dd if="$here/kernel/both" bs=4096 skip=$((i + 10)) count=1 status=none | tr -d '\0')" = "ours $i" ]
+  done
+  cmp "$here/kernel/both" "$here/mount/both"
+}
+
+a_truncate_by_the_kernel_recalls_our_layout() {
+  exec 5<>"$here/mount/from-ours"
+  dd bs=4096 count=1 if=/dev/zero conv=notrunc status=none >&5 # a read-write layout is held from here on
+  begin=$(date +%s%N)
+  truncate -s 1000 "$here/kernel/from-ours"
+  echo "truncated after $((($(date +%s%N) - begin) / 1000000)) ms"
+  exec 5<&-
+  [ "$(stat -c %s "$here/kernel/from-ours")" = 1000 ]
+  [ "$(wc -c <"$here/mount/from-ours")" = 1000 ]
+  truncate -s 10000 "$here/mount/from-ours"
+  [ "$(tail -c 9000 "$here/kernel/from-ours" | tr -d '\0' | wc -c)" = 0 ]
+}
+
+for minor in 2 1; do
+  PNFSRDMA_DEMO_KERNEL_OPTIONS="vers=4.$minor,port=$port" case_of "the demo's checks pass with vers=4.$minor" demo
+done
+if case_of "our mount and the kernel's side by side" start; then
+  case_of "our mount reads under a layout what the kernel's client wrote" ours_reads_what_the_kernel_wrote
+  case_of "the kernel's client reads what our mount wrote by RDMA" the_kernel_reads_what_ours_wrote
+  case_of "both write one file" both_write_one_file
+  case_of "a truncate by the kernel's client recalls our layout" a_truncate_by_the_kernel_recalls_our_layout
+  case_of "both unmount" stop
+fi
+finish

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A brick on device DAX that serves real verbs, and a mount that refuses anything else: the demo, and what the mount says.
+. /source/tests/vm/guest/cases.sh
+export PNFSRDMA_DEMO=/tmp/verbs-mount PNFSRDMA_DEMO_POOL='{"path": "/dev/dax0.0"}' PNFSRDMA_DEMO_SERVER=10.77.0.1
+export PNFSRDMA_DEMO_DATA_LISTEN=10.77.0.1:12051 PNFSRDMA_DEMO_MOUNT_OPTIONS=proto=rdma
+
+the_data_goes_by_verbs() {
+  # shellcheck source=tests/demo/common.sh
+  . /source/tests/demo/common.sh
+  rm -rf "$home"
+  mkdir -p "$home"/{brick,mds,logs} "$mount_point"
+  write_configs
+  format_pool
+  start_daemons
+  mount_it
+  dd if=/dev/urandom of=/tmp/random bs=1M count=8 status=none
+  before=$(cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts)
+  dd if=/tmp/random of="$mount_point/file" bs=1M oflag=direct conv=fsync status=none
+  dd if="$mount_point/file" bs=1M iflag=direct status=none | cmp - /tmp/random
+  after=$(cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts)
+  getfattr -d -m - "$mount_point"
+  echo "packets over rxe0: $((after - before))"
+  # 16 MiB in packets of at most 4 KiB.
+  [ $((after - before)) -ge 4096 ]
+  getfattr --only-values -n user.pnfsrdma.transport "$mount_point" | grep -q verbs
+  getfattr --only-values -n user.pnfsrdma.durability "$mount_point" | grep -q power
+  unmount_it
+  stop_daemons
+}
+
+if ! "$bin/pnfsrdma-brickd" --help >/dev/null 2>&1 || ! ldd "$bin/pnfsrdma-brickd" | grep -q libibverbs; then
+  skip "the demo over verbs" "this brick is built without verbs"
+  finish
+fi
+case_of "the data goes by verbs, and the mount says so" the_data_goes_by_verbs
+case_of "the demo's checks pass with proto=rdma" demo
+finish
