@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/brickd/brick.h"
 
-#include <array>
-
 #include "server/brickd/boot_id.h"
 #include "server/brickd/committer.h"
 #include "server/brickd/control_server.h"
@@ -24,15 +22,18 @@
 namespace pnfsrdma::brick {
 namespace {
 
-// Asked by trying, on memory of our own: may a region of this transport be flushed by the peer?
-bool flushes_natively(rdma::Transport& transport) {
+// Asked by trying, on the pool's own memory, because that is what decides: a device that flushes by itself
+// does so only where the memory is persistent, and not every mapping can be registered with a device at all.
+Result<bool> flushes_natively(rdma::Transport& transport, Pool& pool) {
   class Probe final : public rdma::Flusher {
     Result<> flush(MutableByteSpan) override { return {}; }
   } flusher;
-  alignas(4096) static std::array<std::byte, 4096> memory;
-  return transport
-      .register_region(transport.make_protection_domain(), memory,
-                       rdma::Access::kRemoteRead | rdma::Access::kRemoteFlush, &flusher)
+  constexpr size_t kProbe = 4096;
+  const MutableByteSpan memory = pool.block(0).first(kProbe);
+  const auto domain = transport.make_protection_domain();
+  constexpr rdma::Access kRights = rdma::Access::kRemoteRead | rdma::Access::kRemoteWrite;
+  TRY(transport.register_region(domain, memory, kRights));
+  return transport.register_region(domain, memory, kRights | rdma::Access::kRemoteFlush, &flusher)
       .has_value();
 }
 
@@ -124,7 +125,7 @@ Control& Brick::control() {
 }
 
 Result<std::string> Brick::listen_data(rdma::Transport& transport, const DataEndpoint& endpoint) {
-  const bool native_flush = flushes_natively(transport);
+  TRY_ASSIGN(const bool native_flush, flushes_natively(transport, *parts_->pool));
   // Requests come in a thread of the transport's; one that reaches a brick that is gone is dropped, which
   // rejects it.
   const auto on_request = [parts = parts_.get(), alive = parts_->alive, &loop = parts_->loop, &transport,

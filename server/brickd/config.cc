@@ -33,6 +33,7 @@ void for_each_key(ConfigType& config, Visitor&& visit) {
   visit("data", "listen", config.data.listen);
   visit("data", "advertise", config.data.advertise);
   visit("data", "crc", config.data.crc);
+  visit("data", "rdma", config.data.rdma);
   visit("", "lease_seconds", config.lease_seconds);
   visit("limits", "sessions", config.limits.sessions);
   visit("limits", "grants_per_session", config.limits.grants_per_session);
@@ -107,6 +108,9 @@ Result<> check(const Config& config) {
   if (config.data.advertise.empty() && std::ranges::any_of(config.data.listen, is_wildcard)) {
     return fail(EINVAL,
                 "data.listen has a wildcard address: say in data.advertise which addresses clients can use");
+  }
+  if (std::ranges::any_of(config.data.rdma, is_wildcard)) {
+    return fail(EINVAL, "data.rdma has a wildcard address: write \"auto\" for all addresses of RDMA devices");
   }
   // An answer names them all: as many as the protocol has room for.
   if (config.limits.sessions > kSessionsListedMax)

@@ -28,11 +28,18 @@ struct Config {
     std::vector<std::string>
         advertise;             // what clients are told; needed where a wildcard address is listened on
     std::string crc = "auto";  // iWARP's CRC32C: "auto", "on" or "off"
+    // Where the RDMA devices listen: "auto" is every address of theirs, "host:port" one of them; empty:
+    // nowhere.
+    std::vector<std::string> rdma = {"auto"};
   } data;
   uint32_t lease_seconds = 30;
   Limits limits;
   std::string log_level = "info";  // "debug", "info", "warning", "error" or "off"
 };
+
+// The port of "auto" in data.rdma. Not the one of iWARP in user space: an iWARP NIC shares the host's TCP
+// ports.
+inline constexpr uint16_t kRdmaPort = 20052;
 
 // Reads and checks a file. Errors name the key and what it may be; an unknown key is one.
 Result<Config> load_config(const std::string& path);

@@ -13,6 +13,7 @@
 #include "server/brickd/config.h"
 #include "server/brickd/format_command.h"
 #include "server/brickd/pool.h"
+#include "server/brickd/rdma_doors.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/log.h"
 #include "shared/base/owned.h"
@@ -84,17 +85,19 @@ FileDescriptor block_signals() {
   return FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// The architecture of the brick: a pool, a loop, a transport, and the brick that joins them.
+// The architecture of the brick: a pool, a loop, the transports, and the brick that joins them.
 Result<> serve(const Config& config) {
   const FileDescriptor signals = block_signals();
   SystemClock clock;
   SystemRandom random;
   EventLoop loop(clock);
   const auto iwarp = rdma::iwarp::make_transport(iwarp_options(config), random);
+  TRY_ASSIGN(const RdmaTransports devices, open_rdma_devices(config));
   TRY_ASSIGN(const BootId boot, read_boot_id());
   TRY_ASSIGN(auto pool, open_pool(config, clock));
   Brick brick(loop, std::move(pool), boot, random, brick_options(config));
   TRY(open_doors(brick, *iwarp, config));
+  TRY(open_rdma_doors(brick, devices, config));
 
   loop.watch(signals.get(), EPOLLIN, [&loop](uint32_t) { loop.stop(); });
   sd_notify(0, "READY=1");

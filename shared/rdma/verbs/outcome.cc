@@ -11,8 +11,10 @@ Outcome outcome_of(ibv_wc_status status, Opcode opcode) {
       return Outcome::kFlushed;
     case IBV_WC_LOC_PROT_ERR:
     case IBV_WC_LOC_ACCESS_ERR:
-    case IBV_WC_LOC_QP_OP_ERR:
       return Outcome::kLocalProtection;
+    case IBV_WC_LOC_QP_OP_ERR:
+      // Soft-RoCE's word for a message that its receive is too short for.
+      return opcode == Opcode::kReceive ? Outcome::kLengthError : Outcome::kLocalProtection;
     case IBV_WC_REM_ACCESS_ERR:
       return Outcome::kRemoteAccess;
     case IBV_WC_REM_OP_ERR:

@@ -15,6 +15,7 @@ TEST(BrickConfig, OnlyThePathIsRequired) {
   const auto config = parse_config(R"({"pool": {"path": "/srv/pool"}})");
   ASSERT_TRUE(config) << config.error().to_string();
   EXPECT_EQ(config->data.listen, std::vector<std::string>{"127.0.0.1:20051"});
+  EXPECT_EQ(config->data.rdma, std::vector<std::string>{"auto"});
   EXPECT_EQ(config->lease_seconds, 30u);
   EXPECT_NE(error_of("{}").find("pool.path"), std::string::npos);
 }
@@ -40,6 +41,8 @@ TEST(BrickConfig, ErrorsNameTheKey) {
   EXPECT_NE(error_of(R"({"pool": {"path": "/p"}, "lease_seconds": -1})").find("lease_seconds"),
             std::string::npos);
   EXPECT_NE(error_of(R"({"pool": {"path": "/p", "durability": "eternal"}})").find("\"process\""),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"pool": {"path": "/p"}, "data": {"rdma": ["0.0.0.0:1"]}})").find("data.rdma"),
             std::string::npos);
   EXPECT_NE(error_of(R"({"pool": {"path": "/p"}, "data": {"listen": ["0.0.0.0:1"]}})").find("advertise"),
             std::string::npos);
