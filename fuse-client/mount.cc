@@ -17,12 +17,12 @@
 #include "fuse-client/file_system.h"
 #include "fuse-client/mount_point.h"
 #include "fuse-client/reclaimer.h"
+#include "fuse-client/transports.h"
 #include "fuse-client/worker_pool.h"
 #include "shared/base/log.h"
 #include "shared/base/random.h"
 #include "shared/initiator/session_channel.h"
 #include "shared/nfs4/status_errno.h"
-#include "shared/rdma/iwarp/transport.h"
 
 namespace pnfsrdma::fuse_client {
 namespace {
@@ -215,8 +215,8 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
 
   // The data path: RDMA to the bricks, the session where there is no layout.
   initiator::SessionChannel channel(*session);
-  std::vector<std::shared_ptr<rdma::Transport>> transports = {rdma::iwarp::make_transport({}, random)};
-  const std::string transport = transports.front()->name();
+  TRY_ASSIGN(auto transports, make_transports(options.data_transports, random));
+  const std::string transport = names_of(transports);
   initiator::DataPath data_path(channel, clock, std::move(transports), {});
 
   // What the kernel sees. The inodes go before the data path: they hold its files.

@@ -123,8 +123,10 @@ Result<bool> take_version(const Option& option, MountOptions& options) {
 // Options that this client can only do in one way: said so instead of ignoring another wish.
 Result<bool> take_fixed(const Option& option, MountOptions& options) {
   if (option.name == "proto") {
-    TRY(one_of(option, {"tcp", "tcp6", "iwarp"},
-               "the session runs over tcp, the data over iwarp (say proto=tcp)"));
+    TRY(one_of(option, {"tcp", "tcp6", "iwarp", "rdma", "rdma6"},
+               "rdma (data by an RDMA device or not at all) or tcp (data by iWARP in user space)"));
+    options.data_transports =
+        option.value->starts_with("rdma") ? DataTransports::kRdma : DataTransports::kTcp;
   } else if (option.name == "sec") {
     TRY(one_of(option, {"sys"}, "only sec=sys is supported"));
   } else if (option.name == "xprtsec") {

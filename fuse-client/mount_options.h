@@ -23,6 +23,9 @@ struct AttributeTimeouts {
   bool operator==(const AttributeTimeouts&) const = default;
 };
 
+// proto=: what the data may travel over. The best that works: an RDMA device, else iWARP in user space.
+enum class DataTransports : uint8_t { kBest, kRdma, kTcp };
+
 // What `-o` and the command line say, after defaults: one aggregate, in the words of nfs(5).
 struct MountOptions {
   std::string host;
@@ -43,6 +46,7 @@ struct MountOptions {
   bool debug = false;
   uint32_t threads = 16;  // FUSE workers at most
   uint32_t minor_version = 2;
+  DataTransports data_transports = DataTransports::kBest;
   // Anything left that libfuse or the kernel knows: nosuid, nodev, noexec, noatime, ...
   std::vector<std::string> kernel;
 };

@@ -110,16 +110,25 @@ Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress
   options.limits.read_depth = kReadDepth;
   options.limits.message_size_max = brick::kSessionMessageMax;
   options.limits.native_flush = (address.flush_methods & nfs4::kFlushNative) != 0;
-  options.deadline = deadline;
-  for (const UsablePath& path : paths) {
+  for (size_t i = 0; i < paths.size(); ++i) {
     if (services_.aborted) return fail(ESHUTDOWN, "the mount ends");
+    const UsablePath& path = paths[i];
     const TransportDomain& on = services_.transports[path.transport];
+    // A path that leads nowhere leaves time for those behind it.
+    const SteadyTime now = services_.now();
+    options.deadline = now + (deadline - now) / static_cast<int64_t>(paths.size() - i);
     auto connected = on.transport->connect(path.address, on.domain, options);
     if (connected) {
-      auto made = finish_connect(address, path.transport, std::move(*connected), deadline);
+      auto made = finish_connect(address, path.transport, std::move(*connected), options.deadline);
+      if (made && on.transport->name() != services_.transports[paths.front().transport].transport->name()) {
+        log_warning("initiator", "transport-fallback device={} wanted={} using={} error=\"{}\"", to_hex(id_),
+                    services_.transports[paths.front().transport].transport->name(), on.transport->name(),
+                    last.to_string());
+      }
       if (made) return made;
       last = made.error();
-    } else {
+    } else if (connected.error().number() != EXDEV || i == 0) {
+      // "Not through this device" says nothing when another device was tried.
       last = connected.error();
     }
     // Whatever the path, the ticket stays refused.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,16 +11,13 @@
 
 namespace pnfsrdma::initiator {
 
-// "127.0.0.1.78.82" -> "127.0.0.1:20050", "::1.78.82" -> "[::1]:20050" (RFC 5665, 5.2.3). None: not a
-// universal address.
-std::optional<std::string> host_and_port(const std::string& universal_address);
-
 // A way to a device that one of our transports can go.
 struct UsablePath {
   size_t transport = 0;  // index in the data path's list
   std::string address;   // "host:port"
 };
-// The paths we can use, best transport first, in the server's order within one transport.
+// The paths we can use (those whose universal address is none are not), best transport first, in the server's
+// order within one transport.
 std::vector<UsablePath> usable_paths(std::span<const nfs4::DevicePath> paths,
                                      std::span<const TransportDomain> transports);
 

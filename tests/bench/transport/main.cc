@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "shared/rdma/verbs/transport.h"
 #include "tests/bench/transport/measurement.h"
 #include "tests/bench/transport/memory.h"
 
@@ -68,6 +69,39 @@ nlohmann::json to_json(const Row& row) {
           {"write", row.write}, {"read_crc", row.read_crc}, {"write_crc", row.write_crc}};
 }
 
+// Verbs has no TCP beside it: its ceiling is perftest's ib_read_bw, ib_write_bw, ib_read_lat and
+// ib_write_lat, run on the same device.
+int run_verbs(const Settings& settings, bool json) {
+  if (auto devices = rdma::verbs::make_transports(); !devices || rdma::verbs::local_addresses().empty()) {
+    fmt::print(stderr, "bench-transport: {}\n",
+               devices ? "no RDMA device has an address" : devices.error().to_string());
+    return 77;
+  }
+  nlohmann::json report{{"transport", "verbs"}};
+  if (!json)
+    fmt::print("verbs\n{:>9} {:>12} {:>12} {:>12} {:>12}\n", "bytes", "READ MB/s", "WRITE MB/s", "READ us",
+               "WRITE us");
+  for (const size_t size : {size_t{8}, size_t{4096}, size_t{65536}, size_t{1} << 20}) {
+    double read = 0, write = 0, read_us = 1e9, write_us = 1e9;
+    for (int round = 0; round < kRounds; ++round) {
+      read = std::max(read, TransportBench::bandwidth(settings, false, Operation::kRead, size) * 1000);
+      write = std::max(write, TransportBench::bandwidth(settings, false, Operation::kWrite, size) * 1000);
+      read_us = std::min(read_us, TransportBench::latency(settings, false, Operation::kRead, size));
+      write_us = std::min(write_us, TransportBench::latency(settings, false, Operation::kWrite, size));
+    }
+    report["rows"].push_back({{"bytes", size},
+                              {"read_mb_s", read},
+                              {"write_mb_s", write},
+                              {"read_us", read_us},
+                              {"write_us", write_us}});
+    if (!json)
+      fmt::print("{:>9} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f}\n", size, read, write, read_us, write_us);
+    std::fflush(stdout);
+  }
+  if (json) fmt::print("{}\n", report.dump(2));
+  return 0;
+}
+
 int run(int argc, char** argv) {
   Settings settings;
   bool json = false;
@@ -83,7 +117,17 @@ int run(int argc, char** argv) {
   app.add_option("--pin", pin, "both ends on one CPU, on two, or wherever the kernel puts them (none)")
       ->check(CLI::IsMember({"one", "two", "none"}))
       ->capture_default_str();
+  std::string transport = "iwarp";
+  app.add_option("--transport", transport, "iwarp beside plain TCP, or verbs on the first RDMA device")
+      ->check(CLI::IsMember({"iwarp", "verbs"}))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  settings.verbs = transport == "verbs";
+  if (settings.verbs) {
+    Memory::source();
+    Memory::destination();
+    return run_verbs(settings, json);
+  }
 
   if (pin != "none") settings.initiator_cpu = settings.target_cpu = allowed_cpu(0);
   if (pin == "two") settings.target_cpu = allowed_cpu(1);

@@ -12,6 +12,7 @@ struct Settings {
   int socket_buffer_bytes = 4 << 20;
   int initiator_cpu = -1;  // -1: not pinned
   int target_cpu = -1;
+  bool verbs = false;  // the first RDMA device instead of iwarp
 };
 
 // The nth CPU this process may run on, or the last when it has fewer.

@@ -7,6 +7,7 @@
 #include "shared/base/check.h"
 #include "shared/base/random.h"
 #include "shared/rdma/iwarp/transport.h"
+#include "shared/rdma/verbs/transport.h"
 #include "tests/bench/transport/measurement.h"
 #include "tests/bench/transport/memory.h"
 
@@ -24,30 +25,28 @@ class Rig {
  public:
   Rig(const Settings& settings, bool crc, TransportBench::Operation operation)
       : settings_(settings), operation_(operation) {
-    iwarp::Options options;
-    options.crc = crc ? iwarp::CrcPolicy::kRequire : iwarp::CrcPolicy::kDecline;
-    options.socket_buffer_bytes = settings.socket_buffer_bytes;
-    transport_ = iwarp::make_transport(options, random_);
+    const std::string address = settings.verbs ? open_device() : open_iwarp(crc);
     target_domain_ = transport_->make_protection_domain();
     domain_ = transport_->make_protection_domain();
     const bool read = operation == TransportBench::Operation::kRead;
     target_region_ =
-        *transport_->register_region(target_domain_, read ? Memory::source() : Memory::destination(),
+        *transport_->register_region(target_domain_, part_of(read ? Memory::source() : Memory::destination()),
                                      Access::kRemoteRead | Access::kRemoteWrite);
-    region_ = *transport_->register_region(domain_, read ? Memory::destination() : Memory::source(),
+    region_ = *transport_->register_region(domain_, part_of(read ? Memory::destination() : Memory::source()),
                                            Access::kLocalWrite);
-    auto listener = *transport_->listen("127.0.0.1:0", [this](auto request) {
+    // The target's thread is made before the initiator pins itself: it must not inherit that. It has to look
+    // after its end at once, or the peer is not answered.
+    auto listener = *transport_->listen(address, [this](auto request) {
       std::lock_guard lock(mutex_);
       target_ = *request->accept(target_domain_, {}, {});
+      server_ = std::thread([this] { serve(); });
       accepted_.notify_all();
     });
-    // The target's thread is made before the initiator pins itself: it must not inherit that.
     auto connected = transport_->connect(listener->address(), domain_, {.deadline = far()});
     CHECK(connected.has_value());
     queue_pair_ = std::move(connected->queue_pair);
     std::unique_lock lock(mutex_);
     accepted_.wait(lock, [this] { return target_ != nullptr; });
-    server_ = std::thread([this] { serve(); });
     pin_to(settings.initiator_cpu);
   }
   ~Rig() {
@@ -79,6 +78,25 @@ class Rig {
   QueuePair& queue_pair() { return *queue_pair_; }
 
  private:
+  // A device pins what it registers: less of it.
+  MutableByteSpan part_of(Bytes& memory) const {
+    return settings_.verbs ? MutableByteSpan(memory).first(Memory::kSmall) : MutableByteSpan(memory);
+  }
+  std::string open_iwarp(bool crc) {
+    iwarp::Options options;
+    options.crc = crc ? iwarp::CrcPolicy::kRequire : iwarp::CrcPolicy::kDecline;
+    options.socket_buffer_bytes = settings_.socket_buffer_bytes;
+    transport_ = iwarp::make_transport(options, random_);
+    return "127.0.0.1:0";
+  }
+  std::string open_device() {
+    auto devices = verbs::make_transports();
+    CHECK(devices.has_value());
+    transport_ = std::move(devices->front());
+    const std::string host = verbs::local_addresses().at(0);
+    return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":0";
+  }
+
   void serve() {
     pin_to(settings_.target_cpu);
     Completion none[1];

@@ -86,11 +86,21 @@ TEST(MountOptions, KernelOptionsAreHandedOn) {
 TEST(MountOptions, WhatCannotBeDoneIsRefusedWithTheReason) {
   EXPECT_THAT(refusal("sec=krb5"), HasSubstr("sec=sys"));
   EXPECT_THAT(refusal("xprtsec=tls"), HasSubstr("xprtsec=none"));
+  EXPECT_THAT(refusal("proto=udp"), HasSubstr("rdma"));
   EXPECT_THAT(refusal("local_lock=none"), HasSubstr("local_lock=all"));
   EXPECT_THAT(refusal("vers=3"), HasSubstr("4.1"));
   EXPECT_THAT(refusal("port=0"), HasSubstr("1 to 65535"));
   EXPECT_THAT(refusal("timeo=abc"), HasSubstr("a number"));
   EXPECT_THAT(refusal("frobnicate"), HasSubstr("not known"));
+}
+
+TEST(MountOptions, ProtoChoosesWhatTheDataTravelsOver) {
+  MountOptions options;
+  EXPECT_EQ(options.data_transports, DataTransports::kBest);
+  ASSERT_TRUE(parse_options("proto=rdma", options));
+  EXPECT_EQ(options.data_transports, DataTransports::kRdma);
+  ASSERT_TRUE(parse_options("proto=tcp", options));
+  EXPECT_EQ(options.data_transports, DataTransports::kTcp);
 }
 
 TEST(MountOptions, RequireDurability) {
