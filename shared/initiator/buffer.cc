@@ -3,7 +3,9 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <optional>
 
 #include "shared/base/check.h"
 
@@ -12,6 +14,10 @@ namespace pnfsrdma::initiator {
 namespace {
 
 constexpr size_t kPage = 4096;
+
+bool device_gone(const Error& error) {
+  return error.number() == EIO || error.number() == ENODEV;
+}
 
 }  // namespace
 
@@ -27,12 +33,20 @@ Result<std::unique_ptr<Buffer>> Buffer::allocate(std::span<const TransportDomain
   void* memory = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return std::unexpected(Error::from_errno("mmap of an I/O buffer"));
   std::unique_ptr<Buffer> buffer(new Buffer({static_cast<std::byte*>(memory), rounded}));
+  std::optional<Error> gone;
   for (size_t i = 0; i < transports.size(); ++i) {
-    TRY_ASSIGN(auto region, transports[i].transport->register_region(transports[i].domain, buffer->memory_,
-                                                                     rdma::Access::kLocalWrite));
-    buffer->keys_[i] = region->local_key();
-    buffer->regions_.push_back(std::move(region));
+    auto region = transports[i].transport->register_region(transports[i].domain, buffer->memory_,
+                                                           rdma::Access::kLocalWrite);
+    if (!region) {
+      // A device that was removed takes no regions and gets no connections: the others go on.
+      if (!device_gone(region.error())) return std::unexpected(std::move(region).error());
+      gone = std::move(region).error();
+      continue;
+    }
+    buffer->keys_[i] = (*region)->local_key();
+    buffer->regions_.push_back(*std::move(region));
   }
+  if (buffer->regions_.empty() && gone) return std::unexpected(*std::move(gone));
   return buffer;
 }
 

@@ -155,6 +155,42 @@ TEST_P(Completions, FailFlushesEverythingAndWakesTheWaiter) {
   EXPECT_TRUE(client->served->ended_before(soon()));
 }
 
+// The peer may speak the moment it is connected; the accepting side has its receives posted by then.
+TEST_P(Completions, TheFirstMessageFindsAReceiveHoweverSlowTheAcceptingSideIs) {
+  auto domain = transport->make_protection_domain();
+  Bytes inbox(100);
+  auto region = *transport->register_region(domain, inbox, Access::kLocalWrite);
+  std::unique_ptr<QueuePair> accepting;
+  std::atomic<bool> over = false;
+  std::thread server;
+  auto slow = *transport->listen(here("0"), [&](auto request) {
+    accepting = *request->accept(domain, {}, {});
+    server = std::thread([&] {
+      std::this_thread::sleep_for(600ms);
+      ASSERT_TRUE(accepting->post_receive(7, region->slice(0, 100)));
+      Completion completion;
+      while (accepting->poll({&completion, 1}) == 0) accepting->wait(soon(100ms));
+      EXPECT_EQ(completion.work_id, 7u);
+      EXPECT_EQ(completion.outcome, Outcome::kSuccess);
+      while (!over) accepting->wait(soon(10ms));
+    });
+  });
+  auto own = transport->make_protection_domain();
+  Bytes message(100, std::byte{9});
+  auto source = *transport->register_region(own, message, Access::kLocalWrite);
+  auto connected = transport->connect(slow->address(), own, {.deadline = soon()});
+  ASSERT_TRUE(connected) << connected.error().to_string();
+  LocalSlice slice = source->slice(0, 100);
+  ASSERT_TRUE(connected->queue_pair->post_send(1, {&slice, 1}));
+  connected->queue_pair->submit();
+  Completion sent;
+  while (connected->queue_pair->poll({&sent, 1}) == 0) ASSERT_TRUE(connected->queue_pair->wait(soon()));
+  EXPECT_EQ(sent.outcome, Outcome::kSuccess);
+  over = true;
+  server.join();
+  EXPECT_EQ(inbox, message);
+}
+
 TEST_P(Completions, ASlowFlushHoldsUpNobodyElse) {
   if (!software()) GTEST_SKIP() << "the device flushes by itself";
   auto slow = connect(), other = connect();
