@@ -159,6 +159,12 @@ void VerbsQueuePair::submit() {
   if (!posted) end("the device takes no work requests");
 }
 
+// Readable at once: the first poll() arms it.
+int VerbsQueuePair::fd() const {
+  if (!watched_.exchange(true)) wake();
+  return epoll_.get();
+}
+
 void VerbsQueuePair::wake() const {
   const uint64_t one = 1;
   static_cast<void>(!::write(wake_.get(), &one, sizeof(one)));

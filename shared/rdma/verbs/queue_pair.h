@@ -51,7 +51,7 @@ class VerbsQueuePair final : public QueuePair, private AsyncEventTarget {
   void submit() override;
   size_t poll(std::span<Completion> completions) override;
   bool wait(SteadyTime deadline) override;
-  int fd() const override { return epoll_.get(); }
+  int fd() const override;
   bool connected() const override { return state_.load(std::memory_order_acquire) != State::kClosed; }
   void fail() override;
   const QueuePairLimits& limits() const override { return limits_; }
@@ -79,6 +79,7 @@ class VerbsQueuePair final : public QueuePair, private AsyncEventTarget {
   bool something_to_deliver();
   void collect();
   void look_at_events();
+  void look_at_all_fds();
   void take_connection_event(const ConnectionEvent& event);
   void try_close();
   size_t deliver(std::span<Completion> completions);
@@ -92,6 +93,7 @@ class VerbsQueuePair final : public QueuePair, private AsyncEventTarget {
   AtomicCounters counters_;
   std::atomic<State> state_ = State::kReady;
   std::atomic<bool> device_removed_ = false;
+  mutable std::atomic<bool> watched_ = false;  // somebody has asked for fd()
   std::atomic<SteadyTime> ended_at_{};
 
   std::mutex poll_mutex_;
@@ -103,6 +105,7 @@ class VerbsQueuePair final : public QueuePair, private AsyncEventTarget {
   SpinBudget spin_budget_;
   bool armed_ = false;           // a completion event has been asked for and not been seen
   unsigned unacknowledged_ = 0;  // completion events
+  unsigned empty_polls_ = 0;
 
   FileDescriptor wake_;
   FileDescriptor epoll_;

@@ -17,6 +17,7 @@ constexpr Milliseconds kFlushTime{2000};
 // Between two looks while that lasts.
 constexpr Milliseconds kFlushPause{1};
 constexpr unsigned kAcknowledgeEvery = 1024;
+constexpr unsigned kEmptyPollsPerLook = 64;
 
 SteadyTime now() {
   return std::chrono::steady_clock::now();
@@ -125,20 +126,29 @@ bool VerbsQueuePair::something_to_deliver() {
   return !completed_.empty() || state_.load(std::memory_order_relaxed) == State::kClosed;
 }
 
+// Takes note of everything the three descriptors tell.
+void VerbsQueuePair::look_at_all_fds() {
+  pollfd entries[3] = {
+      {endpoint_->channel()->fd, POLLIN, 0}, {endpoint_->events().fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+  if (::poll(entries, 3, 0) <= 0) return;
+  uint64_t count;
+  if (entries[0].revents != 0) disarm();
+  if (entries[2].revents != 0) static_cast<void>(!::read(wake_.get(), &count, sizeof(count)));
+  if (entries[1].revents != 0) look_at_events();
+}
+
 size_t VerbsQueuePair::poll(std::span<Completion> completions) {
   answer();
   if (sends_->has_unsubmitted()) submit();
   std::lock_guard lock(poll_mutex_);
   if (something_to_deliver()) return deliver(completions);
-  // Nothing, then: everything fd() tells of is taken note of, and the next completion will be told.
-  pollfd entries[3] = {
-      {endpoint_->channel()->fd, POLLIN, 0}, {endpoint_->events().fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-  if (::poll(entries, 3, 0) > 0) {
-    uint64_t count;
-    if (entries[0].revents != 0) disarm();
-    if (entries[2].revents != 0) static_cast<void>(!::read(wake_.get(), &count, sizeof(count)));
-    if (entries[1].revents != 0) look_at_events();
+  // Arming costs system calls: only for who watches fd(). Others learn now and then that the peer has gone.
+  if (!watched_.load(std::memory_order_relaxed)) {
+    if (++empty_polls_ % kEmptyPollsPerLook != 0) return 0;
+    look_at_all_fds();
+    return something_to_deliver() ? deliver(completions) : 0;
   }
+  look_at_all_fds();
   arm();
   if (something_to_deliver()) return deliver(completions);
   // Still ending: whoever watches fd() comes back until it is over.
