@@ -24,7 +24,9 @@ std::vector<UsablePath> usable_paths(std::span<const nfs4::DevicePath> paths,
     const std::string name = transports[i].transport->name();
     for (const nfs4::DevicePath& path : paths) {
       if (!carries(name, path.netid)) continue;
-      if (const auto address = rpc::from_universal_address(path.address)) {
+      if (path.netid == "memory") {
+        usable.push_back({i, path.address});  // in-process: a name
+      } else if (const auto address = rpc::from_universal_address(path.address)) {
         usable.push_back({i, address->to_string()});
       }
     }

@@ -201,16 +201,8 @@ void RdmaBlockMemory::connect() {
 
 void RdmaBlockMemory::connect_with(const Ticket& ticket) {
   std::vector<nfs4::DevicePath> paths;
-  std::vector<initiator::UsablePath> usable;
-  for (const brick::Path& path : brick_.identity().paths) {
-    paths.push_back({path.netid, path.address});
-    // In-process addresses are names, not universal addresses.
-    for (size_t i = 0; i < transports_.size(); ++i) {
-      if (path.netid == "memory" && transports_[i].transport->name() == "memory")
-        usable.push_back({i, path.address});
-    }
-  }
-  if (usable.empty()) usable = initiator::usable_paths(paths, transports_);
+  for (const brick::Path& path : brick_.identity().paths) paths.push_back({path.netid, path.address});
+  const std::vector<initiator::UsablePath> usable = initiator::usable_paths(paths, transports_);
   rdma::ConnectOptions options;
   options.private_data = brick::encode_connect({brick::kSessionVersion, ticket});
   options.deadline = loop_.now() + kConnectPatience;

@@ -88,7 +88,9 @@ class ScriptedChannel final : public MetadataChannel {
     const size_t colon = at.rfind(':');
     const int port = std::stoi(at.substr(colon + 1));
     const std::string universal =
-        at.substr(0, colon) + "." + std::to_string(port / 256) + "." + std::to_string(port % 256);
+        netid_ == "memory"
+            ? at
+            : at.substr(0, colon) + "." + std::to_string(port / 256) + "." + std::to_string(port % 256);
     address.paths.push_back({netid_, universal});
     address.ticket.fill(std::byte{ticket.load()});
     address.flush_methods = flush_methods;
