@@ -15,6 +15,7 @@ big_mebibytes=${PNFSRDMA_DEMO_MEBIBYTES:-256}
 transactions=${PNFSRDMA_DEMO_TRANSACTIONS:-200}
 mount_options=${PNFSRDMA_DEMO_MOUNT_OPTIONS:-}
 kernel_options=${PNFSRDMA_DEMO_KERNEL_OPTIONS:-}
+rdma_listen=${PNFSRDMA_DEMO_RDMA_LISTEN:-} # the MDS speaks RPC-over-RDMA there too
 
 title() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 say() { printf '    %s\n' "$*"; }
@@ -43,6 +44,8 @@ need_root_and_fuse() {
 }
 
 write_configs() {
+  local rdma_setting=""
+  [ -z "$rdma_listen" ] || rdma_setting=" \"rdma_listen\": [\"$rdma_listen\"],"
   cat >"$home/brick.json" <<JSON
 {
   "pool": $pool,
@@ -52,7 +55,7 @@ write_configs() {
 JSON
   cat >"$home/mds.json" <<JSON
 {
-  "listen": ["$server:$nfs_port"],
+  "listen": ["$server:$nfs_port"],$rdma_setting
   "data_directory": "$home/mds",
   "bricks": ["unix:$home/brick/control.sock"],
   "exports": [{"path": "/", "root_squash": false, "clients": ["127.0.0.0/8", "$server"]}]

@@ -13,7 +13,7 @@ import time
 from machine import Machine, accelerator
 
 HERE = pathlib.Path(__file__).resolve().parent
-SECONDS = 900  # of one machine's scenarios; the emulated processor is 10 to 30 times slower than a real one
+SECONDS = 1800  # of one machine's scenarios; the emulated processor is 10 to 30 times slower than a real one
 INSIDE = "/source/tests/vm"
 
 
