@@ -14,6 +14,8 @@ namespace pnfsrdma::initiator {
 namespace {
 
 constexpr int kAttemptsMax = 3;
+// Servers that are restarted more often than this during one fsync are not waited for.
+constexpr int kRestorationsMax = 8;
 // A FLUSH names its length in 32 bits.
 constexpr uint64_t kFlushBytesMax = uint64_t{2} << 30;
 constexpr size_t kMessageRangesMax = brick::kPersistRangesPerMessage;
@@ -51,7 +53,7 @@ struct FileIo::Parts::FlushTarget {
 Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
   (data_only ? services.statistics.fdatasyncs : services.statistics.fsyncs).add();
   Result<> outcome;
-  for (int turn = 0; turn < kAttemptsMax; ++turn) {
+  for (int turn = 0; turn < kRestorationsMax; ++turn) {
     // What was lost with its layouts is written again before the flush.
     if (growth_void()) outcome = commit_now();
     if (!outcome) break;
@@ -70,8 +72,11 @@ Result<> FileIo::Parts::report(ErrorCursor& cursor, Result<> outcome) {
   const uint64_t losses = log.losses();
   const bool news = losses != cursor.seen;
   cursor.seen = losses;
-  if (!outcome || !news) return outcome;
-  return fail(EIO, "writes were lost: the brick restarted before they were flushed");
+  if (outcome && news) outcome = fail(EIO, "writes were lost: the brick restarted before they were flushed");
+  if (!outcome && outcome.error().number() != EINTR) {
+    log_warning("initiator", "sync-failed size={} error=\"{}\"", log.size(), outcome.error().to_string());
+  }
+  return outcome;
 }
 
 Result<> FileIo::Parts::flush(bool through_gate) {

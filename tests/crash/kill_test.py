@@ -220,7 +220,13 @@ def main():
         mount.unmount()
         if problems := check_offline(cluster):
             raise SystemExit("\n".join(problems))
-        refused = sum((cluster.home / f"worker{w}.log").read_text().count("EIO") for w in range(WORKERS))
+        refusals = [line for w in range(WORKERS)
+                    for line in (cluster.home / f"worker{w}.log").read_text().splitlines() if "EIO" in line]
+        refused = len(refusals)
+        if refusals:
+            causes = [line for path in cluster.home.glob("*.log") for line in path.read_text(errors="replace").splitlines()
+                      if "sync-failed" in line or "write-lost" in line]
+            print("\n".join(refusals + causes))
     print(f"{arguments.rounds} rounds: nothing acknowledged was lost; {refused} writes were refused with EIO")
 
 
