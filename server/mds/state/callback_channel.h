@@ -32,7 +32,7 @@ class CallbackChannel {
   CallbackChannel& operator=(const CallbackChannel&) = delete;
 
   // One operation behind CB_SEQUENCE. `done` is called exactly once, never from inside call(), with the
-  // operation's result whatever its status.
+  // operation's result whatever its status; not at all if the channel goes first.
   void call(ClientId client, nfs4::CallbackArgumentOperation operation, Done done);
 
  private:
@@ -51,6 +51,7 @@ class CallbackChannel {
   ClientTable& clients_;
   SessionTable& sessions_;
   const Milliseconds timeout_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace pnfsrdma::mds
