@@ -33,6 +33,7 @@ struct CrashFileSystem::State {
   Guarded<std::map<std::string, Lengths>> files;
   std::atomic<bool> off = false;
   std::atomic<bool> failing_syncs = false;
+  std::atomic<bool> failing_writes = false;
   std::atomic<uint64_t> syncs = 0;
 
   IOStatus refusal() const { return IOStatus::IOError("the power is off"); }
@@ -46,7 +47,9 @@ class CrashFileSystem::WritableFile final : public rocksdb::FSWritableFileOwnerW
       : FSWritableFileOwnerWrapper(std::move(file)), path_(std::move(path)), state_(std::move(state)) {}
 
   IOStatus Append(const rocksdb::Slice& data, const IOOptions& options, IODebugContext* debug) override {
-    if (state_->off) return state_->refusal();
+    // Not refused: RocksDB aborts the process when it syncs, in another thread, a log it could not write.
+    if (state_->off) return IOStatus::OK();
+    if (state_->failing_writes) return IOStatus::IOError("the medium fails");
     const IOStatus status = FSWritableFileOwnerWrapper::Append(data, options, debug);
     if (status.ok()) (*state_->files.lock())[path_].written += data.size();
     return status;
@@ -174,6 +177,10 @@ Result<> CrashFileSystem::lose_unsynced(Random* random) {
 
 void CrashFileSystem::fail_syncs(bool fail) {
   state_->failing_syncs = fail;
+}
+
+void CrashFileSystem::fail_writes(bool fail) {
+  state_->failing_writes = fail;
 }
 
 uint64_t CrashFileSystem::syncs() const {

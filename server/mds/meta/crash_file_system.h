@@ -25,15 +25,16 @@ class CrashFileSystem {
   // For RocksdbOptions::env. Must outlive every store opened with it.
   rocksdb::Env* env();
 
-  // From now on every write and sync fails and changes nothing, so that closing a store cannot save anything.
+  // From now on every write goes nowhere and every sync fails, so that closing a store cannot save anything.
   void power_off();
   // Cuts each file to a length between what was synced and what was written: all of the rest is lost, or,
   // with `random`, all but a random part, torn at any byte. Files never synced and cut to nothing stay,
   // empty. The power is on again.
   Result<> lose_unsynced(Random* random = nullptr);
 
-  // The next syncs fail with EIO, until told otherwise.
+  // The next syncs, or writes, fail with EIO, until told otherwise.
   void fail_syncs(bool fail);
+  void fail_writes(bool fail);
   uint64_t syncs() const;
 
  private:

@@ -10,6 +10,7 @@
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 
@@ -117,20 +118,25 @@ class RocksdbEngine final : public KeyValueStore {
   RocksdbEngine(EventLoop& loop, std::unique_ptr<rocksdb::DB> database, std::function<void(Error)> failed)
       : loop_(loop), database_(std::move(database)), on_failure_(std::move(failed)) {
     const std::weak_ptr<bool> alive = alive_;
-    thread_ = std::make_unique<CommitThread>(
-        loop,
-        CommitThread::Hooks{
-            .sync = [database = database_.get()]() -> Result<> { return sync_wal(*database); },
-            .progress =
-                [this, alive](Sequence synced) {
-                  if (!alive.expired()) progress(synced);
-                },
-            .failed =
-                [this, alive](const Error& error) {
-                  if (!alive.expired()) fail_for_good(error);
-                },
-        },
-        kStateDelay);
+    thread_ = std::make_unique<CommitThread>(loop,
+                                             CommitThread::Hooks{
+                                                 .sync = [this, database = database_.get()]() -> Result<> {
+                                                   // RocksDB aborts the process when a log that could not be
+                                                   // written is synced.
+                                                   if (log_broken_.load(std::memory_order_acquire))
+                                                     return fail(EIO, "the log could not be written");
+                                                   return sync_wal(*database);
+                                                 },
+                                                 .progress =
+                                                     [this, alive](Sequence synced) {
+                                                       if (!alive.expired()) progress(synced);
+                                                     },
+                                                 .failed =
+                                                     [this, alive](const Error& error) {
+                                                       if (!alive.expired()) fail_for_good(error);
+                                                     },
+                                             },
+                                             kStateDelay);
   }
 
   Result<std::optional<std::string>> get(std::string_view key) override {
@@ -163,7 +169,15 @@ class RocksdbEngine final : public KeyValueStore {
     rocksdb::WriteOptions options;
     options.no_slowdown = true;
     const rocksdb::Status status = database_->Write(options, &writes);
-    if (!status.ok()) return std::unexpected(error_of(status, "writing metadata"));
+    if (!status.ok()) {
+      const Error error = error_of(status, "writing metadata");
+      // Part of it may be in the log: what comes behind would be lost with it. No stall, so this is the end.
+      if (error.number() != EAGAIN) {
+        log_broken_.store(true, std::memory_order_release);
+        fail_for_good(error);
+      }
+      return std::unexpected(error);
+    }
     ++last_;
     if (kind == CommitKind::kNamespace) last_namespace_ = last_;
     thread_->committed(last_, kind);
@@ -182,7 +196,7 @@ class RocksdbEngine final : public KeyValueStore {
   }
 
   Result<> sync() override {
-    if (failure_) return std::unexpected(*failure_);
+    if (failure_) return std::unexpected(*failure_);  // a log that is broken included
     const Sequence covered = last_;
     if (Result<> outcome = sync_wal(*database_); !outcome) {
       fail_for_good(outcome.error());
@@ -227,6 +241,7 @@ class RocksdbEngine final : public KeyValueStore {
   std::unique_ptr<rocksdb::DB> database_;
   const std::function<void(Error)> on_failure_;
   std::optional<Error> failure_;
+  std::atomic<bool> log_broken_ = false;  // for the commit thread, which this object joins
   SyncWaiters waiters_;
   Sequence last_ = 0;
   Sequence last_namespace_ = 0;

@@ -30,8 +30,8 @@ struct RocksdbOptions {
 class RocksdbStore {
  public:
   // Makes the store if there is none. Errors say what to do: another process has it open, a newer program
-  // wrote it, no permission. `failed` is posted to the loop, once, if a sync ever fails: nothing unsynced can
-  // be trusted then, and the daemon must end.
+  // wrote it, no permission. `failed` is posted to the loop, once, if a sync or a write of the log
+  // ever fails: nothing unsynced can be trusted then, and the daemon must end.
   static Result<std::unique_ptr<KeyValueStore>> open(EventLoop& loop, const RocksdbOptions& options,
                                                      std::function<void(Error)> failed = nullptr);
 };

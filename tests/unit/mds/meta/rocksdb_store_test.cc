@@ -92,6 +92,23 @@ TEST_F(Rocksdb, AfterAFailedSyncNothingIsPromisedAnyMore) {
   EXPECT_FALSE(answered);
 }
 
+// RocksDB aborts when a log is synced that could not be written.
+TEST_F(Rocksdb, ALogThatCannotBeWrittenIsTheEndAsWell) {
+  std::optional<Error> failure;
+  auto store = open([&](const Error& error) { failure = error; }).value();
+  // A commit that the thread itself has synced: it is at rest now, and would abort the process as RocksDB
+  // does.
+  const Sequence first = store->commit(one("first", "1"), CommitKind::kNamespace).value();
+  ASSERT_TRUE(run_until([&] { return store->synced_sequence() >= first; }));
+  files_.fail_writes(true);
+  EXPECT_FALSE(store->commit(one("a", "1"), CommitKind::kNamespace));
+  ASSERT_TRUE(run_until([&] { return failure.has_value(); }));
+  EXPECT_FALSE(store->sync());
+  const auto refused = store->commit(one("b", "1"), CommitKind::kNamespace);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().number(), EIO);
+}
+
 TEST_F(Rocksdb, ASecondProcessIsToldWhoHasTheStore) {
   auto store = open().value();
   const auto second = open();
