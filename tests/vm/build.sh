@@ -28,9 +28,9 @@ inside() {
   mount --bind /dev "$root/dev"
   # shellcheck disable=SC2016  # expanded inside
   env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root CCACHE_DIR=/ccache \
-    CCACHE_MAXSIZE=3G JOBS="${JOBS:-$(nproc)}" chroot "$root" sh -euc '
+    CCACHE_MAXSIZE=3G JOBS="${JOBS:-$(nproc)}" NICE="${PNFSRDMA_LAB_NICE:-2}" chroot "$root" sh -euc '
     cmake -S /source -B /build --preset release >/dev/null
-    nice cmake --build /build -j "$JOBS" --target "$@"' build "${targets[@]}"
+    nice -n "$NICE" cmake --build /build -j "$JOBS" --target "$@"' build "${targets[@]}"
 }
 export -f inside
 export source cache build root targets_text="${targets[*]}"
