@@ -18,8 +18,9 @@ constexpr const char* kVersionText = "pnfsrdma-fuse 0.1.0";
 constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
   hard | soft | softerr          what a call does when the server is silent (default: hard)
   timeo=N  retrans=N             patience in tenths of a second (600), and how often (2)
-  port=N                         of the MDS (2049)
-  proto=rdma|tcp                 the data by an RDMA device or not at all; by iWARP over TCP (the best that works)
+  proto=tcp|rdma|iwarp           calls by TCP, data by iWARP in user space (tcp); both by an RDMA device or not at all
+                                 (rdma); both by iWARP (iwarp). Else: calls by TCP, data by the best that works
+  port=N                         of the MDS (2049; with proto=rdma and iwarp 20049)
   vers=4.1|4.2                   protocol version to begin with (4.2)
   acregmin= acregmax= acdirmin= acdirmax= actimeo=  noac
                                  seconds that attributes are believed (3, 60, 30, 60)

@@ -208,14 +208,16 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   SystemRandom random;
 
   // The MDS: one session.
-  TRY_ASSIGN(const auto session, Session::start(session_options(options, make_owner()), nullptr, nullptr));
+  TRY_ASSIGN(auto transports, make_transports(options.data_transports, random));
+  auto reach = session_options(options, make_owner());
+  if (options.calls_by_rdma) reach.rdma_transports = transports;
+  TRY_ASSIGN(const auto session, Session::start(std::move(reach), nullptr, nullptr));
   TRY_ASSIGN(auto root, find_root(*session, options));
   const std::string durability = durability_told(session->implementation());
   TRY(check_durability(options, durability));
 
   // The data path: RDMA to the bricks, the session where there is no layout.
   initiator::SessionChannel channel(*session);
-  TRY_ASSIGN(auto transports, make_transports(options.data_transports, random));
   const std::string transport = names_of(transports);
   initiator::DataPath data_path(channel, clock, std::move(transports), {});
 

@@ -10,6 +10,8 @@
 #include <functional>
 #include <optional>
 
+#include "shared/rpc_rdma/limits.h"
+
 namespace pnfsrdma::fuse_client {
 namespace {
 
@@ -123,10 +125,12 @@ Result<bool> take_version(const Option& option, MountOptions& options) {
 // Options that this client can only do in one way: said so instead of ignoring another wish.
 Result<bool> take_fixed(const Option& option, MountOptions& options) {
   if (option.name == "proto") {
-    TRY(one_of(option, {"tcp", "tcp6", "iwarp", "rdma", "rdma6"},
-               "rdma (data by an RDMA device or not at all) or tcp (data by iWARP in user space)"));
-    options.data_transports =
-        option.value->starts_with("rdma") ? DataTransports::kRdma : DataTransports::kTcp;
+    TRY(one_of(option, {"tcp", "tcp6", "rdma", "rdma6", "iwarp"},
+               "tcp (calls by TCP), rdma (calls and data by an RDMA device or not at all) or iwarp (both by "
+               "iWARP in user space)"));
+    const bool device = option.value->starts_with("rdma");
+    options.calls_by_rdma = device || *option.value == "iwarp";
+    options.data_transports = device ? DataTransports::kRdma : DataTransports::kTcp;
   } else if (option.name == "sec") {
     TRY(one_of(option, {"sys"}, "only sec=sys is supported"));
   } else if (option.name == "xprtsec") {
@@ -147,6 +151,7 @@ Result<bool> take_number(const Option& option, MountOptions& options) {
   if (option.name == "port") {
     TRY_ASSIGN(const uint32_t port, number(option, 1, 65535));
     options.port = static_cast<uint16_t>(port);
+    options.port_given = true;
   } else if (option.name == "timeo") {
     TRY_ASSIGN(options.timeout_deciseconds, number(option, 1, 36000));
   } else if (option.name == "retrans") {
@@ -213,6 +218,7 @@ Result<> parse_source(std::string_view source, MountOptions& options) {
     if (colon == std::string_view::npos) return wrong("the path does not begin with '/'");
     TRY_ASSIGN(const uint32_t port, number({"port", rest.substr(0, colon)}, 1, 65535));
     options.port = static_cast<uint16_t>(port);
+    options.port_given = true;
     rest.remove_prefix(colon + 1);
   }
   if (!rest.starts_with('/')) return wrong("the path does not begin with '/'");
@@ -232,7 +238,8 @@ Result<> parse_options(std::string_view text, MountOptions& options) {
 initiator::SessionOptions session_options(const MountOptions& options, std::string owner) {
   initiator::SessionOptions session;
   session.host = options.host;
-  session.port = options.port;
+  // nfs(5): RPC-over-RDMA has a port of its own.
+  session.port = options.calls_by_rdma && !options.port_given ? rpc_rdma::kPort : options.port;
   session.owner = std::move(owner);
   session.persistence = options.persistence;
   session.timeout = Milliseconds(options.timeout_deciseconds * 100);

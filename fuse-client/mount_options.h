@@ -32,6 +32,8 @@ struct MountOptions {
   std::string path = "/";
   std::string mountpoint;
   uint16_t port = 2049;
+  bool port_given = false;
+  bool calls_by_rdma = false;  // proto=rdma or iwarp: RPC-over-RDMA
   initiator::Persistence persistence = initiator::Persistence::kHard;
   uint32_t timeout_deciseconds = 600;
   uint32_t retransmissions = 2;
@@ -57,7 +59,7 @@ Result<> parse_source(std::string_view source, MountOptions& options);
 // One `-o` argument: options with commas between. EINVAL names the option and what it may be.
 Result<> parse_options(std::string_view text, MountOptions& options);
 
-// The session's share of the options.
+// The session's share of the options. Who makes the transports fills in rdma_transports.
 initiator::SessionOptions session_options(const MountOptions& options, std::string owner);
 
 }  // namespace pnfsrdma::fuse_client

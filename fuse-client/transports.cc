@@ -53,7 +53,7 @@ Result<Transports> make_transports(DataTransports wanted, Random& random) {
     if (devices) {
       transports = *std::move(devices);
     } else if (wanted == DataTransports::kRdma) {
-      return std::unexpected(devices.error().in("proto=rdma"));
+      return std::unexpected(devices.error().in("proto=rdma (proto=iwarp does without a device)"));
     } else if (devices.error().number() != ENODEV) {
       log_warning("fuse", "no-rdma error=\"{}\" the data travels by iwarp", devices.error().to_string());
     }

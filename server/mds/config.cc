@@ -153,6 +153,7 @@ Result<Config> parse_config(const std::string& json_text) {
   Config config;
   ObjectReader reader(json, "config");
   reader.texts("listen", config.listen);
+  reader.texts("rdma_listen", config.rdma_listen);
   reader.text("data_directory", config.data_directory);
   reader.texts("bricks", config.bricks);
   reader.number("lease_seconds", config.lease_seconds, 1, 3600);
@@ -185,6 +186,7 @@ Result<Config> load_config(const std::string& path) {
 std::string to_json(const Config& config) {
   Json json;
   json["listen"] = config.listen;
+  json["rdma_listen"] = config.rdma_listen;
   json["data_directory"] = config.data_directory;
   json["bricks"] = config.bricks;
   json["lease_seconds"] = config.lease_seconds;

@@ -14,6 +14,7 @@ namespace pnfsrdma::mds {
 // What the administrator may set. JSON with the members' names; every one may be left out.
 struct Config {
   std::vector<std::string> listen{"[::]:2049"};  // "host:port"; port 0: the kernel chooses
+  std::vector<std::string> rdma_listen;          // the same for RPC-over-RDMA (port 20049); empty: not served
   std::string data_directory = "/var/lib/pnfsrdma/mds";
   std::vector<std::string> bricks{
       "unix:/run/pnfsrdma/brick.sock"};   // control sockets: "unix:/path" or "tcp:host:port"

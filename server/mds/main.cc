@@ -19,6 +19,7 @@
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/nfs_program.h"
 #include "server/mds/ops/version.h"
+#include "server/mds/rdma_listeners.h"
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/recovery.h"
 #include "server/mds/state/server_limits.h"
@@ -126,7 +127,7 @@ Result<> serve(const Config& config) {
   CallbackChannel callbacks(loop, clients, sessions, limits.lease);
   LayoutCallbacks layout_callbacks(callbacks, clients, opens, *names);
 
-  const auto iwarp = rdma::iwarp::make_transport({}, random);
+  const std::shared_ptr<rdma::Transport> iwarp = rdma::iwarp::make_transport({}, random);
   LayoutModule* reached = nullptr;  // by the brick's events, which begin after it is made
   brick::BrickClient brick(loop, {.address = brick_address(config.bricks.front())},
                            {.on_connected = [&reached] { reached->brick_connected(); },
@@ -143,8 +144,7 @@ Result<> serve(const Config& config) {
                         .owner = to_hex(boot.instance),
                         .lease = limits.lease,
                         .metadata_era = boot.era,
-                        .transports = {{std::shared_ptr<rdma::Transport>(iwarp.get(), [](auto*) {}),
-                                        iwarp->make_protection_domain()}},
+                        .transports = {{iwarp, iwarp->make_protection_domain()}},
                         .on_fenced = [&](const std::string& why) {
                           outcome = fail(ESTALE, why);
                           loop.stop();
@@ -167,6 +167,7 @@ Result<> serve(const Config& config) {
   watch_signals(loop, signals, counters);
   brick.start();
   TRY_ASSIGN(auto listeners, listen(loop, config, compounds));
+  TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, compounds));
   sd_notify(0, "READY=1");
   log_info("mds", "ready start={} same_boot={}", boot.boot_count, boot.same_host_boot);
   loop.run();
@@ -174,6 +175,7 @@ Result<> serve(const Config& config) {
   sd_notify(0, "STOPPING=1");
   log_info("mds", "stopping");
   listeners.clear();
+  rdma_listeners.clear();
   loop.unwatch(signals.get());
   TRY(outcome);
   TRY(store->sync());

@@ -6,6 +6,7 @@
 #include "shared/initiator/asker.h"
 #include "shared/initiator/session_state.h"
 #include "shared/rpc/message.h"
+#include "shared/rpc/record.h"
 
 // The way of a call: take a slot, encode, send, wait for the reply (receiving on the socket oneself when
 // nobody else does), interpret it, and do all that again where the session has to be or the server asks for

@@ -3,9 +3,15 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "shared/base/clock.h"
+
+namespace pnfsrdma::rdma {
+class Transport;
+}
 
 namespace pnfsrdma::initiator {
 
@@ -16,6 +22,8 @@ enum class Persistence { kHard, kSoft, kSoftError };
 struct SessionOptions {
   std::string host;
   uint16_t port = 2049;
+  // The connection is RPC-over-RDMA over the first of these that reaches the MDS; none: TCP.
+  std::vector<std::shared_ptr<rdma::Transport>> rdma_transports;
   // eia_clientowner.co_ownerid: the same for the life of a mount, different for every other mount.
   std::string owner;
 

@@ -4,52 +4,46 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <string>
 #include <vector>
 
+#include "shared/base/bytes.h"
 #include "shared/base/clock.h"
-#include "shared/base/owned.h"
 #include "shared/base/result.h"
-#include "shared/rpc/record.h"
 
 namespace pnfsrdma::initiator {
 
-// One TCP connection to the MDS, driven by the threads that use it: any thread sends, one at a time receives
+struct SessionOptions;
+
+// One connection to the MDS, driven by the threads that use it: any thread sends, one at a time receives
 // (whoever polls). Blocking calls return within kSlice, so that their callers can look at deadlines;
-// shut_down() ends them at once.
+// shut_down() ends them at once. TCP or RPC-over-RDMA: the session cannot tell.
 class SessionSocket {
  public:
-  // System calls on the socket, counted for the statistics.
+  // Sends and looks for input, counted for the statistics: system calls on TCP.
   struct Counters {
     std::atomic<uint64_t> sends = 0;
     std::atomic<uint64_t> receives = 0;
   };
   static constexpr Milliseconds kSlice = std::chrono::seconds(1);
 
-  static Result<std::shared_ptr<SessionSocket>> connect(const std::string& host, uint16_t port,
-                                                        Milliseconds timeout, size_t record_bytes_max,
-                                                        Counters& counters);
-  // Takes a connected stream socket.
-  SessionSocket(FileDescriptor socket, size_t record_bytes_max, Counters& counters);
+  // As the options say: RPC-over-RDMA over the first of rdma_transports that reaches the MDS, or TCP if there
+  // are none.
+  static Result<std::shared_ptr<SessionSocket>> connect(const SessionOptions& options, Milliseconds timeout,
+                                                        size_t record_bytes_max, Counters& counters);
+  virtual ~SessionSocket() = default;
 
-  // Sends a whole record, mark included. One send() unless the socket's buffer is full; gives up when the
-  // peer takes nothing for `patience`. An error means that the connection is lost.
-  Result<> send(ByteSpan record, Milliseconds patience);
+  // Sends a whole record, mark included; gives up when the peer takes nothing for `patience`. An error means
+  // that the connection is lost.
+  virtual Result<> send(ByteSpan record, Milliseconds patience) = 0;
 
-  // Receives what there is, after waiting at most kSlice for it if `wait`: one recv(). Whole records are
-  // appended to `records`. An error means that the connection is lost. One thread at a time.
-  Result<> receive(bool wait, std::vector<Bytes>& records);
+  // Receives what there is, after waiting at most kSlice for it if `wait`. Whole records are appended to
+  // `records`. An error means that the connection is lost. One thread at a time.
+  virtual Result<> receive(bool wait, std::vector<Bytes>& records) = 0;
 
   // Ends the connection under everybody's hands. Thread-safe, idempotent.
-  void shut_down();
-  int fd() const { return socket_.get(); }
-
- private:
-  FileDescriptor socket_;
-  Counters& counters_;
-  std::mutex send_mutex_;
-  rpc::RecordReader reader_;
+  virtual void shut_down() = 0;
+  // Readable when receive() has something to do.
+  virtual int fd() const = 0;
 };
 
 }  // namespace pnfsrdma::initiator

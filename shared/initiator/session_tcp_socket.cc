@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/initiator/session_socket.h"
+#include "shared/initiator/session_tcp_socket.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -10,7 +10,6 @@
 #include <cerrno>
 
 #include "shared/rpc/dial.h"
-#include "shared/rpc/socket_address.h"
 
 namespace pnfsrdma::initiator {
 namespace {
@@ -31,17 +30,15 @@ bool would_block(int number) {
 
 }  // namespace
 
-Result<std::shared_ptr<SessionSocket>> SessionSocket::connect(const std::string& host, uint16_t port,
-                                                              Milliseconds timeout, size_t record_bytes_max,
-                                                              Counters& counters) {
-  const bool is_v6 = host.find(':') != std::string::npos;
-  const std::string text = (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-  TRY_ASSIGN(const rpc::SocketAddress address, rpc::SocketAddress::parse(text));
+Result<std::shared_ptr<SessionSocket>> SessionTcpSocket::connect(const rpc::SocketAddress& address,
+                                                                 Milliseconds timeout,
+                                                                 size_t record_bytes_max,
+                                                                 Counters& counters) {
   TRY_ASSIGN(FileDescriptor socket, rpc::dial_and_wait(address, timeout));
-  return std::make_shared<SessionSocket>(std::move(socket), record_bytes_max, counters);
+  return std::make_shared<SessionTcpSocket>(std::move(socket), record_bytes_max, counters);
 }
 
-SessionSocket::SessionSocket(FileDescriptor socket, size_t record_bytes_max, Counters& counters)
+SessionTcpSocket::SessionTcpSocket(FileDescriptor socket, size_t record_bytes_max, Counters& counters)
     : socket_(std::move(socket)), counters_(counters), reader_(record_bytes_max) {
   const int fd = socket_.get();
   // Blocking with a time limit: the waiting thread sleeps in recv() itself, no poll() in front of it.
@@ -56,7 +53,7 @@ SessionSocket::SessionSocket(FileDescriptor socket, size_t record_bytes_max, Cou
   set_number(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
-Result<> SessionSocket::send(ByteSpan record, Milliseconds patience) {
+Result<> SessionTcpSocket::send(ByteSpan record, Milliseconds patience) {
   const std::lock_guard lock(send_mutex_);
   SteadyTime progress = std::chrono::steady_clock::now();
   while (!record.empty()) {
@@ -75,7 +72,7 @@ Result<> SessionSocket::send(ByteSpan record, Milliseconds patience) {
   return {};
 }
 
-Result<> SessionSocket::receive(bool wait, std::vector<Bytes>& records) {
+Result<> SessionTcpSocket::receive(bool wait, std::vector<Bytes>& records) {
   const MutableByteSpan space = reader_.space();
   counters_.receives.fetch_add(1, std::memory_order_relaxed);
   const ssize_t count = ::recv(socket_.get(), space.data(), space.size(), wait ? 0 : MSG_DONTWAIT);
@@ -91,7 +88,7 @@ Result<> SessionSocket::receive(bool wait, std::vector<Bytes>& records) {
   return {};
 }
 
-void SessionSocket::shut_down() {
+void SessionTcpSocket::shut_down() {
   (void)::shutdown(socket_.get(), SHUT_RDWR);
 }
 

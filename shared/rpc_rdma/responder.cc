@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "shared/rpc/message.h"
 #include "shared/rpc_rdma/reply_plan.h"
@@ -41,19 +42,19 @@ Result<> Responder::call(const FixedHeader& header, ChunkLists lists, ByteSpan i
   if (!planned) return refuse(header.xid, ErrorCode::kChunk);
 
   calls_[header.xid] = {std::move(lists.writes), std::move(lists.reply)};
-  Bytes message(planned->size);
-  for (const auto& [at, bytes] : planned->inlined) {
-    std::copy(bytes.begin(), bytes.end(), message.begin() + static_cast<ptrdiff_t>(at));
-  }
   if (planned->pieces.empty()) {
+    Bytes message(inlined.begin(), inlined.end());
     if (!is_call(message, header.xid)) return fail(EPROTO, "a call with another XID inside");
     messages.push_back(std::move(message));
     return {};
   }
   auto pull = std::make_unique<Pull>();
   pull->xid = header.xid;
-  pull->message = std::move(message);
+  pull->size = planned->size;
   pull->pieces = std::move(planned->pieces);
+  for (const auto& [at, bytes] : planned->inlined) {
+    pull->inlined.emplace_back(at, Bytes(bytes.begin(), bytes.end()));
+  }
   pulls_waiting_.push_back(std::move(pull));
   return pump();
 }
@@ -110,7 +111,7 @@ std::optional<Responder::Planned> Responder::plan(const FixedHeader& header, con
 Result<> Responder::pump() {
   while (!pulls_waiting_.empty()) {
     const Pull& first = *pulls_waiting_.front();
-    const bool affordable = pull_bytes_ == 0 || pull_bytes_ + first.message.size() <= kPullBytesMax;
+    const bool affordable = pull_bytes_ == 0 || pull_bytes_ + first.size <= kPullBytesMax;
     if (!affordable || !wire_.has_room(first.pieces.size(), false)) break;
     auto pull = std::move(pulls_waiting_.front());
     pulls_waiting_.pop_front();
@@ -128,6 +129,10 @@ Result<> Responder::pump() {
 }
 
 Result<> Responder::start_pull(std::unique_ptr<Pull> pull) {
+  pull->message.resize(pull->size);
+  for (const auto& [at, bytes] : std::exchange(pull->inlined, {})) {
+    std::copy(bytes.begin(), bytes.end(), pull->message.begin() + static_cast<ptrdiff_t>(at));
+  }
   TRY_ASSIGN(pull->region, wire_.register_region(pull->message, rdma::Access::kLocalWrite));
   const uint64_t token = next_token_++;
   for (const Piece& piece : pull->pieces) {
@@ -135,7 +140,7 @@ Result<> Responder::start_pull(std::unique_ptr<Pull> pull) {
     const bool last = &piece == &pull->pieces.back();
     TRY(wire_.post_read(pull->region->slice(piece.at, length), piece.from, last ? token : kNoToken));
   }
-  pull_bytes_ += pull->message.size();
+  pull_bytes_ += pull->size;
   pulls_.emplace(token, std::move(pull));
   return {};
 }
@@ -145,7 +150,7 @@ Result<> Responder::pulled(uint64_t token, std::vector<Bytes>& messages) {
   if (entry.empty()) return {};
   Pull& pull = *entry.mapped();
   pull.region.reset();
-  pull_bytes_ -= pull.message.size();
+  pull_bytes_ -= pull.size;
   if (!is_call(pull.message, pull.xid)) return fail(EPROTO, "a call with another XID inside");
   messages.push_back(std::move(pull.message));
   return {};

@@ -46,11 +46,13 @@ class Responder {
     size_t at = 0;  // in the message
     rdma::RemoteSlice from;
   };
-  // A call with a read list, on its way here.
+  // A call with a read list, on its way here. Its memory is allocated when its turn has come.
   struct Pull {
     uint32_t xid = 0;
-    Bytes message;
+    size_t size = 0;
+    std::vector<std::pair<size_t, Bytes>> inlined;  // what came with the header, and where it goes
     std::vector<Piece> pieces;
+    Bytes message;
     std::unique_ptr<rdma::Region> region;
   };
   // What is left of a call when its arguments have gone up: where its reply goes.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/ops/nfs_program.h"
 
+#include "shared/nfs4/data_items.h"
 #include "shared/nfs4/limits.h"
 
 namespace pnfsrdma::mds {
@@ -63,6 +64,13 @@ rpc::Service nfs_service(Compounds& compounds) {
     handle_call(compounds, connection, std::move(call), std::move(responder));
   };
   return service;
+}
+
+rpc_rdma::UpperLayer nfs_upper_layer() {
+  return {.argument_items = nfs4::argument_data_items,
+          .result_items = nfs4::result_data_items,
+          .result_bound = nfs4::result_bound,
+          .restored_items = nfs4::restored_data_items};
 }
 
 }  // namespace pnfsrdma::mds

@@ -41,13 +41,17 @@ nfs4::BindConnectionToSessionResponse handle(CompoundContext& context,
   if (!session) return Status::kBadSession;
   const bool fore = arguments.direction != nfs4::DirectionFromClient::kBack;
   const bool back = arguments.direction != nfs4::DirectionFromClient::kFore;
+  bool rdma = false;
   if (const auto connection = context.connection.lock()) {
     if (fore) session->bind_fore(connection);
     if (back) session->bind_back(connection);
+    rdma = connection->is_rdma();
   }
   if (back) session->back().wanted = true;
   nfs4::BindConnectionToSessionResult result;
   result.session_id = session->id();
+  // With RPC-over-RDMA version 1 a connection is in RDMA mode from its start or never (RFC 8267, 5.1).
+  result.use_rdma_mode = arguments.use_rdma_mode && rdma;
   result.direction = fore && back ? nfs4::DirectionFromServer::kBoth
                      : back       ? nfs4::DirectionFromServer::kBack
                                   : nfs4::DirectionFromServer::kFore;

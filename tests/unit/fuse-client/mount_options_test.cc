@@ -103,6 +103,20 @@ TEST(MountOptions, ProtoChoosesWhatTheDataTravelsOver) {
   EXPECT_EQ(options.data_transports, DataTransports::kTcp);
 }
 
+TEST(MountOptions, ProtoChoosesHowTheCallsReachTheServer) {
+  const auto reach = [](const std::string& text) {
+    MountOptions options;
+    EXPECT_TRUE(parse_options(text, options));
+    return std::pair(options.calls_by_rdma, session_options(options, "owner").port);
+  };
+  EXPECT_EQ(reach(""), std::pair(false, uint16_t{2049}));
+  EXPECT_EQ(reach("proto=tcp"), std::pair(false, uint16_t{2049}));
+  EXPECT_EQ(reach("proto=rdma"), std::pair(true, uint16_t{20049}));
+  EXPECT_EQ(reach("proto=iwarp"), std::pair(true, uint16_t{20049}));
+  EXPECT_EQ(reach("proto=rdma,port=12049"), std::pair(true, uint16_t{12049}));
+  EXPECT_EQ(reach("port=2049,proto=rdma"), std::pair(true, uint16_t{2049}));
+}
+
 TEST(MountOptions, RequireDurability) {
   MountOptions options;
   ASSERT_TRUE(parse_options("require_durability=persistent,local_lock=all,sec=sys,vers=4.1", options));
