@@ -16,6 +16,8 @@ import tempfile
 import time
 
 START_SECONDS = 60  # under sanitizers on a busy machine
+# How mounts reach the MDS: "tcp" or "rdma". The data goes by RDMA either way.
+PROTO = os.environ.get("PNFSRDMA_TEST_PROTO", "tcp")
 
 
 def require_mounts():
@@ -56,7 +58,7 @@ class Cluster:
         self.bin = pathlib.Path(bin_directory)
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-test."))
         self.pool_directory = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-pool.", dir=pool_directory or "/dev/shm"))
-        self.nfs_port, self.data_port = free_port(), free_port()
+        self.nfs_port, self.rdma_port, self.data_port = free_port(), free_port(), free_port()
         self.processes = {}
         self.mounts = []
         self.home.chmod(0o755)  # other users reach the mount
@@ -69,7 +71,9 @@ class Cluster:
             data["advertise"] = [advertise]
         self.write_config("brick", {"pool": pool, "control": {"unix": str(self.home / "brick.sock")}, "data": data,
                                     "lease_seconds": lease_seconds})
-        self.write_config("mds", {"listen": [f"127.0.0.1:{self.nfs_port}"], "data_directory": str(self.home / "mds"),
+        self.write_config("mds", {"listen": [f"127.0.0.1:{self.nfs_port}"],
+                                  "rdma_listen": [f"127.0.0.1:{self.rdma_port}"],
+                                  "data_directory": str(self.home / "mds"),
                                   "bricks": [f"unix:{self.home}/brick.sock"], "lease_seconds": lease_seconds,
                                   "exports": [{"path": "/", "root_squash": False, "clients": ["127.0.0.0/8"]}]})
 
@@ -133,8 +137,11 @@ class Cluster:
         if code != 0:
             raise RuntimeError(f"{name}d ended with {code}:\n{self.log(name)[-3000:]}")
 
-    def mount(self, options="", name=None, port=None):
-        """Mounts in the foreground of a child process; returns a Mount."""
+    def mount(self, options="", name=None, port=None, proto=PROTO):
+        """Mounts in the foreground of a child process; returns a Mount. `port` is that of a TCP proxy."""
+        if proto == "rdma" and port is None:
+            port = self.rdma_port
+            options = f"{options},proto=rdma"
         mount = Mount(self, name or f"mount{len(self.mounts)}", options, port or self.nfs_port)
         self.mounts.append(mount)
         return mount
