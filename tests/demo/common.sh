@@ -10,6 +10,9 @@ data_port=${PNFSRDMA_DEMO_DATA_PORT:-12051}
 pool=${PNFSRDMA_DEMO_POOL:-"{\"path\": \"$home/brick/pool.img\", \"size\": \"4G\"}"}
 data_listen=${PNFSRDMA_DEMO_DATA_LISTEN:-127.0.0.1:$data_port}
 server=${PNFSRDMA_DEMO_SERVER:-127.0.0.1}
+# Where the MDS serves RPC-over-RDMA, if anywhere ("host:port"), and the port our mount takes.
+rdma_listen=${PNFSRDMA_DEMO_RDMA_LISTEN:-}
+mount_port=${PNFSRDMA_DEMO_MOUNT_PORT:-$nfs_port}
 file_count=${PNFSRDMA_DEMO_FILES:-2500}
 big_mebibytes=${PNFSRDMA_DEMO_MEBIBYTES:-256}
 transactions=${PNFSRDMA_DEMO_TRANSACTIONS:-200}
@@ -91,7 +94,7 @@ mount_it() {
   if [ -n "$kernel_options" ]; then
     run mount -t nfs4 -o "$kernel_options" "$server:/" "$mount_point"
   else
-    run "$bin/pnfsrdma-fuse" ${mount_options:+-o "$mount_options"} "$server:$nfs_port:/" "$mount_point"
+    run "$bin/pnfsrdma-fuse" ${mount_options:+-o "$mount_options"} "$server:$mount_port:/" "$mount_point"
   fi
 }
 

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 START_SECONDS = 60  # under sanitizers on a busy machine
-# How mounts reach the MDS: "tcp" or "rdma". The data goes by RDMA either way.
+# How mounts reach the MDS: "tcp" or "rdma" (RPC-over-RDMA over iWARP). The data goes by RDMA either way.
 PROTO = os.environ.get("PNFSRDMA_TEST_PROTO", "tcp")
 
 
@@ -141,7 +141,7 @@ class Cluster:
         """Mounts in the foreground of a child process; returns a Mount. `port` is that of a TCP proxy."""
         if proto == "rdma" and port is None:
             port = self.rdma_port
-            options = f"{options},proto=rdma"
+            options = f"{options},proto=iwarp"
         mount = Mount(self, name or f"mount{len(self.mounts)}", options, port or self.nfs_port)
         self.mounts.append(mount)
         return mount

@@ -163,7 +163,10 @@ TEST_F(NfsProgramTest, BrokenPathIsShownUntilTheClientBindsAnother) {
   nfs4::BindConnectionToSessionArguments bind;
   bind.session_id = client_.session;
   bind.direction = nfs4::DirectionFromClient::kForeOrBoth;
+  bind.use_rdma_mode = true;
   const auto bound = compound({bind});
+  // A TCP connection does not become another one.
+  EXPECT_FALSE(response_at<nfs4::BindConnectionToSessionResponse>(bound, 0).result.use_rdma_mode);
   EXPECT_EQ(response_at<nfs4::BindConnectionToSessionResponse>(bound, 0).result.direction,
             nfs4::DirectionFromServer::kBoth);
   EXPECT_EQ(flags(), 0U);
