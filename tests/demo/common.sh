@@ -10,8 +10,7 @@ data_port=${PNFSRDMA_DEMO_DATA_PORT:-12051}
 pool=${PNFSRDMA_DEMO_POOL:-"{\"path\": \"$home/brick/pool.img\", \"size\": \"4G\"}"}
 data_listen=${PNFSRDMA_DEMO_DATA_LISTEN:-127.0.0.1:$data_port}
 server=${PNFSRDMA_DEMO_SERVER:-127.0.0.1}
-# Where the MDS serves RPC-over-RDMA, if anywhere ("host:port"), and the port our mount takes.
-rdma_listen=${PNFSRDMA_DEMO_RDMA_LISTEN:-}
+# The port our mount takes: another one with proto=rdma.
 mount_port=${PNFSRDMA_DEMO_MOUNT_PORT:-$nfs_port}
 file_count=${PNFSRDMA_DEMO_FILES:-2500}
 big_mebibytes=${PNFSRDMA_DEMO_MEBIBYTES:-256}
