@@ -67,7 +67,7 @@ class Machine:
         for number, (own, other) in enumerate(links):
             words += ["-netdev", f"dgram,id=link{number},local.type=unix,local.path={own},"
                                  f"remote.type=unix,remote.path={other}",
-                      "-device", f"virtio-net-pci,netdev=link{number},mac=52:54:00:4c:{number:02x}:{mac_byte(own):02x}"]
+                      "-device", f"virtio-net-pci,netdev=link{number},romfile=,mac=52:54:00:4c:{number:02x}:{mac_byte(own):02x}"]
         self.began = time.monotonic()
         if interactive:
             self.process = subprocess.Popen(words)

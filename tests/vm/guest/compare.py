@@ -81,7 +81,8 @@ class Ours:
         (home / "brick.json").write_text(json.dumps({
             "pool": {"path": "/dev/dax0.0"}, "control": {"unix": f"{home}/brick.sock"}, "data": {"listen": [f"{ADDRESS}:20051"]}}))
         (home / "mds.json").write_text(json.dumps({
-            "listen": [f"{ADDRESS}:12049"], "data_directory": f"{home}/mds", "bricks": [f"unix:{home}/brick.sock"],
+            "listen": [f"{ADDRESS}:12049"], "rdma_listen": [f"{ADDRESS}:20050"], "data_directory": f"{home}/mds",
+            "bricks": [f"unix:{home}/brick.sock"],
             "exports": [{"path": "/", "root_squash": False, "clients": [f"{ADDRESS}"]}]}))
         run(str(BIN / "pnfsrdma-brickd"), "--config", f"{home}/brick.json", "--format", "--force")
         self.daemons = []
@@ -90,7 +91,7 @@ class Ours:
             self.daemons.append(subprocess.Popen([str(BIN / f"pnfsrdma-{name}d"), "--config", f"{home}/{name}.json"],
                                                  stdout=log, stderr=log))
             wait_for_port(port)
-        run(str(BIN / "pnfsrdma-fuse"), f"{ADDRESS}:12049:/", str(self.path))
+        run(str(BIN / "pnfsrdma-fuse"), f"{ADDRESS}:20050:/", str(self.path))
         return self
 
     def medium(self):

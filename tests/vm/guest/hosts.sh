@@ -23,7 +23,7 @@ network_of_server() {
 network_of_client() { # address
   modprobe virtio_net
   /source/tests/vm/guest/prepare.sh eth0 "$1"
-  wait_for 120 "the server answers a ping" ping -c 1 -W 1 "$server"
+  wait_for 120 "the server answers a ping" busybox ping -c 1 -W 1 "$server"
 }
 
 start_server() {
