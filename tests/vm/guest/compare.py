@@ -91,7 +91,7 @@ class Ours:
             self.daemons.append(subprocess.Popen([str(BIN / f"pnfsrdma-{name}d"), "--config", f"{home}/{name}.json"],
                                                  stdout=log, stderr=log))
             wait_for_port(port)
-        run(str(BIN / "pnfsrdma-fuse"), f"{ADDRESS}:20050:/", str(self.path))
+        run(str(BIN / "pnfsrdma-fuse"), "-o", "proto=rdma", f"{ADDRESS}:20050:/", str(self.path))
         return self
 
     def medium(self):
