@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
 #include "tests/unit/rdma/transport_fixture.h"
 
 namespace pnfsrdma::rdma::testing {
@@ -71,6 +75,30 @@ TEST_P(Limits, RegionsThatCannotBeAreRefused) {
   EXPECT_EQ(transport->register_region(domain, {}, Access::kRemoteRead).error().number(), EINVAL);
   Bytes memory(8);
   EXPECT_EQ(transport->register_region(domain, memory, Access::kRemoteFlush).error().number(), EOPNOTSUPP);
+}
+
+// As a user has it who was given little locked memory; a thread has its own capabilities.
+TEST_P(Limits, TooLittleLockedMemoryIsNamedWithItsLimit) {
+  if (software()) GTEST_SKIP() << "software pins nothing";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &before), 0);
+  const rlimit small{.rlim_cur = 64 << 10, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &small), 0);
+  std::string said;
+  std::thread user([&] {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2]{};
+    ::syscall(SYS_capget, &header, data);
+    data[0].effective &= ~(1u << CAP_IPC_LOCK);
+    ::syscall(SYS_capset, &header, data);
+    Bytes memory(16 << 20);
+    auto region =
+        transport->register_region(transport->make_protection_domain(), memory, Access::kRemoteRead);
+    said = region ? "registered" : region.error().to_string();
+  });
+  user.join();
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &before), 0);
+  EXPECT_NE(said.find("RLIMIT_MEMLOCK is 64 KiB"), std::string::npos) << said;
 }
 
 TEST_P(Limits, ConnectingToNobodyIsRefused) {
