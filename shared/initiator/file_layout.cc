@@ -59,9 +59,12 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
     const bool wide = wanted.offset < offset || wanted.minimum > kPage || status == nfs4::Status::kTooSmall;
     const bool too_wide =
         turn == 0 && wide && (status == nfs4::Status::kLayoutTryLater || status == nfs4::Status::kTooSmall);
-    const bool again = (is_lost_state(status) && getting.stateid) ||
+    // OLD_STATEID: another open of the file, or a recall, has overtaken us. The newest one will do, and
+    // nothing is lost.
+    const bool overtaken = status == nfs4::Status::kOldStateid;
+    const bool again = overtaken || (is_lost_state(status) && getting.stateid) ||
                        (status == nfs4::Status::kBadLayout && wanted.offset < offset) || too_wide;
-    if (is_lost_state(status) && getting.stateid) cache.drop_all();
+    if (is_lost_state(status) && !overtaken && getting.stateid) cache.drop_all();
     if (!again || turn == 2) {
       refused(got.error());
       return false;
@@ -134,6 +137,7 @@ void FileIo::Parts::refused(const MetadataError& error) {
     case nfs4::Status::kRecallConflict:
     case nfs4::Status::kReturnConflict:
     case nfs4::Status::kDelay:
+    case nfs4::Status::kOldStateid:
       pause = kConflictPause;
       break;
     case nfs4::Status::kLayoutUnavailable:

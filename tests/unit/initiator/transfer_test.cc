@@ -117,6 +117,20 @@ TEST_F(DataPathTest, ADeadLayoutStateidIsForgottenAndTheOpenOneUsed) {
   EXPECT_EQ(path->statistics().restored_bytes.value(), 4096u);
 }
 
+TEST_F(DataPathTest, AStateidThatWasOvertakenIsAskedForAnewAndNothingIsDropped) {
+  // By another open, while the open stateid was on its way; then by a recall.
+  channel.refuse_layoutgets({nfs4::Status::kOldStateid});
+  write(0, 4096, 1);
+  EXPECT_EQ(channel.layoutgets, 2);
+  channel.refuse_layoutgets({nfs4::Status::kOldStateid});
+  write(4 << 20, 4096, 1);
+  EXPECT_EQ(channel.layoutgets, 4);
+  expect_read(0, 4096, 1);
+  EXPECT_EQ(channel.layoutgets, 4);
+  EXPECT_EQ(channel.writes, 0);
+  EXPECT_EQ(path->statistics().restorations.value(), 0u);
+}
+
 TEST_F(DataPathTest, AnAppendGoesToTheEnd) {
   make_file(1000);
   EXPECT_EQ(*file->append(filled(1000, 500, 2)), 1000u);
