@@ -34,7 +34,7 @@ inside() {
 }
 export -f inside
 export source cache build root targets_text="${targets[*]}"
-if ! unshare --mount --propagation slave bash -c 'set -euo pipefail; read -ra targets <<<"$targets_text"; inside' \
+if ! "$here/own_mounts.sh" bash -c 'set -euo pipefail; read -ra targets <<<"$targets_text"; inside' \
     >"$log" 2>&1 </dev/null; then
   grep -E -A5 'error|warning|FAILED' "$log" | head -n 60 >&2 || tail -n 20 "$log" >&2
   echo "build.sh: the build in the Debian 13 tree failed (above); its whole log is $log" >&2

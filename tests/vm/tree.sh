@@ -55,7 +55,7 @@ echo "Making the Debian 13 tree in $root (a few minutes, once; log: $log)"
 export -f fill
 export root release mirror proxy stamp
 export packages_text="${packages[*]}"
-if ! unshare --mount --propagation slave bash -c 'set -euo pipefail; read -ra packages <<<"$packages_text"; fill' >"$log" 2>&1; then
+if ! "$here/own_mounts.sh" bash -c 'set -euo pipefail; read -ra packages <<<"$packages_text"; fill' >"$log" 2>&1; then
   tail -n 20 "$log" >&2
   echo "tree.sh: the tree could not be made (above); its whole log is $log" >&2
   exit 1
