@@ -41,9 +41,11 @@ test-fuzz:
 	@cmake --preset fuzz -DPNFSRDMA_FUZZ_SECONDS=$(FUZZ_SECONDS) >/dev/null && cmake --build build/fuzz -j $(JOBS)
 	@ctest --test-dir build/fuzz -j $(JOBS) -L fuzz --no-tests=error
 
-test-demo: build
-	@packaging/dependencies.sh demo
-	@CHECK=1 tests/demo/demo.sh build/release/bin
+# With the programs of test-unit: under sanitizers, and without a third build of everything.
+test-demo:
+	@packaging/dependencies.sh build demo
+	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse
+	@CHECK=1 tests/demo/demo.sh build/dev/bin
 
 lab: ## A shell in a QEMU machine with Soft-RoCE (rxe0) and device DAX (/dev/dax0.0), the project built inside
 	@tests/vm/lab.py shell
