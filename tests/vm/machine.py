@@ -13,7 +13,7 @@ import time
 
 # Nothing here needs protection from itself, and every check costs an emulated processor dearly.
 KERNEL_WORDS = ("console=ttyS0 quiet panic=1 oops=panic net.ifnames=0 mitigations=off audit=0 nowatchdog "
-                "rcupdate.rcu_expedited=1 random.trust_cpu=1 tsc=reliable no_timer_check")
+                "rcupdate.rcu_expedited=1 random.trust_cpu=1 no_timer_check")
 
 
 def accelerator(cache):
