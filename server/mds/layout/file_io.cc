@@ -138,8 +138,9 @@ void FileIo::write_exclusively(const WritingPointer& work) {
   queue_.exclusive(work->what.inode, [this, work](InodeQueue::Turn turn) {
     work->turn = std::move(turn);
     const auto in_the_way = obstacle(*work);
+    if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
     const auto inode = names_.get(work->what.inode);
-    if (!in_the_way || !inode) return finish(work, std::unexpected(nfs4::Status::kStale));
+    if (!inode) return finish(work, std::unexpected(inode.error()));
     if (*in_the_way != Obstacle::kWriters) return write_over_clean_tail(work);
     // They commit what they mean to keep, and leave.
     layouts_.clear_writers(work->what.inode, (*inode)->size, work->what.client, [this, work](bool cleared) {
