@@ -230,7 +230,11 @@ TEST_P(Isolation, RevocationCutsOffStreamingWrites) {
     });
     while (!streaming) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(round));
+    const SteadyTime decided = std::chrono::steady_clock::now();
     region.reset();
+    const auto took = std::chrono::steady_clock::now() - decided;
+    RecordProperty("revoked_us_" + std::to_string(round),
+                   std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
     std::memset(memory.data(), 0x77, memory.size());  // ours again
     stream.join();
     EXPECT_EQ(last, Outcome::kRemoteAccess) << to_string(last);
