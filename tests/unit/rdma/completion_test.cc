@@ -160,34 +160,43 @@ TEST_P(Completions, TheFirstMessageFindsAReceiveHoweverSlowTheAcceptingSideIs) {
   auto domain = transport->make_protection_domain();
   Bytes inbox(100);
   auto region = *transport->register_region(domain, inbox, Access::kLocalWrite);
-  std::unique_ptr<QueuePair> accepting;
-  std::atomic<bool> over = false;
-  std::thread server;
+  Guarded<std::unique_ptr<QueuePair>> accepted_pair;
+  std::atomic<bool> received = false, over = false;
   auto slow = *transport->listen(here("0"), [&](auto request) {
-    accepting = *request->accept(domain, {}, {});
-    server = std::thread([&] {
-      std::this_thread::sleep_for(600ms);
-      ASSERT_TRUE(accepting->post_receive(7, region->slice(0, 100)));
-      Completion completion;
-      while (accepting->poll({&completion, 1}) == 0) accepting->wait(soon(100ms));
-      EXPECT_EQ(completion.work_id, 7u);
-      EXPECT_EQ(completion.outcome, Outcome::kSuccess);
-      while (!over) accepting->wait(soon(10ms));
-    });
+    auto made = request->accept(domain, {}, {});
+    if (made) *accepted_pair.lock() = *std::move(made);
+  });
+  std::thread server([&] {
+    while (!over && *accepted_pair.lock() == nullptr) std::this_thread::sleep_for(1ms);
+    if (over) return;
+    QueuePair& accepting = **accepted_pair.lock();
+    std::this_thread::sleep_for(600ms);
+    EXPECT_TRUE(accepting.post_receive(7, region->slice(0, 100)));
+    Completion completion;
+    while (!over && accepting.poll({&completion, 1}) == 0) accepting.wait(soon(100ms));
+    received = completion.work_id == 7 && completion.outcome == Outcome::kSuccess;
+    while (!over) accepting.wait(soon(10ms));
   });
   auto own = transport->make_protection_domain();
   Bytes message(100, std::byte{9});
   auto source = *transport->register_region(own, message, Access::kLocalWrite);
   auto connected = transport->connect(slow->address(), own, {.deadline = soon()});
-  ASSERT_TRUE(connected) << connected.error().to_string();
-  LocalSlice slice = source->slice(0, 100);
-  ASSERT_TRUE(connected->queue_pair->post_send(1, {&slice, 1}));
-  connected->queue_pair->submit();
-  Completion sent;
-  while (connected->queue_pair->poll({&sent, 1}) == 0) ASSERT_TRUE(connected->queue_pair->wait(soon()));
-  EXPECT_EQ(sent.outcome, Outcome::kSuccess);
+  EXPECT_TRUE(connected) << connected.error().to_string();
+  if (connected) {
+    LocalSlice slice = source->slice(0, 100);
+    EXPECT_TRUE(connected->queue_pair->post_send(1, {&slice, 1}));
+    connected->queue_pair->submit();
+    Completion sent;
+    while (connected->queue_pair->poll({&sent, 1}) == 0 && connected->queue_pair->wait(soon())) continue;
+    EXPECT_EQ(sent.work_id, 1u);
+    EXPECT_EQ(sent.outcome, Outcome::kSuccess);
+    for (SteadyTime until = soon(); !received && std::chrono::steady_clock::now() < until;) {
+      std::this_thread::sleep_for(1ms);
+    }
+  }
   over = true;
   server.join();
+  EXPECT_TRUE(received);
   EXPECT_EQ(inbox, message);
 }
 
