@@ -179,8 +179,8 @@ class FlushableMemory {
 };
 
 enum class Kind { kMemory, kIwarp, kIwarpCrc, kVerbs };
-inline std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
-  switch (info.param) {
+inline std::string name_of(Kind kind) {
+  switch (kind) {
     case Kind::kMemory:
       return "Memory";
     case Kind::kIwarp:
@@ -191,6 +191,10 @@ inline std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
       return "Verbs";
   }
   return "Unknown";
+}
+// What the test runner shows behind a test's name.
+inline void PrintTo(Kind kind, std::ostream* out) {
+  *out << name_of(kind);
 }
 
 // A transport of each kind with a listener that accepts everybody into a domain of their own. Verbs runs on
@@ -311,8 +315,9 @@ class TransportTest : public ::testing::TestWithParam<Kind> {
   std::unique_ptr<Listener> listener;
 };
 
-#define PNFSRDMA_EVERY_TRANSPORT(Suite) \
-  INSTANTIATE_TEST_SUITE_P(             \
-      , Suite, ::testing::Values(Kind::kMemory, Kind::kIwarp, Kind::kIwarpCrc, Kind::kVerbs), name_of)
+#define PNFSRDMA_EVERY_TRANSPORT(Suite)                                                                   \
+  INSTANTIATE_TEST_SUITE_P(, Suite,                                                                       \
+                           ::testing::Values(Kind::kMemory, Kind::kIwarp, Kind::kIwarpCrc, Kind::kVerbs), \
+                           [](const auto& info) { return name_of(info.param); })
 
 }  // namespace pnfsrdma::rdma::testing

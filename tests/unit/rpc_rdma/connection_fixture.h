@@ -75,8 +75,15 @@ inline Bytes serve(ByteSpan arguments) {
 }
 
 enum class Kind { kMemory, kIwarp };
+inline std::string to_string(Kind kind) {
+  return kind == Kind::kMemory ? "Memory" : "Iwarp";
+}
 inline std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
-  return info.param == Kind::kMemory ? "Memory" : "Iwarp";
+  return to_string(info.param);
+}
+// What the test runner shows behind a test's name.
+inline void PrintTo(Kind kind, std::ostream* out) {
+  *out << to_string(kind);
 }
 
 // A server in a loop of its own thread, over one transport; its clients are endpoints that the test drives.
