@@ -17,7 +17,8 @@ class RangeSet {
   // For the constructor: as many as it takes to say exactly what was added.
   static constexpr size_t kExact = SIZE_MAX;
 
-  explicit RangeSet(size_t ranges_max = kRangesMax) : ranges_max_(ranges_max) {
+  RangeSet() : RangeSet(kRangesMax) {}
+  explicit RangeSet(size_t ranges_max) : ranges_max_(ranges_max) {
     if (ranges_max_ <= kRangesMax) ranges_.reserve(ranges_max_ + 1);
   }
   void add(uint64_t offset, uint64_t length);
