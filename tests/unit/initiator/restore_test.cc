@@ -249,7 +249,7 @@ TEST_F(RestoreTest, RestartsUnderManyWritersLoseNothing) {
   for (int i = 0; i < 20; ++i) {
     std::this_thread::sleep_for(Milliseconds(10));
     if (i % 2 == 0) {
-      // No write of the MDS may run while the memory behind the end is zeroed.
+      // As in the MDS: nothing is written or granted while the memory behind the end is zeroed.
       const auto quiet = channel.quiet();
       restart_mds();
     } else {

@@ -55,7 +55,7 @@ class ScriptedChannel final : public MetadataChannel {
     std::lock_guard lock(mutex_);
     ++layout_serial_;
   }
-  // While it is held no WRITE and no LAYOUTCOMMIT changes the file.
+  // While it is held no WRITE and no LAYOUTCOMMIT changes the file, and nobody gets a layout of it.
   std::unique_lock<std::mutex> quiet() { return std::unique_lock(quiet_mutex_); }
   nfs4::Stateid recall_stateid() {
     std::lock_guard lock(mutex_);
@@ -102,6 +102,7 @@ class ScriptedChannel final : public MetadataChannel {
     ++calls;
     ++layoutgets;
     if (during_layoutget) during_layoutget();
+    std::lock_guard quiet(quiet_mutex_);
     std::lock_guard lock(mutex_);
     if (!refusals_.empty()) {
       const nfs4::Status status = refusals_.front();
