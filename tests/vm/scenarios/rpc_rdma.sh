@@ -36,7 +36,8 @@ both_mounts_share_files() {
   exec 9<>"$mount_point/from-ours"
   dd if=/tmp/random of="$mount_point/from-ours" bs=1M count=1 oflag=direct conv=notrunc,fsync status=none
   truncate -s 1M "$home/kernel/from-ours"
-  [ "$(stat -c %s "$mount_point/from-ours")" = 1048576 ]
+  # Close-to-open: whoever opens the file sees its size; a stat alone may show the old one until acregmin has passed.
+  [ "$(wc -c <"$mount_point/from-ours")" = 1048576 ]
   exec 9>&-
   grep -q 'proto=rdma' /proc/self/mountinfo
   ! (ss -tn state established || netstat -tn) 2>/dev/null | grep -q ":$nfs_port "
