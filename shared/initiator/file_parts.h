@@ -40,8 +40,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> finish_pieces(Direction direction, const Passage& passage, BufferSlice slice, uint32_t done,
                          int attempt);
   // Posts the pieces of a passage; a bit per piece that is done.
-  uint32_t post_pieces(Direction direction, const Passage& passage, BufferSlice slice);
-  uint32_t post_to_device(Direction direction, const Passage& passage, BufferSlice slice, Device& device,
+  uint32_t post_pieces(Direction direction, Passage& passage, BufferSlice slice);
+  uint32_t post_to_device(Direction direction, Passage& passage, BufferSlice slice, Device& device,
                           uint32_t wanted);
   void count_bytes(Direction direction, uint64_t bytes);
   void note_written(const LayoutSegment& piece, BufferSlice source, uint64_t lineage,

@@ -95,6 +95,10 @@ Result<> FileIo::Parts::finish_pieces(Direction direction, const Passage& passag
     const LayoutSegment& piece = passage.pieces()[i];
     services.statistics.replays.add();
     const BufferSlice part = slice.slice(piece.offset - passage.offset, piece.length);
+    // It may still lie in the brick's socket and land later, over a newer write that went another way. The
+    // hello of a new connection ends the old one, and then nothing of that can land. A brick that cannot be
+    // reached at all takes no write of the MDS either.
+    if (passage.unanswered) (void)connect_patiently(*piece.device);
     TRY_ASSIGN(const size_t moved, move(direction, piece.offset, part, attempt + 1));
     // The MDS sees the file end earlier than we did: what is behind it reads as zeros.
     if (moved < part.size()) std::memset(part.data() + moved, 0, part.size() - moved);
@@ -102,7 +106,7 @@ Result<> FileIo::Parts::finish_pieces(Direction direction, const Passage& passag
   return {};
 }
 
-uint32_t FileIo::Parts::post_pieces(Direction direction, const Passage& passage, BufferSlice slice) {
+uint32_t FileIo::Parts::post_pieces(Direction direction, Passage& passage, BufferSlice slice) {
   const auto pieces = passage.pieces();
   uint32_t done = 0;
   uint32_t pending = 0;
@@ -128,7 +132,7 @@ uint32_t FileIo::Parts::post_pieces(Direction direction, const Passage& passage,
   return done;
 }
 
-uint32_t FileIo::Parts::post_to_device(Direction direction, const Passage& passage, BufferSlice slice,
+uint32_t FileIo::Parts::post_to_device(Direction direction, Passage& passage, BufferSlice slice,
                                        Device& device, uint32_t wanted) {
   const auto connected = device.connect();
   if (!connected) return 0;
@@ -170,6 +174,7 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, const Passage& passa
       }
     } else {
       outdated = true;
+      passage.unanswered |= for_write;
       if (items[i].outcome == rdma::Outcome::kRemoteAccess) {
         cache.drop_grant(for_write ? piece.write.grant : piece.read.grant);
       }

@@ -32,6 +32,8 @@ class Passage {
   uint64_t lineage = 0;
   // The I/O began where the last one ended.
   bool sequential = false;
+  // A WRITE of it was posted and nobody has said that it arrived.
+  bool unanswered = false;
 
  private:
   friend class LayoutCache;
