@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/console/inventory.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::console {
+
+// What the console may ask of the server it is the face of. Everything here belongs to the control loop: the
+// console's threads come to it by control_loop.h. `done` is called exactly once, from the loop, at once or
+// later; a change is durable then. Nothing blocks.
+//
+// Errors, by errno: ENOENT (no such thing), EEXIST (it is there already), EBUSY (something holds it; the text
+// says what), EINVAL (what was asked for makes no sense; the text says why), EHOSTUNREACH (a brick does not
+// answer), EAGAIN (not now), ENOTSUP (this server cannot).
+class Administration {
+ public:
+  template <typename T = void>
+  using Done = std::function<void(Result<T>)>;
+
+  virtual ~Administration() = default;
+
+  // --- what is ---
+  virtual Numbers numbers() = 0;
+  virtual Holdings holdings() = 0;
+  virtual std::vector<Export> exports() = 0;
+  virtual std::vector<Job> jobs() = 0;
+  virtual std::vector<Setting> settings() = 0;
+  virtual Result<File> file(const std::string& path) = 0;
+  virtual void block_map(const std::string& brick, Done<BlockMap> done) = 0;
+
+  // --- layouts and clients: `done` when the handles are dead ---
+  struct Revoked {
+    uint64_t layouts = 0;
+    uint64_t grants = 0;
+  };
+  // 0: of any client, of any file; not both.
+  virtual void revoke(uint64_t client, uint64_t inode, Done<Revoked> done) = 0;
+  virtual void expel(uint64_t client, Done<> done) = 0;
+
+  // --- exports ---
+  virtual void add_export(const ExportRules& rules, Done<Export> done) = 0;
+  // The path stays.
+  virtual void change_export(uint16_t id, const ExportRules& rules, Done<Export> done) = 0;
+  virtual void remove_export(uint16_t id, Done<> done) = 0;
+
+  // --- bricks ---
+  virtual void add_brick(const std::string& address, Done<Brick> done) = 0;
+  // EBUSY while it holds data; `holders` then says whose.
+  virtual void remove_brick(const std::string& brick, Done<> done) = 0;
+  virtual Holders holders(const std::string& brick) = 0;
+  virtual Result<Job> format_brick(const std::string& brick, const std::string& user) = 0;
+  virtual Result<Job> check_brick(const std::string& brick, const std::string& user) = 0;
+  // EBUSY when it cannot be cancelled.
+  virtual Result<Job> cancel_job(uint64_t id) = 0;
+
+  // --- settings: JSON text; "null" gives it back to the configuration file ---
+  virtual void change_settings(const std::vector<std::pair<std::string, std::string>>& changes,
+                               Done<> done) = 0;
+};
+
+}  // namespace pnfsrdma::console

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/base/clock.h"
+
+// What the console shows of the server, as plain values: openapi.json says what each means to a user. Whoever
+// fills them in knows NFS and bricks; the console does not.
+namespace pnfsrdma::console {
+
+// --- clients and what they hold ---------------------------------------------------------------------------
+
+struct ClientSession {
+  std::string id;  // 32 hexadecimal digits
+  uint32_t slots = 0;
+  std::vector<std::string> peers;
+  std::string transport;  // "tcp", "rdma"
+  std::string callbacks;  // "up", "down", "none"
+};
+// A client's connection for data.
+struct ClientBrick {
+  std::string brick;  // uuid
+  std::string peer;
+  std::string transport;  // "verbs", "iwarp"
+  uint32_t connection = 0;
+  uint32_t grants = 0;
+};
+struct Client {
+  uint64_t id = 0;
+  std::string name;
+  std::string owner;  // printable
+  uint32_t uid = 0;
+  bool confirmed = false;
+  double lease_seconds_left = 0;
+  uint32_t opens = 0;
+  uint32_t locks = 0;
+  uint32_t layouts = 0;
+  uint32_t grants = 0;
+  uint64_t bytes = 0;
+  uint64_t writable_bytes = 0;
+  std::vector<ClientSession> sessions;
+  std::vector<ClientBrick> bricks;
+  uint32_t revoked_states = 0;
+};
+
+// One handle to one range of memory.
+struct Grant {
+  uint64_t id = 0;      // the brick's number
+  uint64_t offset = 0;  // in the file
+  uint64_t length = 0;
+  bool writable = false;
+  std::string brick;  // uuid
+  uint64_t logical = 0;
+  uint32_t connection = 0;
+};
+// All that one client holds of one file.
+struct Layout {
+  uint64_t client = 0;
+  std::string client_name;
+  uint64_t inode = 0;
+  std::optional<std::string> path;  // the last name it was seen by
+  uint16_t export_id = 0;
+  WallTime granted;
+  double age_seconds = 0;
+  std::string transport;  // empty: not connected
+  std::string state;      // "held", "recalling", "revoking"
+  std::vector<Grant> grants;
+};
+
+// Everything above at one moment: by client id, and by (client, inode).
+struct Holdings {
+  std::vector<Client> clients;
+  std::vector<Layout> layouts;
+};
+
+// --- bricks -----------------------------------------------------------------------------------------------
+
+struct BrickPath {
+  std::string netid;    // "tcp", "rdma", "rdma6"
+  std::string address;  // universal address (RFC 5665)
+};
+struct BrickCounters {
+  uint64_t rdma_read_bytes = 0;
+  uint64_t rdma_write_bytes = 0;
+  uint64_t rdma_reads = 0;
+  uint64_t rdma_writes = 0;
+  uint64_t rdma_flushes = 0;
+  uint64_t commit_messages = 0;
+  uint64_t mds_flushes = 0;
+};
+struct Brick {
+  std::string id;       // uuid; empty while it was never reached
+  std::string address;  // as configured
+  std::string state;    // "connecting", "reconciling", "ready", "draining", "away", "fenced", "foreign"
+  std::string detail;   // why it is not ready; empty when it is
+  WallTime since;
+  std::string kind;                        // "devdax", "fsdax", "file", "tmpfs"
+  std::string durability;                  // "volatile", "process", "power"
+  std::vector<std::string> flush_methods;  // "native", "commit", "layoutcommit"
+  std::vector<BrickPath> paths;
+  uint64_t block_bytes = 0;
+  uint64_t blocks = 0;
+  uint64_t free_blocks = 0;
+  uint64_t used_bytes = 0;  // grains of files
+  uint32_t sessions = 0;
+  uint32_t grants = 0;
+  uint32_t grants_max = 0;
+  BrickCounters counters;
+};
+// Runs of blocks in the order of addresses, everything covered once.
+enum class BlockState : uint8_t { kFree, kData, kGrantedRead, kGrantedWrite };
+struct BlockGrant {
+  uint64_t client = 0;
+  std::string client_name;
+  uint64_t inode = 0;
+  std::optional<std::string> path;
+  bool writable = false;
+  uint64_t offset = 0;  // in the file
+  uint64_t length = 0;
+};
+struct BlockRun {
+  uint64_t block = 0;
+  uint64_t count = 0;
+  BlockState state = BlockState::kFree;
+  std::vector<BlockGrant> grants;  // at most kBlockGrantsMax
+};
+inline constexpr size_t kBlockGrantsMax = 64;
+struct BlockMap {
+  std::string brick;
+  uint64_t block_bytes = 0;
+  uint64_t blocks = 0;
+  std::vector<BlockRun> runs;
+};
+// Who keeps a brick from being removed.
+struct Holders {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  std::vector<std::string> exports;  // paths
+};
+
+// --- exports, files ---------------------------------------------------------------------------------------
+
+struct ExportRules {
+  std::string path;
+  bool read_only = false;
+  bool root_squash = true;
+  bool all_squash = false;
+  uint32_t anonuid = 65534;
+  uint32_t anongid = 65534;
+  std::vector<std::string> clients;  // networks; none: everybody
+  bool operator==(const ExportRules&) const = default;
+};
+struct Export {
+  uint16_t id = 0;
+  ExportRules rules;
+  bool stored = false;  // in the store; else from the configuration file
+  bool directory_exists = false;
+};
+
+struct FileExtent {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  std::string brick;
+  uint64_t logical = 0;
+};
+struct File {
+  std::string path;
+  uint64_t inode = 0;
+  std::string type;  // "file", "directory", …
+  uint64_t size = 0;
+  uint64_t space_used = 0;
+  uint32_t mode = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint32_t links = 0;
+  WallTime modified;
+  std::vector<uint64_t> open_by;  // clients
+  std::vector<FileExtent> extents;
+  bool extents_truncated = false;
+};
+
+// --- the server itself ------------------------------------------------------------------------------------
+
+struct HealthCheck {
+  std::string name;
+  std::string status;  // "ok", "warning", "failed"
+  std::string detail;
+  std::string fix;  // empty when ok
+};
+
+struct Job {
+  uint64_t id = 0;
+  std::string kind;  // "format", "check"
+  std::string subject;
+  std::string state;  // "running", "done", "failed", "cancelled"
+  double progress = 0;
+  std::string message;
+  std::string user;
+  WallTime started;
+  std::optional<WallTime> finished;
+  bool cancellable = false;
+};
+
+// Counts of operations by how long they took: bucket i holds those below 2^(i+1) microseconds, the last one
+// the rest.
+struct LatencyHistogram {
+  static constexpr size_t kBuckets = 24;
+  std::array<uint64_t, kBuckets> counts{};
+  uint64_t sum_us = 0;
+};
+struct OperationCounter {
+  std::string name;  // "GETATTR"
+  uint64_t count = 0;
+  uint64_t errors = 0;
+  LatencyHistogram latency;
+};
+// Counters since the start of the process, and gauges.
+struct Numbers {
+  WallTime time;
+  uint64_t uptime_seconds = 0;
+  uint64_t start_count = 0;
+  uint64_t grace_seconds_left = 0;
+  std::vector<OperationCounter> operations;  // those called at least once
+  uint64_t compounds = 0;
+  uint64_t replays = 0;
+  uint64_t illegal_operations = 0;
+  uint64_t mds_read_bytes = 0;
+  uint64_t mds_write_bytes = 0;
+  uint64_t layouts_granted = 0;
+  uint64_t layouts_recalled = 0;
+  uint64_t layouts_revoked = 0;
+  uint64_t clients_expired = 0;
+  uint32_t clients = 0;
+  uint32_t sessions = 0;
+  uint32_t opens = 0;
+  uint32_t locks = 0;
+  uint32_t layouts = 0;
+  uint32_t grants = 0;
+  uint32_t running_compounds = 0;  // queue: begun, not answered
+  uint64_t unsynced_commits = 0;   // queue: in the metadata engine's log, not durable yet
+  std::vector<Brick> bricks;
+  std::vector<HealthCheck> checks;
+};
+
+// A value of the configuration, as JSON text.
+struct Setting {
+  std::string name;
+  std::string value;
+  std::string source;  // "default", "file", "store"
+  bool run_time = false;
+};
+
+}  // namespace pnfsrdma::console
