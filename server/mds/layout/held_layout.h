@@ -8,6 +8,7 @@
 
 #include "server/mds/layout/range_set.h"
 #include "server/mds/layout/recaller.h"
+#include "shared/base/clock.h"
 #include "shared/nfs4/pnfs_operations.h"
 
 namespace pnfsrdma::mds {
@@ -44,6 +45,9 @@ class HeldLayout {
   // How the client named the file when it asked last: recalls name it likewise.
   uint16_t export_id() const { return export_id_; }
   uint64_t generation() const { return generation_; }
+  // When the layout was first given.
+  SteadyTime granted() const { return granted_; }
+  void set_granted(SteadyTime when) { granted_ = when; }
   void set_handle(uint16_t export_id, uint64_t generation) {
     export_id_ = export_id;
     generation_ = generation;
@@ -95,6 +99,7 @@ class HeldLayout {
   LayoutStateid stateid_;
   uint16_t export_id_ = 0;
   uint64_t generation_ = 0;
+  SteadyTime granted_;
   std::optional<uint32_t> completed_recall_;
   std::vector<HeldGrant> grants_;  // by file offset
   RangeSet holes_;                 // read layouts only

@@ -286,6 +286,7 @@ HeldLayout& LayoutGranter::layout_of(const GrantRequest& request) {
     random_.fill(other);
     other[0] = kLayoutStateidTag;
     layout = &table_.add(request.inode, request.client, other);
+    layout->set_granted(layouts_.now());
   }
   layout->set_handle(request.export_id, request.generation);
   return *layout;

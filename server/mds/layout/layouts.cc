@@ -71,16 +71,25 @@ void Layouts::give_back(uint64_t client, uint64_t inode, const ByteRange& range,
   end_grants(client, inode, std::move(dead), Ending::kReturned, std::move(done));
 }
 
-void Layouts::revoke(uint64_t client, uint64_t inode) {
+void Layouts::revoke_layout(uint64_t client, uint64_t inode,
+                            std::function<void(std::optional<size_t>)> done) {
   HeldLayout* layout = table_.find(inode, client);
-  if (layout == nullptr) return;
+  if (layout == nullptr) return done(std::nullopt);
   revoked_[client].insert(layout->stateid().other);
   std::vector<HeldGrant> dead = layout->give_back(kWholeFile, IoMode::kAny);
   table_.begin_death(inode, client, dead);
   table_.erase(inode, client);
   ++counters_.layouts_revoked;
   recaller_.layouts_revoked(client);
-  end_grants(client, inode, std::move(dead), Ending::kByForce, [] {});
+  const size_t handles = dead.size();
+  end_grants(client, inode, std::move(dead), Ending::kByForce,
+             [handles, done = std::move(done)] { done(handles); });
+}
+
+void Layouts::recall_layout(uint64_t client, uint64_t inode) {
+  if (table_.find(inode, client) == nullptr) return;
+  ++counters_.layouts_recalled;
+  recalls_.demand(client, inode, kWholeFile, [] {});
 }
 
 // `dead` has been given to the table as dying. Withdraws it; never needs the client's help.

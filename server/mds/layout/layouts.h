@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -78,6 +79,14 @@ class Layouts final : public LayoutConflicts {
   void ask_for_less(uint64_t client);
 
   const Recalls& recalls() const { return recalls_; }
+  SteadyTime now() const { return clock_.now(); }
+
+  // --- for the administrator ---
+  // Takes all the client holds of the file, now and without its help; `done` with the number of handles when
+  // they are dead. nullopt: it holds nothing.
+  void revoke_layout(uint64_t client, uint64_t inode, std::function<void(std::optional<size_t>)> done);
+  // Asks for it back, as a conflict does: revoked after a lease.
+  void recall_layout(uint64_t client, uint64_t inode);
 
   // --- the brick's life ---
   void on_brick_lost();
@@ -96,7 +105,9 @@ class Layouts final : public LayoutConflicts {
                   const std::vector<uint64_t>& clients, std::function<void(bool)> done);
   void resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQueue::Turn turn, Done done);
   void grow(uint64_t inode, uint64_t size, Done done);
-  void revoke(uint64_t client, uint64_t inode);
+  void revoke(uint64_t client, uint64_t inode) {
+    revoke_layout(client, inode, [](std::optional<size_t>) {});
+  }
   void end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending,
                   std::function<void()> done);
   void grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead, Ending ending);

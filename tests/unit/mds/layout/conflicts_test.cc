@@ -129,6 +129,34 @@ TEST_F(Conflicts, ALayoutNotReturnedInOneLeaseIsRevokedWithoutTheClientsHelp) {
   world.check("revoked");
 }
 
+TEST_F(Conflicts, AnAdministratorRevokesWithoutTheClientsHelpAndHearsWhenTheHandlesAreDead) {
+  const auto layout = written(10000, 500);
+  std::optional<size_t> handles;
+  world.mds->layouts().revoke_layout(kAlice, file, [&](std::optional<size_t> dead) {
+    handles = dead;
+    EXPECT_TRUE(world.brick.grants.empty());
+  });
+  world.pass(Milliseconds(200));
+  EXPECT_GE(handles.value_or(0), 1u);
+  EXPECT_TRUE(world.recaller.recalls.empty());
+  EXPECT_TRUE(world.recaller.revoked.contains(kAlice));
+  EXPECT_EQ(world.mds->conflicts().test_stateid(kAlice, world.stateid_of(layout)), Status::kAdminRevoked);
+  std::optional<size_t> again = 7;
+  world.mds->layouts().revoke_layout(kAlice, file, [&](std::optional<size_t> dead) { again = dead; });
+  EXPECT_EQ(again, std::nullopt);
+  world.check("revoked by the administrator");
+}
+
+TEST_F(Conflicts, AnAdministratorAsksForALayoutBackAsAConflictDoes) {
+  written(10000);
+  world.mds->layouts().recall_layout(kAlice, file);
+  world.pass(Milliseconds(10));
+  EXPECT_EQ(world.recaller.recalls.size(), 1u);
+  EXPECT_FALSE(world.brick.grants.empty());
+  EXPECT_TRUE(world.give_back(kAlice, file));
+  EXPECT_TRUE(world.brick.grants.empty());
+}
+
 TEST_F(Conflicts, ALiveStateidCannotBeFreed) {
   const auto layout = written(10000);
   EXPECT_EQ(world.mds->conflicts().free_stateid(kAlice, world.stateid_of(layout)), Status::kLocksHeld);
