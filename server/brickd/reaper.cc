@@ -10,7 +10,7 @@ Reaper::Reaper(EventLoop& loop, bool flushes_block) {
 }
 
 void Reaper::destroy(Regions regions, std::function<void()> done) {
-  if (!executor_ || regions.empty()) {
+  if (!executor_ || (regions.empty() && executor_->unfinished() == 0)) {
     regions.clear();
     return done();
   }

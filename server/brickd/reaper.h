@@ -17,7 +17,8 @@ class Reaper {
  public:
   Reaper(EventLoop& loop, bool flushes_block);
 
-  // `done` is called from the loop when all are dead; at once when that cannot block.
+  // `done` is called from the loop when all are dead, and all that were given earlier too: a handle may be
+  // dying for somebody else already. At once when that cannot block.
   void destroy(Regions regions, std::function<void()> done);
 
  private:

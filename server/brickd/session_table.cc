@@ -80,6 +80,7 @@ void SessionTable::close_all(Done done) {
 
 // Queue pair to the error state, then the exposures, then (when its thread has ended) the queue pair goes.
 void SessionTable::end_session(Session session, Done done) {
+  if (session.newcomer) session.newcomer->refuse(RejectReason::kTicket);
   auto grants = std::make_shared<std::map<uint64_t, GrantRecord>>(std::move(session.grants));
   disconnect(session, [this, grants, done = std::move(done)] {
     for (const auto& [number, record] : *grants) parts_.pool.table().unpin(record.piece);
@@ -90,10 +91,14 @@ void SessionTable::end_session(Session session, Done done) {
 
 void SessionTable::disconnect(Session& session, Done done) {
   const std::shared_ptr<Connection> connection = std::exchange(session.connection, nullptr);
-  if (!connection) return done();
-  connection->fail();
+  // Without one there may be an earlier one whose regions are still dying: the reaper keeps the order.
+  Regions regions;
+  if (connection) {
+    connection->fail();
+    regions = connection->exposures().take_all();
+  }
   // The connection is kept until its regions are gone: regions first, queue pair last.
-  parts_.reaper.destroy(connection->exposures().take_all(), [connection, done = std::move(done)] { done(); });
+  parts_.reaper.destroy(std::move(regions), [connection, done = std::move(done)] { done(); });
 }
 
 bool SessionTable::room_for(const Session& session, size_t grants) const {
@@ -206,32 +211,47 @@ rdma::TransportCounters SessionTable::transport_counters() const {
   return sum;
 }
 
+void SessionTable::Newcomer::refuse(RejectReason reason) {
+  log_warning("brick", "connection-refused peer={} reason={}", request->peer(),
+              static_cast<uint32_t>(reason));
+  request->reject(encode_reject(reason));
+}
+
 void SessionTable::admit(rdma::Transport& transport, bool native_flush,
                          std::unique_ptr<rdma::ConnectionRequest> request) {
-  const auto refuse = [&](RejectReason reason) {
-    log_warning("brick", "connection-refused peer={} reason={}", request->peer(),
-                static_cast<uint32_t>(reason));
-    request->reject(encode_reject(reason));
-  };
   const auto data = decode_connect(request->private_data());
-  if (!data || data->version != kSessionVersion) return refuse(RejectReason::kVersion);
+  const auto newcomer = std::make_shared<Newcomer>(Newcomer{
+      transport, native_flush, data ? data->ticket : xdr::FixedOpaque<kTicketSize>{}, std::move(request)});
+  if (!data || data->version != kSessionVersion) return newcomer->refuse(RejectReason::kVersion);
   Session* session = find_ticket(data->ticket);
-  if (session == nullptr) return refuse(RejectReason::kTicket);
+  if (session == nullptr) return newcomer->refuse(RejectReason::kTicket);
   const uint64_t client =
       std::ranges::find_if(sessions_, [&](const auto& entry) { return &entry.second == session; })->first;
-  disconnect(*session, [] {});
-  if (const auto result = connect(*session, client, transport, native_flush, *request); !result) {
+  if (session->newcomer) session->newcomer->refuse(RejectReason::kBusy);
+  session->newcomer = newcomer;
+  disconnect(*session, [this, client, waiting = std::weak_ptr(newcomer)] { let_in(client, waiting.lock()); });
+}
+
+// The handles of all earlier connections are dead. Meanwhile a newer one may have come, the session may be
+// gone or have another ticket.
+void SessionTable::let_in(uint64_t client, const std::shared_ptr<Newcomer>& newcomer) {
+  Session* session = find(client);
+  if (session == nullptr || !newcomer || session->newcomer != newcomer) return;
+  session->newcomer.reset();
+  if (CRYPTO_memcmp(session->ticket.data(), newcomer->ticket.data(), newcomer->ticket.size()) != 0) {
+    return newcomer->refuse(RejectReason::kTicket);
+  }
+  if (const auto result = connect(*session, client, *newcomer); !result) {
     log_warning("brick", "connection-failed client={} error=\"{}\"", client, result.error().to_string());
-    if (result.error().number() == ENOBUFS) return refuse(RejectReason::kBusy);
+    if (result.error().number() == ENOBUFS) return newcomer->refuse(RejectReason::kBusy);
   }
 }
 
 // Regions first, in a domain nobody else has: when the peer is answered, its hello finds them all.
-Result<> SessionTable::connect(Session& session, uint64_t client, rdma::Transport& transport,
-                               bool native_flush, rdma::ConnectionRequest& request) {
+Result<> SessionTable::connect(Session& session, uint64_t client, Newcomer& newcomer) {
   if (++session.last_connection == 0) ++session.last_connection;
-  session.connection =
-      std::make_shared<Connection>(transport, native_flush, session.last_connection, parts_.shared);
+  session.connection = std::make_shared<Connection>(newcomer.transport, newcomer.native_flush,
+                                                    session.last_connection, parts_.shared);
   for (const auto& [number, record] : session.grants) {
     if (register_grant(session, number, record)) continue;
     session.connection.reset();
@@ -243,13 +263,14 @@ Result<> SessionTable::connect(Session& session, uint64_t client, rdma::Transpor
       if (!alive.expired()) ended(client, connection.lock());
     });
   };
-  if (auto result = session.connection->accept(request, tell); !result) {
+  if (auto result = session.connection->accept(*newcomer.request, tell); !result) {
     session.connection.reset();
     return result;
   }
   connections_.push_back(session.connection);
   log_info("brick", "connected client={} connection={} transport={} peer={} grants={}", client,
-           session.last_connection, transport.name(), session.connection->peer(), session.grants.size());
+           session.last_connection, newcomer.transport.name(), session.connection->peer(),
+           session.grants.size());
   return {};
 }
 

@@ -52,7 +52,9 @@ class SessionTable {
   rdma::TransportCounters transport_counters() const;
 
   // A connection knocks: in with the right ticket, replacing the client's old one; else rejected with the
-  // reason.
+  // reason. It is answered when the handles of the old one are dead, so that nothing of the old connection
+  // can land behind the new one's hello; the newest of those that wait for that is let in, the others are
+  // rejected.
   void admit(rdma::Transport& transport, bool native_flush, std::unique_ptr<rdma::ConnectionRequest> request);
 
  private:
@@ -60,18 +62,27 @@ class SessionTable {
     Piece piece;
     bool writable = false;
   };
+  // A connection that has knocked and is not answered yet.
+  struct Newcomer {
+    rdma::Transport& transport;
+    bool native_flush;
+    xdr::FixedOpaque<kTicketSize> ticket;
+    std::unique_ptr<rdma::ConnectionRequest> request;
+    void refuse(RejectReason reason);
+  };
   struct Session {
     xdr::FixedOpaque<kTicketSize> ticket{};
     std::map<uint64_t, GrantRecord> grants;
     uint32_t last_connection = 0;
     std::shared_ptr<Connection> connection;
+    std::shared_ptr<Newcomer> newcomer;
   };
 
   Session* find(uint64_t client);
   Session* find_ticket(const xdr::FixedOpaque<kTicketSize>& ticket);
   bool room_for(const Session& session, size_t grants) const;
-  Result<> connect(Session& session, uint64_t client, rdma::Transport& transport, bool native_flush,
-                   rdma::ConnectionRequest& request);
+  void let_in(uint64_t client, const std::shared_ptr<Newcomer>& newcomer);
+  Result<> connect(Session& session, uint64_t client, Newcomer& newcomer);
   void disconnect(Session& session, Done done);
   void ended(uint64_t client, const std::shared_ptr<Connection>& connection);
   void end_session(Session session, Done done);

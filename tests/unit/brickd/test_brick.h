@@ -50,10 +50,14 @@ class TestBrick {
     thread_ = std::thread([this] { loop_.run(); });
   }
   ~TestBrick() {
-    loop_.stop();
-    thread_.join();
-    brick_.reset();
+    stop();
     set_log_level(LogLevel::kInfo);
+  }
+  // Ends the brick as a program's end does. Calls are not answered any more.
+  void stop() {
+    loop_.stop();
+    if (thread_.joinable()) thread_.join();
+    brick_.reset();
   }
 
   // The answer to one call of Control: call<RunsResult>(&Control::alloc, AllocArguments{…}).
