@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "shared/brick/protocol.h"
 #include "shared/brick/session_codec.h"
 #include "shared/rdma/transport.h"
 
@@ -37,6 +38,7 @@ class TestClient {
   }
 
   Bytes& scratch() { return memory_; }
+  rdma::LocalSlice slice(size_t offset, uint32_t length) const { return region_->slice(offset, length); }
 
   rdma::Outcome write(const Grant& grant, uint64_t offset, uint32_t length) {
     return write_raw({grant.address + offset, length, grant.handle});
@@ -55,6 +57,26 @@ class TestClient {
     const rdma::RemoteSlice target{grant.address + offset, length, grant.handle};
     if (!queue_pair_->post_flush(102, target, rdma::FlushLevel::kPersistent)) return rdma::Outcome::kFlushed;
     return finish(102);
+  }
+
+  // A WRITE and the flush behind it under one doorbell: one round trip.
+  rdma::Outcome write_and_flush(const Grant& grant, uint64_t offset, uint32_t length) {
+    const rdma::LocalSlice source = region_->slice(0, length);
+    const rdma::RemoteSlice target{grant.address + offset, length, grant.handle};
+    if (!queue_pair_->post_write(100, std::span(&source, 1), target) ||
+        !queue_pair_->post_flush(102, target, rdma::FlushLevel::kPersistent)) {
+      return rdma::Outcome::kFlushed;
+    }
+    return finish(102);
+  }
+  // The same with the commit message.
+  std::optional<PersistReply> write_and_persist(const Grant& grant, uint64_t offset, uint32_t length) {
+    const rdma::LocalSlice source = region_->slice(0, length);
+    if (!queue_pair_->post_write(100, std::span(&source, 1),
+                                 {grant.address + offset, length, grant.handle})) {
+      return std::nullopt;
+    }
+    return persist(PersistCall{1, {{grant.grant, offset, length}}});
   }
 
   bool send(const SessionMessage& message) {
