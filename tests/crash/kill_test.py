@@ -174,8 +174,9 @@ def one_round(cluster, mount, number, seed):
         victim = "nobody, client frozen"
         seconds = freeze_client(cluster, mount, workers, number, seed * 1000 + number + 1)
     elif victim == "client":
+        mount.process.kill()
+        workers.stop()  # before the dead mount is taken away: behind it is an empty directory, where nothing is found
         mount.kill()
-        workers.stop()
     else:
         before = workers.progress()
         kill_daemons(cluster, victim, chance)
