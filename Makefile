@@ -7,15 +7,15 @@ FUZZ_SECONDS ?= 60
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop test test-unit test-tsan test-fuzz test-demo test-lab lab lab-test lab-bench bench soak format format-check tidy clean
+.PHONY: help build demo demo-stop test test-unit test-web test-tsan test-fuzz test-demo test-lab lab lab-test lab-bench bench soak format format-check tidy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## Release binaries in build/release/bin
+build: ## Release binaries in build/release/bin, the console's pages in build/release/web
 	@packaging/dependencies.sh build
 	@cmake --preset release >/dev/null
-	@cmake --build build/release -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse bench-transport
+	@cmake --build build/release -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse bench-transport web
 
 demo: build ## Start brick, MDS and a mount, do real work on it, prove where the data went (CHECK=1: no waiting, clean up)
 	@packaging/dependencies.sh demo
@@ -24,12 +24,17 @@ demo: build ## Start brick, MDS and a mount, do real work on it, prove where the
 demo-stop: ## Unmount and stop what `make demo` left running
 	@tests/demo/stop.sh
 
-test: test-unit test-tsan test-fuzz test-demo ## Every test: unit to crash under ASan/UBSan, concurrency under TSan, each fuzzer, the demo's checks
+test: test-unit test-web test-tsan test-fuzz test-demo ## Every test: unit to crash under ASan/UBSan, the console in a browser, concurrency under TSan, each fuzzer, the demo's checks
 
 test-unit:
 	@packaging/dependencies.sh build test demo
 	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS)
-	@ctest --preset dev -j $(JOBS) --no-tests=error
+	@ctest --preset dev -j $(JOBS) -LE web --no-tests=error
+
+test-web: ## The console's pages: their logic, and all of them in a browser against the real programs
+	@packaging/dependencies.sh build test web
+	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse web
+	@ctest --preset dev -L web --no-tests=error
 
 test-tsan:
 	@packaging/dependencies.sh build test
@@ -80,4 +85,4 @@ tidy: ## clang-tidy over every source file
 	@git ls-files '*.cc' | grep -v '^tests/fuzz/' | xargs -n 8 -P $(JOBS) clang-tidy-19 --quiet -p build/dev
 
 clean: ## Remove build/
-	@rm -rf build
+	@rm -rf build web/node_modules web/node_modules.l* web/src/api/generated.ts

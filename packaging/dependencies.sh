@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages a build, the tests or the demo need. Quiet and quick when they are there already.
-# usage: packaging/dependencies.sh [--list] build|test|demo|bench|fuzz|tidy|lab|tree ...
+# usage: packaging/dependencies.sh [--list] build|test|demo|bench|fuzz|tidy|web-build|web|lab|tree ...
 #   --list: only print the names (of Debian 12 and 13 alike)
 set -eu
 
@@ -13,6 +13,9 @@ demo="fio sqlite3 git attr python3 procps util-linux coreutils"
 bench="fio sqlite3 gcc python3 git procps util-linux"
 fuzz="clang-19 libclang-rt-19-dev"
 tidy="clang-tidy-19 clang-format-19"
+# The console's pages: to build them, and to test them in a browser on a real mount.
+web_build="nodejs npm"
+web="nodejs npm chromium python3 util-linux"
 # Of the machine that runs the lab (tests/vm), and of the Debian 13 tree inside it.
 lab="qemu-system-x86 debootstrap python3 util-linux cpio"
 tree="linux-image-amd64 kmod busybox-static xz-utils ndctl iproute2 rdma-core libibverbs-dev librdmacm-dev ibverbs-providers
@@ -21,7 +24,7 @@ tree="linux-image-amd64 kmod busybox-static xz-utils ndctl iproute2 rdma-core li
 list=0
 [ "${1:-}" != --list ] || { list=1; shift; }
 
-[ "$#" -gt 0 ] || { echo "usage: $0 [--list] build|test|demo|bench|fuzz|tidy|lab|tree ..." >&2; exit 2; }
+[ "$#" -gt 0 ] || { echo "usage: $0 [--list] build|test|demo|bench|fuzz|tidy|web-build|web|lab|tree ..." >&2; exit 2; }
 wanted=""
 for set in "$@"; do
   case "$set" in
@@ -31,9 +34,11 @@ for set in "$@"; do
     bench) wanted="$wanted $bench" ;;
     fuzz) wanted="$wanted $fuzz" ;;
     tidy) wanted="$wanted $tidy" ;;
+    web-build) wanted="$wanted $web_build" ;;
+    web) wanted="$wanted $web" ;;
     lab) wanted="$wanted $lab" ;;
     tree) wanted="$wanted $tree" ;;
-    *) echo "$0: unknown set '$set' (build, test, demo, bench, fuzz, tidy, lab, tree)" >&2; exit 2 ;;
+    *) echo "$0: unknown set '$set' (build, test, demo, bench, fuzz, tidy, web-build, web, lab, tree)" >&2; exit 2 ;;
   esac
 done
 
@@ -45,6 +50,8 @@ fi
 
 missing=""
 for package in $wanted; do
+  # Node.js may come from elsewhere, npm with it.
+  case "$package" in nodejs) command -v node >/dev/null && continue ;; npm) command -v npm >/dev/null && continue ;; esac
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q "install ok installed" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0

@@ -71,7 +71,7 @@ class Structure(unittest.TestCase):
         self.assertEqual(bad, [])
 
     def test_files_are_small(self):
-        bad = [f"{p.relative_to(ROOT)}: {n} lines" for p in tracked(".cc", ".h", ".py", ".sh")
+        bad = [f"{p.relative_to(ROOT)}: {n} lines" for p in tracked(".cc", ".h", ".py", ".sh", ".ts", ".tsx", ".mjs", ".css")
                if (n := len(p.read_text().splitlines())) > LINES_MAX]
         self.assertEqual(bad, [])
 
@@ -81,8 +81,13 @@ class Structure(unittest.TestCase):
         self.assertEqual(bad, [])
 
     def test_every_source_names_its_licence(self):
-        bad = [str(p.relative_to(ROOT)) for p in tracked(".cc", ".h", ".py", ".sh", "CMakeLists.txt", ".cmake")
+        bad = [str(p.relative_to(ROOT)) for p in tracked(".cc", ".h", ".py", ".sh", ".ts", ".tsx", ".mjs", ".css", "CMakeLists.txt", ".cmake")
                if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(p.read_text().splitlines()[:3])]
+        self.assertEqual(bad, [])
+
+    def test_no_package_host_is_named(self):
+        # A lock file that names where its packages came from works at that place only (web/.npmrc).
+        bad = [str(p.relative_to(ROOT)) for p in tracked("package-lock.json") if '"resolved"' in p.read_text()]
         self.assertEqual(bad, [])
 
     def test_every_source_folder_has_a_readme(self):

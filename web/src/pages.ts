@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ComponentType } from "preact";
+import { lazy } from "./parts/lazy";
+
+export interface Page {
+  // First part of the path; "" is the overview.
+  path: string;
+  title: string;
+  component: ComponentType;
+}
+
+// The console's pages in the order of its navigation; each comes when it is first opened.
+export const PAGES: Page[] = [
+  { path: "", title: "Overview", component: lazy(async () => (await import("./pages/overview/overview")).Overview) },
+  { path: "devices", title: "Devices", component: lazy(async () => (await import("./pages/devices/devices")).Devices) },
+  { path: "exports", title: "Exports", component: lazy(async () => (await import("./pages/exports/exports")).Exports) },
+  { path: "clients", title: "Clients", component: lazy(async () => (await import("./pages/clients/clients")).Clients) },
+  { path: "exposure", title: "Exposure", component: lazy(async () => (await import("./pages/exposure/exposure")).Exposure) },
+  { path: "events", title: "Events", component: lazy(async () => (await import("./pages/events/events")).Events) },
+  { path: "settings", title: "Settings", component: lazy(async () => (await import("./pages/settings/settings")).Settings) },
+];

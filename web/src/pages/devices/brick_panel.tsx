@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Brick } from "../../api/generated";
+import { call } from "../../api/call";
+import { asProblem } from "../../api/problem";
+import { bytesText, countText } from "../../format/number";
+import { notify } from "../../notices";
+import { Badge } from "../../parts/badge";
+import { Facts } from "../../parts/facts";
+import { Link } from "../../parts/link";
+import { Meter } from "../../parts/meter";
+import { Panel } from "../../parts/panel";
+import { Time } from "../../parts/time";
+import { useMay } from "../../session";
+import { brickName, durabilityMeaning, kindName, stateTone, transportName } from "./brick_words";
+
+interface Props {
+  brick: Brick;
+  onFormat: () => void;
+  onRemove: () => void;
+}
+
+// One brick: what it is, how full, how it is reached, what can be done with it.
+export function BrickPanel({ brick, onFormat, onRemove }: Props) {
+  const { counters } = brick;
+  const reserved = Math.max(0, brick.capacity_bytes - brick.free_bytes - brick.used_bytes);
+  return (
+    <Panel title={brickName(brick)} aside={<><Badge tone={stateTone(brick.state)}>{brick.state}</Badge> <span class="muted">since <Time at={brick.since} /></span></>}>
+      {brick.detail && <p class={`note ${stateTone(brick.state) === "bad" ? "note-bad" : ""}`}>{brick.detail}</p>}
+      <Meter label="Space" whole={brick.capacity_bytes} parts={[
+        { label: "files", value: brick.used_bytes, tone: "data" },
+        { label: "reserved", value: reserved, tone: "held" },
+      ]} />
+      <Facts of={[
+        ["Free", <>{bytesText(brick.free_bytes)} of {bytesText(brick.capacity_bytes)}</>],
+        ["Files", <>{bytesText(brick.used_bytes)} <span class="muted">and {bytesText(reserved)} reserved</span></>],
+        ["Medium", kindName(brick.kind)],
+        ["Durability", <><Badge tone={brick.durability === "power" ? "good" : "warn"}>{brick.durability}</Badge> <span class="muted">survives {durabilityMeaning(brick.durability)}</span></>],
+        ["Flush", brick.flush_methods.join(", ") || "–"],
+        ["Reached by", brick.paths.length
+          ? <ul class="plain">{brick.paths.map((path) => <li key={path.netid + path.endpoint}><code>{path.endpoint}</code> <span class="muted">{transportName(path.netid)}</span></li>)}</ul>
+          : "–"],
+        ["Clients connected", countText(brick.sessions)],
+        ["Live handles", <>{countText(brick.grants)}{brick.grants_max > 0 && <span class="muted"> of at most {countText(brick.grants_max)} a client</span>}</>],
+        ["Read by RDMA", <>{bytesText(counters.rdma_read_bytes)} <span class="muted">in {countText(counters.rdma_reads)}</span></>],
+        ["Written by RDMA", <>{bytesText(counters.rdma_write_bytes)} <span class="muted">in {countText(counters.rdma_writes)}</span></>],
+        ["Flushes", <>{countText(counters.rdma_flushes)} native, {countText(counters.commit_messages)} by message, {countText(counters.mds_flushes)} by the server</>],
+        ["Id", <code class="wrap">{brick.id}</code>],
+      ]} />
+      <Actions brick={brick} onFormat={onFormat} onRemove={onRemove} />
+    </Panel>
+  );
+}
+
+function Actions({ brick, onFormat, onRemove }: Props) {
+  const may = useMay();
+  const check = async () => {
+    try {
+      await call("POST /bricks/{brick}/check", { path: { brick: brick.id } });
+      notify(`Checking ${brickName(brick)}: see the jobs below.`);
+    } catch (error) {
+      notify(asProblem(error).message, "bad");
+    }
+  };
+  return (
+    <div class="actions actions-end">
+      <Link class="button" href={`/exposure?brick=${brick.id}`}>Show its memory</Link>
+      {may("POST /bricks/{brick}/check") && <button type="button" class="button" onClick={() => void check()}>Check</button>}
+      {may("POST /bricks/{brick}/format") && <button type="button" class="button" onClick={onFormat}>Format…</button>}
+      {may("DELETE /bricks/{brick}") && <button type="button" class="button" onClick={onRemove}>Remove…</button>}
+    </div>
+  );
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useState } from "preact/hooks";
+import type { Brick } from "../../api/generated";
+import { everyPage } from "../../api/every_page";
+import { usePoll } from "../../api/use_poll";
+import { useMay } from "../../session";
+import { Empty } from "../../parts/empty";
+import { Loaded } from "../../parts/loaded";
+import { PageHead } from "../../parts/page_head";
+import { AddBrick } from "./add_brick";
+import { BrickPanel } from "./brick_panel";
+import { FormatBrick } from "./format_brick";
+import { Jobs } from "./jobs";
+import { RemoveBrick } from "./remove_brick";
+
+const BRICKS_MS = 1000;
+
+type Open = { what: "add" } | { what: "format" | "remove"; brick: Brick } | null;
+
+export function Devices() {
+  const bricks = usePoll("bricks", (signal) => everyPage("GET /bricks", { signal }), BRICKS_MS);
+  const [open, setOpen] = useState<Open>(null);
+  const may = useMay();
+  const close = () => {
+    setOpen(null);
+    bricks.refresh();
+  };
+  const add = may("POST /bricks") && (
+    <button type="button" class="button button-main" onClick={() => setOpen({ what: "add" })}>Add a device</button>
+  );
+  return (
+    <>
+      <PageHead title="Devices" lead="Bricks: programs that own persistent memory and its RDMA device.">{add}</PageHead>
+      <Loaded from={bricks}>
+        {({ items }) => items.length === 0
+          ? (
+            <Empty title="No device yet: files have nowhere to be.">
+              <p>Start <code>pnfsrdma-brickd</code> on a host with memory to give, then add it here by its control address.</p>
+              {add}
+            </Empty>
+          )
+          : items.map((brick) => (
+            <BrickPanel key={brick.id} brick={brick} onFormat={() => setOpen({ what: "format", brick })}
+              onRemove={() => setOpen({ what: "remove", brick })} />
+          ))}
+      </Loaded>
+      <Jobs />
+      {open?.what === "add" && <AddBrick onClose={close} />}
+      {open?.what === "format" && <FormatBrick brick={open.brick} onClose={close} />}
+      {open?.what === "remove" && <RemoveBrick brick={open.brick} onClose={close} />}
+    </>
+  );
+}

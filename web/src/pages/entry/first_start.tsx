@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useState } from "preact/hooks";
+import type { Session, Setup } from "../../api/generated";
+import { call } from "../../api/call";
+import { asProblem } from "../../api/problem";
+import { Form } from "../../parts/form";
+import { TextField } from "../../parts/text_field";
+import { passwordFault } from "../settings/password";
+import { Entry } from "./entry";
+
+interface Props {
+  setup: Setup;
+  onDone: (session: Session) => void;
+  // Somebody else was faster.
+  onSetUpElsewhere: () => void;
+}
+
+// Sets the first password. The one-time token proves that whoever sits here may read root's files on the server.
+export function FirstStart({ setup, onDone, onSetUpElsewhere }: Props) {
+  const [token, setToken] = useState("");
+  const [password, setPassword] = useState("");
+  const [again, setAgain] = useState("");
+  const fault = passwordFault(password, again);
+  const send = async () => {
+    try {
+      onDone(await call("POST /setup", { body: { token: token.trim(), password } }));
+    } catch (error) {
+      if (asProblem(error).kind === "setup-done") onSetUpElsewhere();
+      throw error;
+    }
+  };
+  return (
+    <Entry title="First start">
+      <p>No password is set yet, so this server listens on its own host only. Prove that you are its administrator, and
+        choose the password of the user <code>admin</code>.</p>
+      <Form submit="Set the password" disabled={token.trim() === "" || password === "" || fault !== undefined} onSubmit={send}>
+        {(problem) => (
+          <>
+            <TextField label="One-time token" value={token} onValue={setToken} error={problem?.errorOf("token")}
+              hint={setup.token_file
+                ? <>On the server, as root: <code class="wrap">cat {setup.token_file}</code></>
+                : "The server's log says where it stands."}
+              input={{ autocomplete: "off", autoFocus: true }} />
+            <TextField label="New password" value={password} onValue={setPassword} error={problem?.errorOf("password")}
+              hint="At least 10 characters." input={{ type: "password", autocomplete: "new-password" }} />
+            <TextField label="New password again" value={again} onValue={setAgain} error={again === "" ? undefined : fault}
+              input={{ type: "password", autocomplete: "new-password" }} />
+          </>
+        )}
+      </Form>
+    </Entry>
+  );
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useState } from "preact/hooks";
+import { Badge, type Tone } from "../../parts/badge";
+import { Empty } from "../../parts/empty";
+import { PageHead } from "../../parts/page_head";
+import { Panel } from "../../parts/panel";
+import { ProblemNote } from "../../parts/problem_note";
+import { EventFilters } from "./event_filters";
+import { EventTable } from "./event_table";
+import { useEvents, type EventFilter, type LiveEvents } from "./use_events";
+
+const STATES: Record<LiveEvents["state"], { tone: Tone; text: string }> = {
+  opening: { tone: "quiet", text: "opening" },
+  live: { tone: "good", text: "live" },
+  away: { tone: "bad", text: "interrupted, trying again" },
+  paused: { tone: "warn", text: "paused" },
+};
+
+export function Events() {
+  const [filter, setFilter] = useState<EventFilter>({ level: "info", component: "", name: "" });
+  const [paused, setPaused] = useState(false);
+  const { events, state, problem } = useEvents(filter, paused);
+  const shown = STATES[state];
+  return (
+    <>
+      <PageHead title="Events" lead="What happens on the server, as it happens: the same lines as in its log.">
+        <span role="status"><Badge tone={shown.tone}>{shown.text}</Badge></span>
+        <button type="button" class="button" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? "Go on" : "Pause"}</button>
+      </PageHead>
+      <Panel title="Newest first" aside={<span class="muted">{events.length}</span>}>
+        <EventFilters filter={filter} seen={events} onFilter={setFilter} />
+        <ProblemNote problem={problem} />
+        {events.length === 0 && !problem && state !== "opening"
+          ? <Empty title="No event like that."><p>Choose a lower level, or clear the component and the name.</p></Empty>
+          : <EventTable events={events} />}
+      </Panel>
+    </>
+  );
+}

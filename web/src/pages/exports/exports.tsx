@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useState } from "preact/hooks";
+import type { Export } from "../../api/generated";
+import { everyPage } from "../../api/every_page";
+import { usePoll } from "../../api/use_poll";
+import { Empty } from "../../parts/empty";
+import { Loaded } from "../../parts/loaded";
+import { PageHead } from "../../parts/page_head";
+import { Panel } from "../../parts/panel";
+import { useMay } from "../../session";
+import { EditExport } from "./edit_export";
+import { ExportTable } from "./export_table";
+import { NewExport } from "./new_export";
+import { RemoveExport } from "./remove_export";
+
+const EXPORTS_MS = 3000;
+
+type Open = { what: "new" } | { what: "edit" | "remove"; of: Export } | null;
+
+export function Exports() {
+  const exports = usePoll("exports", (signal) => everyPage("GET /exports", { signal }), EXPORTS_MS);
+  const [open, setOpen] = useState<Open>(null);
+  const may = useMay();
+  const close = () => {
+    setOpen(null);
+    exports.refresh();
+  };
+  const create = may("POST /exports") && (
+    <button type="button" class="button button-main" onClick={() => setOpen({ what: "new" })}>New export</button>
+  );
+  return (
+    <>
+      <PageHead title="Exports" lead="Directories that clients may mount, and who may.">{create}</PageHead>
+      <Panel title="Exported directories">
+        <Loaded from={exports}>
+          {({ items }) => items.length === 0
+            ? <Empty title="Nothing is exported: no client can mount."><p>Export a directory to begin; / is all of it.</p>{create}</Empty>
+            : <ExportTable exports={items} onEdit={(of) => setOpen({ what: "edit", of })} onRemove={(of) => setOpen({ what: "remove", of })} />}
+        </Loaded>
+      </Panel>
+      <Panel title="How a client mounts one">
+        <pre class="shell-line" tabIndex={0} aria-label="Commands">{`mount -t pnfsrdma ${location.hostname}:/PATH /mnt        # memory over the network
+mount -t nfs4 -o vers=4.2 ${location.hostname}:/PATH /mnt  # the kernel's client, through the server`}</pre>
+      </Panel>
+      {open?.what === "new" && <NewExport onClose={close} />}
+      {open?.what === "edit" && <EditExport id={open.of.id} path={open.of.path} onClose={close} />}
+      {open?.what === "remove" && <RemoveExport of={open.of} onClose={close} />}
+    </>
+  );
+}

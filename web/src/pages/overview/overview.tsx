@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useRef } from "preact/hooks";
+import { call } from "../../api/call";
+import { everyPage } from "../../api/every_page";
+import { SampleSeries } from "../../api/samples";
+import { usePoll } from "../../api/use_poll";
+import { Loaded } from "../../parts/loaded";
+import { PageHead } from "../../parts/page_head";
+import { Panel } from "../../parts/panel";
+import { Capacity } from "./capacity";
+import { Charts } from "./charts";
+import { HealthChecks } from "./health_checks";
+import { Numbers } from "./numbers";
+
+const SAMPLE_MS = 1000;
+const SLOW_MS = 3000;
+
+// Everything at a glance: what moves, how fast, whether it is safe, whether it is well.
+export function Overview() {
+  const series = useRef(new SampleSeries());
+  const samples = usePoll("samples", (signal) => series.current.update(signal), SAMPLE_MS);
+  const bricks = usePoll("bricks", (signal) => everyPage("GET /bricks", { signal }), SLOW_MS);
+  const health = usePoll("health", (signal) => call("GET /health", { signal }), SLOW_MS);
+  return (
+    <>
+      <PageHead title="Overview" lead="Blue is read, amber is written; solid goes straight to memory, dashed through the server." />
+      <Loaded from={samples}>{(all) => <><Numbers newest={all.at(-1)} /><Charts samples={all} /></>}</Loaded>
+      <div class="columns">
+        <Panel title="Capacity and durability">
+          <Loaded from={bricks}>{(listing) => <Capacity bricks={listing.items} />}</Loaded>
+        </Panel>
+        <Panel title="Health">
+          <Loaded from={health}>{(value) => <HealthChecks health={value} />}</Loaded>
+        </Panel>
+      </div>
+    </>
+  );
+}
