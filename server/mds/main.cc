@@ -21,6 +21,7 @@
 #include "server/mds/ops/version.h"
 #include "server/mds/rdma_listeners.h"
 #include "server/mds/state/lease_keeper.h"
+#include "server/mds/state/lock_waiters.h"
 #include "server/mds/state/recovery.h"
 #include "server/mds/state/server_limits.h"
 #include "shared/brick/client.h"
@@ -122,9 +123,11 @@ Result<> serve(const Config& config) {
   ClientTable clients(clock, random, limits.lease);
   SessionTable sessions(random);
   OpenTable opens;
+  LockTable locks;
   StateStore state_store(*store);
   GracePeriod grace(clock);
   CallbackChannel callbacks(loop, clients, sessions, limits.lease);
+  LockWaiters lock_waiters(clock, locks, callbacks, limits.lease);
   LayoutCallbacks layout_callbacks(callbacks, clients, opens, *names);
 
   const std::shared_ptr<rdma::Transport> iwarp = rdma::iwarp::make_transport({}, random);
@@ -152,17 +155,17 @@ Result<> serve(const Config& config) {
   reached = &layouts;
   names->set_in_use(
       [&](InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });
-  LeaseKeeper leases(clients, sessions, opens, state_store, layouts.conflicts(), counters);
+  LeaseKeeper leases(clients, sessions, opens, locks, state_store, layouts.conflicts(), counters);
 
   const ServerIdentity identity{boot.instance};
-  Services services{clock,          random,    limits,  identity, exports,     *store, *names,
-                    clients,        sessions,  opens,   grace,    state_store, leases, layouts.conflicts(),
-                    layouts.data(), callbacks, counters};
+  Services services{clock,          random,    limits,   identity, exports,     *store, *names,
+                    clients,        sessions,  opens,    grace,    state_store, leases, layouts.conflicts(),
+                    layouts.data(), callbacks, counters, locks,    lock_waiters};
   Compounds compounds(services);
   serving = &compounds;
 
   const auto grace_longest = config.grace_seconds ? std::chrono::seconds(config.grace_seconds) : limits.lease;
-  TRY(recover_state(boot.same_host_boot, state_store, clients, opens, grace, grace_longest));
+  TRY(recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace, grace_longest));
   leases.start(loop, std::clamp(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
   watch_signals(loop, signals, counters);
   brick.start();

@@ -45,7 +45,11 @@ Downgrade downgrade(const OpenState& open, uint32_t access, uint32_t deny) {
 // RFC 8881, 18.2
 nfs4::CloseResponse handle(CompoundContext& context, const nfs4::CloseArguments& arguments) {
   TRY_ASSIGN(OpenState * open, named_open(context, arguments.open_stateid));
-  TRY(context.services.state_store.erase(*open));
+  // 18.2.4: whoever closes a file gives up its locks, by his own word or by ours.
+  LockTable& locks = context.services.locks;
+  const std::vector<LockState*> held = locks.locks_of_open(open->inode, open->other);
+  TRY(context.services.state_store.erase(*open, held));
+  for (LockState* lock : held) locks.remove(*lock);
   const InodeId inode = open->inode;
   context.services.opens.remove(*open);
   if (!context.services.opens.is_open(inode)) context.services.layouts.on_last_close(inode);

@@ -80,18 +80,33 @@ Outcome<nfs4::Stateid> CompoundContext::resolve(const nfs4::Stateid& stateid) co
   }
 }
 
+Status CompoundContext::unknown_stateid(const nfs4::Stateid& stateid) const {
+  const auto revoked = std::ranges::find(client->revoked, stateid.other, &RevokedState::other);
+  return revoked == client->revoked.end() ? Status::kBadStateid : revoked->status;
+}
+
 Outcome<OpenState*> CompoundContext::find_open(const nfs4::Stateid& stateid, InodeId inode) const {
   OpenState* open = services.opens.find(stateid.other);
-  if (!open) {
-    for (const RevokedState& revoked : client->revoked) {
-      if (revoked.other == stateid.other) return std::unexpected(revoked.status);
-    }
-    return std::unexpected(Status::kBadStateid);
-  }
+  if (!open) return std::unexpected(unknown_stateid(stateid));
   if (open->client != client->id || open->inode != inode) return std::unexpected(Status::kBadStateid);
   const Status status = check_seqid(stateid.seqid, open->seqid);
   if (status != Status::kOk) return std::unexpected(status);
   return open;
+}
+
+Outcome<LockState*> CompoundContext::find_lock(const nfs4::Stateid& stateid, InodeId inode) const {
+  LockState* lock = services.locks.find(stateid.other);
+  if (!lock) return std::unexpected(unknown_stateid(stateid));
+  if (lock->client != client->id || lock->inode != inode) return std::unexpected(Status::kBadStateid);
+  const Status status = check_seqid(stateid.seqid, lock->seqid);
+  if (status != Status::kOk) return std::unexpected(status);
+  return lock;
+}
+
+OpenState& CompoundContext::open_of(const LockState& lock) const {
+  OpenState* open = services.opens.find(lock.open);
+  CHECK(open != nullptr);
+  return *open;
 }
 
 // RFC 8881, 9.1.2. An open speaks for itself: the permission was checked when it was made, and a descriptor
@@ -101,7 +116,13 @@ Outcome<OpenAccess> CompoundContext::io_access(const nfs4::Stateid& asked, const
   if (write) TRY(check_writable());
   TRY_ASSIGN(const nfs4::Stateid stateid, resolve(asked));
   if (special_stateid(stateid) == SpecialStateid::kNone) {
-    TRY_ASSIGN(const OpenState* open, find_open(stateid, inode.id));
+    const OpenState* open = nullptr;
+    if (kind_of(stateid.other) == StateKind::kLock) {
+      TRY_ASSIGN(const LockState* lock, find_lock(stateid, inode.id));
+      open = &open_of(*lock);
+    } else {
+      TRY_ASSIGN(open, find_open(stateid, inode.id));
+    }
     OpenAccess access{.client = open->client};
     access.write = (open->access & kShareWrite) != 0;
     // A client fills the rest of a page it writes part of: who may read the file may do so by a write-only
@@ -121,6 +142,18 @@ Outcome<OpenAccess> CompoundContext::io_access(const nfs4::Stateid& asked, const
 
 bool CompoundContext::in_grace() const {
   return services.grace.active();
+}
+
+Outcome<> CompoundContext::check_grace(bool reclaim) const {
+  GracePeriod& grace = services.grace;
+  if (reclaim) {
+    if (client->reclaim_complete || !grace.may_reclaim(client->owner)) {
+      return std::unexpected(Status::kNoGrace);
+    }
+    return {};
+  }
+  if (grace.active() || !client->reclaim_complete) return std::unexpected(Status::kGrace);
+  return {};
 }
 
 }  // namespace pnfsrdma::mds

@@ -15,6 +15,7 @@
 #include "server/mds/ops/services.h"
 #include "server/mds/ops/suspension.h"
 #include "server/mds/state/client.h"
+#include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 #include "server/mds/state/session.h"
 #include "shared/nfs4/basic_types.h"
@@ -117,12 +118,23 @@ class CompoundContext {
   // The open behind a stateid: of this client, on this inode, of this seqid or of none (0). BAD_STATEID,
   // OLD_STATEID, EXPIRED, ADMIN_REVOKED. Not to be kept over a suspension.
   Outcome<OpenState*> find_open(const nfs4::Stateid& stateid, InodeId inode) const;
-  // For READ, WRITE, SETATTR(size) and a first LAYOUTGET: an open stateid, or a special one with its
+  // The same of a byte-range lock's.
+  Outcome<LockState*> find_lock(const nfs4::Stateid& stateid, InodeId inode) const;
+  // The open a lock grew from. A lock never outlives it.
+  OpenState& open_of(const LockState& lock) const;
+  // For READ, WRITE, SETATTR(size) and a first LAYOUTGET: an open or lock stateid, or a special one with its
   // permissions and the share reservations of others. Does not compare .read and .write with what is asked:
   // OPENMODE is the caller's to say. BAD_STATEID, OLD_STATEID, EXPIRED, LOCKED, ACCESS, ROFS, GRACE.
   Outcome<OpenAccess> io_access(const nfs4::Stateid& stateid, const Inode& inode, bool write) const;
 
   bool in_grace() const;
+  // For an operation that makes or reclaims state (RFC 8881, 8.4.2.1 and 18.51.3): reclaims in grace,
+  // everything else after it, and after RECLAIM_COMPLETE. GRACE, NO_GRACE.
+  Outcome<> check_grace(bool reclaim) const;
+
+ private:
+  // Why a stateid nobody knows is not good.
+  nfs4::Status unknown_stateid(const nfs4::Stateid& stateid) const;
 };
 
 }  // namespace pnfsrdma::mds

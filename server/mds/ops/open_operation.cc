@@ -3,7 +3,6 @@
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/new_inode.h"
 #include "server/mds/ops/size_change.h"
-#include "server/mds/state/grace.h"
 #include "server/mds/state/server_limits.h"
 #include "server/mds/state/state_store.h"
 
@@ -43,18 +42,6 @@ Outcome<Share> check_share(const nfs4::OpenArguments& arguments) {
     return std::unexpected(Status::kInval);
   }
   return share;
-}
-
-// RFC 8881, 8.4.2.1 and 18.51.3: reclaims in grace, everything else after it, and after RECLAIM_COMPLETE.
-Outcome<> check_grace(const CompoundContext& context, ClaimType claim) {
-  GracePeriod& grace = context.services.grace;
-  const Client& client = *context.client;
-  if (claim == ClaimType::kPrevious) {
-    if (client.reclaim_complete || !grace.may_reclaim(client.owner)) return std::unexpected(Status::kNoGrace);
-    return {};
-  }
-  if (grace.active() || !client.reclaim_complete) return std::unexpected(Status::kGrace);
-  return {};
 }
 
 Outcome<> check_claim(const nfs4::OpenArguments& arguments) {
@@ -240,7 +227,7 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   TRY_ASSIGN(const Share share, check_share(arguments));
   const ClaimType claim = arguments.claim.discriminant();
   TRY(check_claim(arguments));
-  TRY(check_grace(context, claim));
+  TRY(context.check_grace(claim == ClaimType::kPrevious));
 
   TRY_ASSIGN(const Target target, find_target(context, arguments));
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(target.handle.inode));
@@ -266,10 +253,12 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   TRY_ASSIGN(const nfs4::Stateid stateid, take_state(context, *inode, share, arguments.owner.owner));
   context.set_current(target.handle);
   context.set_current_stateid(stateid);
+  // Without LOCKTYPE_POSIX a client says ENOLCK by itself.
+  constexpr uint32_t kFlags =
+      nfs4::kOpenResultPreserveUnlinked | nfs4::kOpenResultLockTypePosix | nfs4::kOpenResultMayNotifyLock;
   return nfs4::OpenResult{.stateid = stateid,
                           .change = target.change,
-                          // Not LOCKTYPE_POSIX: without it a client says ENOLCK by itself.
-                          .flags = nfs4::kOpenResultPreserveUnlinked,
+                          .flags = kFlags,
                           .attributes_set = target.attributes_set,
                           .delegation = no_delegation(share.want)};
 }

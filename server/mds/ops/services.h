@@ -18,6 +18,8 @@ class Namespace;
 class OpenTable;
 class SessionTable;
 class LeaseKeeper;
+class LockTable;
+class LockWaiters;
 class StateStore;
 struct Counters;
 struct ServerLimits;
@@ -48,6 +50,8 @@ struct Services {
   DataOperations& data;
   CallbackChannel& callbacks;
   Counters& counters;
+  LockTable& locks;
+  LockWaiters& lock_waiters;
 };
 
 }  // namespace pnfsrdma::mds

@@ -3,6 +3,7 @@
 
 #include "server/mds/layout/conflicts.h"
 #include "server/mds/ops/handlers.h"
+#include "server/mds/state/state_store.h"
 
 namespace pnfsrdma::mds {
 
@@ -14,13 +15,21 @@ LayoutStateid layout_stateid(const nfs4::Stateid& stateid) {
   return {stateid.seqid, stateid.other};
 }
 
-Status test_open(const CompoundContext& context, const nfs4::Stateid& stateid) {
+// An open's stateid or a lock's.
+template <typename State>
+Status test_state(const CompoundContext& context, const State* state, const nfs4::Stateid& stateid) {
+  if (!state || state->client != context.client_id()) return Status::kBadStateid;
+  return check_seqid(stateid.seqid, state->seqid);
+}
+
+Status test_held(const CompoundContext& context, const nfs4::Stateid& stateid) {
   for (const RevokedState& revoked : context.client->revoked) {
     if (revoked.other == stateid.other) return revoked.status;
   }
-  const OpenState* open = context.services.opens.find(stateid.other);
-  if (!open || open->client != context.client_id()) return Status::kBadStateid;
-  return check_seqid(stateid.seqid, open->seqid);
+  if (kind_of(stateid.other) == StateKind::kLock) {
+    return test_state(context, context.services.locks.find(stateid.other), stateid);
+  }
+  return test_state(context, context.services.opens.find(stateid.other), stateid);
 }
 
 Status test(const CompoundContext& context, const nfs4::Stateid& stateid) {
@@ -30,7 +39,7 @@ Status test(const CompoundContext& context, const nfs4::Stateid& stateid) {
   if (*kind == StateKind::kLayout) {
     return context.services.layouts.test_stateid(context.client_id(), layout_stateid(stateid));
   }
-  return test_open(context, stateid);
+  return test_held(context, stateid);
 }
 
 }  // namespace
@@ -43,7 +52,8 @@ nfs4::TestStateidResponse handle(CompoundContext& context, const nfs4::TestState
   return result;
 }
 
-// RFC 8881, 18.38: gives up what was revoked. What is still in force has operations of its own to end it.
+// RFC 8881, 18.38: gives up what was revoked, and the stateid of a lock owner that has nothing locked. What
+// is still in force has operations of its own to end it.
 nfs4::FreeStateidResponse handle(CompoundContext& context, const nfs4::FreeStateidArguments& arguments) {
   TRY_ASSIGN(const nfs4::Stateid stateid, context.resolve(arguments.stateid));
   if (special_stateid(stateid) != SpecialStateid::kNone) return Status::kBadStateid;
@@ -56,8 +66,13 @@ nfs4::FreeStateidResponse handle(CompoundContext& context, const nfs4::FreeState
     revoked.erase(found);
     return Status::kOk;
   }
-  const Status live = test_open(context, stateid);
-  return live == Status::kOk ? Status::kLocksHeld : live;
+  const Status live = test_held(context, stateid);
+  if (live != Status::kOk) return live;
+  LockState* lock = context.services.locks.find(stateid.other);
+  if (lock == nullptr || !lock->ranges.empty()) return Status::kLocksHeld;
+  TRY(context.services.state_store.erase(*lock));
+  context.services.locks.remove(*lock);
+  return Status::kOk;
 }
 
 }  // namespace pnfsrdma::mds

@@ -8,8 +8,6 @@ namespace pnfsrdma::mds {
 #define PNFSRDMA_UNSUPPORTED(X) \
   /* RFC 8881, 17: an NFSv4.1 server must not do these. */ \
   X(OpenConfirm) X(Renew) X(SetClientId) X(SetClientIdConfirm) X(ReleaseLockOwner) \
-  /* No byte-range locks yet: mounts use local_lock=all. */ \
-  X(Lock) X(LockTest) X(Unlock) \
   /* No delegations are ever given. */ \
   X(DelegationPurge) X(DelegationReturn) X(WantDelegation) X(GetDirectoryDelegation) \
   /* No named attributes, and none of RFC 8276. */ \

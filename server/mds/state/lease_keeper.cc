@@ -14,11 +14,12 @@ constexpr Milliseconds kStall(1000);
 
 }  // namespace
 
-LeaseKeeper::LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, StateStore& store,
-                         LayoutConflicts& layouts, Counters& counters)
+LeaseKeeper::LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, LockTable& locks,
+                         StateStore& store, LayoutConflicts& layouts, Counters& counters)
     : clients_(clients),
       sessions_(sessions),
       opens_(opens),
+      locks_(locks),
       store_(store),
       layouts_(layouts),
       counters_(counters) {}
@@ -46,13 +47,15 @@ void LeaseKeeper::retire_within(const std::shared_ptr<Client>& client, Milliseco
 
 void LeaseKeeper::drop(Client& client) {
   const std::vector<OpenState*> opens = opens_.opens_of_client(client.id);
+  const std::vector<LockState*> locks = locks_.locks_of_client(client.id);
   // A record that cannot be erased now comes back at a restart and expires again: harmless.
   if (client.confirmed) {
-    if (const auto erased = store_.erase(client, opens); !erased) {
+    if (const auto erased = store_.erase(client, opens, locks); !erased) {
       log_warning("mds", "client-record-kept client={:#x} status={}", client.id,
                   nfs4::to_string(erased.error()));
     }
   }
+  for (LockState* lock : locks) locks_.remove(*lock);
   std::set<uint64_t> inodes;
   for (OpenState* open : opens) {
     inodes.insert(open->inode);
@@ -67,8 +70,8 @@ void LeaseKeeper::expire_due() {
   for (const auto& client : clients_.expired()) {
     if (client->confirmed) {
       ++counters_.clients_expired;
-      log_info("mds", "lease-expired client={:#x} opens={}", client->id,
-               opens_.opens_of_client(client->id).size());
+      log_info("mds", "lease-expired client={:#x} opens={} locks={}", client->id,
+               opens_.opens_of_client(client->id).size(), locks_.locks_of_client(client->id).size());
     }
     retire(client, [] {});
   }

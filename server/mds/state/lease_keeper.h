@@ -7,6 +7,7 @@
 #include "server/mds/layout/conflicts.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
+#include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 #include "server/mds/state/session_table.h"
 #include "server/mds/state/state_store.h"
@@ -18,13 +19,13 @@ namespace pnfsrdma::mds {
 // loop only.
 class LeaseKeeper {
  public:
-  LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, StateStore& store,
-              LayoutConflicts& layouts, Counters& counters);
+  LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, LockTable& locks,
+              StateStore& store, LayoutConflicts& layouts, Counters& counters);
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
-  // From now on the client ID is stale and its sessions are bad. Its opens stay in force until no brick lets
-  // it in any more; then they and its records go, and `done` is called (at once or later).
+  // From now on the client ID is stale and its sessions are bad. Its opens and locks stay in force until no
+  // brick lets it in any more; then they and its records go, and `done` is called (at once or later).
   void retire(const std::shared_ptr<Client>& client, std::function<void()> done);
   // The same; `too_long` is called if that has not come about within `patience`, as when a brick is away.
   // Needs start(), without which patience has no end.
@@ -43,6 +44,7 @@ class LeaseKeeper {
   ClientTable& clients_;
   SessionTable& sessions_;
   OpenTable& opens_;
+  LockTable& locks_;
   StateStore& store_;
   LayoutConflicts& layouts_;
   Counters& counters_;

@@ -7,7 +7,7 @@ namespace pnfsrdma::mds {
 
 namespace {
 
-void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens) {
+void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens, LockTable& locks) {
   for (Client& client : loaded.clients) {
     // Two records of one owner: the daemon died while the older one was being taken apart. The newer has the
     // name.
@@ -16,16 +16,19 @@ void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens) {
   for (OpenState& open : loaded.opens) {
     if (clients.find(open.client)) opens.add(std::move(open));
   }
-  log_info("mds", "state-kept clients={} opens={}", clients.size(), opens.size());
+  for (LockState& lock : loaded.locks) {
+    if (opens.find(lock.open)) locks.add(std::move(lock));
+  }
+  log_info("mds", "state-kept clients={} opens={} locks={}", clients.size(), opens.size(), locks.size());
 }
 
 }  // namespace
 
 Result<> recover_state(bool same_host_boot, StateStore& store, ClientTable& clients, OpenTable& opens,
-                       GracePeriod& grace, Milliseconds grace_longest) {
+                       LockTable& locks, GracePeriod& grace, Milliseconds grace_longest) {
   TRY_ASSIGN(StateStore::Loaded loaded, store.load());
   if (same_host_boot) {
-    keep(std::move(loaded), clients, opens);
+    keep(std::move(loaded), clients, opens, locks);
     return {};
   }
   TRY(store.forget_opens());

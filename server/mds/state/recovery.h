@@ -3,16 +3,17 @@
 
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/grace.h"
+#include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 #include "server/mds/state/state_store.h"
 
 namespace pnfsrdma::mds {
 
-// What a start of the daemon does with the records of the last one. On the same boot of the host clients and
-// opens are kept as they were: clients see BADSESSION, make a new session and go on. After a reboot state is
-// gone as the RFC says (8881, 8.4.2): opens are forgotten, and the clients on record may reclaim for
-// `grace_longest`. Everything given must live as long as the grace period.
+// What a start of the daemon does with the records of the last one. On the same boot of the host clients,
+// opens and locks are kept as they were: clients see BADSESSION, make a new session and go on. After a reboot
+// state is gone as the RFC says (8881, 8.4.2): opens and locks are forgotten, and the clients on record may
+// reclaim for `grace_longest`. Everything given must live as long as the grace period.
 Result<> recover_state(bool same_host_boot, StateStore& store, ClientTable& clients, OpenTable& opens,
-                       GracePeriod& grace, Milliseconds grace_longest);
+                       LockTable& locks, GracePeriod& grace, Milliseconds grace_longest);
 
 }  // namespace pnfsrdma::mds

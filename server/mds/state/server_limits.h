@@ -19,12 +19,16 @@ struct ServerLimits {
   uint32_t sessions_per_client_max = 16;
   uint32_t clients_max = 4096;
   uint32_t opens_per_client_max = 1 << 20;
+  uint32_t lock_owners_per_client_max = 1 << 16;  // counted once for each file
   uint32_t back_slots_max = 16;
   // mdsthreshold: a file no larger, or I/O no larger, is better read and written through the server. 0: no
   // hint.
   uint64_t small_file_bytes = 16 * 1024;
   uint64_t small_io_bytes = 0;
 };
+
+// Ranges of one lock owner in one file: what its record holds.
+inline constexpr size_t kLockRangesMax = 2048;
 
 // Smaller channel attributes are refused with TOOSMALL: SEQUENCE with one operation of use would not fit.
 inline constexpr uint32_t kRequestBytesMin = 512;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <set>
 
+#include "server/mds/state/server_limits.h"
 #include "shared/xdr/codec.h"
 
 namespace pnfsrdma::mds {
@@ -35,6 +36,22 @@ struct OpenRecord {
   uint32_t combinations = 0;
 };
 
+struct RangeRecord {
+  uint64_t first = 0;
+  uint64_t last = 0;
+  bool exclusive = false;
+};
+struct LockRecord {
+  uint32_t version = kRecordVersion;
+  StateidOther other{};
+  uint32_t seqid = 0;
+  uint64_t client = 0;
+  uint64_t inode = 0;
+  xdr::Opaque<1024> owner;
+  StateidOther open{};
+  xdr::List<RangeRecord, kLockRangesMax> ranges;
+};
+
 std::string client_key(ClientId id) {
   std::string key(sizeof(id), '\0');
   store_big_endian(reinterpret_cast<std::byte*>(key.data()), id);
@@ -42,6 +59,9 @@ std::string client_key(ClientId id) {
 }
 std::string_view open_key(const OpenState& open) {
   return as_text(open.other);
+}
+std::string_view lock_key(const LockState& lock) {
+  return as_text(lock.other);
 }
 
 Outcome<> outcome(const Result<>& result) {
@@ -81,6 +101,20 @@ OpenState open_of(const OpenRecord& record) {
   return open;
 }
 
+LockState lock_of(const LockRecord& record) {
+  LockState lock;
+  lock.other = record.other;
+  lock.seqid = record.seqid;
+  lock.client = record.client;
+  lock.inode = record.inode;
+  lock.owner = record.owner;
+  lock.open = record.open;
+  for (const RangeRecord& range : record.ranges) {
+    lock.ranges.lock({range.first, range.last, range.exclusive});
+  }
+  return lock;
+}
+
 }  // namespace
 
 Outcome<> StateStore::put(const Client& client) {
@@ -108,14 +142,42 @@ Outcome<> StateStore::put(const OpenState& open) {
   return outcome(records_.put(RecordKind::kOpen, open_key(open), as_text(value)));
 }
 
-Outcome<> StateStore::erase(const OpenState& open) {
-  return outcome(records_.erase(RecordKind::kOpen, open_key(open)));
+Outcome<> StateStore::put(const LockState& lock) {
+  LockRecord record{.other = lock.other,
+                    .seqid = lock.seqid,
+                    .client = lock.client,
+                    .inode = lock.inode,
+                    .owner = lock.owner,
+                    .open = lock.open,
+                    .ranges = {}};
+  for (const nfs4::LockRange& range : lock.ranges.all()) {
+    record.ranges.push_back({range.first, range.last, range.exclusive});
+  }
+  const Bytes value = xdr::encode_to_bytes(record);
+  return outcome(records_.put(RecordKind::kLock, lock_key(lock), as_text(value)));
 }
 
-Outcome<> StateStore::erase(const Client& client, const std::vector<OpenState*>& opens) {
+Outcome<> StateStore::erase(const LockState& lock) {
+  return outcome(records_.erase(RecordKind::kLock, lock_key(lock)));
+}
+
+Outcome<> StateStore::erase(const OpenState& open, const std::vector<LockState*>& locks) {
   Batch batch;
+  for (const LockState* lock : locks) Records::erase(batch, RecordKind::kLock, lock_key(*lock));
+  Records::erase(batch, RecordKind::kOpen, open_key(open));
+  return commit(batch);
+}
+
+Outcome<> StateStore::erase(const Client& client, const std::vector<OpenState*>& opens,
+                            const std::vector<LockState*>& locks) {
+  Batch batch;
+  for (const LockState* lock : locks) Records::erase(batch, RecordKind::kLock, lock_key(*lock));
   for (const OpenState* open : opens) Records::erase(batch, RecordKind::kOpen, open_key(*open));
   Records::erase(batch, RecordKind::kClient, client_key(client.id));
+  return commit(batch);
+}
+
+Outcome<> StateStore::commit(Batch& batch) {
   const auto committed = store_.commit(batch, CommitKind::kState);
   if (!committed) return std::unexpected(status_of(committed.error()));
   return {};
@@ -123,6 +185,11 @@ Outcome<> StateStore::erase(const Client& client, const std::vector<OpenState*>&
 
 Result<> StateStore::forget_client(ClientId client) {
   return records_.erase(RecordKind::kClient, client_key(client));
+}
+
+Result<> StateStore::forget_opens() {
+  TRY(records_.clear(RecordKind::kLock));
+  return records_.clear(RecordKind::kOpen);
 }
 
 Result<StateStore::Loaded> StateStore::load() {
@@ -135,6 +202,13 @@ Result<StateStore::Loaded> StateStore::load() {
     return read.has_value();
   }));
   TRY(read);
+  TRY(load_opens(loaded));
+  TRY(load_locks(loaded));
+  return loaded;
+}
+
+Result<> StateStore::load_opens(Loaded& loaded) {
+  Result<> read;
   std::set<ClientId> known;
   for (const Client& client : loaded.clients) known.insert(client.id);
   TRY(records_.scan(RecordKind::kOpen, [&](std::string_view, std::string_view value) {
@@ -143,8 +217,20 @@ Result<StateStore::Loaded> StateStore::load() {
     if (record && known.contains(record->client)) loaded.opens.push_back(open_of(*record));
     return read.has_value();
   }));
-  TRY(read);
-  return loaded;
+  return read;
+}
+
+Result<> StateStore::load_locks(Loaded& loaded) {
+  Result<> read;
+  std::set<StateidOther> known;
+  for (const OpenState& open : loaded.opens) known.insert(open.other);
+  TRY(records_.scan(RecordKind::kLock, [&](std::string_view, std::string_view value) {
+    const auto record = read_record<LockRecord>(value);
+    if (!record) read = std::unexpected(record.error());
+    if (record && known.contains(record->open)) loaded.locks.push_back(lock_of(*record));
+    return read.has_value();
+  }));
+  return read;
 }
 
 }  // namespace pnfsrdma::mds

@@ -6,34 +6,45 @@
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/records.h"
 #include "server/mds/state/client.h"
+#include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 
 namespace pnfsrdma::mds {
 
-// Confirmed clients and opens as records in the metadata engine: written before the reply, without a sync, so
-// that they survive the death of the daemon. One small commit each. Control loop only. Errors: DELAY, IO.
+// Confirmed clients, opens and byte-range locks as records in the metadata engine: written before the reply,
+// without a sync, so that they survive the death of the daemon. One small commit each. Control loop only.
+// Errors: DELAY, IO.
 class StateStore {
  public:
   explicit StateStore(KeyValueStore& store) : store_(store), records_(store) {}
 
   Outcome<> put(const Client& client);
   Outcome<> put(const OpenState& open);
-  Outcome<> erase(const OpenState& open);
-  // The client's record and those of all its opens, in one batch.
-  Outcome<> erase(const Client& client, const std::vector<OpenState*>& opens);
+  Outcome<> put(const LockState& lock);
+  Outcome<> erase(const LockState& lock);
+  // The open's record and those of its locks, in one batch.
+  Outcome<> erase(const OpenState& open, const std::vector<LockState*>& locks);
+  // The client's record and those of all its opens and locks, in one batch.
+  Outcome<> erase(const Client& client, const std::vector<OpenState*>& opens,
+                  const std::vector<LockState*>& locks);
 
   struct Loaded {
     std::vector<Client> clients;
     std::vector<OpenState> opens;  // of these clients only
+    std::vector<LockState> locks;  // of these opens only
   };
   // EUCLEAN for a record that cannot be read: the store is damaged or newer than this program.
   Result<Loaded> load();
-  // After a reboot of the host: opens go at once, clients when they have reclaimed or the grace period is
-  // over.
-  Result<> forget_opens() { return records_.clear(RecordKind::kOpen); }
+  // After a reboot of the host: opens and locks go at once, clients when they have reclaimed or the grace
+  // period is over.
+  Result<> forget_opens();
   Result<> forget_client(ClientId client);
 
  private:
+  Result<> load_opens(Loaded& loaded);
+  Result<> load_locks(Loaded& loaded);
+  Outcome<> commit(Batch& batch);
+
   KeyValueStore& store_;
   Records records_;
 };

@@ -43,6 +43,7 @@ MetadataServer::MetadataServer(const Host& host_in)
       state_store(host.store),
       grace(host.clock),
       callbacks(host.loop, clients, sessions, limits.lease),
+      lock_waiters(host.clock, locks, callbacks, limits.lease),
       layout_callbacks(callbacks, clients, opens, *names),
       layouts({.loop = host.loop,
                .clock = host.clock,
@@ -57,15 +58,15 @@ MetadataServer::MetadataServer(const Host& host_in)
                .lease = limits.lease,
                .metadata_era = boot.era,
                .transports = {{host.transport, host.transport->make_protection_domain()}}}),
-      leases(clients, sessions, opens, state_store, layouts.conflicts(), counters),
+      leases(clients, sessions, opens, locks, state_store, layouts.conflicts(), counters),
       identity{boot.instance},
-      services{host.clock,     host.random, limits,  identity, exports,     host.store, *names,
-               clients,        sessions,    opens,   grace,    state_store, leases,     layouts.conflicts(),
-               layouts.data(), callbacks,   counters},
+      services{host.clock,     host.random, limits,   identity, exports,     host.store, *names,
+               clients,        sessions,    opens,    grace,    state_store, leases,     layouts.conflicts(),
+               layouts.data(), callbacks,   counters, locks,    lock_waiters},
       compounds(services) {
   names->set_in_use(
       [this](mds::InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });
-  CHECK(mds::recover_state(boot.same_host_boot, state_store, clients, opens, grace, limits.lease));
+  CHECK(mds::recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace, limits.lease));
 }
 
 void MetadataServer::brick_up(brick::Control& control) {

@@ -16,6 +16,7 @@
 #include "server/mds/state/counters.h"
 #include "server/mds/state/grace.h"
 #include "server/mds/state/lease_keeper.h"
+#include "server/mds/state/lock_waiters.h"
 #include "server/mds/state/server_limits.h"
 #include "server/mds/state/session_table.h"
 #include "server/mds/state/state_store.h"
@@ -55,9 +56,11 @@ class MetadataServer {
   mds::ClientTable clients;
   mds::SessionTable sessions;
   mds::OpenTable opens;
+  mds::LockTable locks;
   mds::StateStore state_store;
   mds::GracePeriod grace;
   mds::CallbackChannel callbacks;
+  mds::LockWaiters lock_waiters;
   mds::LayoutCallbacks layout_callbacks;
   mds::LayoutModule layouts;
   mds::LeaseKeeper leases;

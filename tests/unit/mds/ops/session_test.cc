@@ -326,7 +326,6 @@ TEST_F(SessionTest, ForbiddenAndMissingOperationsAreNotSupported) {
   client_.connect();
   EXPECT_EQ(client_.status({nfs4::RenewArguments{}}), Status::kNotSupp);
   EXPECT_EQ(client_.status({nfs4::SetClientIdArguments{}}), Status::kNotSupp);
-  EXPECT_EQ(client_.status({nfs4::LockTestArguments{}}), Status::kNotSupp);
   EXPECT_EQ(client_.status({nfs4::AllocateArguments{}}), Status::kNotSupp);
 }
 

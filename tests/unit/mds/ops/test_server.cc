@@ -24,14 +24,15 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
       state_store(host.store),
       grace(host.clock),
       callbacks(host.loop, clients, sessions, limits.lease),
+      lock_waiters(host.clock, locks, callbacks, limits.lease),
       layouts(*names),
-      leases(clients, sessions, opens, state_store, layouts, counters),
-      services{host.clock, host.random, limits,   identity,  exports, host.store,
-               *names,     clients,     sessions, opens,     grace,   state_store,
-               leases,     layouts,     data,     callbacks, counters},
+      leases(clients, sessions, opens, locks, state_store, layouts, counters),
+      services{host.clock, host.random, limits,   identity, exports,     host.store, *names,
+               clients,    sessions,    opens,    grace,    state_store, leases,     layouts,
+               data,       callbacks,   counters, locks,    lock_waiters},
       compounds(services) {
   names->set_in_use([this](InodeId inode) { return opens.is_open(inode); });
-  CHECK(recover_state(same_boot, state_store, clients, opens, grace, limits.lease).has_value());
+  CHECK(recover_state(same_boot, state_store, clients, opens, locks, grace, limits.lease).has_value());
 }
 
 void TestServer::use(LayoutConflicts& real_layouts, DataOperations& real_data) {
@@ -39,7 +40,7 @@ void TestServer::use(LayoutConflicts& real_layouts, DataOperations& real_data) {
   std::destroy_at(&services);
   std::construct_at(&services, Services{host.clock, host.random, limits, identity, exports, host.store,
                                         *names, clients, sessions, opens, grace, state_store, leases,
-                                        real_layouts, real_data, callbacks, counters});
+                                        real_layouts, real_data, callbacks, counters, locks, lock_waiters});
 }
 
 std::shared_ptr<std::shared_ptr<const Bytes>> TestServer::begin(const Operations& operations,

@@ -15,6 +15,7 @@
 #include "server/mds/state/counters.h"
 #include "server/mds/state/grace.h"
 #include "server/mds/state/lease_keeper.h"
+#include "server/mds/state/lock_waiters.h"
 #include "server/mds/state/recovery.h"
 #include "server/mds/state/server_limits.h"
 #include "server/mds/state/session_table.h"
@@ -71,9 +72,11 @@ class TestServer {
   ClientTable clients;
   SessionTable sessions;
   OpenTable opens;
+  LockTable locks;
   StateStore state_store;
   GracePeriod grace;
   CallbackChannel callbacks;
+  LockWaiters lock_waiters;
   FakeLayouts layouts;
   FakeData data;
   LeaseKeeper leases;

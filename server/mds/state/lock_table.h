@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "server/mds/state/client.h"
+#include "server/mds/state/stateid.h"
+#include "shared/nfs4/range_locks.h"
+
+namespace pnfsrdma::mds {
+
+// The byte-range locks of one lock owner on one file, behind one stateid (RFC 8881, 9.1.1). Made by the
+// owner's first LOCK; it stays when the last range is unlocked, until FREE_STATEID or the CLOSE of its open.
+// Owned by the LockTable; its address is stable as long as it lives.
+struct LockState {
+  StateidOther other{};
+  uint32_t seqid = 1;
+  ClientId client = 0;
+  uint64_t inode = 0;
+  Bytes owner;          // lock_owner4.owner
+  StateidOther open{};  // the open it grew from: with that it ends
+  nfs4::RangeLocks ranges;
+
+  nfs4::Stateid stateid() const { return {seqid, other}; }
+};
+
+// All byte-range locks, found by stateid, by file, by client and by open. Control loop only. It knows nothing
+// of the store: whoever changes a state also writes its record (state_store.h).
+class LockTable {
+ public:
+  LockTable() = default;
+  LockTable(const LockTable&) = delete;
+  LockTable& operator=(const LockTable&) = delete;
+
+  LockState* find(const StateidOther& other);
+  LockState* find(ClientId client, uint64_t inode, ByteSpan owner);
+  std::vector<LockState*> locks_of_open(uint64_t inode, const StateidOther& open) const;
+  const std::vector<LockState*>& locks_of_client(ClientId client) const;
+  const std::vector<LockState*>& locks_of_file(uint64_t inode) const;
+
+  // Somebody else's lock that keeps this owner from locking `wanted`.
+  struct Conflict {
+    const LockState* holder = nullptr;
+    nfs4::LockRange range;
+  };
+  std::optional<Conflict> conflict(uint64_t inode, const nfs4::LockRange& wanted, ClientId client,
+                                   ByteSpan owner) const;
+
+  LockState& add(LockState state);
+  // `changed` is `state` with other ranges and another seqid.
+  void replace(LockState& state, LockState changed);
+  void remove(LockState& state);
+  size_t size() const { return by_other_.size(); }
+
+  // Called when locks of a file may have become less.
+  void set_released(std::function<void(uint64_t inode)> released) { released_ = std::move(released); }
+
+ private:
+  void released(uint64_t inode) const {
+    if (released_) released_(inode);
+  }
+
+  std::unordered_map<StateidOther, std::unique_ptr<LockState>, StateidOtherHash> by_other_;
+  std::unordered_map<uint64_t, std::vector<LockState*>> by_file_;
+  std::unordered_map<ClientId, std::vector<LockState*>> by_client_;
+  std::function<void(uint64_t inode)> released_;
+};
+
+}  // namespace pnfsrdma::mds
