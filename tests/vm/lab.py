@@ -5,7 +5,7 @@
   lab.py shell                   boots, prepares rxe0 and /dev/dax0.0, gives a shell
   lab.py run COMMAND [WORD...]   boots, runs one command (in /root; /source is this checkout, /build its build)
   lab.py test [SCENARIO...]      builds and runs the scenarios (tests/vm/scenarios), prints each result and the totals
-  lab.py compare [transport|mount]  measures us beside perftest and the kernel's NFS/RDMA client, prints tables
+  lab.py compare [transport|mount|durable]  measures us beside perftest, the kernel's NFS/RDMA client and librpma, prints tables
   lab.py prepare                 makes the tree and builds, runs nothing
 
 The cache (tree, builds, ccache) is $PNFSRDMA_LAB_CACHE, or pnfsrdma-lab in $XDG_CACHE_HOME or ~/.cache.
@@ -19,6 +19,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from machine import Machine, accelerator
 
@@ -49,9 +50,11 @@ def skip_unless_possible():
 
 def prepare(cache, targets=(), build=True):
     """Makes what a machine needs; returns the build folder."""
+    began = time.monotonic()
     for script in ("tree.sh", "initramfs.sh"):
         if subprocess.run([HERE / script, cache], check=False).returncode != 0:
             raise SystemExit(1)
+    made = time.monotonic()
     if not build:
         path = cache / "build" / hashlib.sha256(str(HERE.parents[1]).encode()).hexdigest()[:12]
         path.mkdir(parents=True, exist_ok=True)
@@ -59,6 +62,7 @@ def prepare(cache, targets=(), build=True):
     done = subprocess.run([HERE / "build.sh", cache, *targets], check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise SystemExit(1)
+    print(f"lab: the tree took {made - began:.0f} s, the build in it {time.monotonic() - made:.0f} s", flush=True)
     return pathlib.Path(done.stdout.strip().splitlines()[-1])
 
 

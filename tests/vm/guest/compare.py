@@ -3,7 +3,7 @@
 """Prints, as tables, what this machine's Soft-RoCE gives to us and to others, measured in turn in one run.
 
 Our transport beside perftest; our mount beside the Linux kernel's NFSv4.2/RDMA client on knfsd. The medium is named with
-each table. Runs inside a lab machine after prepare.sh: compare.py [transport|mount ...]
+each table; durable writes beside librpma's. Runs inside a lab machine after prepare.sh: compare.py [transport|mount|durable ...]
 """
 import json
 import os
@@ -14,6 +14,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+from durable_writes import durable
 
 BIN = pathlib.Path(os.environ.get("PNFSRDMA_BIN", "/build/bin"))
 ADDRESS = "10.77.0.1"
@@ -165,14 +167,8 @@ def mount():
         print(json.dumps(json.loads(os.getxattr(ours.path, "user.pnfsrdma.statistics"))))
 
 
-def librpma():
-    engines = run("fio", "--enghelp")
-    print("\nDurable 4 KiB write beside librpma: " + ("fio has its engines" if "librpma" in engines else
-          "not compared: this distribution's fio has no librpma engines"))
-
-
 def main():
-    parts = {"transport": transport, "mount": mount, "librpma": librpma}
+    parts = {"transport": transport, "mount": mount, "durable": lambda: durable(BIN)}
     failed = False
     for name in sys.argv[1:] or parts:
         try:

@@ -29,7 +29,7 @@ network_of_client() { # address
 start_server() {
   mkdir -p /root/mds
   cat >/root/brick.json <<JSON
-{"pool": {"path": "/dev/dax0.0"}, "control": {"unix": "/root/brick.sock"}, "data": {"listen": ["$server:20051"]}}
+{"pool": ${pool:-{\"path\": \"/dev/dax0.0\"\}}, "control": {"unix": "/root/brick.sock"}, "data": {"listen": ["$server:20051"]}}
 JSON
   cat >/root/mds.json <<JSON
 {"listen": ["$server:2049"], "data_directory": "/root/mds", "bricks": ["unix:/root/brick.sock"],
