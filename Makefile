@@ -24,7 +24,7 @@ demo: build ## Start brick, MDS and a mount, do real work on it, prove where the
 demo-stop: ## Unmount and stop what `make demo` left running
 	@tests/demo/stop.sh
 
-test: test-unit test-web test-tsan test-fuzz test-demo ## Every test: unit to crash under ASan/UBSan, the console in a browser, concurrency under TSan, each fuzzer, the demo's checks
+test: test-unit test-web test-tsan test-fuzz test-demo test-lab ## Every test: unit to crash under ASan/UBSan, the console in a browser, concurrency under TSan, each fuzzer, the demo's checks, the lab
 
 test-unit:
 	@packaging/dependencies.sh build test demo
@@ -60,7 +60,7 @@ lab-test: ## The lab's scenarios: real verbs, device DAX, the Linux kernel's NFS
 
 test-lab: lab-test
 
-lab-bench: ## In the lab: our transport beside perftest, our mount beside the Linux kernel's NFS/RDMA client
+lab-bench: ## In the lab: our transport beside perftest, our mount beside the Linux kernel's NFS/RDMA client, durable writes beside librpma
 	@tests/vm/lab.py compare
 
 bench: build ## Transport and mount benchmarks, each beside its ceiling in the same run

@@ -49,7 +49,9 @@ def hosts_of(script):
 def run_alone(scripts, settings, tally):
     names = " ".join(f"{INSIDE}/scenarios/{s.name}" for s in scripts)
     # Each scenario's own failure is among its lines; the last word tells that none was cut short.
-    command = ["bash", "-c", f"{INSIDE}/guest/prepare.sh >/dev/null || exit 2; for s in {names}; do $s; done; exit 0"]
+    command = ["bash", "-c", f"{INSIDE}/guest/prepare.sh >/dev/null || exit 2; "
+               f"for s in {names}; do begin=$SECONDS; $s; "
+               "echo \"lab: $(basename $s .sh) took $((SECONDS - begin)) s\"; done; exit 0"]
     with Machine(settings["cache"], command, print_line=lambda t: tally.line("", t), **settings["machine"]) as machine:
         code = machine.wait(SECONDS)
     if code != 0:
@@ -97,6 +99,8 @@ def run(cache, build, wanted):
         run_alone(alone, settings, tally)
     for script in scripts:
         if hosts := hosts_of(script):
+            start = time.monotonic()
             run_together(script, hosts, settings, tally)
+            print(f"lab: {script.stem} took {time.monotonic() - start:.0f} s", flush=True)
     print(f"lab: logs are in {out}")
     return tally.summary(time.monotonic() - began)
