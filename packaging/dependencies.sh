@@ -19,7 +19,7 @@ web="nodejs npm chromium python3 util-linux"
 # Of the machine that runs the lab (tests/vm), and of the Debian 13 tree inside it.
 lab="qemu-system-x86 debootstrap python3 util-linux cpio"
 tree="linux-image-amd64 kmod busybox-static xz-utils ndctl iproute2 rdma-core libibverbs-dev librdmacm-dev ibverbs-providers
-      ibverbs-utils perftest nfs-common nfs-kernel-server librpma-dev ca-certificates"
+      ibverbs-utils perftest nfs-common nfs-kernel-server e2fsprogs librpma-dev ca-certificates"
 
 list=0
 [ "${1:-}" != --list ] || { list=1; shift; }

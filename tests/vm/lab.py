@@ -91,12 +91,14 @@ def main():
         return scenarios.run(cache, build, options.words)
     interactive = options.action == "shell"
     command = ["shell"] if interactive else options.words
+    pmem = ("1G",)
     if options.action == "compare":
+        pmem = ("1G", "512M")  # the second for the kernel's server
         options.seconds = max(options.seconds, 1800)
         command = ["bash", "-c", "/source/tests/vm/guest/prepare.sh && exec /source/tests/vm/guest/compare.py " +
                    " ".join(options.words)]
     with Machine(cache, command, build=build, out=options.out, accelerator=accelerator(cache), cpus=options.cpus,
-                 memory=options.memory, interactive=interactive) as machine:
+                 memory=options.memory, pmem=pmem, interactive=interactive) as machine:
         return machine.wait(86400 if interactive else options.seconds)
 
 

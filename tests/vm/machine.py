@@ -23,7 +23,7 @@ def accelerator(cache):
         return known.read_text().strip()
     answer = "tcg"
     if os.access("/dev/kvm", os.R_OK | os.W_OK):
-        probe = Machine(cache, ["true"], name="probe", accelerator="kvm", memory="512M", pmem=None, print_line=lambda _: None)
+        probe = Machine(cache, ["true"], name="probe", accelerator="kvm", memory="512M", pmem=(), print_line=lambda _: None)
         with probe:
             answer = "kvm" if probe.wait(20) == 0 else "tcg"
     known.write_text(answer + "\n")
@@ -32,8 +32,8 @@ def accelerator(cache):
 
 class Machine:
     def __init__(self, cache, command, *, name="lab", out=None, build=None, source=None, accelerator="tcg", cpus=2,
-                 memory="3G", pmem="1G", links=(), interactive=False, print_line=None):
-        """command: a list of words. out: a folder both sides see. links: pairs (own, other) of Unix socket paths."""
+                 memory="3G", pmem=("1G",), links=(), interactive=False, print_line=None):
+        """command: a list of words. out: a folder both sides see. pmem: sizes of NVDIMMs. links: pairs (own, other) of Unix socket paths."""
         cache = pathlib.Path(cache)
         self.name = name
         self.out = pathlib.Path(out or cache / "out" / f"{name}-{os.getpid()}")
@@ -50,15 +50,15 @@ class Machine:
         words = ["setpriv", "--pdeathsig", "KILL", "nice", "-n", os.environ.get("PNFSRDMA_LAB_NICE", "2"),
                  "qemu-system-x86_64", "-machine", "q35" + (",nvdimm=on" if pmem else ""),
                  "-accel", "kvm" if accelerator == "kvm" else "tcg,thread=multi", "-cpu", model, "-smp", str(cpus),
-                 "-m", f"{memory},slots=2,maxmem=16G", "-nographic", "-no-reboot", "-nodefaults", "-net", "none",
+                 "-m", f"{memory},slots=4,maxmem=16G", "-nographic", "-no-reboot", "-nodefaults", "-net", "none",
                  "-kernel", str(kernel), "-initrd", str(cache / "initramfs"), "-append", f"{KERNEL_WORDS} lab.name={name}",
                  "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-device", "virtio-rng-pci",
                  "-serial", f"file:{self.console}", "-device", "virtio-serial-pci",
                  "-chardev", f"stdio,id=terminal,signal={'off' if interactive else 'on'}",
                  "-device", "virtconsole,chardev=terminal"]
-        if pmem:
-            words += ["-object", f"memory-backend-ram,id=pmem0,size={pmem}",
-                      "-device", "nvdimm,id=nvdimm0,memdev=pmem0,unarmed=off"]
+        for number, size in enumerate(pmem):
+            words += ["-object", f"memory-backend-ram,id=pmem{number},size={size}",
+                      "-device", f"nvdimm,id=nvdimm{number},memdev=pmem{number},unarmed=off"]
         shares = {"root": (cache / "root", True), "source": (source, True), "build": (build or cache / "build", True),
                   "out": (self.out, False)}
         for tag, (path, read_only) in shares.items():

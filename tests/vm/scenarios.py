@@ -70,7 +70,7 @@ def run_together(script, hosts, settings, tally):
                 machines.append(Machine(
                     settings["cache"], [f"{INSIDE}/scenarios/{script.name}", host], name=host, links=links(host),
                     print_line=lambda t, h=host: tally.line("", t), **dict(settings["machine"], memory="2G",
-                                                                           pmem="1G" if host == hosts[0] else None)))
+                                                                           pmem=("1G",) if host == hosts[0] else ())))
             end = time.monotonic() + SECONDS
             codes = [m.wait(max(1.0, end - time.monotonic())) for m in reversed(machines)]
         finally:

@@ -57,7 +57,7 @@ class Perftest:
 
 
 def transport():
-    report = json.loads(run(str(BIN / "bench-transport"), "--transport", "verbs", "--seconds", "1", "--json"))
+    report = json.loads(run(str(BIN / "bench-transport"), "--transport", "verbs", "--seconds", "1", "--depth", "128", "--json"))
     rows = {row["bytes"]: row for row in report["rows"]}
     print("\nOne-sided operations over rxe0, both ends on this machine, memory: DRAM, best of 3 rounds each.")
     print("(ib_write_lat counts half a ping-pong of WRITEs; ours a WRITE and its completion.)")
@@ -107,14 +107,16 @@ class Ours:
 
 
 class Kernel:
-    """knfsd on tmpfs, and the kernel's NFSv4.2 client over RPC-over-RDMA."""
+    """knfsd on ext4-DAX on the other NVDIMM, and the kernel's NFSv4.2 client over RPC-over-RDMA."""
     name, path = "kernel NFS/RDMA", pathlib.Path("/mnt/kernel")
 
     def __enter__(self):
         run("modprobe", "-a", "nfsd", "nfsv4", "rpcrdma")
         for folder in ("/srv/export", str(self.path)):
             os.makedirs(folder, exist_ok=True)
-        run("mount", "-t", "tmpfs", "tmpfs", "/srv/export")
+        run("ndctl", "create-namespace", "-f", "-e", "namespace1.0", "-m", "fsdax", "-M", "mem")
+        run("mkfs.ext4", "-q", "-F", "/dev/pmem1")
+        run("mount", "-o", "dax", "/dev/pmem1", "/srv/export")
         run("mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd")
         run("exportfs", "-o", "rw,no_root_squash,fsid=0,insecure", "*:/srv/export")
         subprocess.Popen(["rpc.mountd", "--no-nfs-version", "3"])  # answers the kernel's questions about exports
@@ -124,7 +126,7 @@ class Kernel:
         return self
 
     def medium(self):
-        return "knfsd on tmpfs; proto=rdma"
+        return "knfsd on ext4-DAX on an NVDIMM; proto=rdma"
 
     def __exit__(self, *_):
         subprocess.run(["umount", str(self.path)], check=False)
