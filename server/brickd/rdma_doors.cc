@@ -57,7 +57,13 @@ Result<> open_rdma_doors(Brick& brick, const RdmaTransports& transports, const C
       TRY(open_door(brick, transports, wish));
       continue;
     }
-    for (const std::string& host : rdma::verbs::local_addresses()) {
+    const auto hosts = rdma::verbs::local_addresses();
+    if (hosts.empty()) {
+      log_warning("brick",
+                  "no-rdma-address fix=\"ip address add, to a network interface of `rdma link`\" "
+                  "clients come by iwarp");
+    }
+    for (const std::string& host : hosts) {
       const bool six = host.find(':') != std::string::npos;
       const std::string address = (six ? "[" + host + "]" : host) + ":" + std::to_string(kRdmaPort);
       if (const auto opened = open_door(brick, transports, address); !opened) {
