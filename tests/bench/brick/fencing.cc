@@ -19,6 +19,7 @@ constexpr std::chrono::milliseconds kQuarantine{brick::kQuarantineMs};
 // How long the attacker may go on trying before its memory is looked at for the last time.
 constexpr std::chrono::milliseconds kAftermath{200};
 constexpr std::chrono::milliseconds kPauseToReconnect{50};
+constexpr int64_t kRefusalPatienceNs = 15'000'000'000, kCanaryPatienceNs = 500'000'000;
 // Of a bystander's operations these belong to a decision.
 constexpr int64_t kWindowNs = 200'000'000;
 
@@ -125,19 +126,28 @@ Result<> Fencing::misbehave(WatchedProcess& attacker, Behaviour behaviour, const
   return {};
 }
 
+// The refusal first, however long it takes to reach the attacker: WRITEs that fall into a queue pair which is
+// gone are given up by its own device, after its retries.
 Result<> Fencing::count_reports(WatchedProcess& attacker, const Moments& moments, FencingRow& row) {
-  attacker.order("stop");
-  bool refused = false;
+  bool refused = false, ordered = false;
+  const int64_t patience_ends =
+      moments.announced + (settings_.without_revocation ? kCanaryPatienceNs : kRefusalPatienceNs);
   for (;;) {
-    TRY_ASSIGN(const auto words, attacker.report(kPatienceMs));
-    if (words[0] == "refused" && !refused) {
-      const int64_t at = std::stoll(words.at(1));
+    if (!ordered && (refused || now_ns() > patience_ends)) {
+      attacker.order("stop");
+      ordered = true;
+    }
+    const auto words = attacker.report(ordered ? kPatienceMs : 100);
+    if (!words && words.error().number() == ETIMEDOUT && !ordered) continue;
+    if (!words) return std::unexpected(words.error());
+    if (words->front() == "refused" && !refused) {
+      const int64_t at = std::stoll(words->at(1));
       refused = at >= moments.decided;
       if (refused) row.refused.add(microseconds(moments.ran_again, at));
     }
-    if (words[0] != "end") continue;
-    row.late_writes += std::stoll(words.at(1)) > moments.announced;
-    row.retries += std::stoull(words.at(3)) - 1;
+    if (words->front() != "end") continue;
+    row.late_writes += std::stoll(words->at(1)) > moments.announced;
+    row.retries += std::stoull(words->at(3)) - 1;
     row.never_refused += !refused;
     return {};
   }

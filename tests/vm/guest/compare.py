@@ -46,7 +46,7 @@ class Perftest:
         common = [program, "-R", "-F", "-s", str(size), "-n", str(iterations), "-p", "18515"]
         with subprocess.Popen(common, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
             try:
-                time.sleep(2)  # it listens, and has no port to ask: the port is rdma_cm's
+                time.sleep(1)  # it listens, and has no port to ask: the port is rdma_cm's
                 lines = run(*common, ADDRESS, stderr=subprocess.STDOUT).splitlines()
                 server.wait(30)
             finally:
@@ -57,7 +57,7 @@ class Perftest:
 
 
 def transport():
-    report = json.loads(run(str(BIN / "bench-transport"), "--transport", "verbs", "--seconds", "1", "--depth", "128", "--json"))
+    report = json.loads(run(str(BIN / "bench-transport"), "--transport", "verbs", "--seconds", "0.5", "--depth", "128", "--json"))
     rows = {row["bytes"]: row for row in report["rows"]}
     print("\nOne-sided operations over rxe0, both ends on this machine, memory: DRAM, best of 3 rounds each.")
     print("(ib_write_lat counts half a ping-pong of WRITEs; ours a WRITE and its completion.)")
