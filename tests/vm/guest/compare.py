@@ -5,6 +5,7 @@
 Our transport beside perftest; our mount beside the Linux kernel's NFSv4.2/RDMA client on knfsd. The medium is named with
 each table; durable writes beside librpma's. Runs inside a lab machine after prepare.sh: compare.py [transport|mount|durable ...]
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -24,6 +25,7 @@ ROUNDS = 3
 
 
 def run(*words, **options):
+    options = {"stderr": subprocess.PIPE, **options}
     return subprocess.run(words, check=True, text=True, stdout=subprocess.PIPE, timeout=300, **options).stdout
 
 
@@ -93,7 +95,9 @@ class Ours:
             self.daemons.append(subprocess.Popen([str(BIN / f"pnfsrdma-{name}d"), "--config", f"{home}/{name}.json"],
                                                  stdout=log, stderr=log))
             wait_for_port(port)
-        run(str(BIN / "pnfsrdma-fuse"), "-o", "proto=rdma", f"{ADDRESS}:20050:/", str(self.path))
+        with open("/out/compare.fuse.log", "w") as log:  # not by a pipe: the mount keeps running
+            subprocess.run([str(BIN / "pnfsrdma-fuse"), "-o", "proto=rdma", f"{ADDRESS}:20050:/", str(self.path)], check=True,
+                           stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=120)
         return self
 
     def medium(self):
@@ -118,7 +122,7 @@ class Kernel:
         run("mkfs.ext4", "-q", "-F", "/dev/pmem1")
         run("mount", "-o", "dax", "/dev/pmem1", "/srv/export")
         run("mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd")
-        run("exportfs", "-o", "rw,no_root_squash,fsid=0,insecure", "*:/srv/export")
+        run("exportfs", "-o", "rw,no_root_squash,fsid=0,insecure,no_subtree_check", "*:/srv/export")
         subprocess.Popen(["rpc.mountd", "--no-nfs-version", "3"])  # answers the kernel's questions about exports
         run("rpc.nfsd", "--no-nfs-version", "3", "--grace-time", "10", "4")
         pathlib.Path("/proc/fs/nfsd/portlist").write_text("rdma 20049\n")
@@ -144,14 +148,16 @@ JOBS = [
 
 def fio(path, words, unit):
     report = json.loads(run("fio", "--name=job", f"--filename={path}/file", "--size=64m", "--direct=1", "--ioengine=psync",
-                            "--time_based=1", "--runtime=4", "--output-format=json", *words))["jobs"][0]
+                            "--time_based=1", "--runtime=3", "--output-format=json", *words))["jobs"][0]
     side = report["read"] if report["read"]["io_bytes"] else report["write"]
     # Time per operation, its fdatasync included, by the number of operations done.
     return side["runtime"] * 1000 / side["total_ios"] if unit == "us" else side["bw_bytes"] / 1e6
 
 
 def mount():
-    with Ours() as ours, Kernel() as kernel:
+    with contextlib.ExitStack() as stack:
+        ours = stack.enter_context(Ours())
+        kernel = stack.enter_context(Kernel())
         sides = (kernel, ours)
         for side in sides:
             run("fio", "--name=lay", f"--filename={side.path}/file", "--size=64m", "--rw=write", "--bs=1m", "--end_fsync=1")
@@ -173,11 +179,13 @@ def main():
     parts = {"transport": transport, "mount": mount, "durable": lambda: durable(BIN)}
     failed = False
     for name in sys.argv[1:] or parts:
+        began = time.monotonic()
         try:
             parts[name]()
+            print(f"compare: {name} took {time.monotonic() - began:.0f} s", flush=True)
         except (OSError, subprocess.SubprocessError, LookupError, ValueError) as error:
             failed = True
-            print(f"compare: {name}: {error}\n{getattr(error, 'stdout', '') or ''}")
+            print(f"compare: {name}: {error}\n{getattr(error, 'stdout', '') or ''}{getattr(error, 'stderr', '') or ''}", flush=True)
     return 1 if failed else 0
 
 
