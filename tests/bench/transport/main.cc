@@ -79,23 +79,26 @@ int run_verbs(const Settings& settings, bool json) {
   }
   nlohmann::json report{{"transport", "verbs"}};
   if (!json)
-    fmt::print("verbs\n{:>9} {:>12} {:>12} {:>12} {:>12}\n", "bytes", "READ MB/s", "WRITE MB/s", "READ us",
-               "WRITE us");
+    fmt::print("verbs\n{:>9} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "bytes", "READ MB/s", "WRITE MB/s",
+               "READ us", "WRITE us", "one way us");
   for (const size_t size : {size_t{8}, size_t{4096}, size_t{65536}, size_t{1} << 20}) {
-    double read = 0, write = 0, read_us = 1e9, write_us = 1e9;
+    double read = 0, write = 0, read_us = 1e9, write_us = 1e9, one_way_us = 1e9;
     for (int round = 0; round < kRounds; ++round) {
       read = std::max(read, TransportBench::bandwidth(settings, false, Operation::kRead, size) * 1000);
       write = std::max(write, TransportBench::bandwidth(settings, false, Operation::kWrite, size) * 1000);
       read_us = std::min(read_us, TransportBench::latency(settings, false, Operation::kRead, size));
       write_us = std::min(write_us, TransportBench::latency(settings, false, Operation::kWrite, size));
+      one_way_us = std::min(one_way_us, TransportBench::ping_pong(settings, size));
     }
     report["rows"].push_back({{"bytes", size},
                               {"read_mb_s", read},
                               {"write_mb_s", write},
                               {"read_us", read_us},
-                              {"write_us", write_us}});
+                              {"write_us", write_us},
+                              {"write_one_way_us", one_way_us}});
     if (!json)
-      fmt::print("{:>9} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f}\n", size, read, write, read_us, write_us);
+      fmt::print("{:>9} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f}\n", size, read, write, read_us,
+                 write_us, one_way_us);
     std::fflush(stdout);
   }
   if (json) fmt::print("{}\n", report.dump(2));

@@ -38,6 +38,9 @@ class TransportBench {
   static double bandwidth(const Settings& settings, bool crc, Operation operation, size_t size);
   // Microseconds of one operation at queue depth 1; a WRITE is counted when it is confirmed.
   static double latency(const Settings& settings, bool crc, Operation operation, size_t size);
+  // Microseconds from the post of a WRITE until the other side sees its last byte: half a round of
+  // ping-pong, as perftest's ib_write_lat has it. Verbs only.
+  static double ping_pong(const Settings& settings, size_t size);
 };
 
 }  // namespace pnfsrdma::bench

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -23,8 +24,10 @@ SteadyTime far() {
 // An initiator in the calling thread and a target with its thread, connected over loopback.
 class Rig {
  public:
-  Rig(const Settings& settings, bool crc, TransportBench::Operation operation)
-      : settings_(settings), operation_(operation) {
+  // `echo_size`: the target answers every WRITE of that size with another (verbs only, where WRITEs land
+  // without anybody's help).
+  Rig(const Settings& settings, bool crc, TransportBench::Operation operation, size_t echo_size = 0)
+      : settings_(settings), operation_(operation), echo_size_(echo_size) {
     const std::string address = settings.verbs ? open_device() : open_iwarp(crc);
     target_domain_ = transport_->make_protection_domain();
     domain_ = transport_->make_protection_domain();
@@ -33,7 +36,10 @@ class Rig {
         *transport_->register_region(target_domain_, part_of(read ? Memory::source() : Memory::destination()),
                                      Access::kRemoteRead | Access::kRemoteWrite);
     region_ = *transport_->register_region(domain_, part_of(read ? Memory::destination() : Memory::source()),
-                                           Access::kLocalWrite);
+                                           Access::kLocalWrite | Access::kRemoteWrite);
+    if (echo_size_ > 0) {  // nothing of an earlier run may look as if it had just landed
+      region_->memory()[echo_size_ - 1] = target_region_->memory()[echo_size_ - 1] = std::byte{0};
+    }
     // The target's thread is made before the initiator pins itself: it must not inherit that. It has to look
     // after its end at once, or the peer is not answered.
     auto listener = *transport_->listen(address, [this](auto request) {
@@ -50,6 +56,7 @@ class Rig {
     pin_to(settings.initiator_cpu);
   }
   ~Rig() {
+    stop_ = true;
     queue_pair_->fail();
     server_.join();
   }
@@ -77,7 +84,36 @@ class Rig {
   }
   QueuePair& queue_pair() { return *queue_pair_; }
 
+  // One round of ping-pong: a WRITE whose last byte is `mark`, and the wait for the echo of it.
+  void ping(size_t size, std::byte mark) {
+    send_mark(*queue_pair_, *region_, target_region_->remote(), size, mark);
+    while (!has_landed(*region_, size, mark)) {
+    }
+  }
+
  private:
+  // What is sent stands in the second half of a region, what comes in the first.
+  static void send_mark(QueuePair& queue_pair, const Region& from, const RemoteSlice& to, size_t size,
+                        std::byte mark) {
+    const LocalSlice source = from.slice(from.memory().size() / 2, static_cast<uint32_t>(size));
+    source.address[size - 1] = mark;
+    Completion completions[8];
+    while (!queue_pair.post_write(0, {&source, 1}, to.slice(0, size))) queue_pair.poll(completions);
+    queue_pair.submit();
+    queue_pair.poll(completions);
+  }
+  static bool has_landed(const Region& region, size_t size, std::byte mark) {
+    return std::atomic_ref(region.memory()[size - 1]).load(std::memory_order_acquire) == mark;
+  }
+  void echo() {
+    for (auto mark = std::byte{1}; !stop_; mark = static_cast<std::byte>(std::to_integer<int>(mark) + 1)) {
+      while (!has_landed(*target_region_, echo_size_, mark)) {
+        if (stop_) return;
+      }
+      send_mark(*target_, *target_region_, region_->remote(), echo_size_, mark);
+    }
+  }
+
   // A device pins what it registers: less of it.
   MutableByteSpan part_of(Bytes& memory) const {
     return settings_.verbs ? MutableByteSpan(memory).first(Memory::kSmall) : MutableByteSpan(memory);
@@ -100,6 +136,10 @@ class Rig {
   void serve() {
     pin_to(settings_.target_cpu);
     Completion none[1];
+    if (echo_size_ > 0) {
+      target_->poll(none);  // answers the connection request
+      echo();
+    }
     while (target_->connected()) {
       target_->wait(far());
       target_->poll(none);
@@ -108,6 +148,8 @@ class Rig {
 
   const Settings settings_;
   const TransportBench::Operation operation_;
+  const size_t echo_size_;
+  std::atomic<bool> stop_ = false;
   SystemRandom random_;
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<ProtectionDomain> target_domain_, domain_;
@@ -150,6 +192,17 @@ double TransportBench::latency(const Settings& settings, bool crc, Operation ope
     now = seconds_now();
   }
   return (now - start) * 1e6 / static_cast<double>(rounds);
+}
+
+double TransportBench::ping_pong(const Settings& settings, size_t size) {
+  Rig rig(settings, false, Operation::kWrite, size);
+  uint64_t rounds = 0;
+  double start = seconds_now(), now = start;
+  while (now - start < settings.seconds) {
+    for (int i = 0; i < 16; ++i) rig.ping(size, static_cast<std::byte>(++rounds));
+    now = seconds_now();
+  }
+  return (now - start) * 1e6 / static_cast<double>(rounds) / 2;
 }
 
 }  // namespace pnfsrdma::bench

@@ -62,14 +62,15 @@ def transport():
     report = json.loads(run(str(BIN / "bench-transport"), "--transport", "verbs", "--seconds", "0.5", "--depth", "128", "--json"))
     rows = {row["bytes"]: row for row in report["rows"]}
     print("\nOne-sided operations over rxe0, both ends on this machine, memory: DRAM, best of 3 rounds each.")
-    print("(ib_write_lat counts half a ping-pong of WRITEs; ours a WRITE and its completion.)")
+    print("(WRITE us: half a ping-pong of WRITEs on both sides. READ us: a READ and its completion.)")
     print(f"{'':<28}{'bytes':>9}{'perftest':>12}{'ours':>12}{'ratio':>8}   aim")
     for operation in ("read", "write"):
         for size in SIZES:
             iterations = max(50, 1000 * 4096 // size)
             for suffix, unit, best, aim in (("bw", "MB/s", max, ">= 0.90"), ("lat", "us", min, "<= 1.15")):
                 theirs = best(Perftest.number(f"ib_{operation}_{suffix}", size, iterations) for _ in range(ROUNDS))
-                mine = rows[size][f"{operation}_{'mb_s' if suffix == 'bw' else 'us'}"]
+                key = "mb_s" if suffix == "bw" else "us" if operation == "read" else "one_way_us"
+                mine = rows[size][f"{operation}_{key}"]
                 print(f"{operation.upper() + ' ' + unit:<28}{size:>9}{theirs:>12.1f}{mine:>12.1f}"
                       f"{mine / theirs:>8.2f}   {aim}", flush=True)
 
