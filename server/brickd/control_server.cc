@@ -123,6 +123,8 @@ void ControlServer::dispatch(const rpc::Connection* connection, const rpc::Incom
       return with(&Control::copy);
     case Procedure::kStatistics:
       return serve(encoded, std::move(responder), &Control::statistics);
+    case Procedure::kIdentify:
+      return serve(encoded, std::move(responder), &Control::identify);
   }
   responder.refuse(rpc::AcceptStatus::kProcedureUnavailable);
 }

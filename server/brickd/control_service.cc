@@ -44,6 +44,18 @@ ClaimResult ControlService::describe(Status status) const {
   return result;
 }
 
+void ControlService::identify(Done<IdentifyResult> done) {
+  const Superblock& superblock = parts_.pool.superblock();
+  const BlockCounts& blocks = parts_.pool.table().counts();
+  IdentifyResult result;
+  result.uuid = superblock.content().uuid;
+  result.claimed_epoch = superblock.epoch();
+  result.owner = superblock.owner();
+  result.block_count = superblock.content().block_count;
+  result.used_blocks = blocks.allocated + blocks.parked;
+  answer(std::move(done), std::move(result));
+}
+
 // The epoch is on the medium, and no work of an older one runs any more, when this is answered.
 void ControlService::claim(const ClaimArguments& arguments, Done<ClaimResult> done) {
   parts_.committer.submit(

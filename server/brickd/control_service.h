@@ -45,6 +45,7 @@ class ControlService final : public Control {
   // A sign of life of the MDS with this epoch, if it is the one that has the brick.
   void renew_lease(uint64_t epoch);
 
+  void identify(Done<IdentifyResult> done) override;
   void claim(const ClaimArguments& arguments, Done<ClaimResult> done) override;
   void alloc(const AllocArguments& arguments, Done<RunsResult> done) override;
   void free(const BlocksArguments& arguments, Done<StatusResult> done) override;

@@ -6,9 +6,10 @@
 #include <optional>
 
 #include "server/mds/brick_address.h"
+#include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/namespace_check.h"
 #include "server/mds/meta/rocksdb_store.h"
-#include "server/mds/meta/space.h"
+#include "shared/base/bytes.h"
 #include "shared/base/event_loop.h"
 #include "shared/brick/client.h"
 
@@ -49,8 +50,16 @@ void print_runs(const char* what, const std::vector<brick::Run>& runs) {
   }
 }
 
+// What answers at the brick's address; nothing if nobody does.
+std::optional<brick::IdentifyResult> identify(EventLoop& loop, brick::BrickClient& client) {
+  std::optional<Result<brick::IdentifyResult>> found;
+  client.identify([&](Result<brick::IdentifyResult> result) { found = std::move(result); });
+  if (!run_until(loop, [&] { return found.has_value(); }) || !*found) return std::nullopt;
+  return **found;
+}
+
 // Problems found between the brick and the extents.
-Result<size_t> check_brick(EventLoop& loop, const Clock& clock, KeyValueStore& store,
+Result<size_t> check_brick(EventLoop& loop, const BrickList& list, const BrickRecord& record,
                            const std::string& address) {
   brick::BrickClient client(loop, {.address = brick_address(address)}, {});
   client.start();
@@ -58,13 +67,17 @@ Result<size_t> check_brick(EventLoop& loop, const Clock& clock, KeyValueStore& s
     fmt::print("brick {}: does not answer, its blocks were not compared\n", address);
     return 0;
   }
+  const auto found = identify(loop, client);
+  if (found && record.claimed_before() && found->uuid != record.uuid) {
+    fmt::print("problem: brick {}: is {}, not {}\n", address, to_hex(found->uuid), to_hex(record.uuid));
+    return 1;
+  }
   const auto listed = list_blocks(loop, client);
   if (!listed) {
     fmt::print("brick {}: does not list its blocks\n", address);
     return 1;
   }
-  TRY_ASSIGN(const auto space, Space::open(store, clock));
-  const SpaceDifference difference = space->compare(*listed);
+  const SpaceDifference difference = list.space(record.number).compare(*listed);
   print_runs("are on the brick and in no file", difference.leaked);
   print_runs("belong to a file and are not on the brick", difference.missing);
   return difference.leaked.size() + difference.missing.size();
@@ -79,8 +92,13 @@ Result<size_t> check(const Config& config) {
              report.directories, report.names, report.orphans, report.extents, report.extent_bytes);
   for (const std::string& problem : report.problems) fmt::print("problem: {}\n", problem);
   size_t problems = report.problems.size();
-  for (const std::string& address : config.bricks) {
-    TRY_ASSIGN(const size_t found, check_brick(loop, clock, *store, address));
+  TRY_ASSIGN(const auto list, BrickList::open(*store, clock));
+  for (const BrickNumber number : list->numbers()) {
+    const BrickRecord& record = *list->find(number);
+    // A store of format 1 does not say where its brick is.
+    const bool told = !record.address.empty() || config.bricks.empty();
+    TRY_ASSIGN(const size_t found,
+               check_brick(loop, *list, record, told ? record.address : config.bricks.front()));
     problems += found;
   }
   TRY(store->close());

@@ -156,6 +156,7 @@ Result<Config> parse_config(const std::string& json_text) {
   reader.texts("rdma_listen", config.rdma_listen);
   reader.text("data_directory", config.data_directory);
   reader.texts("bricks", config.bricks);
+  reader.number("brick_patience_seconds", config.brick_patience_seconds, 1, 3600);
   reader.number("lease_seconds", config.lease_seconds, 1, 3600);
   reader.number("grace_seconds", config.grace_seconds, 0, 3600);
   reader.number("session_slots", config.session_slots, 1, 1024);
@@ -164,8 +165,8 @@ Result<Config> parse_config(const std::string& json_text) {
   parse_log_level(reader, config.log_level);
   const Json* exports = reader.take("exports");
   if (config.listen.empty()) reader.wrong("listen", "must name at least one address");
-  // Files do not spread over several bricks yet.
-  if (config.bricks.size() != 1) reader.wrong("bricks", "must name one brick");
+  if (std::set(config.bricks.begin(), config.bricks.end()).size() != config.bricks.size())
+    reader.wrong("bricks", "must name every brick once");
   if (config.data_directory.empty()) reader.wrong("data_directory", "must not be empty");
   TRY(reader.end());
   if (exports) {
@@ -189,6 +190,7 @@ std::string to_json(const Config& config) {
   json["rdma_listen"] = config.rdma_listen;
   json["data_directory"] = config.data_directory;
   json["bricks"] = config.bricks;
+  json["brick_patience_seconds"] = config.brick_patience_seconds;
   json["lease_seconds"] = config.lease_seconds;
   json["grace_seconds"] = config.grace_seconds;
   json["session_slots"] = config.session_slots;

@@ -16,8 +16,9 @@ struct Config {
   std::vector<std::string> listen{"[::]:2049"};  // "host:port"; port 0: the kernel chooses
   std::vector<std::string> rdma_listen;          // the same for RPC-over-RDMA (port 20049); empty: not served
   std::string data_directory = "/var/lib/pnfsrdma/mds";
-  std::vector<std::string> bricks{
-      "unix:/run/pnfsrdma/brick.sock"};   // control sockets: "unix:/path" or "tcp:host:port"
+  // Control sockets, "unix:/path" or "tcp:host:port", of a first start: later the stored list counts.
+  std::vector<std::string> bricks{"unix:/run/pnfsrdma/brick.sock"};
+  uint32_t brick_patience_seconds = 30;   // 1 to 3600: files of a brick that is away wait, then answer EIO
   uint32_t lease_seconds = 30;            // 1 to 3600
   uint32_t grace_seconds = 0;             // 0: as long as the lease
   uint32_t session_slots = 64;            // 1 to 1024

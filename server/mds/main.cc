@@ -91,7 +91,30 @@ Result<std::vector<std::unique_ptr<rpc::Listener>>> listen(EventLoop& loop, cons
   return listeners;
 }
 
-// The architecture of the MDS, from the ground up: metadata, client state, layouts over a brick, the NFS
+// The control sockets of bricks.
+class SocketBrick final : public BrickConnection {
+ public:
+  SocketBrick(EventLoop& loop, const std::string& address, Milliseconds silence,
+              brick::BrickClient::Events events)
+      : client_(loop, {.address = brick_address(address), .silence = silence}, std::move(events)) {
+    client_.start();
+  }
+  brick::Control& control() override { return client_; }
+
+ private:
+  brick::BrickClient client_;
+};
+
+ConnectBrick connect_bricks(EventLoop& loop, const Config& config) {
+  // Found to be silent well before its files have waited long enough.
+  const Milliseconds silence = std::min<Milliseconds>(
+      Milliseconds(10'000), std::chrono::seconds(config.brick_patience_seconds) / 2);
+  return [&loop, silence](const std::string& address, brick::BrickClient::Events events) {
+    return std::make_unique<SocketBrick>(loop, address, silence, std::move(events));
+  };
+}
+
+// The architecture of the MDS, from the ground up: metadata, client state, layouts over bricks, the NFS
 // program.
 Result<> serve(const Config& config) {
   TRY_ASSIGN(const FileDescriptor signals, block_signals());
@@ -117,7 +140,11 @@ Result<> serve(const Config& config) {
   TRY_ASSIGN(const std::string host_boot, read_host_boot_id(metadata_path(config)));
   TRY_ASSIGN(const BootRecord boot, open_boot(*store, random, host_boot));
   TRY_ASSIGN(const auto names, Namespace::open(*store, clock, boot.boot_count));
-  TRY_ASSIGN(const auto space, Space::open(*store, clock));
+  TRY_ASSIGN(const auto bricks, BrickList::open(*store, clock));
+  TRY_ASSIGN(const std::vector<std::string> strange, bricks->configure(config.bricks));
+  for (const std::string& address : strange) {
+    log_warning("mds", "brick-not-in-use address={} what=\"the list of bricks is stored: add it there\"", address);
+  }
   const Exports exports(*names, config.exports);
 
   ClientTable clients(clock, random, limits.lease);
@@ -131,28 +158,24 @@ Result<> serve(const Config& config) {
   LayoutCallbacks layout_callbacks(callbacks, clients, opens, *names);
 
   const std::shared_ptr<rdma::Transport> iwarp = rdma::iwarp::make_transport({}, random);
-  LayoutModule* reached = nullptr;  // by the brick's events, which begin after it is made
-  brick::BrickClient brick(loop, {.address = brick_address(config.bricks.front())},
-                           {.on_connected = [&reached] { reached->brick_connected(); },
-                            .on_lost = [&reached](const Error&) { reached->brick_lost(); }});
   LayoutModule layouts({.loop = loop,
                         .clock = clock,
                         .random = random,
                         .names = *names,
-                        .space = *space,
-                        .brick = brick,
+                        .list = *bricks,
+                        .connect = connect_bricks(loop, config),
                         .recaller = layout_callbacks,
                         .counters = counters},
                        {.first_epoch = boot.epoch,
                         .owner = to_hex(boot.instance),
                         .lease = limits.lease,
+                        .brick_patience = std::chrono::seconds(config.brick_patience_seconds),
                         .metadata_era = boot.era,
                         .transports = {{iwarp, iwarp->make_protection_domain()}},
                         .on_fenced = [&](const std::string& why) {
                           outcome = fail(ESTALE, why);
                           loop.stop();
                         }});
-  reached = &layouts;
   names->set_in_use(
       [&](InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });
   LeaseKeeper leases(clients, sessions, opens, locks, state_store, layouts.conflicts(), counters);
@@ -168,7 +191,6 @@ Result<> serve(const Config& config) {
   TRY(recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace, grace_longest));
   leases.start(loop, std::clamp(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
   watch_signals(loop, signals, counters);
-  brick.start();
   TRY_ASSIGN(auto listeners, listen(loop, config, compounds));
   TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, compounds));
   sd_notify(0, "READY=1");

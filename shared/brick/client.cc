@@ -42,6 +42,11 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
 
   template <typename Answer, typename Arguments>
   void call(Procedure procedure, const Arguments& arguments, Done<Answer> done) {
+    call(procedure, arguments, options_.call_timeout, std::move(done));
+  }
+
+  template <typename Answer, typename Arguments>
+  void call(Procedure procedure, const Arguments& arguments, Milliseconds timeout, Done<Answer> done) {
     if (!connected()) {
       loop_.post([self = weak_from_this(), done = std::move(done)] {
         if (const auto link = self.lock(); link && !link->ended_) done(link->not_connected());
@@ -49,7 +54,7 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
       return;
     }
     connection_->call(kProgram, kVersion, static_cast<uint32_t>(procedure), {},
-                      xdr::encode_to_bytes(arguments), options_.call_timeout,
+                      xdr::encode_to_bytes(arguments), timeout,
                       [self = weak_from_this(), done = std::move(done)](Result<rpc::Reply> reply) {
                         const auto link = self.lock();
                         if (link && !link->ended_) link->template finish<Answer>(std::move(reply), done);
@@ -120,7 +125,8 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
     timer_ = loop_.after(options_.keepalive, [self = weak_from_this()] {
       const auto link = self.lock();
       if (!link || !link->connected()) return;
-      link->call<xdr::Void>(Procedure::kNull, xdr::Void{}, [](const Result<xdr::Void>&) {});
+      link->call<xdr::Void>(Procedure::kNull, xdr::Void{}, link->options_.silence,
+                            [](const Result<xdr::Void>&) {});
       link->keep_alive_later();
     });
   }
@@ -152,6 +158,9 @@ const std::string& BrickClient::address() const {
   return link_->address();
 }
 
+void BrickClient::identify(Done<IdentifyResult> done) {
+  link_->call(Procedure::kIdentify, xdr::Void{}, std::move(done));
+}
 void BrickClient::claim(const ClaimArguments& arguments, Done<ClaimResult> done) {
   link_->call(Procedure::kClaim, arguments, std::move(done));
 }

@@ -22,9 +22,11 @@ struct BrickClientOptions {
   // Pause before the first reconnect; it doubles up to the longest one.
   Milliseconds backoff_shortest{50};
   Milliseconds backoff_longest{2000};
-  // How often a null call is sent: it finds a dead peer and keeps the brick's lease on us
-  // alive. Well below the shortest lease a brick may be configured with (1 s).
+  // How often a null call is sent: it keeps the brick's lease on us alive. Well below the shortest lease a
+  // brick may be configured with (1 s).
   Milliseconds keepalive{500};
+  // A null call unanswered for this long: the peer is dead or stopped, and the connection is dropped.
+  Milliseconds silence{10000};
 };
 
 // The control protocol over ONC RPC, for one brick. It connects by itself and again after a loss, with
@@ -49,6 +51,7 @@ class BrickClient final : public Control {
   bool connected() const;
   const std::string& address() const;
 
+  void identify(Done<IdentifyResult> done) override;
   void claim(const ClaimArguments& arguments, Done<ClaimResult> done) override;
   void alloc(const AllocArguments& arguments, Done<RunsResult> done) override;
   void free(const BlocksArguments& arguments, Done<StatusResult> done) override;

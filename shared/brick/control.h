@@ -23,6 +23,7 @@ class Control {
 
   virtual ~Control() = default;
 
+  virtual void identify(Done<IdentifyResult> done) = 0;
   virtual void claim(const ClaimArguments& arguments, Done<ClaimResult> done) = 0;
 
   virtual void alloc(const AllocArguments& arguments, Done<RunsResult> done) = 0;

@@ -42,6 +42,7 @@ enum class Procedure : uint32_t {
   kZero = 14,
   kCopy = 15,
   kStatistics = 16,
+  kIdentify = 17,
 };
 
 enum class Status : uint32_t {
@@ -87,6 +88,19 @@ struct ClaimResult {
   xdr::String<16> kind;        // "devdax", "fsdax", "file", "tmpfs"
   uint32_t grants_max = 0;     // of one session
   xdr::List<Path, 16> paths;
+};
+
+// --- identify
+// --------------------------------------------------------------------------------------------------------
+
+// Whose brick it is, asked before it is claimed: a claim ends what another MDS has there.
+struct IdentifyResult {
+  Status status = Status::kOk;
+  xdr::FixedOpaque<16> uuid{};  // of the pool
+  uint64_t claimed_epoch = 0;   // the highest one claimed so far
+  xdr::String<64> owner;        // who claimed last; empty: nobody, or it was released
+  uint64_t block_count = 0;
+  uint64_t used_blocks = 0;  // allocated and parked
 };
 
 // --- the passive target: blocks

@@ -53,7 +53,7 @@ def answers(port):
 
 class Cluster:
     def __init__(self, bin_directory, pool_size="2G", pool_directory=None, durability=None, lease_seconds=30,
-                 advertise=None):
+                 advertise=None, bricks=1, **mds_options):
         require_mounts()
         self.bin = pathlib.Path(bin_directory)
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-test."))
@@ -63,19 +63,35 @@ class Cluster:
         self.mounts = []
         self.home.chmod(0o755)  # other users reach the mount
         (self.home / "mds").mkdir()
-        pool = {"path": str(self.pool_directory / "pool.img"), "size": pool_size}
-        if durability:
-            pool["durability"] = durability
-        data = {"listen": [f"127.0.0.1:{self.data_port}"]}
-        if advertise:
-            data["advertise"] = [advertise]
-        self.write_config("brick", {"pool": pool, "control": {"unix": str(self.home / "brick.sock")}, "data": data,
-                                    "lease_seconds": lease_seconds})
+        self.data_ports = {"brick": self.data_port}
+        self.brick_options = {"pool_size": pool_size, "durability": durability, "lease_seconds": lease_seconds,
+                              "advertise": advertise}
+        self.bricks = [self.configure_brick(number) for number in range(1, bricks + 1)]
         self.write_config("mds", {"listen": [f"127.0.0.1:{self.nfs_port}"],
                                   "rdma_listen": [f"127.0.0.1:{self.rdma_port}"],
                                   "data_directory": str(self.home / "mds"),
-                                  "bricks": [f"unix:{self.home}/brick.sock"], "lease_seconds": lease_seconds,
+                                  "bricks": [self.brick_address(name) for name in self.bricks],
+                                  "lease_seconds": lease_seconds, **mds_options,
                                   "exports": [{"path": "/", "root_squash": False, "clients": ["127.0.0.0/8"]}]})
+
+    def brick_address(self, name):
+        return f"unix:{self.home}/{name}.sock"
+
+    def configure_brick(self, number):
+        """Writes the configuration of "brick", "brick2", …; returns that name."""
+        name = "brick" if number == 1 else f"brick{number}"
+        options = self.brick_options
+        port = self.data_ports.setdefault(name, free_port())
+        pool = {"path": str(self.pool_directory / ("pool.img" if number == 1 else f"pool{number}.img")),
+                "size": options["pool_size"]}
+        if options["durability"]:
+            pool["durability"] = options["durability"]
+        data = {"listen": [f"127.0.0.1:{port}"]}
+        if options["advertise"]:
+            data["advertise"] = [options["advertise"]]
+        self.write_config(name, {"pool": pool, "control": {"unix": str(self.home / f"{name}.sock")}, "data": data,
+                                 "lease_seconds": options["lease_seconds"]})
+        return name
 
     def __enter__(self):
         return self
@@ -95,12 +111,17 @@ class Cluster:
         return subprocess.run([self.program(name), *arguments], check=check, capture_output=True, text=True, timeout=300)
 
     def format(self):
-        self.run("brickd", "--config", str(self.home / "brick.json"), "--format")
+        for name in self.bricks:
+            self.format_brick(name)
+
+    def format_brick(self, name):
+        self.run("brickd", "--config", str(self.home / f"{name}.json"), "--format")
 
     def start(self, name, port):
+        program = "brickd" if name.startswith("brick") else f"{name}d"
         with open(self.home / f"{name}.log", "a") as log:
             self.processes[name] = subprocess.Popen(
-                [self.program(f"{name}d"), "--config", str(self.home / f"{name}.json")],
+                [self.program(program), "--config", str(self.home / f"{name}.json")],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         process = self.processes[name]
 
@@ -110,15 +131,16 @@ class Cluster:
             return answers(port)
         wait_until(ready, START_SECONDS, f"{name}d answers on port {port}")
 
-    def start_brick(self):
-        self.start("brick", self.data_port)
+    def start_brick(self, name="brick"):
+        self.start(name, self.data_ports[name])
 
     def start_mds(self):
         self.start("mds", self.nfs_port)
 
     def start_all(self):
         self.format()
-        self.start_brick()
+        for name in self.bricks:
+            self.start_brick(name)
         self.start_mds()
         return self
 

@@ -10,19 +10,55 @@ namespace pnfsrdma::mds {
 
 namespace {
 constexpr Milliseconds kRetryReconciliation{200};
+constexpr Milliseconds kRetryIdentification{1000};
 constexpr uint32_t kListedRunsPerCall = 4096;
 // Bytes one zero call may take: it stays below the call timeout on slow media.
 constexpr size_t kRangesPerCall = brick::kRangesPerCallMax;
 }  // namespace
 
-BrickDevice::BrickDevice(EventLoop& loop, brick::Control& control, Space& space, Random& random,
-                         EpochSource next_epoch, std::string owner)
-    : loop_(loop),
-      control_(control),
-      space_(space),
-      random_(random),
+nfs4::Status status_of(brick::Status status) {
+  switch (status) {
+    case brick::Status::kOk:
+      return nfs4::Status::kOk;
+    case brick::Status::kNoSpace:
+      return nfs4::Status::kNoSpc;
+    case brick::Status::kTryLater:
+    case brick::Status::kLimit:
+    case brick::Status::kStaleEpoch:
+      return nfs4::Status::kDelay;
+    case brick::Status::kIo:
+      return nfs4::Status::kIo;
+    case brick::Status::kExists:
+    case brick::Status::kNotFound:
+    case brick::Status::kBusy:
+    case brick::Status::kInvalid:
+      break;
+  }
+  return nfs4::Status::kServerFault;
+}
+
+BrickDevice::BrickDevice(const Parts& parts, BrickNumber number, EpochSource next_epoch, Options options)
+    : loop_(parts.loop),
+      store_(parts.store),
+      control_(parts.control),
+      list_(parts.list),
+      random_(parts.random),
+      number_(number),
       next_epoch_(std::move(next_epoch)),
-      owner_(std::move(owner)) {}
+      options_(std::move(options)),
+      since_(parts.loop.now()) {}
+
+nfs4::Status BrickDevice::absence() const {
+  if (ready()) return nfs4::Status::kOk;
+  return loop_.now() - since_ < options_.patience ? nfs4::Status::kDelay : nfs4::Status::kIo;
+}
+
+void BrickDevice::enter(State state, std::string detail) {
+  const bool was_ready = ready();
+  state_ = state;
+  detail_ = std::move(detail);
+  if (ready() != was_ready) since_ = loop_.now();
+}
 
 template <typename T>
 std::function<void(Result<T>)> BrickDevice::guard(Done<T> done) {
@@ -48,56 +84,93 @@ void BrickDevice::refuse(Done<T> done, brick::Status status) {
 void BrickDevice::connected() {
   if (state_ == State::kFenced) return;
   lost();
-  claim();
+  identify();
 }
 
 void BrickDevice::lost() {
   if (state_ == State::kFenced) return;
   const bool was_usable = usable();
   ++round_;
-  state_ = State::kOffline;
+  enter(State::kOffline, "no connection to its control socket");
   for (auto& [client, session] : sessions_) session.open = false;
   if (was_usable) {
-    log_warning("layouts", "brick-lost epoch={}", epoch_);
+    log_warning("layouts", "brick-lost brick={} epoch={}", number_, epoch_);
     if (hooks_.on_lost) hooks_.on_lost();
   }
+  for (const auto& done : std::exchange(waiting_for_closing_, {})) done();
 }
 
 void BrickDevice::begin_again() {
   lost();
-  const uint64_t round = round_;
-  loop_.after(kRetryReconciliation, [this, alive = std::weak_ptr(alive_), round] {
-    if (!alive.expired() && round == round_ && state_ == State::kOffline) claim();
+  loop_.after(kRetryReconciliation, [this, current = current()] {
+    if (current() && state_ == State::kOffline) identify();
   });
 }
 
 void BrickDevice::fenced(const std::string& why) {
   if (state_ == State::kFenced) return;
   ++round_;
-  state_ = State::kFenced;
+  enter(State::kFenced, why);
   for (auto& [client, session] : sessions_) session.open = false;
-  log_error("layouts", "brick-fenced epoch={} why=\"{}\"", epoch_, why);
+  log_error("layouts", "brick-fenced brick={} epoch={} why=\"{}\"", number_, epoch_, why);
   if (hooks_.on_lost) hooks_.on_lost();
+  for (const auto& done : std::exchange(waiting_for_closing_, {})) done();
   // The other MDS closed all sessions when it began: what waits for a handle's death has it.
   sessions_closed();
   if (hooks_.on_fenced) hooks_.on_fenced(why);
 }
 
+// A claim would end what another server has there, so whose brick it is comes first.
+void BrickDevice::identify() {
+  control_.identify([this, current = current()](Result<brick::IdentifyResult> result) {
+    if (!current() || state_ != State::kOffline) return;
+    if (result && result->status == brick::Status::kOk) return identified(*result);
+    // A connection that is gone brings us here again by its events; one that is not gets another question.
+    if (!result) detail_ = result.error().to_string();
+    loop_.after(kRetryIdentification, [this, current] {
+      if (current() && state_ == State::kOffline) identify();
+    });
+  });
+}
+
+std::string BrickDevice::objection(const brick::IdentifyResult& found) const {
+  const BrickRecord& known = record();
+  const std::string at = "at " + known.address + " answers brick " + to_hex(found.uuid);
+  if (known.claimed_before() && known.uuid != found.uuid) return at + ", not brick " + to_hex(known.uuid);
+  if (!found.owner.empty() && found.owner != options_.owner) {
+    return at + ", which belongs to metadata server " + found.owner + " (" + std::to_string(found.used_blocks) +
+           " blocks in use): remove it there, or format it";
+  }
+  for (const BrickNumber other : list_.numbers()) {
+    if (other != number_ && list_.find(other)->uuid == found.uuid) {
+      return at + ", which is in use already as brick " + std::to_string(other) + " at " +
+             list_.find(other)->address;
+    }
+  }
+  return {};
+}
+
+void BrickDevice::identified(const brick::IdentifyResult& found) {
+  const std::string why_not = objection(found);
+  if (why_not.empty()) return claim(found.owner.empty() ? found.claimed_epoch : 0);
+  log_error("layouts", "brick-foreign brick={} why=\"{}\"", number_, why_not);
+  enter(State::kForeign, why_not);
+}
+
 // A new epoch for each beginning, persisted here before it is persisted there: what the brick still has of
 // ours under the old one, queued or running, is refused or over when the claim is answered.
-void BrickDevice::claim() {
-  next_epoch_([this, alive = std::weak_ptr(alive_), round = round_](uint64_t epoch) {
-    if (!alive.expired() && round == round_ && state_ == State::kOffline) claim_as(epoch);
+void BrickDevice::claim(uint64_t above) {
+  next_epoch_(above, [this, current = current()](uint64_t epoch) {
+    if (current() && state_ == State::kOffline) claim_as(epoch);
   });
 }
 
 void BrickDevice::claim_as(uint64_t epoch) {
   epoch_ = epoch;
-  brick::ClaimArguments arguments{.epoch = epoch, .owner = owner_};
-  control_.claim(arguments,
-                 [this, alive = std::weak_ptr(alive_), round = round_](Result<brick::ClaimResult> result) {
-                   if (!alive.expired() && round == round_) claimed(std::move(result));
-                 });
+  brick::ClaimArguments arguments{.epoch = epoch, .owner = options_.owner};
+  control_.claim(arguments, [this, current = current()](Result<brick::ClaimResult> result) {
+    if (current()) claimed(std::move(result));
+  });
 }
 
 void BrickDevice::claimed(Result<brick::ClaimResult> result) {
@@ -110,9 +183,28 @@ void BrickDevice::claimed(Result<brick::ClaimResult> result) {
   identity_ = std::move(*result);
   identified_ = true;
   verifier_ = identity_.verifier;
-  state_ = State::kReconciling;
+  compared_ = false;
+  enter(State::kReconciling, "being brought into agreement with the metadata");
+  remember();
+}
+
+// Which brick this is must be on record before it holds anything of ours.
+void BrickDevice::remember() {
+  BrickRecord known = record();
+  const BrickRecord before = known;
+  known.uuid = identity_.uuid;
+  known.block_count = identity_.block_count;
+  known.durability = identity_.durability;
   // From here on calls of an older MDS are refused: what we list stays as listed.
-  close_listed_sessions();
+  if (known == before) return close_listed_sessions();
+  const auto stored = list_.update(known);
+  if (!stored) {
+    log_error("layouts", "brick-not-remembered brick={} error=\"{}\"", number_, stored.error().to_string());
+    return begin_again();
+  }
+  store_.when_synced(*stored, [this, current = current()] {
+    if (current() && state_ == State::kReconciling) close_listed_sessions();
+  });
 }
 
 void BrickDevice::close_listed_sessions() {
@@ -158,13 +250,14 @@ void BrickDevice::list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::
 }
 
 void BrickDevice::compare_blocks(const std::vector<brick::Run>& listed) {
-  const SpaceDifference difference = space_.compare(listed);
+  const SpaceDifference difference = space().compare(listed);
+  compared_ = true;
   for (const brick::Run& run : difference.missing) {
-    log_error("layouts", "blocks-missing logical={} count={} what=\"files have lost data\"", run.logical,
-              run.count);
+    log_error("layouts", "blocks-missing brick={} logical={} count={} what=\"files have lost data\"", number_,
+              run.logical, run.count);
   }
   if (!difference.leaked.empty()) {
-    log_info("layouts", "blocks-leaked runs={} what=\"freed\"", difference.leaked.size());
+    log_info("layouts", "blocks-leaked brick={} runs={} what=\"freed\"", number_, difference.leaked.size());
     free(difference.leaked);
   }
   const uint64_t round = round_;
@@ -178,9 +271,9 @@ void BrickDevice::compare_blocks(const std::vector<brick::Run>& listed) {
 
 void BrickDevice::finish_reconciling(uint64_t round) {
   if (round != round_) return;
-  state_ = State::kReady;
-  log_info("layouts", "brick-ready epoch={} kind={} blocks={} free={}", epoch_, identity_.kind,
-           identity_.block_count, identity_.free_blocks);
+  enter(State::kReady, "");
+  log_info("layouts", "brick-ready brick={} uuid={} epoch={} kind={} blocks={} free={}", number_,
+           to_hex(identity_.uuid), epoch_, identity_.kind, identity_.block_count, identity_.free_blocks);
   if (hooks_.on_ready) hooks_.on_ready();
 }
 
@@ -207,16 +300,14 @@ void BrickDevice::open_session(uint64_t client, Done<Ticket> done) {
 }
 
 void BrickDevice::close_session(uint64_t client, std::function<void()> done) {
-  if (sessions_.erase(client) == 0 || state_ == State::kFenced) return done();
-  if (!usable()) {
-    waiting_for_reset_.push_back(std::move(done));
-    return;
-  }
+  // Not usable: all sessions are closed before anything new happens there.
+  if (sessions_.erase(client) == 0 || !usable()) return done();
   control_.close_session(
       {epoch_, client},
-      guard<brick::StatusResult>([this, resets = resets_, done](Answer<brick::StatusResult> closed) {
-        if (closed || closed.error() == brick::Status::kNotFound) return done();
-        after_reset(resets, done);
+      guard<brick::StatusResult>([this, round = round_, done](Answer<brick::StatusResult> closed) {
+        if (closed || closed.error() == brick::Status::kNotFound || round != round_) return done();
+        waiting_for_closing_.push_back(done);
+        begin_again();
       }));
 }
 
@@ -269,7 +360,7 @@ void BrickDevice::alloc(uint64_t logical, uint64_t count, Done<brick::RunsResult
 }
 
 void BrickDevice::free(const std::vector<brick::Run>& runs) {
-  if (runs.empty() || !usable()) return;
+  if (runs.empty() || !usable() || !compared_) return;
   for (size_t at = 0; at < runs.size(); at += brick::kRunsMax) {
     const size_t count = std::min(brick::kRunsMax, runs.size() - at);
     brick::BlocksArguments arguments{.epoch = epoch_};

@@ -9,10 +9,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "server/mds/meta/space.h"
+#include "server/mds/meta/brick_list.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/random.h"
 #include "shared/brick/control.h"
+#include "shared/nfs4/status.h"
 
 namespace pnfsrdma::mds {
 
@@ -22,10 +23,11 @@ inline constexpr uint64_t kOwnBrickClient = UINT64_MAX;
 
 using Ticket = xdr::FixedOpaque<brick::kTicketSize>;
 
-// One brick as the MDS sees it: claims it, brings it and the metadata into agreement, then passes calls on.
-// Whenever the connection was lost, whatever happened behind it, everything starts over from claim(): all
-// sessions are closed, so every grant is dead and the layouts' tables are emptied. That costs clients a
-// LAYOUTGET and leaves one path to test, not three. Control loop only.
+// One brick as the MDS sees it: makes sure that it is the right one, claims it, brings it and the metadata
+// into agreement, then passes calls on. Whenever the connection was lost, whatever happened behind it,
+// everything starts over from claim(): all sessions are closed, so every grant is dead and what the layouts'
+// tables have of this brick is emptied. That costs clients a LAYOUTGET and leaves one path to test, not
+// three. Control loop only.
 //
 // Answers: what the brick refused is its Status; a lost call, whose outcome nobody knows, is kTryLater. The
 // reconciliation that must follow sets right what it may have left behind.
@@ -38,6 +40,7 @@ class BrickDevice {
 
   enum class State {
     kOffline,      // no connection, or not claimed yet
+    kForeign,      // what answers at the address is another brick, or another server's: it is left alone
     kReconciling,  // sessions, blocks and tails are being brought into agreement; nothing new may begin
     kReady,
     kFenced,  // another MDS has claimed it with a higher epoch: over for this process
@@ -52,11 +55,26 @@ class BrickDevice {
     std::function<void(const std::string& why)> on_fenced;
   };
 
-  // Gives an epoch higher than any before, once it is durable on our side; never from inside the call.
-  using EpochSource = std::function<void(std::function<void(uint64_t epoch)> done)>;
+  // Gives an epoch higher than any before and than `above`, once it is durable on our side; never from inside
+  // the call.
+  using EpochSource = std::function<void(uint64_t above, std::function<void(uint64_t epoch)> done)>;
 
-  BrickDevice(EventLoop& loop, brick::Control& control, Space& space, Random& random, EpochSource next_epoch,
-              std::string owner);
+  struct Parts {
+    EventLoop& loop;
+    KeyValueStore& store;
+    brick::Control& control;
+    BrickList& list;
+    Random& random;
+  };
+  struct Options {
+    std::string owner;
+    // So long files wait for a brick that is away, with NFS4ERR_DELAY; then they answer NFS4ERR_IO until it
+    // is back.
+    Milliseconds patience{30'000};
+  };
+
+  // `number` is in parts.list and stays there.
+  BrickDevice(const Parts& parts, BrickNumber number, EpochSource next_epoch, Options options);
   BrickDevice(const BrickDevice&) = delete;
   BrickDevice& operator=(const BrickDevice&) = delete;
   void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
@@ -65,8 +83,19 @@ class BrickDevice {
   void connected();
   void lost();
 
+  BrickNumber number() const { return number_; }
   State state() const { return state_; }
+  // Why it is not ready, for people; empty when it is.
+  const std::string& detail() const { return detail_; }
   bool ready() const { return state_ == State::kReady; }
+  // Calls that make nothing new pass: persist, zero, withdraw.
+  bool usable() const { return state_ == State::kReconciling || state_ == State::kReady; }
+  // What an operation answers that needs this brick: OK, DELAY for a while, then IO.
+  nfs4::Status absence() const;
+  // Since when it is ready, or is not.
+  SteadyTime since() const { return since_; }
+  const BrickRecord& record() const { return *list_.find(number_); }
+  Space& space() { return list_.space(number_); }
   // Of the last claim. Device id, paths, durability, verifier.
   const brick::ClaimResult& identity() const { return identity_; }
   bool identified() const { return identified_; }
@@ -76,8 +105,8 @@ class BrickDevice {
   // --- sessions ---
   // The client's ticket, its session opened if it was not.
   void open_session(uint64_t client, Done<Ticket> done);
-  // Expels. `done` when no memory is reachable for the client, by the brick's answer or because all its
-  // sessions went.
+  // Expels. `done` when no memory is reachable for the client, by the brick's answer; or when the brick is
+  // lost: then nothing new happens on it before all its sessions were closed.
   void close_session(uint64_t client, std::function<void()> done);
 
   // --- exposure; the session must be open ---
@@ -88,7 +117,8 @@ class BrickDevice {
 
   // --- blocks and bytes ---
   void alloc(uint64_t logical, uint64_t count, Done<brick::RunsResult> done);
-  // Nobody waits: what a lost call leaves on the brick is a leak, which the next reconciliation frees.
+  // Nobody waits: what a lost call leaves on the brick is a leak, which the next reconciliation frees. So
+  // does the one under way, until it has compared.
   void free(const std::vector<brick::Run>& runs);
   void persist(const std::vector<brick::Range>& ranges, Done<brick::PersistResult> done);
   void zero(const std::vector<brick::Range>& ranges, Done<brick::StatusResult> done);
@@ -105,9 +135,14 @@ class BrickDevice {
   template <typename T>
   void refuse(Done<T> done, brick::Status status);
 
-  void claim();
+  void identify();
+  void identified(const brick::IdentifyResult& found);
+  // Why it must not be claimed; empty: it is ours, or free.
+  std::string objection(const brick::IdentifyResult& found) const;
+  void claim(uint64_t above);
   void claim_as(uint64_t epoch);
   void claimed(Result<brick::ClaimResult> result);
+  void remember();
   void close_listed_sessions();
   void sessions_closed();
   // A call that kills handles got no answer: they die with their sessions. Runs `done` then.
@@ -117,17 +152,26 @@ class BrickDevice {
   void finish_reconciling(uint64_t round);
   void begin_again();
   void fenced(const std::string& why);
-  bool usable() const { return state_ == State::kReconciling || state_ == State::kReady; }
+  void enter(State state, std::string detail);
+  // `alive` and of this round: what a callback must be to go on.
+  auto current() {
+    return [this, alive = std::weak_ptr(alive_), round = round_] { return !alive.expired() && round == round_; };
+  }
 
   EventLoop& loop_;
+  KeyValueStore& store_;
   brick::Control& control_;
-  Space& space_;
+  BrickList& list_;
   Random& random_;
+  const BrickNumber number_;
   const EpochSource next_epoch_;
   uint64_t epoch_ = 0;  // of the claim in force
-  const std::string owner_;
+  const Options options_;
   Hooks hooks_;
   State state_ = State::kOffline;
+  std::string detail_ = "not reached yet";
+  SteadyTime since_;
+  bool compared_ = false;  // the blocks it listed in this round, with ours
   uint64_t round_ = 0;  // counts connections and new beginnings: an answer of an earlier round is a lost call
   uint64_t resets_ = 0;  // how often all sessions were known to be closed
   brick::ClaimResult identity_;
@@ -135,7 +179,11 @@ class BrickDevice {
   xdr::FixedOpaque<8> verifier_{};
   std::unordered_map<uint64_t, Session> sessions_;
   std::vector<std::function<void()>> waiting_for_reset_;
+  std::vector<std::function<void()>> waiting_for_closing_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
+
+// What a refusal of the brick is on the wire.
+nfs4::Status status_of(brick::Status status);
 
 }  // namespace pnfsrdma::mds

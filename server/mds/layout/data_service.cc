@@ -2,6 +2,7 @@
 #include "server/mds/layout/data_service.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "server/mds/state/counters.h"
@@ -17,10 +18,9 @@ namespace {
 constexpr uint32_t kReadResultBytes = 4 + 4 + 3;
 }  // namespace
 
-DataService::DataService(BrickDevice& brick, mds::Space& space, LayoutTable& table, Layouts& layouts,
+DataService::DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts,
                          LayoutGranter& granter, LayoutCommitter& committer, FileIo& io)
-    : brick_(brick),
-      space_(space),
+    : bricks_(bricks),
       table_(table),
       layouts_(layouts),
       granter_(granter),
@@ -81,8 +81,13 @@ nfs4::CommitResponse DataService::commit(CompoundContext& context, const nfs4::C
 }
 
 std::string DataService::durability() const {
-  if (!brick_.identified()) return "unknown";
-  switch (static_cast<nfs4::Durability>(brick_.identity().durability)) {
+  std::optional<uint32_t> least;
+  for (BrickDevice* const brick : bricks_.all()) {
+    const BrickRecord& record = brick->record();
+    if (record.claimed_before()) least = std::min(least.value_or(record.durability), record.durability);
+  }
+  if (!least) return "unknown";
+  switch (static_cast<nfs4::Durability>(*least)) {
     case nfs4::Durability::kVolatile:
       return "volatile";
     case nfs4::Durability::kProcess:
@@ -94,10 +99,17 @@ std::string DataService::durability() const {
 }
 
 DataOperations::Space DataService::space() const {
-  const uint64_t total = brick_.identity().block_count * brick::kBlockSize;
-  const uint64_t used = space_.used_blocks() * brick::kBlockSize - space_.free_grain_bytes();
-  const uint64_t free = total > used ? total - used : 0;
-  return {total, free, free};
+  DataOperations::Space sum;
+  for (BrickDevice* const brick : bricks_.all()) {
+    const uint64_t total = brick->record().block_count * brick::kBlockSize;
+    const uint64_t used = brick->space().used_blocks() * brick::kBlockSize - brick->space().free_grain_bytes();
+    const uint64_t free = total > used ? total - used : 0;
+    sum.total += total;
+    sum.free += free;
+    // What of it somebody can have now.
+    if (brick->ready() && !brick->record().leaving) sum.available += free;
+  }
+  return sum;
 }
 
 }  // namespace pnfsrdma::mds

@@ -4,12 +4,11 @@
 #include <cstdint>
 #include <string>
 
-#include "server/mds/layout/brick_device.h"
+#include "server/mds/layout/brick_set.h"
 #include "server/mds/layout/file_io.h"
 #include "server/mds/layout/layout_committer.h"
 #include "server/mds/layout/layout_granter.h"
 #include "server/mds/layout/layouts.h"
-#include "server/mds/meta/space.h"
 #include "server/mds/ops/data_operations.h"
 
 namespace pnfsrdma::mds {
@@ -19,7 +18,7 @@ namespace pnfsrdma::mds {
 // machinery behind does may change what a second run of the checks would ask for. Control loop only.
 class DataService final : public DataOperations {
  public:
-  DataService(BrickDevice& brick, mds::Space& space, LayoutTable& table, Layouts& layouts,
+  DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts,
               LayoutGranter& granter, LayoutCommitter& committer, FileIo& io);
 
   nfs4::ReadResponse read(CompoundContext& context, const nfs4::ReadArguments& arguments) override;
@@ -34,7 +33,7 @@ class DataService final : public DataOperations {
   nfs4::LayoutReturnResponse layout_return(CompoundContext& context,
                                            const nfs4::LayoutReturnArguments& arguments) override;
 
-  bool layouts_available() const override { return brick_.identified(); }
+  bool layouts_available() const override { return bricks_.identified(); }
   std::string durability() const override;
   uint32_t layout_block_size() const override { return kGrainSize; }
   DataOperations::Space space() const override;
@@ -47,8 +46,7 @@ class DataService final : public DataOperations {
                     const LayoutStateid& stateid, std::function<void(Returned)> done);
   void return_everything(uint64_t client, IoMode mode, std::function<void(Returned)> done);
 
-  BrickDevice& brick_;
-  mds::Space& space_;
+  BrickSet& bricks_;
   LayoutTable& table_;
   Layouts& layouts_;
   LayoutGranter& granter_;

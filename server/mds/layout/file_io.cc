@@ -9,17 +9,28 @@
 
 namespace pnfsrdma::mds {
 
-FileIo::FileIo(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table,
-               InodeQueue& queue, Layouts& layouts, BlockMemory& memory, uint64_t metadata_era)
+FileIo::FileIo(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space, LayoutTable& table,
+               InodeQueue& queue, Layouts& layouts, uint64_t metadata_era)
     : clock_(clock),
       names_(names),
-      brick_(brick),
+      bricks_(bricks),
       space_(space),
       table_(table),
       queue_(queue),
       layouts_(layouts),
-      memory_(memory),
       metadata_era_(metadata_era) {}
+
+namespace {
+
+std::vector<brick::Range> memory_of(const std::vector<Mapping>& mapped) {
+  std::vector<brick::Range> memory;
+  for (const Mapping& part : mapped) {
+    if (part.logical) memory.push_back({*part.logical, part.length});
+  }
+  return memory;
+}
+
+}  // namespace
 
 nfs4::Verifier FileIo::with_era(nfs4::Verifier verifier) const {
   store_big_endian(verifier.data(), load_big_endian<uint64_t>(verifier.data()) ^ metadata_era_);
@@ -30,7 +41,6 @@ nfs4::Verifier FileIo::with_era(nfs4::Verifier verifier) const {
 // ----------------------------------------------------------------------------------------------------------------
 
 void FileIo::read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> done) {
-  if (!brick_.ready()) return done(std::unexpected(nfs4::Status::kDelay));
   // A shared turn: the blocks stay the file's while the RDMA READs run.
   queue_.shared(inode, [this, inode, offset, count, done = std::move(done)](InodeQueue::Turn turn) {
     read_now(inode, offset, count, std::move(turn), done);
@@ -49,6 +59,8 @@ void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueu
   if (bytes->empty()) return done(Read{bytes, end_of_file});
   const auto mapped = space_.extents().map(inode, offset, bytes->size());
   if (!mapped) return done(std::unexpected(status_of(mapped.error())));
+  const nfs4::Status absent = bricks_.absence(memory_of(*mapped));
+  if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
   struct Progress {
     size_t left = 1;
     bool good = true;
@@ -65,7 +77,7 @@ void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueu
   for (const Mapping& part : *mapped) {
     if (!part.logical) continue;
     const MutableByteSpan sink = MutableByteSpan(*bytes).subspan(part.file_offset - offset, part.length);
-    memory_.read(*part.logical, sink, bytes, one_done);
+    bricks_.memory_at(*part.logical).read(*part.logical, sink, bytes, one_done);
   }
   one_done(true);
 }
@@ -87,7 +99,6 @@ void FileIo::finish(const WritingPointer& work, std::expected<nfs4::WriteResult,
 }
 
 void FileIo::write(Write what, Done<nfs4::WriteResult> done) {
-  if (!brick_.ready()) return done(std::unexpected(nfs4::Status::kDelay));
   const size_t count = what.data->size();
   if (what.offset > kFileSizeMax || count > kFileSizeMax - what.offset) {
     return done(std::unexpected(nfs4::Status::kFBig));
@@ -120,6 +131,8 @@ std::expected<FileIo::Obstacle, nfs4::Status> FileIo::obstacle(const Writing& wo
   }
   const auto mapped = space_.extents().map(work.what.inode, work.range.begin, work.range.length());
   if (!mapped) return std::unexpected(status_of(mapped.error()));
+  const nfs4::Status absent = bricks_.absence(memory_of(*mapped));
+  if (absent != nfs4::Status::kOk) return std::unexpected(absent);
   const bool hole =
       std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
   return hole ? Obstacle::kHole : Obstacle::kNone;
@@ -246,7 +259,7 @@ void FileIo::place(const WritingPointer& work) {
         ByteSpan(*work->what.data).subspan(part.file_offset - work->range.begin, part.length);
     // Our turn keeps the extents, so there is no hole: allocate() filled them all.
     if (part.logical) {
-      memory_.write(*part.logical, source, work->what.data, one_done);
+      bricks_.memory_at(*part.logical).write(*part.logical, source, work->what.data, one_done);
     } else {
       one_done(false);
     }
@@ -271,7 +284,6 @@ void FileIo::make_stable(const WritingPointer& work) {
 // --------------------------------------------------------------------------------------------------------------
 
 void FileIo::commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done) {
-  if (!brick_.ready()) return done(std::unexpected(nfs4::Status::kDelay));
   // The reply waits for the sync beside the flush.
   if (const auto made = space_.make_durable(); !made) return done(std::unexpected(made.error()));
   const auto present = names_.get(inode);
@@ -282,16 +294,15 @@ void FileIo::commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::
   if (end > offset) {
     const auto mapped = space_.extents().map(inode, offset, end - offset);
     if (!mapped) return done(std::unexpected(status_of(mapped.error())));
-    for (const Mapping& part : *mapped) {
-      if (part.logical) memory.push_back({*part.logical, part.length});
-    }
+    memory = memory_of(*mapped);
   }
   if (memory.empty()) return done(verifier());
-  brick_.persist(memory, [this, alive = std::weak_ptr(alive_),
-                          done = std::move(done)](BrickDevice::Answer<brick::PersistResult> persisted) {
+  const nfs4::Status absent = bricks_.absence(memory);
+  if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
+  bricks_.persist(memory, [this, alive = std::weak_ptr(alive_), done = std::move(done)](nfs4::Status status) {
     if (alive.expired()) return;
-    if (!persisted) return done(std::unexpected(status_of(persisted.error())));
-    done(with_era(persisted->verifier));
+    if (status != nfs4::Status::kOk) return done(std::unexpected(status));
+    done(verifier());
   });
 }
 

@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 
-#include "server/mds/layout/block_memory.h"
 #include "server/mds/layout/layouts.h"
 #include "shared/nfs4/file_operations.h"
 
@@ -36,8 +35,8 @@ class FileIo {
   template <typename T>
   using Done = std::function<void(std::expected<T, nfs4::Status>)>;
 
-  FileIo(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table,
-         InodeQueue& queue, Layouts& layouts, BlockMemory& memory, uint64_t metadata_era);
+  FileIo(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space, LayoutTable& table,
+         InodeQueue& queue, Layouts& layouts, uint64_t metadata_era);
   FileIo(const FileIo&) = delete;
   FileIo& operator=(const FileIo&) = delete;
 
@@ -50,7 +49,7 @@ class FileIo {
 
   // writeverf4: changes when what an unstable WRITE left may have been lost: bytes by the brick, size and
   // extents by the host of the metadata.
-  nfs4::Verifier verifier() const { return with_era(brick_.verifier()); }
+  nfs4::Verifier verifier() const { return with_era(bricks_.verifier()); }
 
  private:
   struct Writing;
@@ -72,12 +71,11 @@ class FileIo {
 
   const Clock& clock_;
   Namespace& names_;
-  BrickDevice& brick_;
+  BrickSet& bricks_;
   FileSpace& space_;
   LayoutTable& table_;
   InodeQueue& queue_;
   Layouts& layouts_;
-  BlockMemory& memory_;
   const uint64_t metadata_era_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -15,16 +15,14 @@ constexpr Milliseconds kZeroingPause{250};
 constexpr uint64_t kZeroingBytes = uint64_t{4} << 20;
 }  // namespace
 
-FileSpace::FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, Space& space, BrickDevice& brick,
-                     BlockMemory& memory, LayoutTable& table)
+FileSpace::FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks,
+                     LayoutTable& table)
     : loop_(loop),
       clock_(clock),
       names_(names),
       store_(names.store()),
       extents_(names.store()),
-      space_(space),
-      brick_(brick),
-      memory_(memory),
+      bricks_(bricks),
       table_(table) {}
 
 FileSpace::~FileSpace() {
@@ -33,6 +31,28 @@ FileSpace::~FileSpace() {
 
 bool FileSpace::tail_dirty(InodeId inode) {
   return extents_.tail_dirty(inode).value_or(true);
+}
+
+nfs4::Status FileSpace::absence(InodeId inode, const ByteRange& range) {
+  const auto extents = extents_.overlapping(inode, range.begin, range.length());
+  if (!extents) return status_of(extents.error());
+  std::vector<brick::Range> memory;
+  for (const Extent& extent : *extents) memory.push_back({extent.logical, extent.length});
+  return bricks_.absence(memory);
+}
+
+bool FileSpace::has_memory_past(InodeId inode, uint64_t offset, BrickNumber brick) {
+  const auto extents = extents_.overlapping(inode, offset, kEndOfFile - offset);
+  return extents && std::any_of(extents->begin(), extents->end(), [&](const Extent& extent) {
+           return bricks_.at(extent.logical).number() == brick;
+         });
+}
+
+bool FileSpace::tail_is_away(InodeId inode, uint64_t offset) {
+  const auto extents = extents_.overlapping(inode, offset, kEndOfFile - offset);
+  return !extents || std::any_of(extents->begin(), extents->end(), [&](const Extent& extent) {
+    return !bricks_.at(extent.logical).usable();
+  });
 }
 
 void FileSpace::cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done) {
@@ -132,12 +152,11 @@ void FileSpace::zero_leftovers(InodeId inode, uint64_t size, Done done) {
     done(nfs4::Status::kOk);
   };
   if (memory.empty()) return clean();
-  brick_.zero(memory,
-              [alive = std::weak_ptr(alive_), clean, done](BrickDevice::Answer<brick::StatusResult> answer) {
-                if (alive.expired()) return;
-                if (!answer) return done(status_of(answer.error()));
-                clean();
-              });
+  bricks_.zero(memory, [alive = std::weak_ptr(alive_), clean, done](nfs4::Status status) {
+    if (alive.expired()) return;
+    if (status != nfs4::Status::kOk) return done(status);
+    clean();
+  });
 }
 
 void FileSpace::zero_tail(InodeId inode, Done done) {
@@ -167,13 +186,12 @@ void FileSpace::zero_tail(InodeId inode, Done done) {
     done(committed ? nfs4::Status::kOk : status_of(committed.error()));
   };
   if (tail.empty()) return clean();
-  brick_.zero(tail,
-              [alive = std::weak_ptr(alive_), clean, done](BrickDevice::Answer<brick::StatusResult> answer) {
-                if (alive.expired()) return;
-                // The record stays: whoever grows the file, and every start, zeroes first.
-                if (!answer) return done(status_of(answer.error()));
-                clean();
-              });
+  bricks_.zero(tail, [alive = std::weak_ptr(alive_), clean, done](nfs4::Status status) {
+    if (alive.expired()) return;
+    // The record stays: whoever grows the file, and every start, zeroes first.
+    if (status != nfs4::Status::kOk) return done(status);
+    clean();
+  });
 }
 
 void FileSpace::destroy(InodeId inode, Done done) {
@@ -197,20 +215,10 @@ void FileSpace::destroy(InodeId inode, Done done) {
 void FileSpace::release(const std::vector<Extent>& extents) {
   std::vector<brick::Run> freed;
   for (const Extent& extent : extents) {
-    for (const brick::Run& run : space_.free(extent.logical, extent.length)) freed.push_back(run);
+    for (const brick::Run& run : bricks_.space_at(extent.logical).free(extent.logical, extent.length))
+      freed.push_back(run);
   }
-  free_blocks(freed);
-}
-
-// Whole blocks that Space has given up.
-void FileSpace::free_blocks(const std::vector<brick::Run>& freed) {
-  if (freed.empty()) return;
-  std::vector<brick::Range> ranges;
-  for (const brick::Run& run : freed) ranges.push_back({run.logical, run.count * brick::kBlockSize});
-  // Our own handles die before the blocks are somebody else's.
-  memory_.forget(ranges, [this, alive = std::weak_ptr(alive_), freed] {
-    if (!alive.expired()) brick_.free(freed);
-  });
+  bricks_.free(freed);
 }
 
 void FileSpace::rest(InodeId inode) {
@@ -232,27 +240,31 @@ void FileSpace::start_zeroing() {
 
 void FileSpace::zero_in_background() {
   start_zeroing();
-  if (!brick_.ready()) return;
+  for (BrickDevice* const brick : bricks_.all()) {
+    if (brick->ready()) zero_free_grains(*brick);
+  }
+}
+
+void FileSpace::zero_free_grains(BrickDevice& brick) {
   auto work = std::make_shared<Zeroing>();
   std::vector<brick::Range> ranges;
   for (uint64_t left = kZeroingBytes; left > 0;) {
-    const auto piece = space_.take_dirty(left);
+    const auto piece = brick.space().take_dirty(left);
     if (!piece) break;
     work->pieces.push_back(*piece);
     ranges.push_back({piece->logical, piece->length});
     left -= std::min(left, piece->length);
   }
   if (ranges.empty()) return;
-  brick_.zero(ranges,
-              [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<brick::StatusResult> answer) {
-                if (alive.expired()) return;
-                std::vector<brick::Run> emptied;
-                for (Piece& piece : work->pieces) {
-                  piece.clean = answer.has_value();
-                  for (const brick::Run& run : space_.put_back(piece)) emptied.push_back(run);
-                }
-                free_blocks(emptied);
-              });
+  bricks_.zero(ranges, [this, alive = std::weak_ptr(alive_), work](nfs4::Status status) {
+    if (alive.expired()) return;
+    std::vector<brick::Run> emptied;
+    for (Piece& piece : work->pieces) {
+      piece.clean = status == nfs4::Status::kOk;
+      for (const brick::Run& run : bricks_.space_at(piece.logical).put_back(piece)) emptied.push_back(run);
+    }
+    bricks_.free(emptied);
+  });
 }
 
 }  // namespace pnfsrdma::mds

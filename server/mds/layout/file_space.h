@@ -2,18 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "server/mds/layout/allocation_plan.h"
-#include "server/mds/layout/block_memory.h"
-#include "server/mds/layout/brick_device.h"
+#include "server/mds/layout/brick_set.h"
 #include "server/mds/layout/layout_table.h"
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/namespace.h"
-#include "server/mds/meta/space.h"
 #include "shared/base/event_loop.h"
 
 namespace pnfsrdma::mds {
@@ -30,8 +29,7 @@ class FileSpace {
  public:
   using Done = std::function<void(nfs4::Status)>;
 
-  FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, Space& space, BrickDevice& brick,
-            BlockMemory& memory, LayoutTable& table);
+  FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, LayoutTable& table);
   ~FileSpace();
   FileSpace(const FileSpace&) = delete;
   FileSpace& operator=(const FileSpace&) = delete;
@@ -45,7 +43,7 @@ class FileSpace {
   };
   // Fills the holes in plan.wished, or, when there is not that much, those in plan.needed. All of it is
   // zeros, durably, and committed (not synced) when `done` gets kOk. kNospc, kDelay, kIo: nothing has
-  // changed.
+  // changed. A file stays on one brick as long as that has room; without data yet it gets one by free space.
   void allocate(InodeId inode, const AllocationPlan& plan, Change change, Done done);
 
   // What allocate() committed as kState goes with the next sync, and replies wait for that. Before anybody is
@@ -80,6 +78,12 @@ class FileSpace {
   void start_zeroing();
 
   bool tail_dirty(InodeId inode);
+  // OK when all memory of `range` is on bricks that are ready; else what an operation that needs it answers.
+  nfs4::Status absence(InodeId inode, const ByteRange& range);
+  // Whether some of the memory behind `offset` is on this brick.
+  bool has_memory_past(InodeId inode, uint64_t offset, BrickNumber brick);
+  // Whether some of it is on a brick that cannot be asked now.
+  bool tail_is_away(InodeId inode, uint64_t offset);
   Extents& extents() { return extents_; }
 
  private:
@@ -89,6 +93,8 @@ class FileSpace {
     std::vector<Piece> pieces;
   };
 
+  void begin_placing(const std::shared_ptr<Allocation>& work);
+  std::expected<std::vector<BrickNumber>, nfs4::Status> places(InodeId inode, uint64_t begin);
   void place_next(const std::shared_ptr<Allocation>& work);
   void place_blocks(const std::shared_ptr<Allocation>& work, const ByteRange& hole);
   void place_grains(const std::shared_ptr<Allocation>& work, const ByteRange& hole);
@@ -104,8 +110,8 @@ class FileSpace {
   void zero_tail(InodeId inode, Done done);
   void zero_leftovers(InodeId inode, uint64_t size, Done done);
   void release(const std::vector<Extent>& extents);
-  void free_blocks(const std::vector<brick::Run>& freed);
   void zero_in_background();
+  void zero_free_grains(BrickDevice& brick);
   Milliseconds rest_left(InodeId inode);
 
   EventLoop& loop_;
@@ -113,9 +119,7 @@ class FileSpace {
   Namespace& names_;
   KeyValueStore& store_;
   Extents extents_;
-  Space& space_;
-  BrickDevice& brick_;
-  BlockMemory& memory_;
+  BrickSet& bricks_;
   LayoutTable& table_;
   // The newest namespace commit when memory was last given lazily: a newer one takes that along.
   std::optional<Sequence> lazy_behind_;
@@ -125,8 +129,5 @@ class FileSpace {
   EventLoop::TimerId zeroing_timer_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
-
-// What a refusal of the brick is on the wire.
-nfs4::Status status_of(brick::Status status);
 
 }  // namespace pnfsrdma::mds

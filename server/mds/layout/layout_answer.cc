@@ -39,7 +39,7 @@ nfs4::Segment segment_of(const HeldGrant& grant, const nfs4::DeviceId& device) {
 
 }  // namespace
 
-LayoutAnswer describe_layout(const HeldLayout& layout, const nfs4::DeviceId& device, const ByteRange& range,
+LayoutAnswer describe_layout(const HeldLayout& layout, const DeviceOf& device_of, const ByteRange& range,
                              IoMode mode, uint32_t max_bytes) {
   LayoutAnswer answer{.end = range.begin};
   std::optional<Part> part;
@@ -54,9 +54,9 @@ LayoutAnswer describe_layout(const HeldLayout& layout, const nfs4::DeviceId& dev
     bytes += kSegmentBytes + (new_part ? kLayoutBytes : 0);
     answer.out_of_bytes = bytes > max_bytes || (new_part && answer.layouts.size() + 1 >= nfs4::kSmallListMax);
     if (answer.out_of_bytes) break;
-    nfs4::Segment segment{.device = device};
+    nfs4::Segment segment;  // a hole is on no device
     if (grant != nullptr) {
-      segment = segment_of(*grant, device);
+      segment = segment_of(*grant, device_of(grant->logical));
     } else {
       segment.file_offset = hole->begin;
       segment.length = hole->length();

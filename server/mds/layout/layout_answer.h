@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 
 #include "server/mds/layout/held_layout.h"
 #include "shared/nfs4/pmem_layout.h"
@@ -17,10 +18,13 @@ struct LayoutAnswer {
   bool out_of_bytes = false;  // stopped by max_bytes
 };
 
+// The deviceid of the brick with this logical address.
+using DeviceOf = std::function<nfs4::DeviceId(uint64_t logical)>;
+
 // The segments of exactly this mode from `range.begin` on, without gap, to `range.end` at most (whole grants,
 // so possibly beyond), in at most `max_bytes` of LayoutGetResult. A new layout4 begins where the generation
 // of the handles changes: the body names one. Pure function.
-LayoutAnswer describe_layout(const HeldLayout& layout, const nfs4::DeviceId& device, const ByteRange& range,
+LayoutAnswer describe_layout(const HeldLayout& layout, const DeviceOf& device_of, const ByteRange& range,
                              IoMode mode, uint32_t max_bytes);
 
 }  // namespace pnfsrdma::mds

@@ -5,21 +5,21 @@
 
 namespace pnfsrdma::mds {
 
-LayoutCommitter::LayoutCommitter(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space,
+LayoutCommitter::LayoutCommitter(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
                                  Layouts& layouts)
-    : clock_(clock), names_(names), brick_(brick), space_(space), layouts_(layouts) {}
+    : clock_(clock), names_(names), bricks_(bricks), space_(space), layouts_(layouts) {}
 
 void LayoutCommitter::commit(const CommitRequest& request, Done done) {
   if (const auto checked = check(request); !checked) return done(std::unexpected(checked.error()));
   const auto memory = memory_of(request);
   if (!memory) return done(std::unexpected(memory.error()));
   if (memory->empty()) return done(apply(request));
-  brick_.persist(*memory, [this, alive = std::weak_ptr(alive_), request,
-                           done = std::move(done)](BrickDevice::Answer<brick::PersistResult> persisted) {
+  bricks_.persist(*memory, [this, alive = std::weak_ptr(alive_), request,
+                            done = std::move(done)](nfs4::Status persisted) {
     if (alive.expired()) return;
     // A crash here: bytes behind the old size, with their tail record. The client has no answer and sends
     // again.
-    if (!persisted) return done(std::unexpected(status_of(persisted.error())));
+    if (persisted != nfs4::Status::kOk) return done(std::unexpected(persisted));
     done(apply(request));
   });
 }

@@ -35,7 +35,7 @@ class LayoutCommitter {
   using Answer = std::expected<std::optional<uint64_t>, nfs4::Status>;
   using Done = std::function<void(Answer)>;
 
-  LayoutCommitter(const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space,
+  LayoutCommitter(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
                   Layouts& layouts);
   LayoutCommitter(const LayoutCommitter&) = delete;
   LayoutCommitter& operator=(const LayoutCommitter&) = delete;
@@ -51,7 +51,7 @@ class LayoutCommitter {
 
   const Clock& clock_;
   Namespace& names_;
-  BrickDevice& brick_;
+  BrickSet& bricks_;
   FileSpace& space_;
   Layouts& layouts_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -32,10 +32,10 @@ struct LayoutGranter::Work {
   bool from_writable = false;  // answered with the read-write grants the client holds already
 };
 
-LayoutGranter::LayoutGranter(Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table,
+LayoutGranter::LayoutGranter(Namespace& names, BrickSet& bricks, FileSpace& space, LayoutTable& table,
                              InodeQueue& queue, Layouts& layouts, Counters& counters, Random& random)
     : names_(names),
-      brick_(brick),
+      bricks_(bricks),
       space_(space),
       table_(table),
       queue_(queue),
@@ -57,7 +57,7 @@ void LayoutGranter::grant(const GrantRequest& request, Done done) {
 }
 
 std::optional<nfs4::Status> LayoutGranter::refusal(const GrantRequest& request) {
-  if (!brick_.ready() || layouts_.gone(request.client)) return nfs4::Status::kLayoutTryLater;
+  if (layouts_.gone(request.client)) return nfs4::Status::kLayoutTryLater;
   if (layouts_.reserved_against(request.inode, request.client)) return nfs4::Status::kLayoutTryLater;
   switch (layouts_.recalls().progress(request.client, request.inode, request.range)) {
     case Recalls::Progress::kUnanswered:
@@ -93,7 +93,7 @@ void LayoutGranter::begin(const WorkPointer& work) {
   const HeldLayout* held = table_.find(request.inode, request.client);
   work->from_writable = held != nullptr && held->gaps(work->needed, IoMode::kReadWrite).empty();
   if (work->from_writable) return answer(work);
-  open_session(work);
+  find_gaps(work);
 }
 
 void LayoutGranter::make_writable(const WorkPointer& work) {
@@ -128,7 +128,9 @@ void LayoutGranter::fill(const WorkPointer& work) {
     if (!cleared) return fail(work, nfs4::Status::kLayoutTryLater);
     FileSpace::Change change{.update = {.space_only = true}, .extra = writer_marks(work->request, true)};
     space_.allocate(work->request.inode, plan, std::move(change), [this, work, plan](nfs4::Status status) {
-      if (status == nfs4::Status::kDelay) status = nfs4::Status::kLayoutTryLater;
+      // The brick is away: what goes through the server says for how long.
+      if (status == nfs4::Status::kDelay || status == nfs4::Status::kIo)
+        status = nfs4::Status::kLayoutTryLater;
       if (status != nfs4::Status::kOk) return fail(work, status);
       work->filled = plan.wished;
       when_durable(work);
@@ -186,20 +188,10 @@ void LayoutGranter::when_durable(const WorkPointer& work) {
   if (const auto made = space_.make_durable(); !made) return fail(work, made.error());
   // A crash before this: the client has no handle. Behind it: the record finds the dirty tail.
   KeyValueStore& store = names_.store();
-  if (store.synced_sequence() >= store.last_namespace_sequence()) return open_session(work);
+  if (store.synced_sequence() >= store.last_namespace_sequence()) return find_gaps(work);
   store.when_synced(store.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), work] {
-    if (!alive.expired()) open_session(work);
+    if (!alive.expired()) find_gaps(work);
   });
-}
-
-void LayoutGranter::open_session(const WorkPointer& work) {
-  if (layouts_.gone(work->request.client)) return fail(work, nfs4::Status::kLayoutTryLater);
-  brick_.open_session(work->request.client,
-                      [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<Ticket> open) {
-                        if (alive.expired()) return;
-                        if (!open) return fail(work, nfs4::Status::kLayoutTryLater);
-                        find_gaps(work);
-                      });
 }
 
 // What of the extents the client asked for it does not hold yet. Whole extents: a large file is few segments.
@@ -225,24 +217,36 @@ void LayoutGranter::find_gaps(const WorkPointer& work) {
 
 void LayoutGranter::expose_next(const WorkPointer& work) {
   const GrantRequest& request = work->request;
-  const uint32_t grants_max = brick_.identity().grants_max;
-  const bool spent = grants_max > 0 && table_.grants_of_client(request.client) + 1 >= grants_max;
-  work->limit = work->limit || (spent && !work->gaps.empty());
   if (work->gaps.empty() || work->limit) return note_holes(work);
-  const Extent gap = work->gaps.front();
-  work->gaps.pop_front();
-  brick_.expose(
-      request.client, gap.logical, gap.length, request.mode == IoMode::kReadWrite,
-      [this, alive = std::weak_ptr(alive_), work, gap](BrickDevice::Answer<brick::ExposeResult> exposed) {
-        if (alive.expired()) return;
-        if (exposed && keep(work, gap, *exposed)) return expose_next(work);
-        if (!exposed && exposed.error() == brick::Status::kLimit) {
-          work->limit = true;
-          return note_holes(work);
-        }
-        // Expelled, or the brick is gone: whatever it exposed has died with the session.
-        fail(work, nfs4::Status::kLayoutTryLater);
-      });
+  BrickDevice& brick = bricks_.at(work->gaps.front().logical);
+  const uint32_t grants_max = brick.identity().grants_max;
+  work->limit = grants_max > 0 && table_.grants_of_client(request.client) + 1 >= grants_max;
+  if (work->limit) return note_holes(work);
+  if (layouts_.gone(request.client)) return fail(work, nfs4::Status::kLayoutTryLater);
+  brick.open_session(request.client,
+                     [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<Ticket> open) {
+                       if (alive.expired()) return;
+                       if (!open) return fail(work, nfs4::Status::kLayoutTryLater);
+                       const Extent gap = work->gaps.front();
+                       work->gaps.pop_front();
+                       expose(work, gap);
+                     });
+}
+
+void LayoutGranter::expose(const WorkPointer& work, const Extent& gap) {
+  bricks_.at(gap.logical)
+      .expose(work->request.client, gap.logical, gap.length, work->request.mode == IoMode::kReadWrite,
+              [this, alive = std::weak_ptr(alive_), work,
+               gap](BrickDevice::Answer<brick::ExposeResult> exposed) {
+                if (alive.expired()) return;
+                if (exposed && keep(work, gap, *exposed)) return expose_next(work);
+                if (!exposed && exposed.error() == brick::Status::kLimit) {
+                  work->limit = true;
+                  return note_holes(work);
+                }
+                // Expelled, or the brick is gone: whatever it exposed has died with the session.
+                fail(work, nfs4::Status::kLayoutTryLater);
+              });
 }
 
 // Enters what the brick exposed. False: that is not what was asked for; it is withdrawn again.
@@ -268,7 +272,7 @@ bool LayoutGranter::keep(const WorkPointer& work, const Extent& gap, const brick
               gap.logical);
     std::vector<uint64_t> numbers;
     for (const brick::Grant& grant : exposed.grants) numbers.push_back(grant.grant);
-    brick_.withdraw(request.client, numbers, [] {});
+    bricks_.at(gap.logical).withdraw(request.client, numbers, [] {});
     return false;
   }
   // The last writer before us may have taken its record along since ours was committed.
@@ -320,7 +324,8 @@ void LayoutGranter::answer(const WorkPointer& work) {
   }
   const IoMode mode = work->from_writable ? IoMode::kReadWrite : request.mode;
   const ByteRange range{work->needed.begin, std::max(work->needed.end, request.range.end)};
-  LayoutAnswer told = describe_layout(*layout, brick_.identity().uuid, range, mode, request.max_bytes);
+  LayoutAnswer told = describe_layout(
+      *layout, [this](uint64_t logical) { return bricks_.uuid_at(logical); }, range, mode, request.max_bytes);
   const bool enough = told.end >= work->needed.end;
   if (!enough || told.layouts.empty()) {
     if (work->limit) layouts_.ask_for_less(request.client);

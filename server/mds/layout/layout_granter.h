@@ -37,7 +37,7 @@ class LayoutGranter {
   using Answer = std::expected<nfs4::LayoutGetResult, nfs4::Status>;
   using Done = std::function<void(Answer)>;
 
-  LayoutGranter(Namespace& names, BrickDevice& brick, FileSpace& space, LayoutTable& table, InodeQueue& queue,
+  LayoutGranter(Namespace& names, BrickSet& bricks, FileSpace& space, LayoutTable& table, InodeQueue& queue,
                 Layouts& layouts, Counters& counters, Random& random);
   LayoutGranter(const LayoutGranter&) = delete;
   LayoutGranter& operator=(const LayoutGranter&) = delete;
@@ -57,9 +57,9 @@ class LayoutGranter {
   void clear_stale_holes(const WorkPointer& work);
   void note_writer(const WorkPointer& work);
   void when_durable(const WorkPointer& work);
-  void open_session(const WorkPointer& work);
   void find_gaps(const WorkPointer& work);
   void expose_next(const WorkPointer& work);
+  void expose(const WorkPointer& work, const Extent& gap);
   bool keep(const WorkPointer& work, const Extent& gap, const brick::ExposeResult& exposed);
   void tell_of_filled_holes(const WorkPointer& work);
   void note_holes(const WorkPointer& work);
@@ -69,7 +69,7 @@ class LayoutGranter {
   Batch writer_marks(const GrantRequest& request, bool mark_tail);
 
   Namespace& names_;
-  BrickDevice& brick_;
+  BrickSet& bricks_;
   FileSpace& space_;
   LayoutTable& table_;
   InodeQueue& queue_;

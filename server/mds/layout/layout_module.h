@@ -8,29 +8,27 @@
 
 #include "server/mds/layout/conflicts.h"
 #include "server/mds/layout/recaller.h"
+#include "server/mds/layout/brick_connection.h"
+#include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/namespace.h"
-#include "server/mds/meta/space.h"
 #include "server/mds/ops/data_operations.h"
 #include "server/mds/state/counters.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/random.h"
-#include "shared/brick/control.h"
 #include "shared/initiator/buffer.h"
 
 namespace pnfsrdma::mds {
 
 class BlockMemory;
+class BrickSet;
 class FileIo;
 class LayoutCommitter;
 class LayoutGranter;
 class LayoutTable;
 class Layouts;
 
-// The parts around one brick, wired: what main() builds, and what tests build around a fake one. Belongs to
+// The parts around the bricks, wired: what main() builds, and what tests build around fake ones. Belongs to
 // the loop's thread; everything named here outlives it.
-//
-//   brick::BrickClient client(loop, options, {.on_connected = [&] { layouts.brick_connected(); },
-//                                             .on_lost = [&](const Error&) { layouts.brick_lost(); }});
 class LayoutModule {
  public:
   struct Parts {
@@ -38,21 +36,22 @@ class LayoutModule {
     const Clock& clock;
     Random& random;
     Namespace& names;
-    Space& space;
-    brick::Control& brick;
+    BrickList& list;
+    ConnectBrick connect;
     LayoutRecaller& recaller;
     Counters& counters;
   };
   struct Options {
     uint64_t first_epoch = 1;  // BootRecord::epoch: no claim is lower
-    std::string owner;         // shown to administrators of the brick
+    std::string owner;         // this server's name on its bricks: it claims none of another owner
     Milliseconds lease{30'000};
+    Milliseconds brick_patience{30'000};  // BrickDevice::Options
     uint64_t metadata_era = 0;  // BootRecord::era: part of writeverf4
-    // How we reach the brick's memory ourselves, best first.
+    // How we reach the bricks' memory ourselves, best first.
     std::vector<initiator::TransportDomain> transports;
     // Instead of that, for tests.
     BlockMemory* memory = nullptr;
-    // Another MDS has claimed the brick: this one must end. Default: only logged.
+    // Another MDS with our name has claimed a brick: this one must end. Default: only logged.
     std::function<void(const std::string& why)> on_fenced;
   };
 
@@ -71,10 +70,8 @@ class LayoutModule {
   FileIo& io();
   const LayoutTable& table() const;
 
-  // From the connection to the brick.
-  void brick_connected();
-  void brick_lost();
-  // All layouts, allocation and I/O through the server work; until then they are put off.
+  BrickSet& bricks();
+  // Every brick is there: all layouts, allocation and I/O through the server work.
   bool ready() const;
 
  private:

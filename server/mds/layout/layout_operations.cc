@@ -69,22 +69,24 @@ std::expected<std::vector<nfs4::PersistRange>, Status> persist_ranges(const nfs4
 nfs4::GetDeviceInfoResponse DataService::get_device_info(CompoundContext& context,
                                                          const nfs4::GetDeviceInfoArguments& arguments) {
   if (arguments.layout_type != nfs4::kLayoutTypePmem) return Status::kUnknownLayoutType;
-  // Before the first claim nobody knows which device this is.
-  if (!brick_.identified()) return Status::kDelay;
-  if (arguments.device != brick_.identity().uuid) return Status::kNoEnt;
+  BrickDevice* const brick = bricks_.find(arguments.device);
+  if (brick == nullptr) return Status::kNoEnt;
   nfs4::GetDeviceInfoResult result;
   result.device_address.layout_type = nfs4::kLayoutTypePmem;
-  // Nothing is notified: devices change with the brick's process, and then every layout is revoked anyway. A
+  // Nothing is notified: a device changes with the brick's process, and then its layouts are revoked anyway. A
   // count of 0 only asks for notifications, and whether the device is there.
   if (arguments.max_count == 0) return result;
   if (layouts_.gone(context.client_id())) return Status::kDelay;
+  // 18.40.3 knows no error for a device that is away: after a while it is not there.
+  if (const Status absent = brick->absence(); absent != Status::kOk)
+    return absent == Status::kDelay ? absent : Status::kNoEnt;
   using Answer = BrickDevice::Answer<Ticket>;
   TRY_ASSIGN(const Answer ticket, context.suspension.ask<Answer>([&](auto done) {
-    brick_.open_session(context.client_id(), std::move(done));
+    brick->open_session(context.client_id(), std::move(done));
   }));
   if (!ticket) return status_of(ticket.error());
   xdr::Encoder encoder(result.device_address.body);
-  xdr::encode(encoder, device_address(brick_.identity(), *ticket));
+  xdr::encode(encoder, device_address(brick->identity(), *ticket));
   xdr::Encoder counter = xdr::Encoder::counter();
   xdr::encode(counter, result.device_address);
   const auto bytes = static_cast<uint32_t>(counter.position());

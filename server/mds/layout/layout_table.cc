@@ -77,10 +77,21 @@ void LayoutTable::end_death(uint64_t inode, uint64_t client, const std::vector<H
   if (file == files_.end()) return;
   std::erase_if(file->second.dying, [&](const Dying& dying) {
     return dying.client == client && std::any_of(grants.begin(), grants.end(), [&](const HeldGrant& grant) {
-             return grant.grant == dying.grant.grant;
+             // Bricks number their grants each for itself.
+             return grant.grant == dying.grant.grant && grant.logical == dying.grant.logical;
            });
   });
   drop_if_empty(inode);
+}
+
+std::vector<HeldGrant> LayoutTable::dying(uint64_t inode, uint64_t client) const {
+  std::vector<HeldGrant> found;
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return found;
+  for (const Dying& dying : file->second.dying) {
+    if (dying.client == client) found.push_back(dying.grant);
+  }
+  return found;
 }
 
 bool LayoutTable::reachable(uint64_t inode, const ByteRange& range, uint64_t client) const {

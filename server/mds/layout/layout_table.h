@@ -31,6 +31,8 @@ class LayoutTable {
   void begin_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
   void end_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
 
+  std::vector<HeldGrant> dying(uint64_t inode, uint64_t client) const;
+
   // Whether memory behind `range` may still be touched: by `client`, or by anybody (0).
   bool reachable(uint64_t inode, const ByteRange& range, uint64_t client = 0) const;
   // Whether memory at or behind `offset` may still be written: by `client`, or by anybody (0).

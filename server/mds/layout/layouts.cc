@@ -23,13 +23,13 @@ std::string writing_record_key(uint64_t inode) {
   return std::string(as_text(key));
 }
 
-Layouts::Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space,
+Layouts::Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
                  LayoutTable& table, InodeQueue& queue, LayoutRecaller& recaller, Counters& counters,
                  Milliseconds lease)
     : loop_(loop),
       clock_(clock),
       names_(names),
-      brick_(brick),
+      bricks_(bricks),
       space_(space),
       table_(table),
       queue_(queue),
@@ -92,19 +92,30 @@ void Layouts::recall_layout(uint64_t client, uint64_t inode) {
   recalls_.demand(client, inode, kWholeFile, [] {});
 }
 
+// Somebody who is answered when handles are dead, or when nobody can tell because their brick is away. The
+// table has them as dying until it is back, and nothing happens to their memory before.
+struct Layouts::Waiting {
+  std::vector<BrickNumber> bricks;
+  std::function<void()> done;
+
+  void finish() {
+    if (done) std::exchange(done, nullptr)();
+  }
+};
+
 // `dead` has been given to the table as dying. Withdraws it; never needs the client's help.
 void Layouts::end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending,
                          std::function<void()> done) {
-  std::vector<uint64_t> numbers;
-  numbers.reserve(dead.size());
-  for (const HeldGrant& grant : dead) numbers.push_back(grant.grant);
-  brick_.withdraw(client, numbers,
-                  [this, alive = std::weak_ptr(alive_), client, inode, dead = std::move(dead), ending,
-                   done = std::move(done)] {
-                    if (alive.expired()) return;
-                    grants_dead(client, inode, dead, ending);
-                    done();
-                  });
+  auto waiting = std::make_shared<Waiting>(Waiting{.done = std::move(done)});
+  for (const HeldGrant& grant : dead) waiting->bricks.push_back(bricks_.at(grant.logical).number());
+  const uint64_t number = next_waiting_++;
+  waiting_[number] = waiting;
+  bricks_.withdraw(client, dead, [this, alive = std::weak_ptr(alive_), client, inode, dead, ending, number] {
+    if (alive.expired()) return;
+    grants_dead(client, inode, dead, ending);
+    const auto found = waiting_.extract(number);
+    found.mapped()->finish();
+  });
 }
 
 void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead,
@@ -123,7 +134,7 @@ void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<Hel
   if (wrote && !table_.writable(inode))
     static_cast<void>(records_.erase(RecordKind::kLayout, writing_record_key(inode)));
   recalls_.settle(client, inode);
-  if (wrote && space_.tail_dirty(inode) && brick_.state() != BrickDevice::State::kOffline) {
+  if (wrote && space_.tail_dirty(inode)) {
     queue_.exclusive(
         inode, [this, inode](InodeQueue::Turn turn) { space_.clean_tail(inode, [turn](nfs4::Status) {}); });
   }
@@ -137,7 +148,7 @@ void Layouts::on_client_gone(uint64_t client, std::function<void()> done) {
     gone_order_.pop_front();
   }
   // Fence first: whatever it still holds is dead when this is answered.
-  brick_.close_session(client, [this, alive = std::weak_ptr(alive_), client, done = std::move(done)] {
+  bricks_.close_session(client, [this, alive = std::weak_ptr(alive_), client, done = std::move(done)] {
     if (alive.expired()) return;
     for (const uint64_t inode : table_.files_of_client(client)) {
       std::vector<HeldGrant> dead = table_.find(inode, client)->give_back(kWholeFile, IoMode::kAny);
@@ -262,7 +273,6 @@ bool Layouts::reserved_against(uint64_t inode, uint64_t client) {
 // ----------------------------------------------------------------------------------------------
 
 void Layouts::set_size(uint64_t inode, uint64_t size, uint64_t requester, Done done) {
-  if (!brick_.ready()) return done(nfs4::Status::kDelay);
   queue_.exclusive(inode, [this, inode, size, requester, done = std::move(done)](InodeQueue::Turn turn) {
     resize(inode, size, requester, std::move(turn), done);
   });
@@ -280,6 +290,8 @@ void Layouts::resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQue
     if (reservation != reserved_.end() && reservation->second.client == requester)
       reserved_.erase(reservation);
     if (grows) return grow(inode, size, answer);
+    const nfs4::Status absent = space_.absence(inode, {round_down(size, kGrainSize), kEndOfFile});
+    if (absent != nfs4::Status::kOk) return answer(absent);
     space_.cut(inode, size, {.mtime = clock_.wall_now()}, answer);
   };
   if (grows) return clear_writers(inode, (*present)->size, requester, cleared);
@@ -301,7 +313,8 @@ void Layouts::grow(uint64_t inode, uint64_t size, Done done) {
 void Layouts::before_access_change(uint64_t inode, uint64_t requester, Done done) {
   std::vector<uint64_t> holders;
   for (const uint64_t client : table_.clients_of_file(inode)) {
-    if (!recaller_.is_open_by(inode, client)) holders.push_back(client);
+    if (recaller_.is_open_by(inode, client)) continue;
+    if (table_.find(inode, client) != nullptr || dying_within_reach(client, inode)) holders.push_back(client);
   }
   demand_all(inode, kWholeFile, requester, holders, [done = std::move(done)](bool cleared) {
     done(cleared ? nfs4::Status::kOk : nfs4::Status::kDelay);
@@ -322,7 +335,7 @@ void Layouts::on_last_close(uint64_t inode) {
   const uint64_t kept = kept_end((*present)->size);
   // Cheap for the usual file, which has nothing ahead. (A sparse one may hide some: it goes when its layouts
   // end.)
-  if ((*present)->space_used <= kept || !brick_.ready()) return;
+  if ((*present)->space_used <= kept) return;
   if (!table_.in_use(inode)) return tidy_up(inode);
   if ((*present)->space_used - kept < kExcessWorthRecall) return;
   const ByteRange ahead{kept, kEndOfFile};
@@ -335,13 +348,14 @@ void Layouts::on_last_close(uint64_t inode) {
 
 // Nobody has a layout of the file any more.
 void Layouts::tidy_up(uint64_t inode) {
-  if (recaller_.is_open(inode) || !brick_.ready()) return;
+  if (recaller_.is_open(inode)) return;
   const auto present = names_.get(inode);
   if (!present) return;
   if ((*present)->flags & kInodeOrphan) return reap(inode);
   if ((*present)->space_used <= kept_end((*present)->size)) return;
   queue_.exclusive(inode, [this, inode](InodeQueue::Turn turn) {
-    if (recaller_.is_open(inode)) return;
+    // While a brick is away there is nothing to gain: the next close or lost layout brings us back.
+    if (recaller_.is_open(inode) || space_.absence(inode, kWholeFile) != nfs4::Status::kOk) return;
     space_.trim(inode, [turn](nfs4::Status) {});
   });
 }
@@ -376,18 +390,33 @@ void Layouts::reap_now(uint64_t inode) {
   });
 }
 
-// --- the brick's life
+// --- a brick's life
 // ----------------------------------------------------------------------------------------------------
 
-void Layouts::on_brick_lost() {
+void Layouts::on_brick_lost(BrickNumber brick) {
+  const auto on_it = [&](const HeldGrant& grant) { return bricks_.at(grant.logical).number() == brick; };
   // The handles live on at a brick that only lost its connection to us: withdraw() waits until its sessions
   // are closed.
   for (const uint64_t inode : table_.files()) {
-    for (const HeldLayout* layout : table_.of_file(inode)) revoke(layout->client(), inode);
+    for (const HeldLayout* layout : table_.of_file(inode)) {
+      if (std::ranges::any_of(layout->grants(), on_it)) revoke(layout->client(), inode);
+    }
   }
+  std::vector<std::shared_ptr<Waiting>> answered;
+  for (const auto& [number, waiting] : waiting_) {
+    if (std::ranges::find(waiting->bricks, brick) != waiting->bricks.end()) answered.push_back(waiting);
+  }
+  for (const auto& waiting : answered) waiting->finish();
 }
 
-void Layouts::zero_tails(std::function<void(bool)> done) {
+// Whether handles of the client are still dying on a brick that can answer.
+bool Layouts::dying_within_reach(uint64_t client, uint64_t inode) {
+  return std::ranges::any_of(table_.dying(inode, client), [&](const HeldGrant& grant) {
+    return bricks_.at(grant.logical).usable();
+  });
+}
+
+void Layouts::zero_tails(BrickNumber brick, std::function<void(bool)> done) {
   touch_interrupted_files();
   const auto dirty = space_.extents().dirty_tails();
   if (!dirty) return done(false);
@@ -401,7 +430,13 @@ void Layouts::zero_tails(std::function<void(bool)> done) {
     if (--progress->left == 0) done(progress->good);
   };
   for (const InodeId inode : *dirty) {
-    queue_.exclusive(inode, [this, inode, one_less](InodeQueue::Turn turn) {
+    queue_.exclusive(inode, [this, brick, inode, one_less](InodeQueue::Turn turn) {
+      const auto present = names_.get(inode);
+      // What of a tail is on a brick that is away is zeroed when that comes back, and nobody can write
+      // there or grow the file over it before.
+      if (!present || !space_.has_memory_past(inode, (*present)->size, brick) ||
+          space_.tail_is_away(inode, (*present)->size))
+        return one_less(nfs4::Status::kOk);
       space_.clean_tail(inode, [turn, one_less](nfs4::Status status) { one_less(status); });
     });
   }

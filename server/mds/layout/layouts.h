@@ -12,7 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "server/mds/layout/brick_device.h"
+#include "server/mds/layout/brick_set.h"
 #include "server/mds/layout/conflicts.h"
 #include "server/mds/layout/file_space.h"
 #include "server/mds/layout/inode_queue.h"
@@ -36,7 +36,7 @@ inline constexpr Milliseconds kReservation{1000};
 // the tail. Control loop only.
 class Layouts final : public LayoutConflicts {
  public:
-  Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickDevice& brick, FileSpace& space,
+  Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
           LayoutTable& table, InodeQueue& queue, LayoutRecaller& recaller, Counters& counters,
           Milliseconds lease);
   ~Layouts() override;
@@ -88,9 +88,11 @@ class Layouts final : public LayoutConflicts {
   // Asks for it back, as a conflict does: revoked after a lease.
   void recall_layout(uint64_t client, uint64_t inode);
 
-  // --- the brick's life ---
-  void on_brick_lost();
-  void zero_tails(std::function<void(bool)> done);
+  // --- a brick's life ---
+  // Layouts with memory on it are revoked; those of other bricks stay.
+  void on_brick_lost(BrickNumber brick);
+  // Of files with a tail there.
+  void zero_tails(BrickNumber brick, std::function<void(bool)> done);
   void on_brick_ready();
 
  private:
@@ -100,6 +102,7 @@ class Layouts final : public LayoutConflicts {
     SteadyTime until;
   };
   struct Clearing;
+  struct Waiting;
 
   void demand_all(uint64_t inode, const ByteRange& range, uint64_t requester,
                   const std::vector<uint64_t>& clients, std::function<void(bool)> done);
@@ -108,6 +111,7 @@ class Layouts final : public LayoutConflicts {
   void revoke(uint64_t client, uint64_t inode) {
     revoke_layout(client, inode, [](std::optional<size_t>) {});
   }
+  bool dying_within_reach(uint64_t client, uint64_t inode);
   void end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending,
                   std::function<void()> done);
   void grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead, Ending ending);
@@ -119,7 +123,7 @@ class Layouts final : public LayoutConflicts {
   EventLoop& loop_;
   const Clock& clock_;
   Namespace& names_;
-  BrickDevice& brick_;
+  BrickSet& bricks_;
   FileSpace& space_;
   LayoutTable& table_;
   InodeQueue& queue_;
@@ -129,6 +133,9 @@ class Layouts final : public LayoutConflicts {
   Recalls recalls_;
   std::map<uint64_t, std::set<std::array<std::byte, 12>>> revoked_;  // by client
   std::unordered_map<uint64_t, Reservation> reserved_;
+  // Who waits for handles to die, until their brick is lost.
+  std::unordered_map<uint64_t, std::shared_ptr<Waiting>> waiting_;
+  uint64_t next_waiting_ = 1;
   std::unordered_set<uint64_t> reaping_;
   std::unordered_set<uint64_t> gone_;
   std::deque<uint64_t> gone_order_;

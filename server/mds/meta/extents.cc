@@ -48,6 +48,19 @@ Result<std::vector<Extent>> Extents::overlapping(InodeId inode, uint64_t offset,
   return found;
 }
 
+Result<std::optional<Extent>> Extents::first(InodeId inode) {
+  std::optional<Extent> found;
+  Result<> outcome;
+  TRY(store_.scan(number_key(kExtentTag, inode), {}, [&](std::string_view key, std::string_view value) {
+    const auto extent = read_extent(numbers_of_key(kExtentTag, key).value_or(KeyNumbers{}).second, value);
+    if (extent) found = *extent;
+    if (!extent) outcome = std::unexpected(extent.error());
+    return false;
+  }));
+  TRY(outcome);
+  return found;
+}
+
 Result<std::vector<Mapping>> Extents::map(InodeId inode, uint64_t offset, uint64_t length) {
   TRY_ASSIGN(const std::vector<Extent> extents, overlapping(inode, offset, length));
   const uint64_t end = end_of(offset, length);

@@ -44,6 +44,8 @@ class Extents {
   Result<std::vector<Mapping>> map(InodeId inode, uint64_t offset, uint64_t length);
   // The extents that touch [offset, offset + length), whole, in order.
   Result<std::vector<Extent>> overlapping(InodeId inode, uint64_t offset, uint64_t length);
+  // The one with the lowest offset, if the file has any.
+  Result<std::optional<Extent>> first(InodeId inode);
   Result<std::vector<Extent>> all(InodeId inode) { return overlapping(inode, 0, UINT64_MAX); }
 
   // Every extent of every file, by inode, then by offset, until the visitor returns false.

@@ -11,7 +11,8 @@
 // The grammar of the keys: a letter, then numbers of 8 bytes, big-endian, so that byte order is the order of
 // numbers. The values are XDR behind a version number (values.h).
 //
-//   M <name>                     one of a kind: "format", "boot", "next-inode", "next-block"
+//   M <name>                     one of a kind: "format", "boot", "next-inode", "next-block" (of brick 1,
+//                                "next-block.<number>" of others), "next-brick", "next-zone"
 //   I <inode>                    Inode
 //   D <directory> <name>         NameEntry
 //   C <directory> <cookie>       the name, for READDIR: same entry, in the order of cookies
@@ -20,6 +21,7 @@
 //                                offset is the extent that holds it: no backward search
 //   T <inode>                    tail dirty (extents.h)
 //   O <inode>                    orphan
+//   B <brick>                    BrickRecord (brick_records.h)
 //   R <kind, 1 byte> <key>       state records (records.h)
 //   X                            kept free for extended attributes: X <inode> <name>
 namespace pnfsrdma::mds {
@@ -31,6 +33,7 @@ inline constexpr char kCookieTag = 'C';
 inline constexpr char kExtentTag = 'E';
 inline constexpr char kTailTag = 'T';
 inline constexpr char kOrphanTag = 'O';
+inline constexpr char kBrickTag = 'B';
 inline constexpr char kRecordTag = 'R';
 
 // A tag alone: the prefix of everything under it.

@@ -16,7 +16,6 @@ using brick::kBlockSize;
 // Addresses are reserved in the store this many blocks (128 GiB) at a time; a restart skips what is left of
 // them.
 constexpr uint64_t kBlocksPerReservation = 65536;
-constexpr uint64_t kBlocksMax = (uint64_t{1} << 63) / kBlockSize;
 // A look for room ends after this many blocks: a fresh block costs less than a long search (about 0.1 us
 // each).
 constexpr size_t kBlocksSearchedMax = 512;
@@ -50,28 +49,15 @@ Piece piece_of(uint64_t block, GrainRange grains, bool clean) {
 
 }  // namespace
 
-Result<std::unique_ptr<Space>> Space::open(KeyValueStore& store, const Clock& clock) {
-  std::unique_ptr<Space> space(new Space(store, clock));
-  TRY(space->rebuild());
-  return space;
-}
+Space::Space(KeyValueStore& store, const Clock& clock, Addresses addresses)
+    : store_(store),
+      clock_(clock),
+      addresses_(std::move(addresses)),
+      next_block_(uint64_t{addresses_.zones.back()} * kBlocksPerZone + 1),
+      reserved_block_(next_block_) {}
 
-Result<> Space::rebuild() {
-  std::vector<std::pair<uint64_t, uint64_t>> ranges;  // logical, length
-  TRY(Extents(store_).scan([&](InodeId, const Extent& extent) {
-    ranges.emplace_back(extent.logical, extent.length);
-    return true;
-  }));
-  std::ranges::sort(ranges);
-  uint64_t end = 0;
-  for (const auto& [logical, length] : ranges) {
-    if (logical < end) {
-      return fail(EUCLEAN, "two extents have the same place at logical address " + std::to_string(logical));
-    }
-    end = logical + length;
-    use(logical, length);
-  }
-  TRY_ASSIGN(const std::optional<std::string> stored, store_.get(meta_key("next-block")));
+Result<> Space::begin() {
+  TRY_ASSIGN(const std::optional<std::string> stored, store_.get(address_counter_key(addresses_.brick)));
   if (stored) {
     TRY_ASSIGN(const StoredNumber next, read_value<StoredNumber>(*stored, "an address counter"));
     reserved_block_ = std::max(reserved_block_, next.number);
@@ -93,18 +79,27 @@ void Space::use(uint64_t logical, uint64_t length) {
 
 Result<> Space::reserve_addresses(uint64_t count) {
   if (next_block_ + count <= reserved_block_) return {};
-  const uint64_t reserved = next_block_ + count + kBlocksPerReservation;
+  const uint64_t reserved = std::min(next_block_ + count + kBlocksPerReservation, zone_end());
   // Not waited for: durable in order, so before any extent that names such an address.
   Batch batch;
-  put_value(batch, meta_key("next-block"), StoredNumber{reserved});
+  put_value(batch, address_counter_key(addresses_.brick), StoredNumber{reserved});
   TRY(store_.commit(batch, CommitKind::kState));
   reserved_block_ = reserved;
   return {};
 }
 
+Result<> Space::enter_next_zone() {
+  if (!addresses_.next_zone) return fail(ENOSPC, "the logical addresses are spent");
+  TRY_ASSIGN(const uint32_t zone, addresses_.next_zone());
+  addresses_.zones.push_back(zone);
+  next_block_ = reserved_block_ = uint64_t{zone} * kBlocksPerZone + 1;
+  return {};
+}
+
 Result<uint64_t> Space::take_blocks(uint64_t count) {
   if (count == 0) return fail(EINVAL, "no blocks are asked for");
-  if (count > kBlocksMax - next_block_) return fail(ENOSPC, "the logical addresses are spent");
+  if (count >= kBlocksPerZone) return fail(ENOSPC, "more blocks at a time than a zone of addresses has");
+  if (count > zone_end() - std::min(next_block_, zone_end())) TRY(enter_next_zone());
   TRY(reserve_addresses(count));
   const uint64_t first = next_block_;
   next_block_ += count;

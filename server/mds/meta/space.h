@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "server/mds/meta/block_grains.h"
 #include "server/mds/meta/block_runs.h"
+#include "server/mds/meta/brick_records.h"
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/key_value.h"
 #include "shared/base/clock.h"
@@ -33,8 +35,9 @@ struct SpaceDifference {
   std::vector<brick::Run> missing;  // in an extent, not on the brick: data loss, to be reported
 };
 
-// The logical address space of one brick: which blocks are ours, which grains in them are free. Nothing of it
-// is stored but a cursor of addresses; the rest is the extents, scanned at open. Crash rule: allocate on the
+// The part of the logical address space that is one brick's: which blocks are ours, which grains in them are
+// free. Nothing of it is stored but a cursor of addresses; the rest is the extents, scanned at open (BrickList
+// does). Crash rule: allocate on the
 // brick, then commit the extents; commit the extents, and when that is synced, free here, then on the brick.
 // Control loop only.
 //
@@ -48,13 +51,27 @@ struct SpaceDifference {
 // brick.
 class Space {
  public:
-  // Scans all extents. EUCLEAN with an explanation when they overlap.
-  static Result<std::unique_ptr<Space>> open(KeyValueStore& store, const Clock& clock);
+  // Where its addresses come from.
+  struct Addresses {
+    BrickNumber brick = kFirstBrick;
+    std::vector<uint32_t> zones{0};  // ascending
+    // One more zone when those are used up; in the store before any extent that names it.
+    std::function<Result<uint32_t>()> next_zone;
+  };
+
+  // Empty: use() every extent of the brick, then begin().
+  Space(KeyValueStore& store, const Clock& clock, Addresses addresses);
   Space(const Space&) = delete;
   Space& operator=(const Space&) = delete;
 
+  // An extent has this range.
+  void use(uint64_t logical, uint64_t length);
+  // All extents are known. EUCLEAN: the counter of addresses cannot be read.
+  Result<> begin();
+
   // `count` fresh, consecutive block addresses: never used before, by any boot. They count as used from now
-  // on. EAGAIN, EIO of the store; ENOSPC when 2^63 bytes of addresses are spent.
+  // on. EAGAIN, EIO of the store; ENOSPC when the addresses are spent,
+  // or for more than a zone at a time.
   Result<uint64_t> take_blocks(uint64_t count);
   // The brick refused, or the commit failed and the brick has freed them again. The addresses are not used
   // again.
@@ -92,12 +109,10 @@ class Space {
   };
   using Shared = std::map<uint64_t, BlockGrains>;
 
-  Space(KeyValueStore& store, const Clock& clock) : store_(store), clock_(clock) {}
-  Result<> rebuild();
+  uint64_t zone_end() const { return (uint64_t{addresses_.zones.back()} + 1) * kBlocksPerZone; }
+  Result<> enter_next_zone();
   Result<> reserve_addresses(uint64_t count);
   void wake_rested();
-  // Rebuilding: an extent has this range.
-  void use(uint64_t logical, uint64_t length);
   std::optional<Piece> take_row(uint32_t count, bool clean);
   std::vector<Piece> take_several(uint32_t count);
   Piece take_from(Shared::iterator block, GrainRange grains);
@@ -107,8 +122,9 @@ class Space {
 
   KeyValueStore& store_;
   const Clock& clock_;
-  uint64_t next_block_ = 1;      // number of the next fresh block; block 0 is never given out
-  uint64_t reserved_block_ = 1;  // in the store: no block from this one on has ever been given out
+  Addresses addresses_;
+  uint64_t next_block_;      // number of the next fresh block; the first of a zone is never given out
+  uint64_t reserved_block_;  // in the store: no block from this one on has ever been given out
   BlockRuns ours_;
   Shared shared_;                // those of ours that are not wholly used
   std::deque<Resting> resting_;  // oldest first

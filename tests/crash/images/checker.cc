@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "server/mds/meta/namespace_check.h"
-#include "server/mds/meta/space.h"
+#include "server/mds/meta/brick_list.h"
 #include "shared/base/check.h"
 
 namespace pnfsrdma::crash {
@@ -152,9 +152,9 @@ void Checker::check_blocks() {
   const SystemClock clock;
   const SteadyTime deadline = clock.now() + (problems_.empty() ? kPatience : Milliseconds(0));
   static_cast<void>(system_.until([&] {
-    const auto space = mds::Space::open(system_.store(), system_.clock);
-    CHECK(space);
-    difference = (*space)->compare(system_.list_blocks());
+    const auto list = mds::BrickList::open(system_.store(), system_.clock);
+    CHECK(list);
+    difference = (*list)->space(mds::kFirstBrick).compare(system_.list_blocks());
     same = difference.leaked.empty() && difference.missing.empty();
     return same || !difference.missing.empty() || clock.now() > deadline;
   }));

@@ -22,6 +22,9 @@ class ControlLink final : public brick::Control {
     for (auto& [number, fail] : std::exchange(pending_, {})) loop_.post(std::move(fail));
   }
 
+  void identify(Done<brick::IdentifyResult> d) override {
+    if (const auto done = track(std::move(d))) control_->identify(done);
+  }
   void claim(const brick::ClaimArguments& a, Done<brick::ClaimResult> d) override {
     pass(&Control::claim, a, d);
   }

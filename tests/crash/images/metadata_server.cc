@@ -22,10 +22,22 @@ mds::Export root_export() {
   return root;
 }
 
+constexpr const char* kBrick = "brick";
+
 template <typename T>
 T unwrap(Result<T> result) {
   CHECK(result);
   return std::move(*result);
+}
+
+mds::BrickList& configured(mds::BrickList& list) {
+  CHECK(list.configure({kBrick}));
+  return list;
+}
+
+mds::ConnectBrick lending(mds::testing::BrickPlug& plug, brick::Control& brick) {
+  plug.lend(kBrick, brick);
+  return plug.connector();
 }
 
 }  // namespace
@@ -36,7 +48,7 @@ MetadataServer::MetadataServer(const Host& host_in)
       limits(limits_of_test()),
       boot(unwrap(mds::open_boot(host.store, host.random, host.boot_id))),
       names(unwrap(mds::Namespace::open(host.store, host.clock, boot.boot_count))),
-      space(unwrap(mds::Space::open(host.store, host.clock))),
+      list(unwrap(mds::BrickList::open(host.store, host.clock))),
       exports(*names, {root_export()}),
       clients(host.clock, host.random, limits.lease),
       sessions(host.random),
@@ -49,8 +61,8 @@ MetadataServer::MetadataServer(const Host& host_in)
                .clock = host.clock,
                .random = host.random,
                .names = *names,
-               .space = *space,
-               .brick = brick,
+               .list = configured(*list),
+               .connect = lending(plug, brick),
                .recaller = layout_callbacks,
                .counters = counters},
               {.first_epoch = boot.epoch,
@@ -71,11 +83,11 @@ MetadataServer::MetadataServer(const Host& host_in)
 
 void MetadataServer::brick_up(brick::Control& control) {
   brick.attach(control);
-  layouts.brick_connected();
+  plug.up(kBrick);
 }
 
 void MetadataServer::brick_down() {
-  layouts.brick_lost();
+  plug.down(kBrick);
   brick.detach();
 }
 

@@ -6,8 +6,8 @@
 
 #include "server/mds/layout/layout_module.h"
 #include "server/mds/meta/boot_record.h"
+#include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/namespace.h"
-#include "server/mds/meta/space.h"
 #include "server/mds/ops/compound.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/services.h"
@@ -22,6 +22,7 @@
 #include "server/mds/state/state_store.h"
 #include "shared/rdma/transport.h"
 #include "tests/crash/images/control_link.h"
+#include "tests/unit/mds/layout/brick_plug.h"
 
 namespace pnfsrdma::crash {
 
@@ -47,11 +48,12 @@ class MetadataServer {
 
   const Host host;
   ControlLink brick;
+  mds::testing::BrickPlug plug;
   mds::Counters counters;
   mds::ServerLimits limits;
   mds::BootRecord boot;
   std::unique_ptr<mds::Namespace> names;
-  std::unique_ptr<mds::Space> space;
+  std::unique_ptr<mds::BrickList> list;
   mds::Exports exports;
   mds::ClientTable clients;
   mds::SessionTable sessions;

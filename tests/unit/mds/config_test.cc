@@ -39,7 +39,7 @@ TEST(Config, WhatIsWrongIsNamed) {
   EXPECT_NE(error_of(R"({"exports": [{"path": "/"}, {"path": "/"}]})").find("two"), std::string::npos);
   EXPECT_NE(error_of(R"({"exports": [{"clients": ["x"]}]})").find("x"), std::string::npos);
   EXPECT_NE(error_of(R"({"log_level": "loud"})").find("log_level"), std::string::npos);
-  EXPECT_NE(error_of(R"({"bricks": []})").find("bricks"), std::string::npos);
+  EXPECT_NE(error_of(R"({"bricks": ["tcp:a:1", "tcp:a:1"]})").find("bricks"), std::string::npos);
 }
 
 }  // namespace

@@ -285,12 +285,12 @@ TEST_F(Conflicts, ChmodRecallsOnlyFromClientsThatDoNotHaveTheFileOpen) {
 
 TEST_F(Conflicts, ABrickThatWasLostTakesAllLayoutsWithIt) {
   const auto layout = written(10000, 500);
-  world.mds->brick_lost();
+  world.plug.down(world.kBrick);
   world.brick.restart();
   EXPECT_EQ(world.mds->conflicts().test_stateid(kAlice, world.stateid_of(layout)), Status::kAdminRevoked);
   EXPECT_TRUE(world.recaller.revoked.contains(kAlice));
   EXPECT_EQ(world.set_size(file, 0), Status::kDelay);
-  world.mds->brick_connected();
+  world.plug.up(world.kBrick);
   world.pass(Milliseconds(300));
   world.check("back");
   EXPECT_EQ(world.set_size(file, 0), Status::kOk);

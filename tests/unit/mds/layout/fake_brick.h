@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/mds/layout/block_memory.h"
+#include "server/mds/meta/brick_records.h"
 #include "shared/base/event_loop.h"
 #include "shared/brick/control.h"
 
@@ -38,6 +39,8 @@ class FakeBrick final : public brick::Control {
   uint32_t connection = 1;    // that every client has
   uint32_t grants_max = 1000;
   uint64_t epoch = 0;
+  xdr::FixedOpaque<16> uuid{std::byte{7}, std::byte{7}};
+  std::string owner;  // who claimed last
   bool hold_withdrawals = false;   // withdraw and close_session are answered by release()
   bool hold_zeroing = false;       // zero, likewise
   uint64_t longest_run = 1 << 30;  // blocks: exposures are cut into runs of this many
@@ -94,13 +97,25 @@ class FakeBrick final : public brick::Control {
   }
 
   // --- Control ---
+  void identify(Done<brick::IdentifyResult> done) override {
+    run("identify", done, [&] {
+      return brick::IdentifyResult{.uuid = uuid,
+                                   .claimed_epoch = epoch,
+                                   .owner = owner,
+                                   .block_count = capacity_,
+                                   .used_blocks = blocks.size()};
+    });
+  }
   void claim(const brick::ClaimArguments& arguments, Done<brick::ClaimResult> done) override {
     run("claim", done, [&] {
       brick::ClaimResult result;
       result.status = arguments.epoch > epoch ? brick::Status::kOk : brick::Status::kStaleEpoch;
-      if (arguments.epoch > epoch) epoch = arguments.epoch;
+      if (arguments.epoch > epoch) {
+        epoch = arguments.epoch;
+        owner = arguments.owner;
+      }
       result.claimed_epoch = epoch;
-      result.uuid.fill(std::byte{7});
+      result.uuid = uuid;
       result.incarnation = 1;
       result.verifier = verifier;
       result.block_count = capacity_;
@@ -283,22 +298,25 @@ class FakeBrick final : public brick::Control {
   std::vector<std::function<void()>> held_;
 };
 
-// Brick memory as the MDS reaches it, without a network: the bytes of a FakeBrick.
+// Brick memory as the MDS reaches it, without a network: the bytes of FakeBricks, the first one's unless a
+// zone of addresses is another's.
 class FakeMemory final : public BlockMemory {
  public:
   FakeMemory(EventLoop& loop, FakeBrick& brick) : loop_(loop), brick_(brick) {}
+  void set_zone(uint32_t zone, FakeBrick& brick) { zones_[zone] = &brick; }
 
   void read(uint64_t logical, MutableByteSpan sink, std::shared_ptr<void> keep, Done done) override {
     loop_.post([this, logical, sink, keep, done] {
-      for (size_t i = 0; i < sink.size(); ++i) sink[i] = brick_.byte_at(logical + i);
+      for (size_t i = 0; i < sink.size(); ++i) sink[i] = at(logical).byte_at(logical + i);
       done(!broken);
     });
   }
   void write(uint64_t logical, ByteSpan source, std::shared_ptr<const void> keep, Done done) override {
     loop_.post([this, logical, source, keep, done] {
-      if (brick_.dead || !brick_.before_call()) return;
-      if (!broken) brick_.store(logical, source);
-      if (brick_.behind_call()) done(!broken);
+      FakeBrick& brick = at(logical);
+      if (brick.dead || !brick.before_call()) return;
+      if (!broken) brick.store(logical, source);
+      if (brick.behind_call()) done(!broken);
     });
   }
   void forget(const std::vector<brick::Range>&, std::function<void()> done) override {
@@ -309,8 +327,14 @@ class FakeMemory final : public BlockMemory {
   bool broken = false;
 
  private:
+  FakeBrick& at(uint64_t logical) {
+    const auto found = zones_.find(zone_of(logical));
+    return found == zones_.end() ? brick_ : *found->second;
+  }
+
   EventLoop& loop_;
   FakeBrick& brick_;
+  std::map<uint32_t, FakeBrick*> zones_;
 };
 
 }  // namespace pnfsrdma::mds::testing

@@ -31,7 +31,7 @@ TEST(FileSpace, ABlockWhoseLastFileGoesWhileItsFreeGrainsAreZeroedIsGivenBack) {
   world.brick.release();
   world.settle();
   EXPECT_TRUE(world.brick.blocks.empty());
-  EXPECT_EQ(world.space->used_blocks(), 0u);
+  EXPECT_EQ(world.space().used_blocks(), 0u);
   world.check("zeroed");
 }
 
@@ -68,7 +68,7 @@ TEST(FileSpace, AFailedAllocationGivesTheBlockItHadTakenBack) {
   world.brick.behind_call = [] { return true; };
   world.settle();
   EXPECT_TRUE(world.brick.blocks.empty());
-  EXPECT_EQ(world.space->used_blocks(), 0u);
+  EXPECT_EQ(world.space().used_blocks(), 0u);
   ASSERT_EQ(world.write(file, 0, text), Status::kOk);
   world.check("again");
 }

@@ -206,9 +206,9 @@ TEST(LayoutGet, StateidsOfTheFutureAreBadAndOldOnesAreOld) {
 TEST(LayoutGet, UntilTheBrickIsReadyItIsTryLater) {
   LayoutWorld world;
   const InodeId file = world.create("f");
-  world.mds->brick_lost();
+  world.plug.down(world.kBrick);
   EXPECT_EQ(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096).error(), Status::kLayoutTryLater);
-  world.mds->brick_connected();
+  world.plug.up(world.kBrick);
   world.settle();
   EXPECT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
 }
@@ -219,9 +219,9 @@ struct AHoleFilledButNotGranted : ::testing::Test {
   LayoutWorld world;
   InodeId file = world.create("f");
   void SetUp() override {
-    world.mds->brick_lost();
+    world.plug.down(world.kBrick);
     world.brick.grants_max = 3;
-    world.mds->brick_connected();
+    world.plug.up(world.kBrick);
     world.settle();
     ASSERT_EQ(world.write(file, kMiddle, "x"), Status::kOk);
     ASSERT_EQ(world.set_size(file, 2 * kMiddle), Status::kOk);

@@ -5,6 +5,7 @@
 #include "server/mds/meta/space.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "shared/nfs4/pmem_layout.h"
+#include "tests/unit/mds/layout/brick_plug.h"
 #include "tests/unit/mds/layout/fake_brick.h"
 #include "tests/unit/mds/ops/test_server.h"
 
@@ -22,7 +23,7 @@ class LayoutOperations : public ::testing::Test {
  protected:
   LayoutOperations() {
     server.use(module.conflicts(), module.data());
-    module.brick_connected();
+    plug.up(kBrick);
     for (int i = 0; i < 60; ++i) host.turn();
     EXPECT_TRUE(module.ready());
     client.connect();
@@ -93,14 +94,23 @@ class LayoutOperations : public ::testing::Test {
     return response_at<nfs4::GetDeviceInfoResponse>(client.call({arguments}), 0);
   }
 
+  static constexpr const char* kBrick = "unix:/brick";
+  std::unique_ptr<BrickList> made_list() {
+    plug.lend(kBrick, brick);
+    auto made = BrickList::open(host.store, host.clock).value();
+    EXPECT_TRUE(made->configure({kBrick}));
+    return made;
+  }
+
   TestHost host;
   TestServer server{host};
   FakeBrick brick{host.loop};
   FakeMemory memory{host.loop, brick};
-  std::unique_ptr<Space> space = Space::open(host.store, host.clock).value();
+  BrickPlug plug;
+  std::unique_ptr<BrickList> list = made_list();
   LayoutCallbacks recaller{server.callbacks, server.clients, server.opens, *server.names};
   LayoutModule module{
-      {host.loop, host.clock, host.random, *server.names, *space, brick, recaller, server.counters},
+      {host.loop, host.clock, host.random, *server.names, *list, plug.connector(), recaller, server.counters},
       {.owner = "test", .memory = &memory}};
   TestClient client{server};
   File file;
@@ -208,7 +218,7 @@ TEST_F(LayoutOperations, LayoutGetIsForRegularFiles) {
 }
 
 TEST_F(LayoutOperations, WithoutABrickALayoutIsForLater) {
-  module.brick_lost();
+  plug.down(kBrick);
   EXPECT_EQ(get(wish(file.stateid)).status, Status::kLayoutTryLater);
 }
 

@@ -15,12 +15,13 @@
 #include "server/mds/layout/layout_granter.h"
 #include "server/mds/layout/layout_module.h"
 #include "server/mds/meta/boot_record.h"
+#include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/memory_store.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/namespace_check.h"
-#include "server/mds/meta/space.h"
 #include "shared/nfs4/pmem_layout.h"
 #include "shared/xdr/codec.h"
+#include "tests/unit/mds/layout/brick_plug.h"
 #include "tests/unit/mds/layout/fake_brick.h"
 
 namespace pnfsrdma::mds::testing {
@@ -87,40 +88,64 @@ class MortalStore final : public KeyValueStore {
   Result<> close() override { return inner.close(); }
 };
 
-// One MDS with one brick, on a clock that stands still. start() and crash() make it live again and again over
+// One MDS with one brick or several, on a clock that stands still. start() and crash() make it live again and again over
 // the same store and the same brick.
 class LayoutWorld {
  public:
   static constexpr uint64_t kBlock = brick::kBlockSize;
+  static constexpr const char* kBrick = "unix:/brick";
   static constexpr uint64_t kAlice = 1001;
   static constexpr uint64_t kBob = 1002;
   static constexpr Milliseconds kLease{30'000};
 
-  explicit LayoutWorld(uint64_t blocks = 64) : brick(loop, blocks), store(loop), recaller(loop) { start(); }
+  explicit LayoutWorld(uint64_t blocks = 64, std::vector<uint64_t> others = {})
+      : brick(loop, blocks), store(loop), recaller(loop) {
+    plug.lend(kBrick, brick);
+    for (const uint64_t other : others) lend_brick(other);
+    start();
+  }
   ~LayoutWorld() { stop(); }
 
   ManualClock clock;
   EventLoop loop{clock};
   SeededRandom random{42};
   FakeBrick brick;
+  std::deque<FakeBrick> others;  // bricks 2, 3, …, as they were lent
+  BrickPlug plug;
   MortalStore store;
   FakeRecaller recaller;
   Counters counters;
   std::unique_ptr<Namespace> names;
-  std::unique_ptr<Space> space;
+  std::unique_ptr<BrickList> list;
   std::unique_ptr<FakeMemory> memory;
   std::unique_ptr<LayoutModule> mds;
   std::string fenced;
   std::string host_boot = "host-boot";
 
+  // One more brick in the configuration, or to be added.
+  std::string lend_brick(uint64_t blocks) {
+    FakeBrick& other = others.emplace_back(loop, blocks);
+    other.uuid[0] = static_cast<std::byte>(7 + others.size());
+    plug.lend(addresses().back(), other);
+    return addresses().back();
+  }
+  std::vector<std::string> addresses() const {
+    std::vector<std::string> all{kBrick};
+    for (size_t i = 0; i < others.size(); ++i) all.push_back(std::string(kBrick) + std::to_string(i + 2));
+    return all;
+  }
+  FakeBrick& brick_of(BrickNumber number) { return number == kFirstBrick ? brick : others[number - 2]; }
+
   void build() {
     const auto boot = open_boot(store, random, host_boot);
     ASSERT_TRUE(boot) << boot.error().to_string();
     names = *Namespace::open(store, clock, boot->boot_count);
-    space = *Space::open(store, clock);
+    list = *BrickList::open(store, clock);
+    ASSERT_TRUE(list->configure(addresses()));
     memory = std::make_unique<FakeMemory>(loop, brick);
+    for (uint32_t i = 0; i < others.size(); ++i) memory->set_zone(i + 1, others[i]);
     mds = std::make_unique<LayoutModule>(
-        LayoutModule::Parts{loop, clock, random, *names, *space, brick, recaller, counters},
+        LayoutModule::Parts{loop, clock, random, *names, *list, plug.connector(), recaller, counters},
         LayoutModule::Options{.first_epoch = boot->epoch,
                               .owner = "test",
                               .lease = kLease,
@@ -132,13 +157,13 @@ class LayoutWorld {
   }
   void start() {
     build();
-    mds->brick_connected();
+    for (const std::string& address : addresses()) plug.up(address);
     settle();
   }
   void stop() {
     mds.reset();
     memory.reset();
-    space.reset();
+    list.reset();
     names.reset();
     settle();
   }
@@ -150,6 +175,7 @@ class LayoutWorld {
       host_boot += "+";
     }
     brick.dead = false;
+    for (FakeBrick& other : others) other.dead = false;
     recaller.opens.clear();
     recaller.on_recall = nullptr;
   }
@@ -165,6 +191,7 @@ class LayoutWorld {
     }
   }
 
+  Space& space() { return list->space(kFirstBrick); }
   InodeId create(const std::string& name) {
     const auto created = names->create(kRootInode, name, NewInode{.mode = 0644});
     EXPECT_TRUE(created);
@@ -267,7 +294,12 @@ class LayoutWorld {
     const auto report = check_namespace(store);
     ASSERT_TRUE(report);
     for (const std::string& problem : report->problems) ADD_FAILURE() << problem;
+    size_t blocks = brick.blocks.size();
     for (const std::string& breach : brick.breaches) ADD_FAILURE() << breach;
+    for (const FakeBrick& other : others) {
+      for (const std::string& breach : other.breaches) ADD_FAILURE() << breach;
+      blocks += other.blocks.size();
+    }
     std::set<uint64_t> used;
     std::map<uint64_t, InodeId> owner;
     static_cast<void>(Extents(store).scan([&](InodeId inode, const Extent& extent) {
@@ -279,8 +311,8 @@ class LayoutWorld {
       return true;
     }));
     for (const uint64_t block : used)
-      EXPECT_TRUE(brick.blocks.contains(block)) << "an extent without its block";
-    EXPECT_EQ(brick.blocks.size(), used.size()) << "a leaked block";
+      EXPECT_TRUE(brick_of(list->brick_of(block)).blocks.contains(block)) << "an extent without its block";
+    EXPECT_EQ(blocks, used.size()) << "a leaked block";
   }
 
  private:
@@ -291,7 +323,7 @@ class LayoutWorld {
     const bool writer = mds->table().writable_past(inode, size);
     const auto own = static_cast<std::byte>('A' + inode % 26);
     for (uint64_t at = 0; at < extent.length; at += kGrainSize) {
-      const std::byte* grain = brick.grain_at(extent.logical + at);
+      const std::byte* grain = brick_of(list->brick_of(extent.logical)).grain_at(extent.logical + at);
       if (grain == nullptr) continue;
       for (uint64_t i = 0; i < kGrainSize; ++i) {
         if (grain[i] == std::byte{0}) continue;

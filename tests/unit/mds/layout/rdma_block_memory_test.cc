@@ -24,7 +24,8 @@ struct RealBrick : ::testing::Test {
   FakeRecaller recaller{loop};
   Counters counters;
   std::unique_ptr<Namespace> names;
-  std::unique_ptr<Space> space;
+  BrickPlug plug;
+  std::unique_ptr<BrickList> list;
   std::unique_ptr<LayoutModule> mds;
 
   template <typename Ready>
@@ -42,12 +43,14 @@ struct RealBrick : ::testing::Test {
     const auto boot = open_boot(store, random, "boot");
     ASSERT_TRUE(boot);
     names = *Namespace::open(store, clock, boot->boot_count);
-    space = *Space::open(store, clock);
+    plug.lend("brick", brick->control());
+    list = *BrickList::open(store, clock);
+    ASSERT_TRUE(list->configure({"brick"}));
     mds = std::make_unique<LayoutModule>(
-        LayoutModule::Parts{loop, clock, random, *names, *space, brick->control(), recaller, counters},
+        LayoutModule::Parts{loop, clock, random, *names, *list, plug.connector(), recaller, counters},
         LayoutModule::Options{
             .first_epoch = boot->epoch, .owner = "test", .transports = {{own_side, nullptr}}});
-    mds->brick_connected();
+    plug.up("brick");
     ASSERT_TRUE(run_until([&] { return mds->ready(); }));
   }
   void TearDown() override {
@@ -112,15 +115,15 @@ TEST_F(RealBrick, BlocksWeReachedOurselvesCanBeFreed) {
     ASSERT_TRUE(run_until([&] { return status->has_value(); }));
     EXPECT_EQ(*status, nfs4::Status::kOk);
   }
-  EXPECT_TRUE(run_until([&] { return space->used_blocks() == 0; }));
+  EXPECT_TRUE(run_until([&] { return list->space(kFirstBrick).used_blocks() == 0; }));
 }
 
 TEST_F(RealBrick, ABrickLostAndFoundServesTheSameBytes) {
   const InodeId file = names->create(kRootInode, "f", {})->inode->id;
   const Bytes bytes = noise(300000);
   ASSERT_EQ(write(file, 0, bytes), nfs4::Status::kOk);
-  mds->brick_lost();
-  mds->brick_connected();
+  plug.down("brick");
+  plug.up("brick");
   ASSERT_TRUE(run_until([&] { return mds->ready(); }));
   EXPECT_EQ(read(file, 0, 300000), bytes);
 }

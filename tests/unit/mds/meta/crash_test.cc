@@ -8,10 +8,10 @@
 #include <set>
 
 #include "server/mds/meta/boot_record.h"
+#include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/namespace_check.h"
-#include "server/mds/meta/space.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {
@@ -28,7 +28,9 @@ class Crash : public OverBothEngines {
     boot_ = open_boot(*store_, random_, "host").value();
     names_ =
         Namespace::open(*store_, clock_, boot_.boot_count, {.cached_inodes = 16, .cached_names = 16}).value();
-    space_ = Space::open(*store_, clock_).value();
+    list_ = BrickList::open(*store_, clock_).value();
+    if (list_->numbers().empty()) static_cast<void>(list_->add("brick", true).value());
+    space_ = &list_->space(kFirstBrick);
     std::vector<brick::Run> listed;
     for (const uint64_t block : brick_) listed.push_back({block, 1});
     const SpaceDifference difference = space_->compare(listed);
@@ -146,7 +148,7 @@ class Crash : public OverBothEngines {
 
   void crash() {
     names_.reset();
-    space_.reset();
+    list_.reset();
     store_.crash(random_);
     start();
     const std::string now = states_.back();
@@ -161,7 +163,8 @@ class Crash : public OverBothEngines {
   SeededRandom random_{99};
   BootRecord boot_;
   std::unique_ptr<Namespace> names_;
-  std::unique_ptr<Space> space_;
+  std::unique_ptr<BrickList> list_;
+  Space* space_ = nullptr;
   std::set<uint64_t> brick_;  // addresses of the blocks it has given out
   std::vector<std::string> states_;
   size_t synced_ = 0;

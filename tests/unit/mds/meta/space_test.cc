@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "server/mds/meta/brick_list.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {
@@ -12,7 +13,12 @@ using brick::kBlockSize;
 
 class Allocation : public testing::Test {
  protected:
-  void open() { space_ = Space::open(store_, clock_).value(); }
+  Space* open() {
+    list_ = BrickList::open(store_, clock_).value();
+    if (list_->numbers().empty()) static_cast<void>(list_->add("brick", true).value());
+    space_ = &list_->space(kFirstBrick);
+    return space_;
+  }
   void restart() {
     ASSERT_TRUE(store_.sync());
     store_.crash(0);
@@ -37,7 +43,8 @@ class Allocation : public testing::Test {
   ManualClock clock_;
   EventLoop loop_{clock_};
   MemoryStore store_{loop_, MemoryStore::Syncing::kManual};
-  std::unique_ptr<Space> space_ = Space::open(store_, clock_).value();
+  std::unique_ptr<BrickList> list_;
+  Space* space_ = open();
   InodeId next_file_ = 100;
 };
 
@@ -212,7 +219,7 @@ TEST_F(Allocation, IsRebuiltFromTheExtentsWithNothingFreeKnownToBeClean) {
 TEST_F(Allocation, ExtentsThatOverlapAreNotServed) {
   record(kBlockSize, 2 * kBlockSize);
   record(2 * kBlockSize, kBlockSize);
-  const auto opened = Space::open(store_, clock_);
+  const auto opened = BrickList::open(store_, clock_);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().number(), EUCLEAN);
 }

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/brick_list.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "shared/base/check.h"
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+
+Result<std::unique_ptr<BrickList>> BrickList::open(KeyValueStore& store, const Clock& clock) {
+  std::unique_ptr<BrickList> list(new BrickList(store, clock));
+  TRY(list->read());
+  return list;
+}
+
+Result<> BrickList::read() {
+  TRY_ASSIGN(const std::vector<BrickRecord> records, records_.all());
+  for (const BrickRecord& record : records) enter(record);
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;  // logical, length
+  TRY(Extents(store_).scan([&](InodeId, const Extent& extent) {
+    ranges.emplace_back(extent.logical, extent.length);
+    return true;
+  }));
+  std::ranges::sort(ranges);
+  uint64_t end = 0;
+  for (const auto& [logical, length] : ranges) {
+    const std::string place = "logical address " + std::to_string(logical);
+    if (logical < end) return fail(EUCLEAN, "two extents have the same place at " + place);
+    end = logical + length;
+    const BrickNumber brick = brick_of(logical);
+    if (brick == kNoBrick) return fail(EUCLEAN, "no brick is known for the extent at " + place);
+    members_.at(brick).space->use(logical, length);
+  }
+  for (auto& [number, member] : members_) TRY(member.space->begin());
+  return {};
+}
+
+void BrickList::enter(const BrickRecord& record) {
+  Space::Addresses addresses{.brick = record.number, .zones = record.zones};
+  addresses.next_zone = [this, number = record.number] { return next_zone(number); };
+  members_[record.number] = {record, std::make_unique<Space>(store_, clock_, std::move(addresses))};
+  for (const uint32_t zone : record.zones) {
+    if (zone >= by_zone_.size()) by_zone_.resize(zone + 1, kNoBrick);
+    by_zone_[zone] = record.number;
+  }
+}
+
+Result<uint32_t> BrickList::next_zone(BrickNumber number) {
+  Member& member = members_.at(number);
+  BrickRecord record = member.record;
+  Batch batch;
+  TRY(records_.extend(batch, record));
+  TRY(store_.commit(batch, CommitKind::kState));
+  member.record = record;
+  const uint32_t zone = record.zones.back();
+  if (zone >= by_zone_.size()) by_zone_.resize(zone + 1, kNoBrick);
+  by_zone_[zone] = number;
+  return zone;
+}
+
+Result<std::vector<std::string>> BrickList::configure(const std::vector<std::string>& addresses) {
+  if (members_.empty()) {
+    for (const std::string& address : addresses) TRY(add(address, true));
+    return std::vector<std::string>();
+  }
+  std::vector<std::string> unused;
+  for (const std::string& address : addresses) {
+    const bool used = std::any_of(members_.begin(), members_.end(), [&](const auto& member) {
+      return member.second.record.address == address;
+    });
+    if (!used) unused.push_back(address);
+  }
+  std::vector<BrickRecord> unnamed;
+  for (const auto& [number, member] : members_) {
+    const bool named = std::ranges::find(addresses, member.record.address) != addresses.end();
+    if (!named && member.record.configured) unnamed.push_back(member.record);
+  }
+  // A store of format 1 does not say how its brick is reached.
+  const bool untold = members_.size() == 1 && members_.begin()->second.record.address.empty();
+  if (unnamed.size() != 1 || unused.empty() || (unused.size() > 1 && !untold)) return unused;
+  log_info("bricks", "brick-address brick={} was=\"{}\" is=\"{}\"", unnamed.front().number,
+           unnamed.front().address, unused.front());
+  unnamed.front().address = unused.front();
+  TRY(update(unnamed.front()));
+  unused.erase(unused.begin());
+  if (!untold) return unused;
+  for (const std::string& address : unused) TRY(add(address, true));
+  return std::vector<std::string>();
+}
+
+Result<> BrickList::check_unique(const BrickRecord& record) const {
+  for (const auto& [number, member] : members_) {
+    if (number == record.number) continue;
+    const std::string other = "brick " + std::to_string(number);
+    if (member.record.address == record.address)
+      return fail(EEXIST, record.address + " is the address of " + other + " already");
+    if (record.claimed_before() && member.record.uuid == record.uuid)
+      return fail(EEXIST, "the brick at " + record.address + " is in use already: it is " + other + " at " +
+                              member.record.address);
+  }
+  return {};
+}
+
+Result<BrickNumber> BrickList::add(const std::string& address, bool configured) {
+  BrickRecord record{.address = address, .configured = configured};
+  TRY(check_unique(record));
+  Batch batch;
+  TRY(records_.add(batch, record));
+  TRY(store_.commit(batch, CommitKind::kNamespace));
+  enter(record);
+  TRY(members_.at(record.number).space->begin());
+  return record.number;
+}
+
+Result<Sequence> BrickList::update(const BrickRecord& record) {
+  Member& member = members_.at(record.number);
+  TRY(check_unique(record));
+  BrickRecord changed = record;
+  changed.zones = member.record.zones;
+  Batch batch;
+  TRY(records_.put(batch, changed));
+  TRY_ASSIGN(const Sequence sequence, store_.commit(batch, CommitKind::kNamespace));
+  member.record = changed;
+  return sequence;
+}
+
+Result<Sequence> BrickList::remove(BrickNumber number) {
+  const Member& member = members_.at(number);
+  if (member.space->used_blocks() > 0) return fail(EBUSY, "files have data on the brick");
+  Batch batch;
+  BrickRecords::erase(batch, number);
+  TRY_ASSIGN(const Sequence sequence, store_.commit(batch, CommitKind::kNamespace));
+  for (const uint32_t zone : member.record.zones) by_zone_[zone] = kNoBrick;
+  members_.erase(number);
+  return sequence;
+}
+
+std::vector<BrickNumber> BrickList::numbers() const {
+  std::vector<BrickNumber> found;
+  for (const auto& [number, member] : members_) found.push_back(number);
+  return found;
+}
+
+const BrickRecord* BrickList::find(BrickNumber number) const {
+  const auto found = members_.find(number);
+  return found == members_.end() ? nullptr : &found->second.record;
+}
+
+Space& BrickList::space(BrickNumber number) {
+  return *members_.at(number).space;
+}
+
+const Space& BrickList::space(BrickNumber number) const {
+  return *members_.at(number).space;
+}
+
+BrickNumber BrickList::brick_of(uint64_t logical) const {
+  const uint32_t zone = zone_of(logical);
+  return zone < by_zone_.size() ? by_zone_[zone] : kNoBrick;
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/mds/meta/brick_records.h"
+#include "server/mds/meta/space.h"
+#include "shared/base/clock.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::mds {
+
+// The bricks this server uses: their records, and the address space of each. Owns the Spaces; a brick's stays
+// where it is until the brick is removed. Control loop only.
+class BrickList {
+ public:
+  // Scans all extents; writes nothing. EUCLEAN with an explanation when two overlap or one is on no brick.
+  static Result<std::unique_ptr<BrickList>> open(KeyValueStore& store, const Clock& clock);
+  BrickList(const BrickList&) = delete;
+  BrickList& operator=(const BrickList&) = delete;
+
+  // The configuration's addresses. A first start takes them as they are; later the stored list counts, but
+  // one configured brick whose address is no longer named has moved to the one address that is new. Returns
+  // addresses that are named and not in use: they must be added by an administrator.
+  Result<std::vector<std::string>> configure(const std::vector<std::string>& addresses);
+
+  // A new brick, not claimed yet. EEXIST: the address is in use.
+  Result<BrickNumber> add(const std::string& address, bool configured);
+  // Replaces what may change: uuid, address, block count, durability, leaving. EEXIST: another brick has
+  // that uuid or address. The sequence is for when_synced().
+  Result<Sequence> update(const BrickRecord& record);
+  // EBUSY: files have data on it.
+  Result<Sequence> remove(BrickNumber number);
+
+  std::vector<BrickNumber> numbers() const;
+  const BrickRecord* find(BrickNumber number) const;
+  // The brick must exist.
+  Space& space(BrickNumber number);
+  const Space& space(BrickNumber number) const;
+  // On which brick an address is; kNoBrick: on none.
+  BrickNumber brick_of(uint64_t logical) const;
+
+ private:
+  struct Member {
+    BrickRecord record;
+    std::unique_ptr<Space> space;
+  };
+
+  BrickList(KeyValueStore& store, const Clock& clock) : store_(store), clock_(clock), records_(store) {}
+  Result<> read();
+  void enter(const BrickRecord& record);
+  Result<uint32_t> next_zone(BrickNumber number);
+  Result<> check_unique(const BrickRecord& record) const;
+
+  KeyValueStore& store_;
+  const Clock& clock_;
+  BrickRecords records_;
+  std::map<BrickNumber, Member> members_;
+  std::vector<BrickNumber> by_zone_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/brick_records.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <numeric>
+
+#include "server/mds/meta/extents.h"
+#include "server/mds/meta/format_version.h"
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/values.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+constexpr std::string_view kNextBrick = "next-brick";
+constexpr std::string_view kNextZone = "next-zone";
+
+// What the key (number) does not say.
+struct StoredBrick {
+  BrickUuid uuid{};
+  xdr::String<BrickRecords::kAddressBytesMax> address;
+  uint64_t block_count = 0;
+  uint32_t durability = 0;
+  bool configured = false;
+  bool leaving = false;
+  xdr::List<uint32_t, kZonesMax> zones;
+};
+
+BrickRecord record_of(BrickNumber number, const StoredBrick& stored) {
+  return {.number = number,
+          .uuid = stored.uuid,
+          .address = stored.address,
+          .block_count = stored.block_count,
+          .durability = stored.durability,
+          .configured = stored.configured,
+          .leaving = stored.leaving,
+          .zones = stored.zones};
+}
+
+}  // namespace
+
+std::string address_counter_key(BrickNumber number) {
+  return number == kFirstBrick ? meta_key("next-block") : meta_key("next-block." + std::to_string(number));
+}
+
+Result<std::vector<BrickRecord>> BrickRecords::all() {
+  std::vector<BrickRecord> records;
+  Result<> outcome;
+  TRY(store_.scan(tag_prefix(kBrickTag), {}, [&](std::string_view key, std::string_view value) {
+    const auto number = number_of_key(kBrickTag, key);
+    const auto stored = read_value<StoredBrick>(value, "a brick record");
+    if (!number || *number == 0 || *number > UINT32_MAX || !stored) {
+      outcome = fail(EUCLEAN, "the metadata store has a brick record that cannot be read");
+      return false;
+    }
+    records.push_back(record_of(static_cast<BrickNumber>(*number), *stored));
+    return true;
+  }));
+  TRY(outcome);
+  TRY_ASSIGN(const std::optional<std::string> settled, store_.get(meta_key(kNextBrick)));
+  if (!settled) return of_format_1();
+  return records;
+}
+
+Result<std::vector<BrickRecord>> BrickRecords::of_format_1() {
+  TRY_ASSIGN(const std::optional<std::string> stored, store_.get(meta_key("next-block")));
+  uint64_t end = 0;
+  if (stored) {
+    TRY_ASSIGN(const StoredNumber next, read_value<StoredNumber>(*stored, "an address counter"));
+    end = next.number * brick::kBlockSize;
+  }
+  TRY(Extents(store_).scan([&](InodeId, const Extent& extent) {
+    end = std::max(end, extent.logical_end());
+    return true;
+  }));
+  if (end == 0) return std::vector<BrickRecord>();
+  BrickRecord first{.number = kFirstBrick, .configured = true};
+  first.zones.resize(zone_of(end - 1) + 1);
+  std::iota(first.zones.begin(), first.zones.end(), 0);
+  return std::vector{first};
+}
+
+Result<uint64_t> BrickRecords::counter(std::string_view name, uint64_t otherwise) {
+  TRY_ASSIGN(const std::optional<std::string> stored, store_.get(meta_key(name)));
+  if (!stored) return otherwise;
+  TRY_ASSIGN(const StoredNumber number, read_value<StoredNumber>(*stored, "a counter of bricks"));
+  return number.number;
+}
+
+Result<uint32_t> BrickRecords::take_zone(Batch& batch) {
+  TRY_ASSIGN(const uint64_t zone, counter(kNextZone, 0));
+  if (zone >= kZonesMax) return fail(ENOSPC, "the logical addresses are spent");
+  put_value(batch, meta_key(kNextZone), StoredNumber{zone + 1});
+  return static_cast<uint32_t>(zone);
+}
+
+Result<> BrickRecords::add(Batch& batch, BrickRecord& record) {
+  TRY_ASSIGN(const uint64_t number, counter(kNextBrick, kFirstBrick));
+  if (number > UINT32_MAX) return fail(ENOSPC, "the numbers of bricks are spent");
+  record.number = static_cast<BrickNumber>(number);
+  put_value(batch, meta_key(kNextBrick), StoredNumber{number + 1});
+  // An older program would give out the addresses of other bricks' zones.
+  put_value(batch, meta_key("format"), StoredNumber{kFormatVersion});
+  return extend(batch, record);
+}
+
+Result<> BrickRecords::extend(Batch& batch, BrickRecord& record) {
+  TRY_ASSIGN(const uint32_t zone, take_zone(batch));
+  record.zones.push_back(zone);
+  return write(batch, record);
+}
+
+Result<> BrickRecords::put(Batch& batch, const BrickRecord& record) {
+  TRY_ASSIGN(const uint64_t next_brick, counter(kNextBrick, 0));
+  if (next_brick == 0) {
+    // The brick of a store of format 1: its number and its zones count as given from now on.
+    put_value(batch, meta_key(kNextBrick), StoredNumber{uint64_t{record.number} + 1});
+    put_value(batch, meta_key(kNextZone), StoredNumber{uint64_t{record.zones.back()} + 1});
+    put_value(batch, meta_key("format"), StoredNumber{kFormatVersion});
+  }
+  return write(batch, record);
+}
+
+Result<> BrickRecords::write(Batch& batch, const BrickRecord& record) {
+  if (record.address.size() > kAddressBytesMax) return fail(EINVAL, "the brick's address is too long");
+  StoredBrick stored{.uuid = record.uuid,
+                     .address = record.address,
+                     .block_count = record.block_count,
+                     .durability = record.durability,
+                     .configured = record.configured,
+                     .leaving = record.leaving,
+                     .zones = record.zones};
+  put_value(batch, number_key(kBrickTag, record.number), stored);
+  return {};
+}
+
+void BrickRecords::erase(Batch& batch, BrickNumber number) {
+  batch.erase(number_key(kBrickTag, number));
+  batch.erase(address_counter_key(number));
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Several bricks under one mount: files spread, and one that goes away takes only its own files along.
+
+usage: several_bricks_test.py BIN_DIRECTORY
+"""
+import concurrent.futures
+import errno
+import os
+import signal
+import sys
+import time
+import unittest
+
+from cluster import Cluster, wait_until
+
+BIN = sys.argv.pop(1)
+MIB = 1 << 20
+FILES = 16
+PATIENCE = 4  # seconds: brick_patience_seconds
+# From the loss of a brick to the error: found silent, patience, and one retry of a busy machine.
+DEADLINE = PATIENCE + 15
+
+
+def read_file(path):
+    """Bytes, past every cache of ours, or an errno."""
+    try:
+        with open(path, "rb", buffering=0) as f:
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            return f.read(8 * MIB)
+    except OSError as error:
+        return error.errno
+
+
+def overwrite(path, data):
+    try:
+        with open(path, "r+b", buffering=0) as f:
+            f.write(data)
+            os.fsync(f.fileno())
+        return 0
+    except OSError as error:
+        return error.errno
+
+
+class SeveralBricks(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster(BIN, pool_size="256M", lease_seconds=10, bricks=2,
+                               brick_patience_seconds=PATIENCE).start_all()
+        self.mount = self.cluster.mount("actimeo=0")
+        self.pool = concurrent.futures.ProcessPoolExecutor(4)
+        self.data = {}
+        for i in range(FILES):
+            self.write_new(f"file{i}")
+
+    def tearDown(self):
+        for name in self.cluster.bricks:
+            if name in self.cluster.processes:
+                self.cluster.signal(name, signal.SIGCONT)
+        self.cluster.close()
+        self.pool.shutdown(cancel_futures=True)
+
+    def write_new(self, name):
+        self.data[name] = os.urandom(MIB + 123)
+        with open(self.mount / name, "wb", buffering=0) as f:
+            f.write(self.data[name])
+            os.fsync(f.fileno())
+
+    def read(self, name):
+        return self.pool.submit(read_file, self.mount / name)
+
+    def drop_caches(self):
+        with open("/proc/sys/vm/drop_caches", "w") as f:
+            f.write("3")
+
+    def files_that_fail(self, names):
+        """Of the files those that answer an error, within the deadline; the others have their bytes."""
+        self.drop_caches()
+        begin = time.monotonic()
+        answers = {name: self.read(name) for name in names}
+        failed = set()
+        for name, answer in answers.items():
+            result = answer.result(timeout=DEADLINE * 4)
+            if isinstance(result, bytes):
+                self.assertEqual(result, self.data[name], name)
+            else:
+                self.assertIn(result, (errno.EIO, errno.ETIMEDOUT), f"{name}: {os.strerror(result)}")
+                failed.add(name)
+        self.assertLess(time.monotonic() - begin, DEADLINE * 4)
+        return failed
+
+    def all_come_back(self):
+        def back():
+            self.drop_caches()
+            return all(self.read(name).result(timeout=60) == data for name, data in self.data.items())
+        wait_until(back, 60, "all files have their bytes again")
+
+    def test_one_that_is_killed_takes_only_its_own_files_along(self):
+        self.cluster.kill("brick2")
+        begin = time.monotonic()
+        lost = self.files_that_fail(self.data)
+        print(f"killed: {len(lost)} of {FILES} files answered an error, all within {time.monotonic() - begin:.1f} s")
+        self.assertTrue(0 < len(lost) < FILES, lost)
+        self.work_goes_on(set(self.data) - lost, lost)
+        self.cluster.start_brick("brick2")
+        self.all_come_back()
+        self.mount.unmount()
+        self.both_are_sound()
+
+    def test_one_that_is_stopped_likewise(self):
+        self.cluster.signal("brick2", signal.SIGSTOP)
+        begin = time.monotonic()
+        lost = self.files_that_fail(self.data)
+        print(f"stopped: {len(lost)} of {FILES} files answered an error, all within {time.monotonic() - begin:.1f} s")
+        self.assertTrue(0 < len(lost) < FILES, lost)
+        self.work_goes_on(set(self.data) - lost, lost)
+        self.cluster.signal("brick2", signal.SIGCONT)
+        self.all_come_back()
+        self.mount.unmount()
+        self.both_are_sound()
+
+    def work_goes_on(self, there, lost):
+        """Files of the other brick, names, and new files: at once."""
+        begin = time.monotonic()
+        for name in sorted(there)[:3]:
+            self.data[name] = os.urandom(MIB + 123)
+            self.assertEqual(self.pool.submit(overwrite, self.mount / name, self.data[name]).result(timeout=30), 0)
+        self.write_new("written-meanwhile")
+        os.mkdir(self.mount / "directory")
+        moved, removed = sorted(lost)[:2]
+        os.rename(self.mount / moved, self.mount / "directory" / "moved")
+        self.data["directory/moved"] = self.data.pop(moved)
+        os.unlink(self.mount / removed)
+        del self.data[removed]
+        self.assertEqual(len(os.listdir(self.mount)), FILES)
+        took = time.monotonic() - begin
+        print(f"meanwhile: 3 overwrites, a new file, mkdir, rename, unlink took {took:.2f} s")
+        self.assertLess(took, 10)
+
+    def both_are_sound(self):
+        for name in ("mds", *self.cluster.bricks):
+            self.cluster.stop(name)
+        for name in self.cluster.bricks:
+            result = self.cluster.run("brickd", "--config", str(self.cluster.home / f"{name}.json"), "--check")
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        for name in self.cluster.bricks:
+            self.cluster.start_brick(name)
+        result = self.cluster.run("mdsd", "--config", str(self.cluster.home / "mds.json"), "--check", check=False)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertNotIn("does not answer", result.stdout)
+        self.assertEqual(self.cluster.sanitizer_reports(), [])
+
+    def test_a_mount_can_be_left_while_one_is_away(self):
+        self.cluster.kill("brick2")
+        self.files_that_fail(self.data)
+        self.mount.unmount()
+
+    def test_the_wrong_brick_at_an_address_is_left_alone(self):
+        self.cluster.stop("brick2")
+        kept = self.cluster.pool_directory / "pool2.kept"
+        pool = self.cluster.pool_directory / "pool2.img"
+        pool.rename(kept)
+        self.cluster.format_brick("brick2")
+        before = len(self.cluster.log("brick2"))
+        self.cluster.start_brick("brick2")
+        wait_until(lambda: "brick-foreign" in self.cluster.log("mds"), 20, "the MDS sees that it is another brick")
+        self.assertNotIn("claimed", self.cluster.log("brick2")[before:])
+        self.cluster.stop("brick2")
+        pool.unlink()
+        kept.rename(pool)
+        self.cluster.start_brick("brick2")
+        self.all_come_back()
+
+
+if __name__ == "__main__":
+    unittest.main()

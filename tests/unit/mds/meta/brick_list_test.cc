@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/brick_list.h"
+
+#include <gtest/gtest.h>
+
+#include "server/mds/meta/format_version.h"
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/values.h"
+#include "tests/unit/mds/meta/store_under_test.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+class Bricks : public testing::Test {
+ protected:
+  void reopen() { list_ = BrickList::open(store_, clock_).value(); }
+  void record(InodeId inode, uint64_t logical, uint64_t length = kGrainSize) {
+    ExtentChange change(store_, inode);
+    ASSERT_TRUE(change.insert({0, logical, length}));
+    Batch batch;
+    change.write_to(batch);
+    ASSERT_TRUE(store_.commit(batch, CommitKind::kNamespace));
+  }
+  std::vector<std::string> addresses() {
+    std::vector<std::string> found;
+    for (const BrickNumber number : list_->numbers()) found.push_back(list_->find(number)->address);
+    return found;
+  }
+  std::vector<std::string> configure(const std::vector<std::string>& named) {
+    return list_->configure(named).value();
+  }
+  uint64_t stored_format() {
+    const auto stored = store_.get(meta_key("format")).value();
+    return stored ? read_value<StoredNumber>(*stored, "format")->number : 0;
+  }
+
+  ManualClock clock_;
+  EventLoop loop_{clock_};
+  MemoryStore store_{loop_, MemoryStore::Syncing::kManual};
+  std::unique_ptr<BrickList> list_ = BrickList::open(store_, clock_).value();
+};
+
+TEST_F(Bricks, AFirstStartTakesTheConfiguration) {
+  EXPECT_TRUE(configure({"a", "b"}).empty());
+  EXPECT_EQ(addresses(), (std::vector<std::string>{"a", "b"}));
+  reopen();
+  EXPECT_EQ(addresses(), (std::vector<std::string>{"a", "b"}));
+}
+
+TEST_F(Bricks, LaterTheStoredListCounts) {
+  configure({"a", "b"});
+  ASSERT_TRUE(list_->add("c", false));
+  reopen();
+  EXPECT_EQ(configure({"a", "b", "d"}), std::vector<std::string>{"d"});
+  EXPECT_EQ(addresses(), (std::vector<std::string>{"a", "b", "c"}));
+}
+
+TEST_F(Bricks, OneAddressThatChangedIsTheSameBrickMoved) {
+  configure({"a", "b"});
+  ASSERT_TRUE(list_->add("c", false));
+  EXPECT_TRUE(configure({"a", "B"}).empty());
+  EXPECT_EQ(addresses(), (std::vector<std::string>{"a", "B", "c"}));
+}
+
+TEST_F(Bricks, ARemovedOneIsNotTakenAgain) {
+  configure({"a", "b"});
+  ASSERT_TRUE(list_->remove(2));
+  reopen();
+  EXPECT_EQ(configure({"a", "b"}), std::vector<std::string>{"b"});
+  EXPECT_EQ(addresses(), std::vector<std::string>{"a"});
+}
+
+TEST_F(Bricks, AnAddressSaysWhichBrickItIsOn) {
+  configure({"a", "b"});
+  const uint64_t first = list_->space(1).take_blocks(1).value();
+  const uint64_t second = list_->space(2).take_blocks(1).value();
+  EXPECT_EQ(list_->brick_of(first), 1u);
+  EXPECT_EQ(list_->brick_of(second), 2u);
+  EXPECT_EQ(list_->brick_of(uint64_t{40} * kZoneBytes), kNoBrick);
+  record(100, first);
+  record(101, second);
+  reopen();
+  EXPECT_EQ(list_->space(1).used_blocks(), 1u);
+  EXPECT_EQ(list_->space(2).used_blocks(), 1u);
+}
+
+TEST_F(Bricks, ABrickWhoseAddressesAreSpentGetsMore) {
+  configure({"a", "b"});
+  const uint64_t most = kBlocksPerZone - 2;
+  const uint64_t first = list_->space(1).take_blocks(most).value();
+  const uint64_t second = list_->space(1).take_blocks(2).value();
+  EXPECT_EQ(zone_of(first), 0u);
+  EXPECT_EQ(zone_of(second), 2u);
+  EXPECT_EQ(list_->brick_of(second), 1u);
+  record(100, second);
+  ASSERT_TRUE(store_.sync());
+  store_.crash(0);
+  reopen();
+  EXPECT_EQ(list_->brick_of(second), 1u);
+  EXPECT_GT(list_->space(1).take_blocks(1).value(), second);
+  EXPECT_EQ(zone_of(list_->space(2).take_blocks(1).value()), 1u);
+}
+
+TEST_F(Bricks, AnExtentOnNoBrickIsDamage) {
+  configure({"a"});
+  record(100, 5 * kZoneBytes);
+  const auto opened = BrickList::open(store_, clock_);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().number(), EUCLEAN);
+}
+
+TEST_F(Bricks, OneWithDataIsNotRemoved) {
+  configure({"a"});
+  ASSERT_TRUE(list_->space(1).take_blocks(1));
+  EXPECT_EQ(list_->remove(1).error().number(), EBUSY);
+  EXPECT_EQ(addresses(), std::vector<std::string>{"a"});
+}
+
+TEST_F(Bricks, NumbersAndZonesAreNotUsedAgain) {
+  configure({"a", "b"});
+  ASSERT_TRUE(list_->remove(2));
+  reopen();
+  const BrickNumber again = list_->add("b", false).value();
+  EXPECT_EQ(again, 3u);
+  EXPECT_EQ(zone_of(list_->space(again).take_blocks(1).value()), 2u);
+}
+
+TEST_F(Bricks, OneBrickIsNotInTheListTwice) {
+  configure({"a", "b"});
+  EXPECT_EQ(list_->add("a", false).error().number(), EEXIST);
+  BrickRecord first = *list_->find(1);
+  first.uuid[0] = std::byte{1};
+  ASSERT_TRUE(list_->update(first));
+  BrickRecord second = *list_->find(2);
+  second.uuid = first.uuid;
+  EXPECT_EQ(list_->update(second).error().number(), EEXIST);
+}
+
+// What a program of format 1 left: extents and its counter of addresses.
+TEST_F(Bricks, AStoreOfOneBrickIsTakenOver) {
+  Batch batch;
+  put_value(batch, meta_key("format"), StoredNumber{1});
+  put_value(batch, meta_key("next-block"), StoredNumber{70000});
+  ASSERT_TRUE(store_.commit(batch, CommitKind::kNamespace));
+  record(100, 5 * brick::kBlockSize);
+  reopen();
+  EXPECT_EQ(list_->numbers(), std::vector<BrickNumber>{1});
+  EXPECT_EQ(list_->space(1).used_blocks(), 1u);
+  EXPECT_EQ(stored_format(), 1u);  // only looked at
+  EXPECT_TRUE(configure({"a", "b"}).empty());
+  EXPECT_EQ(stored_format(), kFormatVersion);
+  reopen();
+  EXPECT_EQ(addresses(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(list_->space(1).take_blocks(1).value(), 70000 * brick::kBlockSize);
+  EXPECT_EQ(zone_of(list_->space(2).take_blocks(1).value()), 1u);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds
