@@ -253,6 +253,20 @@ Status BlockTable::map(const MapArguments& arguments) {
   return Status::kOk;
 }
 
+Status BlockTable::erase(uint64_t first, uint64_t count, SteadyTime now) {
+  if (count == 0 || first >= blocks_.size() || count > blocks_.size() - first) return Status::kInvalid;
+  for (uint64_t number = first; number < first + count; ++number) {
+    if (is_in_use(blocks_[number].state) || blocks_[number].pins > 0) return Status::kBusy;
+  }
+  for (uint64_t number = first; number < first + count; ++number) {
+    if (blocks_[number].state == format::State::kFreeDirty) continue;  // rests, or is being zeroed
+    if (blocks_[number].state == format::State::kFreeClean) clean_.remove(number);
+    store(number, format::State::kFreeDirty, 0, 0);
+    resting_.push_back({number, now + kRest});
+  }
+  return Status::kOk;
+}
+
 std::expected<std::vector<Piece>, Status> BlockTable::resolve(uint64_t logical, uint64_t length) const {
   if (length == 0 || logical > std::numeric_limits<uint64_t>::max() - length)
     return std::unexpected(Status::kInvalid);
@@ -295,6 +309,30 @@ ListResult BlockTable::list(uint64_t from, uint32_t limit) const {
     result.runs.push_back({{at->first, 1}, parked});
   }
   result.end = at == index_.end();
+  return result;
+}
+
+SurveyResult BlockTable::survey(uint64_t from, uint32_t limit) const {
+  SurveyResult result;
+  const size_t most = std::min<size_t>(limit, kRunsMax);
+  uint64_t at = from;
+  for (; at < blocks_.size(); ++at) {
+    const Block& block = blocks_[at];
+    // The states of the medium are those of the protocol.
+    const BlockUse use = block.state ? static_cast<BlockUse>(*block.state) : BlockUse::kDamaged;
+    const uint64_t logical = is_in_use(block.state) ? block.logical : 0;
+    if (!result.runs.empty()) {
+      SurveyedRun& last = result.runs.back();
+      const uint64_t next = last.logical + last.count * geometry_.block_size;
+      if (last.use == use && (!is_in_use(block.state) || next == logical)) {
+        ++last.count;
+        continue;
+      }
+    }
+    if (result.runs.size() == most) break;
+    result.runs.push_back({at, 1, use, logical});
+  }
+  result.end = at >= blocks_.size();
   return result;
 }
 

@@ -70,11 +70,14 @@ class BlockTable {
   Status free(const std::vector<Run>& runs, SteadyTime now);  // kNotFound, kBusy
   Status unmap(const std::vector<Run>& runs);                 // kNotFound, kBusy
   Status map(const MapArguments& arguments);                  // kNotFound, kExists
+  // Free blocks and damaged ones from `first` on become dirty.
+  Status erase(uint64_t first, uint64_t count, SteadyTime now);  // kBusy
   std::vector<ByteSpan> take_touched();
 
   // Every byte of the range lies in an allocated block: the pieces in order. kInvalid, kNotFound.
   std::expected<std::vector<Piece>, Status> resolve(uint64_t logical, uint64_t length) const;
   ListResult list(uint64_t from, uint32_t limit) const;
+  SurveyResult survey(uint64_t from, uint32_t limit) const;
   const BlockCounts& counts() const { return counts_; }
   uint64_t block_size() const { return geometry_.block_size; }
 

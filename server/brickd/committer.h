@@ -33,6 +33,7 @@ class Committer {
   // reads it anew.
   void submit(Change change, Done done);
   bool failed() const { return failed_; }
+  size_t waiting() const { return waiting_.size(); }
 
  private:
   struct Pending {

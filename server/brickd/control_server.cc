@@ -103,6 +103,10 @@ void ControlServer::dispatch(const rpc::Connection* connection, const rpc::Incom
       return with(&Control::unmap);
     case Procedure::kList:
       return with(&Control::list);
+    case Procedure::kSurvey:
+      return with(&Control::survey);
+    case Procedure::kErase:
+      return with(&Control::erase);
     case Procedure::kOpenSession:
       return with(&Control::open_session);
     case Procedure::kCloseSession:

@@ -126,6 +126,22 @@ void ControlService::list(const ListArguments& arguments, Done<ListResult> done)
   answer(std::move(done), parts_.pool.table().list(arguments.from, arguments.limit));
 }
 
+void ControlService::survey(const SurveyArguments& arguments, Done<SurveyResult> done) {
+  answer(std::move(done), parts_.pool.table().survey(arguments.from, arguments.limit));
+}
+
+void ControlService::erase(const EraseArguments& arguments, Done<StatusResult> done) {
+  change(
+      arguments.epoch,
+      [this, arguments] {
+        if (arguments.uuid != parts_.pool.superblock().content().uuid) return Status::kInvalid;
+        const Status status = parts_.pool.table().erase(arguments.from, arguments.count, parts_.loop.now());
+        if (status == Status::kOk) parts_.zeroer.wake();
+        return status;
+      },
+      std::move(done));
+}
+
 void ControlService::open_session(const OpenSessionArguments& arguments, Done<StatusResult> done) {
   Status status = check(arguments.epoch);
   if (status == Status::kOk) status = parts_.sessions.open(arguments.client, arguments.ticket);
@@ -168,12 +184,14 @@ void ControlService::persist(const RangesArguments& arguments, Done<PersistResul
     answer(done, PersistResult{status, parts_.gate.verifier()});
   };
   if (const Status status = check(arguments.epoch); status != Status::kOk) return finish(status);
+  ++control_persists_;
   parts_.data.persist(arguments, finish);
 }
 
 void ControlService::zero(const RangesArguments& arguments, Done<StatusResult> done) {
   const auto finish = [this, done = std::move(done)](Status status) { answer(done, StatusResult{status}); };
   if (const Status status = check(arguments.epoch); status != Status::kOk) return finish(status);
+  for (const Range& range : arguments.ranges) control_zeroed_bytes_ += range.length;
   parts_.data.zero(arguments, finish);
 }
 
@@ -196,6 +214,14 @@ void ControlService::statistics(Done<StatisticsResult> done) {
   result.block_count = parts_.pool.block_count();
   result.sessions = static_cast<uint32_t>(parts_.sessions.sessions());
   result.grants = static_cast<uint32_t>(parts_.sessions.grants());
+  result.rdma_writes = moved.responder_write_operations;
+  result.rdma_reads = moved.responder_read_operations;
+  result.control_persists = control_persists_;
+  result.control_zeroed_bytes = control_zeroed_bytes_;
+  result.flush_failures = parts_.pool.superblock().content().unsafe_events;
+  result.damaged_blocks = blocks.damaged;
+  result.waiting_changes = static_cast<uint32_t>(parts_.committer.waiting());
+  result.waiting_work = static_cast<uint32_t>(parts_.data.waiting());
   answer(std::move(done), std::move(result));
 }
 

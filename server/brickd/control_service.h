@@ -52,6 +52,8 @@ class ControlService final : public Control {
   void map(const MapArguments& arguments, Done<StatusResult> done) override;
   void unmap(const BlocksArguments& arguments, Done<StatusResult> done) override;
   void list(const ListArguments& arguments, Done<ListResult> done) override;
+  void survey(const SurveyArguments& arguments, Done<SurveyResult> done) override;
+  void erase(const EraseArguments& arguments, Done<StatusResult> done) override;
   void open_session(const OpenSessionArguments& arguments, Done<StatusResult> done) override;
   void close_session(const CloseSessionArguments& arguments, Done<StatusResult> done) override;
   void list_sessions(Done<SessionsResult> done) override;
@@ -74,6 +76,8 @@ class ControlService final : public Control {
 
   Parts parts_;
   Advertised advertised_;
+  uint64_t control_persists_ = 0;
+  uint64_t control_zeroed_bytes_ = 0;
 };
 
 }  // namespace pnfsrdma::brick

@@ -25,6 +25,9 @@ class DataOperations {
   void zero(const RangesArguments& arguments, Done done);
   void copy(const CopyArguments& arguments, Done done);
 
+  // Calls the worker has not finished.
+  size_t waiting() const { return executor_.unfinished(); }
+
   // From now on work queued under a lower epoch is refused instead of done; `done` when none of it runs any
   // more.
   void fence_epoch(uint64_t epoch, std::function<void()> done);

@@ -14,7 +14,7 @@ void FreeRuns::add(uint64_t first, uint64_t count) {
   size_ += count;
 }
 
-void FreeRuns::remove(uint64_t first, uint64_t count) {
+void FreeRuns::drop(uint64_t first, uint64_t count) {
   by_place_.erase(first);
   by_length_.erase({count, first});
   size_ -= count;
@@ -31,15 +31,25 @@ void FreeRuns::insert(uint64_t block) {
     if (before + length == block) {
       first = before;
       count += length;
-      remove(before, length);
+      drop(before, length);
     }
   }
   if (const auto next = by_place_.find(block + 1); next != by_place_.end()) {
     const uint64_t length = next->second;
     count += length;
-    remove(block + 1, length);
+    drop(block + 1, length);
   }
   add(first, count);
+}
+
+void FreeRuns::remove(uint64_t block) {
+  const auto behind = by_place_.upper_bound(block);
+  CHECK(behind != by_place_.begin());
+  const auto [first, length] = *std::prev(behind);
+  CHECK(block < first + length);
+  drop(first, length);
+  if (block > first) add(first, block - first);
+  if (block + 1 < first + length) add(block + 1, first + length - block - 1);
 }
 
 FreeRuns::ByLength::iterator FreeRuns::choose(uint64_t count, bool contiguous) {
@@ -53,7 +63,7 @@ std::vector<PhysicalRun> FreeRuns::take(uint64_t count, bool contiguous) {
   std::vector<PhysicalRun> taken;
   while (count > 0) {
     const auto [length, first] = *choose(count, contiguous);
-    remove(first, length);
+    drop(first, length);
     const uint64_t used = std::min(count, length);
     if (used < length) add(first + used, length - used);
     taken.push_back({first, used});

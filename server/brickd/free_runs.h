@@ -22,6 +22,8 @@ class FreeRuns {
  public:
   // Puts one block in; it joins its neighbours.
   void insert(uint64_t block);
+  // Takes one block out that is there.
+  void remove(uint64_t block);
   uint64_t size() const { return size_; }
 
   // Takes `count` blocks (the caller has checked that they are there). Contiguous: the shortest run that is
@@ -34,7 +36,7 @@ class FreeRuns {
 
   ByLength::iterator choose(uint64_t count, bool contiguous);
   void add(uint64_t first, uint64_t count);
-  void remove(uint64_t first, uint64_t count);
+  void drop(uint64_t first, uint64_t count);
 
   std::map<uint64_t, uint64_t> by_place_;  // first block -> length
   ByLength by_length_;

@@ -14,7 +14,9 @@ namespace {
 
 void add(rdma::TransportCounters& sum, const rdma::TransportCounters& more) {
   sum.responder_write_bytes += more.responder_write_bytes;
+  sum.responder_write_operations += more.responder_write_operations;
   sum.responder_read_bytes += more.responder_read_bytes;
+  sum.responder_read_operations += more.responder_read_operations;
   sum.responder_flush_operations += more.responder_flush_operations;
 }
 

@@ -69,7 +69,7 @@ Result<size_t> check_brick(EventLoop& loop, const BrickList& list, const BrickRe
   }
   const auto found = identify(loop, client);
   if (found && record.claimed_before() && found->uuid != record.uuid) {
-    fmt::print("problem: brick {}: is {}, not {}\n", address, to_hex(found->uuid), to_hex(record.uuid));
+    fmt::print("problem: brick {}: is {}, not {}\n", address, uuid_text(found->uuid), uuid_text(record.uuid));
     return 1;
   }
   const auto listed = list_blocks(loop, client);

@@ -107,8 +107,8 @@ class SocketBrick final : public BrickConnection {
 
 ConnectBrick connect_bricks(EventLoop& loop, const Config& config) {
   // Found to be silent well before its files have waited long enough.
-  const Milliseconds silence = std::min<Milliseconds>(
-      Milliseconds(10'000), std::chrono::seconds(config.brick_patience_seconds) / 2);
+  const Milliseconds silence =
+      std::min<Milliseconds>(Milliseconds(10'000), std::chrono::seconds(config.brick_patience_seconds) / 2);
   return [&loop, silence](const std::string& address, brick::BrickClient::Events events) {
     return std::make_unique<SocketBrick>(loop, address, silence, std::move(events));
   };
@@ -143,7 +143,8 @@ Result<> serve(const Config& config) {
   TRY_ASSIGN(const auto bricks, BrickList::open(*store, clock));
   TRY_ASSIGN(const std::vector<std::string> strange, bricks->configure(config.bricks));
   for (const std::string& address : strange) {
-    log_warning("mds", "brick-not-in-use address={} what=\"the list of bricks is stored: add it there\"", address);
+    log_warning("mds", "brick-not-in-use address={} what=\"the list of bricks is stored: add it there\"",
+                address);
   }
   const Exports exports(*names, config.exports);
 

@@ -179,6 +179,12 @@ void BrickClient::unmap(const BlocksArguments& arguments, Done<StatusResult> don
 void BrickClient::list(const ListArguments& arguments, Done<ListResult> done) {
   link_->call(Procedure::kList, arguments, std::move(done));
 }
+void BrickClient::survey(const SurveyArguments& arguments, Done<SurveyResult> done) {
+  link_->call(Procedure::kSurvey, arguments, std::move(done));
+}
+void BrickClient::erase(const EraseArguments& arguments, Done<StatusResult> done) {
+  link_->call(Procedure::kErase, arguments, std::move(done));
+}
 void BrickClient::open_session(const OpenSessionArguments& arguments, Done<StatusResult> done) {
   link_->call(Procedure::kOpenSession, arguments, std::move(done));
 }

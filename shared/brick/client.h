@@ -58,6 +58,8 @@ class BrickClient final : public Control {
   void map(const MapArguments& arguments, Done<StatusResult> done) override;
   void unmap(const BlocksArguments& arguments, Done<StatusResult> done) override;
   void list(const ListArguments& arguments, Done<ListResult> done) override;
+  void survey(const SurveyArguments& arguments, Done<SurveyResult> done) override;
+  void erase(const EraseArguments& arguments, Done<StatusResult> done) override;
   void open_session(const OpenSessionArguments& arguments, Done<StatusResult> done) override;
   void close_session(const CloseSessionArguments& arguments, Done<StatusResult> done) override;
   void list_sessions(Done<SessionsResult> done) override;

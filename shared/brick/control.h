@@ -32,6 +32,9 @@ class Control {
   virtual void unmap(const BlocksArguments& arguments, Done<StatusResult> done) = 0;
   virtual void list(const ListArguments& arguments, Done<ListResult> done) = 0;
 
+  virtual void survey(const SurveyArguments& arguments, Done<SurveyResult> done) = 0;
+  virtual void erase(const EraseArguments& arguments, Done<StatusResult> done) = 0;
+
   virtual void open_session(const OpenSessionArguments& arguments, Done<StatusResult> done) = 0;
   virtual void close_session(const CloseSessionArguments& arguments, Done<StatusResult> done) = 0;
   virtual void list_sessions(Done<SessionsResult> done) = 0;

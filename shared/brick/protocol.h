@@ -12,7 +12,7 @@
 namespace pnfsrdma::brick {
 
 inline constexpr uint32_t kProgram = 0x20524D42;  // from the user-defined range of RFC 5531, 13.1
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;           // 1 knew neither identify nor erase
 inline constexpr uint32_t kDefaultControlPort = 20050;
 inline constexpr uint32_t kDefaultDataPort = 20051;
 inline constexpr uint64_t kBlockSize = uint64_t{2} << 20;
@@ -43,6 +43,8 @@ enum class Procedure : uint32_t {
   kCopy = 15,
   kStatistics = 16,
   kIdentify = 17,
+  kSurvey = 18,
+  kErase = 19,
 };
 
 enum class Status : uint32_t {
@@ -65,7 +67,7 @@ constexpr bool xdr_known(Status value) {
 // -----------------------------------------------------------------------------------------------------------
 
 // The owner is the MDS's name for itself, shown to administrators. `epoch` must be greater than any claimed
-// before.
+// before. An empty owner gives the brick up: any MDS may have it.
 struct ClaimArguments {
   uint64_t epoch = 0;
   xdr::String<64> owner;
@@ -154,6 +156,42 @@ struct ListResult {
   Status status = Status::kOk;
   xdr::List<ListedRun, kRunsMax> runs;
   bool end = false;
+};
+
+// survey: the blocks as they lie in the brick, from number `from` on, at most `limit` runs.
+enum class BlockUse : uint32_t {
+  kDirty = 1,      // free, to be zeroed
+  kClean = 2,      // free, zeros
+  kAllocated = 3,  // at a logical address
+  kParked = 4,     // likewise, and can't be exposed
+  kDamaged = 5,    // out of service
+};
+constexpr bool xdr_known(BlockUse value) {
+  return value >= BlockUse::kDirty && value <= BlockUse::kDamaged;
+}
+struct SurveyArguments {
+  uint64_t from = 0;
+  uint32_t limit = 0;
+};
+struct SurveyedRun {
+  uint64_t first = 0;
+  uint64_t count = 0;
+  BlockUse use = BlockUse::kDirty;
+  uint64_t logical = 0;  // of the first, when allocated or parked; the others follow
+  bool operator==(const SurveyedRun&) const = default;
+};
+struct SurveyResult {
+  Status status = Status::kOk;
+  xdr::List<SurveyedRun, kRunsMax> runs;
+  bool end = false;
+};
+// erase: `count` blocks from number `from` lose their content: they become dirty, damaged ones too, and are
+// zeroed. kBusy when one of them is allocated, parked or in use; kInvalid when `uuid` is not the pool's.
+struct EraseArguments {
+  uint64_t epoch = 0;
+  xdr::FixedOpaque<16> uuid{};
+  uint64_t from = 0;
+  uint64_t count = 0;
 };
 
 // --- sessions, exposures
@@ -260,6 +298,14 @@ struct StatisticsResult {
   uint64_t block_count = 0;
   uint32_t sessions = 0;
   uint32_t grants = 0;
+  uint64_t rdma_writes = 0;  // operations
+  uint64_t rdma_reads = 0;
+  uint64_t control_persists = 0;  // flushes the MDS asked for
+  uint64_t control_zeroed_bytes = 0;
+  uint64_t flush_failures = 0;
+  uint64_t damaged_blocks = 0;
+  uint32_t waiting_changes = 0;  // of the block table, for a flush
+  uint32_t waiting_work = 0;     // persist, zero and copy, for the worker
 };
 
 }  // namespace pnfsrdma::brick

@@ -14,7 +14,9 @@ struct AtomicCounters {
   Counter write_bytes = 0, write_operations = 0;
   Counter read_bytes = 0, read_operations = 0;
   Counter send_operations = 0, receive_operations = 0, flush_operations = 0;
-  Counter responder_write_bytes = 0, responder_read_bytes = 0, responder_flush_operations = 0;
+  Counter responder_write_bytes = 0, responder_write_operations = 0;
+  Counter responder_read_bytes = 0, responder_read_operations = 0;
+  Counter responder_flush_operations = 0;
 
   static void add(Counter& counter, uint64_t amount) { counter.fetch_add(amount, std::memory_order_relaxed); }
   TransportCounters read() const {
@@ -27,7 +29,9 @@ struct AtomicCounters {
             .receive_operations = receive_operations.load(kRelaxed),
             .flush_operations = flush_operations.load(kRelaxed),
             .responder_write_bytes = responder_write_bytes.load(kRelaxed),
+            .responder_write_operations = responder_write_operations.load(kRelaxed),
             .responder_read_bytes = responder_read_bytes.load(kRelaxed),
+            .responder_read_operations = responder_read_operations.load(kRelaxed),
             .responder_flush_operations = responder_flush_operations.load(kRelaxed)};
   }
 };

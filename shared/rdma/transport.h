@@ -72,7 +72,9 @@ struct TransportCounters {
   uint64_t read_bytes = 0, read_operations = 0;
   uint64_t send_operations = 0, receive_operations = 0, flush_operations = 0;
   // The other side's operations on our memory, where the transport runs in software.
-  uint64_t responder_write_bytes = 0, responder_read_bytes = 0, responder_flush_operations = 0;
+  uint64_t responder_write_bytes = 0, responder_write_operations = 0;
+  uint64_t responder_read_bytes = 0, responder_read_operations = 0;
+  uint64_t responder_flush_operations = 0;
 };
 
 // Slices one WRITE or SEND may gather.

@@ -131,7 +131,7 @@ class SeveralBricks(unittest.TestCase):
         self.data["directory/moved"] = self.data.pop(moved)
         os.unlink(self.mount / removed)
         del self.data[removed]
-        self.assertEqual(len(os.listdir(self.mount)), FILES)
+        self.assertEqual(len(os.listdir(self.mount.path)), FILES)
         took = time.monotonic() - begin
         print(f"meanwhile: 3 overwrites, a new file, mkdir, rename, unlink took {took:.2f} s")
         self.assertLess(took, 10)

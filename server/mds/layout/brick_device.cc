@@ -135,11 +135,11 @@ void BrickDevice::identify() {
 
 std::string BrickDevice::objection(const brick::IdentifyResult& found) const {
   const BrickRecord& known = record();
-  const std::string at = "at " + known.address + " answers brick " + to_hex(found.uuid);
-  if (known.claimed_before() && known.uuid != found.uuid) return at + ", not brick " + to_hex(known.uuid);
+  const std::string at = "at " + known.address + " answers brick " + uuid_text(found.uuid);
+  if (known.claimed_before() && known.uuid != found.uuid) return at + ", not brick " + uuid_text(known.uuid);
   if (!found.owner.empty() && found.owner != options_.owner) {
-    return at + ", which belongs to metadata server " + found.owner + " (" + std::to_string(found.used_blocks) +
-           " blocks in use): remove it there, or format it";
+    return at + ", which belongs to metadata server " + found.owner + " (" +
+           std::to_string(found.used_blocks) + " blocks in use): remove it there, or format it";
   }
   for (const BrickNumber other : list_.numbers()) {
     if (other != number_ && list_.find(other)->uuid == found.uuid) {
@@ -273,7 +273,7 @@ void BrickDevice::finish_reconciling(uint64_t round) {
   if (round != round_) return;
   enter(State::kReady, "");
   log_info("layouts", "brick-ready brick={} uuid={} epoch={} kind={} blocks={} free={}", number_,
-           to_hex(identity_.uuid), epoch_, identity_.kind, identity_.block_count, identity_.free_blocks);
+           uuid_text(identity_.uuid), epoch_, identity_.kind, identity_.block_count, identity_.free_blocks);
   if (hooks_.on_ready) hooks_.on_ready();
 }
 
@@ -414,6 +414,49 @@ void BrickDevice::zero(const std::vector<brick::Range>& ranges, Done<brick::Stat
   };
   in_pieces<brick::StatusResult>(std::make_shared<const std::vector<brick::Range>>(ranges), 0, call,
                                  std::move(done));
+}
+
+// --- for administrators
+// ------------------------------------------------------------------------------------------------
+
+void BrickDevice::statistics(Done<brick::StatisticsResult> done) {
+  if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.statistics(guard<brick::StatisticsResult>(std::move(done)));
+}
+
+void BrickDevice::list_sessions(Done<brick::SessionsResult> done) {
+  if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.list_sessions(guard<brick::SessionsResult>(std::move(done)));
+}
+
+void BrickDevice::list(const brick::ListArguments& arguments, Done<brick::ListResult> done) {
+  if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.list(arguments, guard<brick::ListResult>(std::move(done)));
+}
+
+void BrickDevice::survey(const brick::SurveyArguments& arguments, Done<brick::SurveyResult> done) {
+  if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.survey(arguments, guard<brick::SurveyResult>(std::move(done)));
+}
+
+void BrickDevice::erase(uint64_t from, uint64_t count, Done<brick::StatusResult> done) {
+  if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.erase({epoch_, identity_.uuid, from, count}, guard<brick::StatusResult>(std::move(done)));
+}
+
+void BrickDevice::release(std::function<void(bool)> done) {
+  if (!usable()) {
+    return loop_.post([alive = std::weak_ptr(alive_), done = std::move(done)] {
+      if (!alive.expired()) done(false);
+    });
+  }
+  next_epoch_(0, [this, current = current(), done = std::move(done)](uint64_t epoch) {
+    if (!current()) return done(false);
+    control_.claim({.epoch = epoch, .owner = ""},
+                   [alive = std::weak_ptr(alive_), done](const Result<brick::ClaimResult>& result) {
+                     if (!alive.expired()) done(result && result->status == brick::Status::kOk);
+                   });
+  });
 }
 
 }  // namespace pnfsrdma::mds

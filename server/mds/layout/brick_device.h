@@ -123,6 +123,17 @@ class BrickDevice {
   void persist(const std::vector<brick::Range>& ranges, Done<brick::PersistResult> done);
   void zero(const std::vector<brick::Range>& ranges, Done<brick::StatusResult> done);
 
+  // --- for administrators ---
+  void statistics(Done<brick::StatisticsResult> done);
+  void list_sessions(Done<brick::SessionsResult> done);
+  void list(const brick::ListArguments& arguments, Done<brick::ListResult> done);
+  void survey(const brick::SurveyArguments& arguments, Done<brick::SurveyResult> done);
+  // Blocks by their number in the brick.
+  void erase(uint64_t from, uint64_t count, Done<brick::StatusResult> done);
+  // Gives the brick up: whoever claims it next may have it. `done` whatever the brick says; then this object
+  // is of no more use.
+  void release(std::function<void(bool released)> done);
+
  private:
   struct Session {
     Ticket ticket{};
@@ -155,7 +166,8 @@ class BrickDevice {
   void enter(State state, std::string detail);
   // `alive` and of this round: what a callback must be to go on.
   auto current() {
-    return [this, alive = std::weak_ptr(alive_), round = round_] { return !alive.expired() && round == round_; };
+    return
+        [this, alive = std::weak_ptr(alive_), round = round_] { return !alive.expired() && round == round_; };
   }
 
   EventLoop& loop_;

@@ -30,6 +30,7 @@ struct BrickSet::Member {
   std::unique_ptr<BrickDevice> device;
   std::unique_ptr<RdmaBlockMemory> own_memory;
   BlockMemory* memory = nullptr;
+  bool closed = false;
 };
 
 BrickSet::BrickSet(Parts parts, Options options) : parts_(std::move(parts)), options_(std::move(options)) {}
@@ -44,27 +45,33 @@ void BrickSet::connect(BrickNumber number) {
   auto& member = members_[number];
   member = std::make_unique<Member>();
   // The events come from the loop, when all is in its place.
-  member->connection = parts_.connect(parts_.list.find(number)->address,
-                                      {.on_connected = [made = member.get()] { made->device->connected(); },
-                                       .on_lost = [made = member.get()](const Error&) { made->device->lost(); }});
+  member->connection =
+      parts_.connect(parts_.list.find(number)->address,
+                     {.on_connected = [made = member.get()] { made->device->connected(); },
+                      .on_lost = [made = member.get()](const Error&) { made->device->lost(); }});
   member->device = std::make_unique<BrickDevice>(
-      BrickDevice::Parts{parts_.loop, parts_.store, member->connection->control(), parts_.list, parts_.random},
+      BrickDevice::Parts{parts_.loop, parts_.store, member->connection->control(), parts_.list,
+                         parts_.random},
       number,
       [this](uint64_t above, std::function<void(uint64_t)> done) { next_epoch(above, std::move(done)); },
       options_.device);
   if (options_.memory == nullptr)
     member->own_memory = std::make_unique<RdmaBlockMemory>(parts_.loop, *member->device, options_.transports);
   member->memory = options_.memory != nullptr ? options_.memory : member->own_memory.get();
-  member->device->set_hooks({.on_lost =
-                                 [this, number, memory = member->memory] {
-                                   hooks_.on_lost(number);
-                                   memory->reset();
-                                 },
-                             .zero_tails = [this, number](std::function<void(bool)> done) {
-                               hooks_.zero_tails(number, std::move(done));
-                             },
-                             .on_ready = [this, number] { hooks_.on_ready(number); },
-                             .on_fenced = hooks_.on_fenced});
+  member->device->set_hooks(
+      {.on_lost =
+           [this, number, memory = member->memory] {
+             hooks_.on_lost(number);
+             memory->reset();
+           },
+       .zero_tails = [this,
+                      number](std::function<void(bool)> done) { hooks_.zero_tails(number, std::move(done)); },
+       .on_ready = [this, number] { hooks_.on_ready(number); },
+       .on_fenced = hooks_.on_fenced});
+}
+
+void BrickSet::disconnect(BrickNumber number) {
+  members_.erase(number);
 }
 
 // Epochs for claims: each higher than any before it, of this run or an earlier one, of any brick, and durable
@@ -81,8 +88,7 @@ void BrickSet::next_epoch(uint64_t above, std::function<void(uint64_t)> done) {
   Batch batch;
   Records::put(batch, RecordKind::kBrick, kEpochKey, as_text(value));
   const auto committed = parts_.store.commit(batch, CommitKind::kNamespace);
-  if (!committed)
-    return log_error("layouts", "epoch-not-stored error=\"{}\"", committed.error().to_string());
+  if (!committed) return log_error("layouts", "epoch-not-stored error=\"{}\"", committed.error().to_string());
   parts_.store.when_synced(*committed, [epoch, done = std::move(done)] { done(epoch); });
 }
 
@@ -98,6 +104,10 @@ std::vector<BrickDevice*> BrickSet::all() {
 BrickDevice* BrickSet::find(BrickNumber number) {
   const auto found = members_.find(number);
   return found == members_.end() ? nullptr : found->second->device.get();
+}
+
+void BrickSet::set_closed(BrickNumber number, bool closed) {
+  members_.at(number)->closed = closed;
 }
 
 BrickDevice* BrickSet::find(const BrickUuid& uuid) {
@@ -133,7 +143,7 @@ std::expected<std::vector<BrickNumber>, nfs4::Status> BrickSet::places(InodeId i
   nfs4::Status absent = nfs4::Status::kNoSpc;
   for (const auto& [number, member] : members_) {
     const BrickRecord& record = member->device->record();
-    if (record.leaving) continue;
+    if (record.leaving || member->closed) continue;
     const uint64_t used = member->device->space().used_blocks();
     if (member->device->ready()) {
       candidates.push_back({number, record.block_count > used ? record.block_count - used : 0});

@@ -54,11 +54,16 @@ class BrickSet {
   void start(Hooks hooks);
   // Connects one that has just been added to the list.
   void connect(BrickNumber number);
+  // Ends the connection to one that is to be removed from the list; nothing of ours is on it. Not from inside
+  // a callback of its own.
+  void disconnect(BrickNumber number);
 
   // --- which brick ---
   std::vector<BrickDevice*> all();
   // Null: none.
   BrickDevice* find(BrickNumber number);
+  // Nothing new is put on it; for this run only.
+  void set_closed(BrickNumber number, bool closed);
   BrickDevice* find(const BrickUuid& uuid);
   // The address is in an extent or a grant: its brick exists.
   BrickDevice& at(uint64_t logical);

@@ -18,14 +18,9 @@ namespace {
 constexpr uint32_t kReadResultBytes = 4 + 4 + 3;
 }  // namespace
 
-DataService::DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts,
-                         LayoutGranter& granter, LayoutCommitter& committer, FileIo& io)
-    : bricks_(bricks),
-      table_(table),
-      layouts_(layouts),
-      granter_(granter),
-      committer_(committer),
-      io_(io) {}
+DataService::DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
+                         LayoutCommitter& committer, FileIo& io)
+    : bricks_(bricks), table_(table), layouts_(layouts), granter_(granter), committer_(committer), io_(io) {}
 
 // RFC 8881, 18.22
 nfs4::ReadResponse DataService::read(CompoundContext& context, const nfs4::ReadArguments& arguments) {
@@ -102,7 +97,8 @@ DataOperations::Space DataService::space() const {
   DataOperations::Space sum;
   for (BrickDevice* const brick : bricks_.all()) {
     const uint64_t total = brick->record().block_count * brick::kBlockSize;
-    const uint64_t used = brick->space().used_blocks() * brick::kBlockSize - brick->space().free_grain_bytes();
+    const uint64_t used =
+        brick->space().used_blocks() * brick::kBlockSize - brick->space().free_grain_bytes();
     const uint64_t free = total > used ? total - used : 0;
     sum.total += total;
     sum.free += free;

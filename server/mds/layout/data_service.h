@@ -18,8 +18,8 @@ namespace pnfsrdma::mds {
 // machinery behind does may change what a second run of the checks would ask for. Control loop only.
 class DataService final : public DataOperations {
  public:
-  DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts,
-              LayoutGranter& granter, LayoutCommitter& committer, FileIo& io);
+  DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
+              LayoutCommitter& committer, FileIo& io);
 
   nfs4::ReadResponse read(CompoundContext& context, const nfs4::ReadArguments& arguments) override;
   nfs4::WriteResponse write(CompoundContext& context, const nfs4::WriteArguments& arguments) override;

@@ -41,6 +41,9 @@ nfs4::Verifier FileIo::with_era(nfs4::Verifier verifier) const {
 // ----------------------------------------------------------------------------------------------------------------
 
 void FileIo::read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> done) {
+  // Before the queue: somebody in front of us may be waiting for the brick.
+  const nfs4::Status absent = space_.absence(inode, range_of(offset, count));
+  if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
   // A shared turn: the blocks stay the file's while the RDMA READs run.
   queue_.shared(inode, [this, inode, offset, count, done = std::move(done)](InodeQueue::Turn turn) {
     read_now(inode, offset, count, std::move(turn), done);
@@ -156,10 +159,14 @@ void FileIo::write_exclusively(const WritingPointer& work) {
     if (!inode) return finish(work, std::unexpected(inode.error()));
     if (*in_the_way != Obstacle::kWriters) return write_over_clean_tail(work);
     // They commit what they mean to keep, and leave.
-    layouts_.clear_writers(work->what.inode, (*inode)->size, work->what.client, [this, work](bool cleared) {
-      if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
-      write_over_clean_tail(work);
-    });
+    const ByteRange behind{(*inode)->size, kEndOfFile};
+    layouts_.clear_writers(work->what.inode, behind.begin, work->what.client,
+                           [this, work, behind](bool cleared) {
+                             const nfs4::Status absent = space_.absence(work->what.inode, behind);
+                             if (absent != nfs4::Status::kOk) return finish(work, std::unexpected(absent));
+                             if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
+                             write_over_clean_tail(work);
+                           });
   });
 }
 

@@ -34,6 +34,7 @@ bool FileSpace::tail_dirty(InodeId inode) {
 }
 
 nfs4::Status FileSpace::absence(InodeId inode, const ByteRange& range) {
+  if (bricks_.ready()) return nfs4::Status::kOk;
   const auto extents = extents_.overlapping(inode, range.begin, range.length());
   if (!extents) return status_of(extents.error());
   std::vector<brick::Range> memory;
@@ -50,9 +51,8 @@ bool FileSpace::has_memory_past(InodeId inode, uint64_t offset, BrickNumber bric
 
 bool FileSpace::tail_is_away(InodeId inode, uint64_t offset) {
   const auto extents = extents_.overlapping(inode, offset, kEndOfFile - offset);
-  return !extents || std::any_of(extents->begin(), extents->end(), [&](const Extent& extent) {
-    return !bricks_.at(extent.logical).usable();
-  });
+  return !extents || std::any_of(extents->begin(), extents->end(),
+                                 [&](const Extent& extent) { return !bricks_.at(extent.logical).usable(); });
 }
 
 void FileSpace::cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done) {

@@ -20,9 +20,9 @@ struct FileSpace::Placed {
 
 struct FileSpace::Allocation {
   InodeId inode = kNoInode;
-  AllocationPlan asked;             // of the caller
-  AllocationPlan plan;              // what is tried now: all of it, or less
-  std::deque<BrickNumber> places;   // the first one is tried now
+  AllocationPlan asked;            // of the caller
+  AllocationPlan plan;             // what is tried now: all of it, or less
+  std::deque<BrickNumber> places;  // the first one is tried now
   Change change;
   std::vector<ByteRange> holes;  // still to place, the last one first
   std::vector<Placed> placed;
@@ -99,8 +99,7 @@ void FileSpace::place_blocks(const std::shared_ptr<Allocation>& work, const Byte
 }
 
 void FileSpace::place_grains(const std::shared_ptr<Allocation>& work, const ByteRange& hole) {
-  const std::vector<Piece> pieces =
-      bricks_.find(work->places.front())->space().take_grains(hole.length());
+  const std::vector<Piece> pieces = bricks_.find(work->places.front())->space().take_grains(hole.length());
   if (pieces.empty()) return take_shared_block(work, hole);
   uint64_t offset = hole.begin;
   for (const Piece& piece : pieces) {

@@ -35,8 +35,7 @@ class LayoutCommitter {
   using Answer = std::expected<std::optional<uint64_t>, nfs4::Status>;
   using Done = std::function<void(Answer)>;
 
-  LayoutCommitter(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
-                  Layouts& layouts);
+  LayoutCommitter(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space, Layouts& layouts);
   LayoutCommitter(const LayoutCommitter&) = delete;
   LayoutCommitter& operator=(const LayoutCommitter&) = delete;
 

@@ -59,6 +59,8 @@ void LayoutGranter::grant(const GrantRequest& request, Done done) {
 std::optional<nfs4::Status> LayoutGranter::refusal(const GrantRequest& request) {
   if (layouts_.gone(request.client)) return nfs4::Status::kLayoutTryLater;
   if (layouts_.reserved_against(request.inode, request.client)) return nfs4::Status::kLayoutTryLater;
+  // What goes through the server then says for how long the brick is away.
+  if (space_.absence(request.inode, request.range) != nfs4::Status::kOk) return nfs4::Status::kLayoutTryLater;
   switch (layouts_.recalls().progress(request.client, request.inode, request.range)) {
     case Recalls::Progress::kUnanswered:
       return nfs4::Status::kRecallConflict;
@@ -235,18 +237,18 @@ void LayoutGranter::expose_next(const WorkPointer& work) {
 
 void LayoutGranter::expose(const WorkPointer& work, const Extent& gap) {
   bricks_.at(gap.logical)
-      .expose(work->request.client, gap.logical, gap.length, work->request.mode == IoMode::kReadWrite,
-              [this, alive = std::weak_ptr(alive_), work,
-               gap](BrickDevice::Answer<brick::ExposeResult> exposed) {
-                if (alive.expired()) return;
-                if (exposed && keep(work, gap, *exposed)) return expose_next(work);
-                if (!exposed && exposed.error() == brick::Status::kLimit) {
-                  work->limit = true;
-                  return note_holes(work);
-                }
-                // Expelled, or the brick is gone: whatever it exposed has died with the session.
-                fail(work, nfs4::Status::kLayoutTryLater);
-              });
+      .expose(
+          work->request.client, gap.logical, gap.length, work->request.mode == IoMode::kReadWrite,
+          [this, alive = std::weak_ptr(alive_), work, gap](BrickDevice::Answer<brick::ExposeResult> exposed) {
+            if (alive.expired()) return;
+            if (exposed && keep(work, gap, *exposed)) return expose_next(work);
+            if (!exposed && exposed.error() == brick::Status::kLimit) {
+              work->limit = true;
+              return note_holes(work);
+            }
+            // Expelled, or the brick is gone: whatever it exposed has died with the session.
+            fail(work, nfs4::Status::kLayoutTryLater);
+          });
 }
 
 // Enters what the brick exposed. False: that is not what was asked for; it is withdrawn again.

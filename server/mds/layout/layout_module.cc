@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "server/mds/layout/brick_administration.h"
 #include "server/mds/layout/brick_set.h"
 #include "server/mds/layout/data_service.h"
 
@@ -22,14 +23,14 @@ struct LayoutModule::Machinery {
         granter(parts.names, bricks, space, table, queue, layouts, parts.counters, parts.random),
         committer(parts.clock, parts.names, bricks, space, layouts),
         io(parts.clock, parts.names, bricks, space, table, queue, layouts, options.metadata_era),
-        service(bricks, table, layouts, granter, committer, io) {
-    bricks.start({.on_lost = [this](BrickNumber brick) { layouts.on_brick_lost(brick); },
-                  .zero_tails =
-                      [this](BrickNumber brick, std::function<void(bool)> done) {
-                        layouts.zero_tails(brick, std::move(done));
-                      },
-                  .on_ready = [this](BrickNumber) { layouts.on_brick_ready(); },
-                  .on_fenced = options.on_fenced});
+        service(bricks, table, layouts, granter, committer, io),
+        administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {
+    bricks.start(
+        {.on_lost = [this](BrickNumber brick) { layouts.on_brick_lost(brick); },
+         .zero_tails = [this](BrickNumber brick,
+                              std::function<void(bool)> done) { layouts.zero_tails(brick, std::move(done)); },
+         .on_ready = [this](BrickNumber) { layouts.on_brick_ready(); },
+         .on_fenced = options.on_fenced});
     space.start_zeroing();
   }
 
@@ -42,6 +43,7 @@ struct LayoutModule::Machinery {
   LayoutCommitter committer;
   FileIo io;
   DataService service;
+  BrickAdministration administration;
 };
 
 LayoutModule::LayoutModule(const Parts& parts, Options options)
@@ -71,6 +73,9 @@ const LayoutTable& LayoutModule::table() const {
 }
 BrickSet& LayoutModule::bricks() {
   return machinery_->bricks;
+}
+BrickAdministration& LayoutModule::brick_administration() {
+  return machinery_->administration;
 }
 bool LayoutModule::ready() const {
   return machinery_->bricks.ready();

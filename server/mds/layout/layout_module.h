@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "server/mds/layout/brick_connection.h"
 #include "server/mds/layout/conflicts.h"
 #include "server/mds/layout/recaller.h"
-#include "server/mds/layout/brick_connection.h"
 #include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/ops/data_operations.h"
@@ -20,6 +20,7 @@
 namespace pnfsrdma::mds {
 
 class BlockMemory;
+class BrickAdministration;
 class BrickSet;
 class FileIo;
 class LayoutCommitter;
@@ -46,7 +47,7 @@ class LayoutModule {
     std::string owner;         // this server's name on its bricks: it claims none of another owner
     Milliseconds lease{30'000};
     Milliseconds brick_patience{30'000};  // BrickDevice::Options
-    uint64_t metadata_era = 0;  // BootRecord::era: part of writeverf4
+    uint64_t metadata_era = 0;            // BootRecord::era: part of writeverf4
     // How we reach the bricks' memory ourselves, best first.
     std::vector<initiator::TransportDomain> transports;
     // Instead of that, for tests.
@@ -71,6 +72,7 @@ class LayoutModule {
   const LayoutTable& table() const;
 
   BrickSet& bricks();
+  BrickAdministration& brick_administration();
   // Every brick is there: all layouts, allocation and I/O through the server work.
   bool ready() const;
 

@@ -73,8 +73,8 @@ nfs4::GetDeviceInfoResponse DataService::get_device_info(CompoundContext& contex
   if (brick == nullptr) return Status::kNoEnt;
   nfs4::GetDeviceInfoResult result;
   result.device_address.layout_type = nfs4::kLayoutTypePmem;
-  // Nothing is notified: a device changes with the brick's process, and then its layouts are revoked anyway. A
-  // count of 0 only asks for notifications, and whether the device is there.
+  // Nothing is notified: a device changes with the brick's process, and then its layouts are revoked anyway.
+  // A count of 0 only asks for notifications, and whether the device is there.
   if (arguments.max_count == 0) return result;
   if (layouts_.gone(context.client_id())) return Status::kDelay;
   // 18.40.3 knows no error for a device that is away: after a while it is not there.

@@ -94,6 +94,17 @@ std::vector<HeldGrant> LayoutTable::dying(uint64_t inode, uint64_t client) const
   return found;
 }
 
+std::vector<std::pair<uint64_t, HeldGrant>> LayoutTable::grants_of_file(uint64_t inode) const {
+  std::vector<std::pair<uint64_t, HeldGrant>> found;
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return found;
+  for (const auto& [client, layout] : file->second.layouts) {
+    for (const HeldGrant& grant : layout.grants()) found.emplace_back(client, grant);
+  }
+  for (const Dying& dying : file->second.dying) found.emplace_back(dying.client, dying.grant);
+  return found;
+}
+
 bool LayoutTable::reachable(uint64_t inode, const ByteRange& range, uint64_t client) const {
   const auto file = files_.find(inode);
   if (file == files_.end()) return false;

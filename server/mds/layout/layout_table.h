@@ -32,6 +32,8 @@ class LayoutTable {
   void end_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
 
   std::vector<HeldGrant> dying(uint64_t inode, uint64_t client) const;
+  // All of the file that are alive, held or dying, each with its client.
+  std::vector<std::pair<uint64_t, HeldGrant>> grants_of_file(uint64_t inode) const;
 
   // Whether memory behind `range` may still be touched: by `client`, or by anybody (0).
   bool reachable(uint64_t inode, const ByteRange& range, uint64_t client = 0) const;

@@ -273,6 +273,12 @@ bool Layouts::reserved_against(uint64_t inode, uint64_t client) {
 // ----------------------------------------------------------------------------------------------
 
 void Layouts::set_size(uint64_t inode, uint64_t size, uint64_t requester, Done done) {
+  const auto present = names_.get(inode);
+  if (!present) return done(present.error());
+  // Whoever could write there cannot be asked either: before the wait for them.
+  const nfs4::Status absent =
+      space_.absence(inode, {round_down(std::min(size, (*present)->size), kGrainSize), kEndOfFile});
+  if (absent != nfs4::Status::kOk) return done(absent);
   queue_.exclusive(inode, [this, inode, size, requester, done = std::move(done)](InodeQueue::Turn turn) {
     resize(inode, size, requester, std::move(turn), done);
   });
@@ -285,13 +291,13 @@ void Layouts::resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQue
   const auto answer = [turn, done](nfs4::Status status) { done(status); };
   const bool grows = size >= (*present)->size;
   const auto cleared = [this, inode, size, requester, grows, answer](bool all) {
+    const nfs4::Status absent = space_.absence(inode, {round_down(size, kGrainSize), kEndOfFile});
+    if (absent != nfs4::Status::kOk) return answer(absent);
     if (!all) return answer(nfs4::Status::kDelay);
     const auto reservation = reserved_.find(inode);
     if (reservation != reserved_.end() && reservation->second.client == requester)
       reserved_.erase(reservation);
     if (grows) return grow(inode, size, answer);
-    const nfs4::Status absent = space_.absence(inode, {round_down(size, kGrainSize), kEndOfFile});
-    if (absent != nfs4::Status::kOk) return answer(absent);
     space_.cut(inode, size, {.mtime = clock_.wall_now()}, answer);
   };
   if (grows) return clear_writers(inode, (*present)->size, requester, cleared);
@@ -411,9 +417,8 @@ void Layouts::on_brick_lost(BrickNumber brick) {
 
 // Whether handles of the client are still dying on a brick that can answer.
 bool Layouts::dying_within_reach(uint64_t client, uint64_t inode) {
-  return std::ranges::any_of(table_.dying(inode, client), [&](const HeldGrant& grant) {
-    return bricks_.at(grant.logical).usable();
-  });
+  return std::ranges::any_of(table_.dying(inode, client),
+                             [&](const HeldGrant& grant) { return bricks_.at(grant.logical).usable(); });
 }
 
 void Layouts::zero_tails(BrickNumber brick, std::function<void(bool)> done) {

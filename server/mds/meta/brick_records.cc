@@ -40,6 +40,12 @@ BrickRecord record_of(BrickNumber number, const StoredBrick& stored) {
 
 }  // namespace
 
+std::string uuid_text(const BrickUuid& uuid) {
+  std::string text = to_hex(uuid);
+  for (const size_t at : {20, 16, 12, 8}) text.insert(at, 1, '-');
+  return text;
+}
+
 std::string address_counter_key(BrickNumber number) {
   return number == kFirstBrick ? meta_key("next-block") : meta_key("next-block." + std::to_string(number));
 }

@@ -18,6 +18,8 @@ inline constexpr BrickNumber kNoBrick = 0;
 inline constexpr BrickNumber kFirstBrick = 1;
 
 using BrickUuid = xdr::FixedOpaque<16>;
+// "01234567-89ab-cdef-0123-456789abcdef"
+std::string uuid_text(const BrickUuid& uuid);
 
 // The logical addresses of all bricks are one space, cut into zones of 2^48 bytes. A zone belongs to one
 // brick for ever, so an address says on which brick it is. A brick that has used up its zone (addresses are

@@ -36,10 +36,9 @@ struct SpaceDifference {
 };
 
 // The part of the logical address space that is one brick's: which blocks are ours, which grains in them are
-// free. Nothing of it is stored but a cursor of addresses; the rest is the extents, scanned at open (BrickList
-// does). Crash rule: allocate on the
-// brick, then commit the extents; commit the extents, and when that is synced, free here, then on the brick.
-// Control loop only.
+// free. Nothing of it is stored but a cursor of addresses; the rest is the extents, scanned at open
+// (BrickList does). Crash rule: allocate on the brick, then commit the extents; commit the extents, and when
+// that is synced, free here, then on the brick. Control loop only.
 //
 //   a large file: base = take_blocks(n) -> brick alloc(base, n) -> commit extents
 //                 (give_up_blocks(base, n) if either fails)

@@ -100,6 +100,7 @@ void Responder::drop_receive(Outcome outcome, uint32_t length) {
 Verdict Responder::end_segment(const Segment& segment) {
   if (segment.message == Message::kWrite) {
     AtomicCounters::add(counters_.responder_write_bytes, segment.payload);
+    if (segment.last) AtomicCounters::add(counters_.responder_write_operations, 1);
     return {};
   }
   if (receives_.empty()) return kUntaggedNoBuffer;  // ended meanwhile
@@ -199,6 +200,7 @@ Responder::Added Responder::add_frames(FrameBatch& batch) {
     response.sent += payload;
     AtomicCounters::add(counters_.responder_read_bytes, payload);
   } while (response.sent < response.length);
+  AtomicCounters::add(counters_.responder_read_operations, 1);
   response.source.registration.reset();
   responses_.pop();
   return Added::kFrames;

@@ -144,6 +144,8 @@ Outcome Wire::run_one_sided(End& source, End& target, WorkRequest& request) {
     AtomicCounters::add(write ? source.counters.write_bytes : source.counters.read_bytes, length);
     AtomicCounters::add(write ? target.counters.responder_write_bytes : target.counters.responder_read_bytes,
                         length);
+    AtomicCounters::add(
+        write ? target.counters.responder_write_operations : target.counters.responder_read_operations, 1);
   }
   return Outcome::kSuccess;
 }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "server/mds/meta/namespace_check.h"
 #include "server/mds/meta/brick_list.h"
+#include "server/mds/meta/namespace_check.h"
 #include "shared/base/check.h"
 
 namespace pnfsrdma::crash {

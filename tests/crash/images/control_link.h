@@ -39,6 +39,12 @@ class ControlLink final : public brick::Control {
     pass(&Control::unmap, a, d);
   }
   void list(const brick::ListArguments& a, Done<brick::ListResult> d) override { pass(&Control::list, a, d); }
+  void survey(const brick::SurveyArguments& a, Done<brick::SurveyResult> d) override {
+    pass(&Control::survey, a, d);
+  }
+  void erase(const brick::EraseArguments& a, Done<brick::StatusResult> d) override {
+    pass(&Control::erase, a, d);
+  }
   void open_session(const brick::OpenSessionArguments& a, Done<brick::StatusResult> d) override {
     pass(&Control::open_session, a, d);
   }

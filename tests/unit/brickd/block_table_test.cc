@@ -59,6 +59,57 @@ TEST_F(Table, AllocRefusesWhatItCannotGive) {
   EXPECT_EQ(table->counts().allocated, 3u);
 }
 
+TEST_F(Table, AnErasedBlockIsDirtyAndGivenOnlyWhenItWasZeroed) {
+  ASSERT_EQ(table->erase(2, 3, now), Status::kOk);
+  EXPECT_EQ(table->counts().dirty, 3u);
+  EXPECT_EQ(table->counts().clean, 5u);
+  EXPECT_EQ(alloc_status(0, 6), Status::kTryLater);
+  reopen();
+  EXPECT_EQ(table->counts().dirty, 3u);
+  for (int i = 0; i < 3; ++i) table->mark_clean(*table->next_to_zero(now + Milliseconds(kQuarantineMs)));
+  EXPECT_EQ(alloc(0, 8), (std::vector<Run>{{0, 8}}));
+}
+
+TEST_F(Table, BlocksInUseAreNotErased) {
+  alloc(10, 3);
+  EXPECT_EQ(table->erase(0, 8, now), Status::kBusy);
+  EXPECT_EQ(table->erase(2, 1, now), Status::kBusy);
+  EXPECT_EQ(table->counts().dirty, 0u);
+  EXPECT_EQ(table->erase(3, 5, now), Status::kOk);
+  EXPECT_EQ(table->erase(3, 0, now), Status::kInvalid);
+  EXPECT_EQ(table->erase(3, 6, now), Status::kInvalid);
+  EXPECT_EQ(table->erase(8, 1, now), Status::kInvalid);
+  EXPECT_EQ(table->counts().allocated, 3u);
+}
+
+TEST_F(Table, ErasingBringsDamagedBlocksBackIntoService) {
+  std::fill_n(memory.begin() + 3 * sizeof(format::Entry), sizeof(format::Entry), std::byte{0xAB});
+  reopen();
+  ASSERT_EQ(table->counts().damaged, 1u);
+  ASSERT_EQ(table->erase(0, 8, now), Status::kOk);
+  EXPECT_EQ(table->counts().damaged, 0u);
+  EXPECT_EQ(table->counts().dirty, 8u);
+  reopen();
+  EXPECT_EQ(table->counts().dirty, 8u);
+}
+
+TEST_F(Table, ASurveyCoversEveryBlockOnce) {
+  alloc(10, 3);
+  ASSERT_EQ(table->free({{11 * kSize, 1}}, now), Status::kOk);
+  ASSERT_EQ(table->unmap({{12 * kSize, 1}}), Status::kOk);
+  const SurveyResult whole = table->survey(0, 100);
+  EXPECT_TRUE(whole.end);
+  EXPECT_EQ(whole.runs, (std::vector<SurveyedRun>{{0, 1, BlockUse::kAllocated, 10 * kSize},
+                                                  {1, 1, BlockUse::kDirty, 0},
+                                                  {2, 1, BlockUse::kParked, 12 * kSize},
+                                                  {3, 5, BlockUse::kClean, 0}}));
+  const SurveyResult part = table->survey(1, 2);
+  EXPECT_FALSE(part.end);
+  ASSERT_EQ(part.runs.size(), 2u);
+  EXPECT_EQ(part.runs[1].first, 2u);
+  EXPECT_TRUE(table->survey(8, 2).end);
+}
+
 TEST_F(Table, FreedBlocksRestBeforeTheyAreZeroedAndCleanBeforeTheyAreGiven) {
   alloc(0, 8);
   ASSERT_EQ(table->free({{0, 2}}, now), Status::kOk);

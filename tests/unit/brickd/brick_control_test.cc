@@ -36,6 +36,34 @@ TEST_F(BrickControl, ClaimTellsWhatThePoolIs) {
   EXPECT_EQ(claimed.paths[0].address, brick.address());
 }
 
+TEST_F(BrickControl, WhoseItIsIsToldWithoutAClaim) {
+  ASSERT_EQ(brick.alloc(0, 2), Status::kOk);
+  const IdentifyResult found = brick.call(&Control::identify);
+  EXPECT_EQ(found.status, Status::kOk);
+  EXPECT_EQ(found.uuid, brick.claim(7).uuid);
+  EXPECT_EQ(found.claimed_epoch, kEpoch);
+  EXPECT_NE(found.owner, "");
+  EXPECT_EQ(found.block_count, 8u);
+  EXPECT_EQ(found.used_blocks, 2u);
+  ASSERT_EQ(brick.call(&Control::claim, ClaimArguments{8, ""}).status, Status::kOk);
+  EXPECT_EQ(brick.call(&Control::identify).owner, "");
+}
+
+TEST_F(BrickControl, ErasingNamesThePoolAndSparesWhatIsInUse) {
+  const auto uuid = brick.claim(2).uuid;
+  const auto erase = [&](uint64_t epoch, const xdr::FixedOpaque<16>& named) {
+    return brick.call(&Control::erase, EraseArguments{epoch, named, 0, 8}).status;
+  };
+  EXPECT_EQ(erase(2, {}), Status::kInvalid);
+  EXPECT_EQ(erase(1, uuid), Status::kStaleEpoch);
+  EXPECT_EQ(erase(2, uuid), Status::kOk);
+  const auto zeroed = [&] { return brick.call(&Control::statistics).clean_blocks == 8; };
+  for (int i = 0; i < 400 && !zeroed(); ++i) std::this_thread::sleep_for(Milliseconds(5));
+  EXPECT_TRUE(zeroed());
+  ASSERT_EQ(brick.call(&Control::alloc, AllocArguments{2, 0, 1, true}).status, Status::kOk);
+  EXPECT_EQ(erase(2, uuid), Status::kBusy);
+}
+
 TEST_F(BrickControl, OlderEpochsAreRefusedInEveryChangingCall) {
   ASSERT_EQ(brick.alloc(0, 2), Status::kOk);
   ASSERT_EQ(brick.claim(2).status, Status::kOk);

@@ -78,7 +78,7 @@ class CrashRun {
   uint64_t images() const { return images_; }
   uint64_t flushes() const { return flushes_; }
   static constexpr uint64_t kBlocksZeroed =
-      kBlocks + 5;  // by the script: the new pool's, then five freed ones
+      kBlocks + 5 + 4;  // by the script: the new pool's, then five freed ones, then four erased ones
 
  private:
   void script() {
@@ -96,6 +96,8 @@ class CrashRun {
     map(13, 33, 1);
     claim(2);
     free(20, 3);
+    settle();
+    erase_free();
     settle();
     alloc(40, 3);
     fill(41, 'y');
@@ -153,6 +155,16 @@ class CrashRun {
     }
     call<StatusResult>(
         after, [&](auto done) { brick_->control().map({epoch(), from * kSize, to * kSize, count}, done); });
+  }
+  void erase_free() {
+    const SurveyResult survey = pool_->table().survey(0, kBlocks);
+    for (const SurveyedRun& run : survey.runs) {
+      if (run.use != BlockUse::kClean) continue;
+      const auto uuid = pool_->superblock().content().uuid;
+      call<StatusResult>(acknowledged_, [&](auto done) {
+        brick_->control().erase({epoch(), uuid, run.first, run.count}, done);
+      });
+    }
   }
   // As a client does: stores into the memory, then has them persisted.
   void fill(uint64_t block, char value) {

@@ -31,7 +31,7 @@ MAY_INCLUDE = {
     "server/mds": ["shared", "server/console"],
     "server/mds/meta": ["shared"],
     "server/mds/state": ["shared", "server/mds"],
-    "server/mds/layout": ["shared", "server/mds"],
+    "server/mds/layout": ["shared", "server/mds", "server/console"],
     "server/mds/ops": ["shared", "server/mds"],
     "server/mds/admin": ["shared", "server/mds", "server/console"],
     "fuse-client": ["shared"],

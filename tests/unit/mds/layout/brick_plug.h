@@ -23,7 +23,9 @@ class BrickPlug {
     };
   }
   void up(const std::string& address) { bricks_.at(address).events.on_connected(); }
-  void down(const std::string& address) { bricks_.at(address).events.on_lost(Error(ECONNRESET, "unplugged")); }
+  void down(const std::string& address) {
+    bricks_.at(address).events.on_lost(Error(ECONNRESET, "unplugged"));
+  }
 
  private:
   struct Lent final : BrickConnection {

@@ -39,8 +39,13 @@ class FakeBrick final : public brick::Control {
   uint32_t connection = 1;    // that every client has
   uint32_t grants_max = 1000;
   uint64_t epoch = 0;
-  xdr::FixedOpaque<16> uuid{std::byte{7}, std::byte{7}};
-  std::string owner;  // who claimed last
+  uint64_t erased = 0;  // blocks
+  xdr::FixedOpaque<16> uuid = [] {
+    xdr::FixedOpaque<16> sevens;
+    sevens.fill(std::byte{7});
+    return sevens;
+  }();
+  std::string owner;               // who claimed last
   bool hold_withdrawals = false;   // withdraw and close_session are answered by release()
   bool hold_zeroing = false;       // zero, likewise
   uint64_t longest_run = 1 << 30;  // blocks: exposures are cut into runs of this many
@@ -174,6 +179,33 @@ class FakeBrick final : public brick::Control {
       return result;
     });
   }
+  void survey(const brick::SurveyArguments& arguments, Done<brick::SurveyResult> done) override {
+    run("survey", done, [&] {
+      brick::SurveyResult result;
+      uint64_t at = 0;
+      for (const uint64_t block : blocks) {
+        if (at >= arguments.from && result.runs.size() < arguments.limit)
+          result.runs.push_back({at, 1, brick::BlockUse::kAllocated, block});
+        ++at;
+      }
+      if (arguments.from <= at && at < capacity_ && result.runs.size() < arguments.limit) {
+        result.runs.push_back({at, capacity_ - at, brick::BlockUse::kClean, 0});
+        at = capacity_;
+      }
+      result.end = result.runs.empty() || result.runs.back().first + result.runs.back().count == capacity_;
+      return result;
+    });
+  }
+  void erase(const brick::EraseArguments& arguments, Done<brick::StatusResult> done) override {
+    run("erase", done, [&] {
+      return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
+        if (arguments.uuid != uuid) return brick::Status::kInvalid;
+        if (!blocks.empty()) return brick::Status::kBusy;
+        erased += arguments.count;
+        return brick::Status::kOk;
+      });
+    });
+  }
   void open_session(const brick::OpenSessionArguments& arguments, Done<brick::StatusResult> done) override {
     run("open_session", done, [&] {
       return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
@@ -250,7 +282,17 @@ class FakeBrick final : public brick::Control {
     });
   }
   void copy(const brick::CopyArguments&, Done<brick::StatusResult>) override { breaches.push_back("copy"); }
-  void statistics(Done<brick::StatisticsResult>) override {}
+  void statistics(Done<brick::StatisticsResult> done) override {
+    run("statistics", done, [&] {
+      brick::StatisticsResult result;
+      result.block_count = capacity_;
+      result.free_blocks = capacity_ - blocks.size();
+      result.clean_blocks = result.free_blocks;
+      result.sessions = static_cast<uint32_t>(sessions.size());
+      result.grants = static_cast<uint32_t>(grants.size());
+      return result;
+    });
+  }
 
   std::vector<brick::Range> zeroed;
 

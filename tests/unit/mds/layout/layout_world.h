@@ -88,8 +88,8 @@ class MortalStore final : public KeyValueStore {
   Result<> close() override { return inner.close(); }
 };
 
-// One MDS with one brick or several, on a clock that stands still. start() and crash() make it live again and again over
-// the same store and the same brick.
+// One MDS with one brick or several, on a clock that stands still. start() and crash() make it live again and
+// again over the same store and the same brick.
 class LayoutWorld {
  public:
   static constexpr uint64_t kBlock = brick::kBlockSize;
