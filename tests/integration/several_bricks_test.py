@@ -171,5 +171,40 @@ class SeveralBricks(unittest.TestCase):
         self.all_come_back()
 
 
+class AFileOnTwoBricks(unittest.TestCase):
+    """Larger than one brick: its layout names two devices."""
+
+    def test_it_is_written_read_and_freed(self):
+        with Cluster(BIN, pool_size="64M", bricks=2) as cluster:
+            cluster.start_all()
+            mount, other = cluster.mount(), cluster.mount()
+            data = os.urandom(MIB) * 90
+            with open(mount / "large", "wb", buffering=0) as f:
+                for at in range(0, len(data), MIB):
+                    self.assertEqual(f.write(data[at:at + MIB]), MIB)
+                os.fsync(f.fileno())
+            self.assertEqual((other / "large").read_bytes(), data)
+            self.assertEqual((mount / "large").read_bytes(), data)
+            direct = mount.statistics()["rdma_write_bytes"]
+            print(f"90 MiB over two bricks of 64 MiB: {direct >> 20} MiB of them by RDMA")
+            self.assertGreater(direct, 65 * MIB)
+            with self.assertRaises(OSError) as full:
+                (mount / "more").write_bytes(bytes(60 * MIB))
+            self.assertEqual(full.exception.errno, errno.ENOSPC)
+            os.unlink(mount / "more")
+            os.unlink(mount / "large")
+
+            def room():
+                try:
+                    (mount / "again").write_bytes(data)
+                    return True
+                except OSError:
+                    time.sleep(0.5)  # blocks rest, and are zeroed
+                    return False
+            wait_until(room, 60, "the space of both is there again")
+            self.assertEqual((other / "again").read_bytes(), data)
+            self.assertEqual(cluster.sanitizer_reports(), [])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -214,7 +214,10 @@ void BrickAdministration::forget(BrickNumber number, std::function<void(Result<>
   parts_.bricks.disconnect(number);
   observer_.forget(number);
   const auto removed = parts_.list.remove(number);
-  if (!removed) return done(std::unexpected(removed.error()));
+  if (!removed) {
+    parts_.bricks.connect(number);  // as it was
+    return done(std::unexpected(removed.error()));
+  }
   log_info("bricks", "brick-removed brick={}", number);
   parts_.store.when_synced(*removed, [alive = std::weak_ptr(alive_), done = std::move(done)] {
     if (!alive.expired()) done({});

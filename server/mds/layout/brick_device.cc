@@ -91,6 +91,7 @@ void BrickDevice::lost() {
   if (state_ == State::kFenced) return;
   const bool was_usable = usable();
   ++round_;
+  claiming_ = false;
   enter(State::kOffline, "no connection to its control socket");
   for (auto& [client, session] : sessions_) session.open = false;
   if (was_usable) {
@@ -123,12 +124,14 @@ void BrickDevice::fenced(const std::string& why) {
 // A claim would end what another server has there, so whose brick it is comes first.
 void BrickDevice::identify() {
   control_.identify([this, current = current()](Result<brick::IdentifyResult> result) {
-    if (!current() || state_ != State::kOffline) return;
-    if (result && result->status == brick::Status::kOk) return identified(*result);
-    // A connection that is gone brings us here again by its events; one that is not gets another question.
+    if (!current() || !unclaimed()) return;
+    if (result && result->status == brick::Status::kOk) identified(*result);
     if (!result) detail_ = result.error().to_string();
+    if (claiming_) return;
+    // A connection that is gone brings us here again by its events. One that is not gets another question:
+    // whoever has the brick may give it up.
     loop_.after(kRetryIdentification, [this, current] {
-      if (current() && state_ == State::kOffline) identify();
+      if (current() && unclaimed()) identify();
     });
   });
 }
@@ -152,8 +155,13 @@ std::string BrickDevice::objection(const brick::IdentifyResult& found) const {
 
 void BrickDevice::identified(const brick::IdentifyResult& found) {
   const std::string why_not = objection(found);
-  if (why_not.empty()) return claim(found.owner.empty() ? found.claimed_epoch : 0);
-  log_error("layouts", "brick-foreign brick={} why=\"{}\"", number_, why_not);
+  claiming_ = why_not.empty();
+  if (claiming_) {
+    enter(State::kOffline, "being claimed");
+    return claim(found.owner.empty() ? found.claimed_epoch : 0);
+  }
+  if (state_ != State::kForeign || detail_ != why_not)
+    log_error("layouts", "brick-foreign brick={} why=\"{}\"", number_, why_not);
   enter(State::kForeign, why_not);
 }
 

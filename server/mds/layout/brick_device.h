@@ -164,6 +164,7 @@ class BrickDevice {
   void begin_again();
   void fenced(const std::string& why);
   void enter(State state, std::string detail);
+  bool unclaimed() const { return (state_ == State::kOffline && !claiming_) || state_ == State::kForeign; }
   // `alive` and of this round: what a callback must be to go on.
   auto current() {
     return
@@ -183,6 +184,7 @@ class BrickDevice {
   State state_ = State::kOffline;
   std::string detail_ = "not reached yet";
   SteadyTime since_;
+  bool claiming_ = false;
   bool compared_ = false;  // the blocks it listed in this round, with ours
   uint64_t round_ = 0;  // counts connections and new beginnings: an answer of an earlier round is a lost call
   uint64_t resets_ = 0;  // how often all sessions were known to be closed

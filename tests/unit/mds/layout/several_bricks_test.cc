@@ -292,6 +292,19 @@ TEST(SeveralBricks, OneThatBelongsToAnotherServerIsNotClaimed) {
   EXPECT_TRUE(world.mds->bricks().find(1)->ready());
 }
 
+TEST(SeveralBricks, OneThatItsServerGivesUpIsClaimedThen) {
+  LayoutWorld world(64, {64});
+  world.stop();
+  world.others[0].owner = "somebody else";
+  world.start();
+  ASSERT_FALSE(world.mds->ready());
+  world.others[0].owner = "";
+  world.others[0].epoch = 77;
+  world.pass(Milliseconds(1200));
+  EXPECT_TRUE(world.mds->ready());
+  EXPECT_GT(world.others[0].epoch, 77u);
+}
+
 TEST(SeveralBricks, AReleasedOneIsClaimedAboveTheEpochsOfItsFormerServer) {
   LayoutWorld world;
   world.lend_brick(64);
