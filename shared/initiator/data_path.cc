@@ -8,6 +8,7 @@
 #include "shared/initiator/background.h"
 #include "shared/initiator/device_table.h"
 #include "shared/initiator/file_table.h"
+#include "shared/rpc/universal_address.h"
 
 namespace pnfsrdma::initiator {
 
@@ -33,6 +34,13 @@ const char* to_string(nfs4::Durability durability) {
       return "power";
   }
   return "?";
+}
+
+// "rdma 192.0.2.1:20052"; an address that is none as it came.
+std::string to_text(const nfs4::DevicePath& path) {
+  const auto address = rpc::from_universal_address(path.address);
+  const std::string& as_it_came = path.address;
+  return std::string(path.netid) + " " + (address ? address->to_string() : as_it_came);
 }
 
 }  // namespace
@@ -200,16 +208,33 @@ std::vector<DeviceView> DataPath::devices() const {
   for (Device* device : parts_->devices.all()) {
     const Device::View now = device->view();
     DeviceView view{.device = to_hex(device->id())};
-    if (now.address) view.durability = to_string(now.address->durability);
+    if (now.address) {
+      view.durability = to_string(now.address->durability);
+      for (const nfs4::DevicePath& path : now.address->paths) view.offered.push_back(to_text(path));
+    }
     if (now.connection) {
       view.connected = now.connection->queue_pair.connected();
       view.transport = parts_->services.transports[now.connection->transport].transport->name();
       view.address = now.connection->queue_pair.queue_pair().peer();
       view.flush_method = initiator::to_string(now.connection->flush);
+      view.choice = now.connection->choice;
+      view.in_flight = now.connection->queue_pair.in_flight();
     }
     views.push_back(std::move(view));
   }
   return views;
+}
+
+LayoutsView DataPath::layouts() const {
+  LayoutsView view;
+  for (const FileTable::Entry& file : parts_->files.all()) {
+    const LayoutCache::Held held = file->parts().cache.held();
+    view.files += held.segments > 0 ? 1 : 0;
+    view.segments += held.segments;
+    view.readable_bytes += held.readable_bytes;
+    view.writable_bytes += held.writable_bytes;
+  }
+  return view;
 }
 
 void DataPath::shut_down(SteadyTime deadline) {

@@ -24,7 +24,18 @@ struct DeviceView {
   std::string address;
   std::string durability;    // "volatile", "process", "power"
   std::string flush_method;  // "native", "commit-message", "layoutcommit"
+  std::string choice;        // why this transport, for people
   bool connected = false;
+  size_t in_flight = 0;  // work requests posted and not complete
+  // What the brick offers: "tcp 192.0.2.1:20051" by the server's order.
+  std::vector<std::string> offered;
+};
+
+// What is granted to this mount now.
+struct LayoutsView {
+  size_t files = 0;  // with a layout
+  size_t segments = 0;
+  uint64_t readable_bytes = 0, writable_bytes = 0;
 };
 
 // The data path of one mount: devices, layouts, recalls. Built once, handed to the FUSE operations.
@@ -69,6 +80,8 @@ class DataPath final : public CallbackHandler {
 
   const Statistics& statistics() const;
   std::vector<DeviceView> devices() const;
+  // Looks at every file that is open or kept: for people and scrapers, not per I/O.
+  LayoutsView layouts() const;
 
   // End of the mount: sends what was deferred, returns all layouts, until `deadline`; then fails what waits.
   void shut_down(SteadyTime deadline);

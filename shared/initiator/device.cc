@@ -125,6 +125,7 @@ Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress
                     services_.transports[paths.front().transport].transport->name(), on.transport->name(),
                     last.to_string());
       }
+      if (made) (*made)->choice = why_chosen(paths, i, address.paths, services_.transports, last);
       if (made) return made;
       last = made.error();
     } else if (connected.error().number() != EXDEV || i == 0) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "shared/base/result.h"
 #include "shared/initiator/hello.h"
@@ -34,6 +35,8 @@ struct Connection {
   // Layouts taken under another incarnation are void.
   uint32_t incarnation = 0;
   FlushMethod flush = FlushMethod::kLayoutCommit;
+  // Why this path and no other, for people (why_chosen()).
+  std::string choice;
 
   enum class Lookup { kFound, kDead, kNewer };
   // Where the target's memory is on this connection: "generation older than its hello's -> look the grant up

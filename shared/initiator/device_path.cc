@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/initiator/device_path.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <string_view>
 
 #include "shared/rpc/universal_address.h"
@@ -32,6 +35,23 @@ std::vector<UsablePath> usable_paths(std::span<const nfs4::DevicePath> paths,
     }
   }
   return usable;
+}
+
+std::string why_chosen(std::span<const UsablePath> paths, size_t chosen,
+                       std::span<const nfs4::DevicePath> offered, std::span<const TransportDomain> transports,
+                       const Error& failure) {
+  const auto name_of = [&](size_t transport) { return transports[transport].transport->name(); };
+  const std::string name = name_of(paths[chosen].transport);
+  if (const UsablePath& wanted = paths.front(); name_of(wanted.transport) != name) {
+    return fmt::format("{} {} failed: {}", name_of(wanted.transport), wanted.address, failure.to_string());
+  }
+  if (const std::string best = name_of(0); best != name) {
+    return fmt::format("the brick offers no path by {}", best);
+  }
+  const bool better_offered = std::ranges::any_of(
+      offered, [&](const nfs4::DevicePath& path) { return name != "verbs" && carries("verbs", path.netid); });
+  if (better_offered) return fmt::format("the brick offers verbs, this mount has {} only", name);
+  return "the best transport of both sides";
 }
 
 }  // namespace pnfsrdma::initiator

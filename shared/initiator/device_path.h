@@ -21,4 +21,10 @@ struct UsablePath {
 std::vector<UsablePath> usable_paths(std::span<const nfs4::DevicePath> paths,
                                      std::span<const TransportDomain> transports);
 
+// Why the path `chosen` of `paths` is the one in use, for people: the first that both sides can go, or what
+// stands in the way of a better one. `failure`: of the last path tried before it.
+std::string why_chosen(std::span<const UsablePath> paths, size_t chosen,
+                       std::span<const nfs4::DevicePath> offered, std::span<const TransportDomain> transports,
+                       const Error& failure);
+
 }  // namespace pnfsrdma::initiator

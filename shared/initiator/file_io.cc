@@ -9,6 +9,25 @@
 
 namespace pnfsrdma::initiator {
 
+namespace {
+
+// Counts how long its scope took.
+class Measured {
+ public:
+  Measured(const Clock& clock, LatencyHistogram& histogram)
+      : clock_(clock), histogram_(histogram), began_(clock.now()) {}
+  ~Measured() { histogram_.add(clock_.now() - began_); }
+  Measured(const Measured&) = delete;
+  Measured& operator=(const Measured&) = delete;
+
+ private:
+  const Clock& clock_;
+  LatencyHistogram& histogram_;
+  const SteadyTime began_;
+};
+
+}  // namespace
+
 FileIo::FileIo(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
 FileIo::~FileIo() = default;
 
@@ -17,6 +36,7 @@ Result<size_t> FileIo::read(uint64_t offset, BufferSlice sink) {
   const uint64_t size = parts_->log.size();
   if (offset >= size || sink.size() == 0) return size_t{0};
   const size_t count = std::min<uint64_t>(sink.size(), size - offset);
+  const Measured measured(parts_->services.clock, parts_->services.statistics.read_latency);
   return parts_->move(Direction::kRead, offset, sink.slice(0, count), 0);
 }
 
@@ -24,6 +44,7 @@ Result<size_t> FileIo::write(uint64_t offset, BufferSlice source) {
   if (parts_->services.aborted) return fail(ESHUTDOWN, "the mount ends");
   // A file ends where a signed offset ends, as for every application.
   if (offset > INT64_MAX || source.size() > INT64_MAX - offset) return fail(EFBIG, "write");
+  const Measured measured(parts_->services.clock, parts_->services.statistics.write_latency);
   return parts_->move(Direction::kWrite, offset, source, 0);
 }
 
@@ -38,10 +59,12 @@ ErrorCursor FileIo::error_cursor() const {
 }
 
 Result<> FileIo::fdatasync(ErrorCursor& cursor) {
+  const Measured measured(parts_->services.clock, parts_->services.statistics.sync_latency);
   return parts_->sync(true, cursor);
 }
 
 Result<> FileIo::fsync(ErrorCursor& cursor) {
+  const Measured measured(parts_->services.clock, parts_->services.statistics.sync_latency);
   return parts_->sync(false, cursor);
 }
 

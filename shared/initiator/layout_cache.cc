@@ -356,6 +356,16 @@ bool LayoutCache::holds_anything() const {
   return !segments_.empty();
 }
 
+LayoutCache::Held LayoutCache::held() const {
+  Lock lock(mutex_);
+  Held held{.segments = segments_.size()};
+  for (const LayoutSegment& segment : segments_) {
+    if (segment.read.grant != 0) held.readable_bytes += segment.length;
+    if (segment.writable()) held.writable_bytes += segment.length;
+  }
+  return held;
+}
+
 void LayoutCache::pause_until(SteadyTime time) {
   Lock lock(mutex_);
   paused_until_ = std::max(paused_until_, time);

@@ -80,6 +80,12 @@ class LayoutCache {
   // server's end of file. A later layout must not be used to commit it.
   uint64_t lineage() const;
   bool holds_anything() const;
+  struct Held {
+    size_t segments = 0;
+    uint64_t readable_bytes = 0;  // holes left out
+    uint64_t writable_bytes = 0;
+  };
+  Held held() const;
 
   // Until then I/O without a layout goes through the MDS and nobody asks for one.
   void pause_until(SteadyTime time);

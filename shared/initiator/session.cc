@@ -49,11 +49,20 @@ Established Session::State::established() const {
   return established_;
 }
 
+Result<CompoundReply> Session::State::finish_measured(Parts& parts) {
+  auto reply = finish(parts);
+  if (reply) latency.add(std::chrono::steady_clock::now() - parts.began);
+  return reply;
+}
+
 SessionStatistics Session::State::statistics() const {
   const std::lock_guard lock(mutex_);
   SessionStatistics copy = statistics_;
   copy.send_calls = socket_counters_.sends;
   copy.receive_calls = socket_counters_.receives;
+  copy.latency = latency.snapshot();
+  copy.slots = established_.slots;
+  copy.slots_in_use = slots_.in_use();
   return copy;
 }
 
@@ -84,7 +93,7 @@ Result<CompoundReply> Session::call(Operations operations, const Credential& cre
   parts.credential = credential;
   parts.options = options;
   parts.began = std::chrono::steady_clock::now();
-  return state_->finish(parts);
+  return state_->finish_measured(parts);
 }
 
 Session::InFlight Session::begin(Operations operations, const Credential& credential,
@@ -101,7 +110,7 @@ Session::InFlight Session::begin(Operations operations, const Credential& creden
 
 Result<CompoundReply> Session::finish(InFlight in_flight) {
   if (!in_flight.parts_) return fail(EINVAL, "finish() of a call that was not begun");
-  return state_->finish(*in_flight.parts_);
+  return state_->finish_measured(*in_flight.parts_);
 }
 
 void Session::post(Operations operations, const Credential& credential, const CallOptions& options,

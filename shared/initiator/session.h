@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "shared/base/clock.h"
+#include "shared/base/latency_histogram.h"
 #include "shared/base/result.h"
 #include "shared/initiator/credential.h"
 #include "shared/initiator/session_callbacks.h"
@@ -82,6 +83,8 @@ struct SessionStatistics {
   uint64_t delays = 0;  // repetitions after DELAY, GRACE, LAYOUTTRYLATER
   uint64_t callbacks = 0;
   uint64_t send_calls = 0, receive_calls = 0;  // system calls on the socket
+  LatencyHistogram::Snapshot latency;          // of answered calls, repetitions and recovery included
+  uint32_t slots = 0, slots_in_use = 0;        // of the fore channel
 };
 
 // One NFSv4.2 (or 4.1) session with an MDS over TCP. Thread-safe; made for many threads that call at once.

@@ -49,6 +49,8 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
 
   // Calls.
   Result<CompoundReply> finish(Parts& parts);
+  // The same, and how long the call took is counted.
+  Result<CompoundReply> finish_measured(Parts& parts);
   bool begin(Parts& parts);
   void post(std::unique_ptr<Parts> parts);
   bool drain_posts(SteadyTime deadline);
@@ -62,6 +64,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   std::atomic<bool> aborted = false;
   std::atomic<uint64_t> generation = 1;
   std::atomic<uint32_t> io_size_max = 4096;
+  LatencyHistogram latency;
   std::string server_name;
 
   Established established() const;

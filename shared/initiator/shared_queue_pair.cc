@@ -39,6 +39,11 @@ void SharedQueuePair::run(WorkBatch& batch, SteadyTime deadline) {
   wait_until_done(batch, deadline);
 }
 
+size_t SharedQueuePair::in_flight() const {
+  const Lock lock(mutex_);
+  return in_flight_;
+}
+
 bool SharedQueuePair::reserve(WorkBatch& batch, SteadyTime deadline) {
   Lock lock(mutex_);
   const size_t count = batch.items_.size();

@@ -37,6 +37,8 @@ class SharedQueuePair {
   std::optional<brick::PersistReply> persist(brick::PersistCall call, SteadyTime deadline);
 
   bool connected() const { return queue_pair_->connected(); }
+  // Work requests posted and not complete.
+  size_t in_flight() const;
   void fail() { queue_pair_->fail(); }
   const rdma::QueuePair& queue_pair() const { return *queue_pair_; }
 
@@ -66,8 +68,8 @@ class SharedQueuePair {
   const std::unique_ptr<rdma::QueuePair> queue_pair_;
   const size_t depth_;
 
-  std::mutex post_mutex_;  // posting and ringing; taken before mutex_, never inside it
-  std::mutex mutex_;       // everything below, and the private fields of WorkBatch
+  std::mutex post_mutex_;     // posting and ringing; taken before mutex_, never inside it
+  mutable std::mutex mutex_;  // everything below, and the private fields of WorkBatch
   size_t in_flight_ = 0;
   bool polling_ = false;
   bool dead_ = false;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "shared/base/latency_histogram.h"
+
 namespace pnfsrdma::initiator {
 
 // One counter: added to by any thread, relaxed; read at any time.
@@ -38,6 +40,8 @@ struct Statistics {
   Counter lost_writes;                   // verifier changes and revocations that cost unflushed writes
   Counter restorations, restored_bytes;  // growth that was written again after its layout was lost
   Counter connect_failures;
+  // Of whole I/Os, whichever way they went, and of fsync and fdatasync.
+  LatencyHistogram read_latency, write_latency, sync_latency;
 
   // A copy in a fixed order.
   using Entry = std::pair<std::string_view, uint64_t>;

@@ -65,5 +65,28 @@ TEST(DevicePath, WithoutADeviceOnlyTcpIsLeft) {
   EXPECT_EQ(usable[0].address, "192.0.2.1:20051");
 }
 
+std::string why(const std::vector<TransportDomain>& transports, size_t chosen,
+                const std::vector<nfs4::DevicePath>& offered = kPaths) {
+  return why_chosen(usable_paths(offered, transports), chosen, offered, transports,
+                    Error(ECONNREFUSED, "connect"));
+}
+
+TEST(WhyChosen, TheFirstPathOfTheBestTransportNeedsNoExcuse) {
+  EXPECT_EQ(why({named("verbs"), named("iwarp")}, 0), "the best transport of both sides");
+  // The other address of the same transport is as good.
+  EXPECT_EQ(why({named("verbs"), named("iwarp")}, 1), "the best transport of both sides");
+}
+
+TEST(WhyChosen, AFallBackNamesWhatFailed) {
+  EXPECT_EQ(why({named("verbs"), named("iwarp")}, 2),
+            "verbs 192.0.2.2:20052 failed: connect: Connection refused");
+}
+
+TEST(WhyChosen, WhichSideLacksTheBetterTransportIsSaid) {
+  EXPECT_EQ(why({named("iwarp")}, 0), "the brick offers verbs, this mount has iwarp only");
+  EXPECT_EQ(why({named("verbs"), named("iwarp")}, 0, {kPaths[0]}), "the brick offers no path by verbs");
+  EXPECT_EQ(why({named("iwarp")}, 0, {kPaths[0]}), "the best transport of both sides");
+}
+
 }  // namespace
 }  // namespace pnfsrdma::initiator

@@ -16,6 +16,28 @@ TEST_F(DataPathTest, WhatIsWrittenGoesByRdmaAndIsReadBack) {
   EXPECT_EQ(brick.counters().responder_write_bytes, 100'000u);
 }
 
+TEST_F(DataPathTest, WhatAMountShowsOfItselfIsWhatItHoldsAndDid) {
+  EXPECT_EQ(path->layouts().files, 0u);
+  EXPECT_EQ(path->statistics().write_latency.snapshot().count(), 0u);
+  make_file(4 << 20);
+  write(0, 100'000, 1);
+  expect_read(0, 100'000, 1);
+  ASSERT_TRUE(file->fdatasync(cursor));
+  const LayoutsView layouts = path->layouts();
+  EXPECT_EQ(layouts.files, 1u);
+  EXPECT_GE(layouts.segments, 1u);
+  EXPECT_GE(layouts.readable_bytes, 100'000u);
+  EXPECT_GE(layouts.writable_bytes, 100'000u);
+  EXPECT_EQ(path->statistics().write_latency.snapshot().count(), 1u);
+  EXPECT_EQ(path->statistics().sync_latency.snapshot().count(), 1u);
+  EXPECT_GE(path->statistics().read_latency.snapshot().count(), 1u);
+  const std::vector<DeviceView> devices = path->devices();
+  ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(devices[0].choice, "the best transport of both sides");
+  EXPECT_EQ(devices[0].offered.size(), 1u);
+  EXPECT_EQ(devices[0].in_flight, 0u);
+}
+
 TEST_F(DataPathTest, SteadyStateAsksTheMdsNothing) {
   make_file(4 << 20);
   write(0, 1 << 20, 1);
