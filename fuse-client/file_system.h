@@ -17,6 +17,8 @@
 
 namespace pnfsrdma::fuse_client {
 
+class MountStatus;
+
 // What the file system is built of; all outlive it.
 struct FileSystemParts {
   initiator::Session& session;
@@ -26,6 +28,7 @@ struct FileSystemParts {
   Invalidator& invalidator;
   const Clock& clock;
   const MountOptions& options;
+  const MountStatus& status;
 };
 
 // The FUSE requests. Each method answers its request exactly once, from any worker thread. Metadata goes to
@@ -76,7 +79,6 @@ class FileSystem {
   void releasedir(fuse_req_t request, fuse_file_info* info);
 
   // file_system_status.cc
-  std::string statistics_json() const;
   void statfs(fuse_req_t request);
   void getxattr(fuse_req_t request, fuse_ino_t node, const char* name, size_t size);
   void listxattr(fuse_req_t request, fuse_ino_t node, size_t size);

@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "fuse-client/file_system.h"
+#include "fuse-client/mount_status.h"
 
 // statfs, and the mount's own status as extended attributes of its root.
 namespace pnfsrdma::fuse_client {
 namespace {
 
-constexpr std::array<std::string_view, 3> kStatusAttributes = {
-    "user.pnfsrdma.transport", "user.pnfsrdma.durability", "user.pnfsrdma.statistics"};
+struct Attribute {
+  std::string_view name;
+  std::string (MountStatus::*text)() const;
+  bool listed;  // getfattr -d shows it
+};
+
+constexpr std::array kAttributes = {
+    Attribute{"pnfsrdma.transport", &MountStatus::transport, true},
+    Attribute{"pnfsrdma.durability", &MountStatus::durability, true},
+    Attribute{"pnfsrdma.statistics", &MountStatus::statistics_json, true},
+    Attribute{"pnfsrdma.status", &MountStatus::status_json, false},
+    Attribute{"pnfsrdma.metrics", &MountStatus::metrics_text, false},
+};
 
 // The same under "system.": for "user." attributes the kernel first looks whether the caller may read the
 // root, and asks for its attributes when it has none it may still believe: a call to the MDS, for a look at
@@ -28,17 +39,10 @@ std::string_view without_prefix(std::string_view name) {
   return {};
 }
 
-// What differs between devices is shown of all: "process,volatile".
-template <typename Member>
-std::string of_all(const std::vector<initiator::DeviceView>& devices, Member member, const char* none) {
-  std::string text;
-  for (const initiator::DeviceView& device : devices) {
-    const std::string& value = device.*member;
-    if (value.empty() || text.find(value) != std::string::npos) continue;
-    if (!text.empty()) text += ',';
-    text += value;
-  }
-  return text.empty() ? none : text;
+const Attribute* find(std::string_view name) {
+  const std::string_view wanted = without_prefix(name);
+  const auto* found = std::ranges::find(kAttributes, wanted, &Attribute::name);
+  return found == kAttributes.end() ? nullptr : found;
 }
 
 void reply_text(fuse_req_t request, std::string_view text, size_t size) {
@@ -53,50 +57,21 @@ void reply_text(fuse_req_t request, std::string_view text, size_t size) {
 
 }  // namespace
 
-std::string FileSystem::statistics_json() const {
-  nlohmann::json json;
-  for (const auto& [name, value] : parts_.data_path.statistics().snapshot()) json[std::string(name)] = value;
-  const initiator::SessionStatistics session = parts_.session.statistics();
-  json["mds_calls"] = session.compounds;
-  json["mds_renewals"] = session.renewals;
-  json["mds_reconnects"] = session.reconnects;
-  json["mds_new_sessions"] = session.new_sessions;
-  json["mds_new_clientids"] = session.new_clientids;
-  json["mds_delays"] = session.delays;
-  json["mds_callbacks"] = session.callbacks;
-  json["mds_sends"] = session.send_calls;
-  json["mds_receives"] = session.receive_calls;
-  nlohmann::json operations = nlohmann::json::object();
-  for (size_t number = 0; number < session.operations.size(); ++number) {
-    if (session.operations[number] == 0) continue;
-    operations[nfs4::to_string(static_cast<nfs4::Operation>(number))] = session.operations[number];
-  }
-  json["mds_operations"] = std::move(operations);
-  return json.dump();
-}
-
 void FileSystem::getxattr(fuse_req_t request, fuse_ino_t node, const char* name, size_t size) {
-  if (node != kRootNode) {
+  const Attribute* const wanted = node == kRootNode ? find(name) : nullptr;
+  if (wanted == nullptr) {
     fuse_reply_err(request, ENOTSUP);
     return;
   }
-  const std::string_view wanted = without_prefix(name);
-  const auto devices = [this] { return parts_.data_path.devices(); };
-  if (wanted == without_prefix(kStatusAttributes[0])) {
-    reply_text(request, of_all(devices(), &initiator::DeviceView::transport, "none"), size);
-  } else if (wanted == without_prefix(kStatusAttributes[1])) {
-    reply_text(request, of_all(devices(), &initiator::DeviceView::durability, "unknown"), size);
-  } else if (wanted == without_prefix(kStatusAttributes[2])) {
-    reply_text(request, statistics_json(), size);
-  } else {
-    fuse_reply_err(request, ENOTSUP);
-  }
+  reply_text(request, (parts_.status.*wanted->text)(), size);
 }
 
 void FileSystem::listxattr(fuse_req_t request, fuse_ino_t node, size_t size) {
   std::string names;
   if (node == kRootNode) {
-    for (const std::string_view name : kStatusAttributes) names.append(name).push_back('\0');
+    for (const Attribute& attribute : kAttributes) {
+      if (attribute.listed) names.append(kUserPrefix).append(attribute.name).push_back('\0');
+    }
   }
   reply_text(request, names, size);
 }

@@ -8,13 +8,13 @@
 #include <filesystem>
 
 #include "fuse-client/mount.h"
+#include "fuse-client/version.h"
 #include "shared/base/log.h"
 
 namespace {
 
 using namespace pnfsrdma;
 
-constexpr const char* kVersionText = "pnfsrdma-fuse 0.1.0";
 constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
   hard | soft | softerr          what a call does when the server is silent (default: hard)
   timeo=N  retrans=N             patience in tenths of a second (600), and how often (2)
@@ -30,6 +30,7 @@ constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
   direct_io                      no page cache
   allow_other | noallow_other    others than the mounting user may use it (default when root)
   threads=N                      FUSE threads at most (16)
+  metrics=ADDRESS:PORT|unix:/path  answer Prometheus there (GET /metrics); no authentication
   nosuid nodev noexec noatime …  as in mount(8)
 )";
 
@@ -83,7 +84,7 @@ int main(int argc, char** argv) {
   const bool is_helper = std::filesystem::path(argv[0]).filename().string().starts_with("mount.");
   CLI::App app{"Mounts a pnfsrdma (or any NFSv4.1+) server over FUSE.", "pnfsrdma-fuse"};
   app.footer(kOptionsHelp);
-  app.set_version_flag("-V,--version", kVersionText);
+  app.set_version_flag("-V,--version", std::string("pnfsrdma-fuse ") + fuse_client::kVersion);
   CommandLine line;
   bool fake = false, ignored = false;
   app.add_option("source", line.source, "server[:port]:/path")->required();

@@ -15,7 +15,9 @@
 #include <thread>
 
 #include "fuse-client/file_system.h"
+#include "fuse-client/metrics_server.h"
 #include "fuse-client/mount_point.h"
+#include "fuse-client/mount_status.h"
 #include "fuse-client/reclaimer.h"
 #include "fuse-client/transports.h"
 #include "fuse-client/worker_pool.h"
@@ -84,6 +86,15 @@ Result<> check_durability(const MountOptions& options, const std::string& durabi
                          "survive a loss of power; put the pool on PMEM or a disk file, or mount without "
                          "require_durability",
                          durability));
+}
+
+// Null: not wanted.
+Result<std::unique_ptr<MetricsServer>> serve_metrics(const MountOptions& options, const MountStatus& status) {
+  if (options.metrics.empty()) return nullptr;
+  TRY_ASSIGN(const auto address, rpc::SocketAddress::parse(options.metrics));
+  TRY_ASSIGN(auto server, MetricsServer::start(address, [&status] { return status.metrics_text(); }));
+  log_info("fuse", "metrics address={}", server->address().to_string());
+  return server;
 }
 
 // Sleeps until the mount is to end: a signal, or the session is over.
@@ -219,6 +230,8 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   // The data path: RDMA to the bricks, the session where there is no layout.
   initiator::SessionChannel channel(*session);
   const std::string transport = names_of(transports);
+  std::vector<std::string> transport_names;
+  for (const auto& each : transports) transport_names.push_back(each->name());
   initiator::DataPath data_path(channel, clock, std::move(transports), {});
 
   // What the kernel sees. The inodes go before the data path: they hold its files.
@@ -235,13 +248,17 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   const SessionEnd session_end(*session);
   CallerGroups callers(clock);
   Invalidator invalidator;
-  FileSystem file_system({*session, data_path, inodes, callers, invalidator, clock, options});
+  WorkerCounts worker_counts;
+  const MountStatus status(
+      {*session, data_path, worker_counts, options, clock, std::move(transport_names), durability});
+  TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
+  FileSystem file_system({*session, data_path, inodes, callers, invalidator, clock, options, status});
   TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
                                                  options.mountpoint));
   invalidator.start(point.session());
   bool in_time = true;
   {
-    WorkerPool workers(point.session(), data_path, options.threads);
+    WorkerPool workers(point.session(), data_path, worker_counts, options.threads);
     TRY(workers.start());
     log_info("fuse", "mounted source={}:{} on={} minor={} transport={} durability={} local_lock=all",
              session->server(), options.path, options.mountpoint, session->minor_version(), transport,

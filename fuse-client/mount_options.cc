@@ -164,6 +164,22 @@ Result<bool> take_number(const Option& option, MountOptions& options) {
   return true;
 }
 
+// Whether it can be listened on shows when it is done.
+Result<bool> take_metrics(const Option& option, MountOptions& options) {
+  if (option.name != "metrics") return false;
+  const std::string_view value = option.value.value_or("");
+  const bool is_path = value.starts_with('/') || value.starts_with("unix:/");
+  const size_t colon = value.rfind(':');
+  if (!is_path && (colon == std::string_view::npos || colon == 0)) {
+    return fail(EINVAL, fmt::format("mount option metrics={}: ADDRESS:PORT or unix:/path is needed, e.g. "
+                                    "metrics=127.0.0.1:9105",
+                                    value));
+  }
+  if (!is_path) TRY(number({"metrics", value.substr(colon + 1)}, 0, 65535));
+  options.metrics = value;
+  return true;
+}
+
 Result<> take(std::string_view text, MountOptions& options) {
   const Option option = split(text);
   if (!option.value && (take_flag(option.name, options) || take_kernel_option(option.name, options)))
@@ -178,6 +194,9 @@ Result<> take(std::string_view text, MountOptions& options) {
   }
   if (!taken) {
     TRY_ASSIGN(taken, take_number(option, options));
+  }
+  if (!taken) {
+    TRY_ASSIGN(taken, take_metrics(option, options));
   }
   if (taken) return {};
   return fail(EINVAL, fmt::format("mount option {}: not known; see pnfsrdma-fuse --help", text));

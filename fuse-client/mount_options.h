@@ -48,6 +48,7 @@ struct MountOptions {
   bool debug = false;
   uint32_t threads = 16;  // FUSE workers at most
   uint32_t minor_version = 2;
+  std::string metrics;  // where Prometheus is answered: "127.0.0.1:9105", "unix:/path"; empty: nowhere
   DataTransports data_transports = DataTransports::kBest;
   // Anything left that libfuse or the kernel knows: nosuid, nodev, noexec, noatime, ...
   std::vector<std::string> kernel;

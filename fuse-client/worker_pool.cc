@@ -36,11 +36,14 @@ pid_t caller_of(const fuse_buf& request) {
 
 }  // namespace
 
-WorkerPool::WorkerPool(fuse_session* session, initiator::DataPath& data_path, uint32_t threads_max)
+WorkerPool::WorkerPool(fuse_session* session, initiator::DataPath& data_path, WorkerCounts& counts,
+                       uint32_t threads_max)
     : session_(session),
       data_path_(data_path),
       threads_max_(threads_max),
-      ended_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      ended_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      idle_(counts.idle),
+      running_(counts.running) {
   install_wake_signal();
 }
 

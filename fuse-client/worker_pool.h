@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fuse-client/fuse_header.h"
+#include "fuse-client/mount_status.h"
 #include "shared/base/owned.h"
 #include "shared/initiator/data_path.h"
 
@@ -17,7 +18,9 @@ namespace pnfsrdma::fuse_client {
 // there is always one to read an interrupt; they stay. Owned by the mount.
 class WorkerPool {
  public:
-  WorkerPool(fuse_session* session, initiator::DataPath& data_path, uint32_t threads_max);
+  // `counts` outlives it.
+  WorkerPool(fuse_session* session, initiator::DataPath& data_path, WorkerCounts& counts,
+             uint32_t threads_max);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
@@ -40,8 +43,8 @@ class WorkerPool {
   initiator::DataPath& data_path_;
   const uint32_t threads_max_;
   FileDescriptor ended_;
-  std::atomic<uint32_t> idle_ = 0;
-  std::atomic<uint32_t> running_ = 0;
+  std::atomic<uint32_t>& idle_;
+  std::atomic<uint32_t>& running_;
   std::mutex mutex_;
   // Guarded by mutex_.
   std::vector<std::thread> threads_;

@@ -54,6 +54,18 @@ TEST(MountOptions, DefaultsAreThoseOfNfs) {
   EXPECT_EQ(options.persistence, initiator::Persistence::kHard);
 }
 
+TEST(MountOptions, MetricsNeedsAnAddress) {
+  MountOptions options;
+  ASSERT_TRUE(parse_options("metrics=127.0.0.1:9105", options));
+  EXPECT_EQ(options.metrics, "127.0.0.1:9105");
+  ASSERT_TRUE(parse_options("metrics=unix:/run/x.sock", options));
+  EXPECT_EQ(options.metrics, "unix:/run/x.sock");
+  for (const char* text :
+       {"metrics", "metrics=", "metrics=9105", "metrics=:9105", "metrics=host", "metrics=host:x"}) {
+    EXPECT_THAT(refusal(text), HasSubstr("metrics")) << text;
+  }
+}
+
 TEST(MountOptions, TheLastWordCounts) {
   MountOptions options;
   ASSERT_TRUE(parse_options("soft,timeo=30,,retrans=5,hard,softerr,ro,rw,port=2050", options));
