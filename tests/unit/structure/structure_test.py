@@ -35,7 +35,8 @@ MAY_INCLUDE = {
     "server/mds/ops": ["shared", "server/mds"],
     "server/mds/admin": ["shared", "server/mds", "server/console"],
     "fuse-client": ["shared"],
-    "tests": ["shared", "server", "fuse-client"],
+    "cli": ["shared"],
+    "tests": ["shared", "server", "fuse-client", "cli"],
 }
 LINES_MAX = 700
 LINE_WIDTH_MAX = 120

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command/application.h"
+
+#include "cli/command/completion.h"
+#include "cli/command/host_commands.h"
+
+namespace pnfsrdma::cli {
+namespace {
+
+constexpr const char* kExitCodes = R"(Exit codes:
+  0 done   1 refused or failed (doctor: a problem)   2 usage   3 no answer   4 not permitted
+  5 not found   6 changed meanwhile or in use   130 interrupted)";
+
+}  // namespace
+
+void build_application(CLI::App& app, Administration& administration) {
+  Context& context = administration.context;
+  app.name("pnfsrdma");
+  app.description(
+      "Looks at and steers persistent memory on the network: mounts, bricks, exports, layouts, clients.");
+  app.footer(kExitCodes);
+  app.set_version_flag("-V,--version", std::string("pnfsrdma ") + PNFSRDMA_VERSION);
+  // Options of above may stand behind the command: pnfsrdma stat --json
+  app.fallthrough();
+  app.require_subcommand(1);
+  app.add_flag("--json", context.output.json, "results as JSON, for programs");
+  app.add_flag("-y,--yes", administration.yes, "do not ask before something is destroyed");
+  ApiOptions& api = administration.api;
+  app.add_option("--socket", api.socket, "the console's Unix socket (" + api.socket + ")");
+  app.add_option("--server", api.server,
+                 "the console over the network: https://HOST:8443 ($PNFSRDMA_SERVER)");
+  app.add_option("--token-file", api.token_file,
+                 "a file with the token ($PNFSRDMA_TOKEN_FILE, $PNFSRDMA_TOKEN)");
+  app.add_option("--ca", api.ca, "certificates to trust, PEM ($PNFSRDMA_CA)");
+  app.add_flag("--insecure", api.insecure, "trust any certificate: whoever answers gets the token");
+  add_host_commands(app, administration);
+  add_brick_commands(app, administration);
+  add_export_commands(app, administration);
+  add_holding_commands(app, administration);
+  add_job_commands(app, administration);
+  add_event_commands(app, administration);
+  add_account_commands(app, administration);
+  add_server_commands(app, administration);
+  add_completion_command(app, context);
+}
+
+int run_application(int count, char** arguments) {
+  Output output(stdout, stderr);
+  Context context{output, {}};
+  TerminalPerson person;
+  Administration administration{context, {}, person};
+  CLI::App app;
+  build_application(app, administration);
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::ParseError& error) {
+    // Help and version are "errors" of code 0.
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  try {
+    return static_cast<int>(context.action());
+  } catch (const nlohmann::json::exception& error) {
+    // A server of another version: members of other types than its description says.
+    return static_cast<int>(
+        output.complain({ExitCode::kFailed, "the answer is not of the form this program knows", error.what(),
+                         "use the pnfsrdma of the server's version"}));
+  }
+}
+
+}  // namespace pnfsrdma::cli

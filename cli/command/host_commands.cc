@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command/host_commands.h"
+
+#include <memory>
+
+#include "cli/api/token.h"
+#include "cli/doctor/doctor_command.h"
+#include "cli/doctor/system_host.h"
+#include "cli/stat/stat_command.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::cli {
+namespace {
+
+constexpr double kWatchSeconds = 2;
+
+void add_stat(CLI::App& app, Context& context) {
+  CLI::App* const command =
+      app.add_subcommand("stat", "What a mount of this host does: transport, durability, counters");
+  const auto options = std::make_shared<StatOptions>();
+  command->add_option("mount", options->path, "the mount, or a path in it (default: all mounts)");
+  CLI::Option* const prometheus = command->add_flag(
+      "--prometheus", options->prometheus, "Prometheus text, for node_exporter's textfile collector");
+  const auto seconds = std::make_shared<double>(kWatchSeconds);
+  const auto watching = std::make_shared<bool>(false);
+  CLI::Option* const watch =
+      command->add_flag("-w,--watch", *watching, "rates, again and again, as nfsiostat(8)");
+  command->add_option("-i,--interval", *seconds, "with --watch: seconds between (2)")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->needs(watch);
+  command->add_option("-c,--count", options->count, "with --watch: end after so many")->needs(watch);
+  prometheus->excludes(watch);
+  command->callback([&context, options, seconds, watching] {
+    if (*watching) options->watch = *seconds;
+    context.does([&context, options] { return run_stat(*options, context.output); });
+  });
+}
+
+// Of the server's console too, when one is named.
+Outcome<ExitCode> doctor(const DoctorOptions& wanted, const ApiOptions& api, Output& output) {
+  DoctorOptions options = wanted;
+  if (api.server.empty() && environment("PNFSRDMA_SERVER").empty())
+    return run_doctor(SystemHost(), options, output);
+  TRY_ASSIGN(ApiClient client, ApiClient::make(api));
+  options.console = &client;
+  return run_doctor(SystemHost(), options, output);
+}
+
+void add_doctor(CLI::App& app, Administration& administration) {
+  CLI::App* const command =
+      app.add_subcommand("doctor", "What on this host stands in the way, and the command that mends it");
+  const auto options = std::make_shared<DoctorOptions>();
+  command->add_option("--mds", options->server,
+                      "an MDS to look for: HOST or HOST:PORT; --server asks its console");
+  command->callback([&administration, options] {
+    administration.context.action = [&administration, options] {
+      const auto code = doctor(*options, administration.api, administration.output());
+      return code ? *code : administration.output().complain(code.error());
+    };
+  });
+}
+
+}  // namespace
+
+void add_host_commands(CLI::App& app, Administration& administration) {
+  add_stat(app, administration.context);
+  add_doctor(app, administration);
+}
+
+}  // namespace pnfsrdma::cli

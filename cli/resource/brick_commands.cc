@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cli/output/json_member.h"
+#include "cli/output/table.h"
+#include "cli/output/units.h"
+#include "cli/resource/follow_job.h"
+#include "cli/resource/lookup.h"
+#include "cli/resource/resource_command.h"
+#include "cli/resource/view.h"
+#include "shared/base/result.h"
+
+// brick: list, show, add, remove, drain, undrain, format, check, blocks. device: list.
+namespace pnfsrdma::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array kListed = {
+    Field{"BRICK", "/id", Field::kText, true},
+    Field{"ADDRESS", "/address", Field::kText, true},
+    Field{"STATE", "/state", Field::kState},
+    Field{"DURABILITY", "/durability", Field::kState},
+    Field{"CAPACITY", "/capacity_bytes", Field::kBytes},
+    Field{"FREE", "/free_bytes", Field::kBytes},
+    Field{"CLIENTS", "/sessions", Field::kNumber},
+    Field{"GRANTS", "/grants", Field::kNumber},
+};
+constexpr std::array kShown = {
+    Field{"brick", "/id"},
+    Field{"address", "/address"},
+    Field{"state", "/state", Field::kState},
+    Field{"detail", "/detail"},
+    Field{"since", "/since"},
+    Field{"kind", "/kind"},
+    Field{"durability", "/durability", Field::kState},
+    Field{"flush methods", "/flush_methods", Field::kList},
+    Field{"capacity", "/capacity_bytes", Field::kBytes},
+    Field{"used", "/used_bytes", Field::kBytes},
+    Field{"free", "/free_bytes", Field::kBytes},
+    Field{"clients", "/sessions", Field::kNumber},
+    Field{"grants", "/grants", Field::kNumber},
+    Field{"grants at most", "/grants_max", Field::kNumber},
+    Field{"read by RDMA", "/counters/rdma_read_bytes", Field::kBytes},
+    Field{"written by RDMA", "/counters/rdma_write_bytes", Field::kBytes},
+    Field{"native flushes", "/counters/rdma_flushes", Field::kNumber},
+    Field{"commit messages", "/counters/commit_messages", Field::kNumber},
+    Field{"flushes by the MDS", "/counters/mds_flushes", Field::kNumber},
+};
+
+// A brick's memory as clients reach it: a line per path.
+constexpr std::array kDevices = {
+    Field{"BRICK", "/brick", Field::kText, true},
+    Field{"KIND", "/kind"},
+    Field{"DURABILITY", "/durability", Field::kState},
+    Field{"FLUSH", "/flush_methods", Field::kList},
+    Field{"PATH", "/netid"},
+    Field{"ADDRESS", "/endpoint", Field::kText, true},
+    Field{"STATE", "/state", Field::kState},
+};
+
+json devices_of(const json& bricks) {
+  json devices = json::array();
+  for (const json& brick : bricks) {
+    for (const json& path : brick.value("paths", json::array())) {
+      json device = path;
+      for (const char* key : {"kind", "durability", "flush_methods", "state"})
+        device[key] = brick.value(key, json());
+      device["brick"] = brick.value("id", json());
+      devices.push_back(std::move(device));
+    }
+  }
+  return devices;
+}
+
+constexpr std::array kRuns = {
+    Field{"BLOCK", "/block", Field::kNumber},
+    Field{"BLOCKS", "/count", Field::kNumber},
+    Field{"STATE", "/state"},
+    Field{"CLIENTS", "/clients", Field::kText, true},
+    Field{"FILES", "/files", Field::kText, true},
+};
+
+// Who and what, each once.
+json with_names(json run) {
+  std::string clients;
+  std::string files;
+  const auto add = [](std::string& all, const std::string& one) {
+    if (one.empty() || (", " + all + ",").find(", " + one + ",") != std::string::npos) return;
+    all += (all.empty() ? "" : ", ") + one;
+  };
+  for (const json& grant : run.value("grants", json::array())) {
+    add(clients, text_at(grant, "/client_name"));
+    const std::string path = text_at(grant, "/path");
+    add(files, path.empty() ? fmt::format("inode {}", number_at(grant, "/inode")) : path);
+  }
+  run["clients"] = clients;
+  run["files"] = files;
+  return run;
+}
+
+// The pages of a block map.
+Outcome<json> runs_of(ApiClient& client, const std::string& brick) {
+  json runs = json::array();
+  std::string cursor;
+  do {
+    TRY_ASSIGN(const Answer answer,
+               client.get("/bricks/" + brick + "/blocks", {{"limit", "10000"}, {"cursor", cursor}}));
+    for (const json& run : answer.body.value("runs", json::array())) runs.push_back(run);
+    cursor = text_at(answer.body, "/next_cursor");
+  } while (!cursor.empty());
+  return runs;
+}
+
+void add_job_verb(CLI::App* noun, Administration& admin, const char* verb, const char* description,
+                  bool erases) {
+  CLI::App* const command = noun->add_subcommand(verb, description);
+  const auto called = required_word(command, "brick", "id, the beginning of it, or address");
+  const auto background = std::make_shared<bool>(false);
+  command->add_flag("--background", *background, "do not wait: pnfsrdma job follow ID");
+  admin.does(
+      command,
+      [&admin, called, background, verb = std::string(verb), erases](ApiClient& client) -> Outcome<> {
+        TRY_ASSIGN(const json brick, find_brick(client, *called));
+        const std::string id = text_at(brick, "/id");
+        json body;
+        if (erases) {
+          TRY(admin.sure("This erases the brick " + id + " at " + text_at(brick, "/address") + ".", id));
+          body = {{"confirm", id}};
+        }
+        TRY_ASSIGN(Answer started, client.post("/bricks/" + encoded(id) + "/" + verb, body));
+        json job = std::move(started.body);
+        if (!*background) {
+          TRY_ASSIGN(job, follow_job(client, std::move(job), admin.output()));
+        }
+        admin.done(fmt::format("job {} {}: {}", number_at(job, "/id"), text_at(job, "/state"),
+                               text_at(job, "/message")),
+                   job);
+        return {};
+      });
+}
+
+// No new files on it, so that it empties; or again.
+void add_drain_verb(CLI::App* noun, Administration& admin, const char* verb, const char* description,
+                    bool draining) {
+  CLI::App* const command = noun->add_subcommand(verb, description);
+  const auto called = required_word(command, "brick", "id, the beginning of it, or address");
+  admin.does(command, [&admin, called, draining](ApiClient& client) -> Outcome<> {
+    TRY_ASSIGN(const json brick, find_brick(client, *called));
+    const std::string path = "/bricks/" + encoded(text_at(brick, "/id"));
+    TRY_ASSIGN(const Answer now, client.get(path));
+    TRY_ASSIGN(const Answer changed, client.patch(path, {{"draining", draining}}, now.etag));
+    admin.done(
+        "brick " + text_at(brick, "/id") + (draining ? " takes no new files" : " takes new files again"),
+        changed.body);
+    return {};
+  });
+}
+
+}  // namespace
+
+void add_brick_commands(CLI::App& app, Administration& admin) {
+  CLI::App* const brick = add_noun(app, "brick", "Bricks: the servers whose memory files are in");
+  admin.does(brick->add_subcommand("list", "all bricks"), [&admin](ApiClient& client) -> Outcome<> {
+    TRY_ASSIGN(const json all, client.list("/bricks"));
+    show_list(admin.output(), all, kListed, "No bricks: pnfsrdma brick add unix:/run/pnfsrdma/brick.sock");
+    return {};
+  });
+
+  CLI::App* const show = brick->add_subcommand("show", "one brick");
+  const auto shown = required_word(show, "brick", "id, the beginning of it, or address");
+  admin.does(show, [&admin, shown](ApiClient& client) -> Outcome<> {
+    TRY_ASSIGN(const json one, find_brick(client, *shown));
+    show_one(admin.output(), one, kShown);
+    return {};
+  });
+
+  CLI::App* const add = brick->add_subcommand("add", "use one more brick; it must run and be formatted");
+  const auto address = required_word(add, "address", "unix:/path or tcp:host:port of a pnfsrdma-brickd");
+  admin.does(add, [&admin, address](ApiClient& client) -> Outcome<> {
+    TRY_ASSIGN(const Answer made, client.post("/bricks", {{"address", *address}}));
+    admin.done("brick " + text_at(made.body, "/id") + " added", made.body);
+    return {};
+  });
+
+  CLI::App* const remove = brick->add_subcommand("remove", "use a brick no longer; it must hold no data");
+  const auto removed = required_word(remove, "brick", "id, the beginning of it, or address");
+  admin.does(remove, [&admin, removed](ApiClient& client) -> Outcome<> {
+    TRY_ASSIGN(const json one, find_brick(client, *removed));
+    const std::string id = text_at(one, "/id");
+    TRY(admin.sure("This takes the brick " + id + " away from the server.", text_at(one, "/address")));
+    TRY(client.remove("/bricks/" + encoded(id)));
+    admin.done("brick " + id + " removed", one);
+    return {};
+  });
+
+  add_drain_verb(brick, admin, "drain", "put no new files on it, so that it empties", true);
+  add_drain_verb(brick, admin, "undrain", "put new files on it again", false);
+  add_job_verb(brick, admin, "format", "erase a brick that no file uses", true);
+  add_job_verb(brick, admin, "check", "compare a brick's blocks with the metadata", false);
+
+  CLI::App* const blocks =
+      brick->add_subcommand("blocks", "what its memory is used for, and who can reach it now");
+  const auto mapped = required_word(blocks, "brick", "id, the beginning of it, or address");
+  admin.does(blocks, [&admin, mapped](ApiClient& client) -> Outcome<> {
+    TRY_ASSIGN(const json one, find_brick(client, *mapped));
+    TRY_ASSIGN(json runs, runs_of(client, text_at(one, "/id")));
+    if (!admin.output().json) {
+      for (json& run : runs) run = with_names(std::move(run));
+    }
+    show_list(admin.output(), runs, kRuns, "No blocks.");
+    return {};
+  });
+
+  CLI::App* const device = add_noun(app, "device", "Devices: the memory of bricks as clients reach it");
+  admin.does(
+      device->add_subcommand("list", "every path to every brick"), [&admin](ApiClient& client) -> Outcome<> {
+        TRY_ASSIGN(const json all, client.list("/bricks"));
+        show_list(admin.output(), devices_of(all), kDevices, "No devices: no brick has told its paths yet.");
+        return {};
+      });
+}
+
+}  // namespace pnfsrdma::cli

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cli/command/application.h"
+#include "cli/command/completion.h"
+
+namespace pnfsrdma::cli {
+namespace {
+
+using testing::Contains;
+using testing::Field;
+using testing::Not;
+
+class CommandLine : public ::testing::Test {
+ protected:
+  CommandLine() { build_application(app, administration); }
+
+  // 0: makes sense; else what CLI11 calls it.
+  int parse(std::vector<std::string> words) {
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    try {
+      app.parse(words);
+      return 0;
+    } catch (const CLI::ParseError& error) {
+      return error.get_exit_code();
+    }
+  }
+  std::vector<Candidate> complete(std::vector<std::string> words) { return candidates_for(app, words); }
+  static auto word(const std::string& text) { return Contains(Field(&Candidate::word, text)); }
+
+  Output output{stdout, stderr};
+  Context context{output, {}};
+  TerminalPerson person;
+  Administration administration{context, {}, person};
+  CLI::App app;
+};
+
+TEST_F(CommandLine, JsonMayStandBehindTheCommand) {
+  EXPECT_EQ(parse({"doctor", "--json"}), 0);
+  EXPECT_TRUE(output.json);
+  EXPECT_TRUE(context.action);
+}
+
+TEST_F(CommandLine, WhatMakesNoSenseIsRefused) {
+  EXPECT_NE(parse({}), 0);
+  EXPECT_NE(parse({"stat", "--count", "3"}), 0);  // without --watch
+  EXPECT_NE(parse({"stat", "--prometheus", "--watch"}), 0);
+  EXPECT_NE(parse({"stat", "--watch", "--interval", "0"}), 0);
+  EXPECT_NE(parse({"stat", "--interval", "1"}), 0);
+  EXPECT_NE(parse({"nonsense"}), 0);
+  EXPECT_NE(parse({"doctor", "--unknown"}), 0);
+}
+
+TEST_F(CommandLine, AMountMayStandBehindWatch) {
+  EXPECT_EQ(parse({"stat", "--watch", "/mnt", "--count", "1"}), 0);
+}
+
+TEST_F(CommandLine, NamesOfCommandsMayBeNamesOfThings) {
+  EXPECT_EQ(parse({"token", "create", "list", "--role", "viewer"}), 0);
+  EXPECT_EQ(parse({"brick", "show", "export"}), 0);
+  EXPECT_EQ(parse({"--yes", "export", "edit", "/a", "--read-write", "--clients", "10.0.0.0/8,::1"}), 0);
+  EXPECT_TRUE(administration.yes);
+  EXPECT_EQ(parse({"export", "create", "--clients", "10.0.0.0/8", "/a"}), 0);
+}
+
+TEST_F(CommandLine, CompletionTakesTheLineAsItIs) {
+  EXPECT_EQ(parse({"completion", "words", "--", "stat", "--js"}), 0);
+  EXPECT_EQ(parse({"completion", "words", "--", "brick", ""}), 0);
+  EXPECT_EQ(parse({"completion", "words", "--", ""}), 0);
+  EXPECT_EQ(app.get_subcommand("completion")->get_subcommand("words")->get_option("word")->results(),
+            std::vector<std::string>{""});
+}
+
+TEST_F(CommandLine, CompletionKnowsCommandsAndOptions) {
+  EXPECT_THAT(complete({""}), word("stat"));
+  EXPECT_THAT(complete({""}), word("doctor"));
+  EXPECT_THAT(complete({"do"}), word("doctor"));
+  EXPECT_THAT(complete({"do"}), Not(word("stat")));
+  EXPECT_THAT(complete({"stat", "--"}), word("--watch"));
+  EXPECT_THAT(complete({"stat", "--"}), word("--json"));
+  EXPECT_THAT(complete({"doctor", "--m"}), word("--mds"));
+  EXPECT_THAT(complete({"completion", ""}), word("zsh"));
+  EXPECT_THAT(complete({"completion", ""}), Not(word("words")));
+  EXPECT_TRUE(complete({"doctor", "--mds", ""}).empty());
+}
+
+}  // namespace
+}  // namespace pnfsrdma::cli
