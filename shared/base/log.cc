@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "shared/base/guarded.h"
+#include "shared/base/log_observer.h"
 #include "shared/base/syslog.h"
 
 namespace pnfsrdma {
@@ -39,6 +41,18 @@ spdlog::logger& logger() {
   return instance;
 }
 
+// Like the logger: one per process.
+Guarded<LogObserver>& observer() {
+  static Guarded<LogObserver> instance;
+  return instance;
+}
+
+void write_line(LogLevel level, std::string_view component, std::string_view text) {
+  logger().log(to_spdlog(level), "{}: {}", component, text);
+  auto observing = observer().lock();
+  if (*observing) (*observing)(level, component, text);
+}
+
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
@@ -47,13 +61,17 @@ bool is_control(char c) {
 
 void log_line(LogLevel level, std::string_view component, std::string_view text) {
   if (std::none_of(text.begin(), text.end(), is_control)) {
-    logger().log(to_spdlog(level), "{}: {}", component, text);
+    write_line(level, component, text);
     return;
   }
   // One event is one line, whatever a peer has put into its words.
   std::string clean(text);
   std::replace_if(clean.begin(), clean.end(), is_control, ' ');
-  logger().log(to_spdlog(level), "{}: {}", component, clean);
+  write_line(level, component, clean);
+}
+
+void observe_log(LogObserver wanted) {
+  *observer().lock() = std::move(wanted);
 }
 
 void log_to_syslog(const char* ident) {
