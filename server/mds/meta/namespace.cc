@@ -49,7 +49,8 @@ Namespace::Namespace(KeyValueStore& store, const Clock& clock, uint64_t boot_cou
       clock_(clock),
       boot_count_(boot_count),
       inodes_(options.cached_inodes),
-      names_(options.cached_names) {}
+      names_(options.cached_names),
+      last_names_(options.cached_names) {}
 
 Result<std::unique_ptr<Namespace>> Namespace::open(KeyValueStore& store, const Clock& clock,
                                                    uint64_t boot_count, const NamespaceOptions& options) {
@@ -107,7 +108,25 @@ Outcome<std::optional<NameEntry>> Namespace::find(InodeId directory, std::string
   const auto entry = read_value<NameEntry>(**stored, "a directory entry");
   if (!entry) return wire(entry.error());
   names_.put(NameKey{directory, std::string(name)}, *entry);
+  last_names_.put(entry->inode, NameKey{directory, std::string(name)});
   return *entry;
+}
+
+std::optional<std::string> Namespace::last_path(InodeId id) {
+  // No path a client can make is deeper.
+  constexpr int kDepthMax = 4096;
+  std::string path;
+  for (int depth = 0; depth < kDepthMax; ++depth) {
+    if (id == kRootInode) return path.empty() ? "/" : path;
+    const NameKey* last = last_names_.find(id);
+    if (last == nullptr) return std::nullopt;
+    const NameKey name = *last;
+    const auto entry = find(name.directory, name.name);
+    if (!entry || !*entry || (*entry)->inode != id) return std::nullopt;
+    path.insert(0, "/" + name.name);
+    id = name.directory;
+  }
+  return std::nullopt;
 }
 
 Outcome<> Namespace::check_name(std::string_view name) {

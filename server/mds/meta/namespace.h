@@ -129,6 +129,9 @@ class Namespace {
   Outcome<InodePointer> lookup(InodeId directory, std::string_view name);
   // kNoEnt at the root.
   Outcome<InodePointer> lookup_parent(InodeId directory);
+  // For people: a path that leads to the inode, by names it was found or made by since the start. nullopt:
+  // none is known, or none is left.
+  std::optional<std::string> last_path(InodeId id);
 
   // kNotDir, kExist, kInval (a symlink target of no or over kSymlinkBytesMax bytes).
   Outcome<Created> create(InodeId directory, std::string_view name, const NewInode& what);
@@ -185,6 +188,7 @@ class Namespace {
   std::function<bool(InodeId)> in_use_ = [](InodeId) { return true; };
   BoundedCache<InodeId, InodePointer> inodes_;
   NameCache names_;
+  BoundedCache<InodeId, NameKey> last_names_;  // as names_ got them; may be wrong by now
   InodeId next_inode_ = 0;
   InodeId reserved_inodes_ = 0;
 };

@@ -154,6 +154,7 @@ void Namespace::Change::update_caches() {
   }
   for (auto& [key, entry] : entries_) {
     if (entry) {
+      names_.last_names_.put(entry->inode, key);
       names_.names_.put(std::move(key), *entry);
     } else {
       names_.names_.erase(static_cast<NameView>(key));

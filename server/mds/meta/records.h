@@ -13,7 +13,16 @@
 namespace pnfsrdma::mds {
 
 // What survives a restart of the daemon beside the namespace. The numbers are on media.
-enum class RecordKind : uint8_t { kClient = 1, kOpen = 2, kLayout = 3, kLock = 4, kBrick = 5 };
+enum class RecordKind : uint8_t {
+  kClient = 1,
+  kOpen = 2,
+  kLayout = 3,
+  kLock = 4,
+  kBrick = 5,
+  kConsole = 6,  // users and tokens of the console
+  kExport = 7,   // from the first change of exports at run time on
+  kSetting = 8,  // changed at run time
+};
 
 // State records: values only their writer understands (XDR behind a version number), by kind and key. Written
 // before the reply without waiting for a sync: they survive the death of the daemon, not always that of the

@@ -82,7 +82,7 @@ void put_server(Attributes& values, const Services& services, const Bitmap& requ
   values.link_support = true;
   values.symlink_support = true;
   values.named_attributes = false;
-  values.unique_handles = services.exports.all().size() == 1;
+  values.unique_handles = services.exports.size() == 1;
   values.lease_time = static_cast<uint32_t>(services.limits.lease.count() / 1000);
   values.read_attribute_error = nfs4::Status::kOk;
   values.acl_support = 0;

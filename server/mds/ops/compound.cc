@@ -148,6 +148,7 @@ Compound::Step Compound::run_operation() {
                         context_.keep_reply ? Status::kRepTooBigToCache : Status::kRepTooBig);
     }
     ++context_.services.counters.operations[static_cast<size_t>(item_->operation)];
+    operation_begun_ = context_.services.clock.now();
   } else if (client_lost()) {
     return add_status(item_->operation, Status::kDeadSession);
   }
@@ -157,6 +158,8 @@ Compound::Step Compound::run_operation() {
   const nfs4::ResultOperation result = nfs4::dispatch(handlers, *item_->arguments, context_);
   if (nfs4::status_of(result) == kSuspended) return Step::kWait;
   context_.suspension.next_operation();
+  context_.services.counters.latency[static_cast<size_t>(item_->operation)].add(
+      context_.services.clock.now() - operation_begun_);
   if (context_.replay && context_.kept_reply) return Step::kEnd;
   return add_result(item_->operation, result);
 }

@@ -68,6 +68,7 @@ class Compound {
   CompoundContext context_;
   std::optional<nfs4::CompoundReader> reader_;
   std::optional<nfs4::CompoundReader::Item> item_;  // the operation that runs, kept while it waits
+  SteadyTime operation_begun_;
   std::optional<nfs4::Operation> first_operation_;
   std::shared_ptr<Bytes> reply_;
   std::optional<nfs4::CompoundResultWriter> writer_;

@@ -41,7 +41,7 @@ Outcome<InodePointer> CompoundContext::current_directory() const {
 
 const Export& CompoundContext::current_export() const {
   CHECK(current.handle.has_value());
-  const Export* found = services.exports.find(current.handle->export_id);
+  const Export* found = services.exports.find_accepted(current.handle->export_id);
   CHECK(found != nullptr);  // PUTFH has seen to it
   return *found;
 }

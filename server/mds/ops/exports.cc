@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "shared/base/check.h"
+
 namespace pnfsrdma::mds {
 
 namespace {
@@ -47,21 +49,70 @@ Credentials Export::squashed(const Credentials& caller) const {
   return squashed;
 }
 
-Exports::Exports(Namespace& names, std::vector<Export> exports)
-    : names_(names), exports_(std::move(exports)) {
+Exports::Exports(Namespace& names, std::vector<Export> exports) : names_(names) {
   pseudo_.id = kPseudoId;
   pseudo_.read_only = true;
   pseudo_.squash = Squash::kAll;
-  root_ = &pseudo_;
-  for (size_t index = 0; index < exports_.size(); ++index) {
-    exports_[index].id = static_cast<uint16_t>(index + 1);
-    if (exports_[index].path == "/") root_ = &exports_[index];
-  }
+  for (Export& configured : exports) add(std::move(configured));
+  find_root();
+}
+
+void Exports::find_root() {
+  const Export* found = find_path("/");
+  root_ = found != nullptr ? found : &pseudo_;
+}
+
+void Exports::add(Export added) {
+  if (added.id == 0) added.id = next_id_;
+  CHECK(added.id != 0 && !exports_.contains(added.id));
+  // Past the last one it is 0 for good.
+  if (added.id >= next_id_) next_id_ = static_cast<uint16_t>(added.id + 1);
+  exports_[added.id].rules = std::move(added);
+  ++size_;
+  find_root();
+}
+
+void Exports::change(const Export& changed) {
+  CHECK(find(changed.id) != nullptr && changed.id != kPseudoId);
+  exports_[changed.id].rules = changed;
+}
+
+void Exports::remove(uint16_t id) {
+  CHECK(find(id) != nullptr && id != kPseudoId);
+  exports_[id].removed = true;
+  --size_;
+  find_root();
 }
 
 const Export* Exports::find(uint16_t id) const {
   if (id == root_->id) return root_;
-  return id >= 1 && id <= exports_.size() ? &exports_[id - 1] : nullptr;
+  const auto found = exports_.find(id);
+  return found == exports_.end() || found->second.removed ? nullptr : &found->second.rules;
+}
+
+const Export* Exports::find_accepted(uint16_t id) const {
+  if (id == kPseudoId) return &pseudo_;
+  const auto found = exports_.find(id);
+  return found == exports_.end() ? nullptr : &found->second.rules;
+}
+
+const Export* Exports::find_path(std::string_view path) const {
+  for (const auto& [id, entry] : exports_) {
+    if (!entry.removed && entry.rules.path == path) return &entry.rules;
+  }
+  return nullptr;
+}
+
+std::vector<const Export*> Exports::all() const {
+  std::vector<const Export*> all;
+  for (const auto& [id, entry] : exports_) {
+    if (!entry.removed) all.push_back(&entry.rules);
+  }
+  return all;
+}
+
+bool Exports::directory_exists(const Export& of) const {
+  return of.path == "/" || walk(of).size() == static_cast<size_t>(std::ranges::count(of.path, '/')) + 1;
 }
 
 std::vector<InodeId> Exports::walk(const Export& of) const {
@@ -78,8 +129,9 @@ std::vector<InodeId> Exports::walk(const Export& of) const {
 const Export* Exports::at(InodeId directory) const {
   // The one export of "/", which is the common configuration, costs no walk.
   if (directory == kRootInode) return root_;
-  for (const Export& candidate : exports_) {
-    if (candidate.path == "/") continue;
+  for (const auto& [id, entry] : exports_) {
+    const Export& candidate = entry.rules;
+    if (entry.removed || candidate.path == "/") continue;
     const size_t parts = static_cast<size_t>(std::ranges::count(candidate.path, '/'));
     const std::vector<InodeId> inodes = walk(candidate);
     if (inodes.size() == parts + 1 && inodes.back() == directory) return &candidate;
@@ -90,16 +142,18 @@ const Export* Exports::at(InodeId directory) const {
 const Export* Exports::above(const Export& of) const {
   if (&of == root_) return nullptr;
   const Export* nearest = root_;
-  for (const Export& candidate : exports_) {
-    if (lies_in(of.path, candidate.path) && candidate.path.size() > nearest->path.size())
+  for (const auto& [id, entry] : exports_) {
+    const Export& candidate = entry.rules;
+    if (!entry.removed && lies_in(of.path, candidate.path) && candidate.path.size() > nearest->path.size())
       nearest = &candidate;
   }
   return nearest;
 }
 
 bool Exports::leads_to_export(InodeId directory) const {
-  return std::ranges::any_of(
-      exports_, [&](const Export& candidate) { return std::ranges::count(walk(candidate), directory) > 0; });
+  return std::ranges::any_of(exports_, [&](const auto& entry) {
+    return !entry.second.removed && std::ranges::count(walk(entry.second.rules), directory) > 0;
+  });
 }
 
 }  // namespace pnfsrdma::mds

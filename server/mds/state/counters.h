@@ -5,14 +5,17 @@
 #include <cstdint>
 #include <string>
 
+#include "shared/base/latency_histogram.h"
+
 namespace pnfsrdma::mds {
 
 // What the server has done since it started. Control loop only; each count is one addition.
 struct Counters {
   static constexpr size_t kOperationsMax = 128;
 
-  std::array<uint64_t, kOperationsMax> operations{};  // by operation number, started
-  std::array<uint64_t, kOperationsMax> errors{};      // by operation number, answered with an error
+  std::array<uint64_t, kOperationsMax> operations{};     // by operation number, started
+  std::array<uint64_t, kOperationsMax> errors{};         // by operation number, answered with an error
+  std::array<LatencyHistogram, kOperationsMax> latency;  // by operation number, waits included
   uint64_t compounds = 0;
   uint64_t illegal_operations = 0;
   uint64_t replays = 0;

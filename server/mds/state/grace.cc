@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/state/grace.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "shared/base/log.h"
@@ -19,6 +20,12 @@ void GracePeriod::begin(const std::vector<Bytes>& owners, Milliseconds longest, 
 bool GracePeriod::active() {
   if (running_ && clock_.now() >= deadline_) end();
   return running_;
+}
+
+uint64_t GracePeriod::seconds_left() {
+  if (!active()) return 0;
+  const auto left = std::chrono::ceil<std::chrono::seconds>(deadline_ - clock_.now());
+  return static_cast<uint64_t>(std::max<int64_t>(left.count(), 1));
 }
 
 void GracePeriod::reclaimed(ByteSpan owner) {

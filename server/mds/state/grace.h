@@ -23,6 +23,8 @@ class GracePeriod {
   void begin(const std::vector<Bytes>& owners, Milliseconds longest, std::function<void()> ended);
 
   bool active();
+  // What is left at most; 0 when it does not run.
+  uint64_t seconds_left();
   bool may_reclaim(ByteSpan owner) { return active() && owners_.contains(as_text(owner)); }
   void reclaimed(ByteSpan owner);
 

@@ -36,6 +36,15 @@ void Session::unbind_back(const rpc::Connection& connection) {
   std::erase_if(back_connections_, [&](const auto& bound) { return bound.lock().get() == &connection; });
 }
 
+std::vector<std::string> Session::peers() const {
+  std::vector<std::string> peers;
+  for (const auto& bound : fore_connections_) {
+    const auto live = bound.lock();
+    if (live && live->is_open()) peers.push_back(live->peer());
+  }
+  return peers;
+}
+
 rpc::ConnectionPointer Session::back_connection() const {
   for (auto bound = back_connections_.rbegin(); bound != back_connections_.rend(); ++bound) {
     const auto live = bound->lock();

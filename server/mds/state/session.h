@@ -57,6 +57,8 @@ class Session {
   bool bound_back(const rpc::Connection& connection) const;
   // A live connection to call the client on, the newest first, or null.
   rpc::ConnectionPointer back_connection() const;
+  // The other ends of its live connections.
+  std::vector<std::string> peers() const;
   // It does not answer: SEQUENCE shows the path as down until the client binds one again.
   void unbind_back(const rpc::Connection& connection);
 
