@@ -7,8 +7,8 @@ set -eu
 
 build="g++ cmake ninja-build ccache mold make pkg-config git librocksdb-dev libpmem2-dev libfuse3-dev fuse3 libfmt-dev
        libspdlog-dev nlohmann-json3-dev libcli11-dev libsystemd-dev libssl-dev libgtest-dev libgmock-dev
-       libibverbs-dev librdmacm-dev ibverbs-providers libcpp-httplib-dev prometheus-cpp-dev"
-test="prometheus tshark python3 attr fio sqlite3 iproute2 procps util-linux"
+       libibverbs-dev librdmacm-dev ibverbs-providers libcpp-httplib-dev libsodium-dev prometheus-cpp-dev"
+test="tshark python3 attr fio sqlite3 iproute2 procps util-linux prometheus"
 demo="fio sqlite3 git attr python3 procps util-linux coreutils"
 bench="fio sqlite3 gcc python3 git procps util-linux"
 fuzz="clang-19 libclang-rt-19-dev"

@@ -54,6 +54,8 @@ class Administration {
   // EBUSY while it holds data; `holders` then says whose.
   virtual void remove_brick(const std::string& brick, Done<> done) = 0;
   virtual Holders holders(const std::string& brick) = 0;
+  // Draining: no new files go there.
+  virtual void drain_brick(const std::string& brick, bool draining, Done<> done) = 0;
   virtual Result<Job> format_brick(const std::string& brick, const std::string& user) = 0;
   virtual Result<Job> check_brick(const std::string& brick, const std::string& user) = 0;
   // EBUSY when it cannot be cancelled.

@@ -92,6 +92,9 @@ struct BrickCounters {
   uint64_t rdma_flushes = 0;
   uint64_t commit_messages = 0;
   uint64_t mds_flushes = 0;
+  uint64_t flush_failures = 0;
+  uint64_t damaged_blocks = 0;
+  uint32_t waiting = 0;  // queue: changes of the block table and work on memory
 };
 struct Brick {
   std::string id;       // uuid; empty while it was never reached
@@ -206,11 +209,12 @@ struct Job {
   bool cancellable = false;
 };
 
-// Counts of operations by how long they took: bucket i holds those below 2^(i+1) microseconds, the last one
-// the rest.
+// Counts of operations by how long they took: counts[i] those of at most kBoundsUs[i], the last one the rest.
 struct LatencyHistogram {
-  static constexpr size_t kBuckets = 24;
-  std::array<uint64_t, kBuckets> counts{};
+  static constexpr std::array<uint32_t, 22> kBoundsUs{
+      1,    2,     5,     10,    20,     50,     100,    200,     500,     1000,    2000,
+      5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000};
+  std::array<uint64_t, kBoundsUs.size() + 1> counts{};
   uint64_t sum_us = 0;
 };
 struct OperationCounter {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "server/console/backend.h"
+#include "server/console/call.h"
+#include "server/console/static_files.h"
+
+namespace pnfsrdma::console {
+
+// One operation of the API: what the document says of it, and who answers.
+struct Route {
+  std::string_view method;
+  std::string_view path;  // below /api/v1, with {parameters}
+  std::string_view id;    // operationId
+  Role role;
+  Answer<HttpResponse> (*respond)(Backend&, Call&);
+};
+// All of them; a test compares them with the document.
+std::span<const Route> routes();
+
+// From a request to its answer: finds the operation, asks who calls, whether they may and whether the request
+// is as the document has it; answers, and writes what was changed into the audit log before the answer goes.
+// Called from many threads.
+class Api {
+ public:
+  Api(Backend& backend, const StaticFiles& files) : backend_(backend), files_(files) {}
+
+  HttpResponse handle(const HttpRequest& request);
+
+ private:
+  Answer<HttpResponse> respond(const HttpRequest& request);
+  Answer<HttpResponse> respond_api(const HttpRequest& request, std::string_view path);
+  Answer<HttpResponse> metrics(const HttpRequest& request);
+  Answer<> audit(const Call& call, const Answer<HttpResponse>& answer);
+
+  Backend& backend_;
+  const StaticFiles& files_;
+};
+
+// Whether `path` is what `pattern` ("/bricks/{brick}") describes, and with which parameters.
+bool match(std::string_view pattern, std::string_view path,
+           std::vector<std::pair<std::string, std::string>>& parameters);
+
+}  // namespace pnfsrdma::console

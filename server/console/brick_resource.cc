@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "server/console/etag.h"
+#include "server/console/inventory_json.h"
+#include "server/console/page.h"
+#include "server/console/resources.h"
+
+namespace pnfsrdma::console {
+
+namespace {
+
+// Those whose pool is not known yet have no id; their address says which they are.
+std::string key_of(const Brick& brick) {
+  return brick.id + " " + brick.address;
+}
+
+std::string etag_of(const Brick& brick) {
+  return etag_of_text(brick.id + "\n" + brick.address + (brick.state == "draining" ? "\ndraining" : ""));
+}
+
+Answer<Brick> find_brick(Backend& backend, const std::string& id) {
+  TRY_ASSIGN(const auto numbers, or_problem(backend.numbers.get()));
+  const auto found = std::ranges::find(numbers->bricks, id, &Brick::id);
+  if (found == numbers->bricks.end()) return refuse("not-found", "There is no brick " + id + ".");
+  return *found;
+}
+
+Response started(Result<Result<Job>> answer) {
+  TRY_ASSIGN(const Result<Job> job, or_problem(std::move(answer)));
+  if (!job) return std::unexpected(Problem::from(job.error()));
+  return ok(to_json(*job), 202).with("Location", "/api/v1/jobs/" + std::to_string(job->id));
+}
+
+}  // namespace
+
+Response list_bricks(Backend& backend, Call& call) {
+  TRY_ASSIGN(const auto numbers, or_problem(backend.numbers.get()));
+  std::vector<Brick> bricks = numbers->bricks;
+  std::ranges::sort(bricks, {}, key_of);
+  return ok(make_page(bricks, call.cursor(), call.limit(), key_of,
+                      [](const Brick& brick) { return to_json(brick); }));
+}
+
+Response get_brick(Backend& backend, Call& call) {
+  TRY_ASSIGN(const Brick brick, find_brick(backend, call.text("brick")));
+  return ok(to_json(brick)).with("ETag", etag_of(brick));
+}
+
+Response post_brick(Backend& backend, Call& call) {
+  const std::string address = call.arguments.body["address"];
+  TRY_ASSIGN(const Brick brick,
+             or_problem(backend.loop.ask<Brick>(
+                 [&backend, address](auto done) { backend.administration.add_brick(address, done); },
+                 kSlowLoopDeadline)));
+  backend.numbers.outdate();
+  return ok(to_json(brick), 201).with("Location", "/api/v1/bricks/" + brick.id);
+}
+
+Response patch_brick(Backend& backend, Call& call) {
+  TRY_ASSIGN(const Brick before, find_brick(backend, call.text("brick")));
+  call.before = to_json(before);
+  TRY(check_if_match(call.if_match(), etag_of(before), Precondition::kRequired));
+  const bool draining = call.arguments.body["draining"];
+  TRY(or_problem(backend.loop.ask<bool>([&backend, id = before.id, draining](auto done) {
+    backend.administration.drain_brick(id, draining, [done](Result<> outcome) {
+      outcome ? done(true) : done(std::unexpected(outcome.error()));
+    });
+  })));
+  backend.numbers.outdate();
+  TRY_ASSIGN(const Brick after, find_brick(backend, before.id));
+  return ok(to_json(after)).with("ETag", etag_of(after));
+}
+
+Response delete_brick(Backend& backend, Call& call) {
+  TRY_ASSIGN(const Brick brick, find_brick(backend, call.text("brick")));
+  call.before = to_json(brick);
+  TRY(check_if_match(call.if_match(), etag_of(brick), Precondition::kOptional));
+  const auto removed = backend.loop.ask<bool>(
+      [&backend, id = brick.id](auto done) {
+        backend.administration.remove_brick(
+            id, [done](Result<> outcome) { outcome ? done(true) : done(std::unexpected(outcome.error())); });
+      },
+      kSlowLoopDeadline);
+  backend.numbers.outdate();
+  if (removed) return no_content();
+  if (removed.error().number() != EBUSY) return std::unexpected(Problem::from(removed.error()));
+  TRY_ASSIGN(Holders holders, or_problem(backend.loop.call<Holders>(
+                                  [&backend, id = brick.id] { return backend.administration.holders(id); })));
+  return std::unexpected(Problem{.name = "brick-in-use",
+                                 .detail = removed.error().what(),
+                                 .fix = "Remove or move its files first.",
+                                 .errors = {},
+                                 .holders = std::move(holders)});
+}
+
+Response get_blocks(Backend& backend, Call& call) {
+  const std::string id = call.text("brick");
+  TRY_ASSIGN(const uint64_t first,
+             call.cursor().empty() ? Answer<uint64_t>(0) : number_of_cursor(call.cursor()));
+  TRY_ASSIGN(const Brick brick, find_brick(backend, id));
+  TRY_ASSIGN(const BlockMap map, or_problem(backend.loop.ask<BlockMap>([&backend, id](auto done) {
+               backend.administration.block_map(id, done);
+             })));
+  Json runs = Json::array();
+  Json next;
+  for (const BlockRun& run : map.runs) {
+    if (run.block < first) continue;
+    if (runs.size() >= call.limit()) {
+      next = number_cursor(run.block);
+      break;
+    }
+    runs.push_back(to_json(run));
+  }
+  return ok({{"brick", map.brick},
+             {"block_bytes", map.block_bytes},
+             {"blocks", map.blocks},
+             {"runs", runs},
+             {"next_cursor", next}});
+}
+
+Response post_brick_format(Backend& backend, Call& call) {
+  const std::string id = call.text("brick");
+  if (call.arguments.body["confirm"] != id)
+    return std::unexpected(Problem{.name = "invalid",
+                                   .detail = "confirm is not the brick's id.",
+                                   .fix = "Repeat the id of the brick whose content is to be erased.",
+                                   .errors = {{"/confirm", "is not the brick's id"}}});
+  return started(backend.loop.call<Result<Job>>(
+      [&backend, id, user = call.caller.user] { return backend.administration.format_brick(id, user); }));
+}
+
+Response post_brick_check(Backend& backend, Call& call) {
+  return started(backend.loop.call<Result<Job>>([&backend, id = call.text("brick"), user = call.caller.user] {
+    return backend.administration.check_brick(id, user);
+  }));
+}
+
+}  // namespace pnfsrdma::console

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/console/http_server.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <system_error>
+
+#include "server/console/http_limits.h"
+#include "server/console/problem.h"
+#include "shared/base/log.h"
+
+namespace pnfsrdma::console {
+
+namespace {
+
+std::string lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+HttpRequest our_request(const httplib::Request& request, const Peer& peer) {
+  HttpRequest ours{.method = request.method == "HEAD" ? "GET" : request.method,
+                   .path = request.path,
+                   .query = {request.params.begin(), request.params.end()},
+                   .headers = {},
+                   .body = request.body,
+                   .peer = peer};
+  for (const auto& [name, value] : request.headers) ours.headers.emplace(lower_case(name), value);
+  return ours;
+}
+
+void answer(HttpResponse ours, httplib::Response& response, const std::atomic<bool>& stopping) {
+  response.status = ours.status;
+  for (const auto& [name, value] : ours.headers) response.set_header(name, value);
+  if (!ours.stream) {
+    if (!ours.body.empty() || ours.status != 204) response.set_content(ours.body, ours.content_type);
+    return;
+  }
+  response.set_chunked_content_provider(ours.content_type, [stream = ours.stream, keep = ours.keep,
+                                                            &stopping](size_t, httplib::DataSink& sink) {
+    HttpSink ours_sink{
+        .write = [&sink](std::string_view bytes) { return sink.write(bytes.data(), bytes.size()); },
+        .stopping = [&stopping] { return stopping.load(); }};
+    stream(ours_sink);
+    sink.done();
+    return true;
+  });
+}
+
+}  // namespace
+
+// httplib's parser and writer, without its listener.
+class HttpServer::Parser final : public httplib::Server {
+ public:
+  Parser(int socket, const HttpHandler& handler, const std::atomic<bool>& stopping)
+      : handler_(handler), stopping_(stopping) {
+    svr_sock_ = socket;  // what it asks when it wonders whether it is stopping
+    set_payload_max_length(kBodyBytesMax);
+    const auto handle = [this](const httplib::Request& request, httplib::Response& response) {
+      respond(request, response);
+    };
+    // Before routing: by httplib's own a body is read only where a handler is registered.
+    set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+      return answer_early(request, response) ? HandlerResponse::Handled : HandlerResponse::Unhandled;
+    });
+    Get(".*", handle).Post(".*", Handler(handle)).Put(".*", Handler(handle));
+    Patch(".*", Handler(handle)).Delete(".*", Handler(handle)).Options(".*", handle);
+    set_error_handler(Handler([](const httplib::Request&, httplib::Response& response) {
+      if (!response.body.empty()) return;
+      // httplib's own refusals (a head it cannot read, a body too large), and our early ones.
+      const HttpResponse problem = to_response(problem_of_status(response.status));
+      response.status = problem.status;
+      response.set_content(problem.body, problem.content_type);
+    }));
+    set_exception_handler([](const httplib::Request&, httplib::Response& response, std::exception_ptr) {
+      // A library threw in a handler: the request is lost, the server is not.
+      log_error("console", "request-failed what=\"a handler threw: this is a bug\"");
+      response.status = 500;
+    });
+  }
+
+  // Requests of one connection, one after the other.
+  void serve(ConnectionStream& stream) {
+    const Peer& peer = stream.peer();
+    while (stream.wait_for_request()) {
+      bool closed = false;
+      close_after_ = false;
+      peer_ = &peer;
+      const bool good = process_request(stream, false, closed, [](httplib::Request&) {});
+      if (!good || closed || close_after_) return;
+    }
+  }
+
+ private:
+  // What is answered before a body is read. Where one would stay unread the connection ends after the answer:
+  // its bytes must not be taken for the next request.
+  bool answer_early(const httplib::Request& request, httplib::Response& response) {
+    const bool reads_body = request.method == "POST" || request.method == "PUT" ||
+                            request.method == "PATCH" ||
+                            (request.method == "DELETE" && request.has_header("Content-Length"));
+    const std::string length = request.get_header_value("Content-Length");
+    const bool has_body = request.has_header("Transfer-Encoding") || (!length.empty() && length != "0");
+    const bool json = request.get_header_value("Content-Type").starts_with("application/json");
+    // httplib would read what is too long to its end.
+    const bool long_body = length.size() > 9 || std::strtoull(length.c_str(), nullptr, 10) > kBodyBytesMax;
+    if (request.path.size() > kPathBytesMax || long_body) {
+      response.status = 413;
+    } else if (has_body && (!json || request.has_header("Content-Encoding"))) {
+      response.status = 415;
+    } else if (request.get_header_value_count("Content-Length") > 1 || (has_body && !reads_body) ||
+               (request.has_header("Transfer-Encoding") && !length.empty())) {
+      response.status = 400;
+    } else if (reads_body && !has_body) {
+      // No length, no body (RFC 9112, 6.3): httplib would read until the peer closes.
+      respond(request, response);
+      return true;
+    } else {
+      return false;
+    }
+    close_after_ = true;
+    response.set_header("Connection", "close");
+    return true;
+  }
+
+  void respond(const httplib::Request& request, httplib::Response& response) {
+    answer(handler_(our_request(request, *peer_)), response, stopping_);
+  }
+
+  const HttpHandler& handler_;
+  const std::atomic<bool>& stopping_;
+  // Of the connection this thread serves.
+  static thread_local bool close_after_;
+  static thread_local const Peer* peer_;
+};
+thread_local bool HttpServer::Parser::close_after_ = false;
+thread_local const Peer* HttpServer::Parser::peer_ = nullptr;
+
+HttpServer::HttpServer(ListeningSocket socket, SSL_CTX* context, HttpHandler handler)
+    : listening_(std::move(socket)),
+      context_(context),
+      handler_(std::move(handler)),
+      parser_(std::make_unique<Parser>(listening_.socket.get(), handler_, stopping_)),
+      acceptor_([this] { accept_loop(); }) {}
+
+HttpServer::~HttpServer() {
+  stopping_ = true;
+  acceptor_.join();
+  connections_.lock().wait(all_gone_, [](const Connections& connections) { return connections.open == 0; });
+  if (listening_.local) ::unlink(listening_.address.c_str());
+}
+
+bool HttpServer::admit(const std::string& peer) {
+  auto connections = connections_.lock();
+  const auto of_peer = connections->by_peer.find(peer);
+  if (connections->open >= kConnectionsMax) return false;
+  if (of_peer != connections->by_peer.end() && of_peer->second >= kConnectionsPerPeerMax) return false;
+  ++connections->open;
+  ++connections->by_peer[peer];
+  return true;
+}
+
+void HttpServer::leave(const std::string& peer) {
+  auto connections = connections_.lock();
+  --connections->open;
+  if (--connections->by_peer[peer] == 0) connections->by_peer.erase(peer);
+  // With the lock held: whoever waits destroys the condition.
+  all_gone_.notify_all();
+}
+
+void HttpServer::accept_loop() {
+  constexpr int kLookMs = 200;  // how often it looks whether it is to stop
+  while (!stopping_) {
+    pollfd waited{.fd = listening_.socket.get(), .events = POLLIN, .revents = 0};
+    if (poll(&waited, 1, kLookMs) <= 0) continue;
+    FileDescriptor socket(accept4(listening_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket) {
+      // Out of descriptors, or the peer has gone again: neither ends the listener.
+      std::this_thread::sleep_for(Milliseconds(10));
+      continue;
+    }
+    const std::string peer = peer_of(socket.get()).address;
+    if (!admit(peer)) {
+      log_warning("console", "connection-refused peer={} what=\"too many connections\"", peer);
+      continue;
+    }
+    try {
+      std::thread([this, peer, socket = std::move(socket)]() mutable {
+        serve(std::move(socket));
+        leave(peer);
+      }).detach();
+    } catch (const std::system_error& failed) {
+      log_warning("console", "connection-refused peer={} what=\"no thread: {}\"", peer, failed.what());
+      leave(peer);
+    }
+  }
+}
+
+void HttpServer::serve(FileDescriptor socket) {
+  ConnectionStream stream(std::move(socket), context_, stopping_);
+  if (context_ != nullptr && !stream.handshake()) return;
+  parser_->serve(stream);
+}
+
+}  // namespace pnfsrdma::console

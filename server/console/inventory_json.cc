@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/console/inventory_json.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "server/console/time_text.h"
+
+namespace pnfsrdma::console {
+
+namespace {
+
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json() : Json(text);
+}
+Json text_or_null(const std::optional<std::string>& text) {
+  return text ? Json(*text) : Json();
+}
+
+// "192.0.2.7:20051" of the universal address "192.0.2.7.78.83" (RFC 5665, 5.2.3.3).
+std::string endpoint_of(const BrickPath& path) {
+  const size_t low = path.address.rfind('.');
+  const size_t high = low == std::string::npos || low == 0 ? low : path.address.rfind('.', low - 1);
+  if (high == std::string::npos) return path.address;
+  unsigned parts[2] = {};
+  std::from_chars(&path.address[high + 1], &path.address[low], parts[0]);
+  std::from_chars(&path.address[low + 1], path.address.data() + path.address.size(), parts[1]);
+  const std::string host = path.address.substr(0, high);
+  return fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]",
+                     parts[0] * 256 + parts[1]);
+}
+
+const char* name_of(BlockState state) {
+  switch (state) {
+    case BlockState::kFree:
+      return "free";
+    case BlockState::kData:
+      return "data";
+    case BlockState::kGrantedRead:
+      return "granted-read";
+    case BlockState::kGrantedWrite:
+      return "granted-write";
+  }
+  return "data";
+}
+
+// "read-write" as soon as one handle can write.
+const char* iomode_of(const Layout& layout) {
+  if (layout.grants.empty()) return "hole";
+  for (const Grant& grant : layout.grants) {
+    if (grant.writable) return "read-write";
+  }
+  return "read";
+}
+
+}  // namespace
+
+std::string id_text(uint64_t id) {
+  return fmt::format("{:016x}", id);
+}
+
+uint64_t id_of(const std::string& text) {
+  uint64_t id = 0;
+  std::from_chars(text.data(), text.data() + text.size(), id, 16);
+  return id;
+}
+
+std::string layout_id(uint64_t client, uint64_t inode) {
+  return fmt::format("{:016x}-{}", client, inode);
+}
+
+LayoutId layout_of(const std::string& id) {
+  constexpr size_t kDigits = 16;
+  LayoutId parsed;
+  if (id.size() < kDigits + 2) return parsed;
+  parsed.client = id_of(id.substr(0, kDigits));
+  std::from_chars(id.data() + kDigits + 1, id.data() + id.size(), parsed.inode);
+  return parsed;
+}
+
+Json to_json(const Client& client) {
+  Json sessions = Json::array();
+  for (const ClientSession& session : client.sessions) {
+    sessions.push_back({{"id", session.id},
+                        {"slots", session.slots},
+                        {"peers", session.peers},
+                        {"transport", session.transport},
+                        {"callbacks", session.callbacks}});
+  }
+  Json bricks = Json::array();
+  for (const ClientBrick& brick : client.bricks) {
+    bricks.push_back({{"brick", brick.brick},
+                      {"peer", brick.peer},
+                      {"transport", brick.transport},
+                      {"connection", brick.connection},
+                      {"grants", brick.grants}});
+  }
+  return {{"id", id_text(client.id)},
+          {"name", client.name},
+          {"owner", client.owner},
+          {"uid", client.uid},
+          {"confirmed", client.confirmed},
+          {"lease_seconds_left", client.lease_seconds_left},
+          {"opens", client.opens},
+          {"locks", client.locks},
+          {"layouts", client.layouts},
+          {"grants", client.grants},
+          {"bytes", client.bytes},
+          {"writable_bytes", client.writable_bytes},
+          {"sessions", sessions},
+          {"bricks", bricks},
+          {"revoked_states", client.revoked_states}};
+}
+
+Json to_json(const Layout& layout) {
+  uint64_t bytes = 0;
+  uint64_t writable = 0;
+  for (const Grant& grant : layout.grants) {
+    bytes += grant.length;
+    if (grant.writable) writable += grant.length;
+  }
+  return {{"id", layout_id(layout.client, layout.inode)},
+          {"client", id_text(layout.client)},
+          {"client_name", layout.client_name},
+          {"inode", layout.inode},
+          {"path", text_or_null(layout.path)},
+          {"export", layout.export_id},
+          {"iomode", iomode_of(layout)},
+          {"grants", layout.grants.size()},
+          {"bytes", bytes},
+          {"writable_bytes", writable},
+          {"granted", rfc3339(layout.granted)},
+          {"age_seconds", layout.age_seconds},
+          {"transport", text_or_null(layout.transport)},
+          {"state", layout.state}};
+}
+
+Json to_json(const Grant& grant) {
+  return {{"id", id_text(grant.id)},       {"offset", grant.offset}, {"length", grant.length},
+          {"writable", grant.writable},    {"brick", grant.brick},   {"logical", grant.logical},
+          {"connection", grant.connection}};
+}
+
+Json to_json(const Brick& brick) {
+  Json paths = Json::array();
+  for (const BrickPath& path : brick.paths)
+    paths.push_back({{"netid", path.netid}, {"address", path.address}, {"endpoint", endpoint_of(path)}});
+  const BrickCounters& counters = brick.counters;
+  return {{"id", brick.id},
+          {"address", brick.address},
+          {"state", brick.state},
+          {"detail", text_or_null(brick.detail)},
+          {"since", rfc3339(brick.since)},
+          {"kind", brick.kind},
+          {"durability", brick.durability},
+          {"flush_methods", brick.flush_methods},
+          {"paths", paths},
+          {"block_bytes", brick.block_bytes},
+          {"blocks", brick.blocks},
+          {"free_blocks", brick.free_blocks},
+          {"capacity_bytes", brick.blocks * brick.block_bytes},
+          {"free_bytes", brick.free_blocks * brick.block_bytes},
+          {"used_bytes", brick.used_bytes},
+          {"sessions", brick.sessions},
+          {"grants", brick.grants},
+          {"grants_max", brick.grants_max},
+          {"counters",
+           {{"rdma_read_bytes", counters.rdma_read_bytes},
+            {"rdma_write_bytes", counters.rdma_write_bytes},
+            {"rdma_reads", counters.rdma_reads},
+            {"rdma_writes", counters.rdma_writes},
+            {"rdma_flushes", counters.rdma_flushes},
+            {"commit_messages", counters.commit_messages},
+            {"mds_flushes", counters.mds_flushes}}}};
+}
+
+Json to_json(const BlockRun& run) {
+  Json grants = Json::array();
+  for (const BlockGrant& grant : run.grants) {
+    grants.push_back({{"client", id_text(grant.client)},
+                      {"client_name", grant.client_name},
+                      {"inode", grant.inode},
+                      {"path", text_or_null(grant.path)},
+                      {"layout", layout_id(grant.client, grant.inode)},
+                      {"writable", grant.writable},
+                      {"offset", grant.offset},
+                      {"length", grant.length}});
+  }
+  return {{"block", run.block}, {"count", run.count}, {"state", name_of(run.state)}, {"grants", grants}};
+}
+
+Json to_json(const Export& item) {
+  return {{"id", item.id},
+          {"path", item.rules.path},
+          {"read_only", item.rules.read_only},
+          {"root_squash", item.rules.root_squash},
+          {"all_squash", item.rules.all_squash},
+          {"anonuid", item.rules.anonuid},
+          {"anongid", item.rules.anongid},
+          {"clients", item.rules.clients},
+          {"source", item.stored ? "store" : "file"},
+          {"directory_exists", item.directory_exists}};
+}
+
+Json to_json(const File& file) {
+  Json extents = Json::array();
+  for (const FileExtent& extent : file.extents) {
+    extents.push_back({{"offset", extent.offset},
+                       {"length", extent.length},
+                       {"brick", extent.brick},
+                       {"logical", extent.logical}});
+  }
+  Json open_by = Json::array();
+  for (const uint64_t client : file.open_by) open_by.push_back(id_text(client));
+  return {{"path", file.path},
+          {"inode", file.inode},
+          {"type", file.type},
+          {"size", file.size},
+          {"space_used", file.space_used},
+          {"mode", fmt::format("{:04o}", file.mode)},
+          {"uid", file.uid},
+          {"gid", file.gid},
+          {"links", file.links},
+          {"modified", rfc3339(file.modified)},
+          {"open_by", open_by},
+          {"extents", extents},
+          {"extents_truncated", file.extents_truncated}};
+}
+
+Json to_json(const Job& job) {
+  return {{"id", job.id},
+          {"kind", job.kind},
+          {"subject", job.subject},
+          {"state", job.state},
+          {"progress", job.progress},
+          {"message", job.message},
+          {"user", job.user},
+          {"started", rfc3339(job.started)},
+          {"finished", job.finished ? Json(rfc3339(*job.finished)) : Json()},
+          {"cancellable", job.cancellable}};
+}
+
+}  // namespace pnfsrdma::console

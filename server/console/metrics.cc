@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/console/metrics.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace pnfsrdma::console {
+
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+// Families in the order they are begun; values go to the newest.
+class Exposition {
+ public:
+  Exposition& counter(const char* name, const char* help) { return begin(name, help, MetricType::Counter); }
+  Exposition& gauge(const char* name, const char* help) { return begin(name, help, MetricType::Gauge); }
+  Exposition& histogram(const char* name, const char* help) {
+    return begin(name, help, MetricType::Histogram);
+  }
+
+  Exposition& value(double value, const Labels& labels = {}) {
+    ClientMetric& metric = add(labels);
+    if (families_.back().type == MetricType::Counter) {
+      metric.counter.value = value;
+    } else {
+      metric.gauge.value = value;
+    }
+    return *this;
+  }
+  void value(const LatencyHistogram& histogram, const Labels& labels) {
+    ClientMetric::Histogram& metric = add(labels).histogram;
+    for (size_t i = 0; i < histogram.counts.size(); ++i) {
+      metric.sample_count += histogram.counts[i];
+      const bool last = i == LatencyHistogram::kBoundsUs.size();
+      metric.bucket.push_back({.cumulative_count = metric.sample_count,
+                               .upper_bound = last ? std::numeric_limits<double>::infinity()
+                                                   : LatencyHistogram::kBoundsUs[i] / 1e6});
+    }
+    metric.sample_sum = static_cast<double>(histogram.sum_us) / 1e6;
+  }
+
+  // A family without values is left out.
+  std::string text() {
+    std::erase_if(families_, [](const MetricFamily& family) { return family.metric.empty(); });
+    return prometheus::TextSerializer().Serialize(families_);
+  }
+
+ private:
+  Exposition& begin(const char* name, const char* help, MetricType type) {
+    families_.push_back({.name = name, .help = help, .type = type, .metric = {}});
+    return *this;
+  }
+  ClientMetric& add(const Labels& labels) {
+    ClientMetric& metric = families_.back().metric.emplace_back();
+    for (const auto& [name, value] : labels) metric.label.push_back({.name = name, .value = value});
+    return metric;
+  }
+
+  std::vector<MetricFamily> families_;
+};
+
+double number(uint64_t value) {
+  return static_cast<double>(value);
+}
+
+void add_operations(Exposition& out, const Numbers& numbers) {
+  out.counter("pnfsrdma_mds_operations_total", "NFS operations begun.");
+  for (const auto& operation : numbers.operations)
+    out.value(number(operation.count), {{"operation", operation.name}});
+  out.counter("pnfsrdma_mds_operation_errors_total", "NFS operations answered with an error.");
+  for (const auto& operation : numbers.operations)
+    out.value(number(operation.errors), {{"operation", operation.name}});
+  out.histogram("pnfsrdma_mds_operation_seconds", "From the beginning of an operation to its result.");
+  for (const auto& operation : numbers.operations)
+    out.value(operation.latency, {{"operation", operation.name}});
+  out.counter("pnfsrdma_mds_compounds_total", "COMPOUND calls begun.").value(number(numbers.compounds));
+  out.counter("pnfsrdma_mds_replays_total", "Calls answered from the reply cache.")
+      .value(number(numbers.replays));
+  out.counter("pnfsrdma_mds_illegal_operations_total", "Operations that NFS does not have.")
+      .value(number(numbers.illegal_operations));
+  out.counter("pnfsrdma_mds_bytes_total", "File data that went through the MDS.")
+      .value(number(numbers.mds_read_bytes), {{"direction", "read"}})
+      .value(number(numbers.mds_write_bytes), {{"direction", "write"}});
+}
+
+void add_state(Exposition& out, const Numbers& numbers) {
+  out.counter("pnfsrdma_mds_layouts_granted_total", "Layouts granted.")
+      .value(number(numbers.layouts_granted));
+  out.counter("pnfsrdma_mds_recalls_total", "Layouts asked back.").value(number(numbers.layouts_recalled));
+  out.counter("pnfsrdma_mds_revocations_total", "Layouts taken by force.")
+      .value(number(numbers.layouts_revoked));
+  out.counter("pnfsrdma_mds_lease_expirations_total", "Clients whose lease ran out.")
+      .value(number(numbers.clients_expired));
+  out.gauge("pnfsrdma_mds_clients", "Clients known.").value(numbers.clients);
+  out.gauge("pnfsrdma_mds_sessions", "NFS sessions.").value(numbers.sessions);
+  out.gauge("pnfsrdma_mds_opens", "Files held open by a client.").value(numbers.opens);
+  out.gauge("pnfsrdma_mds_locks", "Byte-range locks held.").value(numbers.locks);
+  out.gauge("pnfsrdma_mds_layouts", "Layouts held.").value(numbers.layouts);
+  out.gauge("pnfsrdma_mds_grants", "Handles to memory that are alive.").value(numbers.grants);
+  out.gauge("pnfsrdma_mds_compounds_running", "COMPOUND calls begun and not answered.")
+      .value(numbers.running_compounds);
+  out.gauge("pnfsrdma_mds_metadata_unsynced_commits", "Metadata commits that are not durable yet.")
+      .value(number(numbers.unsynced_commits));
+  out.gauge("pnfsrdma_mds_grace_seconds_left", "What is left of the grace period.")
+      .value(number(numbers.grace_seconds_left));
+  out.gauge("pnfsrdma_mds_uptime_seconds", "Since the start of the MDS.")
+      .value(number(numbers.uptime_seconds));
+}
+
+void add_bricks(Exposition& out, const Numbers& numbers) {
+  const auto each = [&](const auto& value_of) {
+    for (const Brick& brick : numbers.bricks) {
+      if (!brick.id.empty()) out.value(value_of(brick), {{"brick", brick.id}});
+    }
+  };
+  out.gauge("pnfsrdma_brick_up", "1 when the MDS can use the brick.");
+  each([](const Brick& brick) { return brick.state == "ready" || brick.state == "draining" ? 1.0 : 0.0; });
+  out.gauge("pnfsrdma_brick_capacity_bytes", "Size of the brick's pool.");
+  each([](const Brick& brick) { return number(brick.blocks * brick.block_bytes); });
+  out.gauge("pnfsrdma_brick_free_bytes", "Blocks no file uses.");
+  each([](const Brick& brick) { return number(brick.free_blocks * brick.block_bytes); });
+  out.gauge("pnfsrdma_brick_used_bytes", "Memory given to files, in grains of 4 KiB.");
+  each([](const Brick& brick) { return number(brick.used_bytes); });
+  out.gauge("pnfsrdma_brick_sessions", "Clients that may connect for data.");
+  each([](const Brick& brick) { return brick.sessions; });
+  out.gauge("pnfsrdma_brick_grants", "Handles alive on the brick.");
+  each([](const Brick& brick) { return brick.grants; });
+  out.gauge("pnfsrdma_brick_durability", "1 for the durability class the brick has.");
+  for (const Brick& brick : numbers.bricks) {
+    if (!brick.id.empty()) out.value(1, {{"brick", brick.id}, {"class", brick.durability}});
+  }
+  out.counter("pnfsrdma_brick_bytes_total", "Data moved by RDMA.");
+  for (const Brick& brick : numbers.bricks) {
+    if (brick.id.empty()) continue;
+    out.value(number(brick.counters.rdma_read_bytes), {{"brick", brick.id}, {"direction", "read"}});
+    out.value(number(brick.counters.rdma_write_bytes), {{"brick", brick.id}, {"direction", "write"}});
+  }
+  out.counter("pnfsrdma_brick_operations_total", "RDMA operations, as far as the transport shows them.");
+  for (const Brick& brick : numbers.bricks) {
+    if (brick.id.empty()) continue;
+    out.value(number(brick.counters.rdma_reads), {{"brick", brick.id}, {"direction", "read"}});
+    out.value(number(brick.counters.rdma_writes), {{"brick", brick.id}, {"direction", "write"}});
+  }
+  out.counter("pnfsrdma_brick_flush_failures_total", "Flushes that the medium refused.");
+  each([](const Brick& brick) { return number(brick.counters.flush_failures); });
+  out.gauge("pnfsrdma_brick_damaged_blocks", "Blocks whose table entry cannot be read.");
+  each([](const Brick& brick) { return number(brick.counters.damaged_blocks); });
+  out.gauge("pnfsrdma_brick_queue_length", "Changes of the block table and work on memory that wait.");
+  each([](const Brick& brick) { return brick.counters.waiting; });
+  out.counter("pnfsrdma_brick_flushes_total", "Flushes, by how they were asked for.");
+  for (const Brick& brick : numbers.bricks) {
+    if (brick.id.empty()) continue;
+    out.value(number(brick.counters.rdma_flushes), {{"brick", brick.id}, {"method", "native"}});
+    out.value(number(brick.counters.commit_messages), {{"brick", brick.id}, {"method", "commit"}});
+    out.value(number(brick.counters.mds_flushes), {{"brick", brick.id}, {"method", "mds"}});
+  }
+}
+
+}  // namespace
+
+std::string metrics_text(const Numbers& numbers, const ConsoleCounters& console, const std::string& version) {
+  Exposition out;
+  out.gauge("pnfsrdma_build_info", "Always 1; the version is in its label.").value(1, {{"version", version}});
+  add_operations(out, numbers);
+  add_state(out, numbers);
+  add_bricks(out, numbers);
+  out.counter("pnfsrdma_console_requests_total", "Requests to the console.").value(number(console.requests));
+  out.counter("pnfsrdma_console_refused_requests_total", "Requests answered with an error.")
+      .value(number(console.refused));
+  out.counter("pnfsrdma_console_events_total", "Events logged.").value(number(console.events));
+  out.gauge("pnfsrdma_console_streams", "Event streams open.").value(number(console.streams));
+  return out.text();
+}
+
+}  // namespace pnfsrdma::console

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "server/console/control_loop.h"
+
+namespace pnfsrdma::console {
+
+// What the control loop last said of something: asked for again when it is older than 100 ms, or than ten
+// times what it took the loop to tell, so that however many ask, the loop spends a tenth of its time on them
+// at most. One caller asks, the others wait for its answer. Thread-safe.
+template <typename T>
+class Snapshot {
+ public:
+  static constexpr std::chrono::microseconds kFresh{100'000};
+
+  Snapshot(ControlLoop& loop, std::function<T()> take) : loop_(loop), take_(std::move(take)) {}
+
+  // EAGAIN, ETIMEDOUT.
+  Result<std::shared_ptr<const T>> get() {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (newest_ && now - taken_ < std::max(kFresh, 10 * cost_)) return newest_;
+    struct Taken {
+      std::shared_ptr<const T> value;
+      std::chrono::microseconds cost;
+    };
+    TRY_ASSIGN(Taken taken, loop_.call<Taken>([take = take_] {
+      const auto begun = std::chrono::steady_clock::now();
+      auto value = std::make_shared<const T>(take());
+      return Taken{std::move(value), std::chrono::duration_cast<std::chrono::microseconds>(
+                                         std::chrono::steady_clock::now() - begun)};
+    }));
+    newest_ = std::move(taken.value);
+    cost_ = taken.cost;
+    taken_ = std::chrono::steady_clock::now();
+    return newest_;
+  }
+  // After a change by ourselves: the next get() asks.
+  void outdate() {
+    const std::lock_guard lock(mutex_);
+    newest_.reset();
+  }
+
+ private:
+  ControlLoop& loop_;
+  const std::function<T()> take_;
+  std::mutex mutex_;
+  std::shared_ptr<const T> newest_;
+  std::chrono::steady_clock::time_point taken_;
+  std::chrono::microseconds cost_{0};
+};
+
+}  // namespace pnfsrdma::console

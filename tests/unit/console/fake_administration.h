@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/console/administration.h"
+#include "server/console/record_store.h"
+
+namespace pnfsrdma::console::testing {
+
+inline const std::string kBrickId = "00112233-4455-6677-8899-aabbccddeeff";
+inline constexpr uint64_t kAlice = 0xA11CE;
+inline constexpr uint64_t kFile = 42;
+
+// A server of one brick, one client and one layout, that remembers what was asked of it. In the loop only.
+class FakeAdministration final : public Administration {
+ public:
+  FakeAdministration() {
+    clients.push_back({.id = kAlice, .name = "alice", .owner = "Linux \xFF", .confirmed = true});
+    layouts.push_back(
+        {.client = kAlice,
+         .client_name = "alice",
+         .inode = kFile,
+         .path = "/data/file",
+         .export_id = 1,
+         .state = "held",
+         .grants = {{.id = 7, .offset = 0, .length = 4096, .writable = true, .brick = kBrickId}}});
+    all_exports.push_back({.id = 1, .rules = {.path = "/"}, .directory_exists = true});
+    brick.id = kBrickId;
+    brick.address = "unix:/run/brick.sock";
+    brick.state = "ready";
+    brick.durability = "power";
+    brick.block_bytes = 2 << 20;
+    brick.blocks = 100;
+    brick.free_blocks = 90;
+    brick.paths = {{"tcp", "192.0.2.7.78.83"}};
+    all_settings = {{"log_level", "\"info\"", "default", true}, {"lease_seconds", "30", "file", false}};
+  }
+
+  Numbers numbers() override {
+    ++numbers_asked;
+    Numbers now = counters;
+    now.clients = static_cast<uint32_t>(clients.size());
+    now.bricks = {brick};
+    now.checks = {{"metadata", "ok", "Commits become durable.", ""}};
+    return now;
+  }
+  Holdings holdings() override { return {clients, layouts}; }
+  std::vector<Export> exports() override { return all_exports; }
+  std::vector<Job> jobs() override { return all_jobs; }
+  std::vector<Setting> settings() override { return all_settings; }
+  Result<File> file(const std::string& path) override {
+    if (path != "/data/file") return fail(ENOENT, "there is no file " + path);
+    return File{.path = path, .inode = kFile, .type = "file", .size = 4096, .mode = 0644};
+  }
+  void block_map(const std::string& id, Done<BlockMap> done) override {
+    if (id != kBrickId) return done(fail(ENOENT, "there is no brick " + id));
+    done(BlockMap{.brick = id,
+                  .block_bytes = 2 << 20,
+                  .blocks = 100,
+                  .runs = {{.block = 0,
+                            .count = 10,
+                            .state = BlockState::kGrantedWrite,
+                            .grants = {{.client = kAlice, .inode = kFile}}},
+                           {.block = 10, .count = 90, .state = BlockState::kFree}}});
+  }
+
+  void revoke(uint64_t client, uint64_t inode, Done<Revoked> done) override {
+    const size_t before = layouts.size();
+    std::erase_if(layouts, [&](const Layout& layout) {
+      return (client == 0 || client == layout.client) && (inode == 0 || inode == layout.inode);
+    });
+    done(Revoked{before - layouts.size(), before - layouts.size()});
+  }
+  void expel(uint64_t client, Done<> done) override {
+    std::erase_if(clients, [&](const Client& one) { return one.id == client; });
+    done({});
+  }
+  void add_export(const ExportRules& rules, Done<Export> done) override {
+    for (const Export& one : all_exports) {
+      if (one.rules.path == rules.path) return done(fail(EEXIST, rules.path + " is exported already"));
+    }
+    all_exports.push_back({.id = next_export++, .rules = rules, .stored = true});
+    done(all_exports.back());
+  }
+  void change_export(uint16_t id, const ExportRules& rules, Done<Export> done) override {
+    for (Export& one : all_exports) {
+      if (one.id != id) continue;
+      if (one.rules.path != rules.path) return done(fail(EINVAL, "the path stays"));
+      one.rules = rules;
+      return done(one);
+    }
+    done(fail(ENOENT, "none"));
+  }
+  void remove_export(uint16_t id, Done<> done) override {
+    std::erase_if(all_exports, [&](const Export& one) { return one.id == id; });
+    done({});
+  }
+  void add_brick(const std::string& address, Done<Brick> done) override {
+    if (address == "tcp:192.0.2.1:1") return done(fail(EHOSTUNREACH, "nobody answers there"));
+    if (address == brick.address) return done(fail(EEXIST, "it is there"));
+    Brick made = brick;
+    made.address = address;
+    done(made);
+  }
+  void remove_brick(const std::string&, Done<> done) override {
+    if (brick_in_use) return done(fail(EBUSY, "it holds 3 files"));
+    done({});
+  }
+  void drain_brick(const std::string& id, bool draining, Done<> done) override {
+    if (id != kBrickId) return done(fail(ENOENT, "there is no brick " + id));
+    brick.state = draining ? "draining" : "ready";
+    done({});
+  }
+  Holders holders(const std::string&) override { return {3, 4096, {"/"}}; }
+  Result<Job> format_brick(const std::string& id, const std::string& user) override {
+    if (brick_in_use) return fail(EBUSY, "it holds 3 files");
+    all_jobs.push_back(
+        {.id = all_jobs.size() + 1, .kind = "format", .subject = id, .state = "running", .user = user});
+    return all_jobs.back();
+  }
+  Result<Job> check_brick(const std::string& id, const std::string& user) override {
+    all_jobs.push_back(
+        {.id = all_jobs.size() + 1, .kind = "check", .subject = id, .state = "running", .user = user});
+    return all_jobs.back();
+  }
+  Result<Job> cancel_job(uint64_t id) override {
+    if (id == 0 || id > all_jobs.size()) return fail(ENOENT, "there is no such job");
+    all_jobs[id - 1].state = "cancelled";
+    return all_jobs[id - 1];
+  }
+  void change_settings(const std::vector<std::pair<std::string, std::string>>& changes,
+                       Done<> done) override {
+    for (const auto& [name, value] : changes) {
+      for (Setting& setting : all_settings) {
+        if (setting.name == name) setting = {name, value, "store", true};
+      }
+    }
+    done({});
+  }
+
+  std::vector<Client> clients;
+  std::vector<Layout> layouts;
+  std::vector<Export> all_exports;
+  std::vector<Job> all_jobs;
+  std::vector<Setting> all_settings;
+  Brick brick;
+  Numbers counters;
+  bool brick_in_use = true;
+  uint16_t next_export = 2;
+  int numbers_asked = 0;
+};
+
+class FakeRecords final : public RecordStore {
+ public:
+  Result<std::map<std::string, std::string>> load() override { return records; }
+  void change(const Changes& changes, std::function<void(Result<>)> done) override {
+    if (fails) return done(fail(EIO, "the medium"));
+    for (const auto& [key, value] : changes) {
+      if (value) {
+        records[key] = *value;
+      } else {
+        records.erase(key);
+      }
+    }
+    done({});
+  }
+
+  std::map<std::string, std::string> records;
+  bool fails = false;
+};
+
+}  // namespace pnfsrdma::console::testing

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "server/console/authenticate.h"
+#include "tests/unit/console/api_world.h"
+
+namespace pnfsrdma::console::testing {
+namespace {
+
+constexpr const char* kPassword = "correct horse";
+
+struct Session : ::testing::Test {
+  ApiWorld world;
+
+  std::string token() {
+    std::string text;
+    std::ifstream(world.setup.path()) >> text;
+    return text;
+  }
+  HttpRequest remote(const std::string& method, const std::string& path, const Json& body = Json()) {
+    return ApiWorld::from(world.request(method, "/api/v1" + path, body), "192.0.2.7");
+  }
+  void set_password() {
+    ASSERT_EQ(world.send("PUT", "/api/v1/users/admin", {{"role", "admin"}, {"password", kPassword}}).status,
+              201);
+  }
+  HttpResponse login(const std::string& password = kPassword, const std::string& user = "admin") {
+    return world.send(remote("POST", "/session", {{"user", user}, {"password", password}}));
+  }
+  static std::string cookie(const HttpResponse& response) {
+    const std::string header = ApiWorld::header_of(response, "Set-Cookie");
+    return header.substr(0, header.find(';'));
+  }
+};
+
+TEST_F(Session, TheFirstPasswordIsSetWithTheTokenFromThisHostOnly) {
+  const Json body{{"token", token()}, {"password", kPassword}};
+  EXPECT_EQ(world.send(remote("POST", "/setup", body)).status, 403);
+  HttpRequest here = ApiWorld::from(world.request("POST", "/api/v1/setup", body), "127.0.0.1", true);
+  const auto made = world.send(here);
+  ASSERT_EQ(made.status, 201) << made.body;
+  EXPECT_EQ(ApiWorld::json_of(made)["role"], "admin");
+  EXPECT_EQ(world.passwords_set, 1);
+  EXPECT_FALSE(std::filesystem::exists(world.setup.path()));
+  EXPECT_EQ(world.send(here).status, 409);
+  EXPECT_FALSE(ApiWorld::json_of(world.send("GET", "/api/v1/setup"))["needed"]);
+  EXPECT_EQ(login().status, 201);
+}
+
+TEST_F(Session, WhereTheTokenIsIsToldOnThisHostAlone) {
+  EXPECT_EQ(ApiWorld::json_of(world.send("GET", "/api/v1/setup"))["token_file"], world.setup.path());
+  EXPECT_TRUE(ApiWorld::json_of(world.send(remote("GET", "/setup")))["token_file"].is_null());
+}
+
+TEST_F(Session, ACookieNeedsItsCsrfTokenForChanges) {
+  set_password();
+  const auto opened = login();
+  ASSERT_EQ(opened.status, 201);
+  const std::string header = ApiWorld::header_of(opened, "Set-Cookie");
+  for (const char* attribute : {"HttpOnly", "Secure", "SameSite=Strict"})
+    EXPECT_NE(header.find(attribute), std::string::npos) << attribute;
+  const HttpRequest get = ApiWorld::with(remote("GET", "/session"), "cookie", "a=b; " + cookie(opened));
+  EXPECT_EQ(world.send(get).status, 200);
+  const HttpRequest change =
+      ApiWorld::with(remote("POST", "/exports", {{"path", "/x"}}), "cookie", cookie(opened));
+  const auto refused = world.send(change);
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_NE(refused.body.find("/problems/csrf"), std::string::npos);
+  const std::string csrf = ApiWorld::json_of(opened)["csrf_token"];
+  EXPECT_EQ(world.send(ApiWorld::with(change, "x-csrf-token", csrf + "x")).status, 403);
+  EXPECT_EQ(world.send(ApiWorld::with(change, "x-csrf-token", csrf)).status, 201);
+}
+
+TEST_F(Session, LoggingOutEndsIt) {
+  set_password();
+  const auto opened = login();
+  HttpRequest out = ApiWorld::with(remote("DELETE", "/session"), "cookie", cookie(opened));
+  out = ApiWorld::with(out, "x-csrf-token", ApiWorld::json_of(opened)["csrf_token"]);
+  EXPECT_EQ(world.send(out).status, 204);
+  EXPECT_EQ(world.send(ApiWorld::with(remote("GET", "/session"), "cookie", cookie(opened))).status, 401);
+}
+
+TEST_F(Session, WrongPasswordsAreCountedAndAuditedAndTellNothing) {
+  set_password();
+  const std::string wrong = login("nonsense").body;
+  EXPECT_EQ(login("nonsense", "nobody").body, wrong);
+  int refused = 0;
+  HttpResponse last;
+  for (int i = 0; i < 12 && refused == 0; ++i) {
+    last = login("nonsense");
+    if (last.status == 429) ++refused;
+  }
+  EXPECT_EQ(refused, 1);
+  EXPECT_GT(std::stoi(ApiWorld::header_of(last, "Retry-After")), 0);
+  // Not even the right one, until the time is over.
+  EXPECT_EQ(login().status, 429);
+  const Json audit = ApiWorld::json_of(world.send("GET", "/api/v1/audit"));
+  EXPECT_EQ(audit["items"][0]["status"], 401);
+  EXPECT_EQ(audit["items"][0]["origin"], "192.0.2.7");
+  EXPECT_FALSE(audit["items"][0]["after"].contains("password"));
+}
+
+TEST_F(Session, ANewPasswordEndsTheOtherSessions) {
+  set_password();
+  const auto first = login();
+  const auto second = login();
+  HttpRequest change =
+      remote("PUT", "/session/password", {{"old_password", kPassword}, {"new_password", "another long one"}});
+  change = ApiWorld::with(change, "cookie", cookie(second));
+  change = ApiWorld::with(change, "x-csrf-token", ApiWorld::json_of(second)["csrf_token"]);
+  EXPECT_EQ(world.send(change).status, 204);
+  EXPECT_EQ(world.send(ApiWorld::with(remote("GET", "/session"), "cookie", cookie(first))).status, 401);
+  EXPECT_EQ(world.send(ApiWorld::with(remote("GET", "/session"), "cookie", cookie(second))).status, 200);
+  EXPECT_EQ(login("another long one").status, 201);
+}
+
+TEST_F(Session, ATokenIsShownOnceKeptAsADigestAndDiesWithItsRemoval) {
+  const auto made =
+      ApiWorld::json_of(world.send("POST", "/api/v1/tokens", {{"name", "ci"}, {"role", "viewer"}}));
+  const std::string secret = made["secret"];
+  for (const auto& [key, record] : world.records.records)
+    EXPECT_EQ(record.find(secret), std::string::npos) << key;
+  const HttpRequest get = ApiWorld::with(remote("GET", "/version"), "authorization", "Bearer " + secret);
+  EXPECT_EQ(world.send(get).status, 200);
+  EXPECT_EQ(world.send("GET", "/api/v1/tokens").body.find(secret), std::string::npos);
+  const std::string id = made["token"]["id"];
+  EXPECT_EQ(world.send("DELETE", "/api/v1/tokens/" + id).status, 204);
+  EXPECT_EQ(world.send(get).status, 401);
+}
+
+TEST_F(Session, ATokenDoesNoMoreThanItsUserMayNow) {
+  set_password();
+  ASSERT_EQ(world.send("PUT", "/api/v1/users/op", {{"role", "operator"}, {"password", kPassword}}).status,
+            201);
+  const auto opened = login(kPassword, "op");
+  HttpRequest make = ApiWorld::with(remote("POST", "/tokens", {{"name", "t"}, {"role", "operator"}}),
+                                    "cookie", cookie(opened));
+  make = ApiWorld::with(make, "x-csrf-token", ApiWorld::json_of(opened)["csrf_token"]);
+  const std::string secret = ApiWorld::json_of(world.send(make))["secret"];
+  const HttpRequest revoke =
+      ApiWorld::with(remote("DELETE", "/layouts?inode=7"), "authorization", "Bearer " + secret);
+  EXPECT_EQ(world.send(revoke).status, 200);
+  HttpRequest demote = world.request("PUT", "/api/v1/users/op", {{"role", "viewer"}});
+  EXPECT_EQ(world.send(ApiWorld::with(demote, "if-match", "*")).status, 200);
+  EXPECT_EQ(world.send(revoke).status, 403);
+  EXPECT_EQ(world.send("DELETE", "/api/v1/users/op").status, 204);
+  EXPECT_EQ(world.send(revoke).status, 401);
+}
+
+TEST_F(Session, WhatTheStoreDoesNotTakeIsNotThere) {
+  world.records.fails = true;
+  EXPECT_EQ(world.send("PUT", "/api/v1/users/admin", {{"role", "admin"}, {"password", kPassword}}).status,
+            503);
+  world.records.fails = false;
+  EXPECT_EQ(world.send("GET", "/api/v1/users/admin").status, 404);
+}
+
+TEST_F(Session, UsersAndTokensAreThereAfterARestart) {
+  set_password();
+  Accounts again(world.loop, world.records, world.clock);
+  ASSERT_TRUE(again.load());
+  EXPECT_TRUE(again.password_set());
+  world.records.records["user/admin"] = "{\"version\":2}";
+  Accounts damaged(world.loop, world.records, world.clock);
+  EXPECT_EQ(damaged.load().error().number(), EUCLEAN);
+}
+
+TEST_F(Session, OnlyRootAndOurselvesNeedNoLogin) {
+  HttpRequest request = world.request("GET", "/api/v1/version");
+  EXPECT_EQ(world.send(request).status, 200);
+  request.peer.uid = 12345;
+  EXPECT_EQ(world.send(request).status, 401);
+  request.peer.uid.reset();
+  EXPECT_EQ(world.send(request).status, 401);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::console::testing
