@@ -31,6 +31,10 @@ class ConnectionStream final : public httplib::Stream {
 
   bool is_readable() const override;
   bool is_writable() const override;
+  // Newer versions of httplib ask for these.
+  bool wait_readable() const { return is_readable(); }
+  bool wait_writable() const { return is_writable(); }
+  time_t duration() const { return 0; }
   ssize_t read(char* buffer, size_t size) override;
   ssize_t write(const char* bytes, size_t size) override;
   void get_remote_ip_and_port(std::string& ip, int& port) const override;

@@ -91,12 +91,23 @@ class HttpServer::Parser final : public httplib::Server {
       bool closed = false;
       close_after_ = false;
       peer_ = &peer;
-      const bool good = process_request(stream, false, closed, [](httplib::Request&) {});
+      const bool good = process_one(*this, stream, closed);
       if (!good || closed || close_after_) return;
     }
   }
 
  private:
+  // The versions of httplib in Debian 12 and 13 differ in what they want to be told.
+  template <typename Self>
+  static bool process_one(Self& self, httplib::Stream& stream, bool& closed) {
+    const auto as_it_is = [](httplib::Request&) {};
+    if constexpr (requires { self.process_request(stream, false, closed, as_it_is); }) {
+      return self.process_request(stream, false, closed, as_it_is);
+    } else {
+      return self.process_request(stream, "", 0, "", 0, false, closed, as_it_is);
+    }
+  }
+
   // What is answered before a body is read. Where one would stay unread the connection ends after the answer:
   // its bytes must not be taken for the next request.
   bool answer_early(const httplib::Request& request, httplib::Response& response) {

@@ -132,6 +132,28 @@ void parse_log_level(ObjectReader& reader, LogLevel& level) {
   reader.wrong("log_level", "must be debug, info, warning, error or off");
 }
 
+Result<ConsoleConfig> parse_console(const Json& json) {
+  ConsoleConfig parsed;
+  ObjectReader reader(json, "config: console");
+  reader.texts("listen", parsed.listen);
+  reader.text("socket", parsed.socket);
+  reader.text("certificate", parsed.certificate);
+  reader.text("key", parsed.key);
+  reader.text("web_directory", parsed.web_directory);
+  if (parsed.certificate.empty() != parsed.key.empty())
+    reader.wrong("certificate", "and \"key\" must be given together, or neither");
+  TRY(reader.end());
+  return parsed;
+}
+
+Json console_to_json(const ConsoleConfig& from) {
+  return {{"listen", from.listen},
+          {"socket", from.socket},
+          {"certificate", from.certificate},
+          {"key", from.key},
+          {"web_directory", from.web_directory}};
+}
+
 Json export_to_json(const Export& from) {
   Json json;
   json["path"] = from.path;
@@ -164,6 +186,7 @@ Result<Config> parse_config(const std::string& json_text) {
   reader.number("metadata_cache_mib", config.metadata_cache_mib, 8, 1 << 20);
   parse_log_level(reader, config.log_level);
   const Json* exports = reader.take("exports");
+  const Json* console = reader.take("console");
   if (config.listen.empty()) reader.wrong("listen", "must name at least one address");
   if (std::set(config.bricks.begin(), config.bricks.end()).size() != config.bricks.size())
     reader.wrong("bricks", "must name every brick once");
@@ -172,6 +195,10 @@ Result<Config> parse_config(const std::string& json_text) {
   if (exports) {
     TRY_ASSIGN(config.exports, parse_exports(*exports));
   }
+  if (console) {
+    TRY_ASSIGN(config.console, parse_console(*console));
+  }
+  for (const auto& item : json.items()) config.given.insert(item.key());
   return config;
 }
 
@@ -200,7 +227,12 @@ std::string to_json(const Config& config) {
     if (level == config.log_level) json["log_level"] = name;
   }
   for (const Export& item : config.exports) json["exports"].push_back(export_to_json(item));
+  json["console"] = console_to_json(config.console);
   return json.dump(2);
+}
+
+std::string console_directory(const Config& config) {
+  return config.data_directory + "/console";
 }
 
 }  // namespace pnfsrdma::mds

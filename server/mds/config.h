@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,15 @@
 #include "shared/base/result.h"
 
 namespace pnfsrdma::mds {
+
+// The administrator's face of the server (server/console).
+struct ConsoleConfig {
+  std::vector<std::string> listen{"127.0.0.1:8443"};  // numeric "host:port", HTTPS; empty: none
+  std::string socket = "/run/pnfsrdma/console.sock";  // for root; empty: none
+  std::string certificate;                            // PEM; empty: one of its own in the data directory
+  std::string key;                                    // PEM, of that certificate
+  std::string web_directory;                          // the built web console; empty: where it is installed
+};
 
 // What the administrator may set. JSON with the members' names; every one may be left out.
 struct Config {
@@ -26,6 +36,8 @@ struct Config {
   uint64_t metadata_cache_mib = 64;       // of the metadata engine
   std::vector<Export> exports{Export{}};  // "/" to everybody, root squashed
   LogLevel log_level = LogLevel::kInfo;
+  ConsoleConfig console;
+  std::set<std::string> given;  // the keys that were in the file
 };
 
 // EINVAL naming the key that is unknown, of the wrong type or out of range.
@@ -33,5 +45,7 @@ Result<Config> parse_config(const std::string& json_text);
 Result<Config> load_config(const std::string& path);
 // As parse_config() takes it, defaults filled in.
 std::string to_json(const Config& config);
+// What the console keeps: certificate, audit log, set-up token.
+std::string console_directory(const Config& config);
 
 }  // namespace pnfsrdma::mds

@@ -10,9 +10,13 @@
 #include <csignal>
 #include <filesystem>
 
+#include "server/console/console.h"
+#include "server/mds/admin/administrator.h"
+#include "server/mds/admin/console_records.h"
 #include "server/mds/brick_address.h"
 #include "server/mds/check_command.h"
 #include "server/mds/config.h"
+#include "server/mds/console_options.h"
 #include "server/mds/layout/layout_module.h"
 #include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/rocksdb_store.h"
@@ -114,16 +118,23 @@ ConnectBrick connect_bricks(EventLoop& loop, const Config& config) {
   };
 }
 
+// Files are served without it, too: what keeps it from starting must not keep clients from their data.
+void start_console(console::Console& console) {
+  if (const auto started = console.start(); !started)
+    log_error("console", "not-started error=\"{}\" what=\"files are served all the same\"",
+              started.error().to_string());
+}
+
 // The architecture of the MDS, from the ground up: metadata, client state, layouts over bricks, the NFS
-// program.
-Result<> serve(const Config& config) {
+// program, and the console for its administrator.
+Result<> serve(const Config& config, const std::string& config_path) {
   TRY_ASSIGN(const FileDescriptor signals, block_signals());
   SystemClock clock;
   SystemRandom random;
   EventLoop loop(clock);
   Result<> outcome;
   Counters counters;
-  const ServerLimits limits = limits_of(config);
+  ServerLimits limits = limits_of(config);
 
   Compounds* serving = nullptr;
   TRY_ASSIGN(const auto store, open_store(loop, config, [&](const Error& failed) {
@@ -146,7 +157,9 @@ Result<> serve(const Config& config) {
     log_warning("mds", "brick-not-in-use address={} what=\"the list of bricks is stored: add it there\"",
                 address);
   }
-  const Exports exports(*names, config.exports);
+  TRY_ASSIGN(auto initial_exports, ExportKeeper::initial(*store, config.exports));
+  Exports exports(*names, std::move(initial_exports.exports));
+  exports.reserve_ids(initial_exports.next_id);
 
   ClientTable clients(clock, random, limits.lease);
   SessionTable sessions(random);
@@ -192,6 +205,28 @@ Result<> serve(const Config& config) {
   TRY(recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace, grace_longest));
   leases.start(loop, std::clamp(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
   watch_signals(loop, signals, counters);
+  Administrator administrator({.loop = loop,
+                               .clock = clock,
+                               .counters = counters,
+                               .store = *store,
+                               .names = *names,
+                               .exports = exports,
+                               .clients = clients,
+                               .sessions = sessions,
+                               .opens = opens,
+                               .locks = locks,
+                               .grace = grace,
+                               .leases = leases,
+                               .layouts = layouts,
+                               .compounds = compounds,
+                               .config = config,
+                               .limits = limits,
+                               .start_count = boot.boot_count});
+  ConsoleRecords console_records(*store);
+  auto console = std::make_unique<console::Console>(
+      console::Console::Parts{loop, clock, random, administrator, console_records},
+      console_options(config, config_path));
+  start_console(*console);
   TRY_ASSIGN(auto listeners, listen(loop, config, compounds));
   TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, compounds));
   sd_notify(0, "READY=1");
@@ -200,6 +235,7 @@ Result<> serve(const Config& config) {
 
   sd_notify(0, "STOPPING=1");
   log_info("mds", "stopping");
+  console.reset();
   listeners.clear();
   rdma_listeners.clear();
   loop.unwatch(signals.get());
@@ -223,7 +259,7 @@ int run(const CommandLine& line) {
   }
   set_log_level(config->log_level);
   if (line.check) return run_check(*config);
-  const auto served = serve(*config);
+  const auto served = serve(*config, line.config);
   return served ? 0 : complain(served.error());
 }
 

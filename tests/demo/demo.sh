@@ -102,6 +102,8 @@ Everything is still running. Look around:
     grep pnfsrdma /proc/mounts
     tail $home/logs/*.log
     kill -USR1 $(cat "$home/mds.pid")                        # the MDS logs its counters
+The console: https://127.0.0.1:8443 (set-up token: cat $home/mds/console/setup-token), or as root
+    curl --unix-socket $home/console.sock http://localhost/api/v1/layouts
 Stop it:
     make demo-stop
 TEXT

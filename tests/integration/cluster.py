@@ -59,6 +59,7 @@ class Cluster:
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-test."))
         self.pool_directory = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-pool.", dir=pool_directory or "/dev/shm"))
         self.nfs_port, self.rdma_port, self.data_port = free_port(), free_port(), free_port()
+        self.console_port = free_port()
         self.processes = {}
         self.mounts = []
         self.home.chmod(0o755)  # other users reach the mount
@@ -72,6 +73,8 @@ class Cluster:
                                   "data_directory": str(self.home / "mds"),
                                   "bricks": [self.brick_address(name) for name in self.bricks],
                                   "lease_seconds": lease_seconds, **mds_options,
+                                  "console": {"socket": str(self.home / "console.sock"),
+                                              "listen": [f"127.0.0.1:{self.console_port}"]},
                                   "exports": [{"path": "/", "root_squash": False, "clients": ["127.0.0.0/8"]}]})
 
     def brick_address(self, name):

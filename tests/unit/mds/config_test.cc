@@ -29,6 +29,14 @@ TEST(Config, PrintedIsReadBackTheSame) {
   EXPECT_EQ(again->exports[0].squash, Squash::kNone);
 }
 
+TEST(Config, KnowsWhatTheFileHasSaid) {
+  const auto config = parse_config(R"({"lease_seconds": 5, "console": {"listen": []}})");
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->given, (std::set<std::string>{"console", "lease_seconds"}));
+  EXPECT_TRUE(config->console.listen.empty());
+  EXPECT_EQ(config->console.socket, "/run/pnfsrdma/console.sock");
+}
+
 TEST(Config, WhatIsWrongIsNamed) {
   EXPECT_NE(error_of("{"), "");
   EXPECT_NE(error_of("[]"), "");
@@ -39,6 +47,8 @@ TEST(Config, WhatIsWrongIsNamed) {
   EXPECT_NE(error_of(R"({"exports": [{"path": "/"}, {"path": "/"}]})").find("two"), std::string::npos);
   EXPECT_NE(error_of(R"({"exports": [{"clients": ["x"]}]})").find("x"), std::string::npos);
   EXPECT_NE(error_of(R"({"log_level": "loud"})").find("log_level"), std::string::npos);
+  EXPECT_NE(error_of(R"({"console": {"certificate": "/x.pem"}})").find("together"), std::string::npos);
+  EXPECT_NE(error_of(R"({"console": {"port": 1}})").find("console: unknown key"), std::string::npos);
   EXPECT_NE(error_of(R"({"bricks": ["tcp:a:1", "tcp:a:1"]})").find("bricks"), std::string::npos);
 }
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/admin/administrator.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "server/mds/admin/file_view.h"
+#include "server/mds/layout/brick_set.h"
+#include "server/mds/layout/layout_table.h"
+#include "server/mds/layout/layouts.h"
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+
+Administrator::Administrator(const Parts& parts)
+    : parts_(parts),
+      started_(parts.clock.now()),
+      exports_(parts.store, parts.exports,
+               [this](uint16_t id, ExportKeeper::Narrowed how) { end_layouts_of(id, how); }),
+      settings_(parts.store, parts.config, parts.limits),
+      jobs_(parts.clock) {}
+
+console::Numbers Administrator::numbers() {
+  console::Numbers numbers = view_numbers({.clock = parts_.clock,
+                                           .counters = parts_.counters,
+                                           .store = parts_.store,
+                                           .clients = parts_.clients,
+                                           .sessions = parts_.sessions,
+                                           .opens = parts_.opens,
+                                           .locks = parts_.locks,
+                                           .grace = parts_.grace,
+                                           .layouts = parts_.layouts,
+                                           .compounds = &parts_.compounds,
+                                           .started = started_,
+                                           .start_count = parts_.start_count});
+  add_bricks(numbers);
+  return numbers;
+}
+
+console::Holdings Administrator::holdings() {
+  return view_holdings({.clock = parts_.clock,
+                        .clients = parts_.clients,
+                        .opens = parts_.opens,
+                        .locks = parts_.locks,
+                        .layouts = parts_.layouts,
+                        .names = parts_.names});
+}
+
+Result<console::File> Administrator::file(const std::string& path) {
+  auto file = view_file(parts_.names, parts_.opens, path);
+  if (!file) return file;
+  for (console::FileExtent& extent : file->extents)
+    extent.brick = uuid_text(parts_.layouts.bricks().uuid_at(extent.logical));
+  return file;
+}
+
+// --- layouts and clients ---
+
+void Administrator::revoke(uint64_t client, uint64_t inode, Done<Revoked> done) {
+  struct Progress {
+    size_t left = 1;
+    Revoked revoked;
+  };
+  std::vector<std::pair<uint64_t, uint64_t>> targets;
+  const LayoutTable& table = parts_.layouts.table();
+  const std::vector<uint64_t> files =
+      inode != 0 ? std::vector<uint64_t>{inode} : table.files_of_client(client);
+  for (const uint64_t file : files) {
+    for (const uint64_t holder : table.clients_of_file(file)) {
+      if (client == 0 || client == holder) targets.emplace_back(holder, file);
+    }
+  }
+  const auto progress = std::make_shared<Progress>();
+  const auto one_less = [progress, done = std::move(done)] {
+    if (--progress->left == 0) done(progress->revoked);
+  };
+  progress->left += targets.size();
+  for (const auto& [holder, file] : targets) {
+    log_info("mds", "layout-revoked client={:#x} inode={} why=administrator", holder, file);
+    parts_.layouts.layouts().revoke_layout(holder, file, [progress, one_less](std::optional<size_t> handles) {
+      if (handles) {
+        ++progress->revoked.layouts;
+        progress->revoked.grants += *handles;
+      }
+      one_less();
+    });
+  }
+  one_less();
+}
+
+void Administrator::expel(uint64_t client, Done<> done) {
+  const auto found = parts_.clients.find(client);
+  if (!found) return done(fail(ENOENT, fmt::format("there is no client {:016x}", client)));
+  log_warning("mds", "client-expelled client={:#x} why=administrator", client);
+  parts_.leases.retire(found, [done = std::move(done)] { done({}); });
+}
+
+// --- exports ---
+
+void Administrator::add_export(const console::ExportRules& rules, Done<console::Export> done) {
+  exports_.add(rules, std::move(done));
+}
+
+void Administrator::change_export(uint16_t id, const console::ExportRules& rules,
+                                  Done<console::Export> done) {
+  exports_.change(id, rules, std::move(done));
+}
+
+void Administrator::remove_export(uint16_t id, Done<> done) {
+  exports_.remove(id, std::move(done));
+}
+
+void Administrator::end_layouts_of(uint16_t export_id, ExportKeeper::Narrowed how) {
+  const LayoutTable& table = parts_.layouts.table();
+  for (const uint64_t inode : table.files()) {
+    for (const uint64_t client : table.clients_of_file(inode)) {
+      const HeldLayout* held = table.find(inode, client);
+      if (held == nullptr || held->export_id() != export_id) continue;
+      if (how == ExportKeeper::Narrowed::kRemoved) {
+        parts_.layouts.layouts().revoke_layout(client, inode, [](std::optional<size_t>) {});
+      } else {
+        parts_.layouts.layouts().recall_layout(client, inode);
+      }
+    }
+  }
+}
+
+void Administrator::change_settings(const std::vector<std::pair<std::string, std::string>>& changes,
+                                    Done<> done) {
+  settings_.change(changes, std::move(done));
+}
+
+}  // namespace pnfsrdma::mds

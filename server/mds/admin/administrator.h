@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/console/administration.h"
+#include "server/mds/admin/export_keeper.h"
+#include "server/mds/admin/holdings_view.h"
+#include "server/mds/admin/job_table.h"
+#include "server/mds/admin/numbers_view.h"
+#include "server/mds/admin/setting_keeper.h"
+#include "server/mds/state/lease_keeper.h"
+
+namespace pnfsrdma::mds {
+
+// The MDS as its administrator sees it. Control loop only; everything named in Parts outlives it.
+class Administrator final : public console::Administration {
+ public:
+  struct Parts {
+    EventLoop& loop;
+    const Clock& clock;
+    const Counters& counters;
+    KeyValueStore& store;
+    Namespace& names;
+    Exports& exports;
+    ClientTable& clients;
+    SessionTable& sessions;
+    OpenTable& opens;
+    LockTable& locks;
+    GracePeriod& grace;
+    LeaseKeeper& leases;
+    LayoutModule& layouts;
+    const Compounds& compounds;
+    const Config& config;
+    ServerLimits& limits;
+    uint64_t start_count = 0;
+  };
+  explicit Administrator(const Parts& parts);
+  Administrator(const Administrator&) = delete;
+  Administrator& operator=(const Administrator&) = delete;
+
+  console::Numbers numbers() override;
+  console::Holdings holdings() override;
+  std::vector<console::Export> exports() override { return exports_.all(); }
+  std::vector<console::Job> jobs() override { return jobs_.all(); }
+  std::vector<console::Setting> settings() override { return settings_.all(); }
+  Result<console::File> file(const std::string& path) override;
+  void block_map(const std::string& brick, Done<console::BlockMap> done) override;
+
+  void revoke(uint64_t client, uint64_t inode, Done<Revoked> done) override;
+  void expel(uint64_t client, Done<> done) override;
+
+  void add_export(const console::ExportRules& rules, Done<console::Export> done) override;
+  void change_export(uint16_t id, const console::ExportRules& rules, Done<console::Export> done) override;
+  void remove_export(uint16_t id, Done<> done) override;
+
+  void add_brick(const std::string& address, Done<console::Brick> done) override;
+  void remove_brick(const std::string& brick, Done<> done) override;
+  void drain_brick(const std::string& brick, bool draining, Done<> done) override;
+  console::Holders holders(const std::string& brick) override;
+  Result<console::Job> format_brick(const std::string& brick, const std::string& user) override;
+  Result<console::Job> check_brick(const std::string& brick, const std::string& user) override;
+  Result<console::Job> cancel_job(uint64_t id) override { return jobs_.cancel(id); }
+
+  void change_settings(const std::vector<std::pair<std::string, std::string>>& changes, Done<> done) override;
+
+ private:
+  void add_bricks(console::Numbers& numbers);
+  // Layouts got through the export: asked back, or taken when the export has gone and they cannot be given
+  // back.
+  void end_layouts_of(uint16_t export_id, ExportKeeper::Narrowed how);
+
+  const Parts parts_;
+  const SteadyTime started_;
+  ExportKeeper exports_;
+  SettingKeeper settings_;
+  JobTable jobs_;
+};
+
+}  // namespace pnfsrdma::mds

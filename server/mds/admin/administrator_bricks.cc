@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <set>
+
+#include "server/mds/admin/administrator.h"
+#include "server/mds/layout/brick_administration.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+// The export a file is in by its path: the longest that leads to it; empty: none.
+std::string export_of(const Exports& exports, const std::string& path) {
+  std::string longest;
+  for (const Export* item : exports.all()) {
+    const bool within = item->path == "/" || path == item->path || path.starts_with(item->path + "/");
+    if (within && item->path.size() > longest.size()) longest = item->path;
+  }
+  return longest;
+}
+
+console::HealthCheck check_of(const console::Brick& brick) {
+  const std::string name = brick.id.empty() ? brick.address : brick.id;
+  if (brick.state == "ready")
+    return {.name = "bricks", .status = "ok", .detail = "Brick " + name + " is ready.", .fix = {}};
+  if (brick.state == "draining")
+    return {.name = "bricks",
+            .status = "warning",
+            .detail = "Brick " + name + " gets no new data.",
+            .fix = "Remove it when it is empty, or let it take data again."};
+  const bool passing = brick.state == "reconciling";
+  return {
+      .name = "bricks",
+      .status = passing ? "warning" : "failed",
+      .detail = "Brick " + name + " is " + brick.state + (brick.detail.empty() ? "." : ": " + brick.detail),
+      .fix = passing ? "Wait: it is being brought into agreement with the metadata."
+                     : "See that pnfsrdma-brickd runs and answers at " + brick.address +
+                           "; until then its files wait, then fail with EIO."};
+}
+
+}  // namespace
+
+void Administrator::add_bricks(console::Numbers& numbers) {
+  BrickAdministration& administration = parts_.layouts.brick_administration();
+  numbers.bricks = administration.bricks();
+  for (console::Brick& brick : numbers.bricks) {
+    if (const auto number = administration.find(brick.id)) {
+      const brick::StatisticsResult& now = administration.statistics(*number);
+      brick.counters.flush_failures = now.flush_failures;
+      brick.counters.damaged_blocks = now.damaged_blocks;
+      brick.counters.waiting = now.waiting_changes + now.waiting_work;
+    }
+    numbers.checks.push_back(check_of(brick));
+  }
+  if (numbers.bricks.empty())
+    numbers.checks.push_back({.name = "bricks",
+                              .status = "failed",
+                              .detail = "This server has no brick: files cannot hold data.",
+                              .fix = "Add one: pnfsrdma brick add ADDRESS."});
+}
+
+void Administrator::block_map(const std::string& brick, Done<console::BlockMap> done) {
+  parts_.layouts.brick_administration().block_map(
+      brick, [this, done = std::move(done)](Result<console::BlockMap> map) {
+        if (!map) return done(std::unexpected(map.error()));
+        std::map<uint64_t, std::optional<std::string>> paths;
+        for (console::BlockRun& run : map->runs) {
+          for (console::BlockGrant& grant : run.grants) {
+            const auto [path, added] = paths.try_emplace(grant.inode);
+            if (added) path->second = parts_.names.last_path(grant.inode);
+            grant.path = path->second;
+            if (const auto client = parts_.clients.find(grant.client))
+              grant.client_name = client_name(*client);
+          }
+        }
+        done(std::move(map));
+      });
+}
+
+void Administrator::add_brick(const std::string& address, Done<console::Brick> done) {
+  parts_.layouts.brick_administration().add(address, std::move(done));
+}
+
+void Administrator::remove_brick(const std::string& brick, Done<> done) {
+  parts_.layouts.brick_administration().remove(brick, std::move(done));
+}
+
+void Administrator::drain_brick(const std::string& brick, bool draining, Done<> done) {
+  parts_.layouts.brick_administration().set_draining(brick, draining, std::move(done));
+}
+
+console::Holders Administrator::holders(const std::string& brick) {
+  const auto found = parts_.layouts.brick_administration().holders(brick);
+  if (!found) return {};
+  console::Holders shown{.files = found->files, .bytes = found->bytes, .exports = {}};
+  std::set<std::string> exports;
+  for (const InodeId inode : found->inodes) {
+    // One whose path is not known may be in any.
+    const auto path = parts_.names.last_path(inode);
+    if (path) exports.insert(export_of(parts_.exports, *path));
+    if (!path) {
+      for (const Export* item : parts_.exports.all()) exports.insert(item->path);
+    }
+  }
+  exports.erase("");
+  shown.exports.assign(exports.begin(), exports.end());
+  return shown;
+}
+
+Result<console::Job> Administrator::format_brick(const std::string& brick, const std::string& user) {
+  TRY(parts_.layouts.brick_administration().find(brick));
+  if (const auto holders = parts_.layouts.brick_administration().holders(brick);
+      holders && holders->files > 0)
+    return fail(EBUSY, std::to_string(holders->files) + " files have data on it");
+  return jobs_.start("format", brick, user, [&](JobTable::Events events) {
+    return parts_.layouts.brick_administration().format(
+        brick, {.on_progress = std::move(events.on_progress), .on_end = std::move(events.on_end)});
+  });
+}
+
+Result<console::Job> Administrator::check_brick(const std::string& brick, const std::string& user) {
+  TRY(parts_.layouts.brick_administration().find(brick));
+  return jobs_.start("check", brick, user, [&](JobTable::Events events) {
+    return parts_.layouts.brick_administration().check(
+        brick, {.on_progress = std::move(events.on_progress), .on_end = std::move(events.on_end)});
+  });
+}
+
+}  // namespace pnfsrdma::mds

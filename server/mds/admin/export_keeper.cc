@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/admin/export_keeper.h"
+
+#include <algorithm>
+
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/values.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+constexpr std::string_view kNextKey = "next";
+constexpr size_t kExportsMax = 1000;
+constexpr size_t kNetworksMax = 256;
+
+struct StoredExport {
+  uint32_t id = 0;
+  xdr::String<4096> path;
+  bool read_only = false;
+  uint32_t squash = 0;
+  uint32_t anonuid = 0;
+  uint32_t anongid = 0;
+  xdr::List<xdr::String<64>, kNetworksMax> clients;
+};
+
+std::string key_of(uint16_t id) {
+  std::byte bytes[sizeof id];
+  store_big_endian(bytes, id);
+  return std::string(as_text(bytes));
+}
+
+template <typename T>
+void put(Batch& batch, std::string_view key, const T& value) {
+  put_value(batch, record_key(static_cast<uint8_t>(RecordKind::kExport), key), value);
+}
+
+void put(Batch& batch, const Export& item) {
+  StoredExport stored{.id = item.id,
+                      .path = item.path,
+                      .read_only = item.read_only,
+                      .squash = static_cast<uint32_t>(item.squash),
+                      .anonuid = item.anonuid,
+                      .anongid = item.anongid,
+                      .clients = {}};
+  for (const Network& network : item.clients) stored.clients.push_back(network.text());
+  put(batch, key_of(item.id), stored);
+}
+
+Result<Export> read_export(std::string_view value) {
+  TRY_ASSIGN(const StoredExport stored, read_value<StoredExport>(value, "an export"));
+  if (stored.id == 0 || stored.id > UINT16_MAX || stored.squash > static_cast<uint32_t>(Squash::kAll) ||
+      !is_normal_path(stored.path))
+    return fail(EUCLEAN, "the metadata store has an export that makes no sense");
+  Export item{.id = static_cast<uint16_t>(stored.id),
+              .path = stored.path,
+              .read_only = stored.read_only,
+              .squash = static_cast<Squash>(stored.squash),
+              .anonuid = stored.anonuid,
+              .anongid = stored.anongid,
+              .clients = {}};
+  for (const auto& text : stored.clients) {
+    TRY_ASSIGN(Network network, Network::parse(text));
+    item.clients.push_back(std::move(network));
+  }
+  return item;
+}
+
+// EINVAL saying what is wrong.
+Result<Export> parse(const console::ExportRules& rules) {
+  if (!is_normal_path(rules.path))
+    return fail(EINVAL, "path must be absolute, without empty, \".\" or \"..\" parts");
+  if (rules.path.find('\0') != std::string::npos) return fail(EINVAL, "path must not contain NUL");
+  Export item{.path = rules.path,
+              .read_only = rules.read_only,
+              .squash = rules.all_squash    ? Squash::kAll
+                        : rules.root_squash ? Squash::kRoot
+                                            : Squash::kNone,
+              .anonuid = rules.anonuid,
+              .anongid = rules.anongid,
+              .clients = {}};
+  if (rules.clients.size() > kNetworksMax) return fail(EINVAL, "clients must have at most 256 networks");
+  for (const std::string& text : rules.clients) {
+    TRY_ASSIGN(Network network, Network::parse(text));
+    item.clients.push_back(std::move(network));
+  }
+  return item;
+}
+
+bool same_networks(const Export& one, const Export& other) {
+  return std::ranges::equal(one.clients, other.clients, {}, &Network::text, &Network::text);
+}
+
+// Whether somebody may do less under `after` than under `before`.
+bool narrower(const Export& before, const Export& after) {
+  return (after.read_only && !before.read_only) || !same_networks(before, after) ||
+         after.squash > before.squash || before.anonuid != after.anonuid || before.anongid != after.anongid;
+}
+
+}  // namespace
+
+ExportKeeper::ExportKeeper(KeyValueStore& store, Exports& exports, OnNarrowed on_narrowed)
+    : store_(store), exports_(exports), on_narrowed_(std::move(on_narrowed)) {
+  const auto next = Records(store).get(RecordKind::kExport, kNextKey);
+  stored_ = next && next->has_value();
+}
+
+Result<ExportKeeper::Initial> ExportKeeper::initial(KeyValueStore& store, std::vector<Export> configured) {
+  Records records(store);
+  TRY_ASSIGN(const auto next, records.get(RecordKind::kExport, kNextKey));
+  if (!next) return Initial{.exports = std::move(configured), .next_id = 1, .stored = false};
+  TRY_ASSIGN(const StoredNumber number, read_value<StoredNumber>(*next, "the next export's number"));
+  Initial found{.exports = {}, .next_id = static_cast<uint16_t>(number.number), .stored = true};
+  Result<> outcome;
+  TRY(records.scan(RecordKind::kExport, [&](std::string_view key, std::string_view value) {
+    if (key == kNextKey) return true;
+    auto item = read_export(value);
+    if (!item) outcome = std::unexpected(item.error());
+    if (item) found.exports.push_back(std::move(*item));
+    return outcome.has_value();
+  }));
+  TRY(outcome);
+  return found;
+}
+
+console::Export ExportKeeper::shown(const Export& item) const {
+  console::Export shown{.id = item.id,
+                        .rules = {.path = item.path,
+                                  .read_only = item.read_only,
+                                  .root_squash = item.squash != Squash::kNone,
+                                  .all_squash = item.squash == Squash::kAll,
+                                  .anonuid = item.anonuid,
+                                  .anongid = item.anongid,
+                                  .clients = {}},
+                        .stored = stored_,
+                        .directory_exists = exports_.directory_exists(item)};
+  for (const Network& network : item.clients) shown.rules.clients.push_back(network.text());
+  return shown;
+}
+
+std::vector<console::Export> ExportKeeper::all() const {
+  std::vector<console::Export> all;
+  for (const Export* item : exports_.all()) all.push_back(shown(*item));
+  return all;
+}
+
+Batch ExportKeeper::begin() const {
+  Batch batch;
+  if (stored_) return batch;
+  for (const Export* item : exports_.all()) put(batch, *item);
+  put(batch, kNextKey, StoredNumber{exports_.next_id()});
+  return batch;
+}
+
+void ExportKeeper::add(const console::ExportRules& rules, Done<console::Export> done) {
+  auto item = parse(rules);
+  if (!item) return done(std::unexpected(item.error()));
+  if (const Export* there = exports_.find_path(item->path))
+    return done(fail(EEXIST, item->path + " is export " + std::to_string(there->id) + " already"));
+  if (exports_.next_id() == 0 || exports_.size() >= kExportsMax)
+    return done(fail(EBUSY, "there are too many exports (1000 at a time, 65535 ever)"));
+  item->id = exports_.next_id();
+  Batch batch = begin();
+  put(batch, *item);
+  put(batch, kNextKey, StoredNumber{static_cast<uint16_t>(item->id + 1)});
+  const uint16_t id = item->id;
+  commit(
+      batch, [&] { exports_.add(std::move(*item)); },
+      [this, id, done](Result<> stored) { answer(id, std::move(stored), done); });
+}
+
+void ExportKeeper::change(uint16_t id, const console::ExportRules& rules, Done<console::Export> done) {
+  const Export* before = exports_.find(id);
+  if (before == nullptr || id == Exports::kPseudoId)
+    return done(fail(ENOENT, "there is no export " + std::to_string(id)));
+  auto item = parse(rules);
+  if (!item) return done(std::unexpected(item.error()));
+  if (item->path != before->path)
+    return done(fail(EINVAL, "the path of an export stays: remove this one and make another"));
+  item->id = id;
+  const bool less = narrower(*before, *item);
+  Batch batch = begin();
+  put(batch, *item);
+  commit(
+      batch,
+      [&] {
+        exports_.change(*item);
+        if (less) on_narrowed_(id, Narrowed::kChanged);
+      },
+      [this, id, done](Result<> stored) { answer(id, std::move(stored), done); });
+}
+
+void ExportKeeper::remove(uint16_t id, Done<void> done) {
+  if (id == Exports::kPseudoId || exports_.find(id) == nullptr)
+    return done(fail(ENOENT, "there is no export " + std::to_string(id)));
+  Batch batch = begin();
+  Records::erase(batch, RecordKind::kExport, key_of(id));
+  commit(
+      batch,
+      [&] {
+        exports_.remove(id);
+        on_narrowed_(id, Narrowed::kRemoved);
+      },
+      done);
+}
+
+// In force as soon as it is in the engine, answered when it is durable: what is lost between the two nobody
+// was told of.
+void ExportKeeper::commit(const Batch& batch, const std::function<void()>& apply, Done<void> done) {
+  const auto committed = store_.commit(batch, CommitKind::kNamespace);
+  if (!committed) return done(std::unexpected(committed.error()));
+  stored_ = true;
+  apply();
+  store_.when_synced(*committed, [done = std::move(done)] { done({}); });
+}
+
+void ExportKeeper::answer(uint16_t id, Result<> stored, const Done<console::Export>& done) const {
+  if (!stored) return done(std::unexpected(stored.error()));
+  const Export* now = exports_.find(id);
+  if (now == nullptr) return done(fail(ENOENT, "it was removed meanwhile"));
+  done(shown(*now));
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "server/console/inventory.h"
+#include "server/mds/meta/records.h"
+#include "server/mds/ops/exports.h"
+
+namespace pnfsrdma::mds {
+
+// Exports that change while the server runs. Those of the configuration file are in force until the first
+// change; from then on the store has them all, with the ids they have in filehandles, and the file's are not
+// looked at any more. Control loop only.
+class ExportKeeper {
+ public:
+  template <typename T>
+  using Done = std::function<void(Result<T>)>;
+  // An export lets its clients do less than before, or nothing.
+  enum class Narrowed { kChanged, kRemoved };
+  using OnNarrowed = std::function<void(uint16_t id, Narrowed how)>;
+
+  ExportKeeper(KeyValueStore& store, Exports& exports, OnNarrowed on_narrowed);
+
+  // What a start serves: the store's if there are any, else `configured`. EUCLEAN.
+  struct Initial {
+    std::vector<Export> exports;
+    uint16_t next_id = 1;
+    bool stored = false;
+  };
+  static Result<Initial> initial(KeyValueStore& store, std::vector<Export> configured);
+
+  std::vector<console::Export> all() const;
+  // EINVAL (path, networks), EEXIST (the path), ENOSPC (65535 were made).
+  void add(const console::ExportRules& rules, Done<console::Export> done);
+  // ENOENT, EINVAL (another path, too).
+  void change(uint16_t id, const console::ExportRules& rules, Done<console::Export> done);
+  void remove(uint16_t id, Done<void> done);
+
+ private:
+  // With everything that is in force, when the store has nothing yet.
+  Batch begin() const;
+  console::Export shown(const Export& item) const;
+  void commit(const Batch& batch, const std::function<void()>& apply, Done<void> done);
+  void answer(uint16_t id, Result<> stored, const Done<console::Export>& done) const;
+
+  KeyValueStore& store_;
+  Exports& exports_;
+  const OnNarrowed on_narrowed_;
+  bool stored_;
+};
+
+}  // namespace pnfsrdma::mds

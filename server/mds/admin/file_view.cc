@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/admin/file_view.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "server/mds/meta/extents.h"
+#include "server/mds/ops/exports.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+constexpr size_t kExtentsMax = 1000;
+
+std::string name_of(FileType type) {
+  switch (type) {
+    case FileType::kRegular:
+      return "file";
+    case FileType::kDirectory:
+      return "directory";
+    case FileType::kBlockDevice:
+      return "block-device";
+    case FileType::kCharacterDevice:
+      return "character-device";
+    case FileType::kSymlink:
+      return "symlink";
+    case FileType::kSocket:
+      return "socket";
+    case FileType::kFifo:
+      return "fifo";
+  }
+  return "file";
+}
+
+Result<InodePointer> walk(Namespace& names, const std::string& path) {
+  if (!is_normal_path(path))
+    return fail(EINVAL, "path must be absolute, without empty, \".\" or \"..\" parts");
+  auto at = names.get(kRootInode);
+  size_t begin = 1;
+  while (at && begin < path.size()) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    at = names.lookup((*at)->id, std::string_view(path).substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (at) return *at;
+  if (at.error() == nfs4::Status::kIo || at.error() == nfs4::Status::kDelay)
+    return fail(EIO, "reading the metadata of " + path);
+  return fail(ENOENT, "there is no file " + path);
+}
+
+Result<> add_extents(Namespace& names, const Inode& inode, console::File& file) {
+  Extents extents(names.store());
+  TRY_ASSIGN(const auto all, extents.all(inode.id));
+  for (const Extent& extent : all) {
+    if (file.extents.size() >= kExtentsMax) {
+      file.extents_truncated = true;
+      break;
+    }
+    file.extents.push_back(
+        {.offset = extent.file_offset, .length = extent.length, .brick = {}, .logical = extent.logical});
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<console::File> view_file(Namespace& names, const OpenTable& opens, const std::string& path) {
+  TRY_ASSIGN(const InodePointer inode, walk(names, path));
+  console::File file{.path = path,
+                     .inode = inode->id,
+                     .type = name_of(inode->type),
+                     .size = inode->size,
+                     .space_used = inode->space_used,
+                     .mode = inode->mode,
+                     .uid = inode->uid,
+                     .gid = inode->gid,
+                     .links = inode->nlink,
+                     .modified = inode->mtime,
+                     .open_by = {},
+                     .extents = {}};
+  for (const OpenState* open : opens.opens_of_file(inode->id)) file.open_by.push_back(open->client);
+  std::ranges::sort(file.open_by);
+  file.open_by.erase(std::unique(file.open_by.begin(), file.open_by.end()), file.open_by.end());
+  if (inode->is_regular()) TRY(add_extents(names, *inode, file));
+  return file;
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/console/inventory.h"
+#include "server/mds/layout/layout_module.h"
+#include "server/mds/meta/namespace.h"
+#include "server/mds/state/client_table.h"
+#include "server/mds/state/lock_table.h"
+#include "server/mds/state/open_state.h"
+#include "shared/base/clock.h"
+
+namespace pnfsrdma::mds {
+
+// Where the view looks; everything in the control loop.
+struct HoldingsSources {
+  const Clock& clock;
+  ClientTable& clients;
+  OpenTable& opens;
+  const LockTable& locks;
+  LayoutModule& layouts;
+  Namespace& names;
+};
+
+// Clients by id with their sessions, and layouts by client and inode with their grants. About a microsecond
+// per grant.
+console::Holdings view_holdings(const HoldingsSources& sources);
+// What people call a client: where its calls come from, else what it calls itself.
+std::string client_name(const Client& client);
+// Bytes a client has chosen, readable: others than printable ASCII as \xNN.
+std::string printable(ByteSpan bytes);
+
+}  // namespace pnfsrdma::mds

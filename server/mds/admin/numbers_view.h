@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/console/inventory.h"
+#include "server/mds/layout/layout_module.h"
+#include "server/mds/meta/key_value.h"
+#include "server/mds/ops/compound.h"
+#include "server/mds/state/client_table.h"
+#include "server/mds/state/counters.h"
+#include "server/mds/state/grace.h"
+#include "server/mds/state/lock_table.h"
+#include "server/mds/state/open_state.h"
+#include "server/mds/state/session_table.h"
+
+namespace pnfsrdma::mds {
+
+// Where the view looks; everything in the control loop.
+struct NumbersSources {
+  const Clock& clock;
+  const Counters& counters;
+  const KeyValueStore& store;
+  const ClientTable& clients;
+  const SessionTable& sessions;
+  const OpenTable& opens;
+  const LockTable& locks;
+  GracePeriod& grace;
+  LayoutModule& layouts;
+  const Compounds* compounds;  // null: not serving yet
+  SteadyTime started;
+  uint64_t start_count = 0;
+};
+
+// Counters and gauges of now, and whether all is well. Bricks are left to the caller.
+console::Numbers view_numbers(const NumbersSources& sources);
+
+}  // namespace pnfsrdma::mds

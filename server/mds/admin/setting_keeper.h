@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/console/inventory.h"
+#include "server/mds/config.h"
+#include "server/mds/meta/records.h"
+#include "server/mds/state/server_limits.h"
+
+namespace pnfsrdma::mds {
+
+// The configuration as it is in force: the file's, and over it what was changed at run time and stored. Only
+// what can change without a restart can be changed: log_level and small_file_bytes. Control loop only.
+class SettingKeeper {
+ public:
+  // Puts what is stored in force. `config`, `limits` outlive this object.
+  SettingKeeper(KeyValueStore& store, const Config& config, ServerLimits& limits);
+
+  std::vector<console::Setting> all() const;
+  // By name, with JSON text; "null" gives it back to the file. All or none. EINVAL.
+  using Changes = std::vector<std::pair<std::string, std::string>>;
+  void change(const Changes& changes, std::function<void(Result<>)> done);
+
+ private:
+  // EINVAL.
+  static Result<> check(const std::string& name, const std::string& value);
+  // Of the file, or the default.
+  std::string configured(const std::string& name) const;
+  void apply(const std::string& name, const std::string& value);
+
+  KeyValueStore& store_;
+  const Config& config_;
+  ServerLimits& limits_;
+  std::map<std::string, std::string> stored_;  // JSON text by name
+};
+
+}  // namespace pnfsrdma::mds

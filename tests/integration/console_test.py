@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The console of real daemons, with a real mount at work: who holds what is seen, taken away, and comes back.
+
+usage: console_test.py BIN_DIRECTORY
+"""
+import json
+import os
+import stat
+import sys
+import threading
+import time
+import unittest
+
+from cluster import Cluster, OpenFile, wait_until
+from console_client import Console
+
+BIN = sys.argv.pop(1)
+MIB = 1 << 20
+PASSWORD = "correct horse battery"
+
+
+class ConsoleOfRealDaemons(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster(BIN, lease_seconds=10).start_all()
+        self.addCleanup(self.cluster.close)
+        self.root = Console(self.cluster.home / "console.sock")
+
+    def file_with_layout(self, mount, name="held"):
+        """Held open: its layout stays."""
+        held = OpenFile(mount / name)
+        self.addCleanup(held.process.shutdown)
+        held.write(b"x" * MIB)
+        held.fsync()
+        held.write(b"y" * 4096)  # under the layout
+        return held
+
+    def layouts(self, path):
+        answer = self.root.get(f"/layouts?path={path}")
+        return answer.json["items"] if answer.status == 200 else []
+
+    def test_first_start_and_password(self):
+        mode = os.stat(self.cluster.home / "console.sock").st_mode
+        self.assertEqual(stat.S_IMODE(mode), 0o600)
+        remote = Console(self.cluster.console_port)
+        setup = remote.get("/setup").json
+        self.assertTrue(setup["needed"])
+        self.assertEqual(stat.S_IMODE(os.stat(setup["token_file"]).st_mode), 0o600)
+        with open(setup["token_file"], encoding="ascii") as file:
+            token = file.read().strip()
+        self.assertNotIn(token, self.cluster.log("mds"))
+        self.assertIn(setup["token_file"], self.cluster.log("mds"))
+        self.assertEqual(remote.get("/clients").status, 401)
+        self.assertEqual(remote.request("POST", "/setup", {"token": "x" * 43, "password": PASSWORD}).status, 403)
+        self.assertEqual(remote.request("POST", "/setup", {"token": token, "password": PASSWORD}).status, 201)
+        self.assertFalse(os.path.exists(setup["token_file"]))
+        admin = remote.log_in("admin", PASSWORD)
+        self.assertEqual(admin.get("/session").json["role"], "admin")
+        # Users, tokens and the audit log are there after a crash; sessions are not.
+        made = admin.request("POST", "/tokens", {"name": "scraper", "role": "viewer"})
+        self.assertEqual(made.status, 201, made.text)
+        self.cluster.kill("mds")
+        self.cluster.start_mds()
+        self.assertEqual(admin.get("/session").status, 401)
+        scraper = Console(self.cluster.console_port, {"Authorization": "Bearer " + made.json["secret"]})
+        self.assertEqual(scraper.get("/metrics", prefix="").status, 200)
+        self.assertEqual(scraper.get("/users").status, 403)
+        self.assertEqual(remote.log_in("admin", PASSWORD).get("/users").status, 200)
+        actions = [entry["action"] for entry in self.root.items("/audit")]
+        self.assertIn("postSetup", actions)
+        self.assertIn("postToken", actions)
+
+    def test_a_layout_is_seen_revoked_and_comes_back(self):
+        mount = self.cluster.mount()
+        held = self.file_with_layout(mount)
+        wait_until(lambda: self.layouts("/held"), 5, "the layout is in the list")
+        layout = self.layouts("/held")[0]
+        self.assertEqual(layout["iomode"], "read-write")
+        self.assertGreaterEqual(layout["writable_bytes"], MIB)
+        self.assertEqual(layout["path"], "/held")
+        client = self.root.get(f"/clients/{layout['client']}").json
+        self.assertEqual(client["name"], "127.0.0.1")
+        self.assertEqual(client["sessions"][0]["callbacks"], "up")
+        detail = self.root.get(f"/layouts/{layout['id']}").json
+        self.assertEqual(sum(g["length"] for g in detail["items"]), layout["bytes"])
+        begun = time.monotonic()
+        revoked = self.root.request("DELETE", f"/layouts/{layout['id']}")
+        self.assertEqual(revoked.status, 200, revoked.text)
+        self.assertGreaterEqual(revoked.json["grants"], 1)
+        self.assertLess(time.monotonic() - begun, 1)
+        self.assertEqual(self.root.get(f"/layouts/{layout['id']}").status, 404)
+        # The client recovers by itself, and what it writes is there.
+        held.write(b"z" * MIB)
+        held.fsync()
+        self.assertEqual((mount / "held").read_bytes()[:MIB], b"z" * MIB)
+        wait_until(lambda: self.layouts("/held"), 20, "a layout is held again")
+        held.close()
+
+    def test_an_expelled_client_is_gone_and_may_come_back_anew(self):
+        mount = self.cluster.mount()
+        held = self.file_with_layout(mount)
+        before = self.root.items("/clients")
+        self.assertEqual(len(before), 1)
+        self.assertEqual(before[0]["opens"], 1)
+        answer = self.root.request("DELETE", f"/clients/{before[0]['id']}")
+        self.assertEqual(answer.status, 204, answer.text)
+        self.assertEqual(self.root.get(f"/clients/{before[0]['id']}").status, 404)
+        self.assertFalse([l for l in self.root.items("/layouts") if l["client"] == before[0]["id"]])
+        # Whatever becomes of the file that was open, the mount goes on.
+        (mount / "another").write_bytes(b"x")
+        wait_until(lambda: len(self.root.items("/clients")) == 1, 5, "the client is there anew")
+        self.assertNotEqual(self.root.items("/clients")[0]["id"], before[0]["id"])
+        del held
+
+    def test_exports_change_at_run_time_and_stay(self):
+        mount = self.cluster.mount()
+        (mount / "data").mkdir()
+        made = self.root.request("POST", "/exports", {"path": "/data", "clients": ["127.0.0.0/8"]})
+        self.assertEqual(made.status, 201, made.text)
+        self.assertTrue(made.json["directory_exists"])
+        self.assertEqual(self.root.request("POST", "/exports", {"path": "/data"}).problem, "conflict")
+        path = f"/exports/{made.json['id']}"
+        self.assertEqual(self.root.request("PUT", path, {"path": "/data", "read_only": True}).status, 428)
+        etag = self.root.get(path).headers["etag"]
+        changed = self.root.request("PUT", path, {"path": "/data", "read_only": True, "root_squash": False},
+                                    {"If-Match": etag})
+        self.assertEqual(changed.status, 200, changed.text)
+        self.assertEqual(self.root.request("PUT", path, {"path": "/data"}, {"If-Match": etag}).status, 412)
+        # Whoever looks the directory up from now on crosses into the new export.
+        second = self.cluster.mount()
+        with self.assertRaises(OSError) as refused:
+            (second / "data" / "new").write_bytes(b"x")
+        self.assertEqual(refused.exception.errno, 30)  # EROFS
+        second.unmount()
+        self.cluster.stop("mds")
+        self.cluster.start_mds()
+        self.assertEqual([(e["path"], e["read_only"], e["source"]) for e in self.root.items("/exports")],
+                         [("/", False, "store"), ("/data", True, "store")])
+        self.assertEqual(self.root.request("DELETE", path).status, 204)
+        self.assertEqual(self.root.request("DELETE", path).status, 404)
+        # Its id is not given again, and the mount of "/" goes on.
+        again = self.root.request("POST", "/exports", {"path": "/data"})
+        self.assertGreater(again.json["id"], made.json["id"])
+        (mount / "data" / "new").write_bytes(b"x")
+
+    def test_events_stream_and_the_log_level_changes(self):
+        lines = []
+        connection = self.root.connection()
+        connection.request("GET", "/api/v1/events/stream?component=console")
+        response = connection.getresponse()
+        self.assertEqual(response.getheader("Content-Type"), "text/event-stream")
+
+        def read():
+            try:
+                for line in response:
+                    lines.append(line.decode())
+            except (OSError, ValueError):
+                pass  # closed below
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        etag = self.root.get("/configuration").headers["etag"]
+        changed = self.root.request("PATCH", "/configuration", {"log_level": "debug"}, {"If-Match": etag})
+        self.assertEqual(changed.json["settings"]["log_level"], {"value": "debug", "source": "store", "run_time": True})
+        wait_until(lambda: any('"name":"changed"' in l and "patchConfiguration" in l for l in lines), 5,
+                   "the change is in the stream")
+        self.cluster.stop("mds")  # ends in order though a stream is open
+        self.cluster.start_mds()
+        self.assertEqual(self.root.get("/configuration").json["settings"]["log_level"]["value"], "debug")
+        back = self.root.request("PATCH", "/configuration", {"log_level": None}, {"If-Match": "*"})
+        self.assertEqual(back.json["settings"]["log_level"]["source"], "default")
+        connection.close()
+
+    def test_throughput_and_health(self):
+        mount = self.cluster.mount()
+        for i in range(20):
+            (mount / f"f{i}").write_bytes(b"x" * 8192)
+        time.sleep(2.5)
+        samples = self.root.get("/throughput?seconds=60").json["samples"]
+        self.assertGreater(sum(s["operations"] for s in samples), 20)
+        self.assertTrue(any(s["latency_us"]["p99"] > 0 for s in samples))
+        self.assertEqual([s["sequence"] for s in samples], sorted(s["sequence"] for s in samples))
+        health = self.root.get("/health").json
+        self.assertEqual(health["status"], "ok", json.dumps(health))
+        text = self.root.get("/metrics", prefix="").text
+        self.assertIn('pnfsrdma_mds_operations_total{operation="OPEN"}', text)
+
+    def test_a_console_that_cannot_listen_does_not_keep_clients_from_their_files(self):
+        self.cluster.stop("mds")
+        config = json.loads((self.cluster.home / "mds.json").read_text())
+        config["console"]["listen"] = [f"127.0.0.1:{self.cluster.data_port}"]  # the brick's
+        self.cluster.write_config("mds", config)
+        self.cluster.start_mds()
+        self.assertIn("console: not-listening", self.cluster.log("mds"))
+        mount = self.cluster.mount()
+        (mount / "file").write_bytes(b"x")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/admin/export_keeper.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/unit/mds/meta/store_under_test.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+using console::ExportRules;
+
+struct Keeper : ::testing::Test {
+  using Narrowed = std::vector<std::pair<uint16_t, ExportKeeper::Narrowed>>;
+
+  Keeper() { start(); }
+
+  void start(std::vector<Export> configured = {Export{}}) {
+    keeper.reset();
+    exports.reset();
+    names = *Namespace::open(*store, clock, ++boot);
+    initial = *ExportKeeper::initial(*store, std::move(configured));
+    exports = std::make_unique<Exports>(*names, initial.exports);
+    exports->reserve_ids(initial.next_id);
+    keeper = std::make_unique<ExportKeeper>(
+        *store, *exports,
+        [this](uint16_t id, ExportKeeper::Narrowed how) { narrowed.emplace_back(id, how); });
+  }
+  template <typename T>
+  Result<T> wait(const std::function<void(ExportKeeper::Done<T>)>& ask) {
+    std::optional<Result<T>> answer;
+    ask([&](Result<T> given) { answer = std::move(given); });
+    for (int i = 0; i < 100 && !answer; ++i) store.settle();
+    EXPECT_TRUE(answer.has_value());
+    return *answer;
+  }
+  Result<console::Export> add(const ExportRules& rules) {
+    return wait<console::Export>([&](auto done) { keeper->add(rules, done); });
+  }
+  Result<console::Export> change(uint16_t id, const ExportRules& rules) {
+    return wait<console::Export>([&](auto done) { keeper->change(id, rules, done); });
+  }
+  Result<> remove(uint16_t id) {
+    return wait<void>([&](auto done) { keeper->remove(id, done); });
+  }
+
+  SystemClock clock;
+  StoreUnderTest store{Engine::kMemory};
+  uint64_t boot = 0;
+  std::unique_ptr<Namespace> names;
+  ExportKeeper::Initial initial;
+  std::unique_ptr<Exports> exports;
+  std::unique_ptr<ExportKeeper> keeper;
+  Narrowed narrowed;
+};
+
+TEST_F(Keeper, TheFileIsInForceUntilTheFirstChangeAndTheStoreFromThen) {
+  EXPECT_FALSE(keeper->all()[0].stored);
+  ASSERT_TRUE(names->create(kRootInode, "data", {.type = FileType::kDirectory}));
+  const auto made = add({.path = "/data", .all_squash = true, .anonuid = 7, .clients = {"10.0.0.0/8"}});
+  ASSERT_TRUE(made) << made.error().to_string();
+  EXPECT_EQ(made->id, 2);
+  EXPECT_TRUE(made->directory_exists);
+  start({Export{.path = "/other"}});
+  const auto all = keeper->all();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].rules.path, "/");
+  EXPECT_TRUE(all[0].stored);
+  EXPECT_EQ(all[1].rules, made->rules);
+  EXPECT_EQ(exports->find(2)->squash, Squash::kAll);
+}
+
+TEST_F(Keeper, AnIdIsNeverGivenAgain) {
+  ASSERT_TRUE(add({.path = "/a"}));
+  ASSERT_TRUE(remove(2));
+  EXPECT_EQ(exports->find(2), nullptr);
+  EXPECT_NE(exports->find_accepted(2), nullptr);
+  start();
+  EXPECT_EQ(add({.path = "/a"})->id, 3);
+}
+
+TEST_F(Keeper, RemovingTheRootLeavesThePseudoFileSystem) {
+  ASSERT_TRUE(add({.path = "/a"}));
+  ASSERT_TRUE(remove(1));
+  EXPECT_EQ(exports->root().id, Exports::kPseudoId);
+  EXPECT_EQ(remove(Exports::kPseudoId).error().number(), ENOENT);
+  EXPECT_EQ(narrowed, (Narrowed{{1, ExportKeeper::Narrowed::kRemoved}}));
+  ASSERT_TRUE(add({.path = "/"}));
+  EXPECT_EQ(exports->root().id, 3);
+}
+
+TEST_F(Keeper, WhoMayDoLessIsTold) {
+  ASSERT_TRUE(change(1, {.path = "/", .root_squash = true}));
+  EXPECT_TRUE(narrowed.empty());
+  ASSERT_TRUE(change(1, {.path = "/", .root_squash = false}));
+  EXPECT_TRUE(narrowed.empty());
+  ASSERT_TRUE(change(1, {.path = "/", .read_only = true, .root_squash = false}));
+  ASSERT_TRUE(change(1, {.path = "/", .read_only = true, .root_squash = false, .clients = {"10.0.0.0/8"}}));
+  EXPECT_EQ(narrowed.size(), 2u);
+  EXPECT_TRUE(exports->find(1)->read_only);
+}
+
+TEST_F(Keeper, RefusesWhatMakesNoSenseAndChangesNothing) {
+  EXPECT_EQ(add({.path = "/"}).error().number(), EEXIST);
+  EXPECT_EQ(add({.path = "a"}).error().number(), EINVAL);
+  EXPECT_EQ(add({.path = std::string("/a\0b", 4)}).error().number(), EINVAL);
+  EXPECT_EQ(add({.path = "/a", .clients = {"nowhere"}}).error().number(), EINVAL);
+  EXPECT_EQ(change(1, {.path = "/b"}).error().number(), EINVAL);
+  EXPECT_EQ(change(9, {.path = "/b"}).error().number(), ENOENT);
+  EXPECT_EQ(remove(9).error().number(), ENOENT);
+  EXPECT_FALSE(keeper->all()[0].stored);
+  EXPECT_TRUE(narrowed.empty());
+  EXPECT_FALSE(ExportKeeper::initial(*store, {})->stored);
+}
+
+TEST_F(Keeper, AStoreThatTakesNothingChangesNothing) {
+  static_cast<MemoryStore&>(*store).stall(1);
+  EXPECT_EQ(add({.path = "/a"}).error().number(), EAGAIN);
+  EXPECT_EQ(keeper->all().size(), 1u);
+  EXPECT_TRUE(add({.path = "/a"}));
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds
