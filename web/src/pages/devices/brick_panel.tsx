@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Brick } from "../../api/generated";
-import { call } from "../../api/call";
+import { call, callFor } from "../../api/call";
 import { asProblem } from "../../api/problem";
 import { bytesText, countText } from "../../format/number";
 import { notify } from "../../notices";
@@ -61,10 +61,25 @@ function Actions({ brick, onFormat, onRemove }: Props) {
       notify(asProblem(error).message, "bad");
     }
   };
+  const draining = brick.state === "draining";
+  const drain = async () => {
+    try {
+      const path = { brick: brick.id };
+      const { etag } = await callFor("GET /bricks/{brick}", { path });
+      await call("PATCH /bricks/{brick}", { path, body: { draining: !draining }, ifMatch: etag ?? "" });
+      notify(draining ? `${brickName(brick)} takes new files again.` : `${brickName(brick)} gets no new files.`);
+    } catch (error) {
+      notify(asProblem(error).message, "bad");
+    }
+  };
   return (
     <div class="actions actions-end">
       <Link class="button" href={`/exposure?brick=${brick.id}`}>Show its memory</Link>
       {may("POST /bricks/{brick}/check") && <button type="button" class="button" onClick={() => void check()}>Check</button>}
+      {may("PATCH /bricks/{brick}") && (brick.state === "ready" || draining) && (
+        <button type="button" class="button" aria-pressed={draining} title="A draining device gets no new files"
+          onClick={() => void drain()}>{draining ? "Use again" : "Drain"}</button>
+      )}
       {may("POST /bricks/{brick}/format") && <button type="button" class="button" onClick={onFormat}>Format…</button>}
       {may("DELETE /bricks/{brick}") && <button type="button" class="button" onClick={onRemove}>Remove…</button>}
     </div>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Sample } from "../../api/generated";
 import { rate } from "../../api/samples";
-import { bytesPerSecond, countText, microseconds, perSecond } from "../../format/number";
+import { bytesPerSecond, countText, microseconds, perSecond, plural } from "../../format/number";
 import { Stat } from "../../parts/stat";
 
 // The last second in numbers.
@@ -19,7 +19,7 @@ export function Numbers({ newest }: { newest: Sample | undefined }) {
       <Stat label="NFS latency p99" value={microseconds(newest.latency_us.p99)} />
       <Stat label="Clients" value={{ digits: countText(newest.clients), unit: "" }} />
       <Stat label="Live handles" value={{ digits: countText(newest.grants), unit: "" }}
-        note={`in ${countText(newest.layouts)} layouts`} />
+        note={`in ${plural(newest.layouts, "layout")}`} />
     </dl>
   );
 }
