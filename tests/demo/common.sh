@@ -60,7 +60,7 @@ JSON
   "listen": ["$server:$nfs_port"],$rdma_setting
   "data_directory": "$home/mds",
   "bricks": ["unix:$home/brick/control.sock"],
-  "console": {"socket": "$home/console.sock"},
+  "console": {"socket": "$home/console.sock", "web_directory": "${bin%/bin}/web"},
   "exports": [{"path": "/", "root_squash": false, "clients": ["127.0.0.0/8", "$server"]}]
 }
 JSON
