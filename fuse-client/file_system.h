@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fcntl.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
 
+#include "fuse-client/blocked_locks.h"
 #include "fuse-client/caller.h"
 #include "fuse-client/directory_stream.h"
 #include "fuse-client/fuse_header.h"
 #include "fuse-client/inode_table.h"
 #include "fuse-client/invalidator.h"
 #include "fuse-client/kernel_handles.h"
+#include "fuse-client/lock_calls.h"
 #include "fuse-client/mount_options.h"
 #include "shared/initiator/data_path.h"
 #include "shared/initiator/session.h"
@@ -26,6 +30,8 @@ struct FileSystemParts {
   InodeTable& inodes;
   CallerGroups& callers;
   Invalidator& invalidator;
+  LockCalls& lock_calls;
+  BlockedLocks& blocked_locks;
   const Clock& clock;
   const MountOptions& options;
   const MountStatus& status;
@@ -40,7 +46,7 @@ class FileSystem {
  public:
   explicit FileSystem(const FileSystemParts& parts) : parts_(parts) {}
 
-  bool writeback() const { return parts_.options.writeback; }
+  const MountOptions& options() const { return parts_.options; }
 
   // file_system_attributes.cc
   void lookup(fuse_req_t request, fuse_ino_t parent, const char* name);
@@ -71,6 +77,12 @@ class FileSystem {
              fuse_file_info* info);
   void flush(fuse_req_t request, fuse_file_info* info);
   void fsync(fuse_req_t request, bool data_only, fuse_file_info* info);
+
+  // file_system_locks.cc
+  void getlk(fuse_req_t request, fuse_file_info* info, struct flock* lock);
+  void setlk(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, const struct flock& lock, bool waits);
+  void flock(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, int operation);
+  bool try_lock_again(BlockedLocks::Waiting& waiting);
 
   // file_system_directory.cc
   void opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info);
@@ -148,6 +160,13 @@ class FileSystem {
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
                                                         Operations& operations);
   void close_at_server(Inode& inode, const OpenToClose& open);
+  LockWish wish_of(fuse_req_t request, const OpenFile& file, LockOwner owner, const nfs4::LockRange& range);
+  void acquire(fuse_req_t request, fuse_ino_t node, LockWish wish, bool waits);
+  void lock_given(fuse_req_t request, fuse_ino_t node, const std::shared_ptr<Inode>& file,
+                  const Question& question, const std::optional<FileAttributes>& attributes);
+  int unlock(const OpenFile& file, LockOwner owner, const nfs4::LockRange& range, bool last = false);
+  void drop_posix_locks(const OpenFile& file, uint64_t owner);
+  void drop_flock(const OpenFile& file, uint64_t handle);
   int clear_privileges(fuse_req_t request, fuse_ino_t node);
 
   const FileSystemParts parts_;

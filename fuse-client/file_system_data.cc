@@ -32,9 +32,14 @@ initiator::BufferSlice slice_of(initiator::Buffer& buffer, const char* data, siz
 void FileSystem::read(fuse_req_t request, size_t size, off_t offset, fuse_file_info* info) {
   initiator::Buffer* const buffer = WorkerBuffer::current();
   CHECK(buffer != nullptr);
+  OpenFile& file = open_file(info);
+  if (file.inode->locks().any_lost()) {
+    fuse_reply_err(request, EIO);
+    return;
+  }
   const initiator::BufferSlice sink =
       buffer->slice(initiator::kBufferHeaderRoom, std::min(size, initiator::kBufferPayload));
-  const Result<size_t> count = open_file(info).data->read(static_cast<uint64_t>(offset), sink);
+  const Result<size_t> count = file.data->read(static_cast<uint64_t>(offset), sink);
   if (!count) {
     fuse_reply_err(request, to_number(count.error()));
     return;
@@ -47,6 +52,10 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
   initiator::Buffer* const buffer = WorkerBuffer::current();
   CHECK(buffer != nullptr && size <= buffer->size());
   OpenFile& file = open_file(info);
+  if (file.inode->locks().any_lost()) {
+    fuse_reply_err(request, EIO);
+    return;
+  }
   const initiator::BufferSlice source = slice_of(*buffer, bytes, size);
   if (const int error = clear_privileges(request, node); error != 0) {
     fuse_reply_err(request, error);
@@ -92,15 +101,12 @@ int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
 // Each close(2): what was written is known to the server when it returns, and errors come up.
 void FileSystem::flush(fuse_req_t request, fuse_file_info* info) {
   OpenFile& file = open_file(info);
-  if (!file.writable) {
-    fuse_reply_err(request, 0);
-    return;
-  }
   Result<> closed;
-  {
+  if (file.writable) {
     const std::lock_guard lock(file.cursor_mutex);
     closed = file.data->close(file.cursor);
   }
+  drop_posix_locks(file, info->lock_owner);
   fuse_reply_err(request, closed ? 0 : to_number(closed.error()));
 }
 

@@ -217,6 +217,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   auto file = std::make_unique<OpenFile>();
   file->inode = inode;
   file->data = parts_.data_path.open(inode->handle, *inode, size);
+  file->readable = (answer.share_access & nfs4::kShareAccessRead) != 0;
   file->writable = (answer.share_access & nfs4::kShareAccessWrite) != 0;
   file->append = (info->flags & O_APPEND) != 0;
   file->cursor = file->data->error_cursor();
@@ -236,8 +237,8 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
     parts_.invalidator.attributes(InodeTable::node_of(*inode, parts_.inodes));
   info->keep_cache = verdict.keep_pages ? 1 : 0;
   info->direct_io = parts_.options.direct_only || (info->flags & O_DIRECT) != 0 ? 1 : 0;
-  // Nothing was written: close(2) need not ask us.
-  info->noflush = file->writable ? 0 : 1;
+  // Nothing was written, nothing can be locked: close(2) need not ask us.
+  info->noflush = file->writable || !parts_.options.posix_locks_local() ? 0 : 1;
   info->fh = open_files_.give(std::move(file));
   return 0;
 }
@@ -246,6 +247,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
 // asked.
 void FileSystem::release(fuse_req_t request, fuse_file_info* info) {
   const std::unique_ptr<OpenFile> file = open_files_.take_back(info->fh);
+  if (info->flock_release != 0) drop_flock(*file, info->fh);
   if (const auto to_close = file->inode->release()) {
     file->data->release();
     close_at_server(*file->inode, *to_close);

@@ -14,7 +14,7 @@ FileSystem& of(fuse_req_t request) {
 
 }  // namespace
 
-void negotiate(fuse_conn_info* connection, bool writeback) {
+void negotiate(fuse_conn_info* connection, const MountOptions& options) {
   const auto want = [&](unsigned capability, bool wanted) {
     if (wanted) {
       connection->want |= connection->capable & capability;
@@ -33,10 +33,10 @@ void negotiate(fuse_conn_info* connection, bool writeback) {
   want(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE, false);
   // Truncation at open is a SETATTR of its own: it has to give layouts back first.
   want(FUSE_CAP_ATOMIC_O_TRUNC, false);
-  // Locks stay on this host: local_lock=all.
-  want(FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS, false);
+  want(FUSE_CAP_POSIX_LOCKS, !options.posix_locks_local());
+  want(FUSE_CAP_FLOCK_LOCKS, !options.flocks_local());
   want(FUSE_CAP_HANDLE_KILLPRIV, false);
-  want(FUSE_CAP_WRITEBACK_CACHE, writeback);
+  want(FUSE_CAP_WRITEBACK_CACHE, options.writeback);
 }
 
 fuse_lowlevel_ops fuse_operations() {
@@ -44,7 +44,7 @@ fuse_lowlevel_ops fuse_operations() {
   using Node = fuse_ino_t;
   fuse_lowlevel_ops table{};
   table.init = [](void* userdata, fuse_conn_info* connection) {
-    negotiate(connection, static_cast<FileSystem*>(userdata)->writeback());
+    negotiate(connection, static_cast<FileSystem*>(userdata)->options());
   };
   table.lookup = [](Request r, Node parent, const char* name) { of(r).lookup(r, parent, name); };
   table.forget = [](Request r, Node node, uint64_t lookups) { of(r).forget(r, node, lookups); };
@@ -87,6 +87,13 @@ fuse_lowlevel_ops fuse_operations() {
   table.flush = [](Request r, Node, fuse_file_info* info) { of(r).flush(r, info); };
   table.fsync = [](Request r, Node, int data_only, fuse_file_info* info) {
     of(r).fsync(r, data_only != 0, info);
+  };
+  table.getlk = [](Request r, Node, fuse_file_info* info, struct flock* lock) { of(r).getlk(r, info, lock); };
+  table.setlk = [](Request r, Node node, fuse_file_info* info, struct flock* lock, int waits) {
+    of(r).setlk(r, node, info, *lock, waits != 0);
+  };
+  table.flock = [](Request r, Node node, fuse_file_info* info, int operation) {
+    of(r).flock(r, node, info, operation);
   };
   table.opendir = [](Request r, Node node, fuse_file_info* info) { of(r).opendir(r, node, info); };
   table.readdir = [](Request r, Node node, size_t size, off_t offset, fuse_file_info* info) {

@@ -2,13 +2,14 @@
 #pragma once
 
 #include "fuse-client/fuse_header.h"
+#include "fuse-client/mount_options.h"
 
 namespace pnfsrdma::fuse_client {
 
 // libfuse's table: each entry hands its request to the FileSystem that is the session's userdata.
 fuse_lowlevel_ops fuse_operations();
 
-// What init() settles with the kernel; the FileSystem is asked nothing there.
-void negotiate(fuse_conn_info* connection, bool writeback);
+// What init() settles with the kernel.
+void negotiate(fuse_conn_info* connection, const MountOptions& options);
 
 }  // namespace pnfsrdma::fuse_client

@@ -81,6 +81,16 @@ Inode::CacheVerdict Inode::at_open(const FileAttributes& attributes) {
   return verdict;
 }
 
+bool Inode::pages_renewed_at(uint64_t change) const {
+  const std::lock_guard lock(mutex_);
+  return renewed_change_ == change;
+}
+
+void Inode::pages_renewed(uint64_t change) {
+  const std::lock_guard lock(mutex_);
+  renewed_change_ = change;
+}
+
 void Inode::told_kernel(const FileAttributes& attributes) {
   const std::lock_guard lock(mutex_);
   told_change_ = attributes.change;
@@ -152,6 +162,7 @@ std::optional<OpenToClose> Inode::release() {
 }
 
 void Inode::closed() {
+  locks_.clear();
   {
     const std::lock_guard lock(mutex_);
     closing_ = false;
@@ -165,9 +176,13 @@ std::optional<initiator::OpenState> Inode::open_state(bool for_write) {
   const std::lock_guard lock(mutex_);
   const uint32_t needed = for_write ? nfs4::kShareAccessWrite : nfs4::kShareAccessRead;
   if (!open_at_server_ || broken_) return std::nullopt;
-  if ((share_access_ & needed) != 0) return initiator::OpenState{stateid_, for_write ? writer_ : reader_};
+  // Seqid 0, "the newest" (RFC 8881, 8.2.2): an OPEN by another process makes every number an old one at
+  // once.
+  nfs4::Stateid newest = stateid_;
+  newest.seqid = 0;
+  if ((share_access_ & needed) != 0) return initiator::OpenState{newest, for_write ? writer_ : reader_};
   // RFC 8881, 9.1.2: a server may let a file that is open for writing be read (the rest of a page).
-  if (!for_write) return initiator::OpenState{stateid_, writer_};
+  if (!for_write) return initiator::OpenState{newest, writer_};
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "fuse-client/file_attributes.h"
+#include "fuse-client/file_locks.h"
 #include "fuse-client/mount_options.h"
 #include "shared/initiator/file_io.h"
 #include "shared/nfs4/basic_types.h"
@@ -68,6 +69,11 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
     bool kernel_attributes_old = false;
   };
   CacheVerdict at_open(const FileAttributes& attributes);
+  // At a lock: were the kernel's pages read after it forgot those of before this change attribute? (Not what
+  // at_open() has said: its answer may not have reached the kernel yet.)
+  bool pages_renewed_at(uint64_t change) const;
+  // The kernel has forgotten its pages since the server said so.
+  void pages_renewed(uint64_t change);
   // The kernel has been told these.
   void told_kernel(const FileAttributes& attributes);
   bool has_type(mode_t type) const;
@@ -100,6 +106,9 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void reclaimed(const nfs4::Stateid& stateid);
   void reclaim_failed();
 
+  // Byte-range locks of this mount's processes.
+  FileLocks& locks() { return locks_; }
+
   // Lookups the kernel has not forgotten. Guarded by the InodeTable.
   uint64_t lookups = 0;
 
@@ -115,6 +124,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint64_t known_data_version_ = 0;
   Milliseconds believed_for_{0};
   std::optional<uint64_t> pages_change_;  // change attribute of the kernel's pages
+  std::optional<uint64_t> renewed_change_;
   std::optional<uint64_t> told_change_;
   std::optional<uint64_t> told_size_;
 
@@ -128,12 +138,14 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint32_t opening_ = 0;
   initiator::Credential reader_, writer_;
   std::shared_ptr<initiator::FileIo> data_;
+  FileLocks locks_;
 };
 
 // One open file of the kernel: what its `fh` points to.
 struct OpenFile {
   std::shared_ptr<Inode> inode;
   std::shared_ptr<initiator::FileIo> data;
+  bool readable = false;
   bool writable = false;
   bool append = false;
   std::mutex cursor_mutex;

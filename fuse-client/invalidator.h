@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -28,14 +29,16 @@ class Invalidator {
   // Attributes only. Waits a moment until it is done: that takes no page lock, so it is quick; if not, the
   // kernel's own timeout has to do.
   void attributes(uint64_t node);
-  // Attributes and pages. Does not wait.
-  void pages(uint64_t node);
+  // Attributes and pages. Does not wait; `done` is called when it is done, by the thread that did it, or at
+  // once when the mount ends.
+  void pages(uint64_t node, std::function<void()> done = nullptr);
 
  private:
   struct Job {
     uint64_t node = 0;
     bool with_pages = false;
     uint64_t number = 0;
+    std::function<void()> done;
   };
   void run();
 

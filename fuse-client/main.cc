@@ -24,7 +24,9 @@ constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
   vers=4.1|4.2                   protocol version to begin with (4.2)
   acregmin= acregmax= acdirmin= acdirmax= actimeo=  noac
                                  seconds that attributes are believed (3, 60, 30, 60)
-  ro | rw   sec=sys   local_lock=all
+  ro | rw   sec=sys
+  local_lock=none|flock|posix|all
+                                 locks that only this host knows of (none)
   require_durability=persistent  refuse a server whose memory does not survive a loss of power
   writeback                      the kernel's write-back cache: only for a single writer
   direct_io                      no page cache

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <thread>
 
+#include "fuse-client/callbacks.h"
 #include "fuse-client/file_system.h"
 #include "fuse-client/metrics_server.h"
 #include "fuse-client/mount_point.h"
@@ -243,8 +244,11 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
     const auto file = to_file_attributes(attributes);
     if (data && file) inode->learn_with_write(*file, at, options.attributes, data->local_version() + 1);
   });
-  Reclaimer reclaimer(*session, data_path, inodes);
-  session->set_handlers(&data_path, &reclaimer);
+  LockCalls lock_calls(*session);
+  BlockedLocks blocked_locks;
+  Reclaimer reclaimer(*session, data_path, inodes, lock_calls);
+  Callbacks callbacks(data_path, inodes, blocked_locks);
+  session->set_handlers(&callbacks, &reclaimer);
   const SessionEnd session_end(*session);
   CallerGroups callers(clock);
   Invalidator invalidator;
@@ -252,17 +256,19 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   const MountStatus status(
       {*session, data_path, worker_counts, options, clock, std::move(transport_names), durability});
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
-  FileSystem file_system({*session, data_path, inodes, callers, invalidator, clock, options, status});
+  FileSystem file_system(
+      {*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks, clock, options, status});
   TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
                                                  options.mountpoint));
   invalidator.start(point.session());
+  blocked_locks.start([&](BlockedLocks::Waiting& waiting) { return file_system.try_lock_again(waiting); });
   bool in_time = true;
   {
     WorkerPool workers(point.session(), data_path, worker_counts, options.threads);
     TRY(workers.start());
-    log_info("fuse", "mounted source={}:{} on={} minor={} transport={} durability={} local_lock=all",
+    log_info("fuse", "mounted source={}:{} on={} minor={} transport={} durability={} local_lock={}",
              session->server(), options.path, options.mountpoint, session->minor_version(), transport,
-             durability);
+             durability, to_string(options.effective_local_lock()));
     readiness.report();
     wait_for_end(signals, workers, point);
 
@@ -273,6 +279,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
       session->abort();
     }
   }
+  blocked_locks.stop();
   // Only now: it closes /dev/fuse, whose number no worker may still read from.
   invalidator.stop();
   point.unmount();

@@ -136,8 +136,11 @@ Result<bool> take_fixed(const Option& option, MountOptions& options) {
   } else if (option.name == "xprtsec") {
     TRY(one_of(option, {"none"}, "only xprtsec=none is supported"));
   } else if (option.name == "local_lock") {
-    TRY(one_of(option, {"all"},
-               "locks are kept on this host until the server has them (say local_lock=all)"));
+    TRY(one_of(option, {"none", "flock", "posix", "all"},
+               "which locks stay on this host: none, flock, posix or all"));
+    for (const LocalLock which : {LocalLock::kNone, LocalLock::kFlock, LocalLock::kPosix, LocalLock::kAll}) {
+      if (to_string(which) == *option.value) options.local_lock = which;
+    }
   } else if (option.name == "require_durability") {
     TRY(one_of(option, {"persistent", "power", "none"}, "persistent or none"));
     options.require_persistent = *option.value != "none";
@@ -207,10 +210,29 @@ Result<> check(const MountOptions& options) {
   if (timeouts.file_min > timeouts.file_max || timeouts.directory_min > timeouts.directory_max) {
     return fail(EINVAL, "mount options acregmin/acdirmin: greater than acregmax/acdirmax");
   }
+  if (options.writeback && options.effective_local_lock() != LocalLock::kAll) {
+    return fail(EINVAL,
+                "mount option writeback: with it locks stay on this host; leave out local_lock or say "
+                "local_lock=all, or leave out writeback");
+  }
   return {};
 }
 
 }  // namespace
+
+std::string_view to_string(LocalLock local_lock) {
+  switch (local_lock) {
+    case LocalLock::kNone:
+      return "none";
+    case LocalLock::kFlock:
+      return "flock";
+    case LocalLock::kPosix:
+      return "posix";
+    case LocalLock::kAll:
+      return "all";
+  }
+  return "";
+}
 
 Result<> parse_source(std::string_view source, MountOptions& options) {
   const auto wrong = [&](std::string_view why) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ struct AttributeTimeouts {
 // proto=: what the data may travel over. The best that works: an RDMA device, else iWARP in user space.
 enum class DataTransports : uint8_t { kBest, kRdma, kTcp };
 
+// local_lock=: which locks stay on this host (nfs(5)).
+enum class LocalLock : uint8_t { kNone, kFlock, kPosix, kAll };
+
 // What `-o` and the command line say, after defaults: one aggregate, in the words of nfs(5).
 struct MountOptions {
   std::string host;
@@ -39,7 +43,8 @@ struct MountOptions {
   uint32_t retransmissions = 2;
   AttributeTimeouts attributes;
   bool read_only = false;
-  bool writeback = false;           // the kernel's write-back cache: for a single writer
+  bool writeback = false;  // the kernel's write-back cache: for a single writer
+  std::optional<LocalLock> local_lock;
   bool require_persistent = false;  // require_durability=persistent
   bool allow_other = false;
   bool default_permissions = true;
@@ -50,9 +55,23 @@ struct MountOptions {
   uint32_t minor_version = 2;
   std::string metrics;  // where Prometheus is answered: "127.0.0.1:9105", "unix:/path"; empty: nowhere
   DataTransports data_transports = DataTransports::kBest;
+  // What stays in this host's kernel until it likes to write it can't be shared under locks: with writeback
+  // they are local.
+  LocalLock effective_local_lock() const {
+    return local_lock.value_or(writeback ? LocalLock::kAll : LocalLock::kNone);
+  }
+  bool posix_locks_local() const {
+    return effective_local_lock() == LocalLock::kPosix || effective_local_lock() == LocalLock::kAll;
+  }
+  bool flocks_local() const {
+    return effective_local_lock() == LocalLock::kFlock || effective_local_lock() == LocalLock::kAll;
+  }
   // Anything left that libfuse or the kernel knows: nosuid, nodev, noexec, noatime, ...
   std::vector<std::string> kernel;
 };
+
+// "none", "flock", "posix", "all".
+std::string_view to_string(LocalLock local_lock);
 
 // "host:/path", "host:port:/path", "[::1]:/path" -> host, port, path. EINVAL says what is missing.
 Result<> parse_source(std::string_view source, MountOptions& options);

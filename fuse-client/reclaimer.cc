@@ -7,28 +7,52 @@ namespace pnfsrdma::fuse_client {
 
 using nfs4::Status;
 
-void Reclaimer::reclaim(bool grace) {
-  size_t reclaimed = 0, lost = 0;
+// No answer, here and below: the connection is lost again. Nothing is known of the opens then, and all of it
+// will be repeated.
+void Reclaimer::reclaim() {
+  size_t reclaimed = 0;
+  refused_.clear();
   for (const std::shared_ptr<Inode>& inode : inodes_.open_ones()) {
     const auto open = inode->to_reclaim();
     if (!open) continue;
-    Result<Reopened> stateid = Reopened(std::unexpected(Status::kNoGrace));
-    if (grace) stateid = reopen(*inode, *open, true);
-    // The lease ran out and the server lives on, or it has another opinion of what we held.
-    if (stateid && !*stateid) stateid = reopen(*inode, *open, false);
-    // No answer: the connection again. Nothing is known of the opens then, and all of it will be repeated.
+    const Result<Reopened> stateid = open_again(*inode, *open, true);
     if (!stateid) return;
-    if (!*stateid || (*stateid)->other != open->stateid.other) lost_opens_.add(open->stateid);
+    if (!*stateid) {
+      refused_.push_back(inode);
+      continue;
+    }
+    if ((*stateid)->other != open->stateid.other) lost_opens_.add(open->stateid);
+    inode->reclaimed(**stateid);
+    if (!locks_.reclaim(*inode, **stateid, true)) return;
+    ++reclaimed;
+  }
+  if (reclaimed > 0) log_info("fuse", "opens-reclaimed count={}", reclaimed);
+}
+
+// The lease ran out and the server lives on, or it has another opinion of what we held.
+void Reclaimer::reopen() {
+  size_t reopened = 0, lost = 0;
+  for (const std::shared_ptr<Inode>& inode : refused_) {
+    const auto open = inode->to_reclaim();
+    if (!open) continue;
+    const Result<Reopened> stateid = open_again(*inode, *open, false);
+    if (!stateid) return;
+    const bool same = *stateid && (*stateid)->other == open->stateid.other;  // another state was in doubt
+    if (!same) {
+      lost_opens_.add(open->stateid);
+      locks_.lose(*inode);
+    }
     if (*stateid) {
       inode->reclaimed(**stateid);
-      ++reclaimed;
+      ++reopened;
     } else {
       inode->reclaim_failed();
       ++lost;
       log_warning("fuse", "open-lost inode={} status={}", inode->id, nfs4::to_string(stateid->error()));
     }
   }
-  if (reclaimed + lost > 0) log_info("fuse", "opens-reclaimed count={} lost={}", reclaimed, lost);
+  if (reopened + lost > 0) log_info("fuse", "opens-renewed count={} lost={}", reopened, lost);
+  refused_.clear();
 }
 
 std::vector<nfs4::Stateid> Reclaimer::stateids_in_doubt() {
@@ -42,7 +66,8 @@ void Reclaimer::stateid_gone(const nfs4::Stateid& stateid) {
   data_path_.layout_stateid_gone(stateid);
 }
 
-Result<Reclaimer::Reopened> Reclaimer::reopen(const Inode& inode, const OpenToReclaim& open, bool previous) {
+Result<Reclaimer::Reopened> Reclaimer::open_again(const Inode& inode, const OpenToReclaim& open,
+                                                  bool previous) {
   nfs4::OpenArguments arguments;
   arguments.share_access = open.share_access | nfs4::kShareAccessWantNoDelegation;
   arguments.owner.owner = nfs4::OwnerId(as_bytes("pnfsrdma-fuse"));
@@ -51,8 +76,6 @@ Result<Reclaimer::Reopened> Reclaimer::reopen(const Inode& inode, const OpenToRe
   initiator::CallOptions options;
   options.cache_reply = true;
   options.recovery = true;
-  // GRACE to an ordinary OPEN: in the midst of the reclaim there is nobody who could wait for its end.
-  options.return_delay = !previous;
   TRY_ASSIGN(const auto reply,
              session_.call({nfs4::PutFileHandleArguments{inode.handle}, std::move(arguments)},
                            open.credential, options));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fuse-client/inode_table.h"
+#include "fuse-client/lock_calls.h"
 #include "shared/initiator/data_path.h"
 #include "shared/initiator/lost_stateids.h"
 #include "shared/initiator/session.h"
@@ -9,26 +10,30 @@
 namespace pnfsrdma::fuse_client {
 
 // Makes the mount's opens good after the server lost them: CLAIM_PREVIOUS in its grace period, a new OPEN by
-// filehandle when there is none. Runs on the session's background thread; takes inode locks only briefly,
-// never across a call.
+// filehandle when there is none. Byte-range locks are reclaimed in grace; without it they are lost. Runs on
+// the session's background thread; takes inode locks only briefly, never across a call.
 class Reclaimer final : public initiator::RecoveryHandler {
  public:
-  Reclaimer(initiator::Session& session, initiator::DataPath& data_path, InodeTable& inodes)
-      : session_(session), data_path_(data_path), inodes_(inodes) {}
+  Reclaimer(initiator::Session& session, initiator::DataPath& data_path, InodeTable& inodes, LockCalls& locks)
+      : session_(session), data_path_(data_path), inodes_(inodes), locks_(locks) {}
 
   void layouts_lost() override { data_path_.layouts_lost(); }
-  void reclaim(bool grace) override;
+  void reclaim() override;
+  void reopen() override;
   std::vector<nfs4::Stateid> stateids_in_doubt() override;
   void stateid_gone(const nfs4::Stateid& stateid) override;
 
  private:
   // The new stateid, or why the server gives none. Error: no answer.
   using Reopened = std::expected<nfs4::Stateid, nfs4::Status>;
-  Result<Reopened> reopen(const Inode& inode, const OpenToReclaim& open, bool previous);
+  Result<Reopened> open_again(const Inode& inode, const OpenToReclaim& open, bool previous);
 
   initiator::Session& session_;
   initiator::DataPath& data_path_;
   InodeTable& inodes_;
+  LockCalls& locks_;
+  // Not to be reclaimed: what reopen() sees to.
+  std::vector<std::shared_ptr<Inode>> refused_;
   // Opens that were replaced by a new OPEN.
   initiator::LostStateids lost_opens_;
 };

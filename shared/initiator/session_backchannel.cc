@@ -209,6 +209,10 @@ nfs4::CallbackResultOperation Backchannel::answer(const nfs4::CallbackArgumentOp
     if (handler == nullptr) return nfs4::CallbackNotifyDeviceIdResponse(Status::kOk);
     return nfs4::CallbackNotifyDeviceIdResponse(handled(handler->notify_deviceid(*notify)));
   }
+  if (const auto* notify = std::get_if<nfs4::CallbackNotifyLockArguments>(&arguments)) {
+    if (handler == nullptr) return nfs4::CallbackNotifyLockResponse(Status::kOk);
+    return nfs4::CallbackNotifyLockResponse(handled(handler->notify_lock(*notify)));
+  }
   if (const auto* recall = std::get_if<nfs4::CallbackRecallSlotArguments>(&arguments)) {
     hooks_.limit_slots(recall->target_highest_slot_id);
     return nfs4::CallbackRecallSlotResponse(Status::kOk);

@@ -28,6 +28,8 @@ class CallbackHandler {
   virtual CallbackAnswer layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) = 0;
   virtual CallbackAnswer recall_any(const nfs4::CallbackRecallAnyArguments& arguments) = 0;
   virtual CallbackAnswer notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments& arguments) = 0;
+  // A lock that was denied looks free.
+  virtual CallbackAnswer notify_lock(const nfs4::CallbackNotifyLockArguments&) { return {}; }
 };
 
 // What must be made good after the server lost or dropped state. Called on the session's recovery thread
@@ -39,9 +41,12 @@ class RecoveryHandler {
   // generation() has changed: a new session (state survives, layouts are void by agreement) or a new
   // clientid. Drop layouts without returning them. Must not block.
   virtual void layouts_lost() = 0;
-  // The clientid is new. `grace`: reclaim opens with CLAIM_PREVIOUS; RECLAIM_COMPLETE follows when this
-  // returns. Else (lease expired, no grace) the opens are gone: open anew or mark them broken.
-  virtual void reclaim(bool grace) = 0;
+  // The clientid is new, or stateids are in doubt: reclaim opens with CLAIM_PREVIOUS; RECLAIM_COMPLETE
+  // follows when this returns.
+  virtual void reclaim() = 0;
+  // Behind RECLAIM_COMPLETE, before which a server gives no new state (RFC 8881, 18.51.3): what could not be
+  // reclaimed (the lease ran out, there was no grace) is opened anew or broken.
+  virtual void reopen() {}
   // The server says that it has revoked state, and keeps it in mind until it is freed: which stateids may
   // that be? Those that are lost and those that are held without another way to learn of it. Must not block.
   virtual std::vector<nfs4::Stateid> stateids_in_doubt() { return {}; }

@@ -150,13 +150,14 @@ void Session::State::settle_slots(bool new_session, std::vector<Slot*>& to_send)
 // The clientid is new, or stateids are in doubt: RFC 8881, 8.4.2.
 Result<> Session::State::reclaim() {
   const CallOptions call{.cache_reply = true, .recovery = true};
-  if (RecoveryHandler* handler = recovery_handler) handler->reclaim(true);
+  if (RecoveryHandler* handler = recovery_handler) handler->reclaim();
   Parts parts;
   parts.operations.emplace_back(nfs4::ReclaimCompleteArguments{});
   parts.options = call;
   parts.began = now();
   // COMPLETE_ALREADY is as good; a server that wants none of it says so and is left alone.
   TRY(finish(parts));
+  if (RecoveryHandler* handler = recovery_handler) handler->reopen();
   TRY(ask_limits());
   Lock lock(mutex_);
   if (condition_ != Condition::kReclaiming)

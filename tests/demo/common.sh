@@ -160,17 +160,9 @@ sqlite_fill() {
       echo "BEGIN; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<100)" \
         "INSERT INTO item(body) SELECT 'row '||i||' of transaction $transaction' FROM n; COMMIT;"
     done
-  } | "${sqlite[@]}" "$mount_point/database.sqlite"
+  } | sqlite3 "$mount_point/database.sqlite"
 }
 sqlite_check() {
-  [ "$("${sqlite[@]}" "$mount_point/database.sqlite" 'PRAGMA integrity_check; SELECT count(*) FROM item;')" = $'ok\n'"$((transactions * 100))" ]
-}
-# The kernel's client asks the server for locks; ours keeps them itself.
-sqlite=(sqlite3)
-choose_sqlite() {
-  if ! flock -w 5 "$mount_point/.lock" true 2>/dev/null; then
-    say "No byte-range locks here: SQLite works without (-vfs unix-none)."
-    sqlite=(sqlite3 -vfs unix-none)
-  fi
+  [ "$(sqlite3 "$mount_point/database.sqlite" 'PRAGMA integrity_check; SELECT count(*) FROM item;')" = $'ok\n'"$((transactions * 100))" ]
 }
 format_pool() { run "$bin/pnfsrdma-brickd" --config "$home/brick.json" --format ${PNFSRDMA_DEMO_POOL:+--force}; }

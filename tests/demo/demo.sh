@@ -54,7 +54,6 @@ timed "git fsck" git -C "$mount_point/repository" fsck --strict
 ok "git finds its repository sound"
 
 title "5. SQLite"
-choose_sqlite
 timed "a database of $((transactions * 100)) rows in $transactions transactions" sqlite_fill
 sqlite_check || fail "SQLite's integrity check failed"
 ok "integrity_check says ok, all rows are there"

@@ -86,7 +86,8 @@ TEST_F(InodeTest, OpensShareOneStateidAndTheLastReleaseClosesIt) {
   inode.opened(stateid(1, 2), nfs4::kShareAccessWrite, {20, 20, {}});
   EXPECT_EQ(inode.open_state(true)->credential.user, 20u);
   EXPECT_EQ(inode.open_state(false)->credential.user, 10u);
-  EXPECT_EQ(inode.open_state(false)->stateid.seqid, 2u);
+  EXPECT_EQ(inode.to_reclaim()->stateid.seqid, 2u);
+  EXPECT_EQ(inode.open_state(false)->stateid.seqid, 0u);
   EXPECT_FALSE(inode.release());
   const auto close = inode.release();
   ASSERT_TRUE(close);
@@ -100,7 +101,8 @@ TEST_F(InodeTest, AnswersOfParallelOpensMayComeInAnyOrder) {
   inode.begin_open();
   inode.opened(stateid(1, 2), nfs4::kShareAccessRead, {});
   inode.opened(stateid(1, 1), nfs4::kShareAccessRead, {});
-  EXPECT_EQ(inode.open_state(false)->stateid.seqid, 2u);
+  EXPECT_EQ(inode.to_reclaim()->stateid.seqid, 2u);
+  EXPECT_EQ(inode.open_state(false)->stateid.seqid, 0u);
 }
 
 TEST_F(InodeTest, AnOpenUnderWayKeepsTheFileFromBeingClosed) {

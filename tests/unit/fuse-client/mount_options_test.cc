@@ -99,7 +99,8 @@ TEST(MountOptions, WhatCannotBeDoneIsRefusedWithTheReason) {
   EXPECT_THAT(refusal("sec=krb5"), HasSubstr("sec=sys"));
   EXPECT_THAT(refusal("xprtsec=tls"), HasSubstr("xprtsec=none"));
   EXPECT_THAT(refusal("proto=udp"), HasSubstr("rdma"));
-  EXPECT_THAT(refusal("local_lock=none"), HasSubstr("local_lock=all"));
+  EXPECT_THAT(refusal("local_lock=some"), HasSubstr("none, flock, posix or all"));
+  EXPECT_THAT(refusal("writeback,local_lock=flock"), HasSubstr("leave out writeback"));
   EXPECT_THAT(refusal("vers=3"), HasSubstr("4.1"));
   EXPECT_THAT(refusal("port=0"), HasSubstr("1 to 65535"));
   EXPECT_THAT(refusal("timeo=abc"), HasSubstr("a number"));
@@ -127,6 +128,21 @@ TEST(MountOptions, ProtoChoosesHowTheCallsReachTheServer) {
   EXPECT_EQ(reach("proto=iwarp"), std::pair(true, uint16_t{20049}));
   EXPECT_EQ(reach("proto=rdma,port=12049"), std::pair(true, uint16_t{12049}));
   EXPECT_EQ(reach("port=2049,proto=rdma"), std::pair(true, uint16_t{2049}));
+}
+
+TEST(MountOptions, LocksAreTheServersButForThoseNamedAndWithWriteback) {
+  const auto local = [](const std::string& text) {
+    MountOptions options;
+    EXPECT_TRUE(parse_options(text, options));
+    return std::pair(options.posix_locks_local(), options.flocks_local());
+  };
+  EXPECT_EQ(local(""), std::pair(false, false));
+  EXPECT_EQ(local("local_lock=none"), std::pair(false, false));
+  EXPECT_EQ(local("local_lock=posix"), std::pair(true, false));
+  EXPECT_EQ(local("local_lock=flock"), std::pair(false, true));
+  EXPECT_EQ(local("local_lock=all"), std::pair(true, true));
+  EXPECT_EQ(local("writeback"), std::pair(true, true));
+  EXPECT_EQ(local("local_lock=all,writeback"), std::pair(true, true));
 }
 
 TEST(MountOptions, RequireDurability) {

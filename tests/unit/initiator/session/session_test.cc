@@ -28,7 +28,7 @@ class Handlers final : public CallbackHandler, public RecoveryHandler {
     return {Status::kOk, {}};
   }
   void layouts_lost() override { ++lost; }
-  void reclaim(bool) override {
+  void reclaim() override {
     ++reclaims;
     if (on_reclaim) on_reclaim();
   }

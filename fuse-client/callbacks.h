@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "fuse-client/blocked_locks.h"
+#include "fuse-client/inode_table.h"
+#include "shared/initiator/data_path.h"
+
+namespace pnfsrdma::fuse_client {
+
+// What the server asks of the mount: layouts are the data path's, locks are whose requests wait for them.
+// Owned by the mount.
+class Callbacks final : public initiator::CallbackHandler {
+ public:
+  Callbacks(initiator::DataPath& data_path, const InodeTable& inodes, BlockedLocks& blocked_locks)
+      : data_path_(data_path), inodes_(inodes), blocked_locks_(blocked_locks) {}
+
+  initiator::CallbackAnswer layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) override {
+    return data_path_.layout_recall(arguments);
+  }
+  initiator::CallbackAnswer recall_any(const nfs4::CallbackRecallAnyArguments& arguments) override {
+    return data_path_.recall_any(arguments);
+  }
+  initiator::CallbackAnswer notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments& arguments) override {
+    return data_path_.notify_deviceid(arguments);
+  }
+  initiator::CallbackAnswer notify_lock(const nfs4::CallbackNotifyLockArguments& arguments) override {
+    if (const auto inode = inodes_.find(arguments.file_handle)) blocked_locks_.look(*inode);
+    return {};
+  }
+
+ private:
+  initiator::DataPath& data_path_;
+  const InodeTable& inodes_;
+  BlockedLocks& blocked_locks_;
+};
+
+}  // namespace pnfsrdma::fuse_client

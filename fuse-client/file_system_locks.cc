@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+
+#include "fuse-client/file_system.h"
+
+// getlk, setlk, flock, and what a close has to do with them. Who has got a lock sees the file as the one
+// before left it: what was written is known to the server before the lock is given up, and pages of before
+// are dropped before it is said to be given. flock is a lock on the whole file, as with every NFS client.
+namespace pnfsrdma::fuse_client {
+namespace {
+
+constexpr nfs4::LockRange kWholeFile{0, UINT64_MAX, true};
+
+OpenFile& open_file(const fuse_file_info* info) {
+  return *reinterpret_cast<OpenFile*>(info->fh);
+}
+
+// What libfuse has made of the kernel's range: length 0 is to the end.
+nfs4::LockRange range_of(const struct flock& lock) {
+  const auto first = static_cast<uint64_t>(lock.l_start);
+  const uint64_t last = lock.l_len == 0 ? UINT64_MAX : first + static_cast<uint64_t>(lock.l_len) - 1;
+  return {first, last, lock.l_type == F_WRLCK};
+}
+
+}  // namespace
+
+LockWish FileSystem::wish_of(fuse_req_t request, const OpenFile& file, LockOwner owner,
+                             const nfs4::LockRange& range) {
+  LockWish wish;
+  wish.inode = file.inode;
+  wish.owner = owner;
+  wish.range = range;
+  wish.credential = credential(request);
+  wish.process = fuse_req_ctx(request)->pid;
+  return wish;
+}
+
+void FileSystem::getlk(fuse_req_t request, fuse_file_info* info, struct flock* lock) {
+  const OpenFile& file = open_file(info);
+  const LockOwner owner{LockOwner::Kind::kPosix, info->lock_owner};
+  const auto denied = parts_.lock_calls.test(wish_of(request, file, owner, range_of(*lock)));
+  if (!denied) {
+    fuse_reply_err(request, to_number(denied.error()));
+    return;
+  }
+  struct flock answer{};
+  answer.l_type = F_UNLCK;
+  constexpr auto kEnd = static_cast<uint64_t>(INT64_MAX);
+  if (*denied && (*denied)->offset <= kEnd) {
+    const nfs4::LockDenied& other = **denied;
+    answer.l_type = other.type == nfs4::LockType::kRead ? F_RDLCK : F_WRLCK;
+    answer.l_start = static_cast<off_t>(other.offset);
+    answer.l_len = other.length > kEnd - other.offset ? 0 : static_cast<off_t>(other.length);
+    // The number of another host's process would say nothing here.
+    const bool ours = other.owner.client_id == parts_.session.clientid();
+    answer.l_pid = ours ? file.inode->locks().process_of(other.owner.owner) : 0;
+  }
+  fuse_reply_lock(request, &answer);
+}
+
+void FileSystem::setlk(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, const struct flock& lock,
+                       bool waits) {
+  const OpenFile& file = open_file(info);
+  const LockOwner owner{LockOwner::Kind::kPosix, info->lock_owner};
+  if (lock.l_type == F_UNLCK) {
+    fuse_reply_err(request, unlock(file, owner, range_of(lock)));
+    return;
+  }
+  LockWish wish = wish_of(request, file, owner, range_of(lock));
+  wish.process = lock.l_pid;
+  acquire(request, node, std::move(wish), waits);
+}
+
+void FileSystem::flock(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, int operation) {
+  const OpenFile& file = open_file(info);
+  const LockOwner owner{LockOwner::Kind::kFlock, info->fh};
+  const int what = operation & ~LOCK_NB;
+  if (what == LOCK_UN) {
+    fuse_reply_err(request, unlock(file, owner, kWholeFile));
+    return;
+  }
+  const bool exclusive = what == LOCK_EX;
+  // As it is the byte-range lock of a file opened so (nfs(5), flock(2)): the kernel has not asked.
+  if (exclusive ? !file.writable : !file.readable) {
+    fuse_reply_err(request, EBADF);
+    return;
+  }
+  acquire(request, node, wish_of(request, file, owner, {0, UINT64_MAX, exclusive}),
+          (operation & LOCK_NB) == 0);
+}
+
+void FileSystem::acquire(fuse_req_t request, fuse_ino_t node, LockWish wish, bool waits) {
+  wish.waits = waits;
+  const Question question = ask(wish.inode.get());
+  const auto given = parts_.lock_calls.lock(wish);
+  if (given) {
+    lock_given(request, node, wish.inode, question, *given);
+  } else if (waits && given.error().number() == EAGAIN) {
+    auto waiting = std::make_unique<BlockedLocks::Waiting>();
+    waiting->request = request;
+    waiting->node = node;
+    waiting->wish = std::move(wish);
+    parts_.blocked_locks.add(std::move(waiting));
+  } else {
+    fuse_reply_err(request, to_number(given.error()));
+  }
+}
+
+bool FileSystem::try_lock_again(BlockedLocks::Waiting& waiting) {
+  const Question question = ask(waiting.wish.inode.get());
+  Result<std::optional<FileAttributes>> given = fail(EINTR, "LOCK");
+  if (!waiting.interrupted) given = parts_.lock_calls.lock(waiting.wish);
+  if (!given && given.error().number() == EAGAIN) return false;
+  BlockedLocks::let_go(waiting);
+  if (given) {
+    lock_given(waiting.request, waiting.node, waiting.wish.inode, question, *given);
+  } else {
+    fuse_reply_err(waiting.request, to_number(given.error()));
+  }
+  return true;
+}
+
+// Pages survive only if nobody has changed the file since the kernel forgot those of before.
+void FileSystem::lock_given(fuse_req_t request, fuse_ino_t node, const std::shared_ptr<Inode>& file,
+                            const Question& question, const std::optional<FileAttributes>& attributes) {
+  std::optional<uint64_t> change;
+  if (attributes) {
+    if (question.data) {
+      question.data->server_size(static_cast<uint64_t>(attributes->status.st_size), question.data_version);
+    }
+    (void)file->learn(*attributes, question.asked_at, parts_.options.attributes);
+    change = attributes->change;
+  }
+  if (change && file->pages_renewed_at(*change)) {
+    fuse_reply_err(request, 0);
+    return;
+  }
+  // No worker waits for it: pages may wait for workers.
+  parts_.invalidator.pages(node, [request, file, change] {
+    if (change) file->pages_renewed(*change);
+    fuse_reply_err(request, 0);
+  });
+}
+
+int FileSystem::unlock(const OpenFile& file, LockOwner owner, const nfs4::LockRange& range, bool last) {
+  if (!file.inode->locks().has(owner)) return 0;
+  // The size is known to the server before anybody else may look. What goes wrong is for fsync and close to
+  // say.
+  initiator::ErrorCursor cursor = file.data->error_cursor();
+  (void)file.data->close(cursor);
+  const Result<> unlocked = parts_.lock_calls.unlock(*file.inode, owner, range, last);
+  parts_.blocked_locks.look(*file.inode);
+  return unlocked ? 0 : to_number(unlocked.error());
+}
+
+// POSIX: closing any descriptor of a file drops all locks the process has on it.
+void FileSystem::drop_posix_locks(const OpenFile& file, uint64_t owner) {
+  (void)unlock(file, {LockOwner::Kind::kPosix, owner}, kWholeFile, true);
+}
+
+void FileSystem::drop_flock(const OpenFile& file, uint64_t handle) {
+  (void)unlock(file, {LockOwner::Kind::kFlock, handle}, kWholeFile, true);
+}
+
+}  // namespace pnfsrdma::fuse_client

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "fuse-client/file_attributes.h"
+#include "fuse-client/file_locks.h"
+#include "fuse-client/inode.h"
+#include "shared/base/result.h"
+#include "shared/initiator/session.h"
+#include "shared/nfs4/lock_operations.h"
+
+namespace pnfsrdma::fuse_client {
+
+// Who would like to lock what.
+struct LockWish {
+  std::shared_ptr<Inode> inode;
+  LockOwner owner;
+  nfs4::LockRange range;
+  initiator::Credential credential;
+  pid_t process = 0;
+  bool waits = false;                              // the server may tell when it looks free (CB_NOTIFY_LOCK)
+  const std::atomic<bool>* interrupted = nullptr;  // true: nobody wants it any more
+};
+
+// LOCK, LOCKT and LOCKU, and the books about them in the inode's FileLocks. Stateids are sent with seqid 0,
+// "the newest" (RFC 8881, 8.2.2). Thread-safe. Besides those named below, errors are errnos for FUSE: EINTR,
+// ETIMEDOUT, ESHUTDOWN, EIO, EBADF (the file is not open that way).
+class LockCalls {
+ public:
+  explicit LockCalls(initiator::Session& session) : session_(session) {}
+
+  // EAGAIN: somebody else has it. EIO: this owner's locks were lost. The file's attributes from when the lock
+  // was given, if the server told them.
+  Result<std::optional<FileAttributes>> lock(const LockWish& wish);
+  // Whose lock is in the way, if any.
+  Result<std::optional<nfs4::LockDenied>> test(const LockWish& wish);
+  // `last`: the owner will lock no more; its stateid is given up too, `range` is everything.
+  Result<> unlock(Inode& inode, LockOwner owner, const nfs4::LockRange& range, bool last = false);
+
+  // After the server lost its state and the file is open again. `grace`: locks may be reclaimed. What can't
+  // be is lost. Error: no answer. On the recovery thread, while nobody else calls.
+  Result<> reclaim(Inode& inode, const nfs4::Stateid& open, bool grace);
+  // All of them: the file could not be opened again.
+  void lose(Inode& inode);
+
+ private:
+  using Reply = initiator::CompoundReply;
+  Result<Reply> send_lock(const LockWish& wish, const FileLocks::Held& held, const nfs4::Stateid& open);
+  void settle_doubt(Inode& inode, LockOwner owner);
+  Result<bool> reclaim_owner(Inode& inode, const nfs4::Stateid& open, FileLocks::Held& held, LockOwner owner);
+
+  initiator::Session& session_;
+};
+
+}  // namespace pnfsrdma::fuse_client
