@@ -155,8 +155,8 @@ class FileSystem {
   void make(fuse_req_t request, fuse_ino_t parent, const char* name, nfs4::CreateType type, mode_t mode);
   void make_regular(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode);
   struct OpenAnswer;
-  int finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, OpenAnswer answer,
-                  fuse_file_info* info);
+  int finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
+                  OpenAnswer answer, fuse_file_info* info);
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
                                                         Operations& operations);
   void close_at_server(Inode& inode, const OpenToClose& open);

@@ -111,6 +111,7 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
     fuse_reply_err(request, EINTR);
     return;
   }
+  const Question question = ask(file.get());
   const int error = call(request, std::move(operations), answer.reply, true);
   const auto* opened = answer.reply.result<nfs4::OpenResponse>(1);
   const auto* attributes = answer.reply.result<nfs4::GetAttributesResponse>(2);
@@ -121,7 +122,7 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   }
   answer.open = *opened;
   answer.attributes = attributes->attributes;
-  if (const int failed = finish_open(request, file, std::move(answer), info); failed != 0) {
+  if (const int failed = finish_open(request, file, question, std::move(answer), info); failed != 0) {
     fuse_reply_err(request, failed);
     return;
   }
@@ -161,7 +162,7 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
   answer.open = *opened;
   answer.attributes = attributes->attributes;
   entry->inode->begin_open();
-  if (const int failed = finish_open(request, entry->inode, std::move(answer), info); failed != 0) {
+  if (const int failed = finish_open(request, entry->inode, question, std::move(answer), info); failed != 0) {
     parts_.inodes.forget(entry->param.ino, 1);
     fuse_reply_err(request, failed);
     return;
@@ -204,9 +205,8 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
 
 // The OPEN is granted: joins it to the inode, takes in attributes and layout, makes the open file. `info` is
 // filled for the reply. Returns 0 or an errno (then nothing is open).
-int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, OpenAnswer answer,
-                            fuse_file_info* info) {
-  const Question question = ask(inode.get());
+int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
+                            OpenAnswer answer, fuse_file_info* info) {
   (void)inode->opened(answer.open.stateid, answer.share_access, credential(request));
   const auto attributes = to_file_attributes(answer.attributes);
   if (!attributes) {
@@ -217,6 +217,8 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   auto file = std::make_unique<OpenFile>();
   file->inode = inode;
   file->data = parts_.data_path.open(inode->handle, *inode, size);
+  // It may be open already, and another client may have grown or cut it since.
+  if (file->data == question.data) file->data->server_size(size, question.data_version);
   file->readable = (answer.share_access & nfs4::kShareAccessRead) != 0;
   file->writable = (answer.share_access & nfs4::kShareAccessWrite) != 0;
   file->append = (info->flags & O_APPEND) != 0;

@@ -37,6 +37,14 @@ class TwoClients(unittest.TestCase):
             (self.a / self.name()).write_bytes(data)
             self.assertEqual((self.b / self.name()).read_bytes(), data)
 
+    def test_an_open_sees_another_clients_size_though_the_file_is_open_here(self):
+        path_a, path_b = self.a / self.name(), self.b / self.name()
+        path_a.write_bytes(b"0" * 100)
+        with open(path_a, "rb"):
+            for size in (200, 50, 300_000, 0, 70_000):
+                path_b.write_bytes(b"1" * size)
+                self.assertEqual(path_a.read_bytes(), b"1" * size)
+
     def test_in_place_data_is_shared_while_both_hold_layouts(self):
         path_a, path_b = self.a / self.name(), self.b / self.name()
         path_a.write_bytes(bytes(4 * MIB))
