@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 
 #include "server/console/etag.h"
 #include "server/console/inventory_json.h"

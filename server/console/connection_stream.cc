@@ -118,6 +118,18 @@ bool ConnectionStream::wait_for_request() {
   return begun;
 }
 
+void ConnectionStream::drain() {
+  if (tls_) SSL_shutdown(tls_.get());
+  ::shutdown(socket_.get(), SHUT_WR);
+  const auto deadline = steady_clock::now() + kDrainDeadline;
+  char unread[kReadAhead];
+  for (size_t drained = 0; drained < kDrainBytesMax && wait(POLLIN, deadline);) {
+    const ssize_t got = recv(socket_.get(), unread, sizeof unread, 0);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
+    if (got > 0) drained += static_cast<size_t>(got);
+  }
+}
+
 bool ConnectionStream::is_readable() const {
   return consumed_ < buffered_.size() || wait(POLLIN, request_deadline_);
 }

@@ -27,6 +27,9 @@ class ConnectionStream final : public httplib::Stream {
   bool handshake();
   // Waits until a request begins: false when the peer has gone, is idle too long, or the server stops.
   bool wait_for_request();
+  // Ends our side and reads what the peer still sends, a little and for a moment: a connection closed over
+  // unread bytes is reset, and the answer is lost with it.
+  void drain();
   const Peer& peer() const { return peer_; }
 
   bool is_readable() const override;

@@ -128,7 +128,7 @@ Result<> Console::Machinery::prepare() {
       "console",
       "password-missing what=\"no password is set: only this host can reach the console\" "
       "token_file={} fix=\"open the web console from this host with the token in that file, or run as "
-      "root: pnfsrdma user set admin\"",
+      "root: pnfsrdma setup\"",
       setup.path());
   return {};
 }

@@ -17,8 +17,10 @@ inline constexpr size_t kHeaderBytesMax = 64 << 10;        // of a request, all 
 inline constexpr Milliseconds kRequestDeadline{20'000};    // from its first byte to its last
 inline constexpr Milliseconds kHandshakeDeadline{10'000};  // of TLS
 inline constexpr Milliseconds kIdleDeadline{15'000};       // between two requests
-inline constexpr Milliseconds kWriteDeadline{20'000};      // of one write
-inline constexpr Milliseconds kLoopDeadline{10'000};       // what the control loop may take for an answer
-inline constexpr Milliseconds kSlowLoopDeadline{60'000};   // the same where a brick has to answer first
+inline constexpr Milliseconds kDrainDeadline{2'000};       // behind an answer that did not wait for the body
+inline constexpr size_t kDrainBytesMax = 1 << 20;
+inline constexpr Milliseconds kWriteDeadline{20'000};     // of one write
+inline constexpr Milliseconds kLoopDeadline{10'000};      // what the control loop may take for an answer
+inline constexpr Milliseconds kSlowLoopDeadline{60'000};  // the same where a brick has to answer first
 
 }  // namespace pnfsrdma::console

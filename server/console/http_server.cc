@@ -92,7 +92,8 @@ class HttpServer::Parser final : public httplib::Server {
       close_after_ = false;
       peer_ = &peer;
       const bool good = process_one(*this, stream, closed);
-      if (!good || closed || close_after_) return;
+      if (close_after_) return stream.drain();
+      if (!good || closed) return;
     }
   }
 

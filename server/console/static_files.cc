@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/console/static_files.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -53,6 +53,7 @@ class Console:
             data = None
             if body is not None:
                 data = body if isinstance(body, (bytes, str)) else json.dumps(body)
+                data = data if isinstance(data, bytes) else data.encode()
                 sent.setdefault("Content-Type", "application/json")
             connection.request(method, prefix + path, data, sent)
             return Answer(connection.getresponse())

@@ -2,6 +2,7 @@
 #include "server/mds/admin/export_keeper.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/values.h"

@@ -125,6 +125,15 @@ TEST_F(Server, ABodyThatWasNotReadIsNotTheNextRequest) {
   EXPECT_EQ(handled, 0);
 }
 
+TEST_F(Server, WhoIsRefusedBeforeTheBodyStillHearsIt) {
+  const std::string body(400'000, '[');
+  const std::string said = RawClient(path)
+                               .send("POST /b HTTP/1.1\r\nContent-Type: text/plain\r\nContent-Length: " +
+                                     std::to_string(body.size()) + "\r\n\r\n" + body)
+                               .read("}");
+  EXPECT_NE(said.find(" 413 "), std::string::npos) << said;
+}
+
 TEST_F(Server, TooManyConnectionsOfOnePeerAreTurnedAwayAndOthersComeLater) {
   std::vector<std::unique_ptr<RawClient>> clients;
   for (size_t i = 0; i < kConnectionsPerPeerMax; ++i) {
