@@ -25,10 +25,10 @@ measured() { # native or message
 }
 measured_slowly() {
   modprobe sch_netem
-  tc qdisc add dev eth0 root netem delay 10ms limit 10000
-  on_other "modprobe sch_netem; tc qdisc add dev eth0 root netem delay 10ms limit 10000"
+  tc qdisc add dev eth0 root netem delay 20ms limit 10000
+  on_other "modprobe sch_netem; tc qdisc add dev eth0 root netem delay 20ms limit 10000"
   trap 'tc qdisc del dev eth0 root; on_other "tc qdisc del dev eth0 root"' EXIT
-  /source/tests/vm/guest/round_trips.py "$mount_point" eth0 "$1" --round-trip-ms 20
+  /source/tests/vm/guest/round_trips.py "$mount_point" eth0 "$1" --round-trip-ms 40
 }
 case_of "the network between server and client" network_of_client 10.77.0.2
 for method in native message; do
