@@ -72,7 +72,9 @@ TEST_P(RpcRdmaTshark, DecodesHeadersChunksAndTheMessagesInThem) {
       << headers;
   // RPC and NFS are found inside of the messages that travel inline.
   EXPECT_NE(output_of(tshark + "-Y 'rpcordma && nfs'").find("PUTROOTFH"), std::string::npos);
-  EXPECT_EQ(output_of(tshark + "-Y 'rpcordma && _ws.malformed && !(iwarp_rdma.opcode == 0)'"), "");
+  // One reply is malformed to Wireshark's NFS: that of the READ, which is reduced as RFC 8166, 3.4 has it. It
+  // says 20000 bytes and has none, they went by RDMA Write; over iWARP Wireshark does not put them back.
+  EXPECT_EQ(output_of(tshark + "-Y '_ws.malformed && !(rpcordma.writes_count > 0)'"), "");
   if (!HasFailure()) ::unlink(file.c_str());
 }
 
