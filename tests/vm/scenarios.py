@@ -77,7 +77,7 @@ def run_together(script, hosts, settings, tally):
             for host in hosts:
                 own = dict(settings["machine"], memory="2G", pmem=("1G",) if host == hosts[0] else ())
                 machines.append(Machine(settings["cache"], [f"{INSIDE}/scenarios/{script.name}", host], links=links(host),
-                                        name=f"{script.stem}-{host}", print_line=tally.line, **own))
+                                        name=f"{script.stem}-{host}".replace("_", "-"), print_line=tally.line, **own))
             end = time.monotonic() + SECONDS
             codes = [m.wait(max(1.0, end - time.monotonic())) for m in reversed(machines)]
         finally:
