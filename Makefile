@@ -24,7 +24,7 @@ demo: build ## Start brick, MDS and a mount, do real work on it, prove where the
 demo-stop: ## Unmount and stop what `make demo` left running
 	@tests/demo/stop.sh
 
-test: test-unit test-web test-tsan test-fuzz test-demo test-lab ## Every test: unit to crash under ASan/UBSan, the console in a browser, concurrency under TSan, each fuzzer, the demo's checks, the lab
+test: test-unit test-web test-tsan test-fuzz test-demo ## Every test but the lab's: unit to crash under ASan/UBSan, the console in a browser, concurrency under TSan, each fuzzer, the demo's checks
 
 test-unit:
 	@packaging/dependencies.sh build test demo
