@@ -17,8 +17,9 @@ build: ## Release binaries in build/release/bin, the console's pages in build/re
 	@cmake --preset release >/dev/null
 	@cmake --build build/release -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse pnfsrdma bench-transport web
 
-demo: build ## Start brick, MDS and a mount, do real work on it, prove where the data went (CHECK=1: no waiting, clean up)
-	@packaging/dependencies.sh demo
+demo: ## Start brick, MDS and a mount, do real work on it, prove where the data went (CHECK=1: no waiting, clean up)
+	@packaging/dependencies.sh build demo web-build
+	@$(MAKE) --no-print-directory build
 	@CHECK=$(CHECK) tests/demo/demo.sh build/release/bin
 
 demo-stop: ## Unmount and stop what `make demo` left running
