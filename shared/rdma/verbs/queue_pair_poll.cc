@@ -158,7 +158,7 @@ size_t VerbsQueuePair::poll(std::span<Completion> completions) {
 
 // Looks again and again as long as that usually pays.
 bool VerbsQueuePair::spin(SteadyTime start, SteadyTime deadline) {
-  const SteadyTime until = std::min(deadline, start + spin_budget_.now());
+  const SteadyTime until = std::min(deadline, start + spin_budget_.next());
   for (SteadyTime at = start; at < until; at = now()) {
     for (int i = 0; i < 16; ++i) {
       std::lock_guard lock(poll_mutex_);
@@ -171,7 +171,8 @@ bool VerbsQueuePair::spin(SteadyTime start, SteadyTime deadline) {
 bool VerbsQueuePair::wait(SteadyTime deadline) {
   answer();
   const SteadyTime start = now();
-  bool found = spin(start, deadline);
+  const bool spun = spin(start, deadline);
+  bool found = spun;
   while (!found) {
     bool ending;
     {
@@ -195,7 +196,7 @@ bool VerbsQueuePair::wait(SteadyTime deadline) {
     found = something_to_deliver();
     if (!found && now() >= deadline) return false;
   }
-  spin_budget_.learn(now() - start);
+  spin_budget_.learn(now() - start, spun);
   return true;
 }
 

@@ -10,28 +10,49 @@ using namespace std::chrono_literals;
 
 TEST(SpinBudget, IsNothingWithOneProcessor) {
   SpinBudget budget(1);
-  for (int i = 0; i < 100; ++i) budget.learn(1us);
-  EXPECT_EQ(budget.now(), 0us);
+  for (int i = 0; i < 100; ++i) budget.learn(1us, true);
+  EXPECT_EQ(budget.next(), 0us);
 }
 
 TEST(SpinBudget, CoversTheUsualWait) {
   SpinBudget budget(2);
-  for (int i = 0; i < 100; ++i) budget.learn(30us);
-  EXPECT_GT(budget.now(), 45us);
-  EXPECT_LT(budget.now(), 100us);
+  for (int i = 0; i < 100; ++i) budget.learn(30us, true);
+  const auto spin = budget.next();
+  EXPECT_GT(spin, 45us);
+  EXPECT_LT(spin, 100us);
 }
 
 TEST(SpinBudget, IsNothingWhenWaitsAreLong) {
   SpinBudget budget(2);
-  for (int i = 0; i < 20; ++i) budget.learn(10ms);
-  EXPECT_EQ(budget.now(), 0us);
+  for (int i = 0; i < 20; ++i) budget.learn(10ms, false);
+  EXPECT_EQ(budget.next(), 0us);
 }
 
 TEST(SpinBudget, ForgetsAPauseAfterAFewShortWaits) {
   SpinBudget budget(2);
-  for (int i = 0; i < 20; ++i) budget.learn(1h);
-  for (int i = 0; i < 10; ++i) budget.learn(20us);
-  EXPECT_GT(budget.now(), 40us);
+  for (int i = 0; i < 20; ++i) budget.learn(1h, false);
+  for (int i = 0; i < 10; ++i) budget.learn(20us, true);
+  EXPECT_GT(budget.next(), 40us);
+}
+
+// Where a sleep costs more than the completion takes, a spin finds out.
+TEST(SpinBudget, TriesNowAndThenWhetherWaitsAreStillLong) {
+  SpinBudget budget(2);
+  int spins = 0;
+  for (int i = 0; i < 160; ++i) {
+    budget.learn(600us, false);
+    spins += budget.next() > 400us;
+  }
+  EXPECT_GE(spins, 5);
+  EXPECT_LE(spins, 20);
+}
+
+TEST(SpinBudget, BelievesAWaitThatASpinFoundShort) {
+  SpinBudget budget(2);
+  for (int i = 0; i < 100; ++i) budget.learn(600us, false);
+  budget.learn(140us, true);
+  EXPECT_GT(budget.next(), 140us);
+  EXPECT_LT(budget.next(), 400us);
 }
 
 }  // namespace
