@@ -28,7 +28,7 @@ class TcpBaseline {
   // GB/s of a one-way stream: send(2) and recv(2) of `size` bytes from and to rotating places in memory of
   // region_bytes.
   static double stream(const Settings& settings, size_t size);
-  // Microseconds of one round trip: one byte goes, `size` come back, as a READ moves them.
+  // Microseconds of one round trip, the median: one byte goes, `size` come back, as a READ moves them.
   static double ping_pong(const Settings& settings, size_t size);
 };
 
@@ -36,10 +36,10 @@ class TransportBench {
  public:
   enum class Operation { kRead, kWrite };
   static double bandwidth(const Settings& settings, bool crc, Operation operation, size_t size);
-  // Microseconds of one operation at queue depth 1; a WRITE is counted when it is confirmed.
+  // Microseconds of one operation at queue depth 1, the median; a WRITE is counted when it is confirmed.
   static double latency(const Settings& settings, bool crc, Operation operation, size_t size);
-  // Microseconds from the post of a WRITE until the other side sees its last byte: half a round of
-  // ping-pong, as perftest's ib_write_lat has it. Verbs only.
+  // Microseconds, the median, from the post of a WRITE until the other side sees its last byte: half a round
+  // of ping-pong, as perftest's ib_write_lat has it. Verbs only.
   static double ping_pong(const Settings& settings, size_t size);
 };
 

@@ -11,6 +11,7 @@
 #include "shared/base/bytes.h"
 #include "shared/base/check.h"
 #include "shared/base/owned.h"
+#include "tests/bench/brick/percentiles.h"
 #include "tests/bench/transport/measurement.h"
 #include "tests/bench/transport/memory.h"
 
@@ -133,18 +134,16 @@ double TcpBaseline::ping_pong(const Settings& settings, size_t size) {
   });
   pin_to(settings.initiator_cpu);
   Bytes& sink = Memory::destination();
-  uint64_t rounds = 0;
-  double start = seconds_now(), now = start;
-  while (now - start < settings.seconds) {
-    for (int i = 0; i < 16; ++i) {
-      CHECK(send_all(pair.here.get(), sink.data(), 1) && receive_all(pair.here.get(), sink.data(), size));
-      ++rounds;
-    }
-    now = seconds_now();
+  Percentiles seconds;
+  for (double start = seconds_now(), end = start + settings.seconds; start < end;) {
+    CHECK(send_all(pair.here.get(), sink.data(), 1) && receive_all(pair.here.get(), sink.data(), size));
+    const double now = seconds_now();
+    seconds.add(now - start);
+    start = now;
   }
   ::shutdown(pair.here.get(), SHUT_RDWR);
   responder.join();
-  return (now - start) * 1e6 / static_cast<double>(rounds);
+  return seconds.at(50) * 1e6;
 }
 
 }  // namespace pnfsrdma::bench

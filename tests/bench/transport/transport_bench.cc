@@ -9,6 +9,7 @@
 #include "shared/base/random.h"
 #include "shared/rdma/iwarp/transport.h"
 #include "shared/rdma/verbs/transport.h"
+#include "tests/bench/brick/percentiles.h"
 #include "tests/bench/transport/measurement.h"
 #include "tests/bench/transport/memory.h"
 
@@ -180,29 +181,28 @@ double TransportBench::bandwidth(const Settings& settings, bool crc, Operation o
 
 double TransportBench::latency(const Settings& settings, bool crc, Operation operation, size_t size) {
   Rig rig(settings, crc, operation);
-  uint64_t rounds = 0;
-  double start = seconds_now(), now = start;
-  while (now - start < settings.seconds) {
-    for (int i = 0; i < 16; ++i) {
-      rig.post(0, size);
-      rig.queue_pair().submit();
-      CHECK(rig.complete() == 1);
-      ++rounds;
-    }
-    now = seconds_now();
+  Percentiles seconds;
+  for (double start = seconds_now(), end = start + settings.seconds; start < end;) {
+    rig.post(0, size);
+    rig.queue_pair().submit();
+    CHECK(rig.complete() == 1);
+    const double now = seconds_now();
+    seconds.add(now - start);
+    start = now;
   }
-  return (now - start) * 1e6 / static_cast<double>(rounds);
+  return seconds.at(50) * 1e6;
 }
 
 double TransportBench::ping_pong(const Settings& settings, size_t size) {
   Rig rig(settings, false, Operation::kWrite, size);
-  uint64_t rounds = 0;
-  double start = seconds_now(), now = start;
-  while (now - start < settings.seconds) {
-    for (int i = 0; i < 16; ++i) rig.ping(size, static_cast<std::byte>(++rounds));
-    now = seconds_now();
+  Percentiles seconds;
+  for (double start = seconds_now(), end = start + settings.seconds; start < end;) {
+    rig.ping(size, static_cast<std::byte>(seconds.count() + 1));
+    const double now = seconds_now();
+    seconds.add(now - start);
+    start = now;
   }
-  return (now - start) * 1e6 / static_cast<double>(rounds) / 2;
+  return seconds.at(50) * 1e6 / 2;
 }
 
 }  // namespace pnfsrdma::bench
