@@ -19,8 +19,7 @@ Connection::Connection(rdma::Transport& transport, bool native_flush, uint32_t n
       domain_(transport.make_protection_domain()) {}
 
 Connection::~Connection() {
-  fail();
-  if (thread_.joinable()) thread_.join();
+  end();
   exposures_.take_all().clear();
   server_.reset();
   queue_pair_.reset();
@@ -56,6 +55,11 @@ Result<> Connection::accept(rdma::ConnectionRequest& request, std::function<void
 
 void Connection::fail() {
   if (queue_pair_) queue_pair_->fail();
+}
+
+void Connection::end() {
+  fail();
+  if (thread_.joinable()) thread_.join();
 }
 
 rdma::TransportCounters Connection::counters() const {

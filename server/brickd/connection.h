@@ -41,6 +41,8 @@ class Connection {
 
   // Nothing moves on it any more; its thread ends soon.
   void fail();
+  // fail(), and its thread has ended. From the loop's thread, or when that runs no more.
+  void end();
 
   uint32_t number() const { return number_; }
   std::string peer() const { return queue_pair_ ? queue_pair_->peer() : std::string(); }

@@ -27,6 +27,8 @@ SessionTable::SessionTable(Parts parts, Limits limits) : parts_(parts), limits_(
 SessionTable::~SessionTable() {
   alive_.reset();
   for (const auto& connection : connections_) connection->fail();
+  // Not only let go: what waits in the loop may hold one, and its thread would post to the loop as that ends.
+  for (const auto& connection : connections_) connection->end();
   sessions_.clear();
   connections_.clear();
 }
