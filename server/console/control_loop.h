@@ -61,6 +61,7 @@ template <typename T>
 Result<T> ControlLoop::ask(std::function<void(std::function<void(Result<T>)> done)> start,
                            Milliseconds deadline) {
   constexpr Milliseconds kLook{50};  // how often it looks whether the server stops
+  if (stopping_) return fail(EAGAIN, "the server is stopping");
   auto question = std::make_shared<Question<T>>();
   loop_.post([question, start = std::move(start)] {
     {
@@ -81,7 +82,7 @@ Result<T> ControlLoop::ask(std::function<void(std::function<void(Result<T>)> don
     if (state.wait_until(question->answered, look, [](const auto& now) { return now.answer.has_value(); }))
       return std::move(*state->answer);
   }
-  if (state->stage == Stage::kBegun && !stopping_)
+  if (state->stage == Stage::kBegun)
     return fail(ETIMEDOUT, "no answer yet: it goes on, ask again how it ended");
   state->stage = Stage::kAbandoned;
   return fail(EAGAIN, stopping_ ? "the server is stopping" : "the server is too busy: nothing was changed");
