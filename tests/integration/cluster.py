@@ -190,7 +190,7 @@ class Cluster:
     def close(self):
         for mount in self.mounts:
             mount.close()
-        failures = [failure for name in ("mds", "brick") if (failure := self.end(name))]
+        failures = [failure for name in ("mds", *self.bricks) if (failure := self.end(name))]
         failures += self.sanitizer_reports()
         shutil.rmtree(self.pool_directory, ignore_errors=True)
         if not os.environ.get("PNFSRDMA_KEEP"):
