@@ -92,7 +92,7 @@ std::string reference_page(const ApiDocument& document) {
   for (const Json& tag : document.json().at("tags")) {
     body += fmt::format("<section><h2>{}</h2>", escaped(tag.at("name").get<std::string>()));
     for (const auto& operation : document.operations()) {
-      if (operation.tag == tag.at("name")) body += operation_section(operation);
+      if (operation.tag == tag.at("name").get_ref<const std::string&>()) body += operation_section(operation);
     }
     body += "</section>";
   }
