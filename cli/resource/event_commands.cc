@@ -22,7 +22,7 @@ constexpr size_t kListedAtOnce = 100;
 constexpr auto kPauseBeforeReconnect = std::chrono::seconds(1);
 constexpr int kReconnectsMax = 30;
 
-constexpr std::array kListed = {
+constexpr std::array kEventColumns = {
     Field{"TIME", "/time"},  Field{"LEVEL", "/level", Field::kState}, Field{"COMPONENT", "/component"},
     Field{"EVENT", "/name"}, Field{"", "/text", Field::kText, true},
 };
@@ -46,7 +46,7 @@ void show_event(Output& output, const json& event) {
     output.value(event);
     return;
   }
-  const Cell level = cell_of(event, kListed[1]);
+  const Cell level = cell_of(event, kEventColumns[1]);
   output.line(fmt::format("{}  {}  {}", printable(text_at(event, "/time")),
                           output.terminal().styled(fmt::format("{:7}", printable(level.text)), level.style),
                           printable(text_at(event, "/text"))));
@@ -92,7 +92,7 @@ void add_event_commands(CLI::App& app, Administration& admin) {
   list->add_option("-n,--limit", *limit, "so many at most (100)")->check(CLI::Range(1, 1000));
   admin.does(list, [&admin, listed, limit](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json all, client.list("/events", listed.query(), *limit));
-    show_list(admin.output(), all, kListed, "No such events.");
+    show_list(admin.output(), all, kEventColumns, "No such events.");
     return {};
   });
   CLI::App* const command = noun->add_subcommand("follow", "events as they happen; Ctrl-C ends it");

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array kListed = {
+constexpr std::array kExportColumns = {
     Field{"ID", "/id", Field::kNumber},
     Field{"PATH", "/path", Field::kText, true},
     Field{"READ-ONLY", "/read_only", Field::kFlag},
@@ -25,7 +25,7 @@ constexpr std::array kListed = {
     Field{"CLIENTS", "/clients", Field::kList, true},
     Field{"FROM", "/source"},
 };
-constexpr std::array kShown = {
+constexpr std::array kExportFields = {
     Field{"export", "/id", Field::kNumber},
     Field{"path", "/path"},
     Field{"directory exists", "/directory_exists", Field::kFlag},
@@ -127,7 +127,7 @@ void add_export_commands(CLI::App& app, Administration& admin) {
   CLI::App* const noun = add_noun(app, "export", "Exports: which directories who may mount");
   admin.does(noun->add_subcommand("list", "all exports"), [&admin](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json all, client.list("/exports"));
-    show_list(admin.output(), all, kListed, "No exports: pnfsrdma export create /PATH");
+    show_list(admin.output(), all, kExportColumns, "No exports: pnfsrdma export create /PATH");
     return {};
   });
 
@@ -135,7 +135,7 @@ void add_export_commands(CLI::App& app, Administration& admin) {
   const auto shown = required_word(show, "export", "number or path");
   admin.does(show, [&admin, shown](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json one, find_export(client, *shown));
-    show_one(admin.output(), one, kShown);
+    show_one(admin.output(), one, kExportFields);
     return {};
   });
 

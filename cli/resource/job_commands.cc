@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array kListed = {
+constexpr std::array kJobColumns = {
     Field{"JOB", "/id", Field::kNumber},
     Field{"KIND", "/kind"},
     Field{"SUBJECT", "/subject", Field::kText, true},
@@ -33,7 +33,7 @@ void add_job_commands(CLI::App& app, Administration& admin) {
   admin.does(noun->add_subcommand("list", "jobs of this run of the server, newest first"),
              [&admin](ApiClient& client) -> Outcome<> {
                TRY_ASSIGN(const json all, client.list("/jobs"));
-               show_list(admin.output(), all, kListed, "No jobs.");
+               show_list(admin.output(), all, kJobColumns, "No jobs.");
                return {};
              });
   CLI::App* const show = noun->add_subcommand("show", "one job");
@@ -43,7 +43,7 @@ void add_job_commands(CLI::App& app, Administration& admin) {
     if (admin.output().json) {
       admin.output().value(job.body);
     } else {
-      show_list(admin.output(), json::array({job.body}), kListed, "");
+      show_list(admin.output(), json::array({job.body}), kJobColumns, "");
     }
     return {};
   });

@@ -45,7 +45,7 @@ std::string page(std::string_view title, std::string_view body) {
 }
 
 // "string, one of [...]", "integer 1 to 1000", "list of Brick".
-std::string type_of(const Json& schema) {
+std::string schema_type(const Json& schema) {
   if (schema.contains("$ref")) {
     const std::string target = schema["$ref"];
     const std::string name = target.substr(target.rfind('/') + 1);
@@ -55,7 +55,7 @@ std::string type_of(const Json& schema) {
   const Json& type = schema["type"];
   std::string text = type.is_array() ? type[0].get<std::string>() + " or null" : type.get<std::string>();
   if (schema.contains("enum")) text = escaped(to_text(schema["enum"]));
-  if (schema.contains("items")) text = "list of " + type_of(schema["items"]);
+  if (schema.contains("items")) text = "list of " + schema_type(schema["items"]);
   if (schema.contains("minimum") && schema["minimum"] != 0) text += " from " + to_text(schema["minimum"]);
   if (schema.contains("maximum")) text += " to " + to_text(schema["maximum"]);
   return text;
@@ -63,7 +63,7 @@ std::string type_of(const Json& schema) {
 
 std::string row(std::string_view name, const Json& schema, bool required) {
   return fmt::format("<tr><td><code>{}</code>{}</td><td>{}</td><td>{}</td></tr>", escaped(name),
-                     required ? " *" : "", type_of(schema), escaped(schema.value("description", "")));
+                     required ? " *" : "", schema_type(schema), escaped(schema.value("description", "")));
 }
 
 std::string operation_section(const ApiDocument::Operation& operation) {
@@ -76,7 +76,7 @@ std::string operation_section(const ApiDocument::Operation& operation) {
       text += row(parameter.name, *parameter.schema, parameter.required);
     text += "</table>";
   }
-  if (operation.body != nullptr) text += "<p>Body: " + type_of(*operation.body) + "</p>";
+  if (operation.body != nullptr) text += "<p>Body: " + schema_type(*operation.body) + "</p>";
   text += "<p>Answers:";
   for (const int status : operation.statuses) text += fmt::format(" {}", status);
   return text + "</p>";

@@ -20,7 +20,7 @@ constexpr std::string_view kNoConsole =
     "<code>console.web_directory</code>). The <a href=\"/api/v1/\">REST API</a> and the program "
     "<code>pnfsrdma</code> can do the same.</p></body></html>";
 
-std::string type_of(const std::string& extension) {
+std::string media_type(const std::string& extension) {
   static const std::map<std::string, std::string> types{{".html", "text/html; charset=utf-8"},
                                                         {".js", "text/javascript; charset=utf-8"},
                                                         {".mjs", "text/javascript; charset=utf-8"},
@@ -49,7 +49,7 @@ Result<StaticFiles> StaticFiles::load(const std::string& directory) {
        !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
     if (!at->is_regular_file(error)) continue;
     std::ifstream stream(at->path(), std::ios::binary);
-    File file{.type = type_of(at->path().extension()),
+    File file{.type = media_type(at->path().extension()),
               .bytes = {std::istreambuf_iterator<char>(stream), {}},
               .etag = {}};
     bytes += file.bytes.size();

@@ -20,6 +20,8 @@ inline constexpr uint64_t kBlockSize = uint64_t{2} << 20;
 inline constexpr size_t kRunsMax = 65536;
 inline constexpr size_t kGrantsPerCallMax = 4096;
 inline constexpr size_t kRangesPerCallMax = 4096;
+// Runs of blocks an MDS asks for at a time.
+inline constexpr uint32_t kListedRunsPerCall = 4096;
 inline constexpr size_t kTicketSize = 16;
 // Freed or revoked ranges rest this long before they are zeroed or used again: packets in flight.
 inline constexpr uint32_t kQuarantineMs = 100;

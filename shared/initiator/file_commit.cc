@@ -10,11 +10,6 @@ namespace pnfsrdma::initiator {
 
 namespace {
 
-// A recall may bump the seqid while a LAYOUTCOMMIT travels.
-constexpr int kStateidTries = 3;
-// Servers that are restarted faster than this are not waited for.
-constexpr int kRestorationsMax = 8;
-
 bool is_layout_gone(nfs4::Status status) {
   return is_lost_state(status) || status == nfs4::Status::kBadLayout || status == nfs4::Status::kBadIoMode;
 }

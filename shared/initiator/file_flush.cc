@@ -14,8 +14,6 @@ namespace pnfsrdma::initiator {
 namespace {
 
 constexpr int kAttemptsMax = 3;
-// Servers that are restarted more often than this during one fsync are not waited for.
-constexpr int kRestorationsMax = 8;
 // A FLUSH names its length in 32 bits.
 constexpr uint64_t kFlushBytesMax = uint64_t{2} << 30;
 constexpr size_t kMessageRangesMax = brick::kPersistRangesPerMessage;

@@ -20,6 +20,11 @@ namespace pnfsrdma::initiator {
 
 enum class Direction { kRead, kWrite };
 
+// Fresh stateids are asked for this often: a recall may bump the seqid while a call travels.
+inline constexpr int kStateidTries = 3;
+// Servers that are restarted more often than this during one fsync or commit are not waited for.
+inline constexpr int kRestorationsMax = 8;
+
 // The inside of a FileIo; shared with tasks that outlive a call. One group of methods per .cc file.
 struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Parts(Services& shared, nfs4::FileHandle file, uint64_t size)

@@ -9,12 +9,6 @@
 // holds across a call.
 namespace pnfsrdma::initiator {
 
-namespace {
-
-constexpr int kStateidTries = 3;
-
-}  // namespace
-
 void FileIo::Parts::prepare_return(FileRange gate, bool changed) {
   // I/O ends by its own deadline; twice that is for the connection that has to be given up.
   if (!cache.drain(gate, services.now() + 2 * services.options.io_timeout)) {

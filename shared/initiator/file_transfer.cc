@@ -16,8 +16,6 @@ namespace {
 
 // A connection may die under an I/O this often before the MDS has to carry it.
 constexpr int kAttemptsMax = 3;
-// Fresh stateids are asked for this often.
-constexpr int kStateidTries = 3;
 
 }  // namespace
 

@@ -11,7 +11,6 @@ namespace pnfsrdma::mds {
 namespace {
 constexpr Milliseconds kRetryReconciliation{200};
 constexpr Milliseconds kRetryIdentification{1000};
-constexpr uint32_t kListedRunsPerCall = 4096;
 // Bytes one zero call may take: it stays below the call timeout on slow media.
 constexpr size_t kRangesPerCall = brick::kRangesPerCallMax;
 }  // namespace
@@ -243,7 +242,7 @@ void BrickDevice::sessions_closed() {
 }
 
 void BrickDevice::list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::Run>> listed) {
-  control_.list({from, kListedRunsPerCall},
+  control_.list({from, brick::kListedRunsPerCall},
                 guard<brick::ListResult>([this, from, listed](Answer<brick::ListResult> page) {
                   if (!usable()) return;
                   if (!page) return begin_again();

@@ -16,7 +16,6 @@ namespace {
 // Blocks one call erases: their table lines are flushed together.
 constexpr uint64_t kErasedPerCall = 4096;
 constexpr Milliseconds kLookForZeroed{500};
-constexpr uint32_t kListedRunsPerCall = 4096;
 constexpr double kEraseShare = 0.1;  // of the progress; the rest is zeroing
 
 // What both jobs are made of: a brick that may go away, and somebody who may cancel.
@@ -129,7 +128,7 @@ class Check final : public Job {
 
  private:
   void run(BrickDevice& brick) override {
-    brick.list({next_, kListedRunsPerCall},
+    brick.list({next_, brick::kListedRunsPerCall},
                [this, self = shared_from_this(), &brick](BrickDevice::Answer<brick::ListResult> page) {
                  if (!goes_on(page)) return;
                  for (const brick::ListedRun& entry : page->runs) {

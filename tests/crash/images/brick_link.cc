@@ -11,7 +11,7 @@
 
 namespace pnfsrdma::crash {
 namespace {
-constexpr Milliseconds kPatience{20'000};
+constexpr Milliseconds kLinkPatience{20'000};
 }
 
 BrickLink::BrickLink(System& system)
@@ -34,7 +34,7 @@ std::unique_ptr<BrickLink> BrickLink::connect(System& system, const nfs4::Device
 }
 
 Result<> BrickLink::open(const nfs4::DeviceAddress& device) {
-  const SteadyTime deadline = SystemClock().now() + kPatience;
+  const SteadyTime deadline = SystemClock().now() + kLinkPatience;
   TRY_ASSIGN(area_, initiator::MessageArea::allocate(domain_));
   TRY_ASSIGN(bounce_, initiator::Buffer::allocate({&domain_, 1}, kBounce));
   rdma::ConnectOptions options{.private_data = brick::encode_connect({brick::kSessionVersion, device.ticket}),
@@ -56,7 +56,7 @@ bool BrickLink::wait(uint64_t id, brick::PersistReply* reply) {
     const bool alive = queue_pair_->connected();
     const size_t count = queue_pair_->poll(completions);
     if (count == 0 && !alive) return false;
-    if (count == 0 && !queue_pair_->wait(SystemClock().now() + kPatience)) return false;
+    if (count == 0 && !queue_pair_->wait(SystemClock().now() + kLinkPatience)) return false;
     for (const rdma::Completion& completion : std::span(completions).first(count)) {
       if (completion.outcome != rdma::Outcome::kSuccess) return false;
       completed = completed || completion.work_id == id;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kProblemsMax = 50;
 constexpr uint64_t kProbe = 3 * kGrain;
-constexpr Milliseconds kPatience{15'000};  // for blocks on their way back to the brick
+constexpr Milliseconds kReturnPatience{15'000};  // for blocks on their way back to the brick
 
 uint64_t word_at(const Bytes& bytes, uint64_t offset) {
   uint64_t bits = 0;
@@ -150,7 +150,7 @@ void Checker::check_blocks() {
   bool same = false;
   // By the machine's clock: a sync in front of a freeing may take that long. What is missing stays missing.
   const SystemClock clock;
-  const SteadyTime deadline = clock.now() + (problems_.empty() ? kPatience : Milliseconds(0));
+  const SteadyTime deadline = clock.now() + (problems_.empty() ? kReturnPatience : Milliseconds(0));
   static_cast<void>(system_.until([&] {
     const auto list = mds::BrickList::open(system_.store(), system_.clock);
     CHECK(list);

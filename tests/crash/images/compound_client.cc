@@ -7,7 +7,7 @@
 namespace pnfsrdma::crash {
 namespace {
 
-constexpr int kPatience = 40;  // times that "later" is taken for an answer
+constexpr int kLaterMax = 40;  // times that "later" is taken for an answer
 constexpr Milliseconds kPause{100};
 
 bool says_later(nfs4::Status status) {
@@ -67,7 +67,7 @@ bool CompoundClient::connect() {
   create.fore_channel = channel((1 << 20) + 16384, 4);
   create.back_channel = channel(4096, 2);
   // The incarnation before this one may take a while to be taken apart.
-  for (int attempt = 0; attempt < kPatience; ++attempt) {
+  for (int attempt = 0; attempt < kLaterMax; ++attempt) {
     const Reply created = send({create});
     if (created.status() == nfs4::Status::kDelay) continue;
     if (!created.ok()) return false;
@@ -90,7 +90,7 @@ Reply CompoundClient::call_once(const Operations& operations) {
 
 Reply CompoundClient::call(const Operations& operations) {
   Reply reply = call_once(operations);
-  for (int attempt = 0; attempt < kPatience && says_later(reply.status()); ++attempt) {
+  for (int attempt = 0; attempt < kLaterMax && says_later(reply.status()); ++attempt) {
     system_.clock.advance(kPause);
     int turns = 3;
     static_cast<void>(system_.until([&] { return turns-- == 0; }));

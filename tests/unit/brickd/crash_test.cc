@@ -22,7 +22,7 @@
 namespace pnfsrdma::brick {
 namespace {
 
-constexpr uint64_t kSize = 4096;
+constexpr uint64_t kBlockBytes = 4096;
 constexpr uint64_t kBlocks = 8;
 
 struct BlockModel {
@@ -55,13 +55,13 @@ class CrashRun {
  public:
   // `skipped_flush`: the canary's, counted from the end of formatting; 0 for none.
   explicit CrashRun(uint64_t seed, uint64_t skipped_flush = 0) : random_(seed), cuts_(seed) {
-    const uint64_t size = format::data_offset(kSize, kBlocks) + kBlocks * kSize;
+    const uint64_t size = format::data_offset(kBlockBytes, kBlocks) + kBlocks * kBlockBytes;
     auto mapping = pmem::Mapping::anonymous(size);
     CHECK(mapping);
     memory_ = (*mapping)->bytes();
     std::memset(memory_.data(), 0x77, memory_.size());  // what the medium held before
     shadow_.emplace(memory_);
-    CHECK(Pool::format(memory_, *shadow_, {.block_size = kSize}, random_));
+    CHECK(Pool::format(memory_, *shadow_, {.block_size = kBlockBytes}, random_));
     const uint64_t formatted = shadow_->flushes();
     shadow_->on_step([this](uint64_t) { cut_power(); });
     if (skipped_flush > 0) shadow_->skip_flush(formatted + skipped_flush);
@@ -133,7 +133,7 @@ class CrashRun {
     Model after = acknowledged_;
     for (uint64_t i = 0; i < count; ++i) after.blocks[block + i] = {.parked = false, .content = '\0'};
     call<RunsResult>(after,
-                     [&](auto done) { brick_->control().alloc({epoch(), block * kSize, count}, done); });
+                     [&](auto done) { brick_->control().alloc({epoch(), block * kBlockBytes, count}, done); });
   }
   void free(uint64_t block, uint64_t count) {
     Model after = acknowledged_;
@@ -154,7 +154,7 @@ class CrashRun {
       after.blocks[to + i] = moved;
     }
     call<StatusResult>(
-        after, [&](auto done) { brick_->control().map({epoch(), from * kSize, to * kSize, count}, done); });
+        after, [&](auto done) { brick_->control().map({epoch(), from * kBlockBytes, to * kBlockBytes, count}, done); });
   }
   void erase_free() {
     const SurveyResult survey = pool_->table().survey(0, kBlocks);
@@ -170,24 +170,24 @@ class CrashRun {
   void fill(uint64_t block, char value) {
     set_models(with_content(acknowledged_, block, std::nullopt),
                with_content(acknowledged_, block, std::nullopt));
-    const auto pieces = pool_->table().resolve(block * kSize, kSize);
+    const auto pieces = pool_->table().resolve(block * kBlockBytes, kBlockBytes);
     ASSERT_TRUE(pieces);
     std::memset(pool_->memory(pieces->front()).data(), value, 256);
     call<PersistResult>(with_content(acknowledged_, block, value), [&](auto done) {
-      brick_->control().persist({epoch(), {{{block * kSize, kSize}}}}, done);
+      brick_->control().persist({epoch(), {{{block * kBlockBytes, kBlockBytes}}}}, done);
     });
   }
   void zero(uint64_t block) {
     set_models(with_content(acknowledged_, block, std::nullopt), acknowledged_);
     call<StatusResult>(with_content(acknowledged_, block, '\0'), [&](auto done) {
-      brick_->control().zero({epoch(), {{{block * kSize, kSize}}}}, done);
+      brick_->control().zero({epoch(), {{{block * kBlockBytes, kBlockBytes}}}}, done);
     });
   }
   void copy(uint64_t source, uint64_t target) {
     const auto content = acknowledged_.blocks.at(source).content;
     set_models(with_content(acknowledged_, target, std::nullopt), acknowledged_);
     call<StatusResult>(with_content(acknowledged_, target, content), [&](auto done) {
-      brick_->control().copy({epoch(), source * kSize, target * kSize, kSize}, done);
+      brick_->control().copy({epoch(), source * kBlockBytes, target * kBlockBytes, kBlockBytes}, done);
     });
   }
   // Until all free blocks are clean.
@@ -207,7 +207,7 @@ class CrashRun {
   }
   uint64_t epoch() const { return acknowledged_.epoch; }
   BlocksArguments blocks(uint64_t block, uint64_t count) const {
-    return {epoch(), {{{block * kSize, count}}}};
+    return {epoch(), {{{block * kBlockBytes, count}}}};
   }
 
   void cut_power() {
@@ -240,7 +240,7 @@ class CrashRun {
   void compare(Pool& pool) {
     std::map<uint64_t, bool> found;  // address -> parked
     for (const ListedRun& listed : pool.table().list(0, kBlocks).runs) {
-      for (uint64_t i = 0; i < listed.run.count; ++i) found[listed.run.logical / kSize + i] = listed.parked;
+      for (uint64_t i = 0; i < listed.run.count; ++i) found[listed.run.logical / kBlockBytes + i] = listed.parked;
     }
     for (const auto& [block, parked] : found) {
       if (!matches(acknowledged_, block, parked) && !matches(in_flight_, block, parked))
@@ -258,7 +258,7 @@ class CrashRun {
     }
   }
   void check_content(Pool& pool, uint64_t block, char content) {
-    const auto pieces = pool.table().resolve(block * kSize, 256);
+    const auto pieces = pool.table().resolve(block * kBlockBytes, 256);
     if (!pieces) return note("a block cannot be reached");
     const MutableByteSpan bytes = pool.memory(pieces->front());
     const bool same =

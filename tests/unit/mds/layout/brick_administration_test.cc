@@ -12,7 +12,6 @@ namespace {
 using console::BlockState;
 using nfs4::Status;
 
-constexpr uint64_t kBlock = brick::kBlockSize;
 
 // --- the map ---
 
@@ -203,7 +202,7 @@ TEST_F(Bricks, ADrainingOneGetsNothingNewAndKeepsWhatItHas) {
 
 TEST_F(Bricks, TheMapNamesWhoCanReachWhat) {
   const InodeId file = world.create("f");
-  ASSERT_TRUE(world.get(LayoutWorld::kAlice, file, IoMode::kReadWrite, 0, 4096));
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
   std::optional<Result<console::BlockMap>> map;
   admin().block_map(hex(1), [&](Result<console::BlockMap> got) { map = std::move(got); });
   world.settle();
@@ -211,7 +210,7 @@ TEST_F(Bricks, TheMapNamesWhoCanReachWhat) {
   EXPECT_EQ((*map)->blocks, 64u);
   ASSERT_EQ((*map)->runs.size(), 2u);
   EXPECT_EQ((*map)->runs[0].state, BlockState::kGrantedWrite);
-  EXPECT_EQ((*map)->runs[0].grants.at(0).client, LayoutWorld::kAlice);
+  EXPECT_EQ((*map)->runs[0].grants.at(0).client, kAlice);
   EXPECT_EQ((*map)->runs[0].grants.at(0).inode, file);
   EXPECT_EQ((*map)->runs[1].state, BlockState::kFree);
   EXPECT_EQ((*map)->runs[1].count, 63u);

@@ -11,7 +11,6 @@ namespace pnfsrdma::mds::testing {
 namespace {
 
 using nfs4::Status;
-constexpr uint64_t kAlice = LayoutWorld::kAlice;
 
 // Kills the MDS at the n-th point it passes.
 struct Reaper {

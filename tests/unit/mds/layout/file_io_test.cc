@@ -11,7 +11,6 @@ namespace pnfsrdma::mds::testing {
 namespace {
 
 using nfs4::Status;
-constexpr uint64_t kAlice = LayoutWorld::kAlice;
 
 TEST(FileIo, WhatWasWrittenIsReadAndHolesAreZeros) {
   LayoutWorld world;
@@ -82,9 +81,9 @@ TEST(FileIo, GrowingOverOldMemoryIsDurableBeforeTheBytes) {
 TEST(FileIo, AFullBrickIsNoSpaceAndChangesNothing) {
   LayoutWorld world(1);
   const InodeId file = world.create("f");
-  EXPECT_EQ(world.write(file, 0, std::string(LayoutWorld::kBlock, 'x')), Status::kOk);
-  EXPECT_EQ(world.write(file, LayoutWorld::kBlock, "y"), Status::kNoSpc);
-  EXPECT_EQ(world.stat(file)->size, LayoutWorld::kBlock);
+  EXPECT_EQ(world.write(file, 0, std::string(kBlock, 'x')), Status::kOk);
+  EXPECT_EQ(world.write(file, kBlock, "y"), Status::kNoSpc);
+  EXPECT_EQ(world.stat(file)->size, kBlock);
 }
 
 TEST(FileIo, FreedGrainsAreZeroedBeforeTheNextFileHasThem) {
@@ -187,9 +186,9 @@ struct AGap : ::testing::Test {
   LayoutWorld world;
   InodeId file = world.create("f");
   void SetUp() override {
-    const auto layout = world.get(LayoutWorld::kAlice, file, IoMode::kReadWrite, 0, 65536, 65536);
+    const auto layout = world.get(kAlice, file, IoMode::kReadWrite, 0, 65536, 65536);
     ASSERT_TRUE(layout);
-    ASSERT_TRUE(world.brick.client_write(LayoutWorld::kAlice, world.segments(layout).front().write.grant,
+    ASSERT_TRUE(world.brick.client_write(kAlice, world.segments(layout).front().write.grant,
                                          5000, std::byte{'d'}, 100));
   }
 };
@@ -205,7 +204,7 @@ TEST_F(AGap, ThatAWriteLeavesIsZerosThoughSomebodyWroteThereUncommitted) {
 TEST_F(AGap, IsNotOpenedWhileItsWriterDoesNotReturnHisLayout) {
   std::optional<Status> status;
   const auto text = as_bytes(std::string_view("new"));
-  world.mds->io().write({.client = LayoutWorld::kBob,
+  world.mds->io().write({.client = kBob,
                          .inode = file,
                          .offset = 20000,
                          .data = std::make_shared<const Bytes>(text.begin(), text.end())},

@@ -42,7 +42,7 @@ TEST(FileSpace, TwoSmallFilesThatAskForABlockAtOnceLeaveNoneEmpty) {
   const auto bytes = std::make_shared<const Bytes>(100);
   int written = 0;
   for (const InodeId file : {a, b}) {
-    world.mds->io().write({.client = LayoutWorld::kBob, .inode = file, .data = bytes},
+    world.mds->io().write({.client = kBob, .inode = file, .data = bytes},
                           [&](const auto& answer) { written += answer ? 1 : 0; });
   }
   world.settle();

@@ -7,8 +7,6 @@ namespace pnfsrdma::mds::testing {
 namespace {
 
 using nfs4::Status;
-constexpr uint64_t kAlice = LayoutWorld::kAlice;
-constexpr uint64_t kBob = LayoutWorld::kBob;
 
 struct LayoutCommit : ::testing::Test {
   LayoutWorld world;
@@ -41,14 +39,14 @@ TEST_F(LayoutCommit, RefusesWhatIsNotHeldAndChangesNothing) {
   EXPECT_EQ(world.commit(kAlice, file, stateid, {0, 2 << 20}, 1 << 20), Status::kBadLayout);
   EXPECT_EQ(world.commit(kAlice, file, stateid, {0, 100}, 100), Status::kInval);
   EXPECT_EQ(world.commit(kAlice, file, stateid, {0, 65536}, 99, {{1 << 20, 4096}}), Status::kBadLayout);
-  EXPECT_EQ(world.commit(LayoutWorld::kBob, file, stateid, {0, 65536}, 99), Status::kBadStateid);
+  EXPECT_EQ(world.commit(kBob, file, stateid, {0, 65536}, 99), Status::kBadStateid);
   EXPECT_EQ(world.stat(file)->size, 0u);
 }
 
 TEST_F(LayoutCommit, AReadLayoutIsABadMode) {
   ASSERT_EQ(world.commit(kAlice, file, stateid, {0, 65536}, 65535), Status::kOk);
-  const auto read = world.get(LayoutWorld::kBob, file, IoMode::kRead, 0, 65536);
-  EXPECT_EQ(world.commit(LayoutWorld::kBob, file, world.stateid_of(read), {0, 65536}, 99),
+  const auto read = world.get(kBob, file, IoMode::kRead, 0, 65536);
+  EXPECT_EQ(world.commit(kBob, file, world.stateid_of(read), {0, 65536}, 99),
             Status::kBadIoMode);
 }
 

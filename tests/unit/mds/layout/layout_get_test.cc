@@ -7,9 +7,6 @@ namespace pnfsrdma::mds::testing {
 namespace {
 
 using nfs4::Status;
-constexpr uint64_t kBlock = LayoutWorld::kBlock;
-constexpr uint64_t kAlice = LayoutWorld::kAlice;
-constexpr uint64_t kBob = LayoutWorld::kBob;
 
 TEST(LayoutGet, FillsAHoleWithZeroedMemoryAndGrantsIt) {
   LayoutWorld world;

@@ -26,6 +26,10 @@
 
 namespace pnfsrdma::mds::testing {
 
+inline constexpr uint64_t kBlock = brick::kBlockSize;
+inline constexpr uint64_t kAlice = 1001;
+inline constexpr uint64_t kBob = 1002;
+
 // Clients as the layouts see them: what was recalled, and what they say to it.
 class FakeRecaller final : public LayoutRecaller {
  public:
@@ -92,10 +96,7 @@ class MortalStore final : public KeyValueStore {
 // again over the same store and the same brick.
 class LayoutWorld {
  public:
-  static constexpr uint64_t kBlock = brick::kBlockSize;
   static constexpr const char* kBrick = "unix:/brick";
-  static constexpr uint64_t kAlice = 1001;
-  static constexpr uint64_t kBob = 1002;
   static constexpr Milliseconds kLease{30'000};
 
   explicit LayoutWorld(uint64_t blocks = 64, std::vector<uint64_t> others = {})

@@ -34,7 +34,6 @@ TEST(Placement, WithoutRoomAnywhereThereIsStillAnOrder) {
 // --- two bricks ---
 
 struct TwoBricks : ::testing::Test {
-  static constexpr uint64_t kAlice = LayoutWorld::kAlice;
   LayoutWorld world{64, {64}};
 
   // A file with a block of its own on this brick.
@@ -226,7 +225,7 @@ TEST_F(TwoBricks, AccessChangesGoOnWhileOneIsAway) {
   ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
   lose(1);
   std::optional<Status> changed;
-  world.mds->conflicts().before_access_change(file, LayoutWorld::kBob,
+  world.mds->conflicts().before_access_change(file, kBob,
                                               [&](Status status) { changed = status; });
   world.settle();
   EXPECT_EQ(changed, Status::kOk);
