@@ -27,6 +27,7 @@ template <typename ConfigType, typename Visitor>
 void for_each_key(ConfigType& config, Visitor&& visit) {
   visit("pool", "path", config.pool.path);
   visit("pool", "size", config.pool.size);
+  visit("pool", "create", config.pool.create);
   visit("pool", "durability", config.pool.durability);
   visit("control", "unix", config.control.unix_path);
   visit("control", "tcp", config.control.tcp);
@@ -48,6 +49,11 @@ std::string name_of(std::string_view section, std::string_view key) {
 bool read(const Json& json, std::string& value) {
   if (!json.is_string()) return false;
   value = json.get<std::string>();
+  return true;
+}
+bool read(const Json& json, bool& value) {
+  if (!json.is_boolean()) return false;
+  value = json.get<bool>();
   return true;
 }
 bool read(const Json& json, uint32_t& value) {
@@ -93,10 +99,19 @@ bool is_wildcard(const std::string& address) {
   return parsed && (parsed->host() == "0.0.0.0" || parsed->host() == "::");
 }
 
+// tmpfs below /dev holds files.
+bool is_device(const std::string& path) {
+  return path.starts_with("/dev/") && !path.starts_with("/dev/shm/") && !path.starts_with("/dev/hugepages/");
+}
+
 Result<> check(const Config& config) {
   if (config.pool.path.empty())
     return fail(EINVAL, "pool.path is missing: the file or device that holds the data");
   if (!config.pool.size.empty()) TRY(parse_size(config.pool.size));
+  if (config.pool.create && config.pool.size.empty())
+    return fail(EINVAL, "pool.create needs pool.size: how large shall the file be? For example \"4G\"");
+  if (config.pool.create && is_device(config.pool.path))
+    return fail(EINVAL, "pool.create is for files; a device is made a pool with --format");
   TRY(one_of("pool.durability", config.pool.durability, {"power", "process"}));
   TRY(one_of("data.crc", config.data.crc, {"auto", "on", "off"}));
   TRY(one_of("log_level", config.log_level, {"debug", "info", "warning", "error", "off"}));
@@ -152,7 +167,7 @@ Result<LogLevel> parse_log_level(std::string_view text) {
 Result<Config> parse_config(std::string_view text) {
   Json json;
   try {
-    json = Json::parse(text);
+    json = Json::parse(text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
   } catch (const Json::exception& error) {  // third-party exceptions stop here
     return fail(EINVAL, error.what());
   }

@@ -50,6 +50,18 @@ TEST(BrickConfig, ErrorsNameTheKey) {
   EXPECT_FALSE(error_of("[]").empty());
 }
 
+TEST(BrickConfig, TakesComments) {
+  EXPECT_TRUE(parse_config("// a brick\n{\"pool\": {\"path\": \"/p\"} /* the data */}"));
+}
+
+TEST(BrickConfig, OnlyAFileOfAKnownSizeIsMadeAtStart) {
+  EXPECT_TRUE(parse_config(R"({"pool": {"path": "/p", "size": "1G", "create": true}})")->pool.create);
+  EXPECT_TRUE(parse_config(R"({"pool": {"path": "/dev/shm/p", "size": "1G", "create": true}})"));
+  EXPECT_NE(error_of(R"({"pool": {"path": "/p", "create": true}})").find("pool.size"), std::string::npos);
+  EXPECT_NE(error_of(R"({"pool": {"path": "/dev/dax0.0", "size": "1G", "create": true}})").find("--format"),
+            std::string::npos);
+}
+
 TEST(BrickConfig, SizesHaveUnits) {
   EXPECT_EQ(*parse_size("4G"), uint64_t{4} << 30);
   EXPECT_EQ(*parse_size("512M"), uint64_t{512} << 20);
