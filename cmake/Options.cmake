@@ -11,6 +11,7 @@ option(PNFSRDMA_TESTS "Build the tests" ON)
 # cold build three times as fast. -DCMAKE_UNITY_BUILD=OFF for editing one file again and again, and for clang-tidy.
 option(CMAKE_UNITY_BUILD "Several sources in one compilation" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+option(PNFSRDMA_VERSION_FROM_GIT "Let --version name the commit; off: the release alone" ON)
 option(PNFSRDMA_FUZZERS "Build the libFuzzer targets (clang only)" OFF)
 set(PNFSRDMA_FUZZ_SECONDS 60 CACHE STRING "How long ctest runs each fuzzer")
 set(PNFSRDMA_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined or thread")

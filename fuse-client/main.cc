@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "fuse-client/mount.h"
-#include "fuse-client/version.h"
 #include "shared/base/log.h"
+#include "shared/version/version.h"
 
 namespace {
 
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   const bool is_helper = std::filesystem::path(argv[0]).filename().string().starts_with("mount.");
   CLI::App app{"Mounts a pnfsrdma (or any NFSv4.1+) server over FUSE.", "pnfsrdma-fuse"};
   app.footer(kOptionsHelp);
-  app.set_version_flag("-V,--version", std::string("pnfsrdma-fuse ") + fuse_client::kVersion);
+  app.set_version_flag("-V,--version", version_text("pnfsrdma-fuse"));
   CommandLine line;
   bool fake = false, ignored = false;
   app.add_option("source", line.source, "server[:port]:/path")->required();
@@ -96,6 +96,9 @@ int main(int argc, char** argv) {
   app.add_flag("-d", line.debug, "log every FUSE request; stay in the foreground");
   app.add_flag("-r", line.read_only, "read-only");
   app.add_flag("-s,-n,-v,-w", ignored, "accepted for mount(8)");
+  std::string of_mount;
+  app.add_option("-t", of_mount, "accepted for mount(8): the type");
+  app.add_option("-N", of_mount, "accepted for mount(8): a namespace it has entered already");
   CLI11_PARSE(app, argc, argv);
   return run(line, fake);
 }

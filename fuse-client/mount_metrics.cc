@@ -4,7 +4,7 @@
 #include <initializer_list>
 
 #include "fuse-client/mount_status.h"
-#include "fuse-client/version.h"
+#include "shared/version/version.h"
 
 // The mount in Prometheus' words: every name begins with pnfsrdma_client_. One family a function; the
 // counters are read when somebody asks.
@@ -192,7 +192,7 @@ std::string MountStatus::metrics_text() const {
   const initiator::SessionStatistics session = parts_.session.statistics();
   std::vector<MetricFamily> all;
   all.push_back(gauge("info", "What is mounted where; always 1.",
-                      {{{{"version", kVersion},
+                      {{{{"version", version()},
                          {"server", parts_.session.server()},
                          {"export", parts_.options.path},
                          {"mountpoint", parts_.options.mountpoint},

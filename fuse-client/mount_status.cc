@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuse-client/mount_status.h"
+#include "shared/version/version.h"
 
 #include <nlohmann/json.hpp>
-
-#include "fuse-client/version.h"
 
 namespace pnfsrdma::fuse_client {
 namespace {
@@ -104,7 +103,7 @@ std::string MountStatus::status_json() const {
   const uint32_t running = parts_.workers.running;
   const uint32_t idle = parts_.workers.idle;
   return json{
-      {"version", kVersion},
+      {"version", version()},
       {"mountpoint", parts_.options.mountpoint},
       {"path", parts_.options.path},
       {"mounted_seconds", seconds.count()},

@@ -3,6 +3,7 @@
 
 #include "cli/command/completion.h"
 #include "cli/command/host_commands.h"
+#include "shared/version/version.h"
 
 namespace pnfsrdma::cli {
 namespace {
@@ -19,7 +20,7 @@ void build_application(CLI::App& app, Administration& administration) {
   app.description(
       "Looks at and steers persistent memory on the network: mounts, bricks, exports, layouts, clients.");
   app.footer(kExitCodes);
-  app.set_version_flag("-V,--version", std::string("pnfsrdma ") + PNFSRDMA_VERSION);
+  app.set_version_flag("-V,--version", version_text("pnfsrdma"));
   // Options of above may stand behind the command: pnfsrdma stat --json
   app.fallthrough();
   app.require_subcommand(1);

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <systemd/sd-daemon.h>
 
 #include <CLI/CLI.hpp>
 
@@ -11,19 +10,21 @@
 #include "server/brickd/brick.h"
 #include "server/brickd/check_command.h"
 #include "server/brickd/config.h"
+#include "server/brickd/first_pool.h"
 #include "server/brickd/format_command.h"
 #include "server/brickd/pool.h"
 #include "server/brickd/rdma_doors.h"
+#include "server/service/journal.h"
+#include "server/service/service_manager.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/log.h"
 #include "shared/base/owned.h"
 #include "shared/pmem/mapping.h"
 #include "shared/rdma/iwarp/transport.h"
+#include "shared/version/version.h"
 
 namespace pnfsrdma::brick {
 namespace {
-
-constexpr const char* kVersionText = "pnfsrdma-brickd 0.1.0";
 
 struct CommandLine {
   std::string config;
@@ -49,8 +50,19 @@ BrickOptions brick_options(const Config& config) {
   return {.lease = std::chrono::seconds(config.lease_seconds), .limits = config.limits};
 }
 
+// Nobody shall take a stand-in for the real thing.
+void tell_what_it_is(const Config& config, const pmem::Mapping& mapping) {
+  if (mapping.medium().kind != pmem::Kind::kFile) return;
+  log_warning(
+      "brick",
+      "not-persistent-memory path={} kind=file what=\"a plain file: each flush is a disk write, and RDMA "
+      "devices cannot register it\"",
+      config.pool.path);
+}
+
 Result<std::unique_ptr<Pool>> open_pool(const Config& config, const Clock& clock) {
   TRY_ASSIGN(auto mapping, pmem::Mapping::open(config.pool.path));
+  tell_what_it_is(config, *mapping);
   auto persistence = mapping->make_persistence(file_flush_of(config));
   auto pool = Pool::open(std::move(mapping), std::move(persistence), clock.now());
   if (!pool) return std::unexpected(pool.error().in(config.pool.path));
@@ -94,16 +106,18 @@ Result<> serve(const Config& config) {
   const auto iwarp = rdma::iwarp::make_transport(iwarp_options(config), random);
   TRY_ASSIGN(const RdmaTransports devices, open_rdma_devices(config));
   TRY_ASSIGN(const BootId boot, read_boot_id());
+  TRY(make_first_pool(config, random));
   TRY_ASSIGN(auto pool, open_pool(config, clock));
   Brick brick(loop, std::move(pool), boot, random, brick_options(config));
   TRY(open_doors(brick, *iwarp, config));
   TRY(open_rdma_doors(brick, devices, config));
 
   loop.watch(signals.get(), EPOLLIN, [&loop](uint32_t) { loop.stop(); });
-  sd_notify(0, "READY=1");
-  log_info("brick", "ready");
+  ServiceManager manager(loop);
+  manager.ready();
+  log_info("brick", "ready version={}", version());
   loop.run();
-  sd_notify(0, "STOPPING=1");
+  manager.stopping();
   log_info("brick", "stopping");
   return {};
 }
@@ -121,6 +135,7 @@ int run(const CommandLine& line) {
     SystemRandom random;
     result = format_pool(*config, line.force, random);
   } else {
+    log_to_journal("pnfsrdma-brickd");
     if (const auto level = parse_log_level(config->log_level)) set_log_level(*level);
     result = serve(*config);
   }
@@ -133,9 +148,8 @@ int run(const CommandLine& line) {
 int main(int count, char** arguments) {
   pnfsrdma::brick::CommandLine line;
   CLI::App app("pnfsrdma-brickd: owns persistent memory and lets clients reach it by RDMA, as its MDS says.");
-  app.set_version_flag("--version,-V", pnfsrdma::brick::kVersionText);
-  app.add_option("--config,-c", line.config, "JSON configuration file (see server/brickd/README.md)")
-      ->required();
+  app.set_version_flag("--version,-V", pnfsrdma::version_text("pnfsrdma-brickd"));
+  app.add_option("--config,-c", line.config, "JSON configuration file: pnfsrdma.json(5)")->required();
   app.add_flag("--print-config", line.print_config, "print the configuration with its defaults and exit");
   app.add_flag("--format", line.format, "make the pool and exit; a file of pool.size is created");
   app.add_flag("--force", line.force, "with --format: destroy what is there");

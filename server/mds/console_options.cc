@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/console_options.h"
+#include "shared/version/version.h"
 
 #include <filesystem>
-
-#include "server/mds/ops/version.h"
 
 namespace pnfsrdma::mds {
 
@@ -27,7 +26,7 @@ console::ConsoleOptions console_options(const Config& config, const std::string&
           .certificate = config.console.certificate,
           .key = config.console.key,
           .web_directory = web_directory(config),
-          .version = kVersion,
+          .version = version(),
           .configuration_file = config_path,
           .password_cost = {}};
 }

@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -22,14 +21,16 @@
 #include "server/mds/meta/rocksdb_store.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/nfs_program.h"
-#include "server/mds/ops/version.h"
 #include "server/mds/rdma_listeners.h"
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/lock_waiters.h"
 #include "server/mds/state/recovery.h"
 #include "server/mds/state/server_limits.h"
+#include "server/service/journal.h"
+#include "server/service/service_manager.h"
 #include "shared/brick/client.h"
 #include "shared/rdma/iwarp/transport.h"
+#include "shared/version/version.h"
 
 namespace pnfsrdma::mds {
 namespace {
@@ -229,11 +230,12 @@ Result<> serve(const Config& config, const std::string& config_path) {
   start_console(*console);
   TRY_ASSIGN(auto listeners, listen(loop, config, compounds));
   TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, compounds));
-  sd_notify(0, "READY=1");
-  log_info("mds", "ready start={} same_boot={}", boot.boot_count, boot.same_host_boot);
+  ServiceManager manager(loop);
+  manager.ready();
+  log_info("mds", "ready start={} same_boot={} version={}", boot.boot_count, boot.same_host_boot, version());
   loop.run();
 
-  sd_notify(0, "STOPPING=1");
+  manager.stopping();
   log_info("mds", "stopping");
   console.reset();
   listeners.clear();
@@ -259,6 +261,7 @@ int run(const CommandLine& line) {
   }
   set_log_level(config->log_level);
   if (line.check) return run_check(*config);
+  log_to_journal("pnfsrdma-mdsd");
   const auto served = serve(*config, line.config);
   return served ? 0 : complain(served.error());
 }
@@ -269,9 +272,8 @@ int run(const CommandLine& line) {
 int main(int count, char** arguments) {
   pnfsrdma::mds::CommandLine line;
   CLI::App app("pnfsrdma-mdsd: the NFSv4.2 metadata server that grants RDMA layouts on bricks.");
-  app.set_version_flag("--version,-V", std::string("pnfsrdma-mdsd ") + pnfsrdma::mds::kVersion);
-  app.add_option("--config,-c", line.config, "JSON configuration file (see server/mds/README.md)")
-      ->required();
+  app.set_version_flag("--version,-V", pnfsrdma::version_text("pnfsrdma-mdsd"));
+  app.add_option("--config,-c", line.config, "JSON configuration file: pnfsrdma.json(5)")->required();
   app.add_flag("--print-config", line.print_config, "print the configuration with its defaults and exit");
   app.add_flag("--check", line.check,
                "check metadata and blocks and exit: 0 sound, 1 problems, 2 cannot be opened");

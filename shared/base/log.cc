@@ -47,9 +47,19 @@ Guarded<LogObserver>& observer() {
   return instance;
 }
 
+// Who writes the lines instead of the logger: one per process. Set before there are threads.
+LogObserver& writer() {
+  static LogObserver instance;
+  return instance;
+}
+
 void write_line(LogLevel level, std::string_view component, std::string_view text) {
-  logger().log(to_spdlog(level), "{}: {}", component, text);
   auto observing = observer().lock();
+  if (writer()) {
+    writer()(level, component, text);
+  } else {
+    logger().log(to_spdlog(level), "{}: {}", component, text);
+  }
   if (*observing) (*observing)(level, component, text);
 }
 
@@ -72,6 +82,10 @@ void log_line(LogLevel level, std::string_view component, std::string_view text)
 
 void observe_log(LogObserver wanted) {
   *observer().lock() = std::move(wanted);
+}
+
+void write_log_with(LogObserver wanted) {
+  writer() = std::move(wanted);
 }
 
 void log_to_syslog(const char* ident) {

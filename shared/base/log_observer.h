@@ -13,4 +13,7 @@ namespace pnfsrdma {
 using LogObserver = std::function<void(LogLevel level, std::string_view component, std::string_view text)>;
 void observe_log(LogObserver observer);
 
+// From now on lines go to `writer` instead of stderr; one at a time. Before other threads are started.
+void write_log_with(LogObserver writer);
+
 }  // namespace pnfsrdma

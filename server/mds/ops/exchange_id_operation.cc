@@ -2,10 +2,10 @@
 #include "server/mds/ops/data_operations.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/principal.h"
-#include "server/mds/ops/version.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/server_limits.h"
+#include "shared/version/version.h"
 
 // EXCHANGE_ID (RFC 8881, 18.35).
 namespace pnfsrdma::mds {
@@ -74,7 +74,7 @@ Outcome<std::shared_ptr<Client>> establish(CompoundContext& context, std::shared
 nfs4::Implementation implementation(const Services& services) {
   nfs4::Implementation self;
   self.domain = "pnfsrdma";
-  self.name = std::string("pnfsrdma-mdsd/") + kVersion + " durability=" + services.data.durability();
+  self.name = std::string("pnfsrdma-mdsd/") + version() + " durability=" + services.data.durability();
   return self;
 }
 

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__fi
 # Folder -> folders whose headers it may include (its own are always allowed). The longest matching folder counts.
 MAY_INCLUDE = {
     "shared/base": [],
+    "shared/version": [],
     "shared/xdr": ["shared/base"],
     "shared/rpc": ["shared/base", "shared/xdr"],
     "shared/nfs4": ["shared/base", "shared/xdr"],
@@ -26,9 +27,10 @@ MAY_INCLUDE = {
     "shared/pmem": ["shared/base"],
     "shared/brick": ["shared/base", "shared/xdr", "shared/rpc", "shared/rdma"],
     "shared/initiator": ["shared/base", "shared/xdr", "shared/rpc", "shared/rpc_rdma", "shared/nfs4", "shared/rdma", "shared/brick"],
-    "server/brickd": ["shared"],
+    "server/service": ["shared/base"],
+    "server/brickd": ["shared", "server/service"],
     "server/console": ["shared/base"],
-    "server/mds": ["shared", "server/console"],
+    "server/mds": ["shared", "server/console", "server/service"],
     "server/mds/meta": ["shared"],
     "server/mds/state": ["shared", "server/mds"],
     "server/mds/layout": ["shared", "server/mds", "server/console"],

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "shared/base/event_loop.h"
+
+namespace pnfsrdma {
+
+// The service manager's view of this daemon: sd_notify(3). Belongs to the loop's thread, and goes before the
+// loop. Where nobody has asked (no NOTIFY_SOCKET, no WATCHDOG_USEC) nothing is sent.
+class ServiceManager {
+ public:
+  explicit ServiceManager(EventLoop& loop) : loop_(loop) {}
+  ~ServiceManager();
+  ServiceManager(const ServiceManager&) = delete;
+  ServiceManager& operator=(const ServiceManager&) = delete;
+
+  // Clients are served from now on. Begins to ping the watchdog out of the loop, twice as often as it wants.
+  void ready();
+  void stopping();
+
+ private:
+  void ping();
+
+  EventLoop& loop_;
+  Milliseconds period_{0};  // of pings; 0: nobody waits for them
+  EventLoop::TimerId timer_ = 0;
+};
+
+}  // namespace pnfsrdma
