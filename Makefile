@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop test test-unit test-web test-tsan test-fuzz test-demo test-lab lab lab-test lab-bench bench soak format format-check tidy clean
+.PHONY: help build demo demo-stop packages test test-unit test-web test-tsan test-fuzz test-demo test-packages test-lab lab lab-test lab-bench bench soak format format-check tidy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,18 @@ demo: ## Start brick, MDS and a mount, do real work on it, prove where the data 
 
 demo-stop: ## Unmount and stop what `make demo` left running
 	@tests/demo/stop.sh
+
+packages: ## deb and rpm for this system in build/release/packages
+	@packaging/dependencies.sh build web-build packages
+	@$(MAKE) --no-print-directory build
+	@cmake --build build/release -j $(JOBS) --target pnfsrdma man completion
+	@packaging/packages.sh build/release
+
+test-packages: ## The packages checked, and installed, used, upgraded and removed on fresh Debian 12 and 13
+	@packaging/dependencies.sh build web-build packages
+	@$(MAKE) --no-print-directory build
+	@cmake --build build/release -j $(JOBS) --target pnfsrdma man completion
+	@code=0; tests/packages/test.sh build/release || code=$$?; [ $$code -eq 0 ] || [ $$code -eq 77 ]
 
 test: test-unit test-web test-tsan test-fuzz test-demo ## Every test but the lab's: unit to crash under ASan/UBSan, the console in a browser, concurrency under TSan, each fuzzer, the demo's checks
 

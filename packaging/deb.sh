@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Debian packages of a finished release build, for the Debian this runs on.
+# usage: packaging/deb.sh BUILD TARGET_FOLDER      (PNFSRDMA_PACKAGE_VERSION: another version than the tree's)
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "${1:?usage: deb.sh BUILD TARGET_FOLDER}" && pwd)
+mkdir -p "${2:?usage: deb.sh BUILD TARGET_FOLDER}"
+target=$(cd "$2" && pwd)
+version=${PNFSRDMA_PACKAGE_VERSION:-$("$here/version.sh")}
+epoch=$("$here/version.sh" --epoch)
+. /etc/os-release
+
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+mkdir "$stage/pnfsrdma"
+cp -r "$here/deb" "$stage/pnfsrdma/debian"
+# One version for each Debian: an upgrade of the system is one of the package.
+cat >"$stage/pnfsrdma/debian/changelog" <<TEXT
+pnfsrdma ($version~deb$VERSION_ID) unstable; urgency=medium
+
+  * Built from the project's repository, which has its history.
+
+ -- pnfsrdma maintainers <maintainers@pnfsrdma.example>  $(LC_ALL=C date -u -R -d "@$epoch")
+TEXT
+cd "$stage/pnfsrdma"
+if ! SOURCE_DATE_EPOCH=$epoch PNFSRDMA_BUILD=$build LC_ALL=C.UTF-8 TZ=UTC dpkg-buildpackage -b -us -uc -d >"$stage/log" 2>&1; then
+  tail -n 40 "$stage/log" >&2
+  echo "deb.sh: dpkg-buildpackage failed (above)" >&2
+  exit 1
+fi
+mv "$stage"/*.deb "$target"
