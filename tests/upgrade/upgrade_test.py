@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pool and metadata of older programs are taken over; those of newer ones are refused and stay as they are.
+
+usage: upgrade_test.py BIN_DIRECTORY
+"""
+import hashlib
+import os
+import pathlib
+import shutil
+import sys
+import tarfile
+import unittest
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "integration"))
+from cluster import Cluster  # noqa: E402
+
+BIN = sys.argv.pop(1)
+VERSION_AT = 8  # of the superblock: its version, u32 (server/brickd/format.h)
+COPIES_AT = (0, 4096)
+
+
+def unpack(cluster):
+    """The old pool and metadata in the place of the cluster's own."""
+    with tarfile.open(HERE / "one_brick.tar.xz") as archive:
+        archive.extractall(cluster.home)
+    shutil.move(cluster.home / "pool.img", cluster.pool_directory / "pool.img")
+
+
+def start(cluster):
+    cluster.start_brick()
+    cluster.start_mds()
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def stop(cluster):
+    cluster.stop("mds")
+    cluster.stop("brick")
+
+
+def find_sound(cluster):
+    """Both checkers, with the daemons stopped."""
+    checked = cluster.run("brickd", "--config", str(cluster.home / "brick.json"), "--check")
+    assert "the pool is sound" in checked.stdout, checked.stdout
+    cluster.start_brick()
+    checked = cluster.run("mdsd", "--config", str(cluster.home / "mds.json"), "--check")
+    assert checked.stdout.endswith("\nsound\n"), checked.stdout
+    cluster.stop("brick")
+
+
+class Upgrade(unittest.TestCase):
+    def test_what_the_program_of_one_brick_wrote_is_taken_over(self):
+        with Cluster(BIN) as cluster:
+            unpack(cluster)
+            find_sound(cluster)
+            start(cluster)
+            mount = cluster.mount()
+            self.check_files(mount.path)
+            (mount.path / "new").write_bytes(b"n" * 3000000)
+            mount.unmount()
+            stop(cluster)
+            start(cluster)
+            mount = cluster.mount()
+            self.check_files(mount.path)
+            self.assertEqual((mount.path / "new").read_bytes(), b"n" * 3000000)
+            self.assertFalse((mount.path / "gone").exists())
+            mount.unmount()
+            stop(cluster)
+            find_sound(cluster)
+
+    def check_files(self, root):
+        for line in (root.parent / "SHA256SUMS").read_text().splitlines():
+            wanted, name = line.split()
+            self.assertEqual(digest(root / name), wanted, name)
+        self.assertEqual(os.readlink(root / "link"), "folder/large")
+        self.assertEqual((root / "hard").stat().st_ino, (root / "folder/deeper/small").stat().st_ino)
+        empty = (root / "empty").stat()
+        self.assertEqual((empty.st_mode & 0o777, empty.st_uid, empty.st_gid), (0o640, 1000, 1001))
+        self.assertEqual((root / "holes").stat().st_size, 5 << 20)
+
+    def test_a_pool_of_a_newer_format_is_refused_and_left_alone(self):
+        with Cluster(BIN) as cluster:
+            unpack(cluster)
+            pool = cluster.pool_directory / "pool.img"
+            with open(pool, "r+b") as file:
+                for at in COPIES_AT:
+                    file.seek(at + VERSION_AT)
+                    file.write((99).to_bytes(4, "little"))
+            before = digest(pool)
+            for arguments in ([], ["--check"], ["--format"]):
+                refused = cluster.run("brickd", "--config", str(cluster.home / "brick.json"), *arguments, check=False)
+                self.assertNotEqual(refused.returncode, 0, arguments)
+                if arguments != ["--format"]:
+                    self.assertIn("format version 99", refused.stderr)
+                    self.assertIn("use a newer one", refused.stderr)
+            self.assertEqual(digest(pool), before)
+
+
+if __name__ == "__main__":
+    unittest.main()
