@@ -10,10 +10,11 @@ namespace pnfsrdma::rdma::verbs {
 
 // How long a wait spins before it sleeps, learned from how long waits take: about twice the usual wait when
 // that is short, nothing when completions usually come later than a sleep costs, nothing ever where there is
-// but one CPU (the spinner would keep it from whoever completes). How long a wait took that slept says as
-// much of the sleep as of the completion: where waking up is slow, one bad moment would end the spinning for
-// good. So one of kProbeEvery waits spins all the same, and what it finds is believed at once. Not
-// thread-safe.
+// but one CPU (the spinner would keep it from whoever completes). The usual wait is near the median: a mean
+// would let the few long waits of a busy machine end the spinning of all others. How long a wait took that
+// slept says as much of the sleep as of the completion: where waking up is slow, one bad moment would end
+// the spinning for good. So one of kProbeEvery waits spins all the same, and what it finds is believed at
+// once. Not thread-safe.
 class SpinBudget {
  public:
   using Duration = SteadyTime::duration;
@@ -30,7 +31,14 @@ class SpinBudget {
   // application is forgotten after a few short waits. `spun`: its end was found without sleep.
   void learn(Duration waited, bool spun) {
     waited = std::min<Duration>(waited, kMost);
-    usual_ += spun && usual_ > kWorthSpinning ? waited - usual_ : (waited - usual_) / 8;
+    const Duration step = std::max<Duration>(usual_ / 4, std::chrono::microseconds(1));
+    if (spun && usual_ > kWorthSpinning) {
+      usual_ = waited;
+    } else if (waited > usual_) {
+      usual_ = std::min(usual_ + step, waited);
+    } else {
+      usual_ = std::max(usual_ - step, waited);
+    }
   }
 
  private:
