@@ -17,7 +17,8 @@ constexpr Milliseconds kFlushTime{2000};
 // Between two looks while that lasts.
 constexpr Milliseconds kFlushPause{1};
 constexpr unsigned kAcknowledgeEvery = 1024;
-constexpr unsigned kEmptyPollsPerLook = 64;
+// A look is a system call, some tens of nanoseconds a poll are not.
+constexpr unsigned kEmptyPollsPerLook = 1024;
 
 SteadyTime now() {
   return std::chrono::steady_clock::now();
