@@ -79,14 +79,16 @@ int run_verbs(const Settings& settings, bool json) {
   }
   nlohmann::json report{{"transport", "verbs"}};
   if (!json)
-    fmt::print("verbs\n{:>9} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "bytes", "READ MB/s", "WRITE MB/s",
-               "READ us", "WRITE us", "one way us");
+    fmt::print("verbs\n{:>9} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "bytes", "READ MB/s", "WRITE MB/s",
+               "READ us", "polled us", "WRITE us", "one way us");
   for (const size_t size : {size_t{8}, size_t{4096}, size_t{65536}, size_t{1} << 20}) {
-    double read = 0, write = 0, read_us = 1e9, write_us = 1e9, one_way_us = 1e9;
+    double read = 0, write = 0, read_us = 1e9, polled_us = 1e9, write_us = 1e9, one_way_us = 1e9;
     for (int round = 0; round < kRounds; ++round) {
       read = std::max(read, TransportBench::bandwidth(settings, false, Operation::kRead, size) * 1000);
       write = std::max(write, TransportBench::bandwidth(settings, false, Operation::kWrite, size) * 1000);
       read_us = std::min(read_us, TransportBench::latency(settings, false, Operation::kRead, size));
+      polled_us = std::min(polled_us, TransportBench::latency(settings, false, Operation::kRead, size,
+                                                              TransportBench::Waiting::kPolling));
       write_us = std::min(write_us, TransportBench::latency(settings, false, Operation::kWrite, size));
       one_way_us = std::min(one_way_us, TransportBench::ping_pong(settings, size));
     }
@@ -94,11 +96,12 @@ int run_verbs(const Settings& settings, bool json) {
                               {"read_mb_s", read},
                               {"write_mb_s", write},
                               {"read_us", read_us},
+                              {"read_polled_us", polled_us},
                               {"write_us", write_us},
                               {"write_one_way_us", one_way_us}});
     if (!json)
-      fmt::print("{:>9} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f}\n", size, read, write, read_us,
-                 write_us, one_way_us);
+      fmt::print("{:>9} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f}\n", size, read, write,
+                 read_us, polled_us, write_us, one_way_us);
     std::fflush(stdout);
   }
   if (json) fmt::print("{}\n", report.dump(2));
@@ -117,7 +120,9 @@ int run(int argc, char** argv) {
   app.add_option("--socket-buffer", settings.socket_buffer_bytes, "SO_SNDBUF and SO_RCVBUF, bytes")
       ->capture_default_str();
   std::string pin = "one";
-  app.add_option("--pin", pin, "both ends on one CPU, on two, or wherever the kernel puts them (none)")
+  app.add_option(
+         "--pin", pin,
+         "both ends on one CPU, on two, or wherever the kernel puts them (none; what verbs does unasked)")
       ->check(CLI::IsMember({"one", "two", "none"}))
       ->capture_default_str();
   std::string transport = "iwarp";
@@ -126,14 +131,14 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   settings.verbs = transport == "verbs";
+  if (settings.verbs && app.count("--pin") == 0) pin = "none";
+  if (pin != "none") settings.initiator_cpu = settings.target_cpu = allowed_cpu(0);
+  if (pin == "two") settings.target_cpu = allowed_cpu(1);
   if (settings.verbs) {
     Memory::source();
     Memory::destination();
     return run_verbs(settings, json);
   }
-
-  if (pin != "none") settings.initiator_cpu = settings.target_cpu = allowed_cpu(0);
-  if (pin == "two") settings.target_cpu = allowed_cpu(1);
 
   Memory::source();
   Memory::destination();

@@ -35,9 +35,13 @@ class TcpBaseline {
 class TransportBench {
  public:
   enum class Operation { kRead, kWrite };
+  // How a completion is waited for: by wait(), which spins and then sleeps, or by poll() alone, as perftest
+  // does.
+  enum class Waiting { kAdaptive, kPolling };
   static double bandwidth(const Settings& settings, bool crc, Operation operation, size_t size);
   // Microseconds of one operation at queue depth 1, the median; a WRITE is counted when it is confirmed.
-  static double latency(const Settings& settings, bool crc, Operation operation, size_t size);
+  static double latency(const Settings& settings, bool crc, Operation operation, size_t size,
+                        Waiting waiting = Waiting::kAdaptive);
   // Microseconds, the median, from the post of a WRITE until the other side sees its last byte: half a round
   // of ping-pong, as perftest's ib_write_lat has it. Verbs only.
   static double ping_pong(const Settings& settings, size_t size);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -29,6 +31,8 @@ class Rig {
   // without anybody's help).
   Rig(const Settings& settings, bool crc, TransportBench::Operation operation, size_t echo_size = 0)
       : settings_(settings), operation_(operation), echo_size_(echo_size) {
+    // A connection made by a thread that is pinned would not spin.
+    ::sched_getaffinity(0, sizeof(affinity_), &affinity_);
     const std::string address = settings.verbs ? open_device() : open_iwarp(crc);
     target_domain_ = transport_->make_protection_domain();
     domain_ = transport_->make_protection_domain();
@@ -60,6 +64,7 @@ class Rig {
     stop_ = true;
     queue_pair_->fail();
     server_.join();
+    ::sched_setaffinity(0, sizeof(affinity_), &affinity_);
   }
 
   void post(uint64_t number, size_t size) {
@@ -73,11 +78,12 @@ class Rig {
                : queue_pair_->post_write(number, {&local, 1}, remote))
               .has_value());
   }
-  size_t complete() {
+  size_t complete(TransportBench::Waiting waiting = TransportBench::Waiting::kAdaptive) {
     Completion completions[32];
     size_t count = queue_pair_->poll(completions);
     while (count == 0) {
-      CHECK(queue_pair_->wait(far()) && queue_pair_->connected());
+      CHECK((waiting == TransportBench::Waiting::kPolling || queue_pair_->wait(far())) &&
+            queue_pair_->connected());
       count = queue_pair_->poll(completions);
     }
     for (size_t i = 0; i < count; ++i) CHECK(completions[i].outcome == Outcome::kSuccess);
@@ -150,6 +156,7 @@ class Rig {
   const Settings settings_;
   const TransportBench::Operation operation_;
   const size_t echo_size_;
+  cpu_set_t affinity_;
   std::atomic<bool> stop_ = false;
   SystemRandom random_;
   std::unique_ptr<Transport> transport_;
@@ -179,13 +186,14 @@ double TransportBench::bandwidth(const Settings& settings, bool crc, Operation o
   return result;
 }
 
-double TransportBench::latency(const Settings& settings, bool crc, Operation operation, size_t size) {
+double TransportBench::latency(const Settings& settings, bool crc, Operation operation, size_t size,
+                               Waiting waiting) {
   Rig rig(settings, crc, operation);
   Percentiles seconds;
   for (double start = seconds_now(), end = start + settings.seconds; start < end;) {
     rig.post(0, size);
     rig.queue_pair().submit();
-    CHECK(rig.complete() == 1);
+    CHECK(rig.complete(waiting) == 1);
     const double now = seconds_now();
     seconds.add(now - start);
     start = now;
