@@ -104,9 +104,11 @@ def by_clock(file, options):
         took["fdatasync"].append(1000 * (time.monotonic() - middle))
     failures = []
     for what, times in took.items():
-        median = statistics.median(times)
-        print(f"{what}: median {median:.1f} ms on a link of {options.round_trip_ms:.0f} ms a round trip")
-        if not options.round_trip_ms <= median < 1.8 * options.round_trip_ms:
+        # A busy machine adds to many; what is never less than two round trips stays so in the best quarter, too.
+        quarter = statistics.quantiles(times, n=4)[0]
+        print(f"{what}: a quarter within {quarter:.1f} ms, half within {statistics.median(times):.1f} ms on a link of"
+              f" {options.round_trip_ms:.0f} ms a round trip")
+        if not options.round_trip_ms <= quarter < 1.8 * options.round_trip_ms:
             failures.append(f"{what}: that is not one round trip")
     return failures
 
