@@ -90,6 +90,8 @@ if case_of "our mount and the kernel's side by side" start; then
   case_of "both write one file" both_write_one_file
   case_of "a truncate by the kernel's client recalls our layout" a_truncate_by_the_kernel_recalls_our_layout
   case_of "the kernel's client locks byte ranges" it_locks
+  case_of "the kernel's client and our mount exclude each other by locks" /source/tests/vm/guest/exclusion.py \
+    "$here/mount/exclusion" "$here/kernel/exclusion"
   case_of "both unmount" stop
 fi
 finish
