@@ -97,6 +97,8 @@ void Attacker::learn_target() {
 void Attacker::write_on() {
   if (!client_ || !client_->queue_pair().connected()) {
     if (behaviour_ == Behaviour::kHealthy) {
+      // The connection may have ended between two WRITEs: then the next one is refused here.
+      if (!refusal_reported_) refused("disconnected");
       given_up_ = true;
       return;
     }
