@@ -51,7 +51,8 @@ class Machine:
                  "qemu-system-x86_64", "-machine", "q35" + (",nvdimm=on" if pmem else ""),
                  "-accel", "kvm" if accelerator == "kvm" else "tcg,thread=multi", "-cpu", model, "-smp", str(cpus),
                  "-m", f"{memory},slots=4,maxmem=16G", "-nographic", "-no-reboot", "-nodefaults", "-net", "none",
-                 "-kernel", str(kernel), "-initrd", str(cache / "initramfs"), "-append", f"{KERNEL_WORDS} lab.name={name}",
+                 "-kernel", str(kernel), "-initrd", str(cache / "initramfs"),
+                 "-append", f"{KERNEL_WORDS} lab.name={name}" + (terminal_words() if interactive else ""),
                  "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-device", "virtio-rng-pci",
                  "-serial", f"file:{self.console}", "-device", "virtio-serial-pci",
                  "-chardev", f"stdio,id=terminal,signal={'off' if interactive else 'on'}",
@@ -116,6 +117,12 @@ class Machine:
             self.process.wait()
         if self.remove_out:
             shutil.rmtree(self.out, ignore_errors=True)
+
+
+def terminal_words():
+    """What the machine's console cannot ask this terminal for."""
+    columns, rows = shutil.get_terminal_size()
+    return f" lab.rows={rows} lab.columns={columns} lab.term={os.environ.get('TERM', 'linux')}"
 
 
 def mac_byte(path):
