@@ -5,6 +5,7 @@ Those of one machine share two, every other one each. One that says "# hosts: se
 name, all running the same script with that name as its argument; the first is linked to each of the others. Two such jobs
 run side by side where memory allows: one emulated machine seldom keeps two processors busy.
 """
+import fcntl
 import os
 import pathlib
 import queue
@@ -132,6 +133,13 @@ def run(cache, build, wanted):
             return 2
         scripts = [s for s in scripts if s.stem in wanted]
     out = cache / "results" / build.name
+    out.parent.mkdir(parents=True, exist_ok=True)
+    only_run = open(f"{out}.lock", "a")
+    try:
+        fcntl.flock(only_run, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"lab: another run of this checkout's scenarios has {out}; end it or wait for it")
+        return 2
     shutil.rmtree(out, ignore_errors=True)
     settings = {"cache": cache, "machine": {"build": build, "out": out, "accelerator": accelerator(cache)}}
     jobs = jobs_of(scripts, settings, tally)
