@@ -26,12 +26,18 @@ Outcome<nfs4::LockRange> check_range(uint64_t offset, uint64_t length, LockType 
   return *range;
 }
 
+// Linux's client has room for an owner as long as its own, and fails the call with EIO when another client's
+// is longer. Who holds the lock is only said for people to read.
+constexpr size_t kDeniedOwnerBytesMax = 20;
+
 nfs4::LockDenied denial(const LockTable::Conflict& conflict) {
   nfs4::LockDenied denied;
   denied.offset = conflict.range.first;
   denied.length = nfs4::length_of(conflict.range);
   denied.type = conflict.range.exclusive ? LockType::kWrite : LockType::kRead;
-  denied.owner = {.client_id = conflict.holder->client, .owner = nfs4::OwnerId(conflict.holder->owner)};
+  const ByteSpan owner(conflict.holder->owner);
+  denied.owner = {.client_id = conflict.holder->client,
+                  .owner = nfs4::OwnerId(owner.first(std::min(owner.size(), kDeniedOwnerBytesMax)))};
   return denied;
 }
 

@@ -116,6 +116,19 @@ TEST_F(LockTest, WhatOneClientHoldsAnotherIsDenied) {
   EXPECT_EQ(server_->locks.size(), 2U);
 }
 
+// Linux's client cannot take in a longer one: its process would see EIO.
+TEST_F(LockTest, DenialNamesNoMoreThanTwentyBytesOfTheHolder) {
+  const std::string owner = "abcdefghijklmnopqrstuvwxyz";
+  ASSERT_TRUE(first_.lock(LockType::kWrite, 0, 10, owner).ok());
+  const auto expected = nfs4::OwnerId(as_bytes(owner.substr(0, 20)));
+  const auto denied = second_.lock(LockType::kWrite, 0, 10);
+  ASSERT_EQ(denied.status, Status::kDenied);
+  EXPECT_EQ(denied.failure.owner.owner, expected);
+  const auto tested = second_.test(LockType::kWrite, 0, 10);
+  ASSERT_EQ(tested.status, Status::kDenied);
+  EXPECT_EQ(tested.failure.owner.owner, expected);
+}
+
 TEST_F(LockTest, OwnersOfOneClientExcludeEachOtherAndThemselvesNever) {
   ASSERT_TRUE(first_.lock(LockType::kWrite, 0, 10, "a").ok());
   EXPECT_EQ(first_.lock(LockType::kWrite, 0, 10, "b").status, Status::kDenied);
