@@ -20,7 +20,7 @@ survives() { # name command-that-takes-its-time...
   shift
   /source/tests/vm/guest/synced_writer.py write "$mount_point/$name" "/tmp/$name.acknowledged" &
   pid=$!
-  trap 'kill "$pid" 2>/dev/null || true' EXIT
+  trap "kill $pid 2>/dev/null || true" EXIT # the name is gone by then
   wait_for 30 "the writer writes" test -s "/tmp/$name.acknowledged"
   sleep 2
   "$@"
