@@ -49,8 +49,7 @@ Json without_secrets(Json body) {
 
 }  // namespace
 
-bool match(std::string_view pattern, std::string_view path,
-           std::vector<std::pair<std::string, std::string>>& parameters) {
+bool match(std::string_view pattern, std::string_view path, PathParameters& parameters) {
   parameters.clear();
   if (pattern == "/" || path == "/") return pattern == path;
   while (!pattern.empty() && !path.empty()) {
@@ -86,70 +85,84 @@ Answer<HttpResponse> Api::respond(const HttpRequest& request) {
 }
 
 Answer<HttpResponse> Api::respond_api(const HttpRequest& request, std::string_view path) {
-  const Route* route = nullptr;
   std::string allowed;
-  std::vector<std::pair<std::string, std::string>> parameters;
-  for (const Route& candidate : routes()) {
-    std::vector<std::pair<std::string, std::string>> found;
-    if (!match(candidate.path, path, found)) continue;
-    allowed += (allowed.empty() ? "" : ", ") + std::string(candidate.method);
-    if (candidate.method != request.method) continue;
-    route = &candidate;
-    parameters = std::move(found);
-    break;
+  for (const Route& route : routes()) {
+    PathParameters parameters;
+    if (!match(route.path, path, parameters)) continue;
+    allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
+    if (route.method != request.method) continue;
+    Call call{request, backend_.document.operation(route.id), {}, {}, {}};
+    auto answer = respond_call(route, call, parameters);
+    if (request.method != "GET") TRY(audit(call, answer));
+    return answer;
   }
-  if (route == nullptr) {
-    if (allowed.empty())
-      return refuse("not-found", "There is no resource " + request.path + ".", "See /api/v1/.");
-    HttpResponse response =
-        to_response({.name = "method-not-allowed", .detail = "It takes " + allowed + "."});
-    return response.with("Allow", allowed);
-  }
-  Caller caller;
-  if (route->role != Role::kPublic) {
-    TRY_ASSIGN(caller, authenticate(backend_, request));
-    if (caller.role == Role::kPublic)
-      return refuse("not-logged-in", "Nobody has logged in here.", "POST /api/v1/session, or send a token.");
-    if (caller.role < route->role)
-      return refuse("not-permitted", "This needs the role " + std::string(name_of(route->role)) + "; " +
-                                         caller.user + " has " + std::string(name_of(caller.role)) + ".");
-    TRY(check_csrf(caller, request));
-  }
-  const ApiDocument::Operation& operation = backend_.document.operation(route->id);
-  TRY_ASSIGN(auto arguments, backend_.document.parse(operation, parameters, request));
-  Call call{request, operation, std::move(caller), std::move(arguments), {}};
-  auto answer = route->respond(backend_, call);
-  if (request.method != "GET") TRY(audit(call, answer));
-  return answer;
+  if (allowed.empty())
+    return refuse("not-found", "There is no resource " + request.path + ".", "See /api/v1/.");
+  HttpResponse response = to_response({.name = "method-not-allowed", .detail = "It takes " + allowed + "."});
+  return response.with("Allow", allowed);
 }
 
-// Refused changes have changed nothing; what was refused for want of the right password is of interest all
-// the same.
+Answer<HttpResponse> Api::respond_call(const Route& route, Call& call, const PathParameters& path) {
+  TRY(admit(route, call));
+  TRY_ASSIGN(call.arguments, backend_.document.parse(call.operation, path, call.request));
+  return route.respond(backend_, call);
+}
+
+// Who asks, and whether they may.
+Answer<> Api::admit(const Route& route, Call& call) {
+  if (route.role == Role::kPublic) return {};
+  TRY_ASSIGN(call.caller, authenticate(backend_, call.request));
+  if (call.caller.role == Role::kPublic)
+    return refuse("not-logged-in", "Nobody has logged in here.", "POST /api/v1/session, or send a token.");
+  if (call.caller.role < route.role)
+    return refuse("not-permitted", "This needs the role " + std::string(name_of(route.role)) + "; " +
+                                       call.caller.user + " has " + std::string(name_of(call.caller.role)) +
+                                       ".");
+  return check_csrf(call.caller, call.request);
+}
+
+// What was done; what may have been done, when nobody waited for its end; and what somebody tried who may
+// not, as often as it says something: whoever floods the log with refusals must not wash it out. Other
+// refusals have changed nothing and would have been allowed.
+bool Api::worth_auditing(const Call& call, int status) {
+  if (status < 400 || status == 503) return true;
+  if (status != 403) return status == 401 && call.operation.id == "postSession";
+  const std::string who =
+      call.caller.user == "-" ? "address " + call.request.peer.address : "user " + call.caller.user;
+  if (refusals_.wait_seconds(who) > 0) return false;
+  refusals_.failed(who);
+  return true;
+}
+
 Answer<> Api::audit(const Call& call, const Answer<HttpResponse>& answer) {
   const int status = answer ? answer->status : to_response(answer.error()).status;
-  const bool tried_password = status == 401;
-  if (status >= 400 && !tried_password) return {};
-  const auto added = backend_.audit.add(
-      {{"time", rfc3339(backend_.clock.wall_now())},
-       {"user", call.caller.user == "-" ? call.arguments.body.value("user", "-") : call.caller.user},
-       {"method", call.caller.method},
-       {"origin", call.request.peer.local_socket ? "unix" : call.request.peer.address},
-       {"action", call.operation.id},
-       {"subject", call.request.path},
-       {"status", status},
-       {"before", call.before},
-       {"after", without_secrets(call.arguments.body)}});
+  if (!worth_auditing(call, status)) return {};
+  const Json& body = call.arguments.body;
+  const std::string named = body.is_object() ? body.value("user", "-") : "-";
+  const std::string user = call.caller.user == "-" ? named : call.caller.user;
+  const std::string origin = call.request.peer.local_socket ? "unix" : call.request.peer.address;
+  const auto added = backend_.audit.add({{"time", rfc3339(backend_.clock.wall_now())},
+                                         {"user", user},
+                                         {"method", call.caller.method},
+                                         {"origin", origin},
+                                         {"action", call.operation.id},
+                                         {"subject", call.request.path},
+                                         {"status", status},
+                                         {"before", call.before},
+                                         {"after", without_secrets(body)}});
   if (!added) {
-    // The change is made and cannot be taken back; the caller must not take it for an ordinary one.
     log_error("console", "audit-failed error=\"{}\"", added.error().to_string());
+    if (status >= 400) return {};
+    // The change is made and cannot be taken back; the caller must not take it for an ordinary one.
     return refuse("busy",
                   "It was done, but could not be written to the audit log: " + added.error().to_string(),
                   "Make room where the audit log is.");
   }
-  if (!tried_password)
-    log_info("console", "changed user={} origin={} action={} subject={}", call.caller.user,
-             call.request.peer.local_socket ? "unix" : call.request.peer.address, call.operation.id,
+  if (status < 400)
+    log_info("console", "changed user={} origin={} action={} subject={}", user, origin, call.operation.id,
              call.request.path);
+  if (status == 403)
+    log_warning("console", "refused user={} origin={} action={}", user, origin, call.operation.id);
   return {};
 }
 

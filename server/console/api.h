@@ -22,27 +22,33 @@ struct Route {
 // All of them; a test compares them with the document.
 std::span<const Route> routes();
 
+using PathParameters = std::vector<std::pair<std::string, std::string>>;
+
 // From a request to its answer: finds the operation, asks who calls, whether they may and whether the request
 // is as the document has it; answers, and writes what was changed into the audit log before the answer goes.
 // Called from many threads.
 class Api {
  public:
-  Api(Backend& backend, const StaticFiles& files) : backend_(backend), files_(files) {}
+  Api(Backend& backend, const StaticFiles& files)
+      : backend_(backend), files_(files), refusals_(backend.clock) {}
 
   HttpResponse handle(const HttpRequest& request);
 
  private:
   Answer<HttpResponse> respond(const HttpRequest& request);
   Answer<HttpResponse> respond_api(const HttpRequest& request, std::string_view path);
+  Answer<HttpResponse> respond_call(const Route& route, Call& call, const PathParameters& path);
+  Answer<> admit(const Route& route, Call& call);
   Answer<HttpResponse> metrics(const HttpRequest& request);
   Answer<> audit(const Call& call, const Answer<HttpResponse>& answer);
+  bool worth_auditing(const Call& call, int status);
 
   Backend& backend_;
   const StaticFiles& files_;
+  LoginLimit refusals_;  // written into the audit log
 };
 
 // Whether `path` is what `pattern` ("/bricks/{brick}") describes, and with which parameters.
-bool match(std::string_view pattern, std::string_view path,
-           std::vector<std::pair<std::string, std::string>>& parameters);
+bool match(std::string_view pattern, std::string_view path, PathParameters& parameters);
 
 }  // namespace pnfsrdma::console

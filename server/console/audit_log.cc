@@ -7,23 +7,39 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <fstream>
+#include <functional>
+#include <iterator>
 
 namespace pnfsrdma::console {
 
 namespace {
 
-// Oldest first; lines that are no JSON are skipped.
-std::vector<Json> read_entries(const std::string& path) {
-  std::vector<Json> entries;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    Json entry = Json::parse(line, nullptr, false);
-    if (entry.is_object() && entry.contains("sequence") && entry["sequence"].is_number_unsigned())
-      entries.push_back(std::move(entry));
+constexpr std::string_view kSequence = "{\"sequence\":";
+
+// 0: no line of ours.
+uint64_t sequence_of(std::string_view line) {
+  uint64_t sequence = 0;
+  if (line.starts_with(kSequence) && line.ends_with('}'))
+    std::from_chars(line.data() + kSequence.size(), line.data() + line.size(), sequence);
+  return sequence;
+}
+
+// The lines of a file from its last to its first, until `look` answers false. Only those asked for are
+// parsed: the whole log is 40 MiB.
+void read_backwards(const std::string& path, const std::function<bool(uint64_t, std::string_view)>& look) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string_view left = text;
+  while (!left.empty()) {
+    if (left.ends_with('\n')) left.remove_suffix(1);
+    const size_t begin = left.rfind('\n') + 1;  // npos + 1: the first line
+    const std::string_view line = left.substr(begin);
+    left = left.substr(0, begin);
+    if (const uint64_t sequence = sequence_of(line); sequence != 0 && !look(sequence, line)) return;
   }
-  return entries;
 }
 
 Result<> sync_directory(const std::string& path) {
@@ -41,8 +57,10 @@ std::string AuditLog::path(int age) const {
 Result<std::unique_ptr<AuditLog>> AuditLog::open(const std::string& directory, size_t bytes_max) {
   std::unique_ptr<AuditLog> log(new AuditLog(directory, bytes_max));
   for (int age = 0; age < kAges && log->next_ == 1; ++age) {
-    const auto entries = read_entries(log->path(age));
-    if (!entries.empty()) log->next_ = entries.back()["sequence"].get<uint64_t>() + 1;
+    read_backwards(log->path(age), [&](uint64_t sequence, std::string_view) {
+      log->next_ = sequence + 1;
+      return false;
+    });
   }
   TRY(log->open_file());
   return log;
@@ -75,25 +93,27 @@ Result<uint64_t> AuditLog::add(Json entry) {
   numbered.update(entry);
   const std::string line = to_text(numbered) + "\n";
   const ssize_t written = ::write(file_.get(), line.data(), line.size());
-  if (written > 0) size_ += static_cast<size_t>(written);
-  if (written != static_cast<ssize_t>(line.size())) {
-    if (written >= 0) errno = ENOSPC;
-    return std::unexpected(Error::from_errno("write " + path(0)));
+  if (written == static_cast<ssize_t>(line.size()) && fdatasync(file_.get()) == 0) {
+    size_ += line.size();
+    return next_++;
   }
-  if (fdatasync(file_.get()) != 0) return std::unexpected(Error::from_errno("fdatasync " + path(0)));
-  return next_++;
+  if (written >= 0 && written < static_cast<ssize_t>(line.size())) errno = ENOSPC;
+  const Error why = Error::from_errno("writing " + path(0));
+  // A piece of a line would take the next one with it.
+  if (written > 0 && ftruncate(file_.get(), static_cast<off_t>(size_)) != 0) return std::unexpected(why);
+  return std::unexpected(why);
 }
 
 Result<std::vector<Json>> AuditLog::newest(uint64_t before, size_t limit) {
   std::vector<Json> found;
   const std::lock_guard lock(mutex_);
   for (int age = 0; age < kAges && found.size() < limit; ++age) {
-    std::vector<Json> entries = read_entries(path(age));
-    std::ranges::reverse(entries);
-    for (Json& entry : entries) {
-      if (found.size() >= limit) break;
-      if (before == 0 || entry["sequence"].get<uint64_t>() < before) found.push_back(std::move(entry));
-    }
+    read_backwards(path(age), [&](uint64_t sequence, std::string_view line) {
+      if (before != 0 && sequence >= before) return true;
+      Json entry = Json::parse(line, nullptr, false);
+      if (entry.is_object()) found.push_back(std::move(entry));
+      return found.size() < limit;
+    });
   }
   return found;
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "server/console/inventory_json.h"
 #include "server/console/page.h"
@@ -93,9 +94,12 @@ Response delete_layouts(Backend& backend, Call& call) {
                                    .detail = "Whose layouts? Give client, inode, or both.",
                                    .errors = {{"client", "is missing"}, {"inode", "is missing"}}});
   TRY_ASSIGN(const auto holdings, or_problem(backend.holdings.get()));
-  call.before = Json::array();
-  for (const Layout& layout : wanted(*holdings, {.client = client, .inode = inode, .brick = {}}))
-    call.before.push_back(to_json(layout));
+  const auto taken = wanted(*holdings, {.client = client, .inode = inode, .brick = {}});
+  // A client may hold as many as fill the whole audit log.
+  constexpr size_t kNamed = 20;
+  call.before = {{"layouts", taken.size()}, {"first", Json::array()}};
+  for (const Layout& layout : std::span(taken).first(std::min(taken.size(), kNamed)))
+    call.before["first"].push_back(to_json(layout));
   return revoke(backend, client, inode);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 #include <map>
 #include <string>
@@ -84,6 +85,8 @@ class FakeAdministration final : public Administration {
     for (const Export& one : all_exports) {
       if (one.rules.path == rules.path) return done(fail(EEXIST, rules.path + " is exported already"));
     }
+    begun = true;
+    if (silent) return;
     all_exports.push_back({.id = next_export++, .rules = rules, .stored = true});
     done(all_exports.back());
   }
@@ -118,12 +121,17 @@ class FakeAdministration final : public Administration {
   }
   Holders holders(const std::string&) override { return {3, 4096, {"/"}}; }
   Result<Job> format_brick(const std::string& id, const std::string& user) override {
+    if (id != kBrickId) return fail(ENOENT, "there is no brick " + id);
     if (brick_in_use) return fail(EBUSY, "it holds 3 files");
     all_jobs.push_back(
         {.id = all_jobs.size() + 1, .kind = "format", .subject = id, .state = "running", .user = user});
     return all_jobs.back();
   }
   Result<Job> check_brick(const std::string& id, const std::string& user) override {
+    if (id != kBrickId) return fail(ENOENT, "there is no brick " + id);
+    for (const Job& job : all_jobs) {
+      if (job.state == "running" && job.subject == id) return fail(EBUSY, "a job works on it already");
+    }
     all_jobs.push_back(
         {.id = all_jobs.size() + 1, .kind = "check", .subject = id, .state = "running", .user = user});
     return all_jobs.back();
@@ -151,6 +159,8 @@ class FakeAdministration final : public Administration {
   Brick brick;
   Numbers counters;
   bool brick_in_use = true;
+  std::atomic<bool> silent = false;  // add_export() is begun and not answered
+  std::atomic<bool> begun = false;
   uint16_t next_export = 2;
   int numbers_asked = 0;
 };
