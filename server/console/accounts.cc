@@ -52,6 +52,12 @@ std::optional<Json> read_record(const std::string& text) {
   return json;
 }
 
+// Who comes over the Unix socket is no user that is kept; no user may have such a name (user names have no
+// colon).
+bool is_of_socket(const std::string& user) {
+  return user == kSocketRoot || user.starts_with(kSocketUid);
+}
+
 User user_of(const std::string& name, const Json& json) {
   return {.name = name,
           .role = *role_of(json["role"].get<std::string>()),
@@ -171,6 +177,8 @@ Answer<> Accounts::keep(User user) {
 
 Answer<User> Accounts::put(const std::string& name, Role role, const std::optional<std::string>& hash,
                            const IfMatch& if_match, bool& made) {
+  if (is_of_socket(name))
+    return refuse("conflict", name + " is who comes over the Unix socket.", "Take another name.");
   const std::lock_guard changing(changing_);
   const auto before = user(name);
   made = !before;
@@ -221,16 +229,22 @@ Answer<User> Accounts::set_first_password(const std::string& hash) {
   return admin;
 }
 
-Answer<> Accounts::set_password(const std::string& name, const std::string& hash) {
+Answer<> Accounts::set_password(const std::string& name, const std::string& old_hash,
+                                const std::string& hash) {
   const std::lock_guard changing(changing_);
   auto present = user(name);
   if (!present) return refuse("not-found", "There is no user " + name + ".");
+  if (present->password_hash != old_hash)
+    return refuse("conflict", "The password was changed by somebody else meanwhile.");
   present->password_hash = hash;
   return keep(*present);
 }
 
 Answer<> Accounts::add(const Token& token) {
   const std::lock_guard changing(changing_);
+  // Removed with all its tokens between this caller's being let in and now: this one would outlive them.
+  if (!is_of_socket(token.user) && !user(token.user))
+    return refuse("not-logged-in", "The user " + token.user + " was removed.");
   TRY(store({{kTokenPrefix + token.id, record_of(token)}}));
   auto state = state_.lock();
   state->tokens[token.id] = token;

@@ -55,15 +55,17 @@ class Accounts {
   // What a change is tied to: nullopt when the caller has seen nothing, "*" for anything.
   using IfMatch = std::optional<std::string>;
   // Makes or changes; no `hash`: the password stays. `made` tells which. PreconditionRequired,
-  // changed-meanwhile, conflict (the last admin with a password), invalid (a new user without password),
-  // busy.
+  // changed-meanwhile, conflict (the last admin with a password; a name of the socket's), invalid (a new user
+  // without password), busy.
   Answer<User> put(const std::string& name, Role role, const std::optional<std::string>& hash,
                    const IfMatch& if_match, bool& made);
   // With its tokens. not-found, changed-meanwhile, conflict.
   Answer<> remove(const std::string& name, const IfMatch& if_match);
   // The first password, if there is none. setup-done.
   Answer<User> set_first_password(const std::string& hash);
-  Answer<> set_password(const std::string& name, const std::string& hash);
+  // Only where the password still is the one of `old_hash`: conflict. not-found.
+  Answer<> set_password(const std::string& name, const std::string& old_hash, const std::string& hash);
+  // not-logged-in: its user was removed meanwhile.
   Answer<> add(const Token& token);
   Answer<> remove_token(const std::string& id);
   void note_login(const std::string& name);

@@ -55,7 +55,8 @@ Answer<Caller> authenticate(Backend& backend, const HttpRequest& request) {
   if (const std::string cookie = cookie_of(request); !cookie.empty()) return by_cookie(backend, cookie);
   const Peer& peer = request.peer;
   if (peer.local_socket && peer.uid && (*peer.uid == 0 || *peer.uid == geteuid()))
-    return Caller{.user = *peer.uid == 0 ? "root" : "uid:" + std::to_string(*peer.uid),
+    return Caller{.user = *peer.uid == 0 ? std::string(kSocketRoot)
+                                         : std::string(kSocketUid) + std::to_string(*peer.uid),
                   .role = Role::kAdmin,
                   .method = "socket"};
   return Caller{};

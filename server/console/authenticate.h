@@ -7,7 +7,9 @@
 
 namespace pnfsrdma::console {
 
-inline constexpr std::string_view kCookieName = "pnfsrdma_session";
+// "__Host-": browsers take it only by TLS from this very host, so nobody who speaks for another name or port
+// without TLS can put a session of theirs in its place.
+inline constexpr std::string_view kCookieName = "__Host-pnfsrdma_session";
 
 // Who sent this: by its bearer token, its cookie, or as root on the Unix socket, in this order; an anonymous
 // caller if it shows nothing. not-logged-in for a token or cookie that is not (any more) valid.

@@ -32,6 +32,10 @@ constexpr std::optional<Role> role_of(std::string_view name) {
   return std::nullopt;
 }
 
+// The names of those who come over the Unix socket: "root", "uid:1000".
+inline constexpr std::string_view kSocketRoot = "root";
+inline constexpr std::string_view kSocketUid = "uid:";
+
 // Who asks, as far as we know.
 struct Caller {
   std::string user = "-";

@@ -28,8 +28,9 @@ LoginSessions::Opened LoginSessions::open(const std::string& user) {
   if (sessions->size() >= kSessionsMax)
     sessions->erase(
         std::ranges::min_element(*sessions, {}, [](const auto& entry) { return entry.second.used; }));
-  sessions->emplace(digest_of(cookie), kept);
-  return {cookie, shown(kept)};
+  const std::string key = digest_of(cookie);
+  sessions->emplace(key, kept);
+  return {cookie, key, shown(kept)};
 }
 
 std::optional<std::pair<std::string, LoginSessions::Session>> LoginSessions::find(const std::string& cookie) {

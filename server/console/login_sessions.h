@@ -26,6 +26,7 @@ class LoginSessions {
   };
   struct Opened {
     std::string cookie;
+    std::string key;
     Session session;
   };
   Opened open(const std::string& user);

@@ -25,6 +25,7 @@ HttpResponse logged_in(Backend& backend, Call& call, const User& user) {
   call.caller = {.user = user.name,
                  .role = user.role,
                  .method = "password",
+                 .session = opened.key,
                  .csrf_token = opened.session.csrf_token,
                  .expires = opened.session.expires};
   HttpResponse response = ok(session_json(call.caller), 201);
@@ -36,9 +37,10 @@ std::unexpected<Problem> too_many(const std::string& detail, int seconds) {
       Problem{.name = "too-many-requests", .detail = detail, .retry_after_seconds = seconds});
 }
 
-// Whether `password` is the user's, counted against its name and the caller's address.
-Answer<> check_password(Backend& backend, const Call& call, const std::string& name,
-                        const std::string& password) {
+// The user whose password it is, as it was when that was looked at; counted against its name and the
+// caller's address.
+Answer<User> check_password(Backend& backend, const Call& call, const std::string& name,
+                            const std::string& password) {
   const std::string by_address = "address " + call.request.peer.address;
   const std::string by_user = "user " + name;
   const int wait =
@@ -48,7 +50,7 @@ Answer<> check_password(Backend& backend, const Call& call, const std::string& n
   switch (backend.passwords.verify(user ? user->password_hash : "", password)) {
     case PasswordHasher::Verdict::kRight:
       backend.attempts.succeeded(by_user);
-      return {};
+      return *user;
     case PasswordHasher::Verdict::kBusy:
       return too_many("Too many are logging in at once.", 3);
     case PasswordHasher::Verdict::kWrong:
@@ -91,11 +93,17 @@ Response post_setup(Backend& backend, Call& call) {
 
 Response post_session(Backend& backend, Call& call) {
   const std::string name = call.arguments.body["user"];
-  TRY(check_password(backend, call, name, call.arguments.body["password"]));
-  const auto user = backend.accounts.user(name);
-  if (!user) return refuse("wrong-credentials", "User or password is wrong.");
+  TRY_ASSIGN(const User user, check_password(backend, call, name, call.arguments.body["password"]));
+  HttpResponse response = logged_in(backend, call, user);
+  // A password that was changed while this one was looked at ended the sessions there were: this one, too.
+  const auto now = backend.accounts.user(name);
+  if (!now || now->password_hash != user.password_hash) {
+    backend.sessions.close(call.caller.session);
+    call.caller = {};
+    return refuse("wrong-credentials", "User or password is wrong.");
+  }
   backend.accounts.note_login(name);
-  return logged_in(backend, call, *user);
+  return response;
 }
 
 Response get_session(Backend&, Call& call) {
@@ -112,13 +120,13 @@ Response put_password(Backend& backend, Call& call) {
   if (call.caller.method != "password")
     return refuse("conflict", "Only who has logged in with a password can change it so.",
                   "An admin changes it by PUT /api/v1/users/NAME.");
-  const auto wrong = check_password(backend, call, name, call.arguments.body["old_password"]);
-  if (!wrong && wrong.error().name == "wrong-credentials")
+  const auto user = check_password(backend, call, name, call.arguments.body["old_password"]);
+  if (!user && user.error().name == "wrong-credentials")
     return refuse("conflict", "The old password is not this one.");
-  TRY(wrong);
+  TRY(user);
   const auto hash = backend.passwords.hash(call.arguments.body["new_password"]);
   if (!hash) return too_many("Too many passwords are being hashed.", 3);
-  TRY(backend.accounts.set_password(name, *hash));
+  TRY(backend.accounts.set_password(name, user->password_hash, *hash));
   backend.sessions.close_all_of(name, call.caller.session);
   return no_content();
 }

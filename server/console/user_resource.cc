@@ -112,6 +112,9 @@ Response post_token(Backend& backend, Call& call) {
     token.expires = token.created;
     token.expires->seconds += body["expires_days"].get<int64_t>() * 24 * 3600;
   }
+  // What ends must not make what does not.
+  if (call.caller.method == "token" && call.caller.expires)
+    token.expires = token.expires ? std::min(*token.expires, *call.caller.expires) : call.caller.expires;
   TRY(backend.accounts.add(token));
   return ok({{"token", to_json(token)}, {"secret", secret}}, 201);
 }

@@ -149,6 +149,59 @@ TEST_F(Session, ATokenDoesNoMoreThanItsUserMayNow) {
   EXPECT_EQ(world.send(revoke).status, 401);
 }
 
+TEST_F(Session, ATokenThatEndsMakesNoneThatOutlivesIt) {
+  const auto made = ApiWorld::json_of(
+      world.send("POST", "/api/v1/tokens", {{"name", "ci"}, {"role", "admin"}, {"expires_days", 1}}));
+  const std::string bearer = "Bearer " + made["secret"].get<std::string>();
+  const auto make = [&](Json body) {
+    return ApiWorld::json_of(
+        world.send(ApiWorld::with(remote("POST", "/tokens", body), "authorization", bearer)))["token"];
+  };
+  EXPECT_EQ(make({{"name", "heir"}, {"role", "admin"}})["expires"], made["token"]["expires"]);
+  EXPECT_EQ(make({{"name", "heir"}, {"role", "admin"}, {"expires_days", 30}})["expires"],
+            made["token"]["expires"]);
+}
+
+TEST_F(Session, ATokenOfAUserRemovedMeanwhileIsNotMade) {
+  const Token token{.id = "0123456789abcdef", .name = "t", .user = "eve", .role = Role::kAdmin};
+  const auto added = world.accounts.add(token);
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().name, "not-logged-in");
+  EXPECT_TRUE(world.accounts.tokens().empty());
+}
+
+TEST_F(Session, NobodyIsCalledAsWhoComesByTheSocket) {
+  const Json body{{"role", "viewer"}, {"password", kPassword}};
+  EXPECT_EQ(world.send("PUT", "/api/v1/users/root", body).status, 409);
+}
+
+TEST_F(Session, APasswordIsNotChangedOverANewerOne) {
+  set_password();
+  const std::string seen = world.accounts.user("admin")->password_hash;
+  ASSERT_TRUE(world.accounts.set_password("admin", seen, "newer"));
+  EXPECT_EQ(world.accounts.set_password("admin", seen, "mine").error().name, "conflict");
+  EXPECT_EQ(world.accounts.user("admin")->password_hash, "newer");
+}
+
+// Who logs in while the password changes has a session of the new password, or none.
+TEST_F(Session, ALoginThatMeetsANewPasswordDoesNotSurviveIt) {
+  set_password();
+  const std::string passwords[] = {kPassword, "another long one"};
+  for (int round = 0; round < 60; ++round) {
+    HttpResponse opened;
+    std::thread entering([&] { opened = login(passwords[round % 2]); });
+    HttpRequest change = world.request("PUT", "/api/v1/users/admin",
+                                       {{"role", "admin"}, {"password", passwords[(round + 1) % 2]}});
+    EXPECT_EQ(world.send(ApiWorld::with(change, "if-match", "*")).status, 200);
+    entering.join();
+    world.attempts.succeeded("address 192.0.2.7");
+    world.attempts.succeeded("user admin");
+    if (opened.status != 201) continue;
+    EXPECT_EQ(world.send(ApiWorld::with(remote("GET", "/session"), "cookie", cookie(opened))).status, 401)
+        << "round " << round;
+  }
+}
+
 TEST_F(Session, WhatTheStoreDoesNotTakeIsNotThere) {
   world.records.fails = true;
   EXPECT_EQ(world.send("PUT", "/api/v1/users/admin", {{"role", "admin"}, {"password", kPassword}}).status,
