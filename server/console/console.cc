@@ -171,7 +171,9 @@ Result<> Console::Machinery::listen_unix() {
 
 // In the thread of the request that has set the first password.
 void Console::Machinery::listen_beyond_loopback() {
-  for (const std::string& address : std::exchange(servers.lock()->waiting, {})) {
+  // Not inside of the for: with newer compilers the lock would be held as long as the loop runs.
+  const std::vector<std::string> waiting = std::exchange(servers.lock()->waiting, {});
+  for (const std::string& address : waiting) {
     const auto listening = listen_tcp(address);
     if (!listening) log_error("console", "not-listening error=\"{}\"", listening.error().to_string());
   }

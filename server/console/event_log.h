@@ -55,6 +55,7 @@ class EventLog {
   bool wait_behind(uint64_t after, Milliseconds longest);
   // Ends all waits, for good.
   void stop();
+  bool stopped() { return state_.lock()->stopped; }
 
  private:
   struct State {

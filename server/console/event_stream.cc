@@ -42,7 +42,8 @@ std::optional<uint64_t> sequence_of_id(const std::string& id, const std::string&
 void EventStream::send(HttpSink& sink) {
   if (!sink.write("retry: 2000\n\n")) return;
   auto last_sign = std::chrono::steady_clock::now();
-  while (!sink.stopping()) {
+  auto last_asked = last_sign;
+  while (!sink.stopping() && !events.stopped()) {
     if (const auto range = events.range(); range.oldest > after + 1) {
       const Json lost{{"from", after + 1}, {"to", range.oldest - 1}};
       after = range.oldest - 1;
@@ -54,9 +55,13 @@ void EventStream::send(HttpSink& sink) {
       text += frame(run + ":" + std::to_string(event.sequence), "event", event_json(event, run));
     after = seen;
     const auto now = std::chrono::steady_clock::now();
+    // By a clock of its own: while events come there is no heartbeat.
+    if (now - last_asked >= heartbeat) {
+      if (!allowed()) return;
+      last_asked = now;
+    }
     if (text.empty() && now - last_sign >= heartbeat) text = ": still here\n\n";
     if (!text.empty()) {
-      if (now - last_sign >= heartbeat && !allowed()) return;
       if (!sink.write(text)) return;
       last_sign = now;
     }

@@ -12,8 +12,9 @@
 namespace pnfsrdma::console {
 
 // Server-sent events: sends what comes behind `after` until the reader goes, the server stops, or `allowed`
-// says no (asked with every heartbeat: who has logged out or was removed reads no further). A reader that
-// falls behind what the log keeps is told "lost" and goes on with what there is: nothing queues up for it.
+// says no (asked once in a heartbeat's time: who has logged out or was removed reads no further). A reader
+// that falls behind what the log keeps is told "lost" and goes on with what there is: nothing queues up for
+// it.
 struct EventStream {
   EventLog& events;
   std::string run;  // random per process: part of each id

@@ -16,6 +16,8 @@ namespace pnfsrdma::console {
 namespace {
 
 constexpr int kBacklog = 64;
+// Whoever has gone between poll and accept must not hold the listener.
+constexpr int kListening = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 using AddressList = Owned<addrinfo, freeaddrinfo>;
 
@@ -70,7 +72,7 @@ Result<ListeningSocket> ListeningSocket::tcp(const std::string& address) {
   TRY_ASSIGN(const AddressList found, numeric_address(address));
   ListeningSocket made;
   made.loopback = leads_here(*found->ai_addr);
-  made.socket = FileDescriptor(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  made.socket = FileDescriptor(::socket(found->ai_family, kListening, 0));
   const int yes = 1;
   setsockopt(made.socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (!made.socket || bind(made.socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
@@ -92,7 +94,7 @@ Result<ListeningSocket> ListeningSocket::unix_path(const std::string& path) {
   made.local = true;
   made.loopback = true;
   made.address = path;
-  made.socket = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  made.socket = FileDescriptor(::socket(AF_UNIX, kListening, 0));
   // The mode of the socket before it is bound is that of the file, with no moment in between.
   if (!made.socket || fchmod(made.socket.get(), 0600) != 0 ||
       bind(made.socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||

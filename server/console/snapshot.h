@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "server/console/control_loop.h"
 
@@ -18,25 +19,25 @@ class Snapshot {
  public:
   static constexpr std::chrono::microseconds kFresh{100'000};
 
-  Snapshot(ControlLoop& loop, std::function<T()> take) : loop_(loop), take_(std::move(take)) {}
+  Snapshot(ControlLoop& loop, std::function<T()> take, Milliseconds deadline = kLoopDeadline)
+      : loop_(loop), take_(std::move(take)), deadline_(deadline) {}
 
-  // EAGAIN, ETIMEDOUT.
+  // EAGAIN, ETIMEDOUT: within the loop's deadline, however many wait.
   Result<std::shared_ptr<const T>> get() {
+    const auto asked = std::chrono::steady_clock::now();
     const std::lock_guard lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
     if (newest_ && now - taken_ < std::max(kFresh, 10 * cost_)) return newest_;
-    struct Taken {
-      std::shared_ptr<const T> value;
-      std::chrono::microseconds cost;
-    };
-    TRY_ASSIGN(Taken taken, loop_.call<Taken>([take = take_] {
-      const auto begun = std::chrono::steady_clock::now();
-      auto value = std::make_shared<const T>(take());
-      return Taken{std::move(value), std::chrono::duration_cast<std::chrono::microseconds>(
-                                         std::chrono::steady_clock::now() - begun)};
-    }));
-    newest_ = std::move(taken.value);
-    cost_ = taken.cost;
+    // It failed while we waited: asking again would make us wait as long once more, and all behind us.
+    if (failure_ && failed_ >= asked) return std::unexpected(*failure_);
+    auto taken = take();
+    if (!taken) {
+      failure_ = taken.error();
+      failed_ = std::chrono::steady_clock::now();
+      return std::unexpected(taken.error());
+    }
+    newest_ = std::move(taken->value);
+    cost_ = taken->cost;
     taken_ = std::chrono::steady_clock::now();
     return newest_;
   }
@@ -47,12 +48,30 @@ class Snapshot {
   }
 
  private:
+  struct Taken {
+    std::shared_ptr<const T> value;
+    std::chrono::microseconds cost;
+  };
+  Result<Taken> take() {
+    return loop_.call<Taken>(
+        [take = take_] {
+          const auto begun = std::chrono::steady_clock::now();
+          auto value = std::make_shared<const T>(take());
+          return Taken{std::move(value), std::chrono::duration_cast<std::chrono::microseconds>(
+                                             std::chrono::steady_clock::now() - begun)};
+        },
+        deadline_);
+  }
+
   ControlLoop& loop_;
   const std::function<T()> take_;
+  const Milliseconds deadline_;
   std::mutex mutex_;
   std::shared_ptr<const T> newest_;
   std::chrono::steady_clock::time_point taken_;
   std::chrono::microseconds cost_{0};
+  std::optional<Error> failure_;
+  std::chrono::steady_clock::time_point failed_;
 };
 
 }  // namespace pnfsrdma::console

@@ -91,6 +91,19 @@ TEST_F(Loop, ASnapshotAsksTheLoopSeldomHoweverManyLook) {
   EXPECT_EQ(**snapshot.get(), before + 1);
 }
 
+TEST_F(Loop, WhoeverWaitsForASnapshotOfALoopThatHangsWaitsOneDeadline) {
+  constexpr Milliseconds kDeadline{300};
+  Snapshot<int> snapshot(loop, [] { return 1; }, kDeadline);  // nobody runs the loop
+  const auto begun = std::chrono::steady_clock::now();
+  std::vector<std::thread> lookers;
+  for (int i = 0; i < 8; ++i)
+    lookers.emplace_back([&] { EXPECT_EQ(snapshot.get().error().number(), EAGAIN); });
+  for (std::thread& looker : lookers) looker.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 4 * kDeadline);
+  run();
+  EXPECT_TRUE(snapshot.get());
+}
+
 TEST_F(Loop, ASnapshotThatIsDearIsTakenLessOften) {
   run();
   std::atomic<int> taken = 0;

@@ -97,6 +97,36 @@ TEST(EventStream, EndsWhenItsReaderMayReadNoMore) {
   stream.send(sink);  // returns
 }
 
+TEST(EventStream, EndsSoThoughEventsComeWithoutAPause) {
+  SystemClock clock;
+  EventLog log(clock);
+  EventStream stream{.events = log,
+                     .run = "r",
+                     .filter = {},
+                     .after = 0,
+                     .allowed = [] { return false; },
+                     .heartbeat = Milliseconds(50)};
+  const auto begun = std::chrono::steady_clock::now();
+  const auto late = [&] { return std::chrono::steady_clock::now() - begun > Milliseconds(5000); };
+  HttpSink sink{.write =
+                    [&](std::string_view) {
+                      log.add(LogLevel::kInfo, "mds", "one-more");
+                      return true;
+                    },
+                .stopping = late};
+  stream.send(sink);
+  EXPECT_FALSE(late());
+}
+
+TEST(EventStream, EndsWithTheLog) {
+  SystemClock clock;
+  EventLog log(clock);
+  log.stop();
+  EventStream stream{.events = log, .run = "r", .filter = {}, .after = 0, .allowed = [] { return true; }};
+  HttpSink sink{.write = [](std::string_view) { return true; }, .stopping = [] { return false; }};
+  stream.send(sink);  // returns
+}
+
 TEST(EventStream, AnIdOfAnotherRunIsNone) {
   EXPECT_EQ(sequence_of_id("r:7", "r"), 7u);
   EXPECT_EQ(sequence_of_id("q:7", "r"), std::nullopt);

@@ -89,6 +89,16 @@ TEST_F(Server, APostWithoutALengthHasNoBody) {
   EXPECT_NE(client.send("GET /a HTTP/1.1\r\n\r\n").read("uid=").find("GET /a"), std::string::npos);
 }
 
+// Each range of a thousand would be a copy of the answer in memory.
+TEST_F(Server, RangesAreNotLookedAt) {
+  std::string ranges = "bytes=0-";
+  while (ranges.size() < 8000) ranges += ",0-";
+  RawClient client(path);
+  const std::string answer = client.send("GET /whole HTTP/1.1\r\nRange: " + ranges + "\r\n\r\n").read("uid=");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer;
+  EXPECT_NE(answer.find("Content-Length: 1"), std::string::npos) << answer;
+}
+
 TEST_F(Server, TheSocketIsForItsOwnerAlone) {
   struct stat status{};
   ASSERT_EQ(stat(path.c_str(), &status), 0);
