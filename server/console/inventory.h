@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ struct ClientSession {
   std::string id;  // 32 hexadecimal digits
   uint32_t slots = 0;
   std::vector<std::string> peers;
-  std::string transport;  // "tcp", "rdma"
+  std::string transport;  // "tcp", "rdma-verbs", "rdma-iwarp", "none"
   std::string callbacks;  // "up", "down", "none"
 };
 // A client's connection for data.
@@ -84,6 +85,7 @@ struct BrickPath {
   std::string netid;    // "tcp", "rdma", "rdma6"
   std::string address;  // universal address (RFC 5665)
 };
+// Bytes and operations where the transport runs in software (iwarp): what a device moves no processor sees.
 struct BrickCounters {
   uint64_t rdma_read_bytes = 0;
   uint64_t rdma_write_bytes = 0;
@@ -111,6 +113,7 @@ struct Brick {
   uint64_t free_blocks = 0;
   uint64_t used_bytes = 0;  // grains of files
   uint32_t sessions = 0;
+  std::map<std::string, uint32_t> connections;  // of clients, by transport: "verbs", "iwarp"
   uint32_t grants = 0;
   uint32_t grants_max = 0;
   BrickCounters counters;

@@ -163,6 +163,7 @@ Json to_json(const Brick& brick) {
           {"free_bytes", brick.free_blocks * brick.block_bytes},
           {"used_bytes", brick.used_bytes},
           {"sessions", brick.sessions},
+          {"connections", brick.connections},
           {"grants", brick.grants},
           {"grants_max", brick.grants_max},
           {"counters",

@@ -131,13 +131,19 @@ void add_bricks(Exposition& out, const Numbers& numbers) {
   each([](const Brick& brick) { return number(brick.used_bytes); });
   out.gauge("pnfsrdma_brick_sessions", "Clients that may connect for data.");
   each([](const Brick& brick) { return brick.sessions; });
+  out.gauge("pnfsrdma_brick_connections", "Clients connected for data, by transport.");
+  for (const Brick& brick : numbers.bricks) {
+    for (const auto& [transport, count] : brick.connections)
+      out.value(count, {{"brick", brick.id}, {"transport", transport}});
+  }
   out.gauge("pnfsrdma_brick_grants", "Handles alive on the brick.");
   each([](const Brick& brick) { return brick.grants; });
   out.gauge("pnfsrdma_brick_durability", "1 for the durability class the brick has.");
   for (const Brick& brick : numbers.bricks) {
     if (!brick.id.empty()) out.value(1, {{"brick", brick.id}, {"class", brick.durability}});
   }
-  out.counter("pnfsrdma_brick_bytes_total", "Data moved by RDMA.");
+  out.counter("pnfsrdma_brick_bytes_total",
+              "Data moved by RDMA in software (iwarp); what a device moves the mounts count.");
   for (const Brick& brick : numbers.bricks) {
     if (brick.id.empty()) continue;
     out.value(number(brick.counters.rdma_read_bytes), {{"brick", brick.id}, {"direction", "read"}});

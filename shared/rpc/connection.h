@@ -122,6 +122,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // "192.0.2.7:1023", or "unix" for a Unix socket.
   const std::string& peer() const { return stream_->peer(); }
+  std::string transport() const { return stream_->transport(); }
   bool is_unix() const { return stream_->is_unix(); }
   bool is_rdma() const { return stream_->is_rdma(); }
   // Who is at the other end of a Unix socket (SO_PEERCRED); nothing for others.

@@ -48,6 +48,8 @@ class MessageStream {
   virtual size_t unsent_bytes() const = 0;
   // "192.0.2.7:1023", or "unix".
   virtual const std::string& peer() const = 0;
+  // "tcp", "unix", "rdma-verbs", "rdma-iwarp".
+  virtual std::string transport() const = 0;
   virtual bool is_unix() const { return false; }
   virtual bool is_rdma() const { return false; }
   // Who is at the other end of a Unix socket (SO_PEERCRED).

@@ -27,6 +27,7 @@ class RecordStream final : public MessageStream, public std::enable_shared_from_
   void close() override;
   size_t unsent_bytes() const override { return unsent_bytes_; }
   const std::string& peer() const override { return peer_; }
+  std::string transport() const override { return is_unix_ ? "unix" : "tcp"; }
   bool is_unix() const override { return is_unix_; }
   std::optional<ucred> peer_credentials() const override;
 

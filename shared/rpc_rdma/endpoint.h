@@ -43,6 +43,7 @@ class Endpoint {
   size_t calls_outstanding() const { return requester_.outstanding(); }
   const Thresholds& thresholds() const { return thresholds_; }
   rdma::QueuePair& queue_pair() { return wire_->queue_pair(); }
+  const rdma::Transport& transport() const { return *transport_; }
 
  private:
   Endpoint(Role role, std::shared_ptr<rdma::Transport> transport, std::unique_ptr<Wire> wire,

@@ -16,7 +16,8 @@ Stream::Stream(EventLoop& loop, std::unique_ptr<Endpoint> endpoint)
     : loop_(loop),
       endpoint_(std::move(endpoint)),
       fd_(endpoint_->queue_pair().fd()),
-      peer_(endpoint_->queue_pair().peer()) {}
+      peer_(endpoint_->queue_pair().peer()),
+      transport_("rdma-" + std::string(endpoint_->transport().name())) {}
 
 Stream::~Stream() = default;
 

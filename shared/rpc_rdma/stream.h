@@ -25,6 +25,7 @@ class Stream final : public rpc::MessageStream, public std::enable_shared_from_t
   void close() override;
   size_t unsent_bytes() const override { return endpoint_ ? endpoint_->waiting_bytes() : 0; }
   const std::string& peer() const override { return peer_; }
+  std::string transport() const override { return transport_; }
   bool is_rdma() const override { return true; }
 
  private:
@@ -39,6 +40,7 @@ class Stream final : public rpc::MessageStream, public std::enable_shared_from_t
   std::unique_ptr<Endpoint> endpoint_;  // null: closed
   int fd_ = -1;
   std::string peer_;
+  std::string transport_;
   std::weak_ptr<const Handlers> handlers_;  // the loop owns them
   std::deque<Bytes> messages_;              // come and not delivered
   size_t unsent_before_ = 0;

@@ -26,7 +26,7 @@ console::ClientSession view_session(Session& session) {
   return {.id = to_hex(session.id()),
           .slots = session.fore().max_requests,
           .peers = session.peers(),
-          .transport = "tcp",
+          .transport = session.transport(),
           .callbacks = callbacks};
 }
 

@@ -96,6 +96,9 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
   shown.free_blocks = record.block_count - std::min(record.block_count, space.used_blocks());
   shown.used_bytes = space.used_blocks() * brick::kBlockSize - space.free_grain_bytes();
   shown.sessions = now.sessions;
+  for (const brick::SessionEntry& session : observer_.latest(number).sessions) {
+    if (session.connection != 0 && session.client != kOwnBrickClient) ++shown.connections[session.transport];
+  }
   shown.grants = now.grants;
   shown.grants_max = identity.grants_max;
   shown.counters = {.rdma_read_bytes = now.rdma_read_bytes,

@@ -45,12 +45,21 @@ std::vector<std::string> Session::peers() const {
   return peers;
 }
 
-rpc::ConnectionPointer Session::back_connection() const {
-  for (auto bound = back_connections_.rbegin(); bound != back_connections_.rend(); ++bound) {
+rpc::ConnectionPointer Session::newest(const Connections& connections) {
+  for (auto bound = connections.rbegin(); bound != connections.rend(); ++bound) {
     const auto live = bound->lock();
     if (live && live->is_open()) return live;
   }
   return nullptr;
+}
+
+std::string Session::transport() const {
+  const rpc::ConnectionPointer live = newest(fore_connections_);
+  return live ? live->transport() : "none";
+}
+
+rpc::ConnectionPointer Session::back_connection() const {
+  return newest(back_connections_);
 }
 
 }  // namespace pnfsrdma::mds

@@ -59,6 +59,8 @@ class Session {
   rpc::ConnectionPointer back_connection() const;
   // The other ends of its live connections.
   std::vector<std::string> peers() const;
+  // What carries the newest of them: "tcp", "rdma-verbs", …; "none": there is none.
+  std::string transport() const;
   // It does not answer: SEQUENCE shows the path as down until the client binds one again.
   void unbind_back(const rpc::Connection& connection);
 
@@ -66,6 +68,7 @@ class Session {
   using Connections = std::vector<std::weak_ptr<rpc::Connection>>;
   static void bind(Connections& connections, const rpc::ConnectionPointer& connection);
   static bool contains(const Connections& connections, const rpc::Connection& connection);
+  static rpc::ConnectionPointer newest(const Connections& connections);
 
   SessionId id_;
   std::shared_ptr<Client> client_;

@@ -39,10 +39,10 @@ export function BrickPanel({ brick, onFormat, onRemove }: Props) {
         ["Reached by", brick.paths.length
           ? <ul class="plain">{brick.paths.map((path) => <li key={path.netid + path.endpoint}><code>{path.endpoint}</code> <span class="muted">{transportName(path.netid)}</span></li>)}</ul>
           : "–"],
-        ["Clients connected", countText(brick.sessions)],
+        ["Clients connected", Object.entries(brick.connections).map(([transport, count]) => `${countText(count)} by ${transport}`).join(", ") || "none"],
         ["Live handles", <>{countText(brick.grants)}{brick.grants_max > 0 && <span class="muted"> of at most {countText(brick.grants_max)} a client</span>}</>],
-        ["Read by RDMA", <>{bytesText(counters.rdma_read_bytes)} <span class="muted">in {countText(counters.rdma_reads)}</span></>],
-        ["Written by RDMA", <>{bytesText(counters.rdma_write_bytes)} <span class="muted">in {countText(counters.rdma_writes)}</span></>],
+        ["Read by iWARP", <>{bytesText(counters.rdma_read_bytes)} <span class="muted">in {countText(counters.rdma_reads)}</span></>],
+        ["Written by iWARP", <>{bytesText(counters.rdma_write_bytes)} <span class="muted">in {countText(counters.rdma_writes)}</span></>],
         ["Flushes", <>{countText(counters.rdma_flushes)} native, {countText(counters.commit_messages)} by message, {countText(counters.mds_flushes)} by the server</>],
         ["Id", <code class="wrap">{brick.id}</code>],
       ]} />

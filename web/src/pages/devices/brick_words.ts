@@ -25,6 +25,7 @@ export function durabilityMeaning(durability: Brick["durability"]): string {
     case "volatile": return "nothing: for trying and measuring";
     case "process": return "a crash of the programs, not of the host";
     case "power": return "loss of power";
+    case "unknown": return "nobody knows yet: it was never reached";
   }
 }
 

@@ -26,15 +26,15 @@ export function Charts({ samples }: { samples: Sample[] }) {
   const long = (value: number) => quantityText(microseconds(value));
   const charts = [
     { title: "Throughput", format: speed, binary: true, lines: [
-      line(shown, "Read direct", "read", per((s) => s.rdma_read_bytes)),
-      line(shown, "Written direct", "write", per((s) => s.rdma_write_bytes)),
-      line(shown, "Read through the server", "read", per((s) => s.mds_read_bytes), true),
-      line(shown, "Written through the server", "write", per((s) => s.mds_write_bytes), true),
+      line(shown, "Read, iWARP", "read", per((s) => s.rdma_read_bytes)),
+      line(shown, "Written, iWARP", "write", per((s) => s.rdma_write_bytes)),
+      line(shown, "Read, server", "read", per((s) => s.mds_read_bytes), true),
+      line(shown, "Written, server", "write", per((s) => s.mds_write_bytes), true),
     ] },
     { title: "Operations", format: often, binary: false, lines: [
-      line(shown, "RDMA reads", "read", per((s) => s.rdma_reads)),
-      line(shown, "RDMA writes", "write", per((s) => s.rdma_writes)),
-      line(shown, "NFS operations", "other", per((s) => s.operations), true),
+      line(shown, "Reads, iWARP", "read", per((s) => s.rdma_reads)),
+      line(shown, "Writes, iWARP", "write", per((s) => s.rdma_writes)),
+      line(shown, "NFS", "other", per((s) => s.operations), true),
       line(shown, "Flushes", "good", per((s) => s.flushes), true),
     ] },
     { title: "Latency of NFS operations", format: long, binary: false, lines: [

@@ -11,6 +11,7 @@ import { Capacity } from "./capacity";
 import { Charts } from "./charts";
 import { HealthChecks } from "./health_checks";
 import { Numbers } from "./numbers";
+import { Uncounted } from "./uncounted";
 
 const SAMPLE_MS = 1000;
 const SLOW_MS = 3000;
@@ -25,6 +26,7 @@ export function Overview() {
     <>
       <PageHead title="Overview" lead="Blue is read, amber is written; solid goes straight to memory, dashed through the server." />
       <Loaded from={samples}>{(all) => <><Numbers newest={all.at(-1)} /><Charts samples={all} /></>}</Loaded>
+      <Loaded from={bricks}>{(listing) => <Uncounted bricks={listing.items} />}</Loaded>
       <div class="columns">
         <Panel title="Capacity and durability">
           <Loaded from={bricks}>{(listing) => <Capacity bricks={listing.items} />}</Loaded>
