@@ -30,9 +30,9 @@ TEST(Schema, ChecksEachRule) {
 }
 
 TEST(Schema, NamesEachWrongMember) {
-  const Json schema = Json::parse(
-      R"({"type":"object","required":["a"],"additionalProperties":false,"properties":)"
-      R"({"a":{"type":"string"},"b":{"type":"array","items":{"type":"integer"}}}})");
+  const Json schema =
+      Json::parse(R"({"type":"object","required":["a"],"additionalProperties":false,"properties":)"
+                  R"({"a":{"type":"string"},"b":{"type":"array","items":{"type":"integer"}}}})");
   const auto found = find_wrong(Json::object(), schema, Json::parse(R"({"b":[1,"x"],"c":1})"));
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].pointer, "/a");
