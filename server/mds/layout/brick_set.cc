@@ -34,7 +34,10 @@ struct BrickSet::Member {
 };
 
 BrickSet::BrickSet(Parts parts, Options options) : parts_(std::move(parts)), options_(std::move(options)) {}
-BrickSet::~BrickSet() = default;
+BrickSet::~BrickSet() {
+  members_.clear();
+  for (std::thread& thread : leaving_) thread.join();
+}
 
 void BrickSet::start(Hooks hooks) {
   hooks_ = std::move(hooks);
@@ -71,7 +74,14 @@ void BrickSet::connect(BrickNumber number) {
 }
 
 void BrickSet::disconnect(BrickNumber number) {
-  members_.erase(number);
+  const auto found = members_.find(number);
+  if (found == members_.end()) return;
+  if (found->second->own_memory) {
+    // The loop does not wait for a connection that is being made.
+    std::thread connecting = found->second->own_memory->give_up_connecting();
+    if (connecting.joinable()) leaving_.push_back(std::move(connecting));
+  }
+  members_.erase(found);
 }
 
 // Epochs for claims: each higher than any before it, of this run or an earlier one, of any brick, and durable

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/mds/layout/block_memory.h"
@@ -108,6 +109,7 @@ class BrickSet {
   const Options options_;
   Hooks hooks_;
   std::map<BrickNumber, std::unique_ptr<Member>> members_;
+  std::vector<std::thread> leaving_;  // of members that are gone; joined at the end
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

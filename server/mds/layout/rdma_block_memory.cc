@@ -207,31 +207,33 @@ void RdmaBlockMemory::connect_with(const Ticket& ticket) {
   options.private_data = brick::encode_connect({brick::kSessionVersion, ticket});
   options.deadline = loop_.now() + kConnectPatience;
   if (connector_.joinable()) connector_.join();  // it has posted its result: it is over
-  // connect() waits for the brick: on a thread of its own. It touches nothing of ours but copies.
-  connector_ = std::thread([this, alive = std::weak_ptr(alive_), usable, options, transports = transports_] {
-    auto attempt = [&](const initiator::UsablePath& path) -> Result<std::unique_ptr<Link>> {
-      const initiator::TransportDomain& through = transports[path.transport];
-      auto link = std::make_unique<Link>();
-      link->transport = path.transport;
-      TRY_ASSIGN(link->area, initiator::MessageArea::allocate(through));
-      TRY_ASSIGN(rdma::Connected made, through.transport->connect(path.address, through.domain, options));
-      link->queue_pair = std::move(made.queue_pair);
-      TRY_ASSIGN(const initiator::Hello hello,
-                 initiator::say_hello(*link->queue_pair, *link->area, options.deadline));
-      link->connection = hello.connection;
-      return link;
-    };
-    Result<std::unique_ptr<Link>> link =
-        fail(EHOSTUNREACH, "the brick names no path that a transport of ours can go");
-    for (const initiator::UsablePath& path : usable) {
-      link = attempt(path);
-      if (link) break;
-    }
-    auto result = std::make_shared<Result<std::unique_ptr<Link>>>(std::move(link));
-    loop_.post([this, alive, result] {
-      if (!alive.expired()) connected(std::move(*result));
-    });
-  });
+  // connect() waits for the brick: on a thread of its own. It touches nothing of ours but copies: it may
+  // outlive us.
+  connector_ = std::thread(
+      [this, alive = std::weak_ptr(alive_), usable, options, transports = transports_, &loop = loop_] {
+        auto attempt = [&](const initiator::UsablePath& path) -> Result<std::unique_ptr<Link>> {
+          const initiator::TransportDomain& through = transports[path.transport];
+          auto link = std::make_unique<Link>();
+          link->transport = path.transport;
+          TRY_ASSIGN(link->area, initiator::MessageArea::allocate(through));
+          TRY_ASSIGN(rdma::Connected made, through.transport->connect(path.address, through.domain, options));
+          link->queue_pair = std::move(made.queue_pair);
+          TRY_ASSIGN(const initiator::Hello hello,
+                     initiator::say_hello(*link->queue_pair, *link->area, options.deadline));
+          link->connection = hello.connection;
+          return link;
+        };
+        Result<std::unique_ptr<Link>> link =
+            fail(EHOSTUNREACH, "the brick names no path that a transport of ours can go");
+        for (const initiator::UsablePath& path : usable) {
+          link = attempt(path);
+          if (link) break;
+        }
+        auto result = std::make_shared<Result<std::unique_ptr<Link>>>(std::move(link));
+        loop.post([this, alive, result] {
+          if (!alive.expired()) connected(std::move(*result));
+        });
+      });
 }
 
 void RdmaBlockMemory::connected(Result<std::unique_ptr<Link>> link) {

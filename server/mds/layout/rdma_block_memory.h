@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "server/mds/layout/block_memory.h"
@@ -36,6 +37,9 @@ class RdmaBlockMemory final : public BlockMemory {
   void write(uint64_t logical, ByteSpan source, std::shared_ptr<const void> keep, Done done) override;
   void forget(const std::vector<brick::Range>& ranges, std::function<void()> done) override;
   void reset() override;
+  // The thread that connects, if there is one: for an owner that destroys this object and cannot wait for a
+  // brick that does not answer. It ends within kConnectPatience and touches nothing of this object.
+  std::thread give_up_connecting() { return std::exchange(connector_, {}); }
 
  private:
   // One read() or write(): pieces of it, one per block.

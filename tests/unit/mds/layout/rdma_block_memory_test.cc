@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "server/brickd/brick.h"
 #include "server/brickd/pool.h"
 #include "shared/rdma/memory/transport.h"
@@ -11,6 +14,36 @@
 // A real brick in this process, reached over the memory transport.
 namespace pnfsrdma::mds::testing {
 namespace {
+
+// Connects only when its time is over.
+class SilentPeer final : public rdma::Transport {
+ public:
+  explicit SilentPeer(std::shared_ptr<rdma::Transport> real) : real_(std::move(real)) {}
+  std::string name() const override { return real_->name(); }
+  std::shared_ptr<rdma::ProtectionDomain> make_protection_domain() override {
+    return real_->make_protection_domain();
+  }
+  Result<std::unique_ptr<rdma::Region>> register_region(std::shared_ptr<rdma::ProtectionDomain> domain,
+                                                        MutableByteSpan memory, rdma::Access access,
+                                                        rdma::Flusher* flusher) override {
+    return real_->register_region(std::move(domain), memory, access, flusher);
+  }
+  Result<rdma::Connected> connect(const std::string&, std::shared_ptr<rdma::ProtectionDomain>,
+                                  const rdma::ConnectOptions& options) override {
+    connecting = true;
+    std::this_thread::sleep_until(options.deadline);
+    return fail(ETIMEDOUT, "nobody answers");
+  }
+  Result<std::unique_ptr<rdma::Listener>> listen(
+      const std::string& address,
+      std::function<void(std::unique_ptr<rdma::ConnectionRequest>)> on_request) override {
+    return real_->listen(address, std::move(on_request));
+  }
+  std::atomic<bool> connecting = false;
+
+ private:
+  const std::shared_ptr<rdma::Transport> real_;
+};
 
 struct RealBrick : ::testing::Test {
   SystemClock clock;
@@ -104,6 +137,22 @@ TEST_F(RealBrick, ManySmallFilesKeepTheirBytesApart) {
     ASSERT_EQ(write(files.back().first, 0, files.back().second), nfs4::Status::kOk);
   }
   for (const auto& [file, bytes] : files) EXPECT_EQ(read(file, 0, 8192), bytes);
+}
+
+// The control loop removes a brick: it cannot wait until one that hangs has had its time.
+TEST_F(RealBrick, WhoEndsItNeedNotWaitForTheConnectionBeingMade) {
+  const auto silent = std::make_shared<SilentPeer>(own_side);
+  auto memory = std::make_unique<RdmaBlockMemory>(loop, *mds->bricks().find(kFirstBrick),
+                                                  std::vector<initiator::TransportDomain>{{silent, nullptr}});
+  auto sink = std::make_shared<Bytes>(4096);
+  memory->read(brick::kBlockSize, *sink, sink, [](bool) {});
+  ASSERT_TRUE(run_until([&] { return silent->connecting.load(); }));
+  const auto begun = std::chrono::steady_clock::now();
+  std::thread connecting = memory->give_up_connecting();
+  memory.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, Milliseconds(1000));
+  connecting.join();
+  loop.run_once(Milliseconds(0));  // what it has posted finds nobody
 }
 
 TEST_F(RealBrick, BlocksWeReachedOurselvesCanBeFreed) {
