@@ -129,7 +129,7 @@ Failure ApiClient::unreachable(int number) const {
             "Is pnfsrdma-mdsd running, with a console?",
             "systemctl status pnfsrdma-mdsd; --socket PATH or --server https://HOST:8443 for another one"};
   }
-  return {ExitCode::kUnreachable, where_ + ": " + httplib::to_string(error),
+  return {ExitCode::kUnreachable, where_ + ": nobody answers there (" + httplib::to_string(error) + ")",
           "The console listens on loopback only until a password is set.",
           "check address and port; pnfsrdma doctor on the server shows who listens"};
 }
@@ -181,7 +181,9 @@ Outcome<Answer> ApiClient::remove(const std::string& path, const Query& query, c
 Outcome<json> ApiClient::list(const std::string& path, Query query, size_t limit) {
   json all = json::array();
   std::string cursor;
+  size_t before = 0;
   do {
+    before = all.size();
     const size_t wanted = limit == 0 ? kPageItems : std::min(kPageItems, limit - all.size());
     Query page = query;
     page.emplace_back("limit", std::to_string(wanted));
@@ -194,7 +196,8 @@ Outcome<json> ApiClient::list(const std::string& path, Query query, size_t limit
     for (const json& item : *items) all.push_back(item);
     const auto next = answer.body.find("next_cursor");
     cursor = next != answer.body.end() && next->is_string() ? next->get<std::string>() : std::string();
-  } while (!cursor.empty() && (limit == 0 || all.size() < limit));
+    // Events have a next page always: of those that have not happened yet.
+  } while (!cursor.empty() && all.size() > before && (limit == 0 || all.size() < limit));
   return all;
 }
 

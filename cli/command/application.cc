@@ -12,6 +12,11 @@ constexpr const char* kExitCodes = R"(Exit codes:
   0 done   1 refused or failed (doctor: a problem)   2 usage   3 no answer   4 not permitted
   5 not found   6 changed meanwhile or in use   130 interrupted)";
 
+// Help and version are "errors" of code 0.
+int usage(int code) {
+  return code == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+}
+
 }  // namespace
 
 void build_application(CLI::App& app, Administration& administration) {
@@ -54,9 +59,16 @@ int run_application(int count, char** arguments) {
   build_application(app, administration);
   try {
     app.parse(count, arguments);
+  } catch (const CLI::RequiredError& error) {
+    // CLI11 misses the command before it says that it does not know the word in its place.
+    const std::vector<std::string> unknown = app.remaining(true);
+    if (unknown.empty()) return usage(app.exit(error));
+    return static_cast<int>(output.complain({ExitCode::kUsage,
+                                             "there is no command \"" + unknown.front() + "\"",
+                                             {},
+                                             "pnfsrdma --help, pnfsrdma NOUN --help"}));
   } catch (const CLI::ParseError& error) {
-    // Help and version are "errors" of code 0.
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+    return usage(app.exit(error));
   }
   try {
     return static_cast<int>(context.action());

@@ -120,6 +120,9 @@ class Cli(unittest.TestCase):
         finally:
             other.close()
 
+    def test_fewer_events_than_asked_for_are_a_list_that_ends(self):
+        self.assertLess(len(self.value("event", "list", "--name", "ready")), 100)
+
     def test_events_are_listed_and_followed(self):
         events = self.value("event", "list", "--limit", "5")
         self.assertTrue(events)

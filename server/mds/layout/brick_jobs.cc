@@ -160,8 +160,8 @@ class Check final : public Job {
       if (!goes_on(statistics)) return;
       const uint64_t damaged = statistics->damaged_blocks;
       const std::string found =
-          fmt::format("{} blocks in use, {} missing (files have lost data), {} in no file, {} damaged", seen_,
-                      missing, leaked, damaged);
+          fmt::format("{} blocks in use, {} missing{}, {} in no file, {} damaged", seen_, missing,
+                      missing > 0 ? " (files have lost data)" : "", leaked, damaged);
       if (leaked + missing + damaged > 0) return end(fail(EUCLEAN, found));
       end(found);
     });

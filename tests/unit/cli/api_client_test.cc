@@ -62,6 +62,20 @@ TEST(Problem, RefusedMembersAreNamed) {
   EXPECT_THAT(failure.detail, HasSubstr("/path: must be absolute"));
 }
 
+TEST(Problem, OneRefusedMemberIsNotNamedTwice) {
+  const Failure failure = failure_of(
+      422,
+      R"({"title":"Invalid","detail":"/path is wrong","errors":[{"pointer":"/path","detail":"is wrong"}]})");
+  EXPECT_EQ(failure.detail, "/path is wrong");
+}
+
+TEST(Problem, WhoKeepsABrickIsSaid) {
+  const Failure failure = failure_of(
+      409,
+      R"({"title":"In use","detail":"files have data on it","holders":{"files":3,"bytes":4096,"exports":["/","/a"]}})");
+  EXPECT_EQ(failure.detail, "files have data on it (3 files, 4.0 KiB, exported as /, /a)");
+}
+
 TEST(Problem, AnythingElseThatAnswersIsNotTakenForTheConsole) {
   for (const char* body : {"", "<html>", "[]", "{}", "{\"title\":5}"}) {
     EXPECT_THAT(failure_of(404, body).title, HasSubstr("HTTP 404")) << body;
@@ -123,6 +137,20 @@ TEST(ApiClient, AListIsAllItsPages) {
   EXPECT_EQ(client.list("/bricks").value().size(), 3u);
   EXPECT_EQ(client.list("/bricks", {}, 2).value().size(), 2u);
   EXPECT_THAT(server.asked().at(1).target, HasSubstr("cursor=next%2F1"));
+}
+
+// Of events: the next page is of what has not happened yet.
+TEST(ApiClient, AListWhoseNextPageIsEmptyEnds) {
+  ApiServer server;
+  server.http.Get("/api/v1/events", [](const httplib::Request& request, httplib::Response& response) {
+    const bool second = request.get_param_value("cursor") == "7";
+    response.set_content(
+        second ? R"({"items":[],"next_cursor":"7"})" : R"({"items":[{"sequence":7}],"next_cursor":"7"})",
+        "application/json");
+  });
+  server.start();
+  EXPECT_EQ(server.client().list("/events", {}, 100).value().size(), 1u);
+  EXPECT_EQ(server.asked().size(), 2u);
 }
 
 TEST(ApiClient, AnEditIsMadeOnWhatWasSeen) {
