@@ -6,9 +6,7 @@
 
 #include "cli/output/json_member.h"
 #include "cli/resource/lookup.h"
-#include "cli/resource/resource_command.h"
-#include "cli/resource/view.h"
-#include "shared/base/result.h"
+#include "cli/resource/verbs.h"
 
 // Who may ask the API: user (list, create, edit, remove), token (list, create, remove), setup.
 namespace pnfsrdma::cli {
@@ -38,11 +36,7 @@ std::shared_ptr<std::string> add_role(CLI::App* command, bool required) {
 
 void add_users(CLI::App& app, Administration& admin) {
   CLI::App* const noun = add_noun(app, "user", "Users of the console");
-  admin.does(noun->add_subcommand("list", "all users"), [&admin](ApiClient& client) -> Outcome<> {
-    TRY_ASSIGN(const json all, client.list("/users"));
-    show_list(admin.output(), all, kUsers, "No users: pnfsrdma setup");
-    return {};
-  });
+  add_list(noun, admin, "all users", "/users", kUsers, "No users: pnfsrdma setup");
 
   CLI::App* const create =
       noun->add_subcommand("create", "a new user; asks for the password, or reads it from a pipe");
@@ -93,12 +87,7 @@ void add_users(CLI::App& app, Administration& admin) {
 
 void add_tokens(CLI::App& app, Administration& admin) {
   CLI::App* const noun = add_noun(app, "token", "Tokens: for programs that use the API");
-  admin.does(noun->add_subcommand("list", "one's own; an admin sees all"),
-             [&admin](ApiClient& client) -> Outcome<> {
-               TRY_ASSIGN(const json all, client.list("/tokens"));
-               show_list(admin.output(), all, kTokens, "No tokens.");
-               return {};
-             });
+  add_list(noun, admin, "one's own; an admin sees all", "/tokens", kTokens, "No tokens.");
 
   CLI::App* const create =
       noun->add_subcommand("create", "prints the secret, once: put it into a file of mode 600");

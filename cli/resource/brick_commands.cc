@@ -8,15 +8,15 @@
 #include "cli/output/units.h"
 #include "cli/resource/follow_job.h"
 #include "cli/resource/lookup.h"
-#include "cli/resource/resource_command.h"
-#include "cli/resource/view.h"
-#include "shared/base/result.h"
+#include "cli/resource/verbs.h"
 
 // brick: list, show, add, remove, drain, undrain, format, check, blocks. device: list.
 namespace pnfsrdma::cli {
 namespace {
 
 using nlohmann::json;
+
+constexpr const char* kBrickCalled = "id, the beginning of it, or address";
 
 constexpr std::array kBrickColumns = {
     Field{"BRICK", "/id", Field::kText, true},
@@ -43,8 +43,8 @@ constexpr std::array kBrickFields = {
     Field{"clients", "/sessions", Field::kNumber},
     Field{"grants", "/grants", Field::kNumber},
     Field{"grants at most", "/grants_max", Field::kNumber},
-    Field{"read by RDMA", "/counters/rdma_read_bytes", Field::kBytes},
-    Field{"written by RDMA", "/counters/rdma_write_bytes", Field::kBytes},
+    Field{"read by iWARP", "/counters/rdma_read_bytes", Field::kBytes},
+    Field{"written by iWARP", "/counters/rdma_write_bytes", Field::kBytes},
     Field{"native flushes", "/counters/rdma_flushes", Field::kNumber},
     Field{"commit messages", "/counters/commit_messages", Field::kNumber},
     Field{"flushes by the MDS", "/counters/mds_flushes", Field::kNumber},
@@ -117,7 +117,7 @@ Outcome<json> runs_of(ApiClient& client, const std::string& brick) {
 void add_job_verb(CLI::App* noun, Administration& admin, const char* verb, const char* description,
                   bool erases) {
   CLI::App* const command = noun->add_subcommand(verb, description);
-  const auto called = required_word(command, "brick", "id, the beginning of it, or address");
+  const auto called = required_word(command, "brick", kBrickCalled);
   const auto background = std::make_shared<bool>(false);
   command->add_flag("--background", *background, "do not wait: pnfsrdma job follow ID");
   admin.does(
@@ -146,7 +146,7 @@ void add_job_verb(CLI::App* noun, Administration& admin, const char* verb, const
 void add_drain_verb(CLI::App* noun, Administration& admin, const char* verb, const char* description,
                     bool draining) {
   CLI::App* const command = noun->add_subcommand(verb, description);
-  const auto called = required_word(command, "brick", "id, the beginning of it, or address");
+  const auto called = required_word(command, "brick", kBrickCalled);
   admin.does(command, [&admin, called, draining](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json brick, find_brick(client, *called));
     const std::string path = "/bricks/" + encoded(text_at(brick, "/id"));
@@ -163,19 +163,9 @@ void add_drain_verb(CLI::App* noun, Administration& admin, const char* verb, con
 
 void add_brick_commands(CLI::App& app, Administration& admin) {
   CLI::App* const brick = add_noun(app, "brick", "Bricks: the servers whose memory files are in");
-  admin.does(brick->add_subcommand("list", "all bricks"), [&admin](ApiClient& client) -> Outcome<> {
-    TRY_ASSIGN(const json all, client.list("/bricks"));
-    show_list(admin.output(), all, kBrickColumns, "No bricks: pnfsrdma brick add unix:/run/pnfsrdma/brick.sock");
-    return {};
-  });
-
-  CLI::App* const show = brick->add_subcommand("show", "one brick");
-  const auto shown = required_word(show, "brick", "id, the beginning of it, or address");
-  admin.does(show, [&admin, shown](ApiClient& client) -> Outcome<> {
-    TRY_ASSIGN(const json one, find_brick(client, *shown));
-    show_one(admin.output(), one, kBrickFields);
-    return {};
-  });
+  add_list(brick, admin, "all bricks", "/bricks", kBrickColumns,
+           "No bricks: pnfsrdma brick add unix:/run/pnfsrdma/brick.sock");
+  add_show(brick, admin, "brick", kBrickCalled, find_brick, kBrickFields);
 
   CLI::App* const add = brick->add_subcommand("add", "use one more brick; it must run and be formatted");
   const auto address = required_word(add, "address", "unix:/path or tcp:host:port of a pnfsrdma-brickd");
@@ -186,7 +176,7 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
   });
 
   CLI::App* const remove = brick->add_subcommand("remove", "use a brick no longer; it must hold no data");
-  const auto removed = required_word(remove, "brick", "id, the beginning of it, or address");
+  const auto removed = required_word(remove, "brick", kBrickCalled);
   admin.does(remove, [&admin, removed](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json one, find_brick(client, *removed));
     const std::string id = text_at(one, "/id");
@@ -203,7 +193,7 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
 
   CLI::App* const blocks =
       brick->add_subcommand("blocks", "what its memory is used for, and who can reach it now");
-  const auto mapped = required_word(blocks, "brick", "id, the beginning of it, or address");
+  const auto mapped = required_word(blocks, "brick", kBrickCalled);
   admin.does(blocks, [&admin, mapped](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json one, find_brick(client, *mapped));
     TRY_ASSIGN(json runs, runs_of(client, text_at(one, "/id")));

@@ -6,9 +6,7 @@
 
 #include "cli/output/json_member.h"
 #include "cli/resource/lookup.h"
-#include "cli/resource/resource_command.h"
-#include "cli/resource/view.h"
-#include "shared/base/result.h"
+#include "cli/resource/verbs.h"
 
 // export: list, show, create, edit, remove.
 namespace pnfsrdma::cli {
@@ -125,19 +123,9 @@ void add_edit(CLI::App* noun, Administration& admin) {
 
 void add_export_commands(CLI::App& app, Administration& admin) {
   CLI::App* const noun = add_noun(app, "export", "Exports: which directories who may mount");
-  admin.does(noun->add_subcommand("list", "all exports"), [&admin](ApiClient& client) -> Outcome<> {
-    TRY_ASSIGN(const json all, client.list("/exports"));
-    show_list(admin.output(), all, kExportColumns, "No exports: pnfsrdma export create /PATH");
-    return {};
-  });
-
-  CLI::App* const show = noun->add_subcommand("show", "one export");
-  const auto shown = required_word(show, "export", "number or path");
-  admin.does(show, [&admin, shown](ApiClient& client) -> Outcome<> {
-    TRY_ASSIGN(const json one, find_export(client, *shown));
-    show_one(admin.output(), one, kExportFields);
-    return {};
-  });
+  add_list(noun, admin, "all exports", "/exports", kExportColumns,
+           "No exports: pnfsrdma export create /PATH");
+  add_show(noun, admin, "export", "number or path", find_export, kExportFields);
 
   CLI::App* const create = noun->add_subcommand("create", "export a directory; it may come later");
   const auto path = required_word(create, "path", "from the root of the server");

@@ -5,9 +5,7 @@
 
 #include "cli/output/json_member.h"
 #include "cli/resource/lookup.h"
-#include "cli/resource/resource_command.h"
-#include "cli/resource/view.h"
-#include "shared/base/result.h"
+#include "cli/resource/verbs.h"
 
 // Who holds what: layout (list, show, revoke), client (list, show, expel), file (show).
 namespace pnfsrdma::cli {
@@ -122,14 +120,6 @@ Choice add_choice(CLI::App* command, bool with_brick) {
   return choice;
 }
 
-// Below the members of one resource.
-void show_part(Output& output, const char* title, const json& parts, std::span<const Field> fields) {
-  if (output.json || parts.empty()) return;
-  output.line();
-  output.line(output.terminal().styled(title, Style::kBold));
-  show_list(output, parts, fields, "");
-}
-
 void add_revoke(CLI::App* noun, Administration& admin) {
   CLI::App* const revoke = noun->add_subcommand(
       "revoke", "take layouts back by force: the memory is out of reach when it is answered");
@@ -183,11 +173,7 @@ void add_layouts(CLI::App& app, Administration& admin) {
 
 void add_clients(CLI::App& app, Administration& admin) {
   CLI::App* const noun = add_noun(app, "client", "Clients: who has mounted, and what they hold");
-  admin.does(noun->add_subcommand("list", "all clients"), [&admin](ApiClient& client) -> Outcome<> {
-    TRY_ASSIGN(const json all, client.list("/clients"));
-    show_list(admin.output(), all, kClients, "No clients.");
-    return {};
-  });
+  add_list(noun, admin, "all clients", "/clients", kClients, "No clients.");
   CLI::App* const show = noun->add_subcommand("show", "one client, its sessions and connections");
   const auto shown = required_word(show, "client", "id, the beginning of it, or name");
   admin.does(show, [&admin, shown](ApiClient& client) -> Outcome<> {

@@ -5,9 +5,7 @@
 
 #include "cli/output/json_member.h"
 #include "cli/resource/follow_job.h"
-#include "cli/resource/resource_command.h"
-#include "cli/resource/view.h"
-#include "shared/base/result.h"
+#include "cli/resource/verbs.h"
 
 // job: list, show, follow, cancel.
 namespace pnfsrdma::cli {
@@ -30,12 +28,7 @@ constexpr std::array kJobColumns = {
 
 void add_job_commands(CLI::App& app, Administration& admin) {
   CLI::App* const noun = add_noun(app, "job", "Jobs: what takes its time on the server");
-  admin.does(noun->add_subcommand("list", "jobs of this run of the server, newest first"),
-             [&admin](ApiClient& client) -> Outcome<> {
-               TRY_ASSIGN(const json all, client.list("/jobs"));
-               show_list(admin.output(), all, kJobColumns, "No jobs.");
-               return {};
-             });
+  add_list(noun, admin, "jobs of this run of the server, newest first", "/jobs", kJobColumns, "No jobs.");
   CLI::App* const show = noun->add_subcommand("show", "one job");
   const auto shown = required_word(show, "job", "its number");
   admin.does(show, [&admin, shown](ApiClient& client) -> Outcome<> {

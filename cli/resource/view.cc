@@ -118,4 +118,11 @@ void show_one(Output& output, const json& resource, std::span<const Field> field
   output.table(table, false);
 }
 
+void show_part(Output& output, const char* title, const json& parts, std::span<const Field> fields) {
+  if (output.json || parts.empty()) return;
+  output.line();
+  output.line(output.terminal().styled(title, Style::kBold));
+  show_list(output, parts, fields, "");
+}
+
 }  // namespace pnfsrdma::cli

@@ -34,5 +34,7 @@ void show_list(Output& output, const nlohmann::json& resources, std::span<const 
                const char* none);
 // One: a line per field.
 void show_one(Output& output, const nlohmann::json& resource, std::span<const Field> fields);
+// Below the members of one resource, for people: nothing when there are no parts.
+void show_part(Output& output, const char* title, const nlohmann::json& parts, std::span<const Field> fields);
 
 }  // namespace pnfsrdma::cli

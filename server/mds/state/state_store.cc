@@ -76,6 +76,19 @@ Result<Record> read_record(std::string_view value) {
   return std::move(*record);
 }
 
+// Each record of a kind; the first that cannot be read ends it.
+template <typename Record, typename Take>
+Result<> each_record(Records& records, RecordKind kind, Take take) {
+  Result<> read;
+  TRY(records.scan(kind, [&](std::string_view, std::string_view value) {
+    const auto record = read_record<Record>(value);
+    if (!record) read = std::unexpected(record.error());
+    if (record) take(*record);
+    return read.has_value();
+  }));
+  return read;
+}
+
 Client client_of(const ClientRecord& record) {
   Client client;
   client.id = record.id;
@@ -194,43 +207,21 @@ Result<> StateStore::forget_opens() {
 
 Result<StateStore::Loaded> StateStore::load() {
   Loaded loaded;
-  Result<> read;
-  TRY(records_.scan(RecordKind::kClient, [&](std::string_view, std::string_view value) {
-    const auto record = read_record<ClientRecord>(value);
-    if (!record) read = std::unexpected(record.error());
-    if (record) loaded.clients.push_back(client_of(*record));
-    return read.has_value();
+  std::set<ClientId> clients;
+  TRY(each_record<ClientRecord>(records_, RecordKind::kClient, [&](const ClientRecord& record) {
+    clients.insert(record.id);
+    loaded.clients.push_back(client_of(record));
   }));
-  TRY(read);
-  TRY(load_opens(loaded));
-  TRY(load_locks(loaded));
+  std::set<StateidOther> opens;
+  TRY(each_record<OpenRecord>(records_, RecordKind::kOpen, [&](const OpenRecord& record) {
+    if (!clients.contains(record.client)) return;
+    opens.insert(record.other);
+    loaded.opens.push_back(open_of(record));
+  }));
+  TRY(each_record<LockRecord>(records_, RecordKind::kLock, [&](const LockRecord& record) {
+    if (opens.contains(record.open)) loaded.locks.push_back(lock_of(record));
+  }));
   return loaded;
-}
-
-Result<> StateStore::load_opens(Loaded& loaded) {
-  Result<> read;
-  std::set<ClientId> known;
-  for (const Client& client : loaded.clients) known.insert(client.id);
-  TRY(records_.scan(RecordKind::kOpen, [&](std::string_view, std::string_view value) {
-    const auto record = read_record<OpenRecord>(value);
-    if (!record) read = std::unexpected(record.error());
-    if (record && known.contains(record->client)) loaded.opens.push_back(open_of(*record));
-    return read.has_value();
-  }));
-  return read;
-}
-
-Result<> StateStore::load_locks(Loaded& loaded) {
-  Result<> read;
-  std::set<StateidOther> known;
-  for (const OpenState& open : loaded.opens) known.insert(open.other);
-  TRY(records_.scan(RecordKind::kLock, [&](std::string_view, std::string_view value) {
-    const auto record = read_record<LockRecord>(value);
-    if (!record) read = std::unexpected(record.error());
-    if (record && known.contains(record->open)) loaded.locks.push_back(lock_of(*record));
-    return read.has_value();
-  }));
-  return read;
 }
 
 }  // namespace pnfsrdma::mds

@@ -41,8 +41,6 @@ class StateStore {
   Result<> forget_client(ClientId client);
 
  private:
-  Result<> load_opens(Loaded& loaded);
-  Result<> load_locks(Loaded& loaded);
   Outcome<> commit(Batch& batch);
 
   KeyValueStore& store_;
