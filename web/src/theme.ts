@@ -48,7 +48,13 @@ export function useColours(): number {
   return count;
 }
 
-// The value of a custom property of the style sheet, for canvases.
+// What a custom property of the style sheet is now, for canvases: "rgb(20, 121, 160)". The property itself would only
+// say light-dark(…).
 export function colour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  document.documentElement.append(probe);
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return value;
 }

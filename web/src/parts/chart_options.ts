@@ -43,7 +43,7 @@ function series(line: Line): uPlot.Series {
   const stroke = colour(`--${line.tone}`);
   return {
     label: line.label, stroke, width: 1.5, points: { show: false },
-    ...(line.dashed ? { dash: [4, 3] } : { fill: `${stroke}1f` }),
+    ...(line.dashed ? { dash: [4, 3] } : { fill: stroke.replace(/^rgb\((.*)\)$/, "rgba($1, 0.12)") }),
   };
 }
 
