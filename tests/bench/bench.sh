@@ -9,6 +9,9 @@ ceiling=${CEILING:-$here/../../../shared/bench}
 
 echo "Transport over loopback, beside plain TCP"
 "$bin/bench-transport"
+echo
+echo "The mount while the API answers 200 requests a second, beside the same without"
+"$here/console_load.py" --bin "$bin"
 if [ -d "$ceiling" ]; then
   echo
   echo "The mount, beside an in-memory FUSE file system with one TCP round trip per operation"

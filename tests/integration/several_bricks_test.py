@@ -13,6 +13,7 @@ import time
 import unittest
 
 from cluster import Cluster, wait_until
+from console_client import Console
 
 BIN = sys.argv.pop(1)
 MIB = 1 << 20
@@ -169,6 +170,55 @@ class SeveralBricks(unittest.TestCase):
         kept.rename(pool)
         self.cluster.start_brick("brick2")
         self.all_come_back()
+
+
+class ABrickAddedAtRunTime(unittest.TestCase):
+    """By the API, under a mount that works: no restart, no error."""
+
+    def test_it_takes_files_keeps_them_over_a_restart_and_goes_when_it_is_empty(self):
+        with Cluster(BIN, pool_size="64M") as cluster:
+            cluster.start_all()
+            console = Console(cluster.home / "console.sock")
+            mount = cluster.mount()
+            data = {"old": os.urandom(40 * MIB)}
+            (mount / "old").write_bytes(data["old"])
+            with self.assertRaises(OSError) as full:
+                (mount / "new").write_bytes(bytes(40 * MIB))
+            self.assertEqual(full.exception.errno, errno.ENOSPC)
+            os.unlink(mount / "new")
+
+            first = console.items("/bricks")[0]["id"]
+            address = cluster.brick_address(cluster.configure_brick(2))
+            refused = console.request("POST", "/bricks", {"address": address})
+            self.assertEqual((refused.status, refused.problem), (422, "brick-unreachable"))
+            self.assertEqual(len(console.items("/bricks")), 1)
+            cluster.bricks.append("brick2")
+            cluster.format_brick("brick2")
+            cluster.start_brick("brick2")
+            begin = time.monotonic()
+            added = console.request("POST", "/bricks", {"address": address})
+            print(f"added in {time.monotonic() - begin:.2f} s")
+            self.assertEqual((added.status, added.json["state"]), (201, "ready"), added.text)
+            second = added.json["id"]
+            self.assertEqual(console.request("POST", "/bricks", {"address": address}).status, 409)
+
+            data["new"] = os.urandom(40 * MIB)
+            (mount / "new").write_bytes(data["new"])
+            bricks = {extent["brick"] for extent in console.get("/files?path=/new").json["extents"]}
+            self.assertIn(second, bricks)
+            self.assertEqual(console.request("DELETE", f"/bricks/{second}").problem, "brick-in-use")
+            # The list is the store's now: a start has both, though the configuration names one.
+            cluster.stop("mds")
+            cluster.start_mds()
+            wait_until(lambda: [b["state"] for b in console.items("/bricks")] == ["ready", "ready"], 20, "both are ready")
+            for name, bytes_of_it in data.items():
+                self.assertEqual((mount / name).read_bytes(), bytes_of_it)
+
+            os.unlink(mount / "new")
+            wait_until(lambda: console.request("DELETE", f"/bricks/{second}").status == 204, 60, "it is empty and goes")
+            self.assertEqual([brick["id"] for brick in console.items("/bricks")], [first])
+            self.assertEqual((mount / "old").read_bytes(), data["old"])
+            mount.unmount()
 
 
 class AFileOnTwoBricks(unittest.TestCase):

@@ -28,7 +28,7 @@ export const steps = [
   ["events arrive as they happen", eventsArrive],
   ["the client is seen with its sessions and layouts", seeClient],
   ["the client is expelled, its name typed", expelClient],
-  ["a second device is drained, checked and formatted", tendDevice],
+  ["a second device is drained, checked (the first time cancelled) and formatted", tendDevice],
   ["a device with data stays, an empty one goes", removeDevices],
   ["an export is removed, its path typed", removeExport],
   ["a viewer and a token are made", async (story) => { await makeViewer(story); await makeToken(story); }],
