@@ -27,7 +27,7 @@ export function chartOptions({ width, lines, format, binary, range, onPoint }: W
   const grid = { stroke: colour("--line"), width: 1 };
   const axis = { stroke: colour("--muted"), font: AXIS_FONT, grid, ticks: { show: false } };
   return {
-    width, height: HEIGHT, legend: { show: false }, padding: [8, 8, 0, 0],
+    width, height: HEIGHT, legend: { show: false }, padding: [8, 26, 0, 0],
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { x: { time: true, range }, y: { range: (_, __, max) => [0, niceTop(max)] } },
     axes: [
