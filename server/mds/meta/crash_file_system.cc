@@ -20,16 +20,16 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-// Bytes of one file.
-struct Lengths {
-  uint64_t written = 0;
-  uint64_t synced = 0;
-};
-
 }  // namespace
 
 // Shared by the file system and its open files, whatever thread uses them.
 struct CrashFileSystem::State {
+  // Bytes of one file.
+  struct Lengths {
+    uint64_t written = 0;
+    uint64_t synced = 0;
+  };
+
   Guarded<std::map<std::string, Lengths>> files;
   std::atomic<bool> off = false;
   std::atomic<bool> failing_syncs = false;
@@ -85,7 +85,7 @@ class CrashFileSystem::WritableFile final : public rocksdb::FSWritableFileOwnerW
     if (!status.ok()) return status;
     ++state_->syncs;
     auto files = state_->files.lock();
-    Lengths& lengths = (*files)[path_];
+    State::Lengths& lengths = (*files)[path_];
     lengths.synced = std::max(lengths.synced, written);
     return status;
   }
@@ -105,7 +105,7 @@ class CrashFileSystem::Files final : public rocksdb::FileSystemWrapper {
                            std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* debug) override {
     if (state_->off) return state_->refusal();
     const IOStatus status = FileSystemWrapper::NewWritableFile(path, options, file, debug);
-    if (status.ok()) wrap(path, Lengths{}, file);
+    if (status.ok()) wrap(path, State::Lengths{}, file);
     return status;
   }
   IOStatus ReopenWritableFile(const std::string& path, const FileOptions& options,
@@ -115,7 +115,7 @@ class CrashFileSystem::Files final : public rocksdb::FileSystemWrapper {
     const IOStatus status = FileSystemWrapper::ReopenWritableFile(path, options, file, debug);
     if (!status.ok()) return status;
     const uint64_t size = (*file)->GetFileSize(IOOptions(), debug);
-    wrap(path, Lengths{size, size}, file);
+    wrap(path, State::Lengths{size, size}, file);
     return status;
   }
   IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions& options,
@@ -139,7 +139,8 @@ class CrashFileSystem::Files final : public rocksdb::FileSystemWrapper {
   }
 
  private:
-  void wrap(const std::string& path, Lengths lengths, std::unique_ptr<rocksdb::FSWritableFile>* file) {
+  void wrap(const std::string& path, const State::Lengths& lengths,
+            std::unique_ptr<rocksdb::FSWritableFile>* file) {
     (*state_->files.lock())[path] = lengths;
     *file = std::make_unique<WritableFile>(std::move(*file), path, state_);
   }
