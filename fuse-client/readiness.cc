@@ -40,13 +40,15 @@ Result<> Readiness::go_to_background() {
     to_parent_.reset();
     wait_for(child, from_child.get());
   }
-  (void)::setsid();
   log_to_syslog("pnfsrdma-fuse");
   return {};
 }
 
 void Readiness::report() {
   if (!to_parent_) return;
+  // Not before it is mounted: an automounter (systemd's, autofs) knows who may pass its trap by the process group, and has
+  // everybody else wait for the mount.
+  (void)::setsid();
   const char ready = 1;
   (void)!::write(to_parent_.get(), &ready, 1);
   to_parent_.reset();
