@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pool and metadata of older programs are taken over; those of newer ones are refused and stay as they are.
 
-usage: upgrade_test.py BIN_DIRECTORY
+usage: upgrade_test.py BIN_DIRECTORY SET_FORMAT
 """
 import hashlib
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tarfile
 import unittest
@@ -17,6 +18,7 @@ sys.path.insert(0, str(HERE.parent / "integration"))
 from cluster import Cluster  # noqa: E402
 
 BIN = sys.argv.pop(1)
+SET_FORMAT = sys.argv.pop(1)
 VERSION_AT = 8  # of the superblock: its version, u32 (server/brickd/format.h)
 COPIES_AT = (0, 4096)
 
@@ -98,6 +100,26 @@ class Upgrade(unittest.TestCase):
                     self.assertIn("format version 99", refused.stderr)
                     self.assertIn("use a newer one", refused.stderr)
             self.assertEqual(digest(pool), before)
+
+    def test_metadata_of_a_newer_format_are_refused_and_nothing_in_them_is_lost(self):
+        with Cluster(BIN) as cluster:
+            unpack(cluster)
+            store = cluster.home / "mds/metadata"
+            subprocess.run([SET_FORMAT, store, "99"], check=True)
+            cluster.start_brick()
+            for arguments, code in ([], 1), (["--check"], 2):
+                refused = cluster.run("mdsd", "--config", str(cluster.home / "mds.json"), *arguments, check=False)
+                self.assertEqual(refused.returncode, code, arguments)
+                self.assertIn("the metadata has format 99", refused.stderr)
+                self.assertIn("use the newer program", refused.stderr)
+            # As it was: the program that knows the format goes on.
+            subprocess.run([SET_FORMAT, store, "1"], check=True)
+            cluster.start_mds()
+            mount = cluster.mount()
+            self.check_files(mount.path)
+            mount.unmount()
+            stop(cluster)
+            find_sound(cluster)
 
 
 if __name__ == "__main__":
