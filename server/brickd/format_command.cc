@@ -18,8 +18,9 @@ namespace {
 
 constexpr uint64_t kAllocateStep = uint64_t{256} << 20;
 
+// For who looks on: in a journal a line that is written over is none.
 void show_progress(const std::string& path, uint64_t done, uint64_t size) {
-  if (isatty(STDOUT_FILENO) == 0 && done < size) return;
+  if (isatty(STDOUT_FILENO) == 0) return;
   fmt::print("\rallocating {}: {} of {} MiB{}", path, done >> 20, size >> 20, done < size ? "" : "\n");
   std::fflush(stdout);
 }
@@ -93,6 +94,7 @@ Result<> format_pool(const Config& config, bool force, Random& random) {
   fmt::print("formatted {}: {} blocks of 2 MiB, kind {}, durability {}\n", config.pool.path,
              format::blocks_that_fit(mapping->bytes().size(), kBlockSize), to_string(mapping->medium().kind),
              to_string(persistence->durability()));
+  std::fflush(stdout);
   return {};
 }
 
