@@ -32,6 +32,15 @@ _pnfsrdma() {
 compdef _pnfsrdma pnfsrdma
 )sh";
 
+constexpr const char* kFish = R"sh(# pnfsrdma completion for fish: pnfsrdma completion fish | source
+function __pnfsrdma_words
+    set -l line (commandline -opc) (commandline -ct)
+    set -e line[1]
+    pnfsrdma completion words -- $line 2>/dev/null
+end
+complete -c pnfsrdma -a '(__pnfsrdma_words)'
+)sh";
+
 const CLI::App* subcommand_of(const CLI::App& app, const std::string& name) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == name) return command;
@@ -98,7 +107,7 @@ void add_completion_command(CLI::App& app, Context& context) {
   CLI::App* const command =
       app.add_subcommand("completion", "Shell completion: source <(pnfsrdma completion bash)");
   command->require_subcommand(1);
-  for (const auto& [shell, script] : {std::pair{"bash", kBash}, std::pair{"zsh", kZsh}}) {
+  for (const auto& [shell, script] : {std::pair{"bash", kBash}, std::pair{"zsh", kZsh}, std::pair{"fish", kFish}}) {
     command->add_subcommand(shell, std::string("the script for ") + shell)
         ->callback([&context, script = script] {
           context.action = [&context, script] {

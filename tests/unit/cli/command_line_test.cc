@@ -83,6 +83,7 @@ TEST_F(CommandLine, CompletionKnowsCommandsAndOptions) {
   EXPECT_THAT(complete({"stat", "--"}), word("--json"));
   EXPECT_THAT(complete({"doctor", "--m"}), word("--mds"));
   EXPECT_THAT(complete({"completion", ""}), word("zsh"));
+  EXPECT_THAT(complete({"completion", ""}), word("fish"));
   EXPECT_THAT(complete({"completion", ""}), Not(word("words")));
   EXPECT_TRUE(complete({"doctor", "--mds", ""}).empty());
 }
