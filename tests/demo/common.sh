@@ -138,8 +138,8 @@ durability_words() {
 pick_files() {
   local folder
   for folder in usr/share/doc usr/include usr/share; do
-    # Where the last one is found, the search ends (find, by SIGPIPE).
-    [ ! -d "/$folder" ] || (cd / && find "$folder" -type f -size -2048k 2>/dev/null) || true
+    # Where the last one is found, the search ends: find by SIGPIPE, at the next line.
+    [ ! -d "/$folder" ] || (cd / && stdbuf -oL find "$folder" -type f -size -2048k 2>/dev/null) || [ $? -ne 141 ] || break
   done | awk -v wanted="$file_count" '!seen[$0]++ {print; if (++count == wanted) exit}'
 }
 checksums() { (cd "$mount_point/tree" && sha256sum --quiet --strict -c "$home/local/tree.sha256"); }
