@@ -8,7 +8,8 @@
   lab.py compare [transport|mount|durable]  measures us beside perftest, the kernel's NFS/RDMA client and librpma, prints tables
   lab.py prepare                 makes the tree and builds, runs nothing
 
-The cache (tree, builds, ccache) is $PNFSRDMA_LAB_CACHE, or pnfsrdma-lab in $XDG_CACHE_HOME or ~/.cache.
+The cache (tree, builds, ccache) is $PNFSRDMA_LAB_CACHE, or pnfsrdma-lab in $XDG_CACHE_HOME or ~/.cache. No scenario begins
+after $PNFSRDMA_LAB_UNTIL (seconds since 1970), if that is set: it is skipped, and says so.
 """
 import argparse
 import fcntl

@@ -45,6 +45,6 @@ wait_for() { # seconds what command...
 
 # The demo, scaled for an emulated processor; its knobs (tests/demo/common.sh) come from the caller's environment.
 demo() {
-  PNFSRDMA_DEMO_FILES=${PNFSRDMA_DEMO_FILES:-20} PNFSRDMA_DEMO_MEBIBYTES=${PNFSRDMA_DEMO_MEBIBYTES:-16} \
+  PNFSRDMA_DEMO_FILES=${PNFSRDMA_DEMO_FILES:-15} PNFSRDMA_DEMO_MEBIBYTES=${PNFSRDMA_DEMO_MEBIBYTES:-8} \
     PNFSRDMA_DEMO_TRANSACTIONS=${PNFSRDMA_DEMO_TRANSACTIONS:-5} CHECK=1 /source/tests/demo/demo.sh "$bin"
 }

@@ -4,7 +4,7 @@
 # usage: file_checks.sh MOUNT [FILES] [MEBIBYTES]
 set -euo pipefail
 mounted=$1
-export PNFSRDMA_DEMO=/tmp/file-checks PNFSRDMA_DEMO_FILES=${2:-40} PNFSRDMA_DEMO_TRANSACTIONS=10 PNFSRDMA_DEMO_MEBIBYTES=${3:-16}
+export PNFSRDMA_DEMO=/tmp/file-checks PNFSRDMA_DEMO_FILES=${2:-20} PNFSRDMA_DEMO_TRANSACTIONS=10 PNFSRDMA_DEMO_MEBIBYTES=${3:-8}
 # shellcheck source=tests/demo/common.sh
 . /source/tests/demo/common.sh
 mount_point=$mounted

@@ -48,7 +48,7 @@ both_mounts_share_files() {
 
 case_of "the demo's checks pass by our mount with proto=rdma" demo_by_our_mount
 case_of "the demo's checks pass by the kernel's client with $kernel_over_rdma" demo_by_the_kernel
-PNFSRDMA_DEMO_KERNEL_OPTIONS=vers=4.1,proto=rdma,port=20049 PNFSRDMA_DEMO_FILES=15 PNFSRDMA_DEMO_MEBIBYTES=8 PNFSRDMA_DEMO_TRANSACTIONS=5 \
+PNFSRDMA_DEMO_KERNEL_OPTIONS=vers=4.1,proto=rdma,port=20049 \
   case_of "the demo's checks pass by the kernel's client with vers=4.1,proto=rdma" demo
 case_of "our mount and the kernel's share files, all calls and recalls by RDMA" both_mounts_share_files
 finish
