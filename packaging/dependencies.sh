@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages a build, the tests or the demo need. Quiet and quick when they are there already.
-# usage: packaging/dependencies.sh [--list] build|test|demo|bench|fuzz|tidy|web-build|web|packages-build|packages|lab|tree ...
+# usage: packaging/dependencies.sh [--list] build|test|demo|bench|fuzz|tidy|web-build|web|packages-build|packages|booted|lab|tree ...
 #   --list: only print the names (of Debian 12 and 13 alike)
 set -eu
 
@@ -19,6 +19,8 @@ web="nodejs npm chromium python3 util-linux"
 # To make packages, and to check and install them (tests/packages).
 packages_build="debhelper dpkg-dev fakeroot scdoc"
 packages="$packages_build rpm lintian rpmlint man-db groff systemd debootstrap python3 util-linux iproute2"
+# Of the tree that a real systemd boots in, to run the packages' units.
+booted="systemd systemd-sysv dbus autofs fuse3 fish zsh ufw firewalld iproute2 procps kmod"
 # Of the machine that runs the lab (tests/vm), and of the Debian 13 tree inside it.
 lab="qemu-system-x86 debootstrap python3 util-linux cpio"
 tree="linux-image-amd64 kmod busybox-static xz-utils ndctl iproute2 rdma-core libibverbs-dev librdmacm-dev ibverbs-providers
@@ -27,7 +29,7 @@ tree="linux-image-amd64 kmod busybox-static xz-utils ndctl iproute2 rdma-core li
 list=0
 [ "${1:-}" != --list ] || { list=1; shift; }
 
-[ "$#" -gt 0 ] || { echo "usage: $0 [--list] build|test|demo|bench|fuzz|tidy|web-build|web|packages-build|packages|lab|tree ..." >&2; exit 2; }
+[ "$#" -gt 0 ] || { echo "usage: $0 [--list] build|test|demo|bench|fuzz|tidy|web-build|web|packages-build|packages|booted|lab|tree ..." >&2; exit 2; }
 wanted=""
 for set in "$@"; do
   case "$set" in
@@ -41,9 +43,10 @@ for set in "$@"; do
     web) wanted="$wanted $web" ;;
     packages-build) wanted="$wanted $packages_build" ;;
     packages) wanted="$wanted $packages" ;;
+    booted) wanted="$wanted $booted" ;;
     lab) wanted="$wanted $lab" ;;
     tree) wanted="$wanted $tree" ;;
-    *) echo "$0: unknown set '$set' (build, test, demo, bench, fuzz, tidy, web-build, web, packages-build, packages, lab, tree)" >&2; exit 2 ;;
+    *) echo "$0: unknown set '$set' (build, test, demo, bench, fuzz, tidy, web-build, web, packages-build, packages, booted, lab, tree)" >&2; exit 2 ;;
   esac
 done
 

@@ -28,12 +28,16 @@ echo "Checkers:"
 echo "rpm:"
 "$here/rpm_test.sh" "$packages/rpm" "$packages/newer/rpm" || { echo "  FAILED  rpm_test.sh"; failed=1; }
 
-# install_on RELEASE FOLDER: FOLDER/deb and FOLDER/newer/deb on a fresh system.
+# install_on RELEASE FOLDER: FOLDER/deb and FOLDER/newer/deb on a fresh system, without and with systemd.
 install_on() {
-  local tree
+  local tree code=0
   tree=$("$here/tree.sh" "$cache" "$1")
   echo "$1:"
-  "$here/../vm/own_mounts.sh" python3 -B "$here/install_test.py" "$tree" "$2/deb" "$2/newer/deb"
+  "$here/../vm/own_mounts.sh" python3 -B "$here/install_test.py" "$tree" "$2/deb" "$2/newer/deb" || return 1
+  tree=$("$here/tree.sh" "$cache" "$1" --booted)
+  echo "$1, booted:"
+  "$here/../vm/own_mounts.sh" python3 -B "$here/systemd_test.py" "$tree" "$2/deb" "$2/newer/deb" || code=$?
+  [ "$code" = 0 ] || [ "$code" = 77 ] # which has said why
 }
 for release in bookworm trixie; do
   if [ "$VERSION_CODENAME" = "$release" ]; then

@@ -16,14 +16,17 @@ class Tree:
         self.root = self.home / "root"
         self.base, self.packages, self.network = base, packages, None
 
-    def __enter__(self):
+    def make_root(self):
         for name in ("upper", "work", "root"):
             (self.home / name).mkdir()
         self.mount("-t", "overlay", "overlay", "-o", f"lowerdir={self.base},upperdir={self.home}/upper,workdir={self.home}/work")
+        self.mount("--bind", str(self.packages), where="out")
+
+    def __enter__(self):
+        self.make_root()
         self.mount("-t", "proc", "proc", where="proc")
         self.mount("--bind", "/dev", where="dev")
         self.mount("-t", "tmpfs", "tmpfs", where="run")
-        self.mount("--bind", str(self.packages), where="out")
         # Packages start no daemons here: nobody would end them.
         (self.root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
         (self.root / "usr/sbin/policy-rc.d").chmod(0o755)
@@ -48,8 +51,8 @@ class Tree:
         return ["nsenter", f"--net=/proc/{self.network.pid}/ns/net", "chroot", str(self.root), "env", "-i", PATH, "LC_ALL=C",
                 "HOME=/root"]
 
-    def run(self, *command, check=True, timeout=120):
-        result = subprocess.run([*self.inside, *command], capture_output=True, text=True, timeout=timeout)
+    def run(self, *command, check=True, timeout=120, input=None):
+        result = subprocess.run([*self.inside, *command], capture_output=True, text=True, timeout=timeout, input=input)
         if check and result.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: exit code {result.returncode}\n{result.stdout[-2000:]}{result.stderr[-3000:]}")
         return result

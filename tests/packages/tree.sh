@@ -6,14 +6,19 @@
 # usage: tree.sh CACHE RELEASE [--build]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-cache=${1:?usage: tree.sh CACHE RELEASE [--build]}/packages
-release=${2:?usage: tree.sh CACHE RELEASE [--build]}
+cache=${1:?usage: tree.sh CACHE RELEASE [--build|--booted]}/packages
+release=${2:?usage: tree.sh CACHE RELEASE [--build|--booted]}
 root=$cache/$release
 packages=()
-if [ "${3:-}" = --build ]; then
+sets=()
+case "${3:-}" in
+  --build) sets=(build packages-build) ;;
+  --booted) sets=(booted) ;;
+esac
+if [ ${#sets[@]} -gt 0 ]; then
   base=$("$0" "$1" "$release")
-  root=$root-build
-  mapfile -t packages < <("$here/../../packaging/dependencies.sh" --list build packages-build)
+  root=$root-${3#--}
+  mapfile -t packages < <("$here/../../packaging/dependencies.sh" --list "${sets[@]}")
 fi
 # Raise the number when the trees are made in another way.
 stamp=$(printf '%s\n' 1 "$release" "${packages[@]}" | sha256sum | cut -d' ' -f1)
