@@ -46,8 +46,8 @@ Result<> Readiness::go_to_background() {
 
 void Readiness::report() {
   if (!to_parent_) return;
-  // Not before it is mounted: an automounter (systemd's, autofs) knows who may pass its trap by the process group, and has
-  // everybody else wait for the mount.
+  // Not before it is mounted: an automounter (systemd's, autofs) knows who may pass its trap by the process
+  // group, and has everybody else wait for the mount.
   (void)::setsid();
   const char ready = 1;
   (void)!::write(to_parent_.get(), &ready, 1);

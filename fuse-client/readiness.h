@@ -13,7 +13,8 @@ class Readiness {
   // Forks, before any thread exists. In the parent this does not return: it waits and exits. In the
   // foreground nothing happens.
   Result<> go_to_background();
-  // The mount works: the parent exits with 0; this is a session of its own; standard input, output and error are closed.
+  // The mount works: the parent exits with 0; this is a session of its own; standard input, output and error
+  // are closed.
   void report();
 
  private:
