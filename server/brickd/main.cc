@@ -85,20 +85,48 @@ Result<> open_doors(Brick& brick, rdma::Transport& iwarp, const Config& config) 
   return {};
 }
 
-// SIGTERM and SIGINT come to the loop as an event. Blocked before any thread starts, so that all threads
-// inherit it.
+// Signals come to the loop as events. Blocked before any thread starts, so that all threads inherit it.
 FileDescriptor block_signals() {
   signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+// The log level can change while the brick runs, and nothing else. A file with a mistake in it changes
+// nothing.
+void reload(const std::string& path, const Config& config) {
+  auto fresh = load_config(path);
+  if (!fresh) return log_error("brick", "reload-refused error=\"{}\"", fresh.error().to_string());
+  if (const auto level = parse_log_level(fresh->log_level)) set_log_level(*level);
+  log_info("brick", "reloaded path={}", path);
+  fresh->log_level = config.log_level;
+  if (print_config(*fresh) != print_config(config)) {
+    log_warning(
+        "brick",
+        "restart-needed what=\"more than log_level has changed in the file: that counts after a restart\"");
+  }
+}
+
+// SIGHUP reads the configuration again, SIGTERM and SIGINT end the loop.
+void watch_signals(EventLoop& loop, const FileDescriptor& signals, const std::string& path,
+                   const Config& config) {
+  loop.watch(signals.get(), EPOLLIN, [&](uint32_t) {
+    signalfd_siginfo signal{};
+    while (read(signals.get(), &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal)) {
+      if (signal.ssi_signo == SIGHUP) {
+        reload(path, config);
+      } else {
+        loop.stop();
+      }
+    }
+  });
+}
+
 // The architecture of the brick: a pool, a loop, the transports, and the brick that joins them.
-Result<> serve(const Config& config) {
+Result<> serve(const Config& config, const std::string& path) {
   const FileDescriptor signals = block_signals();
   SystemClock clock;
   SystemRandom random;
@@ -112,7 +140,7 @@ Result<> serve(const Config& config) {
   TRY(open_doors(brick, *iwarp, config));
   TRY(open_rdma_doors(brick, devices, config));
 
-  loop.watch(signals.get(), EPOLLIN, [&loop](uint32_t) { loop.stop(); });
+  watch_signals(loop, signals, path, config);
   ServiceManager manager(loop);
   manager.ready();
   log_info("brick", "ready version={}", version());
@@ -137,7 +165,7 @@ int run(const CommandLine& line) {
   } else {
     log_to_journal("pnfsrdma-brickd");
     if (const auto level = parse_log_level(config->log_level)) set_log_level(*level);
-    result = serve(*config);
+    result = serve(*config, line.config);
   }
   return result ? 0 : complain(result.error());
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 
 #include "server/console/console.h"
 #include "server/mds/admin/administrator.h"
@@ -46,25 +48,42 @@ Result<FileDescriptor> block_signals() {
   signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, number);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   FileDescriptor fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) return std::unexpected(Error::from_errno("signalfd"));
   return fd;
 }
 
-// SIGUSR1 logs the counters, SIGTERM and SIGINT end the loop.
-void watch_signals(EventLoop& loop, const FileDescriptor& signals, const Counters& counters) {
-  loop.watch(signals.get(), EPOLLIN, [&loop, &signals, &counters](uint32_t) {
-    signalfd_siginfo signal{};
-    while (read(signals.get(), &signal, sizeof(signal)) == static_cast<ssize_t>(sizeof(signal))) {
-      if (signal.ssi_signo == SIGUSR1) {
-        log_info("mds", "counters {}", to_json(counters));
-      } else {
-        loop.stop();
-      }
-    }
-  });
+// A file with a mistake in it changes nothing.
+void reload(const std::string& path, Administrator& administrator) {
+  const auto fresh = load_config(path);
+  if (!fresh) return log_error("mds", "reload-refused error=\"{}\"", fresh.error().to_string());
+  const std::vector<std::string> waiting = administrator.reload(*fresh);
+  log_info("mds", "reloaded path={}", path);
+  if (!waiting.empty()) {
+    log_warning("mds",
+                "restart-needed keys={} what=\"these have changed in the file and count after a restart\"",
+                fmt::join(waiting, ","));
+  }
+}
+
+// SIGHUP reads the configuration again, SIGUSR1 logs the counters, SIGTERM and SIGINT end the loop.
+void watch_signals(EventLoop& loop, const FileDescriptor& signals, const Counters& counters,
+                   std::function<void()> on_hangup) {
+  loop.watch(signals.get(), EPOLLIN,
+             [&loop, &signals, &counters, on_hangup = std::move(on_hangup)](uint32_t) {
+               signalfd_siginfo signal{};
+               while (read(signals.get(), &signal, sizeof(signal)) == static_cast<ssize_t>(sizeof(signal))) {
+                 if (signal.ssi_signo == SIGUSR1) {
+                   log_info("mds", "counters {}", to_json(counters));
+                 } else if (signal.ssi_signo == SIGHUP) {
+                   on_hangup();
+                 } else {
+                   loop.stop();
+                 }
+               }
+             });
 }
 
 Result<std::unique_ptr<KeyValueStore>> open_store(EventLoop& loop, const Config& config,
@@ -205,7 +224,6 @@ Result<> serve(const Config& config, const std::string& config_path) {
   const auto grace_longest = config.grace_seconds ? std::chrono::seconds(config.grace_seconds) : limits.lease;
   TRY(recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace, grace_longest));
   leases.start(loop, std::clamp(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
-  watch_signals(loop, signals, counters);
   Administrator administrator({.loop = loop,
                                .clock = clock,
                                .counters = counters,
@@ -223,6 +241,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                                .config = config,
                                .limits = limits,
                                .start_count = boot.boot_count});
+  watch_signals(loop, signals, counters, [&] { reload(config_path, administrator); });
   ConsoleRecords console_records(*store);
   auto console = std::make_unique<console::Console>(
       console::Console::Parts{loop, clock, random, administrator, console_records},

@@ -16,7 +16,7 @@ import time
 OBEYED = {"Type", "User", "Group", "ExecStart", "UMask", "LimitMEMLOCK", "LimitNOFILE", "StateDirectory", "StateDirectoryMode",
           "RuntimeDirectory", "RuntimeDirectoryMode", "RuntimeDirectoryPreserve", "WatchdogSec", "NoNewPrivileges",
           "CapabilityBoundingSet", "AmbientCapabilities", "TimeoutStartSec"}
-LEFT_TO_SYSTEMD = {"Restart", "RestartSec", "OOMScoreAdjust", "DevicePolicy", "DeviceAllow", "PrivateTmp", "LockPersonality",
+LEFT_TO_SYSTEMD = {"ExecReload", "Restart", "RestartSec", "OOMScoreAdjust", "DevicePolicy", "DeviceAllow", "PrivateTmp", "LockPersonality",
                    "MemoryDenyWriteExecute", "RemoveIPC", "SystemCallArchitectures", "SystemCallFilter", "SystemCallErrorNumber"}
 
 

@@ -60,6 +60,7 @@ class Administrator final : public console::Administration {
   Result<console::Job> check_brick(const std::string& brick, const std::string& user) override;
   Result<console::Job> cancel_job(uint64_t id) override { return jobs_.cancel(id); }
 
+  std::vector<std::string> reload(const Config& fresh) { return settings_.reload(fresh); }
   void change_settings(const std::vector<std::pair<std::string, std::string>>& changes, Done<> done) override;
 
  private:

@@ -112,4 +112,26 @@ void SettingKeeper::change(const Changes& changes, std::function<void(Result<>)>
   store_.when_synced(*committed, [done = std::move(done)] { done({}); });
 }
 
+std::vector<std::string> SettingKeeper::reload(const Config& fresh) {
+  const Json before = Json::parse(to_json(config_)), after = Json::parse(to_json(fresh));
+  std::vector<std::string> waiting;
+  for (const auto& item : after.items()) {
+    if (!run_time(item.key())) {
+      if (!before.contains(item.key()) || before[item.key()] != item.value()) waiting.push_back(item.key());
+    } else if (!stored_.contains(item.key())) {
+      apply(item.key(), item.value().dump());
+    }
+  }
+  config_.log_level = fresh.log_level;
+  config_.small_file_bytes = fresh.small_file_bytes;
+  for (const std::string& name : {kLogLevelName, kSmallFileName}) {
+    if (fresh.given.contains(name)) {
+      config_.given.insert(name);
+    } else {
+      config_.given.erase(name);
+    }
+  }
+  return waiting;
+}
+
 }  // namespace pnfsrdma::mds

@@ -18,13 +18,16 @@ namespace pnfsrdma::mds {
 // what can change without a restart can be changed: log_level and small_file_bytes. Control loop only.
 class SettingKeeper {
  public:
-  // Puts what is stored in force. `config`, `limits` outlive this object.
+  // Puts what is stored in force. `limits` outlive this object.
   SettingKeeper(KeyValueStore& store, const Config& config, ServerLimits& limits);
 
   std::vector<console::Setting> all() const;
   // By name, with JSON text; "null" gives it back to the file. All or none. EINVAL.
   using Changes = std::vector<std::pair<std::string, std::string>>;
   void change(const Changes& changes, std::function<void(Result<>)> done);
+  // The file has been read again: what it says now is in force where nothing is stored. Returns the other
+  // keys that have changed in it: they count after a restart.
+  std::vector<std::string> reload(const Config& fresh);
 
  private:
   // EINVAL.
@@ -34,7 +37,7 @@ class SettingKeeper {
   void apply(const std::string& name, const std::string& value);
 
   KeyValueStore& store_;
-  const Config& config_;
+  Config config_;  // as read at start, but for what can change at run time
   ServerLimits& limits_;
   std::map<std::string, std::string> stored_;  // JSON text by name
 };

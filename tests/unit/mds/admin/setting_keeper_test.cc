@@ -60,6 +60,23 @@ TEST_F(Settings, WhatIsChangedIsInForceAtOnceAndAfterARestart) {
   EXPECT_FALSE(log_enabled(LogLevel::kInfo));
 }
 
+TEST_F(Settings, AFileReadAgainIsInForceWhereNothingIsStored) {
+  SettingKeeper keeper(*store, config, limits);
+  ASSERT_TRUE(change(keeper, {{"small_file_bytes", "4096"}}));
+  const Config fresh = *parse_config(
+      R"({"lease_seconds": 30, "log_level": "debug", "small_file_bytes": 5000, "session_slots": 5})");
+  EXPECT_EQ(keeper.reload(fresh), (std::vector<std::string>{"lease_seconds", "session_slots"}));
+  EXPECT_TRUE(log_enabled(LogLevel::kDebug));
+  EXPECT_EQ(limits.small_file_bytes, 4096u);
+  EXPECT_EQ(find(keeper, "log_level").value, "\"debug\"");
+  EXPECT_EQ(find(keeper, "lease_seconds").value, "20");  // which is in force
+  ASSERT_TRUE(change(keeper, {{"small_file_bytes", "null"}}));
+  EXPECT_EQ(limits.small_file_bytes, 5000u);
+  EXPECT_EQ(find(keeper, "small_file_bytes").source, "file");
+  EXPECT_TRUE(keeper.reload(config).empty());
+  EXPECT_EQ(find(keeper, "small_file_bytes").source, "default");
+}
+
 TEST_F(Settings, OneWrongValueChangesNone) {
   SettingKeeper keeper(*store, config, limits);
   const uint64_t before = limits.small_file_bytes;
