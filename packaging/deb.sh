@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Debian packages of a finished release build, for the Debian this runs on.
-# usage: packaging/deb.sh BUILD TARGET_FOLDER      (PNFSRDMA_PACKAGE_VERSION: another version than the tree's)
+# usage: packaging/deb.sh BUILD TARGET_FOLDER      (PNFSRDMA_PACKAGE_VERSION: another version than the tree's;
+#        DEBFULLNAME, DEBEMAIL: who answers for the packages)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${1:?usage: deb.sh BUILD TARGET_FOLDER}" && pwd)
@@ -9,6 +10,7 @@ mkdir -p "${2:?usage: deb.sh BUILD TARGET_FOLDER}"
 target=$(cd "$2" && pwd)
 version=${PNFSRDMA_PACKAGE_VERSION:-$("$here/version.sh")}
 epoch=$("$here/version.sh" --epoch)
+maintainer="${DEBFULLNAME:-pnfsrdma maintainers} <${DEBEMAIL:-maintainers@pnfsrdma.example}>"
 . /etc/os-release
 
 stage=$(mktemp -d)
@@ -21,9 +23,10 @@ pnfsrdma ($version~deb$VERSION_ID) unstable; urgency=medium
 
   * Built from the project's repository, which has its history.
 
- -- pnfsrdma maintainers <maintainers@pnfsrdma.example>  $(LC_ALL=C date -u -R -d "@$epoch")
+ -- $maintainer  $(LC_ALL=C date -u -R -d "@$epoch")
 TEXT
 cd "$stage/pnfsrdma"
+sed -i "s|^Maintainer:.*|Maintainer: $maintainer|" debian/control
 if ! SOURCE_DATE_EPOCH=$epoch PNFSRDMA_BUILD=$build LC_ALL=C.UTF-8 TZ=UTC dpkg-buildpackage -b -us -uc -d >"$stage/log" 2>&1; then
   tail -n 40 "$stage/log" >&2
   echo "deb.sh: dpkg-buildpackage failed (above)" >&2

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make test-packages`: the packages of a finished release build, checked, installed, used, upgraded and removed, on Debian 12
 # and 13 and in a tree of rpm's. Trees are kept in the lab's cache. What cannot be done here says why.
-# usage: test.sh BUILD
+# usage: test.sh BUILD      (PNFSRDMA_TEST_RELEASES=own: only the Debian this runs on; the other needs a build of its own)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && pwd)
