@@ -170,8 +170,12 @@ Json export_to_json(const Export& from) {
 }  // namespace
 
 Result<Config> parse_config(const std::string& json_text) {
-  const Json json = Json::parse(json_text, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
-  if (json.is_discarded()) return fail(EINVAL, "config: not JSON");
+  Json json;
+  try {
+    json = Json::parse(json_text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
+  } catch (const Json::exception& error) {  // third-party exceptions stop here; it names line and column
+    return fail(EINVAL, std::string("config: not JSON: ") + error.what());
+  }
   Config config;
   ObjectReader reader(json, "config");
   reader.texts("listen", config.listen);
