@@ -53,8 +53,9 @@ def prepare(cache, targets=(), build=True):
     """Makes what a machine needs; returns the build folder."""
     began = time.monotonic()
     for script in ("tree.sh", "initramfs.sh"):
-        if subprocess.run([HERE / script, cache], check=False).returncode != 0:
-            raise SystemExit(1)
+        code = subprocess.run([HERE / script, cache], check=False).returncode
+        if code != 0:
+            raise SystemExit(SKIPPED if code == SKIPPED else 1)
     made = time.monotonic()
     if not build:
         path = cache / "build" / hashlib.sha256(str(HERE.parents[1]).encode()).hexdigest()[:12]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Debian 13 tree the lab builds in and boots: CACHE/root, with everything a build, the tests and the scenarios need.
 # Made anew when its list of packages (or this file) changes; otherwise nothing happens.
-# usage: tree.sh CACHE
+# usage: tree.sh CACHE     (exit code 77: no Debian 13 can be had from here)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${1:?usage: tree.sh CACHE}
@@ -24,7 +24,11 @@ flock 9 # builds and machines hold it shared
 # The mirror this machine itself is served by.
 mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' |
   awk '$1 == "Debian" && $2 == "Debian" {print $3; exit}')
-[ -n "$mirror" ] || { echo "tree.sh: no Debian mirror in this machine's apt sources" >&2; exit 1; }
+[ -n "$mirror" ] || { echo "lab: skipped: there is no Debian mirror in this machine's apt sources"; exit 77; }
+if ! /usr/lib/apt/apt-helper download-file "${mirror%/}/dists/$release/InRelease" "$cache/InRelease" >"$log" 2>&1; then
+  echo "lab: skipped: $mirror does not answer, or has no Debian 13 ($release): $(tail -n 1 "$log")"
+  exit 77
+fi
 proxy=$(apt-config dump --format '%v' Acquire::http::Proxy)
 [ -z "$proxy" ] || export http_proxy=$proxy
 
