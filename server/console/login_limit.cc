@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/console/login_limit.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -33,6 +35,16 @@ void LoginLimit::failed(const std::string& key) {
   auto all = attempts_.lock();
   Attempts& attempts = refilled(*all, key);
   attempts.left = std::max(0.0, attempts.left - 1);
+}
+
+std::string network_of(const std::string& address) {
+  in6_addr six{};
+  if (inet_pton(AF_INET6, address.substr(0, address.find('%')).c_str(), &six) != 1) return address;
+  constexpr size_t kNetworkBytes = 8;
+  std::fill(six.s6_addr + kNetworkBytes, std::end(six.s6_addr), 0);
+  char text[INET6_ADDRSTRLEN] = {};
+  inet_ntop(AF_INET6, &six, text, sizeof text);
+  return std::string(text) + "/64";
 }
 
 }  // namespace pnfsrdma::console

@@ -10,7 +10,7 @@
 namespace pnfsrdma::console {
 
 // How often somebody may try a password: ten attempts at once, then one every six seconds, per key (an
-// address, a user's name). A right one is not counted. Thread-safe.
+// network, a user's name). A right one is not counted. Thread-safe.
 class LoginLimit {
  public:
   explicit LoginLimit(const Clock& clock) : clock_(clock) {}
@@ -34,5 +34,9 @@ class LoginLimit {
   const Clock& clock_;
   Guarded<std::map<std::string, Attempts>> attempts_;
 };
+
+// What one caller has of addresses: an IPv4 address, or the /64 of an IPv6 one, within which a host takes a
+// new address whenever it likes. Anything else: itself.
+std::string network_of(const std::string& address);
 
 }  // namespace pnfsrdma::console

@@ -38,10 +38,10 @@ std::unexpected<Problem> too_many(const std::string& detail, int seconds) {
 }
 
 // The user whose password it is, as it was when that was looked at; counted against its name and the
-// caller's address.
+// caller's network.
 Answer<User> check_password(Backend& backend, const Call& call, const std::string& name,
                             const std::string& password) {
-  const std::string by_address = "address " + call.request.peer.address;
+  const std::string by_address = "address " + network_of(call.request.peer.address);
   const std::string by_user = "user " + name;
   const int wait =
       std::max(backend.attempts.wait_seconds(by_address), backend.attempts.wait_seconds(by_user));

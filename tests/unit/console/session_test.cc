@@ -183,6 +183,26 @@ TEST_F(Session, APasswordIsNotChangedOverANewerOne) {
   EXPECT_EQ(world.accounts.user("admin")->password_hash, "newer");
 }
 
+// A host takes another address of its network whenever it likes; another network is somebody else.
+TEST_F(Session, WrongPasswordsFromOneNetworkAreCountedTogether) {
+  set_password();
+  const auto status_from = [&](const std::string& address, int user) {
+    const Json body{{"user", "user" + std::to_string(user)}, {"password", "nonsense"}};
+    return world.send(ApiWorld::from(world.request("POST", "/api/v1/session", body), address)).status;
+  };
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(status_from("2001:db8:0:7::" + std::to_string(i + 1), i), 401);
+  EXPECT_EQ(status_from("2001:db8:0:7:ffff::1", 10), 429);
+  EXPECT_EQ(status_from("2001:db8:0:8::1", 10), 401);
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(status_from("198.51.100." + std::to_string(i), 20 + i), 401);
+}
+
+TEST(Network, IsAnIpv4AddressOrTheFirstHalfOfAnIpv6One) {
+  EXPECT_EQ(network_of("192.0.2.7"), "192.0.2.7");
+  EXPECT_EQ(network_of("2001:db8::1:2:3:4"), "2001:db8::/64");
+  EXPECT_EQ(network_of("fe80::1%eth0"), "fe80::/64");
+  EXPECT_EQ(network_of("local"), "local");
+}
+
 // Who logs in while the password changes has a session of the new password, or none.
 TEST_F(Session, ALoginThatMeetsANewPasswordDoesNotSurviveIt) {
   set_password();
