@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -52,6 +53,11 @@ class Rules {
                    ->allow_extra_args(false);
   }
 
+  bool any() const {
+    const auto given = [](const auto& each) { return each.option->count() > 0; };
+    return std::ranges::any_of(flags_, given) || std::ranges::any_of(numbers_, given) ||
+           clients_->count() > 0;
+  }
   void apply_to(json& body) const {
     for (const Flag& each : flags_) {
       if (each.option->count() > 0) body[each.key] = *each.value;
@@ -108,6 +114,12 @@ void add_edit(CLI::App* noun, Administration& admin) {
   CLI::App* const edit = noun->add_subcommand("edit", "change an export; what is not given stays");
   const auto called = required_word(edit, "export", "number or path");
   const auto rules = std::make_shared<Rules>(edit);
+  edit->parse_complete_callback([rules] {
+    if (!rules->any())
+      throw CLI::ValidationError("export edit",
+                                 "nothing to change: give at least one of --read-only, --read-write, "
+                                 "--[no-]root-squash, --[no-]all-squash, --anonuid, --anongid, --clients");
+  });
   admin.does(edit, [&admin, called, rules](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json found, find_export(client, *called));
     TRY_ASSIGN(const Answer now, client.get(path_of(found)));

@@ -66,6 +66,13 @@ TEST_F(CommandLine, NamesOfCommandsMayBeNamesOfThings) {
   EXPECT_EQ(parse({"export", "create", "--clients", "10.0.0.0/8", "/a"}), 0);
 }
 
+TEST_F(CommandLine, AnEditSaysWhatToChange) {
+  EXPECT_NE(parse({"export", "edit", "/a"}), 0);
+  EXPECT_NE(parse({"--json", "export", "edit", "/a", "--yes"}), 0);
+  EXPECT_EQ(parse({"export", "edit", "/a", "--no-all-squash"}), 0);
+  EXPECT_EQ(parse({"export", "edit", "/a", "--anongid", "0"}), 0);
+}
+
 TEST_F(CommandLine, CompletionTakesTheLineAsItIs) {
   EXPECT_EQ(parse({"completion", "words", "--", "stat", "--js"}), 0);
   EXPECT_EQ(parse({"completion", "words", "--", "brick", ""}), 0);
