@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/console/api.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "server/console/authenticate.h"
@@ -38,6 +40,14 @@ void add_headers(HttpResponse& response) {
                   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
                   "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; "
                   "form-action 'self'; frame-ancestors 'none'");
+}
+
+// Different for whatever is different: each part behind its length.
+std::string question_of(const HttpRequest& request) {
+  std::string question = fmt::format("{}:{}", request.path.size(), request.path);
+  for (const auto& [name, value] : request.query)
+    question += fmt::format("?{}:{}={}:{}", name.size(), name, value.size(), value);
+  return question;
 }
 
 // What was asked for, without what nobody may read again.
@@ -93,7 +103,9 @@ Answer<HttpResponse> Api::respond_api(const HttpRequest& request, std::string_vi
     if (route.method != request.method) continue;
     Call call{request, backend_.document.operation(route.id), {}, {}, {}};
     auto answer = respond_call(route, call, parameters);
-    if (request.method != "GET") TRY(audit(call, answer));
+    if (request.method == "GET") return answer;
+    note_change();
+    TRY(audit(call, answer));
     return answer;
   }
   if (allowed.empty())
@@ -104,8 +116,26 @@ Answer<HttpResponse> Api::respond_api(const HttpRequest& request, std::string_vi
 
 Answer<HttpResponse> Api::respond_call(const Route& route, Call& call, const PathParameters& path) {
   TRY(admit(route, call));
+  if (route.answers == Answers::kShared && call.request.body.empty())
+    return respond_shared(route, call, path);
   TRY_ASSIGN(call.arguments, backend_.document.parse(call.operation, path, call.request));
   return route.respond(backend_, call);
+}
+
+Answer<HttpResponse> Api::respond_shared(const Route& route, Call& call, const PathParameters& path) {
+  const AnswerCache::Moment now{.events = backend_.events.range().newest, .changes = changes_};
+  const std::string question = question_of(call.request);
+  if (auto known = answers_.find(question, now)) return *std::move(known);
+  TRY_ASSIGN(call.arguments, backend_.document.parse(call.operation, path, call.request));
+  TRY_ASSIGN(HttpResponse made, route.respond(backend_, call));
+  answers_.keep(question, now, made);
+  return made;
+}
+
+// Whoever asks from now on sees what it did.
+void Api::note_change() {
+  ++changes_;
+  backend_.blocks.outdate();
 }
 
 // Who asks, and whether they may.
@@ -127,8 +157,8 @@ Answer<> Api::admit(const Route& route, Call& call) {
 bool Api::worth_auditing(const Call& call, int status) {
   if (status < 400 || status == 503) return true;
   if (status != 403) return status == 401 && call.operation.id == "postSession";
-  const std::string who =
-      call.caller.user == "-" ? "address " + call.request.peer.address : "user " + call.caller.user;
+  const std::string who = call.caller.user == "-" ? "address " + network_of(call.request.peer.address)
+                                                  : "user " + call.caller.user;
   if (refusals_.wait_seconds(who) > 0) return false;
   refusals_.failed(who);
   return true;

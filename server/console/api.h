@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "server/console/answer_cache.h"
 #include "server/console/backend.h"
 #include "server/console/call.h"
 #include "server/console/static_files.h"
 
 namespace pnfsrdma::console {
+
+// Whether all who may ask get the same answer, so that it may be an AnswerCache's.
+enum class Answers { kOfEachCaller, kShared };
 
 // One operation of the API: what the document says of it, and who answers.
 struct Route {
@@ -18,6 +23,7 @@ struct Route {
   std::string_view id;    // operationId
   Role role;
   Answer<HttpResponse> (*respond)(Backend&, Call&);
+  Answers answers = Answers::kOfEachCaller;
 };
 // All of them; a test compares them with the document.
 std::span<const Route> routes();
@@ -30,7 +36,7 @@ using PathParameters = std::vector<std::pair<std::string, std::string>>;
 class Api {
  public:
   Api(Backend& backend, const StaticFiles& files)
-      : backend_(backend), files_(files), refusals_(backend.clock) {}
+      : backend_(backend), files_(files), answers_(backend.clock), refusals_(backend.clock) {}
 
   HttpResponse handle(const HttpRequest& request);
 
@@ -38,6 +44,8 @@ class Api {
   Answer<HttpResponse> respond(const HttpRequest& request);
   Answer<HttpResponse> respond_api(const HttpRequest& request, std::string_view path);
   Answer<HttpResponse> respond_call(const Route& route, Call& call, const PathParameters& path);
+  Answer<HttpResponse> respond_shared(const Route& route, Call& call, const PathParameters& path);
+  void note_change();
   Answer<> admit(const Route& route, Call& call);
   Answer<HttpResponse> metrics(const HttpRequest& request);
   Answer<> audit(const Call& call, const Answer<HttpResponse>& answer);
@@ -45,7 +53,9 @@ class Api {
 
   Backend& backend_;
   const StaticFiles& files_;
-  LoginLimit refusals_;  // written into the audit log
+  AnswerCache answers_;
+  std::atomic<uint64_t> changes_ = 0;  // requests that may have changed something
+  LoginLimit refusals_;                // written into the audit log
 };
 
 // Whether `path` is what `pattern` ("/bricks/{brick}") describes, and with which parameters.

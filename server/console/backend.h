@@ -10,6 +10,7 @@
 #include "server/console/administration.h"
 #include "server/console/api_document.h"
 #include "server/console/audit_log.h"
+#include "server/console/block_maps.h"
 #include "server/console/control_loop.h"
 #include "server/console/event_log.h"
 #include "server/console/login_limit.h"
@@ -27,6 +28,7 @@ struct Backend {
   Administration& administration;  // in the loop only
   Snapshot<Numbers>& numbers;
   Snapshot<Holdings>& holdings;
+  BlockMaps& blocks;
   const ApiDocument& document;
   Accounts& accounts;
   LoginSessions& sessions;

@@ -100,12 +100,10 @@ Response get_blocks(Backend& backend, Call& call) {
   TRY_ASSIGN(const uint64_t first,
              call.cursor().empty() ? Answer<uint64_t>(0) : number_of_cursor(call.cursor()));
   TRY_ASSIGN(const Brick brick, find_brick(backend, id));
-  TRY_ASSIGN(const BlockMap map, or_problem(backend.loop.ask<BlockMap>([&backend, id](auto done) {
-               backend.administration.block_map(id, done);
-             })));
+  TRY_ASSIGN(const auto map, or_problem(backend.blocks.get(id)));
   Json runs = Json::array();
   Json next;
-  for (const BlockRun& run : map.runs) {
+  for (const BlockRun& run : map->runs) {
     if (run.block < first) continue;
     if (runs.size() >= call.limit()) {
       next = number_cursor(run.block);
@@ -113,9 +111,9 @@ Response get_blocks(Backend& backend, Call& call) {
     }
     runs.push_back(to_json(run));
   }
-  return ok({{"brick", map.brick},
-             {"block_bytes", map.block_bytes},
-             {"blocks", map.blocks},
+  return ok({{"brick", map->brick},
+             {"block_bytes", map->block_bytes},
+             {"blocks", map->blocks},
              {"runs", runs},
              {"next_cursor", next}});
 }

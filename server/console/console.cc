@@ -53,6 +53,7 @@ struct Console::Machinery {
         loop(parts.loop),
         numbers(loop, [this] { return parts.administration.numbers(); }),
         holdings(loop, [this] { return parts.administration.holdings(); }),
+        blocks(loop, parts.administration),
         accounts(loop, parts.records, parts.clock),
         sessions(parts.clock, parts.random),
         passwords(options.password_cost),
@@ -72,6 +73,7 @@ struct Console::Machinery {
   ControlLoop loop;
   Snapshot<Numbers> numbers;
   Snapshot<Holdings> holdings;
+  BlockMaps blocks;
   ApiDocument document;
   Accounts accounts;
   LoginSessions sessions;
@@ -105,6 +107,7 @@ Result<> Console::Machinery::prepare() {
       .administration = parts.administration,
       .numbers = numbers,
       .holdings = holdings,
+      .blocks = blocks,
       .document = document,
       .accounts = accounts,
       .sessions = sessions,

@@ -3,14 +3,23 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <regex>
 #include <set>
 
 #include "shared/base/check.h"
+#include "shared/base/guarded.h"
 
 namespace pnfsrdma::console {
 
 namespace {
+
+// Compiling one takes longer than all else about a request. They come from the document: there are few.
+const std::regex& compiled(const std::string& pattern) {
+  static Guarded<std::map<std::string, std::regex>> all;
+  auto known = all.lock();
+  return known->try_emplace(pattern, pattern).first->second;
+}
 
 // "format" and the words for people are not enforced, and nothing in a request relies on them.
 const std::set<std::string, std::less<>>& known_words() {
@@ -84,9 +93,9 @@ class Finder {
     // What is matched is short: std::regex recurses by character.
     constexpr size_t kMatchedMax = 128;
     if (!schema.contains("pattern")) return;
-    const std::regex pattern(schema["pattern"].get<std::string>());
-    if (text.size() > kMatchedMax || !std::regex_match(text, pattern))
-      say(where, "must match " + schema["pattern"].get<std::string>());
+    const auto& pattern = schema["pattern"].get_ref<const std::string&>();
+    if (text.size() > kMatchedMax || !std::regex_match(text, compiled(pattern)))
+      say(where, "must match " + pattern);
   }
 
   void look_at_number(const Json& schema, const Json& value, const std::string& where) {

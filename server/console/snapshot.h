@@ -19,10 +19,16 @@ class Snapshot {
  public:
   static constexpr std::chrono::microseconds kFresh{100'000};
 
+  using Done = std::function<void(Result<T>)>;
+
   Snapshot(ControlLoop& loop, std::function<T()> take, Milliseconds deadline = kLoopDeadline)
+      : Snapshot(loop, std::function<void(Done)>([take = std::move(take)](Done done) { done(take()); }),
+                 deadline) {}
+  // Where the loop itself has to ask somebody: `take` calls `done` once, at once or later.
+  Snapshot(ControlLoop& loop, std::function<void(Done)> take, Milliseconds deadline = kLoopDeadline)
       : loop_(loop), take_(std::move(take)), deadline_(deadline) {}
 
-  // EAGAIN, ETIMEDOUT: within the loop's deadline, however many wait.
+  // EAGAIN, ETIMEDOUT: within the loop's deadline, however many wait. What `take` fails with.
   Result<std::shared_ptr<const T>> get() {
     const auto asked = std::chrono::steady_clock::now();
     const std::lock_guard lock(mutex_);
@@ -53,18 +59,21 @@ class Snapshot {
     std::chrono::microseconds cost;
   };
   Result<Taken> take() {
-    return loop_.call<Taken>(
-        [take = take_] {
+    return loop_.ask<Taken>(
+        [take = take_](std::function<void(Result<Taken>)> done) {
           const auto begun = std::chrono::steady_clock::now();
-          auto value = std::make_shared<const T>(take());
-          return Taken{std::move(value), std::chrono::duration_cast<std::chrono::microseconds>(
-                                             std::chrono::steady_clock::now() - begun)};
+          take([begun, done = std::move(done)](Result<T> value) {
+            if (!value) return done(std::unexpected(value.error()));
+            auto shared = std::make_shared<const T>(std::move(*value));
+            const auto cost = std::chrono::steady_clock::now() - begun;
+            done(Taken{std::move(shared), std::chrono::duration_cast<std::chrono::microseconds>(cost)});
+          });
         },
         deadline_);
   }
 
   ControlLoop& loop_;
-  const std::function<T()> take_;
+  const std::function<void(Done)> take_;
   const Milliseconds deadline_;
   std::mutex mutex_;
   std::shared_ptr<const T> newest_;

@@ -35,7 +35,7 @@ class ApiWorld {
  public:
   static constexpr PasswordCost kCheap{.operations = 1, .memory_bytes = 8192};
 
-  ApiWorld() {
+  explicit ApiWorld(PasswordCost cost = kCheap) : passwords(cost) {
     EXPECT_TRUE(accounts.load());
     EXPECT_TRUE(setup.create());
     thread_ = std::thread([this] { events_loop.run(); });
@@ -92,10 +92,11 @@ class ApiWorld {
   ControlLoop loop{events_loop};
   Snapshot<Numbers> numbers{loop, [this] { return administration.numbers(); }};
   Snapshot<Holdings> holdings{loop, [this] { return administration.holdings(); }};
+  BlockMaps blocks{loop, administration};
   ApiDocument document;
   Accounts accounts{loop, records, clock};
   LoginSessions sessions{clock, random};
-  PasswordHasher passwords{kCheap};
+  PasswordHasher passwords;
   LoginLimit attempts{clock};
   SetupToken setup{folder / "setup-token", random};
   std::unique_ptr<AuditLog> audit = *AuditLog::open(folder.path());
@@ -107,6 +108,7 @@ class ApiWorld {
                   .administration = administration,
                   .numbers = numbers,
                   .holdings = holdings,
+                  .blocks = blocks,
                   .document = document,
                   .accounts = accounts,
                   .sessions = sessions,

@@ -60,6 +60,7 @@ class FakeAdministration final : public Administration {
   }
   void block_map(const std::string& id, Done<BlockMap> done) override {
     if (id != kBrickId) return done(fail(ENOENT, "there is no brick " + id));
+    ++maps_asked;
     done(BlockMap{.brick = id,
                   .block_bytes = 2 << 20,
                   .blocks = 100,
@@ -163,6 +164,7 @@ class FakeAdministration final : public Administration {
   std::atomic<bool> begun = false;
   uint16_t next_export = 2;
   int numbers_asked = 0;
+  int maps_asked = 0;
 };
 
 class FakeRecords final : public RecordStore {
