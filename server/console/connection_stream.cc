@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "server/console/http_limits.h"
 
@@ -20,6 +21,7 @@ namespace {
 
 using std::chrono::steady_clock;
 constexpr size_t kReadAhead = 4096;
+constexpr size_t kGatheredMax = 64 << 10;
 // How often a wait looks whether the server stops.
 constexpr Milliseconds kLook{250};
 
@@ -163,6 +165,23 @@ ssize_t ConnectionStream::read(char* buffer, size_t size) {
 }
 
 ssize_t ConnectionStream::write(const char* bytes, size_t size) {
+  if (gathering_ && gathered_.size() + size <= kGatheredMax) {
+    gathered_.append(bytes, size);
+  } else if (!send_all(gathered_.data(), gathered_.size()) || !send_all(bytes, size)) {
+    return -1;
+  } else {
+    gathered_.clear();
+  }
+  return static_cast<ssize_t>(size);
+}
+
+bool ConnectionStream::release() {
+  gathering_ = false;
+  const std::string bytes = std::exchange(gathered_, {});
+  return send_all(bytes.data(), bytes.size());
+}
+
+bool ConnectionStream::send_all(const char* bytes, size_t size) {
   const auto deadline = steady_clock::now() + kWriteDeadline;
   size_t written = 0;
   while (written < size) {
@@ -176,9 +195,9 @@ ssize_t ConnectionStream::write(const char* bytes, size_t size) {
     }
     const short events = tls_ ? wanted(static_cast<int>(put))
                               : static_cast<short>(errno == EAGAIN || errno == EINTR ? POLLOUT : 0);
-    if (events == 0 || !wait(events, deadline)) return -1;
+    if (events == 0 || !wait(events, deadline)) return false;
   }
-  return static_cast<ssize_t>(written);
+  return true;
 }
 
 void ConnectionStream::get_remote_ip_and_port(std::string& ip, int& port) const {

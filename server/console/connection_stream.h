@@ -27,6 +27,10 @@ class ConnectionStream final : public httplib::Stream {
   bool handshake();
   // Waits until a request begins: false when the peer has gone, is idle too long, or the server stops.
   bool wait_for_request();
+  // From here on what is written is gathered; false, and for good, when it could not be sent at last. A head
+  // and a body that leave as one wake the peer once.
+  void gather() { gathering_ = true; }
+  bool release();
   // Ends our side and reads what the peer still sends, a little and for a moment: a connection closed over
   // unread bytes is reset, and the answer is lost with it.
   void drain();
@@ -45,6 +49,7 @@ class ConnectionStream final : public httplib::Stream {
   int socket() const override { return socket_.get(); }
 
  private:
+  bool send_all(const char* bytes, size_t size);
   bool wait(short events, std::chrono::steady_clock::time_point deadline) const;
   // What to wait for before the TLS call that gave `result` is repeated; 0: it failed.
   short wanted(int result) const;
@@ -58,6 +63,8 @@ class ConnectionStream final : public httplib::Stream {
   // httplib reads heads byte by byte.
   std::string buffered_;
   size_t consumed_ = 0;
+  bool gathering_ = false;
+  std::string gathered_;
 };
 
 // Of a connected socket.

@@ -34,22 +34,25 @@ HttpRequest our_request(const httplib::Request& request, const Peer& peer) {
   return ours;
 }
 
-void answer(HttpResponse ours, httplib::Response& response, const std::atomic<bool>& stopping) {
+void answer(HttpResponse ours, httplib::Response& response, ConnectionStream& connection,
+            const std::atomic<bool>& stopping) {
   response.status = ours.status;
   for (const auto& [name, value] : ours.headers) response.set_header(name, value);
   if (!ours.stream) {
     if (!ours.body.empty() || ours.status != 204) response.set_content(ours.body, ours.content_type);
     return;
   }
-  response.set_chunked_content_provider(ours.content_type, [stream = ours.stream, keep = ours.keep,
-                                                            &stopping](size_t, httplib::DataSink& sink) {
-    HttpSink ours_sink{
-        .write = [&sink](std::string_view bytes) { return sink.write(bytes.data(), bytes.size()); },
-        .stopping = [&stopping] { return stopping.load(); }};
-    stream(ours_sink);
-    sink.done();
-    return true;
-  });
+  response.set_chunked_content_provider(
+      ours.content_type,
+      [stream = ours.stream, keep = ours.keep, &connection, &stopping](size_t, httplib::DataSink& sink) {
+        if (!connection.release()) return false;  // a stream's bytes go as they come
+        HttpSink ours_sink{
+            .write = [&sink](std::string_view bytes) { return sink.write(bytes.data(), bytes.size()); },
+            .stopping = [&stopping] { return stopping.load(); }};
+        stream(ours_sink);
+        sink.done();
+        return true;
+      });
 }
 
 }  // namespace
@@ -91,9 +94,12 @@ class HttpServer::Parser final : public httplib::Server {
       bool closed = false;
       close_after_ = false;
       peer_ = &peer;
+      stream_ = &stream;
+      stream.gather();
       const bool good = process_one(*this, stream, closed);
+      const bool sent = stream.release();
       if (close_after_) return stream.drain();
-      if (!good || closed) return;
+      if (!good || !sent || closed) return;
     }
   }
 
@@ -129,8 +135,9 @@ class HttpServer::Parser final : public httplib::Server {
     } else if (request.get_header_value_count("Content-Length") > 1 || (has_body && !reads_body) ||
                (request.has_header("Transfer-Encoding") && !length.empty())) {
       response.status = 400;
-    } else if (reads_body && !has_body) {
-      // No length, no body (RFC 9112, 6.3): httplib would read until the peer closes.
+    } else if (!has_body) {
+      // No length, no body (RFC 9112, 6.3): httplib would read one until the peer closes where it expects
+      // one, and match the path against the handlers' regular expressions where it does not.
       respond(request, response);
       return true;
     } else {
@@ -142,7 +149,7 @@ class HttpServer::Parser final : public httplib::Server {
   }
 
   void respond(const httplib::Request& request, httplib::Response& response) {
-    answer(handler_(our_request(request, *peer_)), response, stopping_);
+    answer(handler_(our_request(request, *peer_)), response, *stream_, stopping_);
   }
 
   const HttpHandler& handler_;
@@ -150,9 +157,11 @@ class HttpServer::Parser final : public httplib::Server {
   // Of the connection this thread serves.
   static thread_local bool close_after_;
   static thread_local const Peer* peer_;
+  static thread_local ConnectionStream* stream_;
 };
 thread_local bool HttpServer::Parser::close_after_ = false;
 thread_local const Peer* HttpServer::Parser::peer_ = nullptr;
+thread_local ConnectionStream* HttpServer::Parser::stream_ = nullptr;
 
 HttpServer::HttpServer(ListeningSocket socket, SSL_CTX* context, HttpHandler handler)
     : listening_(std::move(socket)),
