@@ -13,7 +13,6 @@
 namespace pnfsrdma::console {
 
 namespace {
-constexpr std::chrono::seconds kPatience{3};
 constexpr size_t kSaltBytes = 16, kDigestBytes = 32;  // libsodium's of Argon2id
 
 std::string base64(std::span<const unsigned char> bytes) {
@@ -45,7 +44,7 @@ PasswordHasher::PasswordHasher(PasswordCost cost) : cost_(cost), running_(0) {
 
 bool PasswordHasher::enter() {
   auto running = running_.lock();
-  if (!running.wait_until(left_, std::chrono::steady_clock::now() + kPatience,
+  if (!running.wait_until(left_, std::chrono::steady_clock::now() + cost_.patience,
                           [](int now) { return now < kAtOnce; }))
     return false;
   ++*running;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "shared/base/clock.h"
 #include "shared/base/guarded.h"
 
 namespace pnfsrdma::console {
@@ -12,10 +13,11 @@ namespace pnfsrdma::console {
 struct PasswordCost {
   unsigned long long operations = 2;  // crypto_pwhash_OPSLIMIT_INTERACTIVE
   size_t memory_bytes = 64 << 20;     // crypto_pwhash_MEMLIMIT_INTERACTIVE
+  Milliseconds patience{3000};        // of who waits for one of the places
 };
 
 // Hashes passwords with Argon2id (libsodium): 64 MiB and about a tenth of a second each, so at most two at
-// once; who would have to wait longer than three seconds is told to come again. Thread-safe.
+// once; who would have to wait longer than its patience is told to come again. Thread-safe.
 class PasswordHasher {
  public:
   explicit PasswordHasher(PasswordCost cost);
