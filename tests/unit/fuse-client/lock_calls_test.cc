@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/lock_calls.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <deque>
+
+#include "shared/nfs4/open_operations.h"
+#include "tests/unit/initiator/session/scripted_mds.h"
+
+namespace pnfsrdma::fuse_client {
+namespace {
+
+using initiator::ScriptedMds;
+using nfs4::Status;
+
+constexpr LockOwner kLocker{LockOwner::Kind::kPosix, 7};
+constexpr nfs4::LockRange kFirst{0, 9, true};
+constexpr nfs4::LockRange kSecond{20, 29, true};
+
+nfs4::Stateid state_of(uint8_t number, uint32_t seqid = 1) {
+  nfs4::Stateid made{.seqid = seqid};
+  made.other.fill(std::byte{number});
+  return made;
+}
+const nfs4::Stateid kOpen = state_of(1, 5);
+
+// A server that grants every lock, under one stateid for each new owner, but for the refusals it is told to
+// make; remembers what it was asked.
+class LockCallsTest : public testing::Test {
+ protected:
+  LockCallsTest() {
+    mds_.on_operation = [this](const ScriptedMds::Operation& operation) { return answer(operation); };
+    session_ = std::move(*initiator::Session::start({.host = "127.0.0.1",
+                                                     .port = mds_.port,
+                                                     .owner = "locks",
+                                                     .persistence = initiator::Persistence::kSoftError,
+                                                     .timeout = Milliseconds(300),
+                                                     .retransmissions = 0},
+                                                    nullptr, &recovery_));
+    open(nfs4::kShareAccessBoth);
+  }
+  void open(uint32_t access) {
+    file_->begin_open();
+    file_->opened(kOpen, access, {});
+  }
+  LockWish wish(const nfs4::LockRange& range) const {
+    return {.inode = file_, .owner = kLocker, .range = range, .process = 42};
+  }
+  int lock(const nfs4::LockRange& range) {
+    const auto locked = LockCalls(*session_).lock(wish(range));
+    return locked ? 0 : locked.error().number();
+  }
+  int unlock(const nfs4::LockRange& range, bool last = false) {
+    const auto unlocked = LockCalls(*session_).unlock(*file_, kLocker, range, last);
+    return unlocked ? 0 : unlocked.error().number();
+  }
+  // The server has lost all it knew of us.
+  void lose_client() {
+    const int before = recovery_.reclaims;
+    mds_.lose_client();
+    EXPECT_TRUE(LockCalls(*session_).test(wish(kSecond)));
+    EXPECT_EQ(recovery_.reclaims, before + 1);
+  }
+  FileLocks::Held held() const { return file_->locks().held(kLocker); }
+  void refuse(std::deque<Status> with) {
+    const std::lock_guard guard(mds_.mutex);
+    refusals_ = std::move(with);
+  }
+  std::vector<nfs4::LockArguments> locks() {
+    const std::lock_guard guard(mds_.mutex);
+    return locks_;
+  }
+  nfs4::LockArguments last_lock() { return locks().back(); }
+  void silence() {
+    const std::lock_guard guard(mds_.mutex);
+    mds_.faults = {ScriptedMds::Fault::kDropAfter, ScriptedMds::Fault::kSilence};
+  }
+
+ private:
+  // Called with mds_.mutex held.
+  ScriptedMds::Answer answer(const ScriptedMds::Operation& operation) {
+    if (const auto* lock = std::get_if<nfs4::LockArguments>(&operation)) {
+      locks_.push_back(*lock);
+      if (const Status refusal = next_refusal(); refusal != Status::kOk) return nfs4::LockResponse(refusal);
+      if (lock->locker.is<nfs4::Locker::kNewOwner>()) ++owners_;
+      return nfs4::LockResponse(nfs4::LockResult{state_of(100 + owners_, ++seqid_)});
+    }
+    if (const auto* unlock = std::get_if<nfs4::UnlockArguments>(&operation)) {
+      unlocks_.push_back(*unlock);
+      if (const Status refusal = next_refusal(); refusal != Status::kOk) return nfs4::UnlockResponse(refusal);
+      return nfs4::UnlockResponse(nfs4::UnlockResult{state_of(100 + owners_, ++seqid_)});
+    }
+    if (const auto* test = std::get_if<nfs4::LockTestArguments>(&operation)) {
+      if (test->offset != kFirst.first) return nfs4::LockTestResponse(nfs4::LockTestResult{});
+      return nfs4::LockTestResponse::failed({.offset = 4, .length = 2, .type = nfs4::LockType::kWrite});
+    }
+    if (const auto* free = std::get_if<nfs4::FreeStateidArguments>(&operation))
+      freed_.push_back(free->stateid);
+    return nfs4::status_result(nfs4::operation_of(operation), Status::kOk);
+  }
+  Status next_refusal() {
+    if (refusals_.empty()) return Status::kOk;
+    const Status next = refusals_.front();
+    refusals_.pop_front();
+    return next;
+  }
+
+  // Guarded by mds_.mutex.
+  std::vector<nfs4::LockArguments> locks_;
+  std::deque<Status> refusals_;
+  uint8_t owners_ = 0;
+  uint32_t seqid_ = 0;
+
+ protected:
+  std::vector<nfs4::UnlockArguments> unlocks_;
+  std::vector<nfs4::Stateid> freed_;
+  ScriptedMds mds_;
+  // On the session's recovery thread: the file is open again, and locks may be reclaimed.
+  struct Recovery final : initiator::RecoveryHandler {
+    explicit Recovery(LockCallsTest& of) : test(of) {}
+    void layouts_lost() override {}
+    void reclaim() override {
+      EXPECT_TRUE(LockCalls(*test.session_).reclaim(*test.file_, state_of(8, 3), true));
+      ++reclaims;
+    }
+    LockCallsTest& test;
+    std::atomic<int> reclaims = 0;
+  } recovery_{*this};
+  std::unique_ptr<initiator::Session> session_;
+  const std::shared_ptr<Inode> file_ = std::make_shared<Inode>(nfs4::FileHandle(as_bytes("f")), 1);
+};
+
+TEST_F(LockCallsTest, TheFirstLockGrowsFromTheOpenTheNextFromTheLock) {
+  EXPECT_EQ(lock(kFirst), 0);
+  const auto first = *last_lock().locker.get_if<nfs4::Locker::kNewOwner>();
+  EXPECT_EQ(first.open_stateid.other, kOpen.other);
+  EXPECT_EQ(first.open_stateid.seqid, 0u);
+  EXPECT_EQ(first.lock_owner.owner, kLocker.name());
+  EXPECT_EQ(lock(kSecond), 0);
+  const auto second = *last_lock().locker.get_if<nfs4::Locker::kExistingOwner>();
+  EXPECT_EQ(second.lock_stateid.other, state_of(101).other);
+  EXPECT_EQ(second.lock_stateid.seqid, 0u);
+  EXPECT_EQ(held().ranges.all(), (std::vector{kFirst, kSecond}));
+  EXPECT_EQ(held().process, 42);
+}
+
+TEST_F(LockCallsTest, WhatIsRefusedIsNotHeld) {
+  for (const auto& [status, number] : std::vector<std::pair<Status, int>>{
+           {Status::kDenied, EAGAIN}, {Status::kNotSupp, ENOLCK}, {Status::kNoSpc, ENOSPC}}) {
+    refuse({status});
+    EXPECT_EQ(lock(kFirst), number);
+    EXPECT_FALSE(file_->locks().has(kLocker));
+  }
+}
+
+TEST_F(LockCallsTest, AFileThatIsNotOpenThatWayIsNotAskedFor) {
+  file_->release();
+  file_->closed();
+  open(nfs4::kShareAccessRead);
+  EXPECT_EQ(lock(kFirst), EBADF);
+  EXPECT_TRUE(locks().empty());
+  EXPECT_EQ(lock({0, 9, false}), 0);
+}
+
+TEST_F(LockCallsTest, AStateidTheServerDoesNotKnowIsGivenUpWhereNothingIsLost) {
+  EXPECT_EQ(lock(kFirst), 0);
+  EXPECT_EQ(unlock(kFirst), 0);
+  refuse({Status::kBadStateid});
+  EXPECT_EQ(lock(kSecond), 0);
+  EXPECT_TRUE(last_lock().locker.is<nfs4::Locker::kNewOwner>());
+  EXPECT_FALSE(file_->locks().any_lost());
+}
+
+TEST_F(LockCallsTest, ALockThatWasLostIsSaidUntilTheOwnerUnlocks) {
+  EXPECT_EQ(lock(kFirst), 0);
+  refuse({Status::kExpired});
+  EXPECT_EQ(lock(kSecond), EIO);
+  EXPECT_TRUE(file_->locks().any_lost());
+  EXPECT_EQ(lock(kSecond), EIO);
+  const size_t asked = locks().size();
+  EXPECT_EQ(unlock(kFirst), 0);  // the server has nothing to unlock
+  EXPECT_TRUE(unlocks_.empty());
+  EXPECT_EQ(locks().size(), asked);
+  EXPECT_FALSE(file_->locks().any_lost());
+  EXPECT_EQ(lock(kSecond), 0);
+}
+
+TEST_F(LockCallsTest, AServerThatLosesItsStateAgainAndAgainIsNotWaitedFor) {
+  refuse(std::deque<Status>(50, Status::kStaleStateid));
+  EXPECT_EQ(lock(kFirst), EIO);
+  EXPECT_LT(locks().size(), 10u);
+}
+
+TEST_F(LockCallsTest, TheLastUnlockGivesTheStateidUp) {
+  EXPECT_EQ(lock(kFirst), 0);
+  EXPECT_EQ(unlock({0, 4, true}), 0);
+  EXPECT_EQ(held().ranges.all(), (std::vector{nfs4::LockRange{5, 9, true}}));
+  EXPECT_EQ(unlock({0, UINT64_MAX, true}, true), 0);
+  EXPECT_FALSE(file_->locks().has(kLocker));
+  ASSERT_EQ(freed_.size(), 1u);
+  EXPECT_EQ(freed_[0].other, state_of(101).other);
+  // Who holds nothing has nothing to say.
+  EXPECT_EQ(unlock(kFirst), 0);
+  EXPECT_EQ(unlocks_.size(), 2u);
+}
+
+// The server has given the lock, and its answer was lost: what is not asked after would be locked for ever.
+TEST_F(LockCallsTest, ALockNobodyKnowsTheOutcomeOfIsUnlocked) {
+  silence();
+  EXPECT_NE(lock(kFirst), 0);
+  ASSERT_TRUE(held().doubtful);
+  EXPECT_EQ(*held().doubtful, kFirst);
+  const size_t asked = locks().size();
+  EXPECT_EQ(unlock(kFirst), 0);
+  EXPECT_EQ(locks().size(), asked + 1);
+  EXPECT_EQ(last_lock().offset, kFirst.first);
+  ASSERT_EQ(unlocks_.size(), 1u);
+  EXPECT_FALSE(held().doubtful);
+  EXPECT_TRUE(held().ranges.empty());
+}
+
+TEST_F(LockCallsTest, TestSaysWhoseLockIsInTheWay) {
+  const auto in_the_way = LockCalls(*session_).test(wish(kFirst));
+  ASSERT_TRUE(in_the_way && *in_the_way);
+  EXPECT_EQ((*in_the_way)->offset, 4u);
+  const auto free = LockCalls(*session_).test(wish(kSecond));
+  ASSERT_TRUE(free);
+  EXPECT_FALSE(*free);
+}
+
+TEST_F(LockCallsTest, AReclaimAsksForEachRangeFromTheNewOpen) {
+  EXPECT_EQ(lock(kFirst), 0);
+  EXPECT_EQ(lock(kSecond), 0);
+  lose_client();
+  const auto asked = locks();
+  ASSERT_EQ(asked.size(), 4u);
+  EXPECT_TRUE(asked[2].reclaim);
+  EXPECT_EQ(asked[2].locker.get_if<nfs4::Locker::kNewOwner>()->open_stateid.other, state_of(8).other);
+  EXPECT_TRUE(asked[3].reclaim);
+  EXPECT_EQ(asked[3].locker.get_if<nfs4::Locker::kExistingOwner>()->lock_stateid.other, state_of(102).other);
+  EXPECT_FALSE(file_->locks().any_lost());
+  EXPECT_EQ(held().stateid->other, state_of(102).other);
+}
+
+TEST_F(LockCallsTest, WhatIsNotReclaimedIsLost) {
+  EXPECT_EQ(lock(kFirst), 0);
+  refuse({Status::kNoGrace});
+  lose_client();
+  EXPECT_TRUE(file_->locks().any_lost());
+  EXPECT_EQ(lock(kSecond), EIO);
+  EXPECT_EQ(unlock(kFirst), 0);
+  EXPECT_EQ(lock(kFirst), 0);
+}
+
+TEST_F(LockCallsTest, OfAFileThatCannotBeOpenedAgainAllIsLost) {
+  EXPECT_EQ(lock(kFirst), 0);
+  LockCalls(*session_).lose(*file_);
+  EXPECT_EQ(locks().size(), 1u);
+  EXPECT_TRUE(file_->locks().any_lost());
+}
+
+}  // namespace
+}  // namespace pnfsrdma::fuse_client
