@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Two checkouts of this commit in two folders give the same packages, byte for byte. Cheap with ccache, if both folders are
-# below its base_dir.
-# usage: reproducible.sh FOLDER [FOLDER]      (made, and removed; default: two beside the checkout)
+# below its base_dir; with --anew the compiler really runs, both times. (One of ccache's and one without it differ: in
+# debug information, which is not shipped, and so in the build id, which is.)
+# usage: reproducible.sh [--anew] [FOLDER [FOLDER]]      (made, and removed; default: two beside the checkout)
 set -euo pipefail
 source=$(cd "$(dirname "$0")/../.." && pwd)
+[ "${1:-}" != --anew ] || { export CCACHE_DISABLE=1; shift; }
 first=${1:-$source.first}
 second=${2:-$source.second-place}
 [ ! -e "$first" ] && [ ! -e "$second" ] || { echo "reproducible.sh: $first or $second exists" >&2; exit 1; }

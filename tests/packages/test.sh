@@ -46,7 +46,7 @@ for release in bookworm trixie; do
     echo "Building for $release (in a tree of its own)"
     other=$build/packages-$release
     rm -rf "$other"
-    "$here/build.sh" "$cache" "$release" "$build/web" "$other/deb"
+    "$here/build.sh" "$cache" "$release" "$build/web" "$other/deb" "$version"
     "$here/build.sh" "$cache" "$release" "$build/web" "$other/newer/deb" "$newer"
     install_on "$release" "$other" || { echo "  FAILED  $release"; failed=1; }
   fi
