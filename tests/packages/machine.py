@@ -41,6 +41,9 @@ class Group:
             raise Impossible(f"no control group can be made here: {error}") from error
 
     def remove(self):
+        end = time.monotonic() + 10  # what was killed takes a moment to go
+        while self.path.exists() and "populated 1" in (self.path / "cgroup.events").read_text() and time.monotonic() < end:
+            time.sleep(0.05)
         for folder, _, _ in os.walk(self.path, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
