@@ -142,6 +142,9 @@ bool ConnectionStream::is_writable() const {
 
 ssize_t ConnectionStream::read(char* buffer, size_t size) {
   while (consumed_ >= buffered_.size()) {
+    // "100 Continue", which the peer may wait for.
+    if (!send_all(gathered_.data(), gathered_.size())) return -1;
+    gathered_.clear();
     buffered_.resize(kReadAhead);
     consumed_ = 0;
     ERR_clear_error();

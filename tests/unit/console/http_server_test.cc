@@ -89,6 +89,15 @@ TEST_F(Server, APostWithoutALengthHasNoBody) {
   EXPECT_NE(client.send("GET /a HTTP/1.1\r\n\r\n").read("uid=").find("GET /a"), std::string::npos);
 }
 
+TEST_F(Server, WhoWaitsToBeToldToGoOnIsTold) {
+  RawClient client(path);
+  const std::string head =
+      "POST /b HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: "
+      "100-continue\r\n\r\n";
+  EXPECT_TRUE(client.send(head).read("\r\n\r\n").starts_with("HTTP/1.1 100 "));
+  EXPECT_NE(client.send("{}").read("uid=").find("POST /b {} "), std::string::npos);
+}
+
 // Each range of a thousand would be a copy of the answer in memory.
 TEST_F(Server, RangesAreNotLookedAt) {
   std::string ranges = "bytes=0-";
