@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/console/http_server.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -206,6 +208,10 @@ void HttpServer::accept_loop() {
       std::this_thread::sleep_for(Milliseconds(10));
       continue;
     }
+    // An answer of several packets does not wait for the acknowledgement of the first (RFC 9293, 3.7.4). A
+    // Unix socket has no such option.
+    const int on = 1;
+    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const std::string peer = peer_of(socket.get()).address;
     if (!admit(peer)) {
       log_warning("console", "connection-refused peer={} what=\"too many connections\"", peer);
