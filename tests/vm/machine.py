@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One QEMU machine of the lab: boots the tree, runs one command inside, streams what it prints, returns its exit code.
 
-Owned by whoever starts it: end() or leaving the `with` block kills QEMU by its process id.
+Owned by whoever starts it: end() or leaving the `with` block kills QEMU by its process id. A guest whose kernel dies before
+its command begins is booted again: where QEMU only emulates, one boot of some hundreds runs into code the kernel is patching.
 """
 import os
 import pathlib
@@ -14,6 +15,7 @@ import time
 # Nothing here needs protection from itself, and every check costs an emulated processor dearly.
 KERNEL_WORDS = ("console=ttyS0 quiet panic=1 oops=panic net.ifnames=0 mitigations=off audit=0 nowatchdog "
                 "rcupdate.rcu_expedited=1 random.trust_cpu=1 no_timer_check")
+BOOTS = 3
 
 
 def accelerator(cache):
@@ -69,12 +71,16 @@ class Machine:
             words += ["-netdev", f"dgram,id=link{number},local.type=unix,local.path={own},"
                                  f"remote.type=unix,remote.path={other}",
                       "-device", f"virtio-net-pci,netdev=link{number},romfile=,mac=52:54:00:4c:{number:02x}:{mac_byte(own):02x}"]
-        self.began = time.monotonic()
+        self.words = words
+        self.begun = self.out / f"{name}.begun"  # the guest makes it before its command
+        self.begun.unlink(missing_ok=True)
+        self.ended = False
+        self.lock = threading.Lock()  # between end() and another boot
         if interactive:
             self.process = subprocess.Popen(words)
             self.reader = None
         else:
-            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.boot()
             self.reader = threading.Thread(target=self.read, daemon=True)
             self.reader.start()
 
@@ -84,26 +90,48 @@ class Machine:
     def __exit__(self, kind, value, trace):
         self.end()
 
+    def boot(self):
+        self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
     def read(self):
-        for raw in self.process.stdout:
-            line = raw.decode(errors="replace").replace("\r", "")
-            self.tail = self.tail[-200:] + [line]
-            self.print_line(line)
+        for boot in range(1, BOOTS + 1):
+            for raw in self.process.stdout:
+                line = raw.decode(errors="replace").replace("\r", "")
+                self.tail = self.tail[-200:] + [line]
+                self.print_line(line)
+            self.process.wait()
+            with self.lock:
+                if self.begun.exists() or self.ended or boot == BOOTS:
+                    return
+                self.print_line(f"{self.name}: died before its command began, boots again\n{self.kernel_messages(6)}")
+                self.boot()
 
     def wait(self, seconds):
         """The command's exit code; 124 when it took longer than `seconds`, 125 when the machine died."""
-        try:
-            status = self.process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
+        if not self.over(seconds):
             self.print_line(f"{self.name}: not done after {seconds:.0f} s, ended\n{self.kernel_messages()}")
             self.end()
             return 124
-        if self.reader:
-            self.reader.join(10)
-        if status % 2 == 0:
+        status = self.process.returncode
+        if status % 2 == 0 or not self.begun.exists():
             self.print_line(f"{self.name}: the machine died (QEMU ended with {status})\n{self.kernel_messages()}")
             return 125
         return status // 2
+
+    def failed(self):
+        """Over, but not by its command's end with exit code 0 or 1."""
+        return self.process.returncode not in (1, 3)
+
+    def over(self, seconds):
+        """Whether it has ended, after `seconds` at most."""
+        if self.reader:
+            self.reader.join(seconds)
+            return not self.reader.is_alive()
+        try:
+            self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def kernel_messages(self, count=40):
         if not self.console.exists():
@@ -112,9 +140,11 @@ class Machine:
         return "".join(f"{self.name} kernel: {line}\n" for line in lines[-count:])
 
     def end(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+        with self.lock:
+            self.ended = True
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
         if self.remove_out:
             shutil.rmtree(self.out, ignore_errors=True)
 

@@ -73,6 +73,19 @@ def run_alone(name, scripts, settings, tally):
         tally.failed(f"the machine of {', '.join(s.stem for s in scripts)} (exit code {code})")
 
 
+def wait_for_all(machines):
+    """The exit code of each. When one dies, the others, which would wait for it, are ended."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        over = [m for m in machines if m.over(0.2)]
+        if len(over) == len(machines) or any(m.failed() for m in over):
+            break
+    for machine in machines:
+        if not machine.over(0):
+            machine.end()
+    return [m.wait(10) for m in machines]
+
+
 def run_together(script, hosts, settings, tally):
     if time.time() >= end_of_time():
         return tally.line(f"SKIP {script.stem}: {NO_TIME}\n")
@@ -88,12 +101,11 @@ def run_together(script, hosts, settings, tally):
                 own = dict(settings["machine"], memory="2G", pmem=("1G",) if host == hosts[0] else ())
                 machines.append(Machine(settings["cache"], [f"{INSIDE}/scenarios/{script.name}", host], links=links(host),
                                         name=f"{script.stem}-{host}".replace("_", "-"), print_line=tally.line, **own))
-            end = time.monotonic() + SECONDS
-            codes = [m.wait(max(1.0, end - time.monotonic())) for m in reversed(machines)]
+            codes = wait_for_all(machines)
         finally:
             for machine in machines:
                 machine.end()
-    for host, code in zip(reversed(hosts), codes):
+    for host, code in zip(hosts, codes):
         if code not in (0, 1):
             tally.failed(f"{script.stem}: the machine {host} (exit code {code})")
     tally.line(f"lab: {script.stem} took {time.monotonic() - began:.0f} s\n")
