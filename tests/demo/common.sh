@@ -138,7 +138,7 @@ durability_words() {
 pick_files() {
   local folder
   for folder in usr/share/doc usr/include usr/share; do
-    # Where the last one is found, the search ends: find by SIGPIPE, at the next line.
+    # Where the last one is found, the search ends: find by SIGPIPE, at the next line (where that signal is not ignored).
     [ ! -d "/$folder" ] || (cd / && stdbuf -oL find "$folder" -type f -size -2048k 2>/dev/null) || [ $? -ne 141 ] || break
   done | awk -v wanted="$file_count" '!seen[$0]++ {print; if (++count == wanted) exit}'
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Two checkouts of this commit in two folders give the same packages, byte for byte. Cheap with ccache, if both folders are
-# below its base_dir; with --anew the compiler really runs, both times. (One of ccache's and one without it differ: in
-# debug information, which is not shipped, and so in the build id, which is.)
+# below its base_dir; with --anew the compiler really runs, both times. (One build by ccache and one without it were
+# seen to differ; in the object that was looked at, in debug information only.)
 # usage: reproducible.sh [--anew] [FOLDER [FOLDER]]      (made, and removed; default: two beside the checkout)
 set -euo pipefail
 source=$(cd "$(dirname "$0")/../.." && pwd)
