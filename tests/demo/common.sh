@@ -30,14 +30,14 @@ timed() {
   local what=$1 begin end
   shift
   printf '    … %s ' "$what"
-  begin=$(date +%s%N)
+  begin=${EPOCHREALTIME/[.,]/} # microseconds
   if ! "$@" >"$home/logs/step.log" 2>&1; then
     printf '\n'
     tail -n 15 "$home/logs/step.log" >&2
     fail "$what"
   fi
-  end=$(date +%s%N)
-  printf '(%d.%02d s)\n' $(((end - begin) / 1000000000)) $(((end - begin) % 1000000000 / 10000000))
+  end=${EPOCHREALTIME/[.,]/}
+  printf '(%d.%02d s)\n' $(((end - begin) / 1000000)) $(((end - begin) % 1000000 / 10000))
 }
 
 need_root_and_fuse() {
@@ -68,9 +68,9 @@ JSON
 
 wait_for_answer() {
   local name=$1 address=$2 tries
-  for tries in $(seq 600); do
+  for ((tries = 0; tries < 600; tries++)); do
     (exec 3<>"/dev/tcp/${address%:*}/${address##*:}") 2>/dev/null && return 0
-    kill -0 "$(cat "$home/$name.pid")" 2>/dev/null || fail "$name ended at start; see $home/logs/$name.log"
+    kill -0 "$(<"$home/$name.pid")" 2>/dev/null || fail "$name ended at start; see $home/logs/$name.log"
     sleep 0.1
   done
   fail "$name does not answer on $address after 60 s; see $home/logs/$name.log"
@@ -101,7 +101,7 @@ mount_it() {
 unmount_it() {
   umount "$mount_point" || fail "umount $mount_point"
   local tries
-  for tries in $(seq 100); do
+  for ((tries = 0; tries < 100; tries++)); do
     pgrep -f "pnfsrdma-fuse .*$mount_point" >/dev/null || return 0
     sleep 0.1
   done
@@ -112,10 +112,10 @@ unmount_it() {
 stop_one() {
   local file=$home/$1.pid pid tries
   [ -f "$file" ] || return 0
-  pid=$(cat "$file")
+  pid=$(<"$file")
   if grep -qa "pnfsrdma" "/proc/$pid/cmdline" 2>/dev/null; then
     kill "$pid" 2>/dev/null || true
-    for tries in $(seq 200); do
+    for ((tries = 0; tries < 200; tries++)); do
       [ -d "/proc/$pid" ] && [ "$(cut -d' ' -f3 "/proc/$pid/stat" 2>/dev/null)" != Z ] || break
       sleep 0.1
     done
@@ -133,14 +133,6 @@ statistics() { getfattr --only-values -n user.pnfsrdma.statistics "$mount_point"
 durability_words() {
   "$bin/pnfsrdma-brickd" --config "$home/brick.json" --print-config >/dev/null
   grep -o 'durability=[a-z]*' "$home/logs/brick.log" | tail -n 1 | sed 's/durability=//'
-}
-# The names of $file_count regular files of this machine, relative to /: documentation first, then headers and data.
-pick_files() {
-  local folder
-  for folder in usr/share/doc usr/include usr/share; do
-    # Where the last one is found, the search ends: find by SIGPIPE, at the next line (where that signal is not ignored).
-    [ ! -d "/$folder" ] || (cd / && stdbuf -oL find "$folder" -type f -size -2048k 2>/dev/null) || [ $? -ne 141 ] || break
-  done | awk -v wanted="$file_count" '!seen[$0]++ {print; if (++count == wanted) exit}'
 }
 checksums() { (cd "$mount_point/tree" && sha256sum --quiet --strict -c "$home/local/tree.sha256"); }
 big_checksum() { dd if="$mount_point/big" bs=1M iflag=direct status=none | sha256sum | cmp - "$home/local/big.sha256"; }

@@ -39,7 +39,7 @@ grep " $mount_point " /proc/mounts | sed 's/^/    /'
 
 title "3. A real tree of files"
 mkdir -p "$home/local/tree"
-pick_files >"$home/local/list"
+"$here/pick_files.py" "$file_count" >"$home/local/list"
 tar -C / -cf - -T "$home/local/list" | tar -C "$home/local/tree" -xf -
 files=$(find "$home/local/tree" -type f | wc -l)
 [ $((files * 5)) -ge $((file_count * 4)) ] || fail "only $files files found under /usr/share and /usr/include: $file_count are wanted"

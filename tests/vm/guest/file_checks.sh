@@ -10,7 +10,7 @@ export PNFSRDMA_DEMO=/tmp/file-checks PNFSRDMA_DEMO_FILES=${2:-20} PNFSRDMA_DEMO
 mount_point=$mounted
 rm -rf "$home"
 mkdir -p "$home"/{logs,local/tree}
-pick_files >"$home/local/list"
+/source/tests/demo/pick_files.py "$file_count" >"$home/local/list"
 tar -C / -cf - -T "$home/local/list" | tar -C "$home/local/tree" -xf -
 timed "copying the tree" cp -a "$home/local/tree" "$mount_point/tree"
 (cd "$home/local/tree" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$home/local/tree.sha256"
