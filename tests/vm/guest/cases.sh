@@ -1,30 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 # What every scenario is made of. Sourced, not run. A case prints one line that lab.py counts:
 # "PASS name (seconds)", "FAIL name (seconds)" after what it printed last, or "SKIP name: reason".
+# A program's start costs an emulated processor 15 ms and more, its shell's own words next to nothing.
 # shellcheck shell=bash
 bin=${PNFSRDMA_BIN:-/build/bin}
-scenario=$(basename "$0" .sh)
+scenario=${0##*/}
+scenario=${scenario%.sh}
 logs=/out/$scenario.logs
 mkdir -p "$logs"
 failures=0
+exec {silence}<> <(:)
+
+pause() { read -rt "$1" -u "$silence" || true; } # seconds: a sleep without a program
 
 # case_of "what is true" command...: the command runs in a subshell under set -e; its output is kept in /out.
 case_of() {
   local name=$1 begin code log
   shift
-  begin=$(date +%s)
-  log=$logs/$(printf '%s' "$name" | tr -c 'a-zA-Z0-9\n' _).log
+  begin=$SECONDS
+  log=$logs/${name//[!a-zA-Z0-9]/_}.log
   (set -euo pipefail; "$@") >"$log" 2>&1 </dev/null &
   wait $! # not "if (…)", which would switch set -e off inside
   code=$?
   if [ $code -eq 0 ]; then
-    printf 'PASS %s: %s (%d s)\n' "$scenario" "$name" $(($(date +%s) - begin))
+    printf 'PASS %s: %s (%d s)\n' "$scenario" "$name" $((SECONDS - begin))
     return 0
   fi
   failures=$((failures + 1))
   tail -n 25 "$log" | sed 's/^/    | /'
   dmesg | tail -n 5 | sed 's/^/    kernel | /'
-  printf 'FAIL %s: %s (%d s, exit code %d)\n' "$scenario" "$name" $(($(date +%s) - begin)) $code
+  printf 'FAIL %s: %s (%d s, exit code %d)\n' "$scenario" "$name" $((SECONDS - begin)) $code
   return 1
 }
 
@@ -36,10 +41,10 @@ finish() { exit $((failures > 0)); }
 wait_for() { # seconds what command...
   local seconds=$1 what=$2 end
   shift 2
-  end=$(($(date +%s) + seconds))
+  end=$((SECONDS + seconds))
   until "$@" >/dev/null 2>&1; do
-    [ "$(date +%s)" -lt "$end" ] || { echo "not within $seconds s: $what"; return 1; }
-    sleep 0.2
+    [ "$SECONDS" -lt "$end" ] || { echo "not within $seconds s: $what"; return 1; }
+    pause 0.1
   done
 }
 

@@ -46,8 +46,8 @@ JSON
 stop_server() {
   local name
   for name in mds brick; do
-    kill "$(cat /root/$name.pid)"
-    wait_for 60 "$name ends" bash -c "! kill -0 $(cat /root/$name.pid)"
+    kill "$(</root/$name.pid)"
+    wait_for 60 "$name ends" bash -c "! kill -0 $(</root/$name.pid)"
   done
   ! grep -i ' critical \| error ' "$logs"/{brick,mds}.log
 }
@@ -61,19 +61,20 @@ unmount_it() { umount "$mount_point"; }
 
 # on_other command: has the machine that serves runs it and takes its exit code; its output comes too.
 on_other() {
-  local number
-  number=$(($(find "$meeting" -name 'answer.*' | wc -l) + 1))
+  local answers=() number
+  mapfile -t answers < <(compgen -G "$meeting/answer.*")
+  number=$((${#answers[@]} + 1))
   flag "request.$number" "$1"
   wait_flag "answer.$number" 120
-  cat "$meeting/output.$number"
-  return "$(cat "$meeting/answer.$number")"
+  printf '%s' "$(<"$meeting/output.$number")"
+  return "$(<"$meeting/answer.$number")"
 }
 serve_requests() { # until the flag "done" stands
   local number=1 code
   while :; do
     until [ -e "$meeting/request.$number" ]; do
       [ ! -e "$meeting/done" ] || return 0
-      sleep 0.1
+      pause 0.1
     done
     code=0
     bash -euo pipefail "$meeting/request.$number" >"$meeting/output.$number" 2>&1 || code=$?
