@@ -72,6 +72,9 @@ int run(int argc, char** argv) {
                     "the canary: revoke nothing, which must be noticed");
   CLI::App* durable = add("durable", "latency of a durable 4 KiB WRITE");
   durable->add_option("--operations", settings.operations, "of each method")->capture_default_str();
+  durable->add_option("--method", settings.method, "how the WRITE becomes durable")
+      ->check(CLI::IsMember({"both", "native_flush", "commit_message"}))
+      ->capture_default_str();
   CLI::App* attacker = app.add_subcommand("attack", "the watched client of fencing, which starts it");
   attacker->add_option("--transport", attack.transport)->required();
   attacker->add_option("--address", attack.address)->required();

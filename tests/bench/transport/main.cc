@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "shared/rdma/verbs/transport.h"
 #include "tests/bench/transport/measurement.h"
 #include "tests/bench/transport/memory.h"
+#include "tests/bench/transport/verbs_table.h"
 
 namespace pnfsrdma::bench {
 namespace {
@@ -69,48 +69,10 @@ nlohmann::json to_json(const Row& row) {
           {"write", row.write}, {"read_crc", row.read_crc}, {"write_crc", row.write_crc}};
 }
 
-// Verbs has no TCP beside it: its ceiling is perftest's ib_read_bw, ib_write_bw, ib_read_lat and
-// ib_write_lat, run on the same device.
-int run_verbs(const Settings& settings, bool json) {
-  if (auto devices = rdma::verbs::make_transports(); !devices || rdma::verbs::local_addresses().empty()) {
-    fmt::print(stderr, "bench-transport: {}\n",
-               devices ? "no RDMA device has an address" : devices.error().to_string());
-    return 77;
-  }
-  nlohmann::json report{{"transport", "verbs"}};
-  if (!json)
-    fmt::print("verbs\n{:>9} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "bytes", "READ MB/s", "WRITE MB/s",
-               "READ us", "polled us", "WRITE us", "one way us");
-  for (const size_t size : {size_t{8}, size_t{4096}, size_t{65536}, size_t{1} << 20}) {
-    double read = 0, write = 0, read_us = 1e9, polled_us = 1e9, write_us = 1e9, one_way_us = 1e9;
-    for (int round = 0; round < kRounds; ++round) {
-      read = std::max(read, TransportBench::bandwidth(settings, false, Operation::kRead, size) * 1000);
-      write = std::max(write, TransportBench::bandwidth(settings, false, Operation::kWrite, size) * 1000);
-      read_us = std::min(read_us, TransportBench::latency(settings, false, Operation::kRead, size));
-      polled_us = std::min(polled_us, TransportBench::latency(settings, false, Operation::kRead, size,
-                                                              TransportBench::Waiting::kPolling));
-      write_us = std::min(write_us, TransportBench::latency(settings, false, Operation::kWrite, size));
-      one_way_us = std::min(one_way_us, TransportBench::ping_pong(settings, size));
-    }
-    report["rows"].push_back({{"bytes", size},
-                              {"read_mb_s", read},
-                              {"write_mb_s", write},
-                              {"read_us", read_us},
-                              {"read_polled_us", polled_us},
-                              {"write_us", write_us},
-                              {"write_one_way_us", one_way_us}});
-    if (!json)
-      fmt::print("{:>9} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f} {:>12.1f}\n", size, read, write,
-                 read_us, polled_us, write_us, one_way_us);
-    std::fflush(stdout);
-  }
-  if (json) fmt::print("{}\n", report.dump(2));
-  return 0;
-}
-
 int run(int argc, char** argv) {
   Settings settings;
   bool json = false;
+  VerbsTable table;
   CLI::App app{"Bandwidth and latency of one-sided READ and WRITE over iwarp on loopback, beside plain TCP."};
   app.add_flag("--json", json, "print one JSON object instead of tables");
   app.add_option("--seconds", settings.seconds, "time per number")->capture_default_str();
@@ -129,15 +91,21 @@ int run(int argc, char** argv) {
   app.add_option("--transport", transport, "iwarp beside plain TCP, or verbs on the first RDMA device")
       ->check(CLI::IsMember({"iwarp", "verbs"}))
       ->capture_default_str();
+  app.add_option("--measure", table.wanted, "verbs: only these (again: several)")
+      ->check(CLI::IsMember(VerbsTable::quantities()));
+  app.add_option("--size", table.sizes, "verbs: bytes of an operation (again: several)")
+      ->check(CLI::Range(size_t{1}, Memory::kSmall / 2));
+  app.add_option("--rounds", table.rounds, "verbs: the best of so many")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   settings.verbs = transport == "verbs";
   if (settings.verbs && app.count("--pin") == 0) pin = "none";
   if (pin != "none") settings.initiator_cpu = settings.target_cpu = allowed_cpu(0);
   if (pin == "two") settings.target_cpu = allowed_cpu(1);
   if (settings.verbs) {
-    Memory::source();
-    Memory::destination();
-    return run_verbs(settings, json);
+    table.json = json;
+    return table.print(settings);
   }
 
   Memory::source();

@@ -21,6 +21,11 @@ struct Memory {
     static Bytes bytes(kLarge, std::byte{2});
     return bytes;
   }
+  // A device pins what it registers: less of it.
+  static Bytes& small_destination() {
+    static Bytes bytes(kSmall, std::byte{2});
+    return bytes;
+  }
 };
 
 }  // namespace pnfsrdma::bench

@@ -37,10 +37,9 @@ class Rig {
     target_domain_ = transport_->make_protection_domain();
     domain_ = transport_->make_protection_domain();
     const bool read = operation == TransportBench::Operation::kRead;
-    target_region_ =
-        *transport_->register_region(target_domain_, part_of(read ? Memory::source() : Memory::destination()),
-                                     Access::kRemoteRead | Access::kRemoteWrite);
-    region_ = *transport_->register_region(domain_, part_of(read ? Memory::destination() : Memory::source()),
+    target_region_ = *transport_->register_region(target_domain_, read ? Memory::source() : destination(),
+                                                  Access::kRemoteRead | Access::kRemoteWrite);
+    region_ = *transport_->register_region(domain_, read ? destination() : Memory::source(),
                                            Access::kLocalWrite | Access::kRemoteWrite);
     if (echo_size_ > 0) {  // nothing of an earlier run may look as if it had just landed
       region_->memory()[echo_size_ - 1] = target_region_->memory()[echo_size_ - 1] = std::byte{0};
@@ -121,10 +120,7 @@ class Rig {
     }
   }
 
-  // A device pins what it registers: less of it.
-  MutableByteSpan part_of(Bytes& memory) const {
-    return settings_.verbs ? MutableByteSpan(memory).first(Memory::kSmall) : MutableByteSpan(memory);
-  }
+  Bytes& destination() const { return settings_.verbs ? Memory::small_destination() : Memory::destination(); }
   std::string open_iwarp(bool crc) {
     iwarp::Options options;
     options.crc = crc ? iwarp::CrcPolicy::kRequire : iwarp::CrcPolicy::kDecline;
