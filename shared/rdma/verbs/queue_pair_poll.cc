@@ -107,17 +107,16 @@ bool VerbsQueuePair::arm() {
   return true;
 }
 
-// Takes the event that arm() asked for, if it has come.
+// Takes the event that arm() asked for, if it has come. There is one at most: looking for another would cost
+// every sleep a system call.
 void VerbsQueuePair::disarm() {
   ibv_cq* queue = nullptr;
   void* unused = nullptr;
-  while (ibv_get_cq_event(endpoint_->channel(), &queue, &unused) == 0) {
-    armed_ = false;
-    if (++unacknowledged_ == kAcknowledgeEvery) {
-      ibv_ack_cq_events(endpoint_->completions(), unacknowledged_);
-      unacknowledged_ = 0;
-    }
-  }
+  if (ibv_get_cq_event(endpoint_->channel(), &queue, &unused) != 0) return;
+  armed_ = false;
+  if (++unacknowledged_ < kAcknowledgeEvery) return;
+  ibv_ack_cq_events(endpoint_->completions(), unacknowledged_);
+  unacknowledged_ = 0;
 }
 
 bool VerbsQueuePair::something_to_deliver() {
