@@ -154,9 +154,11 @@ Result<> SessionServer::send_waiting() {
     const size_t length = encode_session_message(waiting_.front(), buffer(number));
     const rdma::LocalSlice slice =
         region_->slice(size_t{number} * kSessionMessageMax, static_cast<uint32_t>(length));
-    if (const auto posted = queue_pair_.post_send(number, std::span(&slice, 1)); !posted) {
-      return queue_pair_.connected() ? posted : Result<>{};
-    }
+    // That an answer went out is worth no wakeup, as long as there are buffers for the next ones.
+    const auto posted = free_buffers_.size() > kSends / 2
+                            ? queue_pair_.post_send_lazily(number, std::span(&slice, 1))
+                            : queue_pair_.post_send(number, std::span(&slice, 1));
+    if (!posted) return queue_pair_.connected() ? posted : Result<>{};
     free_buffers_.pop_back();
     if (ends_answer(waiting_.front())) --unanswered_;
     waiting_.pop_front();

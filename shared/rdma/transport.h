@@ -95,6 +95,12 @@ class QueuePair {
   virtual Result<> post_write(uint64_t work_id, std::span<const LocalSlice> source, RemoteSlice target) = 0;
   virtual Result<> post_read(uint64_t work_id, LocalSlice sink, RemoteSlice source) = 0;
   virtual Result<> post_send(uint64_t work_id, std::span<const LocalSlice> message) = 0;
+  // A SEND nobody waits for: it may complete only with a later work request, or kFlushed, though it was
+  // delivered, when the connection ends before that. For an answer whose arrival the peer's next message
+  // shows.
+  virtual Result<> post_send_lazily(uint64_t work_id, std::span<const LocalSlice> message) {
+    return post_send(work_id, message);
+  }
   virtual Result<> post_receive(uint64_t work_id, LocalSlice buffer) = 0;
   virtual Result<> post_flush(uint64_t work_id, RemoteSlice target, FlushLevel level) = 0;
 

@@ -125,6 +125,14 @@ Result<> VerbsQueuePair::post_read(uint64_t work_id, LocalSlice sink, RemoteSlic
 }
 
 Result<> VerbsQueuePair::post_send(uint64_t work_id, std::span<const LocalSlice> message) {
+  return add_send(work_id, message, Signal::kWithTheBatch);
+}
+
+Result<> VerbsQueuePair::post_send_lazily(uint64_t work_id, std::span<const LocalSlice> message) {
+  return add_send(work_id, message, Signal::kWithALaterOne);
+}
+
+Result<> VerbsQueuePair::add_send(uint64_t work_id, std::span<const LocalSlice> message, Signal signal) {
   uint64_t length = 0;
   for (const LocalSlice& slice : message) length += slice.length;
   std::lock_guard lock(post_mutex_);
@@ -132,7 +140,7 @@ Result<> VerbsQueuePair::post_send(uint64_t work_id, std::span<const LocalSlice>
   if (length > std::min(limits_.message_size_max, endpoint_->message_bytes())) {
     return pnfsrdma::fail(EMSGSIZE, "a message of " + std::to_string(length) + " bytes");
   }
-  return sends_->add_send(work_id, message);
+  return sends_->add_send(work_id, message, signal);
 }
 
 Result<> VerbsQueuePair::post_receive(uint64_t work_id, LocalSlice buffer) {

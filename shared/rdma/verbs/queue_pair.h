@@ -46,6 +46,7 @@ class VerbsQueuePair final : public QueuePair, private AsyncEventTarget {
   Result<> post_write(uint64_t work_id, std::span<const LocalSlice> source, RemoteSlice target) override;
   Result<> post_read(uint64_t work_id, LocalSlice sink, RemoteSlice source) override;
   Result<> post_send(uint64_t work_id, std::span<const LocalSlice> message) override;
+  Result<> post_send_lazily(uint64_t work_id, std::span<const LocalSlice> message) override;
   Result<> post_receive(uint64_t work_id, LocalSlice buffer) override;
   Result<> post_flush(uint64_t work_id, RemoteSlice target, FlushLevel level) override;
   void submit() override;
@@ -71,6 +72,7 @@ class VerbsQueuePair final : public QueuePair, private AsyncEventTarget {
   Result<> open(std::shared_ptr<VerbsDomain> domain, ConnectionEvents events, Identifier identifier);
   void async_event(ibv_event_type type) override;
   Result<> check_ready() const;
+  Result<> add_send(uint64_t work_id, std::span<const LocalSlice> message, Signal signal);
   void answer();
   void end(const char* reason);
   void wake() const;

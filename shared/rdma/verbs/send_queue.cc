@@ -39,7 +39,11 @@ uint32_t for_each_part(std::span<const LocalSlice> slices, uint32_t slices_max, 
 }  // namespace
 
 SendQueue::SendQueue(Endpoint& endpoint, const QueuePairLimits& limits, AtomicCounters& counters)
-    : endpoint_(endpoint), counters_(counters), depth_(limits.send_depth), operations_(limits.send_depth) {
+    : endpoint_(endpoint),
+      counters_(counters),
+      depth_(limits.send_depth),
+      operations_(limits.send_depth),
+      signal_every_(std::clamp(limits.send_depth / 2, 1u, kSignalEvery)) {
   batch_.reserve(endpoint.work_requests());
   batch_slices_.reserve(endpoint.work_requests());
   slices_.reserve(size_t{2} * endpoint.work_requests());
@@ -59,6 +63,7 @@ Result<> SendQueue::begin(uint64_t work_id, Opcode opcode, uint32_t length, uint
   ++added_;
   unsubmitted_.store(true, std::memory_order_release);
   unsignalled_ = length >= kLarge ? kSignalEvery : unsignalled_ + 1;
+  ++awaited_;
   return {};
 }
 
@@ -76,6 +81,7 @@ ibv_send_wr& SendQueue::add_work_request(ibv_wr_opcode opcode, uint64_t remote_a
 void SendQueue::signal_last() {
   batch_.back().send_flags |= IBV_SEND_SIGNALED;
   unsignalled_ = 0;
+  last_signalled_ = added_;
 }
 
 // A slice that is in no region is left to the device, which refuses it in its turn; copied here it would
@@ -112,7 +118,7 @@ Result<> SendQueue::add_write(uint64_t work_id, std::span<const LocalSlice> sour
   TRY(begin(work_id, Opcode::kWrite, length, pieces_of(source)));
   add_pieces(source, target);
   if (inlined(source, length)) batch_.back().send_flags |= IBV_SEND_INLINE;
-  if (unsignalled_ >= kSignalEvery) signal_last();
+  if (unsignalled_ >= signal_every_) signal_last();
   return {};
 }
 
@@ -131,11 +137,11 @@ Result<> SendQueue::add_read(uint64_t work_id, const LocalSlice& sink, const Rem
     }
     done += count;
   } while (done < sink.length);
-  if (unsignalled_ >= kSignalEvery) signal_last();
+  if (unsignalled_ >= signal_every_) signal_last();
   return {};
 }
 
-Result<> SendQueue::add_send(uint64_t work_id, std::span<const LocalSlice> message) {
+Result<> SendQueue::add_send(uint64_t work_id, std::span<const LocalSlice> message, Signal signal) {
   TRY_ASSIGN(const uint32_t length, gather_length(message));
   if (pieces_of(message) > 1)
     return fail(EOPNOTSUPP, "this device does not gather that many slices into a SEND");
@@ -146,8 +152,11 @@ Result<> SendQueue::add_send(uint64_t work_id, std::span<const LocalSlice> messa
     slices_.push_back({reinterpret_cast<uintptr_t>(slice.address), slice.length, slice.key});
     ++request.num_sge;
   }
-  if (inlined(message, length)) request.send_flags |= IBV_SEND_INLINE;
-  if (unsignalled_ >= kSignalEvery) signal_last();
+  if (inlined(message, length)) {
+    request.send_flags |= IBV_SEND_INLINE;
+    if (signal == Signal::kWithALaterOne) --awaited_;
+  }
+  if (unsignalled_ >= signal_every_) signal_last();
   return {};
 }
 
@@ -157,7 +166,7 @@ Result<> SendQueue::add_flush(uint64_t work_id, const RemoteSlice& target, Flush
   TRY(begin(work_id, Opcode::kFlush, static_cast<uint32_t>(target.length), 1));
   add_work_request(IBV_WR_FLUSH, target.address, target.key);
   flushes_.push_back({target, level});
-  if (unsignalled_ >= kSignalEvery) signal_last();
+  if (unsignalled_ >= signal_every_) signal_last();
   return {};
 #else
   static_cast<void>(work_id);
@@ -168,12 +177,14 @@ Result<> SendQueue::add_flush(uint64_t work_id, const RemoteSlice& target, Flush
 
 bool SendQueue::submit() {
   if (batch_.empty()) return true;
-  signal_last();
+  if (awaited_ > 0) signal_last();
   for (size_t i = 0; i < batch_.size(); ++i) {
     batch_[i].sg_list = slices_.data() + batch_slices_[i];
     batch_[i].next = i + 1 < batch_.size() ? &batch_[i + 1] : nullptr;
   }
+  signalled_.store(last_signalled_, std::memory_order_release);
   const bool posted = flushes_.empty() ? post_linked() : post_one_by_one();
+  if (!posted) signalled_.store(submitted_.load(std::memory_order_relaxed), std::memory_order_release);
   clear_batch();
   return posted;
 }
@@ -183,6 +194,7 @@ void SendQueue::clear_batch() {
   batch_slices_.clear();
   slices_.clear();
   flushes_.clear();
+  awaited_ = 0;
   unsubmitted_.store(false, std::memory_order_release);
 }
 

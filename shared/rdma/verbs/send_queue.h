@@ -12,11 +12,17 @@
 
 namespace pnfsrdma::rdma::verbs {
 
+// When a work request is to be completed.
+enum class Signal : uint8_t { kWithTheBatch, kWithALaterOne };
+
 // The send queue: work requests collected until submit() rings the doorbell once for all of them, and the
 // account of what is on its way.
 //
 // Operations are numbered; a completion names the number and settles every earlier one too, so only some are
-// signalled: the last of a batch, every kSignalEvery-th, and large ones, whose completion makes room soon.
+// signalled: the last of a batch, every kSignalEvery-th, and large ones, whose completion makes room soon. A
+// batch of lazy SENDs needs no signal: each saves its poster a wakeup. They are copied into the work request
+// (others are signalled), so no memory waits for a completion that comes late or, when the connection ends
+// first, never.
 // One operation takes more than one work request when it is longer than the device's messages or gathers more
 // slices than it takes.
 //
@@ -31,7 +37,7 @@ class SendQueue {
   // it fails in its turn.
   Result<> add_write(uint64_t work_id, std::span<const LocalSlice> source, const RemoteSlice& target);
   Result<> add_read(uint64_t work_id, const LocalSlice& sink, const RemoteSlice& source);
-  Result<> add_send(uint64_t work_id, std::span<const LocalSlice> message);
+  Result<> add_send(uint64_t work_id, std::span<const LocalSlice> message, Signal signal);
   Result<> add_flush(uint64_t work_id, const RemoteSlice& target, FlushLevel level);
 
   // Rings the doorbell. False when the device refused: the queue pair is of no use any more.
@@ -41,7 +47,8 @@ class SendQueue {
 
   // The operation with this number has ended so, and all earlier ones before it.
   void retire(uint64_t number, ibv_wc_status status, CompletionQueue& completions);
-  bool all_retired() const { return retired_ == submitted_.load(std::memory_order_acquire); }
+  // Lazy ones at the end do not count: the device has nothing to say of those that ran.
+  bool all_retired() const { return retired_ >= signalled_.load(std::memory_order_acquire); }
   // Whatever has not been retired never will be: all of it, also what was not submitted, ends as flushed.
   // Both locks are held.
   void flush_all(CompletionQueue& completions);
@@ -81,18 +88,22 @@ class SendQueue {
 
   uint64_t added_ = 0;                   // posting side
   std::atomic<uint64_t> submitted_ = 0;  // written by the posting side
+  std::atomic<uint64_t> signalled_ = 0;  // likewise: what the device will tell of
   uint64_t retired_ = 0;                 // polling side
   std::atomic<uint64_t> delivered_ = 0;
   std::atomic<bool> unsubmitted_ = false;
   std::atomic<uint64_t> work_requests_retired_ = 0;
   uint64_t work_requests_added_ = 0;
   uint32_t unsignalled_ = 0;
+  const uint32_t signal_every_;
+  uint64_t last_signalled_ = 0;  // added up to here
 
   // The batch. Slices are named by index until it is whole.
   std::vector<ibv_send_wr> batch_;
   std::vector<size_t> batch_slices_;
   std::vector<ibv_sge> slices_;
   std::vector<FlushPart> flushes_;  // of the batch's FLUSHes, in order
+  uint32_t awaited_ = 0;            // of its operations: those that are not lazy
 };
 
 }  // namespace pnfsrdma::rdma::verbs

@@ -112,6 +112,63 @@ TEST_P(Data, TheTargetAnswersWithMessagesOfItsOwn) {
   }
 }
 
+// More than the queue holds at once: who posts nothing but lazy messages gets their completions all the same.
+TEST_P(Data, LazyMessagesArriveAndMakeRoomForMore) {
+  auto client = connect();
+  Bytes inbox(8);
+  auto region = expose(*client, inbox, Access::kLocalWrite);
+  const uint32_t depth = client->queue_pair->limits().send_depth;
+  uint64_t completed = 0;
+  for (uint32_t number = 0; number < 3 * depth; ++number) {
+    ASSERT_TRUE(client->served->queue_pair->post_receive(number, region->slice(0, 8)));
+    std::memcpy(client->memory.data(), &number, sizeof(number));
+    LocalSlice message = client->slice(0, 8);
+    ASSERT_TRUE(client->queue_pair->post_send_lazily(number, {&message, 1}));
+    client->queue_pair->submit();
+    EXPECT_EQ(client->served->next_completion().work_id, number);
+    EXPECT_EQ(std::memcmp(inbox.data(), &number, sizeof(number)), 0);
+    for (Completion completion; client->queue_pair->poll({&completion, 1}) == 1; ++completed) {
+      EXPECT_EQ(completion.work_id, completed);
+      EXPECT_EQ(completion.outcome, Outcome::kSuccess);
+    }
+  }
+  EXPECT_GT(completed, uint64_t{2} * depth);
+}
+
+TEST_P(Data, ALazyMessageCompletesWithALaterOne) {
+  auto client = connect();
+  Bytes inbox(8);
+  auto region = expose(*client, inbox, Access::kLocalWrite);
+  for (uint64_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(client->served->queue_pair->post_receive(i, region->slice(0, 8)));
+  }
+  LocalSlice message = client->slice(0, 8);
+  ASSERT_TRUE(client->queue_pair->post_send_lazily(1, {&message, 1}));
+  ASSERT_TRUE(client->queue_pair->post_send(2, {&message, 1}));
+  client->queue_pair->submit();
+  for (uint64_t i = 1; i <= 2; ++i) {
+    const Completion completion = client->next_completion();
+    EXPECT_EQ(completion.work_id, i);
+    EXPECT_EQ(completion.outcome, Outcome::kSuccess);
+  }
+}
+
+TEST_P(Data, ALazyMessageDoesNotHoldUpTheEnd) {
+  auto client = connect();
+  Bytes inbox(8);
+  auto region = expose(*client, inbox, Access::kLocalWrite);
+  ASSERT_TRUE(client->served->queue_pair->post_receive(1, region->slice(0, 8)));
+  LocalSlice message = client->slice(0, 8);
+  ASSERT_TRUE(client->queue_pair->post_send_lazily(7, {&message, 1}));
+  client->queue_pair->submit();
+  EXPECT_EQ(client->served->next_completion().outcome, Outcome::kSuccess);
+  const SteadyTime begin = std::chrono::steady_clock::now();
+  client->queue_pair->fail();
+  while (client->queue_pair->connected()) client->queue_pair->wait(soon(10ms));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+  EXPECT_EQ(client->next_completion().work_id, 7u);
+}
+
 TEST_P(Data, OneWriteGathersManySlices) {
   auto client = connect();
   client->memory = pattern(client->memory.size(), 5);
