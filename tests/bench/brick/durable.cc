@@ -65,6 +65,7 @@ class Durable {
       if (number >= kWarmUp) microseconds.add(static_cast<double>(now_ns() - start) / 1000);
     }
     report = {{"operations", operations},
+              {"p10_us", microseconds.at(10)},
               {"p50_us", microseconds.at(50)},
               {"p99_us", microseconds.at(99)},
               {"mean_us",

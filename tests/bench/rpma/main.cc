@@ -46,6 +46,7 @@ int run(int argc, char** argv) {
   const nlohmann::json report{{"method", method},
                               {"operations", operations},
                               {"mean_us", sum / static_cast<double>(measured->size())},
+                              {"p10_us", microseconds.at(10)},
                               {"p50_us", microseconds.at(50)},
                               {"p99_us", microseconds.at(99)}};
   fmt::print("{}\n", report.dump(2));

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Durable writes of 4 KiB on device DAX: ours beside librpma's methods, in turn, with nothing else on the machine."""
+import contextlib
 import json
 import os
 import pathlib
@@ -10,8 +11,8 @@ import time
 
 ADDRESS = "10.77.0.1"
 DAX = "/dev/dax0.0"
-OPERATIONS = "500"
-ROUNDS = 3
+OPERATIONS = "300"
+ROUNDS = 12  # the pace of one differs from the next by half
 
 # key: (what it is, what its completion promises where the responder is software)
 METHODS = {
@@ -24,30 +25,41 @@ METHODS = {
 THEIRS = ("apm", "gpspm", "flush")
 
 
-def ours(binaries, home):
-    """Both of our methods, on a brick that is made for it: {method: numbers}."""
-    socket_path = home / "durable.sock"
-    config = home / "durable.json"
-    config.write_text(json.dumps({"pool": {"path": DAX}, "control": {"unix": str(socket_path)},
-                                  "data": {"listen": [f"{ADDRESS}:12051"]}, "log_level": "warning"}))
-    brickd = str(binaries / "pnfsrdma-brickd")
-    subprocess.run([brickd, "--config", str(config), "--format", "--force"], check=True, stdout=subprocess.DEVNULL)
-    brick = subprocess.Popen([brickd, "--config", str(config)])
-    try:
-        end = time.monotonic() + 60
-        while not socket_path.exists():
-            if time.monotonic() > end:
-                raise TimeoutError("the brick has no control socket after 60 s")
-            time.sleep(0.1)
-        time.sleep(5)  # blocks are being zeroed in the background
-        done = subprocess.run([str(binaries / "bench-brick"), "durable", "--control", str(socket_path), "--json",
-                               "--operations", OPERATIONS], check=True, text=True, stdout=subprocess.PIPE, timeout=300)
-    finally:
-        brick.send_signal(signal.SIGTERM)
-        brick.wait(60)
-        socket_path.unlink(missing_ok=True)
-    report = json.loads(done.stdout)
-    return {method: report[method] for method in METHODS if method in report}
+class Ours:
+    """Both of our methods, each on a brick that is started for it, on a pool that is made once."""
+
+    def __init__(self, binaries, home):
+        self.binaries, self.socket, self.config = binaries, home / "durable.sock", home / "durable.json"
+        self.config.write_text(json.dumps({"pool": {"path": DAX}, "control": {"unix": str(self.socket)},
+                                           "data": {"listen": [f"{ADDRESS}:12051"]}, "log_level": "warning"}))
+        subprocess.run([*self.brickd(), "--format", "--force"], check=True, stdout=subprocess.DEVNULL)
+        with self.brick():
+            time.sleep(5)  # blocks are being zeroed in the background
+
+    def brickd(self):
+        return [str(self.binaries / "pnfsrdma-brickd"), "--config", str(self.config)]
+
+    @contextlib.contextmanager
+    def brick(self):
+        brick = subprocess.Popen(self.brickd())
+        try:
+            end = time.monotonic() + 60
+            while not self.socket.exists():
+                if time.monotonic() > end:
+                    raise TimeoutError("the brick has no control socket after 60 s")
+                time.sleep(0.1)
+            yield
+        finally:
+            brick.send_signal(signal.SIGTERM)
+            brick.wait(60)
+            self.socket.unlink(missing_ok=True)
+
+    def measure(self, method):
+        with self.brick():
+            done = subprocess.run([str(self.binaries / "bench-brick"), "durable", "--control", str(self.socket), "--json",
+                                   "--operations", OPERATIONS, "--method", method],
+                                  check=True, text=True, stdout=subprocess.PIPE, timeout=300)
+        return json.loads(done.stdout).get(method)  # none where it is not offered
 
 
 def theirs(binaries, method):
@@ -68,18 +80,23 @@ def theirs(binaries, method):
 def durable(binaries):
     if not os.access(binaries / "bench-rpma", os.X_OK):
         raise OSError("bench-rpma is not built: librpma-dev is missing in the tree")
-    home = pathlib.Path("/root")
+    brick = Ours(binaries, pathlib.Path("/root"))
     rounds = {method: [] for method in METHODS}
     for _ in range(ROUNDS):
-        for method in THEIRS:
-            rounds[method].append(theirs(binaries, method))
-        for method, numbers in ours(binaries, home).items():
-            rounds[method].append(numbers)
-    print(f"\nDurable write of 4 KiB over rxe0 to device DAX, one at a time, microseconds; medians of {ROUNDS} rounds of {OPERATIONS}")
-    print(f"{'':<52}{'mean':>9}{'p50':>9}{'p99':>9}   what it survives")
+        for method in METHODS:
+            numbers = theirs(binaries, method) if method in THEIRS else brick.measure(method)
+            if numbers:
+                rounds[method].append(numbers)
+    print(f"\nDurable write of 4 KiB over rxe0 to device DAX, one at a time, microseconds; medians of {ROUNDS} rounds of {OPERATIONS},"
+          " in turn;\np50 beside GPSPM's, and the quartiles of the rounds' own ratios")
+    print(f"{'':<52}{'mean':>9}{'p10':>9}{'p50':>9}{'p99':>9}{'ratio':>7}{'quartiles':>12}   what it survives")
     for method, (what, promise) in METHODS.items():
         if not rounds[method]:
             print(f"{what:<52}   not offered here")
             continue
-        numbers = [statistics.median(row[key] for row in rounds[method]) for key in ("mean_us", "p50_us", "p99_us")]
-        print(f"{what:<52}" + "".join(f"{number:>9.1f}" for number in numbers) + f"   {promise}", flush=True)
+        numbers = [statistics.median(row[key] for row in rounds[method]) for key in ("mean_us", "p10_us", "p50_us", "p99_us")]
+        ratios = [row["p50_us"] / peer["p50_us"] for row, peer in zip(rounds[method], rounds["gpspm"])]
+        low, _, high = statistics.quantiles(ratios, n=4)
+        ratio = numbers[2] / statistics.median(peer["p50_us"] for peer in rounds["gpspm"])
+        print(f"{what:<52}" + "".join(f"{number:>9.1f}" for number in numbers) +
+              f"{ratio:>7.2f}{f'{low:.2f}-{high:.2f}':>12}   {promise}", flush=True)
