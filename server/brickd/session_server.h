@@ -19,8 +19,9 @@ namespace pnfsrdma::brick {
 // are served by that on software transports) and answers the session messages hello and persist, without the
 // control loop.
 //
-// Per commit message: no allocation but the decoded ranges, one flush call per range, one SEND. A message
-// beyond the credits, malformed or out of order ends the connection and one line goes to the log.
+// Per commit message: no allocation but the decoded ranges, one flush call per range, one SEND whose own
+// completion wakes nobody. A message beyond the credits, malformed or out of order ends the connection and
+// one line goes to the log.
 class SessionServer {
  public:
   // Registers the message buffers in the connection's domain and posts the receives.

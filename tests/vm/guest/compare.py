@@ -22,7 +22,7 @@ BIN = pathlib.Path(os.environ.get("PNFSRDMA_BIN", "/build/bin"))
 ADDRESS = "10.77.0.1"
 SIZES = [4096, 65536, 1 << 20]
 ROUNDS = 3
-TURNS = 7  # of the transport's rounds: a second or two each
+TURNS = 5  # of each of the transport's numbers: three seconds each
 
 
 def run(*words, **options):
