@@ -247,8 +247,9 @@ Result<> serve(const Config& config, const std::string& config_path) {
       console::Console::Parts{loop, clock, random, administrator, console_records},
       console_options(config, config_path));
   start_console(*console);
-  TRY_ASSIGN(auto listeners, listen(loop, config, compounds));
+  // By TCP last: whoever waits for the server asks there, and then mounts by either.
   TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, compounds));
+  TRY_ASSIGN(auto listeners, listen(loop, config, compounds));
   ServiceManager manager(loop);
   manager.ready();
   log_info("mds", "ready start={} same_boot={} version={}", boot.boot_count, boot.same_host_boot, version());
