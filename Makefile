@@ -37,7 +37,7 @@ test-packages: ## The packages checked, and installed, used, upgraded and remove
 	@cmake --build build/release -j $(JOBS) --target pnfsrdma man completion
 	@code=0; tests/packages/test.sh build/release || code=$$?; [ $$code -eq 0 ] || [ $$code -eq 77 ]
 
-test: test-unit test-web test-tsan test-fuzz test-demo ## Every test but the lab's: unit to crash under ASan/UBSan, the console in a browser, concurrency under TSan, each fuzzer, the demo's checks
+test: test-unit test-web test-tsan test-fuzz test-demo test-lab ## Every test: unit to crash under ASan/UBSan, the console in a browser, concurrency under TSan, each fuzzer, the demo's checks, the lab
 
 test-unit:
 	@packaging/dependencies.sh build test demo

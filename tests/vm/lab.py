@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 
+import scenarios
 from machine import Machine, accelerator
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -82,6 +83,9 @@ def main():
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through every `with`: no machine stays behind
     skip_unless_possible()
+    if options.action == "test" and time.time() >= scenarios.end_of_time():
+        print(f"lab: skipped: {scenarios.NO_TIME}")
+        return SKIPPED
     cache = cache_directory()
     build = prepare(cache, options.target, not options.no_build)
     if options.action == "prepare":
@@ -89,7 +93,6 @@ def main():
     tree_lock = open(cache / "tree.lock", "a")  # the tree stays as it is while a machine runs on it
     fcntl.flock(tree_lock, fcntl.LOCK_SH)
     if options.action == "test":
-        import scenarios
         return scenarios.run(cache, build, options.words)
     interactive = options.action == "shell"
     command = ["shell"] if interactive else options.words
