@@ -17,7 +17,7 @@ namespace pnfsrdma::brick {
 
 // One client's data connection: a protection domain of its own, in it one region per grant, the queue pair
 // and the thread that serves it. Handles die with it. Owned by the session table; its methods belong to the
-// control loop.
+// control loop, its destructor to any one thread.
 class Connection {
  public:
   // What all connections of the brick share.

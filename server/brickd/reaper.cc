@@ -5,7 +5,8 @@
 
 namespace pnfsrdma::brick {
 
-Reaper::Reaper(EventLoop& loop, bool flushes_block) {
+Reaper::Reaper(EventLoop& loop, bool flushes_block)
+    : connections_(std::make_shared<Executor>(loop, "brick-bury")) {
   if (flushes_block) executor_ = std::make_unique<Executor>(loop, "brick-reap");
 }
 
@@ -16,6 +17,10 @@ void Reaper::destroy(Regions regions, std::function<void()> done) {
   }
   const auto owned = std::make_shared<Regions>(std::move(regions));
   executor_->run([owned] { owned->clear(); }, std::move(done));
+}
+
+void Reaper::bury(const std::shared_ptr<Executor>& executor, std::shared_ptr<void> last) {
+  if (executor) executor->run([last = std::move(last)]() mutable { last.reset(); }, [] {});
 }
 
 }  // namespace pnfsrdma::brick

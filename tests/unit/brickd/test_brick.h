@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -33,8 +34,12 @@ inline xdr::FixedOpaque<kTicketSize> ticket_of(uint8_t number) {
 // memory transport, and its control calls as if they were synchronous.
 class TestBrick {
  public:
+  using Transport = std::unique_ptr<rdma::Transport>;
+
+  // `around`: what stands between the brick and its transport.
   explicit TestBrick(const std::string& transport, BrickOptions options = {},
-                     std::unique_ptr<Pool> pool = nullptr, const BootId& boot = {}) {
+                     std::unique_ptr<Pool> pool = nullptr, const BootId& boot = {},
+                     const std::function<Transport(Transport)>& around = {}) {
     set_log_level(LogLevel::kOff);
     if (!pool) pool = std::move(*Pool::in_memory(8, random_));
     if (transport == "iwarp") {
@@ -42,6 +47,7 @@ class TestBrick {
     } else {
       transport_ = rdma::memory::make_transport(std::make_shared<rdma::memory::Network>(), random_);
     }
+    if (around) transport_ = around(std::move(transport_));
     pool_ = pool.get();
     brick_ = std::make_unique<Brick>(loop_, std::move(pool), boot, random_, options);
     const auto bound = brick_->listen_data(*transport_, {.listen = "127.0.0.1:0", .netid = transport});
@@ -116,7 +122,7 @@ class TestBrick {
   SystemRandom random_;
   SystemClock clock_;
   EventLoop loop_{clock_};
-  std::unique_ptr<rdma::Transport> transport_;
+  Transport transport_;
   std::unique_ptr<Brick> brick_;
   Pool* pool_ = nullptr;
   std::string address_;

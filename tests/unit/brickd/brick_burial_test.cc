@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+
+#include "tests/unit/brickd/held_transport.h"
+#include "tests/unit/brickd/test_brick.h"
+#include "tests/unit/brickd/test_client.h"
+
+namespace pnfsrdma::brick {
+namespace {
+
+// A device that keeps the queue pairs of clients that have gone.
+class BrickBurial : public testing::Test {
+ protected:
+  static constexpr uint64_t kOther = 8;
+
+  void SetUp() override {
+    ASSERT_EQ(brick.claim().status, Status::kOk);
+    ASSERT_EQ(brick.alloc(0, 1), Status::kOk);
+    ASSERT_EQ(brick.open_session(), Status::kOk);
+    ASSERT_EQ(brick.open_session(kOther, 2), Status::kOk);
+  }
+  // Whatever a test expects, its brick must come to an end.
+  void TearDown() override { hold.release(); }
+  std::unique_ptr<TestClient> connect(uint8_t ticket) {
+    auto client = TestClient::connect(brick.transport(), brick.address(), ticket_of(ticket));
+    return client ? std::move(*client) : nullptr;
+  }
+
+  // Until the brick is about to destroy this client's queue pair.
+  void expel(std::unique_ptr<TestClient> client) {
+    ASSERT_TRUE(client && client->hello());
+    ASSERT_EQ(brick.close_session(), Status::kOk);
+    hold.wait_until_asked();
+  }
+
+  Hold hold;
+  TestBrick brick{"memory", {}, nullptr, {}, [this](TestBrick::Transport inner) {
+                    return std::make_unique<HeldTransport>(std::move(inner), hold);
+                  }};
+};
+
+TEST_F(BrickBurial, AQueuePairTheDeviceKeepsHoldsUpNobodyElse) {
+  expel(connect(1));
+  auto other = std::async(std::launch::async, [&] {
+    const auto client = connect(2);
+    const bool heard = client && client->hello();
+    return heard && brick.expose(0, kBlock, true, kOther).status == Status::kOk;
+  });
+  EXPECT_EQ(other.wait_for(std::chrono::seconds(8)), std::future_status::ready);
+  hold.release();
+  EXPECT_TRUE(other.get());
+}
+
+TEST_F(BrickBurial, TheBrickEndsWhenTheDeviceLetsGo) {
+  expel(connect(1));
+  auto end = std::async(std::launch::async, [&] { brick.stop(); });
+  EXPECT_EQ(end.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  hold.release();
+  EXPECT_EQ(end.wait_for(std::chrono::seconds(8)), std::future_status::ready);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::brick
