@@ -136,6 +136,9 @@ class Machine:
             return False
         return True
 
+    def kernel_said(self, words):
+        return self.console.exists() and words in self.console.read_text(errors="replace")
+
     def kernel_messages(self, count=40):
         if not self.console.exists():
             return ""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scenarios of the lab: tests/vm/scenarios/*.sh, each a list of cases that print PASS, FAIL or SKIP lines.
 
-Those of one machine share two, every other one each. One that says "# hosts: server client ..." gets a machine of each
-name, all running the same script with that name as its argument; the first is linked to each of the others. Two such jobs
-run side by side where memory allows: one emulated machine seldom keeps two processors busy.
+Each has a machine of its own: Soft-RoCE does not always come through what is done to it. One that says "# hosts: server
+client ..." gets a machine of each name, all running the same script with that name as its argument; the first is linked to
+each of the others. Two scenarios run side by side where memory allows: one emulated machine seldom keeps two processors busy.
 """
 import fcntl
 import os
@@ -18,22 +18,26 @@ import time
 from machine import Machine, accelerator
 
 HERE = pathlib.Path(__file__).resolve().parent
-SECONDS = 1800  # of one machine's scenarios; the emulated processor is 10 to 30 times slower than a real one
+SECONDS = 900  # of one scenario; the emulated processor is 10 to 30 times slower than a real one
 INSIDE = "/source/tests/vm"
 BYTES_SIDE_BY_SIDE = 14 << 30  # of memory: three hosts and one machine more
 UNTIL = "PNFSRDMA_LAB_UNTIL"  # seconds since 1970: no scenario begins later
 NO_TIME = f"no time is left before {UNTIL}"
+# What Linux 6.12 says when a worker of Soft-RoCE runs on for ever and its queue pairs cannot be destroyed: seen with busy
+# processors in one of some hundred queue pairs of the fencing scenario. Nothing over rxe0 is to be trusted after it.
+KERNEL_FAULT = "rxe_destroy_qp: cleanup failed"
 
 
 class Tally:
-    """Prints every line of every machine and counts the cases among them. Thread-safe."""
+    """Prints the lines of a job's machines and counts the cases among them. Thread-safe."""
+
+    printing = threading.Lock()
 
     def __init__(self):
         self.results = {"PASS": [], "FAIL": [], "SKIP": []}
-        self.lock = threading.Lock()
 
     def line(self, text):
-        with self.lock:
+        with Tally.printing:
             print(text, end="", flush=True)
             for line in text.splitlines():
                 if match := re.match(r"(PASS|FAIL|SKIP) (.*)", line):
@@ -41,6 +45,11 @@ class Tally:
 
     def failed(self, what):
         self.line(f"FAIL {what}\n")
+
+    def add(self, other):
+        with Tally.printing:
+            for kind, names in other.results.items():
+                self.results[kind] += names
 
     def summary(self, seconds):
         counts = {kind: len(names) for kind, names in self.results.items()}
@@ -51,26 +60,73 @@ class Tally:
         return 1 if counts["FAIL"] or not (counts["PASS"] or counts["SKIP"]) else 0
 
 
+class Job:
+    """One scenario on machines of its own; once more, on new ones, where the guest's kernel fails and not the project."""
+
+    def __init__(self, script, cache, machine):
+        self.script = script
+        self.name = script.stem
+        match = re.search(r"^# hosts: (.+)$", script.read_text(), re.MULTILINE)
+        self.hosts = match[1].split() if match else []
+        self.cache = cache
+        self.machine = machine  # what all machines are made with
+
+    def run(self):
+        """Its tally."""
+        tally = Tally()
+        if time.time() >= end_of_time():
+            tally.line(f"SKIP {self.name}: {NO_TIME}\n")
+        elif self.attempt(tally):
+            print(f"lab: {self.name}: the kernel said \"{KERNEL_FAULT}\": this attempt does not count, another one follows")
+            self.put_aside()
+            tally = Tally()
+            self.attempt(tally)
+        return tally
+
+    def attempt(self, tally):
+        """Whether it failed beside a fault of the kernel."""
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="pnfsrdma-lab.") as sockets:
+            machines = []
+            try:
+                for host in self.hosts or [None]:
+                    machines.append(self.boot(host, sockets, tally))
+                codes = wait_for_all(machines)
+            finally:
+                for machine in machines:
+                    machine.end()
+        for machine, code in zip(machines, codes):
+            if code not in (0, 1):
+                tally.failed(f"{self.name}: the machine {machine.name} (exit code {code})")
+        tally.line(f"lab: {self.name} took {time.monotonic() - began:.0f} s\n")
+        return bool(tally.results["FAIL"]) and any(m.kernel_said(KERNEL_FAULT) for m in machines)
+
+    def put_aside(self):
+        """What the attempt left, so that the next one finds nothing of it."""
+        out = pathlib.Path(self.machine["out"])
+        aside = out / f"{self.name}.kernel-fault"
+        aside.mkdir()
+        for pattern in (f"{self.name}.*", f"{self.name.replace('_', '-')}*.*"):
+            for path in out.glob(pattern):
+                if path != aside:
+                    path.rename(aside / path.name)
+
+    def boot(self, host, sockets, tally):
+        script = f"{INSIDE}/scenarios/{self.script.name}"
+        name = self.name.replace("_", "-")
+        if not host:
+            command = ["bash", "-c", f"{INSIDE}/guest/prepare.sh >/dev/null || exit 2; exec {script}"]
+            return Machine(self.cache, command, name=name, print_line=tally.line, **self.machine)
+        # Two names for the two ends of each cable between the first machine and another.
+        ends = [(f"{sockets}/{o}.a", f"{sockets}/{o}.b") for o in self.hosts[1:]]
+        first = host == self.hosts[0]
+        links = ends if first else [(b, a) for a, b in ends if a == f"{sockets}/{host}.a"]
+        own = dict(self.machine, memory="2G", pmem=("1G",) if first else ())
+        return Machine(self.cache, [script, host], links=links, name=f"{name}-{host}", print_line=tally.line, **own)
+
+
 def end_of_time():
     return int(os.environ.get(UNTIL) or 1 << 40)
-
-
-def hosts_of(script):
-    match = re.search(r"^# hosts: (.+)$", script.read_text(), re.MULTILINE)
-    return match[1].split() if match else []
-
-
-def run_alone(name, scripts, settings, tally):
-    names = " ".join(f"{INSIDE}/scenarios/{s.name}" for s in scripts)
-    # Each scenario's own failure is among its lines; the last word tells that none was cut short.
-    command = ["bash", "-c", f"{INSIDE}/guest/prepare.sh >/dev/null || exit 2; "
-               f"for s in {names}; do begin=$SECONDS; "
-               f"[ $(date +%s) -lt {end_of_time()} ] || {{ echo \"SKIP $(basename $s .sh): {NO_TIME}\"; continue; }}; $s; "
-               "echo \"lab: $(basename $s .sh) took $((SECONDS - begin)) s\"; done; exit 0"]
-    with Machine(settings["cache"], command, name=name, print_line=tally.line, **settings["machine"]) as machine:
-        code = machine.wait(SECONDS)
-    if code != 0:
-        tally.failed(f"the machine of {', '.join(s.stem for s in scripts)} (exit code {code})")
 
 
 def wait_for_all(machines):
@@ -86,55 +142,17 @@ def wait_for_all(machines):
     return [m.wait(10) for m in machines]
 
 
-def run_together(script, hosts, settings, tally):
-    if time.time() >= end_of_time():
-        return tally.line(f"SKIP {script.stem}: {NO_TIME}\n")
-    began = time.monotonic()
-    machines = []
-    with tempfile.TemporaryDirectory(prefix="pnfsrdma-lab.") as sockets:
-        def links(host):
-            # Two names for the two ends of each cable between the first machine and another.
-            ends = [(f"{sockets}/{o}.a", f"{sockets}/{o}.b") for o in hosts[1:]]
-            return ends if host == hosts[0] else [(b, a) for a, b in ends if a == f"{sockets}/{host}.a"]
-        try:
-            for host in hosts:
-                own = dict(settings["machine"], memory="2G", pmem=("1G",) if host == hosts[0] else ())
-                machines.append(Machine(settings["cache"], [f"{INSIDE}/scenarios/{script.name}", host], links=links(host),
-                                        name=f"{script.stem}-{host}".replace("_", "-"), print_line=tally.line, **own))
-            codes = wait_for_all(machines)
-        finally:
-            for machine in machines:
-                machine.end()
-    for host, code in zip(hosts, codes):
-        if code not in (0, 1):
-            tally.failed(f"{script.stem}: the machine {host} (exit code {code})")
-    tally.line(f"lab: {script.stem} took {time.monotonic() - began:.0f} s\n")
-
-
-def jobs_of(scripts, settings, tally):
-    """What can run at the same time, the longest first."""
-    alone = [s for s in scripts if not hosts_of(s)]
-    jobs = queue.SimpleQueue()
-    for number, group in enumerate((alone[0::2], alone[1::2]), 1):
-        if group:
-            jobs.put((run_alone, (f"lab{number}", group, settings, tally)))
-    for script in scripts:
-        if hosts := hosts_of(script):
-            jobs.put((run_together, (script, hosts, settings, tally)))
-    return jobs
-
-
 def work(jobs, tally):
     """Runs jobs until there are none. A thread lives as long as its machines: they die with it."""
     while True:
         try:
-            job, arguments = jobs.get_nowait()
+            job = jobs.get_nowait()
         except queue.Empty:
             return
         try:
-            job(*arguments)
+            tally.add(job.run())
         except Exception as error:  # noqa: BLE001: a scenario that cannot even start is a failure among others
-            tally.failed(f"{job.__name__}: {error}")
+            tally.failed(f"{job.name}: {error}")
 
 
 def side_by_side():
@@ -162,8 +180,10 @@ def run(cache, build, wanted):
         print(f"lab: another run of this checkout's scenarios has {out}; end it or wait for it")
         return 2
     shutil.rmtree(out, ignore_errors=True)
-    settings = {"cache": cache, "machine": {"build": build, "out": out, "accelerator": accelerator(cache)}}
-    jobs = jobs_of(scripts, settings, tally)
+    machine = {"build": build, "out": out, "accelerator": accelerator(cache)}
+    jobs = queue.SimpleQueue()
+    for job in sorted((Job(s, cache, machine) for s in scripts), key=lambda job: -len(job.hosts)):
+        jobs.put(job)
     # Daemons: when this process is told to end, it ends, and its machines with it.
     workers = [threading.Thread(target=work, args=(jobs, tally), daemon=True) for _ in range(side_by_side())]
     for worker in workers:

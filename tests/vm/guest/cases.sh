@@ -28,7 +28,8 @@ case_of() {
   fi
   failures=$((failures + 1))
   tail -n 25 "$log" | sed 's/^/    | /'
-  dmesg | tail -n 5 | sed 's/^/    kernel | /'
+  dmesg >"$log.kernel"
+  tail -n 5 "$log.kernel" | sed 's/^/    kernel | /'
   printf 'FAIL %s: %s (%d s, exit code %d)\n' "$scenario" "$name" $((SECONDS - begin)) $code
   return 1
 }
