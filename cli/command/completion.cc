@@ -107,7 +107,8 @@ void add_completion_command(CLI::App& app, Context& context) {
   CLI::App* const command =
       app.add_subcommand("completion", "Shell completion: source <(pnfsrdma completion bash)");
   command->require_subcommand(1);
-  for (const auto& [shell, script] : {std::pair{"bash", kBash}, std::pair{"zsh", kZsh}, std::pair{"fish", kFish}}) {
+  for (const auto& [shell, script] :
+       {std::pair{"bash", kBash}, std::pair{"zsh", kZsh}, std::pair{"fish", kFish}}) {
     command->add_subcommand(shell, std::string("the script for ") + shell)
         ->callback([&context, script = script] {
           context.action = [&context, script] {

@@ -7,8 +7,8 @@
 
 namespace pnfsrdma::xdr {
 
-// Where in an XDR stream the bytes of an opaque stand that may travel apart from the rest (RFC 8166, 3.4: direct
-// data placement). Its length word stays in the stream, its padding goes with it. A value.
+// Where in an XDR stream the bytes of an opaque stand that may travel apart from the rest (RFC 8166, 3.4:
+// direct data placement). Its length word stays in the stream, its padding goes with it. A value.
 struct DataItem {
   size_t position = 0;  // of the first byte; a multiple of four
   uint32_t length = 0;  // without padding

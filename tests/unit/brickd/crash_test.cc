@@ -132,8 +132,8 @@ class CrashRun {
   void alloc(uint64_t block, uint64_t count) {
     Model after = acknowledged_;
     for (uint64_t i = 0; i < count; ++i) after.blocks[block + i] = {.parked = false, .content = '\0'};
-    call<RunsResult>(after,
-                     [&](auto done) { brick_->control().alloc({epoch(), block * kBlockBytes, count}, done); });
+    call<RunsResult>(
+        after, [&](auto done) { brick_->control().alloc({epoch(), block * kBlockBytes, count}, done); });
   }
   void free(uint64_t block, uint64_t count) {
     Model after = acknowledged_;
@@ -153,8 +153,9 @@ class CrashRun {
       moved.parked = false;
       after.blocks[to + i] = moved;
     }
-    call<StatusResult>(
-        after, [&](auto done) { brick_->control().map({epoch(), from * kBlockBytes, to * kBlockBytes, count}, done); });
+    call<StatusResult>(after, [&](auto done) {
+      brick_->control().map({epoch(), from * kBlockBytes, to * kBlockBytes, count}, done);
+    });
   }
   void erase_free() {
     const SurveyResult survey = pool_->table().survey(0, kBlocks);
@@ -240,7 +241,8 @@ class CrashRun {
   void compare(Pool& pool) {
     std::map<uint64_t, bool> found;  // address -> parked
     for (const ListedRun& listed : pool.table().list(0, kBlocks).runs) {
-      for (uint64_t i = 0; i < listed.run.count; ++i) found[listed.run.logical / kBlockBytes + i] = listed.parked;
+      for (uint64_t i = 0; i < listed.run.count; ++i)
+        found[listed.run.logical / kBlockBytes + i] = listed.parked;
     }
     for (const auto& [block, parked] : found) {
       if (!matches(acknowledged_, block, parked) && !matches(in_flight_, block, parked))

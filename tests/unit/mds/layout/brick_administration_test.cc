@@ -12,7 +12,6 @@ namespace {
 using console::BlockState;
 using nfs4::Status;
 
-
 // --- the map ---
 
 TEST(BlockMap, EveryBlockIsCoveredOnceInOrder) {

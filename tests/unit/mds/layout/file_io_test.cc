@@ -188,8 +188,8 @@ struct AGap : ::testing::Test {
   void SetUp() override {
     const auto layout = world.get(kAlice, file, IoMode::kReadWrite, 0, 65536, 65536);
     ASSERT_TRUE(layout);
-    ASSERT_TRUE(world.brick.client_write(kAlice, world.segments(layout).front().write.grant,
-                                         5000, std::byte{'d'}, 100));
+    ASSERT_TRUE(world.brick.client_write(kAlice, world.segments(layout).front().write.grant, 5000,
+                                         std::byte{'d'}, 100));
   }
 };
 

@@ -46,8 +46,7 @@ TEST_F(LayoutCommit, RefusesWhatIsNotHeldAndChangesNothing) {
 TEST_F(LayoutCommit, AReadLayoutIsABadMode) {
   ASSERT_EQ(world.commit(kAlice, file, stateid, {0, 65536}, 65535), Status::kOk);
   const auto read = world.get(kBob, file, IoMode::kRead, 0, 65536);
-  EXPECT_EQ(world.commit(kBob, file, world.stateid_of(read), {0, 65536}, 99),
-            Status::kBadIoMode);
+  EXPECT_EQ(world.commit(kBob, file, world.stateid_of(read), {0, 65536}, 99), Status::kBadIoMode);
 }
 
 TEST_F(LayoutCommit, ASizeFromBeforeARecallIsNotTaken) {

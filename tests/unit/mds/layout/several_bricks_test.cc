@@ -225,8 +225,7 @@ TEST_F(TwoBricks, AccessChangesGoOnWhileOneIsAway) {
   ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
   lose(1);
   std::optional<Status> changed;
-  world.mds->conflicts().before_access_change(file, kBob,
-                                              [&](Status status) { changed = status; });
+  world.mds->conflicts().before_access_change(file, kBob, [&](Status status) { changed = status; });
   world.settle();
   EXPECT_EQ(changed, Status::kOk);
 }
