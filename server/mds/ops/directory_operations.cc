@@ -123,7 +123,7 @@ nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArgument
   TRY(context.check_access(*source, kMayExecute));
   TRY(context.check_access(*target, kMayExecute));
   Namespace& names = context.services.names;
-  TRY_ASSIGN(const InodePointer moved, names.lookup(source->id, arguments.old_name));
+  // The new name first: one that cannot be is said to be so, whether the old one is there or not.
   InodePointer replaced;
   if (auto found = names.lookup(target->id, arguments.new_name)) {
     replaced = *std::move(found);
@@ -131,6 +131,7 @@ nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArgument
   } else if (found.error() != Status::kNoEnt) {
     return found.error();
   }
+  TRY_ASSIGN(const InodePointer moved, names.lookup(source->id, arguments.old_name));
   TRY(outcome(check_rename(context.credentials(), *source, *moved, *target, replaced.get())));
   TRY(check_not_exported(context, *moved));
   TRY_ASSIGN(const Renamed renamed,

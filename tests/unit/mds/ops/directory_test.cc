@@ -122,6 +122,8 @@ TEST_F(DirectoryTest, RenameAndLink) {
   EXPECT_EQ(client_.status(at("a")), Status::kNoEnt);
   EXPECT_EQ(client_.status({kRoot, nfs4::SaveFileHandleArguments{}, rename}), Status::kNoEnt);
   EXPECT_EQ(client_.status({kRoot, rename}), Status::kNoFileHandle);
+  rename = {.old_name = "gone", .new_name = ""};
+  EXPECT_EQ(client_.status({kRoot, nfs4::SaveFileHandleArguments{}, rename}), Status::kInval);
   rename = {.old_name = "b", .new_name = "x"};
   auto into_itself = Operations{kRoot, nfs4::SaveFileHandleArguments{}, nfs4::LookupArguments{"b"}, rename};
   EXPECT_EQ(client_.status(into_itself), Status::kInval);
