@@ -31,8 +31,8 @@ struct ServerLimits {
 inline constexpr size_t kLockRangesMax = 2048;
 
 // Smaller channel attributes are refused with TOOSMALL: SEQUENCE with one operation of use would not fit.
-inline constexpr uint32_t kRequestBytesMin = 512;
-inline constexpr uint32_t kReplyBytesMin = 512;
+inline constexpr uint32_t kRequestBytesMin = 256;
+inline constexpr uint32_t kReplyBytesMin = 256;
 inline constexpr uint32_t kCallbackBytesMin = 512;
 
 }  // namespace pnfsrdma::mds

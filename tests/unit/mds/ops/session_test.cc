@@ -269,6 +269,13 @@ TEST_F(SessionTest, CreateSessionChecksItsArguments) {
   EXPECT_EQ(raw({client_.session_arguments(1)}), Status::kClidInuse);
 }
 
+TEST_F(SessionTest, SmallMessagesAreAsGoodAsLargeOnes) {
+  client_.id = client_.exchange_id().result.client_id;
+  auto arguments = client_.session_arguments(1);
+  arguments.fore_channel.max_request_size = arguments.fore_channel.max_response_size = 400;
+  EXPECT_EQ(raw({arguments}), Status::kOk);
+}
+
 TEST_F(SessionTest, ChannelAttributesAreCutToWhatTheServerTakes) {
   client_.id = client_.exchange_id().result.client_id;
   auto arguments = client_.session_arguments(1);
