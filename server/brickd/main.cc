@@ -52,7 +52,12 @@ BrickOptions brick_options(const Config& config) {
 
 // Nobody shall take a stand-in for the real thing.
 void tell_what_it_is(const Config& config, const pmem::Mapping& mapping) {
-  if (mapping.medium().kind != pmem::Kind::kFile) return;
+  const pmem::Medium medium = mapping.medium();
+  if (!medium.persistent) {
+    log_warning("brick", "volatile-memory path={} kind={} cause=\"{}\"", config.pool.path,
+                to_string(medium.kind), medium.doubt);
+  }
+  if (medium.kind != pmem::Kind::kFile) return;
   log_warning(
       "brick",
       "not-persistent-memory path={} kind=file what=\"a plain file: each flush is a disk write, and RDMA "

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "shared/base/result.h"
@@ -23,6 +24,8 @@ struct Medium {
   // The medium keeps its content without power. False for DRAM behind any of the names above: such a brick
   // never claims power durability.
   bool persistent = false;
+  // Why it is not persistent, for people (doubt.h).
+  std::string doubt;
 };
 
 // Looks at an open file or device. EINVAL when it is neither a regular file nor device DAX.

@@ -31,10 +31,10 @@ class Mapping {
 
   // The right way to make these bytes durable; never claims more than is true:
   //   memory, tmpfs                 volatile: nothing to flush
-  //   file                          power by msync, or process when `file_flush` says so (volatile on a RAM
-  //   disk) fsdax, devdax                 power by cache-line flush, when libpmem2 says that the mapping
-  //   allows that and the
-  //                                 medium is persistent; fsdax without it: as a file; else volatile
+  //   file                          power by msync, or process when `file_flush` says so
+  //   fsdax, devdax                 power by cache-line flush, when libpmem2 says that the mapping allows
+  //                                 that; fsdax without it: as a file
+  //   whatever is in doubt          volatile
   // The mapping must outlive it.
   virtual std::unique_ptr<Persistence> make_persistence(FileFlush file_flush) const = 0;
 
