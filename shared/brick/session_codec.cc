@@ -12,6 +12,8 @@ namespace pnfsrdma::brick {
 namespace {
 
 constexpr size_t kTypeBytes = 4;
+// What most messages take at most: one allocation each.
+constexpr size_t kUsualBytes = 64;
 static_assert(kTypeBytes + 8 + 4 + 8 + uint64_t{kHelloGrantsPerMessage} * 20 <= kSessionMessageMax);
 static_assert(kTypeBytes + 8 + 4 + uint64_t{kPersistRangesPerMessage} * 24 <= kSessionMessageMax);
 
@@ -43,11 +45,14 @@ constexpr std::array<std::string_view, 3> kReasons = {
 size_t encode_session_message(const SessionMessage& message, MutableByteSpan out) {
   return std::visit(
       [&](const auto& body) {
-        const Bytes bytes = xdr::encode_to_bytes(body);
-        CHECK(kTypeBytes + bytes.size() <= out.size());
-        store_big_endian(out.data(), static_cast<uint32_t>(type_of<std::decay_t<decltype(body)>>()));
-        std::memcpy(out.data() + kTypeBytes, bytes.data(), bytes.size());
-        return kTypeBytes + bytes.size();
+        Bytes bytes;
+        bytes.reserve(kUsualBytes);
+        xdr::Encoder encoder(bytes);
+        xdr::encode(encoder, type_of<std::decay_t<decltype(body)>>());
+        xdr::encode(encoder, body);
+        CHECK(bytes.size() <= out.size());
+        std::memcpy(out.data(), bytes.data(), bytes.size());
+        return bytes.size();
       },
       message);
 }
