@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The polling side of VerbsQueuePair.
 #include <poll.h>
+#include <sched.h>
 
 #include <array>
 #include <cerrno>
@@ -19,6 +20,9 @@ constexpr Milliseconds kFlushPause{1};
 constexpr unsigned kAcknowledgeEvery = 1024;
 // A look is a system call, some tens of nanoseconds a poll are not.
 constexpr unsigned kEmptyPollsPerLook = 1024;
+// A device of silicon answers within this. Threads of a device of software (rxe, siw) may be waiting for the
+// very processor that spins: it is theirs from then on.
+constexpr std::chrono::microseconds kUnshared{10};
 
 SteadyTime now() {
   return std::chrono::steady_clock::now();
@@ -160,6 +164,7 @@ size_t VerbsQueuePair::poll(std::span<Completion> completions) {
 bool VerbsQueuePair::spin(SteadyTime start, SteadyTime deadline) {
   const SteadyTime until = std::min(deadline, start + spin_budget_.next());
   for (SteadyTime at = start; at < until; at = now()) {
+    if (at > start + kUnshared) ::sched_yield();
     for (int i = 0; i < 16; ++i) {
       std::lock_guard lock(poll_mutex_);
       if (something_to_deliver()) return true;
