@@ -12,7 +12,7 @@ import time
 ADDRESS = "10.77.0.1"
 DAX = "/dev/dax0.0"
 OPERATIONS = "300"
-ROUNDS = 12  # the pace of one differs from the next by half
+ROUNDS = 30  # the pace of one differs from the next by half
 
 # key: (what it is, what its completion promises where the responder is software)
 METHODS = {
@@ -88,15 +88,16 @@ def durable(binaries):
             if numbers:
                 rounds[method].append(numbers)
     print(f"\nDurable write of 4 KiB over rxe0 to device DAX, one at a time, microseconds; medians of {ROUNDS} rounds of {OPERATIONS},"
-          " in turn;\np50 beside GPSPM's, and the quartiles of the rounds' own ratios")
-    print(f"{'':<52}{'mean':>9}{'p10':>9}{'p50':>9}{'p99':>9}{'ratio':>7}{'quartiles':>12}   what it survives")
+          " in turn;\np50 beside GPSPM's, the quartiles of the rounds' own ratios, and the ratio of the best rounds")
+    print(f"{'':<52}{'mean':>9}{'p10':>9}{'p50':>9}{'p99':>9}{'ratio':>7}{'quartiles':>12}{'best':>6}   what it survives")
     for method, (what, promise) in METHODS.items():
         if not rounds[method]:
             print(f"{what:<52}   not offered here")
             continue
         numbers = [statistics.median(row[key] for row in rounds[method]) for key in ("mean_us", "p10_us", "p50_us", "p99_us")]
         ratios = [row["p50_us"] / peer["p50_us"] for row, peer in zip(rounds[method], rounds["gpspm"])]
+        best = min(row["p50_us"] for row in rounds[method]) / min(peer["p50_us"] for peer in rounds["gpspm"])
         low, _, high = statistics.quantiles(ratios, n=4)
         ratio = numbers[2] / statistics.median(peer["p50_us"] for peer in rounds["gpspm"])
         print(f"{what:<52}" + "".join(f"{number:>9.1f}" for number in numbers) +
-              f"{ratio:>7.2f}{f'{low:.2f}-{high:.2f}':>12}   {promise}", flush=True)
+              f"{ratio:>7.2f}{f'{low:.2f}-{high:.2f}':>12}{best:>6.2f}   {promise}", flush=True)
