@@ -47,6 +47,9 @@ const char* to_string(Outcome outcome);
 
 enum class FlushLevel : uint8_t { kGlobalVisibility = 2, kPersistent = 1 };
 
+// Bytes an ATOMIC WRITE moves, to an address that is a multiple of as many.
+inline constexpr uint32_t kAtomicWriteSize = 8;
+
 // What became of one work request. `work_id` is the poster's; `length` is the bytes received (kReceive) or
 // moved.
 struct Completion {

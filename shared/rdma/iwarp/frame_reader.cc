@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "shared/rdma/iwarp/crc32c.h"
+#include "shared/rdma/whole_store.h"
 
 namespace pnfsrdma::rdma::iwarp {
 namespace {
@@ -107,12 +108,20 @@ bool FrameReader::process() {
   }
 }
 
+// Eight aligned bytes are placed when all of them have come, by one store: that makes a WRITE of them atomic.
 bool FrameReader::place_staged() {
   auto step = static_cast<uint32_t>(std::min<size_t>(remaining_, end_ - begin_));
-  if (step == 0) return true;
+  const bool whole = is_whole(placement_.address, segment_.payload);
+  if (step == 0 || (whole && step < remaining_)) return true;
   Pin pin(*placement_.registration);
   if (!pin) return give_up(kTaggedInvalidStag);
-  std::memcpy(placement_.address, staging_.data() + begin_, step);
+  if (whole) {
+    uint64_t value;
+    std::memcpy(&value, staging_.data() + begin_, sizeof(value));
+    store_whole(placement_.address, value);
+  } else {
+    std::memcpy(placement_.address, staging_.data() + begin_, step);
+  }
   placement_.address += step;
   begin_ += step;
   remaining_ -= step;
