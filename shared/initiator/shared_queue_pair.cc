@@ -90,6 +90,7 @@ Result<> SharedQueuePair::post_item(const WorkItem& item) {
     case rdma::Opcode::kFlush:
       return queue_pair_->post_flush(id, item.remote, rdma::FlushLevel::kPersistent);
     case rdma::Opcode::kReceive:
+    case rdma::Opcode::kAtomicWrite:
       break;
   }
   return pnfsrdma::fail(EINVAL, "not a work request of a batch");

@@ -14,6 +14,7 @@ struct AtomicCounters {
   Counter write_bytes = 0, write_operations = 0;
   Counter read_bytes = 0, read_operations = 0;
   Counter send_operations = 0, receive_operations = 0, flush_operations = 0;
+  Counter atomic_write_operations = 0;
   Counter responder_write_bytes = 0, responder_write_operations = 0;
   Counter responder_read_bytes = 0, responder_read_operations = 0;
   Counter responder_flush_operations = 0;
@@ -28,6 +29,7 @@ struct AtomicCounters {
             .send_operations = send_operations.load(kRelaxed),
             .receive_operations = receive_operations.load(kRelaxed),
             .flush_operations = flush_operations.load(kRelaxed),
+            .atomic_write_operations = atomic_write_operations.load(kRelaxed),
             .responder_write_bytes = responder_write_bytes.load(kRelaxed),
             .responder_write_operations = responder_write_operations.load(kRelaxed),
             .responder_read_bytes = responder_read_bytes.load(kRelaxed),

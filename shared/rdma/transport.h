@@ -19,7 +19,7 @@
 //
 // Rules every implementation keeps:
 // - Work requests of a queue pair run in order; a FLUSH or READ is executed by the target after all earlier
-// WRITEs.
+// WRITEs, an ATOMIC WRITE after all earlier WRITEs and FLUSHes.
 // - A WRITE *completes* when the target's transport has it, never when it was merely handed to the local
 // kernel. Until
 //   then the source belongs to the queue pair.
@@ -32,7 +32,7 @@
 //   by it until somebody uses the dead key.
 namespace pnfsrdma::rdma {
 
-enum class Opcode : uint8_t { kWrite, kRead, kSend, kReceive, kFlush };
+enum class Opcode : uint8_t { kWrite, kRead, kSend, kReceive, kFlush, kAtomicWrite };
 
 enum class Outcome : uint8_t {
   kSuccess,
@@ -66,6 +66,7 @@ struct QueuePairLimits {
   uint32_t read_depth = 16;           // READs and FLUSHes in flight (ORD); more are queued, not refused
   uint32_t message_size_max = 65536;  // of a SEND, bytes
   bool native_flush = false;          // post_flush works
+  bool atomic_write = false;          // post_atomic_write works
 };
 
 // Bytes and operations that really moved, counted where they moved. Relaxed atomics behind it: read from any
@@ -74,7 +75,9 @@ struct TransportCounters {
   uint64_t write_bytes = 0, write_operations = 0;
   uint64_t read_bytes = 0, read_operations = 0;
   uint64_t send_operations = 0, receive_operations = 0, flush_operations = 0;
-  // The other side's operations on our memory, where the transport runs in software.
+  uint64_t atomic_write_operations = 0;
+  // The other side's operations on our memory, where the transport runs in software; an ATOMIC WRITE is a
+  // WRITE here.
   uint64_t responder_write_bytes = 0, responder_write_operations = 0;
   uint64_t responder_read_bytes = 0, responder_read_operations = 0;
   uint64_t responder_flush_operations = 0;
@@ -92,9 +95,9 @@ class QueuePair {
 
   // Each post queues one work request; nothing is sent before submit() or poll(). Errors: ENOTCONN (ended),
   // ENOBUFS (send_depth or receive_depth reached; a work request counts until poll() has delivered it),
-  // EINVAL (remote slice wraps or is over 4 GiB-1, is shorter than the source, more than kGatherMax slices),
-  // EMSGSIZE (SEND over message_size_max), EOPNOTSUPP (no native flush). A bad local slice is a completion,
-  // kLocalProtection.
+  // EINVAL (remote slice wraps or is over 4 GiB-1, is shorter than the source, more than kGatherMax slices,
+  // no place for an ATOMIC WRITE), EMSGSIZE (SEND over message_size_max), EOPNOTSUPP (FLUSH or ATOMIC WRITE
+  // not agreed on). A bad local slice is a completion, kLocalProtection.
   virtual Result<> post_write(uint64_t work_id, std::span<const LocalSlice> source, RemoteSlice target) = 0;
   virtual Result<> post_read(uint64_t work_id, LocalSlice sink, RemoteSlice source) = 0;
   virtual Result<> post_send(uint64_t work_id, std::span<const LocalSlice> message) = 0;
@@ -106,6 +109,10 @@ class QueuePair {
   }
   virtual Result<> post_receive(uint64_t work_id, LocalSlice buffer) = 0;
   virtual Result<> post_flush(uint64_t work_id, RemoteSlice target, FlushLevel level) = 0;
+  // Stores `value`, byte for byte as it lies in memory here, by one store: who loads the target's eight bytes
+  // by one load finds the old ones or the new. A value that commits what was written and flushed before it.
+  // It needs Access::kRemoteWrite, and `target` to be kAtomicWriteSize bytes, aligned to as many.
+  virtual Result<> post_atomic_write(uint64_t work_id, uint64_t value, RemoteSlice target) = 0;
 
   // Rings the doorbell: everything posted goes out, in as few system calls as can be. On iwarp a batch that
   // ends in WRITEs gets the READ behind it that proves them.

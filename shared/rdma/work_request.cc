@@ -13,7 +13,14 @@ void WorkRequest::fill(uint64_t id, Opcode operation, RemoteSlice target) {
   local_protection = false;
   slice_count = 0;
   length = 0;
+  value = 0;
   remote = target;
+}
+
+void WorkRequest::fill_atomic_write(uint64_t id, uint64_t stored, RemoteSlice target) {
+  fill(id, Opcode::kAtomicWrite, target);
+  length = kAtomicWriteSize;
+  value = stored;
 }
 
 void WorkRequest::bind(const SoftwareDomain& domain, LocalSlice slice, Access wanted) {
@@ -42,6 +49,11 @@ Result<> check_remote(const RemoteSlice& remote, uint64_t needed) {
   }
   if (needed > remote.length) return fail(EINVAL, "the remote range is shorter than the local one");
   return {};
+}
+
+Result<> check_atomic_write(const RemoteSlice& target) {
+  if (target.length == kAtomicWriteSize && target.address % kAtomicWriteSize == 0) return {};
+  return fail(EINVAL, "an atomic write goes to eight bytes at a multiple of eight");
 }
 
 Result<uint32_t> gather_length(std::span<const LocalSlice> slices) {

@@ -17,6 +17,10 @@ std::string_view rdma_core() {
   return text;
 }
 
+const char* yes_or_no(bool built_in) {
+  return built_in ? "yes" : "no";
+}
+
 }  // namespace
 
 const char* version() {
@@ -25,8 +29,9 @@ const char* version() {
 
 std::string version_text(const std::string& program) {
   std::string text =
-      fmt::format("{} {}\nbuilt with rdma-core {}, native flush: {}, libpmem2 {}", program, version(),
-                  rdma_core(), PNFSRDMA_NATIVE_FLUSH ? "yes" : "no", PNFSRDMA_LIBPMEM2_VERSION);
+      fmt::format("{} {}\nbuilt with rdma-core {}, native flush: {}, atomic write: {}, libpmem2 {}", program,
+                  version(), rdma_core(), yes_or_no(PNFSRDMA_NATIVE_FLUSH), yes_or_no(PNFSRDMA_ATOMIC_WRITE),
+                  PNFSRDMA_LIBPMEM2_VERSION);
   const std::string_view sanitizers = PNFSRDMA_SANITIZE;
   if (!sanitizers.empty()) text += fmt::format(", sanitizers: {} (slow: for tests)", sanitizers);
   return text;

@@ -9,7 +9,7 @@ namespace pnfsrdma {
 const char* version();
 
 // What --version of `program` prints: its version, and below it what it was built with ("rdma-core 56.0,
-// native flush: yes, …"; sanitizers where there are any).
+// native flush: yes, atomic write: yes, …"; sanitizers where there are any).
 std::string version_text(const std::string& program);
 
 }  // namespace pnfsrdma

@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kPrefixMagic = "pRDM";
 constexpr std::byte kPrefixVersion{1};
 constexpr std::byte kPrefixFlush{1};
+constexpr std::byte kPrefixAtomicWrite{2};
 
 // READs the peer may have in flight. Its proofs of WRITEs need one as well, so there is always at least that.
 uint16_t inbound_depth(const QueuePairLimits& limits) {
@@ -18,11 +19,12 @@ uint16_t inbound_depth(const QueuePairLimits& limits) {
 
 }  // namespace
 
-Bytes add_prefix(ByteSpan private_data, bool native_flush) {
+Bytes add_prefix(ByteSpan private_data, const QueuePairLimits& limits) {
   Bytes bytes(kPrefixSize + private_data.size());
   std::ranges::copy(as_bytes(kPrefixMagic), bytes.begin());
   bytes[4] = kPrefixVersion;
-  bytes[5] = native_flush ? kPrefixFlush : std::byte{0};
+  if (limits.native_flush) bytes[5] |= kPrefixFlush;
+  if (limits.atomic_write) bytes[5] |= kPrefixAtomicWrite;
   std::ranges::copy(private_data, bytes.begin() + kPrefixSize);
   return bytes;
 }
@@ -32,7 +34,10 @@ Prefixed take_prefix(const Bytes& private_data) {
   result.present = private_data.size() >= kPrefixSize &&
                    as_text(ByteSpan(private_data).first(kPrefixMagic.size())) == kPrefixMagic &&
                    private_data[4] == kPrefixVersion;
-  if (result.present) result.native_flush = (private_data[5] & kPrefixFlush) != std::byte{0};
+  if (result.present) {
+    result.native_flush = (private_data[5] & kPrefixFlush) != std::byte{0};
+    result.atomic_write = (private_data[5] & kPrefixAtomicWrite) != std::byte{0};
+  }
   result.private_data.assign(private_data.begin() + (result.present ? kPrefixSize : 0), private_data.end());
   return result;
 }
@@ -44,12 +49,12 @@ MpaFrame make_request(const QueuePairLimits& limits, uint8_t revision, bool crc,
   frame.enhanced = revision == 2;
   frame.inbound_depth = inbound_depth(limits);
   frame.outbound_depth = inbound_depth(limits);
-  frame.private_data = add_prefix(private_data, limits.native_flush);
+  frame.private_data = add_prefix(private_data, limits);
   return frame;
 }
 
 Result<Agreement> agree_on_reply(const QueuePairLimits& limits, const MpaFrame& request,
-                                 const MpaFrame& reply, bool peer_flushes) {
+                                 const MpaFrame& reply, const Prefixed& said) {
   if (reply.markers) return fail(EPROTO, "the peer wants MPA markers, which are not spoken here");
   if (reply.revision > request.revision || (reply.enhanced && !request.enhanced)) {
     return fail(EPROTO, "the peer answered with an MPA revision that was not offered");
@@ -60,7 +65,8 @@ Result<Agreement> agree_on_reply(const QueuePairLimits& limits, const MpaFrame& 
   agreement.inbound_depth = inbound_depth(limits);
   agreement.limits = limits;
   agreement.limits.read_depth = inbound_depth(limits);
-  agreement.limits.native_flush = limits.native_flush && peer_flushes;
+  agreement.limits.native_flush = limits.native_flush && said.native_flush;
+  agreement.limits.atomic_write = limits.atomic_write && said.atomic_write;
   if (!reply.enhanced) return agreement;
   if (reply.inbound_depth != kDepthOpen) {
     agreement.limits.read_depth = std::min<uint32_t>(agreement.limits.read_depth, reply.inbound_depth);
@@ -83,6 +89,7 @@ Answer answer_request(const QueuePairLimits& limits, const MpaFrame& request, co
   agreement.limits = limits;
   agreement.limits.read_depth = inbound_depth(limits);
   agreement.limits.native_flush = limits.native_flush && prefix.native_flush;
+  agreement.limits.atomic_write = limits.atomic_write && prefix.atomic_write;
 
   MpaFrame& reply = answer.reply;
   reply.reply = true;
@@ -104,7 +111,7 @@ Answer answer_request(const QueuePairLimits& limits, const MpaFrame& request, co
     reply.rtr_read = request.peer_to_peer && request.rtr_read && !request.rtr_write;
     reply.rtr_write = request.peer_to_peer && !reply.rtr_read;
   }
-  reply.private_data = prefix.present ? add_prefix(private_data, agreement.limits.native_flush)
+  reply.private_data = prefix.present ? add_prefix(private_data, agreement.limits)
                                       : Bytes(private_data.begin(), private_data.end());
   return answer;
 }
@@ -116,7 +123,7 @@ MpaFrame make_reject(const MpaFrame& request, const Prefixed& prefix, ByteSpan p
   reply.revision = request.revision;
   reply.enhanced = request.enhanced;
   reply.private_data =
-      prefix.present ? add_prefix(private_data, false) : Bytes(private_data.begin(), private_data.end());
+      prefix.present ? add_prefix(private_data, {}) : Bytes(private_data.begin(), private_data.end());
   return reply;
 }
 

@@ -78,6 +78,12 @@ Result<> IwarpQueuePair::post_flush(uint64_t work_id, RemoteSlice target, FlushL
   return requester_.post_flush(work_id, target, level);
 }
 
+Result<> IwarpQueuePair::post_atomic_write(uint64_t work_id, uint64_t value, RemoteSlice target) {
+  std::lock_guard lock(mutex_);
+  TRY(check_connected());
+  return requester_.post_atomic_write(work_id, value, target);
+}
+
 void IwarpQueuePair::submit() {
   bool full_with_waiter;
   {

@@ -39,6 +39,7 @@ class IwarpQueuePair final : public QueuePair, private SegmentHandler {
   Result<> post_send(uint64_t work_id, std::span<const LocalSlice> message) override;
   Result<> post_receive(uint64_t work_id, LocalSlice buffer) override;
   Result<> post_flush(uint64_t work_id, RemoteSlice target, FlushLevel level) override;
+  Result<> post_atomic_write(uint64_t work_id, uint64_t value, RemoteSlice target) override;
   void submit() override;
   size_t poll(std::span<Completion> completions) override;
   bool wait(SteadyTime deadline) override;

@@ -66,6 +66,15 @@ Result<> Requester::post_flush(uint64_t work_id, RemoteSlice target, FlushLevel 
   return {};
 }
 
+Result<> Requester::post_atomic_write(uint64_t work_id, uint64_t value, RemoteSlice target) {
+  if (!limits_.atomic_write) return fail(EOPNOTSUPP, "atomic write was not agreed on with the peer");
+  TRY(check_atomic_write(target));
+  TRY(check_post(true));
+  requests_.push().fill_atomic_write(work_id, value, target);
+  posted();
+  return {};
+}
+
 Requester::Added Requester::add_frames(FrameBatch& batch) {
   if (transmitted_ == submitted_) return unproved_ ? add_proof(batch) : Added::kNothing;
   WorkRequest& request = requests_[transmitted_];
@@ -75,6 +84,7 @@ Requester::Added Requester::add_frames(FrameBatch& batch) {
     return unproved_ ? add_proof(batch) : Added::kNothing;
   }
   if (request.opcode == Opcode::kRead || request.opcode == Opcode::kFlush) return add_request(batch, request);
+  if (request.opcode == Opcode::kAtomicWrite) return add_atomic_write(batch, request);
   return add_tagged_or_send(batch, request);
 }
 
@@ -118,6 +128,18 @@ Requester::Added Requester::add_tagged_or_send(FrameBatch& batch, WorkRequest& r
     ++send_message_;
   }
   offset_ = slice_ = slice_offset_ = 0;
+  ++transmitted_;
+  return Added::kFrames;
+}
+
+// A WRITE of one segment: the peer has agreed to place it by one store. The value goes out behind the header.
+Requester::Added Requester::add_atomic_write(FrameBatch& batch, const WorkRequest& request) {
+  if (!batch.has_room()) return Added::kNothing;
+  const size_t header = encode_tagged(batch.header(), Message::kWrite, true, request.remote.key,
+                                      request.remote.address, kAtomicWriteSize);
+  std::memcpy(batch.header() + header, &request.value, kAtomicWriteSize);
+  batch.add_frame(header + kAtomicWriteSize, {}, true);
+  unproved_ = true;
   ++transmitted_;
   return Added::kFrames;
 }
@@ -215,6 +237,9 @@ void Requester::count(const WorkRequest& request) {
     case Opcode::kFlush:
       AtomicCounters::add(counters_.flush_operations, 1);
       break;
+    case Opcode::kAtomicWrite:
+      AtomicCounters::add(counters_.atomic_write_operations, 1);
+      break;
     case Opcode::kReceive:
       break;
   }
@@ -288,7 +313,8 @@ bool Requester::find_culprit(const ReceivedTerminate& terminate, uint64_t* seque
       const WorkRequest& request = requests_[i];
       bool inside = segment.offset >= request.remote.address &&
                     segment.offset - request.remote.address <= request.length;
-      if (request.opcode == Opcode::kWrite && request.remote.key == segment.stag && inside) {
+      const bool write = request.opcode == Opcode::kWrite || request.opcode == Opcode::kAtomicWrite;
+      if (write && request.remote.key == segment.stag && inside) {
         *sequence = front_sequence() + i;
         return true;
       }

@@ -30,6 +30,7 @@ class Requester {
   Result<> post_read(uint64_t work_id, LocalSlice sink, RemoteSlice source);
   Result<> post_send(uint64_t work_id, std::span<const LocalSlice> message);
   Result<> post_flush(uint64_t work_id, RemoteSlice target, FlushLevel level);
+  Result<> post_atomic_write(uint64_t work_id, uint64_t value, RemoteSlice target);
   // Releases everything posted to the wire.
   void submit() { submitted_ = requests_.size(); }
 
@@ -69,12 +70,13 @@ class Requester {
   };
   static constexpr uint32_t kProofStag = 1;
 
-  // WRITE, READ and FLUSH end with an answer, so they need a read depth.
+  // All but SENDs end with an answer, so they need a read depth.
   Result<> check_post(bool needs_answer) const;
   void posted() { ++posted_; }
   uint64_t front_sequence() const { return posted_ - requests_.size(); }
   uint64_t transmitted_sequence() const { return front_sequence() + transmitted_; }
   Added add_tagged_or_send(FrameBatch& batch, WorkRequest& request);
+  Added add_atomic_write(FrameBatch& batch, const WorkRequest& request);
   Added add_request(FrameBatch& batch, WorkRequest& request);
   Added add_proof(FrameBatch& batch);
   Outstanding& begin_outstanding(Outstanding::Kind kind, uint64_t sequence);

@@ -85,7 +85,7 @@ Result<Connected> IwarpTransport::connect(const std::string& address,
     std::string reason(as_text(prefix.private_data));
     return fail(ECONNREFUSED, reason.empty() ? address + " rejected the connection" : std::move(reason));
   }
-  TRY_ASSIGN(Agreement agreement, agree_on_reply(options.limits, request, reply, prefix.native_flush));
+  TRY_ASSIGN(Agreement agreement, agree_on_reply(options.limits, request, reply, prefix));
   TRY_ASSIGN(auto stream, TcpStream::make(std::move(socket)));
   return Connected{std::make_unique<IwarpQueuePair>(std::move(stream), std::move(software), agreement),
                    std::move(prefix.private_data)};

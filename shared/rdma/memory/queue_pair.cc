@@ -52,6 +52,16 @@ Result<> MemoryQueuePair::post_flush(uint64_t work_id, RemoteSlice target, Flush
   return wire_->post(side_, std::move(request));
 }
 
+Result<> MemoryQueuePair::post_atomic_write(uint64_t work_id, uint64_t value, RemoteSlice target) {
+  if (!limits().atomic_write) {
+    return pnfsrdma::fail(EOPNOTSUPP, "atomic write was not agreed on with the peer");
+  }
+  TRY(check_atomic_write(target));
+  WorkRequest request;
+  request.fill_atomic_write(work_id, value, target);
+  return wire_->post(side_, std::move(request));
+}
+
 size_t MemoryQueuePair::poll(std::span<Completion> completions) {
   wire_->submit(side_);
   return wire_->take(side_, completions);

@@ -62,6 +62,7 @@ Result<std::unique_ptr<QueuePair>> MemoryRequest::accept(std::shared_ptr<Protect
   if (software == nullptr) return fail(EINVAL, "the protection domain belongs to another transport");
   QueuePairLimits ours = limits, theirs = rendezvous_->limits;
   ours.native_flush = theirs.native_flush = ours.native_flush && theirs.native_flush;
+  ours.atomic_write = theirs.atomic_write = ours.atomic_write && theirs.atomic_write;
   ours.read_depth = theirs.read_depth = std::max(1u, std::min(ours.read_depth, theirs.read_depth));
   TRY(rendezvous_->wire->set_end(0, rendezvous_->domain, theirs, "memory"));
   TRY(rendezvous_->wire->set_end(1, std::move(software), ours, "memory"));

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "shared/rdma/whole_store.h"
+
 namespace pnfsrdma::rdma::memory {
 namespace {
 
@@ -28,12 +30,20 @@ bool copy(Registration& from_region, const std::byte* from, Registration& to_reg
 Access wanted(Opcode opcode) {
   switch (opcode) {
     case Opcode::kWrite:
+    case Opcode::kAtomicWrite:
       return Access::kRemoteWrite;
     case Opcode::kFlush:
       return Access::kRemoteFlush;
     default:
       return Access::kRemoteRead;
   }
+}
+
+// The region of the target that lets the request reach `length` bytes, or nullptr.
+std::shared_ptr<Registration> granted(const End& target, const WorkRequest& request, uint64_t length) {
+  auto region = target.domain->find(request.remote.key);
+  if (region == nullptr || !region->covers(request.remote.address, length)) return nullptr;
+  return allows(region->access(), wanted(request.opcode)) ? region : nullptr;
 }
 
 }  // namespace
@@ -104,8 +114,9 @@ void Wire::run_posted(size_t side) {
 
 Outcome Wire::run(End& source, End& target, WorkRequest& request) {
   if (request.local_protection) return Outcome::kLocalProtection;
-  return request.opcode == Opcode::kSend ? deliver(source, target, request)
-                                         : run_one_sided(source, target, request);
+  if (request.opcode == Opcode::kSend) return deliver(source, target, request);
+  return request.opcode == Opcode::kAtomicWrite ? run_atomic_write(source, target, request)
+                                                : run_one_sided(source, target, request);
 }
 
 // WRITE, READ and FLUSH against the target's domain. Those of no bytes look at no key, as RFC 5040 has it.
@@ -116,11 +127,8 @@ Outcome Wire::run_one_sided(End& source, End& target, WorkRequest& request) {
                   : write ? source.counters.write_operations
                           : source.counters.read_operations;
   if (length > 0) {
-    auto region = target.domain->find(request.remote.key);
-    if (region == nullptr || !region->covers(request.remote.address, length) ||
-        !allows(region->access(), wanted(request.opcode))) {
-      return Outcome::kRemoteAccess;
-    }
+    auto region = granted(target, request, length);
+    if (region == nullptr) return Outcome::kRemoteAccess;
     std::byte* at = region->at(request.remote.address);
     if (flush) {
       Pin pin(*region);
@@ -147,6 +155,18 @@ Outcome Wire::run_one_sided(End& source, End& target, WorkRequest& request) {
     AtomicCounters::add(
         write ? target.counters.responder_write_operations : target.counters.responder_read_operations, 1);
   }
+  return Outcome::kSuccess;
+}
+
+Outcome Wire::run_atomic_write(End& source, End& target, const WorkRequest& request) {
+  auto region = granted(target, request, request.length);
+  if (region == nullptr) return Outcome::kRemoteAccess;
+  Pin pin(*region);
+  if (!pin) return Outcome::kRemoteAccess;
+  store_whole(region->at(request.remote.address), request.value);
+  AtomicCounters::add(source.counters.atomic_write_operations, 1);
+  AtomicCounters::add(target.counters.responder_write_bytes, request.length);
+  AtomicCounters::add(target.counters.responder_write_operations, 1);
   return Outcome::kSuccess;
 }
 

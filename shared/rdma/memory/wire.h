@@ -65,6 +65,7 @@ class Wire {
   void run_posted(size_t side);
   Outcome run(End& source, End& target, WorkRequest& request);
   Outcome run_one_sided(End& source, End& target, WorkRequest& request);
+  Outcome run_atomic_write(End& source, End& target, const WorkRequest& request);
   Outcome deliver(End& source, End& target, WorkRequest& request);
   void finish(End& end, Completion completion);
   void arm(End& end);

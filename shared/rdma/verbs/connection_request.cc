@@ -33,6 +33,7 @@ Result<std::unique_ptr<QueuePair>> VerbsConnectionRequest::accept(std::shared_pt
   TRY_ASSIGN(auto own, own_domain(std::move(domain), *device_));
   QueuePairLimits agreed = limits;
   agreed.native_flush = limits.native_flush && device_->limits().native_flush && said_.native_flush;
+  agreed.atomic_write = limits.atomic_write && device_->limits().atomic_write && said_.atomic_write;
   const auto depth = static_cast<uint8_t>(
       std::clamp<uint32_t>(limits.read_depth, 1, std::min(device_->limits().read_depth_max, 255u)));
   // The peer's depths cap ours; the other way round it is told below.
@@ -46,8 +47,9 @@ Result<std::unique_ptr<QueuePair>> VerbsConnectionRequest::accept(std::shared_pt
   TRY(queue_pair->endpoint().modify_to_ready(reads_in, reads_out, {}));
   const Bytes said = encode_private_data({.prefixed = said_.prefixed,
                                           .native_flush = agreed.native_flush,
+                                          .atomic_write = agreed.atomic_write,
                                           .user = Bytes(private_data.begin(), private_data.end())});
-  queue_pair->answer_later(said, reads_in, reads_out, agreed.native_flush);
+  queue_pair->answer_later(said, reads_in, reads_out);
   return queue_pair;
 }
 

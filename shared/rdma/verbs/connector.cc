@@ -103,8 +103,10 @@ Result<Connected> connect(std::shared_ptr<VerbsDomain> domain, const std::string
   TRY_ASSIGN(auto queue_pair, VerbsQueuePair::make(std::move(domain), std::move(events),
                                                    std::move(identifier), options.limits));
   Endpoint& endpoint = queue_pair->endpoint();
-  const Bytes said = encode_private_data(
-      {.prefixed = true, .native_flush = endpoint.can_flush(), .user = options.private_data});
+  const Bytes said = encode_private_data({.prefixed = true,
+                                          .native_flush = endpoint.can_flush(),
+                                          .atomic_write = endpoint.can_write_atomically(),
+                                          .user = options.private_data});
   TRY(ask(endpoint.identifier(), endpoint.queue_pair()->qp_num, depth, said));
   // iWARP establishes by itself, the others tell the answer and leave the rest to us.
   TRY_ASSIGN(const ConnectionEvent answer, expect(endpoint.events(), address, options.deadline,
@@ -118,7 +120,7 @@ Result<Connected> connect(std::shared_ptr<VerbsDomain> domain, const std::string
       return std::unexpected(Error::from_errno("rdma_establish"));
   }
   PrivateData reply = decode_private_data(answer.private_data);
-  queue_pair->established(reads_out, reply.prefixed && reply.native_flush);
+  queue_pair->established(reads_out, reply);
   return Connected{std::move(queue_pair), std::move(reply.user)};
 }
 

@@ -11,19 +11,24 @@
 namespace pnfsrdma::rdma::verbs {
 namespace {
 
-#ifdef PNFSRDMA_VERBS_HAVE_FLUSH
 // Bits of ibv_device_attr_ex::device_cap_flags_ex that verbs.h has no names for (the kernel's uapi has).
 constexpr uint64_t kDeviceFlushGlobal = uint64_t{1} << 38;
 constexpr uint64_t kDeviceFlushPersistent = uint64_t{1} << 39;
+constexpr uint64_t kDeviceAtomicWrite = uint64_t{1} << 40;
+
+#ifdef PNFSRDMA_VERBS_HAVE_FLUSH
+constexpr bool kBuiltWithFlush = true;
+#else
+constexpr bool kBuiltWithFlush = false;
+#endif
+#ifdef PNFSRDMA_VERBS_HAVE_ATOMIC_WRITE
+constexpr bool kBuiltWithAtomicWrite = true;
+#else
+constexpr bool kBuiltWithAtomicWrite = false;
 #endif
 
-bool has_flush([[maybe_unused]] const ibv_device_attr_ex& attributes) {
-#ifdef PNFSRDMA_VERBS_HAVE_FLUSH
-  constexpr uint64_t kBoth = kDeviceFlushGlobal | kDeviceFlushPersistent;
-  return (attributes.device_cap_flags_ex & kBoth) == kBoth;
-#else
-  return false;
-#endif
+bool has(const ibv_device_attr_ex& attributes, uint64_t capabilities) {
+  return (attributes.device_cap_flags_ex & capabilities) == capabilities;
 }
 
 Result<DeviceLimits> query(ibv_context* context) {
@@ -39,7 +44,8 @@ Result<DeviceLimits> query(ibv_context* context) {
   limits.read_depth_max =
       static_cast<uint32_t>(std::max(1, std::min(plain.max_qp_rd_atom, plain.max_qp_init_rd_atom)));
   limits.region_size_max = plain.max_mr_size;
-  limits.native_flush = has_flush(attributes);
+  limits.native_flush = kBuiltWithFlush && has(attributes, kDeviceFlushGlobal | kDeviceFlushPersistent);
+  limits.atomic_write = kBuiltWithAtomicWrite && has(attributes, kDeviceAtomicWrite);
   limits.iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
   return limits;
 }

@@ -19,6 +19,7 @@ struct DeviceLimits {
   uint32_t read_depth_max = 0;     // READs in flight, asked (ORD) and served (IRD)
   uint64_t region_size_max = 0;    // bytes
   bool native_flush = false;       // the device and the rdma-core this was built with have IBV_WR_FLUSH
+  bool atomic_write = false;       // likewise IBV_WR_ATOMIC_WRITE
   bool iwarp = false;
 };
 

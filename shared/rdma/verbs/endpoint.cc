@@ -54,11 +54,25 @@ Result<> Endpoint::make_completion_queue(const QueuePairLimits& limits) {
   return {};
 }
 
+// What ibv_post_send() does not have and the queue pair is made for.
+uint64_t Endpoint::extended_operations() const {
+  uint64_t operations = 0;
+#ifdef PNFSRDMA_VERBS_HAVE_FLUSH
+  if (can_flush_) operations |= IBV_QP_EX_WITH_FLUSH;
+#endif
+#ifdef PNFSRDMA_VERBS_HAVE_ATOMIC_WRITE
+  if (can_write_atomically_) operations |= IBV_QP_EX_WITH_ATOMIC_WRITE;
+#endif
+  return operations;
+}
+
 Result<> Endpoint::make_queue_pair(const QueuePairLimits& limits, AsyncEventTarget* target) {
   const DeviceLimits& device = domain_->device()->limits();
   if (std::max(limits.send_depth, limits.receive_depth) > device.work_requests_max) {
     return fail(EINVAL, domain_->device()->name() + " has no queues that deep");
   }
+  can_flush_ = device.native_flush && limits.native_flush;
+  can_write_atomically_ = device.atomic_write && limits.atomic_write;
   TRY_ASSIGN(ibv_pd * pd, domain_->handle());
   int reason = 0;
   for (const uint32_t inline_bytes : kInlineBytes) {
@@ -73,14 +87,11 @@ Result<> Endpoint::make_queue_pair(const QueuePairLimits& limits, AsyncEventTarg
     attributes.qp_type = IBV_QPT_RC;
     attributes.pd = pd;
     attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
-#ifdef PNFSRDMA_VERBS_HAVE_FLUSH
-    can_flush_ = device.native_flush && limits.native_flush;
-    if (can_flush_) {
+    if (const uint64_t extended = extended_operations(); extended != 0) {
       attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
       attributes.send_ops_flags =
-          IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_FLUSH;
+          IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND | extended;
     }
-#endif
     queue_pair_.reset(ibv_create_qp_ex(domain_->device()->context(), &attributes));
     if (queue_pair_) {
       work_requests_ = std::min(attributes.cap.max_send_wr, limits.send_depth + kSpareWorkRequests);

@@ -50,12 +50,14 @@ class Endpoint {
   uint32_t inline_bytes() const { return inline_bytes_; }
   uint32_t message_bytes() const { return message_bytes_; }
   bool can_flush() const { return can_flush_; }
+  bool can_write_atomically() const { return can_write_atomically_; }
 
  private:
   Endpoint(std::shared_ptr<VerbsDomain> domain, ConnectionEvents events, Identifier identifier)
       : domain_(std::move(domain)), events_(std::move(events)), identifier_(std::move(identifier)) {}
   Result<> make_completion_queue(const QueuePairLimits& limits);
   Result<> make_queue_pair(const QueuePairLimits& limits, AsyncEventTarget* target);
+  uint64_t extended_operations() const;
   Result<> modify_to_init();
   Result<> modify(ibv_qp_state state, const char* what, uint8_t read_depth_in, uint8_t read_depth_out,
                   const RetryOptions& retry);
@@ -71,6 +73,7 @@ class Endpoint {
   uint32_t inline_bytes_ = 0;
   uint32_t message_bytes_ = 0;
   bool can_flush_ = false;
+  bool can_write_atomically_ = false;
 };
 
 }  // namespace pnfsrdma::rdma::verbs

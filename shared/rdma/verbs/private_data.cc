@@ -10,14 +10,17 @@ namespace {
 
 constexpr std::byte kMagic[2] = {std::byte{'p'}, std::byte{'R'}};
 constexpr std::byte kNativeFlush{1};
+constexpr std::byte kAtomicWrite{2};
 
 }  // namespace
 
 Bytes encode_private_data(const PrivateData& data) {
   if (!data.prefixed) return data.user;
   CHECK(data.user.size() <= kUserPrivateDataMax);
-  Bytes bytes = {kMagic[0], kMagic[1], data.native_flush ? kNativeFlush : std::byte{0},
-                 static_cast<std::byte>(data.user.size())};
+  std::byte flags{0};
+  if (data.native_flush) flags |= kNativeFlush;
+  if (data.atomic_write) flags |= kAtomicWrite;
+  Bytes bytes = {kMagic[0], kMagic[1], flags, static_cast<std::byte>(data.user.size())};
   bytes.insert(bytes.end(), data.user.begin(), data.user.end());
   return bytes;
 }
@@ -32,6 +35,7 @@ PrivateData decode_private_data(ByteSpan bytes) {
   }
   data.prefixed = true;
   data.native_flush = (bytes[2] & kNativeFlush) != std::byte{0};
+  data.atomic_write = (bytes[2] & kAtomicWrite) != std::byte{0};
   const ByteSpan user = bytes.subspan(kPrefixSize, length);
   data.user.assign(user.begin(), user.end());
   return data;

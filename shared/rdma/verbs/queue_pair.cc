@@ -74,15 +74,14 @@ VerbsQueuePair::~VerbsQueuePair() {
   if (unacknowledged_ > 0) ibv_ack_cq_events(endpoint_->completions(), unacknowledged_);
 }
 
-void VerbsQueuePair::established(uint32_t read_depth, bool native_flush) {
+void VerbsQueuePair::established(uint32_t read_depth, const PrivateData& reply) {
   limits_.read_depth = read_depth;
-  limits_.native_flush = native_flush && endpoint_->can_flush();
+  limits_.native_flush = reply.native_flush && endpoint_->can_flush();
+  limits_.atomic_write = reply.atomic_write && endpoint_->can_write_atomically();
 }
 
-void VerbsQueuePair::answer_later(Bytes private_data, uint8_t read_depth_in, uint8_t read_depth_out,
-                                  bool native_flush) {
+void VerbsQueuePair::answer_later(Bytes private_data, uint8_t read_depth_in, uint8_t read_depth_out) {
   limits_.read_depth = read_depth_out;
-  limits_.native_flush = native_flush && endpoint_->can_flush();
   answer_ = std::make_unique<Answer>(Answer{std::move(private_data), read_depth_in, read_depth_out});
   answer_due_ = true;
   wake();
@@ -154,6 +153,13 @@ Result<> VerbsQueuePair::post_flush(uint64_t work_id, RemoteSlice target, FlushL
   TRY(check_ready());
   if (!limits_.native_flush) return pnfsrdma::fail(EOPNOTSUPP, "native flush was not agreed on");
   return sends_->add_flush(work_id, target, level);
+}
+
+Result<> VerbsQueuePair::post_atomic_write(uint64_t work_id, uint64_t value, RemoteSlice target) {
+  std::lock_guard lock(post_mutex_);
+  TRY(check_ready());
+  if (!limits_.atomic_write) return pnfsrdma::fail(EOPNOTSUPP, "atomic write was not agreed on");
+  return sends_->add_atomic_write(work_id, value, target);
 }
 
 void VerbsQueuePair::submit() {

@@ -10,6 +10,7 @@
 #include "shared/rdma/counters.h"
 #include "shared/rdma/transport.h"
 #include "shared/rdma/verbs/endpoint.h"
+#include "shared/rdma/verbs/private_data.h"
 #include "shared/rdma/verbs/receive_queue.h"
 #include "shared/rdma/verbs/send_queue.h"
 #include "shared/rdma/verbs/spin_budget.h"
@@ -30,18 +31,19 @@ namespace pnfsrdma::rdma::verbs {
 // answer_mutex_ is taken alone or last.
 class VerbsQueuePair final : public QueuePair, private AsyncEventTarget {
  public:
-  // Makes it in the INIT state. The connection is established afterwards: by the connecting side with
-  // established(), by the accepting side with answer_later().
+  // Makes it in the INIT state; on the accepting side `limits` are what was agreed on. The connection is
+  // established afterwards: by the connecting side with established(), by the accepting side with
+  // answer_later().
   static Result<std::unique_ptr<VerbsQueuePair>> make(std::shared_ptr<VerbsDomain> domain,
                                                       ConnectionEvents events, Identifier identifier,
                                                       const QueuePairLimits& limits);
   ~VerbsQueuePair() override;
 
   Endpoint& endpoint() { return *endpoint_; }
-  // Connecting side: both sides have agreed on this.
-  void established(uint32_t read_depth, bool native_flush);
+  // Connecting side: the peer has answered this.
+  void established(uint32_t read_depth, const PrivateData& reply);
   // Accepting side: what to send when the owner first looks after its connection.
-  void answer_later(Bytes private_data, uint8_t read_depth_in, uint8_t read_depth_out, bool native_flush);
+  void answer_later(Bytes private_data, uint8_t read_depth_in, uint8_t read_depth_out);
 
   Result<> post_write(uint64_t work_id, std::span<const LocalSlice> source, RemoteSlice target) override;
   Result<> post_read(uint64_t work_id, LocalSlice sink, RemoteSlice source) override;
@@ -49,6 +51,7 @@ class VerbsQueuePair final : public QueuePair, private AsyncEventTarget {
   Result<> post_send_lazily(uint64_t work_id, std::span<const LocalSlice> message) override;
   Result<> post_receive(uint64_t work_id, LocalSlice buffer) override;
   Result<> post_flush(uint64_t work_id, RemoteSlice target, FlushLevel level) override;
+  Result<> post_atomic_write(uint64_t work_id, uint64_t value, RemoteSlice target) override;
   void submit() override;
   size_t poll(std::span<Completion> completions) override;
   bool wait(SteadyTime deadline) override;

@@ -165,13 +165,28 @@ Result<> SendQueue::add_flush(uint64_t work_id, const RemoteSlice& target, Flush
 #ifdef PNFSRDMA_VERBS_HAVE_FLUSH
   TRY(begin(work_id, Opcode::kFlush, static_cast<uint32_t>(target.length), 1));
   add_work_request(IBV_WR_FLUSH, target.address, target.key);
-  flushes_.push_back({target, level});
+  extended_.push_back({.target = target, .level = level});
   if (unsignalled_ >= signal_every_) signal_last();
   return {};
 #else
   static_cast<void>(work_id);
   static_cast<void>(level);
   return fail(EOPNOTSUPP, "built with an rdma-core that has no native flush");
+#endif
+}
+
+Result<> SendQueue::add_atomic_write(uint64_t work_id, uint64_t value, const RemoteSlice& target) {
+  TRY(check_atomic_write(target));
+#ifdef PNFSRDMA_VERBS_HAVE_ATOMIC_WRITE
+  TRY(begin(work_id, Opcode::kAtomicWrite, kAtomicWriteSize, 1));
+  add_work_request(IBV_WR_ATOMIC_WRITE, target.address, target.key);
+  extended_.push_back({.target = target, .value = value});
+  if (unsignalled_ >= signal_every_) signal_last();
+  return {};
+#else
+  static_cast<void>(work_id);
+  static_cast<void>(value);
+  return fail(EOPNOTSUPP, "built with an rdma-core that has no atomic write");
 #endif
 }
 
@@ -183,7 +198,7 @@ bool SendQueue::submit() {
     batch_[i].next = i + 1 < batch_.size() ? &batch_[i + 1] : nullptr;
   }
   signalled_.store(last_signalled_, std::memory_order_release);
-  const bool posted = flushes_.empty() ? post_linked() : post_one_by_one();
+  const bool posted = extended_.empty() ? post_linked() : post_one_by_one();
   if (!posted) signalled_.store(submitted_.load(std::memory_order_relaxed), std::memory_order_release);
   clear_batch();
   return posted;
@@ -193,7 +208,7 @@ void SendQueue::clear_batch() {
   batch_.clear();
   batch_slices_.clear();
   slices_.clear();
-  flushes_.clear();
+  extended_.clear();
   awaited_ = 0;
   unsubmitted_.store(false, std::memory_order_release);
 }
@@ -208,23 +223,41 @@ bool SendQueue::post_linked() {
   return false;
 }
 
-// FLUSH is only to be had in the extended interface; the whole batch goes that way then, under one doorbell.
-bool SendQueue::post_one_by_one() {
+// A FLUSH or ATOMIC WRITE, with its `part`; false for what is neither.
+bool SendQueue::post_extended([[maybe_unused]] ibv_qp_ex* queue_pair,
+                              [[maybe_unused]] const ibv_send_wr& request,
+                              [[maybe_unused]] const ExtendedPart* part) {
 #ifdef PNFSRDMA_VERBS_HAVE_FLUSH
+  if (request.opcode == IBV_WR_FLUSH) {
+    ibv_wr_flush(queue_pair, part->target.key, part->target.address, part->target.length,
+                 part->level == FlushLevel::kPersistent ? IBV_FLUSH_PERSISTENT : IBV_FLUSH_GLOBAL,
+                 IBV_FLUSH_RANGE);
+    return true;
+  }
+#endif
+#ifdef PNFSRDMA_VERBS_HAVE_ATOMIC_WRITE
+  if (request.opcode == IBV_WR_ATOMIC_WRITE) {
+    ibv_wr_atomic_write(queue_pair, part->target.key, part->target.address, &part->value);
+    return true;
+  }
+#endif
+  return false;
+}
+
+// FLUSH and ATOMIC WRITE are only to be had in the extended interface; the whole batch goes that way then,
+// under one doorbell.
+bool SendQueue::post_one_by_one() {
   ibv_qp_ex* queue_pair = ibv_qp_to_qp_ex(endpoint_.queue_pair());
   const uint64_t first = batch_.front().wr_id;
-  size_t flush = 0;
+  const ExtendedPart* part = extended_.data();
   ibv_data_buf copied[kGatherMax];
   submitted_.store(added_, std::memory_order_release);
   ibv_wr_start(queue_pair);
   for (const ibv_send_wr& request : batch_) {
     queue_pair->wr_id = request.wr_id;
     queue_pair->wr_flags = request.send_flags & ~static_cast<unsigned>(IBV_SEND_INLINE);
-    if (request.opcode == IBV_WR_FLUSH) {
-      const FlushPart& part = flushes_[flush++];
-      ibv_wr_flush(queue_pair, part.target.key, part.target.address, part.target.length,
-                   part.level == FlushLevel::kPersistent ? IBV_FLUSH_PERSISTENT : IBV_FLUSH_GLOBAL,
-                   IBV_FLUSH_RANGE);
+    if (post_extended(queue_pair, request, part)) {
+      ++part;
       continue;
     }
     if (request.opcode == IBV_WR_RDMA_WRITE) {
@@ -246,7 +279,6 @@ bool SendQueue::post_one_by_one() {
   }
   if (ibv_wr_complete(queue_pair) == 0) return true;
   submitted_.store(first, std::memory_order_release);  // all or nothing
-#endif
   return false;
 }
 
@@ -264,6 +296,8 @@ void SendQueue::finish(const Operation& operation, Outcome outcome, CompletionQu
       return AtomicCounters::add(counters_.send_operations, 1);
     case Opcode::kFlush:
       return AtomicCounters::add(counters_.flush_operations, 1);
+    case Opcode::kAtomicWrite:
+      return AtomicCounters::add(counters_.atomic_write_operations, 1);
     case Opcode::kReceive:
       return;
   }

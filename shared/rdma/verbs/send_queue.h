@@ -39,6 +39,7 @@ class SendQueue {
   Result<> add_read(uint64_t work_id, const LocalSlice& sink, const RemoteSlice& source);
   Result<> add_send(uint64_t work_id, std::span<const LocalSlice> message, Signal signal);
   Result<> add_flush(uint64_t work_id, const RemoteSlice& target, FlushLevel level);
+  Result<> add_atomic_write(uint64_t work_id, uint64_t value, const RemoteSlice& target);
 
   // Rings the doorbell. False when the device refused: the queue pair is of no use any more.
   bool submit();
@@ -64,9 +65,11 @@ class SendQueue {
     uint32_t length = 0;
     uint32_t work_requests = 0;
   };
-  struct FlushPart {
+  // What ibv_send_wr has no room for.
+  struct ExtendedPart {
     RemoteSlice target;
-    FlushLevel level = FlushLevel::kPersistent;
+    FlushLevel level = FlushLevel::kPersistent;  // of a FLUSH
+    uint64_t value = 0;                          // of an ATOMIC WRITE
   };
 
   Result<> begin(uint64_t work_id, Opcode opcode, uint32_t length, uint32_t work_requests);
@@ -78,6 +81,7 @@ class SendQueue {
   void add_pieces(std::span<const LocalSlice> slices, const RemoteSlice& target);
   bool post_linked();
   bool post_one_by_one();
+  static bool post_extended(ibv_qp_ex* queue_pair, const ibv_send_wr& request, const ExtendedPart* part);
   void clear_batch();
   void finish(const Operation& operation, Outcome outcome, CompletionQueue& completions);
 
@@ -102,8 +106,8 @@ class SendQueue {
   std::vector<ibv_send_wr> batch_;
   std::vector<size_t> batch_slices_;
   std::vector<ibv_sge> slices_;
-  std::vector<FlushPart> flushes_;  // of the batch's FLUSHes, in order
-  uint32_t awaited_ = 0;            // of its operations: those that are not lazy
+  std::vector<ExtendedPart> extended_;  // of the batch's FLUSHes and ATOMIC WRITEs, in order
+  uint32_t awaited_ = 0;                // of its operations: those that are not lazy
 };
 
 }  // namespace pnfsrdma::rdma::verbs

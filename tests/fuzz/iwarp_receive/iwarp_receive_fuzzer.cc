@@ -106,10 +106,12 @@ void run(ByteSpan input) {
       random);
   auto read_only =
       *make_software_region(domain, {memory + kGuard, 4096}, Access::kRemoteRead, nullptr, random);
-  Agreement agreement{.crc = crc,
-                      .first_to_speak = (flags & 2) != 0,
-                      .inbound_depth = 4,
-                      .limits = {.send_depth = 8, .receive_depth = 4, .read_depth = 4, .native_flush = true}};
+  Agreement agreement{
+      .crc = crc,
+      .first_to_speak = (flags & 2) != 0,
+      .inbound_depth = 4,
+      .limits = {
+          .send_depth = 8, .receive_depth = 4, .read_depth = 4, .native_flush = true, .atomic_write = true}};
   Bytes bytes = crc ? seal(input) : Bytes(input.begin(), input.end());
   IwarpQueuePair queue_pair(std::make_unique<InputStream>(std::move(bytes), step), domain, agreement);
   size_t posted = 0;
@@ -120,6 +122,7 @@ void run(ByteSpan input) {
   posted += queue_pair.post_write(11, {&local, 1}, {1, 20000, 1}).has_value();
   posted += queue_pair.post_flush(12, {1, 100, 1}, FlushLevel::kPersistent).has_value();
   posted += queue_pair.post_send(13, {&local, 1}).has_value();
+  posted += queue_pair.post_atomic_write(14, 1, {8, kAtomicWriteSize, 1}).has_value();
   queue_pair.submit();
 
   size_t completed = 0;

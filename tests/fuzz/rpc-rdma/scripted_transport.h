@@ -99,6 +99,9 @@ class ScriptedQueuePair final : public rdma::QueuePair {
   Result<> post_flush(uint64_t, rdma::RemoteSlice, rdma::FlushLevel) override {
     return pnfsrdma::fail(EOPNOTSUPP, "flush");
   }
+  Result<> post_atomic_write(uint64_t, uint64_t, rdma::RemoteSlice) override {
+    return pnfsrdma::fail(EOPNOTSUPP, "atomic write");
+  }
   void submit() override {}
   size_t poll(std::span<rdma::Completion> completions) override {
     size_t count = 0;

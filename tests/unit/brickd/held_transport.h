@@ -82,6 +82,9 @@ class HeldTransport final : public rdma::Transport {
     Result<> post_flush(uint64_t work_id, rdma::RemoteSlice target, rdma::FlushLevel level) override {
       return inner_->post_flush(work_id, target, level);
     }
+    Result<> post_atomic_write(uint64_t work_id, uint64_t value, rdma::RemoteSlice target) override {
+      return inner_->post_atomic_write(work_id, value, target);
+    }
     void submit() override { inner_->submit(); }
     size_t poll(std::span<rdma::Completion> completions) override { return inner_->poll(completions); }
     bool wait(SteadyTime deadline) override { return inner_->wait(deadline); }

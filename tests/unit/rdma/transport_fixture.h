@@ -254,7 +254,7 @@ class TransportTest : public ::testing::TestWithParam<Kind> {
   }
 
   std::unique_ptr<Client> connect(size_t memory_size = 2 << 20,
-                                  QueuePairLimits limits = {.native_flush = true}) {
+                                  QueuePairLimits limits = {.native_flush = true, .atomic_write = true}) {
     auto client = std::make_unique<Client>();
     client->domain = transport->make_protection_domain();
     client->memory.resize(memory_size);
@@ -309,7 +309,7 @@ class TransportTest : public ::testing::TestWithParam<Kind> {
   std::string host = "127.0.0.1";
   std::shared_ptr<memory::Network> network;
   std::unique_ptr<Transport> transport;
-  QueuePairLimits accept_limits{.native_flush = true};
+  QueuePairLimits accept_limits{.native_flush = true, .atomic_write = true};
   Guarded<std::vector<std::unique_ptr<ServedConnection>>> served;
   std::condition_variable accepted;
   std::unique_ptr<Listener> listener;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The transport's test-suite, isolation and fencing included, over real verbs (Soft-RoCE) with device DAX for native flush.
+# The transport's test-suite, isolation and fencing included, over real verbs (Soft-RoCE) with atomic write, and device DAX for native flush.
 . /source/tests/vm/guest/cases.sh
 export PNFSRDMA_TEST_DAX=/dev/dax0.0
 

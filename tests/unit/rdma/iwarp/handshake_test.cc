@@ -58,6 +58,18 @@ TEST(Handshake, DepthsAreCappedByThePeers) {
   EXPECT_EQ(as_text(prefix.private_data), "hello");
 }
 
+TEST(Handshake, APeerThatKnowsNoAtomicWriteIsOfferedNone) {
+  for (const bool knows : {false, true}) {
+    Target target;
+    RawPeer peer(target.listener->address());
+    peer.send(encode_mpa_frame(make_request({.native_flush = true, .atomic_write = knows}, 2, false, {})));
+    const Prefixed prefix = take_prefix(peer.receive_reply().private_data);
+    EXPECT_TRUE(prefix.native_flush);
+    EXPECT_EQ(prefix.atomic_write, knows);
+    EXPECT_EQ(target.accepted().limits().atomic_write, knows);
+  }
+}
+
 TEST(Handshake, APeerWithoutOurPrefixGetsNone) {
   Target target;
   RawPeer peer(target.listener->address());

@@ -126,7 +126,8 @@ class Target {
     inbox_region = *transport->register_region(domain, inbox, Access::kLocalWrite);
     listener = *transport->listen("127.0.0.1:0", [this](auto request) {
       std::lock_guard lock(mutex_);
-      auto accepted = request->accept(domain, as_bytes("hello"), {.read_depth = 4, .native_flush = true});
+      auto accepted = request->accept(domain, as_bytes("hello"),
+                                      {.read_depth = 4, .native_flush = true, .atomic_write = true});
       if (!accepted) return;
       queue_pair = *std::move(accepted);
       EXPECT_TRUE(queue_pair->post_receive(1, inbox_region->slice(0, 64)));

@@ -20,6 +20,25 @@ TEST(PrivateData, SurvivesThePaddingOfTheConnectionManager) {
   EXPECT_EQ(data.user, of("ticket"));
 }
 
+TEST(PrivateData, CarriesEachOperationByItself) {
+  for (const bool atomic_write : {false, true}) {
+    const Bytes wire = encode_private_data(
+        {.prefixed = true, .native_flush = !atomic_write, .atomic_write = atomic_write, .user = {}});
+    const PrivateData data = decode_private_data(wire);
+    EXPECT_EQ(data.native_flush, !atomic_write);
+    EXPECT_EQ(data.atomic_write, atomic_write);
+  }
+}
+
+TEST(PrivateData, OfALaterVersionOffersWhatIsKnownHere) {
+  Bytes wire = encode_private_data({.prefixed = true, .native_flush = true, .user = of("abc")});
+  wire[2] |= std::byte{0xF8};
+  const PrivateData data = decode_private_data(wire);
+  EXPECT_TRUE(data.native_flush);
+  EXPECT_FALSE(data.atomic_write);
+  EXPECT_EQ(data.user, of("abc"));
+}
+
 TEST(PrivateData, FillsTheRequestToItsLastByte) {
   const Bytes user(kUserPrivateDataMax, std::byte{0x5A});
   const Bytes wire = encode_private_data({.prefixed = true, .user = user});
