@@ -14,10 +14,6 @@
 namespace pnfsrdma::initiator {
 namespace {
 
-SteadyTime now() {
-  return std::chrono::steady_clock::now();
-}
-
 // The patience of a soft mount, from the start of the call.
 Milliseconds soft_limit(const SessionOptions& options) {
   return options.timeout * (1 + options.retransmissions);

@@ -14,10 +14,6 @@ constexpr Milliseconds kConnectTimeout = std::chrono::seconds(3);
 constexpr Milliseconds kReconnectFirst = std::chrono::milliseconds(20);
 constexpr Milliseconds kReconnectMax = std::chrono::seconds(2);
 
-SteadyTime now() {
-  return std::chrono::steady_clock::now();
-}
-
 }  // namespace
 
 // `socket`: the connection on which it was noticed; a later one is not blamed.

@@ -71,6 +71,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   SessionStatistics statistics() const;
 
  private:
+  static SteadyTime now() { return std::chrono::steady_clock::now(); }
   enum class Condition {
     kLive,
     kDisconnected,  // the background thread has to act: `damage_` says how much is lost
