@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <thread>
 
 #include "shared/base/log.h"
 #include "shared/initiator/asker.h"
@@ -26,6 +25,8 @@ struct FileIo::Parts::FlushJob {
   std::vector<LayoutSegment> pieces;
   std::shared_ptr<Connection> connection;
   std::optional<BrickVerifier> verifier;  // of the brick that took the writes
+  // Its brick has spoken behind the flush: the verifier is the same, or the writes are in doubt.
+  bool answered = false;
   // What could not be flushed here: the MDS does it, or (`again`: the connection died) another try.
   std::vector<FileRange> failed;
   bool again = false;
@@ -106,6 +107,7 @@ Result<> FileIo::Parts::flush_taken(Unflushed& unflushed, bool through_gate) {
 Result<> FileIo::Parts::flush_rdma(Unflushed& unflushed, bool through_gate) {
   std::vector<FileRange> ranges(unflushed.by_rdma.ranges().begin(), unflushed.by_rdma.ranges().end());
   std::vector<FileRange> missing;
+  std::vector<const Device*> answered;  // behind their part of the flush, under a verifier
   for (int attempt = 0; attempt < kAttemptsMax && !ranges.empty(); ++attempt) {
     FlushPassage passage;
     cache.enter(passage, ranges, through_gate, services.layout_epoch);
@@ -122,6 +124,7 @@ Result<> FileIo::Parts::flush_rdma(Unflushed& unflushed, bool through_gate) {
     for (FlushJob& job : jobs) {
       outcome = flush_device(job, unflushed);
       if (!outcome) break;
+      if (job.answered) answered.push_back(job.device);
       auto& rest = job.again ? ranges : missing;
       rest.insert(rest.end(), job.failed.begin(), job.failed.end());
     }
@@ -129,29 +132,13 @@ Result<> FileIo::Parts::flush_rdma(Unflushed& unflushed, bool through_gate) {
     TRY(outcome);
   }
   missing.insert(missing.end(), ranges.begin(), ranges.end());
-  if (missing.empty()) return {};
-  // Without a layout the brick's memory is as it was: the MDS can have it flushed. Whether the brick still is
-  // the one that took the writes is for the verifier to say.
-  TRY(flush_by_mds(missing, nullptr));
-  for (const Unflushed::Written& written : unflushed.devices) {
-    TRY_ASSIGN(const auto connection, connect_patiently(*written.device));
-    if (connection->hello.verifier != written.verifier) doubt(unflushed.by_rdma.ranges());
+  if (!missing.empty()) {
+    // Without a layout the brick's memory is as it was: the MDS can have it flushed. Whether the brick still
+    // is the one that took the writes is for the verifier to say, behind that.
+    TRY(flush_by_mds(missing, nullptr));
+    answered.clear();
   }
-  return {};
-}
-
-// A brick whose connection has just died rests for a moment; that alone must not become the EIO of an fsync.
-Result<std::shared_ptr<Connection>> FileIo::Parts::connect_patiently(Device& device) {
-  constexpr Milliseconds kPause{10};
-  const SteadyTime deadline = services.io_deadline();
-  for (;;) {
-    auto connection = device.connect();
-    if (connection) return connection;
-    if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
-    if (AskerScope::asker_gone()) return fail(EINTR, "flush");
-    if (services.now() >= deadline) return fail(EIO, "flush: the brick cannot be asked for its verifier");
-    std::this_thread::sleep_for(kPause);
-  }
+  return ask_the_others(unflushed, answered);
 }
 
 Result<> FileIo::Parts::flush_device(FlushJob& job, const Unflushed& unflushed) {
@@ -166,6 +153,7 @@ Result<> FileIo::Parts::flush_device(FlushJob& job, const Unflushed& unflushed) 
   }
   if (job.verifier && *job.verifier != job.connection->hello.verifier) {
     doubt(job.ranges());
+    job.answered = true;
     return {};
   }
   std::vector<FlushTarget> targets;
@@ -220,8 +208,10 @@ Result<> FileIo::Parts::flush_native(FlushJob& job, std::span<const FlushTarget>
     if (batch.succeeded()) continue;
     job.device->lost(job.connection);
     job.give_up(true);
-    break;
+    return {};
   }
+  // It fails when the verifier has changed since the connection was made.
+  job.answered = true;
   return {};
 }
 
@@ -244,24 +234,11 @@ Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTar
     }
     if (job.verifier && reply->verifier != *job.verifier) {
       doubt(job.ranges());
-      return {};
+      break;
     }
   }
+  job.answered = true;
   return {};
-}
-
-void FileIo::Parts::doubt(std::span<const FileRange> ranges) {
-  // Doubted first: a commit that ends meanwhile takes what is kept away.
-  const bool restorable = log.doubt_growth();
-  const bool all_kept = std::all_of(ranges.begin(), ranges.end(), [&](const FileRange& range) {
-    return kept.covers(range.offset, range.length);
-  });
-  if (!restorable || !all_kept) lose_writes();
-}
-
-void FileIo::Parts::lose_writes() {
-  services.statistics.lost_writes.add();
-  log.lost();
 }
 
 Result<> FileIo::Parts::flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected) {

@@ -81,13 +81,23 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> flush_device(FlushJob& job, const Unflushed& unflushed);
   Result<> flush_native(FlushJob& job, std::span<const FlushTarget> targets);
   Result<> flush_by_message(FlushJob& job, std::span<const FlushTarget> targets);
+  Result<> flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected);
+  Result<> report(ErrorCursor& cursor, Result<> outcome);
+
+  // --- file_verifier.cc: whether a brick still has what it took
+  // Behind the flush: each brick that took some of it, and has not `answered` in it, is asked. Error: one
+  // could not be asked, nothing is known.
+  Result<> ask_the_others(const Unflushed& unflushed, std::span<const Device* const> answered);
+  // One round trip. Only an answer counts: a connection that nobody uses looks alive long after its brick is
+  // gone, and what its hello said is old.
+  Result<BrickVerifier> ask_verifier(Device& device);
+  Result<std::shared_ptr<Connection>> connect_patiently(Device& device);
+  // Between two tries. Error: this was the last one.
+  Result<> rest_of_brick(SteadyTime deadline);
   // The brick that took these writes may have lost them. What is kept of them is written again by the next
   // commit_now(); the rest is lost.
   void doubt(std::span<const FileRange> ranges);
   void lose_writes();
-  Result<> flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected);
-  Result<std::shared_ptr<Connection>> connect_patiently(Device& device);
-  Result<> report(ErrorCursor& cursor, Result<> outcome);
 
   // --- file_restore.cc: growth is kept until it is committed, and written again when its layout was lost
   // Room for the part of a write that lies beyond the server's end of file. False: through the MDS.

@@ -93,6 +93,11 @@ class FakeBrick : public rdma::Flusher {
     std::lock_guard lock(mutex_);
     verifier_.fill(std::byte{value});
   }
+  // The next commit message fails; `value`: the verifier from then on.
+  void fail_flush(uint8_t value) {
+    set_verifier(value);
+    fail_next_flush_ = true;
+  }
   rdma::TransportCounters counters() {
     std::lock_guard lock(mutex_);
     return queue_pair_ ? queue_pair_->counters() : rdma::TransportCounters{};
@@ -103,8 +108,8 @@ class FakeBrick : public rdma::Flusher {
 
   // Knobs.
   std::atomic<bool> native_flush = false;
-  std::atomic<uint8_t> ticket = 1;          // the only one let in: sixteen of it
-  std::atomic<bool> answer_persist = true;  // false: the connection dies instead
+  std::atomic<uint8_t> ticket = 1;           // the only one let in: sixteen of it
+  std::atomic<int> unanswered_persists = 0;  // so many of the next: the connection dies instead
   std::atomic<int> connections = 0;
   std::atomic<int> persists = 0;
 
@@ -215,7 +220,8 @@ class FakeBrick : public rdma::Flusher {
       }
     }
     post_receive(slot);
-    if (!answer_persist && std::holds_alternative<brick::PersistReply>(reply)) {
+    if (std::holds_alternative<brick::PersistReply>(reply) && unanswered_persists > 0) {
+      --unanswered_persists;
       queue_pair_->fail();
       return;
     }
@@ -240,6 +246,7 @@ class FakeBrick : public rdma::Flusher {
             " " + std::to_string(found->second.offset + range.offset) + "+" + std::to_string(range.length);
       }
     }
+    if (std::exchange(fail_next_flush_, false)) reply.status = brick::PersistStatus::kIo;
     events_.add(event);
     return reply;
   }
@@ -266,6 +273,7 @@ class FakeBrick : public rdma::Flusher {
   uint64_t next_grant_ = 100;
   uint32_t connection_ = 0;
   xdr::FixedOpaque<8> verifier_{};
+  bool fail_next_flush_ = false;
   Bytes messages_;
   std::unique_ptr<rdma::Region> message_region_;
   std::unique_ptr<rdma::QueuePair> queue_pair_;

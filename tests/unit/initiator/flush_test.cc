@@ -116,7 +116,7 @@ TEST_F(FlushTest, WithoutBothTheMdsFlushes) {
   write(4096, 4096, 2);
   events.take();
   ASSERT_TRUE(file->fdatasync(cursor));
-  EXPECT_EQ(events.take(), Events{"layoutcommit persist"});
+  EXPECT_EQ(events.take(), (Events{"layoutcommit persist", "persist"}));
 }
 
 TEST_F(FlushTest, ManyScatteredWritesAreFlushedInOneMessage) {
@@ -168,7 +168,7 @@ TEST_F(FlushTest, ADeadConnectionUnderAFlushIsMadeAnew) {
 
 TEST_F(FlushTest, ACommitWithoutAnswerEndsThroughTheMds) {
   write(4096, 4096, 2);
-  brick.answer_persist = false;
+  brick.unanswered_persists = 3;
   ASSERT_TRUE(file->fdatasync(cursor));
   EXPECT_EQ(channel.commits, 1);
 }

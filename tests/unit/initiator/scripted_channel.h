@@ -15,14 +15,13 @@
 
 namespace pnfsrdma::initiator {
 
-// An MDS of one file on one FakeBrick: grants layouts in segments of `segment_bytes`, knows holes, keeps size
-// and seqid. The next answers can be scripted; calls are counted and logged.
+// An MDS of one file on one FakeBrick (or, from a moment on, on another one): grants layouts in segments of
+// `segment_bytes`, knows holes, keeps size and seqid. The next answers can be scripted; calls are counted and
+// logged.
 class ScriptedChannel final : public MetadataChannel {
  public:
   ScriptedChannel(FakeBrick& brick, std::string netid, EventLog& events)
-      : brick_(brick), netid_(std::move(netid)), events_(events) {
-    device_.fill(std::byte{7});
-  }
+      : first_(brick), brick_(&brick), netid_(std::move(netid)), events_(events) {}
 
   // Knobs and views.
   std::atomic<uint64_t> segment_bytes = uint64_t{1} << 20;
@@ -55,6 +54,13 @@ class ScriptedChannel final : public MetadataChannel {
     std::lock_guard lock(mutex_);
     ++layout_serial_;
   }
+  // The file lies on another brick from now on.
+  void move_to(FakeBrick& target) {
+    std::lock_guard lock(mutex_);
+    brick_ = &target;
+    ++layout_serial_;
+  }
+  std::atomic<bool> forget_first_device = false;
   // While it is held no WRITE and no LAYOUTCOMMIT changes the file, and nobody gets a layout of it.
   std::unique_lock<std::mutex> quiet() { return std::unique_lock(quiet_mutex_); }
   nfs4::Stateid recall_stateid() {
@@ -82,9 +88,12 @@ class ScriptedChannel final : public MetadataChannel {
   MetadataResult<nfs4::DeviceAddress> get_device_info(const nfs4::DeviceId& device) override {
     ++calls;
     ++device_infos;
-    if (device != device_) return std::unexpected(MetadataError{nfs4::Status::kNoEnt, 0});
+    FakeBrick& asked = device == device_of(first_) ? first_ : brick();
+    if (device != device_of(asked) || (forget_first_device && &asked == &first_)) {
+      return std::unexpected(MetadataError{nfs4::Status::kNoEnt, 0});
+    }
     nfs4::DeviceAddress address;
-    const std::string at = brick_.address();
+    const std::string at = asked.address();
     const size_t colon = at.rfind(':');
     const int port = std::stoi(at.substr(colon + 1));
     const std::string universal =
@@ -119,16 +128,16 @@ class ScriptedChannel final : public MetadataChannel {
     const uint64_t end = std::min<uint64_t>(range_end(wanted.offset, wanted.length), limit);
     LayoutPiece piece{.offset = from, .iomode = wanted.iomode};
     for (uint64_t at = from; at < end && at < FakeBrick::kBytes; at += step) {
-      nfs4::Segment segment{.device = device_, .file_offset = at, .length = step};
+      nfs4::Segment segment{.device = device_of(brick()), .file_offset = at, .length = step};
       const bool writable = wanted.iomode == Iomode::kReadWrite;
       if (writable || !holes.contains(at)) {
-        segment.read = brick_.grant(at, step, writable);
+        segment.read = brick().grant(at, step, writable);
         if (writable) segment.write = segment.read;
       }
       piece.body.segments.push_back(segment);
       piece.length = at + step - from;
     }
-    piece.body.connection = brick_.connection();
+    piece.body.connection = brick().connection();
     if (void_generation) {
       piece.body.connection = 0;
       for (auto& segment : piece.body.segments) {
@@ -161,17 +170,17 @@ class ScriptedChannel final : public MetadataChannel {
     ++layoutreturns;
     events_.add("layoutreturn");
     // As a brick does: the handle is dead before the answer.
-    brick_.withdraw(wanted.offset, std::min<uint64_t>(wanted.length, FakeBrick::kBytes - wanted.offset));
+    brick().withdraw(wanted.offset, std::min<uint64_t>(wanted.length, FakeBrick::kBytes - wanted.offset));
     std::lock_guard lock(mutex_);
     ++layout_stateid_.seqid;
-    if (brick_.grants() == 0) return std::optional<nfs4::Stateid>();
+    if (brick().grants() == 0) return std::optional<nfs4::Stateid>();
     return std::optional(layout_stateid_);
   }
   MetadataResult<> layout_return_all() override {
     ++calls;
     ++layoutreturns;
     events_.add("layoutreturn all");
-    brick_.withdraw(0, FakeBrick::kBytes);
+    brick().withdraw(0, FakeBrick::kBytes);
     return {};
   }
   MetadataResult<> layout_return_filesystem(const FileReference&) override { return layout_return_all(); }
@@ -182,7 +191,7 @@ class ScriptedChannel final : public MetadataChannel {
     ++reads;
     const uint64_t end = std::min<uint64_t>(size, offset + sink.size());
     const size_t count = end > offset ? end - offset : 0;
-    std::memcpy(sink.data(), brick_.memory() + offset, count);
+    std::memcpy(sink.data(), brick().memory() + offset, count);
     return MdsRead{count, offset + count >= size};
   }
   MetadataResult<MdsWritten> write(const FileReference&, const nfs4::Stateid&, uint64_t offset,
@@ -192,7 +201,7 @@ class ScriptedChannel final : public MetadataChannel {
     std::lock_guard quiet(quiet_mutex_);
     if (refuse_writes.load() != nfs4::Status::kOk)
       return std::unexpected(MetadataError{refuse_writes.load(), 0});
-    std::memcpy(brick_.memory() + offset, source.data(), source.size());
+    std::memcpy(brick().memory() + offset, source.data(), source.size());
     grow(offset + source.size());
     return MdsWritten{source.size(), false, verifier()};
   }
@@ -235,10 +244,17 @@ class ScriptedChannel final : public MetadataChannel {
     return value;
   }
 
-  FakeBrick& brick_;
+  FakeBrick& brick() const { return *brick_; }
+  nfs4::DeviceId device_of(const FakeBrick& brick) const {
+    nfs4::DeviceId device;
+    device.fill(std::byte{static_cast<uint8_t>(&brick == &first_ ? 7 : 8)});
+    return device;
+  }
+
+  FakeBrick& first_;
+  std::atomic<FakeBrick*> brick_;
   const std::string netid_;
   EventLog& events_;
-  nfs4::DeviceId device_{};
   std::mutex mutex_;
   std::mutex quiet_mutex_;  // taken before mutex_
   nfs4::Stateid layout_stateid_;

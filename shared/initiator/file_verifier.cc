@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <thread>
+
+#include "shared/initiator/asker.h"
+#include "shared/initiator/file_parts.h"
+
+// Whether a brick still has what it took: it has, as long as its verifier is that of the writes (DESIGN.md
+// section 5).
+namespace pnfsrdma::initiator {
+
+Result<> FileIo::Parts::ask_the_others(const Unflushed& unflushed, std::span<const Device* const> answered) {
+  bool in_doubt = false;
+  for (const Unflushed::Written& written : unflushed.devices) {
+    if (std::find(answered.begin(), answered.end(), written.device) != answered.end()) continue;
+    TRY_ASSIGN(const auto verifier, ask_verifier(*written.device));
+    in_doubt |= verifier != written.verifier;
+  }
+  if (in_doubt) doubt(unflushed.by_rdma.ranges());
+  return {};
+}
+
+Result<BrickVerifier> FileIo::Parts::ask_verifier(Device& device) {
+  const SteadyTime deadline = services.io_deadline();
+  for (;;) {
+    if (const auto connected = device.connect()) {
+      const auto reply = (*connected)->queue_pair.persist({}, services.io_deadline());
+      if (reply) return reply->verifier;
+      device.lost(*connected);
+    }
+    TRY(rest_of_brick(deadline));
+  }
+}
+
+// A brick whose connection has just died rests for a moment; that alone must not become the EIO of an fsync.
+Result<std::shared_ptr<Connection>> FileIo::Parts::connect_patiently(Device& device) {
+  const SteadyTime deadline = services.io_deadline();
+  for (;;) {
+    auto connection = device.connect();
+    if (connection) return connection;
+    TRY(rest_of_brick(deadline));
+  }
+}
+
+Result<> FileIo::Parts::rest_of_brick(SteadyTime deadline) {
+  constexpr Milliseconds kPause{10};
+  if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
+  if (AskerScope::asker_gone()) return fail(EINTR, "flush");
+  if (services.now() >= deadline) return fail(EIO, "flush: the brick cannot be asked for its verifier");
+  std::this_thread::sleep_for(kPause);
+  return {};
+}
+
+void FileIo::Parts::doubt(std::span<const FileRange> ranges) {
+  // Doubted first: a commit that ends meanwhile takes what is kept away.
+  const bool restorable = log.doubt_growth();
+  const bool all_kept = std::all_of(ranges.begin(), ranges.end(), [&](const FileRange& range) {
+    return kept.covers(range.offset, range.length);
+  });
+  if (!restorable || !all_kept) lose_writes();
+}
+
+void FileIo::Parts::lose_writes() {
+  services.statistics.lost_writes.add();
+  log.lost();
+}
+
+}  // namespace pnfsrdma::initiator

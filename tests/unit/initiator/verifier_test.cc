@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/initiator/data_path_fixture.h"
+
+// What fsync may answer when somebody else than the client's own connection has flushed: whether the brick
+// that took the writes still had them then, only the brick can say.
+namespace pnfsrdma::initiator {
+namespace {
+
+class VerifierTest : public DataPathTest {
+ protected:
+  void SetUp() override {
+    make_file(1 << 20);
+    write(0, 4096, 1);
+    ASSERT_TRUE(file->fsync(cursor));
+    ASSERT_TRUE(file->settle());
+    events.take();
+  }
+  uint64_t lost() const { return path->statistics().lost_writes.value(); }
+};
+
+TEST_F(VerifierTest, WithoutALayoutTheBrickIsAskedBehindTheCommit) {
+  write(4096, 4096, 2);
+  path->layouts_lost();
+  EXPECT_TRUE(file->fdatasync(cursor));
+  EXPECT_EQ(events.take(), (std::vector<std::string>{"commit", "persist"}));
+}
+
+// The connection looks alive: nobody has used it since.
+TEST_F(VerifierTest, WithoutALayoutTheVerifierOfAnOldHelloSaysNothing) {
+  ErrorCursor second = file->error_cursor();
+  write(4096, 4096, 2);
+  brick.set_verifier(77);
+  path->layouts_lost();
+  const auto synced = file->fsync(cursor);
+  ASSERT_FALSE(synced);
+  EXPECT_EQ(synced.error().number(), EIO);
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_FALSE(file->fsync(second));
+  EXPECT_TRUE(file->fsync(second));
+  EXPECT_EQ(lost(), 1u);
+}
+
+TEST_F(VerifierTest, WithoutALayoutADeadConnectionIsMadeAnewToAsk) {
+  write(4096, 4096, 2);
+  brick.cut_connection();
+  path->layouts_lost();
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(lost(), 0u);
+}
+
+TEST_F(VerifierTest, WhatTheMdsFlushesByLayoutCommitIsAskedForToo) {
+  channel.flush_methods = nfs4::kFlushLayoutCommit;
+  build(quick_options(), 1 << 20);
+  write(4096, 4096, 2);
+  events.take();
+  EXPECT_TRUE(file->fdatasync(cursor));
+  EXPECT_EQ(events.take(), (std::vector<std::string>{"layoutcommit persist", "persist"}));
+  write(4096, 4096, 3);
+  brick.set_verifier(77);
+  EXPECT_FALSE(file->fdatasync(cursor));
+  EXPECT_TRUE(file->fdatasync(cursor));
+}
+
+// The layout that is held now says another brick, where nothing of ours is missing.
+TEST_F(VerifierTest, TheBrickThatTookTheWritesIsAskedEvenIfAnotherOneHoldsTheFileNow) {
+  FakeBrick other(*brick_transport, "other:0", events);
+  write(4096, 4096, 2);
+  std::memcpy(other.memory(), brick.memory(), 1 << 20);
+  channel.move_to(other);
+  path->layouts_lost();
+  write(8192, 4096, 2);
+  brick.set_verifier(77);
+  EXPECT_FALSE(file->fsync(cursor));
+  EXPECT_TRUE(file->fsync(cursor));
+  write(8192, 4096, 3);
+  EXPECT_TRUE(file->fsync(cursor));
+  file.reset();
+  path.reset();
+}
+
+}  // namespace
+}  // namespace pnfsrdma::initiator
