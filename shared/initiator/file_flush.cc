@@ -224,17 +224,18 @@ Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTar
       call.ranges.push_back({target.grant, target.offset, target.length});
     }
     const auto reply = job.connection->queue_pair.persist(std::move(call), services.io_deadline());
-    if (!reply) job.device->lost(job.connection);
+    if (outdated(*job.connection, reply)) job.device->lost(job.connection);
+    // Before the status: a flush that failed has changed the verifier.
+    if (reply && job.verifier && reply->verifier != *job.verifier) {
+      doubt(job.ranges());
+      break;
+    }
     if (!reply || reply->status == brick::PersistStatus::kUnknownGrant) {
       job.give_up(!reply);
       return {};
     }
     if (reply->status != brick::PersistStatus::kOk) {
       return fail(EIO, "the brick could not make the data durable");
-    }
-    if (job.verifier && reply->verifier != *job.verifier) {
-      doubt(job.ranges());
-      break;
     }
   }
   job.answered = true;

@@ -85,6 +85,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> report(ErrorCursor& cursor, Result<> outcome);
 
   // --- file_verifier.cc: whether a brick still has what it took
+  // The connection has no answer, or its hello is not true any more: writes must not be noted under it.
+  static bool outdated(const Connection& connection, const std::optional<brick::PersistReply>& reply);
   // Behind the flush: each brick that took some of it, and has not `answered` in it, is asked. Error: one
   // could not be asked, nothing is known.
   Result<> ask_the_others(const Unflushed& unflushed, std::span<const Device* const> answered);

@@ -9,6 +9,10 @@
 // section 5).
 namespace pnfsrdma::initiator {
 
+bool FileIo::Parts::outdated(const Connection& connection, const std::optional<brick::PersistReply>& reply) {
+  return !reply || reply->verifier != connection.hello.verifier;
+}
+
 Result<> FileIo::Parts::ask_the_others(const Unflushed& unflushed, std::span<const Device* const> answered) {
   bool in_doubt = false;
   for (const Unflushed::Written& written : unflushed.devices) {
@@ -25,8 +29,8 @@ Result<BrickVerifier> FileIo::Parts::ask_verifier(Device& device) {
   for (;;) {
     if (const auto connected = device.connect()) {
       const auto reply = (*connected)->queue_pair.persist({}, services.io_deadline());
+      if (outdated(**connected, reply)) device.lost(*connected);
       if (reply) return reply->verifier;
-      device.lost(*connected);
     }
     TRY(rest_of_brick(deadline));
   }

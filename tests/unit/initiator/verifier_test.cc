@@ -48,6 +48,50 @@ TEST_F(VerifierTest, WithoutALayoutADeadConnectionIsMadeAnewToAsk) {
   EXPECT_EQ(lost(), 0u);
 }
 
+TEST_F(VerifierTest, WithoutALayoutAnotherVerifierIsDoubtedOnceAndTheFileGoesOn) {
+  write(4096, 4096, 2);
+  brick.set_verifier(77);
+  path->layouts_lost();
+  EXPECT_FALSE(file->fsync(cursor));
+  write(8192, 4096, 3);
+  EXPECT_TRUE(file->fsync(cursor));
+  path->layouts_lost();
+  write(8192, 4096, 4);
+  EXPECT_TRUE(file->fsync(cursor));
+}
+
+TEST_F(VerifierTest, AChangedVerifierOnALiveConnectionIsNotHeldAgainstLaterWrites) {
+  write(4096, 4096, 2);
+  brick.set_verifier(77);
+  EXPECT_FALSE(file->fsync(cursor));
+  write(4096, 4096, 3);
+  EXPECT_TRUE(file->fsync(cursor));
+  write(8192, 4096, 3);
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(lost(), 1u);
+}
+
+TEST_F(VerifierTest, AFailedFlushIsHeardOnce) {
+  write(4096, 4096, 2);
+  brick.fail_flush(77);
+  EXPECT_FALSE(file->fsync(cursor));
+  EXPECT_TRUE(file->fsync(cursor));
+  write(4096, 4096, 3);
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(lost(), 1u);
+}
+
+// The verifier has not changed: nothing is lost, the next fsync tries again.
+TEST_F(VerifierTest, AFailedFlushThatLostNothingIsTriedAgain) {
+  write(4096, 4096, 2);
+  brick.fail_flush(0);
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+  events.take();
+  EXPECT_TRUE(file->fdatasync(cursor));
+  EXPECT_EQ(events.take(), std::vector<std::string>{"persist 4096+4096"});
+  EXPECT_EQ(lost(), 0u);
+}
+
 TEST_F(VerifierTest, WhatTheMdsFlushesByLayoutCommitIsAskedForToo) {
   channel.flush_methods = nfs4::kFlushLayoutCommit;
   build(quick_options(), 1 << 20);
@@ -58,6 +102,8 @@ TEST_F(VerifierTest, WhatTheMdsFlushesByLayoutCommitIsAskedForToo) {
   write(4096, 4096, 3);
   brick.set_verifier(77);
   EXPECT_FALSE(file->fdatasync(cursor));
+  EXPECT_TRUE(file->fdatasync(cursor));
+  write(4096, 4096, 4);
   EXPECT_TRUE(file->fdatasync(cursor));
 }
 
