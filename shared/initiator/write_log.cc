@@ -80,6 +80,11 @@ Unflushed WriteLog::take_unflushed() {
 
 void WriteLog::put_back(Unflushed unflushed) {
   std::lock_guard lock(mutex_);
+  if (!unflushed_.by_mds.empty()) {
+    // Only what was taken can be lost; without any of the MDS there is no verifier to compare.
+    if (!unflushed.by_mds.empty() && unflushed.mds_verifier != unflushed_.mds_verifier) ++losses_;
+    unflushed.mds_verifier = unflushed_.mds_verifier;
+  }
   for (const FileRange& range : unflushed_.by_rdma.ranges())
     unflushed.by_rdma.add(range.offset, range.length);
   for (const FileRange& range : unflushed_.by_mds.ranges()) unflushed.by_mds.add(range.offset, range.length);
@@ -88,10 +93,6 @@ void WriteLog::put_back(Unflushed unflushed) {
     const auto known = std::find_if(devices.begin(), devices.end(),
                                     [&](const auto& other) { return other.device == written.device; });
     if (known == devices.end()) devices.push_back(written);
-  }
-  if (!unflushed_.by_mds.empty() && unflushed.mds_verifier != unflushed_.mds_verifier) {
-    ++losses_;
-    unflushed.mds_verifier = unflushed_.mds_verifier;
   }
   unflushed_ = std::move(unflushed);
 }
