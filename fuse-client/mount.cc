@@ -233,7 +233,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   const std::string transport = names_of(transports);
   std::vector<std::string> transport_names;
   for (const auto& each : transports) transport_names.push_back(each->name());
-  initiator::DataPath data_path(channel, clock, std::move(transports), {});
+  initiator::DataPath data_path(channel, clock, std::move(transports), {.persistence = options.persistence});
 
   // What the kernel sees. The inodes go before the data path: they hold its files.
   InodeTable inodes;

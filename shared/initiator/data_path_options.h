@@ -6,11 +6,15 @@
 #include <cstdint>
 
 #include "shared/base/clock.h"
+#include "shared/initiator/session_options.h"
 
 namespace pnfsrdma::initiator {
 
 // How patient and how greedy the data path is. A value; mount options fill it in.
 struct DataPathOptions {
+  // The mount's. A brick that has to be asked for its verifier and is silent is waited for as the MDS is: for
+  // ever (hard), or io_timeout.
+  Persistence persistence = Persistence::kHard;
   // One RDMA operation; when it passes, the connection is given up and made anew.
   Milliseconds io_timeout = std::chrono::seconds(10);
   // Connecting to a device, hello included. Afterwards the I/O goes through the MDS and the device rests.

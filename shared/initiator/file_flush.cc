@@ -58,13 +58,30 @@ Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
     if (!outcome) break;
     const uint64_t restorations = log.restorations();
     if (!log.grew() && !data_only && log.anything_uncommitted()) commit_beside();
-    outcome = flush(false);
+    outcome = flush_as_mounted();
     if (outcome && log.grew()) outcome = commit_now();
     // Lost and written again at the commit: that is not flushed yet.
     if (!outcome || log.restorations() == restorations) return report(cursor, std::move(outcome));
   }
   if (outcome) outcome = fail(EIO, "layouts are lost again and again");
   return report(cursor, std::move(outcome));
+}
+
+// A brick that is silent while the MDS is well is waited for as the MDS would be: by a hard mount until
+// somebody ends the wait. Between two tries a recall gets in.
+Result<> FileIo::Parts::flush_as_mounted() {
+  for (;;) {
+    Result<> outcome = flush(false);
+    if (outcome || outcome.error().number() != kBrickSilent) return outcome;
+    switch (services.options.persistence) {
+      case Persistence::kHard:
+        continue;
+      case Persistence::kSoft:
+        return fail(EIO, "flush: the brick does not say its verifier");
+      case Persistence::kSoftError:
+        return fail(ETIMEDOUT, "flush: the brick does not say its verifier");
+    }
+  }
 }
 
 Result<> FileIo::Parts::report(ErrorCursor& cursor, Result<> outcome) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,10 @@ enum class Direction { kRead, kWrite };
 inline constexpr int kStateidTries = 3;
 // Servers that are restarted more often than this during one fsync or commit are not waited for.
 inline constexpr int kRestorationsMax = 8;
+
+// The errno of a brick that could not be asked; not for applications (sync() says what that means on this
+// mount).
+inline constexpr int kBrickSilent = EHOSTDOWN;
 
 // The inside of a FileIo; shared with tasks that outlive a call. One group of methods per .cc file.
 struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
@@ -71,6 +76,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
 
   // --- file_flush.cc: durability
   Result<> sync(bool data_only, ErrorCursor& cursor);
+  Result<> flush_as_mounted();
   // Flushes what was written and is not flushed. One flush of a file at a time; those that come meanwhile
   // wait for it.
   Result<> flush(bool through_gate);
@@ -91,8 +97,9 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // could not be asked, nothing is known.
   Result<> ask_the_others(const Unflushed& unflushed, std::span<const Device* const> answered);
   // One round trip. Only an answer counts: a connection that nobody uses looks alive long after its brick is
-  // gone, and what its hello said is old.
-  Result<BrickVerifier> ask_verifier(Device& device);
+  // gone, and what its hello said is old. None: the MDS knows no such brick any more, or has given up waiting
+  // for it. Error: kBrickSilent, or nobody wants to know any more.
+  Result<std::optional<BrickVerifier>> ask_verifier(Device& device);
   Result<std::shared_ptr<Connection>> connect_patiently(Device& device);
   // Between two tries. Error: this was the last one.
   Result<> rest_of_brick(SteadyTime deadline);

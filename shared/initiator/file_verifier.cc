@@ -24,13 +24,16 @@ Result<> FileIo::Parts::ask_the_others(const Unflushed& unflushed, std::span<con
   return {};
 }
 
-Result<BrickVerifier> FileIo::Parts::ask_verifier(Device& device) {
+Result<std::optional<BrickVerifier>> FileIo::Parts::ask_verifier(Device& device) {
   const SteadyTime deadline = services.io_deadline();
   for (;;) {
-    if (const auto connected = device.connect()) {
+    const auto connected = device.connect();
+    if (connected) {
       const auto reply = (*connected)->queue_pair.persist({}, services.io_deadline());
       if (outdated(**connected, reply)) device.lost(*connected);
       if (reply) return reply->verifier;
+    } else if (connected.error().number() == ENOENT) {
+      return std::nullopt;  // of GETDEVICEINFO
     }
     TRY(rest_of_brick(deadline));
   }
@@ -50,7 +53,7 @@ Result<> FileIo::Parts::rest_of_brick(SteadyTime deadline) {
   constexpr Milliseconds kPause{10};
   if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
   if (AskerScope::asker_gone()) return fail(EINTR, "flush");
-  if (services.now() >= deadline) return fail(EIO, "flush: the brick cannot be asked for its verifier");
+  if (services.now() >= deadline) return fail(kBrickSilent, "flush: the brick does not say its verifier");
   std::this_thread::sleep_for(kPause);
   return {};
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <future>
+
+#include "shared/initiator/asker.h"
 #include "tests/unit/initiator/data_path_fixture.h"
 
 // What fsync may answer when somebody else than the client's own connection has flushed: whether the brick
@@ -122,6 +125,121 @@ TEST_F(VerifierTest, TheBrickThatTookTheWritesIsAskedEvenIfAnotherOneHoldsTheFil
   EXPECT_TRUE(file->fsync(cursor));
   file.reset();
   path.reset();
+}
+
+TEST_F(VerifierTest, ABrickThatIsNotThereAnyMoreHasLostWhatWasNotFlushed) {
+  FakeBrick other(*brick_transport, "other:0", events);
+  write(4096, 4096, 2);
+  std::memcpy(other.memory(), brick.memory(), 1 << 20);
+  channel.move_to(other);
+  channel.forget_first_device = true;
+  path->layouts_lost();
+  brick.ticket = 9;
+  brick.cut_connection();
+  EXPECT_FALSE(file->fsync(cursor));
+  EXPECT_TRUE(file->fsync(cursor));
+  file.reset();
+  path.reset();
+}
+
+// The MDS and the brick are well, the way between client and brick is not.
+class SilentBrickTest : public VerifierTest {
+ protected:
+  explicit SilentBrickTest(Persistence persistence = Persistence::kHard) {
+    options_now.persistence = persistence;
+  }
+  void SetUp() override {
+    options_now.io_timeout = Milliseconds(50);
+    VerifierTest::SetUp();
+    write(4096, 4096, 2);
+    brick.ticket = 9;
+    brick.cut_connection();
+    path->layouts_lost();
+  }
+  std::future<Result<>> fsync_elsewhere(Asker* asker = nullptr) {
+    return std::async(std::launch::async, [this, asker] {
+      std::optional<AskerScope> scope;
+      if (asker != nullptr) scope.emplace(*asker);
+      return file->fsync(cursor);
+    });
+  }
+  static bool waits(std::future<Result<>>& synced) {
+    return synced.wait_for(Milliseconds(500)) == std::future_status::timeout;
+  }
+  void heal() { brick.ticket = channel.ticket = 9; }
+};
+
+TEST_F(SilentBrickTest, AHardMountWaitsForItsAnswer) {
+  auto synced = fsync_elsewhere();
+  ASSERT_TRUE(waits(synced));
+  heal();
+  EXPECT_TRUE(synced.get());
+  EXPECT_EQ(lost(), 0u);
+}
+
+TEST_F(SilentBrickTest, AHardMountHearsWhatWasLostMeanwhile) {
+  auto synced = fsync_elsewhere();
+  ASSERT_TRUE(waits(synced));
+  brick.set_verifier(77);
+  heal();
+  EXPECT_EQ(synced.get().error().number(), EIO);
+  EXPECT_TRUE(file->fsync(cursor));
+}
+
+TEST_F(SilentBrickTest, AKilledProcessWaitsNoLonger) {
+  struct Killed final : Asker {
+    std::atomic<bool> killed = false;
+    bool gone() override { return killed; }
+  } asker;
+  auto synced = fsync_elsewhere(&asker);
+  ASSERT_TRUE(waits(synced));
+  asker.killed = true;
+  EXPECT_EQ(synced.get().error().number(), EINTR);
+  // Nothing of it is forgotten.
+  brick.set_verifier(77);
+  heal();
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+}
+
+TEST_F(SilentBrickTest, TheEndOfTheMountEndsTheWait) {
+  auto synced = fsync_elsewhere();
+  ASSERT_TRUE(waits(synced));
+  path->abort();
+  EXPECT_EQ(synced.get().error().number(), ESHUTDOWN);
+}
+
+// A recall is not held up by the fsync that waits.
+TEST_F(SilentBrickTest, AnotherFlushOfTheFileIsNotHeldUp) {
+  auto synced = fsync_elsewhere();
+  ASSERT_TRUE(waits(synced));
+  const auto begin = clock.now();
+  EXPECT_FALSE(file->parts().flush(true));
+  EXPECT_LT(clock.now() - begin, std::chrono::seconds(5));
+  heal();
+  EXPECT_TRUE(synced.get());
+}
+
+class SoftMountTest : public SilentBrickTest {
+ protected:
+  SoftMountTest() : SilentBrickTest(Persistence::kSoft) {}
+};
+
+TEST_F(SoftMountTest, SaysEioAndTriesAgainLater) {
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+  heal();
+  EXPECT_TRUE(file->fsync(cursor));
+}
+
+class SofterrMountTest : public SilentBrickTest {
+ protected:
+  SofterrMountTest() : SilentBrickTest(Persistence::kSoftError) {}
+};
+
+TEST_F(SofterrMountTest, SaysThatTimeWasUpAndTriesAgainLater) {
+  EXPECT_EQ(file->fsync(cursor).error().number(), ETIMEDOUT);
+  brick.set_verifier(77);
+  heal();
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
 }
 
 }  // namespace
