@@ -5,9 +5,9 @@
 #include <future>
 #include <memory>
 
-#include "tests/unit/brickd/held_transport.h"
 #include "tests/unit/brickd/test_brick.h"
 #include "tests/unit/brickd/test_client.h"
+#include "tests/unit/rdma/held_queue_pair.h"
 
 namespace pnfsrdma::brick {
 namespace {
@@ -24,7 +24,7 @@ class BrickBurial : public testing::Test {
     ASSERT_EQ(brick.open_session(kOther, 2), Status::kOk);
   }
   // Whatever a test expects, its brick must come to an end.
-  void TearDown() override { hold.release(); }
+  void TearDown() override { hold->release(); }
   std::unique_ptr<TestClient> connect(uint8_t ticket) {
     auto client = TestClient::connect(brick.transport(), brick.address(), ticket_of(ticket));
     return client ? std::move(*client) : nullptr;
@@ -34,12 +34,13 @@ class BrickBurial : public testing::Test {
   void expel(std::unique_ptr<TestClient> client) {
     ASSERT_TRUE(client && client->hello());
     ASSERT_EQ(brick.close_session(), Status::kOk);
-    hold.wait_until_asked();
+    hold->wait_until_asked();
   }
 
-  Hold hold;
+  std::shared_ptr<rdma::testing::Hold> hold = std::make_shared<rdma::testing::Hold>();
   TestBrick brick{"memory", {}, nullptr, {}, [this](TestBrick::Transport inner) {
-                    return std::make_unique<HeldTransport>(std::move(inner), hold);
+                    return std::make_unique<rdma::testing::WrappedTransport>(std::move(inner),
+                                                                             rdma::testing::held_by(hold));
                   }};
 };
 
@@ -51,7 +52,7 @@ TEST_F(BrickBurial, AQueuePairTheDeviceKeepsHoldsUpNobodyElse) {
     return heard && brick.expose(0, kBlock, true, kOther).status == Status::kOk;
   });
   EXPECT_EQ(other.wait_for(std::chrono::seconds(8)), std::future_status::ready);
-  hold.release();
+  hold->release();
   EXPECT_TRUE(other.get());
 }
 
@@ -59,7 +60,7 @@ TEST_F(BrickBurial, TheBrickEndsWhenTheDeviceLetsGo) {
   expel(connect(1));
   auto end = std::async(std::launch::async, [&] { brick.stop(); });
   EXPECT_EQ(end.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
-  hold.release();
+  hold->release();
   EXPECT_EQ(end.wait_for(std::chrono::seconds(8)), std::future_status::ready);
 }
 
