@@ -5,8 +5,7 @@
 
 namespace pnfsrdma::brick {
 
-Reaper::Reaper(EventLoop& loop, bool flushes_block)
-    : connections_(std::make_shared<Executor>(loop, "brick-bury")) {
+Reaper::Reaper(EventLoop& loop, bool flushes_block) {
   if (flushes_block) executor_ = std::make_unique<Executor>(loop, "brick-reap");
 }
 
@@ -17,10 +16,6 @@ void Reaper::destroy(Regions regions, std::function<void()> done) {
   }
   const auto owned = std::make_shared<Regions>(std::move(regions));
   executor_->run([owned] { owned->clear(); }, std::move(done));
-}
-
-void Reaper::bury(const std::shared_ptr<Executor>& executor, std::shared_ptr<void> last) {
-  if (executor) executor->run([last = std::move(last)]() mutable { last.reset(); }, [] {});
 }
 
 }  // namespace pnfsrdma::brick

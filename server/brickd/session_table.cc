@@ -254,7 +254,7 @@ void SessionTable::let_in(uint64_t client, const std::shared_ptr<Newcomer>& newc
 // Regions first, in a domain nobody else has: when the peer is answered, its hello finds them all.
 Result<> SessionTable::connect(Session& session, uint64_t client, Newcomer& newcomer) {
   if (++session.last_connection == 0) ++session.last_connection;
-  session.connection = parts_.reaper.adopt(std::make_unique<Connection>(
+  session.connection = parts_.burial.adopt(std::make_unique<Connection>(
       newcomer.transport, newcomer.native_flush, session.last_connection, parts_.shared));
   for (const auto& [number, record] : session.grants) {
     if (register_grant(session, number, record)) continue;

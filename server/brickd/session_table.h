@@ -12,6 +12,7 @@
 #include "server/brickd/limits.h"
 #include "server/brickd/pool.h"
 #include "server/brickd/reaper.h"
+#include "shared/base/burial.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/random.h"
 #include "shared/brick/protocol.h"
@@ -27,6 +28,7 @@ class SessionTable {
     EventLoop& loop;
     Pool& pool;
     Reaper& reaper;
+    Burial& burial;
     Random& random;
     Connection::Shared shared;
   };
