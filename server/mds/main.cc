@@ -151,6 +151,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   TRY_ASSIGN(const FileDescriptor signals, block_signals());
   SystemClock clock;
   SystemRandom random;
+  Burial burial("mds-bury");
   EventLoop loop(clock);
   Result<> outcome;
   Counters counters;
@@ -248,7 +249,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
       console_options(config, config_path));
   start_console(*console);
   // By TCP last: whoever waits for the server asks there, and then mounts by either.
-  TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, compounds));
+  TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, compounds, burial));
   TRY_ASSIGN(auto listeners, listen(loop, config, compounds));
   ServiceManager manager(loop);
   manager.ready();

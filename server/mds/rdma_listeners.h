@@ -6,6 +6,7 @@
 
 #include "server/mds/config.h"
 #include "server/mds/ops/compound.h"
+#include "shared/base/burial.h"
 #include "shared/base/event_loop.h"
 #include "shared/rdma/transport.h"
 #include "shared/rpc_rdma/listener.h"
@@ -16,10 +17,10 @@ using RdmaListeners = std::vector<std::unique_ptr<rpc_rdma::Listener>>;
 
 // Listens for RPC-over-RDMA at every address of rdma_listen: by iWARP in user space, and on the RDMA devices
 // that have the address (a wildcard: all of their addresses). No device is normal and said in the log; so is
-// an address of a device that cannot be used. An error when the TCP port cannot be had. `compounds` and
-// `loop` outlive them.
+// an address of a device that cannot be used. An error when the TCP port cannot be had. `loop`,
+// `compounds` and `burial`, where connections end, outlive them.
 Result<RdmaListeners> open_rdma_listeners(EventLoop& loop, const Config& config,
-                                          const std::shared_ptr<rdma::Transport>& iwarp,
-                                          Compounds& compounds);
+                                          const std::shared_ptr<rdma::Transport>& iwarp, Compounds& compounds,
+                                          Burial& burial);
 
 }  // namespace pnfsrdma::mds

@@ -11,17 +11,33 @@
 
 namespace pnfsrdma::rpc_rdma {
 
-// What the transport's thread, the loop and every connection share.
+// What the transport's thread and the loop share.
 struct Listener::Shared {
   EventLoop& loop;
   const std::shared_ptr<rdma::Transport> transport;
   const rpc::Service service;
   const UpperLayer upper_layer;
-  std::atomic<size_t> connections = 0;
+  Burial& burial;
+  const std::shared_ptr<std::atomic<size_t>> connections = std::make_shared<std::atomic<size_t>>(0);
   bool stopped = false;  // loop only
 };
 
 namespace {
+
+// An endpoint that counts from its beginning to its very end: its queue pair and buffers are there as long.
+struct CountedEndpoint {
+  CountedEndpoint(std::unique_ptr<Endpoint> made, std::shared_ptr<std::atomic<size_t>> connections)
+      : endpoint(std::move(made)), count(std::move(connections)) {
+    ++*count;
+  }
+  ~CountedEndpoint() {
+    endpoint.reset();
+    --*count;
+  }
+
+  std::unique_ptr<Endpoint> endpoint;
+  const std::shared_ptr<std::atomic<size_t>> count;
+};
 
 // In the transport's thread: receives are posted before the loop hears of the connection, for the peer may
 // send as soon as it is accepted.
@@ -41,8 +57,9 @@ Result<std::unique_ptr<Endpoint>> accept_endpoint(const std::shared_ptr<rdma::Tr
 Result<std::unique_ptr<Listener>> Listener::listen(EventLoop& loop,
                                                    std::shared_ptr<rdma::Transport> transport,
                                                    const std::string& address, rpc::Service service,
-                                                   const UpperLayer& upper_layer) {
-  std::shared_ptr<Shared> shared(new Shared{loop, std::move(transport), std::move(service), upper_layer});
+                                                   const UpperLayer& upper_layer, Burial& burial) {
+  std::shared_ptr<Shared> shared(
+      new Shared{loop, std::move(transport), std::move(service), upper_layer, burial});
   std::unique_ptr<Listener> listener(new Listener(shared));
   TRY_ASSIGN(listener->listener_, shared->transport->listen(address, [shared](auto request) {
     accept(shared, std::move(request));
@@ -55,38 +72,32 @@ Listener::~Listener() {
 }
 
 size_t Listener::connections() const {
-  return shared_->connections;
+  return *shared_->connections;
 }
 
 void Listener::accept(const std::shared_ptr<Shared>& shared,
                       std::unique_ptr<rdma::ConnectionRequest> request) {
   const std::string peer = request->peer();
-  if (shared->connections >= std::min(kConnectionsMax, shared->service.connections_max)) {
+  if (*shared->connections >= std::min(kConnectionsMax, shared->service.connections_max)) {
     log_warning("rpc-rdma", "connection-rejected peer={} why=\"too many connections\"", peer);
     return request->reject({});
   }
-  auto endpoint = accept_endpoint(shared->transport, *request, shared->service.options.record_bytes_max,
-                                  shared->upper_layer);
-  if (!endpoint) {
-    log_warning("rpc-rdma", "connection-failed peer={} why=\"{}\"", peer, endpoint.error().to_string());
+  auto made = accept_endpoint(shared->transport, *request, shared->service.options.record_bytes_max,
+                              shared->upper_layer);
+  if (!made) {
+    log_warning("rpc-rdma", "connection-failed peer={} why=\"{}\"", peer, made.error().to_string());
     return;
   }
-  ++shared->connections;
-  // Counted down when the connection is gone, however it goes.
-  std::shared_ptr<void> counted(nullptr, [shared](void*) { --shared->connections; });
-  auto adopt = [shared, counted,
-                endpoint = std::make_shared<std::unique_ptr<Endpoint>>(*std::move(endpoint))] {
+  const auto counted =
+      shared->burial.adopt(std::make_unique<CountedEndpoint>(*std::move(made), shared->connections));
+  shared->loop.post([shared, endpoint = std::shared_ptr<Endpoint>(counted, counted->endpoint.get())] {
     if (shared->stopped) return;
-    auto stream = std::make_shared<Stream>(shared->loop, std::move(*endpoint));
-    const auto connection = rpc::Connection::start(
-        shared->loop, std::move(stream), shared->service.options, shared->service.on_call,
-        [counted, on_close = shared->service.on_close](const rpc::ConnectionPointer& closed,
-                                                       const Error& reason) {
-          if (on_close) on_close(closed, reason);
-        });
-    if (shared->service.on_accept) shared->service.on_accept(connection);
-  };
-  shared->loop.post(std::move(adopt));
+    const rpc::Service& service = shared->service;
+    const auto connection =
+        rpc::Connection::start(shared->loop, std::make_shared<Stream>(shared->loop, endpoint),
+                               service.options, service.on_call, service.on_close);
+    if (service.on_accept) service.on_accept(connection);
+  });
 }
 
 }  // namespace pnfsrdma::rpc_rdma

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "shared/base/burial.h"
 #include "shared/base/event_loop.h"
 #include "shared/rdma/transport.h"
 #include "shared/rpc/server.h"
@@ -15,18 +16,21 @@ namespace pnfsrdma::rpc_rdma {
 inline constexpr size_t kConnectionsMax = 512;
 
 // Accepts RPC-over-RDMA connections of one transport and gives them to an rpc::Service in the loop.
-// Destroying it stops accepting; connections live on. Loop thread only; the transport's own thread accepts.
+// Destroying it stops accepting; connections live on. Loop thread only; the transport's own thread accepts,
+// and what a connection had of the device ends in the thread of a Burial: the loop never waits for a device.
 class Listener {
  public:
-  // "host:port"; port 0: any, see address(). Errors as rdma::Transport::listen().
+  // "host:port"; port 0: any, see address(). `burial` outlives the listener. Errors as
+  // rdma::Transport::listen().
   static Result<std::unique_ptr<Listener>> listen(EventLoop& loop, std::shared_ptr<rdma::Transport> transport,
                                                   const std::string& address, rpc::Service service,
-                                                  const UpperLayer& upper_layer);
+                                                  const UpperLayer& upper_layer, Burial& burial);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
   std::string address() const { return listener_->address(); }
+  // Those that the device has not given up yet among them.
   size_t connections() const;
 
  private:

@@ -12,7 +12,7 @@
 
 namespace pnfsrdma::rpc_rdma {
 
-Stream::Stream(EventLoop& loop, std::unique_ptr<Endpoint> endpoint)
+Stream::Stream(EventLoop& loop, std::shared_ptr<Endpoint> endpoint)
     : loop_(loop),
       endpoint_(std::move(endpoint)),
       fd_(endpoint_->queue_pair().fd()),
@@ -116,8 +116,7 @@ void Stream::close() {
   handlers_.reset();
   messages_.clear();
   // Not from inside of it: close() may be called while it delivers.
-  loop_.at_turn_end(
-      [endpoint = std::shared_ptr<Endpoint>(std::move(endpoint_))] { endpoint->queue_pair().fail(); });
+  loop_.at_turn_end([endpoint = std::move(endpoint_)] { endpoint->queue_pair().fail(); });
 }
 
 void Stream::fail_with(Error reason) {

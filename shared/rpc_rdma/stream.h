@@ -13,7 +13,8 @@ namespace pnfsrdma::rpc_rdma {
 // with one doorbell at its end.
 class Stream final : public rpc::MessageStream, public std::enable_shared_from_this<Stream> {
  public:
-  Stream(EventLoop& loop, std::unique_ptr<Endpoint> endpoint);
+  // Shared because nobody's end may hold up the loop: whoever made the endpoint says where it ends.
+  Stream(EventLoop& loop, std::shared_ptr<Endpoint> endpoint);
   ~Stream() override;
 
   void start(Handlers handlers) override;
@@ -37,7 +38,7 @@ class Stream final : public rpc::MessageStream, public std::enable_shared_from_t
   void fail_with(Error reason);
 
   EventLoop& loop_;
-  std::unique_ptr<Endpoint> endpoint_;  // null: closed
+  std::shared_ptr<Endpoint> endpoint_;  // null: closed
   int fd_ = -1;
   std::string peer_;
   std::string transport_;

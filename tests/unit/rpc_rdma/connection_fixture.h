@@ -93,7 +93,7 @@ class ConnectionTest : public ::testing::TestWithParam<Kind> {
     network_ = std::make_shared<rdma::memory::Network>();
     transport_ = make_transport();
     rpc::Service service = make_service();
-    auto listener = Listener::listen(loop_, transport_, "127.0.0.1:0", std::move(service), kNfs);
+    auto listener = Listener::listen(loop_, transport_, "127.0.0.1:0", std::move(service), kNfs, burial_);
     ASSERT_TRUE(listener) << listener.error().to_string();
     listener_ = *std::move(listener);
     thread_ = std::thread([this] { loop_.run(); });
@@ -118,17 +118,20 @@ class ConnectionTest : public ::testing::TestWithParam<Kind> {
       responder.reply(serve(call.arguments));
     };
     service.on_accept = [this](const rpc::ConnectionPointer& connection) { connection_ = connection; };
-    service.on_close = [this](const rpc::ConnectionPointer&, const Error& reason) {
-      connection_.reset();
+    service.on_close = [this](const rpc::ConnectionPointer& connection, const Error& reason) {
+      if (connection_ == connection) connection_.reset();
       held_.clear();
-      closed_.set_value(reason);
+      if (++closed_connections_ == 1) closed_.set_value(reason);
     };
     return service;
   }
 
+  // What stands between both ends and the transport.
+  virtual std::unique_ptr<rdma::Transport> around(std::unique_ptr<rdma::Transport> inner) { return inner; }
+
   std::shared_ptr<rdma::Transport> make_transport() {
-    if (GetParam() == Kind::kMemory) return rdma::memory::make_transport(network_, random_);
-    return rdma::iwarp::make_transport({}, random_);
+    if (GetParam() == Kind::kMemory) return around(rdma::memory::make_transport(network_, random_));
+    return around(rdma::iwarp::make_transport({}, random_));
   }
 
   std::unique_ptr<Endpoint> connect() {
@@ -203,6 +206,7 @@ class ConnectionTest : public ::testing::TestWithParam<Kind> {
 
   SystemClock clock_;
   SystemRandom random_;
+  Burial burial_{"bury-test"};
   EventLoop loop_{clock_};
   std::shared_ptr<rdma::memory::Network> network_;
   std::shared_ptr<rdma::Transport> transport_;
@@ -213,7 +217,8 @@ class ConnectionTest : public ::testing::TestWithParam<Kind> {
   std::vector<rpc::Responder> held_;
   std::atomic<bool> holding_ = false;
   std::atomic<size_t> calls_ = 0;
-  std::promise<Error> closed_;
+  size_t closed_connections_ = 0;  // loop only
+  std::promise<Error> closed_;     // why the first one was
 };
 
 }  // namespace pnfsrdma::rpc_rdma::testing
