@@ -56,6 +56,13 @@ Result<> Endpoint::flush() {
 
 Result<> Endpoint::progress(std::vector<Bytes>& messages) {
   for (;;) {
+    TRY_ASSIGN(const bool more, progress_a_turn(messages));
+    if (!more) return {};
+  }
+}
+
+Result<bool> Endpoint::progress_a_turn(std::vector<Bytes>& messages) {
+  for (int look = 0; look < kPollsPerTurn; ++look) {
     events_.clear();
     const Result<size_t> count = wire_->poll(events_);
     for (const Wire::Event& event : events_) {
@@ -67,9 +74,10 @@ Result<> Endpoint::progress(std::vector<Bytes>& messages) {
       }
     }
     if (!count) return std::unexpected(count.error());
-    if (*count == 0) return {};
+    if (*count == 0) return false;
     TRY(flush());
   }
+  return true;
 }
 
 // One message of the peer's (RFC 8166, 4.5).

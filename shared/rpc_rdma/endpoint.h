@@ -36,6 +36,9 @@ class Endpoint {
   // Does all there is to do without waiting. Messages of the peer are appended to `messages`. An error: the
   // connection is lost; what was appended before holds.
   Result<> progress(std::vector<Bytes>& messages);
+  // The same for an owner with other work: stops after kPollsPerTurn looks, however much the peer sends.
+  // True: there may be more, which no readable fd() will tell.
+  Result<bool> progress_a_turn(std::vector<Bytes>& messages);
 
   // Messages queued and not handed to the queue pair.
   size_t waiting_bytes() const { return requester_.waiting_bytes() + responder_.waiting_bytes(); }

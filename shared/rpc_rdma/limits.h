@@ -37,6 +37,10 @@ inline constexpr size_t kPullBytesMax = size_t{8} << 20;
 // Messages waiting for buffers or credits.
 inline constexpr size_t kQueuedMessagesMax = 4096;
 
+// Looks for completions in one turn of a loop before others get theirs: credits bound a peer's calls, nothing
+// bounds its RDMA_DONE, RDMA_ERROR and scraps.
+inline constexpr int kPollsPerTurn = 16;
+
 // RFC 8267, 5.1: NFSv4's port for RPC-over-RDMA.
 inline constexpr uint16_t kPort = 20049;
 

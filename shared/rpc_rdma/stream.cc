@@ -34,11 +34,22 @@ void Stream::start(Handlers handlers) {
 void Stream::progress() {
   if (!endpoint_) return;
   std::vector<Bytes> messages;
-  const Result<> result = endpoint_->progress(messages);
+  const Result<bool> more = endpoint_->progress_a_turn(messages);
   for (Bytes& message : messages) messages_.push_back(std::move(message));
   deliver();
-  if (!result) return fail_with(result.error());
+  if (!more) return fail_with(more.error());
   report_sent();
+  if (*more) progress_next_turn();
+}
+
+void Stream::progress_next_turn() {
+  if (std::exchange(progress_scheduled_, true)) return;
+  loop_.post([weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->progress_scheduled_ = false;
+    self->progress();
+  });
 }
 
 void Stream::deliver() {

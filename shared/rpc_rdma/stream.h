@@ -31,6 +31,7 @@ class Stream final : public rpc::MessageStream, public std::enable_shared_from_t
 
  private:
   void progress();
+  void progress_next_turn();
   void flush();
   void deliver();
   void deliver_at_turn_end();
@@ -46,6 +47,7 @@ class Stream final : public rpc::MessageStream, public std::enable_shared_from_t
   std::deque<Bytes> messages_;              // come and not delivered
   size_t unsent_before_ = 0;
   bool flush_scheduled_ = false;
+  bool progress_scheduled_ = false;
   bool delivering_ = false;
   bool paused_ = false;
 };

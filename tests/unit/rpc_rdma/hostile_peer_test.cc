@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/rpc_rdma/private_data.h"
+#include "tests/unit/rdma/wrapped_transport.h"
 #include "tests/unit/rpc_rdma/connection_fixture.h"
 
 namespace pnfsrdma::rpc_rdma::testing {
 namespace {
 
+// Tells of each look for completions, before it.
+class WatchedQueuePair final : public rdma::testing::WrappedQueuePair {
+ public:
+  using Told = std::shared_ptr<std::function<void()>>;
+  WatchedQueuePair(std::unique_ptr<rdma::QueuePair> inner, Told told)
+      : WrappedQueuePair(std::move(inner)), told_(std::move(told)) {}
+
+  size_t poll(std::span<rdma::Completion> completions) override {
+    if (*told_) (*told_)();
+    return WrappedQueuePair::poll(completions);
+  }
+
+ private:
+  const Told told_;
+};
+
 // A client that writes its own transport headers.
 class HostilePeer : public ConnectionTest {
  protected:
+  std::unique_ptr<rdma::Transport> around(std::unique_ptr<rdma::Transport> inner) override {
+    return std::make_unique<rdma::testing::WrappedTransport>(
+        std::move(inner), [told = on_server_poll_](std::unique_ptr<rdma::QueuePair> queue_pair) {
+          return std::make_unique<WatchedQueuePair>(std::move(queue_pair), told);
+        });
+  }
+
   void SetUp() override {
     ConnectionTest::SetUp();
     domain_ = transport_->make_protection_domain();
@@ -134,6 +158,8 @@ class HostilePeer : public ConnectionTest {
   Bytes memory_;
   std::unique_ptr<rdma::Region> region_;
   std::unique_ptr<rdma::QueuePair> queue_pair_;
+  // What happens at each poll() of the server's; the loop's.
+  const WatchedQueuePair::Told on_server_poll_ = std::make_shared<std::function<void()>>();
 };
 
 TEST_P(HostilePeer, AnotherVersionIsAnsweredWithTheRangeWeSpeak) {
@@ -155,6 +181,30 @@ TEST_P(HostilePeer, DoneAndErrorsAndScrapsAreDropped) {
   send({5, 1, 32, Procedure::kDone}, {}, {});
   send_raw(Bytes(12));
   EXPECT_EQ(calls_, 0U);
+  expect_alive(9);
+}
+
+TEST_P(HostilePeer, MessagesWithoutEndLeaveTheLoopToOthers) {
+  constexpr size_t kVeryMany = 20'000;
+  size_t messages = 0;
+  // Whenever the server looks, another one has come.
+  const auto one_more = [&] {
+    if (++messages > kVeryMany) return;
+    send({5, 1, 32, Procedure::kDone}, {}, {});
+    rdma::Completion done;
+    while (queue_pair_->poll({&done, 1}) == 1) {
+    }
+  };
+  in_loop([&] {
+    *on_server_poll_ = one_more;
+    one_more();
+  });
+  size_t before_others = 0;
+  in_loop([&] {
+    before_others = messages;
+    *on_server_poll_ = nullptr;
+  });
+  EXPECT_LT(before_others, kVeryMany / 10);
   expect_alive(9);
 }
 
