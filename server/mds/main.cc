@@ -24,6 +24,7 @@
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/nfs_program.h"
 #include "server/mds/rdma_listeners.h"
+#include "server/mds/state/idle_connections.h"
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/lock_waiters.h"
 #include "server/mds/state/recovery.h"
@@ -104,11 +105,11 @@ ServerLimits limits_of(const Config& config) {
 }
 
 Result<std::vector<std::unique_ptr<rpc::Listener>>> listen(EventLoop& loop, const Config& config,
-                                                           Compounds& compounds) {
+                                                           const rpc::Service& service) {
   std::vector<std::unique_ptr<rpc::Listener>> listeners;
   for (const std::string& text : config.listen) {
     TRY_ASSIGN(const auto address, rpc::SocketAddress::parse(text, nfs4::kPort));
-    TRY_ASSIGN(auto listener, rpc::Listener::listen(loop, address, nfs_service(compounds)));
+    TRY_ASSIGN(auto listener, rpc::Listener::listen(loop, address, service));
     log_info("mds", "listening address={}", listener->address().to_string());
     listeners.push_back(std::move(listener));
   }
@@ -248,9 +249,12 @@ Result<> serve(const Config& config, const std::string& config_path) {
       console::Console::Parts{loop, clock, random, administrator, console_records},
       console_options(config, config_path));
   start_console(*console);
+  IdleConnections idle_connections(loop, sessions, limits.lease);
+  idle_connections.start();
+  const rpc::Service service = nfs_service(compounds, idle_connections);
   // By TCP last: whoever waits for the server asks there, and then mounts by either.
-  TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, compounds, burial));
-  TRY_ASSIGN(auto listeners, listen(loop, config, compounds));
+  TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, service, burial));
+  TRY_ASSIGN(auto listeners, listen(loop, config, service));
   ServiceManager manager(loop);
   manager.ready();
   log_info("mds", "ready start={} same_boot={} version={}", boot.boot_count, boot.same_host_boot, version());

@@ -61,6 +61,7 @@ void Connection::start_stream() {
 // -----------------------------------------------------------------------------------------------------------
 
 void Connection::deliver(Bytes message) {
+  ++messages_received_;
   const std::optional<MessageStart> start = peek_message(message);
   if (!start) return fail_with(Error(EBADMSG, "a record is no RPC message"));
   if (start->type == MessageType::kReply) {

@@ -129,6 +129,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<ucred> peer_credentials() const { return stream_->peer_credentials(); }
 
   size_t unsent_bytes() const { return stream_->unsent_bytes(); }
+  // Calls and replies of the peer's that have come.
+  uint64_t messages_received() const { return messages_received_; }
   size_t calls_unanswered() const { return calls_unanswered_; }
   size_t calls_outstanding() const { return outstanding_.size(); }
   // Has back-pressure stopped the reading?
@@ -164,6 +166,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool closing_ = false;
   bool paused_ = false;
 
+  uint64_t messages_received_ = 0;
   size_t calls_unanswered_ = 0;
   uint32_t next_xid_ = 1;
   std::unordered_map<uint32_t, OutstandingCall> outstanding_;

@@ -57,8 +57,11 @@ void handle_call(Compounds& compounds, const rpc::ConnectionPointer& connection,
 
 }  // namespace
 
-rpc::Service nfs_service(Compounds& compounds) {
+rpc::Service nfs_service(Compounds& compounds, IdleConnections& connections) {
   rpc::Service service;
+  service.on_accept = [&connections](const rpc::ConnectionPointer& connection) {
+    connections.watch(connection);
+  };
   service.on_call = [&compounds](const rpc::ConnectionPointer& connection, rpc::IncomingCall call,
                                  rpc::Responder responder) {
     handle_call(compounds, connection, std::move(call), std::move(responder));

@@ -36,6 +36,17 @@ void Session::unbind_back(const rpc::Connection& connection) {
   std::erase_if(back_connections_, [&](const auto& bound) { return bound.lock().get() == &connection; });
 }
 
+std::vector<rpc::ConnectionPointer> Session::connections() const {
+  std::vector<rpc::ConnectionPointer> connections;
+  for (const Connections* bound_ones : {&fore_connections_, &back_connections_}) {
+    for (const auto& bound : *bound_ones) {
+      auto live = bound.lock();
+      if (live && live->is_open()) connections.push_back(std::move(live));
+    }
+  }
+  return connections;
+}
+
 std::vector<std::string> Session::peers() const {
   std::vector<std::string> peers;
   for (const auto& bound : fore_connections_) {

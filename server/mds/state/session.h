@@ -57,6 +57,8 @@ class Session {
   bool bound_back(const rpc::Connection& connection) const;
   // A live connection to call the client on, the newest first, or null.
   rpc::ConnectionPointer back_connection() const;
+  // Its live connections, those bound to both directions twice.
+  std::vector<rpc::ConnectionPointer> connections() const;
   // The other ends of its live connections.
   std::vector<std::string> peers() const;
   // What carries the newest of them: "tcp", "rdma-verbs", …; "none": there is none.

@@ -25,13 +25,15 @@ class SessionTable {
   void destroy_all_of(Client& client);
   size_t size() const { return sessions_.size(); }
 
- private:
   struct Hash {
     size_t operator()(const SessionId& id) const;
   };
+  using Sessions = std::unordered_map<SessionId, std::shared_ptr<Session>, Hash>;
+  const Sessions& all() const { return sessions_; }
 
+ private:
   Random& random_;
-  std::unordered_map<SessionId, std::shared_ptr<Session>, Hash> sessions_;
+  Sessions sessions_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -26,7 +26,7 @@ class NfsProgramTest : public testing::Test {
     int sockets[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets), 0);
     server_connection_ = rpc::Connection::start(host_.loop, FileDescriptor(sockets[0]), {},
-                                                nfs_service(server_.compounds).on_call);
+                                                nfs_service(server_.compounds, idle_).on_call);
     client_connection_ = rpc::Connection::start(
         host_.loop, FileDescriptor(sockets[1]), {},
         [this](const rpc::ConnectionPointer&, rpc::IncomingCall call, rpc::Responder responder) {
@@ -112,6 +112,7 @@ class NfsProgramTest : public testing::Test {
   TestHost host_;
   TestServer server_{host_};
   TestClient client_{server_};
+  IdleConnections idle_{host_.loop, server_.sessions, server_.limits.lease};
   LayoutCallbacks callbacks_{server_.callbacks, server_.clients, server_.opens, *server_.names};
   rpc::ConnectionPointer server_connection_;
   rpc::ConnectionPointer client_connection_;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "server/mds/state/session_table.h"
+#include "shared/base/event_loop.h"
+#include "shared/rpc/connection.h"
+
+namespace pnfsrdma::mds {
+
+// Ends the connections of clients that have vanished: nobody tells a server that is not sending, least of all
+// over RDMA, and each costs memory and a place. A client that lives renews its lease, so a connection that
+// has brought nothing for two leases and belongs to no session is of no use to anybody. One that belongs to a
+// session is never ended here (RFC 8881, 2.10.3.1), for it may be where the client hears its callbacks; such
+// a one is sent a CB_NULL, which no vanished peer acknowledges: then the transport ends it. Control loop
+// only.
+class IdleConnections {
+ public:
+  IdleConnections(EventLoop& loop, SessionTable& sessions, Milliseconds lease);
+  IdleConnections(const IdleConnections&) = delete;
+  IdleConnections& operator=(const IdleConnections&) = delete;
+
+  // From now on. What is closed is forgotten.
+  void watch(const rpc::ConnectionPointer& connection);
+  // Looks once a lease, as long as the loop runs.
+  void start();
+  void look();
+
+ private:
+  struct Watched {
+    std::weak_ptr<rpc::Connection> connection;
+    uint64_t messages = UINT64_MAX;  // come until the last look; at first none has been
+    int silent_looks = 0;            // in a row
+  };
+
+  std::vector<rpc::ConnectionPointer> silent();
+  void probe(rpc::Connection& connection, Session& session);
+
+  EventLoop& loop_;
+  SessionTable& sessions_;
+  const Milliseconds lease_;
+  std::vector<Watched> watched_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/state/idle_connections.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "server/mds/ops/nfs_program.h"
+#include "shared/nfs4/compound.h"
+#include "tests/unit/mds/ops/test_server.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+// A server that looks once a lease, and one connection to it, over a socket pair.
+class IdleConnectionsTest : public testing::Test {
+ protected:
+  IdleConnectionsTest() {
+    int sockets[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) == 0);
+    rpc::Service service = nfs_service(server_.compounds, idle_);
+    server_connection_ =
+        rpc::Connection::start(host_.loop, FileDescriptor(sockets[0]), service.options, service.on_call);
+    service.on_accept(server_connection_);
+    client_connection_ = rpc::Connection::start(
+        host_.loop, FileDescriptor(sockets[1]), {},
+        [this](const rpc::ConnectionPointer&, rpc::IncomingCall call, rpc::Responder responder) {
+          callback_procedures_.push_back(call.header.procedure);
+          responder.reply(Bytes());
+        });
+    idle_.start();
+  }
+  ~IdleConnectionsTest() override {
+    client_connection_->close();
+    server_connection_->close();
+  }
+
+  void pass(Milliseconds time) {
+    host_.clock.advance(time);
+    for (int turn = 0; turn < 5; ++turn) host_.turn();
+  }
+  bool alive_after(int leases) {
+    for (int i = 0; i < leases; ++i) pass(server_.limits.lease);
+    return server_connection_->is_open();
+  }
+  void call(uint32_t procedure, Bytes arguments = {}) {
+    client_connection_->call(nfs4::kProgram, nfs4::kVersion, procedure, rpc::to_opaque(rpc::AuthSys{}),
+                             std::move(arguments), Milliseconds(10'000), [](const Result<rpc::Reply>&) {});
+    for (int turn = 0; turn < 5; ++turn) host_.turn();
+  }
+  // The connection is the client's from its SEQUENCE on, and that of its callbacks if it binds it.
+  void join(bool for_callbacks) {
+    client_.connect();
+    nfs4::CompoundArguments arguments{{.tag = "", .minor_version = 2}, {client_.next_sequence()}};
+    if (for_callbacks) {
+      nfs4::BindConnectionToSessionArguments bind;
+      bind.session_id = client_.session;
+      bind.direction = nfs4::DirectionFromClient::kForeOrBoth;
+      arguments.operations = {bind};
+    }
+    call(nfs4::kProcedureCompound, xdr::encode_to_bytes(arguments));
+    const auto session = server_.sessions.find(client_.session);
+    ASSERT_TRUE(session && session->bound(*server_connection_));
+    ASSERT_EQ(session->bound_back(*server_connection_), for_callbacks);
+  }
+
+  TestHost host_;
+  TestServer server_{host_};
+  TestClient client_{server_};
+  IdleConnections idle_{host_.loop, server_.sessions, server_.limits.lease};
+  rpc::ConnectionPointer server_connection_;
+  rpc::ConnectionPointer client_connection_;
+  std::vector<uint32_t> callback_procedures_;
+};
+
+TEST_F(IdleConnectionsTest, OneWithoutASessionEndsWhenItIsSilentForTwoLeases) {
+  call(nfs4::kProcedureNull);
+  EXPECT_TRUE(alive_after(2));
+  EXPECT_FALSE(alive_after(1));
+}
+
+TEST_F(IdleConnectionsTest, OneThatNeverSaidAnythingEnds) {
+  EXPECT_TRUE(alive_after(2));
+  EXPECT_FALSE(alive_after(1));
+}
+
+TEST_F(IdleConnectionsTest, OneThatSpeaksOnceALeaseStays) {
+  for (int lease = 0; lease < 10; ++lease) {
+    call(nfs4::kProcedureNull);
+    EXPECT_TRUE(alive_after(1));
+  }
+}
+
+TEST_F(IdleConnectionsTest, OneOfALiveSessionStaysHoweverSilent) {
+  join(false);
+  EXPECT_TRUE(alive_after(20));
+  EXPECT_TRUE(callback_procedures_.empty()) << "it is not there for calls";
+}
+
+TEST_F(IdleConnectionsTest, OneEndsAfterItsClientIsGone) {
+  join(true);
+  EXPECT_TRUE(alive_after(5));
+  server_.leases.expire_due();
+  ASSERT_EQ(server_.sessions.size(), 0U);
+  EXPECT_FALSE(alive_after(3));
+}
+
+TEST_F(IdleConnectionsTest, ASilentBackchannelIsCalled) {
+  join(true);
+  EXPECT_TRUE(alive_after(2));
+  EXPECT_TRUE(callback_procedures_.empty());
+  EXPECT_TRUE(alive_after(20));
+  ASSERT_FALSE(callback_procedures_.empty());
+  EXPECT_LT(callback_procedures_.size(), 10U) << "an answer is a sign of life";
+  for (const uint32_t procedure : callback_procedures_) EXPECT_EQ(procedure, nfs4::kProcedureNull);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds
