@@ -139,20 +139,23 @@ Result<std::string> Brick::listen_data(rdma::Transport& transport, const DataEnd
   };
   TRY_ASSIGN(auto listener, transport.listen(endpoint.listen, on_request));
   const std::string address = listener->address();
-  parts_->listeners.push_back(std::move(listener));
 
   ControlService::Advertised& advertised = parts_->service.advertised();
-  if (native_flush) advertised.flush_methods |= nfs4::kFlushNative;
   std::vector<std::string> names = endpoint.advertise;
   if (names.empty()) names.push_back(address);
   if (!endpoint.advertised) names.clear();
+  auto paths = advertised.paths;
   for (const std::string& name : names) {
     Path path = path_of(endpoint.netid, name);
-    if (path.address.size() > path.address.kMax || advertised.paths.size() == advertised.paths.kMax) {
+    if (path.address.size() > path.address.kMax || paths.size() == paths.kMax) {
       return fail(EINVAL, "advertising " + name + ": the address is too long, or there are more than 16");
     }
-    advertised.paths.push_back(std::move(path));
+    paths.push_back(std::move(path));
   }
+  // What cannot be advertised is not listened on either.
+  advertised.paths = std::move(paths);
+  if (native_flush) advertised.flush_methods |= nfs4::kFlushNative;
+  parts_->listeners.push_back(std::move(listener));
   log_info("brick", "listening transport={} address={} native-flush={}", transport.name(), address,
            native_flush);
   return address;

@@ -62,7 +62,8 @@ class Brick {
   // The calls of an MDS, without a socket between.
   Control& control();
 
-  // Lets data connections in; may be called once per transport and address. Returns "host:port" as bound.
+  // Lets data connections in; may be called once per transport and address. Returns "host:port" as bound. An
+  // error (EINVAL: it would be the 17th address that the MDS is told) changes nothing.
   Result<std::string> listen_data(rdma::Transport& transport, const DataEndpoint& endpoint);
 
   // Serves the control program on a Unix socket (mode 0600; a stale socket file is replaced), or on TCP,

@@ -151,6 +151,31 @@ TEST_F(BrickControl, ScatteredRangesGetOneGrantPerRun) {
   EXPECT_EQ(brick.call(&Control::list_sessions).sessions.at(0).grants, 2u);
 }
 
+// An MDS can be told of sixteen.
+TEST(BrickListeners, OneThatCannotBeAdvertisedIsClosedAgain) {
+  TestBrick brick("memory");
+  const auto listen = [&](const std::string& address, std::vector<std::string> advertise = {}) {
+    Result<std::string> bound;
+    brick.in_loop([&](Brick& inside) {
+      bound = inside.listen_data(brick.transport(),
+                                 {.listen = address, .netid = "memory", .advertise = std::move(advertise)});
+    });
+    return bound;
+  };
+  EXPECT_FALSE(listen("brick:20", std::vector<std::string>(16, "name")));
+  for (int i = 2; i <= 16; ++i) {
+    const auto bound = listen("brick:" + std::to_string(i));
+    ASSERT_TRUE(bound) << bound.error().to_string();
+  }
+  EXPECT_FALSE(listen("brick:17"));
+  EXPECT_EQ(brick.claim().paths.size(), 16u);
+  for (const std::string address : {"brick:20", "brick:17"}) {
+    const auto client = TestClient::connect(brick.transport(), address, ticket_of(1));
+    ASSERT_FALSE(client);
+    EXPECT_EQ(client.error().what(), "nobody listens on " + address);
+  }
+}
+
 TEST(BrickLease, SilentMdsLosesItsGrantsAfterOneLease) {
   TestBrick brick("memory", {.lease = Milliseconds(1000)});
   ASSERT_EQ(brick.claim().status, Status::kOk);
