@@ -22,6 +22,12 @@ constexpr Milliseconds kLongestSleep{1024};
 // SO_RCVTIMEO counts in the kernel's ticks; below a few of them ppoll(2) is the exact way.
 constexpr Milliseconds kShortestSleep{16};
 
+// Seconds of silence before a peer is asked whether it is there, and between two such questions.
+constexpr int kKeepAliveIdle = 60;
+constexpr int kKeepAlivePause = 10;
+// Of a peer that owes acknowledgements, those of the questions too.
+constexpr unsigned kPeerPatienceMs = 60'000;
+
 Milliseconds left_until(SteadyTime deadline) {
   SteadyTime now = std::chrono::steady_clock::now();
   if (deadline <= now) return Milliseconds(0);
@@ -200,6 +206,10 @@ SocketAddress local_address(int socket) {
 void set_connection_options(int socket, int buffer_bytes) {
   int on = 1;
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepAliveIdle, sizeof(kKeepAliveIdle));
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepAlivePause, sizeof(kKeepAlivePause));
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kPeerPatienceMs, sizeof(kPeerPatienceMs));
   if (buffer_bytes > 0) {
     ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes));
     ::setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof(buffer_bytes));
