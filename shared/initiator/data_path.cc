@@ -55,6 +55,7 @@ struct DataPath::Parts {
     services.devices = &devices;
     services.files = &files;
     services.background = &background;
+    services.burial = &burial;
     services.buffers = &buffers;
   }
 
@@ -63,6 +64,9 @@ struct DataPath::Parts {
   void give_back_everything(bool all, bool changed);
 
   Services services;
+  // Memory that a queue pair may write into goes after it: that of messages with its connection, that of
+  // workers when an operation is over.
+  Burial burial{"data-bury"};
   BufferPool buffers;
   DeviceTable devices;
   FileTable files;

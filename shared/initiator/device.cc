@@ -147,8 +147,8 @@ Result<std::shared_ptr<Connection>> Device::finish_connect(const nfs4::DeviceAdd
     connected.queue_pair.reset();  // before the memory it receives into
     return std::unexpected(hello.error());
   }
-  auto connection =
-      std::make_shared<Connection>(std::move(connected.queue_pair), std::move(area), std::move(*hello));
+  auto connection = services_.burial->adopt(
+      std::make_unique<Connection>(std::move(connected.queue_pair), std::move(area), std::move(*hello)));
   connection->transport = transport;
   connection->flush = choose_flush(address, connection->queue_pair.queue_pair());
   return connection;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "shared/base/burial.h"
 #include "shared/base/clock.h"
 #include "shared/initiator/buffer.h"
 #include "shared/initiator/data_path_options.h"
@@ -37,6 +38,7 @@ struct Services {
   DeviceTable* devices = nullptr;
   FileTable* files = nullptr;
   Background* background = nullptr;
+  Burial* burial = nullptr;  // of connections: no worker waits for a device to give one up
   BufferPool* buffers = nullptr;
   KeptMemory kept_memory{options.kept_bytes_max};
   LostStateids lost_layouts;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <future>
 #include <thread>
 
 #include "tests/unit/initiator/data_path_fixture.h"
+#include "tests/unit/rdma/held_queue_pair.h"
 
 namespace pnfsrdma::initiator {
 namespace {
@@ -20,6 +22,20 @@ TEST_F(FailureTest, ADeadConnectionCostsAReconnectAndNoMdsCall) {
   EXPECT_EQ(channel.calls, before);
   EXPECT_EQ(brick.connections, 2);
   EXPECT_EQ(path->statistics().reconnects.value(), 1u);
+}
+
+TEST_F(FailureTest, AQueuePairTheDeviceKeepsHoldsUpNoWorker) {
+  const auto hold = std::make_shared<rdma::testing::Hold>();
+  client_transport = std::make_shared<rdma::testing::WrappedTransport>(
+      make_transport(), rdma::testing::Wrapping(), rdma::testing::held_by(hold));
+  build(options_now, 4 << 20);
+  write(0, 4096, 1);
+  brick.cut_connection();
+  auto next = std::async(std::launch::async, [this] { write(4096, 4096, 1); });
+  EXPECT_EQ(next.wait_for(std::chrono::seconds(8)), std::future_status::ready);
+  hold->wait_until_asked();
+  EXPECT_EQ(brick.connections, 2);
+  hold->release();
 }
 
 TEST_F(FailureTest, ExactlyTheUnacknowledgedIsPostedAgain) {
