@@ -24,18 +24,6 @@ std::vector<TransportDomain> make_domains(std::vector<std::shared_ptr<rdma::Tran
   return domains;
 }
 
-const char* to_string(nfs4::Durability durability) {
-  switch (durability) {
-    case nfs4::Durability::kVolatile:
-      return "volatile";
-    case nfs4::Durability::kProcess:
-      return "process";
-    case nfs4::Durability::kPower:
-      return "power";
-  }
-  return "?";
-}
-
 // "rdma 192.0.2.1:20052"; an address that is none as it came.
 std::string to_text(const nfs4::DevicePath& path) {
   const auto address = rpc::from_universal_address(path.address);

@@ -39,6 +39,9 @@ struct DataPathOptions {
   // Copies of growth that is not committed (KeptWrites), of all files; from half of it on growth is committed
   // without being asked.
   uint64_t kept_bytes_max = uint64_t{64} << 20;
+  // Memory that does not survive a loss of power is not written to: I/O on such a device is EIO, and so is an
+  // fsync of what went through an MDS that has such a device (require_durability=persistent).
+  bool require_power = false;
   bool layouts = true;  // false: everything through the MDS
 };
 

@@ -94,9 +94,30 @@ Result<nfs4::DeviceAddress> Device::address() {
   }
   auto asked = services_.channel.get_device_info(id_);
   if (!asked) return fail(asked.error().to_errno(), "GETDEVICEINFO of " + to_hex(id_));
+  TRY(check_durability(*asked));
   Lock lock(mutex_);
   address_ = std::move(*asked);
   return *address_;
+}
+
+// A brick whose process, and perhaps memory, is another one refuses the ticket: then it is asked anew.
+Result<> Device::check_durability(const nfs4::DeviceAddress& address) {
+  const bool weak = services_.options.require_power && address.durability != nfs4::Durability::kPower;
+  const bool news = too_weak_.exchange(weak, std::memory_order_acq_rel) != weak;
+  if (!weak) return {};
+  if (news) {
+    log_error(
+        "initiator",
+        "device-too-weak device={} durability={} cause=\"require_durability=persistent, and this brick's "
+        "memory does not survive a loss of power: I/O of its files is EIO\" fix=\"remove the brick, put "
+        "its pool on PMEM or a disk file, or mount without require_durability\"",
+        to_hex(id_), to_string(address.durability));
+  }
+  return std::unexpected(weakness());
+}
+
+Error Device::weakness() const {
+  return {EIO, "device " + to_hex(id_) + ": its memory does not survive a loss of power"};
 }
 
 Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress& address,
@@ -182,9 +203,10 @@ void Device::failed(const Error& error) {
   Lock lock(mutex_);
   const DataPathOptions& options = services_.options;
   if (pause_.count() == 0) {
-    // Once per outage; the counter tells the rest.
-    log_warning("initiator", "device-unreachable device={} error=\"{}\"", to_hex(id_), error.to_string());
     pause_ = options.connect_pause_first;
+    // Once per outage; the counter tells the rest.
+    if (!too_weak())
+      log_warning("initiator", "device-unreachable device={} error=\"{}\"", to_hex(id_), error.to_string());
   } else {
     pause_ = std::min(pause_ * 2, options.connect_pause_max);
   }

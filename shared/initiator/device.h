@@ -56,7 +56,7 @@ class Device {
 
   // The live connection, or one made now: GETDEVICEINFO, connect with the ticket, hello. One thread connects,
   // the others wait for it. Errors: no answer (then the device rests, with growing pauses: ENOTCONN at once),
-  // ESHUTDOWN, no usable path (EAFNOSUPPORT).
+  // ESHUTDOWN, no usable path (EAFNOSUPPORT), memory that is less than required (EIO).
   Result<std::shared_ptr<Connection>> connect();
   // This connection is of no use any more: the next connect() makes another.
   void lost(const std::shared_ptr<Connection>& connection);
@@ -68,6 +68,11 @@ class Device {
   // start again.
   uint32_t incarnation() const { return incarnation_.load(std::memory_order_acquire); }
   const DeviceId& id() const { return id_; }
+  // Its memory, as GETDEVICEINFO last told, is less than the mount requires: connect() fails, and no other
+  // way leads there either.
+  bool too_weak() const { return too_weak_.load(std::memory_order_acquire); }
+  // What an I/O then ends with: EIO.
+  Error weakness() const;
 
   struct View {
     std::shared_ptr<Connection> connection;  // none: not connected
@@ -82,6 +87,7 @@ class Device {
   Result<std::shared_ptr<Connection>> connect_to(const nfs4::DeviceAddress& address, SteadyTime deadline);
   Result<std::shared_ptr<Connection>> finish_connect(const nfs4::DeviceAddress& address, size_t transport,
                                                      rdma::Connected connected, SteadyTime deadline);
+  Result<> check_durability(const nfs4::DeviceAddress& address);
   void ticket_refused();
   void failed(const Error& error);
   void established(std::shared_ptr<Connection> connection);
@@ -89,6 +95,7 @@ class Device {
   const DeviceId id_;
   Services& services_;
   std::atomic<uint32_t> incarnation_ = 1;
+  std::atomic<bool> too_weak_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

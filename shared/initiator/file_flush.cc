@@ -60,6 +60,7 @@ Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
     if (!log.grew() && !data_only && log.anything_uncommitted()) commit_beside();
     outcome = flush_as_mounted();
     if (outcome && log.grew()) outcome = commit_now();
+    if (outcome) outcome = check_server();
     // Lost and written again at the commit: that is not flushed yet.
     if (!outcome || log.restorations() == restorations) return report(cursor, std::move(outcome));
   }
@@ -82,6 +83,27 @@ Result<> FileIo::Parts::flush_as_mounted() {
         return fail(ETIMEDOUT, "flush: the brick does not say its verifier");
     }
   }
+}
+
+Result<> FileIo::Parts::check_server() {
+  const uint64_t written = written_by_mds;
+  if (!services.options.require_power || written == checked_by_mds) return {};
+  const auto least = services.channel.get_device_info(nfs4::kEveryDevice);
+  if (!least && least.error().status != nfs4::Status::kNoEnt)
+    return fail(least.error().to_errno(), "GETDEVICEINFO of all devices");
+  const bool weak = !least || least->durability != nfs4::Durability::kPower;
+  if (services.server_too_weak.exchange(weak) != weak && weak) {
+    log_error(
+        "initiator",
+        "server-too-weak durability={} cause=\"require_durability=persistent, and a brick of this server "
+        "has memory that does not survive a loss of power: an fsync of what went through the MDS is "
+        "EIO\" fix=\"remove the brick, put its pool on PMEM or a disk file, or mount without "
+        "require_durability\"",
+        least ? to_string(least->durability) : "unknown");
+  }
+  if (weak) return fail(EIO, "a brick of the server has memory that does not survive a loss of power");
+  checked_by_mds = written;
+  return {};
 }
 
 Result<> FileIo::Parts::report(ErrorCursor& cursor, Result<> outcome) {

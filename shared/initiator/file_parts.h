@@ -47,6 +47,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<std::optional<size_t>> step(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
   // True: inside. False: go through the MDS.
   Result<bool> enter(Direction direction, uint64_t offset, uint64_t length, Passage& passage);
+  Result<> check_devices(const Passage& passage, uint32_t done) const;
   Result<> finish_pieces(Direction direction, const Passage& passage, BufferSlice slice, uint32_t done,
                          int attempt);
   // Posts the pieces of a passage; a bit per piece that is done.
@@ -88,6 +89,9 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> flush_native(FlushJob& job, std::span<const FlushTarget> targets);
   Result<> flush_by_message(FlushJob& job, std::span<const FlushTarget> targets);
   Result<> flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected);
+  // What went through the MDS lies on a device that it alone knows: it is asked for the least of all, where
+  // the mount requires memory that survives a loss of power. EIO: there is less.
+  Result<> check_server();
   Result<> report(ErrorCursor& cursor, Result<> outcome);
 
   // --- file_verifier.cc: whether a brick still has what it took
@@ -158,6 +162,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   std::atomic<uint64_t> threshold_write_size{0};
   std::atomic<bool> prefetching{false};
   std::atomic<bool> return_on_close{false};
+  // WRITEs through the MDS, and how many of them check_server() has found well.
+  std::atomic<uint64_t> written_by_mds{0}, checked_by_mds{0};
 
   std::mutex source_mutex;
   OpenStateSource* source = nullptr;  // none: nobody has it open

@@ -52,6 +52,7 @@ Result<std::optional<size_t>> FileIo::Parts::step(Direction direction, uint64_t 
   const uint32_t done = post_pieces(direction, passage, slice);
   cache.leave(passage);
   const uint32_t all = (1u << passage.pieces().size()) - 1;
+  if (done != all) TRY(check_devices(passage, done));
   if (done != all) TRY(finish_pieces(direction, passage, slice, done, attempt));
   if (passage.sequential) prefetch_behind(passage, direction);
   if (for_write && kept.any()) commit_growth_early();
@@ -83,6 +84,16 @@ Result<bool> FileIo::Parts::enter(Direction direction, uint64_t offset, uint64_t
   }
   fallbacks.add();
   return false;
+}
+
+// The pieces that are not done may not be done through the MDS either where the memory is too weak.
+Result<> FileIo::Parts::check_devices(const Passage& passage, uint32_t done) const {
+  for (size_t i = 0; i < passage.pieces().size(); ++i) {
+    const Device* device = passage.pieces()[i].device;
+    if ((done & (1u << i)) == 0 && device != nullptr && device->too_weak())
+      return std::unexpected(device->weakness());
+  }
+  return {};
 }
 
 Result<> FileIo::Parts::finish_pieces(Direction direction, const Passage& passage, BufferSlice slice,
@@ -248,6 +259,7 @@ Result<size_t> FileIo::Parts::write_through_mds(uint64_t offset, BufferSlice sou
     }
     if (answer->length == 0) return fail(EIO, "WRITE through the MDS: nothing written");
     if (log.wrote_mds(offset + done, *answer)) services.statistics.lost_writes.add();
+    ++written_by_mds;
     kept.forget(offset + done, answer->length);
     done += answer->length;
     services.statistics.mds_writes.add();

@@ -35,6 +35,7 @@ Result<std::optional<BrickVerifier>> FileIo::Parts::ask_verifier(Device& device)
     } else if (connected.error().number() == ENOENT) {
       return std::nullopt;  // of GETDEVICEINFO
     }
+    if (device.too_weak()) return std::unexpected(device.weakness());
     TRY(rest_of_brick(deadline));
   }
 }
@@ -45,6 +46,7 @@ Result<std::shared_ptr<Connection>> FileIo::Parts::connect_patiently(Device& dev
   for (;;) {
     auto connection = device.connect();
     if (connection) return connection;
+    if (device.too_weak()) return std::unexpected(device.weakness());
     TRY(rest_of_brick(deadline));
   }
 }

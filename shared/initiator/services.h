@@ -35,6 +35,8 @@ struct Services {
   std::atomic<int> pending_layouts = 0;
   // The first refused LAYOUTGET has been logged.
   std::atomic<bool> refusal_logged = false;
+  // The MDS has said that a device of its has less memory than the mount requires.
+  std::atomic<bool> server_too_weak = false;
   DeviceTable* devices = nullptr;
   FileTable* files = nullptr;
   Background* background = nullptr;

@@ -33,6 +33,10 @@ enum class Durability : uint32_t {
 constexpr bool xdr_known(Durability value) {
   return value <= Durability::kPower;
 }
+constexpr const char* to_string(Durability value) {
+  constexpr const char* kNames[] = {"volatile", "process", "power"};
+  return xdr_known(value) ? kNames[static_cast<uint32_t>(value)] : "unknown";
+}
 
 // One way to reach a brick: netaddr4 (RFC 8881, 3.3.9). The netid is "tcp" or "tcp6" for iwarp in user space,
 // "rdma" or "rdma6" for verbs; the address is universal ("127.0.0.1.78.82").
@@ -51,6 +55,14 @@ struct DeviceAddress {
   uint32_t block_size = 0;  // bytes
   bool operator==(const DeviceAddress&) const = default;
 };
+
+// The id of no device: GETDEVICEINFO of it tells, as `durability`, the least of all devices of the server;
+// nothing else of the answer means anything.
+inline constexpr xdr::FixedOpaque<16> kEveryDevice = [] {
+  xdr::FixedOpaque<16> id{};
+  id.fill(std::byte{0xff});
+  return id;
+}();
 
 // What the client needs to touch memory. grant 0: absent. Handle (R_key, STag) and address belong to one
 // connection.

@@ -50,6 +50,18 @@ nfs4::DeviceAddress device_address(const brick::ClaimResult& brick, const Ticket
   return address;
 }
 
+nfs4::GetDeviceInfoResponse answer_with(const nfs4::DeviceAddress& address, uint32_t bytes_max) {
+  nfs4::GetDeviceInfoResult result;
+  result.device_address.layout_type = nfs4::kLayoutTypePmem;
+  xdr::Encoder encoder(result.device_address.body);
+  xdr::encode(encoder, address);
+  xdr::Encoder counter = xdr::Encoder::counter();
+  xdr::encode(counter, result.device_address);
+  const auto bytes = static_cast<uint32_t>(counter.position());
+  if (bytes > bytes_max) return nfs4::GetDeviceInfoResponse::failed({bytes});
+  return result;
+}
+
 std::expected<std::vector<nfs4::PersistRange>, Status> persist_ranges(const nfs4::TypedBody& update) {
   if (update.body.empty()) return std::vector<nfs4::PersistRange>();
   nfs4::LayoutUpdate decoded;
@@ -69,6 +81,7 @@ std::expected<std::vector<nfs4::PersistRange>, Status> persist_ranges(const nfs4
 nfs4::GetDeviceInfoResponse DataService::get_device_info(CompoundContext& context,
                                                          const nfs4::GetDeviceInfoArguments& arguments) {
   if (arguments.layout_type != nfs4::kLayoutTypePmem) return Status::kUnknownLayoutType;
+  if (arguments.device == nfs4::kEveryDevice) return every_device(arguments.max_count);
   BrickDevice* const brick = bricks_.find(arguments.device);
   if (brick == nullptr) return Status::kNoEnt;
   nfs4::GetDeviceInfoResult result;
@@ -85,13 +98,16 @@ nfs4::GetDeviceInfoResponse DataService::get_device_info(CompoundContext& contex
     brick->open_session(context.client_id(), std::move(done));
   }));
   if (!ticket) return status_of(ticket.error());
-  xdr::Encoder encoder(result.device_address.body);
-  xdr::encode(encoder, device_address(brick->identity(), *ticket));
-  xdr::Encoder counter = xdr::Encoder::counter();
-  xdr::encode(counter, result.device_address);
-  const auto bytes = static_cast<uint32_t>(counter.position());
-  if (bytes > arguments.max_count) return nfs4::GetDeviceInfoResponse::failed({bytes});
-  return result;
+  return answer_with(device_address(brick->identity(), *ticket), arguments.max_count);
+}
+
+// The class that a client asks for which may not see a device (nfs4::kEveryDevice).
+nfs4::GetDeviceInfoResponse DataService::every_device(uint32_t bytes_max) const {
+  const auto least = least_durability();
+  if (!least) return Status::kNoEnt;
+  nfs4::DeviceAddress address;
+  address.durability = *least;
+  return answer_with(address, bytes_max);
 }
 
 // RFC 8881, 18.43

@@ -29,6 +29,8 @@ class ScriptedChannel final : public MetadataChannel {
   std::atomic<uint8_t> ticket = 1;
   std::atomic<uint32_t> flush_methods =
       nfs4::kFlushNative | nfs4::kFlushCommitMessage | nfs4::kFlushLayoutCommit;
+  std::atomic<nfs4::Durability> durability = nfs4::Durability::kVolatile;         // of the device
+  std::atomic<nfs4::Durability> server_durability = nfs4::Durability::kVolatile;  // the least of all devices
   std::atomic<int> calls = 0;
   std::atomic<int> layoutgets = 0, layoutcommits = 0, layoutreturns = 0, reads = 0, writes = 0, commits = 0;
   std::atomic<int> device_infos = 0;
@@ -87,6 +89,11 @@ class ScriptedChannel final : public MetadataChannel {
 
   MetadataResult<nfs4::DeviceAddress> get_device_info(const nfs4::DeviceId& device) override {
     ++calls;
+    if (device == nfs4::kEveryDevice) {
+      nfs4::DeviceAddress all;
+      all.durability = server_durability;
+      return all;
+    }
     ++device_infos;
     FakeBrick& asked = device == device_of(first_) ? first_ : brick();
     if (device != device_of(asked) || (forget_first_device && &asked == &first_)) {
@@ -103,6 +110,7 @@ class ScriptedChannel final : public MetadataChannel {
     address.paths.push_back({netid_, universal});
     address.ticket.fill(std::byte{ticket.load()});
     address.flush_methods = flush_methods;
+    address.durability = durability;
     return address;
   }
 

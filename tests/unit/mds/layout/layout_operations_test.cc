@@ -355,6 +355,19 @@ TEST_F(LayoutOperations, GetDeviceInfoKnowsItsOneDevice) {
   EXPECT_EQ(device(arguments).status, Status::kUnknownLayoutType);
 }
 
+TEST_F(LayoutOperations, GetDeviceInfoOfEveryDeviceTellsTheLeastClass) {
+  nfs4::GetDeviceInfoArguments arguments{.layout_type = nfs4::kLayoutTypePmem, .max_count = 4096};
+  arguments.device = nfs4::kEveryDevice;
+  const auto answer = device(arguments);
+  ASSERT_EQ(answer.status, Status::kOk);
+  const auto address = xdr::decode_from<nfs4::DeviceAddress>(answer.result.device_address.body);
+  ASSERT_TRUE(address);
+  EXPECT_EQ(nfs4::to_string(address->durability), module.data().durability());
+  EXPECT_TRUE(address->paths.empty());
+  arguments.max_count = 8;
+  EXPECT_EQ(device(arguments).status, Status::kTooSmall);
+}
+
 TEST_F(LayoutOperations, GetDeviceInfoSaysHowMuchRoomItNeeds) {
   nfs4::GetDeviceInfoArguments arguments{.layout_type = nfs4::kLayoutTypePmem, .max_count = 8};
   arguments.device.fill(std::byte{7});
