@@ -54,6 +54,9 @@ Result<> VerbsQueuePair::open(std::shared_ptr<VerbsDomain> domain, ConnectionEve
   if (!epoll_) return std::unexpected(Error::from_errno("epoll_create1"));
   TRY_ASSIGN(endpoint_,
              Endpoint::make(std::move(domain), std::move(events), std::move(identifier), limits_, this));
+  sends_ = std::make_unique<SendQueue>(*endpoint_, limits_, counters_);
+  receives_ = std::make_unique<ReceiveQueue>(*endpoint_, limits_, counters_);
+  // From here on the destructor ends a whole queue pair, whatever fails.
   for (const int fd : {wake_.get(), endpoint_->channel()->fd, endpoint_->events().fd()}) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -61,8 +64,6 @@ Result<> VerbsQueuePair::open(std::shared_ptr<VerbsDomain> domain, ConnectionEve
       return std::unexpected(Error::from_errno("epoll_ctl"));
     }
   }
-  sends_ = std::make_unique<SendQueue>(*endpoint_, limits_, counters_);
-  receives_ = std::make_unique<ReceiveQueue>(*endpoint_, limits_, counters_);
   endpoint_->domain().add_queue_pair(this);
   return {};
 }
