@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "shared/base/check.h"
 #include "shared/base/log.h"
@@ -15,6 +16,8 @@ namespace pnfsrdma::initiator {
 namespace {
 
 constexpr size_t kCompletionsPerPoll = 32;
+// From one look to the next for what a connection that was given up hands back.
+constexpr Milliseconds kHandBack = std::chrono::seconds(1);
 constexpr uint32_t kAllCredits = (1u << MessageArea::kSends) - 1;
 static_assert(MessageArea::kSends < 32);
 
@@ -112,15 +115,18 @@ void SharedQueuePair::wait_until_done(WorkBatch& batch, SteadyTime deadline) {
   if (!polling_ && sleepers_ != nullptr) sleepers_->wake_.notify_one();
 }
 
-void SharedQueuePair::poll_for_all(WorkBatch& own, SteadyTime deadline, Lock& lock) {
+void SharedQueuePair::poll_for_all(WorkBatch& own, SteadyTime& deadline, Lock& lock) {
   std::array<rdma::Completion, kCompletionsPerPoll> completions;
+  bool given_up = false;
   while (own.remaining_ > 0) {
     lock.unlock();
     // Asked before poll(): what was delivered before the end has then been seen.
     const bool alive = queue_pair_->connected();
     if (!queue_pair_->wait(deadline)) {
-      log_warning("initiator", "device-timeout peer={}", queue_pair_->peer());
+      if (!std::exchange(given_up, true))
+        log_warning("initiator", "device-timeout peer={}", queue_pair_->peer());
       queue_pair_->fail();
+      deadline += kHandBack;
     }
     const size_t count = queue_pair_->poll(completions);
     lock.lock();
@@ -138,7 +144,7 @@ void SharedQueuePair::sleep(WorkBatch& batch, SteadyTime& deadline, Lock& lock) 
   *link = batch.next_sleeper_;
   if (late && batch.remaining_ > 0) {
     queue_pair_->fail();
-    deadline += std::chrono::seconds(1);  // whoever polls now delivers what is left
+    deadline += kHandBack;  // whoever polls now delivers what is left
   }
 }
 

@@ -50,7 +50,7 @@ class SharedQueuePair {
   void post(WorkBatch& batch);
   Result<> post_item(const WorkItem& item);
   void wait_until_done(WorkBatch& batch, SteadyTime deadline);
-  void poll_for_all(WorkBatch& own, SteadyTime deadline, Lock& lock);
+  void poll_for_all(WorkBatch& own, SteadyTime& deadline, Lock& lock);
   void sleep(WorkBatch& batch, SteadyTime& deadline, Lock& lock);
   void dispatch(std::span<const rdma::Completion> completions);
   void complete(WorkItem& item, rdma::Outcome outcome);
