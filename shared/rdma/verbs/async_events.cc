@@ -68,11 +68,20 @@ void AsyncEvents::handle(const ibv_async_event& event) {
     return;
   }
   switch (event.event_type) {
-    case IBV_EVENT_DEVICE_FATAL:
-    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_DEVICE_FATAL: {
+      // Nothing posted on it completes any more.
+      log_error("verbs", "device-broken device={} all its connections end", device_);
+      auto all = targets_.lock();
+      for (AsyncEventTarget* target : *all) target->async_event(event.event_type);
+      return;
+    }
+    case IBV_EVENT_CQ_ERR: {
       log_error("verbs", "device-event device={} event=\"{}\"", device_,
                 ibv_event_type_str(event.event_type));
+      auto* target = static_cast<AsyncEventTarget*>(event.element.cq->cq_context);
+      if (target != nullptr) target->async_event(event.event_type);
       return;
+    }
     case IBV_EVENT_PORT_ERR:
       log_warning("verbs", "port-down device={} port={}", device_, event.element.port_num);
       return;

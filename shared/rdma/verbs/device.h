@@ -36,6 +36,7 @@ class Device {
   // "mlx5_0"
   const std::string& name() const { return name_; }
   const DeviceLimits& limits() const { return limits_; }
+  AsyncEvents& events() { return events_; }
 
  private:
   const std::shared_ptr<DeviceContexts> contexts_;

@@ -31,13 +31,13 @@ Result<std::unique_ptr<Endpoint>> Endpoint::make(std::shared_ptr<VerbsDomain> do
   std::unique_ptr<Endpoint> endpoint(
       new Endpoint(std::move(domain), std::move(events), std::move(identifier)));
   TRY_ASSIGN(endpoint->message_bytes_, largest_message(endpoint->identifier()));
-  TRY(endpoint->make_completion_queue(limits));
+  TRY(endpoint->make_completion_queue(limits, target));
   TRY(endpoint->make_queue_pair(limits, target));
   TRY(endpoint->modify_to_init());
   return endpoint;
 }
 
-Result<> Endpoint::make_completion_queue(const QueuePairLimits& limits) {
+Result<> Endpoint::make_completion_queue(const QueuePairLimits& limits, AsyncEventTarget* target) {
   ibv_context* context = domain_->device()->context();
   channel_.reset(ibv_create_comp_channel(context));
   if (!channel_) return std::unexpected(Error::from_errno("making a completion channel"));
@@ -49,7 +49,7 @@ Result<> Endpoint::make_completion_queue(const QueuePairLimits& limits) {
   if (wanted > domain_->device()->limits().completions_max) {
     return fail(EINVAL, domain_->device()->name() + " has no completion queues that deep");
   }
-  completions_.reset(ibv_create_cq(context, static_cast<int>(wanted), nullptr, channel_.get(), 0));
+  completions_.reset(ibv_create_cq(context, static_cast<int>(wanted), target, channel_.get(), 0));
   if (!completions_) return std::unexpected(Error::from_errno("making a completion queue"));
   return {};
 }

@@ -55,7 +55,7 @@ class Endpoint {
  private:
   Endpoint(std::shared_ptr<VerbsDomain> domain, ConnectionEvents events, Identifier identifier)
       : domain_(std::move(domain)), events_(std::move(events)), identifier_(std::move(identifier)) {}
-  Result<> make_completion_queue(const QueuePairLimits& limits);
+  Result<> make_completion_queue(const QueuePairLimits& limits, AsyncEventTarget* target);
   Result<> make_queue_pair(const QueuePairLimits& limits, AsyncEventTarget* target);
   uint64_t extended_operations() const;
   Result<> modify_to_init();

@@ -26,6 +26,10 @@ const char* reason_of(ibv_event_type type) {
       return "the peer reached for what it may not have";
     case IBV_EVENT_QP_REQ_ERR:
       return "the peer sent a malformed request";
+    case IBV_EVENT_DEVICE_FATAL:
+      return "the device is broken";
+    case IBV_EVENT_CQ_ERR:
+      return "the completion queue has an error";
     default:
       return "the device gave the queue pair up";
   }
@@ -65,11 +69,13 @@ Result<> VerbsQueuePair::open(std::shared_ptr<VerbsDomain> domain, ConnectionEve
     }
   }
   endpoint_->domain().add_queue_pair(this);
+  endpoint_->domain().device()->events().add(this);
   return {};
 }
 
 VerbsQueuePair::~VerbsQueuePair() {
   if (!endpoint_) return;
+  endpoint_->domain().device()->events().remove(this);
   endpoint_->domain().remove_queue_pair(this);
   fail();
   if (unacknowledged_ > 0) ibv_ack_cq_events(endpoint_->completions(), unacknowledged_);
@@ -223,6 +229,8 @@ void VerbsQueuePair::async_event(ibv_event_type type) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_DEVICE_FATAL:
       return end(reason_of(type));
     default:
       return;

@@ -58,6 +58,7 @@ void VerbsQueuePair::collect() {
       if (completion.status != IBV_WC_SUCCESS && reason == nullptr)
         reason = ibv_wc_status_str(completion.status);
     }
+    if (count < 0) reason = "the completion queue cannot be read";
     if (count < kCompletionsPerLook) break;
   }
   if (reason != nullptr) end(reason);
