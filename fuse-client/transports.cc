@@ -36,11 +36,12 @@ Result<Transports> usable_devices() {
     std::shared_ptr<rdma::Transport> transport = std::move(device);
     if (const auto result = takes_buffers(transport); !result) {
       last = result.error();
-    } else if (usable.size() + 1 < initiator::kTransportsMax) {
+    } else {
       usable.push_back(std::move(transport));
     }
   }
   if (usable.empty()) return std::unexpected(std::move(last));
+  leave_out_surplus(usable);
   return usable;
 }
 
@@ -60,6 +61,20 @@ Result<Transports> make_transports(DataTransports wanted, Random& random) {
   }
   if (wanted != DataTransports::kRdma) transports.push_back(rdma::iwarp::make_transport({}, random));
   return transports;
+}
+
+void leave_out_surplus(Transports& devices) {
+  constexpr size_t kDevicesMax = initiator::kTransportsMax - 1;
+  if (devices.size() <= kDevicesMax) return;
+  std::string names;
+  for (size_t i = kDevicesMax; i < devices.size(); ++i)
+    names += (names.empty() ? "" : ",") + devices[i]->device();
+  devices.resize(kDevicesMax);
+  log_warning(
+      "fuse",
+      "devices-left-out devices={} cause=\"a mount uses {} RDMA devices\" what=\"bricks that only these "
+      "lead to are reached by iwarp, or through the server\"",
+      names, kDevicesMax);
 }
 
 std::string names_of(const Transports& transports) {

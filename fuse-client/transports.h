@@ -20,6 +20,10 @@ using Transports = std::vector<std::shared_ptr<rdma::Transport>>;
 // transports.
 Result<Transports> make_transports(DataTransports wanted, Random& random);
 
+// A mount uses at most initiator::kTransportsMax transports, iWARP among them: RDMA devices beyond that are
+// left out, and named in the log.
+void leave_out_surplus(Transports& devices);
+
 // "verbs/iwarp"
 std::string names_of(const Transports& transports);
 

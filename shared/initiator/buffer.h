@@ -14,8 +14,8 @@
 
 namespace pnfsrdma::initiator {
 
-// Transports a mount can use at the same time (verbs, iwarp, memory).
-inline constexpr size_t kTransportsMax = 4;
+// Transports a mount can use at the same time: each RDMA device is one, and iwarp.
+inline constexpr size_t kTransportsMax = 16;
 // What one FUSE request or reply carries at most, and the room in front of it for headers, in bytes. The
 // payload starts on a page border when a reply is built at kBufferHeaderRoom.
 inline constexpr size_t kBufferPayload = size_t{1} << 20;

@@ -122,7 +122,7 @@ Error Device::weakness() const {
 
 Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress& address,
                                                        SteadyTime deadline) {
-  const auto paths = usable_paths(address.paths, services_.transports);
+  auto paths = usable_paths(address.paths, services_.transports);
   Error last(EAFNOSUPPORT, "device " + to_hex(id_) + ": no path that this mount's transports can go");
   rdma::ConnectOptions options;
   options.private_data = brick::encode_connect({.ticket = address.ticket});
@@ -135,9 +135,10 @@ Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress
     if (services_.aborted) return fail(ESHUTDOWN, "the mount ends");
     const UsablePath& path = paths[i];
     const TransportDomain& on = services_.transports[path.transport];
-    // A path that leads nowhere leaves time for those behind it.
+    // An address that leads nowhere leaves time for those behind it.
     const SteadyTime now = services_.now();
-    options.deadline = now + (deadline - now) / static_cast<int64_t>(paths.size() - i);
+    const size_t left = addresses_of(std::span(paths).subspan(i));
+    options.deadline = now + (deadline - now) / static_cast<int64_t>(left);
     auto connected = on.transport->connect(path.address, on.domain, options);
     if (connected) {
       auto made = finish_connect(address, path.transport, std::move(*connected), options.deadline);
@@ -153,6 +154,8 @@ Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress
       // "Not through this device" says nothing when another device was tried.
       last = connected.error();
     }
+    // The device that leads to an address is the only one; the others say EXDEV.
+    if (connected || connected.error().number() != EXDEV) drop_address(paths, i);
     // Whatever the path, the ticket stays refused.
     if (brick::reject_reason(last)) break;
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "shared/rpc/universal_address.h"
@@ -35,6 +36,19 @@ std::vector<UsablePath> usable_paths(std::span<const nfs4::DevicePath> paths,
     }
   }
   return usable;
+}
+
+size_t addresses_of(std::span<const UsablePath> paths) {
+  std::set<std::string_view> addresses;
+  for (const UsablePath& path : paths) addresses.insert(path.address);
+  return addresses.size();
+}
+
+void drop_address(std::vector<UsablePath>& paths, size_t failed) {
+  const std::string address = paths[failed].address;
+  const auto later = paths.begin() + static_cast<std::ptrdiff_t>(failed) + 1;
+  paths.erase(std::remove_if(later, paths.end(), [&](const auto& path) { return path.address == address; }),
+              paths.end());
 }
 
 std::string why_chosen(std::span<const UsablePath> paths, size_t chosen,

@@ -183,6 +183,8 @@ class Transport {
   virtual ~Transport() = default;
   // "iwarp", "verbs", "memory": shown to users.
   virtual std::string name() const = 0;
+  // Of the RDMA device, "mlx5_0"; empty where there is none.
+  virtual std::string device() const { return {}; }
 
   virtual std::shared_ptr<ProtectionDomain> make_protection_domain() = 0;
 

@@ -25,6 +25,7 @@ class VerbsTransport final : public Transport {
   explicit VerbsTransport(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
   std::string name() const override { return "verbs"; }
+  std::string device() const override { return device_->name(); }
   std::shared_ptr<ProtectionDomain> make_protection_domain() override {
     return std::make_shared<VerbsDomain>(device_);
   }

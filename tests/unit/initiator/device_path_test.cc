@@ -53,6 +53,31 @@ TEST(DevicePath, TheBestTransportGoesFirstWhateverTheServersOrder) {
   EXPECT_EQ(usable[2].address, "192.0.2.1:20051");
 }
 
+TEST(DevicePath, AnAddressIsOneHoweverManyDevicesMayLeadThere) {
+  const std::vector<TransportDomain> transports = {named("verbs"), named("verbs"), named("verbs"),
+                                                   named("iwarp")};
+  const auto usable = usable_paths(kPaths, transports);
+  ASSERT_EQ(usable.size(), 7u);
+  EXPECT_EQ(addresses_of(usable), 3u);
+  EXPECT_EQ(addresses_of(std::span(usable).subspan(5)), 2u);
+  EXPECT_EQ(addresses_of(std::span(usable).subspan(6)), 1u);
+}
+
+TEST(DevicePath, AnAddressThatHasFailedIsNotTriedByTheOtherDevices) {
+  const std::vector<TransportDomain> transports = {named("verbs"), named("verbs"), named("iwarp")};
+  auto usable = usable_paths(kPaths, transports);
+  ASSERT_EQ(usable.size(), 5u);
+  drop_address(usable, 0);
+  ASSERT_EQ(usable.size(), 4u);
+  EXPECT_EQ(usable[0].address, "192.0.2.2:20052");
+  EXPECT_EQ(usable[1].address, "[2001:db8::2]:20052");
+  EXPECT_EQ(usable[2].address, "[2001:db8::2]:20052");
+  EXPECT_EQ(usable[2].transport, 1u);
+  drop_address(usable, 1);
+  ASSERT_EQ(usable.size(), 3u);
+  EXPECT_EQ(usable[2].address, "192.0.2.1:20051");
+}
+
 TEST(DevicePath, EveryDeviceMayLeadToAnRdmaAddress) {
   const std::vector<TransportDomain> transports = {named("verbs"), named("verbs")};
   EXPECT_EQ(usable_paths(kPaths, transports).size(), 4u);
