@@ -9,20 +9,28 @@ scenario=${scenario%.sh}
 logs=/out/$scenario.logs
 mkdir -p "$logs"
 failures=0
+case_code=0 # of the last case
 exec {silence}<> <(:)
 
 pause() { read -rt "$1" -u "$silence" || true; } # seconds: a sleep without a program
 
-# case_of "what is true" command...: the command runs in a subshell under set -e; its output is kept in /out.
+# case_of "what is true" command...: the command runs in a subshell under set -e; its output is kept in /out. Whether it
+# passed is asked afterwards ("if passed"): in a condition ("if case_of …") bash ignores set -e in all that it calls.
 case_of() {
-  local name=$1 begin code log
+  local name=$1 begin log
   shift
+  (set -e; false; true)
+  if [ $? -eq 0 ]; then
+    failures=$((failures + 1)) case_code=1
+    printf 'FAIL %s: %s (case_of in a condition would not see the command fail)\n' "$scenario" "$name"
+    return 1
+  fi
   begin=$SECONDS
   log=$logs/${name//[!a-zA-Z0-9]/_}.log
   (set -euo pipefail; "$@") >"$log" 2>&1 </dev/null &
   wait $! # not "if (…)", which would switch set -e off inside
-  code=$?
-  if [ $code -eq 0 ]; then
+  case_code=$?
+  if [ $case_code -eq 0 ]; then
     printf 'PASS %s: %s (%d s)\n' "$scenario" "$name" $((SECONDS - begin))
     return 0
   fi
@@ -30,9 +38,11 @@ case_of() {
   tail -n 25 "$log" | sed 's/^/    | /'
   dmesg >"$log.kernel"
   tail -n 5 "$log.kernel" | sed 's/^/    kernel | /'
-  printf 'FAIL %s: %s (%d s, exit code %d)\n' "$scenario" "$name" $((SECONDS - begin)) $code
+  printf 'FAIL %s: %s (%d s, exit code %d)\n' "$scenario" "$name" $((SECONDS - begin)) $case_code
   return 1
 }
+
+passed() { return $((case_code != 0)); } # the last case
 
 skip() { printf 'SKIP %s: %s: %s\n' "$scenario" "$1" "$2"; }
 

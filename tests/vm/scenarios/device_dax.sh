@@ -50,13 +50,15 @@ rdma link delete rxe0
 trap 'rdma link add rxe0 type rxe netdev v0' EXIT
 export PNFSRDMA_DEMO_POOL='{"path": "/dev/dax0.0"}'
 case_of "the demo's checks pass over iwarp" demo
-if case_of "a brick on device DAX starts" start; then
+case_of "a brick on device DAX starts" start
+if passed; then
   case_of "its class is power, and require_durability=persistent is content" the_mount_says_power
 fi
 case_of "it stops" stop
 # A brick on ordinary memory never claims to survive loss of power.
 export PNFSRDMA_DEMO_POOL='{"path": "/dev/shm/pool", "size": "256M"}'
-if case_of "a brick on a tmpfs file starts" start; then
+case_of "a brick on a tmpfs file starts" start
+if passed; then
   case_of "require_durability=persistent refuses volatile memory" the_mount_is_refused
 fi
 case_of "it stops too" stop

@@ -19,7 +19,8 @@ if [ ! -x "$bin/bench-brick" ]; then
   skip "fencing" "bench-brick is not in $bin"
   finish
 fi
-if case_of "a brick on device DAX starts" start_brick '{"path": "/dev/dax0.0"}'; then
+case_of "a brick on device DAX starts" start_brick '{"path": "/dev/dax0.0"}'
+if passed; then
   case_of "no byte moves after a revocation, whatever the client does, and nobody else notices" measure
   sed 's/^/    | /' "$logs/no_byte_moves_after_a_revocation__whatever_the_client_does__and_nobody_else_notices.log"
   case_of "brick and kernel have come through it" it_lives_on

@@ -83,7 +83,8 @@ it_locks() {
 
 PNFSRDMA_DEMO_KERNEL_OPTIONS=vers=4.2,port=$port case_of "the demo's checks pass with vers=4.2" demo
 PNFSRDMA_DEMO_KERNEL_OPTIONS=vers=4.1,port=$port case_of "the demo's checks pass with vers=4.1" demo
-if case_of "our mount and the kernel's side by side" start; then
+case_of "our mount and the kernel's side by side" start
+if passed; then
   case_of "our mount reads under a layout what the kernel's client wrote" ours_reads_what_the_kernel_wrote
   case_of "the kernel's client reads what our mount wrote by RDMA" the_kernel_reads_what_ours_wrote
   case_of "both write one file" both_write_one_file

@@ -21,7 +21,8 @@ if [ "$1" = server ]; then
 fi
 case_of "the network between server and client" network_of_client 10.77.0.2
 case_of "the server is ready" wait_flag server.ready 120
-if case_of "the client mounts" mount_it require_durability=persistent; then
+case_of "the client mounts" mount_it require_durability=persistent
+if passed; then
   case_of "the file checks pass" /source/tests/vm/guest/file_checks.sh "$mount_point"
   case_of "the data went by RDMA" the_data_went_by_rdma
   case_of "the client unmounts" unmount_it
