@@ -57,6 +57,10 @@ mount_it() {
   "$bin/pnfsrdma-fuse" ${1:+-o "$1"} "$server:/" "$mount_point"
   grep " $mount_point " /proc/mounts
 }
+# The data, and not by a fall-back; known once there was some.
+goes_by() { # verbs or iwarp
+  getfattr --only-values -n user.pnfsrdma.transport "$mount_point" | grep "^$1"
+}
 unmount_it() { umount "$mount_point"; }
 
 # on_other command: has the machine that serves runs it and takes its exit code; its output comes too.

@@ -15,10 +15,6 @@ it_lives_on() {
   ! dmesg | grep -E 'BUG:|Oops|general protection|WARNING: CPU'
 }
 
-if [ ! -x "$bin/bench-brick" ]; then
-  skip "fencing" "bench-brick is not in $bin"
-  finish
-fi
 case_of "a brick on device DAX starts" start_brick '{"path": "/dev/dax0.0"}'
 if passed; then
   case_of "no byte moves after a revocation, whatever the client does, and nobody else notices" measure

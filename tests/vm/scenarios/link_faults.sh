@@ -42,9 +42,6 @@ outage() {
   sleep 20
   ip link set eth0 up
 }
-goes_by() {
-  getfattr --only-values -n user.pnfsrdma.transport "$mount_point" | grep "^$1"
-}
 removal() {
   rdma link delete rxe0 & # ends with the mount: Soft-RoCE waits for who has the device open
   wait_for 60 "the data goes by iwarp" goes_by iwarp

@@ -26,6 +26,10 @@ in_place_data_is_shared() {
   done
   on_other 'kill $(cat /tmp/holder)'
 }
+the_data_of_both_goes_by_verbs() {
+  goes_by verbs
+  on_other "getfattr --only-values -n user.pnfsrdma.transport $m | grep ^verbs"
+}
 a_truncate_recalls_the_other_layout() {
   dd if=/dev/urandom of="$m/cut" bs=1M count=8 conv=fsync status=none
   exec 6<>"$m/cut"
@@ -81,7 +85,7 @@ if [ "$1" = second ]; then
   finish
 fi
 case_of "the other client is ready" wait_flag second.ready 200
-for check in what_one_closes_the_other_opens in_place_data_is_shared a_truncate_recalls_the_other_layout \
+for check in what_one_closes_the_other_opens in_place_data_is_shared the_data_of_both_goes_by_verbs a_truncate_recalls_the_other_layout \
   a_removed_file_stays_readable_to_who_has_it_open names_are_seen a_killed_clients_uncommitted_bytes_are_not_readable; do
   case_of "${check//_/ }" $check
 done

@@ -10,6 +10,7 @@ the_data_went_by_rdma() {
   statistics=$(getfattr --only-values -n user.pnfsrdma.statistics "$mount_point")
   getfattr -d -m - "$mount_point"
   python3 /source/tests/demo/table.py "client:$statistics"
+  goes_by verbs
 }
 
 if [ "$1" = server ]; then

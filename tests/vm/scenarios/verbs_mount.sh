@@ -29,10 +29,6 @@ the_data_goes_by_verbs() {
   stop_daemons
 }
 
-if ! "$bin/pnfsrdma-brickd" --help >/dev/null 2>&1 || ! ldd "$bin/pnfsrdma-brickd" | grep -q libibverbs; then
-  skip "the demo over verbs" "this brick is built without verbs"
-  finish
-fi
 case_of "the data goes by verbs, and the mount says so" the_data_goes_by_verbs
 case_of "the demo's checks pass over verbs" demo
 finish
