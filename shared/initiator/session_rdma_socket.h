@@ -4,6 +4,7 @@
 #include <mutex>
 #include <span>
 
+#include "shared/base/burial.h"
 #include "shared/initiator/session_socket.h"
 #include "shared/rpc/socket_address.h"
 #include "shared/rpc_rdma/endpoint.h"
@@ -14,10 +15,11 @@ namespace pnfsrdma::initiator {
 // happens outside of it. Calls are copied: what the server may read by RDMA is never the caller's own memory.
 class SessionRdmaSocket final : public SessionSocket {
  public:
-  // Tries the transports in order. The error is that of the last one.
+  // Tries the transports in order. The error is that of the last one. What is connected ends in `burial`:
+  // nobody waits for its device.
   static Result<std::shared_ptr<SessionSocket>> connect(
       std::span<const std::shared_ptr<rdma::Transport>> transports, const rpc::SocketAddress& address,
-      Milliseconds timeout, size_t record_bytes_max, Counters& counters);
+      Milliseconds timeout, size_t record_bytes_max, Counters& counters, Burial& burial);
   SessionRdmaSocket(std::unique_ptr<rpc_rdma::Endpoint> endpoint, Counters& counters);
 
   Result<> send(ByteSpan record, Milliseconds patience) override;

@@ -10,7 +10,7 @@ namespace pnfsrdma::initiator {
 
 Result<std::shared_ptr<SessionSocket>> SessionSocket::connect(const SessionOptions& options,
                                                               Milliseconds timeout, size_t record_bytes_max,
-                                                              Counters& counters) {
+                                                              Counters& counters, Burial& burial) {
   const bool is_v6 = options.host.find(':') != std::string::npos;
   const std::string host = is_v6 ? "[" + options.host + "]" : options.host;
   TRY_ASSIGN(const rpc::SocketAddress address,
@@ -18,7 +18,8 @@ Result<std::shared_ptr<SessionSocket>> SessionSocket::connect(const SessionOptio
   if (options.rdma_transports.empty()) {
     return SessionTcpSocket::connect(address, timeout, record_bytes_max, counters);
   }
-  return SessionRdmaSocket::connect(options.rdma_transports, address, timeout, record_bytes_max, counters);
+  return SessionRdmaSocket::connect(options.rdma_transports, address, timeout, record_bytes_max, counters,
+                                    burial);
 }
 
 }  // namespace pnfsrdma::initiator

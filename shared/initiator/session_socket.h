@@ -10,6 +10,9 @@
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
 
+namespace pnfsrdma {
+class Burial;
+}
 namespace pnfsrdma::initiator {
 
 struct SessionOptions;
@@ -27,9 +30,10 @@ class SessionSocket {
   static constexpr Milliseconds kSlice = std::chrono::seconds(1);
 
   // As the options say: RPC-over-RDMA over the first of rdma_transports that reaches the MDS, or TCP if there
-  // are none.
+  // are none. An RDMA connection ends in `burial`.
   static Result<std::shared_ptr<SessionSocket>> connect(const SessionOptions& options, Milliseconds timeout,
-                                                        size_t record_bytes_max, Counters& counters);
+                                                        size_t record_bytes_max, Counters& counters,
+                                                        Burial& burial);
   virtual ~SessionSocket() = default;
 
   // Sends a whole record, mark included; gives up when the peer takes nothing for `patience`. An error means

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "shared/base/burial.h"
 #include "shared/initiator/session.h"
 #include "shared/initiator/session_backchannel.h"
 #include "shared/initiator/session_establishment.h"
@@ -131,6 +132,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   std::unique_ptr<Parts> next_finished_post(Lock& lock);
   void reap_abandoned(Lock& lock);
 
+  Burial burial_{"session-bury"};  // of connections by RDMA; before whoever holds one
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   Condition condition_ = Condition::kRecovering;
