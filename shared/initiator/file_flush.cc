@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <thread>
 
 #include "shared/base/log.h"
 #include "shared/initiator/asker.h"
@@ -76,6 +77,8 @@ Result<> FileIo::Parts::flush_as_mounted() {
     if (outcome || outcome.error().number() != kBrickSilent) return outcome;
     switch (services.options.persistence) {
       case Persistence::kHard:
+        // Without a pause this thread has the file's flush again before whoever waits for it is awake.
+        std::this_thread::sleep_for(Milliseconds(10));
         continue;
       case Persistence::kSoft:
         return fail(EIO, "flush: the brick does not say its verifier");
