@@ -110,11 +110,13 @@ Result<> FileIo::Parts::check_server() {
 }
 
 Result<> FileIo::Parts::report(ErrorCursor& cursor, Result<> outcome) {
+  // Whoever asked is gone, and the descriptor may be another process's too: that one has heard nothing.
+  if (!outcome && outcome.error().number() == EINTR) return outcome;
   const uint64_t losses = log.losses();
   const bool news = losses != cursor.seen;
   cursor.seen = losses;
   if (outcome && news) outcome = fail(EIO, "writes were lost: the brick restarted before they were flushed");
-  if (!outcome && outcome.error().number() != EINTR) {
+  if (!outcome) {
     log_warning("initiator", "sync-failed size={} error=\"{}\"", log.size(), outcome.error().to_string());
   }
   return outcome;

@@ -201,6 +201,18 @@ TEST_F(SilentBrickTest, AKilledProcessWaitsNoLonger) {
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
 }
 
+// Another process has the file open by the same descriptor.
+TEST_F(SilentBrickTest, AKilledProcessHearsOfNoLossForTheOthers) {
+  struct Killed final : Asker {
+    bool gone() override { return true; }
+  } killed;
+  file->parts().lose_writes();
+  EXPECT_EQ(fsync_elsewhere(&killed).get().error().number(), EINTR);
+  heal();
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+  EXPECT_TRUE(file->fsync(cursor));
+}
+
 TEST_F(SilentBrickTest, TheEndOfTheMountEndsTheWait) {
   auto synced = fsync_elsewhere();
   ASSERT_TRUE(waits(synced));
