@@ -135,7 +135,10 @@ Result<> FileIo::Parts::flush(bool through_gate) {
   flushing = true;
   lock.unlock();
   Result<> outcome = flush_taken(unflushed, through_gate);
-  if (!outcome) log.put_back(std::move(unflushed));
+  if (!outcome) {
+    const auto in_doubt = log.put_back(std::move(unflushed));
+    if (!in_doubt.empty()) doubt(in_doubt);
+  }
   lock.lock();
   flushing = false;
   flushed.notify_all();

@@ -78,23 +78,30 @@ Unflushed WriteLog::take_unflushed() {
   return std::exchange(unflushed_, Unflushed{});
 }
 
-void WriteLog::put_back(Unflushed unflushed) {
+std::vector<FileRange> WriteLog::put_back(Unflushed unflushed) {
   std::lock_guard lock(mutex_);
   if (!unflushed_.by_mds.empty()) {
     // Only what was taken can be lost; without any of the MDS there is no verifier to compare.
     if (!unflushed.by_mds.empty() && unflushed.mds_verifier != unflushed_.mds_verifier) ++losses_;
     unflushed.mds_verifier = unflushed_.mds_verifier;
   }
-  for (const FileRange& range : unflushed_.by_rdma.ranges())
-    unflushed.by_rdma.add(range.offset, range.length);
-  for (const FileRange& range : unflushed_.by_mds.ranges()) unflushed.by_mds.add(range.offset, range.length);
+  std::vector<FileRange> in_doubt;
   for (const Unflushed::Written& written : unflushed_.devices) {
     auto& devices = unflushed.devices;
     const auto known = std::find_if(devices.begin(), devices.end(),
                                     [&](const auto& other) { return other.device == written.device; });
-    if (known == devices.end()) devices.push_back(written);
+    if (known == devices.end()) {
+      devices.push_back(written);
+    } else if (known->verifier != written.verifier) {
+      in_doubt.assign(unflushed.by_rdma.ranges().begin(), unflushed.by_rdma.ranges().end());
+      known->verifier = written.verifier;
+    }
   }
+  for (const FileRange& range : unflushed_.by_rdma.ranges())
+    unflushed.by_rdma.add(range.offset, range.length);
+  for (const FileRange& range : unflushed_.by_mds.ranges()) unflushed.by_mds.add(range.offset, range.length);
   unflushed_ = std::move(unflushed);
+  return in_doubt;
 }
 
 std::optional<Uncommitted> WriteLog::take_uncommitted() {

@@ -60,7 +60,8 @@ class WriteLog {
   bool wrote_mds(uint64_t offset, const MdsWritten& written);
 
   Unflushed take_unflushed();
-  void put_back(Unflushed unflushed);
+  // Not empty: these ranges of it may be lost, the brick's verifier has changed since.
+  std::vector<FileRange> put_back(Unflushed unflushed);
 
   // Nothing to tell: none. `committed()` or put_back() follows.
   std::optional<Uncommitted> take_uncommitted();

@@ -56,5 +56,15 @@ TEST_F(WriteLogTest, APutBackOfMdsWritesKeepsTheirVerifierWhileRdmaWritesCame) {
   EXPECT_EQ(log.take_unflushed().mds_verifier, verifier<WriteVerifier>(4));
 }
 
+TEST_F(WriteLogTest, APutBackOfRdmaWritesIsInDoubtWhenTheBricksVerifierHasChanged) {
+  wrote_rdma(0, 1);
+  auto taken = log.take_unflushed();
+  wrote_rdma(4096, 2);
+  EXPECT_EQ(log.put_back(std::move(taken)), (std::vector<FileRange>{{0, 4096}}));
+  const auto now = log.take_unflushed();
+  ASSERT_EQ(now.devices.size(), 1u);
+  EXPECT_EQ(now.devices.front().verifier, verifier<BrickVerifier>(2));
+}
+
 }  // namespace
 }  // namespace pnfsrdma::initiator
