@@ -92,6 +92,7 @@ Result<> FileIo::Parts::write_kept() {
       growth_lost(written.error());
       return std::unexpected(written.error());
     }
+    log.replaced(range->offset, range->length);
     bytes += range->length;
   }
   log.restored(false);

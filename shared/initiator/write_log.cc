@@ -164,6 +164,11 @@ bool WriteLog::growth_void(uint64_t lineage_now) const {
          (committing_ && committing_->growth_void(lineage_now));
 }
 
+void WriteLog::replaced(uint64_t offset, uint64_t length) {
+  std::lock_guard lock(mutex_);
+  unflushed_.by_rdma.remove(offset, length);
+}
+
 void WriteLog::restored(bool lost) {
   std::lock_guard lock(mutex_);
   // The server has set its mtime at each WRITE.

@@ -75,6 +75,8 @@ class WriteLog {
   bool doubt_growth();
   // What was grown and not committed has to be written once more (Uncommitted::growth_void()).
   bool growth_void(uint64_t lineage_now) const;
+  // Written again through the MDS, while nobody wrote by RDMA: the brick need not have it any more.
+  void replaced(uint64_t offset, uint64_t length);
   // All growth was written through the MDS, or (`lost`) is gone.
   void restored(bool lost);
   // How often that happened: what was flushed before has to be flushed again.

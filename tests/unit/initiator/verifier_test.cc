@@ -142,6 +142,21 @@ TEST_F(VerifierTest, ABrickThatIsNotThereAnyMoreHasLostWhatWasNotFlushed) {
   path.reset();
 }
 
+TEST_F(VerifierTest, GrowthThatWasWrittenAgainIsNotLostWithTheBrickThatHadIt) {
+  write(1 << 20, 4096, 2);
+  // The host of the brick had no power for a moment: the layouts are gone, what lay behind the end of the
+  // file too.
+  brick.withdraw(0, FakeBrick::kBytes);
+  std::memset(brick.memory() + (1 << 20), 0, 4096);
+  channel.forget_layouts();
+  brick.set_verifier(77);
+  brick.cut_connection();
+  path->layout_stateid_gone(channel.stateid());
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_TRUE(holds(brick.memory() + (1 << 20), 1 << 20, 4096, 2));
+  EXPECT_EQ(lost(), 0u);
+}
+
 // The MDS and the brick are well, the way between client and brick is not.
 class SilentBrickTest : public VerifierTest {
  protected:
