@@ -151,6 +151,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done);
   // Everything, by ourselves: unmount, RECALL_ANY, a closed file that is dropped.
   void return_everything();
+  void flush_the_rest();
 
   Services& services;
   const nfs4::FileHandle handle;

@@ -73,6 +73,16 @@ bool WriteLog::wrote_mds(uint64_t offset, const MdsWritten& written) {
   return lost;
 }
 
+bool WriteLog::anything_unflushed() const {
+  std::lock_guard lock(mutex_);
+  return !unflushed_.empty();
+}
+
+bool WriteLog::anything_unflushed_by_mds() const {
+  std::lock_guard lock(mutex_);
+  return !unflushed_.by_mds.empty();
+}
+
 Unflushed WriteLog::take_unflushed() {
   std::lock_guard lock(mutex_);
   return std::exchange(unflushed_, Unflushed{});

@@ -40,6 +40,7 @@ class ScriptedChannel final : public MetadataChannel {
   std::function<void()> during_layoutget;
   std::function<void()> during_layoutcommit;
   std::atomic<nfs4::Status> refuse_writes = nfs4::Status::kOk;
+  std::atomic<nfs4::Status> refuse_commits = nfs4::Status::kOk;
   std::set<uint64_t> holes;  // segment starts that are holes for readers
 
   // LAYOUTGET fails with these, one each.
@@ -217,6 +218,8 @@ class ScriptedChannel final : public MetadataChannel {
     ++calls;
     ++commits;
     events_.add("commit");
+    if (refuse_commits.load() != nfs4::Status::kOk)
+      return std::unexpected(MetadataError{refuse_commits.load(), 0});
     return verifier();
   }
   size_t io_size_max() const override { return 1 << 20; }

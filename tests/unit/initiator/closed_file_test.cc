@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <thread>
+
+#include "tests/unit/initiator/data_path_fixture.h"
+
+// What was written before a close is flushed by the fsync of whoever opens the file next (sync FILE, say).
+namespace pnfsrdma::initiator {
+namespace {
+
+class ClosedFileTest : public DataPathTest {
+ protected:
+  void SetUp() override { make_file(1 << 20); }
+
+  void close_last() {
+    ASSERT_TRUE(file->close(cursor));
+    file->release();
+    file.reset();
+  }
+  void reopen() {
+    file = path->open(handle, opens, channel.size);
+    cursor = file->error_cursor();
+    events.take();
+  }
+};
+
+TEST_F(ClosedFileTest, WritesThroughTheMdsAreCommittedByTheNextOpensFsync) {
+  options_now.threshold_write_size = 2 << 20;
+  make_file(1 << 20);
+  write(0, 4096, 1);
+  close_last();
+  reopen();
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(channel.commits, 1);
+}
+
+TEST_F(ClosedFileTest, WritesUnderALostLayoutAreFlushedByTheNextOpensFsync) {
+  write(0, 4096, 1);
+  path->layout_stateid_gone(channel.stateid());
+  close_last();
+  reopen();
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(events.take(), (std::vector<std::string>{"commit", "persist"}));
+}
+
+TEST_F(ClosedFileTest, AnUnmountFlushesWhatNobodyHasFlushed) {
+  options_now.threshold_write_size = 2 << 20;
+  make_file(1 << 20);
+  write(0, 4096, 1);
+  close_last();
+  path->shut_down(clock.now() + std::chrono::seconds(5));
+  EXPECT_EQ(channel.commits, 1);
+}
+
+TEST_F(ClosedFileTest, FlushedFilesAreForgottenWhenTheyAreMany) {
+  options_now.threshold_write_size = 2 << 20;
+  options_now.closed_files_kept = 1;
+  make_file(1 << 20);
+  for (uint8_t i = 0; i < 4; ++i) {
+    const nfs4::FileHandle one{Bytes(16, std::byte{i})};
+    file = path->open(one, opens, 1 << 20);
+    cursor = file->error_cursor();
+    write(0, 4096, 1);
+    close_last();
+  }
+  path->shut_down(clock.now() + std::chrono::seconds(5));
+  EXPECT_EQ(channel.commits, 4);
+}
+
+TEST_F(ClosedFileTest, ARemovedFileIsForgotten) {
+  options_now.threshold_write_size = 2 << 20;
+  options_now.closed_files_kept = 0;
+  make_file(1 << 20);
+  const std::weak_ptr<FileIo::Parts> parts = file->parts().weak_from_this();
+  write(0, 4096, 1);
+  channel.refuse_commits = nfs4::Status::kStale;
+  close_last();
+  for (int i = 0; i < 500 && !parts.expired(); ++i) std::this_thread::sleep_for(Milliseconds(10));
+  EXPECT_TRUE(parts.expired());
+}
+
+}  // namespace
+}  // namespace pnfsrdma::initiator
