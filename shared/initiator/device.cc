@@ -155,7 +155,7 @@ Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress
       last = connected.error();
     }
     // The device that leads to an address is the only one; the others say EXDEV.
-    if (connected || connected.error().number() != EXDEV) drop_address(paths, i);
+    if (connected || connected.error().number() != EXDEV) drop_address(paths, i, services_.transports);
     // Whatever the path, the ticket stays refused.
     if (brick::reject_reason(last)) break;
   }

@@ -44,11 +44,13 @@ size_t addresses_of(std::span<const UsablePath> paths) {
   return addresses.size();
 }
 
-void drop_address(std::vector<UsablePath>& paths, size_t failed) {
-  const std::string address = paths[failed].address;
+void drop_address(std::vector<UsablePath>& paths, size_t failed,
+                  std::span<const TransportDomain> transports) {
+  const UsablePath one = paths[failed];
+  const auto kind = [&](const UsablePath& path) { return transports[path.transport].transport->name(); };
   const auto later = paths.begin() + static_cast<std::ptrdiff_t>(failed) + 1;
-  paths.erase(std::remove_if(later, paths.end(), [&](const auto& path) { return path.address == address; }),
-              paths.end());
+  const auto same = [&](const auto& path) { return path.address == one.address && kind(path) == kind(one); };
+  paths.erase(std::remove_if(later, paths.end(), same), paths.end());
 }
 
 std::string why_chosen(std::span<const UsablePath> paths, size_t chosen,

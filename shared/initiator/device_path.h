@@ -24,7 +24,8 @@ std::vector<UsablePath> usable_paths(std::span<const nfs4::DevicePath> paths,
 // How many addresses these paths name. Only one device leads to each; the others say so at once (EXDEV).
 size_t addresses_of(std::span<const UsablePath> paths);
 // The address of this path has failed, and not with EXDEV: drops the later paths there, by other devices.
-void drop_address(std::vector<UsablePath>& paths, size_t failed);
+// Another kind of transport may come through, to the same host and port, too.
+void drop_address(std::vector<UsablePath>& paths, size_t failed, std::span<const TransportDomain> transports);
 
 // Why the path `chosen` of `paths` is the one in use, for people: the first that both sides can go, or what
 // stands in the way of a better one. `failure`: of the last path tried before it.

@@ -67,15 +67,25 @@ TEST(DevicePath, AnAddressThatHasFailedIsNotTriedByTheOtherDevices) {
   const std::vector<TransportDomain> transports = {named("verbs"), named("verbs"), named("iwarp")};
   auto usable = usable_paths(kPaths, transports);
   ASSERT_EQ(usable.size(), 5u);
-  drop_address(usable, 0);
+  drop_address(usable, 0, transports);
   ASSERT_EQ(usable.size(), 4u);
   EXPECT_EQ(usable[0].address, "192.0.2.2:20052");
   EXPECT_EQ(usable[1].address, "[2001:db8::2]:20052");
   EXPECT_EQ(usable[2].address, "[2001:db8::2]:20052");
   EXPECT_EQ(usable[2].transport, 1u);
-  drop_address(usable, 1);
+  drop_address(usable, 1, transports);
   ASSERT_EQ(usable.size(), 3u);
   EXPECT_EQ(usable[2].address, "192.0.2.1:20051");
+}
+
+TEST(DevicePath, AnRdmaAddressThatHasFailedIsStillTriedByIwarp) {
+  const std::vector<nfs4::DevicePath> paths = {{"rdma", "192.0.2.1.78.83"}, {"tcp", "192.0.2.1.78.83"}};
+  const std::vector<TransportDomain> transports = {named("verbs"), named("verbs"), named("iwarp")};
+  auto usable = usable_paths(paths, transports);
+  ASSERT_EQ(usable.size(), 3u);
+  drop_address(usable, 0, transports);
+  ASSERT_EQ(usable.size(), 2u);
+  EXPECT_EQ(usable[1].transport, 2u);
 }
 
 TEST(DevicePath, EveryDeviceMayLeadToAnRdmaAddress) {
