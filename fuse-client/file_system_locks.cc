@@ -149,8 +149,7 @@ int FileSystem::unlock(const OpenFile& file, LockOwner owner, const nfs4::LockRa
   if (!file.inode->locks().has(owner)) return 0;
   // The size is known to the server before anybody else may look. What goes wrong is for fsync and close to
   // say.
-  initiator::ErrorCursor cursor = file.data->error_cursor();
-  (void)file.data->close(cursor);
+  (void)file.data->settle();
   const Result<> unlocked = parts_.lock_calls.unlock(*file.inode, owner, range, last);
   parts_.blocked_locks.look(*file.inode);
   return unlocked ? 0 : to_number(unlocked.error());

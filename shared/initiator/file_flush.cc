@@ -115,6 +115,7 @@ Result<> FileIo::Parts::report(ErrorCursor& cursor, Result<> outcome) {
   const uint64_t losses = log.losses();
   const bool news = losses != cursor.seen;
   cursor.seen = losses;
+  if (news) log.heard(losses);
   if (outcome && news) outcome = fail(EIO, "writes were lost: the brick restarted before they were flushed");
   if (!outcome) {
     log_warning("initiator", "sync-failed size={} error=\"{}\"", log.size(), outcome.error().to_string());

@@ -55,7 +55,7 @@ Result<uint64_t> FileIo::append(BufferSlice source) {
 }
 
 ErrorCursor FileIo::error_cursor() const {
-  return {parts_->log.losses()};
+  return {parts_->log.unheard_from()};
 }
 
 Result<> FileIo::fdatasync(ErrorCursor& cursor) {

@@ -64,7 +64,8 @@ class FileIo {
   // at.
   Result<uint64_t> append(BufferSlice source);
 
-  // Where a new open file starts: errors of before are not its business.
+  // Where a new open file starts: losses of before are its business only if no other open file has heard of
+  // them.
   ErrorCursor error_cursor() const;
   // Everything written before is durable as the device's class says; a new size is on the MDS. fsync also
   // sends the mtime.

@@ -215,6 +215,16 @@ uint64_t WriteLog::losses() const {
   return losses_;
 }
 
+void WriteLog::heard(uint64_t losses) {
+  std::lock_guard lock(mutex_);
+  heard_ = std::max(heard_, losses);
+}
+
+uint64_t WriteLog::unheard_from() const {
+  std::lock_guard lock(mutex_);
+  return heard_;
+}
+
 uint64_t WriteLog::size() const {
   std::lock_guard lock(mutex_);
   return std::max(server_size_.load(), written_end_);

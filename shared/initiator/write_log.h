@@ -90,6 +90,10 @@ class WriteLog {
   // Writes are gone: every open file is told once.
   void lost(uint64_t count = 1);
   uint64_t losses() const;
+  // An open file has been told of so many.
+  void heard(uint64_t losses);
+  // Where a new open file starts: before what no open file has heard of.
+  uint64_t unheard_from() const;
 
   uint64_t size() const;
   uint64_t server_size() const { return server_size_.load(std::memory_order_acquire); }
@@ -114,6 +118,7 @@ class WriteLog {
   std::optional<Uncommitted> uncommitted_;
   std::optional<Uncommitted> committing_;
   uint64_t losses_ = 0;
+  uint64_t heard_ = 0;
   uint64_t restorations_ = 0;
 };
 

@@ -66,6 +66,19 @@ TEST_F(ClosedFileTest, FlushedFilesAreForgottenWhenTheyAreMany) {
   EXPECT_EQ(channel.commits, 4);
 }
 
+TEST_F(ClosedFileTest, ALossThatNobodyHasHeardOfIsHeardByTheNextOpen) {
+  write(0, 4096, 1);
+  const auto parts = file->parts().shared_from_this();
+  close_last();
+  brick.set_verifier(77);
+  ASSERT_TRUE(parts->flush(true));  // of a recall
+  reopen();
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+  EXPECT_TRUE(file->fsync(cursor));
+  reopen();
+  EXPECT_TRUE(file->fsync(cursor));
+}
+
 TEST_F(ClosedFileTest, ARemovedFileIsForgotten) {
   options_now.threshold_write_size = 2 << 20;
   options_now.closed_files_kept = 0;
