@@ -137,7 +137,7 @@ Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress
     const TransportDomain& on = services_.transports[path.transport];
     // An address that leads nowhere leaves time for those behind it.
     const SteadyTime now = services_.now();
-    const size_t left = addresses_of(std::span(paths).subspan(i));
+    const size_t left = addresses_of(std::span(paths).subspan(i), services_.transports);
     options.deadline = now + (deadline - now) / static_cast<int64_t>(left);
     auto connected = on.transport->connect(path.address, on.domain, options);
     if (connected) {

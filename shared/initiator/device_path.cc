@@ -38,9 +38,11 @@ std::vector<UsablePath> usable_paths(std::span<const nfs4::DevicePath> paths,
   return usable;
 }
 
-size_t addresses_of(std::span<const UsablePath> paths) {
-  std::set<std::string_view> addresses;
-  for (const UsablePath& path : paths) addresses.insert(path.address);
+size_t addresses_of(std::span<const UsablePath> paths, std::span<const TransportDomain> transports) {
+  std::set<std::pair<std::string, std::string_view>> addresses;
+  for (const UsablePath& path : paths) {
+    addresses.emplace(transports[path.transport].transport->name(), path.address);
+  }
   return addresses.size();
 }
 

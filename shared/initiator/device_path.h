@@ -21,8 +21,9 @@ struct UsablePath {
 std::vector<UsablePath> usable_paths(std::span<const nfs4::DevicePath> paths,
                                      std::span<const TransportDomain> transports);
 
-// How many addresses these paths name. Only one device leads to each; the others say so at once (EXDEV).
-size_t addresses_of(std::span<const UsablePath> paths);
+// How many addresses these paths name, counted for each kind of transport. Only one device leads to each; the
+// others say so at once (EXDEV).
+size_t addresses_of(std::span<const UsablePath> paths, std::span<const TransportDomain> transports);
 // The address of this path has failed, and not with EXDEV: drops the later paths there, by other devices.
 // Another kind of transport may come through, to the same host and port, too.
 void drop_address(std::vector<UsablePath>& paths, size_t failed, std::span<const TransportDomain> transports);

@@ -69,22 +69,33 @@ Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
   return report(cursor, std::move(outcome));
 }
 
-// A brick that is silent while the MDS is well is waited for as the MDS would be: by a hard mount until
-// somebody ends the wait. Between two tries a recall gets in.
 Result<> FileIo::Parts::flush_as_mounted() {
+  Result<> outcome = flush(false);
+  if (outcome || outcome.error().number() != kBrickSilent) return outcome;
+  switch (services.options.persistence) {
+    case Persistence::kHard:
+      return flush_patiently();
+    case Persistence::kSoft:
+      return fail(EIO, "flush: the brick does not say its verifier");
+    case Persistence::kSoftError:
+      return fail(ETIMEDOUT, "flush: the brick does not say its verifier");
+  }
+  return outcome;
+}
+
+// A brick that is silent while the MDS is well is waited for as the MDS would be: until somebody ends the
+// wait. But not by all threads of the mount, whose other bricks go on.
+Result<> FileIo::Parts::flush_patiently() {
+  const std::unique_ptr<std::atomic<int>, void (*)(std::atomic<int>*)> leave(
+      &services.patient_flushes, [](std::atomic<int>* waiting) { --*waiting; });
+  if (++services.patient_flushes > kPatientFlushesMax)
+    return fail(EIO, "flush: the brick does not say its verifier, and enough others wait for one");
   for (;;) {
+    // Without a pause this thread has the file's flush again before whoever waits for it is awake: a recall,
+    // say.
+    std::this_thread::sleep_for(Milliseconds(10));
     Result<> outcome = flush(false);
     if (outcome || outcome.error().number() != kBrickSilent) return outcome;
-    switch (services.options.persistence) {
-      case Persistence::kHard:
-        // Without a pause this thread has the file's flush again before whoever waits for it is awake.
-        std::this_thread::sleep_for(Milliseconds(10));
-        continue;
-      case Persistence::kSoft:
-        return fail(EIO, "flush: the brick does not say its verifier");
-      case Persistence::kSoftError:
-        return fail(ETIMEDOUT, "flush: the brick does not say its verifier");
-    }
   }
 }
 
@@ -121,6 +132,11 @@ Result<> FileIo::Parts::report(ErrorCursor& cursor, Result<> outcome) {
     log_warning("initiator", "sync-failed size={} error=\"{}\"", log.size(), outcome.error().to_string());
   }
   return outcome;
+}
+
+bool FileIo::Parts::to_be_flushed() {
+  std::lock_guard lock(flush_mutex);
+  return flushing || log.anything_unflushed();
 }
 
 Result<> FileIo::Parts::flush(bool through_gate) {

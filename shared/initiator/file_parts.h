@@ -29,6 +29,8 @@ inline constexpr int kRestorationsMax = 8;
 // The errno of a brick that could not be asked; not for applications (sync() says what that means on this
 // mount).
 inline constexpr int kBrickSilent = EHOSTDOWN;
+// So many fsyncs of a hard mount wait for a silent brick at a time; each has a thread of the mount.
+inline constexpr int kPatientFlushesMax = 4;
 
 // The inside of a FileIo; shared with tasks that outlive a call. One group of methods per .cc file.
 struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
@@ -78,6 +80,9 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // --- file_flush.cc: durability
   Result<> sync(bool data_only, ErrorCursor& cursor);
   Result<> flush_as_mounted();
+  Result<> flush_patiently();
+  // Something written is not flushed, or a flush is under way.
+  bool to_be_flushed();
   // Flushes what was written and is not flushed. One flush of a file at a time; those that come meanwhile
   // wait for it.
   Result<> flush(bool through_gate);
@@ -151,7 +156,6 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done);
   // Everything, by ourselves: unmount, RECALL_ANY, a closed file that is dropped.
   void return_everything();
-  void flush_the_rest();
 
   Services& services;
   const nfs4::FileHandle handle;

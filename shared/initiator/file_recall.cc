@@ -53,17 +53,16 @@ void FileIo::Parts::give_back(Iomode iomode, FileRange gate, FileRange returned,
 void FileIo::Parts::return_everything() {
   FileRange gate{0, UINT64_MAX};
   if (cache.begin_return(Iomode::kAny, gate)) give_back(Iomode::kAny, gate, {0, UINT64_MAX}, false, true);
-  flush_the_rest();
-}
-
-// What went through the MDS, or under a layout that is lost.
-void FileIo::Parts::flush_the_rest() {
+  // What went through the MDS, or under a layout that is lost.
   if (!log.anything_unflushed()) return;
-  const Result<> flushed_all = flush(true);
-  if (flushed_all) return;
-  log_warning("initiator", "flush-incomplete error=\"{}\"", flushed_all.error().to_string());
-  // The file has been removed: nobody will ask for it again.
-  if (flushed_all.error().number() == ESTALE) (void)log.take_unflushed();
+  Result<> outcome = check_server();
+  if (outcome) outcome = flush(true);
+  if (outcome) return;
+  if (outcome.error().number() == ESTALE) {
+    (void)log.take_unflushed();  // the file has been removed: nobody will ask for it again
+    return;
+  }
+  log_warning("initiator", "flush-incomplete error=\"{}\"", outcome.error().to_string());
 }
 
 Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uint64_t new_size) {

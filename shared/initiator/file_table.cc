@@ -55,14 +55,6 @@ void FileTable::closed(FileIo::Parts& parts) {
     shrink_now = ++closed_count_ > closed_max_ && !std::exchange(shrinking_, true);
   }
   forget_if_idle(parts.handle);
-  // As the kernel's client does at close(2), but nobody waits for it: no layout's return would flush it.
-  if (parts.log.anything_unflushed_by_mds()) {
-    services_.background->post([this, closed = parts.shared_from_this()] {
-      if (services_.aborted) return;
-      closed->flush_the_rest();
-      forget_if_idle(closed->handle);
-    });
-  }
   if (shrink_now) {
     services_.background->post([this] { shrink(closed_max_ - closed_max_ / 8); });
   }
@@ -102,8 +94,8 @@ void FileTable::forget_if_idle(const nfs4::FileHandle& handle) {
   const auto found = files_.find(handle);
   if (found == files_.end() || is_open(found->second)) return;
   FileIo::Parts& parts = found->second->parts();
-  // Who opens it next may fsync what was written before.
-  if (parts.log.anything_unflushed()) return;
+  // Who opens it next may fsync what was written before, and is to hear of what was lost.
+  if (parts.to_be_flushed() || parts.log.losses() > parts.log.unheard_from()) return;
   if (parts.cache.holds_anything() || parts.log.anything_uncommitted()) return;
   files_.erase(found);
   if (closed_count_ > 0) --closed_count_;

@@ -78,11 +78,6 @@ bool WriteLog::anything_unflushed() const {
   return !unflushed_.empty();
 }
 
-bool WriteLog::anything_unflushed_by_mds() const {
-  std::lock_guard lock(mutex_);
-  return !unflushed_.by_mds.empty();
-}
-
 Unflushed WriteLog::take_unflushed() {
   std::lock_guard lock(mutex_);
   return std::exchange(unflushed_, Unflushed{});
@@ -177,6 +172,7 @@ bool WriteLog::growth_void(uint64_t lineage_now) const {
 void WriteLog::replaced(uint64_t offset, uint64_t length) {
   std::lock_guard lock(mutex_);
   unflushed_.by_rdma.remove(offset, length);
+  if (unflushed_.by_rdma.empty()) unflushed_.devices.clear();
 }
 
 void WriteLog::restored(bool lost) {
@@ -247,6 +243,7 @@ void WriteLog::truncated(uint64_t size) {
   append_end_ = 0;
   ++version_;
   unflushed_.by_rdma.cut(size);
+  if (unflushed_.by_rdma.empty()) unflushed_.devices.clear();
   unflushed_.by_mds.cut(size);
   // The SETATTR has set size and mtime after everything written before.
   uncommitted_.reset();

@@ -60,7 +60,6 @@ class WriteLog {
   bool wrote_mds(uint64_t offset, const MdsWritten& written);
 
   bool anything_unflushed() const;
-  bool anything_unflushed_by_mds() const;
   Unflushed take_unflushed();
   // Not empty: these ranges of it may be lost, the brick's verifier has changed since.
   std::vector<FileRange> put_back(Unflushed unflushed);

@@ -120,7 +120,10 @@ class Locks(unittest.TestCase):
     def both(self):
         """The same file, opened by a process of each mount."""
         name = self.id().rsplit(".", 1)[-1]
-        (self.a / name).write_bytes(b"content")
+        with open(self.a / name, "wb") as file:  # synced: a loss would be told to whoever has it open
+            file.write(b"content")
+            file.flush()
+            os.fsync(file.fileno())
         pair = OpenFile(self.a / name), OpenFile(self.b / name)
         for f in pair:
             self.addCleanup(f.close)

@@ -26,7 +26,7 @@ constexpr Milliseconds kShortestSleep{16};
 constexpr int kKeepAliveIdle = 60;
 constexpr int kKeepAlivePause = 10;
 // Of a peer that owes acknowledgements, those of the questions too.
-constexpr unsigned kPeerPatienceMs = 60'000;
+constexpr unsigned kPeerPatienceMs = 120'000;
 
 Milliseconds left_until(SteadyTime deadline) {
   SteadyTime now = std::chrono::steady_clock::now();

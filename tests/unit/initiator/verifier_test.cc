@@ -235,6 +235,22 @@ TEST_F(SilentBrickTest, TheEndOfTheMountEndsTheWait) {
   EXPECT_EQ(synced.get().error().number(), ESHUTDOWN);
 }
 
+// Each holds a thread of the mount, which other bricks need, too.
+TEST_F(SilentBrickTest, NotMoreThanAFewWait) {
+  std::vector<std::future<Result<>>> waiting;
+  for (int i = 0; i < kPatientFlushesMax; ++i) {
+    waiting.push_back(std::async(std::launch::async, [this] {
+      ErrorCursor own = file->error_cursor();
+      return file->fsync(own);
+    }));
+  }
+  for (auto& synced : waiting) ASSERT_TRUE(waits(synced));
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+  heal();
+  for (auto& synced : waiting) EXPECT_TRUE(synced.get());
+  EXPECT_TRUE(file->fsync(cursor));
+}
+
 // A recall is not held up by the fsync that waits.
 TEST_F(SilentBrickTest, AnotherFlushOfTheFileIsNotHeldUp) {
   auto synced = fsync_elsewhere();
