@@ -3,37 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cerrno>
+#include "tests/unit/rdma/named_transport.h"
 
 namespace pnfsrdma::initiator {
 namespace {
 
-// A transport that has nothing but its name.
-class NamedTransport final : public rdma::Transport {
- public:
-  explicit NamedTransport(std::string name) : name_(std::move(name)) {}
-  std::string name() const override { return name_; }
-  std::shared_ptr<rdma::ProtectionDomain> make_protection_domain() override { return nullptr; }
-  Result<std::unique_ptr<rdma::Region>> register_region(std::shared_ptr<rdma::ProtectionDomain>,
-                                                        MutableByteSpan, rdma::Access,
-                                                        rdma::Flusher*) override {
-    return fail(EOPNOTSUPP, "name only");
-  }
-  Result<rdma::Connected> connect(const std::string&, std::shared_ptr<rdma::ProtectionDomain>,
-                                  const rdma::ConnectOptions&) override {
-    return fail(EOPNOTSUPP, "name only");
-  }
-  Result<std::unique_ptr<rdma::Listener>> listen(
-      const std::string&, std::function<void(std::unique_ptr<rdma::ConnectionRequest>)>) override {
-    return fail(EOPNOTSUPP, "name only");
-  }
-
- private:
-  const std::string name_;
-};
-
 TransportDomain named(const char* name) {
-  return {std::make_shared<NamedTransport>(name), nullptr};
+  return {std::make_shared<rdma::testing::NamedTransport>(name), nullptr};
 }
 
 const std::vector<nfs4::DevicePath> kPaths = {{"tcp", "192.0.2.1.78.83"},
