@@ -36,11 +36,9 @@ class Calls(unittest.TestCase):
 
     def calls(self, work):
         """By operation, PUTFH and the like left out; and all COMPOUNDs."""
-        time.sleep(0.5)  # CLOSEs and deferred mtimes of before
-        before = self.mount.statistics()
+        before = self.mount.wait_until_quiet()
         work()
-        time.sleep(0.5)
-        after = self.mount.statistics()
+        after = self.mount.wait_until_quiet()
         counts = {name: count - before["mds_operations"].get(name, 0)
                   for name, count in after["mds_operations"].items()
                   if count != before["mds_operations"].get(name, 0)

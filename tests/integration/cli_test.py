@@ -135,7 +135,7 @@ class Cli(unittest.TestCase):
                 self.cli("export", "create", "/watched")
                 self.cli("export", "remove", "/watched", "--yes")
                 time.sleep(0.3)
-            self.assertEqual(follow.wait(timeout=5), 0)
+            self.assertEqual(follow.wait(timeout=60), 0)
             self.assertEqual(json.loads(follow.stdout.read())["name"], "changed")
         finally:
             follow.kill()

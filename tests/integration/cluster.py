@@ -56,6 +56,7 @@ class Cluster:
                  advertise=None, bricks=1, **mds_options):
         require_mounts()
         self.bin = pathlib.Path(bin_directory)
+        self.lease_seconds = lease_seconds
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-test."))
         self.pool_directory = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-pool.", dir=pool_directory or "/dev/shm"))
         self.nfs_port, self.rdma_port, self.data_port = free_port(), free_port(), free_port()
@@ -183,7 +184,7 @@ class Cluster:
         """What the MDS counts, logged as one JSON line on SIGUSR1."""
         before = self.log("mds").count("counters ")
         self.signal("mds", signal.SIGUSR1)
-        wait_until(lambda: self.log("mds").count("counters ") > before, 10, "the MDS logs its counters")
+        wait_until(lambda: self.log("mds").count("counters ") > before, START_SECONDS, "the MDS logs its counters")
         line = [l for l in self.log("mds").splitlines() if "counters " in l][-1]
         return json.loads(line[line.index("{"):])
 
@@ -241,6 +242,17 @@ class Mount:
     def statistics(self):
         # "system.", unlike "user.", costs no call to the MDS: fuse-client/file_system_status.cc.
         return json.loads(os.getxattr(self.path, "system.pnfsrdma.statistics"))
+
+    def wait_until_quiet(self):
+        """Until what goes on behind the work (CLOSE, deferred modification times) is over; returns the statistics."""
+        before, after = None, self.statistics()
+        end = time.monotonic() + 30
+        while before is None or after["mds_calls"] != before["mds_calls"]:
+            if time.monotonic() > end:
+                raise TimeoutError(f"calls to the MDS for 30 s: {after['mds_operations']}")
+            time.sleep(0.5)
+            before, after = after, self.statistics()
+        return after
 
     def unmount(self):
         subprocess.run(["umount", str(self.path)], check=True, timeout=60)

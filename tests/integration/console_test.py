@@ -73,7 +73,7 @@ class ConsoleOfRealDaemons(unittest.TestCase):
     def test_a_layout_is_seen_revoked_and_comes_back(self):
         mount = self.cluster.mount()
         held = self.file_with_layout(mount)
-        wait_until(lambda: self.layouts("/held"), 5, "the layout is in the list")
+        wait_until(lambda: self.layouts("/held"), 60, "the layout is in the list")
         layout = self.layouts("/held")[0]
         self.assertEqual(layout["iomode"], "read-write")
         self.assertGreaterEqual(layout["writable_bytes"], MIB)
@@ -87,7 +87,7 @@ class ConsoleOfRealDaemons(unittest.TestCase):
         revoked = self.root.request("DELETE", f"/layouts/{layout['id']}")
         self.assertEqual(revoked.status, 200, revoked.text)
         self.assertGreaterEqual(revoked.json["grants"], 1)
-        self.assertLess(time.monotonic() - begun, 1)
+        self.assertLess(time.monotonic() - begun, self.cluster.lease_seconds, "the client was not waited for")
         self.assertEqual(self.root.get(f"/layouts/{layout['id']}").status, 404)
         # The client recovers by itself, and what it writes is there.
         held.write(b"z" * MIB)
@@ -108,7 +108,7 @@ class ConsoleOfRealDaemons(unittest.TestCase):
         self.assertFalse([l for l in self.root.items("/layouts") if l["client"] == before[0]["id"]])
         # Whatever becomes of the file that was open, the mount goes on.
         (mount / "another").write_bytes(b"x")
-        wait_until(lambda: len(self.root.items("/clients")) == 1, 5, "the client is there anew")
+        wait_until(lambda: len(self.root.items("/clients")) == 1, 60, "the client is there anew")
         self.assertNotEqual(self.root.items("/clients")[0]["id"], before[0]["id"])
         del held
 
@@ -161,7 +161,7 @@ class ConsoleOfRealDaemons(unittest.TestCase):
         etag = self.root.get("/configuration").headers["etag"]
         changed = self.root.request("PATCH", "/configuration", {"log_level": "debug"}, {"If-Match": etag})
         self.assertEqual(changed.json["settings"]["log_level"], {"value": "debug", "source": "store", "run_time": True})
-        wait_until(lambda: any('"name":"changed"' in l and "patchConfiguration" in l for l in lines), 5,
+        wait_until(lambda: any('"name":"changed"' in l and "patchConfiguration" in l for l in lines), 60,
                    "the change is in the stream")
         self.cluster.stop("mds")  # ends in order though a stream is open
         self.cluster.start_mds()
@@ -174,9 +174,9 @@ class ConsoleOfRealDaemons(unittest.TestCase):
         mount = self.cluster.mount()
         for i in range(20):
             (mount / f"f{i}").write_bytes(b"x" * 8192)
-        time.sleep(2.5)
-        samples = self.root.get("/throughput?seconds=60").json["samples"]
-        self.assertGreater(sum(s["operations"] for s in samples), 20)
+        sampled = lambda: self.root.get("/throughput?seconds=60").json["samples"]
+        wait_until(lambda: sum(s["operations"] for s in sampled()) > 20, 20, "20 files' operations are in the samples")
+        samples = sampled()
         self.assertTrue(any(s["latency_us"]["p99"] > 0 for s in samples))
         self.assertEqual([s["sequence"] for s in samples], sorted(s["sequence"] for s in samples))
         health = self.root.get("/health").json

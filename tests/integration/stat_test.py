@@ -90,7 +90,7 @@ class Stat(unittest.TestCase):
         self.assertGreater(status["latency"]["mds_call"]["nanoseconds"], 0)
 
     def test_it_costs_no_call_to_the_mds(self):
-        before = self.mount.statistics()["mds_calls"]
+        before = self.mount.wait_until_quiet()["mds_calls"]
         for _ in range(5):
             cli("stat", self.mount.path)
         self.assertEqual(self.mount.statistics()["mds_calls"], before)

@@ -48,7 +48,7 @@ class Syslog(unittest.TestCase):
             try:
                 self.assertEqual(started.returncode, 0, started.stderr)
                 self.assertEqual(started.stderr, "")
-                wait_until(lambda: self.heard("fuse: mounted source=127.0.0.1:"), 10, "the mount is in syslog")
+                wait_until(lambda: self.heard("fuse: mounted source=127.0.0.1:"), 60, "the mount is in syslog")
                 cluster.kill("mds")
                 cluster.start_mds()
                 (point / "file").write_text("goes on")
