@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/xdr/decoder.h"
 
+#include <endian.h>
+
 #include <cstring>
 
 #include "shared/xdr/encoder.h"
@@ -57,14 +59,16 @@ bool Decoder::skip_padding(size_t size) {
 bool Decoder::get_u32(uint32_t& value) {
   ByteSpan view;
   if (!take(sizeof value, view)) return false;
-  value = load_big_endian<uint32_t>(view.data());
+  std::memcpy(&value, view.data(), sizeof value);
+  value = be32toh(value);
   return true;
 }
 
 bool Decoder::get_u64(uint64_t& value) {
   ByteSpan view;
   if (!take(sizeof value, view)) return false;
-  value = load_big_endian<uint64_t>(view.data());
+  std::memcpy(&value, view.data(), sizeof value);
+  value = be64toh(value);
   return true;
 }
 

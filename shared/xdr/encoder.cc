@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/xdr/encoder.h"
 
+#include <endian.h>
+
 #include "shared/base/check.h"
 
 namespace pnfsrdma::xdr {
@@ -22,11 +24,13 @@ std::byte* Encoder::grow(size_t size) {
 }
 
 void Encoder::put_u32(uint32_t value) {
-  if (std::byte* to = grow(sizeof value)) store_big_endian(to, value);
+  value = htobe32(value);
+  put_fixed(std::as_bytes(std::span(&value, 1)));
 }
 
 void Encoder::put_u64(uint64_t value) {
-  if (std::byte* to = grow(sizeof value)) store_big_endian(to, value);
+  value = htobe64(value);
+  put_fixed(std::as_bytes(std::span(&value, 1)));
 }
 
 void Encoder::put_fixed(ByteSpan bytes) {
