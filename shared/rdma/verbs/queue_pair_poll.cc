@@ -100,8 +100,8 @@ void VerbsQueuePair::try_close() {
 size_t VerbsQueuePair::deliver(std::span<Completion> completions) {
   const size_t sends = completed_.sends(), receives = completed_.receives();
   const size_t count = completed_.take(completions);
-  sends_->delivered(sends - completed_.sends());
-  receives_->delivered(receives - completed_.receives());
+  if (sends != completed_.sends()) sends_->delivered(sends - completed_.sends());
+  if (receives != completed_.receives()) receives_->delivered(receives - completed_.receives());
   return count;
 }
 

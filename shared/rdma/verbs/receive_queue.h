@@ -20,7 +20,7 @@ class ReceiveQueue {
   ReceiveQueue(Endpoint& endpoint, const QueuePairLimits& limits, AtomicCounters& counters);
 
   // ENOBUFS, and what ibv_post_recv says.
-  Result<> post(uint64_t work_id, const LocalSlice& buffer);
+  Result<> post(uint64_t id, const LocalSlice& buffer);
   // `number` without the mark.
   void retire(uint64_t number, ibv_wc_status status, uint32_t length, CompletionQueue& completions);
   bool all_retired() const { return retired_ == posted_.load(std::memory_order_acquire); }
@@ -28,10 +28,12 @@ class ReceiveQueue {
   void delivered(size_t count) { delivered_.fetch_add(count, std::memory_order_release); }
 
  private:
+  uint64_t& work_id(uint64_t number) { return work_ids_[number & (work_ids_.size() - 1)]; }
+
   Endpoint& endpoint_;
   AtomicCounters& counters_;
   const uint32_t depth_;
-  std::vector<uint64_t> work_ids_;  // by number, modulo depth_
+  std::vector<uint64_t> work_ids_;  // by number, modulo their count, a power of two
   std::atomic<uint64_t> posted_ = 0;
   uint64_t retired_ = 0;
   std::atomic<uint64_t> delivered_ = 0;

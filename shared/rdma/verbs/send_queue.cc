@@ -2,6 +2,7 @@
 #include "shared/rdma/verbs/send_queue.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include "shared/rdma/verbs/outcome.h"
@@ -42,7 +43,7 @@ SendQueue::SendQueue(Endpoint& endpoint, const QueuePairLimits& limits, AtomicCo
     : endpoint_(endpoint),
       counters_(counters),
       depth_(limits.send_depth),
-      operations_(limits.send_depth),
+      operations_(std::bit_ceil(limits.send_depth)),
       signal_every_(std::clamp(limits.send_depth / 2, 1u, kSignalEvery)) {
   batch_.reserve(endpoint.work_requests());
   batch_slices_.reserve(endpoint.work_requests());
@@ -58,7 +59,7 @@ Result<> SendQueue::begin(uint64_t work_id, Opcode opcode, uint32_t length, uint
       busy + work_requests > endpoint_.work_requests()) {
     return fail(ENOBUFS, "the send queue is full");
   }
-  operations_[added_ % depth_] = {work_id, opcode, length, work_requests};
+  operation(added_) = {work_id, opcode, length, work_requests};
   work_requests_added_ += work_requests;
   ++added_;
   unsubmitted_.store(true, std::memory_order_release);
@@ -68,8 +69,7 @@ Result<> SendQueue::begin(uint64_t work_id, Opcode opcode, uint32_t length, uint
 }
 
 ibv_send_wr& SendQueue::add_work_request(ibv_wr_opcode opcode, uint64_t remote_address, uint32_t key) {
-  ibv_send_wr& request = batch_.emplace_back();
-  request = {};
+  ibv_send_wr& request = batch_.emplace_back();  // all zeros
   request.wr_id = added_ - 1;
   request.opcode = opcode;
   request.wr.rdma.remote_addr = remote_address;
@@ -99,7 +99,7 @@ uint32_t SendQueue::pieces_of(std::span<const LocalSlice> slices) const {
 }
 
 void SendQueue::add_pieces(std::span<const LocalSlice> slices, const RemoteSlice& target) {
-  const uint32_t length = operations_[(added_ - 1) % depth_].length;
+  const uint32_t length = operation(added_ - 1).length;
   if (length == 0) add_work_request(IBV_WR_RDMA_WRITE, target.address, target.key);
   uint64_t at = target.address;
   for_each_part(slices, endpoint_.slices(), endpoint_.message_bytes(),
@@ -143,7 +143,7 @@ Result<> SendQueue::add_read(uint64_t work_id, const LocalSlice& sink, const Rem
 
 Result<> SendQueue::add_send(uint64_t work_id, std::span<const LocalSlice> message, Signal signal) {
   TRY_ASSIGN(const uint32_t length, gather_length(message));
-  if (pieces_of(message) > 1)
+  if (message.size() > endpoint_.slices() && pieces_of(message) > 1)
     return fail(EOPNOTSUPP, "this device does not gather that many slices into a SEND");
   TRY(begin(work_id, Opcode::kSend, length, 1));
   ibv_send_wr& request = add_work_request(IBV_WR_SEND, 0, 0);
@@ -310,16 +310,16 @@ void SendQueue::retire(uint64_t number, ibv_wc_status status, CompletionQueue& c
   const Outcome earlier = status == IBV_WC_WR_FLUSH_ERR ? Outcome::kFlushed : Outcome::kSuccess;
   uint64_t work_requests = 0;
   for (; retired_ <= number; ++retired_) {
-    const Operation& operation = operations_[retired_ % depth_];
-    work_requests += operation.work_requests;
-    finish(operation, retired_ < number ? earlier : outcome_of(status, operation.opcode), completions);
+    const Operation& retiring = operation(retired_);
+    work_requests += retiring.work_requests;
+    finish(retiring, retired_ < number ? earlier : outcome_of(status, retiring.opcode), completions);
   }
   work_requests_retired_.fetch_add(work_requests, std::memory_order_release);
 }
 
 void SendQueue::flush_all(CompletionQueue& completions) {
   for (; retired_ < added_; ++retired_) {
-    finish(operations_[retired_ % depth_], Outcome::kFlushed, completions);
+    finish(operation(retired_), Outcome::kFlushed, completions);
   }
   submitted_.store(added_, std::memory_order_release);
   clear_batch();

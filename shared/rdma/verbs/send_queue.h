@@ -72,6 +72,7 @@ class SendQueue {
     uint64_t value = 0;                          // of an ATOMIC WRITE
   };
 
+  Operation& operation(uint64_t number) { return operations_[number & (operations_.size() - 1)]; }
   Result<> begin(uint64_t work_id, Opcode opcode, uint32_t length, uint32_t work_requests);
   ibv_send_wr& add_work_request(ibv_wr_opcode opcode, uint64_t remote_address, uint32_t key);
   void end_work_request(ibv_send_wr& request, size_t first_slice);
@@ -88,7 +89,7 @@ class SendQueue {
   Endpoint& endpoint_;
   AtomicCounters& counters_;
   const uint32_t depth_;
-  std::vector<Operation> operations_;  // by number, modulo depth_
+  std::vector<Operation> operations_;  // by number, modulo their count, a power of two
 
   uint64_t added_ = 0;                   // posting side
   std::atomic<uint64_t> submitted_ = 0;  // written by the posting side
