@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <utility>
 
 #include "shared/base/log.h"
 
@@ -72,6 +73,7 @@ void SessionServer::run() {
     if (unanswered_ > kSessionCredits) result = fail(EPROTO, "more messages than credits");
     for (size_t i = 0; i < count && result; ++i) result = handle(completions[i]);
     if (result) result = send_waiting();
+    if (result) result = post_receive(std::exchange(spare_receive_, std::nullopt));
     if (!result) {
       log_warning("brick", "session-broken peer={} reason=\"{}\"", queue_pair_.peer(),
                   result.error().to_string());
@@ -91,23 +93,27 @@ Result<> SessionServer::handle(const rdma::Completion& completion) {
 }
 
 Result<> SessionServer::receive(uint32_t number, uint32_t length) {
-  auto message = decode_session_message(ByteSpan(buffer(number)).first(length));
-  if (!message) return std::unexpected(message.error());
-  // The buffer is free again before the client can learn that it may send the next message.
-  const Result<> posted = queue_pair_.post_receive(
-      number, region_->slice(size_t{number} * kSessionMessageMax, kSessionMessageMax));
-  if (!posted) return queue_pair_.connected() ? posted : Result<>{};
+  TRY(decode_session_message(ByteSpan(buffer(number)).first(length), message_));
+  // One may wait until the answer is on its way: the others are as many as the credits.
+  TRY(post_receive(std::exchange(spare_receive_, number)));
 
-  if (const auto* hello = std::get_if<HelloCall>(&*message)) {
+  if (const auto* hello = std::get_if<HelloCall>(&message_)) {
     if (hello->version != kSessionVersion) return fail(EPROTO, "hello of an unknown version");
     greeted_ = true;
     answer_hello();
     return {};
   }
-  const auto* call = std::get_if<PersistCall>(&*message);
+  const auto* call = std::get_if<PersistCall>(&message_);
   if (call == nullptr || !greeted_) return fail(EPROTO, "a message that is not the client's turn");
-  waiting_.push_back(persist(*call));
+  waiting_.emplace_back(persist(*call));
   return {};
+}
+
+Result<> SessionServer::post_receive(std::optional<uint32_t> number) {
+  if (!number) return {};
+  const Result<> posted = queue_pair_.post_receive(
+      *number, region_->slice(size_t{*number} * kSessionMessageMax, kSessionMessageMax));
+  return posted || queue_pair_.connected() ? posted : Result<>{};
 }
 
 void SessionServer::answer_hello() {
@@ -129,8 +135,7 @@ void SessionServer::answer_hello() {
 PersistReply SessionServer::persist(const PersistCall& call) {
   counters_.commit_messages.fetch_add(1, std::memory_order_relaxed);
   PersistReply reply{.id = call.id};
-  std::vector<ByteSpan> ranges;
-  ranges.reserve(call.ranges.size());
+  ranges_.clear();
   for (const PersistTarget& target : call.ranges) {
     const auto memory = exposures_.memory(target.grant);
     if (!memory) {
@@ -138,11 +143,11 @@ PersistReply SessionServer::persist(const PersistCall& call) {
     } else if (target.offset > memory->size() || target.length > memory->size() - target.offset) {
       reply.status = PersistStatus::kBounds;
     } else {
-      ranges.push_back(memory->subspan(target.offset, target.length));
+      ranges_.push_back(memory->subspan(target.offset, target.length));
     }
     if (reply.status != PersistStatus::kOk) break;
   }
-  if (reply.status == PersistStatus::kOk && !gate_.persist(ranges)) reply.status = PersistStatus::kIo;
+  if (reply.status == PersistStatus::kOk && !gate_.persist(ranges_)) reply.status = PersistStatus::kIo;
   reply.verifier = gate_.verifier();
   return reply;
 }

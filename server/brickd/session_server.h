@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "server/brickd/counters.h"
@@ -19,9 +20,8 @@ namespace pnfsrdma::brick {
 // are served by that on software transports) and answers the session messages hello and persist, without the
 // control loop.
 //
-// Per commit message: no allocation but the decoded ranges, one flush call per range, one SEND whose own
-// completion wakes nobody. A message beyond the credits, malformed or out of order ends the connection and
-// one line goes to the log.
+// Per commit message: no allocation, one flush call per range, one SEND whose own completion wakes nobody. A
+// message beyond the credits, malformed or out of order ends the connection and one line goes to the log.
 class SessionServer {
  public:
   // Registers the message buffers in the connection's domain and posts the receives.
@@ -40,6 +40,7 @@ class SessionServer {
 
   Result<> handle(const rdma::Completion& completion);
   Result<> receive(uint32_t buffer, uint32_t length);
+  Result<> post_receive(std::optional<uint32_t> number);
   void answer_hello();
   PersistReply persist(const PersistCall& call);
   Result<> send_waiting();
@@ -54,9 +55,12 @@ class SessionServer {
   std::unique_ptr<rdma::Region> region_;
 
   bool greeted_ = false;
-  uint32_t unanswered_ = 0;             // messages received whose (last) answer is not posted
-  std::deque<SessionMessage> waiting_;  // answers without a free buffer
+  uint32_t unanswered_ = 0;                // messages received whose (last) answer is not posted
+  std::optional<uint32_t> spare_receive_;  // the last message's: posted behind its answer
+  std::deque<SessionMessage> waiting_;     // answers without a free buffer
   std::vector<uint32_t> free_buffers_;
+  SessionMessage message_;        // the last one; kept, as ranges_ is, for its room
+  std::vector<ByteSpan> ranges_;  // of the last commit message
 };
 
 }  // namespace pnfsrdma::brick

@@ -12,8 +12,6 @@ namespace pnfsrdma::brick {
 namespace {
 
 constexpr size_t kTypeBytes = 4;
-// What most messages take at most: one allocation each.
-constexpr size_t kUsualBytes = 64;
 static_assert(kTypeBytes + 8 + 4 + 8 + uint64_t{kHelloGrantsPerMessage} * 20 <= kSessionMessageMax);
 static_assert(kTypeBytes + 8 + 4 + uint64_t{kPersistRangesPerMessage} * 24 <= kSessionMessageMax);
 
@@ -26,10 +24,11 @@ constexpr MessageType type_of() {
 }
 
 template <typename T>
-Result<SessionMessage> decode_body(ByteSpan body) {
-  auto message = xdr::decode_from<T>(body);
-  if (!message) return fail(EPROTO, "malformed session message");
-  return SessionMessage(std::move(*message));
+Result<> decode_body(ByteSpan body, SessionMessage& message) {
+  if (!std::holds_alternative<T>(message)) message.emplace<T>();
+  xdr::Decoder decoder(body);
+  if (xdr::decode(decoder, std::get<T>(message)) && decoder.remaining() == 0) return {};
+  return fail(EPROTO, "malformed session message");
 }
 
 // By RejectReason - 1. Words, since they reach the user through Transport::connect; at most kPrivateDataMax
@@ -43,10 +42,10 @@ constexpr std::array<std::string_view, 3> kReasons = {
 }  // namespace
 
 size_t encode_session_message(const SessionMessage& message, MutableByteSpan out) {
+  thread_local Bytes bytes;  // keeps its room: no allocation a message
   return std::visit(
       [&](const auto& body) {
-        Bytes bytes;
-        bytes.reserve(kUsualBytes);
+        bytes.clear();
         xdr::Encoder encoder(bytes);
         xdr::encode(encoder, type_of<std::decay_t<decltype(body)>>());
         xdr::encode(encoder, body);
@@ -57,20 +56,28 @@ size_t encode_session_message(const SessionMessage& message, MutableByteSpan out
       message);
 }
 
-Result<SessionMessage> decode_session_message(ByteSpan bytes) {
+Result<> decode_session_message(ByteSpan bytes, SessionMessage& message) {
   if (bytes.size() < kTypeBytes) return fail(EPROTO, "session message without a type");
   const ByteSpan body = bytes.subspan(kTypeBytes);
   switch (static_cast<MessageType>(load_big_endian<uint32_t>(bytes.data()))) {
     case MessageType::kHelloCall:
-      return decode_body<HelloCall>(body);
+      return decode_body<HelloCall>(body, message);
     case MessageType::kHelloReply:
-      return decode_body<HelloReply>(body);
+      return decode_body<HelloReply>(body, message);
     case MessageType::kPersistCall:
-      return decode_body<PersistCall>(body);
+      return decode_body<PersistCall>(body, message);
     case MessageType::kPersistReply:
-      return decode_body<PersistReply>(body);
+      return decode_body<PersistReply>(body, message);
   }
   return fail(EPROTO, "session message of an unknown type");
+}
+
+Result<SessionMessage> decode_session_message(ByteSpan bytes) {
+  Result<SessionMessage> message;
+  if (auto decoded = decode_session_message(bytes, *message); !decoded) {
+    message = std::unexpected(std::move(decoded).error());
+  }
+  return message;
 }
 
 Bytes encode_connect(const ConnectPrivateData& data) {

@@ -18,6 +18,9 @@ using SessionMessage = std::variant<HelloCall, HelloReply, PersistCall, PersistR
 size_t encode_session_message(const SessionMessage& message, MutableByteSpan out);
 // EPROTO for an unknown type, a malformed or over-long body, trailing bytes.
 Result<SessionMessage> decode_session_message(ByteSpan bytes);
+// The same into `message`, which keeps the room of what it held: no allocation where one kind follows itself.
+// After an Error it holds anything.
+Result<> decode_session_message(ByteSpan bytes, SessionMessage& message);
 
 // CM private data of a connect.
 Bytes encode_connect(const ConnectPrivateData& data);

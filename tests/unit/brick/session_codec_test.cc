@@ -35,6 +35,26 @@ TEST(SessionCodec, EachMessageComesBackAsItWas) {
   EXPECT_EQ(std::get<PersistReply>(*answer).status, PersistStatus::kBounds);
 }
 
+TEST(SessionCodec, NothingButItsRoomIsLeftOfTheMessageBefore) {
+  SessionMessage message;
+  PersistCall longer{.id = 5};
+  longer.ranges.resize(3);
+  ASSERT_TRUE(decode_session_message(encoded(longer), message));
+  const PersistTarget* const room = std::get<PersistCall>(message).ranges.data();
+
+  PersistCall shorter{.id = 6};
+  shorter.ranges.push_back({1, 2, 3});
+  ASSERT_TRUE(decode_session_message(encoded(shorter), message));
+  const auto& call = std::get<PersistCall>(message);
+  EXPECT_EQ(call.id, 6u);
+  ASSERT_EQ(call.ranges.size(), 1u);
+  EXPECT_EQ(call.ranges[0].length, 3u);
+  EXPECT_EQ(call.ranges.data(), room);
+
+  ASSERT_TRUE(decode_session_message(encoded(PersistReply{.id = 9}), message));
+  EXPECT_EQ(std::get<PersistReply>(message).id, 9u);
+}
+
 TEST(SessionCodec, LongestMessagesFitTheirBuffers) {
   HelloReply hello;
   hello.grants.resize(kHelloGrantsPerMessage);

@@ -199,6 +199,14 @@ TEST_P(BrickData, ClientThatOverrunsItsCreditsIsCutOff) {
   EXPECT_TRUE(greeted()->persist({1}));
 }
 
+TEST_P(BrickData, AllCreditsAreGoodAgainWhenTheAnswersAreThere) {
+  const auto client = greeted();
+  for (int burst = 0; burst < 20; ++burst) {
+    client->flood(PersistCall{1}, kSessionCredits);
+    for (uint32_t answers = 0; answers < kSessionCredits; ++answers) ASSERT_TRUE(client->receive());
+  }
+}
+
 TEST_P(BrickData, ClientThatPostsNoReceivesHurtsOnlyItself) {
   ASSERT_EQ(brick.open_session(8, 2), Status::kOk);
   const auto deaf = TestClient::connect(brick.transport(), brick.address(), ticket_of(2), 0);
