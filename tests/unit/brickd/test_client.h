@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "shared/brick/protocol.h"
 #include "shared/brick/session_codec.h"
@@ -119,8 +120,8 @@ class TestClient {
     whole.grants = std::move(grants);
     return whole;
   }
-  std::optional<PersistReply> persist(const PersistCall& call) {
-    if (!send(call)) return std::nullopt;
+  std::optional<PersistReply> persist(PersistCall call) {
+    if (!send(std::move(call))) return std::nullopt;
     const auto message = receive();
     return message ? std::optional(std::get<PersistReply>(*message)) : std::nullopt;
   }
@@ -148,9 +149,8 @@ class TestClient {
 
   // Takes what completed. False when the connection has ended and everything is delivered.
   bool step() {
-    std::array<rdma::Completion, 16> completions;
-    const size_t count = queue_pair_->poll(completions);
-    for (size_t i = 0; i < count; ++i) take(completions[i]);
+    const size_t count = queue_pair_->poll(completions_);
+    for (size_t i = 0; i < count; ++i) take(completions_[i]);
     if (count > 0) return true;
     if (!queue_pair_->connected()) return false;
     queue_pair_->wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(200));
@@ -166,10 +166,18 @@ class TestClient {
     const ByteSpan bytes(memory_.data() + kReceiveAt + size_t{number} * kSessionMessageMax,
                          completion.length);
     if (auto message = decode_session_message(bytes)) messages_.push_back(std::move(*message));
-    static_cast<void>(post_receive(number));
+    post_spare();
+    spare_receive_ = number;
+  }
+  // The last message's buffer is posted while the next one is on its way.
+  void post_spare() {
+    if (const auto number = std::exchange(spare_receive_, std::nullopt)) {
+      static_cast<void>(post_receive(*number));
+    }
   }
   rdma::Outcome finish(uint64_t work_id) {
     queue_pair_->submit();
+    post_spare();
     for (;;) {
       while (!finished_.empty()) {
         const rdma::Completion completion = finished_.front();
@@ -183,6 +191,8 @@ class TestClient {
   Bytes memory_;
   std::unique_ptr<rdma::Region> region_;
   std::unique_ptr<rdma::QueuePair> queue_pair_;
+  std::array<rdma::Completion, 16> completions_;
+  std::optional<uint32_t> spare_receive_;
   std::deque<rdma::Completion> finished_;
   std::deque<SessionMessage> messages_;
 };
