@@ -25,7 +25,6 @@ struct FileIo::Parts::FlushJob {
   Device* device = nullptr;
   std::vector<LayoutSegment> pieces;
   std::shared_ptr<Connection> connection;
-  std::optional<BrickVerifier> verifier;  // of the brick that took the writes
   // Its brick has spoken behind the flush: the verifier is the same, or the writes are in doubt.
   bool answered = false;
   // What could not be flushed here: the MDS does it, or (`again`: the connection died) another try.
@@ -154,7 +153,7 @@ Result<> FileIo::Parts::flush(bool through_gate) {
   Result<> outcome = flush_taken(unflushed, through_gate);
   if (!outcome) {
     const auto in_doubt = log.put_back(std::move(unflushed));
-    if (!in_doubt.empty()) doubt(in_doubt);
+    if (!in_doubt.empty()) doubt(in_doubt, true);
   }
   lock.lock();
   flushing = false;
@@ -205,18 +204,14 @@ Result<> FileIo::Parts::flush_rdma(Unflushed& unflushed, bool through_gate) {
   return ask_the_others(unflushed, answered);
 }
 
-Result<> FileIo::Parts::flush_device(FlushJob& job, const Unflushed& unflushed) {
+Result<> FileIo::Parts::flush_device(FlushJob& job, Unflushed& unflushed) {
   const auto connected = job.device->connect();
   if (!connected) {
     job.give_up(false);
     return {};
   }
   job.connection = *connected;
-  for (const Unflushed::Written& written : unflushed.devices) {
-    if (written.device == job.device) job.verifier = written.verifier;
-  }
-  if (job.verifier && *job.verifier != job.connection->hello.verifier) {
-    doubt(job.ranges());
+  if (verifier_changed(unflushed, *job.device, job.connection->hello.verifier)) {
     job.answered = true;
     return {};
   }
@@ -237,7 +232,7 @@ Result<> FileIo::Parts::flush_device(FlushJob& job, const Unflushed& unflushed) 
     case FlushMethod::kNative:
       return flush_native(job, targets);
     case FlushMethod::kCommitMessage:
-      return flush_by_message(job, targets);
+      return flush_by_message(job, targets, unflushed);
     case FlushMethod::kLayoutCommit:
       break;
   }
@@ -279,7 +274,8 @@ Result<> FileIo::Parts::flush_native(FlushJob& job, std::span<const FlushTarget>
   return {};
 }
 
-Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTarget> targets) {
+Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTarget> targets,
+                                         Unflushed& unflushed) {
   services.statistics.flushes_commit_message.add();
   // One message nearly always: it takes far more ranges than a RangeSet has; only many segments make it two.
   for (size_t at = 0; at < targets.size(); at += kMessageRangesMax) {
@@ -290,10 +286,7 @@ Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTar
     const auto reply = job.connection->queue_pair.persist(std::move(call), services.io_deadline());
     if (outdated(*job.connection, reply)) job.device->lost(job.connection);
     // Before the status: a flush that failed has changed the verifier.
-    if (reply && job.verifier && reply->verifier != *job.verifier) {
-      doubt(job.ranges());
-      break;
-    }
+    if (reply && verifier_changed(unflushed, *job.device, reply->verifier)) break;
     if (!reply || reply->status == brick::PersistStatus::kUnknownGrant) {
       job.give_up(!reply);
       return {};

@@ -90,9 +90,9 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> flush_rdma(Unflushed& unflushed, bool through_gate);
   struct FlushJob;
   struct FlushTarget;
-  Result<> flush_device(FlushJob& job, const Unflushed& unflushed);
+  Result<> flush_device(FlushJob& job, Unflushed& unflushed);
   Result<> flush_native(FlushJob& job, std::span<const FlushTarget> targets);
-  Result<> flush_by_message(FlushJob& job, std::span<const FlushTarget> targets);
+  Result<> flush_by_message(FlushJob& job, std::span<const FlushTarget> targets, Unflushed& unflushed);
   Result<> flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected);
   // What went through the MDS lies on a device that it alone knows: it is asked for the least of all, where
   // the mount requires memory that survives a loss of power. EIO: there is less.
@@ -104,7 +104,10 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   static bool outdated(const Connection& connection, const std::optional<brick::PersistReply>& reply);
   // Behind the flush: each brick that took some of it, and has not `answered` in it, is asked. Error: one
   // could not be asked, nothing is known.
-  Result<> ask_the_others(const Unflushed& unflushed, std::span<const Device* const> answered);
+  Result<> ask_the_others(Unflushed& unflushed, std::span<const Device* const> answered);
+  // A brick that took some of what is being flushed has another verifier now (or is not there any more): that
+  // is in doubt. Said once: a flush that fails after all puts the rest of it back without this device.
+  bool verifier_changed(Unflushed& unflushed, const Device& device, const std::optional<BrickVerifier>& now);
   // One round trip. Only an answer counts: a connection that nobody uses looks alive long after its brick is
   // gone, and what its hello said is old. None: the MDS knows no such brick any more, or has given up waiting
   // for it. Error: kBrickSilent, or nobody wants to know any more.
@@ -114,7 +117,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> rest_of_brick(SteadyTime deadline);
   // The brick that took these writes may have lost them. What is kept of them is written again by the next
   // commit_now(); the rest is lost.
-  void doubt(std::span<const FileRange> ranges);
+  void doubt(std::span<const FileRange> ranges, bool being_flushed);
   void lose_writes();
 
   // --- file_restore.cc: growth is kept until it is committed, and written again when its layout was lost

@@ -79,6 +79,9 @@ Result<> FileIo::Parts::restore_growth() {
 
 Result<> FileIo::Parts::write_kept() {
   kept.forget_below(log.server_size());
+  // Before it is written: a flush that finds it neither kept nor replaced would take it for lost. What is not
+  // written after all is still kept, or its loss is known.
+  log.replaced(kept.ranges());
   TRY_ASSIGN(const BufferPool::Taken buffer, services.buffers->take());
   const BufferSlice all = buffer->slice(0, std::min(buffer->size(), services.channel.io_size_max()));
   uint64_t bytes = 0;
@@ -92,7 +95,6 @@ Result<> FileIo::Parts::write_kept() {
       growth_lost(written.error());
       return std::unexpected(written.error());
     }
-    log.replaced(range->offset, range->length);
     bytes += range->length;
   }
   log.restored(false);
@@ -105,6 +107,7 @@ Result<> FileIo::Parts::write_kept() {
 void FileIo::Parts::growth_lost(const Error& error) {
   services.statistics.lost_writes.add();
   log_warning("initiator", "write-lost size={} cause=\"{}\"", log.size(), error.to_string());
+  log.replaced(kept.ranges());
   kept.clear();
   log.restored(true);
 }

@@ -202,7 +202,7 @@ void FileIo::Parts::note_written(const LayoutSegment& piece, BufferSlice source,
     kept.keep(piece.offset + skip, source.bytes().subspan(skip));
   }
   const auto in_doubt = log.wrote_rdma(piece, lineage, verifier, services.clock.wall_now());
-  if (!in_doubt.empty()) doubt(in_doubt);
+  if (!in_doubt.empty()) doubt(in_doubt, false);
 }
 
 void FileIo::Parts::count_bytes(Direction direction, uint64_t bytes) {

@@ -13,15 +13,23 @@ bool FileIo::Parts::outdated(const Connection& connection, const std::optional<b
   return !reply || reply->verifier != connection.hello.verifier;
 }
 
-Result<> FileIo::Parts::ask_the_others(const Unflushed& unflushed, std::span<const Device* const> answered) {
-  bool in_doubt = false;
-  for (const Unflushed::Written& written : unflushed.devices) {
+Result<> FileIo::Parts::ask_the_others(Unflushed& unflushed, std::span<const Device* const> answered) {
+  const auto devices = unflushed.devices;
+  for (const Unflushed::Written& written : devices) {
     if (std::find(answered.begin(), answered.end(), written.device) != answered.end()) continue;
     TRY_ASSIGN(const auto verifier, ask_verifier(*written.device));
-    in_doubt |= verifier != written.verifier;
+    (void)verifier_changed(unflushed, *written.device, verifier);
   }
-  if (in_doubt) doubt(unflushed.by_rdma.ranges());
   return {};
+}
+
+bool FileIo::Parts::verifier_changed(Unflushed& unflushed, const Device& device,
+                                     const std::optional<BrickVerifier>& now) {
+  const bool changed = std::erase_if(unflushed.devices, [&](const Unflushed::Written& written) {
+                         return written.device == &device && written.verifier != now;
+                       }) > 0;
+  if (changed) doubt(unflushed.by_rdma.ranges(), true);
+  return changed;
 }
 
 Result<std::optional<BrickVerifier>> FileIo::Parts::ask_verifier(Device& device) {
@@ -60,13 +68,15 @@ Result<> FileIo::Parts::rest_of_brick(SteadyTime deadline) {
   return {};
 }
 
-void FileIo::Parts::doubt(std::span<const FileRange> ranges) {
+void FileIo::Parts::doubt(std::span<const FileRange> ranges, bool being_flushed) {
   // Doubted first: a commit that ends meanwhile takes what is kept away.
   const bool restorable = log.doubt_growth();
   const bool all_kept = std::all_of(ranges.begin(), ranges.end(), [&](const FileRange& range) {
-    return kept.covers(range.offset, range.length);
+    if (restorable && kept.covers(range.offset, range.length)) return true;
+    // Asked last: it is replaced before it is kept no more.
+    return being_flushed && log.was_replaced(range.offset, range.length);
   });
-  if (!restorable || !all_kept) lose_writes();
+  if (!all_kept) lose_writes();
 }
 
 void FileIo::Parts::lose_writes() {

@@ -107,6 +107,11 @@ bool KeptWrites::covers(uint64_t offset, uint64_t length) const {
   return kept_.covers(offset, length);
 }
 
+std::vector<FileRange> KeptWrites::ranges() const {
+  std::lock_guard lock(mutex_);
+  return {kept_.ranges().begin(), kept_.ranges().end()};
+}
+
 uint64_t KeptWrites::bytes() const {
   std::lock_guard lock(mutex_);
   return chunks_.size() * kChunk;

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "shared/base/bytes.h"
 #include "shared/initiator/kept_memory.h"
@@ -39,6 +40,7 @@ class KeptWrites {
   // None: nothing is kept.
   std::optional<FileRange> first(MutableByteSpan sink) const;
   bool covers(uint64_t offset, uint64_t length) const;
+  std::vector<FileRange> ranges() const;
   bool any() const { return any_.load(std::memory_order_acquire); }
   uint64_t bytes() const;  // of memory
 

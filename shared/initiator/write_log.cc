@@ -14,6 +14,11 @@ constexpr uint64_t kNoLineage = 0;
 
 }  // namespace
 
+void Unflushed::remove(std::span<const FileRange> ranges) {
+  for (const FileRange& range : ranges) by_rdma.remove(range.offset, range.length);
+  if (by_rdma.empty()) devices.clear();
+}
+
 bool Uncommitted::growth_void(uint64_t lineage_now) const {
   return size && (lineage != lineage_now || device == nullptr || device->incarnation() != incarnation);
 }
@@ -80,11 +85,13 @@ bool WriteLog::anything_unflushed() const {
 
 Unflushed WriteLog::take_unflushed() {
   std::lock_guard lock(mutex_);
+  replaced_.clear();
   return std::exchange(unflushed_, Unflushed{});
 }
 
 std::vector<FileRange> WriteLog::put_back(Unflushed unflushed) {
   std::lock_guard lock(mutex_);
+  unflushed.remove(replaced_.ranges());
   if (!unflushed_.by_mds.empty()) {
     // Only what was taken can be lost; without any of the MDS there is no verifier to compare.
     if (!unflushed.by_mds.empty() && unflushed.mds_verifier != unflushed_.mds_verifier) ++losses_;
@@ -169,10 +176,15 @@ bool WriteLog::growth_void(uint64_t lineage_now) const {
          (committing_ && committing_->growth_void(lineage_now));
 }
 
-void WriteLog::replaced(uint64_t offset, uint64_t length) {
+void WriteLog::replaced(std::span<const FileRange> ranges) {
   std::lock_guard lock(mutex_);
-  unflushed_.by_rdma.remove(offset, length);
-  if (unflushed_.by_rdma.empty()) unflushed_.devices.clear();
+  unflushed_.remove(ranges);
+  for (const FileRange& range : ranges) replaced_.add(range.offset, range.length);
+}
+
+bool WriteLog::was_replaced(uint64_t offset, uint64_t length) const {
+  std::lock_guard lock(mutex_);
+  return replaced_.covers(offset, length);
 }
 
 void WriteLog::restored(bool lost) {

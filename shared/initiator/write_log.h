@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "shared/base/clock.h"
@@ -28,6 +29,8 @@ struct Unflushed {
   WriteVerifier mds_verifier{};
 
   bool empty() const { return by_rdma.empty() && by_mds.empty(); }
+  // Of what was written by RDMA.
+  void remove(std::span<const FileRange> ranges);
 };
 
 // What the MDS has not been told yet: one LAYOUTCOMMIT's worth.
@@ -76,8 +79,11 @@ class WriteLog {
   bool doubt_growth();
   // What was grown and not committed has to be written once more (Uncommitted::growth_void()).
   bool growth_void(uint64_t lineage_now) const;
-  // Written again through the MDS, while nobody wrote by RDMA: the brick need not have it any more.
-  void replaced(uint64_t offset, uint64_t length);
+  // Written again through the MDS, while nobody writes by RDMA: the brick need not have it any more. That
+  // holds for a flush that is under way, too.
+  void replaced(std::span<const FileRange> ranges);
+  // Since the last take_unflushed().
+  bool was_replaced(uint64_t offset, uint64_t length) const;
   // All growth was written through the MDS, or (`lost`) is gone.
   void restored(bool lost);
   // How often that happened: what was flushed before has to be flushed again.
@@ -114,6 +120,7 @@ class WriteLog {
   uint64_t append_end_ = 0;
   uint64_t version_ = 1;
   Unflushed unflushed_;
+  RangeSet replaced_{RangeSet::kExact};
   std::optional<Uncommitted> uncommitted_;
   std::optional<Uncommitted> committing_;
   uint64_t losses_ = 0;

@@ -79,6 +79,22 @@ TEST_F(ClosedFileTest, ALossThatNobodyHasHeardOfIsHeardByTheNextOpen) {
   EXPECT_TRUE(file->fsync(cursor));
 }
 
+// Whoever opens it next hears what that flush finds.
+TEST_F(ClosedFileTest, AFileWhoseFlushIsUnderWayIsNotForgotten) {
+  write(0, 4096, 1);
+  path->layout_stateid_gone(channel.stateid());
+  brick.set_verifier(77);
+  channel.during_commit = [this] {
+    channel.during_commit = nullptr;
+    close_last();
+  };
+  const auto parts = file->parts().shared_from_this();
+  ASSERT_TRUE(parts->flush(true));
+  ASSERT_EQ(file, nullptr);
+  reopen();
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+}
+
 TEST_F(ClosedFileTest, ARemovedFileIsForgotten) {
   options_now.threshold_write_size = 2 << 20;
   options_now.closed_files_kept = 0;

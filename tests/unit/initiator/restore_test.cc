@@ -28,6 +28,18 @@ class RestoreTest : public DataPathTest {
     brick.ticket = channel.ticket = ++ticket_;
     brick.cut_connection();
   }
+  // The flush finds its layout revoked; while the MDS flushes for it, somebody else restores the growth.
+  void restore_during_the_next_commit(std::function<void()> afterwards = [] {}) {
+    revoke_everything();
+    channel.during_commit = [this, afterwards] {
+      channel.during_commit = nullptr;
+      brick.set_verifier(77);
+      path->layouts_lost();
+      EXPECT_TRUE(file->settle());
+      EXPECT_EQ(restorations(), 1u);
+      afterwards();
+    };
+  }
   void expect_file(uint64_t offset, size_t length, uint8_t seed) {
     EXPECT_GE(channel.size, offset + length);
     EXPECT_TRUE(holds(brick.memory() + offset, offset, length, seed)) << "seed " << int(seed);
@@ -150,6 +162,51 @@ TEST_F(RestoreTest, GrowthUnderAnotherVerifierIsWrittenAgain) {
   EXPECT_TRUE(file->fsync(cursor));
   expect_file(kEnd, 4096, 1);
   EXPECT_EQ(lost(), 0u);
+}
+
+// The flush has it in its hands, and hears only then that its brick had no power for a moment.
+TEST_F(RestoreTest, WhatIsWrittenAgainDuringAFlushIsNotLost) {
+  write(kEnd, 4096, 1);
+  restore_during_the_next_commit();
+  EXPECT_TRUE(file->fsync(cursor));
+  expect_file(kEnd, 4096, 1);
+  EXPECT_EQ(lost(), 0u);
+}
+
+TEST_F(RestoreTest, WhatIsWrittenAgainDuringAFlushThatFailsIsNotLost) {
+  write(kEnd, 4096, 1);
+  restore_during_the_next_commit();
+  channel.refuse_commits = nfs4::Status::kIo;
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+  channel.refuse_commits = nfs4::Status::kOk;
+  EXPECT_TRUE(file->fsync(cursor));
+  expect_file(kEnd, 4096, 1);
+  EXPECT_EQ(lost(), 0u);
+}
+
+// It is below the end of the file by then, and nobody keeps it.
+TEST_F(RestoreTest, WhatIsOverwrittenAfterThatIsLostAsAnyOverwrite) {
+  write(kEnd, 4096, 1);
+  restore_during_the_next_commit([&] {
+    write(kEnd, 4096, 2);
+    brick.set_verifier(78);
+    brick.cut_connection();
+    write(0, 4096, 2);
+  });
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+  EXPECT_TRUE(file->fsync(cursor));
+}
+
+TEST_F(RestoreTest, GrowthThatIsLostIsHeardOnceEvenIfItsBrickIsAnotherOneToo) {
+  write(kEnd, 4096, 1);
+  revoke_everything();
+  path->layout_stateid_gone(channel.stateid());
+  brick.set_verifier(77);
+  channel.refuse_writes = nfs4::Status::kNoSpc;
+  EXPECT_EQ(file->fsync(cursor).error().number(), ENOSPC);
+  channel.refuse_writes = nfs4::Status::kOk;
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(lost(), 1u);
 }
 
 TEST_F(RestoreTest, AnOverwriteUnderAnotherVerifierIsStillEio) {

@@ -39,6 +39,7 @@ class ScriptedChannel final : public MetadataChannel {
   std::atomic<bool> void_generation = false;  // layouts say connection 0
   std::function<void()> during_layoutget;
   std::function<void()> during_layoutcommit;
+  std::function<void()> during_commit;
   std::atomic<nfs4::Status> refuse_writes = nfs4::Status::kOk;
   std::atomic<nfs4::Status> refuse_commits = nfs4::Status::kOk;
   std::set<uint64_t> holes;  // segment starts that are holes for readers
@@ -218,6 +219,7 @@ class ScriptedChannel final : public MetadataChannel {
     ++calls;
     ++commits;
     events_.add("commit");
+    if (auto hook = during_commit) hook();
     if (refuse_commits.load() != nfs4::Status::kOk)
       return std::unexpected(MetadataError{refuse_commits.load(), 0});
     return verifier();

@@ -95,6 +95,34 @@ TEST_F(VerifierTest, AFailedFlushThatLostNothingIsTriedAgain) {
   EXPECT_EQ(lost(), 0u);
 }
 
+TEST_F(VerifierTest, ALossThatWasFoundByAFlushThatFailedIsHeardOnce) {
+  write(4096, 4096, 2);
+  channel.refuse_layoutgets({nfs4::Status::kBadLayout});
+  write(1 << 20, 4096, 2);  // through the MDS
+  ASSERT_EQ(channel.writes, 1);
+  brick.set_verifier(77);
+  channel.refuse_commits = nfs4::Status::kIo;
+  EXPECT_FALSE(file->fsync(cursor));
+  EXPECT_FALSE(file->fsync(cursor));  // COMMIT fails still
+  channel.refuse_commits = nfs4::Status::kOk;
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(lost(), 1u);
+}
+
+// Some of it lies under a layout that is held, some under one that is being given back.
+TEST_F(VerifierTest, AllThatABrickHasLostIsHeardOnce) {
+  make_file(2 << 20);
+  write(0, 4096, 2);
+  write(1 << 20, 4096, 2);
+  ASSERT_EQ(recall(1 << 20, 1 << 20, channel.recall_stateid()).status, nfs4::Status::kOk);
+  brick.set_verifier(77);
+  channel.refuse_commits = nfs4::Status::kIo;
+  EXPECT_FALSE(file->fsync(cursor));
+  channel.refuse_commits = nfs4::Status::kOk;
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(lost(), 1u);
+}
+
 TEST_F(VerifierTest, WhatTheMdsFlushesByLayoutCommitIsAskedForToo) {
   channel.flush_methods = nfs4::kFlushLayoutCommit;
   build(quick_options(), 1 << 20);
@@ -138,6 +166,24 @@ TEST_F(VerifierTest, ABrickThatIsNotThereAnyMoreHasLostWhatWasNotFlushed) {
   brick.cut_connection();
   EXPECT_FALSE(file->fsync(cursor));
   EXPECT_TRUE(file->fsync(cursor));
+  file.reset();
+  path.reset();
+}
+
+// All that it took has been written again, on another brick.
+TEST_F(VerifierTest, ABrickThatHoldsNothingIsNotAsked) {
+  FakeBrick other(*brick_transport, "other:0", events);
+  write(1 << 20, 4096, 2);
+  std::memcpy(other.memory(), brick.memory(), 1 << 20);
+  channel.move_to(other);
+  channel.forget_first_device = true;
+  path->layouts_lost();
+  brick.ticket = 9;
+  brick.cut_connection();
+  ASSERT_TRUE(file->settle());
+  write(4096, 4096, 2);
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(lost(), 0u);
   file.reset();
   path.reset();
 }
