@@ -11,7 +11,8 @@
 
 namespace pnfsrdma::initiator {
 
-// One thread for what nobody waits for: prefetch of layouts, deferred LAYOUTCOMMITs, layouts of closed files.
+// One thread for what nobody waits for: prefetch of layouts and deferred LAYOUTCOMMITs, or layouts of closed
+// files.
 // Tasks may make wire calls. Thread-safe.
 class Background {
  public:

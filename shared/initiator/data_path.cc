@@ -43,6 +43,7 @@ struct DataPath::Parts {
     services.devices = &devices;
     services.files = &files;
     services.background = &background;
+    services.closing = &closing;
     services.burial = &burial;
     services.buffers = &buffers;
   }
@@ -58,8 +59,8 @@ struct DataPath::Parts {
   BufferPool buffers;
   DeviceTable devices;
   FileTable files;
-  // Last, so that its thread is gone before what it works on.
-  Background background;
+  // Last, so that their threads are gone before what they work on.
+  Background background, closing;
 };
 
 DataPath::DataPath(MetadataChannel& channel, const Clock& clock,

@@ -39,8 +39,8 @@ struct LayoutsView {
 };
 
 // The data path of one mount: devices, layouts, recalls. Built once, handed to the FUSE operations.
-// Thread-safe. Owns two threads: one for prefetch and deferred LAYOUTCOMMITs, one in which dead connections
-// end; neither is on the way of an I/O.
+// Thread-safe. Owns three threads: one for prefetch and deferred LAYOUTCOMMITs, one that gives back closed
+// files, one in which dead connections end; none is on the way of an I/O.
 class DataPath final : public CallbackHandler {
  public:
   // `transports` in order of preference, at most kTransportsMax. The channel (SessionChannel,

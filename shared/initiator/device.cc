@@ -241,6 +241,11 @@ void Device::forget_address() {
   address_.reset();
 }
 
+bool Device::rests() const {
+  Lock lock(mutex_);
+  return services_.now() < not_before_;
+}
+
 void Device::abort() {
   Lock lock(mutex_);
   if (connection_) connection_->queue_pair.fail();

@@ -68,6 +68,8 @@ class Device {
   // start again.
   uint32_t incarnation() const { return incarnation_.load(std::memory_order_acquire); }
   const DeviceId& id() const { return id_; }
+  // It has just not answered: connect() fails at once for a while.
+  bool rests() const;
   // Its memory, as GETDEVICEINFO last told, is less than the mount requires: connect() fails, and no other
   // way leads there either.
   bool too_weak() const { return too_weak_.load(std::memory_order_acquire); }

@@ -54,7 +54,7 @@ void FileIo::Parts::return_everything() {
   FileRange gate{0, UINT64_MAX};
   if (cache.begin_return(Iomode::kAny, gate)) give_back(Iomode::kAny, gate, {0, UINT64_MAX}, false, true);
   // What went through the MDS, or under a layout that is lost.
-  if (!log.anything_unflushed()) return;
+  if (!to_be_flushed()) return;
   Result<> outcome = check_server();
   if (outcome) outcome = flush(true);
   if (outcome) return;

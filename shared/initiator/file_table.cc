@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shared/base/log.h"
 #include "shared/initiator/background.h"
 
 namespace pnfsrdma::initiator {
@@ -56,7 +57,7 @@ void FileTable::closed(FileIo::Parts& parts) {
   }
   forget_if_idle(parts.handle);
   if (shrink_now) {
-    services_.background->post([this] { shrink(closed_max_ - closed_max_ / 8); });
+    services_.closing->post([this] { shrink(closed_max_ - closed_max_ / 8); });
   }
 }
 
@@ -70,17 +71,24 @@ void FileTable::shrink(size_t keep) {
     std::sort(idle.begin(), idle.end(), [](const Entry& a, const Entry& b) {
       return a->parts().closed_serial < b->parts().closed_serial;
     });
-    closed_count_ = std::min(idle.size(), keep);
-    idle.resize(idle.size() - closed_count_);
+    closed_count_ = idle.size();
+    idle.resize(idle.size() - std::min(idle.size(), keep));
   }
   for (const Entry& entry : idle) {
     if (services_.aborted) break;
+    if (entry->parts().log.unflushed_on_resting_device()) continue;
     // Reopened meanwhile: then it just asks for its layout again.
     entry->parts().return_everything();
     forget_if_idle(entry->parts().handle);
   }
   std::lock_guard lock(mutex_);
   shrinking_ = false;
+  const bool too_many = closed_count_ > closed_max_;
+  if (std::exchange(too_many_, too_many) != too_many && too_many) {
+    log_warning("initiator",
+                "closed-files-unflushed count={} cause=\"their bricks do not answer, or their flush fails\"",
+                closed_count_);
+  }
 }
 
 void FileTable::commit_growth() {

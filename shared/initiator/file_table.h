@@ -26,7 +26,8 @@ class FileTable {
   std::vector<Entry> all();
   // The last close: the source is not asked any more. Layouts over the limit are returned in the background.
   void closed(FileIo::Parts& parts);
-  // Returns layouts of files that nobody has open, oldest first, until at most `keep` such files are left.
+  // Returns layouts of files that nobody has open, oldest first, until at most `keep` such files are left;
+  // but what is not flushed on a device that does not answer is left for the next time.
   void shrink(size_t keep);
   // Starts to commit what all files have grown by, so that less has to be kept.
   void commit_growth();
@@ -40,6 +41,7 @@ class FileTable {
   std::mutex mutex_;
   std::map<nfs4::FileHandle, Entry> files_;
   size_t closed_count_ = 0;  // an estimate: reopened files still count until the next shrink()
+  bool too_many_ = false;    // that are not flushed: said
   uint64_t next_serial_ = 1;
   bool shrinking_ = false;
 };

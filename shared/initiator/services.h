@@ -42,7 +42,8 @@ struct Services {
   DeviceTable* devices = nullptr;
   FileTable* files = nullptr;
   Background* background = nullptr;
-  Burial* burial = nullptr;  // of connections: no worker waits for a device to give one up
+  Background* closing = nullptr;  // gives back closed files: their bricks may be silent, the others go on
+  Burial* burial = nullptr;       // of connections: no worker waits for a device to give one up
   BufferPool* buffers = nullptr;
   KeptMemory kept_memory{options.kept_bytes_max};
   LostStateids lost_layouts;

@@ -83,6 +83,13 @@ bool WriteLog::anything_unflushed() const {
   return !unflushed_.empty();
 }
 
+bool WriteLog::unflushed_on_resting_device() const {
+  std::lock_guard lock(mutex_);
+  const auto& devices = unflushed_.devices;
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const auto& written) { return written.device->rests(); });
+}
+
 Unflushed WriteLog::take_unflushed() {
   std::lock_guard lock(mutex_);
   replaced_.clear();

@@ -63,6 +63,8 @@ class WriteLog {
   bool wrote_mds(uint64_t offset, const MdsWritten& written);
 
   bool anything_unflushed() const;
+  // Some of it on a device that does not answer just now.
+  bool unflushed_on_resting_device() const;
   Unflushed take_unflushed();
   // Not empty: these ranges of it may be lost, the brick's verifier has changed since.
   std::vector<FileRange> put_back(Unflushed unflushed);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <future>
 #include <thread>
 
+#include "shared/initiator/background.h"
+#include "shared/initiator/device_table.h"
 #include "tests/unit/initiator/data_path_fixture.h"
 
 // What was written before a close is flushed by the fsync of whoever opens the file next (sync FILE, say).
@@ -105,6 +108,55 @@ TEST_F(ClosedFileTest, ARemovedFileIsForgotten) {
   close_last();
   for (int i = 0; i < 500 && !parts.expired(); ++i) std::this_thread::sleep_for(Milliseconds(10));
   EXPECT_TRUE(parts.expired());
+}
+
+TEST_F(ClosedFileTest, WhatHasToBeDoneForOthersDoesNotWaitForItsSilentBrick) {
+  options_now.closed_files_kept = 0;
+  options_now.io_timeout = std::chrono::hours(1);
+  make_file(1 << 20);
+  write(0, 4096, 1);
+  Background& background = *file->parts().services.background;
+  path->layout_stateid_gone(channel.stateid());
+  brick.ticket = 9;
+  brick.cut_connection();
+  close_last();
+  std::promise<void> done;
+  background.post([&] { done.set_value(); });
+  const auto state = done.get_future().wait_for(std::chrono::minutes(1));
+  path->abort();
+  path.reset();
+  EXPECT_EQ(state, std::future_status::ready);
+}
+
+TEST_F(ClosedFileTest, WhoseBrickHasJustNotAnsweredIsLeftForTheNextTime) {
+  options_now.closed_files_kept = 0;
+  options_now.io_timeout = options_now.connect_timeout = std::chrono::minutes(1);
+  options_now.connect_pause_first = options_now.connect_pause_max = std::chrono::hours(1);
+  make_file(1 << 20);
+  FakeBrick other(*brick_transport, "other:0", events);
+  Background& closing = *file->parts().services.closing;
+  write(0, 4096, 1);
+  path->layout_stateid_gone(channel.stateid());
+  channel.move_to(other);
+  Device& device = *file->parts().services.devices->all().front();
+  device.lost(*device.connect());
+  brick.ticket = 9;
+  ASSERT_FALSE(device.connect());
+  const int commits = channel.commits;
+  const std::weak_ptr<FileIo::Parts> silent = file->parts().weak_from_this();
+  close_last();
+  ASSERT_TRUE(closing.run_all(clock.now() + std::chrono::minutes(1)));
+  file = path->open(nfs4::FileHandle{Bytes(16, std::byte{6})}, opens, 1 << 20);
+  cursor = file->error_cursor();
+  write(0, 4096, 1);
+  const std::weak_ptr<FileIo::Parts> healthy = file->parts().weak_from_this();
+  close_last();
+  ASSERT_TRUE(closing.run_all(clock.now() + std::chrono::minutes(1)));
+  EXPECT_TRUE(healthy.expired());
+  EXPECT_FALSE(silent.expired());
+  EXPECT_EQ(channel.commits, commits);
+  path->abort();
+  path.reset();
 }
 
 }  // namespace
