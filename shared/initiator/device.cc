@@ -23,6 +23,12 @@ FlushMethod choose_flush(const nfs4::DeviceAddress& address, const rdma::QueuePa
   return FlushMethod::kLayoutCommit;
 }
 
+// A connection before its hello was answered. Its queue pair goes before the memory it receives into.
+struct Unheard {
+  std::unique_ptr<MessageArea> area;
+  std::unique_ptr<rdma::QueuePair> queue_pair;
+};
+
 }  // namespace
 
 const char* to_string(FlushMethod method) {
@@ -165,14 +171,17 @@ Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress
 Result<std::shared_ptr<Connection>> Device::finish_connect(const nfs4::DeviceAddress& address,
                                                            size_t transport, rdma::Connected connected,
                                                            SteadyTime deadline) {
-  TRY_ASSIGN(auto area, MessageArea::allocate(services_.transports[transport]));
-  auto hello = say_hello(*connected.queue_pair, *area, deadline);
+  // If nothing comes of it, it ends where a device may take its time.
+  const auto unheard = services_.burial->adopt(std::make_unique<Unheard>());
+  unheard->queue_pair = std::move(connected.queue_pair);
+  TRY_ASSIGN(unheard->area, MessageArea::allocate(services_.transports[transport]));
+  auto hello = say_hello(*unheard->queue_pair, *unheard->area, deadline);
   if (!hello) {
-    connected.queue_pair.reset();  // before the memory it receives into
+    unheard->queue_pair->fail();  // the brick learns now
     return std::unexpected(hello.error());
   }
-  auto connection = services_.burial->adopt(
-      std::make_unique<Connection>(std::move(connected.queue_pair), std::move(area), std::move(*hello)));
+  auto connection = services_.burial->adopt(std::make_unique<Connection>(
+      std::move(unheard->queue_pair), std::move(unheard->area), std::move(*hello)));
   connection->transport = transport;
   connection->flush = choose_flush(address, connection->queue_pair.queue_pair());
   return connection;

@@ -38,6 +38,19 @@ TEST_F(FailureTest, AQueuePairTheDeviceKeepsHoldsUpNoWorker) {
   hold->release();
 }
 
+TEST_F(FailureTest, AQueuePairWhoseHelloFailedAndTheDeviceKeepsHoldsUpNoWorker) {
+  const auto hold = std::make_shared<rdma::testing::Hold>();
+  client_transport = std::make_shared<rdma::testing::WrappedTransport>(
+      make_transport(), rdma::testing::Wrapping(), rdma::testing::held_by(hold));
+  build(options_now, 4 << 20);
+  network->set_faults({.drop_after_operations = 1});  // the hello has no answer
+  auto through_the_mds = std::async(std::launch::async, [this] { write(0, 4096, 1); });
+  EXPECT_EQ(through_the_mds.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  hold->wait_until_asked();
+  EXPECT_EQ(channel.writes, 1);
+  hold->release();
+}
+
 TEST_F(FailureTest, ExactlyTheUnacknowledgedIsPostedAgain) {
   // Sixteen pieces; the connection dies under the tenth.
   channel.segment_bytes = 64 << 10;
