@@ -45,9 +45,13 @@ std::vector<rpc::ConnectionPointer> IdleConnections::silent() {
 void IdleConnections::look() {
   const auto silent_ones = silent();
   if (silent_ones.empty()) return;
+  // Of several sessions one whose backchannel it is.
   std::unordered_map<const rpc::Connection*, Session*> owners;
   for (const auto& [id, session] : sessions_.all()) {
-    for (const auto& connection : session->connections()) owners[connection.get()] = session.get();
+    for (const auto& connection : session->connections()) {
+      Session*& owner = owners[connection.get()];
+      if (owner == nullptr || session->bound_back(*connection)) owner = session.get();
+    }
   }
   for (const auto& connection : silent_ones) {
     const auto owner = owners.find(connection.get());

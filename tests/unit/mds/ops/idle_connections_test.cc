@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <deque>
+
 #include "server/mds/ops/nfs_program.h"
 #include "shared/nfs4/compound.h"
 #include "tests/unit/mds/ops/test_server.h"
@@ -48,17 +50,18 @@ class IdleConnectionsTest : public testing::Test {
     for (int turn = 0; turn < 5; ++turn) host_.turn();
   }
   // The connection is the client's from its SEQUENCE on, and that of its callbacks if it binds it.
-  void join(bool for_callbacks) {
-    client_.connect();
-    nfs4::CompoundArguments arguments{{.tag = "", .minor_version = 2}, {client_.next_sequence()}};
+  void join(bool for_callbacks) { join(client_, for_callbacks); }
+  void join(TestClient& client, bool for_callbacks) {
+    client.connect();
+    nfs4::CompoundArguments arguments{{.tag = "", .minor_version = 2}, {client.next_sequence()}};
     if (for_callbacks) {
       nfs4::BindConnectionToSessionArguments bind;
-      bind.session_id = client_.session;
+      bind.session_id = client.session;
       bind.direction = nfs4::DirectionFromClient::kForeOrBoth;
       arguments.operations = {bind};
     }
     call(nfs4::kProcedureCompound, xdr::encode_to_bytes(arguments));
-    const auto session = server_.sessions.find(client_.session);
+    const auto session = server_.sessions.find(client.session);
     ASSERT_TRUE(session && session->bound(*server_connection_));
     ASSERT_EQ(session->bound_back(*server_connection_), for_callbacks);
   }
@@ -112,6 +115,16 @@ TEST_F(IdleConnectionsTest, ASilentBackchannelIsCalled) {
   ASSERT_FALSE(callback_procedures_.empty());
   EXPECT_LT(callback_procedures_.size(), 10U) << "an answer is a sign of life";
   for (const uint32_t procedure : callback_procedures_) EXPECT_EQ(procedure, nfs4::kProcedureNull);
+}
+
+TEST_F(IdleConnectionsTest, OneThatIsTheBackchannelOfAnySessionIsCalledAndStays) {
+  // Whichever of its sessions is looked at first or last.
+  std::deque<TestClient> others;
+  for (int i = 0; i < 3; ++i) join(others.emplace_back(server_, "before" + std::to_string(i)), false);
+  join(true);
+  for (int i = 0; i < 3; ++i) join(others.emplace_back(server_, "behind" + std::to_string(i)), false);
+  EXPECT_TRUE(alive_after(20));
+  EXPECT_FALSE(callback_procedures_.empty());
 }
 
 }  // namespace
