@@ -55,19 +55,20 @@ void IdleConnections::look() {
   }
   for (const auto& connection : silent_ones) {
     const auto owner = owners.find(connection.get());
-    if (owner != owners.end()) {
+    if (owner != owners.end() && owner->second->bound_back(*connection)) {
       probe(*connection, *owner->second);
-      continue;
+    } else if (owner == owners.end() || connection->is_rdma()) {
+      log_info("mds", "idle-connection-closed peer={} transport={} what=\"{}, silent for two leases\"",
+               connection->peer(), connection->transport(),
+               owner == owners.end() ? "no session" : "no backchannel");
+      connection->close();
     }
-    log_info("mds", "idle-connection-closed peer={} transport={} what=\"no session, silent for two leases\"",
-             connection->peer(), connection->transport());
-    connection->close();
   }
 }
 
-// Only where the client waits for calls. What it answers is all the same: that is a message, too.
+// What the client answers is all the same: that is a message, too.
 void IdleConnections::probe(rpc::Connection& connection, Session& session) {
-  if (!session.bound_back(connection) || connection.calls_outstanding() > 0) return;
+  if (connection.calls_outstanding() > 0) return;
   connection.call(session.back().program, nfs4::kCallbackVersion, nfs4::kProcedureNull,
                   session.back().credential, {}, lease_, [](const Result<rpc::Reply>&) {});
 }

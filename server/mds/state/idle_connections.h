@@ -13,10 +13,11 @@ namespace pnfsrdma::mds {
 
 // Ends the connections of clients that have vanished: nobody tells a server that is not sending, least of all
 // over RDMA, and each costs memory and a place. A client that lives renews its lease, so a connection that
-// has brought nothing for two leases and belongs to no session is of no use to anybody. One that belongs to a
-// session is never ended here (RFC 8881, 2.10.3.1), for it may be where the client hears its callbacks; such
-// a one is sent a CB_NULL, which no vanished peer acknowledges: then the transport ends it. Control loop
-// only.
+// has brought nothing for two leases and belongs to no session is of no use to anybody. Where a client hears
+// its callbacks (RFC 8881, 2.10.3.1) it is sent a CB_NULL, which no vanished peer acknowledges: then the
+// transport ends it. One that only brings requests of a session is left to TCP's keepalive; RDMA devices
+// have none, so over RDMA it ends: who is behind it after all connects again for the next request. Control
+// loop only.
 class IdleConnections {
  public:
   IdleConnections(EventLoop& loop, SessionTable& sessions, Milliseconds lease);

@@ -8,20 +8,44 @@
 
 #include "server/mds/ops/nfs_program.h"
 #include "shared/nfs4/compound.h"
+#include "shared/rpc/record_stream.h"
 #include "tests/unit/mds/ops/test_server.h"
 
 namespace pnfsrdma::mds {
 namespace {
 
+// A socket that gives itself out as RDMA.
+class NamedRdma final : public rpc::MessageStream {
+ public:
+  explicit NamedRdma(std::shared_ptr<rpc::RecordStream> inner) : inner_(std::move(inner)) {}
+  void start(Handlers handlers) override { inner_->start(std::move(handlers)); }
+  void send(Bytes head, std::shared_ptr<const Bytes> body) override {
+    inner_->send(std::move(head), std::move(body));
+  }
+  void pause() override { inner_->pause(); }
+  void resume() override { inner_->resume(); }
+  void close() override { inner_->close(); }
+  size_t unsent_bytes() const override { return inner_->unsent_bytes(); }
+  const std::string& peer() const override { return inner_->peer(); }
+  std::string transport() const override { return "rdma-verbs"; }
+  bool is_rdma() const override { return true; }
+
+ private:
+  std::shared_ptr<rpc::RecordStream> inner_;
+};
+
 // A server that looks once a lease, and one connection to it, over a socket pair.
 class IdleConnectionsTest : public testing::Test {
  protected:
-  IdleConnectionsTest() {
+  explicit IdleConnectionsTest(bool rdma = false) {
     int sockets[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) == 0);
     rpc::Service service = nfs_service(server_.compounds, idle_);
-    server_connection_ =
-        rpc::Connection::start(host_.loop, FileDescriptor(sockets[0]), service.options, service.on_call);
+    const auto socket = std::make_shared<rpc::RecordStream>(host_.loop, FileDescriptor(sockets[0]),
+                                                            service.options.record_bytes_max);
+    std::shared_ptr<rpc::MessageStream> stream = socket;
+    if (rdma) stream = std::make_shared<NamedRdma>(socket);
+    server_connection_ = rpc::Connection::start(host_.loop, stream, service.options, service.on_call);
     service.on_accept(server_connection_);
     client_connection_ = rpc::Connection::start(
         host_.loop, FileDescriptor(sockets[1]), {},
@@ -125,6 +149,26 @@ TEST_F(IdleConnectionsTest, OneThatIsTheBackchannelOfAnySessionIsCalledAndStays)
   for (int i = 0; i < 3; ++i) join(others.emplace_back(server_, "behind" + std::to_string(i)), false);
   EXPECT_TRUE(alive_after(20));
   EXPECT_FALSE(callback_procedures_.empty());
+}
+
+class IdleRdmaConnectionsTest : public IdleConnectionsTest {
+ protected:
+  IdleRdmaConnectionsTest() : IdleConnectionsTest(true) {}
+};
+
+TEST_F(IdleRdmaConnectionsTest, OneOfALiveSessionThatOnlyBringsRequestsEndsWhenItIsSilentForTwoLeases) {
+  join(false);
+  EXPECT_TRUE(alive_after(2));
+  EXPECT_FALSE(alive_after(1));
+  EXPECT_NE(server_.sessions.find(client_.session), nullptr) << "it may connect again";
+}
+
+TEST_F(IdleRdmaConnectionsTest, OneThatSpeaksOnceALeaseStays) {
+  join(false);
+  for (int lease = 0; lease < 10; ++lease) {
+    call(nfs4::kProcedureNull);
+    EXPECT_TRUE(alive_after(1));
+  }
 }
 
 }  // namespace
