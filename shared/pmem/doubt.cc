@@ -11,6 +11,8 @@
 #include <charconv>
 #include <filesystem>
 
+#include "shared/base/result.h"
+
 namespace pnfsrdma::pmem {
 namespace {
 
@@ -96,8 +98,13 @@ std::string doubt_of_block_place(const fs::path& place, const Sysfs& sysfs, int 
 std::string doubt_of_loop_file(const std::string& file, const Sysfs& sysfs, int layers) {
   struct stat status{};
   struct statfs filesystem{};
-  if (::stat(file.c_str(), &status) != 0 || ::statfs(file.c_str(), &filesystem) != 0)
-    return fmt::format("a loop device whose file ({}) cannot be looked at", file);
+  if (::stat(file.c_str(), &status) != 0 || ::statfs(file.c_str(), &filesystem) != 0) {
+    return fmt::format(
+        "a loop device whose file ({}) the brick cannot look at ({}): let its user and unit reach the file, "
+        "or "
+        "make the file itself the pool",
+        file, Error::from_errno("stat").to_string());
+  }
   if (!S_ISBLK(status.st_mode) && lives_in_memory(filesystem.f_type))
     return fmt::format("a loop device over memory ({})", file);
   const dev_t below = S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev;
