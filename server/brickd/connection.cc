@@ -10,8 +10,10 @@ Result<> Connection::ConnectionFlusher::flush(MutableByteSpan memory) {
   return gate_.persist_under(std::span(&range, 1), verifier_);
 }
 
-Connection::Connection(rdma::Transport& transport, bool native_flush, uint32_t number, Shared shared)
-    : transport_(transport),
+Connection::Connection(rdma::Transport& transport, bool native_flush, uint32_t number, Shared shared,
+                       std::shared_ptr<void> place)
+    : place_(std::move(place)),
+      transport_(transport),
       native_flush_(native_flush),
       number_(number),
       shared_(shared),

@@ -26,7 +26,9 @@ class Connection {
     Counters& counters;
   };
 
-  Connection(rdma::Transport& transport, bool native_flush, uint32_t number, Shared shared);
+  // `place`: held as long as the device has anything of this connection.
+  Connection(rdma::Transport& transport, bool native_flush, uint32_t number, Shared shared,
+             std::shared_ptr<void> place);
   // Ends it: queue pair failed, thread joined, regions freed, then the queue pair destroyed; in this order.
   ~Connection();
   Connection(const Connection&) = delete;
@@ -61,6 +63,7 @@ class Connection {
     const Verifier verifier_;
   };
 
+  const std::shared_ptr<void> place_;
   rdma::Transport& transport_;
   const bool native_flush_;
   const uint32_t number_;

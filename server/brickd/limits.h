@@ -13,6 +13,9 @@ struct Limits {
   uint32_t registrations = 262144;  // of all sessions together
 };
 
+// Of one client, until the device has given up their queue pairs: the one it uses and earlier ones.
+inline constexpr size_t kConnectionsPerSessionMax = 64;
+
 // Ranges longer than this are zeroed, copied and persisted by a worker, not by the control loop.
 inline constexpr uint64_t kInlineBytesMax = 64 << 10;
 

@@ -229,6 +229,7 @@ void SessionTable::admit(rdma::Transport& transport, bool native_flush,
   if (!data || data->version != kSessionVersion) return newcomer->refuse(RejectReason::kVersion);
   Session* session = find_ticket(data->ticket);
   if (session == nullptr) return newcomer->refuse(RejectReason::kTicket);
+  if (session->full()) return newcomer->refuse(RejectReason::kBusy);
   const uint64_t client =
       std::ranges::find_if(sessions_, [&](const auto& entry) { return &entry.second == session; })->first;
   if (session->newcomer) session->newcomer->refuse(RejectReason::kBusy);
@@ -255,7 +256,7 @@ void SessionTable::let_in(uint64_t client, const std::shared_ptr<Newcomer>& newc
 Result<> SessionTable::connect(Session& session, uint64_t client, Newcomer& newcomer) {
   if (++session.last_connection == 0) ++session.last_connection;
   session.connection = parts_.burial.adopt(std::make_unique<Connection>(
-      newcomer.transport, newcomer.native_flush, session.last_connection, parts_.shared));
+      newcomer.transport, newcomer.native_flush, session.last_connection, parts_.shared, session.places));
   for (const auto& [number, record] : session.grants) {
     if (register_grant(session, number, record)) continue;
     session.connection.reset();

@@ -56,7 +56,7 @@ class SessionTable {
   // A connection knocks: in with the right ticket, replacing the client's old one; else rejected with the
   // reason. It is answered when the handles of the old one are dead, so that nothing of the old connection
   // can land behind the new one's hello; the newest of those that wait for that is let in, the others are
-  // rejected.
+  // rejected. So is whoever has kConnectionsPerSessionMax that the device has not given up.
   void admit(rdma::Transport& transport, bool native_flush, std::unique_ptr<rdma::ConnectionRequest> request);
 
  private:
@@ -78,6 +78,8 @@ class SessionTable {
     uint32_t last_connection = 0;
     std::shared_ptr<Connection> connection;
     std::shared_ptr<Newcomer> newcomer;
+    std::shared_ptr<void> places = std::make_shared<char>();  // each connection holds one
+    bool full() const { return static_cast<size_t>(places.use_count()) > kConnectionsPerSessionMax; }
   };
 
   Session* find(uint64_t client);

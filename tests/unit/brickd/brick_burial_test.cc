@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 
+#include "server/brickd/limits.h"
 #include "tests/unit/brickd/test_brick.h"
 #include "tests/unit/brickd/test_client.h"
 #include "tests/unit/rdma/held_queue_pair.h"
@@ -62,6 +63,17 @@ TEST_F(BrickBurial, TheBrickEndsWhenTheDeviceLetsGo) {
   EXPECT_EQ(end.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
   hold->release();
   EXPECT_EQ(end.wait_for(std::chrono::seconds(8)), std::future_status::ready);
+}
+
+TEST_F(BrickBurial, AClientWhoseQueuePairsTheDeviceKeepsHasSoManyAndNoMore) {
+  for (size_t i = 0; i < kConnectionsPerSessionMax; ++i) ASSERT_NE(connect(1), nullptr) << i;
+  const auto refused = TestClient::connect(brick.transport(), brick.address(), ticket_of(1));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(reject_reason(refused.error()), RejectReason::kBusy) << refused.error().to_string();
+  EXPECT_NE(connect(2), nullptr) << "others are not hurt";
+  hold->release();
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!connect(1)) ASSERT_LT(std::chrono::steady_clock::now(), limit);
 }
 
 }  // namespace
