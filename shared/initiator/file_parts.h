@@ -152,7 +152,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // --- file_recall.cc: giving layouts back
   // The gate is closed for `gate`. Drains, flushes, commits, returns `returned`.
   void give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send);
-  void prepare_return(FileRange gate, bool changed);
+  // What a return needs of what lies behind the gate. Error: the MDS was not told of the growth.
+  Result<> prepare_return(FileRange gate, bool changed);
   Result<std::optional<nfs4::LayoutReturnArguments>> truncating(uint64_t new_size);
   struct Truncation;
   Truncation end_truncation();

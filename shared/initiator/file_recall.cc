@@ -9,7 +9,7 @@
 // holds across a call.
 namespace pnfsrdma::initiator {
 
-void FileIo::Parts::prepare_return(FileRange gate, bool changed) {
+Result<> FileIo::Parts::prepare_return(FileRange gate, bool changed) {
   // I/O ends by its own deadline; twice that is for the connection that has to be given up.
   if (!cache.drain(gate, services.now() + 2 * services.options.io_timeout)) {
     log_error("initiator", "drain-timeout offset={} length={}", gate.offset, gate.length);
@@ -17,17 +17,18 @@ void FileIo::Parts::prepare_return(FileRange gate, bool changed) {
   // clora_changed: the layout is void already, what was written under it is not wanted there.
   if (changed) {
     (void)log.doubt_growth();
-    return;
+    return {};
   }
   const Result<> flushed_all = flush(true);
   const Result<> told = commit_now();
   for (const Result<>& outcome : {flushed_all, told}) {
     if (!outcome) log_warning("initiator", "return-incomplete error=\"{}\"", outcome.error().to_string());
   }
+  return told;
 }
 
 void FileIo::Parts::give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send) {
-  prepare_return(gate, changed);
+  (void)prepare_return(gate, changed);
   const auto stateid = cache.start_return(iomode, gate, services.io_deadline());
   std::optional<nfs4::Stateid> left;
   bool answered = false;
@@ -84,7 +85,13 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uin
     }
     return std::nullopt;
   }
-  prepare_return(now.gate, false);
+  const Result<> told = prepare_return(now.gate, false);
+  // The server would put zeros where it knows of nothing.
+  if (!told && new_size > log.server_size()) {
+    end_truncation();
+    cache.open_gate(Iomode::kAny, now.gate);
+    return std::unexpected(told.error());
+  }
   const auto stateid = cache.start_return(Iomode::kAny, now.gate, services.io_deadline());
   now.returning = true;
   {

@@ -140,6 +140,20 @@ TEST_F(RecallTest, AFileThatShrinksReturnsWhatLiesBeyondFirst) {
   EXPECT_EQ(brick.connections, 1);
 }
 
+TEST_F(RecallTest, AFileWhoseGrowthTheServerDoesNotTakeIsNotCut) {
+  write(4 << 20, 1 << 20, 1);
+  channel.refuse_layoutcommit(nfs4::Status::kNoSpc);
+  const auto refused = file->truncating((4 << 20) + 8192);
+  ASSERT_FALSE(refused) << "the SETATTR would put zeros in place of what was written";
+  EXPECT_EQ(refused.error().number(), ENOSPC);
+  EXPECT_EQ(file->size(), 5u << 20);
+  expect_read(4 << 20, 1 << 20, 1);
+  EXPECT_EQ(channel.reads, 0);
+  ASSERT_TRUE(file->truncating((4 << 20) + 8192));
+  EXPECT_EQ(channel.size, 5u << 20);
+  file->truncated((4 << 20) + 8192, nullptr, true);
+}
+
 TEST_F(RecallTest, AGrowingTruncateReturnsNothing) {
   write(0, 4096, 1);
   const auto operation = file->truncating(uint64_t{64} << 20);
