@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "server/mds/meta/boot_record.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
@@ -85,6 +87,7 @@ TEST(HostBootId, IsAnotherOneAfterEachFailedSyncAndStaysSo) {
     EXPECT_TRUE(seen.insert(id).second);
     EXPECT_EQ(read_host_boot_id(directory).value(), id);
   }
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace
