@@ -19,6 +19,15 @@ class VerifierTest : public DataPathTest {
     events.take();
   }
   uint64_t lost() const { return path->statistics().lost_writes.value(); }
+  // The file lies on another brick now, and the MDS knows the first one no more.
+  void move_for_good_to(FakeBrick& other) {
+    std::memcpy(other.memory(), brick.memory(), 1 << 20);
+    channel.move_to(other);
+    channel.forget_first_device = true;
+    path->layouts_lost();
+    brick.ticket = 9;
+    brick.cut_connection();
+  }
 };
 
 TEST_F(VerifierTest, WithoutALayoutTheBrickIsAskedBehindTheCommit) {
@@ -158,12 +167,7 @@ TEST_F(VerifierTest, TheBrickThatTookTheWritesIsAskedEvenIfAnotherOneHoldsTheFil
 TEST_F(VerifierTest, ABrickThatIsNotThereAnyMoreHasLostWhatWasNotFlushed) {
   FakeBrick other(*brick_transport, "other:0", events);
   write(4096, 4096, 2);
-  std::memcpy(other.memory(), brick.memory(), 1 << 20);
-  channel.move_to(other);
-  channel.forget_first_device = true;
-  path->layouts_lost();
-  brick.ticket = 9;
-  brick.cut_connection();
+  move_for_good_to(other);
   EXPECT_FALSE(file->fsync(cursor));
   EXPECT_TRUE(file->fsync(cursor));
   file.reset();
@@ -174,12 +178,7 @@ TEST_F(VerifierTest, ABrickThatIsNotThereAnyMoreHasLostWhatWasNotFlushed) {
 TEST_F(VerifierTest, ABrickThatHoldsNothingIsNotAsked) {
   FakeBrick other(*brick_transport, "other:0", events);
   write(1 << 20, 4096, 2);
-  std::memcpy(other.memory(), brick.memory(), 1 << 20);
-  channel.move_to(other);
-  channel.forget_first_device = true;
-  path->layouts_lost();
-  brick.ticket = 9;
-  brick.cut_connection();
+  move_for_good_to(other);
   ASSERT_TRUE(file->settle());
   write(4096, 4096, 2);
   EXPECT_TRUE(file->fsync(cursor));
