@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# pnfsrdma_library(NAME DEPENDS target...): a static library of every .cc file in the current folder (main.cc excepted).
+# pnfsrdma_library(NAME [ROOMS folder...] DEPENDS target...): a static library of every .cc file in the current folder
+# (main.cc excepted) and in the folders named.
 function(pnfsrdma_library NAME)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
-  file(GLOB SOURCES CONFIGURE_DEPENDS *.cc)
+  cmake_parse_arguments(ARG "" "" "ROOMS;DEPENDS" ${ARGN})
+  set(PATTERNS *.cc)
+  foreach(ROOM ${ARG_ROOMS})
+    list(APPEND PATTERNS ${ROOM}/*.cc)
+  endforeach()
+  file(GLOB SOURCES CONFIGURE_DEPENDS ${PATTERNS})
   list(FILTER SOURCES EXCLUDE REGEX "/main\\.cc$")
   if(SOURCES)
     add_library(${NAME} STATIC ${SOURCES})
@@ -25,11 +30,15 @@ function(pnfsrdma_program NAME)
   endif()
 endfunction()
 
-# pnfsrdma_test(NAME DEPENDS target...): one GoogleTest program of every *_test.cc in the current folder; every test
-# in it is one ctest case, labelled with the folder's first name (unit, integration, ...).
+# pnfsrdma_test(NAME [ROOMS folder...] DEPENDS target...): one GoogleTest program of every *_test.cc in the current folder
+# and in the folders named; every test in it is one ctest case, labelled with the folder's first name (unit, integration, ...).
 function(pnfsrdma_test NAME)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "DEPENDS" ${ARGN})
-  file(GLOB SOURCES CONFIGURE_DEPENDS *_test.cc)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "ROOMS;DEPENDS" ${ARGN})
+  set(PATTERNS *_test.cc)
+  foreach(ROOM ${ARG_ROOMS})
+    list(APPEND PATTERNS ${ROOM}/*_test.cc)
+  endforeach()
+  file(GLOB SOURCES CONFIGURE_DEPENDS ${PATTERNS})
   if(SOURCES)
     file(RELATIVE_PATH WHERE ${CMAKE_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
     string(REGEX REPLACE "/.*" "" LABEL ${WHERE})

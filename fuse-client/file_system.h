@@ -17,7 +17,7 @@
 #include "fuse-client/lock_calls.h"
 #include "fuse-client/mount_options.h"
 #include "shared/initiator/data_path.h"
-#include "shared/initiator/session.h"
+#include "shared/initiator/session/session.h"
 
 namespace pnfsrdma::fuse_client {
 

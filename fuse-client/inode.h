@@ -10,7 +10,7 @@
 #include "fuse-client/file_attributes.h"
 #include "fuse-client/file_locks.h"
 #include "fuse-client/mount_options.h"
-#include "shared/initiator/file_io.h"
+#include "shared/initiator/file/file_io.h"
 #include "shared/nfs4/basic_types.h"
 
 namespace pnfsrdma::fuse_client {

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "shared/base/log.h"
-#include "shared/initiator/metadata_channel.h"
+#include "shared/initiator/mds.h"
 #include "shared/nfs4/status_errno.h"
 
 namespace pnfsrdma::fuse_client {

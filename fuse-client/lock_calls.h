@@ -9,7 +9,7 @@
 #include "fuse-client/file_locks.h"
 #include "fuse-client/inode.h"
 #include "shared/base/result.h"
-#include "shared/initiator/session.h"
+#include "shared/initiator/session/session.h"
 #include "shared/nfs4/lock_operations.h"
 
 namespace pnfsrdma::fuse_client {

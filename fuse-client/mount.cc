@@ -24,7 +24,7 @@
 #include "fuse-client/worker_pool.h"
 #include "shared/base/log.h"
 #include "shared/base/random.h"
-#include "shared/initiator/session_channel.h"
+#include "shared/initiator/session/channel.h"
 #include "shared/nfs4/status_errno.h"
 
 namespace pnfsrdma::fuse_client {

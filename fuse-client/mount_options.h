@@ -10,7 +10,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
-#include "shared/initiator/session_options.h"
+#include "shared/initiator/session/options.h"
 
 namespace pnfsrdma::fuse_client {
 

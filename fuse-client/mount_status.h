@@ -8,7 +8,7 @@
 #include "fuse-client/mount_options.h"
 #include "shared/base/clock.h"
 #include "shared/initiator/data_path.h"
-#include "shared/initiator/session.h"
+#include "shared/initiator/session/session.h"
 
 namespace pnfsrdma::fuse_client {
 

@@ -4,8 +4,8 @@
 #include "fuse-client/inode_table.h"
 #include "fuse-client/lock_calls.h"
 #include "shared/initiator/data_path.h"
-#include "shared/initiator/lost_stateids.h"
-#include "shared/initiator/session.h"
+#include "shared/initiator/file/lost_stateids.h"
+#include "shared/initiator/session/session.h"
 
 namespace pnfsrdma::fuse_client {
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "shared/base/log.h"
-#include "shared/initiator/buffer.h"
+#include "shared/initiator/brick/buffer.h"
 #include "shared/rdma/iwarp/transport.h"
 #include "shared/rdma/verbs/transport.h"
 

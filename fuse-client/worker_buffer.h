@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "shared/initiator/buffer.h"
+#include "shared/initiator/brick/buffer.h"
 
 namespace pnfsrdma::fuse_client {
 

@@ -5,9 +5,9 @@
 
 #include "shared/base/check.h"
 #include "shared/base/log.h"
-#include "shared/initiator/background.h"
-#include "shared/initiator/device_table.h"
-#include "shared/initiator/file_table.h"
+#include "shared/initiator/brick/device_table.h"
+#include "shared/initiator/file/background.h"
+#include "shared/initiator/file/file_table.h"
 #include "shared/rpc/universal_address.h"
 
 namespace pnfsrdma::initiator {
@@ -36,7 +36,7 @@ std::string to_text(const nfs4::DevicePath& path) {
 struct DataPath::Parts {
   Parts(MetadataChannel& channel, const Clock& clock, std::vector<TransportDomain> domains,
         DataPathOptions options)
-      : services{channel, clock, options, std::move(domains)},
+      : services(channel, clock, options, std::move(domains), burial),
         buffers(services.transports, kBufferSize, options.buffers_kept),
         devices(services),
         files(services, options.closed_files_kept) {
@@ -44,7 +44,6 @@ struct DataPath::Parts {
     services.files = &files;
     services.background = &background;
     services.closing = &closing;
-    services.burial = &burial;
     services.buffers = &buffers;
   }
 

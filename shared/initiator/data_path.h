@@ -7,12 +7,12 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
-#include "shared/initiator/buffer.h"
+#include "shared/initiator/brick/buffer.h"
+#include "shared/initiator/callbacks.h"
 #include "shared/initiator/data_path_options.h"
-#include "shared/initiator/file_io.h"
-#include "shared/initiator/metadata_channel.h"
-#include "shared/initiator/pending_layout.h"
-#include "shared/initiator/session_callbacks.h"
+#include "shared/initiator/file/file_io.h"
+#include "shared/initiator/file/pending_layout.h"
+#include "shared/initiator/mds.h"
 #include "shared/initiator/statistics.h"
 
 namespace pnfsrdma::initiator {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "shared/base/clock.h"
-#include "shared/initiator/session_options.h"
+#include "shared/initiator/persistence.h"
 
 namespace pnfsrdma::initiator {
 

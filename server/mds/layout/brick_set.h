@@ -15,7 +15,7 @@
 #include "server/mds/layout/brick_device.h"
 #include "server/mds/layout/held_layout.h"
 #include "server/mds/meta/brick_list.h"
-#include "shared/initiator/buffer.h"
+#include "shared/initiator/brick/buffer.h"
 
 namespace pnfsrdma::mds {
 

@@ -15,7 +15,7 @@
 #include "server/mds/state/counters.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/random.h"
-#include "shared/initiator/buffer.h"
+#include "shared/initiator/brick/buffer.h"
 
 namespace pnfsrdma::mds {
 

@@ -9,7 +9,7 @@
 
 #include "shared/base/log.h"
 #include "shared/brick/session_codec.h"
-#include "shared/initiator/hello.h"
+#include "shared/initiator/brick/hello.h"
 
 namespace pnfsrdma::mds {
 

@@ -14,8 +14,8 @@
 #include "server/mds/layout/block_memory.h"
 #include "server/mds/layout/brick_device.h"
 #include "shared/base/event_loop.h"
-#include "shared/initiator/device_path.h"
-#include "shared/initiator/message_area.h"
+#include "shared/initiator/brick/device_path.h"
+#include "shared/initiator/brick/message_area.h"
 #include "shared/rdma/transport.h"
 
 namespace pnfsrdma::mds {

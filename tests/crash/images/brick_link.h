@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "shared/initiator/hello.h"
-#include "shared/initiator/message_area.h"
+#include "shared/initiator/brick/hello.h"
+#include "shared/initiator/brick/message_area.h"
 #include "shared/nfs4/pmem_layout.h"
 #include "tests/crash/images/system.h"
 

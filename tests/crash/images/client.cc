@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "shared/base/check.h"
-#include "shared/initiator/layout_body.h"
+#include "shared/initiator/mds.h"
 #include "shared/xdr/codec.h"
 
 namespace pnfsrdma::crash {

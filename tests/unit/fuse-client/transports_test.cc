@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shared/base/log_observer.h"
-#include "shared/initiator/buffer.h"
+#include "shared/initiator/brick/buffer.h"
 #include "tests/unit/rdma/named_transport.h"
 
 namespace pnfsrdma::fuse_client {

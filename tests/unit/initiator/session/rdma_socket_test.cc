@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/initiator/session_rdma_socket.h"
+#include "shared/initiator/session/rdma_socket.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/initiator/session.h"
+#include "shared/initiator/session/session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "shared/base/result.h"
+#include "shared/initiator/brick/fabric.h"
+#include "shared/initiator/brick/hello.h"
+#include "shared/initiator/brick/shared_queue_pair.h"
+#include "shared/nfs4/basic_types.h"
+#include "shared/nfs4/pmem_layout.h"
+
+namespace pnfsrdma::initiator {
+
+using nfs4::DeviceId;
+using BrickVerifier = xdr::FixedOpaque<8>;
+
+enum class FlushMethod { kNative, kCommitMessage, kLayoutCommit };
+const char* to_string(FlushMethod method);
+
+// A device as long as one connection to it lasts: what the hello said does not change. Thread-safe.
+struct Connection {
+  Connection(std::unique_ptr<rdma::QueuePair> pair, std::unique_ptr<MessageArea> area, Hello said)
+      : queue_pair(std::move(pair), std::move(area)), hello(std::move(said)) {}
+
+  SharedQueuePair queue_pair;
+  const Hello hello;
+  size_t transport = 0;
+  // Layouts taken under another incarnation are void.
+  uint32_t incarnation = 0;
+  FlushMethod flush = FlushMethod::kLayoutCommit;
+  // Why this path and no other, for people (why_chosen()).
+  std::string choice;
+
+  enum class Lookup { kFound, kDead, kNewer };
+  // Where the target's memory is on this connection: "generation older than its hello's -> look the grant up
+  // there; newer
+  // -> wait for that hello". `generation` is LayoutBody::connection.
+  Lookup resolve(uint32_t generation, const nfs4::Target& target, uint64_t length,
+                 rdma::RemoteSlice& slice) const;
+};
+
+// One brick on one rail: one queue pair, made when it is first needed and made anew when it died.
+// Thread-safe; never destroyed while the mount lives, so that layouts and passages point to it.
+class Device {
+ public:
+  Device(const DeviceId& id, Fabric& fabric);
+  // Nobody uses it.
+  ~Device() = default;
+
+  // The live connection, or one made now: GETDEVICEINFO, connect with the ticket, hello. One thread connects,
+  // the others wait for it. Errors: no answer (then the device rests, with growing pauses: ENOTCONN at once),
+  // ESHUTDOWN, no usable path (EAFNOSUPPORT), memory that is less than required (EIO).
+  Result<std::shared_ptr<Connection>> connect();
+  // This connection is of no use any more: the next connect() makes another.
+  void lost(const std::shared_ptr<Connection>& connection);
+  // GETDEVICEINFO is out of date (CB_NOTIFY_DEVICEID).
+  void forget_address();
+  void abort();
+
+  // Layouts whose incarnation is another one are void: the ticket was refused or the brick counts from the
+  // start again.
+  uint32_t incarnation() const { return incarnation_.load(std::memory_order_acquire); }
+  const DeviceId& id() const { return id_; }
+  // It has just not answered: connect() fails at once for a while.
+  bool rests() const;
+  // Its memory, as GETDEVICEINFO last told, is less than the mount requires: connect() fails, and no other
+  // way leads there either.
+  bool too_weak() const { return too_weak_.load(std::memory_order_acquire); }
+  // What an I/O then ends with: EIO.
+  Error weakness() const;
+
+  struct View {
+    std::shared_ptr<Connection> connection;  // none: not connected
+    std::optional<nfs4::DeviceAddress> address;
+  };
+  View view() const;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  Result<std::shared_ptr<Connection>> establish();
+  Result<nfs4::DeviceAddress> address();
+  Result<std::shared_ptr<Connection>> connect_to(const nfs4::DeviceAddress& address, SteadyTime deadline);
+  Result<std::shared_ptr<Connection>> finish_connect(const nfs4::DeviceAddress& address, size_t transport,
+                                                     rdma::Connected connected, SteadyTime deadline);
+  Result<> check_durability(const nfs4::DeviceAddress& address);
+  void ticket_refused();
+  void failed(const Error& error);
+  void established(std::shared_ptr<Connection> connection);
+
+  const DeviceId id_;
+  Fabric& fabric_;
+  std::atomic<uint32_t> incarnation_ = 1;
+  std::atomic<bool> too_weak_ = false;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<Connection> connection_;
+  std::optional<nfs4::DeviceAddress> address_;
+  bool connecting_ = false;
+  bool ever_connected_ = false;
+  uint32_t last_generation_ = 0;
+  SteadyTime not_before_{};
+  Milliseconds pause_{0};
+};
+
+}  // namespace pnfsrdma::initiator

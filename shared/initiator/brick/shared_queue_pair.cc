@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/brick/shared_queue_pair.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "shared/base/check.h"
+#include "shared/base/log.h"
+#include "shared/brick/session_codec.h"
+#include "shared/initiator/brick/hello.h"
+
+namespace pnfsrdma::initiator {
+
+namespace {
+
+constexpr size_t kCompletionsPerPoll = 32;
+// From one look to the next for what a connection that was given up hands back.
+constexpr Milliseconds kHandBack = std::chrono::seconds(1);
+constexpr uint32_t kAllCredits = (1u << MessageArea::kSends) - 1;
+static_assert(MessageArea::kSends < 32);
+
+}  // namespace
+
+SharedQueuePair::SharedQueuePair(std::unique_ptr<rdma::QueuePair> queue_pair,
+                                 std::unique_ptr<MessageArea> area)
+    : area_(std::move(area)),
+      queue_pair_(std::move(queue_pair)),
+      // Some of the send queue is left to the transport: iwarp puts a READ behind a batch of WRITEs.
+      depth_(std::max<size_t>(2, queue_pair_->limits().send_depth - queue_pair_->limits().send_depth / 8)) {}
+
+void SharedQueuePair::run(WorkBatch& batch, SteadyTime deadline) {
+  CHECK(batch.items_.size() <= items_max());
+  for (WorkItem& item : batch.items_) {
+    item.outcome = rdma::Outcome::kFlushed;
+    item.complete = false;
+    item.batch = &batch;
+  }
+  if (batch.items_.empty() || !reserve(batch, deadline)) return;
+  post(batch);
+  wait_until_done(batch, deadline);
+}
+
+size_t SharedQueuePair::in_flight() const {
+  const Lock lock(mutex_);
+  return in_flight_;
+}
+
+bool SharedQueuePair::reserve(WorkBatch& batch, SteadyTime deadline) {
+  Lock lock(mutex_);
+  const size_t count = batch.items_.size();
+  if (!dead_ && in_flight_ + count > depth_) {
+    room_.wait_until(lock, deadline, [&] { return dead_ || in_flight_ + count <= depth_; });
+    if (in_flight_ + count > depth_) return false;
+  }
+  if (dead_) return false;
+  in_flight_ += count;
+  batch.remaining_ = count + (batch.wants_reply_ ? 1 : 0);
+  if (batch.wants_reply_) {
+    batch.next_reply_ = replies_;
+    replies_ = &batch;
+  }
+  return true;
+}
+
+void SharedQueuePair::post(WorkBatch& batch) {
+  size_t posted = 0;
+  {
+    std::lock_guard posting(post_mutex_);
+    for (; posted < batch.items_.size(); ++posted) {
+      if (!post_item(batch.items_[posted])) break;
+    }
+    queue_pair_->submit();
+  }
+  if (posted == batch.items_.size()) return;
+  // Ended, or full against our own count: what was not posted has its outcome (kFlushed); the connection
+  // goes.
+  queue_pair_->fail();
+  Lock lock(mutex_);
+  for (WorkItem& item : batch.items_.subspan(posted)) complete(item, rdma::Outcome::kFlushed);
+}
+
+Result<> SharedQueuePair::post_item(const WorkItem& item) {
+  const auto id = reinterpret_cast<uint64_t>(&item);
+  switch (item.opcode) {
+    case rdma::Opcode::kWrite:
+      return queue_pair_->post_write(id, {&item.local, 1}, item.remote);
+    case rdma::Opcode::kRead:
+      return queue_pair_->post_read(id, item.local, item.remote);
+    case rdma::Opcode::kSend:
+      return queue_pair_->post_send(id, {&item.local, 1});
+    case rdma::Opcode::kFlush:
+      return queue_pair_->post_flush(id, item.remote, rdma::FlushLevel::kPersistent);
+    case rdma::Opcode::kReceive:
+    case rdma::Opcode::kAtomicWrite:
+      break;
+  }
+  return pnfsrdma::fail(EINVAL, "not a work request of a batch");
+}
+
+void SharedQueuePair::wait_until_done(WorkBatch& batch, SteadyTime deadline) {
+  Lock lock(mutex_);
+  while (batch.remaining_ > 0) {
+    if (!polling_) {
+      polling_ = true;
+      poll_for_all(batch, deadline, lock);
+      polling_ = false;
+    } else {
+      sleep(batch, deadline, lock);
+    }
+  }
+  // The role of the poller goes to a sleeper: also when this thread was woken to take it and found itself
+  // done.
+  if (!polling_ && sleepers_ != nullptr) sleepers_->wake_.notify_one();
+}
+
+void SharedQueuePair::poll_for_all(WorkBatch& own, SteadyTime& deadline, Lock& lock) {
+  std::array<rdma::Completion, kCompletionsPerPoll> completions;
+  bool given_up = false;
+  while (own.remaining_ > 0) {
+    lock.unlock();
+    // Asked before poll(): what was delivered before the end has then been seen.
+    const bool alive = queue_pair_->connected();
+    if (!queue_pair_->wait(deadline)) {
+      if (!std::exchange(given_up, true))
+        log_warning("initiator", "device-timeout peer={}", queue_pair_->peer());
+      queue_pair_->fail();
+      deadline += kHandBack;
+    }
+    const size_t count = queue_pair_->poll(completions);
+    lock.lock();
+    dispatch(std::span(completions).first(count));
+    if (count == 0 && !alive) settle_dead(own);
+  }
+}
+
+void SharedQueuePair::sleep(WorkBatch& batch, SteadyTime& deadline, Lock& lock) {
+  batch.next_sleeper_ = sleepers_;
+  sleepers_ = &batch;
+  const bool late = batch.wake_.wait_until(lock, deadline) == std::cv_status::timeout;
+  WorkBatch** link = &sleepers_;
+  while (*link != &batch) link = &(*link)->next_sleeper_;
+  *link = batch.next_sleeper_;
+  if (late && batch.remaining_ > 0) {
+    queue_pair_->fail();
+    deadline += kHandBack;  // whoever polls now delivers what is left
+  }
+}
+
+void SharedQueuePair::dispatch(std::span<const rdma::Completion> completions) {
+  for (const rdma::Completion& completion : completions) {
+    if (is_receive_work_id(completion.work_id)) {
+      take_reply(completion);
+    } else {
+      complete(*reinterpret_cast<WorkItem*>(completion.work_id), completion.outcome);
+    }
+  }
+}
+
+void SharedQueuePair::complete(WorkItem& item, rdma::Outcome outcome) {
+  item.outcome = outcome;
+  item.complete = true;
+  --in_flight_;
+  room_.notify_all();
+  finish_one(*item.batch);
+}
+
+void SharedQueuePair::finish_one(WorkBatch& batch) {
+  if (--batch.remaining_ == 0) batch.wake_.notify_one();
+}
+
+void SharedQueuePair::take_reply(const rdma::Completion& completion) {
+  if (completion.outcome != rdma::Outcome::kSuccess)
+    return;  // the end of the connection; settle_dead() follows
+  const size_t slot = receive_slot(completion.work_id);
+  const auto message = brick::decode_session_message(area_->receive_bytes(slot).first(completion.length));
+  const auto* reply = message ? std::get_if<brick::PersistReply>(&*message) : nullptr;
+  WorkBatch* batch = replies_;
+  while (reply != nullptr && batch != nullptr && batch->reply_id_ != reply->id) batch = batch->next_reply_;
+  if (reply == nullptr || batch == nullptr) {
+    log_warning("initiator", "device-protocol-error peer={} answer to nothing we asked", queue_pair_->peer());
+    queue_pair_->fail();
+    return;
+  }
+  batch->reply_ = *reply;
+  batch->receive_slot_ = slot;
+  remove_reply(*batch);
+  finish_one(*batch);
+}
+
+void SharedQueuePair::remove_reply(WorkBatch& batch) {
+  WorkBatch** link = &replies_;
+  while (*link != nullptr && *link != &batch) link = &(*link)->next_reply_;
+  if (*link == &batch) *link = batch.next_reply_;
+  batch.wants_reply_ = false;
+}
+
+void SharedQueuePair::settle_dead(WorkBatch& batch) {
+  dead_ = true;
+  room_.notify_all();
+  if (batch.wants_reply_) remove_reply(batch);
+  for (WorkItem& item : batch.items_) {
+    if (!item.complete) item.complete = true;  // its outcome is still kFlushed
+  }
+  batch.remaining_ = 0;
+}
+
+std::optional<size_t> SharedQueuePair::take_credit(SteadyTime deadline) {
+  Lock lock(mutex_);
+  const auto ready = [&] { return dead_ || credits_taken_ != kAllCredits; };
+  if (!room_.wait_until(lock, deadline, ready) || dead_) return std::nullopt;
+  const auto slot = static_cast<size_t>(std::countr_one(credits_taken_));
+  credits_taken_ |= 1u << slot;
+  return slot;
+}
+
+void SharedQueuePair::give_credit(size_t slot) {
+  Lock lock(mutex_);
+  credits_taken_ &= ~(1u << slot);
+  room_.notify_all();
+}
+
+std::optional<brick::PersistReply> SharedQueuePair::persist(brick::PersistCall call, SteadyTime deadline) {
+  CHECK(call.ranges.size() <= brick::kPersistRangesPerMessage);
+  const std::optional<size_t> slot = take_credit(deadline);
+  if (!slot) return std::nullopt;
+  {
+    Lock lock(mutex_);
+    call.id = next_persist_++;
+  }
+  WorkItem item{.opcode = rdma::Opcode::kSend};
+  WorkBatch batch({&item, 1});
+  batch.wants_reply_ = true;
+  batch.reply_id_ = call.id;
+  const size_t length = brick::encode_session_message(std::move(call), area_->send_bytes(*slot));
+  item.local = area_->send_slice(*slot, length);
+  run(batch, deadline);
+  give_credit(*slot);
+  // An answer without its SEND's completion cannot be; without the answer the flag is still set or was
+  // settled.
+  if (!batch.succeeded() || batch.reply_.id != batch.reply_id_) return std::nullopt;
+  std::lock_guard posting(post_mutex_);
+  const auto posted = queue_pair_->post_receive(receive_work_id(batch.receive_slot_),
+                                                area_->receive_slice(batch.receive_slot_));
+  if (!posted) queue_pair_->fail();
+  return batch.reply_;
+}
+
+}  // namespace pnfsrdma::initiator

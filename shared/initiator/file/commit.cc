@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shared/base/log.h"
+#include "shared/initiator/asker.h"
+#include "shared/initiator/file/background.h"
+#include "shared/initiator/file/parts.h"
+
+namespace pnfsrdma::initiator {
+
+namespace {
+
+bool is_layout_gone(nfs4::Status status) {
+  return is_lost_state(status) || status == nfs4::Status::kBadLayout || status == nfs4::Status::kBadIoMode;
+}
+
+MetadataError layout_gone() {
+  return {nfs4::Status::kBadLayout, 0};
+}
+
+}  // namespace
+
+Result<> FileIo::Parts::claim_commit() {
+  std::unique_lock lock(commit_mutex);
+  while (committing) {
+    if (services.aborted) return fail(ESHUTDOWN, "LAYOUTCOMMIT: the mount ends");
+    if (AskerScope::asker_gone()) return fail(EINTR, "LAYOUTCOMMIT");
+    commit_done.wait_for(lock, std::chrono::seconds(1));
+  }
+  committing = true;
+  last_commit = services.now();
+  return {};
+}
+
+void FileIo::Parts::end_commit() {
+  std::lock_guard lock(commit_mutex);
+  committing = false;
+  commit_done.notify_all();
+}
+
+std::optional<LayoutCommitWanted> FileIo::Parts::commit_wanted(const Uncommitted& uncommitted) {
+  const auto stateid = cache.stateid();
+  if (!stateid) return std::nullopt;
+  // The growth was written under layouts that are lost: the server has zeroed it. Committed under a new one
+  // it would be a file with zeros in it.
+  if (uncommitted.growth_void(cache.lineage())) return std::nullopt;
+  LayoutCommitWanted wanted{.offset = uncommitted.first,
+                            .length = uncommitted.last - uncommitted.first,
+                            .stateid = *stateid,
+                            .modified = uncommitted.modified};
+  if (uncommitted.size) {
+    // The last byte has to lie in the range (RFC 8881, 18.42.3).
+    wanted.last_write_offset = *uncommitted.size - 1;
+    wanted.length = std::max(wanted.length, *uncommitted.size - wanted.offset);
+  }
+  return wanted;
+}
+
+Result<> FileIo::Parts::commit_now(std::vector<nfs4::PersistRange> persist) {
+  if (!log.anything_uncommitted() && persist.empty()) return {};
+  TRY(claim_commit());
+  Result<> outcome = commit_claimed(persist);
+  end_commit();
+  return outcome;
+}
+
+Result<> FileIo::Parts::commit_claimed(const std::vector<nfs4::PersistRange>& persist) {
+  for (int turn = 0; turn < kRestorationsMax; ++turn) {
+    // Not inside a flush: it is under way for exactly what is there now.
+    if (persist.empty() && log.growth_void(cache.lineage())) TRY(restore_growth());
+    TRY(commit_once(persist));
+    if (!persist.empty() || !log.growth_void(cache.lineage())) return {};
+  }
+  return fail(EIO, "layouts are lost again and again");
+}
+
+Result<> FileIo::Parts::commit_once(const std::vector<nfs4::PersistRange>& persist) {
+  auto uncommitted = log.take_uncommitted();
+  if (!uncommitted && persist.empty()) return {};
+  // Only a flush: nothing new to tell.
+  const bool only_persist = !uncommitted;
+  if (only_persist) {
+    uncommitted =
+        Uncommitted{.first = persist.front().offset, .last = 0, .modified = services.clock.wall_now()};
+    for (const nfs4::PersistRange& range : persist) {
+      uncommitted->first = std::min(uncommitted->first, range.offset);
+      uncommitted->last = std::max(uncommitted->last, range.offset + range.length);
+    }
+  }
+  MetadataResult<std::optional<uint64_t>> answer = std::unexpected(layout_gone());
+  for (int tries = 0; tries < kStateidTries; ++tries) {
+    auto wanted = commit_wanted(*uncommitted);
+    if (!wanted) break;
+    if (only_persist) wanted->modified.reset();
+    wanted->persist = persist;
+    services.statistics.layoutcommits.add();
+    answer = services.channel.layout_commit(reference(true), *wanted);
+    if (answer || answer.error().status != nfs4::Status::kOldStateid) break;
+  }
+  Result<> outcome;
+  if (!persist.empty() && !answer) {
+    const int number = is_layout_gone(answer.error().status) ? ESTALE : EIO;
+    outcome = fail(number, "LAYOUTCOMMIT with ranges to flush");
+  }
+  if (!only_persist) {
+    const Result<> committed = commit_outcome(*uncommitted, answer);
+    if (outcome) outcome = committed;
+  }
+  return outcome;
+}
+
+Result<> FileIo::Parts::commit_outcome(const Uncommitted& uncommitted,
+                                       const MetadataResult<std::optional<uint64_t>>& answer) {
+  if (answer) {
+    log.committed(uncommitted, *answer);
+    kept.forget_below(log.server_size());
+    return {};
+  }
+  if (!is_layout_gone(answer.error().status)) {
+    log.put_back(uncommitted);
+    return fail(answer.error().to_errno(), "LAYOUTCOMMIT");
+  }
+  // The layout was revoked. The server has bumped the mtime itself; but what lay beyond its end of file is
+  // zeroed, and has to be written again.
+  if (uncommitted.size) {
+    log.put_back_void(uncommitted);
+  } else {
+    log.abandon(uncommitted);
+  }
+  return {};
+}
+
+void FileIo::Parts::commit_beside() {
+  {
+    std::lock_guard lock(commit_mutex);
+    if (commit_deferred) return;
+    const auto since = services.now() - last_commit;
+    if (committing || since < services.options.commit_distance) {
+      commit_deferred = true;
+      const auto rest = std::chrono::ceil<Milliseconds>(services.options.commit_distance - since);
+      services.background->after(std::max(rest, Milliseconds(1)), [self = shared_from_this()] {
+        {
+          std::lock_guard inner(self->commit_mutex);
+          self->commit_deferred = false;
+        }
+        self->commit_beside();
+      });
+      return;
+    }
+    committing = true;
+    last_commit = services.now();
+  }
+  send_commit();
+}
+
+void FileIo::Parts::send_commit() {
+  const auto uncommitted = log.take_uncommitted();
+  if (!uncommitted) return end_commit();
+  const auto wanted = commit_wanted(*uncommitted);
+  if (!wanted) {
+    (void)commit_outcome(*uncommitted, std::unexpected(layout_gone()));
+    end_commit();
+    // Whoever comes next restores it; nobody may come for long.
+    if (uncommitted->size)
+      services.background->post([self = shared_from_this()] { (void)self->commit_now(); });
+    return;
+  }
+  services.statistics.layoutcommits_beside.add();
+  services.channel.start_layout_commit(
+      reference(true), *wanted, [self = shared_from_this(), uncommitted = *uncommitted](const auto& answer) {
+        const bool outdated = !answer && answer.error().status == nfs4::Status::kOldStateid;
+        // Not lost: it is told again by the next fsync, by close, or now.
+        if (outdated) {
+          self->log.put_back(uncommitted);
+        } else {
+          (void)self->commit_outcome(uncommitted, answer);
+        }
+        self->end_commit();
+        if (outdated) self->commit_beside();
+        if (!outdated && self->growth_void()) {
+          self->services.background->post([self] { (void)self->commit_now(); });
+        }
+      });
+}
+
+}  // namespace pnfsrdma::initiator

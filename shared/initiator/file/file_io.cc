@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/file/file_io.h"
+
+#include <algorithm>
+
+#include "shared/initiator/file/file_table.h"
+#include "shared/initiator/file/parts.h"
+#include "shared/initiator/mds.h"
+
+namespace pnfsrdma::initiator {
+
+namespace {
+
+// Counts how long its scope took.
+class Measured {
+ public:
+  Measured(const Clock& clock, LatencyHistogram& histogram)
+      : clock_(clock), histogram_(histogram), began_(clock.now()) {}
+  ~Measured() { histogram_.add(clock_.now() - began_); }
+  Measured(const Measured&) = delete;
+  Measured& operator=(const Measured&) = delete;
+
+ private:
+  const Clock& clock_;
+  LatencyHistogram& histogram_;
+  const SteadyTime began_;
+};
+
+}  // namespace
+
+FileIo::FileIo(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
+FileIo::~FileIo() = default;
+
+Result<size_t> FileIo::read(uint64_t offset, BufferSlice sink) {
+  if (parts_->services.aborted) return fail(ESHUTDOWN, "the mount ends");
+  const uint64_t size = parts_->log.size();
+  if (offset >= size || sink.size() == 0) return size_t{0};
+  const size_t count = std::min<uint64_t>(sink.size(), size - offset);
+  const Measured measured(parts_->services.clock, parts_->services.statistics.read_latency);
+  return parts_->move(Direction::kRead, offset, sink.slice(0, count), 0);
+}
+
+Result<size_t> FileIo::write(uint64_t offset, BufferSlice source) {
+  if (parts_->services.aborted) return fail(ESHUTDOWN, "the mount ends");
+  // A file ends where a signed offset ends, as for every application.
+  if (offset > INT64_MAX || source.size() > INT64_MAX - offset) return fail(EFBIG, "write");
+  const Measured measured(parts_->services.clock, parts_->services.statistics.write_latency);
+  return parts_->move(Direction::kWrite, offset, source, 0);
+}
+
+Result<uint64_t> FileIo::append(BufferSlice source) {
+  const uint64_t offset = parts_->log.reserve_append(source.size());
+  TRY(write(offset, source));
+  return offset;
+}
+
+ErrorCursor FileIo::error_cursor() const {
+  return {parts_->log.unheard_from()};
+}
+
+Result<> FileIo::fdatasync(ErrorCursor& cursor) {
+  const Measured measured(parts_->services.clock, parts_->services.statistics.sync_latency);
+  return parts_->sync(true, cursor);
+}
+
+Result<> FileIo::fsync(ErrorCursor& cursor) {
+  const Measured measured(parts_->services.clock, parts_->services.statistics.sync_latency);
+  return parts_->sync(false, cursor);
+}
+
+Result<> FileIo::close(ErrorCursor& cursor) {
+  return parts_->report(cursor, parts_->commit_now());
+}
+
+Result<> FileIo::settle() {
+  return parts_->commit_now();
+}
+
+Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::truncating(uint64_t new_size) {
+  return parts_->truncating(new_size);
+}
+
+void FileIo::truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done) {
+  parts_->truncated(new_size, layout_return, done);
+}
+
+void FileIo::layouts_refused(nfs4::Status status) {
+  // OLD_STATEID is only a recall that overtook us.
+  if (status != nfs4::Status::kOldStateid) parts_->cache.drop_all();
+}
+
+void FileIo::take_layout(PendingLayout pending, const nfs4::LayoutGetResult& result) {
+  // From before layouts_lost(): what it grants is void.
+  if (pending.epoch() != parts_->services.layout_epoch) return;
+  const LayoutGranted granted = decode_layouts(result);
+  if (granted.return_on_close) parts_->return_on_close = true;
+  parts_->services.statistics.layoutgets.add();
+  parts_->cache.take(granted.stateid, parts_->segments_of(granted), pending.epoch());
+}
+
+uint64_t FileIo::local_version() const {
+  return parts_->log.version();
+}
+
+void FileIo::server_size(uint64_t size, uint64_t asked_at) {
+  parts_->log.server_size(size, asked_at);
+}
+
+LocalAttributes FileIo::local_attributes() const {
+  return {parts_->log.size(), parts_->log.modified()};
+}
+
+uint64_t FileIo::size() const {
+  return parts_->log.size();
+}
+
+void FileIo::set_thresholds(uint64_t read_size, uint64_t write_size) {
+  parts_->threshold_read_size = read_size;
+  parts_->threshold_write_size = write_size;
+}
+
+void FileIo::release() {
+  const Result<> told = parts_->commit_now();
+  // Without an open nothing can be written again.
+  if (!told && parts_->kept.any()) parts_->growth_lost(told.error());
+  parts_->kept.clear();
+  if (parts_->return_on_close) parts_->return_everything();
+  parts_->services.files->closed(*parts_);
+}
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "shared/base/clock.h"
+#include "shared/base/result.h"
+#include "shared/initiator/brick/buffer.h"
+#include "shared/initiator/credential.h"
+#include "shared/initiator/file/pending_layout.h"
+#include "shared/initiator/mds.h"
+#include "shared/nfs4/basic_types.h"
+#include "shared/nfs4/pnfs_operations.h"
+
+namespace pnfsrdma::initiator {
+
+// Under which open an operation runs. Asked at call time: stateids change after a reclaim.
+struct OpenState {
+  nfs4::Stateid stateid;
+  Credential credential;
+};
+class OpenStateSource {
+ public:
+  virtual ~OpenStateSource() = default;
+  // An open with write access when `for_write`, else any with read access. None: the file is not open that
+  // way (EBADF). Called without locks of the data path, from any thread of it; must not block on a wire call.
+  virtual std::optional<OpenState> open_state(bool for_write) = 0;
+};
+
+// Where one open file (a FUSE fh) stands in the errors of its inode: each loss is reported once per open
+// file. A value that belongs to the open; use under its lock or one call at a time.
+struct ErrorCursor {
+  uint64_t seen = 0;
+};
+
+// What we know better than the server: written here under a layout and not committed yet.
+struct LocalAttributes {
+  uint64_t size = 0;                 // at least this
+  std::optional<WallTime> modified;  // set while a LAYOUTCOMMIT is still to come
+};
+
+// The data of one open inode; shared by all its opens. Reads and writes go by RDMA under a layout, else
+// through the MDS. Thread-safe: any number of FUSE threads at once. Write-through: nothing is cached here, so
+// a write that was lost by a brick (its verifier changed before we flushed) is reported as EIO once per open
+// file at the next fsync or close.
+//
+// Errors are errnos for FUSE: EIO, EBADF (no such open), ENOSPC, EDQUOT, EFBIG, EINTR, ETIMEDOUT, ESTALE,
+// ESHUTDOWN.
+class FileIo {
+ public:
+  struct Parts;
+  explicit FileIo(std::shared_ptr<Parts> parts);
+  ~FileIo();
+  FileIo(const FileIo&) = delete;
+  FileIo& operator=(const FileIo&) = delete;
+
+  // Bytes read: less than asked only at the end of the file.
+  Result<size_t> read(uint64_t offset, BufferSlice sink);
+  // Writes everything or fails.
+  Result<size_t> write(uint64_t offset, BufferSlice source);
+  // O_APPEND: at the end of the file as known here (not atomic across clients). Returns the offset it wrote
+  // at.
+  Result<uint64_t> append(BufferSlice source);
+
+  // Where a new open file starts: losses of before are its business only if no other open file has heard of
+  // them.
+  ErrorCursor error_cursor() const;
+  // Everything written before is durable as the device's class says; a new size is on the MDS. fsync also
+  // sends the mtime.
+  Result<> fdatasync(ErrorCursor& cursor);
+  Result<> fsync(ErrorCursor& cursor);
+  // FUSE flush (each close(2)): LAYOUTCOMMIT when anything was written; waits for it. No flush of data.
+  Result<> close(ErrorCursor& cursor);
+
+  // Size and mtime are on the MDS when it returns, nothing deferred is left: call it before a SETATTR that
+  // sets times and before a GETATTR whose answer must be exact.
+  Result<> settle();
+
+  // Before a SETATTR(size): closes the gate beyond `new_size`, drains, flushes and commits what stays. The
+  // LAYOUTRETURN to put in front of the SETATTR (after PUTFH), if any. Then exactly one truncated(). I/O
+  // beyond goes through the MDS meanwhile. One truncation of a file at a time (the caller's inode lock or the
+  // kernel's).
+  Result<std::optional<nfs4::LayoutReturnArguments>> truncating(uint64_t new_size);
+  // `layout_return` is that operation's result when it ran; `done`: the SETATTR succeeded.
+  void truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done);
+  // The server does not know the stateid of that LAYOUTRETURN (is_lost_state()): it has revoked what we hold.
+  void layouts_refused(nfs4::Status status);
+
+  // The answer of the LAYOUTGET behind an OPEN (DataPath::layout_at_open), failed or not.
+  void take_layout(PendingLayout pending, const nfs4::LayoutGetResult& result);
+
+  // The server's word on the size, from any GETATTR. `asked_at`: local_version() from before the GETATTR was
+  // sent, so that an answer that was overtaken by a local write or truncation does not shrink the file.
+  uint64_t local_version() const;
+  void server_size(uint64_t size, uint64_t asked_at);
+  // For getattr replies: size and mtime as this client's own writes make them.
+  LocalAttributes local_attributes() const;
+  uint64_t size() const;
+  // mdsthreshold4 of this file, bytes of file size.
+  void set_thresholds(uint64_t read_size, uint64_t write_size);
+
+  // Last close: settles, returns the layout when the server asked for return_on_close. After it the
+  // OpenStateSource is not used any more. Layouts of a closed file are kept for the next open while the
+  // FileIo lives.
+  void release();
+
+  // For the data path itself.
+  Parts& parts() const { return *parts_; }
+
+ private:
+  std::shared_ptr<Parts> parts_;
+};
+
+}  // namespace pnfsrdma::initiator

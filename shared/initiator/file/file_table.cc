@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/file/file_table.h"
+
+#include <algorithm>
+
+#include "shared/base/log.h"
+#include "shared/initiator/file/background.h"
+
+namespace pnfsrdma::initiator {
+
+FileTable::Entry FileTable::open(const nfs4::FileHandle& handle, OpenStateSource& source, uint64_t size) {
+  std::lock_guard lock(mutex_);
+  Entry& entry = files_[handle];
+  if (!entry) {
+    auto parts = std::make_shared<FileIo::Parts>(services_, handle, size);
+    parts->threshold_read_size = services_.options.threshold_read_size;
+    parts->threshold_write_size = services_.options.threshold_write_size;
+    entry = std::make_shared<FileIo>(std::move(parts));
+  } else if (!is_open(entry)) {
+    // Nothing of ours is under way: the server's word counts.
+    entry->parts().log.server_size(size, entry->parts().log.version());
+  }
+  std::lock_guard source_lock(entry->parts().source_mutex);
+  entry->parts().source = &source;
+  return entry;
+}
+
+FileTable::Entry FileTable::find(const nfs4::FileHandle& handle) {
+  std::lock_guard lock(mutex_);
+  const auto found = files_.find(handle);
+  return found == files_.end() ? nullptr : found->second;
+}
+
+std::vector<FileTable::Entry> FileTable::all() {
+  std::lock_guard lock(mutex_);
+  std::vector<Entry> entries;
+  entries.reserve(files_.size());
+  for (const auto& [handle, entry] : files_) entries.push_back(entry);
+  return entries;
+}
+
+bool FileTable::is_open(const Entry& entry) {
+  std::lock_guard lock(entry->parts().source_mutex);
+  return entry->parts().source != nullptr;
+}
+
+void FileTable::closed(FileIo::Parts& parts) {
+  bool shrink_now = false;
+  {
+    std::lock_guard lock(mutex_);
+    {
+      std::lock_guard source_lock(parts.source_mutex);
+      parts.source = nullptr;
+    }
+    parts.closed_serial = next_serial_++;
+    shrink_now = ++closed_count_ > closed_max_ && !std::exchange(shrinking_, true);
+  }
+  forget_if_idle(parts.handle);
+  if (shrink_now) {
+    services_.closing->post([this] { shrink(closed_max_ - closed_max_ / 8); });
+  }
+}
+
+void FileTable::shrink(size_t keep) {
+  std::vector<Entry> idle;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [handle, entry] : files_) {
+      if (!is_open(entry)) idle.push_back(entry);
+    }
+    std::sort(idle.begin(), idle.end(), [](const Entry& a, const Entry& b) {
+      return a->parts().closed_serial < b->parts().closed_serial;
+    });
+    closed_count_ = idle.size();
+    idle.resize(idle.size() - std::min(idle.size(), keep));
+  }
+  for (const Entry& entry : idle) {
+    if (services_.aborted) break;
+    if (entry->parts().log.unflushed_on_resting_device()) continue;
+    // Reopened meanwhile: then it just asks for its layout again.
+    entry->parts().return_everything();
+    forget_if_idle(entry->parts().handle);
+  }
+  std::lock_guard lock(mutex_);
+  shrinking_ = false;
+  const bool too_many = closed_count_ > closed_max_;
+  if (std::exchange(too_many_, too_many) != too_many && too_many) {
+    log_warning("initiator",
+                "closed-files-unflushed count={} cause=\"their bricks do not answer, or their flush fails\"",
+                closed_count_);
+  }
+}
+
+void FileTable::commit_growth() {
+  for (const Entry& entry : all()) {
+    if (entry->parts().kept.any()) entry->parts().start_commit_of_growth();
+  }
+}
+
+void FileTable::forget_if_idle(const nfs4::FileHandle& handle) {
+  std::lock_guard lock(mutex_);
+  const auto found = files_.find(handle);
+  if (found == files_.end() || is_open(found->second)) return;
+  FileIo::Parts& parts = found->second->parts();
+  // Who opens it next may fsync what was written before, and is to hear of what was lost.
+  if (parts.to_be_flushed() || parts.log.losses() > parts.log.unheard_from()) return;
+  if (parts.cache.holds_anything() || parts.log.anything_uncommitted()) return;
+  files_.erase(found);
+  if (closed_count_ > 0) --closed_count_;
+}
+
+}  // namespace pnfsrdma::initiator

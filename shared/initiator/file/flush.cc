@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <thread>
+
+#include "shared/base/log.h"
+#include "shared/initiator/asker.h"
+#include "shared/initiator/file/parts.h"
+
+// Durability (DESIGN.md section 5). fdatasync of an overwrite waits for one network round trip: the native
+// FLUSHes, or the commit message, or the LAYOUTCOMMIT. fsync has its mtime travel beside that. Only a new
+// size costs a second wait, behind the flush (RFC 8881, 12.5.4).
+namespace pnfsrdma::initiator {
+
+namespace {
+
+constexpr int kAttemptsMax = 3;
+// A FLUSH names its length in 32 bits.
+constexpr uint64_t kFlushBytesMax = uint64_t{2} << 30;
+constexpr size_t kMessageRangesMax = brick::kPersistRangesPerMessage;
+
+}  // namespace
+
+// One device's part of a flush.
+struct FileIo::Parts::FlushJob {
+  Device* device = nullptr;
+  std::vector<LayoutSegment> pieces;
+  std::shared_ptr<Connection> connection;
+  // Its brick has spoken behind the flush: the verifier is the same, or the writes are in doubt.
+  bool answered = false;
+  // What could not be flushed here: the MDS does it, or (`again`: the connection died) another try.
+  std::vector<FileRange> failed;
+  bool again = false;
+
+  std::vector<FileRange> ranges() const {
+    std::vector<FileRange> all;
+    for (const LayoutSegment& piece : pieces) all.push_back({piece.offset, piece.length});
+    return all;
+  }
+  void give_up(bool worth_another_try) {
+    failed = ranges();
+    again = worth_another_try;
+  }
+};
+
+struct FileIo::Parts::FlushTarget {
+  uint64_t grant = 0;
+  uint64_t offset = 0;  // in the grant
+  uint64_t length = 0;
+  rdma::RemoteSlice memory;  // of the grant
+};
+
+Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
+  (data_only ? services.statistics.fdatasyncs : services.statistics.fsyncs).add();
+  Result<> outcome;
+  for (int turn = 0; turn < kRestorationsMax; ++turn) {
+    // What was lost with its layouts is written again before the flush.
+    if (growth_void()) outcome = commit_now();
+    if (!outcome) break;
+    const uint64_t restorations = log.restorations();
+    if (!log.grew() && !data_only && log.anything_uncommitted()) commit_beside();
+    outcome = flush_as_mounted();
+    if (outcome && log.grew()) outcome = commit_now();
+    if (outcome) outcome = check_server();
+    // Lost and written again at the commit: that is not flushed yet.
+    if (!outcome || log.restorations() == restorations) return report(cursor, std::move(outcome));
+  }
+  if (outcome) outcome = fail(EIO, "layouts are lost again and again");
+  return report(cursor, std::move(outcome));
+}
+
+Result<> FileIo::Parts::flush_as_mounted() {
+  Result<> outcome = flush(false);
+  if (outcome || outcome.error().number() != kBrickSilent) return outcome;
+  switch (services.options.persistence) {
+    case Persistence::kHard:
+      return flush_patiently();
+    case Persistence::kSoft:
+      return fail(EIO, "flush: the brick does not say its verifier");
+    case Persistence::kSoftError:
+      return fail(ETIMEDOUT, "flush: the brick does not say its verifier");
+  }
+  return outcome;
+}
+
+// A brick that is silent while the MDS is well is waited for as the MDS would be: until somebody ends the
+// wait. But not by all threads of the mount, whose other bricks go on.
+Result<> FileIo::Parts::flush_patiently() {
+  const std::unique_ptr<std::atomic<int>, void (*)(std::atomic<int>*)> leave(
+      &services.patient_flushes, [](std::atomic<int>* waiting) { --*waiting; });
+  if (++services.patient_flushes > kPatientFlushesMax)
+    return fail(EIO, "flush: the brick does not say its verifier, and enough others wait for one");
+  for (;;) {
+    // Without a pause this thread has the file's flush again before whoever waits for it is awake: a recall,
+    // say.
+    std::this_thread::sleep_for(Milliseconds(10));
+    Result<> outcome = flush(false);
+    if (outcome || outcome.error().number() != kBrickSilent) return outcome;
+  }
+}
+
+Result<> FileIo::Parts::check_server() {
+  const uint64_t written = written_by_mds;
+  if (!services.options.require_power || written == checked_by_mds) return {};
+  const auto least = services.channel.get_device_info(nfs4::kEveryDevice);
+  if (!least && least.error().status != nfs4::Status::kNoEnt)
+    return fail(least.error().to_errno(), "GETDEVICEINFO of all devices");
+  const bool weak = !least || least->durability != nfs4::Durability::kPower;
+  if (services.server_too_weak.exchange(weak) != weak && weak) {
+    log_error(
+        "initiator",
+        "server-too-weak durability={} cause=\"require_durability=persistent, and a brick of this server "
+        "has memory that does not survive a loss of power: an fsync of what went through the MDS is "
+        "EIO\" fix=\"remove the brick, put its pool on PMEM or a disk file, or mount without "
+        "require_durability\"",
+        least ? to_string(least->durability) : "unknown");
+  }
+  if (weak) return fail(EIO, "a brick of the server has memory that does not survive a loss of power");
+  checked_by_mds = written;
+  return {};
+}
+
+Result<> FileIo::Parts::report(ErrorCursor& cursor, Result<> outcome) {
+  // Whoever asked is gone, and the descriptor may be another process's too: that one has heard nothing.
+  if (!outcome && outcome.error().number() == EINTR) return outcome;
+  const uint64_t losses = log.losses();
+  const bool news = losses != cursor.seen;
+  cursor.seen = losses;
+  if (news) log.heard(losses);
+  if (outcome && news) outcome = fail(EIO, "writes were lost: the brick restarted before they were flushed");
+  if (!outcome) {
+    log_warning("initiator", "sync-failed size={} error=\"{}\"", log.size(), outcome.error().to_string());
+  }
+  return outcome;
+}
+
+bool FileIo::Parts::to_be_flushed() {
+  std::lock_guard lock(flush_mutex);
+  return flushing || log.anything_unflushed();
+}
+
+Result<> FileIo::Parts::flush(bool through_gate) {
+  std::unique_lock lock(flush_mutex);
+  // Whoever comes meanwhile waits: what it wrote may be in the hands of that flush, which ends as calls do.
+  while (flushing) {
+    if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
+    if (AskerScope::asker_gone()) return fail(EINTR, "flush");
+    flushed.wait_for(lock, std::chrono::seconds(1));
+  }
+  Unflushed unflushed = log.take_unflushed();
+  if (unflushed.empty()) return {};
+  flushing = true;
+  lock.unlock();
+  Result<> outcome = flush_taken(unflushed, through_gate);
+  if (!outcome) {
+    const auto in_doubt = log.put_back(std::move(unflushed));
+    if (!in_doubt.empty()) doubt(in_doubt, true);
+  }
+  lock.lock();
+  flushing = false;
+  flushed.notify_all();
+  return outcome;
+}
+
+Result<> FileIo::Parts::flush_taken(Unflushed& unflushed, bool through_gate) {
+  if (!unflushed.by_rdma.empty()) TRY(flush_rdma(unflushed, through_gate));
+  if (unflushed.by_mds.empty()) return {};
+  return flush_by_mds(unflushed.by_mds.ranges(), &unflushed.mds_verifier);
+}
+
+Result<> FileIo::Parts::flush_rdma(Unflushed& unflushed, bool through_gate) {
+  std::vector<FileRange> ranges(unflushed.by_rdma.ranges().begin(), unflushed.by_rdma.ranges().end());
+  std::vector<FileRange> missing;
+  std::vector<const Device*> answered;  // behind their part of the flush, under a verifier
+  for (int attempt = 0; attempt < kAttemptsMax && !ranges.empty(); ++attempt) {
+    FlushPassage passage;
+    cache.enter(passage, ranges, through_gate, services.layout_epoch);
+    missing.insert(missing.end(), passage.missing.begin(), passage.missing.end());
+    ranges.clear();
+    std::vector<FlushJob> jobs;
+    for (const LayoutSegment& piece : passage.pieces) {
+      auto job = std::find_if(jobs.begin(), jobs.end(),
+                              [&](const FlushJob& known) { return known.device == piece.device; });
+      if (job == jobs.end()) job = jobs.insert(jobs.end(), FlushJob{.device = piece.device});
+      job->pieces.push_back(piece);
+    }
+    Result<> outcome;
+    for (FlushJob& job : jobs) {
+      outcome = flush_device(job, unflushed);
+      if (!outcome) break;
+      if (job.answered) answered.push_back(job.device);
+      auto& rest = job.again ? ranges : missing;
+      rest.insert(rest.end(), job.failed.begin(), job.failed.end());
+    }
+    cache.leave(passage);
+    TRY(outcome);
+  }
+  missing.insert(missing.end(), ranges.begin(), ranges.end());
+  if (!missing.empty()) {
+    // Without a layout the brick's memory is as it was: the MDS can have it flushed. Whether the brick still
+    // is the one that took the writes is for the verifier to say, behind that.
+    TRY(flush_by_mds(missing, nullptr));
+    answered.clear();
+  }
+  return ask_the_others(unflushed, answered);
+}
+
+Result<> FileIo::Parts::flush_device(FlushJob& job, Unflushed& unflushed) {
+  const auto connected = job.device->connect();
+  if (!connected) {
+    job.give_up(false);
+    return {};
+  }
+  job.connection = *connected;
+  if (verifier_changed(unflushed, *job.device, job.connection->hello.verifier)) {
+    job.answered = true;
+    return {};
+  }
+  std::vector<FlushTarget> targets;
+  for (const LayoutSegment& piece : job.pieces) {
+    FlushTarget target{.grant = piece.write.grant, .offset = piece.skip, .length = piece.length};
+    const bool live = piece.incarnation == job.connection->incarnation &&
+                      job.connection->resolve(piece.generation, piece.write, piece.skip + piece.length,
+                                              target.memory) == Connection::Lookup::kFound;
+    if (live) {
+      targets.push_back(target);
+    } else {
+      job.failed.push_back({piece.offset, piece.length});
+    }
+  }
+  if (targets.empty()) return {};
+  switch (job.connection->flush) {
+    case FlushMethod::kNative:
+      return flush_native(job, targets);
+    case FlushMethod::kCommitMessage:
+      return flush_by_message(job, targets, unflushed);
+    case FlushMethod::kLayoutCommit:
+      break;
+  }
+  services.statistics.flushes_layoutcommit.add();
+  std::vector<nfs4::PersistRange> persist;
+  for (const LayoutSegment& piece : job.pieces) persist.push_back({piece.offset, piece.length});
+  Result<> told = commit_now(std::move(persist));
+  if (!told && told.error().number() == ESTALE) {
+    // The layout is gone: the MDS flushes by file, not by layout.
+    job.give_up(false);
+    return {};
+  }
+  return told;
+}
+
+// One doorbell for as many as the send queue takes; the usual fsync has one.
+Result<> FileIo::Parts::flush_native(FlushJob& job, std::span<const FlushTarget> targets) {
+  services.statistics.flushes_native.add();
+  std::vector<WorkItem> items;
+  for (const FlushTarget& target : targets) {
+    for (uint64_t at = 0; at < target.length; at += kFlushBytesMax) {
+      const uint64_t length = std::min(kFlushBytesMax, target.length - at);
+      items.push_back(WorkItem{.opcode = rdma::Opcode::kFlush,
+                               .remote = target.memory.slice(target.offset + at, length)});
+    }
+  }
+  SharedQueuePair& queue_pair = job.connection->queue_pair;
+  for (size_t at = 0; at < items.size(); at += queue_pair.items_max()) {
+    const size_t count = std::min(queue_pair.items_max(), items.size() - at);
+    WorkBatch batch{std::span(items).subspan(at, count)};
+    queue_pair.run(batch, services.io_deadline());
+    if (batch.succeeded()) continue;
+    job.device->lost(job.connection);
+    job.give_up(true);
+    return {};
+  }
+  // It fails when the verifier has changed since the connection was made.
+  job.answered = true;
+  return {};
+}
+
+Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTarget> targets,
+                                         Unflushed& unflushed) {
+  services.statistics.flushes_commit_message.add();
+  // One message nearly always: it takes far more ranges than a RangeSet has; only many segments make it two.
+  for (size_t at = 0; at < targets.size(); at += kMessageRangesMax) {
+    brick::PersistCall call;
+    for (const FlushTarget& target : targets.subspan(at, std::min(kMessageRangesMax, targets.size() - at))) {
+      call.ranges.push_back({target.grant, target.offset, target.length});
+    }
+    const auto reply = job.connection->queue_pair.persist(std::move(call), services.io_deadline());
+    if (outdated(*job.connection, reply)) job.device->lost(job.connection);
+    // Before the status: a flush that failed has changed the verifier.
+    if (reply && verifier_changed(unflushed, *job.device, reply->verifier)) break;
+    if (!reply || reply->status == brick::PersistStatus::kUnknownGrant) {
+      job.give_up(!reply);
+      return {};
+    }
+    if (reply->status != brick::PersistStatus::kOk) {
+      return fail(EIO, "the brick could not make the data durable");
+    }
+  }
+  job.answered = true;
+  return {};
+}
+
+Result<> FileIo::Parts::flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected) {
+  uint64_t first = UINT64_MAX;
+  uint64_t last = 0;
+  for (const FileRange& range : ranges) {
+    first = std::min(first, range.offset);
+    last = std::max(last, range.end());
+  }
+  services.statistics.flushes_mds_commit.add();
+  const auto verifier = services.channel.commit(reference(true), first, last - first);
+  if (!verifier) return fail(verifier.error().to_errno(), "COMMIT");
+  if (expected != nullptr && *verifier != *expected) lose_writes();
+  return {};
+}
+
+}  // namespace pnfsrdma::initiator

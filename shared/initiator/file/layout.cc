@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shared/base/log.h"
+#include "shared/initiator/file/background.h"
+#include "shared/initiator/file/parts.h"
+
+namespace pnfsrdma::initiator {
+
+namespace {
+
+constexpr uint64_t kPage = 4096;
+// Fetch ahead when less than a quarter of what is asked for at a time, and no more than this, is left.
+constexpr uint64_t kPrefetchDistanceMax = uint64_t{64} << 20;
+// How far an exact wish looks ahead.
+constexpr uint64_t kExactBytesMax = uint64_t{64} << 20;
+// While our own layout is being recalled, or the server says DELAY.
+constexpr Milliseconds kConflictPause{20};
+
+MetadataError no_open() {
+  return {nfs4::Status::kOk, EBADF};
+}
+
+}  // namespace
+
+bool FileIo::Parts::layout_wanted(Direction direction, uint64_t offset, uint64_t length) const {
+  if (cache.paused(services.now())) return false;
+  // mdsthreshold: a small file costs less through the MDS than a LAYOUTGET and a grant.
+  if (direction == Direction::kRead) return log.size() >= threshold_read_size;
+  return std::max(log.size(), range_end(offset, length)) >= threshold_write_size;
+}
+
+bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t length) {
+  const bool for_write = direction == Direction::kWrite;
+  // Three turns: the wide wish, the exact one, and once more when the layout stateid turned out to be dead.
+  for (int turn = 0; turn < 3; ++turn) {
+    const uint64_t epoch = services.layout_epoch;
+    LayoutCache::Getting getting;
+    switch (cache.begin_get(offset, length, for_write, services.io_deadline(), epoch, getting)) {
+      case LayoutCache::Begin::kHeld:
+        return true;
+      case LayoutCache::Begin::kBusy:
+        return false;
+      case LayoutCache::Begin::kGo:
+        break;
+    }
+    LayoutWanted wanted = what_to_ask(direction, offset, length, getting);
+    if (turn > 0) {
+      const uint64_t rest = range_end(wanted.offset, wanted.length) - offset;
+      wanted = {wanted.iomode, offset, std::min(rest, kExactBytesMax), 1};
+    }
+    const auto got = get_layout(direction, wanted, getting, epoch);
+    if (got) {
+      if (epoch == services.layout_epoch) return true;
+      continue;  // layouts were lost meanwhile: this one too
+    }
+    const nfs4::Status status = got.error().status;
+    // A wide wish may be more than can be had at once: then the exact one.
+    const bool wide = wanted.offset < offset || wanted.minimum > kPage || status == nfs4::Status::kTooSmall;
+    const bool too_wide =
+        turn == 0 && wide && (status == nfs4::Status::kLayoutTryLater || status == nfs4::Status::kTooSmall);
+    // OLD_STATEID: another open of the file, or a recall, has overtaken us. The newest one will do, and
+    // nothing is lost.
+    const bool overtaken = status == nfs4::Status::kOldStateid;
+    const bool again = overtaken || (is_lost_state(status) && getting.stateid) ||
+                       (status == nfs4::Status::kBadLayout && wanted.offset < offset) || too_wide;
+    if (is_lost_state(status) && !overtaken && getting.stateid) cache.drop_all();
+    if (!again || turn == 2) {
+      refused(got.error());
+      return false;
+    }
+  }
+  return false;
+}
+
+LayoutWanted FileIo::Parts::what_to_ask(Direction direction, uint64_t offset, uint64_t length,
+                                        const LayoutCache::Getting& getting) const {
+  const DataPathOptions& options = services.options;
+  const uint64_t size = log.size();
+  const uint64_t end = range_end(offset, length);
+  LayoutWanted wanted;
+  if (direction == Direction::kRead) {
+    // The whole gap that the read fell into, within one window of the file: random reads then need few
+    // LAYOUTGETs.
+    const uint64_t window = offset / options.layout_bytes_max * options.layout_bytes_max;
+    wanted.iomode = Iomode::kRead;
+    wanted.offset = std::max(window, getting.gap.offset);
+    wanted.length =
+        std::min({std::max(size, end), getting.gap.end(), range_end(window, options.layout_bytes_max)}) -
+        wanted.offset;
+  } else {
+    // Growth by doubling: as much again as is held already. Inside the file, the rest of the gap.
+    const uint64_t growth =
+        std::clamp(getting.held_bytes, options.layout_bytes_min, options.layout_bytes_max);
+    const uint64_t inside = size > offset ? std::min(size - offset, options.layout_bytes_max) : 0;
+    wanted.iomode = Iomode::kReadWrite;
+    wanted.offset = std::max(offset / kPage * kPage, getting.gap.offset);
+    wanted.length =
+        std::min(std::max({growth, inside, end - wanted.offset}), getting.gap.end() - wanted.offset);
+  }
+  // A write needs all of its range, and is told so: from less than that the server takes it that the file
+  // grows by little. What is read may end in a hole.
+  const uint64_t needed_end = direction == Direction::kWrite ? end : offset + 1;
+  wanted.minimum = std::min(wanted.length, needed_end - wanted.offset);
+  return wanted;
+}
+
+MetadataResult<> FileIo::Parts::get_layout(Direction direction, const LayoutWanted& wanted,
+                                           const LayoutCache::Getting& getting, uint64_t epoch) {
+  nfs4::Stateid stateid;
+  bool open = false;
+  const FileReference file = reference(direction == Direction::kWrite, &stateid, &open);
+  if (!open) {
+    cache.finish_get();
+    return std::unexpected(no_open());
+  }
+  services.statistics.layoutgets.add();
+  const auto granted = services.channel.layout_get(file, getting.stateid.value_or(stateid), wanted);
+  if (!granted) {
+    cache.finish_get();
+    return std::unexpected(granted.error());
+  }
+  if (epoch != services.layout_epoch) {
+    cache.finish_get();
+    return {};
+  }
+  if (granted->return_on_close) return_on_close = true;
+  cache.finish_get(granted->stateid, segments_of(*granted), epoch);
+  return {};
+}
+
+void FileIo::Parts::refused(const MetadataError& error) {
+  services.statistics.layoutgets_refused.add();
+  const DataPathOptions& options = services.options;
+  Milliseconds pause = options.layout_pause;
+  switch (error.status) {
+    case nfs4::Status::kRecallConflict:
+    case nfs4::Status::kReturnConflict:
+    case nfs4::Status::kDelay:
+    case nfs4::Status::kOldStateid:
+      pause = kConflictPause;
+      break;
+    case nfs4::Status::kLayoutUnavailable:
+    case nfs4::Status::kUnknownLayoutType:
+    case nfs4::Status::kNotSupp:
+      pause = options.layout_unavailable_pause;
+      break;
+    case nfs4::Status::kBadLayout:
+      // Past the end of the file, or nothing to be had there: only this I/O goes the other way.
+    case nfs4::Status::kOpenMode:
+      // Fetched ahead while the file was being closed, or opened with other rights.
+      return;
+    default:
+      break;
+  }
+  if (!services.refusal_logged.exchange(true)) {
+    log_warning("initiator", "layout-refused status={} error={}: through the MDS for a while (said once)",
+                nfs4::to_string(error.status), error.number);
+  }
+  cache.pause_until(services.now() + pause);
+}
+
+std::vector<LayoutSegment> FileIo::Parts::segments_of(const LayoutGranted& granted) {
+  std::vector<LayoutSegment> segments;
+  for (const LayoutPiece& piece : granted.pieces) {
+    for (const nfs4::Segment& segment : piece.body.segments) {
+      // Numbers from the network: nothing that wraps, no writing where the layout is for reading.
+      if (segment.length == 0 || segment.length > UINT64_MAX - segment.file_offset) continue;
+      LayoutSegment held{.offset = segment.file_offset,
+                         .length = segment.length,
+                         .iomode = piece.iomode,
+                         .generation = piece.body.connection,
+                         .read = segment.read,
+                         .write = piece.iomode == Iomode::kReadWrite ? segment.write : nfs4::Target{}};
+      // Only "same/same", read-only and hole are granted today; another kind is no layout to us.
+      if (held.write.grant != 0 && held.write != held.read) continue;
+      if (!held.hole()) {
+        held.device = &services.devices->find_or_make(segment.device);
+        held.incarnation = held.device->incarnation();
+      }
+      segments.push_back(held);
+    }
+  }
+  return segments;
+}
+
+void FileIo::Parts::prefetch_behind(const Passage& passage, Direction direction) {
+  const uint64_t end = passage.offset + passage.length;
+  const uint64_t left = passage.held_end - end;
+  const uint64_t distance = std::min(kPrefetchDistanceMax, std::max(end / 4, passage.length * 2));
+  if (left > distance) return;
+  // Behind the end there is nothing to read; and a small file is not made large on suspicion.
+  if (direction == Direction::kRead && passage.held_end >= log.size()) return;
+  if (direction == Direction::kWrite && passage.held_end < services.options.layout_bytes_min) return;
+  // Nor is a file that is only overwritten grown beyond its end.
+  if (direction == Direction::kWrite && passage.held_end >= log.size() && !log.grew()) return;
+  if (prefetching.exchange(true)) return;
+  services.background->post([self = shared_from_this(), direction, from = passage.held_end] {
+    self->prefetch(direction, from);
+    self->prefetching = false;
+  });
+}
+
+void FileIo::Parts::prefetch(Direction direction, uint64_t offset) {
+  if (!layout_wanted(direction, offset, 1)) return;
+  if (acquire(direction, offset, 1)) services.statistics.layoutgets_prefetched.add();
+}
+
+}  // namespace pnfsrdma::initiator

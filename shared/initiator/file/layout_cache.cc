@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/file/layout_cache.h"
+
+#include <algorithm>
+
+#include "shared/base/check.h"
+#include "shared/initiator/brick/device.h"
+
+namespace pnfsrdma::initiator {
+
+namespace {
+
+bool matches(Iomode recalled, Iomode held) {
+  return recalled == Iomode::kAny || recalled == held;
+}
+
+// Seqids wrap and skip zero; half the circle is "newer".
+bool newer(uint32_t seqid, uint32_t than) {
+  return static_cast<int32_t>(seqid - than) > 0;
+}
+
+}  // namespace
+
+LayoutCache::Entry LayoutCache::enter(Passage& passage, uint64_t offset, uint64_t length, bool for_write,
+                                      uint64_t epoch) {
+  Lock lock(mutex_);
+  refresh(epoch);
+  const uint64_t end = range_end(offset, length);
+  uint64_t position = offset;
+  passage.count_ = 0;
+  size_t index = find(offset);
+  for (; index < segments_.size() && position < end && passage.count_ < kPiecesMax; ++index) {
+    const LayoutSegment& segment = segments_[index];
+    if (segment.offset > position || !usable(segment, for_write)) break;
+    const uint64_t to = std::min(end, segment.end());
+    if (!closing_.empty() && closed(position, to - position, segment.iomode)) {
+      if (passage.count_ == 0) return Entry::kClosed;
+      break;
+    }
+    passage.pieces_[passage.count_++] = segment.part(position, to);
+    position = to;
+  }
+  if (passage.count_ == 0) {
+    return !closing_.empty() && closed(offset, 1, for_write ? Iomode::kReadWrite : Iomode::kRead)
+               ? Entry::kClosed
+               : Entry::kMissing;
+  }
+  passage.offset = offset;
+  passage.length = position - offset;
+  passage.lineage = lineage_;
+  passage.held_end = segments_[index - 1].end();
+  while (index < segments_.size() && segments_[index].offset == passage.held_end &&
+         usable(segments_[index], for_write)) {
+    passage.held_end = segments_[index++].end();
+  }
+  passage.sequential = offset == last_end_;
+  last_end_ = position;
+  link(passage);
+  return Entry::kEntered;
+}
+
+void LayoutCache::enter(FlushPassage& passage, std::span<const FileRange> ranges, bool through_gate,
+                        uint64_t epoch) {
+  Lock lock(mutex_);
+  refresh(epoch);
+  passage.pieces.clear();
+  passage.missing.clear();
+  uint64_t first = UINT64_MAX;
+  uint64_t last = 0;
+  for (const FileRange& range : ranges) {
+    uint64_t position = range.offset;
+    for (size_t index = find(position); index < segments_.size() && position < range.end(); ++index) {
+      const LayoutSegment& segment = segments_[index];
+      if (segment.offset >= range.end()) break;
+      const uint64_t from = std::max(position, segment.offset);
+      const uint64_t to = std::min(range.end(), segment.end());
+      if (!usable(segment, true) || (!through_gate && closed(from, to - from, segment.iomode))) continue;
+      if (from > position) passage.missing.push_back({position, from - position});
+      passage.pieces.push_back(segment.part(from, to));
+      position = to;
+    }
+    if (position < range.end()) passage.missing.push_back({position, range.end() - position});
+    first = std::min(first, range.offset);
+    last = std::max(last, range.end());
+  }
+  passage.gate_.offset = first == UINT64_MAX ? 0 : first;
+  passage.gate_.length = last > passage.gate_.offset ? last - passage.gate_.offset : 0;
+  passage.gate_.is_flush_ = true;
+  link(passage.gate_);
+}
+
+void LayoutCache::leave(Passage& passage) {
+  Lock lock(mutex_);
+  (passage.previous_ != nullptr ? passage.previous_->next_ : passages_) = passage.next_;
+  if (passage.next_ != nullptr) passage.next_->previous_ = passage.previous_;
+  if (drainers_ > 0) drained_.notify_all();
+}
+
+void LayoutCache::link(Passage& passage) {
+  passage.previous_ = nullptr;
+  passage.next_ = passages_;
+  if (passages_ != nullptr) passages_->previous_ = &passage;
+  passages_ = &passage;
+}
+
+bool LayoutCache::inside(FileRange range, bool with_flushes) const {
+  for (const Passage* passage = passages_; passage != nullptr; passage = passage->next_) {
+    if (passage->is_flush_ && !with_flushes) continue;
+    if (overlap(passage->offset, passage->length, range.offset, range.length)) return true;
+  }
+  return false;
+}
+
+size_t LayoutCache::find(uint64_t offset) const {
+  const auto found =
+      std::upper_bound(segments_.begin(), segments_.end(), offset,
+                       [](uint64_t wanted, const LayoutSegment& segment) { return wanted < segment.end(); });
+  return static_cast<size_t>(found - segments_.begin());
+}
+
+bool LayoutCache::usable(const LayoutSegment& segment, bool for_write) const {
+  if (for_write && !segment.writable()) return false;
+  return segment.device == nullptr || segment.device->incarnation() == segment.incarnation;
+}
+
+bool LayoutCache::closed(uint64_t offset, uint64_t length, Iomode held) const {
+  return std::any_of(closing_.begin(), closing_.end(), [&](const Closing& closing) {
+    return matches(closing.iomode, held) &&
+           overlap(offset, length, closing.range.offset, closing.range.length);
+  });
+}
+
+void LayoutCache::refresh(uint64_t epoch) {
+  if (epoch_ == epoch) return;
+  clear(false);
+  epoch_ = epoch;
+}
+
+void LayoutCache::clear(bool returned) {
+  if (stateid_ || !segments_.empty()) ++lineage_;
+  if (stateid_ && !returned && lost_ != nullptr) lost_->add(*stateid_);
+  segments_.clear();
+  stateid_.reset();
+}
+
+void LayoutCache::drop_grant(uint64_t grant) {
+  Lock lock(mutex_);
+  const size_t dropped = std::erase_if(segments_, [&](const LayoutSegment& segment) {
+    return segment.read.grant == grant || segment.write.grant == grant;
+  });
+  if (dropped > 0) ++lineage_;
+}
+
+void LayoutCache::drop_all() {
+  Lock lock(mutex_);
+  clear(false);
+}
+
+void LayoutCache::drop_all(const nfs4::Stateid& stateid) {
+  Lock lock(mutex_);
+  if (stateid_ && stateid_->other == stateid.other) clear(true);
+}
+
+LayoutCache::Begin LayoutCache::begin_get(uint64_t offset, uint64_t length, bool for_write,
+                                          SteadyTime deadline, uint64_t epoch, Getting& getting) {
+  Lock lock(mutex_);
+  while (getting_ || returning_ > 0) {
+    // Somebody else's LAYOUTGET may bring what we need. A return is never waited for.
+    if (returning_ > 0) return Begin::kBusy;
+    if (operation_done_.wait_until(lock, deadline) == std::cv_status::timeout) return Begin::kBusy;
+  }
+  refresh(epoch);
+  if (!closing_.empty() && closed(offset, length, for_write ? Iomode::kReadWrite : Iomode::kRead))
+    return Begin::kBusy;
+  const size_t index = find(offset);
+  if (index < segments_.size() && segments_[index].offset <= offset && usable(segments_[index], for_write)) {
+    return Begin::kHeld;
+  }
+  getting_ = true;
+  getting.stateid = stateid_;
+  getting.gap = gap_around(offset, length, for_write);
+  for (const LayoutSegment& segment : segments_) getting.held_bytes += segment.length;
+  return Begin::kGo;
+}
+
+FileRange LayoutCache::gap_around(uint64_t offset, uint64_t length, bool for_write) const {
+  uint64_t from = 0;
+  uint64_t to = UINT64_MAX;
+  for (const LayoutSegment& segment : segments_) {
+    if (!usable(segment, for_write)) continue;
+    if (segment.end() <= offset) from = std::max(from, segment.end());
+    if (segment.offset >= range_end(offset, length)) to = std::min(to, segment.offset);
+  }
+  return {from, to - from};
+}
+
+void LayoutCache::finish_get() {
+  Lock lock(mutex_);
+  getting_ = false;
+  operation_done_.notify_all();
+}
+
+void LayoutCache::finish_get(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments,
+                             uint64_t epoch) {
+  take(stateid, std::move(segments), epoch);
+  finish_get();
+}
+
+void LayoutCache::take(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments, uint64_t epoch) {
+  Lock lock(mutex_);
+  // From before layouts_lost(): what it grants is void.
+  if (epoch < epoch_) return;
+  refresh(epoch);
+  take_stateid(stateid);
+  for (const LayoutSegment& segment : segments) insert(segment);
+}
+
+void LayoutCache::take_stateid(const nfs4::Stateid& stateid) {
+  if (!stateid_ || stateid_->other != stateid.other || newer(stateid.seqid, stateid_->seqid))
+    stateid_ = stateid;
+}
+
+std::vector<LayoutSegment> LayoutCache::parts_not_writable(const LayoutSegment& segment) const {
+  std::vector<LayoutSegment> parts;
+  uint64_t position = segment.offset;
+  for (const LayoutSegment& held : segments_) {
+    if (!usable(held, true) || !overlap(held.offset, held.length, segment.offset, segment.length)) continue;
+    if (held.offset > position) parts.push_back(segment.part(position, held.offset));
+    position = std::max(position, held.end());
+  }
+  if (position < segment.end()) parts.push_back(segment.part(position, segment.end()));
+  return parts;
+}
+
+void LayoutCache::carve(FileRange range) {
+  std::vector<LayoutSegment> kept;
+  kept.reserve(segments_.size() + 2);
+  for (const LayoutSegment& held : segments_) {
+    if (!overlap(held.offset, held.length, range.offset, range.length)) {
+      kept.push_back(held);
+      continue;
+    }
+    if (held.offset < range.offset) kept.push_back(held.part(held.offset, range.offset));
+    if (range.end() < held.end()) kept.push_back(held.part(range.end(), held.end()));
+  }
+  segments_ = std::move(kept);
+}
+
+void LayoutCache::insert(const LayoutSegment& segment) {
+  // A read-write segment serves reads too and is never replaced by a read-only one.
+  const std::vector<LayoutSegment> parts =
+      segment.writable() ? std::vector{segment} : parts_not_writable(segment);
+  for (const LayoutSegment& part : parts) {
+    carve({part.offset, part.length});
+    const auto where =
+        std::upper_bound(segments_.begin(), segments_.end(), part,
+                         [](const LayoutSegment& a, const LayoutSegment& b) { return a.offset < b.offset; });
+    segments_.insert(where, part);
+  }
+}
+
+void LayoutCache::remove(Iomode iomode, FileRange range) {
+  std::erase_if(segments_, [&](const LayoutSegment& segment) {
+    return matches(iomode, segment.iomode) &&
+           overlap(segment.offset, segment.length, range.offset, range.length);
+  });
+}
+
+bool LayoutCache::round_out(Iomode iomode, FileRange& range) const {
+  const FileRange asked = range;
+  uint64_t end = range_end(asked.offset, asked.length);
+  bool any = false;
+  for (const LayoutSegment& segment : segments_) {
+    if (!matches(iomode, segment.iomode)) continue;
+    if (!overlap(segment.offset, segment.length, asked.offset, asked.length)) continue;
+    any = true;
+    range.offset = std::min(range.offset, segment.offset);
+    end = std::max(end, segment.end());
+  }
+  range.length = end - range.offset;
+  return any;
+}
+
+LayoutCache::Recall LayoutCache::begin_recall(const nfs4::Stateid& stateid, Iomode iomode, FileRange& range) {
+  Lock lock(mutex_);
+  const bool waiting = getting_ || returning_ > 0;
+  if (!stateid_ || stateid_->other != stateid.other) {
+    return getting_ ? Recall::kDelay : Recall::kNothing;
+  }
+  // Known + 1 is the recall's own number. More: the reply to our own operation, sent before, has not come
+  // yet.
+  const uint32_t next = stateid_->seqid == UINT32_MAX ? 1 : stateid_->seqid + 1;
+  if (waiting && newer(stateid.seqid, next)) return Recall::kDelay;
+  take_stateid(stateid);
+  if (!round_out(iomode, range)) return Recall::kNothing;
+  closing_.push_back({iomode, range});
+  return Recall::kAccepted;
+}
+
+bool LayoutCache::begin_return(Iomode iomode, FileRange& range) {
+  Lock lock(mutex_);
+  if (!stateid_ || !round_out(iomode, range)) return false;
+  closing_.push_back({iomode, range});
+  return true;
+}
+
+void LayoutCache::close_gate(FileRange range) {
+  Lock lock(mutex_);
+  closing_.push_back({Iomode::kAny, range});
+}
+
+bool LayoutCache::drain(FileRange range, SteadyTime deadline, bool with_flushes) {
+  Lock lock(mutex_);
+  ++drainers_;
+  const bool empty = drained_.wait_until(lock, deadline, [&] { return !inside(range, with_flushes); });
+  --drainers_;
+  return empty;
+}
+
+std::optional<nfs4::Stateid> LayoutCache::start_return(Iomode iomode, FileRange range, SteadyTime deadline) {
+  Lock lock(mutex_);
+  // A LAYOUTGET that does not come back must not hold up a recall: then both are under way, which the RFC
+  // allows; as are two returns, each of its own range.
+  operation_done_.wait_until(lock, deadline, [&] { return !getting_; });
+  ++returning_;
+  remove(iomode, range);
+  return stateid_;
+}
+
+void LayoutCache::finish_return(const std::optional<nfs4::Stateid>& stateid, bool answered) {
+  Lock lock(mutex_);
+  if (answered && stateid) take_stateid(*stateid);
+  if (answered && !stateid) clear(true);
+  --returning_;
+  operation_done_.notify_all();
+}
+
+void LayoutCache::open_gate(Iomode iomode, FileRange range) {
+  Lock lock(mutex_);
+  const auto found = std::find(closing_.begin(), closing_.end(), Closing{iomode, range});
+  if (found != closing_.end()) closing_.erase(found);
+}
+
+std::optional<nfs4::Stateid> LayoutCache::stateid() const {
+  Lock lock(mutex_);
+  return stateid_;
+}
+
+uint64_t LayoutCache::lineage() const {
+  Lock lock(mutex_);
+  return lineage_;
+}
+
+bool LayoutCache::holds_anything() const {
+  Lock lock(mutex_);
+  return !segments_.empty();
+}
+
+LayoutCache::Held LayoutCache::held() const {
+  Lock lock(mutex_);
+  Held held{.segments = segments_.size()};
+  for (const LayoutSegment& segment : segments_) {
+    if (segment.read.grant != 0) held.readable_bytes += segment.length;
+    if (segment.writable()) held.writable_bytes += segment.length;
+  }
+  return held;
+}
+
+void LayoutCache::pause_until(SteadyTime time) {
+  Lock lock(mutex_);
+  paused_until_ = std::max(paused_until_, time);
+}
+
+bool LayoutCache::paused(SteadyTime now) const {
+  Lock lock(mutex_);
+  return now < paused_until_;
+}
+
+}  // namespace pnfsrdma::initiator

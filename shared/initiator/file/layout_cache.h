@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "shared/base/clock.h"
+#include "shared/initiator/file/layout_segment.h"
+#include "shared/initiator/file/lost_stateids.h"
+#include "shared/initiator/file/passage.h"
+
+namespace pnfsrdma::initiator {
+
+// The layouts of one file: the segments held, the gate that I/O passes, the layout stateid with its order of
+// events (RFC 8881, 12.5.3 and 12.5.5). No wire calls here. Thread-safe; enter() and leave() hold a mutex for
+// some tens of nanoseconds and allocate nothing.
+class LayoutCache {
+ public:
+  // `lost` (may be null) learns the stateids that end without a LAYOUTRETURN.
+  explicit LayoutCache(LostStateids* lost = nullptr) : lost_(lost) {}
+
+  enum class Entry { kEntered, kMissing, kClosed };
+  // Lets an I/O in with as much of the range, from its start, as segments cover (at most kPiecesMax pieces).
+  // kMissing: no usable layout at `offset`. kClosed: it is being given back; go another way, never wait for
+  // it.
+  Entry enter(Passage& passage, uint64_t offset, uint64_t length, bool for_write, uint64_t epoch);
+  void leave(Passage& passage);
+  // For a flush: everything of `ranges` that is held, and what is not. `through_gate`: the flush of a recall
+  // itself.
+  void enter(FlushPassage& passage, std::span<const FileRange> ranges, bool through_gate, uint64_t epoch);
+  void leave(FlushPassage& passage) { leave(passage.gate_); }
+
+  // The grant is dead: forgets its segments without returning them.
+  void drop_grant(uint64_t grant);
+  // Everything is void (a new session, an expired lease).
+  void drop_all();
+  // The same, if this is still the stateid.
+  void drop_all(const nfs4::Stateid& stateid);
+
+  // One LAYOUTGET or LAYOUTRETURN of a file at a time: their seqids then need no sorting. kBusy: a return is
+  // under way or the deadline passed. kHeld: another thread has got the range meanwhile.
+  enum class Begin { kGo, kHeld, kBusy };
+  struct Getting {
+    std::optional<nfs4::Stateid> stateid;  // none: use an open stateid
+    FileRange gap;  // the unheld range around the one that is needed, unbounded at the end
+    uint64_t held_bytes = 0;
+  };
+  Begin begin_get(uint64_t offset, uint64_t length, bool for_write, SteadyTime deadline, uint64_t epoch,
+                  Getting& getting);
+  // Ends it: with the segments of the answer, or without. `epoch` as at its begin: an answer from before is
+  // void.
+  void finish_get();
+  void finish_get(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments, uint64_t epoch);
+  // A layout that came otherwise (behind an OPEN).
+  void take(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments, uint64_t epoch);
+
+  enum class Recall { kAccepted, kNothing, kDelay };
+  // The server recalls: takes its seqid and closes the gate. kDelay: a reply of ours that must come first is
+  // under way. `range` comes back rounded out to whole segments: that is what the gate is closed for.
+  Recall begin_recall(const nfs4::Stateid& stateid, Iomode iomode, FileRange& range);
+  // The range we give back by ourselves: the same. False: nothing is held there, the gate stays as it is.
+  bool begin_return(Iomode iomode, FileRange& range);
+  // The range, as it is, for a time in which nobody may write there; open_gate(kAny, range) ends it.
+  void close_gate(FileRange range);
+  // No I/O is inside the range any more; flushes count when asked for. False: `deadline` passed.
+  bool drain(FileRange range, SteadyTime deadline, bool with_flushes = true);
+  // Keeps LAYOUTGETs away until finish_return() and forgets the segments; the stateid to send. None: the
+  // layout has died meanwhile, there is nothing to send.
+  std::optional<nfs4::Stateid> start_return(Iomode iomode, FileRange range, SteadyTime deadline);
+  // The answer's stateid (none: nothing is left at the server) and, if asked, open the gate again.
+  void finish_return(const std::optional<nfs4::Stateid>& stateid, bool answered);
+  void open_gate(Iomode iomode, FileRange range);
+
+  std::optional<nfs4::Stateid> stateid() const;
+  // Another number than at a write: layouts were lost since, and with them what was written beyond the
+  // server's end of file. A later layout must not be used to commit it.
+  uint64_t lineage() const;
+  bool holds_anything() const;
+  struct Held {
+    size_t segments = 0;
+    uint64_t readable_bytes = 0;  // holes left out
+    uint64_t writable_bytes = 0;
+  };
+  Held held() const;
+
+  // Until then I/O without a layout goes through the MDS and nobody asks for one.
+  void pause_until(SteadyTime time);
+  bool paused(SteadyTime now) const;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  struct Closing {
+    Iomode iomode;
+    FileRange range;
+    bool operator==(const Closing& other) const = default;
+  };
+
+  void refresh(uint64_t epoch);
+  void clear(bool returned);
+  bool closed(uint64_t offset, uint64_t length, Iomode held) const;
+  // Index of the segment that contains `offset`, or of the first one behind it.
+  size_t find(uint64_t offset) const;
+  bool usable(const LayoutSegment& segment, bool for_write) const;
+  void link(Passage& passage);
+  bool inside(FileRange range, bool with_flushes) const;
+  void insert(const LayoutSegment& segment);
+  void remove(Iomode iomode, FileRange range);
+  // Widens the range to the segments it touches. False: it touches none.
+  bool round_out(Iomode iomode, FileRange& range) const;
+  std::vector<LayoutSegment> parts_not_writable(const LayoutSegment& segment) const;
+  void carve(FileRange range);
+  void take_stateid(const nfs4::Stateid& stateid);
+  FileRange gap_around(uint64_t offset, uint64_t length, bool for_write) const;
+
+  LostStateids* const lost_;
+  mutable std::mutex mutex_;
+  std::vector<LayoutSegment> segments_;  // sorted, without overlap
+  std::vector<Closing> closing_;
+  Passage* passages_ = nullptr;
+  int drainers_ = 0;
+  std::condition_variable drained_;
+  bool getting_ = false;
+  int returning_ = 0;
+  std::condition_variable operation_done_;
+  std::optional<nfs4::Stateid> stateid_;
+  uint64_t epoch_ = 0;
+  uint64_t lineage_ = 1;
+  uint64_t last_end_ = 0;
+  SteadyTime paused_until_{};
+};
+
+}  // namespace pnfsrdma::initiator

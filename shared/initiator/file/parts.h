@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "shared/initiator/brick/device_table.h"
+#include "shared/initiator/file/file_io.h"
+#include "shared/initiator/file/kept_writes.h"
+#include "shared/initiator/file/layout_cache.h"
+#include "shared/initiator/file/services.h"
+#include "shared/initiator/file/write_log.h"
+
+namespace pnfsrdma::initiator {
+
+enum class Direction { kRead, kWrite };
+
+// Fresh stateids are asked for this often: a recall may bump the seqid while a call travels.
+inline constexpr int kStateidTries = 3;
+// Servers that are restarted more often than this during one fsync or commit are not waited for.
+inline constexpr int kRestorationsMax = 8;
+
+// The errno of a brick that could not be asked; not for applications (sync() says what that means on this
+// mount).
+inline constexpr int kBrickSilent = EHOSTDOWN;
+// So many fsyncs of a hard mount wait for a silent brick at a time; each has a thread of the mount.
+inline constexpr int kPatientFlushesMax = 4;
+
+// The inside of a FileIo; shared with tasks that outlive a call. One group of methods per .cc file.
+struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
+  Parts(Services& shared, nfs4::FileHandle file, uint64_t size)
+      : services(shared),
+        handle(std::move(file)),
+        cache(&shared.lost_layouts),
+        log(size),
+        kept(shared.kept_memory) {}
+
+  // --- file_transfer.cc: bytes between a buffer and the file
+  // Moves all of `slice`; a READ ends early only at the end of the file. `attempt`: how often its connection
+  // has died.
+  Result<size_t> move(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
+  // One passage of the gate: returns the bytes done, at least one; none: go through the MDS.
+  Result<std::optional<size_t>> step(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
+  // True: inside. False: go through the MDS.
+  Result<bool> enter(Direction direction, uint64_t offset, uint64_t length, Passage& passage);
+  Result<> check_devices(const Passage& passage, uint32_t done) const;
+  Result<> finish_pieces(Direction direction, const Passage& passage, BufferSlice slice, uint32_t done,
+                         int attempt);
+  // Posts the pieces of a passage; a bit per piece that is done.
+  uint32_t post_pieces(Direction direction, Passage& passage, BufferSlice slice);
+  uint32_t post_to_device(Direction direction, Passage& passage, BufferSlice slice, Device& device,
+                          uint32_t wanted);
+  void count_bytes(Direction direction, uint64_t bytes);
+  void note_written(const LayoutSegment& piece, BufferSlice source, uint64_t lineage,
+                    const BrickVerifier& verifier);
+  Result<size_t> through_mds(Direction direction, uint64_t offset, BufferSlice slice);
+  Result<size_t> read_through_mds(uint64_t offset, BufferSlice sink);
+  Result<size_t> write_through_mds(uint64_t offset, BufferSlice source);
+
+  // --- file_layout.cc: getting layouts
+  // True: a layout that covers `offset` may be there now. False: go through the MDS.
+  bool acquire(Direction direction, uint64_t offset, uint64_t length);
+  bool layout_wanted(Direction direction, uint64_t offset, uint64_t length) const;
+  LayoutWanted what_to_ask(Direction direction, uint64_t offset, uint64_t length,
+                           const LayoutCache::Getting& getting) const;
+  MetadataResult<> get_layout(Direction direction, const LayoutWanted& wanted,
+                              const LayoutCache::Getting& getting, uint64_t epoch);
+  void refused(const MetadataError& error);
+  std::vector<LayoutSegment> segments_of(const LayoutGranted& granted);
+  void prefetch_behind(const Passage& passage, Direction direction);
+  void prefetch(Direction direction, uint64_t offset);
+  FileReference reference(bool for_write, nfs4::Stateid* open_stateid = nullptr, bool* open = nullptr);
+
+  // --- file_flush.cc: durability
+  Result<> sync(bool data_only, ErrorCursor& cursor);
+  Result<> flush_as_mounted();
+  Result<> flush_patiently();
+  // Something written is not flushed, or a flush is under way.
+  bool to_be_flushed();
+  // Flushes what was written and is not flushed. One flush of a file at a time; those that come meanwhile
+  // wait for it.
+  Result<> flush(bool through_gate);
+  Result<> flush_taken(Unflushed& unflushed, bool through_gate);
+  Result<> flush_rdma(Unflushed& unflushed, bool through_gate);
+  struct FlushJob;
+  struct FlushTarget;
+  Result<> flush_device(FlushJob& job, Unflushed& unflushed);
+  Result<> flush_native(FlushJob& job, std::span<const FlushTarget> targets);
+  Result<> flush_by_message(FlushJob& job, std::span<const FlushTarget> targets, Unflushed& unflushed);
+  Result<> flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected);
+  // What went through the MDS lies on a device that it alone knows: it is asked for the least of all, where
+  // the mount requires memory that survives a loss of power. EIO: there is less.
+  Result<> check_server();
+  Result<> report(ErrorCursor& cursor, Result<> outcome);
+
+  // --- file_verifier.cc: whether a brick still has what it took
+  // The connection has no answer, or its hello is not true any more: writes must not be noted under it.
+  static bool outdated(const Connection& connection, const std::optional<brick::PersistReply>& reply);
+  // Behind the flush: each brick that took some of it, and has not `answered` in it, is asked. Error: one
+  // could not be asked, nothing is known.
+  Result<> ask_the_others(Unflushed& unflushed, std::span<const Device* const> answered);
+  // A brick that took some of what is being flushed has another verifier now (or is not there any more): that
+  // is in doubt. Said once: a flush that fails after all puts the rest of it back without this device.
+  bool verifier_changed(Unflushed& unflushed, const Device& device, const std::optional<BrickVerifier>& now);
+  // One round trip. Only an answer counts: a connection that nobody uses looks alive long after its brick is
+  // gone, and what its hello said is old. None: the MDS knows no such brick any more, or has given up waiting
+  // for it. Error: kBrickSilent, or nobody wants to know any more.
+  Result<std::optional<BrickVerifier>> ask_verifier(Device& device);
+  Result<std::shared_ptr<Connection>> connect_patiently(Device& device);
+  // Between two tries. Error: this was the last one.
+  Result<> rest_of_brick(SteadyTime deadline);
+  // The brick that took these writes may have lost them. What is kept of them is written again by the next
+  // commit_now(); the rest is lost.
+  void doubt(std::span<const FileRange> ranges, bool being_flushed);
+  void lose_writes();
+
+  // --- file_restore.cc: growth is kept until it is committed, and written again when its layout was lost
+  // Room for the part of a write that lies beyond the server's end of file. False: through the MDS.
+  bool keep_room(uint64_t offset, uint64_t length);
+  // When much is kept: commits without being asked.
+  void commit_growth_early();
+  void start_commit_of_growth();
+  bool growth_void() const { return kept.any() && log.growth_void(cache.lineage()); }
+  // By whoever has claimed the commit. Error: nothing has changed, or (the server refused) the growth is
+  // lost.
+  Result<> restore_growth();
+  Result<> write_kept();
+  void growth_lost(const Error& error);
+
+  // --- file_commit.cc: LAYOUTCOMMIT
+  // Tells the MDS everything it does not know; waits.
+  Result<> commit_now(std::vector<nfs4::PersistRange> persist = {});
+  Result<> commit_claimed(const std::vector<nfs4::PersistRange>& persist);
+  Result<> commit_once(const std::vector<nfs4::PersistRange>& persist);
+  // Sends the mtime and does not wait; deferred when one is under way or was just sent.
+  void commit_beside();
+  // The commit is claimed; its end is in the answer.
+  void send_commit();
+  std::optional<LayoutCommitWanted> commit_wanted(const Uncommitted& uncommitted);
+  Result<> commit_outcome(const Uncommitted& uncommitted,
+                          const MetadataResult<std::optional<uint64_t>>& answer);
+  // One LAYOUTCOMMIT of a file at a time. Error: aborted, or nobody waits any more.
+  Result<> claim_commit();
+  void end_commit();
+
+  // --- file_recall.cc: giving layouts back
+  // The gate is closed for `gate`. Drains, flushes, commits, returns `returned`.
+  void give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send);
+  // What a return needs of what lies behind the gate. Error: the MDS was not told of the growth.
+  Result<> prepare_return(FileRange gate, bool changed);
+  Result<std::optional<nfs4::LayoutReturnArguments>> truncating(uint64_t new_size);
+  struct Truncation;
+  Truncation end_truncation();
+  void truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done);
+  // Everything, by ourselves: unmount, RECALL_ANY, a closed file that is dropped.
+  void return_everything();
+
+  Services& services;
+  const nfs4::FileHandle handle;
+  LayoutCache cache;
+  WriteLog log;
+  KeptWrites kept;
+
+  std::atomic<uint64_t> threshold_read_size{0};
+  std::atomic<uint64_t> threshold_write_size{0};
+  std::atomic<bool> prefetching{false};
+  std::atomic<bool> return_on_close{false};
+  // WRITEs through the MDS, and how many of them check_server() has found well.
+  std::atomic<uint64_t> written_by_mds{0}, checked_by_mds{0};
+
+  std::mutex source_mutex;
+  OpenStateSource* source = nullptr;  // none: nobody has it open
+  Credential last_credential;
+  uint64_t closed_serial = 0;  // FileTable's: which file was closed first
+
+  std::mutex flush_mutex;
+  bool flushing = false;
+  std::condition_variable flushed;
+
+  std::mutex commit_mutex;
+  bool committing = false;
+  bool commit_deferred = false;
+  SteadyTime last_commit{};
+  std::condition_variable commit_done;
+
+  // Between truncating() and truncated().
+  struct Truncation {
+    FileRange gate;
+    bool closed = false;
+    bool returning = false;
+  };
+  std::mutex truncation_mutex;
+  std::condition_variable truncation_done;
+  std::optional<Truncation> truncation;
+};
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "shared/initiator/file/layout_segment.h"
+
+namespace pnfsrdma::initiator {
+
+// Pieces of one I/O that are posted together.
+inline constexpr size_t kPiecesMax = 16;
+
+// An I/O that has passed the gate of a file's layouts, on the stack of its thread: while it is inside, its
+// range is not given back. It holds copies of what it needs of the segments, so that they may change
+// meanwhile.
+class Passage {
+ public:
+  Passage() = default;
+  Passage(const Passage&) = delete;
+  Passage& operator=(const Passage&) = delete;
+
+  // The range let in: from the offset asked for, possibly shorter than asked.
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  std::span<const LayoutSegment> pieces() const { return {pieces_.data(), count_}; }
+  // The held range goes on contiguously up to here: when to fetch more.
+  uint64_t held_end = 0;
+  // LayoutCache::lineage() at the gate.
+  uint64_t lineage = 0;
+  // The I/O began where the last one ended.
+  bool sequential = false;
+  // A WRITE of it was posted and nobody has said that it arrived.
+  bool unanswered = false;
+
+ private:
+  friend class LayoutCache;
+  std::array<LayoutSegment, kPiecesMax> pieces_;
+  size_t count_ = 0;
+  bool is_flush_ = false;
+  Passage* next_ = nullptr;
+  Passage* previous_ = nullptr;
+};
+
+struct FileRange {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  uint64_t end() const { return offset + length; }
+  bool operator==(const FileRange&) const = default;
+};
+
+// The same for a flush of many ranges.
+class FlushPassage {
+ public:
+  std::vector<LayoutSegment> pieces;  // writable parts of the ranges
+  std::vector<FileRange> missing;     // parts under no layout of ours, or behind a closed gate
+
+ private:
+  friend class LayoutCache;
+  Passage gate_;
+};
+
+}  // namespace pnfsrdma::initiator

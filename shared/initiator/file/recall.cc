@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shared/base/log.h"
+#include "shared/initiator/file/parts.h"
+
+// Giving layouts back. The order is what makes it safe: gate, drain, flush, LAYOUTCOMMIT, LAYOUTRETURN (a
+// late access kills the queue pair and with it everybody's I/O). Nothing here takes a lock that a FUSE thread
+// holds across a call.
+namespace pnfsrdma::initiator {
+
+Result<> FileIo::Parts::prepare_return(FileRange gate, bool changed) {
+  // I/O ends by its own deadline; twice that is for the connection that has to be given up.
+  if (!cache.drain(gate, services.now() + 2 * services.options.io_timeout)) {
+    log_error("initiator", "drain-timeout offset={} length={}", gate.offset, gate.length);
+  }
+  // clora_changed: the layout is void already, what was written under it is not wanted there.
+  if (changed) {
+    (void)log.doubt_growth();
+    return {};
+  }
+  const Result<> flushed_all = flush(true);
+  const Result<> told = commit_now();
+  for (const Result<>& outcome : {flushed_all, told}) {
+    if (!outcome) log_warning("initiator", "return-incomplete error=\"{}\"", outcome.error().to_string());
+  }
+  return told;
+}
+
+void FileIo::Parts::give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send) {
+  (void)prepare_return(gate, changed);
+  const auto stateid = cache.start_return(iomode, gate, services.io_deadline());
+  std::optional<nfs4::Stateid> left;
+  bool answered = false;
+  for (int tries = 0; stateid && send && tries < kStateidTries; ++tries) {
+    const auto newest = cache.stateid();
+    if (!newest) break;
+    services.statistics.layoutreturns.add();
+    const auto answer =
+        services.channel.layout_return(reference(true), {iomode, returned.offset, returned.length, *newest});
+    if (answer) {
+      left = *answer;
+      answered = true;
+    } else if (is_lost_state(answer.error().status) && answer.error().status != nfs4::Status::kOldStateid) {
+      cache.drop_all();  // nothing of it is in force at the server
+      answered = true;
+    }
+    if (answered || answer.error().status != nfs4::Status::kOldStateid) break;
+  }
+  cache.finish_return(left, answered);
+  cache.open_gate(iomode, gate);
+}
+
+void FileIo::Parts::return_everything() {
+  FileRange gate{0, UINT64_MAX};
+  if (cache.begin_return(Iomode::kAny, gate)) give_back(Iomode::kAny, gate, {0, UINT64_MAX}, false, true);
+  // What went through the MDS, or under a layout that is lost.
+  if (!to_be_flushed()) return;
+  Result<> outcome = check_server();
+  if (outcome) outcome = flush(true);
+  if (outcome) return;
+  if (outcome.error().number() == ESTALE) {
+    (void)log.take_unflushed();  // the file has been removed: nobody will ask for it again
+    return;
+  }
+  log_warning("initiator", "flush-incomplete error=\"{}\"", outcome.error().to_string());
+}
+
+Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uint64_t new_size) {
+  {
+    // The kernel sends one at a time, but does not wait for one that was interrupted.
+    std::unique_lock lock(truncation_mutex);
+    if (!truncation_done.wait_until(lock, services.io_deadline(), [&] { return !truncation; })) {
+      return fail(EBUSY, "truncate: another one is under way");
+    }
+    truncation.emplace();
+  }
+  Truncation now{.gate = {new_size, UINT64_MAX - new_size}};
+  now.closed = cache.begin_return(Iomode::kAny, now.gate);
+  if (!now.closed) {
+    // Nothing held beyond: but a size that only we know must not be told after the SETATTR.
+    if (Result<> told = commit_now(); !told) {
+      end_truncation();
+      return std::unexpected(told.error());
+    }
+    return std::nullopt;
+  }
+  const Result<> told = prepare_return(now.gate, false);
+  // The server would put zeros where it knows of nothing.
+  if (!told && new_size > log.server_size()) {
+    end_truncation();
+    cache.open_gate(Iomode::kAny, now.gate);
+    return std::unexpected(told.error());
+  }
+  const auto stateid = cache.start_return(Iomode::kAny, now.gate, services.io_deadline());
+  now.returning = true;
+  {
+    std::lock_guard lock(truncation_mutex);
+    truncation = now;
+  }
+  if (!stateid) return std::nullopt;
+  services.statistics.layoutreturns.add();
+  nfs4::LayoutReturnArguments arguments;
+  arguments.layout_type = nfs4::kLayoutTypePmem;
+  arguments.io_mode = Iomode::kAny;
+  arguments.what = nfs4::LayoutReturnWhat::make<nfs4::LayoutReturnType::kFile>(
+      nfs4::LayoutReturnFile{.offset = now.gate.offset, .length = UINT64_MAX, .stateid = *stateid});
+  return arguments;
+}
+
+FileIo::Parts::Truncation FileIo::Parts::end_truncation() {
+  std::lock_guard lock(truncation_mutex);
+  truncation_done.notify_all();
+  return std::exchange(truncation, std::nullopt).value_or(Truncation{});
+}
+
+void FileIo::Parts::truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done) {
+  const Truncation was = end_truncation();
+  if (done) {
+    log.truncated(new_size);
+    kept.clear();
+  }
+  if (was.returning) {
+    cache.finish_return(layout_return != nullptr ? layout_return->stateid : std::nullopt,
+                        layout_return != nullptr);
+  }
+  if (was.closed) cache.open_gate(Iomode::kAny, was.gate);
+}
+
+}  // namespace pnfsrdma::initiator

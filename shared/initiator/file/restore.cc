@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shared/base/log.h"
+#include "shared/initiator/asker.h"
+#include "shared/initiator/file/background.h"
+#include "shared/initiator/file/file_table.h"
+#include "shared/initiator/file/parts.h"
+
+// Growth that a restart of a server must not cost. A layout that is lost takes with it what was written
+// beyond the server's end of file; so copies of that are kept until LAYOUTCOMMIT, and then written again,
+// through the MDS: it needs no layout, and the new size is told by the WRITE itself.
+namespace pnfsrdma::initiator {
+
+namespace {
+
+// Committing our own growth makes room at once; that of others has to be waited for.
+constexpr int kRoomTries = 3;
+
+}  // namespace
+
+bool FileIo::Parts::keep_room(uint64_t offset, uint64_t length) {
+  for (int tries = 0; tries < kRoomTries; ++tries) {
+    const uint64_t end_of_file = log.server_size();
+    const uint64_t end = range_end(offset, length);
+    if (end <= end_of_file) return true;
+    const uint64_t from = std::max(offset, end_of_file);
+    if (kept.prepare(from, end - from)) return true;
+    if (kept.any()) {
+      // An error comes up again where the application asks for it: at its fsync or close.
+      if (!commit_now()) return false;
+      continue;
+    }
+    services.files->commit_growth();
+    const SteadyTime deadline = services.io_deadline();
+    while (!services.kept_memory.wait_for_room(std::min(deadline, services.now() + Milliseconds(100)))) {
+      if (services.aborted || AskerScope::asker_gone() || services.now() >= deadline) return false;
+    }
+  }
+  return false;
+}
+
+void FileIo::Parts::commit_growth_early() {
+  const uint64_t used = services.kept_memory.used();
+  if (used < services.kept_memory.limit() / 2) return;
+  if (kept.bytes() >= used / 4) return start_commit_of_growth();
+  if (services.commit_growth_posted.exchange(true)) return;
+  services.background->post([&shared = services] {
+    shared.commit_growth_posted = false;
+    shared.files->commit_growth();
+  });
+}
+
+void FileIo::Parts::start_commit_of_growth() {
+  {
+    std::lock_guard lock(commit_mutex);
+    if (committing) return;
+    committing = true;
+    last_commit = services.now();
+  }
+  send_commit();
+}
+
+Result<> FileIo::Parts::restore_growth() {
+  // Nobody writes meanwhile: an old copy must not come over a newer write. I/O that meets the closed gate
+  // goes through the MDS, and there waits for the end of this commit first.
+  const FileRange everything{0, UINT64_MAX};
+  cache.close_gate(everything);
+  Result<> outcome;
+  while (!cache.drain(everything, services.now() + std::chrono::seconds(1), false)) {
+    if (services.aborted) outcome = fail(ESHUTDOWN, "restore: the mount ends");
+    if (AskerScope::asker_gone()) outcome = fail(EINTR, "restore");
+    if (!outcome) break;
+  }
+  if (outcome) outcome = write_kept();
+  cache.open_gate(Iomode::kAny, everything);
+  return outcome;
+}
+
+Result<> FileIo::Parts::write_kept() {
+  kept.forget_below(log.server_size());
+  // Before it is written: a flush that finds it neither kept nor replaced would take it for lost. What is not
+  // written after all is still kept, or its loss is known.
+  log.replaced(kept.ranges());
+  TRY_ASSIGN(const BufferPool::Taken buffer, services.buffers->take());
+  const BufferSlice all = buffer->slice(0, std::min(buffer->size(), services.channel.io_size_max()));
+  uint64_t bytes = 0;
+  while (const auto range = kept.first(all.bytes())) {
+    const auto written = write_through_mds(range->offset, all.slice(0, range->length));
+    if (!written) {
+      const int number = written.error().number();
+      // No answer: then the next one who asks tries again.
+      if (number == EINTR || number == ESHUTDOWN || number == ETIMEDOUT)
+        return std::unexpected(written.error());
+      growth_lost(written.error());
+      return std::unexpected(written.error());
+    }
+    bytes += range->length;
+  }
+  log.restored(false);
+  services.statistics.restorations.add();
+  services.statistics.restored_bytes.add(bytes);
+  log_info("initiator", "growth-restored bytes={} size={}", bytes, log.server_size());
+  return {};
+}
+
+void FileIo::Parts::growth_lost(const Error& error) {
+  services.statistics.lost_writes.add();
+  log_warning("initiator", "write-lost size={} cause=\"{}\"", log.size(), error.to_string());
+  log.replaced(kept.ranges());
+  kept.clear();
+  log.restored(true);
+}
+
+}  // namespace pnfsrdma::initiator

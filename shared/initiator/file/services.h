@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shared/initiator/brick/buffer.h"
+#include "shared/initiator/brick/fabric.h"
+#include "shared/initiator/file/kept_memory.h"
+#include "shared/initiator/file/lost_stateids.h"
+#include "shared/initiator/mds.h"
+
+namespace pnfsrdma::initiator {
+
+class Background;
+class DeviceTable;
+class FileTable;
+
+// What the files of one data path share. Owned by DataPath; lives longer than all of them. Thread-safe as
+// each part is.
+struct Services : Fabric {
+  Services(MetadataChannel& mds, const Clock& time, const DataPathOptions& how,
+           std::vector<TransportDomain> domains, Burial& ends)
+      : Fabric{.clock = time,
+               .options = how,
+               .transports = std::move(domains),
+               .address_of = [&mds](const nfs4::DeviceId& id) { return address_of_device(mds, id); },
+               .burial = ends},
+        channel(mds) {}
+
+  MetadataChannel& channel;
+  // Counts layouts_lost(): what was granted before is void.
+  std::atomic<uint64_t> layout_epoch = 1;
+  // PendingLayouts alive.
+  std::atomic<int> pending_layouts = 0;
+  // fsyncs that wait for a brick which does not say its verifier.
+  std::atomic<int> patient_flushes = 0;
+  // The first refused LAYOUTGET has been logged.
+  std::atomic<bool> refusal_logged = false;
+  // The MDS has said that a device of its has less memory than the mount requires.
+  std::atomic<bool> server_too_weak = false;
+  DeviceTable* devices = nullptr;
+  FileTable* files = nullptr;
+  Background* background = nullptr;
+  Background* closing = nullptr;  // gives back closed files: their bricks may be silent, the others go on
+  BufferPool* buffers = nullptr;
+  KeptMemory kept_memory{options.kept_bytes_max};
+  LostStateids lost_layouts;
+  // A task that commits the growth of all files waits in the background.
+  std::atomic<bool> commit_growth_posted = false;
+
+ private:
+  static Result<nfs4::DeviceAddress> address_of_device(MetadataChannel& mds, const nfs4::DeviceId& id) {
+    auto asked = mds.get_device_info(id);
+    if (!asked) return fail(asked.error().to_errno(), "GETDEVICEINFO of " + to_hex(id));
+    return *std::move(asked);
+  }
+};
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "shared/base/log.h"
+#include "shared/initiator/file/parts.h"
+
+// The way of one I/O. In steady state, at queue depth 1, 4 KiB, layout held:
+//   READ:  one doorbell (1 send), one wait (1 receive), the bytes land in the reply buffer: 0 copies, 0 MDS
+//   calls; WRITE: the same, out of the request buffer;
+// 0 allocations, 0 hand-overs to other threads, one network round trip.
+namespace pnfsrdma::initiator {
+
+namespace {
+
+// A connection may die under an I/O this often before the MDS has to carry it.
+constexpr int kAttemptsMax = 3;
+
+}  // namespace
+
+Result<size_t> FileIo::Parts::move(Direction direction, uint64_t offset, BufferSlice slice, int attempt) {
+  size_t done = 0;
+  while (done < slice.size()) {
+    const BufferSlice rest = slice.slice(done, slice.size() - done);
+    TRY_ASSIGN(const std::optional<size_t> stepped, step(direction, offset + done, rest, attempt));
+    if (!stepped) {
+      TRY_ASSIGN(const size_t count, through_mds(direction, offset + done, rest));
+      return done + count;
+    }
+    done += *stepped;
+  }
+  return done;
+}
+
+Result<std::optional<size_t>> FileIo::Parts::step(Direction direction, uint64_t offset, BufferSlice slice,
+                                                  int attempt) {
+  const bool for_write = direction == Direction::kWrite;
+  Counter& fallbacks = services.statistics.fallbacks;
+  if (!services.options.layouts) return std::nullopt;
+  if (attempt >= kAttemptsMax) {
+    fallbacks.add();
+    return std::nullopt;
+  }
+  if (for_write && !keep_room(offset, slice.size())) {
+    fallbacks.add();
+    return std::nullopt;
+  }
+  Passage passage;
+  TRY_ASSIGN(const bool entered, enter(direction, offset, slice.size(), passage));
+  if (!entered) return std::nullopt;
+  const uint32_t done = post_pieces(direction, passage, slice);
+  cache.leave(passage);
+  const uint32_t all = (1u << passage.pieces().size()) - 1;
+  if (done != all) TRY(check_devices(passage, done));
+  if (done != all) TRY(finish_pieces(direction, passage, slice, done, attempt));
+  if (passage.sequential) prefetch_behind(passage, direction);
+  if (for_write && kept.any()) commit_growth_early();
+  return static_cast<size_t>(passage.length);
+}
+
+Result<bool> FileIo::Parts::enter(Direction direction, uint64_t offset, uint64_t length, Passage& passage) {
+  const bool for_write = direction == Direction::kWrite;
+  Counter& fallbacks = services.statistics.fallbacks;
+  bool asked = false;
+  for (int turn = 0; turn < kStateidTries;) {
+    const auto entry = cache.enter(passage, offset, length, for_write, services.layout_epoch);
+    if (growth_void()) {
+      // First what was lost with its layouts: else a read finds zeros there.
+      if (entry == LayoutCache::Entry::kEntered) cache.leave(passage);
+      TRY(commit_now());
+      ++turn;
+      continue;
+    }
+    if (entry == LayoutCache::Entry::kEntered) return true;
+    if (entry == LayoutCache::Entry::kMissing && !std::exchange(asked, true)) {
+      if (!layout_wanted(direction, offset, length)) {
+        if (cache.paused(services.now())) fallbacks.add();
+        return false;
+      }
+      if (acquire(direction, offset, length)) continue;
+    }
+    break;
+  }
+  fallbacks.add();
+  return false;
+}
+
+// The pieces that are not done may not be done through the MDS either where the memory is too weak.
+Result<> FileIo::Parts::check_devices(const Passage& passage, uint32_t done) const {
+  for (size_t i = 0; i < passage.pieces().size(); ++i) {
+    const Device* device = passage.pieces()[i].device;
+    if ((done & (1u << i)) == 0 && device != nullptr && device->too_weak())
+      return std::unexpected(device->weakness());
+  }
+  return {};
+}
+
+Result<> FileIo::Parts::finish_pieces(Direction direction, const Passage& passage, BufferSlice slice,
+                                      uint32_t done, int attempt) {
+  // Exactly what was not acknowledged, each piece under what layout and connection there are by now.
+  for (size_t i = 0; i < passage.pieces().size(); ++i) {
+    if ((done & (1u << i)) != 0) continue;
+    const LayoutSegment& piece = passage.pieces()[i];
+    services.statistics.replays.add();
+    const BufferSlice part = slice.slice(piece.offset - passage.offset, piece.length);
+    // It may still lie in the brick's socket and land later, over a newer write that went another way. The
+    // hello of a new connection ends the old one, and then nothing of that can land. A brick that cannot be
+    // reached at all takes no write of the MDS either.
+    if (passage.unanswered) (void)connect_patiently(*piece.device);
+    TRY_ASSIGN(const size_t moved, move(direction, piece.offset, part, attempt + 1));
+    // The MDS sees the file end earlier than we did: what is behind it reads as zeros.
+    if (moved < part.size()) std::memset(part.data() + moved, 0, part.size() - moved);
+  }
+  return {};
+}
+
+uint32_t FileIo::Parts::post_pieces(Direction direction, Passage& passage, BufferSlice slice) {
+  const auto pieces = passage.pieces();
+  uint32_t done = 0;
+  uint32_t pending = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].hole()) {
+      std::memset(slice.data() + (pieces[i].offset - passage.offset), 0, pieces[i].length);
+      services.statistics.hole_bytes.add(pieces[i].length);
+      done |= 1u << i;
+    } else {
+      pending |= 1u << i;
+    }
+  }
+  // Nearly always one device, so one turn.
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if ((pending & (1u << i)) == 0) continue;
+    uint32_t wanted = 0;
+    for (size_t j = i; j < pieces.size(); ++j) {
+      if ((pending & (1u << j)) != 0 && pieces[j].device == pieces[i].device) wanted |= 1u << j;
+    }
+    done |= post_to_device(direction, passage, slice, *pieces[i].device, wanted);
+    pending &= ~wanted;
+  }
+  return done;
+}
+
+uint32_t FileIo::Parts::post_to_device(Direction direction, Passage& passage, BufferSlice slice,
+                                       Device& device, uint32_t wanted) {
+  const auto connected = device.connect();
+  if (!connected) return 0;
+  const std::shared_ptr<Connection>& connection = *connected;
+  const bool for_write = direction == Direction::kWrite;
+  std::array<WorkItem, kPiecesMax> items;
+  std::array<size_t, kPiecesMax> piece_of;
+  size_t count = 0;
+  bool outdated = false;
+  for (size_t i = 0; i < passage.pieces().size(); ++i) {
+    if ((wanted & (1u << i)) == 0) continue;
+    const LayoutSegment& piece = passage.pieces()[i];
+    if (piece.incarnation != connection->incarnation) continue;
+    const nfs4::Target& target = for_write ? piece.write : piece.read;
+    rdma::RemoteSlice remote;
+    const auto lookup = connection->resolve(piece.generation, target, piece.skip + piece.length, remote);
+    if (lookup == Connection::Lookup::kDead) cache.drop_grant(target.grant);
+    if (lookup == Connection::Lookup::kNewer) outdated = true;
+    if (lookup != Connection::Lookup::kFound) continue;
+    items[count] = WorkItem{.opcode = for_write ? rdma::Opcode::kWrite : rdma::Opcode::kRead,
+                            .local = slice.local(connection->transport, piece.offset - passage.offset,
+                                                 static_cast<uint32_t>(piece.length)),
+                            .remote = remote.slice(piece.skip, piece.length)};
+    piece_of[count++] = i;
+  }
+  WorkBatch batch{std::span(items).first(count)};
+  connection->queue_pair.run(batch, services.io_deadline());
+
+  uint32_t done = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const LayoutSegment& piece = passage.pieces()[piece_of[i]];
+    if (items[i].outcome == rdma::Outcome::kSuccess) {
+      done |= 1u << piece_of[i];
+      count_bytes(direction, piece.length);
+      // Before the gate is left: a recall that drains must find it in the log.
+      if (for_write) {
+        note_written(piece, slice.slice(piece.offset - passage.offset, piece.length), passage.lineage,
+                     connection->hello.verifier);
+      }
+    } else {
+      outdated = true;
+      passage.unanswered |= for_write;
+      if (items[i].outcome == rdma::Outcome::kRemoteAccess) {
+        cache.drop_grant(for_write ? piece.write.grant : piece.read.grant);
+      }
+    }
+  }
+  if (outdated) device.lost(connection);
+  return done;
+}
+
+void FileIo::Parts::note_written(const LayoutSegment& piece, BufferSlice source, uint64_t lineage,
+                                 const BrickVerifier& verifier) {
+  const uint64_t end_of_file = log.server_size();
+  if (piece.end() > end_of_file) {
+    // Kept before it is in the log: what a commit tells can be restored.
+    const uint64_t skip = end_of_file > piece.offset ? end_of_file - piece.offset : 0;
+    kept.keep(piece.offset + skip, source.bytes().subspan(skip));
+  }
+  const auto in_doubt = log.wrote_rdma(piece, lineage, verifier, services.clock.wall_now());
+  if (!in_doubt.empty()) doubt(in_doubt, false);
+}
+
+void FileIo::Parts::count_bytes(Direction direction, uint64_t bytes) {
+  Statistics& counters = services.statistics;
+  (direction == Direction::kRead ? counters.rdma_read_bytes : counters.rdma_write_bytes).add(bytes);
+  (direction == Direction::kRead ? counters.rdma_reads : counters.rdma_writes).add();
+}
+
+Result<size_t> FileIo::Parts::through_mds(Direction direction, uint64_t offset, BufferSlice slice) {
+  // What was written here beyond the server's end of file is not there for the server yet.
+  if (log.grew() && (direction == Direction::kWrite || offset + slice.size() > log.server_size())) {
+    TRY(commit_now());
+  }
+  return direction == Direction::kRead ? read_through_mds(offset, slice) : write_through_mds(offset, slice);
+}
+
+Result<size_t> FileIo::Parts::read_through_mds(uint64_t offset, BufferSlice sink) {
+  size_t done = 0;
+  int tries = 0;
+  while (done < sink.size()) {
+    nfs4::Stateid stateid;
+    bool open = false;
+    const FileReference file = reference(false, &stateid, &open);
+    if (!open) return fail(EBADF, "READ: not open for reading");
+    const size_t count = std::min(sink.size() - done, services.channel.io_size_max());
+    const auto answer =
+        services.channel.read(file, stateid, offset + done, sink.bytes().subspan(done, count));
+    if (!answer) {
+      if (is_lost_state(answer.error().status) && ++tries < kStateidTries) continue;
+      return fail(answer.error().to_errno(), "READ through the MDS");
+    }
+    done += answer->length;
+    services.statistics.mds_reads.add();
+    services.statistics.mds_read_bytes.add(answer->length);
+    if (answer->end_of_file || answer->length == 0) break;
+  }
+  return done;
+}
+
+Result<size_t> FileIo::Parts::write_through_mds(uint64_t offset, BufferSlice source) {
+  size_t done = 0;
+  int tries = 0;
+  while (done < source.size()) {
+    nfs4::Stateid stateid;
+    bool open = false;
+    const FileReference file = reference(true, &stateid, &open);
+    if (!open) return fail(EBADF, "WRITE: not open for writing");
+    const size_t count = std::min(source.size() - done, services.channel.io_size_max());
+    const auto answer =
+        services.channel.write(file, stateid, offset + done, source.bytes().subspan(done, count));
+    if (!answer) {
+      if (is_lost_state(answer.error().status) && ++tries < kStateidTries) continue;
+      return fail(answer.error().to_errno(), "WRITE through the MDS");
+    }
+    if (answer->length == 0) return fail(EIO, "WRITE through the MDS: nothing written");
+    if (log.wrote_mds(offset + done, *answer)) services.statistics.lost_writes.add();
+    ++written_by_mds;
+    kept.forget(offset + done, answer->length);
+    done += answer->length;
+    services.statistics.mds_writes.add();
+    services.statistics.mds_write_bytes.add(answer->length);
+  }
+  return done;
+}
+
+FileReference FileIo::Parts::reference(bool for_write, nfs4::Stateid* open_stateid, bool* open) {
+  FileReference file{handle, {}};
+  std::lock_guard lock(source_mutex);
+  auto state = source != nullptr ? source->open_state(for_write) : std::nullopt;
+  // Any open does to speak of the file (LAYOUTCOMMIT, LAYOUTRETURN, COMMIT).
+  const bool exact = state.has_value();
+  if (!state && source != nullptr) state = source->open_state(!for_write);
+  if (state) last_credential = state->credential;
+  file.credential = last_credential;
+  if (open != nullptr) *open = exact;
+  if (open_stateid != nullptr && state) *open_stateid = state->stateid;
+  return file;
+}
+
+}  // namespace pnfsrdma::initiator

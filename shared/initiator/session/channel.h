@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "shared/initiator/mds.h"
+#include "shared/initiator/session/session.h"
+
+namespace pnfsrdma::initiator {
+
+// The data path's metadata calls as COMPOUNDs of a session: one PUTFH and one operation each, one round trip.
+// LAYOUTRETURN and LAYOUTCOMMIT may use the session's reserved slot, so that a recall ends while all others
+// wait for it. Thread-safe. The session must outlive it.
+class SessionChannel final : public MetadataChannel {
+ public:
+  explicit SessionChannel(Session& session) : session_(session) {}
+
+  // LAYOUTCOMMIT and WRITE bring the file's attributes of after them along (GETATTR in the same COMPOUND).
+  // Called before the data path has noted the success, that is before FileIo::local_version() grows by one
+  // for it; from any thread, must not block.
+  using AttributesKnown = std::function<void(const nfs4::FileHandle& file, const nfs4::Attributes& attributes,
+                                             SteadyTime asked_at)>;
+  // Once, before the first call. What `known` uses lives as long as the session's threads.
+  void bring_attributes(const nfs4::Bitmap& wanted, AttributesKnown known) {
+    attributes_wanted_ = wanted;
+    attributes_known_ = std::move(known);
+  }
+
+  MetadataResult<nfs4::DeviceAddress> get_device_info(const nfs4::DeviceId& device) override;
+  MetadataResult<LayoutGranted> layout_get(const FileReference& file, const nfs4::Stateid& stateid,
+                                           const LayoutWanted& wanted) override;
+  MetadataResult<std::optional<uint64_t>> layout_commit(const FileReference& file,
+                                                        const LayoutCommitWanted& wanted) override;
+  void start_layout_commit(const FileReference& file, const LayoutCommitWanted& wanted,
+                           std::function<void(MetadataResult<std::optional<uint64_t>>)> done) override;
+  MetadataResult<std::optional<nfs4::Stateid>> layout_return(const FileReference& file,
+                                                             const LayoutReturnWanted& wanted) override;
+  MetadataResult<> layout_return_all() override;
+  MetadataResult<> layout_return_filesystem(const FileReference& file) override;
+  MetadataResult<MdsRead> read(const FileReference& file, const nfs4::Stateid& stateid, uint64_t offset,
+                               MutableByteSpan sink) override;
+  MetadataResult<MdsWritten> write(const FileReference& file, const nfs4::Stateid& stateid, uint64_t offset,
+                                   ByteSpan source) override;
+  MetadataResult<WriteVerifier> commit(const FileReference& file, uint64_t offset, uint64_t length) override;
+  size_t io_size_max() const override { return session_.io_size_max(); }
+
+ private:
+  Session::Operations and_attributes(Session::Operations operations) const;
+  // `at`: the index of the GETATTR.
+  void take_attributes(const nfs4::FileHandle& file, const Result<CompoundReply>& reply, size_t at,
+                       SteadyTime asked_at) const;
+
+  Session& session_;
+  nfs4::Bitmap attributes_wanted_;
+  AttributesKnown attributes_known_;
+};
+
+}  // namespace pnfsrdma::initiator

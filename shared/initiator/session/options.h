@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shared/base/clock.h"
+#include "shared/initiator/persistence.h"
+
+namespace pnfsrdma::rdma {
+class Transport;
+}
+
+namespace pnfsrdma::initiator {
+
+// How to reach an MDS and how patient to be.
+struct SessionOptions {
+  std::string host;
+  uint16_t port = 2049;
+  // The connection is RPC-over-RDMA over the first of these that reaches the MDS; none: TCP.
+  std::vector<std::shared_ptr<rdma::Transport>> rdma_transports;
+  // eia_clientowner.co_ownerid: the same for the life of a mount, different for every other mount.
+  std::string owner;
+
+  Persistence persistence = Persistence::kHard;
+  // One transmission; after 1 + `retransmissions` of them a soft call fails (nfs(5): timeo is in deciseconds
+  // there).
+  Milliseconds timeout = std::chrono::seconds(60);
+  uint32_t retransmissions = 2;
+  // The longest time start-up may take before it fails: connecting, EXCHANGE_ID, CREATE_SESSION, grace.
+  Milliseconds start_timeout = std::chrono::seconds(30);
+
+  uint32_t slots = 64;  // of the fore channel, asked for; one of them is the reserved one
+  uint32_t message_size = (1u << 20) + (64u << 10);  // bytes of the longest request and reply, asked for
+  uint32_t minor_version = 2;                        // tried first; 1 is tried when the server knows no 2
+
+  // How long after the last call the idle poller starts to listen on the socket itself.
+  Milliseconds idle_delay = std::chrono::milliseconds(10);
+  // First and last pause between repetitions after NFS4ERR_DELAY and the like.
+  Milliseconds delay_first = std::chrono::milliseconds(5);
+  Milliseconds delay_max = std::chrono::seconds(1);
+};
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+
+#include "shared/base/log.h"
+#include "shared/initiator/session/repetition.h"
+#include "shared/initiator/session/state.h"
+
+// The background thread: makes lost connections, sessions and clients anew, keeps the lease, and receives
+// while no caller does. Callers only say what is lost (lose()) and wait.
+namespace pnfsrdma::initiator {
+namespace {
+
+constexpr Milliseconds kConnectTimeout = std::chrono::seconds(3);
+constexpr Milliseconds kReconnectFirst = std::chrono::milliseconds(20);
+constexpr Milliseconds kReconnectMax = std::chrono::seconds(2);
+
+}  // namespace
+
+// `socket`: the connection on which it was noticed; a later one is not blamed.
+void Session::State::lose(Lock&, const std::shared_ptr<SessionSocket>& socket, Damage damage,
+                          std::string_view why) {
+  const bool working = condition_ == Condition::kLive || condition_ == Condition::kReclaiming;
+  if (stopping_ || aborted || socket != socket_ || socket == nullptr) return;
+  if (!working && !(condition_ == Condition::kDisconnected && damage > damage_)) return;
+  log_info("session", "lost server={} damage={} cause=\"{}\"", server_name, static_cast<int>(damage), why);
+  damage_ = working ? damage : std::max(damage, damage_);
+  condition_ = Condition::kDisconnected;
+  // Wakes whoever receives on it.
+  socket->shut_down();
+  poller_.wake();
+  changed_.notify_all();
+}
+
+Result<> Session::State::establish_first(CallbackHandler* callbacks, RecoveryHandler* recovery) {
+  TRY(poller_.open());
+  recovery_handler = recovery;
+  backchannel.set_handler(callbacks);
+  backchannel.start({.limit_slots =
+                         [this](uint32_t highest) {
+                           const std::lock_guard lock(mutex_);
+                           slots_.limit_highest(highest);
+                         },
+                     .outstanding =
+                         [this](uint32_t id, uint32_t sequence) {
+                           const std::lock_guard lock(mutex_);
+                           if (id >= slots_.all().size()) return false;
+                           const Slot& slot = *slots_.all()[id];
+                           return slot.phase != Slot::Phase::kFree && slot.sequence == sequence;
+                         }});
+  const SteadyTime until = now() + options.start_timeout;
+  BackOff back_off(kReconnectFirst, kReconnectMax);
+  for (;;) {
+    const Result<> result = try_to_recover(Damage::kClient);
+    if (result) return {};
+    const int number = result.error().number();
+    // A connection that was made and then lost may be a server that is just starting.
+    const bool passing = number == ECONNRESET || number == EPIPE;
+    if (!passing || now() > until) return result;
+    std::this_thread::sleep_for(back_off.next());
+  }
+}
+
+Result<> Session::State::try_to_recover(Damage damage) {
+  TRY_ASSIGN(auto socket, SessionSocket::connect(options, kConnectTimeout, options.message_size + 4096,
+                                                 socket_counters_, burial_));
+  TRY_ASSIGN(const Recovered recovered, establishment_.recover(socket, damage));
+  publish(socket, recovered);
+  bool reclaiming = false;
+  {
+    Lock lock(mutex_);
+    reclaiming = condition_ == Condition::kReclaiming;
+  }
+  return reclaiming ? reclaim() : Result<>{};
+}
+
+// Everybody may use the connection from here on, or, when state has to be reclaimed, the reclaim.
+void Session::State::publish(const std::shared_ptr<SessionSocket>& socket, const Recovered& recovered) {
+  const bool first = !socket_;
+  bool layouts_void = recovered.new_session && !first;
+  {
+    Lock lock(mutex_);
+    layouts_void |= reclaim_wanted_;
+  }
+  if (layouts_void) {
+    // Before anybody sends under the new session: nobody may use a layout of before.
+    ++generation;
+    if (RecoveryHandler* handler = recovery_handler) handler->layouts_lost();
+  }
+  if (recovered.new_session) {
+    backchannel.reset(recovered.established.session_id, recovered.established.callback_slots);
+  }
+  std::vector<Slot*> to_send;
+  {
+    Lock lock(mutex_);
+    if (!first) {
+      ++statistics_.reconnects;
+      statistics_.new_sessions += recovered.new_session;
+      statistics_.new_clientids += recovered.new_client;
+    }
+    const Milliseconds lease = established_.lease;
+    established_ = recovered.established;
+    established_.lease = lease;
+    socket_ = socket;
+    renewed_at_ = now();
+    settle_slots(recovered.new_session, to_send);
+    if (recovered.new_session) status_flags_ = 0;
+    // Stays until the reclaim is complete: a connection lost meanwhile does not end the need.
+    reclaim_wanted_ |= recovered.new_client;
+    condition_ = reclaim_wanted_ ? Condition::kReclaiming : Condition::kLive;
+    poller_.watch(socket->fd());
+    poller_.start_timer(options.idle_delay);
+    changed_.notify_all();
+  }
+  // READ's reply and WRITE's request have less than this around the data.
+  constexpr uint32_t kAround = 4096;
+  const uint32_t smaller =
+      std::min(recovered.established.request_size_max, recovered.established.response_size_max);
+  io_size_max = std::max<uint32_t>(smaller > kAround ? (smaller - kAround) & ~uint32_t{4095} : 0, 4096);
+  // Exactly once: the same bytes, slot and number (RFC 8881, 2.10.6.1.3). Nobody touches a request that is
+  // kSent.
+  for (Slot* slot : to_send) {
+    if (!socket->send(slot->request, options.timeout)) break;  // the next reader notices
+  }
+}
+
+// The calls that were under way: sent again on the same session, built anew on another.
+void Session::State::settle_slots(bool new_session, std::vector<Slot*>& to_send) {
+  if (new_session) slots_.reset(established_.slots);
+  for (const auto& each : slots_.all()) {
+    Slot& slot = *each;
+    if (slot.phase != Slot::Phase::kSent) continue;
+    if (!new_session) {
+      slot.sent_at = now();
+      ++slot.transmissions;
+      to_send.push_back(&slot);
+    } else if (slot.abandoned) {
+      release(slot, false);
+    } else {
+      slot.phase = Slot::Phase::kSessionLost;
+      if (slot.sleeping) slot.changed.notify_one();
+    }
+  }
+  posts_changed_.notify_all();
+}
+
+// The clientid is new, or stateids are in doubt: RFC 8881, 8.4.2.
+Result<> Session::State::reclaim() {
+  const CallOptions call{.cache_reply = true, .recovery = true};
+  if (RecoveryHandler* handler = recovery_handler) handler->reclaim();
+  Parts parts;
+  parts.operations.emplace_back(nfs4::ReclaimCompleteArguments{});
+  parts.options = call;
+  parts.began = now();
+  // COMPLETE_ALREADY is as good; a server that wants none of it says so and is left alone.
+  TRY(finish(parts));
+  if (RecoveryHandler* handler = recovery_handler) handler->reopen();
+  TRY(ask_limits());
+  Lock lock(mutex_);
+  if (condition_ != Condition::kReclaiming)
+    return fail(ECONNRESET, "the connection was lost while state was reclaimed");
+  condition_ = Condition::kLive;
+  reclaim_wanted_ = false;
+  changed_.notify_all();
+  appoint_poller();
+  return {};
+}
+
+Result<> Session::State::ask_limits() {
+  Parts parts;
+  parts.operations.emplace_back(nfs4::PutRootFileHandleArguments{});
+  parts.operations.emplace_back(nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kLeaseTime)});
+  parts.options.recovery = true;
+  parts.began = now();
+  TRY_ASSIGN(const CompoundReply reply, finish(parts));
+  const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
+  if (result == nullptr || !result->attributes.lease_time) return {};
+  Lock lock(mutex_);
+  established_.lease = std::chrono::seconds(std::clamp<uint32_t>(*result->attributes.lease_time, 1, 3600));
+  return {};
+}
+
+void Session::State::recover() {
+  BackOff back_off(kReconnectFirst, kReconnectMax);
+  for (;;) {
+    Damage damage;
+    {
+      Lock lock(mutex_);
+      if (stopping_ || aborted || condition_ == Condition::kLive) return;
+      damage = damage_;
+      condition_ = Condition::kRecovering;
+      poller_.watch(-1);
+      // A caller may still be on its way out of recv() on the old connection.
+      while (polling_ && !stopping_) changed_.wait_for(lock, std::chrono::milliseconds(1));
+    }
+    const Result<> result = try_to_recover(damage);
+    if (result) continue;
+    {
+      Lock lock(mutex_);
+      log_warning("session", "recovery-failed server={} cause=\"{}\"", server_name,
+                  result.error().to_string());
+      // A session that was made on the way is as lost as the one before when its connection is.
+      condition_ = Condition::kDisconnected;
+      damage_ = std::max(damage, damage_);
+      changed_.notify_all();
+      const SteadyTime until = now() + back_off.next();
+      while (now() < until && !stopping_ && !aborted) changed_.wait_until(lock, until);
+    }
+  }
+}
+
+// A third of the lease without a SEQUENCE: send one. Nobody waits for it.
+void Session::State::keep_lease() {
+  {
+    Lock lock(mutex_);
+    if (condition_ != Condition::kLive || now() - renewed_at_ < established_.lease / 3) return;
+    renewed_at_ = now();
+  }
+  post(std::make_unique<Parts>());
+}
+
+// Receives what came while nobody else did; arms or disarms the watch on the socket.
+void Session::State::keep_watch(Poller::Events events) {
+  Lock lock(mutex_);
+  if (condition_ != Condition::kLive) return;
+  const bool quiet = now() - last_call_ >= options.idle_delay;
+  if ((events.socket || (events.timer && quiet)) && !polling_) poll_once(lock, false);
+  appoint_poller();
+  if (condition_ != Condition::kLive || poller_.armed()) return;
+  if (quiet && !polling_) {
+    poller_.arm();
+  } else if (events.timer || events.socket) {
+    poller_.start_timer(options.idle_delay);
+  }
+}
+
+void Session::State::run_background() {
+  for (;;) {
+    Milliseconds longest;
+    {
+      Lock lock(mutex_);
+      if (stopping_ || aborted) return;
+      longest = std::max<Milliseconds>(established_.lease / 6, std::chrono::milliseconds(100));
+      if (condition_ == Condition::kDisconnected) longest = Milliseconds(0);
+    }
+    const Poller::Events events = poller_.wait(longest);
+    recover();
+    keep_watch(events);
+    keep_lease();
+    free_revoked();
+  }
+}
+
+}  // namespace pnfsrdma::initiator

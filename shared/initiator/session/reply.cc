@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+
+#include "shared/base/log.h"
+#include "shared/initiator/session/record.h"
+#include "shared/initiator/session/repetition.h"
+#include "shared/initiator/session/state.h"
+#include "shared/nfs4/status_errno.h"
+
+// What a reply means for the call, the slot and the session; and the loop that repeats a call until it is
+// answered for good.
+namespace pnfsrdma::initiator {
+namespace {
+
+using nfs4::Status;
+
+// The operations of `all` at `indices`.
+Session::Operations pick(const Session::Operations& all, const std::vector<size_t>& indices) {
+  Session::Operations picked;
+  picked.reserve(indices.size());
+  for (const size_t index : indices) picked.push_back(all[index]);
+  return picked;
+}
+
+// What has been answered so far, by the caller's operations, over several COMPOUNDs.
+class Gathered {
+ public:
+  explicit Gathered(size_t count) : places_(count) {
+    for (size_t i = 0; i < count; ++i) places_[i] = i;
+  }
+
+  // The results of one more COMPOUND of operations().
+  void add(CompoundReply reply) {
+    whole_.status = reply.status;
+    whole_.repeated |= reply.repeated;
+    const size_t reached = reply.results.empty() ? 0 : places_[reply.results.size() - 1] + 1;
+    whole_.results.resize(std::max(reached, whole_.results.size()));
+    for (size_t i = 0; i < reply.results.size(); ++i)
+      whole_.results[places_[i]] = std::move(reply.results[i]);
+    for (Bytes& record : reply.records) whole_.records.push_back(std::move(record));
+    if (reached > 0) whole_.results.resize(reached);
+    answered_ = reply.results.size();
+  }
+  // Of the operations sent last, the one that failed; nothing when not even the first was tried.
+  std::optional<size_t> failed() const {
+    if (answered_ == 0) return std::nullopt;
+    return answered_ - 1;
+  }
+  // From now on only these of the operations sent last are sent.
+  void narrow(const std::vector<size_t>& indices) {
+    std::vector<size_t> places;
+    for (const size_t index : indices) places.push_back(places_[index]);
+    places_ = std::move(places);
+  }
+  CompoundReply take() { return std::move(whole_); }
+
+ private:
+  std::vector<size_t> places_;  // index sent -> index of the caller
+  CompoundReply whole_;
+  size_t answered_ = 0;
+};
+
+}  // namespace
+
+Result<CompoundReply> Session::State::finish(Parts& parts) {
+  BackOff back_off(options.delay_first, options.delay_max);
+  Gathered gathered(parts.operations.size());
+  bool repeated = false;
+  for (;;) {
+    if (parts.slot == nullptr) TRY(send_new(parts, true));
+    TRY(await_reply(parts));
+    TRY_ASSIGN(Answer answer, interpret(parts));
+    if (answer.verdict == Verdict::kSendAgain) {
+      (void)pause(parts, back_off.next());  // a reason to stop shows in await_reply()
+      send_again(parts);
+      continue;
+    }
+    if (answer.verdict == Verdict::kBuildAnew) {
+      repeated = true;
+      continue;
+    }
+    answer.reply.repeated = repeated;
+    const Status status = answer.reply.status;
+    gathered.add(std::move(answer.reply));
+    const auto failed = gathered.failed();
+    if (!failed || parts.options.return_delay || !asks_for_repetition(status)) return gathered.take();
+    const auto indices = operations_to_repeat(parts.operations, *failed);
+    if (!indices || !pause(parts, back_off.next())) return gathered.take();
+    gathered.narrow(*indices);
+    parts.operations = pick(parts.operations, *indices);
+  }
+}
+
+// The same bytes on the same slot: SEQUENCE answered DELAY, the slot stands where it stood.
+void Session::State::send_again(Parts& parts) {
+  std::shared_ptr<SessionSocket> socket;
+  {
+    Lock lock(mutex_);
+    Slot& slot = *parts.slot;
+    if (slot.session != slots_.session()) {
+      release(slot, false);
+      parts.slot = nullptr;
+      return;
+    }
+    slot.phase = Slot::Phase::kSent;
+    slot.sent_at = std::chrono::steady_clock::now();
+    if (usable_by(parts.options)) socket = socket_;
+  }
+  if (socket) transmit(socket, parts.slot->request);
+}
+
+Result<Session::State::Answer> Session::State::interpret(Parts& parts) {
+  Slot& slot = *parts.slot;
+  const auto give_back = [&](bool sequence_used) {
+    Lock lock(mutex_);
+    release(slot, sequence_used);
+    parts.slot = nullptr;
+  };
+  if (slot.phase == Slot::Phase::kSessionLost) {
+    give_back(false);
+    return Answer{Verdict::kBuildAnew, {}};
+  }
+  Answer answer;
+  // The record goes with the reply: results of READ are views into it.
+  const Bytes& record = answer.reply.records.emplace_back(std::move(slot.reply));
+  const Result<ByteSpan> bytes = results_of(record);
+  if (!bytes) {
+    give_back(false);
+    return std::unexpected(bytes.error());
+  }
+  auto reader = nfs4::CompoundResultReader::open(*bytes);
+  if (!reader || reader->left() == 0) {
+    give_back(false);
+    if (reader) return fail(nfs4::to_errno(reader->status()), "the MDS refuses the COMPOUND");
+    return fail(EPROTO, "the MDS sent results that cannot be decoded");
+  }
+  const auto sequence = reader->result<nfs4::SequenceResponse>();
+  if (!sequence) return after_sequence_error(parts, sequence.error());
+  note_sequence(slot, *sequence);
+  parts.slot = nullptr;
+
+  answer.reply.status = reader->status();
+  while (reader->left() > 0) {
+    auto result = reader->next();
+    if (!result) return fail(EPROTO, "the MDS sent results that cannot be decoded");
+    answer.reply.results.push_back(std::move(*result));
+  }
+  if (answer.reply.ok() && answer.reply.results.size() != parts.operations.size()) {
+    return fail(EPROTO, "the MDS sent a wrong number of results");
+  }
+  if (answer.reply.results.size() > parts.operations.size()) {
+    return fail(EPROTO, "the MDS sent more results than there were operations");
+  }
+  return answer;
+}
+
+// SEQUENCE failed: nothing behind it ran, and the slot's number was not used (RFC 8881, 18.46.3).
+Result<Session::State::Answer> Session::State::after_sequence_error(Parts& parts, Status status) {
+  if (status == Status::kDelay) return Answer{Verdict::kSendAgain, {}};
+  Lock lock(mutex_);
+  Slot& slot = *parts.slot;
+  const bool current = slot.session == slots_.session();
+  switch (status) {
+    case Status::kRetryUncachedRep:
+      // It was done, its reply is not kept: only asked for where doing it twice does no harm.
+      release(slot, true);
+      break;
+    case Status::kConnNotBoundToSession:
+      if (current) lose(lock, socket_, Damage::kConnection, "the connection is not bound to the session");
+      release(slot, false);
+      break;
+    case Status::kReqTooBig:
+    case Status::kTooManyOps:
+    case Status::kRepTooBig:
+    case Status::kRepTooBigToCache:
+      release(slot, false);
+      parts.slot = nullptr;
+      return fail(EMSGSIZE, std::string("the MDS answers ") + nfs4::to_string(status));
+    case Status::kBadXdr:
+      release(slot, false);
+      parts.slot = nullptr;
+      return fail(EPROTO, "SEQUENCE: a reply that cannot be decoded, or the MDS could not decode ours");
+    default:
+      // BADSESSION, DEADSESSION, and everything that says that our slots and the server's do not agree.
+      if (current) lose(lock, socket_, Damage::kSession, nfs4::to_string(status));
+      release(slot, false);
+      break;
+  }
+  parts.slot = nullptr;
+  return Answer{Verdict::kBuildAnew, {}};
+}
+
+void Session::State::note_sequence(Slot& slot, const nfs4::SequenceResult& sequence) {
+  Lock lock(mutex_);
+  const bool current = slot.session == slots_.session();
+  if (current) {
+    renewed_at_ = slot.sent_at;  // the lease began at the server no earlier than that
+    slots_.limit_highest(sequence.target_highest_slot_id);
+  }
+  release(slot, true);
+  if (current) note_status_flags(lock, sequence.status_flags);
+}
+
+// RFC 8881, 18.46.3. A flag stays up until the server is content, so only its rise is an event.
+void Session::State::note_status_flags(Lock& lock, uint32_t flags) {
+  const uint32_t risen = flags & ~status_flags_;
+  status_flags_ = flags;
+  if (risen == 0) return;
+  constexpr uint32_t kPathDown = nfs4::kSequenceCallbackPathDown | nfs4::kSequenceCallbackPathDownSession;
+  // Not RECALLABLE_STATE_REVOKED: what is revoked then is a layout, its file learns it at the next I/O or
+  // LAYOUTCOMMIT (a dead grant, BAD_STATEID), and the opens and all other layouts are as they were.
+  constexpr uint32_t kStateLost = nfs4::kSequenceExpiredAllStateRevoked |
+                                  nfs4::kSequenceExpiredSomeStateRevoked | nfs4::kSequenceAdminStateRevoked;
+  log_info("session", "status-flags server={} risen={:#x}", server_name, risen);
+  poller_.wake();  // the background thread sees to it
+  if ((risen & (nfs4::kSequenceRestartReclaimNeeded | kStateLost)) != 0) {
+    reclaim_wanted_ = true;
+    lose(lock, socket_, Damage::kConnection, "the server has revoked state or asks for reclaim");
+  } else if ((risen & nfs4::kSequenceBackchannelFault) != 0) {
+    lose(lock, socket_, Damage::kSession, "the backchannel is broken");
+  } else if ((risen & kPathDown) != 0) {
+    lose(lock, socket_, Damage::kConnection, "the callback path is down");
+  }
+}
+
+void Session::State::encode(Parts& parts, Slot& slot) {
+  nfs4::SequenceArguments sequence;
+  uint32_t minor_version = 0;
+  {
+    Lock lock(mutex_);
+    sequence.session_id = established_.session_id;
+    sequence.highest_slot_id = std::max(slots_.highest_in_use(), slot.id);
+    minor_version = established_.minor_version;
+    ++(parts.operations.empty() ? statistics_.renewals : statistics_.compounds);
+    for (const auto& operation : parts.operations) {
+      const auto number = static_cast<size_t>(nfs4::operation_of(operation));
+      if (number < statistics_.operations.size()) ++statistics_.operations[number];
+    }
+  }
+  sequence.sequence_id = slot.sequence;
+  sequence.slot_id = slot.id;
+  sequence.cache_this = parts.options.cache_reply;
+
+  CallRecord record(slot.request, slot.xid, parts.credential, minor_version);
+  xdr::encode(record.compound().begin(nfs4::Operation::kSequence), sequence);
+  for (const auto& operation : parts.operations) record.compound().add(operation);
+  record.finish();
+}
+
+}  // namespace pnfsrdma::initiator

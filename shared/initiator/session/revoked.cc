@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "shared/base/log.h"
+#include "shared/initiator/session/state.h"
+
+// Revoked state. The server shows it in the flags of each SEQUENCE and remembers it until the client says
+// that it knows: TEST_STATEID finds out what it is, FREE_STATEID ends it (RFC 8881, 18.38, 18.46.3, 18.48).
+// Both are posted: the background thread must not wait for an answer that it may have to reconnect for.
+namespace pnfsrdma::initiator {
+namespace {
+
+using nfs4::Status;
+
+// Far within ca_maxrequestsize.
+constexpr size_t kStateidsPerTest = 1024;
+// While the server is not content, it is not asked more often than this.
+constexpr Milliseconds kTestDistance = std::chrono::seconds(1);
+
+bool is_revoked(Status status) {
+  return status == Status::kExpired || status == Status::kAdminRevoked || status == Status::kDelegRevoked;
+}
+
+}  // namespace
+
+void Session::State::free_revoked() {
+  constexpr uint32_t kRevoked = nfs4::kSequenceExpiredAllStateRevoked |
+                                nfs4::kSequenceExpiredSomeStateRevoked | nfs4::kSequenceAdminStateRevoked |
+                                nfs4::kSequenceRecallableStateRevoked;
+  {
+    Lock lock(mutex_);
+    const auto time = std::chrono::steady_clock::now();
+    if (condition_ != Condition::kLive || (status_flags_ & kRevoked) == 0 || time < test_again_at_) return;
+    test_again_at_ = time + kTestDistance;
+  }
+  RecoveryHandler* const handler = recovery_handler;
+  if (handler == nullptr) return;
+  const std::vector<nfs4::Stateid> stateids = handler->stateids_in_doubt();
+  for (size_t at = 0; at < stateids.size(); at += kStateidsPerTest) {
+    const size_t count = std::min(kStateidsPerTest, stateids.size() - at);
+    const auto first = stateids.begin() + static_cast<ptrdiff_t>(at);
+    test_stateids({first, first + static_cast<ptrdiff_t>(count)});
+  }
+}
+
+void Session::State::test_stateids(std::vector<nfs4::Stateid> stateids) {
+  nfs4::TestStateidArguments arguments;
+  arguments.stateids.assign(stateids.begin(), stateids.end());
+  auto parts = std::make_unique<Parts>();
+  parts->operations.emplace_back(std::move(arguments));
+  parts->completion = [this, stateids = std::move(stateids)](const Result<CompoundReply>& reply) {
+    const auto* result = reply ? reply->result<nfs4::TestStateidResponse>(0) : nullptr;
+    if (result == nullptr || result->statuses.size() != stateids.size()) return;
+    for (size_t i = 0; i < stateids.size(); ++i) {
+      if (is_revoked(result->statuses[i])) {
+        free_stateid(stateids[i]);
+      } else if (result->statuses[i] == Status::kBadStateid) {
+        gone(stateids[i]);
+      }
+    }
+  };
+  post(std::move(parts));
+}
+
+void Session::State::free_stateid(const nfs4::Stateid& stateid) {
+  auto parts = std::make_unique<Parts>();
+  parts->operations.emplace_back(nfs4::FreeStateidArguments{stateid});
+  parts->options.cache_reply = true;
+  parts->completion = [this, stateid](const Result<CompoundReply>& reply) {
+    if (!reply || (!reply->ok() && reply->status != Status::kBadStateid)) return;
+    log_info("session", "stateid-freed server={} status={}", server_name, nfs4::to_string(reply->status));
+    gone(stateid);
+  };
+  post(std::move(parts));
+}
+
+void Session::State::gone(const nfs4::Stateid& stateid) {
+  if (RecoveryHandler* handler = recovery_handler) handler->stateid_gone(stateid);
+}
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/session/session.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+
+#include "shared/initiator/session/state.h"
+
+namespace pnfsrdma::initiator {
+
+Session::State::State(const SessionOptions& wanted)
+    : options(wanted),
+      server_name(fmt::format("{}:{}", wanted.host, wanted.port)),
+      establishment_(options, aborted, [this](const auto& socket, Bytes record) {
+        backchannel.push(socket, std::move(record));
+      }) {}
+
+Session::State::~State() {
+  end();
+}
+
+void Session::State::start_threads() {
+  background_ = std::thread([this] { run_background(); });
+  posts_ = std::thread([this] { run_posts(); });
+}
+
+// Threads first, then the farewell on a connection that is ours alone.
+void Session::State::end() {
+  {
+    Lock lock(mutex_);
+    if (stopping_) return;
+    stopping_ = true;
+    // Without a session there is nobody to take leave of, and recovery must not hold up the end.
+    if (condition_ != Condition::kLive) aborted = true;
+    // Ends the receiving of whoever is at it; what the posts thread still finishes fails then.
+    changed_.notify_all();
+    posts_changed_.notify_all();
+    poller_.wake();
+  }
+  if (background_.joinable()) background_.join();
+  if (posts_.joinable()) posts_.join();
+  backchannel.stop();
+  if (condition_ == Condition::kLive && !aborted && socket_) establishment_.destroy(socket_);
+}
+
+Established Session::State::established() const {
+  const std::lock_guard lock(mutex_);
+  return established_;
+}
+
+Result<CompoundReply> Session::State::finish_measured(Parts& parts) {
+  auto reply = finish(parts);
+  if (reply) latency.add(std::chrono::steady_clock::now() - parts.began);
+  return reply;
+}
+
+SessionStatistics Session::State::statistics() const {
+  const std::lock_guard lock(mutex_);
+  SessionStatistics copy = statistics_;
+  copy.send_calls = socket_counters_.sends;
+  copy.receive_calls = socket_counters_.receives;
+  copy.latency = latency.snapshot();
+  copy.slots = established_.slots;
+  copy.slots_in_use = slots_.in_use();
+  return copy;
+}
+
+Session::Session(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Session::~Session() {
+  state_->end();
+}
+
+Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options, CallbackHandler* callbacks,
+                                                RecoveryHandler* recovery) {
+  auto state = std::make_shared<State>(options);
+  if (auto established = state->establish_first(callbacks, recovery); !established) {
+    return std::unexpected(established.error().in("connecting to the MDS at " + state->server_name));
+  }
+  state->start_threads();
+  return std::unique_ptr<Session>(new Session(std::move(state)));
+}
+
+void Session::set_handlers(CallbackHandler* callbacks, RecoveryHandler* recovery) {
+  state_->recovery_handler = recovery;
+  state_->backchannel.set_handler(callbacks);
+}
+
+Result<CompoundReply> Session::call(Operations operations, const Credential& credential,
+                                    const CallOptions& options) {
+  InFlight::Parts parts;
+  parts.operations = std::move(operations);
+  parts.credential = credential;
+  parts.options = options;
+  parts.began = std::chrono::steady_clock::now();
+  return state_->finish_measured(parts);
+}
+
+Session::InFlight Session::begin(Operations operations, const Credential& credential,
+                                 const CallOptions& options) {
+  auto parts = std::make_unique<InFlight::Parts>();
+  parts->operations = std::move(operations);
+  parts->credential = credential;
+  parts->options = options;
+  parts->began = std::chrono::steady_clock::now();
+  parts->state = state_;
+  (void)state_->begin(*parts);
+  return InFlight(std::move(parts));
+}
+
+Result<CompoundReply> Session::finish(InFlight in_flight) {
+  if (!in_flight.parts_) return fail(EINVAL, "finish() of a call that was not begun");
+  return state_->finish_measured(*in_flight.parts_);
+}
+
+void Session::post(Operations operations, const Credential& credential, const CallOptions& options,
+                   Completion completion) {
+  auto parts = std::make_unique<InFlight::Parts>();
+  parts->operations = std::move(operations);
+  parts->credential = credential;
+  parts->options = options;
+  parts->completion = std::move(completion);
+  state_->post(std::move(parts));
+}
+
+bool Session::drain_posts(SteadyTime deadline) {
+  return state_->drain_posts(deadline);
+}
+void Session::end() {
+  state_->end();
+}
+void Session::abort() {
+  state_->abort();
+}
+bool Session::aborted() const {
+  return state_->aborted;
+}
+uint64_t Session::generation() const {
+  return state_->generation;
+}
+uint32_t Session::minor_version() const {
+  return state_->established().minor_version;
+}
+uint64_t Session::clientid() const {
+  return state_->established().clientid;
+}
+uint32_t Session::io_size_max() const {
+  return state_->io_size_max;
+}
+Milliseconds Session::lease() const {
+  return state_->established().lease;
+}
+std::string Session::implementation() const {
+  return state_->established().implementation;
+}
+const std::string& Session::server() const {
+  return state_->server_name;
+}
+SessionStatistics Session::statistics() const {
+  return state_->statistics();
+}
+
+Session::InFlight::InFlight() = default;
+Session::InFlight::InFlight(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Session::InFlight::InFlight(InFlight&&) noexcept = default;
+Session::InFlight& Session::InFlight::operator=(InFlight&& other) noexcept {
+  std::swap(parts_, other.parts_);  // what was here is given up with `other`
+  return *this;
+}
+Session::InFlight::~InFlight() {
+  if (!parts_ || parts_->slot == nullptr) return;
+  if (const auto state = parts_->state.lock()) state->give_up(*parts_);
+}
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/session/socket.h"
+
+#include "shared/initiator/session/options.h"
+#include "shared/initiator/session/rdma_socket.h"
+#include "shared/initiator/session/tcp_socket.h"
+#include "shared/rpc/socket_address.h"
+
+namespace pnfsrdma::initiator {
+
+Result<std::shared_ptr<SessionSocket>> SessionSocket::connect(const SessionOptions& options,
+                                                              Milliseconds timeout, size_t record_bytes_max,
+                                                              Counters& counters, Burial& burial) {
+  const bool is_v6 = options.host.find(':') != std::string::npos;
+  const std::string host = is_v6 ? "[" + options.host + "]" : options.host;
+  TRY_ASSIGN(const rpc::SocketAddress address,
+             rpc::SocketAddress::parse(host + ":" + std::to_string(options.port)));
+  if (options.rdma_transports.empty()) {
+    return SessionTcpSocket::connect(address, timeout, record_bytes_max, counters);
+  }
+  return SessionRdmaSocket::connect(options.rdma_transports, address, timeout, record_bytes_max, counters,
+                                    burial);
+}
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "shared/base/burial.h"
+#include "shared/initiator/session/backchannel.h"
+#include "shared/initiator/session/establishment.h"
+#include "shared/initiator/session/poller.h"
+#include "shared/initiator/session/session.h"
+#include "shared/initiator/session/slots.h"
+#include "shared/initiator/session/socket.h"
+
+namespace pnfsrdma::initiator {
+
+// One call: what it wants and where it is.
+struct Session::InFlight::Parts {
+  Operations operations;
+  Credential credential;
+  CallOptions options;
+  Completion completion;
+  SteadyTime began;
+  Slot* slot = nullptr;                 // null: not sent
+  std::weak_ptr<Session::State> state;  // to give the slot up when nobody finishes the call
+};
+
+// What is behind a Session. Three groups of methods: calls (session_call.cc, session_reply.cc: any thread),
+// recovery and lease (session_recovery.cc: the background thread), posts (session_posts.cc: their thread).
+//
+// One mutex guards everything marked so; it is never held across a system call on the socket. System calls of
+// a call in steady state with one caller: send, recv. After a pause of idle_delay two more to disarm the
+// poller.
+class Session::State : public std::enable_shared_from_this<Session::State> {
+ public:
+  using Parts = InFlight::Parts;
+
+  explicit State(const SessionOptions& options);
+  ~State();
+
+  Result<> establish_first(CallbackHandler* callbacks, RecoveryHandler* recovery);
+  void start_threads();
+  void end();
+
+  // Calls.
+  Result<CompoundReply> finish(Parts& parts);
+  // The same, and how long the call took is counted.
+  Result<CompoundReply> finish_measured(Parts& parts);
+  bool begin(Parts& parts);
+  void post(std::unique_ptr<Parts> parts);
+  bool drain_posts(SteadyTime deadline);
+  void give_up(Parts& parts);
+  void abort();
+
+  // Set before the threads start, or atomic.
+  SessionOptions options;
+  std::atomic<RecoveryHandler*> recovery_handler = nullptr;
+  Backchannel backchannel;
+  std::atomic<bool> aborted = false;
+  std::atomic<uint64_t> generation = 1;
+  std::atomic<uint32_t> io_size_max = 4096;
+  LatencyHistogram latency;
+  std::string server_name;
+
+  Established established() const;
+  SessionStatistics statistics() const;
+
+ private:
+  static SteadyTime now() { return std::chrono::steady_clock::now(); }
+  enum class Condition {
+    kLive,
+    kDisconnected,  // the background thread has to act: `damage_` says how much is lost
+    kRecovering,    // it is at it
+    kReclaiming,    // the session is there; only calls of the reclaim may use it
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  // session_call.cc
+  Result<Slot*> acquire(Parts& parts, bool wait);
+  Result<bool> send_new(Parts& parts, bool wait);
+  void transmit(const std::shared_ptr<SessionSocket>& socket, ByteSpan record);
+  Result<> await_reply(Parts& parts);
+  std::optional<Error> stop_reason(Lock& lock, Parts& parts);
+  void check_patience(Lock& lock, Parts& parts);
+  bool usable_by(const CallOptions& call) const;
+  void poll_once(Lock& lock, bool wait);
+  void deliver(Bytes record);
+  void deliver_reply(Slot& slot, Bytes record);
+  void appoint_poller();
+  void release(Slot& slot, bool sequence_used);
+  void encode(Parts& parts, Slot& slot);
+  bool pause(Parts& parts, Milliseconds duration);
+
+  // session_reply.cc
+  enum class Verdict { kDone, kSendAgain, kBuildAnew };
+  struct Answer {
+    Verdict verdict = Verdict::kDone;
+    CompoundReply reply;
+  };
+  Result<Answer> interpret(Parts& parts);
+  Result<Answer> after_sequence_error(Parts& parts, nfs4::Status status);
+  void send_again(Parts& parts);
+  void note_sequence(Slot& slot, const nfs4::SequenceResult& sequence);
+  void note_status_flags(Lock& lock, uint32_t flags);
+
+  // session_recovery.cc; the background thread.
+  void run_background();
+  void lose(Lock& lock, const std::shared_ptr<SessionSocket>& socket, Damage damage, std::string_view why);
+  void recover();
+  Result<> try_to_recover(Damage damage);
+  void publish(const std::shared_ptr<SessionSocket>& socket, const Recovered& recovered);
+  void settle_slots(bool new_session, std::vector<Slot*>& to_send);
+  Result<> reclaim();
+  Result<> ask_limits();
+  void keep_lease();
+  void keep_watch(Poller::Events events);
+
+  // session_revoked.cc; the background thread, and the posts thread with the answers.
+  void free_revoked();
+  void test_stateids(std::vector<nfs4::Stateid> stateids);
+  void free_stateid(const nfs4::Stateid& stateid);
+  void gone(const nfs4::Stateid& stateid);
+
+  // session_posts.cc
+  void run_posts();
+  std::unique_ptr<Parts> next_finished_post(Lock& lock);
+  void reap_abandoned(Lock& lock);
+
+  Burial burial_{"session-bury"};  // of connections by RDMA; before whoever holds one
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  Condition condition_ = Condition::kRecovering;
+  Damage damage_ = Damage::kConnection;
+  std::shared_ptr<SessionSocket> socket_;
+  Established established_;
+  SlotTable slots_;
+  bool polling_ = false;  // somebody receives from socket_
+  bool stopping_ = false;
+  uint32_t slot_waiters_ = 0;
+  std::condition_variable changed_;  // a slot came free, or condition_ changed
+  uint32_t status_flags_ = 0;
+  SteadyTime test_again_at_{};  // stateids, while the server says that some are revoked
+  SteadyTime renewed_at_;
+  SteadyTime last_call_;
+  bool reclaim_wanted_ = false;                        // stateids are in doubt
+  std::deque<std::unique_ptr<Parts>> finished_posts_;  // answered, or never sent
+  std::vector<std::unique_ptr<Parts>> posted_;         // on the wire
+  uint32_t posts_open_ = 0;
+  std::condition_variable posts_changed_;
+  SessionStatistics statistics_;
+
+  // Belongs to whoever set polling_.
+  std::vector<Bytes> received_;
+
+  SessionSocket::Counters socket_counters_;
+  Establishment establishment_;  // of the background thread (and of establish_first())
+  Poller poller_;
+  std::thread background_;
+  std::thread posts_;
+};
+
+}  // namespace pnfsrdma::initiator

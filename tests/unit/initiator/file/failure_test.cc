@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <future>
+#include <thread>
+
+#include "tests/unit/initiator/file/data_path_fixture.h"
+#include "tests/unit/rdma/held_queue_pair.h"
+
+namespace pnfsrdma::initiator {
+namespace {
+
+class FailureTest : public DataPathTest {
+ protected:
+  void SetUp() override { make_file(4 << 20); }
+};
+
+TEST_F(FailureTest, ADeadConnectionCostsAReconnectAndNoMdsCall) {
+  write(0, 4096, 1);
+  const int before = channel.calls;
+  brick.cut_connection();
+  write(4096, 4096, 1);
+  expect_read(0, 8192, 1);
+  EXPECT_EQ(channel.calls, before);
+  EXPECT_EQ(brick.connections, 2);
+  EXPECT_EQ(path->statistics().reconnects.value(), 1u);
+}
+
+TEST_F(FailureTest, AQueuePairTheDeviceKeepsHoldsUpNoWorker) {
+  const auto hold = std::make_shared<rdma::testing::Hold>();
+  client_transport = std::make_shared<rdma::testing::WrappedTransport>(
+      make_transport(), rdma::testing::Wrapping(), rdma::testing::held_by(hold));
+  build(options_now, 4 << 20);
+  write(0, 4096, 1);
+  brick.cut_connection();
+  auto next = std::async(std::launch::async, [this] { write(4096, 4096, 1); });
+  EXPECT_EQ(next.wait_for(std::chrono::seconds(8)), std::future_status::ready);
+  hold->wait_until_asked();
+  EXPECT_EQ(brick.connections, 2);
+  hold->release();
+}
+
+TEST_F(FailureTest, AQueuePairWhoseHelloFailedAndTheDeviceKeepsHoldsUpNoWorker) {
+  const auto hold = std::make_shared<rdma::testing::Hold>();
+  client_transport = std::make_shared<rdma::testing::WrappedTransport>(
+      make_transport(), rdma::testing::Wrapping(), rdma::testing::held_by(hold));
+  build(options_now, 4 << 20);
+  network->set_faults({.drop_after_operations = 1});  // the hello has no answer
+  auto through_the_mds = std::async(std::launch::async, [this] { write(0, 4096, 1); });
+  EXPECT_EQ(through_the_mds.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  hold->wait_until_asked();
+  EXPECT_EQ(channel.writes, 1);
+  hold->release();
+}
+
+TEST_F(FailureTest, ExactlyTheUnacknowledgedIsPostedAgain) {
+  // Sixteen pieces; the connection dies under the tenth.
+  channel.segment_bytes = 64 << 10;
+  write(0, 1 << 20, 1);
+  brick.cut_connection();
+  network->set_faults({.drop_after_operations = 2 + 9});  // hello call and reply first
+  const uint64_t before = path->statistics().rdma_writes.value();
+  write(0, 1 << 20, 2);
+  network->set_faults({});
+  expect_read(0, 1 << 20, 2);
+  EXPECT_TRUE(holds(brick.memory(), 0, 1 << 20, 2));
+  EXPECT_EQ(path->statistics().rdma_writes.value() - before, 16u);
+  EXPECT_GE(path->statistics().replays.value(), 7u);
+  EXPECT_EQ(channel.writes, 0);
+}
+
+TEST_F(FailureTest, AGrantThatIsDeadOnTheNewConnectionIsAskedForAnew) {
+  write(0, 4096, 1);
+  // Revoked: the handle is dead, nobody told us.
+  brick.withdraw(0, 1 << 20);
+  write(4096, 4096, 1);
+  EXPECT_EQ(channel.layoutgets, 2);
+  EXPECT_EQ(channel.writes, 0);
+  expect_read(0, 8192, 1);
+}
+
+TEST_F(FailureTest, AGrantThatStaysDeadMeansTheMds) {
+  write(0, 4096, 1);
+  brick.withdraw(0, 1 << 20);
+  channel.refuse_layoutgets({nfs4::Status::kLayoutUnavailable});
+  write(4096, 4096, 1);
+  EXPECT_EQ(channel.writes, 1);
+  expect_read(0, 8192, 1);
+}
+
+TEST_F(FailureTest, AGrowthWhoseGrantWasRevokedIsNeverCommittedUnderANewOne) {
+  write(4 << 20, 4096, 1);
+  brick.withdraw(4 << 20, 1 << 20);
+  std::memset(brick.memory() + (4 << 20), 0, 1 << 20);
+  // Under a fresh layout; but the server has zeroed what lay beyond its end of file.
+  write((4 << 20) + 4096, 4096, 1);
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_TRUE(holds(brick.memory() + (4 << 20), 4 << 20, 8192, 1));
+  EXPECT_EQ(channel.size, (4u << 20) + 8192);
+  EXPECT_EQ(file->size(), (4u << 20) + 8192);
+}
+
+TEST_F(FailureTest, OtherFilesAreNotHurtByADeadGrant) {
+  write(0, 4096, 1);
+  write(2 << 20, 4096, 1);
+  brick.withdraw(0, 1 << 20);
+  write(4096, 4096, 1);
+  const int gets = channel.layoutgets;
+  expect_read(2 << 20, 4096, 1);
+  EXPECT_EQ(channel.layoutgets, gets);
+}
+
+TEST_F(FailureTest, ARefusedTicketIsAskedForAnewAndDropsTheLayouts) {
+  write(0, 4096, 1);
+  brick.ticket = channel.ticket = 2;
+  brick.cut_connection();
+  write(4096, 4096, 1);
+  EXPECT_EQ(path->statistics().tickets_refused.value(), 1u);
+  EXPECT_EQ(channel.device_infos, 2);
+  EXPECT_EQ(channel.layoutgets, 2);
+  EXPECT_EQ(channel.writes, 0);
+}
+
+TEST_F(FailureTest, ATicketThatStaysRefusedMeansTheMds) {
+  brick.ticket = 3;
+  write(0, 4096, 1);
+  expect_read(0, 4096, 1);
+  EXPECT_EQ(channel.writes, 1);
+  EXPECT_GE(path->statistics().fallbacks.value(), 2u);
+  // The device rests and is then tried again.
+  channel.ticket = 3;
+  std::this_thread::sleep_for(Milliseconds(50));
+  write(0, 4096, 2);
+  EXPECT_EQ(channel.writes, 1);
+}
+
+TEST_F(FailureTest, ConnectionsThatDieAgainAndAgainUnderManyThreadsLoseNothing) {
+  std::atomic<bool> stop = false;
+  std::atomic<int> failed = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      auto own = path->buffers().take();
+      uint8_t seed = 0;
+      while (!stop) {
+        const uint64_t offset = uint64_t(t) * (1 << 20) + (seed % 8) * 131072;
+        const BufferSlice slice = (*own)->slice(0, 131072);
+        for (size_t i = 0; i < slice.size(); ++i) slice.data()[i] = pattern(offset + i, seed);
+        if (!file->write(offset, slice)) ++failed;
+        std::memset(slice.data(), 0, slice.size());
+        if (!file->read(offset, slice) || !holds(slice.data(), offset, slice.size(), seed)) ++failed;
+        ++seed;
+      }
+    });
+  }
+  for (int i = 0; i < 25; ++i) {
+    std::this_thread::sleep_for(Milliseconds(6));
+    brick.cut_connection();
+  }
+  stop = true;
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+  ASSERT_TRUE(file->fsync(cursor));
+  EXPECT_GE(brick.connections, 3);
+}
+
+TEST_F(FailureTest, AnAbortedMountEndsAtOnce) {
+  write(0, 4096, 1);
+  path->abort();
+  EXPECT_EQ(file->write(0, buffer->slice(0, 10)).error().number(), ESHUTDOWN);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::initiator

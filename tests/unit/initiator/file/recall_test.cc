@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <thread>
+
+#include "tests/unit/initiator/file/data_path_fixture.h"
+
+namespace pnfsrdma::initiator {
+namespace {
+
+using Events = std::vector<std::string>;
+
+class RecallTest : public DataPathTest {
+ protected:
+  void SetUp() override { make_file(4 << 20); }
+};
+
+TEST_F(RecallTest, FlushesThenTellsTheSizeThenReturns) {
+  write((4 << 20) - 4096, 8192, 1);
+  events.take();
+  const CallbackAnswer answer = recall(0, UINT64_MAX, channel.recall_stateid());
+  ASSERT_EQ(answer.status, nfs4::Status::kOk);
+  EXPECT_EQ(events.take(), Events{});
+  answer.then();
+  const Events seen = events.take();
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_TRUE(seen[0].starts_with("persist"));
+  EXPECT_EQ(seen[1], "layoutcommit size=4198400");
+  EXPECT_EQ(seen[2], "layoutreturn");
+  // Afterwards a layout is asked for anew.
+  expect_read(0, 4096, 0);
+  EXPECT_EQ(channel.reads, 0);
+}
+
+TEST_F(RecallTest, IoThatMeetsTheClosedGateGoesThroughTheMds) {
+  expect_read(0, 4096, 0);
+  const CallbackAnswer answer = recall(0, UINT64_MAX, channel.recall_stateid());
+  ASSERT_EQ(answer.status, nfs4::Status::kOk);
+  // The recall has not run: nobody waits for it.
+  expect_read(0, 4096, 0);
+  write(8192, 4096, 3);
+  EXPECT_EQ(channel.reads, 1);
+  EXPECT_EQ(channel.writes, 1);
+  ASSERT_TRUE(file->fsync(cursor));
+  answer.then();
+  expect_read(8192, 4096, 3);
+  EXPECT_EQ(channel.reads, 1);
+}
+
+TEST_F(RecallTest, WhatIsNotHeldDoesNotMatch) {
+  EXPECT_EQ(recall(0, UINT64_MAX, channel.recall_stateid()).status, nfs4::Status::kNomatchingLayout);
+  EXPECT_EQ(path->statistics().recalls_without_match.value(), 1u);
+}
+
+TEST_F(RecallTest, ARecallThatMayHaveOvertakenAnOpenIsDelayed) {
+  {
+    const PendingLayout pending = path->layout_at_open(true);
+    EXPECT_EQ(recall(0, UINT64_MAX, channel.recall_stateid()).status, nfs4::Status::kDelay);
+  }
+  EXPECT_EQ(recall(0, UINT64_MAX, channel.recall_stateid()).status, nfs4::Status::kNomatchingLayout);
+}
+
+TEST_F(RecallTest, ARecallThatHasOvertakenALayoutGetIsDelayed) {
+  expect_read(0, 4096, 0);
+  nfs4::Status seen = nfs4::Status::kOk;
+  channel.during_layoutget = [&] {
+    // Known + 2: one reply is still to come.
+    nfs4::Stateid stateid = channel.stateid();
+    stateid.seqid += 2;
+    seen = recall(0, UINT64_MAX, stateid).status;
+  };
+  write(3 << 20, 4096, 1);
+  EXPECT_EQ(seen, nfs4::Status::kDelay);
+}
+
+TEST_F(RecallTest, OnlyTheRecalledRangeIsReturned) {
+  expect_read(0, 1 << 20, 0);
+  expect_read(3 << 20, 1 << 20, 0);
+  const int gets = channel.layoutgets;
+  recall(0, 1 << 20, channel.recall_stateid()).then();
+  expect_read(3 << 20, 4096, 0);
+  EXPECT_EQ(channel.layoutgets, gets);
+  expect_read(0, 4096, 0);
+  EXPECT_EQ(channel.layoutgets, gets + 1);
+}
+
+TEST_F(RecallTest, NothingTouchesTheMemoryAfterTheReturn) {
+  // The fake brick kills the handle in LAYOUTRETURN: a late access would cut the connection.
+  std::atomic<bool> stop = false;
+  std::atomic<int> failed = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      auto own = path->buffers().take();
+      uint8_t seed = 0;
+      while (!stop) {
+        const uint64_t offset = uint64_t(t) * (1 << 20) + (seed % 16) * 65536;
+        const BufferSlice slice = (*own)->slice(0, 65536);
+        for (size_t i = 0; i < slice.size(); ++i) slice.data()[i] = pattern(offset + i, seed);
+        if (!file->write(offset, slice)) ++failed;
+        std::memset(slice.data(), 0, slice.size());
+        if (!file->read(offset, slice) || !holds(slice.data(), offset, slice.size(), seed)) ++failed;
+        ++seed;
+      }
+    });
+  }
+  for (int i = 0; i < 40; ++i) {
+    const CallbackAnswer answer =
+        recall(uint64_t(i % 4) << 20, i % 3 == 0 ? UINT64_MAX : 1 << 20, channel.recall_stateid());
+    if (answer.then) answer.then();
+    std::this_thread::sleep_for(Milliseconds(2));
+  }
+  stop = true;
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(brick.connections, 1);
+  EXPECT_EQ(path->statistics().replays.value(), 0u);
+  EXPECT_GE(path->statistics().layoutreturns.value(), 5u);
+}
+
+TEST_F(RecallTest, AFileThatShrinksReturnsWhatLiesBeyondFirst) {
+  write(0, 1 << 20, 1);
+  write(3 << 20, 1 << 20, 1);
+  events.take();
+  const auto operation = file->truncating((3 << 20) + 100);
+  ASSERT_TRUE(operation);
+  ASSERT_TRUE(operation->has_value());
+  const auto* what = (*operation)->what.get_if<nfs4::LayoutReturnType::kFile>();
+  ASSERT_NE(what, nullptr);
+  EXPECT_EQ(what->offset, uint64_t{3} << 20);
+  const Events seen = events.take();
+  ASSERT_FALSE(seen.empty());
+  EXPECT_TRUE(seen[0].starts_with("persist"));
+  // What the server does.
+  brick.withdraw(3 << 20, 5 << 20);
+  channel.size = (3 << 20) + 100;
+  file->truncated((3 << 20) + 100, nullptr, true);
+  EXPECT_EQ(file->size(), (3u << 20) + 100);
+  EXPECT_EQ(*file->read((3 << 20) + 50, buffer->slice(0, 4096)), 50u);
+  write(3 << 20, 8192, 2);
+  expect_read(3 << 20, 8192, 2);
+  EXPECT_EQ(brick.connections, 1);
+}
+
+TEST_F(RecallTest, AFileWhoseGrowthTheServerDoesNotTakeIsNotCut) {
+  write(4 << 20, 1 << 20, 1);
+  channel.refuse_layoutcommit(nfs4::Status::kNoSpc);
+  const auto refused = file->truncating((4 << 20) + 8192);
+  ASSERT_FALSE(refused) << "the SETATTR would put zeros in place of what was written";
+  EXPECT_EQ(refused.error().number(), ENOSPC);
+  EXPECT_EQ(file->size(), 5u << 20);
+  expect_read(4 << 20, 1 << 20, 1);
+  EXPECT_EQ(channel.reads, 0);
+  ASSERT_TRUE(file->truncating((4 << 20) + 8192));
+  EXPECT_EQ(channel.size, 5u << 20);
+  file->truncated((4 << 20) + 8192, nullptr, true);
+}
+
+TEST_F(RecallTest, AGrowingTruncateReturnsNothing) {
+  write(0, 4096, 1);
+  const auto operation = file->truncating(uint64_t{64} << 20);
+  ASSERT_TRUE(operation);
+  EXPECT_FALSE(operation->has_value());
+  file->truncated(uint64_t{64} << 20, nullptr, true);
+  EXPECT_EQ(file->size(), uint64_t{64} << 20);
+}
+
+TEST_F(RecallTest, ABulkRecallReturnsEverythingOnce) {
+  write(0, 4096, 1);
+  nfs4::CallbackLayoutRecallArguments arguments;
+  arguments.layout_type = nfs4::kLayoutTypePmem;
+  arguments.what = nfs4::LayoutRecallWhat::make<nfs4::LayoutRecallType::kAll>(xdr::Void{});
+  const CallbackAnswer answer = path->layout_recall(arguments);
+  ASSERT_EQ(answer.status, nfs4::Status::kOk);
+  answer.then();
+  EXPECT_EQ(events.take().back(), "layoutreturn all");
+  EXPECT_EQ(path->layout_recall(arguments).status, nfs4::Status::kNomatchingLayout);
+}
+
+TEST_F(RecallTest, RecallAnyTakesTheLayoutsOfClosedFilesOnly) {
+  write(0, 4096, 1);
+  nfs4::CallbackRecallAnyArguments arguments;
+  arguments.types.set(nfs4::kRecallAnyOtherLayoutMin);
+  path->recall_any(arguments).then();
+  EXPECT_EQ(channel.layoutreturns, 0);
+  file->release();
+  path->recall_any(arguments).then();
+  EXPECT_EQ(channel.layoutreturns, 1);
+}
+
+TEST_F(RecallTest, AfterANewSessionLayoutsAreAskedForAnew) {
+  expect_read(0, 4096, 0);
+  path->layouts_lost();
+  expect_read(0, 4096, 0);
+  EXPECT_EQ(channel.layoutgets, 2);
+  EXPECT_EQ(channel.reads, 0);
+}
+
+TEST_F(RecallTest, AnAnswerFromBeforeANewSessionGrantsNothing) {
+  PendingLayout pending = path->layout_at_open(false);
+  path->layouts_lost();
+  nfs4::LayoutGetResult result;
+  result.stateid.seqid = 1;
+  file->take_layout(std::move(pending), result);
+  EXPECT_FALSE(file->parts().cache.stateid().has_value());
+}
+
+TEST_F(RecallTest, ShutDownReturnsWhatIsHeld) {
+  write(0, 4096, 1);
+  path->shut_down(clock.now() + std::chrono::seconds(5));
+  EXPECT_EQ(channel.layoutreturns, 1);
+  EXPECT_EQ(file->read(0, buffer->slice(0, 16)).error().number(), ESHUTDOWN);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::initiator

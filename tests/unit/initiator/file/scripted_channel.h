@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shared/initiator/mds.h"
+#include "tests/unit/initiator/file/fake_brick.h"
+
+namespace pnfsrdma::initiator {
+
+// An MDS of one file on one FakeBrick (or, from a moment on, on another one): grants layouts in segments of
+// `segment_bytes`, knows holes, keeps size and seqid. The next answers can be scripted; calls are counted and
+// logged.
+class ScriptedChannel final : public MetadataChannel {
+ public:
+  ScriptedChannel(FakeBrick& brick, std::string netid, EventLog& events)
+      : first_(brick), brick_(&brick), netid_(std::move(netid)), events_(events) {}
+
+  // Knobs and views.
+  std::atomic<uint64_t> segment_bytes = uint64_t{1} << 20;
+  std::atomic<uint64_t> size = 0;
+  std::atomic<uint8_t> ticket = 1;
+  std::atomic<uint32_t> flush_methods =
+      nfs4::kFlushNative | nfs4::kFlushCommitMessage | nfs4::kFlushLayoutCommit;
+  std::atomic<nfs4::Durability> durability = nfs4::Durability::kVolatile;         // of the device
+  std::atomic<nfs4::Durability> server_durability = nfs4::Durability::kVolatile;  // the least of all devices
+  std::atomic<int> calls = 0;
+  std::atomic<int> layoutgets = 0, layoutcommits = 0, layoutreturns = 0, reads = 0, writes = 0, commits = 0;
+  std::atomic<int> device_infos = 0;
+  std::atomic<uint8_t> write_verifier = 1;
+  std::atomic<bool> hold_async_commits = false;
+  std::atomic<bool> void_generation = false;  // layouts say connection 0
+  std::function<void()> during_layoutget;
+  std::function<void()> during_layoutcommit;
+  std::function<void()> during_commit;
+  std::atomic<nfs4::Status> refuse_writes = nfs4::Status::kOk;
+  std::atomic<nfs4::Status> refuse_commits = nfs4::Status::kOk;
+  std::set<uint64_t> holes;  // segment starts that are holes for readers
+
+  // LAYOUTGET fails with these, one each.
+  void refuse_layoutgets(std::vector<nfs4::Status> statuses) {
+    std::lock_guard lock(mutex_);
+    refusals_.assign(statuses.begin(), statuses.end());
+  }
+  void refuse_layoutcommit(nfs4::Status status) {
+    std::lock_guard lock(mutex_);
+    commit_refusal_ = status;
+  }
+  // All layouts are revoked: their stateid is unknown from now on.
+  void forget_layouts() {
+    std::lock_guard lock(mutex_);
+    ++layout_serial_;
+  }
+  // The file lies on another brick from now on.
+  void move_to(FakeBrick& target) {
+    std::lock_guard lock(mutex_);
+    brick_ = &target;
+    ++layout_serial_;
+  }
+  std::atomic<bool> forget_first_device = false;
+  // While it is held no WRITE and no LAYOUTCOMMIT changes the file, and nobody gets a layout of it.
+  std::unique_lock<std::mutex> quiet() { return std::unique_lock(quiet_mutex_); }
+  nfs4::Stateid recall_stateid() {
+    std::lock_guard lock(mutex_);
+    ++layout_stateid_.seqid;
+    return layout_stateid_;
+  }
+  nfs4::Stateid stateid() {
+    std::lock_guard lock(mutex_);
+    return layout_stateid_;
+  }
+  LayoutCommitWanted last_commit() {
+    std::lock_guard lock(mutex_);
+    return last_commit_;
+  }
+  void release_async_commits() {
+    std::vector<std::function<void()>> held;
+    {
+      std::lock_guard lock(mutex_);
+      held.swap(held_);
+    }
+    for (auto& run : held) run();
+  }
+
+  MetadataResult<nfs4::DeviceAddress> get_device_info(const nfs4::DeviceId& device) override {
+    ++calls;
+    if (device == nfs4::kEveryDevice) {
+      nfs4::DeviceAddress all;
+      all.durability = server_durability;
+      return all;
+    }
+    ++device_infos;
+    FakeBrick& asked = device == device_of(first_) ? first_ : brick();
+    if (device != device_of(asked) || (forget_first_device && &asked == &first_)) {
+      return std::unexpected(MetadataError{nfs4::Status::kNoEnt, 0});
+    }
+    nfs4::DeviceAddress address;
+    const std::string at = asked.address();
+    const size_t colon = at.rfind(':');
+    const int port = std::stoi(at.substr(colon + 1));
+    const std::string universal =
+        netid_ == "memory"
+            ? at
+            : at.substr(0, colon) + "." + std::to_string(port / 256) + "." + std::to_string(port % 256);
+    address.paths.push_back({netid_, universal});
+    address.ticket.fill(std::byte{ticket.load()});
+    address.flush_methods = flush_methods;
+    address.durability = durability;
+    return address;
+  }
+
+  MetadataResult<LayoutGranted> layout_get(const FileReference&, const nfs4::Stateid&,
+                                           const LayoutWanted& wanted) override {
+    ++calls;
+    ++layoutgets;
+    if (during_layoutget) during_layoutget();
+    std::lock_guard quiet(quiet_mutex_);
+    std::lock_guard lock(mutex_);
+    if (!refusals_.empty()) {
+      const nfs4::Status status = refusals_.front();
+      refusals_.pop_front();
+      return std::unexpected(MetadataError{status, 0});
+    }
+    if (wanted.iomode == Iomode::kRead && wanted.offset >= size) {
+      return std::unexpected(MetadataError{nfs4::Status::kBadLayout, 0});
+    }
+    events_.add("layoutget " + std::to_string(wanted.offset));
+    const uint64_t step = segment_bytes;
+    const uint64_t from = wanted.offset / step * step;
+    const uint64_t limit = wanted.iomode == Iomode::kRead ? std::max<uint64_t>(size, 1) : FakeBrick::kBytes;
+    const uint64_t end = std::min<uint64_t>(range_end(wanted.offset, wanted.length), limit);
+    LayoutPiece piece{.offset = from, .iomode = wanted.iomode};
+    for (uint64_t at = from; at < end && at < FakeBrick::kBytes; at += step) {
+      nfs4::Segment segment{.device = device_of(brick()), .file_offset = at, .length = step};
+      const bool writable = wanted.iomode == Iomode::kReadWrite;
+      if (writable || !holes.contains(at)) {
+        segment.read = brick().grant(at, step, writable);
+        if (writable) segment.write = segment.read;
+      }
+      piece.body.segments.push_back(segment);
+      piece.length = at + step - from;
+    }
+    piece.body.connection = brick().connection();
+    if (void_generation) {
+      piece.body.connection = 0;
+      for (auto& segment : piece.body.segments) {
+        segment.read.handle = segment.write.handle = 0;
+        segment.read.address = segment.write.address = 0;
+      }
+    }
+    ++layout_stateid_.seqid;
+    layout_stateid_.other.fill(std::byte{layout_serial_});
+    return LayoutGranted{layout_stateid_, false, {piece}};
+  }
+
+  MetadataResult<std::optional<uint64_t>> layout_commit(const FileReference&,
+                                                        const LayoutCommitWanted& wanted) override {
+    ++calls;
+    return commit_layout(wanted);
+  }
+  void start_layout_commit(const FileReference&, const LayoutCommitWanted& wanted,
+                           std::function<void(MetadataResult<std::optional<uint64_t>>)> done) override {
+    ++calls;
+    auto run = [this, wanted, done = std::move(done)] { done(commit_layout(wanted)); };
+    if (!hold_async_commits) return run();
+    std::lock_guard lock(mutex_);
+    held_.push_back(run);
+  }
+
+  MetadataResult<std::optional<nfs4::Stateid>> layout_return(const FileReference&,
+                                                             const LayoutReturnWanted& wanted) override {
+    ++calls;
+    ++layoutreturns;
+    events_.add("layoutreturn");
+    // As a brick does: the handle is dead before the answer.
+    brick().withdraw(wanted.offset, std::min<uint64_t>(wanted.length, FakeBrick::kBytes - wanted.offset));
+    std::lock_guard lock(mutex_);
+    ++layout_stateid_.seqid;
+    if (brick().grants() == 0) return std::optional<nfs4::Stateid>();
+    return std::optional(layout_stateid_);
+  }
+  MetadataResult<> layout_return_all() override {
+    ++calls;
+    ++layoutreturns;
+    events_.add("layoutreturn all");
+    brick().withdraw(0, FakeBrick::kBytes);
+    return {};
+  }
+  MetadataResult<> layout_return_filesystem(const FileReference&) override { return layout_return_all(); }
+
+  MetadataResult<MdsRead> read(const FileReference&, const nfs4::Stateid&, uint64_t offset,
+                               MutableByteSpan sink) override {
+    ++calls;
+    ++reads;
+    const uint64_t end = std::min<uint64_t>(size, offset + sink.size());
+    const size_t count = end > offset ? end - offset : 0;
+    std::memcpy(sink.data(), brick().memory() + offset, count);
+    return MdsRead{count, offset + count >= size};
+  }
+  MetadataResult<MdsWritten> write(const FileReference&, const nfs4::Stateid&, uint64_t offset,
+                                   ByteSpan source) override {
+    ++calls;
+    ++writes;
+    std::lock_guard quiet(quiet_mutex_);
+    if (refuse_writes.load() != nfs4::Status::kOk)
+      return std::unexpected(MetadataError{refuse_writes.load(), 0});
+    std::memcpy(brick().memory() + offset, source.data(), source.size());
+    grow(offset + source.size());
+    return MdsWritten{source.size(), false, verifier()};
+  }
+  MetadataResult<WriteVerifier> commit(const FileReference&, uint64_t, uint64_t) override {
+    ++calls;
+    ++commits;
+    events_.add("commit");
+    if (auto hook = during_commit) hook();
+    if (refuse_commits.load() != nfs4::Status::kOk)
+      return std::unexpected(MetadataError{refuse_commits.load(), 0});
+    return verifier();
+  }
+  size_t io_size_max() const override { return 1 << 20; }
+
+ private:
+  MetadataResult<std::optional<uint64_t>> commit_layout(const LayoutCommitWanted& wanted) {
+    ++layoutcommits;
+    if (auto hook = during_layoutcommit) hook();
+    std::lock_guard quiet(quiet_mutex_);
+    std::lock_guard lock(mutex_);
+    if (wanted.stateid.other.front() != std::byte{layout_serial_}) {
+      return std::unexpected(MetadataError{nfs4::Status::kBadStateid, 0});
+    }
+    if (commit_refusal_ != nfs4::Status::kOk) {
+      return std::unexpected(MetadataError{std::exchange(commit_refusal_, nfs4::Status::kOk), 0});
+    }
+    std::string event = "layoutcommit";
+    if (wanted.last_write_offset) event += " size=" + std::to_string(*wanted.last_write_offset + 1);
+    if (!wanted.persist.empty()) event += " persist";
+    events_.add(event);
+    last_commit_ = wanted;
+    if (wanted.last_write_offset) grow(*wanted.last_write_offset + 1);
+    return std::optional<uint64_t>(size);
+  }
+  void grow(uint64_t to) {
+    uint64_t now = size;
+    while (now < to && !size.compare_exchange_weak(now, to)) {
+    }
+  }
+  WriteVerifier verifier() const {
+    WriteVerifier value;
+    value.fill(std::byte{write_verifier.load()});
+    return value;
+  }
+
+  FakeBrick& brick() const { return *brick_; }
+  nfs4::DeviceId device_of(const FakeBrick& brick) const {
+    nfs4::DeviceId device;
+    device.fill(std::byte{static_cast<uint8_t>(&brick == &first_ ? 7 : 8)});
+    return device;
+  }
+
+  FakeBrick& first_;
+  std::atomic<FakeBrick*> brick_;
+  const std::string netid_;
+  EventLog& events_;
+  std::mutex mutex_;
+  std::mutex quiet_mutex_;  // taken before mutex_
+  nfs4::Stateid layout_stateid_;
+  uint8_t layout_serial_ = 9;
+  std::deque<nfs4::Status> refusals_;
+  nfs4::Status commit_refusal_ = nfs4::Status::kOk;
+  LayoutCommitWanted last_commit_;
+  std::vector<std::function<void()>> held_;
+};
+
+}  // namespace pnfsrdma::initiator
