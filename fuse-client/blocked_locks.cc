@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "shared/base/sync.h"
+
 namespace pnfsrdma::fuse_client {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr Milliseconds kFirstPause{2};
 constexpr Milliseconds kLongestPause{250};
 
 SteadyTime now() {
-  return std::chrono::steady_clock::now();
+  return steady_now();
 }
 
 }  // namespace
@@ -21,7 +23,7 @@ SteadyTime now() {
 void BlockedLocks::start(TryAgain try_again) {
   try_again_ = std::move(try_again);
   stopping_ = false;
-  thread_ = std::thread([this] { run(); });
+  thread_ = Thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "blocked-locks");
 }
 

@@ -2,16 +2,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 #include "fuse-client/fuse_header.h"
 #include "fuse-client/lock_calls.h"
 #include "shared/base/clock.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::fuse_client {
 
@@ -59,14 +57,14 @@ class BlockedLocks {
   Places::iterator next_due(SteadyTime now, SteadyTime& wake_at);
 
   TryAgain try_again_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   // Guarded by mutex_.
   Places places_;
   Waiting* trying_ = nullptr;  // taken out of places_
   bool look_again_ = false;    // at trying_: something has changed meanwhile
   bool stopping_ = true;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace pnfsrdma::fuse_client

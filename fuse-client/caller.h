@@ -4,11 +4,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "shared/base/clock.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/credential.h"
 
 namespace pnfsrdma::fuse_client {
@@ -37,7 +37,7 @@ class CallerGroups {
   };
 
   const Clock& clock_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::unordered_map<pid_t, Entry> entries_;
 };
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "shared/base/clock.h"
+#include "shared/base/sync.h"
 #include "shared/nfs4/directory_operations.h"
 
 namespace pnfsrdma::fuse_client {
@@ -19,7 +19,7 @@ inline constexpr uint64_t kDotDotOffset = 2;
 // Used with its mutex held by one request at a time.
 class DirectoryStream {
  public:
-  std::mutex mutex;
+  Mutex mutex;
   // When the entries were asked for.
   SteadyTime asked_at;
   uint64_t namespace_version = 0;

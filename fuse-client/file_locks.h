@@ -4,13 +4,12 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "shared/base/sync.h"
 #include "shared/initiator/credential.h"
 #include "shared/nfs4/basic_types.h"
 #include "shared/nfs4/range_locks.h"
@@ -71,8 +70,8 @@ class FileLocks {
   void count_lost();
   void drop_if_empty(LockOwner owner);
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_;
+  Condition changed_;
   std::map<LockOwner, Entry> entries_;  // guarded by mutex_
   std::atomic<uint32_t> lost_ = 0;
 };

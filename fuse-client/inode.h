@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "fuse-client/file_attributes.h"
 #include "fuse-client/file_locks.h"
 #include "fuse-client/mount_options.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/file/file_io.h"
 #include "shared/nfs4/basic_types.h"
 
@@ -116,7 +115,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // Under mutex_. False: an older answer.
   bool take_in(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts);
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   // Guarded by mutex_.
   std::optional<FileAttributes> known_;
   SteadyTime known_at_;
@@ -128,7 +127,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<uint64_t> told_change_;
   std::optional<uint64_t> told_size_;
 
-  std::condition_variable opens_changed_;
+  Condition opens_changed_;
   nfs4::Stateid stateid_;
   bool open_at_server_ = false;
   bool closing_ = false;
@@ -148,7 +147,7 @@ struct OpenFile {
   bool readable = false;
   bool writable = false;
   bool append = false;
-  std::mutex cursor_mutex;
+  Mutex cursor_mutex;
   initiator::ErrorCursor cursor;
 };
 

@@ -3,10 +3,10 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "fuse-client/inode.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::fuse_client {
 
@@ -36,7 +36,7 @@ class InodeTable {
 
  private:
   std::shared_ptr<Inode> root_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   // Guarded by mutex_. A node number is the inode's address: the kernel names only those it has and has not
   // forgotten.
   std::map<nfs4::FileHandle, std::shared_ptr<Inode>> by_handle_;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuse-client/invalidator.h"
 
+#include "shared/base/sync.h"
+
 namespace pnfsrdma::fuse_client {
 
 void Invalidator::start(fuse_session* session) {
   session_ = session;
   stopping_ = false;
-  thread_ = std::thread([this] { run(); });
+  thread_ = Thread([this] { run(); });
 }
 
 void Invalidator::stop() {

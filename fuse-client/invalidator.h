@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
-#include <thread>
 
 #include "fuse-client/fuse_header.h"
 #include "shared/base/clock.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::fuse_client {
 
@@ -46,14 +44,14 @@ class Invalidator {
   static constexpr size_t kQueuedMax = 4096;
 
   fuse_session* session_ = nullptr;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   // Guarded by mutex_.
   std::deque<Job> jobs_;
   uint64_t asked_ = 0;
   uint64_t done_ = 0;
   bool stopping_ = true;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace pnfsrdma::fuse_client

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "shared/base/check.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::fuse_client {
 
@@ -30,7 +30,7 @@ class KernelHandles {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::unordered_map<uint64_t, std::unique_ptr<Object>> given_;
 };
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "shared/base/owned.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::fuse_client {
 namespace {
@@ -69,7 +70,7 @@ bool dies_of_signal(std::string_view stat) {
 
 bool KilledCaller::gone() {
   if (gone_ || thread_ == 0) return gone_;
-  const SteadyTime now = std::chrono::steady_clock::now();
+  const SteadyTime now = steady_now();
   if (next_look_ == SteadyTime{}) {
     next_look_ = now + kFirstLook;
   } else if (now >= next_look_) {

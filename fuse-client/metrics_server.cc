@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <thread>
 
 #include "shared/base/owned.h"
+#include "shared/base/sync.h"
 #include "shared/rpc/dial.h"
 
 namespace pnfsrdma::fuse_client {
@@ -64,13 +64,13 @@ class MetricsServer::Http : public httplib::Server {
 
   void run_on(FileDescriptor listening) {
     svr_sock_ = listening.release();
-    thread_ = std::thread([this] { listen_after_bind(); });
+    thread_ = Thread([this] { listen_after_bind(); });
     // stop() before that has no effect.
-    while (!is_running()) std::this_thread::yield();
+    while (!is_running()) yield_thread();
   }
 
  private:
-  std::thread thread_;
+  Thread thread_;
 };
 
 MetricsServer::MetricsServer(std::unique_ptr<Http> http, rpc::SocketAddress address)

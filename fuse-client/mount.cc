@@ -10,9 +10,6 @@
 
 #include <array>
 #include <cerrno>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 
 #include "fuse-client/callbacks.h"
 #include "fuse-client/file_system.h"
@@ -24,6 +21,7 @@
 #include "fuse-client/worker_pool.h"
 #include "shared/base/log.h"
 #include "shared/base/random.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/session/channel.h"
 #include "shared/nfs4/status_errno.h"
 
@@ -60,7 +58,7 @@ Result<std::shared_ptr<Inode>> find_root(Session& session, const MountOptions& o
   const size_t handle_at = operations.size();
   operations.emplace_back(nfs4::GetFileHandleArguments{});
   operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
-  const SteadyTime asked_at = std::chrono::steady_clock::now();
+  const SteadyTime asked_at = steady_now();
   initiator::CallOptions call;
   call.deadline = asked_at + std::chrono::seconds(30);
   TRY_ASSIGN(const auto reply, session.call(std::move(operations), {::getuid(), ::getgid(), {}}, call));
@@ -119,7 +117,7 @@ void close_what_is_open(Session& session, InodeTable& inodes) {
     nfs4::CloseArguments close;
     close.open_stateid = open->stateid;
     initiator::CallOptions options;
-    options.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    options.deadline = steady_now() + std::chrono::seconds(2);
     if (!session.call({nfs4::PutFileHandleArguments{inode->handle}, close}, open->credential, options))
       return;
   }
@@ -148,10 +146,10 @@ class EndInTime {
   EndInTime& operator=(const EndInTime&) = delete;
 
  private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
+  Mutex mutex_;
+  Condition ended_;
   bool is_over_ = false;
-  std::thread thread_;  // last: uses the others
+  Thread thread_;  // last: uses the others
 };
 
 // Ends the session's threads on every way out, before what their handlers touch is gone.
@@ -274,7 +272,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
     readiness.report();
     wait_for_end(signals, workers, point);
 
-    in_time = workers.stop(std::chrono::steady_clock::now() + kFarewell);
+    in_time = workers.stop(steady_now() + kFarewell);
     if (!in_time) {
       log_warning("fuse", "unmount-aborts cause=\"servers do not answer\"");
       data_path.abort();
@@ -285,7 +283,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   // Only now: it closes /dev/fuse, whose number no worker may still read from.
   invalidator.stop();
   point.unmount();
-  const SteadyTime farewell = std::chrono::steady_clock::now() + kFarewell;
+  const SteadyTime farewell = steady_now() + kFarewell;
   const EndInTime end_in_time(*session, data_path, farewell);
   if (in_time) close_what_is_open(*session, inodes);
   data_path.shut_down(farewell);

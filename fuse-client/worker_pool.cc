@@ -14,6 +14,7 @@
 #include "fuse-client/worker_buffer.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::fuse_client {
 namespace {
@@ -109,18 +110,18 @@ bool WorkerPool::stop(SteadyTime deadline) {
     stopping_ = true;
   }
   while (running_ > 0) {
-    if (std::chrono::steady_clock::now() >= deadline) return false;
+    if (steady_now() >= deadline) return false;
     // Again and again: one that was just about to read would miss a single signal.
     {
       const std::lock_guard lock(mutex_);
-      for (std::thread& thread : threads_) {
+      for (Thread& thread : threads_) {
         if (thread.joinable()) (void)::pthread_kill(thread.native_handle(), kWakeSignal);
       }
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    sleep_for(std::chrono::milliseconds(2));
   }
   const std::lock_guard lock(mutex_);
-  for (std::thread& thread : threads_) {
+  for (Thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
   threads_.clear();

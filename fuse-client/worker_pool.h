@@ -2,13 +2,12 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "fuse-client/fuse_header.h"
 #include "fuse-client/mount_status.h"
 #include "shared/base/owned.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/data_path.h"
 
 namespace pnfsrdma::fuse_client {
@@ -45,9 +44,9 @@ class WorkerPool {
   FileDescriptor ended_;
   std::atomic<uint32_t>& idle_;
   std::atomic<uint32_t>& running_;
-  std::mutex mutex_;
+  Mutex mutex_;
   // Guarded by mutex_.
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
   bool stopping_ = false;
 };
 

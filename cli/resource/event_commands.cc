@@ -3,7 +3,6 @@
 
 #include <array>
 #include <chrono>
-#include <thread>
 
 #include "cli/api/event_stream.h"
 #include "cli/output/json_member.h"
@@ -11,6 +10,7 @@
 #include "cli/resource/resource_command.h"
 #include "cli/resource/view.h"
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 
 // event: list, follow.
 namespace pnfsrdma::cli {
@@ -77,7 +77,7 @@ Outcome<> follow(ApiClient& client, const Filter& filter, Output& output, uint64
         (ended.error().code != ExitCode::kUnreachable || ++failures > kReconnectsMax || shown == 0)) {
       return ended;
     }
-    std::this_thread::sleep_for(kPauseBeforeReconnect);
+    sleep_for(kPauseBeforeReconnect);
   }
   return {};
 }

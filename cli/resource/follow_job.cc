@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <thread>
 
 #include "cli/output/json_member.h"
 #include "cli/output/progress_bar.h"
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::cli {
 namespace {
@@ -28,7 +28,7 @@ Outcome<nlohmann::json> follow_job(ApiClient& client, nlohmann::json job, Output
     ProgressBar bar(stderr, output.complaints_terminal());
     while (text_at(job, "/state") == "running") {
       bar.show(progress_of(job), text_at(job, "/message"));
-      std::this_thread::sleep_for(kPause);
+      sleep_for(kPause);
       TRY_ASSIGN(Answer answer, client.get(path));
       job = std::move(answer.body);
     }

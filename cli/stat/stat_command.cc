@@ -6,11 +6,11 @@
 #include <chrono>
 #include <ctime>
 #include <optional>
-#include <thread>
 
 #include "cli/stat/rates.h"
 #include "cli/stat/stat_report.h"
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::cli {
 namespace {
@@ -76,17 +76,16 @@ void show_rates(const MountReading& reading, const Rates& rates, Output& output)
 }
 
 Outcome<> watch(const std::vector<Mounted>& mounts, const StatOptions& options, Output& output) {
-  using Steady = std::chrono::steady_clock;
   const auto interval =
-      std::chrono::duration_cast<Steady::duration>(std::chrono::duration<double>(*options.watch));
+      std::chrono::duration_cast<SteadyTime::duration>(std::chrono::duration<double>(*options.watch));
   Readings earlier = read_all(mounts, output);
   if (earlier.failed) return std::unexpected(*earlier.failed);
-  Steady::time_point at = Steady::now();
+  SteadyTime at = steady_now();
   for (uint64_t i = 0; options.count == 0 || i < options.count; ++i) {
-    std::this_thread::sleep_until(at + interval);
+    sleep_until(at + interval);
     Readings later = read_all(mounts, output);
     if (later.failed) return std::unexpected(*later.failed);
-    const Steady::time_point now = Steady::now();
+    const SteadyTime now = steady_now();
     for (size_t k = 0; k < later.taken.size(); ++k) {
       show_rates(later.taken[k], rates_between(earlier.taken[k], later.taken[k], now - at), output);
     }

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include "shared/base/sync.h"
+
 namespace pnfsrdma::brick {
 
 Result<> Connection::ConnectionFlusher::flush(MutableByteSpan memory) {
@@ -47,7 +49,7 @@ Result<> Connection::accept(rdma::ConnectionRequest& request, std::function<void
   TRY_ASSIGN(queue_pair_, request.accept(domain_, {}, limits));
   TRY_ASSIGN(server_, SessionServer::make(transport_, domain_, *queue_pair_, exposures_, shared_.gate,
                                           shared_.counters, number_));
-  thread_ = std::thread([server = server_.get(), on_ended = std::move(on_ended)] {
+  thread_ = Thread([server = server_.get(), on_ended = std::move(on_ended)] {
     server->run();
     on_ended();
   });

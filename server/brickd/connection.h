@@ -4,13 +4,13 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "server/brickd/counters.h"
 #include "server/brickd/exposures.h"
 #include "server/brickd/flush_gate.h"
 #include "server/brickd/session_server.h"
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/transport.h"
 
 namespace pnfsrdma::brick {
@@ -73,7 +73,7 @@ class Connection {
   std::unique_ptr<rdma::QueuePair> queue_pair_;
   Exposures exposures_;
   std::unique_ptr<SessionServer> server_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace pnfsrdma::brick

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "shared/base/event_loop.h"
 #include "shared/base/guarded.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::brick {
 
@@ -44,8 +43,8 @@ class Executor {
   std::shared_ptr<size_t> unfinished_ =
       std::make_shared<size_t>(0);  // also says to posted tasks that we are alive
   Guarded<Queue> queue_;
-  std::condition_variable wake_;
-  std::thread thread_;
+  Condition wake_;
+  Thread thread_;
 };
 
 }  // namespace pnfsrdma::brick

@@ -5,12 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <span>
 
 #include "server/brickd/boot_id.h"
 #include "shared/base/bytes.h"
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 #include "shared/pmem/persistence.h"
 
 namespace pnfsrdma::brick {
@@ -53,8 +53,8 @@ class FlushGate {
   const std::array<std::byte, 16> uuid_;
   const BootId boot_;
   const std::function<void(const Error&)> on_unsafe_;
-  std::mutex one_at_a_time_;
-  std::mutex counting_;
+  Mutex one_at_a_time_;
+  Mutex counting_;
   uint64_t unsafe_events_;  // under counting_
   std::atomic<uint64_t> verifier_;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::brick {
 namespace {
@@ -60,7 +61,7 @@ void SessionServer::run() {
     const size_t count = queue_pair_.poll(completions);
     if (count == 0) {
       if (!queue_pair_.connected()) return;
-      queue_pair_.wait(std::chrono::steady_clock::now() + kLongestWait);
+      queue_pair_.wait(steady_now() + kLongestWait);
       continue;
     }
     // Counted before they are handled: what has come in at once was sent without waiting for answers.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "server/console/record_store.h"
 #include "shared/base/clock.h"
 #include "shared/base/guarded.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
@@ -83,7 +83,7 @@ class Accounts {
   ControlLoop& loop_;
   RecordStore& store_;
   const Clock& clock_;
-  std::mutex changing_;  // one change at a time, from its checks to the store's answer
+  Mutex changing_;  // one change at a time, from its checks to the store's answer
   Guarded<State> state_;
 };
 

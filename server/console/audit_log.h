@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "server/console/json.h"
 #include "shared/base/owned.h"
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
@@ -34,7 +34,7 @@ class AuditLog {
   static constexpr int kAges = 5;
   const std::string directory_;
   const size_t bytes_max_;
-  std::mutex mutex_;
+  Mutex mutex_;
   FileDescriptor file_;
   size_t size_ = 0;
   uint64_t next_ = 1;

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "server/console/accounts.h"
@@ -19,6 +18,7 @@
 #include "server/console/setup_token.h"
 #include "server/console/snapshot.h"
 #include "server/console/throughput.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
@@ -50,8 +50,8 @@ struct Backend {
   std::atomic<uint64_t> refused = 0;
   std::atomic<uint64_t> streams = 0;
   // Of each kind of resource with ETags one change at a time, from its check to its end.
-  std::mutex changing_exports;
-  std::mutex changing_settings;
+  Mutex changing_exports;
+  Mutex changing_settings;
 };
 
 }  // namespace pnfsrdma::console

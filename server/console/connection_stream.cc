@@ -14,12 +14,12 @@
 #include <utility>
 
 #include "server/console/http_limits.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
 namespace {
 
-using std::chrono::steady_clock;
 constexpr size_t kReadAhead = 4096;
 constexpr size_t kGatheredMax = 64 << 10;
 // How often a wait looks whether the server stops.
@@ -77,9 +77,9 @@ ConnectionStream::~ConnectionStream() {
   ERR_clear_error();
 }
 
-bool ConnectionStream::wait(short events, steady_clock::time_point deadline) const {
+bool ConnectionStream::wait(short events, SteadyTime deadline) const {
   while (!stopping_) {
-    const auto left = std::chrono::ceil<Milliseconds>(deadline - steady_clock::now());
+    const auto left = std::chrono::ceil<Milliseconds>(deadline - steady_now());
     if (left <= Milliseconds(0)) return false;
     pollfd waited{.fd = socket_.get(), .events = events, .revents = 0};
     const int ready = poll(&waited, 1, static_cast<int>(std::min(left, kLook).count()));
@@ -102,7 +102,7 @@ short ConnectionStream::wanted(int result) const {
 
 bool ConnectionStream::handshake() {
   if (!tls_) return false;
-  const auto deadline = steady_clock::now() + kHandshakeDeadline;
+  const auto deadline = steady_now() + kHandshakeDeadline;
   while (true) {
     ERR_clear_error();
     const int result = SSL_accept(tls_.get());
@@ -115,15 +115,15 @@ bool ConnectionStream::handshake() {
 bool ConnectionStream::wait_for_request() {
   request_bytes_ = buffered_.size() - consumed_;
   const bool begun = consumed_ < buffered_.size() || (tls_ && SSL_pending(tls_.get()) > 0) ||
-                     wait(POLLIN, steady_clock::now() + kIdleDeadline);
-  request_deadline_ = steady_clock::now() + kRequestDeadline;
+                     wait(POLLIN, steady_now() + kIdleDeadline);
+  request_deadline_ = steady_now() + kRequestDeadline;
   return begun;
 }
 
 void ConnectionStream::drain() {
   if (tls_) SSL_shutdown(tls_.get());
   ::shutdown(socket_.get(), SHUT_WR);
-  const auto deadline = steady_clock::now() + kDrainDeadline;
+  const auto deadline = steady_now() + kDrainDeadline;
   char unread[kReadAhead];
   for (size_t drained = 0; drained < kDrainBytesMax && wait(POLLIN, deadline);) {
     const ssize_t got = recv(socket_.get(), unread, sizeof unread, 0);
@@ -137,7 +137,7 @@ bool ConnectionStream::is_readable() const {
 }
 
 bool ConnectionStream::is_writable() const {
-  return wait(POLLOUT, steady_clock::now() + kWriteDeadline);
+  return wait(POLLOUT, steady_now() + kWriteDeadline);
 }
 
 ssize_t ConnectionStream::read(char* buffer, size_t size) {
@@ -185,7 +185,7 @@ bool ConnectionStream::release() {
 }
 
 bool ConnectionStream::send_all(const char* bytes, size_t size) {
-  const auto deadline = steady_clock::now() + kWriteDeadline;
+  const auto deadline = steady_now() + kWriteDeadline;
   size_t written = 0;
   while (written < size) {
     ERR_clear_error();

@@ -50,7 +50,7 @@ class ConnectionStream final : public httplib::Stream {
 
  private:
   bool send_all(const char* bytes, size_t size);
-  bool wait(short events, std::chrono::steady_clock::time_point deadline) const;
+  bool wait(short events, SteadyTime deadline) const;
   // What to wait for before the TLS call that gave `result` is repeated; 0: it failed.
   short wanted(int result) const;
 
@@ -58,7 +58,7 @@ class ConnectionStream final : public httplib::Stream {
   TlsConnection tls_;
   const std::atomic<bool>& stopping_;
   Peer peer_;
-  std::chrono::steady_clock::time_point request_deadline_;
+  SteadyTime request_deadline_;
   size_t request_bytes_ = 0;
   // httplib reads heads byte by byte.
   std::string buffered_;

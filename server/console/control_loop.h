@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "shared/base/event_loop.h"
 #include "shared/base/guarded.h"
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
@@ -50,7 +50,7 @@ class ControlLoop {
       std::optional<Result<T>> answer;
     };
     Guarded<State> state;
-    std::condition_variable answered;
+    Condition answered;
   };
 
   EventLoop& loop_;
@@ -75,10 +75,10 @@ Result<T> ControlLoop::ask(std::function<void(std::function<void(Result<T>)> don
       question->answered.notify_one();
     });
   });
-  const auto until = std::chrono::steady_clock::now() + deadline;
+  const auto until = steady_now() + deadline;
   auto state = question->state.lock();
-  while (!stopping_ && std::chrono::steady_clock::now() < until) {
-    const auto look = std::min(until, std::chrono::steady_clock::now() + kLook);
+  while (!stopping_ && steady_now() < until) {
+    const auto look = std::min(until, steady_now() + kLook);
     if (state.wait_until(question->answered, look, [](const auto& now) { return now.answer.has_value(); }))
       return std::move(*state->answer);
   }

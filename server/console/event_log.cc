@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "shared/base/sync.h"
+
 namespace pnfsrdma::console {
 
 std::string_view name_of(LogLevel level) {
@@ -98,7 +100,7 @@ std::vector<Event> EventLog::newest(const EventFilter& filter, size_t limit) {
 
 bool EventLog::wait_behind(uint64_t after, Milliseconds longest) {
   auto state = state_.lock();
-  state.wait_until(added_, std::chrono::steady_clock::now() + longest,
+  state.wait_until(added_, steady_now() + longest,
                    [after](const State& now) { return now.stopped || now.next - 1 > after; });
   return state->next - 1 > after;
 }

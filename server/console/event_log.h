@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/guarded.h"
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
@@ -67,7 +67,7 @@ class EventLog {
   const Clock& clock_;
   const size_t kept_;
   Guarded<State> state_;
-  std::condition_variable added_;
+  Condition added_;
 };
 
 // "name key=value key=\"with spaces\" …" taken apart; what is no pair is left out.

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "server/console/time_text.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
@@ -41,7 +42,7 @@ std::optional<uint64_t> sequence_of_id(const std::string& id, const std::string&
 
 void EventStream::send(HttpSink& sink) {
   if (!sink.write("retry: 2000\n\n")) return;
-  auto last_sign = std::chrono::steady_clock::now();
+  auto last_sign = steady_now();
   auto last_asked = last_sign;
   while (!sink.stopping() && !events.stopped()) {
     if (const auto range = events.range(); range.oldest > after + 1) {
@@ -54,7 +55,7 @@ void EventStream::send(HttpSink& sink) {
     for (const Event& event : events.behind(after, filter, kAtOnce, seen))
       text += frame(run + ":" + std::to_string(event.sequence), "event", event_json(event, run));
     after = seen;
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = steady_now();
     // By a clock of its own: while events come there is no heartbeat.
     if (now - last_asked >= heartbeat) {
       if (!allowed()) return;

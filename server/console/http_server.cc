@@ -15,6 +15,7 @@
 #include "server/console/http_limits.h"
 #include "server/console/problem.h"
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
@@ -205,7 +206,7 @@ void HttpServer::accept_loop() {
     FileDescriptor socket(accept4(listening_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) {
       // Out of descriptors, or the peer has gone again: neither ends the listener.
-      std::this_thread::sleep_for(Milliseconds(10));
+      sleep_for(Milliseconds(10));
       continue;
     }
     // An answer of several packets does not wait for the acknowledgement of the first (RFC 9293, 3.7.4). A
@@ -218,7 +219,7 @@ void HttpServer::accept_loop() {
       continue;
     }
     try {
-      std::thread([this, peer, socket = std::move(socket)]() mutable {
+      Thread([this, peer, socket = std::move(socket)]() mutable {
         serve(std::move(socket));
         leave(peer);
       }).detach();

@@ -2,16 +2,15 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "server/console/connection_stream.h"
 #include "server/console/http.h"
 #include "server/console/listening_socket.h"
 #include "shared/base/guarded.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
@@ -47,9 +46,9 @@ class HttpServer {
   const HttpHandler handler_;
   std::atomic<bool> stopping_ = false;
   Guarded<Connections> connections_;
-  std::condition_variable all_gone_;
+  Condition all_gone_;
   std::unique_ptr<Parser> parser_;
-  std::thread acceptor_;
+  Thread acceptor_;
 };
 
 }  // namespace pnfsrdma::console

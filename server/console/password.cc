@@ -9,6 +9,7 @@
 #include <span>
 
 #include "shared/base/check.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
@@ -44,8 +45,7 @@ PasswordHasher::PasswordHasher(PasswordCost cost) : cost_(cost), running_(0) {
 
 bool PasswordHasher::enter() {
   auto running = running_.lock();
-  if (!running.wait_until(left_, std::chrono::steady_clock::now() + cost_.patience,
-                          [](int now) { return now < kAtOnce; }))
+  if (!running.wait_until(left_, steady_now() + cost_.patience, [](int now) { return now < kAtOnce; }))
     return false;
   ++*running;
   return true;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <optional>
 #include <string>
 
 #include "shared/base/clock.h"
 #include "shared/base/guarded.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
@@ -37,7 +37,7 @@ class PasswordHasher {
   const PasswordCost cost_;
   std::string dummy_;
   Guarded<int> running_;
-  std::condition_variable left_;
+  Condition left_;
 };
 
 }  // namespace pnfsrdma::console

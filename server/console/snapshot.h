@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "server/console/control_loop.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
 
@@ -30,21 +30,21 @@ class Snapshot {
 
   // EAGAIN, ETIMEDOUT: within the loop's deadline, however many wait. What `take` fails with.
   Result<std::shared_ptr<const T>> get() {
-    const auto asked = std::chrono::steady_clock::now();
+    const auto asked = steady_now();
     const std::lock_guard lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = steady_now();
     if (newest_ && now - taken_ < std::max(kFresh, 10 * cost_)) return newest_;
     // It failed while we waited: asking again would make us wait as long once more, and all behind us.
     if (failure_ && failed_ >= asked) return std::unexpected(*failure_);
     auto taken = take();
     if (!taken) {
       failure_ = taken.error();
-      failed_ = std::chrono::steady_clock::now();
+      failed_ = steady_now();
       return std::unexpected(taken.error());
     }
     newest_ = std::move(taken->value);
     cost_ = taken->cost;
-    taken_ = std::chrono::steady_clock::now();
+    taken_ = steady_now();
     return newest_;
   }
   // After a change by ourselves: the next get() asks.
@@ -61,11 +61,11 @@ class Snapshot {
   Result<Taken> take() {
     return loop_.ask<Taken>(
         [take = take_](std::function<void(Result<Taken>)> done) {
-          const auto begun = std::chrono::steady_clock::now();
+          const auto begun = steady_now();
           take([begun, done = std::move(done)](Result<T> value) {
             if (!value) return done(std::unexpected(value.error()));
             auto shared = std::make_shared<const T>(std::move(*value));
-            const auto cost = std::chrono::steady_clock::now() - begun;
+            const auto cost = steady_now() - begun;
             done(Taken{std::move(shared), std::chrono::duration_cast<std::chrono::microseconds>(cost)});
           });
         },
@@ -75,12 +75,12 @@ class Snapshot {
   ControlLoop& loop_;
   const std::function<void(Done)> take_;
   const Milliseconds deadline_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::shared_ptr<const T> newest_;
-  std::chrono::steady_clock::time_point taken_;
+  SteadyTime taken_;
   std::chrono::microseconds cost_{0};
   std::optional<Error> failure_;
-  std::chrono::steady_clock::time_point failed_;
+  SteadyTime failed_;
 };
 
 }  // namespace pnfsrdma::console

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "shared/base/guarded.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma {
 
@@ -39,14 +38,14 @@ class Burial {
   };
   struct Dead {
     Guarded<Queue> queue;
-    std::condition_variable wake;
+    Condition wake;
   };
 
   static void bury(const std::shared_ptr<Dead>& dead, Body body);
   void work();
 
   const std::shared_ptr<Dead> dead_ = std::make_shared<Dead>();
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace pnfsrdma

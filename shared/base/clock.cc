@@ -3,10 +3,12 @@
 
 #include <ctime>
 
+#include "shared/base/sync.h"
+
 namespace pnfsrdma {
 
 SteadyTime SystemClock::now() const {
-  return std::chrono::steady_clock::now();
+  return steady_now();
 }
 
 WallTime SystemClock::wall_now() const {

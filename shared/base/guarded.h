@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <utility>
+
+#include "shared/base/sync.h"
 
 namespace pnfsrdma {
 
@@ -18,31 +18,31 @@ class Guarded {
   // Holds the mutex as long as it lives. Never keep one across a wire call.
   class Lock {
    public:
-    Lock(std::mutex& mutex, T& value) : lock_(mutex), value_(value) {}
+    Lock(Mutex& mutex, T& value) : lock_(mutex), value_(value) {}
     T* operator->() { return &value_; }
     T& operator*() { return value_; }
     // Waits on `condition` until `ready(value)`; the mutex is released meanwhile.
     template <typename Ready>
-    void wait(std::condition_variable& condition, Ready ready) {
+    void wait(Condition& condition, Ready ready) {
       condition.wait(lock_, [&] { return ready(value_); });
     }
     // The same with a deadline on the steady clock. False when it passed first.
     template <typename TimePoint, typename Ready>
-    bool wait_until(std::condition_variable& condition, TimePoint deadline, Ready ready) {
+    bool wait_until(Condition& condition, TimePoint deadline, Ready ready) {
       return condition.wait_until(lock_, deadline, [&] { return ready(value_); });
     }
     void unlock() { lock_.unlock(); }
     void relock() { lock_.lock(); }
 
    private:
-    std::unique_lock<std::mutex> lock_;
+    std::unique_lock<Mutex> lock_;
     T& value_;
   };
 
   Lock lock() { return Lock(mutex_, value_); }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   T value_;
 };
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "shared/base/random.h"
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/registration.h"
 
 namespace pnfsrdma::rdma {
@@ -25,7 +25,7 @@ class SoftwareDomain final : public ProtectionDomain {
   void remove(uint32_t key);
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::unordered_map<uint32_t, std::shared_ptr<Registration>> registrations_;
 };
 

@@ -9,6 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "shared/base/sync.h"
+
 namespace pnfsrdma::rpc {
 namespace {
 
@@ -77,9 +79,9 @@ Result<FileDescriptor> dial_and_wait(const SocketAddress& address, Milliseconds 
   bool connected = false;
   TRY_ASSIGN(FileDescriptor socket, begin_connect(address, connected));
   if (connected) return socket;
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const auto deadline = steady_now() + timeout;
   for (;;) {
-    const auto left = std::chrono::ceil<Milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left = std::chrono::ceil<Milliseconds>(deadline - steady_now());
     pollfd wait{.fd = socket.get(), .events = POLLOUT, .revents = 0};
     const int ready = poll(&wait, 1, static_cast<int>(std::max(left, Milliseconds(0)).count()));
     if (ready < 0 && errno == EINTR) continue;

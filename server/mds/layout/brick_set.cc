@@ -9,6 +9,7 @@
 #include "server/mds/meta/records.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::mds {
 
@@ -36,7 +37,7 @@ struct BrickSet::Member {
 BrickSet::BrickSet(Parts parts, Options options) : parts_(std::move(parts)), options_(std::move(options)) {}
 BrickSet::~BrickSet() {
   members_.clear();
-  for (std::thread& thread : leaving_) thread.join();
+  for (Thread& thread : leaving_) thread.join();
 }
 
 void BrickSet::start(Hooks hooks) {
@@ -78,7 +79,7 @@ void BrickSet::disconnect(BrickNumber number) {
   if (found == members_.end()) return;
   if (found->second->own_memory) {
     // The loop does not wait for a connection that is being made.
-    std::thread connecting = found->second->own_memory->give_up_connecting();
+    Thread connecting = found->second->own_memory->give_up_connecting();
     if (connecting.joinable()) leaving_.push_back(std::move(connecting));
   }
   members_.erase(found);

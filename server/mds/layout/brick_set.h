@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "server/mds/layout/block_memory.h"
@@ -15,6 +14,7 @@
 #include "server/mds/layout/brick_device.h"
 #include "server/mds/layout/held_layout.h"
 #include "server/mds/meta/brick_list.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/brick/buffer.h"
 
 namespace pnfsrdma::mds {
@@ -109,7 +109,7 @@ class BrickSet {
   const Options options_;
   Hooks hooks_;
   std::map<BrickNumber, std::unique_ptr<Member>> members_;
-  std::vector<std::thread> leaving_;  // of members that are gone; joined at the end
+  std::vector<Thread> leaving_;  // of members that are gone; joined at the end
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 #include "shared/brick/session_codec.h"
 #include "shared/initiator/brick/hello.h"
 
@@ -209,8 +210,8 @@ void RdmaBlockMemory::connect_with(const Ticket& ticket) {
   if (connector_.joinable()) connector_.join();  // it has posted its result: it is over
   // connect() waits for the brick: on a thread of its own. It touches nothing of ours but copies: it may
   // outlive us.
-  connector_ = std::thread(
-      [this, alive = std::weak_ptr(alive_), usable, options, transports = transports_, &loop = loop_] {
+  connector_ =
+      Thread([this, alive = std::weak_ptr(alive_), usable, options, transports = transports_, &loop = loop_] {
         auto attempt = [&](const initiator::UsablePath& path) -> Result<std::unique_ptr<Link>> {
           const initiator::TransportDomain& through = transports[path.transport];
           auto link = std::make_unique<Link>();

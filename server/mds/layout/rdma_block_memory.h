@@ -6,7 +6,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "server/mds/layout/block_memory.h"
 #include "server/mds/layout/brick_device.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/brick/device_path.h"
 #include "shared/initiator/brick/message_area.h"
 #include "shared/rdma/transport.h"
@@ -39,7 +39,7 @@ class RdmaBlockMemory final : public BlockMemory {
   void reset() override;
   // The thread that connects, if there is one: for an owner that destroys this object and cannot wait for a
   // brick that does not answer. It ends within kConnectPatience and touches nothing of this object.
-  std::thread give_up_connecting() { return std::exchange(connector_, {}); }
+  Thread give_up_connecting() { return std::exchange(connector_, {}); }
 
  private:
   // One read() or write(): pieces of it, one per block.
@@ -97,7 +97,7 @@ class RdmaBlockMemory final : public BlockMemory {
   std::unique_ptr<Link> link_;
   uint64_t link_generation_ = 0;
   bool connecting_ = false;
-  std::thread connector_;
+  Thread connector_;
   std::deque<Piece> ready_;  // to be posted, or exposed first
   std::unordered_map<uint64_t, Piece> in_flight_;
   uint64_t next_work_ = 1;

@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::mds {
 namespace {
-
-using std::chrono::steady_clock;
 
 // Waking a sleeping thread takes about as long as this. While groups follow each other faster, the thread
 // stays awake that long and no longer: an idle store costs nothing.
@@ -36,7 +35,7 @@ void CommitThread::committed(Sequence sequence, CommitKind kind) {
       work->urgent = sequence;
       urgent_.store(sequence, std::memory_order_release);
     } else if (!work->state_deadline) {
-      work->state_deadline = steady_clock::now() + state_delay_;
+      work->state_deadline = steady_now() + state_delay_;
     } else {
       return;  // the thread knows of an earlier deadline
     }
@@ -51,7 +50,7 @@ void CommitThread::run() {
 }
 
 std::optional<Sequence> CommitThread::next_group() {
-  const SteadyTime since = steady_clock::now();
+  const SteadyTime since = steady_now();
   spin();
   auto work = work_.lock();
   const auto ready = [](const Work& now) { return now.stopping || now.urgent > now.synced; };
@@ -63,7 +62,7 @@ std::optional<Sequence> CommitThread::next_group() {
     }
   }
   if (work->stopping) return std::nullopt;
-  busy_ = steady_clock::now() - since < kSpin;
+  busy_ = steady_now() - since < kSpin;
   work->state_deadline.reset();
   return work->committed;
 }
@@ -71,8 +70,8 @@ std::optional<Sequence> CommitThread::next_group() {
 void CommitThread::spin() {
   if (!busy_) return;
   const Sequence seen = work_.lock()->synced;
-  const SteadyTime end = steady_clock::now() + kSpin;
-  while (urgent_.load(std::memory_order_acquire) <= seen && steady_clock::now() < end) sched_yield();
+  const SteadyTime end = steady_now() + kSpin;
+  while (urgent_.load(std::memory_order_acquire) <= seen && steady_now() < end) yield_thread();
 }
 
 bool CommitThread::sync_up_to(Sequence group) {

@@ -2,15 +2,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
-#include <thread>
 
 #include "server/mds/meta/key_value.h"
 #include "shared/base/clock.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/guarded.h"
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::mds {
 
@@ -55,10 +54,10 @@ class CommitThread {
   const Hooks hooks_;
   const Milliseconds state_delay_;
   Guarded<Work> work_;
-  std::condition_variable wake_;
+  Condition wake_;
   std::atomic<Sequence> urgent_ = 0;  // Work::urgent, for spin()
   bool busy_ = false;                 // the thread's own: the last group came soon after the one before
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace pnfsrdma::mds

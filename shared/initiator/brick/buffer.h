@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "shared/base/bytes.h"
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/transport.h"
 
 namespace pnfsrdma::initiator {
@@ -97,7 +97,7 @@ class BufferPool {
   const std::vector<TransportDomain> transports_;
   const size_t buffer_size_;
   const size_t kept_max_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<std::unique_ptr<Buffer>> idle_;
 };
 

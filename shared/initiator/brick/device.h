@@ -3,13 +3,12 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/brick/fabric.h"
 #include "shared/initiator/brick/hello.h"
 #include "shared/initiator/brick/shared_queue_pair.h"
@@ -83,7 +82,7 @@ class Device {
   View view() const;
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<Mutex>;
   Result<std::shared_ptr<Connection>> establish();
   Result<nfs4::DeviceAddress> address();
   Result<std::shared_ptr<Connection>> connect_to(const nfs4::DeviceAddress& address, SteadyTime deadline);
@@ -99,8 +98,8 @@ class Device {
   std::atomic<uint32_t> incarnation_ = 1;
   std::atomic<bool> too_weak_ = false;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_;
+  Condition changed_;
   std::shared_ptr<Connection> connection_;
   std::optional<nfs4::DeviceAddress> address_;
   bool connecting_ = false;

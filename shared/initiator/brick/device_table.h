@@ -3,9 +3,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "shared/base/sync.h"
 #include "shared/initiator/brick/device.h"
 
 namespace pnfsrdma::initiator {
@@ -30,7 +30,7 @@ class DeviceTable {
 
  private:
   Fabric& fabric_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::map<DeviceId, std::unique_ptr<Device>> devices_;
 };
 

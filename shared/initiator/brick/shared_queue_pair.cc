@@ -107,7 +107,7 @@ void SharedQueuePair::wait_until_done(WorkBatch& batch, SteadyTime deadline) {
       poll_for_all(batch, deadline, lock);
       polling_ = false;
     } else {
-      sleep(batch, deadline, lock);
+      sleep_until_woken(batch, deadline, lock);
     }
   }
   // The role of the poller goes to a sleeper: also when this thread was woken to take it and found itself
@@ -135,7 +135,7 @@ void SharedQueuePair::poll_for_all(WorkBatch& own, SteadyTime& deadline, Lock& l
   }
 }
 
-void SharedQueuePair::sleep(WorkBatch& batch, SteadyTime& deadline, Lock& lock) {
+void SharedQueuePair::sleep_until_woken(WorkBatch& batch, SteadyTime& deadline, Lock& lock) {
   batch.next_sleeper_ = sleepers_;
   sleepers_ = &batch;
   const bool late = batch.wake_.wait_until(lock, deadline) == std::cv_status::timeout;

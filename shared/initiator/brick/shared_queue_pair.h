@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 
 #include "shared/base/clock.h"
+#include "shared/base/sync.h"
 #include "shared/brick/session_messages.h"
 #include "shared/initiator/brick/message_area.h"
 #include "shared/initiator/brick/work_batch.h"
@@ -43,7 +42,7 @@ class SharedQueuePair {
   const rdma::QueuePair& queue_pair() const { return *queue_pair_; }
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<Mutex>;
 
   // Room in the send queue for the batch. False: dead or too late.
   bool reserve(WorkBatch& batch, SteadyTime deadline);
@@ -51,7 +50,7 @@ class SharedQueuePair {
   Result<> post_item(const WorkItem& item);
   void wait_until_done(WorkBatch& batch, SteadyTime deadline);
   void poll_for_all(WorkBatch& own, SteadyTime& deadline, Lock& lock);
-  void sleep(WorkBatch& batch, SteadyTime& deadline, Lock& lock);
+  void sleep_until_woken(WorkBatch& batch, SteadyTime& deadline, Lock& lock);
   void dispatch(std::span<const rdma::Completion> completions);
   void complete(WorkItem& item, rdma::Outcome outcome);
   void take_reply(const rdma::Completion& completion);
@@ -68,8 +67,8 @@ class SharedQueuePair {
   const std::unique_ptr<rdma::QueuePair> queue_pair_;
   const size_t depth_;
 
-  std::mutex post_mutex_;     // posting and ringing; taken before mutex_, never inside it
-  mutable std::mutex mutex_;  // everything below, and the private fields of WorkBatch
+  Mutex post_mutex_;     // posting and ringing; taken before mutex_, never inside it
+  mutable Mutex mutex_;  // everything below, and the private fields of WorkBatch
   size_t in_flight_ = 0;
   bool polling_ = false;
   bool dead_ = false;
@@ -77,7 +76,7 @@ class SharedQueuePair {
   WorkBatch* replies_ = nullptr;
   uint64_t next_persist_ = 1;
   uint32_t credits_taken_ = 0;  // one bit per send slot
-  std::condition_variable room_;
+  Condition room_;
 };
 
 }  // namespace pnfsrdma::initiator

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <span>
 
+#include "shared/base/sync.h"
 #include "shared/brick/session_messages.h"
 #include "shared/rdma/transport.h"
 
@@ -53,7 +53,7 @@ class WorkBatch {
   // The list of batches whose threads sleep, or that wait for a reply.
   WorkBatch* next_sleeper_ = nullptr;
   WorkBatch* next_reply_ = nullptr;
-  std::condition_variable wake_;
+  Condition wake_;
 };
 
 }  // namespace pnfsrdma::initiator

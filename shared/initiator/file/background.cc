@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "shared/base/sync.h"
+
 namespace pnfsrdma::initiator {
 
 Background::Background() : thread_([this] { run(); }) {}
@@ -19,7 +21,7 @@ Background::~Background() {
 void Background::after(Milliseconds delay, Task task) {
   {
     std::lock_guard lock(mutex_);
-    tasks_.emplace(std::chrono::steady_clock::now() + delay, std::move(task));
+    tasks_.emplace(steady_now() + delay, std::move(task));
   }
   changed_.notify_all();
 }
@@ -41,7 +43,7 @@ void Background::run() {
       continue;
     }
     const SteadyTime due = tasks_.begin()->first;
-    if (!hurry_ && due > std::chrono::steady_clock::now()) {
+    if (!hurry_ && due > steady_now()) {
       changed_.wait_until(lock, due);
       continue;
     }

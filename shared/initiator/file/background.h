@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
-#include <thread>
 
 #include "shared/base/clock.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::initiator {
 
@@ -33,13 +31,13 @@ class Background {
  private:
   void run();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   std::multimap<SteadyTime, Task> tasks_;
   bool running_task_ = false;
   bool hurry_ = false;
   bool stopping_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace pnfsrdma::initiator

@@ -3,9 +3,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "shared/base/sync.h"
 #include "shared/initiator/file/parts.h"
 
 namespace pnfsrdma::initiator {
@@ -38,7 +38,7 @@ class FileTable {
 
   Services& services_;
   const size_t closed_max_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<nfs4::FileHandle, Entry> files_;
   size_t closed_count_ = 0;  // an estimate: reopened files still count until the next shrink()
   bool too_many_ = false;    // that are not flushed: said

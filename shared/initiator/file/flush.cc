@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <thread>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/asker.h"
 #include "shared/initiator/file/parts.h"
 
@@ -92,7 +92,7 @@ Result<> FileIo::Parts::flush_patiently() {
   for (;;) {
     // Without a pause this thread has the file's flush again before whoever waits for it is awake: a recall,
     // say.
-    std::this_thread::sleep_for(Milliseconds(10));
+    sleep_for(Milliseconds(10));
     Result<> outcome = flush(false);
     if (outcome || outcome.error().number() != kBrickSilent) return outcome;
   }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "shared/base/clock.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::initiator {
 
@@ -34,8 +33,8 @@ class KeptMemory {
 
  private:
   const size_t chunks_max_;
-  mutable std::mutex mutex_;
-  std::condition_variable room_;
+  mutable Mutex mutex_;
+  Condition room_;
   size_t used_ = 0;
   std::vector<Chunk> idle_;
 };

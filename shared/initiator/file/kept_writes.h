@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "shared/base/bytes.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/file/kept_memory.h"
 #include "shared/initiator/file/range_set.h"
 
@@ -48,7 +48,7 @@ class KeptWrites {
   void free_unused();
 
   KeptMemory& memory_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::map<uint64_t, KeptMemory::Chunk> chunks_;  // by offset / kChunkBytes
   RangeSet kept_{RangeSet::kExact};
   std::atomic<bool> any_ = false;

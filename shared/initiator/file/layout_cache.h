@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "shared/base/clock.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/file/layout_segment.h"
 #include "shared/initiator/file/lost_stateids.h"
 #include "shared/initiator/file/passage.h"
@@ -92,7 +91,7 @@ class LayoutCache {
   bool paused(SteadyTime now) const;
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<Mutex>;
   struct Closing {
     Iomode iomode;
     FileRange range;
@@ -117,15 +116,15 @@ class LayoutCache {
   FileRange gap_around(uint64_t offset, uint64_t length, bool for_write) const;
 
   LostStateids* const lost_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<LayoutSegment> segments_;  // sorted, without overlap
   std::vector<Closing> closing_;
   Passage* passages_ = nullptr;
   int drainers_ = 0;
-  std::condition_variable drained_;
+  Condition drained_;
   bool getting_ = false;
   int returning_ = 0;
-  std::condition_variable operation_done_;
+  Condition operation_done_;
   std::optional<nfs4::Stateid> stateid_;
   uint64_t epoch_ = 0;
   uint64_t lineage_ = 1;

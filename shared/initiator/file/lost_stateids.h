@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mutex>
 #include <vector>
 
+#include "shared/base/sync.h"
 #include "shared/nfs4/basic_types.h"
 
 namespace pnfsrdma::initiator {
@@ -21,7 +21,7 @@ class LostStateids {
   std::vector<nfs4::Stateid> all() const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<nfs4::Stateid> stateids_;  // oldest first
 };
 

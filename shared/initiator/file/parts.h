@@ -3,13 +3,12 @@
 
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "shared/base/sync.h"
 #include "shared/initiator/brick/device_table.h"
 #include "shared/initiator/file/file_io.h"
 #include "shared/initiator/file/kept_writes.h"
@@ -174,20 +173,20 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // WRITEs through the MDS, and how many of them check_server() has found well.
   std::atomic<uint64_t> written_by_mds{0}, checked_by_mds{0};
 
-  std::mutex source_mutex;
+  Mutex source_mutex;
   OpenStateSource* source = nullptr;  // none: nobody has it open
   Credential last_credential;
   uint64_t closed_serial = 0;  // FileTable's: which file was closed first
 
-  std::mutex flush_mutex;
+  Mutex flush_mutex;
   bool flushing = false;
-  std::condition_variable flushed;
+  Condition flushed;
 
-  std::mutex commit_mutex;
+  Mutex commit_mutex;
   bool committing = false;
   bool commit_deferred = false;
   SteadyTime last_commit{};
-  std::condition_variable commit_done;
+  Condition commit_done;
 
   // Between truncating() and truncated().
   struct Truncation {
@@ -195,8 +194,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
     bool closed = false;
     bool returning = false;
   };
-  std::mutex truncation_mutex;
-  std::condition_variable truncation_done;
+  Mutex truncation_mutex;
+  Condition truncation_done;
   std::optional<Truncation> truncation;
 };
 

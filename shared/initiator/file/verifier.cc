@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <thread>
 
+#include "shared/base/sync.h"
 #include "shared/initiator/asker.h"
 #include "shared/initiator/file/parts.h"
 
@@ -64,7 +64,7 @@ Result<> FileIo::Parts::rest_of_brick(SteadyTime deadline) {
   if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
   if (AskerScope::asker_gone()) return fail(EINTR, "flush");
   if (services.now() >= deadline) return fail(kBrickSilent, "flush: the brick does not say its verifier");
-  std::this_thread::sleep_for(kPause);
+  sleep_for(kPause);
   return {};
 }
 

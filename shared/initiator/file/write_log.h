@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "shared/base/clock.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/brick/device.h"
 #include "shared/initiator/file/range_set.h"
 #include "shared/initiator/mds.h"
@@ -116,7 +116,7 @@ class WriteLog {
   void note_range(const LayoutSegment& piece, uint64_t lineage, WallTime now);
   void server_reaches(uint64_t end) { server_size_ = std::max(server_size_.load(), end); }
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::atomic<uint64_t> server_size_;  // written under the mutex
   uint64_t written_end_ = 0;           // over server_size_ while the growth is not committed
   uint64_t append_end_ = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 #include "shared/rpc/record.h"
 
 namespace pnfsrdma::initiator {
@@ -36,7 +37,7 @@ Bytes refused(const nfs4::Tag& tag, Status status) {
 
 void Backchannel::start(Hooks hooks) {
   hooks_ = std::move(hooks);
-  thread_ = std::thread([this] { run(); });
+  thread_ = Thread([this] { run(); });
 }
 
 void Backchannel::stop() {
@@ -173,13 +174,13 @@ nfs4::CallbackSequenceResponse Backchannel::sequence(const nfs4::CallbackSequenc
 
 // RFC 8881, 2.10.6.3: the callback speaks of something that a reply still under way tells us of.
 Status Backchannel::wait_for_referred(const nfs4::CallbackSequenceArguments& arguments) {
-  const SteadyTime until = std::chrono::steady_clock::now() + kReferredPatience;
+  const SteadyTime until = steady_now() + kReferredPatience;
   for (const nfs4::ReferringCalls& list : arguments.referring_calls) {
     if (list.session_id != arguments.session_id) continue;
     for (const nfs4::ReferringCall& call : list.calls) {
       while (hooks_.outstanding(call.slot_id, call.sequence_id)) {
-        if (std::chrono::steady_clock::now() > until) return Status::kDelay;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (steady_now() > until) return Status::kDelay;
+        sleep_for(std::chrono::milliseconds(1));
       }
     }
   }

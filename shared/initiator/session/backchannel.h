@@ -2,14 +2,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
+#include "shared/base/sync.h"
 #include "shared/initiator/callbacks.h"
 #include "shared/initiator/session/socket.h"
 #include "shared/nfs4/compound.h"
@@ -69,8 +67,8 @@ class Backchannel {
 
   Hooks hooks_;
   std::atomic<CallbackHandler*> handler_ = nullptr;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  Condition changed_;
   // Guarded by mutex_.
   std::deque<Job> jobs_;
   bool stopping_ = false;
@@ -78,7 +76,7 @@ class Backchannel {
   std::vector<CallbackSlot> slots_;
   uint64_t session_number_ = 0;
 
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace pnfsrdma::initiator

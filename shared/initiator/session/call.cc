@@ -22,7 +22,7 @@ Milliseconds soft_limit(const SessionOptions& options) {
 }  // namespace
 
 bool Session::State::usable_by(const CallOptions& call) const {
-  return condition_ == Condition::kLive || (condition_ == Condition::kReclaiming && call.recovery);
+  return standing_ == Standing::kLive || (standing_ == Standing::kReclaiming && call.recovery);
 }
 
 // Why the call must not wait any longer, if so.
@@ -32,7 +32,7 @@ std::optional<Error> Session::State::stop_reason(Lock&, Parts& parts) {
   if (AskerScope::asker_gone()) return Error(EINTR, "whoever asked was killed");
   const SteadyTime time = now();
   if (time >= parts.options.deadline) return Error(ETIMEDOUT, server_name + " did not answer in time");
-  if (parts.options.recovery && condition_ != Condition::kReclaiming) {
+  if (parts.options.recovery && standing_ != Standing::kReclaiming) {
     return Error(ECONNRESET, "the connection was lost while state was reclaimed");
   }
   if (options.persistence != Persistence::kHard && time - parts.began > soft_limit(options)) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shared/base/sync.h"
 #include "shared/initiator/mds.h"
 #include "shared/xdr/codec.h"
 
@@ -109,7 +110,7 @@ MetadataResult<LayoutGranted> SessionChannel::layout_get(const FileReference& fi
 
 MetadataResult<std::optional<uint64_t>> SessionChannel::layout_commit(const FileReference& file,
                                                                       const LayoutCommitWanted& wanted) {
-  const SteadyTime asked_at = std::chrono::steady_clock::now();
+  const SteadyTime asked_at = steady_now();
   const auto reply =
       session_.call(and_attributes(on_file(file, commit_arguments(wanted))), file.credential, kReserved);
   take_attributes(file.handle, reply, 2, asked_at);
@@ -132,7 +133,7 @@ void SessionChannel::start_layout_commit(const FileReference& file, const Layout
                                          std::function<void(MetadataResult<std::optional<uint64_t>>)> done) {
   session_.post(and_attributes(on_file(file, commit_arguments(wanted))), file.credential, kReserved,
                 [this, done = std::move(done), handle = file.handle,
-                 asked_at = std::chrono::steady_clock::now()](const Result<CompoundReply>& reply) {
+                 asked_at = steady_now()](const Result<CompoundReply>& reply) {
                   take_attributes(handle, reply, 2, asked_at);
                   done(commit_result(reply));
                 });
@@ -184,7 +185,7 @@ MetadataResult<MdsWritten> SessionChannel::write(const FileReference& file, cons
   arguments.offset = offset;
   arguments.stable = nfs4::StableHow::kUnstable;
   arguments.data = nfs4::Data::view_of(source);  // encoded straight from the request buffer
-  const SteadyTime asked_at = std::chrono::steady_clock::now();
+  const SteadyTime asked_at = steady_now();
   const auto reply =
       session_.call(and_attributes(on_file(file, std::move(arguments))), file.credential, kIdempotent);
   TRY_ASSIGN(const nfs4::WriteResult* result, last_result<nfs4::WriteResponse>(reply, 1));

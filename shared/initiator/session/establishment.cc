@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
-#include <thread>
 
 #include "shared/base/log.h"
 #include "shared/base/random.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/session/record.h"
 #include "shared/initiator/session/repetition.h"
 #include "shared/initiator/session/slots.h"
@@ -187,13 +187,13 @@ Result<nfs4::CompoundResults> Establishment::exchange(const Socket& socket, nfs4
       return fail(EPROTO, "the MDS sent a wrong number of results");
     }
     if (results->status != Status::kDelay || round >= kDelaysMax) return std::move(*results);
-    std::this_thread::sleep_for(back_off.next());
+    sleep_for(back_off.next());
     if (stop_) return fail(ECANCELED, "the mount is being ended");
   }
 }
 
 Result<Bytes> Establishment::await(const Socket& socket, uint32_t xid, Milliseconds patience) {
-  const SteadyTime until = std::chrono::steady_clock::now() + patience;
+  const SteadyTime until = steady_now() + patience;
   std::vector<Bytes> records;
   while (!stop_) {
     TRY(socket->receive(true, records));
@@ -209,7 +209,7 @@ Result<Bytes> Establishment::await(const Socket& socket, uint32_t xid, Milliseco
     }
     if (found) return std::move(*found);
     records.clear();
-    if (std::chrono::steady_clock::now() > until) return fail(ETIMEDOUT, "the MDS does not answer");
+    if (steady_now() > until) return fail(ETIMEDOUT, "the MDS does not answer");
   }
   return fail(ECANCELED, "the mount is being ended");
 }

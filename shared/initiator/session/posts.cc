@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "shared/base/sync.h"
 #include "shared/initiator/session/state.h"
 
 // Calls nobody waits for: sent at once by whoever posts them, finished (repeated, if need be) and reported on
@@ -9,7 +10,7 @@
 namespace pnfsrdma::initiator {
 
 void Session::State::post(std::unique_ptr<Parts> parts) {
-  parts->began = std::chrono::steady_clock::now();
+  parts->began = steady_now();
   // Never on the reserved slot, nor on an only one: their replies are processed by the posts thread, which
   // must find a slot itself to repeat a call or to send one that found none.
   parts->options.urgency = Urgency::kNormal;
@@ -37,9 +38,9 @@ void Session::State::post(std::unique_ptr<Parts> parts) {
 bool Session::State::drain_posts(SteadyTime deadline) {
   Lock lock(mutex_);
   while (posts_open_ > 0 && !stopping_) {
-    if (std::chrono::steady_clock::now() >= deadline) return false;
+    if (steady_now() >= deadline) return false;
     // Their replies have to be received: by us, when nobody else is at it.
-    if (!polling_ && condition_ == Condition::kLive && !posted_.empty()) {
+    if (!polling_ && standing_ == Standing::kLive && !posted_.empty()) {
       const bool answered = std::any_of(posted_.begin(), posted_.end(), [](const auto& parts) {
         return parts->slot->phase != Slot::Phase::kSent;
       });
@@ -49,8 +50,7 @@ bool Session::State::drain_posts(SteadyTime deadline) {
         continue;
       }
     }
-    posts_changed_.wait_until(lock,
-                              std::min(deadline, std::chrono::steady_clock::now() + SessionSocket::kSlice));
+    posts_changed_.wait_until(lock, std::min(deadline, steady_now() + SessionSocket::kSlice));
   }
   return posts_open_ == 0;
 }

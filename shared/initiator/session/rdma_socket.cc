@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 #include "shared/nfs4/data_items.h"
 #include "shared/rpc/message.h"
 #include "shared/rpc/record.h"
@@ -35,7 +36,7 @@ Result<std::shared_ptr<SessionSocket>> SessionRdmaSocket::connect(
     Milliseconds timeout, size_t record_bytes_max, Counters& counters, Burial& burial) {
   Error last(ENODEV, "no RDMA transport");
   for (const auto& transport : transports) {
-    const SteadyTime deadline = std::chrono::steady_clock::now() + timeout;
+    const SteadyTime deadline = steady_now() + timeout;
     auto endpoint = rpc_rdma::connect(transport, address.to_string(), deadline, kNfs, record_bytes_max);
     if (!endpoint) {
       last = endpoint.error().in("RPC-over-RDMA over " + transport->name());
@@ -70,7 +71,7 @@ Result<> SessionRdmaSocket::receive(bool wait, std::vector<Bytes>& records) {
     TRY(endpoint_->progress(records));
   }
   if (!wait || !records.empty()) return {};
-  queue_pair_.wait(std::chrono::steady_clock::now() + kSlice);
+  queue_pair_.wait(steady_now() + kSlice);
   const std::lock_guard lock(mutex_);
   return endpoint_->progress(records);
 }

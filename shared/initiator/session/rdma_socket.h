@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mutex>
 #include <span>
 
 #include "shared/base/burial.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/session/socket.h"
 #include "shared/rpc/socket_address.h"
 #include "shared/rpc_rdma/endpoint.h"
@@ -31,7 +31,7 @@ class SessionRdmaSocket final : public SessionSocket {
   const std::unique_ptr<rpc_rdma::Endpoint> endpoint_;
   rdma::QueuePair& queue_pair_;
   Counters& counters_;
-  std::mutex mutex_;
+  Mutex mutex_;
 };
 
 }  // namespace pnfsrdma::initiator

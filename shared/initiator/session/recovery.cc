@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/session/repetition.h"
 #include "shared/initiator/session/state.h"
 
@@ -19,12 +20,12 @@ constexpr Milliseconds kReconnectMax = std::chrono::seconds(2);
 // `socket`: the connection on which it was noticed; a later one is not blamed.
 void Session::State::lose(Lock&, const std::shared_ptr<SessionSocket>& socket, Damage damage,
                           std::string_view why) {
-  const bool working = condition_ == Condition::kLive || condition_ == Condition::kReclaiming;
+  const bool working = standing_ == Standing::kLive || standing_ == Standing::kReclaiming;
   if (stopping_ || aborted || socket != socket_ || socket == nullptr) return;
-  if (!working && !(condition_ == Condition::kDisconnected && damage > damage_)) return;
+  if (!working && !(standing_ == Standing::kDisconnected && damage > damage_)) return;
   log_info("session", "lost server={} damage={} cause=\"{}\"", server_name, static_cast<int>(damage), why);
   damage_ = working ? damage : std::max(damage, damage_);
-  condition_ = Condition::kDisconnected;
+  standing_ = Standing::kDisconnected;
   // Wakes whoever receives on it.
   socket->shut_down();
   poller_.wake();
@@ -56,7 +57,7 @@ Result<> Session::State::establish_first(CallbackHandler* callbacks, RecoveryHan
     // A connection that was made and then lost may be a server that is just starting.
     const bool passing = number == ECONNRESET || number == EPIPE;
     if (!passing || now() > until) return result;
-    std::this_thread::sleep_for(back_off.next());
+    sleep_for(back_off.next());
   }
 }
 
@@ -68,7 +69,7 @@ Result<> Session::State::try_to_recover(Damage damage) {
   bool reclaiming = false;
   {
     Lock lock(mutex_);
-    reclaiming = condition_ == Condition::kReclaiming;
+    reclaiming = standing_ == Standing::kReclaiming;
   }
   return reclaiming ? reclaim() : Result<>{};
 }
@@ -106,7 +107,7 @@ void Session::State::publish(const std::shared_ptr<SessionSocket>& socket, const
     if (recovered.new_session) status_flags_ = 0;
     // Stays until the reclaim is complete: a connection lost meanwhile does not end the need.
     reclaim_wanted_ |= recovered.new_client;
-    condition_ = reclaim_wanted_ ? Condition::kReclaiming : Condition::kLive;
+    standing_ = reclaim_wanted_ ? Standing::kReclaiming : Standing::kLive;
     poller_.watch(socket->fd());
     poller_.start_timer(options.idle_delay);
     changed_.notify_all();
@@ -156,9 +157,9 @@ Result<> Session::State::reclaim() {
   if (RecoveryHandler* handler = recovery_handler) handler->reopen();
   TRY(ask_limits());
   Lock lock(mutex_);
-  if (condition_ != Condition::kReclaiming)
+  if (standing_ != Standing::kReclaiming)
     return fail(ECONNRESET, "the connection was lost while state was reclaimed");
-  condition_ = Condition::kLive;
+  standing_ = Standing::kLive;
   reclaim_wanted_ = false;
   changed_.notify_all();
   appoint_poller();
@@ -185,9 +186,9 @@ void Session::State::recover() {
     Damage damage;
     {
       Lock lock(mutex_);
-      if (stopping_ || aborted || condition_ == Condition::kLive) return;
+      if (stopping_ || aborted || standing_ == Standing::kLive) return;
       damage = damage_;
-      condition_ = Condition::kRecovering;
+      standing_ = Standing::kRecovering;
       poller_.watch(-1);
       // A caller may still be on its way out of recv() on the old connection.
       while (polling_ && !stopping_) changed_.wait_for(lock, std::chrono::milliseconds(1));
@@ -199,7 +200,7 @@ void Session::State::recover() {
       log_warning("session", "recovery-failed server={} cause=\"{}\"", server_name,
                   result.error().to_string());
       // A session that was made on the way is as lost as the one before when its connection is.
-      condition_ = Condition::kDisconnected;
+      standing_ = Standing::kDisconnected;
       damage_ = std::max(damage, damage_);
       changed_.notify_all();
       const SteadyTime until = now() + back_off.next();
@@ -212,7 +213,7 @@ void Session::State::recover() {
 void Session::State::keep_lease() {
   {
     Lock lock(mutex_);
-    if (condition_ != Condition::kLive || now() - renewed_at_ < established_.lease / 3) return;
+    if (standing_ != Standing::kLive || now() - renewed_at_ < established_.lease / 3) return;
     renewed_at_ = now();
   }
   post(std::make_unique<Parts>());
@@ -221,11 +222,11 @@ void Session::State::keep_lease() {
 // Receives what came while nobody else did; arms or disarms the watch on the socket.
 void Session::State::keep_watch(Poller::Events events) {
   Lock lock(mutex_);
-  if (condition_ != Condition::kLive) return;
+  if (standing_ != Standing::kLive) return;
   const bool quiet = now() - last_call_ >= options.idle_delay;
   if ((events.socket || (events.timer && quiet)) && !polling_) poll_once(lock, false);
   appoint_poller();
-  if (condition_ != Condition::kLive || poller_.armed()) return;
+  if (standing_ != Standing::kLive || poller_.armed()) return;
   if (quiet && !polling_) {
     poller_.arm();
   } else if (events.timer || events.socket) {
@@ -240,7 +241,7 @@ void Session::State::run_background() {
       Lock lock(mutex_);
       if (stopping_ || aborted) return;
       longest = std::max<Milliseconds>(established_.lease / 6, std::chrono::milliseconds(100));
-      if (condition_ == Condition::kDisconnected) longest = Milliseconds(0);
+      if (standing_ == Standing::kDisconnected) longest = Milliseconds(0);
     }
     const Poller::Events events = poller_.wait(longest);
     recover();

@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/session/record.h"
 #include "shared/initiator/session/repetition.h"
 #include "shared/initiator/session/state.h"
@@ -103,7 +104,7 @@ void Session::State::send_again(Parts& parts) {
       return;
     }
     slot.phase = Slot::Phase::kSent;
-    slot.sent_at = std::chrono::steady_clock::now();
+    slot.sent_at = steady_now();
     if (usable_by(parts.options)) socket = socket_;
   }
   if (socket) transmit(socket, parts.slot->request);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/session/state.h"
 
 // Revoked state. The server shows it in the flags of each SEQUENCE and remembers it until the client says
@@ -29,8 +30,8 @@ void Session::State::free_revoked() {
                                 nfs4::kSequenceRecallableStateRevoked;
   {
     Lock lock(mutex_);
-    const auto time = std::chrono::steady_clock::now();
-    if (condition_ != Condition::kLive || (status_flags_ & kRevoked) == 0 || time < test_again_at_) return;
+    const auto time = steady_now();
+    if (standing_ != Standing::kLive || (status_flags_ & kRevoked) == 0 || time < test_again_at_) return;
     test_again_at_ = time + kTestDistance;
   }
   RecoveryHandler* const handler = recovery_handler;

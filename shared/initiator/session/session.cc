@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "shared/base/sync.h"
 #include "shared/initiator/session/state.h"
 
 namespace pnfsrdma::initiator {
@@ -21,8 +22,8 @@ Session::State::~State() {
 }
 
 void Session::State::start_threads() {
-  background_ = std::thread([this] { run_background(); });
-  posts_ = std::thread([this] { run_posts(); });
+  background_ = Thread([this] { run_background(); });
+  posts_ = Thread([this] { run_posts(); });
 }
 
 // Threads first, then the farewell on a connection that is ours alone.
@@ -32,7 +33,7 @@ void Session::State::end() {
     if (stopping_) return;
     stopping_ = true;
     // Without a session there is nobody to take leave of, and recovery must not hold up the end.
-    if (condition_ != Condition::kLive) aborted = true;
+    if (standing_ != Standing::kLive) aborted = true;
     // Ends the receiving of whoever is at it; what the posts thread still finishes fails then.
     changed_.notify_all();
     posts_changed_.notify_all();
@@ -41,7 +42,7 @@ void Session::State::end() {
   if (background_.joinable()) background_.join();
   if (posts_.joinable()) posts_.join();
   backchannel.stop();
-  if (condition_ == Condition::kLive && !aborted && socket_) establishment_.destroy(socket_);
+  if (standing_ == Standing::kLive && !aborted && socket_) establishment_.destroy(socket_);
 }
 
 Established Session::State::established() const {
@@ -51,7 +52,7 @@ Established Session::State::established() const {
 
 Result<CompoundReply> Session::State::finish_measured(Parts& parts) {
   auto reply = finish(parts);
-  if (reply) latency.add(std::chrono::steady_clock::now() - parts.began);
+  if (reply) latency.add(steady_now() - parts.began);
   return reply;
 }
 
@@ -92,7 +93,7 @@ Result<CompoundReply> Session::call(Operations operations, const Credential& cre
   parts.operations = std::move(operations);
   parts.credential = credential;
   parts.options = options;
-  parts.began = std::chrono::steady_clock::now();
+  parts.began = steady_now();
   return state_->finish_measured(parts);
 }
 
@@ -102,7 +103,7 @@ Session::InFlight Session::begin(Operations operations, const Credential& creden
   parts->operations = std::move(operations);
   parts->credential = credential;
   parts->options = options;
-  parts->began = std::chrono::steady_clock::now();
+  parts->began = steady_now();
   parts->state = state_;
   (void)state_->begin(*parts);
   return InFlight(std::move(parts));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "shared/base/bytes.h"
 #include "shared/base/clock.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::initiator {
 
@@ -43,7 +43,7 @@ struct Slot {
   int failure = 0;  // errno
   Bytes request;    // the whole record, mark included: a reconnect sends exactly these bytes again
   Bytes reply;      // an RPC message
-  std::condition_variable changed;
+  Condition changed;
 };
 
 // Which slots there are, which are free, and how many may be used. Guarded by the session's mutex.

@@ -3,14 +3,12 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "shared/base/burial.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/session/backchannel.h"
 #include "shared/initiator/session/establishment.h"
 #include "shared/initiator/session/poller.h"
@@ -72,14 +70,14 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   SessionStatistics statistics() const;
 
  private:
-  static SteadyTime now() { return std::chrono::steady_clock::now(); }
-  enum class Condition {
+  static SteadyTime now() { return steady_now(); }
+  enum class Standing {
     kLive,
     kDisconnected,  // the background thread has to act: `damage_` says how much is lost
     kRecovering,    // it is at it
     kReclaiming,    // the session is there; only calls of the reclaim may use it
   };
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<Mutex>;
 
   // session_call.cc
   Result<Slot*> acquire(Parts& parts, bool wait);
@@ -133,9 +131,9 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void reap_abandoned(Lock& lock);
 
   Burial burial_{"session-bury"};  // of connections by RDMA; before whoever holds one
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   // Guarded by mutex_.
-  Condition condition_ = Condition::kRecovering;
+  Standing standing_ = Standing::kRecovering;
   Damage damage_ = Damage::kConnection;
   std::shared_ptr<SessionSocket> socket_;
   Established established_;
@@ -143,7 +141,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   bool polling_ = false;  // somebody receives from socket_
   bool stopping_ = false;
   uint32_t slot_waiters_ = 0;
-  std::condition_variable changed_;  // a slot came free, or condition_ changed
+  Condition changed_;  // a slot came free, or standing_ changed
   uint32_t status_flags_ = 0;
   SteadyTime test_again_at_{};  // stateids, while the server says that some are revoked
   SteadyTime renewed_at_;
@@ -152,7 +150,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   std::deque<std::unique_ptr<Parts>> finished_posts_;  // answered, or never sent
   std::vector<std::unique_ptr<Parts>> posted_;         // on the wire
   uint32_t posts_open_ = 0;
-  std::condition_variable posts_changed_;
+  Condition posts_changed_;
   SessionStatistics statistics_;
 
   // Belongs to whoever set polling_.
@@ -161,8 +159,8 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   SessionSocket::Counters socket_counters_;
   Establishment establishment_;  // of the background thread (and of establish_first())
   Poller poller_;
-  std::thread background_;
-  std::thread posts_;
+  Thread background_;
+  Thread posts_;
 };
 
 }  // namespace pnfsrdma::initiator

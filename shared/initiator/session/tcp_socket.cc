@@ -9,6 +9,7 @@
 
 #include <cerrno>
 
+#include "shared/base/sync.h"
 #include "shared/rpc/dial.h"
 
 namespace pnfsrdma::initiator {
@@ -55,17 +56,17 @@ SessionTcpSocket::SessionTcpSocket(FileDescriptor socket, size_t record_bytes_ma
 
 Result<> SessionTcpSocket::send(ByteSpan record, Milliseconds patience) {
   const std::lock_guard lock(send_mutex_);
-  SteadyTime progress = std::chrono::steady_clock::now();
+  SteadyTime progress = steady_now();
   while (!record.empty()) {
     counters_.sends.fetch_add(1, std::memory_order_relaxed);
     const ssize_t sent = ::send(socket_.get(), record.data(), record.size(), MSG_NOSIGNAL);
     if (sent > 0) {
       record = record.subspan(static_cast<size_t>(sent));
-      if (!record.empty()) progress = std::chrono::steady_clock::now();
+      if (!record.empty()) progress = steady_now();
       continue;
     }
     if (!would_block(errno)) return std::unexpected(Error::from_errno("send to the MDS"));
-    if (std::chrono::steady_clock::now() - progress > patience) {
+    if (steady_now() - progress > patience) {
       return fail(ETIMEDOUT, "send to the MDS: it takes no bytes");
     }
   }

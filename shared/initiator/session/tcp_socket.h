@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <mutex>
-
 #include "shared/base/owned.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/session/socket.h"
 #include "shared/rpc/record.h"
 #include "shared/rpc/socket_address.h"
@@ -28,7 +27,7 @@ class SessionTcpSocket final : public SessionSocket {
  private:
   FileDescriptor socket_;
   Counters& counters_;
-  std::mutex send_mutex_;
+  Mutex send_mutex_;
   rpc::RecordReader reader_;
 };
 

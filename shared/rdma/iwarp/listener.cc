@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/iwarp/connection_request.h"
 #include "shared/rdma/iwarp/tcp_stream.h"
 
@@ -71,7 +72,7 @@ void IwarpListener::run() {
     }
     int timeout = -1;
     if (!handshakes_.empty()) {
-      auto left = std::chrono::ceil<Milliseconds>(nearest - std::chrono::steady_clock::now());
+      auto left = std::chrono::ceil<Milliseconds>(nearest - steady_now());
       timeout = static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60000));
     }
     if (::poll(entries.data(), entries.size(), timeout) < 0 && errno != EINTR) {
@@ -79,7 +80,7 @@ void IwarpListener::run() {
       return;
     }
     if (entries[0].revents != 0) return;
-    SteadyTime now = std::chrono::steady_clock::now();
+    SteadyTime now = steady_now();
     for (size_t i = handshakes_.size(); i-- > 0;) {
       bool going_on = entries[i + 2].revents == 0 || read_some(handshakes_[i]);
       if (going_on && handshakes_[i].deadline > now) continue;
@@ -93,7 +94,7 @@ void IwarpListener::accept_one() {
   FileDescriptor socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket) {
     // Out of descriptors: the connection stays in the queue; do not turn that into a busy loop.
-    if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(Milliseconds(10));
+    if (errno == EMFILE || errno == ENFILE) sleep_for(Milliseconds(10));
     return;
   }
   // The peer that has kept us waiting longest makes room.
@@ -101,7 +102,7 @@ void IwarpListener::accept_one() {
   set_connection_options(socket.get(), 0);
   Handshake handshake;
   handshake.socket = std::move(socket);
-  handshake.deadline = std::chrono::steady_clock::now() + options_.request_timeout;
+  handshake.deadline = steady_now() + options_.request_timeout;
   handshakes_.push_back(std::move(handshake));
 }
 

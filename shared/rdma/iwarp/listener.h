@@ -3,10 +3,10 @@
 
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "shared/base/owned.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/iwarp/mpa_frame.h"
 #include "shared/rdma/iwarp/transport.h"
 #include "shared/rdma/transport.h"
@@ -52,7 +52,7 @@ class IwarpListener final : public Listener {
   FileDescriptor wake_;  // eventfd: stop
   std::string address_;
   std::vector<Handshake> handshakes_;
-  std::thread thread_;  // last: uses all of the above
+  Thread thread_;  // last: uses all of the above
 };
 
 }  // namespace pnfsrdma::rdma::iwarp

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::rdma::iwarp {
 namespace {
@@ -16,7 +17,7 @@ constexpr Milliseconds kDrainTime{500};
 constexpr int kStepsPerPoll = 64;
 
 SteadyTime now() {
-  return std::chrono::steady_clock::now();
+  return steady_now();
 }
 
 }  // namespace

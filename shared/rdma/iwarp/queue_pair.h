@@ -3,8 +3,8 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
+#include "shared/base/sync.h"
 #include "shared/rdma/iwarp/frame_batch.h"
 #include "shared/rdma/iwarp/frame_reader.h"
 #include "shared/rdma/iwarp/requester.h"
@@ -54,7 +54,7 @@ class IwarpQueuePair final : public QueuePair, private SegmentHandler {
   // kTerminating: every work request has ended, a Terminate is on its way; input is thrown away until the
   // peer hangs up, so that a reset does not overtake the Terminate.
   enum class State : uint8_t { kReady, kTerminating, kClosed };
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<Mutex>;
   using Input = FrameReader::Input;
 
   Verdict begin_segment(const Segment& segment, Placement& placement) override;
@@ -83,7 +83,7 @@ class IwarpQueuePair final : public QueuePair, private SegmentHandler {
   const std::string peer_;
   AtomicCounters counters_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::atomic<State> state_ = State::kReady;
   CompletionQueue completions_;
   Requester requester_;

@@ -13,6 +13,8 @@
 #include <bit>
 #include <cerrno>
 
+#include "shared/base/sync.h"
+
 namespace pnfsrdma::rdma::iwarp {
 namespace {
 
@@ -29,7 +31,7 @@ constexpr int kKeepAlivePause = 10;
 constexpr unsigned kPeerPatienceMs = 120'000;
 
 Milliseconds left_until(SteadyTime deadline) {
-  SteadyTime now = std::chrono::steady_clock::now();
+  SteadyTime now = steady_now();
   if (deadline <= now) return Milliseconds(0);
   return std::min(
       std::chrono::ceil<Milliseconds>(std::min(deadline - now, SteadyTime::duration(std::chrono::hours(1)))),

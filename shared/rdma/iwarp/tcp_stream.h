@@ -4,11 +4,11 @@
 #include <netinet/in.h>
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "shared/base/owned.h"
 #include "shared/base/result.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/iwarp/stream.h"
 
 namespace pnfsrdma::rdma::iwarp {
@@ -42,7 +42,7 @@ class TcpStream final : public Stream {
   Milliseconds receive_timeout_{0};  // SO_RCVTIMEO as it stands; 0: none
   // Holds the socket alone: an fd that is readable when the socket is, and also when it is writable while
   // output waits. Made when first asked for, as it costs something with every packet.
-  mutable std::mutex epoll_mutex_;
+  mutable Mutex epoll_mutex_;
   mutable FileDescriptor epoll_;
   bool watching_writable_ = false;
 };

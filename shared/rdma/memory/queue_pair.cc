@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "shared/base/sync.h"
+
 namespace pnfsrdma::rdma::memory {
 
 Result<> MemoryQueuePair::post_write(uint64_t work_id, std::span<const LocalSlice> source,
@@ -70,7 +72,7 @@ size_t MemoryQueuePair::poll(std::span<Completion> completions) {
 bool MemoryQueuePair::wait(SteadyTime deadline) {
   while (!wire_->ready(side_)) {
     auto left = std::chrono::ceil<Milliseconds>(
-        std::min<SteadyTime::duration>(deadline - std::chrono::steady_clock::now(), std::chrono::hours(1)));
+        std::min<SteadyTime::duration>(deadline - steady_now(), std::chrono::hours(1)));
     if (left <= Milliseconds(0)) return false;
     pollfd entry{fd(), POLLIN, 0};
     if (::poll(&entry, 1, static_cast<int>(left.count())) < 0 && errno != EINTR) return false;

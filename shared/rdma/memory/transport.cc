@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 
+#include "shared/base/sync.h"
 #include "shared/rdma/memory/queue_pair.h"
 
 namespace pnfsrdma::rdma::memory {
@@ -22,7 +22,7 @@ struct Rendezvous {
   QueuePairLimits limits;
   std::shared_ptr<Wire> wire;
   Guarded<Answer> answer;
-  std::condition_variable answered;
+  Condition answered;
 };
 
 class MemoryRequest final : public ConnectionRequest {

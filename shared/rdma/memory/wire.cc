@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "shared/base/sync.h"
 #include "shared/rdma/whole_store.h"
 
 namespace pnfsrdma::rdma::memory {
@@ -15,7 +16,7 @@ namespace {
 constexpr size_t kConnecting = 0;  // the side of connect(); 1 is that of accept()
 
 SteadyTime now() {
-  return std::chrono::steady_clock::now();
+  return steady_now();
 }
 
 // Copies between two registered places, or nothing when either has died.

@@ -4,10 +4,10 @@
 #include <array>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "shared/base/owned.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/completion_queue.h"
 #include "shared/rdma/counters.h"
 #include "shared/rdma/memory/network.h"
@@ -72,7 +72,7 @@ class Wire {
   void disconnect();
 
   const Faults faults_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::array<End, 2> ends_;
   std::atomic<bool> connected_ = true;
   uint64_t operations_ = 0;

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::rdma::verbs {
 namespace {
@@ -35,7 +36,7 @@ AsyncEvents::AsyncEvents(ibv_context* context, std::string device)
     : context_(context), device_(std::move(device)), stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   // Two transports of one process share the context: whoever comes second must not block.
   ::fcntl(context_->async_fd, F_SETFL, ::fcntl(context_->async_fd, F_GETFL) | O_NONBLOCK);
-  thread_ = std::thread([this] { run(); });
+  thread_ = Thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "verbs-events");
 }
 

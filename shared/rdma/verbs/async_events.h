@@ -3,9 +3,9 @@
 
 #include <set>
 #include <string>
-#include <thread>
 
 #include "shared/base/guarded.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/verbs/handles.h"
 
 namespace pnfsrdma::rdma::verbs {
@@ -44,7 +44,7 @@ class AsyncEvents {
   const std::string device_;
   Guarded<std::set<AsyncEventTarget*>> targets_;
   FileDescriptor stop_;
-  std::thread thread_;  // last: uses all of the above
+  Thread thread_;  // last: uses all of the above
 };
 
 }  // namespace pnfsrdma::rdma::verbs

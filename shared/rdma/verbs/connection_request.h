@@ -2,8 +2,8 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
+#include "shared/base/sync.h"
 #include "shared/rdma/transport.h"
 #include "shared/rdma/verbs/device.h"
 #include "shared/rdma/verbs/event_channel.h"
@@ -30,7 +30,7 @@ class VerbsConnectionRequest final : public ConnectionRequest {
   const PrivateData said_;
   const uint8_t peer_reads_, peer_serves_;  // READs it wants to have in flight, and lets us have
   std::string peer_;
-  std::mutex mutex_;
+  Mutex mutex_;
   ConnectionEvents events_;
   Identifier identifier_;  // void once answered
 };

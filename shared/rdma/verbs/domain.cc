@@ -2,7 +2,8 @@
 #include "shared/rdma/verbs/domain.h"
 
 #include <cerrno>
-#include <mutex>
+
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::rdma::verbs {
 

@@ -3,10 +3,10 @@
 
 #include <memory>
 #include <set>
-#include <shared_mutex>
 #include <unordered_map>
 
 #include "shared/base/guarded.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/transport.h"
 #include "shared/rdma/verbs/device.h"
 
@@ -36,7 +36,7 @@ class VerbsDomain final : public ProtectionDomain {
   const std::shared_ptr<Device> device_;
   const ProtectionDomainHandle handle_;
   const int error_;
-  mutable std::shared_mutex mutex_;
+  mutable SharedMutex mutex_;
   std::unordered_map<uint32_t, MutableByteSpan> regions_;
   Guarded<std::set<QueuePair*>> queue_pairs_;
 };

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "shared/base/sync.h"
+
 namespace pnfsrdma::rdma::verbs {
 
 int milliseconds_until(SteadyTime deadline) {
-  const auto left = deadline - std::chrono::steady_clock::now();
+  const auto left = deadline - steady_now();
   const auto whole =
       std::chrono::ceil<Milliseconds>(std::min<SteadyTime::duration>(left, std::chrono::hours(1)));
   return static_cast<int>(std::max<Milliseconds::rep>(whole.count(), 1));
@@ -46,7 +48,7 @@ std::optional<ConnectionEvent> ConnectionEvents::take() {
 Result<ConnectionEvent> ConnectionEvents::wait(SteadyTime deadline) {
   for (;;) {
     if (auto event = take()) return *std::move(event);
-    if (std::chrono::steady_clock::now() >= deadline) return fail(ETIMEDOUT, "no answer");
+    if (steady_now() >= deadline) return fail(ETIMEDOUT, "no answer");
     pollfd entry{fd(), POLLIN, 0};
     if (::poll(&entry, 1, milliseconds_until(deadline)) < 0 && errno != EINTR) {
       return std::unexpected(Error::from_errno("waiting for the connection manager"));

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/verbs/address.h"
 #include "shared/rdma/verbs/connection_request.h"
 
@@ -55,7 +56,7 @@ VerbsListener::VerbsListener(std::shared_ptr<Device> device, ConnectionEvents ev
       events_(std::move(events)),
       identifier_(std::move(identifier)),
       stop_(std::move(stop)) {
-  thread_ = std::thread([this] { run(); });
+  thread_ = Thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "verbs-listen");
 }
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
+#include "shared/base/sync.h"
 #include "shared/rdma/transport.h"
 #include "shared/rdma/verbs/device.h"
 #include "shared/rdma/verbs/event_channel.h"
@@ -36,7 +36,7 @@ class VerbsListener final : public Listener {
   ConnectionEvents events_;
   Identifier identifier_;
   FileDescriptor stop_;
-  std::thread thread_;  // last: uses all of the above
+  Thread thread_;  // last: uses all of the above
 };
 
 }  // namespace pnfsrdma::rdma::verbs

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/verbs/address.h"
 
 namespace pnfsrdma::rdma::verbs {
@@ -194,7 +195,7 @@ void VerbsQueuePair::wake() const {
 void VerbsQueuePair::end(const char* reason) {
   State ready = State::kReady;
   if (!state_.compare_exchange_strong(ready, State::kEnding)) return;
-  ended_at_ = std::chrono::steady_clock::now();
+  ended_at_ = steady_now();
   if (reason != nullptr) log_info("verbs", "ended peer={} reason=\"{}\"", peer_, reason);
   endpoint_->modify_to_error();
   {

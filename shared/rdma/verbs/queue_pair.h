@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "shared/base/sync.h"
 #include "shared/rdma/completion_queue.h"
 #include "shared/rdma/counters.h"
 #include "shared/rdma/transport.h"
@@ -101,9 +101,9 @@ class VerbsQueuePair final : public QueuePair, private AsyncEventTarget {
   mutable std::atomic<bool> watched_ = false;  // somebody has asked for fd()
   std::atomic<SteadyTime> ended_at_{};
 
-  std::mutex poll_mutex_;
-  std::mutex post_mutex_;
-  std::mutex answer_mutex_;
+  Mutex poll_mutex_;
+  Mutex post_mutex_;
+  Mutex answer_mutex_;
   std::unique_ptr<Answer> answer_;  // under answer_mutex_; null once given
   std::atomic<bool> answer_due_ = false;
   CompletionQueue completed_;

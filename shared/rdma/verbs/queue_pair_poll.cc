@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 #include "shared/rdma/verbs/queue_pair.h"
 
 namespace pnfsrdma::rdma::verbs {
@@ -25,7 +26,7 @@ constexpr unsigned kEmptyPollsPerLook = 1024;
 constexpr std::chrono::microseconds kUnshared{10};
 
 SteadyTime now() {
-  return std::chrono::steady_clock::now();
+  return steady_now();
 }
 
 timespec left_until(SteadyTime deadline) {
@@ -165,7 +166,7 @@ size_t VerbsQueuePair::poll(std::span<Completion> completions) {
 bool VerbsQueuePair::spin(SteadyTime start, SteadyTime deadline) {
   const SteadyTime until = std::min(deadline, start + spin_budget_.next());
   for (SteadyTime at = start; at < until; at = now()) {
-    if (at > start + kUnshared) ::sched_yield();
+    if (at > start + kUnshared) yield_thread();
     for (int i = 0; i < 16; ++i) {
       std::lock_guard lock(poll_mutex_);
       if (something_to_deliver()) return true;

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <thread>
 
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::rdma::verbs {
 namespace {
@@ -100,7 +100,7 @@ VerbsRegion::~VerbsRegion() {
                 domain_->device()->name(), code);
       domain_->fail_queue_pairs();
     }
-    std::this_thread::sleep_for(kDeregisterPause);
+    sleep_for(kDeregisterPause);
   }
   log_error("verbs", "deregister-refused device={} giving up: only the end of this process ends the access",
             domain_->device()->name());

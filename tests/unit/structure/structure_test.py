@@ -82,6 +82,15 @@ class Structure(unittest.TestCase):
                     bad.append(f"{name} includes {include}")
         self.assertEqual(bad, [])
 
+    def test_threads_and_times_go_through_sync_h(self):
+        # What the simulator cannot hold it cannot test (shared/base/sync.h).
+        forbidden = re.compile(r"std::(?:recursive_|shared_|timed_)?mutex\b|std::condition_variable|std::j?thread\b|std::this_thread"
+                               r"|std::call_once|steady_clock::now|(?<![\w:])(?:::)?(?:sched_yield|nanosleep|usleep|sleep)\(")
+        bad = [f"{p.relative_to(ROOT)}: {found.group(0)}" for p in tracked(".cc", ".h")
+               if p.relative_to(ROOT).parts[0] in ("shared", "server", "fuse-client", "cli") and p.name != "sync.h"
+               for found in forbidden.finditer(p.read_text())]
+        self.assertEqual(bad, [])
+
     def test_only_verbs_includes_infiniband(self):
         bad = [str(p) for p in tracked(".cc", ".h")
                if "#include <infiniband/" in p.read_text() and "shared/rdma/verbs/" not in str(p)]
