@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+
+#include "shared/base/clock.h"
+
+namespace pnfsrdma {
+
+// The only door to threads, locks, waiting and the steady clock: what blocks or looks at the time goes
+// through these names, so that another implementation of them can run the same sources in virtual time.
+// tests/unit/structure holds it. Locks are taken with std::lock_guard, std::unique_lock and std::shared_lock.
+using Mutex = std::mutex;
+using SharedMutex = std::shared_mutex;
+using Condition = std::condition_variable;
+using Thread = std::thread;
+
+template <typename Duration>
+void sleep_for(Duration duration) {
+  std::this_thread::sleep_for(duration);
+}
+inline void sleep_until(SteadyTime time) {
+  std::this_thread::sleep_until(time);
+}
+// Lets other threads run; for loops that wait for a few microseconds.
+inline void yield_thread() {
+  std::this_thread::yield();
+}
+inline SteadyTime steady_now() {
+  return std::chrono::steady_clock::now();
+}
+
+}  // namespace pnfsrdma
