@@ -49,8 +49,22 @@ void HeldLayout::add_grant(HeldGrant grant) {
   grants_.insert(place, std::move(grant));
 }
 
-void HeldLayout::add_hole(const ByteRange& range) {
+std::vector<ByteRange> HeldLayout::add_hole(const ByteRange& range) {
+  RangeSet fresh;
+  fresh.add(range);
+  for (const ByteRange& known : holes_.within(range)) fresh.remove(known);
   holes_.add(range);
+  return fresh.all();
+}
+
+std::vector<HeldGrant> HeldLayout::take_back(std::span<const HeldGrant> grants) {
+  std::vector<HeldGrant> taken;
+  std::erase_if(grants_, [&](HeldGrant& held) {
+    if (std::ranges::none_of(grants, [&](const HeldGrant& grant) { return grant.same(held); })) return false;
+    taken.push_back(std::move(held));
+    return true;
+  });
+  return taken;
 }
 
 const HeldGrant* HeldLayout::at(uint64_t offset, IoMode mode) const {

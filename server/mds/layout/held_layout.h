@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <expected>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "server/mds/layout/range_set.h"
@@ -24,6 +25,8 @@ struct HeldGrant {
   uint64_t address = 0;
   RangeSet held;  // what of `file` the client has not returned yet; the handle dies with its last byte
 
+  // Bricks number their grants each for itself.
+  bool same(const HeldGrant& other) const { return grant == other.grant && logical == other.logical; }
   ByteRange memory() const { return {logical, logical + file.length()}; }
 };
 
@@ -64,9 +67,11 @@ class HeldLayout {
   bool older_than_completed_recall(uint32_t seqid) const;
 
   void add_grant(HeldGrant grant);
-  void add_hole(const ByteRange& range);
-  // Memory came where a hole was.
-  void fill_hole(const ByteRange& range) { holes_.remove(range); }
+  // What of it is new.
+  std::vector<ByteRange> add_hole(const ByteRange& range);
+  // Neither was told to the client. The grants leave the layout: withdraw them.
+  void take_back_hole(const ByteRange& range) { holes_.remove(range); }
+  std::vector<HeldGrant> take_back(std::span<const HeldGrant> grants);
 
   // The grant of exactly this mode that reaches `offset`, none of it given back.
   const HeldGrant* at(uint64_t offset, IoMode mode) const;

@@ -25,11 +25,13 @@ struct LayoutGranter::Work {
   GrantRequest request;
   InodeQueue::Turn turn;
   Done done;
-  ByteRange needed;            // what the answer must cover
-  std::deque<Extent> gaps;     // to expose, in order
-  ByteRange filled;            // where memory came for holes
-  bool limit = false;          // the brick or the client's budget is used up
-  bool from_writable = false;  // answered with the read-write grants the client holds already
+  ByteRange needed;                     // what the answer must cover
+  std::deque<Extent> gaps;              // to expose, in order
+  ByteRange filled;                     // where memory came for holes
+  std::vector<HeldGrant> booked;        // for this answer
+  std::vector<ByteRange> booked_holes;  // likewise
+  bool limit = false;                   // the brick or the client's budget is used up
+  bool from_writable = false;           // answered with the read-write grants the client holds already
 };
 
 LayoutGranter::LayoutGranter(Namespace& names, BrickSet& bricks, FileSpace& space, LayoutTable& table,
@@ -197,13 +199,20 @@ void LayoutGranter::when_durable(const WorkPointer& work) {
 }
 
 // What of the extents the client asked for it does not hold yet. Whole extents: a large file is few segments.
+// Only as far as one answer tells it: a writer to the first hole, a reader to the first that is not told
+// whole.
 void LayoutGranter::find_gaps(const WorkPointer& work) {
   const GrantRequest& request = work->request;
   const ByteRange range{work->needed.begin, std::max(work->needed.end, request.range.end)};
+  const auto inode = names_.get(request.inode);
+  if (!inode) return fail(work, inode.error());
   const auto extents = space_.extents().overlapping(request.inode, range.begin, range.length());
   if (!extents) return fail(work, status_of(extents.error()));
   const HeldLayout* held = table_.find(request.inode, request.client);
+  uint64_t told = std::max(range.begin, holes_end(work, (*inode)->size));
   for (const Extent& extent : *extents) {
+    if (extent.file_offset > told) break;
+    told = std::max(told, extent.end());
     const ByteRange whole{extent.file_offset, extent.end()};
     const std::vector<ByteRange> gaps =
         held != nullptr ? held->gaps(whole, request.mode) : std::vector{whole};
@@ -281,7 +290,10 @@ bool LayoutGranter::keep(const WorkPointer& work, const Extent& gap, const brick
   const Batch marks = request.mode == IoMode::kReadWrite ? writer_marks(request, false) : Batch{};
   if (!marks.empty()) static_cast<void>(names_.store().commit(marks, CommitKind::kState));
   HeldLayout& layout = layout_of(request);
-  for (HeldGrant& grant : grants) layout.add_grant(std::move(grant));
+  for (HeldGrant& grant : grants) {
+    work->booked.push_back(grant);
+    layout.add_grant(std::move(grant));
+  }
   return true;
 }
 
@@ -298,19 +310,26 @@ HeldLayout& LayoutGranter::layout_of(const GrantRequest& request) {
   return *layout;
 }
 
+// How far holes are told; a writer is told none.
+uint64_t LayoutGranter::holes_end(const WorkPointer& work, uint64_t size) const {
+  const GrantRequest& request = work->request;
+  if (request.mode == IoMode::kReadWrite) return 0;
+  return std::min({request.range.end, round_up(size, kGrainSize), work->needed.end + kHoleMax});
+}
+
 void LayoutGranter::note_holes(const WorkPointer& work) {
   const GrantRequest& request = work->request;
-  if (request.mode == IoMode::kReadWrite) return answer(work);
   const auto inode = names_.get(request.inode);
   if (!inode) return fail(work, inode.error());
-  const uint64_t end =
-      std::min({request.range.end, round_up((*inode)->size, kGrainSize), work->needed.end + kHoleMax});
+  const uint64_t end = holes_end(work, (*inode)->size);
   const uint64_t begin = round_down(work->needed.begin, kGrainSize);
   if (end > begin) {
     const auto mapped = space_.extents().map(request.inode, begin, end - begin);
     if (!mapped) return fail(work, status_of(mapped.error()));
     for (const Mapping& part : *mapped) {
-      if (!part.logical) layout_of(request).add_hole({part.file_offset, part.file_offset + part.length});
+      if (part.logical) continue;
+      const ByteRange hole{part.file_offset, part.file_offset + part.length};
+      for (const ByteRange& fresh : layout_of(request).add_hole(hole)) work->booked_holes.push_back(fresh);
     }
   }
   answer(work);
@@ -338,13 +357,23 @@ void LayoutGranter::answer(const WorkPointer& work) {
   result.stateid = {stateid.seqid, stateid.other};
   result.layouts = std::move(told.layouts);
   ++counters_.layouts_granted;
+  take_back_untold(work, told.end);
   tell_of_filled_holes(work);
   work->turn.reset();
   std::exchange(work->done, nullptr)(std::move(result));
 }
 
+// Of what was booked on the way, what the answer does not name: it names everything in front of `told_end`.
+void LayoutGranter::take_back_untold(const WorkPointer& work, uint64_t told_end) {
+  const auto named = [&](const ByteRange& range) { return range.begin < told_end; };
+  std::erase_if(work->booked, [&](const HeldGrant& grant) { return named(grant.file); });
+  std::erase_if(work->booked_holes, named);
+  if (work->booked.empty() && work->booked_holes.empty()) return;
+  layouts_.take_back(work->request.client, work->request.inode, work->booked, work->booked_holes);
+}
+
 void LayoutGranter::fail(const WorkPointer& work, nfs4::Status status) {
-  // Grants made on the way stay: they are the client's, and the next LAYOUTGET names them.
+  take_back_untold(work, 0);
   tell_of_filled_holes(work);
   work->turn.reset();
   std::exchange(work->done, nullptr)(std::unexpected(status));

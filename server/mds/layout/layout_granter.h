@@ -27,8 +27,9 @@ struct GrantRequest {
 };
 
 // Gives clients grants on the memory of files. One grant is one segment; a range already held is answered
-// with the same grants. Under the inode's exclusive turn, in this order, a crash between any two lines costs
-// nothing but a leak:
+// with the same grants. What is booked for a client is what an answer has told it, no more: a grant it does
+// not know it would never give back. Under the inode's exclusive turn, in this order, a crash between any two
+// lines costs nothing but a leak:
 //   recall holes others see -> memory from the brick -> commit extents, "tail may be dirty", "somebody
 //   writes" -> sync -> expose -> answer
 // Control loop only.
@@ -62,9 +63,11 @@ class LayoutGranter {
   void expose(const WorkPointer& work, const Extent& gap);
   bool keep(const WorkPointer& work, const Extent& gap, const brick::ExposeResult& exposed);
   void tell_of_filled_holes(const WorkPointer& work);
+  uint64_t holes_end(const WorkPointer& work, uint64_t size) const;
   void note_holes(const WorkPointer& work);
   void answer(const WorkPointer& work);
   void fail(const WorkPointer& work, nfs4::Status status);
+  void take_back_untold(const WorkPointer& work, uint64_t told_end);
   HeldLayout& layout_of(const GrantRequest& request);
   Batch writer_marks(const GrantRequest& request, bool mark_tail);
 

@@ -77,8 +77,7 @@ void LayoutTable::end_death(uint64_t inode, uint64_t client, const std::vector<H
   if (file == files_.end()) return;
   std::erase_if(file->second.dying, [&](const Dying& dying) {
     return dying.client == client && std::any_of(grants.begin(), grants.end(), [&](const HeldGrant& grant) {
-             // Bricks number their grants each for itself.
-             return grant.grant == dying.grant.grant && grant.logical == dying.grant.logical;
+             return grant.same(dying.grant);
            });
   });
   drop_if_empty(inode);

@@ -71,6 +71,17 @@ void Layouts::give_back(uint64_t client, uint64_t inode, const ByteRange& range,
   end_grants(client, inode, std::move(dead), Ending::kReturned, std::move(done));
 }
 
+void Layouts::take_back(uint64_t client, uint64_t inode, std::span<const HeldGrant> grants,
+                        std::span<const ByteRange> holes) {
+  HeldLayout* layout = table_.find(inode, client);
+  if (layout == nullptr) return;
+  for (const ByteRange& hole : holes) layout->take_back_hole(hole);
+  std::vector<HeldGrant> dead = layout->take_back(grants);
+  table_.begin_death(inode, client, dead);
+  if (layout->empty()) table_.erase(inode, client);
+  end_grants(client, inode, std::move(dead), Ending::kReturned, [] {});
+}
+
 void Layouts::revoke_layout(uint64_t client, uint64_t inode,
                             std::function<void(std::optional<size_t>)> done) {
   HeldLayout* layout = table_.find(inode, client);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -63,6 +64,9 @@ class Layouts final : public LayoutConflicts {
   // LAYOUTRETURN of one range; `done` when every handle that died of it is dead.
   void give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode,
                  std::function<void()> done);
+  // What LAYOUTGET booked for the client and then did not tell it: nobody would ever give it back.
+  void take_back(uint64_t client, uint64_t inode, std::span<const HeldGrant> grants,
+                 std::span<const ByteRange> holes);
   // Recalls `range` from everybody and waits at most kRecallPatience: true when nobody can reach it any more.
   void clear(uint64_t inode, const ByteRange& range, uint64_t requester, std::function<void(bool)> done);
   // The same for those who see a hole there.

@@ -210,6 +210,68 @@ TEST(LayoutGet, UntilTheBrickIsReadyItIsTryLater) {
   EXPECT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
 }
 
+// Memory at the beginning and from 1 MiB to 2 MiB, in a file of 4 MiB.
+struct AFileWithHoles : ::testing::Test {
+  static constexpr uint64_t kSecond = uint64_t{1} << 20;
+  static constexpr uint64_t kLastHole = 2 * kSecond;
+  // A result, one layout, two segments.
+  static constexpr uint32_t kTwoSegments = 24 + 36 + 2 * 72;
+  LayoutWorld world;
+  InodeId file = world.create("f");
+  void SetUp() override {
+    ASSERT_EQ(world.write(file, 0, "x"), Status::kOk);
+    ASSERT_EQ(world.write(file, kSecond, "x"), Status::kOk);
+    ASSERT_EQ(world.set_size(file, 2 * kLastHole), Status::kOk);
+  }
+  size_t booked() { return world.mds->table().grants_of_client(kAlice); }
+};
+
+TEST_F(AFileWithHoles, AWriterIsBookedNothingBehindTheFirstHole) {
+  const auto answer = world.get(kAlice, file, IoMode::kReadWrite, 0, 2 * kSecond);
+  ASSERT_EQ(world.segments(answer).size(), 1u);
+  EXPECT_EQ(booked(), 1u);
+  EXPECT_EQ(world.brick.count("expose"), 1u);
+  // What she was given is all that a truncation has to wait for.
+  EXPECT_TRUE(world.give_back(kAlice, file, 0, kGrainSize));
+  EXPECT_EQ(world.set_size(file, kSecond, kAlice), Status::kOk);
+  EXPECT_TRUE(world.recaller.recalls.empty());
+}
+
+TEST_F(AFileWithHoles, AReaderIsBookedNoGrantBehindAHoleThatIsNotToldWhole) {
+  ASSERT_EQ(world.write(file, uint64_t{128} << 20, "x"), Status::kOk);
+  const auto answer = world.get(kAlice, file, IoMode::kRead, 0, UINT64_MAX);
+  EXPECT_EQ(world.segments(answer).size(), 4u);  // grain, hole, grain, 64 MiB at most of the next hole
+  EXPECT_EQ(booked(), 2u);
+  EXPECT_EQ(world.brick.count("expose"), 2u);
+}
+
+TEST_F(AFileWithHoles, WhatDoesNotFitInTheReplyIsNotBooked) {
+  const auto answer = world.get(kAlice, file, IoMode::kRead, 0, UINT64_MAX, 1, std::nullopt, kTwoSegments);
+  ASSERT_EQ(world.segments(answer).size(), 2u);
+  EXPECT_EQ(booked(), 1u);
+  EXPECT_EQ(world.brick.grants.size(), 1u);
+  // Nor is the hole behind it: nobody asks her before it is filled.
+  ASSERT_TRUE(world.get(kBob, file, IoMode::kReadWrite, kLastHole, kGrainSize));
+  EXPECT_TRUE(world.recaller.recalls.empty());
+}
+
+TEST_F(AFileWithHoles, AHoleToldEarlierStaysBooked) {
+  ASSERT_EQ(world.segments(world.get(kAlice, file, IoMode::kRead, kLastHole, kGrainSize)).size(), 1u);
+  const auto more = world.get(kAlice, file, IoMode::kRead, 0, UINT64_MAX, 1, std::nullopt, kTwoSegments);
+  ASSERT_EQ(world.segments(more).size(), 2u);
+  world.obey_recalls();
+  ASSERT_TRUE(world.get(kBob, file, IoMode::kReadWrite, kLastHole, kGrainSize));
+  EXPECT_EQ(world.recaller.recalls.size(), 1u);
+}
+
+TEST_F(AFileWithHoles, ARefusalBooksNothing) {
+  // It is exposed before the reply turns out to be too short for any.
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kReadWrite, 0, kGrainSize, 1, std::nullopt, 64).error(),
+            Status::kTooSmall);
+  EXPECT_FALSE(world.mds->table().in_use(file));
+  EXPECT_TRUE(world.brick.grants.empty());
+}
+
 // Alice reads an 8 MiB file of holes around one grain; a layout to write it comes cut short, by her budget.
 struct AHoleFilledButNotGranted : ::testing::Test {
   static constexpr uint64_t kMiddle = uint64_t{4} << 20;

@@ -211,7 +211,20 @@ class LayoutWorld {
     request.stateid = stateid;
     mds->granter().grant(request, [&](LayoutGranter::Answer got) { answer = std::move(got); });
     settle();
-    return answer.value_or(std::unexpected(nfs4::Status::kServerFault));
+    if (!answer) return std::unexpected(nfs4::Status::kServerFault);
+    for (const nfs4::Segment& segment : segments(*answer)) told_.insert({client, segment.read.grant});
+    check_told(client, inode);
+    return *answer;
+  }
+  // What a client was never told of it cannot give back: nothing of that kind stays booked.
+  void check_told(uint64_t client, InodeId inode) {
+    const HeldLayout* held = mds->table().find(inode, client);
+    if (held == nullptr) return;
+    for (const HeldGrant& grant : held->grants()) {
+      EXPECT_TRUE(told_.contains({client, grant.grant}))
+          << "booked and not told: grant " << grant.grant << " of [" << grant.file.begin << ", "
+          << grant.file.end << ")";
+    }
   }
   static std::vector<nfs4::Segment> segments(const LayoutGranter::Answer& answer) {
     std::vector<nfs4::Segment> found;
@@ -317,6 +330,8 @@ class LayoutWorld {
   }
 
  private:
+  std::set<std::pair<uint64_t, uint64_t>> told_;  // client, grant
+
   // A file's bytes are zeros or its own pattern, and zeros behind its end unless somebody may be writing
   // there.
   void check_bytes(InodeId inode, const Extent& extent) {
