@@ -66,8 +66,9 @@ FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
   if (question.data) {
     question.data->server_size(static_cast<uint64_t>(attributes.status.st_size), question.data_version);
   }
-  const Milliseconds believed = inode.learn(attributes, question.asked_at, parts_.options.attributes);
-  inode.learned_at_version(question.namespace_version, question.data_version);
+  const Milliseconds believed =
+      inode.learn(attributes, question.asked_at, parts_.options.attributes,
+                  Inode::Versions{question.namespace_version, question.data_version});
   Shown shown{with_local_view(inode, attributes), seconds_of(believed)};
   inode.told_kernel(shown.attributes);
   return shown;
@@ -131,8 +132,8 @@ void FileSystem::namespace_changed(fuse_ino_t directory, Question& asked, const 
   const auto* result = reply.result<nfs4::GetAttributesResponse>(at);
   if (result == nullptr) return;
   if (const auto attributes = to_file_attributes(result->attributes)) {
-    (void)changed->learn(*attributes, asked.asked_at, parts_.options.attributes);
-    changed->learned_at_version(asked.namespace_version, 0);
+    (void)changed->learn(*attributes, asked.asked_at, parts_.options.attributes,
+                         Inode::Versions{asked.namespace_version, 0});
   }
 }
 

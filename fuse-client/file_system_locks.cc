@@ -131,7 +131,7 @@ void FileSystem::lock_given(fuse_req_t request, fuse_ino_t node, const std::shar
     if (question.data) {
       question.data->server_size(static_cast<uint64_t>(attributes->status.st_size), question.data_version);
     }
-    (void)file->learn(*attributes, question.asked_at, parts_.options.attributes);
+    (void)file->learn(*attributes, question.asked_at, parts_.options.attributes, std::nullopt);
     change = attributes->change;
   }
   if (change && file->pages_renewed_at(*change)) {

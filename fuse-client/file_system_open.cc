@@ -234,7 +234,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   // Close-to-open: pages survive only if nobody changed the file since, and the kernel must not go by an old
   // size.
   const Inode::CacheVerdict verdict = inode->at_open(*attributes);
-  (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes);
+  (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes, std::nullopt);
   if (verdict.kernel_attributes_old)
     parts_.invalidator.attributes(InodeTable::node_of(*inode, parts_.inodes));
   info->keep_cache = verdict.keep_pages ? 1 : 0;

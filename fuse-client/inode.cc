@@ -10,43 +10,43 @@
 namespace pnfsrdma::fuse_client {
 
 Milliseconds Inode::learn(const FileAttributes& attributes, SteadyTime asked_at,
-                          const AttributeTimeouts& timeouts) {
+                          const AttributeTimeouts& timeouts, const std::optional<Versions>& versions) {
   const std::lock_guard lock(mutex_);
-  return take_in(attributes, asked_at, timeouts) ? believed_for_ : Milliseconds(0);
+  if (!take_in(attributes, asked_at, timeouts)) return Milliseconds(0);
+  if (versions) known_versions_ = *versions;
+  return believed_for_;
 }
 
 void Inode::learn_with_write(const FileAttributes& attributes, SteadyTime asked_at,
                              const AttributeTimeouts& timeouts, uint64_t data_version) {
   const std::lock_guard lock(mutex_);
-  // In the namespace they are believed if those of before were: known_version_ stays.
-  if (take_in(attributes, asked_at, timeouts)) known_data_version_ = data_version;
+  // In the namespace they are believed if those of before were.
+  if (take_in(attributes, asked_at, timeouts)) known_versions_.data = data_version;
 }
 
 bool Inode::take_in(const FileAttributes& attributes, SteadyTime asked_at,
                     const AttributeTimeouts& timeouts) {
-  if (known_ && asked_at < known_at_) return false;
+  const bool asked_first = known_ && asked_at < known_at_;
+  const bool changed_first = known_ && attributes.change < known_->change;
+  if (asked_first && attributes.change <= known_->change) return false;
   const bool is_directory = S_ISDIR(attributes.status.st_mode);
   const Milliseconds least = is_directory ? timeouts.directory_min : timeouts.file_min;
   const Milliseconds most = is_directory ? timeouts.directory_max : timeouts.file_max;
   const bool same = known_ && known_->change == attributes.change;
   believed_for_ = same ? std::clamp(believed_for_ * 2, least, most) : least;
+  if (asked_first != changed_first) believed_for_ = Milliseconds(0);
   known_ = attributes;
-  known_at_ = asked_at;
+  if (!asked_first) known_at_ = asked_at;
   return true;
 }
 
 std::optional<Inode::Believed> Inode::believed(SteadyTime now, uint64_t namespace_version,
                                                std::optional<uint64_t> data_version) const {
   const std::lock_guard lock(mutex_);
-  if (data_version && *data_version != known_data_version_) return std::nullopt;
-  if (!known_ || known_version_ != namespace_version || now - known_at_ >= believed_for_) return std::nullopt;
+  if (data_version && *data_version != known_versions_.data) return std::nullopt;
+  if (!known_ || known_versions_.in_namespace != namespace_version || now - known_at_ >= believed_for_)
+    return std::nullopt;
   return Believed{*known_, std::chrono::duration_cast<Milliseconds>(known_at_ + believed_for_ - now)};
-}
-
-void Inode::learned_at_version(uint64_t namespace_version, uint64_t data_version) {
-  const std::lock_guard lock(mutex_);
-  known_data_version_ = data_version;
-  known_version_ = namespace_version;
 }
 
 void Inode::expire() {

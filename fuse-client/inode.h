@@ -39,11 +39,18 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // --- attributes
   // ---------------------------------------------------------------------------------------------------
 
+  // Of when attributes are: FileSystem's count of changes to names, FileIo::local_version().
+  struct Versions {
+    uint64_t in_namespace = 0;
+    uint64_t data = 0;
+  };
   // What the server just said. `asked_at`: when the question was sent; an older answer than the one known is
-  // dropped. Returns the time for which the kernel may believe it (nfs(5): between ac*min and ac*max,
-  // doubling while nothing changes).
-  Milliseconds learn(const FileAttributes& attributes, SteadyTime asked_at,
-                     const AttributeTimeouts& timeouts);
+  // dropped, with its versions (none: those known stay). Which of two is older is not certain when the one
+  // that was asked for first has the later change: a SETATTR waits at the server while others are answered.
+  // Then the next one asks anew. Returns the time for which the kernel may believe it (nfs(5): between ac*min
+  // and ac*max, doubling while nothing changes).
+  Milliseconds learn(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts,
+                     const std::optional<Versions>& versions);
   // The attributes, while they may still be believed and nothing has changed since: in the namespace
   // (`namespace_version`), or, where that is given, in the file by our own writes (`data_version`).
   struct Believed {
@@ -58,7 +65,6 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
                         const AttributeTimeouts& timeouts, uint64_t data_version);
   // What the server said last, however old.
   std::optional<FileAttributes> last_known() const;
-  void learned_at_version(uint64_t namespace_version, uint64_t data_version);
   // They are known to be old.
   void expire();
   // At open, after learn(): may the kernel keep its pages of before? (Only when the change attribute is the
@@ -119,8 +125,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // Guarded by mutex_.
   std::optional<FileAttributes> known_;
   SteadyTime known_at_;
-  uint64_t known_version_ = 0;
-  uint64_t known_data_version_ = 0;
+  Versions known_versions_;
   Milliseconds believed_for_{0};
   std::optional<uint64_t> pages_change_;  // change attribute of the kernel's pages
   std::optional<uint64_t> renewed_change_;

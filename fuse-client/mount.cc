@@ -74,7 +74,7 @@ Result<std::shared_ptr<Inode>> find_root(Session& session, const MountOptions& o
   if (!S_ISDIR(file->status.st_mode))
     return fail(ENOTDIR, options.path + " is not a directory on the server");
   auto root = std::make_shared<Inode>(handle->object, file->status.st_ino);
-  (void)root->learn(*file, asked_at, options.attributes);
+  (void)root->learn(*file, asked_at, options.attributes, std::nullopt);
   return root;
 }
 

@@ -35,27 +35,45 @@ nfs4::Stateid stateid(uint8_t other, uint32_t seqid) {
 class InodeTest : public testing::Test {
  protected:
   Inode inode{handle("f"), 1};
+  static constexpr Inode::Versions kNow{.in_namespace = 1, .data = 7};
   const AttributeTimeouts timeouts;
   const SteadyTime start = SteadyTime(1h);
 };
 
 TEST_F(InodeTest, AttributesAreBelievedLongerWhileNothingChanges) {
-  EXPECT_EQ(inode.learn(attributes(1), start, timeouts), 3s);
-  EXPECT_EQ(inode.learn(attributes(1), start + 1s, timeouts), 6s);
-  EXPECT_EQ(inode.learn(attributes(1), start + 2s, timeouts), 12s);
-  EXPECT_EQ(inode.learn(attributes(2), start + 3s, timeouts), 3s);
+  EXPECT_EQ(inode.learn(attributes(1), start, timeouts, kNow), 3s);
+  EXPECT_EQ(inode.learn(attributes(1), start + 1s, timeouts, kNow), 6s);
+  EXPECT_EQ(inode.learn(attributes(1), start + 2s, timeouts, kNow), 12s);
+  EXPECT_EQ(inode.learn(attributes(2), start + 3s, timeouts, kNow), 3s);
 }
 
 TEST_F(InodeTest, AnAnswerThatWasOvertakenIsDropped) {
-  inode.learn(attributes(2, 20), start + 1s, timeouts);
-  EXPECT_EQ(inode.learn(attributes(1, 10), start, timeouts), 0s);
-  inode.learned_at_version(1, 7);
+  inode.learn(attributes(2, 20), start + 1s, timeouts, kNow);
+  EXPECT_EQ(inode.learn(attributes(1, 10), start, timeouts, kNow), 0s);
   EXPECT_EQ(inode.believed(start + 2s, 1, 7)->attributes.change, 2u);
 }
 
+TEST_F(InodeTest, AnAnswerThatWasOvertakenDoesNotMakeTheKnownOneCurrent) {
+  inode.learn(attributes(2, 20), start + 1s, timeouts, kNow);
+  inode.learn(attributes(1, 10), start, timeouts, Inode::Versions{.in_namespace = 1, .data = 8});
+  EXPECT_FALSE(inode.believed(start + 2s, 1, 8));
+}
+
+TEST_F(InodeTest, ATruncationThatWaitedAtTheServerIsNotForgottenForAnAnswerOfMeanwhile) {
+  const Inode::Versions behind_it{.in_namespace = 1, .data = 8};
+  inode.learn(attributes(1, 20), start + 1s, timeouts, kNow);
+  EXPECT_EQ(inode.learn(attributes(2, 10), start, timeouts, behind_it), 0s);
+  EXPECT_FALSE(inode.believed(start + 2s, 1, 8));
+  EXPECT_EQ(inode.last_known()->status.st_size, 10);
+  // Answers in the other order: the old size is not believed either.
+  inode.learn(attributes(1, 20), start + 1s, timeouts, kNow);
+  EXPECT_FALSE(inode.believed(start + 2s, 1, std::nullopt));
+  inode.learn(attributes(2, 10), start + 2s, timeouts, behind_it);
+  EXPECT_EQ(inode.believed(start + 3s, 1, 8)->attributes.status.st_size, 10);
+}
+
 TEST_F(InodeTest, BeliefEndsWithTimeAndWithNamespaceChanges) {
-  inode.learn(attributes(1), start, timeouts);
-  inode.learned_at_version(1, 7);
+  inode.learn(attributes(1), start, timeouts, kNow);
   EXPECT_TRUE(inode.believed(start + 2s, 1, 7));
   EXPECT_FALSE(inode.believed(start + 2s, 2, 7));
   EXPECT_FALSE(inode.believed(start + 2s, 1, 8)) << "written through the server since";
@@ -131,10 +149,10 @@ TEST_F(InodeTest, AnOpenWaitsForACloseUnderWay) {
 
 TEST_F(InodeTest, AWriteByAUserTakesSetUserIdAway) {
   FileAttributes file = attributes(1);
-  inode.learn(file, start, timeouts);
+  inode.learn(file, start, timeouts, kNow);
   EXPECT_FALSE(inode.mode_without_privileges());
   file.status.st_mode = S_IFREG | 06755;
-  inode.learn(file, start + 1s, timeouts);
+  inode.learn(file, start + 1s, timeouts, kNow);
   EXPECT_EQ(inode.mode_without_privileges(), mode_t{0755});
 }
 
