@@ -42,6 +42,11 @@ int FileSystem::call(fuse_req_t request, Operations operations, initiator::Compo
   initiator::CallOptions options;
   options.deadline = deadline;
   options.cache_reply = changes;
+  return call(request, std::move(operations), reply, options);
+}
+
+int FileSystem::call(fuse_req_t request, Operations operations, initiator::CompoundReply& reply,
+                     const initiator::CallOptions& options) {
   Result<initiator::CompoundReply> result =
       parts_.session.call(std::move(operations), credential(request), options);
   const int error = error_of(result);

@@ -121,6 +121,8 @@ class FileSystem {
   // 0, or the errno of what went wrong: no answer, or the status.
   int call(fuse_req_t request, Operations operations, initiator::CompoundReply& reply, bool changes = false,
            SteadyTime deadline = SteadyTime::max());
+  int call(fuse_req_t request, Operations operations, initiator::CompoundReply& reply,
+           const initiator::CallOptions& options);
   static int error_of(const Result<initiator::CompoundReply>& reply);
   initiator::Credential credential(fuse_req_t request);
   std::shared_ptr<Inode> inode(fuse_ino_t node) const { return parts_.inodes.at(node); }

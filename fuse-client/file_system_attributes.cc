@@ -132,13 +132,18 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   operations.emplace_back(std::move(set));
   operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
 
+  const std::function take_in_return = [&](const CompoundReply& so_far) {
+    const auto* result = returned_at ? so_far.result<nfs4::LayoutReturnResponse>(*returned_at) : nullptr;
+    if (result != nullptr) data->layout_returned(*result);
+  };
   Question question = ask(&file);
   CompoundReply reply;
-  const int error = call(request, std::move(operations), reply, true);
+  const int error =
+      call(request, std::move(operations), reply, {.cache_reply = true, .on_repetition = &take_in_return});
   const bool done = reply.succeeded(set_at);
   if (data && with_size) {
-    data->truncated(new_size, returned_at ? reply.result<nfs4::LayoutReturnResponse>(*returned_at) : nullptr,
-                    done);
+    take_in_return(reply);
+    data->truncated(new_size, done);
     // It was the LAYOUTRETURN: nothing of the file's layouts lives at the server.
     const bool at_return = returned_at && reply.results.size() == *returned_at + 1;
     if (at_return && initiator::is_lost_state(reply.status)) data->layouts_refused(reply.status);

@@ -80,8 +80,12 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::truncating(uint64_t n
   return parts_->truncating(new_size);
 }
 
-void FileIo::truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done) {
-  parts_->truncated(new_size, layout_return, done);
+void FileIo::layout_returned(const nfs4::LayoutReturnResult& result) {
+  parts_->layout_returned(result);
+}
+
+void FileIo::truncated(uint64_t new_size, bool done) {
+  parts_->truncated(new_size, done);
 }
 
 void FileIo::layouts_refused(nfs4::Status status) {

@@ -83,8 +83,11 @@ class FileIo {
   // beyond goes through the MDS meanwhile. One truncation of a file at a time (the caller's inode lock or the
   // kernel's).
   Result<std::optional<nfs4::LayoutReturnArguments>> truncating(uint64_t new_size);
-  // `layout_return` is that operation's result when it ran; `done`: the SETATTR succeeded.
-  void truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done);
+  // The answer to that LAYOUTRETURN, as soon as it is there: the SETATTR behind it may wait for a recall of
+  // ours, which is numbered behind it. More than once does no harm.
+  void layout_returned(const nfs4::LayoutReturnResult& result);
+  // `done`: the SETATTR succeeded.
+  void truncated(uint64_t new_size, bool done);
   // The server does not know the stateid of that LAYOUTRETURN (is_lost_state()): it has revoked what we hold.
   void layouts_refused(nfs4::Status status);
 

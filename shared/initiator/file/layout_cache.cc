@@ -191,6 +191,13 @@ FileRange LayoutCache::gap_around(uint64_t offset, uint64_t length, bool for_wri
     if (segment.end() <= offset) from = std::max(from, segment.end());
     if (segment.offset >= range_end(offset, length)) to = std::min(to, segment.offset);
   }
+  // Nor behind a closed gate: that is being given back.
+  for (const Closing& closing : closing_) {
+    if (!matches(closing.iomode, for_write ? Iomode::kReadWrite : Iomode::kRead)) continue;
+    const uint64_t closed_end = range_end(closing.range.offset, closing.range.length);
+    if (closed_end <= offset) from = std::max(from, closed_end);
+    if (closing.range.offset >= range_end(offset, length)) to = std::min(to, closing.range.offset);
+  }
   return {from, to - from};
 }
 
@@ -283,14 +290,14 @@ bool LayoutCache::round_out(Iomode iomode, FileRange& range) const {
 
 LayoutCache::Recall LayoutCache::begin_recall(const nfs4::Stateid& stateid, Iomode iomode, FileRange& range) {
   Lock lock(mutex_);
-  const bool waiting = getting_ || returning_ > 0;
   if (!stateid_ || stateid_->other != stateid.other) {
     return getting_ ? Recall::kDelay : Recall::kNothing;
   }
   // Known + 1 is the recall's own number. More: the reply to our own operation, sent before, has not come
-  // yet.
+  // yet. To a LAYOUTGET: it may grant what is recalled. A LAYOUTRETURN's changes nothing of what is held, and
+  // its COMPOUND may be the one that the recall is sent for.
   const uint32_t next = stateid_->seqid == UINT32_MAX ? 1 : stateid_->seqid + 1;
-  if (waiting && newer(stateid.seqid, next)) return Recall::kDelay;
+  if (getting_ && newer(stateid.seqid, next)) return Recall::kDelay;
   take_stateid(stateid);
   if (!round_out(iomode, range)) return Recall::kNothing;
   closing_.push_back({iomode, range});

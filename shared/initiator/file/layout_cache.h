@@ -45,7 +45,7 @@ class LayoutCache {
   enum class Begin { kGo, kHeld, kBusy };
   struct Getting {
     std::optional<nfs4::Stateid> stateid;  // none: use an open stateid
-    FileRange gap;  // the unheld range around the one that is needed, unbounded at the end
+    FileRange gap;  // around the range that is needed: not held, nor being given back; unbounded at the end
     uint64_t held_bytes = 0;
   };
   Begin begin_get(uint64_t offset, uint64_t length, bool for_write, SteadyTime deadline, uint64_t epoch,

@@ -156,7 +156,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<std::optional<nfs4::LayoutReturnArguments>> truncating(uint64_t new_size);
   struct Truncation;
   Truncation end_truncation();
-  void truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done);
+  void layout_returned(const nfs4::LayoutReturnResult& result);
+  void truncated(uint64_t new_size, bool done);
   // Everything, by ourselves: unmount, RECALL_ANY, a closed file that is dropped.
   void return_everything();
 
@@ -192,7 +193,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   struct Truncation {
     FileRange gate;
     bool closed = false;
-    bool returning = false;
+    bool returning = false;  // the LAYOUTRETURN is not answered yet
   };
   Mutex truncation_mutex;
   Condition truncation_done;

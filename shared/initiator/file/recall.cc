@@ -114,16 +114,21 @@ FileIo::Parts::Truncation FileIo::Parts::end_truncation() {
   return std::exchange(truncation, std::nullopt).value_or(Truncation{});
 }
 
-void FileIo::Parts::truncated(uint64_t new_size, const nfs4::LayoutReturnResult* layout_return, bool done) {
+void FileIo::Parts::layout_returned(const nfs4::LayoutReturnResult& result) {
+  {
+    std::lock_guard lock(truncation_mutex);
+    if (!truncation || !std::exchange(truncation->returning, false)) return;
+  }
+  cache.finish_return(result.stateid, true);
+}
+
+void FileIo::Parts::truncated(uint64_t new_size, bool done) {
   const Truncation was = end_truncation();
   if (done) {
     log.truncated(new_size);
     kept.clear();
   }
-  if (was.returning) {
-    cache.finish_return(layout_return != nullptr ? layout_return->stateid : std::nullopt,
-                        layout_return != nullptr);
-  }
+  if (was.returning) cache.finish_return(std::nullopt, false);
   if (was.closed) cache.open_gate(Iomode::kAny, was.gate);
 }
 

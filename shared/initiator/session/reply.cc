@@ -53,6 +53,7 @@ class Gathered {
     for (const size_t index : indices) places.push_back(places_[index]);
     places_ = std::move(places);
   }
+  const CompoundReply& so_far() const { return whole_; }
   CompoundReply take() { return std::move(whole_); }
 
  private:
@@ -86,6 +87,7 @@ Result<CompoundReply> Session::State::finish(Parts& parts) {
     const auto failed = gathered.failed();
     if (!failed || parts.options.return_delay || !asks_for_repetition(status)) return gathered.take();
     const auto indices = operations_to_repeat(parts.operations, *failed);
+    if (indices && parts.options.on_repetition != nullptr) (*parts.options.on_repetition)(gathered.so_far());
     if (!indices || !pause(parts, back_off.next())) return gathered.take();
     gathered.narrow(*indices);
     parts.operations = pick(parts.operations, *indices);

@@ -24,6 +24,8 @@ namespace pnfsrdma::initiator {
 // while every other slot waits for the operation that caused it.
 enum class Urgency { kNormal, kReserved };
 
+struct CompoundReply;
+
 struct CallOptions {
   Urgency urgency = Urgency::kNormal;
   // sa_cachethis: the server keeps the reply for an exact replay. For everything that is not idempotent.
@@ -38,6 +40,10 @@ struct CallOptions {
   // When it becomes true the call fails with EINTR, a second later at most; so it does when the thread's
   // Asker is gone. Must outlive the call.
   const std::atomic<bool>* interrupted = nullptr;
+  // Each time the rest of a COMPOUND is to be repeated (DELAY): what is answered so far. It is done, and may
+  // be what the server waits for, whether the rest ever gets through or not. On the caller's thread; must
+  // outlive the call.
+  const std::function<void(const CompoundReply&)>* on_repetition = nullptr;
 };
 
 // The answer to a COMPOUND, SEQUENCE taken off: results[i] answers operations[i]; after a failure the list

@@ -132,12 +132,42 @@ TEST_F(RecallTest, AFileThatShrinksReturnsWhatLiesBeyondFirst) {
   // What the server does.
   brick.withdraw(3 << 20, 5 << 20);
   channel.size = (3 << 20) + 100;
-  file->truncated((3 << 20) + 100, nullptr, true);
+  file->truncated((3 << 20) + 100, true);
   EXPECT_EQ(file->size(), (3u << 20) + 100);
   EXPECT_EQ(*file->read((3 << 20) + 50, buffer->slice(0, 4096)), 50u);
   write(3 << 20, 8192, 2);
   expect_read(3 << 20, 8192, 2);
   EXPECT_EQ(brick.connections, 1);
+}
+
+TEST_F(RecallTest, WhileATruncationWaitsAtTheServerItsRecallsAreAnswered) {
+  write(0, 4096, 1);
+  expect_read(2 << 20, 4096, 0);
+  ASSERT_TRUE(file->truncating((1 << 20) + 100).value());
+  const nfs4::Stateid returned = channel.recall_stateid();
+  EXPECT_EQ(recall(2 << 20, UINT64_MAX, channel.recall_stateid()).status, nfs4::Status::kNomatchingLayout)
+      << "sent behind a reply that is still to come";
+  file->layout_returned({returned});
+  const CallbackAnswer answer = recall(0, 4096, channel.recall_stateid());
+  EXPECT_EQ(answer.status, nfs4::Status::kOk);
+  answer.then();
+  EXPECT_EQ(channel.layoutreturns, 1);
+  // Known as returned: a layout may be had again while the SETATTR waits.
+  expect_read(0, 4096, 1);
+  EXPECT_EQ(channel.reads, 0);
+  file->truncated((1 << 20) + 100, true);
+}
+
+TEST_F(RecallTest, WhatATruncationHasGivenBackIsNotFetchedAgainBeforeItIsDone) {
+  expect_read(3 << 20, 4096, 0);
+  ASSERT_TRUE(file->truncating(1 << 20).value());
+  file->layout_returned({});
+  expect_read(0, 4096, 0);
+  EXPECT_EQ(file->parts().cache.held().readable_bytes, uint64_t{1} << 20);
+  write(4096, 4096, 1);
+  EXPECT_EQ(file->parts().cache.held().writable_bytes, uint64_t{1} << 20);
+  EXPECT_EQ(channel.reads + channel.writes, 0);
+  file->truncated(1 << 20, true);
 }
 
 TEST_F(RecallTest, AFileWhoseGrowthTheServerDoesNotTakeIsNotCut) {
@@ -151,7 +181,7 @@ TEST_F(RecallTest, AFileWhoseGrowthTheServerDoesNotTakeIsNotCut) {
   EXPECT_EQ(channel.reads, 0);
   ASSERT_TRUE(file->truncating((4 << 20) + 8192));
   EXPECT_EQ(channel.size, 5u << 20);
-  file->truncated((4 << 20) + 8192, nullptr, true);
+  file->truncated((4 << 20) + 8192, true);
 }
 
 TEST_F(RecallTest, AGrowingTruncateReturnsNothing) {
@@ -159,7 +189,7 @@ TEST_F(RecallTest, AGrowingTruncateReturnsNothing) {
   const auto operation = file->truncating(uint64_t{64} << 20);
   ASSERT_TRUE(operation);
   EXPECT_FALSE(operation->has_value());
-  file->truncated(uint64_t{64} << 20, nullptr, true);
+  file->truncated(uint64_t{64} << 20, true);
   EXPECT_EQ(file->size(), uint64_t{64} << 20);
 }
 

@@ -207,6 +207,35 @@ TEST_F(SessionTest, DelayIsRepeatedWithoutDoingTheFirstHalfTwice) {
   EXPECT_EQ(session->statistics().delays, 2u);
 }
 
+TEST_F(SessionTest, WhatIsDoneIsToldBeforeTheRestIsRepeated) {
+  const auto session = start();
+  int asked = 0;
+  std::vector<std::string> seen;
+  {
+    const std::lock_guard lock(mds.mutex);
+    mds.on_operation = [&](const nfs4::ArgumentOperation& operation) -> nfs4::ResultOperation {
+      if (std::holds_alternative<nfs4::GetAttributesArguments>(operation)) {
+        seen.push_back("asked");
+        return nfs4::GetAttributesResponse(++asked < 3 ? Status::kDelay : Status::kBadHandle);
+      }
+      return nfs4::status_result(nfs4::operation_of(operation), Status::kOk);
+    };
+  }
+  auto operations = remove();
+  operations.emplace_back(nfs4::GetAttributesArguments{});
+  const std::function told = [&](const CompoundReply& so_far) {
+    EXPECT_EQ(so_far.status, Status::kDelay);
+    EXPECT_NE(so_far.result<nfs4::RemoveResponse>(1), nullptr);
+    EXPECT_EQ(so_far.result<nfs4::GetAttributesResponse>(2), nullptr);
+    seen.push_back("told");
+  };
+  const auto reply = session->call(operations, {}, {.on_repetition = &told});
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status, Status::kBadHandle);
+  EXPECT_NE(reply->result<nfs4::RemoveResponse>(1), nullptr);
+  EXPECT_EQ(seen, (std::vector<std::string>{"asked", "told", "asked", "told", "asked"}));
+}
+
 TEST_F(SessionTest, DelayOfSequenceKeepsTheSlotAndItsNumber) {
   const auto session = start();
   faults({Fault::kSequenceDelay, Fault::kSequenceDelay});
