@@ -9,7 +9,7 @@ namespace pnfsrdma::initiator {
 namespace {
 
 // What a mount that is not growing any file holds on to.
-constexpr size_t kIdleAtRest = 16;
+constexpr size_t kIdleAtRest = 64;
 
 }  // namespace
 

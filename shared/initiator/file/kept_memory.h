@@ -16,7 +16,8 @@ namespace pnfsrdma::initiator {
 // no fresh pages. Thread-safe.
 class KeptMemory {
  public:
-  static constexpr uint64_t kChunkBytes = uint64_t{256} << 10;
+  // Small: every file that grows by a little takes one.
+  static constexpr uint64_t kChunkBytes = uint64_t{64} << 10;
   using Chunk = std::unique_ptr<std::byte[]>;
 
   // `limit`: bytes; rounded down to whole chunks, one at least.

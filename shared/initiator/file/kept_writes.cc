@@ -16,21 +16,44 @@ constexpr size_t kRangesMax = 4096;
 
 }  // namespace
 
-bool KeptWrites::prepare(uint64_t offset, uint64_t length) {
-  if (length == 0) return true;
+KeptWrites::Room& KeptWrites::Room::operator=(Room&& other) noexcept {
+  give_back();
+  kept_ = std::exchange(other.kept_, nullptr);
+  range_ = other.range_;
+  return *this;
+}
+
+void KeptWrites::Room::give_back() {
+  if (kept_ != nullptr) std::exchange(kept_, nullptr)->release(range_);
+}
+
+std::optional<KeptWrites::Room> KeptWrites::set_aside(uint64_t offset, uint64_t length) {
+  if (length == 0) return Room();
   std::lock_guard lock(mutex_);
-  if (kept_.ranges().size() >= kRangesMax) return false;
+  if (kept_.ranges().size() >= kRangesMax) return std::nullopt;
   const uint64_t last = (range_end(offset, length) - 1) / kChunk;
   for (uint64_t index = offset / kChunk; index <= last; ++index) {
-    if (chunks_.contains(index)) continue;
-    KeptMemory::Chunk chunk = memory_.take();
-    if (!chunk) {
+    const auto at = chunks_.try_emplace(index).first;
+    if (!at->second.bytes) at->second.bytes = memory_.take();
+    if (!at->second.bytes) {
+      chunks_.erase(at);
+      for (uint64_t taken = offset / kChunk; taken < index; ++taken) --chunks_.at(taken).rooms;
       free_unused();
-      return false;
+      return std::nullopt;
     }
-    chunks_.emplace(index, std::move(chunk));
+    ++at->second.rooms;
   }
-  return true;
+  return Room(*this, {offset, length});
+}
+
+void KeptWrites::release(FileRange range) {
+  std::lock_guard lock(mutex_);
+  auto at = chunks_.find(range.offset / kChunk);
+  const uint64_t last = (range.end() - 1) / kChunk;
+  while (at != chunks_.end() && at->first <= last) {
+    --at->second.rooms;
+    at = free_if_unused(at);
+  }
 }
 
 void KeptWrites::keep(uint64_t offset, ByteSpan bytes) {
@@ -40,8 +63,8 @@ void KeptWrites::keep(uint64_t offset, ByteSpan bytes) {
     const uint64_t at = offset + done;
     const uint64_t inside = at % kChunk;
     const size_t count = std::min<uint64_t>(bytes.size() - done, kChunk - inside);
-    KeptMemory::Chunk& chunk = chunks_[at / kChunk];
-    // Another write's commit has given back what was set aside.
+    KeptMemory::Chunk& chunk = chunks_[at / kChunk].bytes;
+    // The file was cut by another client behind the write's back: more of it lies beyond the end than before.
     if (!chunk) chunk = memory_.take(true);
     std::memcpy(chunk.get() + inside, bytes.data() + done, count);
     done += count;
@@ -69,20 +92,16 @@ void KeptWrites::clear() {
   free_unused();
 }
 
-// Chunks without a kept byte go back, those set aside too: whoever needs one still takes it again.
+// Chunks without a kept byte go back, unless a write under way may need them.
 void KeptWrites::free_unused() {
-  auto range = kept_.ranges().begin();
-  for (auto at = chunks_.begin(); at != chunks_.end();) {
-    const uint64_t begin = at->first * kChunk;
-    while (range != kept_.ranges().end() && range->end() <= begin) ++range;
-    if (range != kept_.ranges().end() && range->offset < begin + kChunk) {
-      ++at;
-      continue;
-    }
-    memory_.give_back(std::move(at->second));
-    at = chunks_.erase(at);
-  }
+  for (auto at = chunks_.begin(); at != chunks_.end();) at = free_if_unused(at);
   any_.store(!kept_.empty(), std::memory_order_release);
+}
+
+KeptWrites::Chunks::iterator KeptWrites::free_if_unused(Chunks::iterator at) {
+  if (at->second.rooms > 0 || kept_.overlaps(at->first * kChunk, kChunk)) return std::next(at);
+  memory_.give_back(std::move(at->second.bytes));
+  return chunks_.erase(at);
 }
 
 std::optional<FileRange> KeptWrites::first(MutableByteSpan sink) const {
@@ -96,7 +115,7 @@ std::optional<FileRange> KeptWrites::first(MutableByteSpan sink) const {
     const uint64_t count = std::min(range.length - done, kChunk - inside);
     const auto chunk = chunks_.find(at / kChunk);
     CHECK(chunk != chunks_.end());
-    std::memcpy(sink.data() + done, chunk->second.get() + inside, count);
+    std::memcpy(sink.data() + done, chunk->second.bytes.get() + inside, count);
     done += count;
   }
   return range;

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "shared/base/bytes.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/file/kept_memory.h"
+#include "shared/initiator/file/passage.h"
 #include "shared/initiator/file/range_set.h"
 
 namespace pnfsrdma::initiator {
@@ -25,9 +27,23 @@ class KeptWrites {
   KeptWrites(const KeptWrites&) = delete;
   KeptWrites& operator=(const KeptWrites&) = delete;
 
-  // Sets memory aside for such a write. False: there is none, or the writes lie too scattered; committing
-  // helps.
-  bool prepare(uint64_t offset, uint64_t length);
+  // Memory set aside for one such write, as long as it lives: what the write did not keep goes back.
+  class Room {
+   public:
+    Room() = default;
+    Room(Room&& other) noexcept : kept_(std::exchange(other.kept_, nullptr)), range_(other.range_) {}
+    Room& operator=(Room&& other) noexcept;
+    ~Room() { give_back(); }
+
+   private:
+    friend class KeptWrites;
+    Room(KeptWrites& kept, FileRange range) : kept_(&kept), range_(range) {}
+    void give_back();
+    KeptWrites* kept_ = nullptr;
+    FileRange range_;
+  };
+  // None: there is no memory, or the writes lie too scattered; committing helps.
+  std::optional<Room> set_aside(uint64_t offset, uint64_t length);
   // Takes a copy. Later bytes replace earlier ones.
   void keep(uint64_t offset, ByteSpan bytes);
 
@@ -45,11 +61,19 @@ class KeptWrites {
   uint64_t bytes() const;  // of memory
 
  private:
+  struct Chunk {
+    KeptMemory::Chunk bytes;
+    uint32_t rooms = 0;  // writes under way that may need it
+  };
+  using Chunks = std::map<uint64_t, Chunk>;  // by offset / kChunkBytes
+
+  void release(FileRange range);
+  Chunks::iterator free_if_unused(Chunks::iterator at);
   void free_unused();
 
   KeptMemory& memory_;
   mutable Mutex mutex_;
-  std::map<uint64_t, KeptMemory::Chunk> chunks_;  // by offset / kChunkBytes
+  Chunks chunks_;
   RangeSet kept_{RangeSet::kExact};
   std::atomic<bool> any_ = false;
 };

@@ -120,8 +120,11 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void lose_writes();
 
   // --- file_restore.cc: growth is kept until it is committed, and written again when its layout was lost
-  // Room for the part of a write that lies beyond the server's end of file. False: through the MDS.
-  bool keep_room(uint64_t offset, uint64_t length);
+  // For a copy of what such a write brings beyond the server's end of file. None: make_room(), outside of the
+  // gate.
+  std::optional<KeptWrites::Room> room_for_copy(const Passage& passage);
+  // False: there is none for long; through the MDS.
+  bool make_room();
   // When much is kept: commits without being asked.
   void commit_growth_early();
   void start_commit_of_growth();

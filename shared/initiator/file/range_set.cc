@@ -29,9 +29,7 @@ void RangeSet::add(uint64_t offset, uint64_t length) {
 
 void RangeSet::remove(uint64_t offset, uint64_t length) {
   const uint64_t end = range_end(offset, length);
-  const auto first =
-      std::upper_bound(ranges_.begin(), ranges_.end(), offset,
-                       [](uint64_t wanted, const FileRange& range) { return wanted < range.end(); });
+  const auto first = first_behind(offset);
   auto last = first;
   while (last != ranges_.end() && last->offset < end) ++last;
   if (first == last) return;
@@ -47,10 +45,18 @@ void RangeSet::remove(uint64_t offset, uint64_t length) {
 
 bool RangeSet::covers(uint64_t offset, uint64_t length) const {
   if (length == 0) return true;
-  const auto found =
-      std::upper_bound(ranges_.begin(), ranges_.end(), offset,
-                       [](uint64_t wanted, const FileRange& range) { return wanted < range.end(); });
+  const auto found = first_behind(offset);
   return found != ranges_.end() && found->offset <= offset && found->end() >= range_end(offset, length);
+}
+
+bool RangeSet::overlaps(uint64_t offset, uint64_t length) const {
+  const auto found = first_behind(offset);
+  return found != ranges_.end() && found->offset < range_end(offset, length);
+}
+
+std::vector<FileRange>::const_iterator RangeSet::first_behind(uint64_t offset) const {
+  return std::upper_bound(ranges_.begin(), ranges_.end(), offset,
+                          [](uint64_t wanted, const FileRange& range) { return wanted < range.end(); });
 }
 
 void RangeSet::join_nearest() {

@@ -25,6 +25,7 @@ class RangeSet {
   void remove(uint64_t offset, uint64_t length);
   // Every byte of the range is in the set.
   bool covers(uint64_t offset, uint64_t length) const;
+  bool overlaps(uint64_t offset, uint64_t length) const;
   // Forgets everything from `offset` on.
   void cut(uint64_t offset);
   void clear() { ranges_.clear(); }
@@ -32,6 +33,8 @@ class RangeSet {
   std::span<const FileRange> ranges() const { return ranges_; }
 
  private:
+  // The first range that ends behind `offset`.
+  std::vector<FileRange>::const_iterator first_behind(uint64_t offset) const;
   void join_nearest();
 
   size_t ranges_max_;

@@ -14,30 +14,36 @@ namespace pnfsrdma::initiator {
 
 namespace {
 
-// Committing our own growth makes room at once; that of others has to be waited for.
-constexpr int kRoomTries = 3;
+// A write that waits this long for room is one that somebody asks about.
+constexpr Milliseconds kLongWait{1000};
 
 }  // namespace
 
-bool FileIo::Parts::keep_room(uint64_t offset, uint64_t length) {
-  for (int tries = 0; tries < kRoomTries; ++tries) {
-    const uint64_t end_of_file = log.server_size();
-    const uint64_t end = range_end(offset, length);
-    if (end <= end_of_file) return true;
-    const uint64_t from = std::max(offset, end_of_file);
-    if (kept.prepare(from, end - from)) return true;
-    if (kept.any()) {
-      // An error comes up again where the application asks for it: at its fsync or close.
-      if (!commit_now()) return false;
-      continue;
-    }
-    services.files->commit_growth();
-    const SteadyTime deadline = services.io_deadline();
-    while (!services.kept_memory.wait_for_room(std::min(deadline, services.now() + Milliseconds(100)))) {
-      if (services.aborted || AskerScope::asker_gone() || services.now() >= deadline) return false;
+std::optional<KeptWrites::Room> FileIo::Parts::room_for_copy(const Passage& passage) {
+  const uint64_t end = passage.offset + passage.length;
+  const uint64_t from = std::max(passage.offset, log.server_size());
+  return from < end ? kept.set_aside(from, end - from) : KeptWrites::Room();
+}
+
+bool FileIo::Parts::make_room() {
+  // An error comes up again where the application asks for it: at its fsync or close.
+  if (kept.any()) return commit_now().has_value();
+  services.files->commit_growth();
+  const SteadyTime began = services.now();
+  const SteadyTime deadline = services.io_deadline();
+  KeptMemory& memory = services.kept_memory;
+  while (!memory.wait_for_room(std::min(deadline, services.now() + Milliseconds(100)))) {
+    if (services.aborted || AskerScope::asker_gone() || services.now() >= deadline) return false;
+    if (services.now() - began >= kLongWait && !services.room_shortage_logged.exchange(true)) {
+      log_warning(
+          "initiator",
+          "growth-waits used={} limit={}: writes that make files grow wait until the server has taken "
+          "the growth of before (LAYOUTCOMMIT)",
+          memory.used(), memory.limit());
     }
   }
-  return false;
+  if (services.room_shortage_logged.exchange(false)) log_info("initiator", "growth-goes-on");
+  return true;
 }
 
 void FileIo::Parts::commit_growth_early() {

@@ -45,6 +45,7 @@ struct Services : Fabric {
   Background* closing = nullptr;  // gives back closed files: their bricks may be silent, the others go on
   BufferPool* buffers = nullptr;
   KeptMemory kept_memory{options.kept_bytes_max};
+  std::atomic<bool> room_shortage_logged = false;
   LostStateids lost_layouts;
   // A task that commits the growth of all files waits in the background.
   std::atomic<bool> commit_growth_posted = false;

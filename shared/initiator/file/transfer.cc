@@ -16,6 +16,8 @@ namespace {
 
 // A connection may die under an I/O this often before the MDS has to carry it.
 constexpr int kAttemptsMax = 3;
+// Committing our own growth makes room at once; that of others has to be waited for.
+constexpr int kRoomTries = 3;
 
 }  // namespace
 
@@ -42,14 +44,21 @@ Result<std::optional<size_t>> FileIo::Parts::step(Direction direction, uint64_t 
     fallbacks.add();
     return std::nullopt;
   }
-  if (for_write && !keep_room(offset, slice.size())) {
+  Passage passage;
+  std::optional<KeptWrites::Room> room;
+  for (int tries = 1; !room; ++tries) {
+    TRY_ASSIGN(const bool entered, enter(direction, offset, slice.size(), passage));
+    if (!entered) return std::nullopt;
+    // For what goes by RDMA, and no more; inside of the gate nobody waits.
+    room = for_write ? room_for_copy(passage) : KeptWrites::Room();
+    if (room) break;
+    cache.leave(passage);
+    if (tries < kRoomTries && make_room()) continue;
     fallbacks.add();
     return std::nullopt;
   }
-  Passage passage;
-  TRY_ASSIGN(const bool entered, enter(direction, offset, slice.size(), passage));
-  if (!entered) return std::nullopt;
   const uint32_t done = post_pieces(direction, passage, slice);
+  room.reset();
   cache.leave(passage);
   const uint32_t all = (1u << passage.pieces().size()) - 1;
   if (done != all) TRY(check_devices(passage, done));

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <thread>
 
 #include "shared/base/random.h"
+#include "shared/initiator/data_path_options.h"
 
 namespace pnfsrdma::initiator {
 namespace {
@@ -67,31 +69,71 @@ TEST(KeptWrites, RoomIsRefusedAtTheLimitAndThereAgainAfterwards) {
   KeptMemory memory(2 * kChunk);
   KeptWrites one(memory);
   KeptWrites other(memory);
-  EXPECT_TRUE(one.prepare(5, 2 * kChunk - 5));
+  EXPECT_TRUE(one.set_aside(5, 2 * kChunk - 5));
   one.keep(5, bytes_of(2 * kChunk - 5, 1));
-  EXPECT_FALSE(other.prepare(0, 1));
-  EXPECT_FALSE(memory.wait_for_room(std::chrono::steady_clock::now()));
+  EXPECT_FALSE(other.set_aside(0, 1));
+  EXPECT_FALSE(memory.wait_for_room(steady_now()));
   std::thread committer([&] { one.forget_below(kChunk); });
-  EXPECT_TRUE(memory.wait_for_room(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
+  EXPECT_TRUE(memory.wait_for_room(steady_now() + std::chrono::seconds(60)));
   committer.join();
-  EXPECT_TRUE(other.prepare(0, 1));
+  EXPECT_TRUE(other.set_aside(0, 1));
 }
 
 TEST(KeptWrites, AWriteThatIsTooLargeLeavesNothingSetAside) {
   KeptMemory memory(2 * kChunk);
   KeptWrites kept(memory);
-  EXPECT_FALSE(kept.prepare(0, 3 * kChunk));
+  EXPECT_FALSE(kept.set_aside(0, 3 * kChunk));
   EXPECT_EQ(memory.used(), 0u);
+}
+
+TEST(KeptWrites, RoomThatAWriteDidNotNeedIsGivenBackAtItsEnd) {
+  KeptMemory memory(4 * kChunk);
+  KeptWrites kept(memory);
+  {
+    const auto room = kept.set_aside(0, 3 * kChunk);
+    ASSERT_TRUE(room);
+    EXPECT_EQ(memory.used(), 3 * kChunk);
+    kept.keep(kChunk, bytes_of(1, 1));
+  }
+  EXPECT_EQ(memory.used(), kChunk);
+  EXPECT_TRUE(kept.covers(kChunk, 1));
+  EXPECT_EQ(kept.set_aside(0, 0).has_value(), true);
+}
+
+TEST(KeptWrites, RoomIsNotTakenFromAWriteUnderWay) {
+  KeptMemory memory(2 * kChunk);
+  KeptWrites kept(memory);
+  KeptWrites other(memory);
+  auto room = kept.set_aside(0, 2 * kChunk);
+  auto shared = kept.set_aside(kChunk, 1);
+  ASSERT_TRUE(room && shared);
+  kept.keep(0, bytes_of(10, 1));
+  kept.forget_below(10);
+  EXPECT_FALSE(other.set_aside(0, 1));
+  room.reset();
+  EXPECT_EQ(memory.used(), kChunk);
+  shared.reset();
+  EXPECT_EQ(memory.used(), 0u);
+}
+
+TEST(KeptWrites, AThousandFilesThatGrewByALittleHaveRoom) {
+  KeptMemory memory(DataPathOptions{}.kept_bytes_max);
+  std::deque<KeptWrites> files;
+  for (int i = 0; i < 1000; ++i) {
+    const auto room = files.emplace_back(memory).set_aside(100, 100);
+    ASSERT_TRUE(room) << i;
+    files.back().keep(100, bytes_of(100, 1));
+  }
 }
 
 TEST(KeptWrites, WritesTooScatteredAreRefusedUntilTheyAreCommitted) {
   KeptMemory memory(64 * kChunk);
   KeptWrites kept(memory);
   uint64_t offset = 0;
-  for (; kept.prepare(offset, 1) && offset < (1 << 20); offset += 2) kept.keep(offset, bytes_of(1, 1));
+  for (; kept.set_aside(offset, 1) && offset < (1 << 20); offset += 2) kept.keep(offset, bytes_of(1, 1));
   EXPECT_LT(offset, 1u << 20);
   kept.forget_below(offset);
-  EXPECT_TRUE(kept.prepare(offset, 1));
+  EXPECT_TRUE(kept.set_aside(offset, 1));
 }
 
 TEST(RangeSet, RemovalCutsRangesExactly) {
@@ -101,6 +143,9 @@ TEST(RangeSet, RemovalCutsRangesExactly) {
   EXPECT_TRUE(set.covers(0, 40));
   EXPECT_FALSE(set.covers(39, 2));
   EXPECT_TRUE(set.covers(60, 40));
+  EXPECT_FALSE(set.overlaps(40, 20));
+  EXPECT_TRUE(set.overlaps(39, 2));
+  EXPECT_TRUE(set.overlaps(59, 2));
   set.remove(0, 10);
   set.remove(90, UINT64_MAX - 90);
   EXPECT_EQ(set.ranges().size(), 2u);

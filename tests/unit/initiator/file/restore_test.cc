@@ -229,6 +229,32 @@ TEST_F(RestoreTest, WhatTheServerRefusesToTakeAgainIsLostAndReportedOnce) {
   EXPECT_EQ(file->parts().services.kept_memory.used(), 0u);
 }
 
+TEST_F(RestoreTest, GrowthThatGoesThroughTheMdsTakesNoRoom) {
+  make_file(0);
+  file->set_thresholds(1 << 20, 1 << 20);
+  write(0, 4096, 1);
+  file->set_thresholds(0, 0);
+  channel.refuse_layoutgets({nfs4::Status::kLayoutTryLater, nfs4::Status::kLayoutTryLater});
+  write(4096, 4096, 1);
+  EXPECT_EQ(channel.writes, 2);
+  EXPECT_EQ(file->parts().services.kept_memory.used(), 0u);
+}
+
+TEST_F(RestoreTest, AWriteThatWaitsLongForRoomSaysSo) {
+  options_now.kept_bytes_max = KeptMemory::kChunkBytes;
+  options_now.io_timeout = Milliseconds(1100);
+  make_file(0);
+  KeptMemory& memory = file->parts().services.kept_memory;
+  KeptMemory::Chunk other_file = memory.take();
+  ::testing::internal::CaptureStderr();
+  write(0, 4096, 1);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("growth-waits"), std::string::npos);
+  EXPECT_EQ(channel.writes, 1);
+  memory.give_back(std::move(other_file));
+  write(4096, 4096, 1);
+  EXPECT_EQ(channel.writes, 1);
+}
+
 TEST_F(RestoreTest, MuchGrowthIsCommittedWithoutBeingAsked) {
   options_now.kept_bytes_max = 2 << 20;
   make_file(0);
