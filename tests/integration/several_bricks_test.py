@@ -195,10 +195,16 @@ class ABrickAddedAtRunTime(unittest.TestCase):
             cluster.bricks.append("brick2")
             cluster.format_brick("brick2")
             cluster.start_brick("brick2")
+            # It went through the MDS and is not committed: a brick that joins says nothing about it.
+            small = os.open(mount / "small", os.O_WRONLY | os.O_CREAT)
+            os.write(small, b"x" * 100)
             begin = time.monotonic()
             added = console.request("POST", "/bricks", {"address": address})
             print(f"added in {time.monotonic() - begin:.2f} s")
             self.assertEqual((added.status, added.json["state"]), (201, "ready"), added.text)
+            os.fsync(small)
+            os.close(small)
+            os.unlink(mount / "small")
             second = added.json["id"]
             self.assertEqual(console.request("POST", "/bricks", {"address": address}).status, 409)
 

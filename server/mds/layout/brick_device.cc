@@ -189,7 +189,6 @@ void BrickDevice::claimed(Result<brick::ClaimResult> result) {
   if (result->status != brick::Status::kOk) return begin_again();
   identity_ = std::move(*result);
   identified_ = true;
-  verifier_ = identity_.verifier;
   compared_ = false;
   enter(State::kReconciling, "being brought into agreement with the metadata");
   remember();
@@ -202,9 +201,19 @@ void BrickDevice::remember() {
   known.uuid = identity_.uuid;
   known.block_count = identity_.block_count;
   known.durability = identity_.durability;
+  // Before anybody is told another writeverf4 because of it.
+  const auto heard = list_.heard_verifier(number_, identity_.verifier);
+  Result<Sequence> stored = Sequence{};
+  if (!heard) {
+    stored = std::unexpected(heard.error());
+  } else if (known != before) {
+    stored = list_.update(known);
+  } else if (*heard) {
+    stored = **heard;
+  }
+  if (stored) verifier_ = identity_.verifier;
   // From here on calls of an older MDS are refused: what we list stays as listed.
-  if (known == before) return close_listed_sessions();
-  const auto stored = list_.update(known);
+  if (stored && known == before && !*heard) return close_listed_sessions();
   if (!stored) {
     log_error("layouts", "brick-not-remembered brick={} error=\"{}\"", number_, stored.error().to_string());
     return begin_again();
@@ -212,6 +221,18 @@ void BrickDevice::remember() {
   store_.when_synced(*stored, [this, current = current()] {
     if (current() && state_ == State::kReconciling) close_listed_sessions();
   });
+}
+
+// From a flush, which may have failed. What cannot be stored is found again at the next claim.
+bool BrickDevice::take_verifier(const BrickVerifier& verifier) {
+  const auto heard = list_.heard_verifier(number_, verifier);
+  if (heard) {
+    verifier_ = verifier;
+    return true;
+  }
+  log_error("layouts", "brick-not-remembered brick={} error=\"{}\"", number_, heard.error().to_string());
+  begin_again();
+  return false;
 }
 
 void BrickDevice::close_listed_sessions() {
@@ -405,7 +426,9 @@ void BrickDevice::persist(const std::vector<brick::Range>& ranges, Done<brick::P
     if (!usable()) return refuse(std::move(answer), brick::Status::kTryLater);
     control_.persist({epoch_, {piece}},
                      guard<brick::PersistResult>([this, answer](Answer<brick::PersistResult> result) {
-                       if (result) verifier_ = result->verifier;
+                       if (result && !take_verifier(result->verifier)) {
+                         return answer(std::unexpected(brick::Status::kTryLater));
+                       }
                        answer(std::move(result));
                      }));
   };

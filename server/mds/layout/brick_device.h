@@ -100,7 +100,7 @@ class BrickDevice {
   const brick::ClaimResult& identity() const { return identity_; }
   bool identified() const { return identified_; }
   // Changes when unflushed bytes may have been lost.
-  const xdr::FixedOpaque<8>& verifier() const { return verifier_; }
+  const BrickVerifier& verifier() const { return verifier_; }
 
   // --- sessions ---
   // The client's ticket, its session opened if it was not.
@@ -154,6 +154,8 @@ class BrickDevice {
   void claim_as(uint64_t epoch);
   void claimed(Result<brick::ClaimResult> result);
   void remember();
+  // False: it could not be stored, so nothing may be said of what was flushed.
+  bool take_verifier(const BrickVerifier& verifier);
   void close_listed_sessions();
   void sessions_closed();
   // A call that kills handles got no answer: they die with their sessions. Runs `done` then.
@@ -190,7 +192,7 @@ class BrickDevice {
   uint64_t resets_ = 0;  // how often all sessions were known to be closed
   brick::ClaimResult identity_;
   bool identified_ = false;
-  xdr::FixedOpaque<8> verifier_{};
+  BrickVerifier verifier_{};
   std::unordered_map<uint64_t, Session> sessions_;
   std::vector<std::function<void()>> waiting_for_reset_;
   std::vector<std::function<void()>> waiting_for_closing_;

@@ -179,14 +179,19 @@ bool BrickSet::identified() const {
                      [](const auto& member) { return member.second->device->identified(); });
 }
 
-nfs4::Verifier BrickSet::verifier() const {
-  // One for all: a file may have bytes on several, and is committed as a whole.
-  nfs4::Verifier sum{};
-  for (const auto& [number, member] : members_) {
-    const auto& one = member->device->verifier();
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] ^= one[i];
+std::map<BrickNumber, BrickVerifier> BrickSet::verifiers(const std::vector<brick::Range>& ranges) {
+  std::map<BrickNumber, BrickVerifier> verifiers;
+  for (const brick::Range& range : ranges) {
+    const BrickDevice& device = at(range.logical);
+    verifiers.emplace(device.number(), device.verifier());
   }
-  return sum;
+  return verifiers;
+}
+
+std::optional<BrickVerifier> BrickSet::verifier_of(BrickNumber number) {
+  const BrickDevice* const device = find(number);
+  if (device == nullptr) return std::nullopt;
+  return device->verifier();
 }
 
 // --- several at once

@@ -80,8 +80,12 @@ class BrickSet {
   bool ready() const;
   // At least one was claimed in this run.
   bool identified() const;
-  // Changes when a brick may have lost unflushed bytes.
-  nfs4::Verifier verifier() const;
+  // Of the bricks that these ranges are on, now.
+  std::map<BrickNumber, BrickVerifier> verifiers(const std::vector<brick::Range>& ranges);
+  // None: it is not one of ours.
+  std::optional<BrickVerifier> verifier_of(BrickNumber number);
+  // BrickList::verifier_changes()
+  uint64_t verifier_changes() const { return parts_.list.verifier_changes(); }
 
   // --- several at once. OK, or what of the answers says the most: IO, DELAY, … ---
   // What an operation answers that needs these ranges.

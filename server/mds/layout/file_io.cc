@@ -18,7 +18,8 @@ FileIo::FileIo(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace
       table_(table),
       queue_(queue),
       layouts_(layouts),
-      metadata_era_(metadata_era) {}
+      verifiers_(metadata_era, names.next_inode()),
+      verifier_now_([this](BrickNumber brick) { return bricks_.verifier_of(brick); }) {}
 
 namespace {
 
@@ -31,11 +32,6 @@ std::vector<brick::Range> memory_of(const std::vector<Mapping>& mapped) {
 }
 
 }  // namespace
-
-nfs4::Verifier FileIo::with_era(nfs4::Verifier verifier) const {
-  store_big_endian(verifier.data(), load_big_endian<uint64_t>(verifier.data()) ^ metadata_era_);
-  return verifier;
-}
 
 // --- READ
 // ----------------------------------------------------------------------------------------------------------------
@@ -93,7 +89,8 @@ struct FileIo::Writing {
   ByteRange range;
   InodeQueue::Turn turn;
   Done<nfs4::WriteResult> done;
-  bool sync_first = false;  // bytes go to old memory behind the old end
+  WriteVerifiers::Bricks bricks;  // what the bytes go to, with the verifiers of before
+  bool sync_first = false;        // bytes go to old memory behind the old end
 };
 
 void FileIo::finish(const WritingPointer& work, std::expected<nfs4::WriteResult, nfs4::Status> answer) {
@@ -111,7 +108,9 @@ void FileIo::write(Write what, Done<nfs4::WriteResult> done) {
   work->what = std::move(what);
   work->done = std::move(done);
   if (work->range.empty()) {
-    return finish(work, nfs4::WriteResult{0, nfs4::StableHow::kFileSync, verifier()});
+    const nfs4::Verifier verifier =
+        verifiers_.committed(work->what.inode, 0, false, bricks_.verifier_changes(), verifier_now_);
+    return finish(work, nfs4::WriteResult{0, nfs4::StableHow::kFileSync, verifier});
   }
   // Over bytes that have memory already, others may write and read beside us.
   const auto in_the_way = obstacle(*work);
@@ -225,11 +224,10 @@ void FileIo::commit_size(const WritingPointer& work) {
   const auto inode = names_.get(work->what.inode);
   if (!inode) return finish(work, std::unexpected(inode.error()));
   if (work->range.end <= (*inode)->size) {
-    const bool setid = work->what.clear_setid && (*inode)->mode != mode_without_setid(**inode);
-    const auto touched =
-        setid ? names_.update(work->what.inode, {.mtime = clock_.wall_now(), .clear_setid = true})
-              : names_.touch(work->what.inode);
-    if (!touched) return finish(work, std::unexpected(touched.error()));
+    if (work->what.clear_setid && (*inode)->mode != mode_without_setid(**inode)) {
+      const auto cleared = names_.update(work->what.inode, {.mtime = clock_.wall_now(), .clear_setid = true});
+      if (!cleared) return finish(work, std::unexpected(cleared.error()));
+    }
     return place(work);
   }
   const auto grown = names_.update(
@@ -257,9 +255,14 @@ void FileIo::place(const WritingPointer& work) {
   const auto one_done = [this, progress, work](bool moved) {
     progress->good = progress->good && moved;
     if (--progress->left > 0) return;
+    // Who read meanwhile saw old bytes, or zeros under the new size: what it caches must not pass for the new
+    // ones, so `change` moves when they are there (RFC 8881, 5.8.1.4).
+    const auto touched = names_.touch(work->what.inode);
+    if (!touched) return finish(work, std::unexpected(touched.error()));
     if (!progress->good) return finish(work, std::unexpected(nfs4::Status::kDelay));
     make_stable(work);
   };
+  work->bricks = bricks_.verifiers(memory_of(*mapped));
   progress->left += mapped->size();
   for (const Mapping& part : *mapped) {
     const ByteSpan source =
@@ -275,14 +278,20 @@ void FileIo::place(const WritingPointer& work) {
 }
 
 void FileIo::make_stable(const WritingPointer& work) {
-  const nfs4::WriteResult result{static_cast<uint32_t>(work->what.data->size()), work->what.stable,
-                                 verifier()};
-  if (work->what.stable == nfs4::StableHow::kUnstable) return finish(work, result);
+  nfs4::WriteResult result{static_cast<uint32_t>(work->what.data->size()), work->what.stable, {}};
+  if (work->what.stable == nfs4::StableHow::kUnstable) {
+    result.verifier =
+        verifiers_.wrote(work->what.inode, work->bricks, bricks_.verifier_changes(), verifier_now_);
+    return finish(work, result);
+  }
   commit(work->what.inode, work->range.begin, static_cast<uint32_t>(work->range.length()),
-         [work, result](std::expected<nfs4::Verifier, nfs4::Status> verifier) {
+         [this, work, result](std::expected<nfs4::Verifier, nfs4::Status> verifier) mutable {
            if (!verifier) return finish(work, std::unexpected(verifier.error()));
            // Lost between the bytes and the flush.
-           if (*verifier != result.verifier) return finish(work, std::unexpected(nfs4::Status::kDelay));
+           const bool lost = std::ranges::any_of(
+               work->bricks, [&](const auto& took) { return verifier_now_(took.first) != took.second; });
+           if (lost) return finish(work, std::unexpected(nfs4::Status::kDelay));
+           result.verifier = *verifier;
            finish(work, result);
          });
 }
@@ -296,21 +305,30 @@ void FileIo::commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::
   const auto present = names_.get(inode);
   if (!present) return done(std::unexpected(present.error()));
   const uint64_t size = (*present)->size;
-  const uint64_t end = std::min(size, count == 0 ? size : range_of(offset, count).end);
+  // Behind the end, too: what a client has written there under a layout is not in the size until its
+  // LAYOUTCOMMIT, and it may have lost the way to flush it itself.
+  const uint64_t end = count == 0 ? size : range_of(offset, count).end;
+  const uint64_t mark = verifiers_.mark(inode);
+  const bool whole = offset == 0 && end >= size;
   std::vector<brick::Range> memory;
   if (end > offset) {
     const auto mapped = space_.extents().map(inode, offset, end - offset);
     if (!mapped) return done(std::unexpected(status_of(mapped.error())));
     memory = memory_of(*mapped);
   }
-  if (memory.empty()) return done(verifier());
+  if (memory.empty()) return committed(inode, mark, whole, done);
   const nfs4::Status absent = bricks_.absence(memory);
   if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
-  bricks_.persist(memory, [this, alive = std::weak_ptr(alive_), done = std::move(done)](nfs4::Status status) {
+  bricks_.persist(memory, [this, alive = std::weak_ptr(alive_), inode, mark, whole,
+                           done = std::move(done)](nfs4::Status status) {
     if (alive.expired()) return;
     if (status != nfs4::Status::kOk) return done(std::unexpected(status));
-    done(verifier());
+    committed(inode, mark, whole, done);
   });
+}
+
+void FileIo::committed(uint64_t inode, uint64_t mark, bool whole, const Done<nfs4::Verifier>& done) {
+  done(verifiers_.committed(inode, mark, whole, bricks_.verifier_changes(), verifier_now_));
 }
 
 }  // namespace pnfsrdma::mds

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "server/mds/layout/layouts.h"
+#include "server/mds/layout/write_verifiers.h"
 #include "shared/nfs4/file_operations.h"
 
 namespace pnfsrdma::mds {
@@ -47,10 +48,6 @@ class FileIo {
   // Makes what was written durable. A count of 0: to the end of the file.
   void commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done);
 
-  // writeverf4: changes when what an unstable WRITE left may have been lost: bytes by the brick, size and
-  // extents by the host of the metadata.
-  nfs4::Verifier verifier() const { return with_era(bricks_.verifier()); }
-
  private:
   struct Writing;
   using WritingPointer = std::shared_ptr<Writing>;
@@ -66,7 +63,7 @@ class FileIo {
   void place_when_synced(const WritingPointer& work);
   void place(const WritingPointer& work);
   void make_stable(const WritingPointer& work);
-  nfs4::Verifier with_era(nfs4::Verifier verifier) const;
+  void committed(uint64_t inode, uint64_t mark, bool whole, const Done<nfs4::Verifier>& done);
   static void finish(const WritingPointer& work, std::expected<nfs4::WriteResult, nfs4::Status> answer);
 
   const Clock& clock_;
@@ -76,7 +73,8 @@ class FileIo {
   LayoutTable& table_;
   InodeQueue& queue_;
   Layouts& layouts_;
-  const uint64_t metadata_era_;
+  WriteVerifiers verifiers_;
+  const WriteVerifiers::Current verifier_now_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

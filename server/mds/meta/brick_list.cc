@@ -18,7 +18,11 @@ Result<std::unique_ptr<BrickList>> BrickList::open(KeyValueStore& store, const C
 
 Result<> BrickList::read() {
   TRY_ASSIGN(const std::vector<BrickRecord> records, records_.all());
-  for (const BrickRecord& record : records) enter(record);
+  for (const BrickRecord& record : records) {
+    enter(record);
+    TRY_ASSIGN(members_.at(record.number).verifier, records_.verifier(record.number));
+  }
+  TRY_ASSIGN(verifier_changes_, records_.verifier_changes());
   std::vector<std::pair<uint64_t, uint64_t>> ranges;  // logical, length
   TRY(Extents(store_).scan([&](InodeId, const Extent& extent) {
     ranges.emplace_back(extent.logical, extent.length);
@@ -124,6 +128,18 @@ Result<Sequence> BrickList::update(const BrickRecord& record) {
   TRY(records_.put(batch, changed));
   TRY_ASSIGN(const Sequence sequence, store_.commit(batch, CommitKind::kNamespace));
   member.record = changed;
+  return sequence;
+}
+
+Result<std::optional<Sequence>> BrickList::heard_verifier(BrickNumber number, const BrickVerifier& verifier) {
+  Member& member = members_.at(number);
+  if (member.verifier == verifier) return std::nullopt;
+  const uint64_t changes = verifier_changes_ + (member.verifier ? 1 : 0);
+  Batch batch;
+  BrickRecords::put_verifier(batch, number, verifier, changes);
+  TRY_ASSIGN(const Sequence sequence, store_.commit(batch, CommitKind::kNamespace));
+  member.verifier = verifier;
+  verifier_changes_ = changes;
   return sequence;
 }
 

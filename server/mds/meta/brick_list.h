@@ -34,6 +34,11 @@ class BrickList {
   // Replaces what may change: uuid, address, block count, durability, leaving. EEXIST: another brick has
   // that uuid or address. The sequence is for when_synced().
   Result<Sequence> update(const BrickRecord& record);
+  // What the brick says its verifier is now. When that is another one than it was, verifier_changes() grows.
+  // None: nothing has to be stored. The sequence is for when_synced().
+  Result<std::optional<Sequence>> heard_verifier(BrickNumber number, const BrickVerifier& verifier);
+  // How often that was so, by all starts of this server.
+  uint64_t verifier_changes() const { return verifier_changes_; }
   // EBUSY: files have data on it.
   Result<Sequence> remove(BrickNumber number);
 
@@ -49,6 +54,7 @@ class BrickList {
   struct Member {
     BrickRecord record;
     std::unique_ptr<Space> space;
+    std::optional<BrickVerifier> verifier{};  // the last one heard
   };
 
   BrickList(KeyValueStore& store, const Clock& clock) : store_(store), clock_(clock), records_(store) {}
@@ -62,6 +68,7 @@ class BrickList {
   BrickRecords records_;
   std::map<BrickNumber, Member> members_;
   std::vector<BrickNumber> by_zone_;
+  uint64_t verifier_changes_ = 0;
 };
 
 }  // namespace pnfsrdma::mds

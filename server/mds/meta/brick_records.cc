@@ -15,6 +15,15 @@ namespace {
 
 constexpr std::string_view kNextBrick = "next-brick";
 constexpr std::string_view kNextZone = "next-zone";
+constexpr std::string_view kVerifierChanges = "verifier-changes";
+
+struct StoredVerifier {
+  BrickVerifier verifier{};
+};
+
+std::string verifier_key(BrickNumber number) {
+  return meta_key("verifier." + std::to_string(number));
+}
 
 // What the key (number) does not say.
 struct StoredBrick {
@@ -144,6 +153,24 @@ Result<> BrickRecords::write(Batch& batch, const BrickRecord& record) {
 void BrickRecords::erase(Batch& batch, BrickNumber number) {
   batch.erase(number_key(kBrickTag, number));
   batch.erase(address_counter_key(number));
+  batch.erase(verifier_key(number));
+}
+
+Result<std::optional<BrickVerifier>> BrickRecords::verifier(BrickNumber number) {
+  TRY_ASSIGN(const std::optional<std::string> stored, store_.get(verifier_key(number)));
+  if (!stored) return std::nullopt;
+  TRY_ASSIGN(const StoredVerifier known, read_value<StoredVerifier>(*stored, "a brick's verifier"));
+  return known.verifier;
+}
+
+Result<uint64_t> BrickRecords::verifier_changes() {
+  return counter(kVerifierChanges, 0);
+}
+
+void BrickRecords::put_verifier(Batch& batch, BrickNumber number, const BrickVerifier& verifier,
+                                uint64_t changes) {
+  put_value(batch, verifier_key(number), StoredVerifier{verifier});
+  put_value(batch, meta_key(kVerifierChanges), StoredNumber{changes});
 }
 
 }  // namespace pnfsrdma::mds

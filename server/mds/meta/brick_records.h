@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ inline constexpr BrickNumber kNoBrick = 0;
 inline constexpr BrickNumber kFirstBrick = 1;
 
 using BrickUuid = xdr::FixedOpaque<16>;
+// Another one than before: the brick may have lost what was not flushed.
+using BrickVerifier = xdr::FixedOpaque<8>;
 // "01234567-89ab-cdef-0123-456789abcdef"
 std::string uuid_text(const BrickUuid& uuid);
 
@@ -64,6 +67,11 @@ class BrickRecords {
   // Replaces the record. EINVAL: the address is too long.
   Result<> put(Batch& batch, const BrickRecord& record);
   static void erase(Batch& batch, BrickNumber number);
+  // The verifier a brick had when it was heard of last; none: never.
+  Result<std::optional<BrickVerifier>> verifier(BrickNumber number);
+  // How often a brick was found with another one than before.
+  Result<uint64_t> verifier_changes();
+  static void put_verifier(Batch& batch, BrickNumber number, const BrickVerifier& verifier, uint64_t changes);
 
  private:
   Result<uint64_t> counter(std::string_view name, uint64_t otherwise);

@@ -12,7 +12,8 @@
 // numbers. The values are XDR behind a version number (values.h).
 //
 //   M <name>                     one of a kind: "format", "boot", "next-inode", "next-block" (of brick 1,
-//                                "next-block.<number>" of others), "next-brick", "next-zone"
+//                                "next-block.<number>" of others), "next-brick", "next-zone",
+//                                "verifier.<number>" of brick <number>, "verifier-changes"
 //   I <inode>                    Inode
 //   D <directory> <name>         NameEntry
 //   C <directory> <cookie>       the name, for READDIR: same entry, in the order of cookies

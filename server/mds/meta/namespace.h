@@ -169,6 +169,8 @@ class Namespace {
   uint64_t next_change(const Inode& inode) const;
 
   Sequence last_namespace_sequence() const { return store_.last_namespace_sequence(); }
+  // Inodes made from now on have this number or a higher one.
+  InodeId next_inode() const { return next_inode_; }
   KeyValueStore& store() { return store_; }
 
  private:

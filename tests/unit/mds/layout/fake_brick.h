@@ -357,6 +357,7 @@ class FakeMemory final : public BlockMemory {
     loop_.post([this, logical, source, keep, done] {
       FakeBrick& brick = at(logical);
       if (brick.dead || !brick.before_call()) return;
+      if (before_write) before_write();
       if (!broken) brick.store(logical, source);
       if (brick.behind_call()) done(!broken);
     });
@@ -367,6 +368,7 @@ class FakeMemory final : public BlockMemory {
   void reset() override {}
 
   bool broken = false;
+  std::function<void()> before_write;
 
  private:
   FakeBrick& at(uint64_t logical) {

@@ -111,14 +111,67 @@ TEST(FileIo, AConnectionThatFailsIsDelay) {
 TEST(FileIo, TheVerifierChangesWhenTheBrickMayHaveLostBytes) {
   LayoutWorld world;
   const InodeId file = world.create("f");
-  ASSERT_EQ(world.write(file, 0, "x", nfs4::StableHow::kUnstable), Status::kOk);
-  const nfs4::Verifier before = world.mds->io().verifier();
+  const nfs4::Verifier before = world.write_unstable(file, 0, "x");
+  EXPECT_EQ(world.commit(file), before);
+  EXPECT_EQ(world.write_unstable(file, 0, "y"), before);
   world.brick.verifier = {std::byte{9}};
-  std::optional<nfs4::Verifier> answer;
-  world.mds->io().commit(file, 0, 0, [&](std::expected<nfs4::Verifier, Status> got) { answer = *got; });
+  const auto after = world.commit(file);
+  ASSERT_TRUE(after);
+  EXPECT_NE(*after, before);
+  // What is written now is on the brick that is there now.
+  EXPECT_EQ(world.write_unstable(file, 0, "z"), *after);
+  EXPECT_EQ(world.commit(file), after);
+}
+
+TEST(FileIo, ALossThatTheDeadServerHadSeenDoubtsWhatWasWrittenBefore) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  const InodeId other = world.create("g");
+  const nfs4::Verifier before = world.write_unstable(file, 0, "x");
+  EXPECT_EQ(world.write_unstable(other, 0, "x"), before);
+  world.brick.verifier = {std::byte{9}};
+  ASSERT_TRUE(world.commit(other));
+  world.crash();
+  world.start();
+  EXPECT_NE(world.commit(file), before);
+}
+
+TEST(FileIo, ALossWhileNoServerRanDoubtsWhatWasWrittenBefore) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  const nfs4::Verifier before = world.write_unstable(file, 0, "x");
+  world.crash();
+  world.brick.verifier = {std::byte{9}};
+  world.start();
+  EXPECT_NE(world.commit(file), before);
+}
+
+// The size is published before the bytes; who reads then must not keep the zeros for the new bytes.
+TEST(FileIo, ChangeMovesOnceMoreWhenTheBytesAreThere) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  std::optional<uint64_t> with_zeros;
+  world.memory->before_write = [&] { with_zeros = world.stat(file)->change; };
+  ASSERT_EQ(world.write(file, 0, "grown", nfs4::StableHow::kUnstable), Status::kOk);
+  ASSERT_TRUE(with_zeros);
+  EXPECT_NE(world.stat(file)->change, *with_zeros);
+  with_zeros.reset();
+  ASSERT_EQ(world.write(file, 0, "again", nfs4::StableHow::kUnstable), Status::kOk);
+  ASSERT_TRUE(with_zeros);
+  EXPECT_NE(world.stat(file)->change, *with_zeros);
+}
+
+TEST(FileIo, CommitFlushesWhatAClientHasWrittenBehindTheEnd) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 65536, 65536));
+  ASSERT_EQ(world.stat(file)->size, 0u);
+  bool answered = false;
+  world.mds->io().commit(file, 0, 65536,
+                         [&](std::expected<nfs4::Verifier, Status> got) { answered = got.has_value(); });
   world.settle();
-  ASSERT_TRUE(answer);
-  EXPECT_NE(*answer, before);
+  EXPECT_TRUE(answered);
+  EXPECT_EQ(world.brick.count("persist"), 1u);
 }
 
 // Replies wait for commits of kind kNamespace.
@@ -126,12 +179,7 @@ struct Durability : ::testing::Test {
   LayoutWorld world;
   InodeId file = world.create("f");
   size_t waited() const { return std::ranges::count(world.store.kinds, CommitKind::kNamespace); }
-  std::optional<nfs4::Verifier> commit() {
-    std::optional<nfs4::Verifier> answer;
-    world.mds->io().commit(file, 0, 0, [&](std::expected<nfs4::Verifier, Status> got) { answer = *got; });
-    world.settle();
-    return answer;
-  }
+  std::optional<nfs4::Verifier> commit() { return world.commit(file); }
 };
 
 TEST_F(Durability, OfAnUnstableWriteIntoFreshMemoryIsWaitedForByCommit) {
@@ -171,14 +219,13 @@ TEST_F(Durability, OfTheWayToTheBytesComesBeforeALayoutOfThem) {
 }
 
 TEST_F(Durability, LostWithTheHostOfTheMetadataShowsInTheVerifier) {
-  ASSERT_EQ(world.write(file, 0, "text", nfs4::StableHow::kUnstable), Status::kOk);
-  const nfs4::Verifier before = world.mds->io().verifier();
+  const nfs4::Verifier before = world.write_unstable(file, 0, "text");
   world.crash();
   world.start();
-  EXPECT_EQ(world.mds->io().verifier(), before);  // a process loses nothing
+  EXPECT_EQ(world.write_unstable(file, 0, "text"), before);  // a process loses nothing
   world.crash(0);
   world.start();
-  EXPECT_NE(world.mds->io().verifier(), before);
+  EXPECT_NE(world.write_unstable(world.create("g"), 0, "text"), before);
 }
 
 // Alice has written behind the end and committed nothing.

@@ -277,18 +277,37 @@ class LayoutWorld {
   }
   nfs4::Status write(InodeId inode, uint64_t offset, const std::string& text,
                      nfs4::StableHow stable = nfs4::StableHow::kFileSync) {
-    auto answer = std::make_shared<std::optional<nfs4::Status>>();
+    const auto answer = write_answer(inode, offset, text, stable);
+    return answer ? nfs4::Status::kOk : answer.error();
+  }
+  // What an unstable write says its writeverf4 is.
+  nfs4::Verifier write_unstable(InodeId inode, uint64_t offset, const std::string& text) {
+    const auto answer = write_answer(inode, offset, text, nfs4::StableHow::kUnstable);
+    EXPECT_TRUE(answer.has_value());
+    return answer ? answer->verifier : nfs4::Verifier{};
+  }
+  std::optional<nfs4::Verifier> commit(InodeId inode) {
+    std::optional<nfs4::Verifier> answer;
+    mds->io().commit(inode, 0, 0, [&](std::expected<nfs4::Verifier, nfs4::Status> got) {
+      if (got) answer = *got;
+    });
+    settle();
+    return answer;
+  }
+  std::expected<nfs4::WriteResult, nfs4::Status> write_answer(InodeId inode, uint64_t offset,
+                                                              const std::string& text,
+                                                              nfs4::StableHow stable) {
+    using Answer = std::expected<nfs4::WriteResult, nfs4::Status>;
+    auto answer = std::make_shared<Answer>(std::unexpected(nfs4::Status::kServerFault));
     const ByteSpan bytes = as_bytes(text);
     mds->io().write({.client = kBob,
                      .inode = inode,
                      .offset = offset,
                      .data = std::make_shared<const Bytes>(bytes.begin(), bytes.end()),
                      .stable = stable},
-                    [answer](const std::expected<nfs4::WriteResult, nfs4::Status>& got) {
-                      *answer = got ? nfs4::Status::kOk : got.error();
-                    });
+                    [answer](Answer got) { *answer = std::move(got); });
     settle();
-    return answer->value_or(nfs4::Status::kServerFault);
+    return *answer;
   }
   std::string read(InodeId inode, uint64_t offset, uint32_t count, bool* end = nullptr) {
     std::optional<std::string> text;

@@ -276,6 +276,35 @@ TEST_F(TwoBricks, AnotherBrickAtAKnownAddressIsLeftAlone) {
   EXPECT_TRUE(read(file));
 }
 
+TEST_F(TwoBricks, ABrickThatLosesBytesDoubtsItsOwnFilesOnly) {
+  const InodeId first = file_on(1);
+  const InodeId second = file_on(2);
+  const nfs4::Verifier of_first = world.write_unstable(first, 0, "x");
+  const nfs4::Verifier of_second = world.write_unstable(second, 0, "x");
+  lose(2);
+  world.brick_of(2).verifier = {std::byte{9}};
+  find_again(2);
+  EXPECT_EQ(world.commit(first), of_first);
+  const auto now = world.commit(second);
+  ASSERT_TRUE(now);
+  EXPECT_NE(*now, of_second);
+}
+
+TEST(SeveralBricks, OneThatJoinsDoubtsNothing) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  const nfs4::Verifier before = world.write_unstable(file, 0, "x");
+  world.lend_brick(64);
+  world.others[0].verifier = {std::byte{5}};
+  const auto added = world.list->add(world.addresses()[1], false);
+  ASSERT_TRUE(added);
+  world.mds->bricks().connect(*added);
+  world.plug.up(world.addresses()[1]);
+  world.settle();
+  ASSERT_TRUE(world.mds->bricks().find(*added)->ready());
+  EXPECT_EQ(world.commit(file), before);
+}
+
 TEST(SeveralBricks, OneThatBelongsToAnotherServerIsNotClaimed) {
   LayoutWorld world(64, {64});
   FakeBrick& other = world.others[0];
