@@ -119,6 +119,11 @@ Failure ApiClient::unreachable(int number) const {
             "Nothing was sent: it may be somebody else's.",
             "--ca FILE with the server's certificate.pem, which an administrator copies from it"};
   }
+  if (error == httplib::Error::Read) {
+    return {ExitCode::kUnreachable, where_ + ": no answer",
+            "The server took the request and said nothing: it stands still, or is very busy.",
+            "journalctl -u pnfsrdma-mdsd says with what"};
+  }
   if (where_.starts_with('/')) {
     if (::access(where_.c_str(), F_OK) == 0 && ::access(where_.c_str(), W_OK) != 0) {
       return {ExitCode::kNotPermitted, where_ + ": this user may not use it",
@@ -156,6 +161,10 @@ Outcome<Answer> ApiClient::send(const Request& request) {
     if (!answer.body.is_object()) return refuse(ExitCode::kFailed, where_ + ": the answer is no JSON object");
   }
   return answer;
+}
+
+void ApiClient::wait_at_most(std::chrono::seconds patience) {
+  http_->set_read_timeout(patience);
 }
 
 Outcome<Answer> ApiClient::get(const std::string& path, const Query& query) {

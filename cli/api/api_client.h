@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -39,6 +40,9 @@ class ApiClient {
   ApiClient(ApiClient&&) noexcept;
   ApiClient& operator=(ApiClient&&) noexcept;
   ~ApiClient();
+
+  // An answer that takes longer is none, from here on.
+  void wait_at_most(std::chrono::seconds patience);
 
   // `path` is below /api/v1, its parts encoded: "/bricks/" + encoded(id).
   Outcome<Answer> get(const std::string& path, const Query& query = {});

@@ -36,7 +36,11 @@ constexpr std::array kAudit = {
     Field{"STATUS", "/status", Field::kNumber},
 };
 
+// A server that takes so long to say how it is is not well.
+constexpr std::chrono::seconds kHealthPatience(5);
+
 Outcome<> show_health(ApiClient& client, Output& output) {
+  client.wait_at_most(kHealthPatience);
   TRY_ASSIGN(const Answer health, client.get("/health"));
   TRY_ASSIGN(const Answer version, client.get("/version"));
   const std::string status = text_at(health.body, "/status");

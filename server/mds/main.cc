@@ -125,6 +125,7 @@ class SocketBrick final : public BrickConnection {
     client_.start();
   }
   brick::Control& control() override { return client_; }
+  Milliseconds silence() const override { return client_.silence(); }
 
  private:
   brick::BrickClient client_;

@@ -38,6 +38,9 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
   }
 
   bool connected() const { return connection_ && connection_->is_open(); }
+  Milliseconds silence() const {
+    return connected() ? std::chrono::duration_cast<Milliseconds>(loop_.now() - heard_) : Milliseconds(0);
+  }
   const std::string& address() const { return options_.address; }
 
   template <typename Answer, typename Arguments>
@@ -73,6 +76,7 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
       if (reply.error().number() == ETIMEDOUT && connection_) connection_->close();
       return done(std::unexpected(reply.error().in("brick " + options_.address)));
     }
+    heard_ = loop_.now();
     auto answer = xdr::decode_from<Answer>(reply->results);
     if (!answer) return done(fail(EPROTO, "brick " + options_.address + ": malformed answer"));
     done(std::move(*answer));
@@ -102,6 +106,7 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
     backoff_ = options_.backoff_shortest;
     reported_ = false;
     was_connected_ = true;
+    heard_ = loop_.now();
     log_info("brick-client", "connected brick={}", options_.address);
     keep_alive_later();
     if (events_.on_connected) events_.on_connected();
@@ -136,6 +141,7 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
   Events events_;
   Milliseconds backoff_;
   rpc::ConnectionPointer connection_;
+  SteadyTime heard_;              // the last answer, or the connection itself
   EventLoop::TimerId timer_ = 0;  // reconnect or keep-alive: never both
   bool reported_ = false;         // this outage is in the log
   bool was_connected_ = false;
@@ -153,6 +159,9 @@ void BrickClient::start() {
 }
 bool BrickClient::connected() const {
   return link_->connected();
+}
+Milliseconds BrickClient::silence() const {
+  return link_->silence();
 }
 const std::string& BrickClient::address() const {
   return link_->address();

@@ -49,6 +49,9 @@ class BrickClient final : public Control {
   // Begins to connect.
   void start();
   bool connected() const;
+  // For how long the brick has said nothing on its connection; a keepalive is answered within milliseconds.
+  // Zero while there is no connection.
+  Milliseconds silence() const;
   const std::string& address() const;
 
   void identify(Done<IdentifyResult> done) override;

@@ -15,6 +15,8 @@ namespace {
 
 constexpr Milliseconds kLookAgain{50};
 constexpr uint32_t kSurveyedRunsPerCall = 16384;
+// A brick answers the keepalives of a second ago, or something is wrong with it.
+constexpr Milliseconds kSilence{2000};
 
 std::string state_of(const BrickDevice& brick) {
   switch (brick.state()) {
@@ -84,6 +86,11 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
   const Space& space = brick.space();
   console::Brick shown{.id = id_of(record), .address = record.address, .state = state_of(brick)};
   shown.detail = brick.detail();
+  // Long before it is given up, whoever looks is told why I/O stands still.
+  if (const auto silence = parts_.bricks.silence(number); brick.ready() && silence >= kSilence) {
+    shown.state = "away";
+    shown.detail = "connected, but silent for " + std::to_string(silence / std::chrono::seconds(1)) + " s";
+  }
   shown.since = parts_.clock.wall_now();
   shown.since.seconds -=
       std::chrono::duration_cast<std::chrono::seconds>(parts_.loop.now() - brick.since()).count();

@@ -16,6 +16,8 @@ class BrickConnection {
  public:
   virtual ~BrickConnection() = default;
   virtual brick::Control& control() = 0;
+  // BrickClient::silence().
+  virtual Milliseconds silence() const = 0;
 };
 
 // `address` as in BrickRecord. The events come from the loop, never from inside the call.

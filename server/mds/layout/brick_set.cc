@@ -117,6 +117,10 @@ BrickDevice* BrickSet::find(BrickNumber number) {
   return found == members_.end() ? nullptr : found->second->device.get();
 }
 
+Milliseconds BrickSet::silence(BrickNumber number) const {
+  return members_.at(number)->connection->silence();
+}
+
 void BrickSet::set_closed(BrickNumber number, bool closed) {
   members_.at(number)->closed = closed;
 }

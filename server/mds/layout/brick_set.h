@@ -63,6 +63,8 @@ class BrickSet {
   std::vector<BrickDevice*> all();
   // Null: none.
   BrickDevice* find(BrickNumber number);
+  // For how long one of the list has said nothing on its connection.
+  Milliseconds silence(BrickNumber number) const;
   // Nothing new is put on it; for this run only.
   void set_closed(BrickNumber number, bool closed);
   BrickDevice* find(const BrickUuid& uuid);

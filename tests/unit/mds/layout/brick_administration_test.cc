@@ -108,6 +108,17 @@ TEST_F(Bricks, OneIsAddedAndGetsNewFiles) {
   world.check("restarted");
 }
 
+TEST_F(Bricks, OneThatSaysNothingIsShownAsAwayLongBeforeItIsGivenUp) {
+  world.plug.silent_for(LayoutWorld::kBrick, Milliseconds(1900));
+  EXPECT_EQ(admin().bricks().at(0).state, "ready");
+  world.plug.silent_for(LayoutWorld::kBrick, Milliseconds(7200));
+  EXPECT_EQ(admin().bricks().at(0).state, "away");
+  EXPECT_EQ(admin().bricks().at(0).detail, "connected, but silent for 7 s");
+  EXPECT_TRUE(world.mds->ready());
+  world.plug.silent_for(LayoutWorld::kBrick, Milliseconds(0));
+  EXPECT_EQ(admin().bricks().at(0).state, "ready");
+}
+
 TEST_F(Bricks, WhatDoesNotAnswerIsNotAdded) {
   const std::string address = world.lend_brick(64);
   const auto answer = add(address);

@@ -19,23 +19,26 @@ class BrickPlug {
     return [this](const std::string& address, brick::BrickClient::Events events) {
       Brick& brick = bricks_.at(address);
       brick.events = std::move(events);
-      return std::make_unique<Lent>(*brick.control);
+      return std::make_unique<Lent>(brick);
     };
   }
   void up(const std::string& address) { bricks_.at(address).events.on_connected(); }
+  void silent_for(const std::string& address, Milliseconds silence) { bricks_.at(address).silence = silence; }
   void down(const std::string& address) {
     bricks_.at(address).events.on_lost(Error(ECONNRESET, "unplugged"));
   }
 
  private:
-  struct Lent final : BrickConnection {
-    explicit Lent(brick::Control& lent) : control_(lent) {}
-    brick::Control& control() override { return control_; }
-    brick::Control& control_;
-  };
   struct Brick {
     brick::Control* control = nullptr;
     brick::BrickClient::Events events;
+    Milliseconds silence{0};
+  };
+  struct Lent final : BrickConnection {
+    explicit Lent(const Brick& lent) : brick(lent) {}
+    brick::Control& control() override { return *brick.control; }
+    Milliseconds silence() const override { return brick.silence; }
+    const Brick& brick;
   };
   std::map<std::string, Brick> bricks_;
 };
