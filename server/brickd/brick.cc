@@ -85,11 +85,15 @@ class Brick::Parts {
     });
   }
 
+  // Whatever the MDS believes of this brick is void from here on, and it is told so by the end of its
+  // connection: it claims anew when it runs again.
   void lease_expired() {
-    if (sessions.sessions() == 0) return;
-    log_warning("brick", "lease-expired epoch={} sessions={} grants={}: all are revoked",
-                pool->superblock().epoch(), sessions.sessions(), sessions.grants());
-    sessions.close_all([] {});
+    const uint64_t epoch = pool->superblock().epoch();
+    log_warning("brick", "lease-expired epoch={} sessions={} grants={}: all are revoked", epoch,
+                sessions.sessions(), sessions.grants());
+    service.lapse();
+    sessions.close_all();
+    server.disconnect(epoch);
   }
 
   EventLoop& loop;

@@ -55,6 +55,14 @@ Result<std::string> ControlServer::listen(const std::string& text) {
   return listeners_.back()->address().to_string();
 }
 
+void ControlServer::disconnect(uint64_t epoch) {
+  std::vector<rpc::ConnectionPointer> ending;
+  for (const auto& [pointer, peer] : peers_) {
+    if (peer.epoch == epoch) ending.push_back(peer.connection);
+  }
+  for (const auto& connection : ending) connection->close();
+}
+
 void ControlServer::handle(const rpc::ConnectionPointer& connection, rpc::IncomingCall call,
                            rpc::Responder responder) {
   if (call.header.program != kProgram) return responder.refuse(rpc::AcceptStatus::kProgramUnavailable);

@@ -24,6 +24,8 @@ class ControlServer {
 
   // "host:port" or a path; returns it with the port filled in.
   Result<std::string> listen(const std::string& address);
+  // Ends the connections of the MDS with this epoch, so that it begins again.
+  void disconnect(uint64_t epoch);
 
  private:
   struct Peer {

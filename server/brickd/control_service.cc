@@ -11,12 +11,13 @@ Status ControlService::check(uint64_t epoch) {
   const uint64_t claimed = parts_.pool.superblock().epoch();
   if (epoch < claimed) return Status::kStaleEpoch;
   if (epoch > claimed || epoch == 0) return Status::kInvalid;
+  if (!in_force_) return Status::kLapsed;
   parts_.lease.renew();
   return Status::kOk;
 }
 
 void ControlService::renew_lease(uint64_t epoch) {
-  if (epoch != 0 && epoch == parts_.pool.superblock().epoch()) parts_.lease.renew();
+  if (in_force_ && epoch == parts_.pool.superblock().epoch()) parts_.lease.renew();
 }
 
 // Never from inside the call: callers may rely on it.
@@ -56,7 +57,8 @@ void ControlService::identify(Done<IdentifyResult> done) {
   answer(std::move(done), std::move(result));
 }
 
-// The epoch is on the medium, and no work of an older one runs any more, when this is answered.
+// The epoch is on the medium, no work of an older one runs any more, and no handle of an ended session is
+// alive, when this is answered.
 void ControlService::claim(const ClaimArguments& arguments, Done<ClaimResult> done) {
   parts_.committer.submit(
       [this, arguments]() -> Committer::Outcome {
@@ -67,10 +69,13 @@ void ControlService::claim(const ClaimArguments& arguments, Done<ClaimResult> do
       [this, arguments, done = std::move(done)](Status status) {
         if (status != Status::kOk) return done(describe(status));
         log_info("brick", "claimed epoch={} owner=\"{}\"", arguments.epoch, arguments.owner);
+        in_force_ = true;
         parts_.lease.renew();
         parts_.data.fence_epoch(arguments.epoch, [this, epoch = arguments.epoch, done] {
-          // Two claims at once: the later one has won.
-          done(describe(epoch == parts_.pool.superblock().epoch() ? Status::kOk : Status::kStaleEpoch));
+          parts_.sessions.when_ended_are_dead([this, epoch, done] {
+            // Two claims at once: the later one has won.
+            done(describe(epoch == parts_.pool.superblock().epoch() ? Status::kOk : Status::kStaleEpoch));
+          });
         });
       });
 }

@@ -16,8 +16,8 @@
 namespace pnfsrdma::brick {
 
 // Answers the control protocol: checks the epoch of every changing call, then hands it to the part that
-// knows. A queued call is checked again when its turn comes: an MDS that has been replaced changes nothing
-// any more. Owned by the Brick; control loop only.
+// knows. A queued call is checked again when its turn comes: an MDS that has been replaced, or whose claim
+// has lapsed, changes nothing any more. Owned by the Brick; control loop only.
 class ControlService final : public Control {
  public:
   struct Parts {
@@ -44,6 +44,8 @@ class ControlService final : public Control {
   Advertised& advertised() { return advertised_; }
   // A sign of life of the MDS with this epoch, if it is the one that has the brick.
   void renew_lease(uint64_t epoch);
+  // The MDS was silent for its lease: its epoch is refused from here on, until the next claim.
+  void lapse() { in_force_ = false; }
 
   void identify(Done<IdentifyResult> done) override;
   void claim(const ClaimArguments& arguments, Done<ClaimResult> done) override;
@@ -66,8 +68,8 @@ class ControlService final : public Control {
   void statistics(Done<StatisticsResult> done) override;
 
  private:
-  // kOk for the claimed epoch (and renews the lease), kStaleEpoch below it, kInvalid for one nobody has
-  // claimed.
+  // kOk for the claimed epoch (and renews the lease), kLapsed for it when it is not in force, kStaleEpoch
+  // below it, kInvalid for one nobody has claimed.
   Status check(uint64_t epoch);
   template <typename T>
   void answer(Done<T> done, T result);
@@ -76,6 +78,7 @@ class ControlService final : public Control {
 
   Parts parts_;
   Advertised advertised_;
+  bool in_force_ = false;  // the claim on the medium: made in this process, and its lease has not run out
   uint64_t control_persists_ = 0;
   uint64_t control_zeroed_bytes_ = 0;
 };

@@ -71,15 +71,12 @@ Status SessionTable::close(uint64_t client, Done done) {
   return Status::kOk;
 }
 
-void SessionTable::close_all(Done done) {
-  auto all = std::exchange(sessions_, {});
-  auto left = std::make_shared<size_t>(all.size());
-  if (all.empty()) return done();
-  for (auto& [client, session] : all) {
-    end_session(std::move(session), [left, done] {
-      if (--*left == 0) done();
-    });
-  }
+void SessionTable::close_all() {
+  for (auto& [client, session] : std::exchange(sessions_, {})) end_session(std::move(session), [] {});
+}
+
+void SessionTable::when_ended_are_dead(Done done) {
+  parts_.reaper.destroy({}, std::move(done));
 }
 
 // Queue pair to the error state, then the exposures, then (when its thread has ended) the queue pair goes.
@@ -166,7 +163,7 @@ ExposeResult SessionTable::expose(const ExposeArguments& arguments) {
 
 void SessionTable::withdraw(uint64_t client, const std::vector<uint64_t>& grants, Done done) {
   Session* session = find(client);
-  if (session == nullptr) return done();
+  if (session == nullptr) return when_ended_are_dead(std::move(done));
   Regions regions;
   std::vector<Piece> pieces;
   for (const uint64_t number : grants) {

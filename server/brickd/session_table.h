@@ -41,7 +41,9 @@ class SessionTable {
   Status open(uint64_t client, const xdr::FixedOpaque<kTicketSize>& ticket);  // kInvalid, kLimit
   // Expels; `done` when the handles are dead. kNotFound (then `done` is not called).
   Status close(uint64_t client, Done done);
-  void close_all(Done done);
+  void close_all();
+  // `done` when the handles of all sessions that have been closed so far are dead; at once or later.
+  void when_ended_are_dead(Done done);
 
   ExposeResult expose(const ExposeArguments& arguments);
   // Always calls `done`, when the handles are dead.

@@ -24,6 +24,7 @@ nfs4::Status status_of(brick::Status status) {
     case brick::Status::kTryLater:
     case brick::Status::kLimit:
     case brick::Status::kStaleEpoch:
+    case brick::Status::kLapsed:
       return nfs4::Status::kDelay;
     case brick::Status::kIo:
       return nfs4::Status::kIo;
@@ -65,6 +66,10 @@ std::function<void(Result<T>)> BrickDevice::guard(Done<T> done) {
     if (alive.expired()) return;
     if (!result || round != round_) return done(std::unexpected(brick::Status::kTryLater));
     if (result->status == brick::Status::kStaleEpoch) fenced("a newer metadata server has claimed the brick");
+    if (result->status == brick::Status::kLapsed) {
+      begin_again("it took this server for dead");
+      return done(std::unexpected(brick::Status::kTryLater));
+    }
     if (result->status != brick::Status::kOk) return done(std::unexpected(result->status));
     done(std::move(*result));
   };
@@ -87,21 +92,25 @@ void BrickDevice::connected() {
 }
 
 void BrickDevice::lost() {
+  end_round("no connection to its control socket");
+}
+
+void BrickDevice::end_round(const std::string& why) {
   if (state_ == State::kFenced) return;
   const bool was_usable = usable();
   ++round_;
   claiming_ = false;
-  enter(State::kOffline, "no connection to its control socket");
+  enter(State::kOffline, why);
   for (auto& [client, session] : sessions_) session.open = false;
   if (was_usable) {
-    log_warning("layouts", "brick-lost brick={} epoch={}", number_, epoch_);
+    log_warning("layouts", "brick-lost brick={} epoch={} why=\"{}\"", number_, epoch_, why);
     if (hooks_.on_lost) hooks_.on_lost();
   }
   for (const auto& done : std::exchange(waiting_for_closing_, {})) done();
 }
 
-void BrickDevice::begin_again() {
-  lost();
+void BrickDevice::begin_again(const std::string& why) {
+  end_round(why);
   loop_.after(kRetryReconciliation, [this, current = current()] {
     if (current() && state_ == State::kOffline) identify();
   });
@@ -186,7 +195,7 @@ void BrickDevice::claimed(Result<brick::ClaimResult> result) {
     return fenced("epoch " + std::to_string(epoch_) + " refused, the brick is at " +
                   std::to_string(result->claimed_epoch));
   }
-  if (result->status != brick::Status::kOk) return begin_again();
+  if (result->status != brick::Status::kOk) return begin_again("it refused the claim");
   identity_ = std::move(*result);
   identified_ = true;
   compared_ = false;
@@ -216,7 +225,7 @@ void BrickDevice::remember() {
   if (stored && known == before && !*heard) return close_listed_sessions();
   if (!stored) {
     log_error("layouts", "brick-not-remembered brick={} error=\"{}\"", number_, stored.error().to_string());
-    return begin_again();
+    return begin_again("the metadata could not be changed");
   }
   store_.when_synced(*stored, [this, current = current()] {
     if (current() && state_ == State::kReconciling) close_listed_sessions();
@@ -231,7 +240,7 @@ bool BrickDevice::take_verifier(const BrickVerifier& verifier) {
     return true;
   }
   log_error("layouts", "brick-not-remembered brick={} error=\"{}\"", number_, heard.error().to_string());
-  begin_again();
+  begin_again("its verifier could not be stored");
   return false;
 }
 
@@ -239,7 +248,7 @@ void BrickDevice::close_listed_sessions() {
   // No grant of an earlier time has a record (first version): all of them are revoked.
   control_.list_sessions(guard<brick::SessionsResult>([this](Answer<brick::SessionsResult> listed) {
     if (!usable()) return;
-    if (!listed) return begin_again();
+    if (!listed) return begin_again("its sessions could not be listed");
     auto left = std::make_shared<size_t>(listed->sessions.size());
     if (*left == 0) return sessions_closed();
     for (const brick::SessionEntry& session : listed->sessions) {
@@ -247,7 +256,7 @@ void BrickDevice::close_listed_sessions() {
                              guard<brick::StatusResult>([this, left](Answer<brick::StatusResult> closed) {
                                if (!usable()) return;
                                if (!closed && closed.error() != brick::Status::kNotFound)
-                                 return begin_again();
+                                 return begin_again("a session could not be closed");
                                if (--*left == 0) sessions_closed();
                              }));
     }
@@ -266,7 +275,7 @@ void BrickDevice::list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::
   control_.list({from, brick::kListedRunsPerCall},
                 guard<brick::ListResult>([this, from, listed](Answer<brick::ListResult> page) {
                   if (!usable()) return;
-                  if (!page) return begin_again();
+                  if (!page) return begin_again("its blocks could not be listed");
                   uint64_t next = from;
                   for (const brick::ListedRun& entry : page->runs) {
                     listed->push_back(entry.run);
@@ -292,7 +301,7 @@ void BrickDevice::compare_blocks(const std::vector<brick::Run>& listed) {
   if (!hooks_.zero_tails) return finish_reconciling(round);
   hooks_.zero_tails([this, alive = std::weak_ptr(alive_), round](bool zeroed) {
     if (alive.expired() || round != round_ || state_ != State::kReconciling) return;
-    if (!zeroed) return begin_again();
+    if (!zeroed) return begin_again("tails could not be zeroed");
     finish_reconciling(round);
   });
 }
@@ -335,14 +344,14 @@ void BrickDevice::close_session(uint64_t client, std::function<void()> done) {
       guard<brick::StatusResult>([this, round = round_, done](Answer<brick::StatusResult> closed) {
         if (closed || closed.error() == brick::Status::kNotFound || round != round_) return done();
         waiting_for_closing_.push_back(done);
-        begin_again();
+        begin_again("a session could not be closed");
       }));
 }
 
 void BrickDevice::after_reset(uint64_t resets_before, std::function<void()> done) {
   if (resets_ != resets_before || state_ == State::kFenced) return done();
   waiting_for_reset_.push_back(std::move(done));
-  if (usable()) begin_again();
+  if (usable()) begin_again("handles could not be withdrawn");
 }
 
 void BrickDevice::expose(uint64_t client, uint64_t logical, uint64_t length, bool writable,

@@ -24,10 +24,10 @@ inline constexpr uint64_t kOwnBrickClient = UINT64_MAX;
 using Ticket = xdr::FixedOpaque<brick::kTicketSize>;
 
 // One brick as the MDS sees it: makes sure that it is the right one, claims it, brings it and the metadata
-// into agreement, then passes calls on. Whenever the connection was lost, whatever happened behind it,
-// everything starts over from claim(): all sessions are closed, so every grant is dead and what the layouts'
-// tables have of this brick is emptied. That costs clients a LAYOUTGET and leaves one path to test, not
-// three. Control loop only.
+// into agreement, then passes calls on. Whenever the connection was lost, whatever happened behind it, or the
+// brick says that the claim has lapsed (it took us for dead), everything starts over from claim(): all
+// sessions are closed, so every grant is dead and what the layouts' tables have of this brick is emptied.
+// That costs clients a LAYOUTGET and leaves one path to test, not four. Control loop only.
 //
 // Answers: what the brick refused is its Status; a lost call, whose outcome nobody knows, is kTryLater. The
 // reconciliation that must follow sets right what it may have left behind.
@@ -163,7 +163,8 @@ class BrickDevice {
   void list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::Run>> listed);
   void compare_blocks(const std::vector<brick::Run>& listed);
   void finish_reconciling(uint64_t round);
-  void begin_again();
+  void end_round(const std::string& why);
+  void begin_again(const std::string& why);
   void fenced(const std::string& why);
   void enter(State state, std::string detail);
   bool unclaimed() const { return (state_ == State::kOffline && !claiming_) || state_ == State::kForeign; }

@@ -176,7 +176,7 @@ TEST(BrickListeners, OneThatCannotBeAdvertisedIsClosedAgain) {
   }
 }
 
-TEST(BrickLease, SilentMdsLosesItsGrantsAfterOneLease) {
+TEST(BrickLease, SilentMdsLosesItsGrantsAndItsClaimAfterOneLease) {
   TestBrick brick("memory", {.lease = Milliseconds(1000)});
   ASSERT_EQ(brick.claim().status, Status::kOk);
   ASSERT_EQ(brick.alloc(0, 1), Status::kOk);
@@ -191,7 +191,11 @@ TEST(BrickLease, SilentMdsLosesItsGrantsAfterOneLease) {
   ASSERT_TRUE((*client)->hello());
   EXPECT_TRUE((*client)->ends());
   EXPECT_EQ(brick.call(&Control::statistics).grants, 0u);
-  EXPECT_EQ(brick.expose(0, kBlock).status, Status::kNotFound);
+  EXPECT_EQ(brick.expose(0, kBlock).status, Status::kLapsed);
+  EXPECT_EQ(brick.withdraw(1), Status::kLapsed);
+  EXPECT_EQ(brick.call(&Control::free, BlocksArguments{kEpoch, {{{0, 1}}}}).status, Status::kLapsed);
+  ASSERT_EQ(brick.claim(kEpoch + 1).status, Status::kOk);
+  EXPECT_EQ(brick.call(&Control::free, BlocksArguments{kEpoch + 1, {{{0, 1}}}}).status, Status::kOk);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ TEST(BrickOnFile, RestartKeepsBytesEpochAndVerifierAndOnlyARebootChangesIt) {
   {
     TestBrick brick("memory", {}, file.open());
     EXPECT_EQ(brick.claim(4).status, Status::kStaleEpoch);
+    EXPECT_EQ(brick.call(&Control::alloc, AllocArguments{4, 0, 1}).status, Status::kLapsed);
     const ClaimResult claimed = brick.claim(5);
     EXPECT_EQ(claimed.verifier, first);
     EXPECT_EQ(brick.memory(kBlock)[2 * kBlock - 1], std::byte{0x33});

@@ -110,6 +110,16 @@ TEST_F(BrickReplacement, GrantIsWithdrawnNoSoonerThanTheLostConnectionsHandleIsD
   EXPECT_TRUE(knocked.get());
 }
 
+TEST_F(BrickReplacement, GrantOfAClosedSessionIsWithdrawnNoSoonerThanItsHandleIsDead) {
+  auto closed = std::async(std::launch::async, [&] { return brick.close_session(); });
+  ASSERT_TRUE(old->ends());
+  auto withdrawn = std::async(std::launch::async, [&] { return brick.withdraw(grant.grant); });
+  EXPECT_EQ(withdrawn.wait_for(kAWhile), std::future_status::timeout);
+  gate.open();
+  EXPECT_EQ(withdrawn.get(), Status::kOk);
+  EXPECT_EQ(closed.get(), Status::kOk);
+}
+
 TEST_F(BrickReplacement, TicketThatIsChangedMeanwhileLetsNobodyIn) {
   auto knocked = knock();
   ASSERT_TRUE(old->ends());

@@ -113,6 +113,24 @@ TEST_F(Server, NullCallsKeepTheLeaseOfTheMds) {
   EXPECT_EQ(call(&BrickClient::list_grants, ListGrantsArguments{7})->status, Status::kOk);
 }
 
+TEST_F(Server, AnMdsThatWasSilentForALeaseIsToldByTheEndOfItsConnectionAndClaimsAnew) {
+  brick.reset();
+  make_brick({.lease = Milliseconds(200)});
+  connect(path(), Milliseconds(60'000));  // it does not keep itself alive
+  ASSERT_EQ(call(&BrickClient::claim, ClaimArguments{1, "test"})->status, Status::kOk);
+  ASSERT_EQ(call(&BrickClient::open_session, OpenSessionArguments{1, 7, {std::byte{1}}})->status,
+            Status::kOk);
+  wait_for([this] { return losses == 1; });
+  wait_for([this] { return connects == 2; });
+  EXPECT_EQ(call(&BrickClient::open_session, OpenSessionArguments{1, 7, {std::byte{1}}})->status,
+            Status::kLapsed);
+  EXPECT_EQ(call(&BrickClient::alloc, AllocArguments{1, 0, 1})->status, Status::kLapsed);
+  EXPECT_EQ(call(&BrickClient::claim, ClaimArguments{1, "test"})->status, Status::kStaleEpoch);
+  EXPECT_EQ(call(&BrickClient::list_grants, ListGrantsArguments{7})->status, Status::kNotFound);
+  ASSERT_EQ(call(&BrickClient::claim, ClaimArguments{2, "test"})->status, Status::kOk);
+  EXPECT_EQ(call(&BrickClient::alloc, AllocArguments{2, 0, 1})->status, Status::kOk);
+}
+
 TEST_F(Server, SecondSocketOnTheSamePathIsRefused) {
   Brick other(loop, std::move(*Pool::in_memory(1, random)), BootId{}, random, {});
   EXPECT_FALSE(other.serve_control_unix(path()));

@@ -57,6 +57,11 @@ class FakeBrick final : public brick::Control {
     hold_withdrawals = hold_zeroing = false;
     for (const auto& answer : std::exchange(held_, {})) loop_.post(answer);
   }
+  // It took its MDS for dead. The connection stays.
+  void lapse() {
+    restart();
+    lapsed_ = true;
+  }
   // The process died and came back: sessions and grants are gone, blocks are not.
   void restart() {
     sessions.clear();
@@ -118,6 +123,7 @@ class FakeBrick final : public brick::Control {
       if (arguments.epoch > epoch) {
         epoch = arguments.epoch;
         owner = arguments.owner;
+        lapsed_ = false;
       }
       result.claimed_epoch = epoch;
       result.uuid = uuid;
@@ -311,7 +317,9 @@ class FakeBrick final : public brick::Control {
   template <typename T>
   T checked(uint64_t with_epoch, const std::function<brick::Status(T&)>& act) {
     T result;
-    result.status = with_epoch < epoch ? brick::Status::kStaleEpoch : act(result);
+    result.status = with_epoch < epoch ? brick::Status::kStaleEpoch
+                    : lapsed_          ? brick::Status::kLapsed
+                                       : act(result);
     return result;
   }
   // An answer that the test may want to hold back, as `held` says when it is due.
@@ -335,6 +343,7 @@ class FakeBrick final : public brick::Control {
   EventLoop& loop_;
   const uint64_t capacity_;
   uint64_t next_grant_ = 1;
+  bool lapsed_ = false;
   std::set<uint64_t> ever_used_;
   std::map<uint64_t, Page> pages_;
   std::vector<std::function<void()>> held_;

@@ -136,6 +136,42 @@ TEST_F(TwoBricks, LosingOneDoesNotTouchTheOther) {
   EXPECT_EQ(world.get(kAlice, here, IoMode::kReadWrite, 0, 4096).error(), Status::kLayoutTryLater);
 }
 
+// Whatever the MDS asks of it first, and however much at once.
+TEST_F(TwoBricks, OneThatTookTheMdsForDeadIsBegunAnewAndItsClientsAreTold) {
+  const InodeId here = file_on(1);
+  const InodeId beside = file_on(1);
+  const InodeId there = file_on(2);
+  const std::vector<std::pair<std::string, std::function<void()>>> first_calls{
+      {"open_session", [&] { EXPECT_FALSE(world.get(kBob, here, IoMode::kReadWrite, 0, 4096)); }},
+      {"expose", [&] { EXPECT_FALSE(world.get(kAlice, beside, IoMode::kReadWrite, 0, 4096)); }},
+      {"withdraw", [&] { world.give_back(kAlice, here); }},
+      {"persist",
+       [&] {
+         EXPECT_EQ(world.write(here, 0, pattern(here, 10), nfs4::StableHow::kFileSync), Status::kDelay);
+       }},
+      {"close_session", [&] { world.mds->bricks().close_session(kAlice, [] {}); }},
+  };
+  for (const auto& [name, call] : first_calls) {
+    SCOPED_TRACE(name);
+    ASSERT_TRUE(world.get(kAlice, here, IoMode::kReadWrite, 0, 4096));
+    ASSERT_TRUE(world.get(kAlice, there, IoMode::kReadWrite, 0, 4096));
+    world.recaller.revoked.clear();
+    world.brick.lapse();
+    const size_t claims = world.brick.count("claim");
+    const size_t asked = world.brick.count(name);
+    call();
+    EXPECT_GT(world.brick.count(name), asked) << "the test has not done what it says";
+    world.pass(Milliseconds(1000));
+    EXPECT_EQ(world.brick.count("claim"), claims + 1);
+    EXPECT_EQ(world.recaller.revoked.contains(kAlice), name != "withdraw");
+    EXPECT_NE(world.mds->table().find(there, kAlice), nullptr);
+    world.check("begun anew");
+    EXPECT_EQ(world.read(here, 0, 10), pattern(here, 10));
+    EXPECT_EQ(world.write(here, 0, pattern(here, 10)), Status::kOk);
+  }
+  EXPECT_TRUE(world.fenced.empty());
+}
+
 TEST_F(TwoBricks, FilesOfOneThatIsAwayWaitThenFailThenComeBack) {
   const InodeId file = file_on(1);
   lose(1);
