@@ -177,6 +177,8 @@ Outcome<> check_permission(const CompoundContext& context, const Inode& inode, c
   uint32_t wanted = 0;
   if ((share.access & kShareRead) != 0) wanted |= kMayRead;
   if ((share.access & kShareWrite) != 0 || target.resize) wanted |= kMayWrite;
+  // RFC 8881, 6.2.1.3.1: a program is executed by reading it. Whether this is for that only the client knows.
+  if (wanted == kMayRead && context.check_access(inode, kMayExecute)) return {};
   return context.check_access(inode, wanted);
 }
 

@@ -140,6 +140,16 @@ TEST_F(OpenTest, OnlyRegularFilesAreOpened) {
   EXPECT_EQ(client_.open(client_.open_arguments("l", kShareRead)).status, Status::kSymlink);
 }
 
+TEST_F(OpenTest, WhoMayExecuteReads) {
+  ASSERT_TRUE(client_.open(create("program", nfs4::CreateMode::kUnchecked, mode_attribute(0711))).ok());
+  ASSERT_TRUE(client_.open(create("plain", nfs4::CreateMode::kUnchecked, mode_attribute(0600))).ok());
+  client_.who = {.uid = 12, .gid = 12, .groups = {}};
+  EXPECT_EQ(client_.open(client_.open_arguments("program", kShareRead)).status, Status::kOk);
+  EXPECT_EQ(client_.open(client_.open_arguments("program", kShareWrite)).status, Status::kAccess);
+  EXPECT_EQ(client_.open(client_.open_arguments("program", kShareBoth)).status, Status::kAccess);
+  EXPECT_EQ(client_.open(client_.open_arguments("plain", kShareRead)).status, Status::kAccess);
+}
+
 TEST_F(OpenTest, UpgradeKeepsTheStateidAndMovesItsSeqid) {
   ASSERT_TRUE(make("f").ok());
   const auto again = client_.open(client_.open_arguments("f", kShareRead));
