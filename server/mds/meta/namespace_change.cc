@@ -69,8 +69,9 @@ void Namespace::Change::touch_data(Inode& inode) const {
   touch(inode);
 }
 
-void Namespace::Change::enter(Inode& directory, std::string_view name, Inode& child) {
-  const NameEntry entry{child.id, child.type, directory.next_cookie++};
+void Namespace::Change::enter(Inode& directory, std::string_view name, Inode& child,
+                              std::optional<uint64_t> cookie) {
+  const NameEntry entry{child.id, child.type, cookie ? *cookie : directory.next_cookie++};
   put_value(batch_, name_key(directory.id, name), entry);
   put_value(batch_, number_key(kCookieTag, directory.id, entry.cookie),
             StoredCookie{std::string(name), child.id, child.type});

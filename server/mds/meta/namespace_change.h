@@ -29,7 +29,9 @@ class Namespace::Change {
   void touch_data(Inode& inode) const;
 
   // Enters and takes out names: directory size, cookies, times; and for directories link counts and parents.
-  void enter(Inode& directory, std::string_view name, Inode& child);
+  // `cookie`: the place in the listing, if not behind all others.
+  void enter(Inode& directory, std::string_view name, Inode& child,
+             std::optional<uint64_t> cookie = std::nullopt);
   void take_out(Inode& directory, std::string_view name, const NameEntry& entry, Inode& child);
   // One name of `child` is gone: a directory goes, a file when that was the last. True if it became an
   // orphan.

@@ -115,7 +115,9 @@ Outcome<Renamed> Namespace::rename(InodeId source, std::string_view source_name,
     renamed.replaced.emplace().orphaned = change.drop_link(child);
   }
   change.take_out(source_place, source_name, *entry, inode);
-  change.enter(target_place, target_name, inode);
+  // Renamed within its directory it keeps its place: a listing beside renames meets each file once, and ends.
+  change.enter(target_place, target_name, inode,
+               from->id == to->id ? std::optional(entry->cookie) : std::nullopt);
   change.touch(inode);
   TRY(change.commit());
   renamed.inode = change.result(inode.id);

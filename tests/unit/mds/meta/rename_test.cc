@@ -52,6 +52,30 @@ TEST_F(Rename, GivesAFileAnotherName) {
   EXPECT_EQ(at(kRootInode, "b"), file);
 }
 
+// Else a listing that renames what it meets meets it again behind all others, without end.
+TEST_F(Rename, KeepsThePlaceInTheListingOfTheSameDirectory) {
+  for (const char* name : {"a", "b", "c"}) make(kRootInode, name);
+  const auto place = [&](std::string_view name) {
+    const DirectoryPage page = names_->read_directory(kRootInode, 0, 100).value();
+    for (const DirectoryEntry& entry : page.entries) {
+      if (entry.name == name) return entry.cookie;
+    }
+    return uint64_t{0};
+  };
+  const uint64_t first = place("a");
+  EXPECT_EQ(rename(kRootInode, "a", kRootInode, "d"), Status::kOk);
+  EXPECT_EQ(place("d"), first);
+  EXPECT_EQ(rename(kRootInode, "d", kRootInode, "b"), Status::kOk);
+  EXPECT_EQ(place("b"), first);
+  EXPECT_EQ(names_->read_directory(kRootInode, 0, 100).value().entries.size(), 2u);
+  const InodeId elsewhere = directory(kRootInode, "directory");
+  make(elsewhere, "x");
+  EXPECT_EQ(rename(kRootInode, "b", elsewhere, "b"), Status::kOk);
+  const auto entries = names_->read_directory(elsewhere, 0, 100).value().entries;
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries.back().name, "b");
+}
+
 TEST_F(Rename, MovesADirectoryToAnotherParent) {
   const InodeId a = directory(kRootInode, "a");
   const InodeId b = directory(kRootInode, "b");
