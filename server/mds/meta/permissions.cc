@@ -101,16 +101,6 @@ Status check_rename(const Credentials& who, const Inode& source, const Inode& mo
   return new_parent ? check_access(who, moved, kMayWrite) : Status::kOk;
 }
 
-Status check_link(const Credentials& who, const Inode& inode, const Inode& directory) {
-  const Status writable = check_create(who, directory);
-  if (writable != Status::kOk) return writable;
-  if (owns(who, inode)) return Status::kOk;
-  const bool privileged =
-      (inode.mode & S_ISUID) != 0 || (inode.mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
-  const bool usable = check_access(who, inode, kMayRead | kMayWrite) == Status::kOk;
-  return inode.is_regular() && !privileged && usable ? Status::kOk : Status::kPerm;
-}
-
 AttributeVerdict check_attributes(const Credentials& who, const Inode& inode, const AttributeWish& wish) {
   AttributeVerdict verdict{Status::kOk, wish.mode};
   if (wish.uid || wish.gid) {

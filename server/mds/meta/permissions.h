@@ -57,10 +57,6 @@ nfs4::Status check_remove(const Credentials& who, const Inode& directory, const 
 // and write on a directory that moves to another parent (its ".." changes).
 nfs4::Status check_rename(const Credentials& who, const Inode& source, const Inode& moved,
                           const Inode& target, const Inode* replaced);
-// link(2) as Linux's protected_hardlinks has it: owner or root, or a plain regular file the caller may read
-// and write.
-nfs4::Status check_link(const Credentials& who, const Inode& inode, const Inode& directory);
-
 // What SETATTR asks for. Times: `now` may be set by whoever may write, other values by the owner only.
 struct AttributeWish {
   std::optional<uint32_t> mode;

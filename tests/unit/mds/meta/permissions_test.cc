@@ -80,16 +80,6 @@ TEST(Permissions, AMovedDirectoryMustBeWritableForItsNewParent) {
   EXPECT_EQ(check_rename(kOther, source, inode(0), sticky, &replaced), Status::kPerm);
 }
 
-TEST(Permissions, AForeignFileIsLinkedOnlyIfItIsHarmless) {
-  const Inode place = directory(0777);
-  EXPECT_EQ(check_link(kOther, inode(0666), place), Status::kOk);
-  EXPECT_EQ(check_link(kOther, inode(0644), place), Status::kPerm);
-  EXPECT_EQ(check_link(kOther, inode(04666), place), Status::kPerm);
-  EXPECT_EQ(check_link(kOther, inode(02676), place), Status::kPerm);
-  EXPECT_EQ(check_link(kOther, inode(0666, FileType::kFifo), place), Status::kPerm);
-  EXPECT_EQ(check_link(kOwner, inode(04000), place), Status::kOk);
-}
-
 TEST(Permissions, OnlyTheOwnerChangesTheMode) {
   EXPECT_EQ(check_attributes(kOwner, inode(0644), {.mode = 0600}).status, Status::kOk);
   EXPECT_EQ(check_attributes(kMember, inode(0666), {.mode = 0600}).status, Status::kPerm);

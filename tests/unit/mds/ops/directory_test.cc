@@ -131,6 +131,39 @@ TEST_F(DirectoryTest, RenameAndLink) {
             Status::kIsDir);
 }
 
+TEST_F(DirectoryTest, WhoMayWriteTheDirectoryLinksAnybodysFile) {
+  ASSERT_EQ(make_directory("d", 0777), Status::kOk);
+  ASSERT_EQ(make_directory("closed", 0755), Status::kOk);
+  nfs4::CreateArguments fifo;
+  fifo.type = nfs4::CreateType::of(nfs4::FileType::kFifo);
+  fifo.name = "fifo";
+  fifo.attributes = mode_attribute(0600);
+  ASSERT_EQ(client_.status({kRoot, fifo}), Status::kOk);
+  client_.who = {.uid = 12, .gid = 12, .groups = {}};
+  for (const auto& [directory, expected] : {std::pair{"d", Status::kOk}, {"closed", Status::kAccess}}) {
+    EXPECT_EQ(client_.status({kRoot, nfs4::LookupArguments{"fifo"}, nfs4::SaveFileHandleArguments{}, kRoot,
+                              nfs4::LookupArguments{directory}, nfs4::LinkArguments{"link"}}),
+              expected);
+  }
+}
+
+// What a client opens by name and handle at once: LOOKUP, VERIFY that it is the file it knows, OPEN.
+TEST_F(DirectoryTest, VerifyComparesFilehandles) {
+  ASSERT_EQ(make_directory("a"), Status::kOk);
+  ASSERT_EQ(make_directory("b"), Status::kOk);
+  auto get = at("a");
+  get.push_back(nfs4::GetFileHandleArguments{});
+  const auto results = client_.call(get);
+  nfs4::VerifyArguments verify;
+  verify.attributes.file_handle = response_at<nfs4::GetFileHandleResponse>(results, 2).result.object;
+  auto same = at("a");
+  same.push_back(verify);
+  EXPECT_EQ(client_.status(same), Status::kOk);
+  auto other = at("b");
+  other.push_back(verify);
+  EXPECT_EQ(client_.status(other), Status::kNotSame);
+}
+
 TEST_F(DirectoryTest, RemoveOfAFullDirectory) {
   ASSERT_EQ(make_directory("d"), Status::kOk);
   ASSERT_EQ(make_directory("inner", 0755, at("d")), Status::kOk);
