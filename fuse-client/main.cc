@@ -48,11 +48,14 @@ struct CommandLine {
   bool foreground = false;
   bool debug = false;
   bool read_only = false;
+  bool is_helper = false;  // called by mount(8)
 };
 
 Result<fuse_client::MountOptions> options_of(const CommandLine& line) {
   fuse_client::MountOptions options;
   options.allow_other = ::geteuid() == 0;
+  // mount(8) has no words for what is the default everywhere but in libfuse.
+  if (line.is_helper && ::geteuid() == 0) options.kernel = {"suid", "dev"};
   TRY(fuse_client::parse_source(line.source, options));
   for (const std::string& text : line.options) TRY(fuse_client::parse_options(text, options));
   options.foreground |= line.foreground || line.debug;
@@ -84,10 +87,11 @@ int run(const CommandLine& line, bool only_check) {
 int main(int argc, char** argv) {
   // mount(8) calls its helper with -f for "fake" (check only), -s, -n and -v.
   const bool is_helper = std::filesystem::path(argv[0]).filename().string().starts_with("mount.");
+  CommandLine line;
+  line.is_helper = is_helper;
   CLI::App app{"Mounts a pnfsrdma (or any NFSv4.1+) server over FUSE.", "pnfsrdma-fuse"};
   app.footer(kOptionsHelp);
   app.set_version_flag("-V,--version", version_text("pnfsrdma-fuse"));
-  CommandLine line;
   bool fake = false, ignored = false;
   app.add_option("source", line.source, "server[:port]:/path")->required();
   app.add_option("mountpoint", line.mountpoint, "an existing directory")->required();

@@ -72,6 +72,7 @@ bool take_flag(std::string_view name, MountOptions& options) {
       Flag{"diratime", [](MountOptions&) {}},
       Flag{"nodiratime", [](MountOptions&) {}},
       Flag{"relatime", [](MountOptions&) {}},
+      Flag{"strictatime", [](MountOptions&) {}},
       Flag{"_netdev", [](MountOptions&) {}},
       Flag{"auto", [](MountOptions&) {}},
       Flag{"noauto", [](MountOptions&) {}},

@@ -91,7 +91,8 @@ TEST(MountOptions, AttributeTimeouts) {
 
 TEST(MountOptions, KernelOptionsAreHandedOn) {
   MountOptions options;
-  ASSERT_TRUE(parse_options("nosuid,nodev,noatime,_netdev,x-systemd.automount,defaults", options));
+  ASSERT_TRUE(
+      parse_options("nosuid,nodev,noatime,strictatime,_netdev,x-systemd.automount,defaults", options));
   EXPECT_THAT(options.kernel, testing::ElementsAre("nosuid", "nodev", "noatime"));
 }
 
