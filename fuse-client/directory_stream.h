@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "shared/base/clock.h"
@@ -9,6 +10,8 @@
 #include "shared/nfs4/directory_operations.h"
 
 namespace pnfsrdma::fuse_client {
+
+class Inode;
 
 // FUSE's offsets of the two entries the server does not give; its own cookies are greater (RFC
 // 8881, 18.23.3).
@@ -19,6 +22,9 @@ inline constexpr uint64_t kDotDotOffset = 2;
 // Used with its mutex held by one request at a time.
 class DirectoryStream {
  public:
+  explicit DirectoryStream(std::shared_ptr<Inode> opened = nullptr) : directory(std::move(opened)) {}
+
+  const std::shared_ptr<Inode> directory;
   Mutex mutex;
   // When the entries were asked for.
   SteadyTime asked_at;
@@ -32,6 +38,8 @@ class DirectoryStream {
   const nfs4::DirectoryEntry* after(uint64_t cookie);
   // No entry follows `cookie`.
   bool at_end(uint64_t cookie) const;
+  // From the first entry on again (rewinddir): as the directory is then.
+  void rewind() { filled_ = false; }
   // Takes the answer of a READDIR from `cookie` on.
   void take(uint64_t cookie, nfs4::ReadDirectoryResult result);
   // For the next READDIR from `cookie` on: zero with cookie 0, else the server's.

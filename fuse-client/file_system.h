@@ -16,6 +16,7 @@
 #include "fuse-client/kernel_handles.h"
 #include "fuse-client/lock_calls.h"
 #include "fuse-client/mount_options.h"
+#include "fuse-client/second_opens.h"
 #include "shared/initiator/data_path.h"
 #include "shared/initiator/session/session.h"
 
@@ -44,7 +45,7 @@ struct FileSystemParts {
 // a file whose attributes are still believed 0.
 class FileSystem {
  public:
-  explicit FileSystem(const FileSystemParts& parts) : parts_(parts) {}
+  explicit FileSystem(const FileSystemParts& parts) : parts_(parts), second_opens_(parts.clock) {}
 
   const MountOptions& options() const { return parts_.options; }
 
@@ -148,15 +149,21 @@ class FileSystem {
   int set_attributes(fuse_req_t request, Inode& file, const struct stat& wanted, int to_set,
                      std::expected<Shown, nfs4::Status>& shown);
 
+  bool by_write_of_stranger(fuse_req_t request, const Inode& file, const struct stat& wanted,
+                            int to_set) const;
+
   class Listing;
   int list(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t position, bool plus,
            Listing& listing);
   int fetch(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t cookie);
-  bool add_entry(Listing& listing, const DirectoryStream& stream, const nfs4::DirectoryEntry& entry,
-                 bool plus);
+  bool add_entry(Listing& listing, const Inode& directory, const DirectoryStream& stream,
+                 const nfs4::DirectoryEntry& entry, bool plus);
   void make(fuse_req_t request, fuse_ino_t parent, const char* name, nfs4::CreateType type, mode_t mode);
   void make_regular(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode);
   struct OpenAnswer;
+  enum class ByName : uint8_t { kDone, kLeadsElsewhere, kCannotBe };
+  OpenAnswer try_open(fuse_req_t request, const std::shared_ptr<Inode>& file, const Inode::Name* name,
+                      int flags);
   int finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
                   OpenAnswer answer, fuse_file_info* info);
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
@@ -175,6 +182,7 @@ class FileSystem {
   std::atomic<uint64_t> namespace_version_ = 1;
   // Files below it are read through the MDS: what its newest mdsthreshold said.
   std::atomic<uint64_t> small_file_size_ = 0;
+  SecondOpens second_opens_;
   KernelHandles<OpenFile> open_files_;
   KernelHandles<DirectoryStream> open_directories_;
 };

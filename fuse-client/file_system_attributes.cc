@@ -20,13 +20,16 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
                           nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
                          reply);
   if (error != 0) {
+    (void)second_opens_.take(fuse_req_ctx(request)->pid);  // there is nothing to open a second time
     fuse_reply_err(request, error);
     return;
   }
   const auto* handle = reply.result<nfs4::GetFileHandleResponse>(2);
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(3);
-  reply_entry(request, make_entry(question, handle ? &handle->object : nullptr,
-                                  attributes ? &attributes->attributes : nullptr));
+  const auto entry = make_entry(question, handle ? &handle->object : nullptr,
+                                attributes ? &attributes->attributes : nullptr);
+  if (entry) entry->inode->named(inode(parent), name);
+  reply_entry(request, entry);
 }
 
 void FileSystem::forget(fuse_req_t request, fuse_ino_t node, uint64_t lookups) {
@@ -63,6 +66,14 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node) {
       reply, false, is_root ? question.asked_at + kUmountPatience : SteadyTime::max());
   if (const auto known = file->last_known(); is_root && error == ETIMEDOUT && known) {
     fuse_reply_attr(request, &known->status, 1.0);
+    return;
+  }
+  // The server keeps no removed directory for those who have it open.
+  if (const auto known = file->last_known(); known && error == ESTALE && file->is_open_directory()) {
+    struct stat removed = known->status;
+    removed.st_nlink = 0;
+    removed.st_size = 0;
+    fuse_reply_attr(request, &removed, 0);
     return;
   }
   const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
@@ -107,6 +118,23 @@ void FileSystem::setattr(fuse_req_t request, fuse_ino_t node, const struct stat&
   }
 }
 
+// What a write or truncate brings along, in the name of the writer, who need not own the file: the set-id
+// bits go (POSIX write(2)), and with writeback the kernel keeps the time of writing. A chmod or utimensat by
+// one who does not own the file never comes here: the kernel has refused it.
+bool FileSystem::by_write_of_stranger(fuse_req_t request, const Inode& file, const struct stat& wanted,
+                                      int to_set) const {
+  constexpr int kOfAWrite =
+      FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME;
+  if (!parts_.options.default_permissions || (to_set & ~kOfAWrite) != 0) return false;
+  const auto known = file.last_known();
+  const uid_t user = fuse_req_ctx(request)->uid;
+  if (!known || !S_ISREG(known->status.st_mode) || user == 0 || user == known->status.st_uid) return false;
+  if ((to_set & FUSE_SET_ATTR_MODE) == 0) return true;
+  const mode_t now = known->status.st_mode & 07777;
+  const mode_t then = wanted.st_mode & 07777;
+  return (then & ~now) == 0 && (now & ~then & ~mode_t{S_ISUID | S_ISGID}) == 0;
+}
+
 // One try. Returns an errno when there was no answer, else 0; then `shown` tells what it was.
 int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct stat& wanted, int to_set,
                                std::expected<Shown, nfs4::Status>& shown) {
@@ -115,6 +143,16 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   const auto new_size = static_cast<uint64_t>(wanted.st_size);
   nfs4::SetAttributesArguments set;
   set.attributes = to_set_attributes(wanted, to_set);
+  initiator::Credential who = credential(request);
+  if (by_write_of_stranger(request, file, wanted, to_set)) {
+    // With a size the server does the rest by itself.
+    if (with_size) {
+      set.attributes.mode.reset();
+      set.attributes.time_modify_set.reset();
+    } else {
+      who = {};
+    }
+  }
   Operations operations = {nfs4::PutFileHandleArguments{file.handle}};
   std::optional<size_t> returned_at;
   if (data && with_size) {
@@ -138,8 +176,10 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   };
   Question question = ask(&file);
   CompoundReply reply;
-  const int error =
-      call(request, std::move(operations), reply, {.cache_reply = true, .on_repetition = &take_in_return});
+  auto answer = parts_.session.call(std::move(operations), who,
+                                    {.cache_reply = true, .on_repetition = &take_in_return});
+  const int error = error_of(answer);
+  if (answer) reply = std::move(*answer);
   const bool done = reply.succeeded(set_at);
   if (data && with_size) {
     take_in_return(reply);

@@ -89,13 +89,21 @@ int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
   if (!mode) return 0;
   nfs4::SetAttributesArguments set;
   set.attributes.mode = *mode;
-  initiator::CompoundReply reply;
+  const Question question = ask(file.get());
   // Not in the writer's name: it need not own the file.
-  Result<initiator::CompoundReply> answer =
-      parts_.session.call({nfs4::PutFileHandleArguments{file->handle}, std::move(set)},
+  const Result<CompoundReply> answer =
+      parts_.session.call({nfs4::PutFileHandleArguments{file->handle}, std::move(set),
+                           nfs4::GetAttributesArguments{stat_attributes()}},
                           initiator::Credential{}, {.cache_reply = true});
   file->expire();
-  return error_of(answer);
+  if (const int error = error_of(answer); error != 0) return error;
+  const auto* result = answer->result<nfs4::GetAttributesResponse>(2);
+  if (const auto now = result ? to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo)) {
+    (void)take_in(*file, question, *now);
+  }
+  // The answer to a write tells the kernel no mode.
+  parts_.invalidator.attributes(node);
+  return 0;
 }
 
 // Each close(2): what was written is known to the server when it returns, and errors come up.

@@ -54,13 +54,16 @@ class FileSystem::Listing {
   size_t used_ = 0;
 };
 
-void FileSystem::opendir(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
-  info->fh = open_directories_.give(std::make_unique<DirectoryStream>());
+void FileSystem::opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
+  const std::shared_ptr<Inode> directory = inode(node);
+  directory->directory_opened();
+  info->fh = open_directories_.give(std::make_unique<DirectoryStream>(directory));
   if (fuse_reply_open(request, info) == -ENOENT) releasedir(nullptr, info);
 }
 
 void FileSystem::releasedir(fuse_req_t request, fuse_file_info* info) {
   const std::unique_ptr<DirectoryStream> stream = open_directories_.take_back(info->fh);
+  stream->directory->directory_closed();
   if (request != nullptr) fuse_reply_err(request, 0);
 }
 
@@ -95,6 +98,7 @@ int FileSystem::list(fuse_req_t request, const Inode& directory, DirectoryStream
     if (added) position = next;
     return added;
   };
+  if (position == 0) stream.rewind();
   if (position == 0 && !add_special(".", kDotOffset)) return 0;
   if (position == kDotOffset && !add_special("..", kDotDotOffset)) return 0;
 
@@ -108,7 +112,7 @@ int FileSystem::list(fuse_req_t request, const Inode& directory, DirectoryStream
       entry = stream.after(cookie);
       if (entry == nullptr) break;
     }
-    if (!add_entry(listing, stream, *entry, plus)) break;
+    if (!add_entry(listing, directory, stream, *entry, plus)) break;
     position = entry->cookie;
   }
   return 0;
@@ -126,6 +130,11 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
   initiator::CompoundReply reply;
   const int error =
       call(request, {nfs4::PutFileHandleArguments{directory.handle}, std::move(arguments)}, reply);
+  // Removed while it was open: empty, as rmdir(2) wanted it.
+  if (error == ESTALE) {
+    stream.take(cookie, {.cookie_verifier = {}, .entries = {}, .end = true});
+    return 0;
+  }
   const auto* result = reply.result<nfs4::ReadDirectoryResponse>(1);
   if (error != 0 || result == nullptr) return error != 0 ? error : EIO;
   stream.take(cookie, *result);
@@ -134,8 +143,8 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
   return 0;
 }
 
-bool FileSystem::add_entry(Listing& listing, const DirectoryStream& stream, const nfs4::DirectoryEntry& entry,
-                           bool plus) {
+bool FileSystem::add_entry(Listing& listing, const Inode& directory, const DirectoryStream& stream,
+                           const nfs4::DirectoryEntry& entry, bool plus) {
   const auto next = static_cast<off_t>(entry.cookie);
   const auto attributes = to_file_attributes(entry.attributes);
   fuse_entry_param param{};
@@ -146,6 +155,7 @@ bool FileSystem::add_entry(Listing& listing, const DirectoryStream& stream, cons
   const Question question{stream.asked_at, stream.namespace_version, nullptr, 0};
   const auto made = make_entry(question, &*entry.attributes.file_handle, &entry.attributes);
   if (!made) return listing.add(entry.name.c_str(), param, next);
+  made->inode->named(directory.shared_from_this(), entry.name);
   if (listing.add(entry.name.c_str(), made->param, next)) return true;
   parts_.inodes.forget(made->param.ino, 1);  // did not fit: the kernel never hears of it
   return false;

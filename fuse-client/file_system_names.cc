@@ -90,6 +90,7 @@ void FileSystem::remove(fuse_req_t request, fuse_ino_t parent, const char* name)
   fuse_reply_err(request, error);
 }
 
+// PUTFH, SAVEFH, PUTFH, RENAME; LOOKUP, GETFH: whose name that is, which the kernel does not say.
 void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
                         const char* new_name, unsigned flags) {
   // NFSv4 has no RENAME that refuses an existing target or exchanges two; nothing made of several operations
@@ -98,12 +99,20 @@ void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name,
     fuse_reply_err(request, EINVAL);
     return;
   }
+  constexpr size_t kRenameAt = 3;
   CompoundReply reply;
   int error =
       call(request,
            {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::SaveFileHandleArguments{},
-            nfs4::PutFileHandleArguments{inode(new_parent)->handle}, nfs4::RenameArguments{name, new_name}},
+            nfs4::PutFileHandleArguments{inode(new_parent)->handle}, nfs4::RenameArguments{name, new_name},
+            nfs4::LookupArguments{new_name}, nfs4::GetFileHandleArguments{}},
            reply, true);
+  if (reply.succeeded(kRenameAt)) {
+    error = 0;
+    const auto* moved = reply.result<nfs4::GetFileHandleResponse>(kRenameAt + 2);
+    const auto known = moved != nullptr ? parts_.inodes.find(moved->object) : nullptr;
+    if (known) known->named(inode(new_parent), new_name);
+  }
   if (error == ENOENT && reply.repeated) error = 0;
   namespace_changed(parent);
   namespace_changed(new_parent);
@@ -128,7 +137,9 @@ void FileSystem::link(fuse_req_t request, fuse_ino_t node, fuse_ino_t new_parent
     return;
   }
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(5);
-  reply_entry(request, make_entry(question, &file->handle, attributes ? &attributes->attributes : nullptr));
+  const auto entry = make_entry(question, &file->handle, attributes ? &attributes->attributes : nullptr);
+  if (entry) entry->inode->named(inode(new_parent), new_name);
+  reply_entry(request, entry);
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -16,12 +16,19 @@ using initiator::CompoundReply;
 
 // What an OPEN's COMPOUND has brought.
 struct FileSystem::OpenAnswer {
+  int error = 0;  // an errno: nothing is open
+  std::optional<Question> question;
   CompoundReply reply;
   nfs4::OpenResult open;
   nfs4::Attributes attributes;
   std::optional<initiator::PendingLayout> pending;
   size_t layout_at = 0;
   uint32_t share_access = 0;
+  bool refused = false;  // granted, but not to this caller
+  ByName by_name = ByName::kDone;
+
+  bool reads() const { return (share_access & nfs4::kShareAccessRead) != 0; }
+  bool writes() const { return (share_access & nfs4::kShareAccessWrite) != 0; }
 };
 
 namespace {
@@ -35,6 +42,12 @@ uint32_t share_access_of(int flags) {
     default:
       return nfs4::kShareAccessRead;
   }
+}
+
+// Linux marks the open of execve(2) so (FMODE_EXEC).
+bool is_execution(int flags) {
+  constexpr int kExecution = 040;
+  return (flags & kExecution) != 0;
 }
 
 nfs4::OpenArguments open_arguments(uint32_t share_access) {
@@ -93,36 +106,39 @@ std::optional<initiator::PendingLayout> FileSystem::layout_wanted(const Inode& i
   return pending;
 }
 
-// PUTFH, OPEN (CLAIM_FH), GETATTR, [LAYOUTGET].
+// An OPEN by name as NFSv4 means it: what the kernel knows of the name may be half a minute old. If it leads
+// elsewhere the answer is ESTALE, once: then the kernel looks the path up again. Where it comes without a
+// path (/proc/self/fd), or by another link, the second try is by handle.
 void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   const std::shared_ptr<Inode> file = inode(node);
-  OpenAnswer answer;
-  answer.share_access = share_access_of(info->flags);
-  const bool for_write = (answer.share_access & nfs4::kShareAccessWrite) != 0;
-  nfs4::OpenArguments open = open_arguments(answer.share_access);
-  open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kFileHandle>();
-  Operations operations = {nfs4::PutFileHandleArguments{file->handle}, std::move(open),
-                           nfs4::GetAttributesArguments{open_attributes()}};
-  answer.layout_at = operations.size();
-  auto pending = layout_wanted(*file, for_write, operations);
-  if (pending) answer.pending.emplace(std::move(*pending));
-
+  const pid_t caller = fuse_req_ctx(request)->pid;
+  const bool is_second = second_opens_.take(caller);
+  const auto name = file->name();
+  const auto look_up_again = [&] {
+    second_opens_.expect(caller);
+    fuse_reply_err(request, ESTALE);
+  };
+  if (!is_second && file->name_is_lost()) return look_up_again();
   if (!file->begin_open_if_wanted()) {
     fuse_reply_err(request, EINTR);
     return;
   }
-  const Question question = ask(file.get());
-  const int error = call(request, std::move(operations), answer.reply, true);
-  const auto* opened = answer.reply.result<nfs4::OpenResponse>(1);
-  const auto* attributes = answer.reply.result<nfs4::GetAttributesResponse>(2);
-  if (opened == nullptr || attributes == nullptr) {
+  std::optional<OpenAnswer> answer(try_open(request, file, name.get(), info->flags));
+  if (answer->by_name == ByName::kLeadsElsewhere) {
+    file->lose_name(name);
+    if (!is_second) {
+      file->open_failed();
+      return look_up_again();
+    }
+  }
+  if (answer->by_name != ByName::kDone) answer.emplace(try_open(request, file, nullptr, info->flags));
+  if (answer->error != 0) {
     file->open_failed();
-    fuse_reply_err(request, error != 0 ? error : EIO);
+    fuse_reply_err(request, answer->error);
     return;
   }
-  answer.open = *opened;
-  answer.attributes = attributes->attributes;
-  if (const int failed = finish_open(request, file, question, std::move(answer), info); failed != 0) {
+  const Question question = *answer->question;
+  if (const int failed = finish_open(request, file, question, std::move(*answer), info); failed != 0) {
     fuse_reply_err(request, failed);
     return;
   }
@@ -130,10 +146,68 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   if (fuse_reply_open(request, info) == -ENOENT) release(nullptr, info);
 }
 
+// PUTFH, OPEN (CLAIM_FH), GETATTR, [ACCESS], [LAYOUTGET]; by name with PUTFH, LOOKUP, VERIFY of the
+// filehandle in front, so that no other file is opened than the one the kernel means.
+FileSystem::OpenAnswer FileSystem::try_open(fuse_req_t request, const std::shared_ptr<Inode>& file,
+                                            const Inode::Name* name, int flags) {
+  OpenAnswer answer;
+  answer.share_access = share_access_of(flags);
+  Operations operations;
+  if (name != nullptr) {
+    nfs4::VerifyArguments same;
+    same.attributes.file_handle = file->handle;
+    operations = {nfs4::PutFileHandleArguments{name->directory->handle}, nfs4::LookupArguments{name->name},
+                  std::move(same)};
+  } else {
+    operations = {nfs4::PutFileHandleArguments{file->handle}};
+  }
+  const size_t open_at = operations.size();
+  nfs4::OpenArguments open = open_arguments(answer.share_access);
+  open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kFileHandle>();
+  operations.emplace_back(std::move(open));
+  operations.emplace_back(nfs4::GetAttributesArguments{open_attributes()});
+  // A server grants a READ open to who may execute (RFC 8881, 6.2.1.3.1). That nobody else reads by it is the
+  // kernel's doing, if it was asked to.
+  const bool may_read_at = !parts_.options.default_permissions && answer.reads() && !is_execution(flags);
+  if (may_read_at) operations.emplace_back(nfs4::AccessArguments{nfs4::kAccessRead});
+  answer.layout_at = operations.size();
+  auto pending = layout_wanted(*file, answer.writes(), operations);
+  if (pending) answer.pending.emplace(std::move(*pending));
+
+  answer.question = ask(file.get());
+  answer.error = call(request, std::move(operations), answer.reply, true);
+  const CompoundReply& reply = answer.reply;
+  const auto* opened = reply.result<nfs4::OpenResponse>(open_at);
+  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(open_at + 1);
+  if (opened != nullptr && attributes != nullptr) {
+    answer.error = 0;
+    answer.open = *opened;
+    answer.attributes = attributes->attributes;
+    const auto* access = reply.result<nfs4::AccessResponse>(open_at + 2);
+    answer.refused = may_read_at && (access == nullptr || (access->access & nfs4::kAccessRead) == 0);
+    return answer;
+  }
+  if (answer.error == 0) answer.error = EIO;
+  if (reply.results.empty() || reply.results.size() > open_at || name == nullptr) return answer;
+  // It failed before the OPEN. Who may not search the directory has the file by other ways.
+  switch (reply.status) {
+    case nfs4::Status::kNoEnt:
+    case nfs4::Status::kNotSame:
+    case nfs4::Status::kStale:
+    case nfs4::Status::kFhExpired:
+      answer.by_name = ByName::kLeadsElsewhere;
+      break;
+    default:
+      answer.by_name = ByName::kCannotBe;
+  }
+  return answer;
+}
+
 // PUTFH, SAVEFH, OPEN (create), GETFH, GETATTR, and of the directory RESTOREFH, GETATTR: the kernel asks for
 // its attributes next.
 void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode,
                         fuse_file_info* info) {
+  (void)second_opens_.take(fuse_req_ctx(request)->pid);
   Question question = ask(nullptr);
   OpenAnswer answer;
   answer.share_access = share_access_of(info->flags);
@@ -161,6 +235,7 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
   }
   answer.open = *opened;
   answer.attributes = attributes->attributes;
+  entry->inode->named(inode(parent), name);
   entry->inode->begin_open();
   if (const int failed = finish_open(request, entry->inode, question, std::move(answer), info); failed != 0) {
     parts_.inodes.forget(entry->param.ino, 1);
@@ -196,6 +271,7 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
     fuse_reply_err(request, entry.error());
     return;
   }
+  entry->inode->named(inode(parent), name);
   // As any other open, so that it can't cross another one's CLOSE.
   entry->inode->begin_open();
   (void)entry->inode->opened(opened->stateid, nfs4::kShareAccessRead, credential(request));
@@ -209,9 +285,9 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
                             OpenAnswer answer, fuse_file_info* info) {
   (void)inode->opened(answer.open.stateid, answer.share_access, credential(request));
   const auto attributes = to_file_attributes(answer.attributes);
-  if (!attributes) {
+  if (!attributes || answer.refused) {
     if (const auto to_close = inode->release()) close_at_server(*inode, *to_close);
-    return nfs4::to_errno(attributes.error());
+    return attributes ? EACCES : nfs4::to_errno(attributes.error());
   }
   const auto size = static_cast<uint64_t>(attributes->status.st_size);
   auto file = std::make_unique<OpenFile>();
@@ -219,8 +295,8 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   file->data = parts_.data_path.open(inode->handle, *inode, size);
   // It may be open already, and another client may have grown or cut it since.
   if (file->data == question.data) file->data->server_size(size, question.data_version);
-  file->readable = (answer.share_access & nfs4::kShareAccessRead) != 0;
-  file->writable = (answer.share_access & nfs4::kShareAccessWrite) != 0;
+  file->readable = answer.reads();
+  file->writable = answer.writes();
   file->append = (info->flags & O_APPEND) != 0;
   file->cursor = file->data->error_cursor();
   inode->set_data(file->data);

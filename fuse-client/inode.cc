@@ -59,6 +59,47 @@ bool Inode::has_type(mode_t type) const {
   return known_ && (known_->status.st_mode & S_IFMT) == type;
 }
 
+void Inode::directory_opened() {
+  const std::lock_guard lock(mutex_);
+  ++directory_opens_;
+}
+
+void Inode::directory_closed() {
+  const std::lock_guard lock(mutex_);
+  CHECK(directory_opens_ > 0);
+  --directory_opens_;
+}
+
+bool Inode::is_open_directory() const {
+  const std::lock_guard lock(mutex_);
+  return directory_opens_ > 0;
+}
+
+void Inode::named(std::shared_ptr<const Inode> directory, std::string_view name) {
+  auto known = std::make_shared<const Name>(std::move(directory), std::string(name));
+  const std::lock_guard lock(mutex_);
+  if (!known_ || !S_ISREG(known_->status.st_mode)) return;
+  name_.swap(known);
+  name_is_lost_ = false;
+}
+
+std::shared_ptr<const Inode::Name> Inode::name() const {
+  const std::lock_guard lock(mutex_);
+  return name_;
+}
+
+void Inode::lose_name(const std::shared_ptr<const Name>& name) {
+  const std::lock_guard lock(mutex_);
+  if (name_ != name) return;  // there is a newer one
+  name_ = nullptr;
+  name_is_lost_ = true;
+}
+
+bool Inode::name_is_lost() const {
+  const std::lock_guard lock(mutex_);
+  return name_is_lost_;
+}
+
 std::optional<mode_t> Inode::mode_without_privileges() const {
   const std::lock_guard lock(mutex_);
   if (!known_) return std::nullopt;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "fuse-client/file_attributes.h"
 #include "fuse-client/file_locks.h"
@@ -82,6 +84,27 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // The kernel has been told these.
   void told_kernel(const FileAttributes& attributes);
   bool has_type(mode_t type) const;
+
+  // Descriptors of a directory.
+  void directory_opened();
+  void directory_closed();
+  bool is_open_directory() const;
+
+  // --- the name
+
+  // A name that leads here, as the kernel has been told last. Of regular files only: they are what is opened.
+  struct Name {
+    std::shared_ptr<const Inode> directory;
+    std::string name;
+  };
+  void named(std::shared_ptr<const Inode> directory, std::string_view name);
+  // By which to open it; null: by its handle.
+  std::shared_ptr<const Name> name() const;
+  // The server says that the name leads elsewhere. From here on name_is_lost(), until the kernel has a new
+  // one.
+  void lose_name(const std::shared_ptr<const Name>& name);
+  bool name_is_lost() const;
+
   // The mode after a write by an ordinary user, when that is another one (set-user-id, set-group-id).
   std::optional<mode_t> mode_without_privileges() const;
 
@@ -131,6 +154,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<uint64_t> renewed_change_;
   std::optional<uint64_t> told_change_;
   std::optional<uint64_t> told_size_;
+  std::shared_ptr<const Name> name_;
+  bool name_is_lost_ = false;
 
   Condition opens_changed_;
   nfs4::Stateid stateid_;
@@ -140,6 +165,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint32_t share_access_ = 0;
   uint32_t opens_ = 0;
   uint32_t opening_ = 0;
+  uint32_t directory_opens_ = 0;
   initiator::Credential reader_, writer_;
   std::shared_ptr<initiator::FileIo> data_;
   FileLocks locks_;

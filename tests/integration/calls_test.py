@@ -79,6 +79,22 @@ class Calls(unittest.TestCase):
         self.assertNotIn("WRITE", counts)
         self.assertLessEqual(calls, 68)
 
+    def test_open_and_close(self):
+        """An open by name asks whether the name still leads there, in the same call."""
+        self.create(4096)
+
+        def work():
+            os.close(os.open(self.path, os.O_RDONLY))
+        for _ in range(2):
+            calls, counts = self.calls(work)
+            self.assertEqual({k: counts.get(k) for k in ("LOOKUP", "VERIFY", "OPEN", "CLOSE")},
+                             {"LOOKUP": 1, "VERIFY": 1, "OPEN": 1, "CLOSE": 1})
+            self.assertEqual(calls, 2)
+            # A rename tells the new name: no second try.
+            os.rename(self.path, self.mount / "directory" / "other")
+            os.rename(self.mount / "directory" / "other", self.path)
+            os.stat(self.path)
+
     def test_utimes(self):
         self.create(4096)
         os.stat(self.path)

@@ -30,6 +30,15 @@ TEST(DirectoryStream, GivesEntriesInOrderAndKnowsTheEnd) {
   EXPECT_TRUE(stream.at_end(11));
 }
 
+TEST(DirectoryStream, RewoundIsToBeFetchedAnew) {
+  DirectoryStream stream;
+  stream.take(0, entries({10, 11}, true));
+  EXPECT_EQ(stream.after(0)->cookie, 10u);
+  stream.rewind();
+  EXPECT_EQ(stream.after(0), nullptr);
+  EXPECT_FALSE(stream.at_end(11));
+}
+
 TEST(DirectoryStream, GoesBackToWhatDidNotFit) {
   DirectoryStream stream;
   stream.take(0, entries({10, 11, 12}, false));

@@ -40,6 +40,34 @@ class InodeTest : public testing::Test {
   const SteadyTime start = SteadyTime(1h);
 };
 
+TEST_F(InodeTest, IsOpenedByItsNewestNameUntilThatLeadsElsewhere) {
+  const auto directory = std::make_shared<Inode>(handle("d"), 2);
+  inode.learn(attributes(1), start, timeouts, kNow);
+  EXPECT_EQ(inode.name(), nullptr);
+  EXPECT_FALSE(inode.name_is_lost());
+  inode.named(directory, "a");
+  const auto first = inode.name();
+  inode.named(directory, "b");
+  inode.lose_name(first);  // was found out before the kernel heard of the other
+  ASSERT_NE(inode.name(), nullptr);
+  EXPECT_EQ(inode.name()->name, "b");
+  inode.lose_name(inode.name());
+  EXPECT_EQ(inode.name(), nullptr);
+  EXPECT_TRUE(inode.name_is_lost());
+  inode.named(directory, "c");
+  EXPECT_EQ(inode.name()->directory, directory);
+  EXPECT_FALSE(inode.name_is_lost());
+}
+
+// Nobody opens them, and directories that hold each other would never go.
+TEST_F(InodeTest, ADirectoryHoldsNoName) {
+  FileAttributes known = attributes(1);
+  known.status.st_mode = S_IFDIR | 0755;
+  inode.learn(known, start, timeouts, kNow);
+  inode.named(std::make_shared<Inode>(handle("d"), 2), "a");
+  EXPECT_EQ(inode.name(), nullptr);
+}
+
 TEST_F(InodeTest, AttributesAreBelievedLongerWhileNothingChanges) {
   EXPECT_EQ(inode.learn(attributes(1), start, timeouts, kNow), 3s);
   EXPECT_EQ(inode.learn(attributes(1), start + 1s, timeouts, kNow), 6s);

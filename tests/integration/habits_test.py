@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What programs take for granted and network file systems get wrong: privileges that a write takes away, names that another
+host has replaced, listings that end. Two mounts of one export.
+
+usage: habits_test.py BIN_DIRECTORY
+"""
+import ctypes
+import errno
+import mmap
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import sys
+import unittest
+
+from cluster import Cluster
+
+BIN = sys.argv.pop(1)
+NOBODY = 65534
+USER = 1234
+
+
+def mode_of(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+class Habits(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(BIN, pool_size="512M").start_all()
+        cls.a, cls.b = cls.cluster.mount(name="a"), cls.cluster.mount(name="b")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.a.unmount()
+        cls.b.unmount()
+        cls.cluster.close()
+
+    def setUp(self):
+        self.name = self.id().rsplit(".", 1)[-1]
+        self.here = self.a / self.name
+        self.here.mkdir()
+        self.there = self.b / self.name
+
+    def as_user(self, work, uid=NOBODY):
+        """Runs work() in a child with that uid; returns 0 or the errno it failed with."""
+        child = os.fork()
+        if child == 0:
+            code = 0
+            try:
+                os.setgroups([])
+                os.setgid(uid)
+                os.setuid(uid)
+                work()
+            except OSError as e:
+                code = e.errno
+            except BaseException:
+                code = 255
+            os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def privileged_file(self, mode):
+        path = self.here / f"file{mode:o}"
+        path.write_bytes(b"x" * 5000)
+        os.chown(path, USER, USER)
+        os.chmod(path, mode)
+        return path
+
+    def refused(self, number, call, *arguments, **keywords):
+        with self.assertRaises(OSError) as caught:
+            call(*arguments, **keywords)
+        self.assertEqual(errno.errorcode[caught.exception.errno], errno.errorcode[number])
+
+    # --- privileges
+
+    def test_a_write_of_a_stranger_takes_the_set_id_bits_away(self):
+        def overwrite(path, flags=0):
+            descriptor = os.open(path, os.O_WRONLY | flags)
+            with mmap.mmap(-1, 4096) as block:
+                os.pwrite(descriptor, block, 0)
+            os.close(descriptor)
+        for mode, left in ((0o4777, 0o777), (0o2777, 0o777), (0o6777, 0o777), (0o2767, 0o2767)):
+            for flags in (0, os.O_DIRECT):
+                with self.subTest(f"mode {mode:o} flags {flags:o}"):
+                    path = self.privileged_file(mode)
+                    self.assertEqual(mode_of(path), mode)
+                    self.assertEqual(self.as_user(lambda: overwrite(path, flags)), 0)
+                    self.assertEqual(f"{mode_of(path):o}", f"{left:o}")
+                    self.assertEqual(f"{mode_of(self.there / path.name):o}", f"{left:o}")
+                    path.unlink()
+
+    def test_a_truncate_of_a_stranger_takes_the_set_id_bits_away(self):
+        for how in (lambda path: os.truncate(path, 10), lambda path: os.close(os.open(path, os.O_WRONLY | os.O_TRUNC))):
+            path = self.privileged_file(0o6777)
+            self.assertEqual(mode_of(path), 0o6777)
+            self.assertEqual(self.as_user(lambda: how(path)), 0)
+            self.assertEqual(f"{mode_of(path):o}", "777")
+            path.unlink()
+
+    def test_roots_write_leaves_the_set_id_bits(self):
+        path = self.privileged_file(0o6755)
+        with open(path, "r+b") as f:
+            f.write(b"new")
+        self.assertEqual(f"{mode_of(path):o}", "6755")
+
+    def test_with_writeback_a_stranger_may_write_too(self):
+        mount = self.cluster.mount("writeback", name="writeback")
+        path = mount / self.name / self.privileged_file(0o6777).name
+
+        def overwrite():
+            with open(path, "r+b") as f:
+                f.write(b"new")
+        self.assertEqual(self.as_user(lambda: os.chmod(path, 0o777)), errno.EPERM)
+        self.assertEqual(self.as_user(overwrite), 0)
+        self.assertEqual(f"{mode_of(path):o}", "777")
+        mount.unmount()
+
+    def test_a_program_that_may_only_be_executed_runs(self):
+        path = self.here / "program"
+        shutil.copyfile("/bin/true", path)
+        os.chmod(path, 0o711)
+        self.assertEqual(self.as_user(lambda: os.execv(path, ["true"])), 0)
+        self.assertEqual(self.as_user(lambda: os.open(path, os.O_RDONLY)), errno.EACCES)
+        # The server decides where the kernel does not.
+        mount = self.cluster.mount("nodefault_permissions", name="server-decides")
+        path = mount / self.name / "program"
+        self.assertEqual(self.as_user(lambda: os.execv(path, ["true"])), 0)
+        self.assertEqual(self.as_user(lambda: os.open(path, os.O_RDONLY)), errno.EACCES)
+        self.assertEqual(self.as_user(lambda: os.open(path, os.O_RDWR)), errno.EACCES)
+        mount.unmount()
+
+    def test_a_mount_by_mount_8_has_its_defaults(self):
+        helper, point = self.cluster.home / "mount.pnfsrdma", self.cluster.home / "by-mount"
+        helper.symlink_to(pathlib.Path(self.cluster.program("fuse")).resolve())
+        point.mkdir()
+        for options, shown in (("rw,strictatime", set()), ("rw,nosuid", {"nosuid"}), ("rw,nosuid,nodev", {"nosuid", "nodev"})):
+            subprocess.run([helper, f"127.0.0.1:{self.cluster.nfs_port}:/", point, "-o", options], check=True, timeout=60)
+            mounted = [line.split()[3] for line in pathlib.Path("/proc/mounts").read_text().splitlines() if str(point) in line]
+            subprocess.run(["umount", point], check=True, timeout=60)
+            self.assertEqual(set(mounted[0].split(",")) & {"nosuid", "nodev"}, shown)
+
+    def test_a_strangers_link_is_the_hosts_decision(self):
+        """Linux asks fs.protected_hardlinks; where that is off, who may write the directory may link."""
+        (self.here / "file").write_text("secret")
+        os.chmod(self.here / "file", 0o600)
+        os.chmod(self.here, 0o777)
+        setting = pathlib.Path("/proc/sys/fs/protected_hardlinks")
+        before = setting.read_text()
+        try:
+            for protected, answer in (("0", 0), ("1", errno.EPERM)):
+                setting.write_text(protected)
+                self.assertEqual(self.as_user(lambda: os.link(self.here / "file", self.here / f"link{protected}")), answer)
+        finally:
+            setting.write_text(before)
+
+    # --- names
+
+    def test_an_open_goes_by_the_name_whatever_another_host_made_of_it(self):
+        (self.here / "log").write_text("old")
+        held = os.open(self.here / "log", os.O_RDONLY)
+        os.rename(self.there / "log", self.there / "log.1")
+        (self.there / "log").write_text("new")
+        self.assertEqual((self.here / "log").read_text(), "new")
+        (self.there / "temporary").write_text("newer")
+        os.rename(self.there / "temporary", self.there / "log")
+        self.assertEqual((self.here / "log").read_text(), "newer")
+        (self.there / "log").unlink()
+        self.refused(errno.ENOENT, os.open, self.here / "log", os.O_RDONLY)
+        with open(self.here / "log", "a") as f:  # makes a new one
+            f.write("newest")
+        self.assertEqual((self.there / "log").read_text(), "newest")
+        self.assertEqual(os.read(held, 100), b"old")
+        os.close(held)
+
+    def test_an_open_by_descriptor_is_of_the_file_that_is_open(self):
+        (self.here / "file").write_text("old")
+        held = os.open(self.here / "file", os.O_RDONLY)
+        (self.there / "new").write_text("new")
+        os.rename(self.there / "new", self.there / "file")
+        for _ in range(2):
+            with open(f"/proc/self/fd/{held}") as f:
+                self.assertEqual(f.read(), "old")
+        with open(self.here / "file") as f:
+            self.assertEqual(f.read(), "new")
+        with open(f"/proc/self/fd/{held}") as f:
+            self.assertEqual(f.read(), "old")
+        os.close(held)
+
+    def test_hard_links_and_renamed_files_are_opened(self):
+        (self.here / "a").write_text("text")
+        os.link(self.here / "a", self.here / "b")
+        (self.there / "b").unlink()
+        self.assertEqual((self.here / "a").read_text(), "text")
+        (self.here / "directory").mkdir()
+        os.rename(self.here / "a", self.here / "directory" / "c")
+        os.rename(self.here / "directory", self.here / "moved")
+        self.assertEqual((self.here / "moved" / "c").read_text(), "text")
+
+    def test_who_may_not_search_the_directory_opens_by_descriptor(self):
+        (self.here / "closed").mkdir()
+        path = self.here / "closed" / "file"
+        path.write_text("text")
+        os.chmod(path, 0o644)
+        os.chmod(self.here / "closed", 0o700)
+        held = os.open(path, os.O_RDONLY)
+        self.assertEqual(self.as_user(lambda: os.close(os.open(f"/proc/self/fd/{held}", os.O_RDONLY))), 0)
+        os.close(held)
+
+    def test_a_removed_directory_that_is_open_is_empty(self):
+        for remover in (self.here, self.there):
+            (self.here / "directory").mkdir()
+            held = os.open(self.here / "directory", os.O_RDONLY)
+            os.rmdir(remover / "directory")
+            self.assertEqual(os.listdir(held), [])
+            st = os.fstat(held)
+            self.assertTrue(stat.S_ISDIR(st.st_mode))
+            if remover == self.here:
+                self.assertEqual(st.st_nlink, 0)
+            os.close(held)
+
+    # --- listings
+
+    def test_rewinddir_lists_anew(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
+        libc.readdir.argtypes = libc.rewinddir.argtypes = libc.closedir.argtypes = [ctypes.c_void_p]
+        directory = libc.opendir(bytes(self.here))
+
+        def names():
+            found = []
+            while entry := libc.readdir(directory):
+                found.append(ctypes.string_at(entry + 19).decode())  # d_name of struct dirent
+            return sorted(found)
+        (self.here / "a").touch()
+        self.assertEqual(names(), [".", "..", "a"])
+        (self.here / "b").touch()
+        (self.here / "a").unlink()
+        libc.rewinddir(directory)
+        self.assertEqual(names(), [".", "..", "b"])
+        libc.closedir(directory)
+
+    def test_a_listing_beside_renames_ends(self):
+        names = {f"f{i}" for i in range(1500)}
+        for name in names:
+            (self.here / name).touch()
+        seen = []
+        with os.scandir(self.here) as entries:
+            for entry in entries:
+                seen.append(entry.name)
+                self.assertLessEqual(len(seen), len(names) + 1)
+                os.rename(entry.path, self.here / "TEMPORARY")
+                os.rename(self.here / "TEMPORARY", entry.path)
+        self.assertEqual(set(seen), names)
+
+
+if __name__ == "__main__":
+    unittest.main()
