@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop packages test test-unit test-web test-tsan test-fuzz test-demo test-packages test-lab lab lab-test lab-bench bench conformance soak format format-check tidy clean
+.PHONY: help build demo demo-stop packages test test-unit test-web test-tsan test-fuzz test-demo test-packages test-lab sim sim-soak lab lab-test lab-bench bench conformance soak format format-check tidy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,20 @@ bench: build ## Transport and mount benchmarks, each beside its ceiling in the s
 conformance: build ## Strangers' suites in SUITES=FOLDER (pjdfstest, cthon04, fsx, fsstress, pynfs), beside what is expected; ONLY=NAME,...
 	@packaging/dependencies.sh test
 	@tests/conformance/conformance.py build/release/bin "$(SUITES)" $(if $(ONLY),--only $(ONLY)) || [ $$? -eq 77 ]
+
+SEED ?= 1
+WORKLOAD ?=
+build/sim/bin/sim: FORCE
+	@packaging/dependencies.sh build test
+	@cmake --preset release -B build/sim -DPNFSRDMA_VERSION_FROM_GIT=OFF >/dev/null
+	@cmake --build build/sim -j $(JOBS) --target sim
+FORCE:
+
+sim: build/sim/bin/sim ## The simulator: replay SEED=n with a trace (WORKLOAD="--sharing 1 --forks": tests/sim/README.md)
+	@build/sim/bin/sim $(SEED) $(WORKLOAD)
+
+sim-soak: build/sim/bin/sim ## The simulator without end, from SEED=n on; stop it with Ctrl-C
+	@build/sim/bin/sim --from $(SEED) --count 0 --keep-going $(WORKLOAD)
 
 soak: build ## Crash rounds without end; stop it with Ctrl-C
 	@packaging/dependencies.sh test

@@ -1,18 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#ifdef PNFSRDMA_SIM
+#include "shared/base/simulated_sync.h"
+#else
 #include <condition_variable>
 #include <mutex>
 #include <shared_mutex>
 #include <thread>
+#endif
 
 #include "shared/base/clock.h"
 
 namespace pnfsrdma {
 
 // The only door to threads, locks, waiting and the steady clock: what blocks or looks at the time goes
-// through these names, so that another implementation of them can run the same sources in virtual time.
-// tests/unit/structure holds it. Locks are taken with std::lock_guard, std::unique_lock and std::shared_lock.
+// through these names, so that the simulator (PNFSRDMA_SIM, tests/sim) can run the same sources in virtual
+// time. tests/unit/structure holds it. Locks are taken with std::lock_guard, std::unique_lock and
+// std::shared_lock.
+#ifdef PNFSRDMA_SIM
+using simulated::Condition;
+using simulated::Mutex;
+using simulated::Thread;
+
+template <typename Duration>
+void sleep_for(Duration duration) {
+  simulated::sleep_until(simulated::now() + duration);
+}
+inline void sleep_until(SteadyTime time) {
+  simulated::sleep_until(time);
+}
+inline void yield_thread() {
+  simulated::yield_thread();
+}
+inline SteadyTime steady_now() {
+  return simulated::now();
+}
+#else
 using Mutex = std::mutex;
 using SharedMutex = std::shared_mutex;
 using Condition = std::condition_variable;
@@ -32,5 +56,6 @@ inline void yield_thread() {
 inline SteadyTime steady_now() {
   return std::chrono::steady_clock::now();
 }
+#endif
 
 }  // namespace pnfsrdma

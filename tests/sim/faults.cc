@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/base/sync.h"
+#include "tests/sim/world.h"
+
+namespace pnfsrdma::sim {
+
+Faults::Faults(World& world) : world_(world), dice_(world.dice.next()), thread_([this] { work(); }) {}
+
+void Faults::end() {
+  ending_ = true;
+  thread_.join();
+  for (auto& thread : going_on_) thread.join();
+  for (auto& client : world_.clients) client->channel().forget_orders();
+  for (auto& brick : world_.bricks) brick->forget_orders();
+}
+
+void Faults::work() {
+  while (!ending_) {
+    const size_t next = world_.operations + dice_.between(10, 120);
+    const SteadyTime latest = steady_now() + dice_.microseconds(1000, 2000000);
+    while (!ending_ && world_.operations < next && steady_now() < latest)
+      sleep_for(std::chrono::microseconds(200));
+    if (!ending_) one();
+  }
+}
+
+void Faults::meanwhile(std::function<void()> body) {
+  ++world_.disturbed;
+  going_on_.emplace_back([this, body = std::move(body)] {
+    body();
+    world_.calm_since = steady_now();
+    --world_.disturbed;
+  });
+}
+
+void Faults::one() {
+  ++world_.faults;
+  const size_t client = dice_.below(world_.clients.size());
+  switch (dice_.below(16)) {
+    case 0:
+    case 1:
+    case 2: {
+      const size_t brick = dice_.below(kBricks);
+      world_.trace("FAULT cut client {} from brick {}", client, brick);
+      world_.network.cut(client, brick);
+      world_.calm_since = steady_now();
+      break;
+    }
+    case 3:
+      return partition_brick();
+    case 4:
+      return partition_mds();
+    case 5:
+      return restart_brick(false);
+    case 6:
+      return restart_brick(true);
+    case 7:
+      return restart_mds();
+    case 8: {
+      const size_t brick = dice_.below(kBricks);
+      world_.trace("FAULT the next flush of brick {} fails", brick);
+      world_.bricks[brick]->fail_next_flush();
+      break;
+    }
+    case 9: {
+      const size_t file = dice_.below(kFiles);
+      world_.trace("FAULT revoke client {} file {}", client, file);
+      world_.mds->revoke(client, world_.mds->file(file));
+      world_.calm_since = steady_now();
+      break;
+    }
+    case 10:
+      world_.trace("FAULT recall any of client {}", client);
+      world_.clients[client]->recall_any(static_cast<uint32_t>(dice_.below(3)));
+      break;
+    case 11:
+      world_.trace("FAULT slow answer for client {}", client);
+      world_.clients[client]->channel().delay_next(dice_.microseconds(1000, 300000));
+      break;
+    case 12:
+    case 13:
+      return recall();
+    default:
+      return order_error();
+  }
+}
+
+void Faults::partition_brick() {
+  const size_t client = dice_.below(world_.clients.size()), brick = dice_.below(kBricks);
+  const auto time = dice_.one_in(2) ? dice_.microseconds(1000, 200000) : dice_.microseconds(200000, 4000000);
+  if (world_.network.apart(client, brick)) return;
+  world_.trace("FAULT client {} and brick {} are apart for {} us", client, brick, time.count());
+  world_.network.partition(client, brick, true);
+  meanwhile([this, client, brick, time] {
+    sleep_for(time);
+    world_.trace("FAULT client {} and brick {} are together", client, brick);
+    world_.network.partition(client, brick, false);
+  });
+}
+
+void Faults::partition_mds() {
+  const size_t client = dice_.below(world_.clients.size());
+  if (!world_.clients[client]->channel().reachable()) return;
+  const auto time = dice_.microseconds(1000, dice_.one_in(3) ? 4000000 : 200000);
+  world_.trace("FAULT client {} and the MDS are apart for {} us", client, time.count());
+  world_.clients[client]->channel().set_reachable(false);
+  meanwhile([this, client, time] {
+    sleep_for(time);
+    world_.trace("FAULT client {} and the MDS are together", client);
+    world_.clients[client]->channel().set_reachable(true);
+  });
+}
+
+void Faults::restart_brick(bool lose) {
+  const size_t brick = dice_.below(kBricks);
+  if (!world_.bricks[brick]->up()) return;
+  const auto time = dice_.microseconds(100, dice_.one_in(3) ? 1500000 : 50000);
+  world_.trace("FAULT brick {} stops for {} us{}", brick, time.count(), lose ? ", with its memory" : "");
+  world_.bricks[brick]->stop(lose);
+  meanwhile([this, brick, time] {
+    sleep_for(time);
+    world_.mds->brick_lost(brick);
+    world_.bricks[brick]->start();
+    world_.trace("FAULT brick {} is back", brick);
+    world_.process.changed.ring();
+  });
+}
+
+void Faults::restart_mds() {
+  if (!world_.process.up) return;
+  const auto time = dice_.microseconds(100, dice_.one_in(3) ? 1500000 : 50000);
+  world_.trace("FAULT the MDS stops for {} us", time.count());
+  world_.process.up = false;
+  meanwhile([this, time] {
+    sleep_for(time);
+    world_.mds->restart_layouts();
+    ++world_.process.incarnation;
+    world_.process.up = true;
+    world_.trace("FAULT the MDS is back");
+    world_.process.changed.ring();
+  });
+}
+
+void Faults::recall() {
+  const size_t client = dice_.below(world_.clients.size()), file = dice_.below(kFiles);
+  const bool all = dice_.one_in(3);
+  const uint64_t offset = all ? 0 : dice_.below(kBytesMax / 4);
+  const uint64_t length = all ? UINT64_MAX : dice_.between(1, kBytesMax / 4);
+  const Iomode iomode = dice_.one_in(4) ? Iomode::kReadWrite : Iomode::kAny;
+  world_.trace("FAULT recall client {} file {} at {}+{}", client, file, offset, length);
+  world_.mds->recall(client, world_.mds->file(file), offset, length, iomode);
+}
+
+void Faults::order_error() {
+  using Call = ModelChannel::Call;
+  constexpr std::pair<Call, Status> kErrors[] = {{Call::kLayoutGet, Status::kLayoutTryLater},
+                                                 {Call::kLayoutGet, Status::kRecallConflict},
+                                                 {Call::kLayoutGet, Status::kDelay},
+                                                 {Call::kLayoutCommit, Status::kIo},
+                                                 {Call::kLayoutCommit, Status::kNoSpc},
+                                                 {Call::kWrite, Status::kNoSpc},
+                                                 {Call::kWrite, Status::kIo},
+                                                 {Call::kCommit, Status::kIo},
+                                                 {Call::kSetSize, Status::kIo}};
+  const size_t client = dice_.below(world_.clients.size());
+  const auto [call, status] = kErrors[dice_.below(std::size(kErrors))];
+  world_.trace("FAULT client {}: the next call {} answers {}", client, static_cast<int>(call),
+               nfs4::to_string(status));
+  world_.clients[client]->channel().order_error(call, status);
+  // A recall in its way.
+  if (call == Call::kLayoutCommit && dice_.one_in(2)) recall();
+}
+
+}  // namespace pnfsrdma::sim

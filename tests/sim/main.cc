@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "shared/base/log.h"
+#include "shared/base/log_observer.h"
+#include "tests/sim/world.h"
+
+// sim SEED [WORKLOAD]      replays one with a trace
+// sim --from A --count N [WORKLOAD] [--keep-going]
+//                          runs N seeds from A on, each in a process of its own; N = 0: without end
+// WORKLOAD: --sharing S (what clients do to each other's files: 0 nothing, 1 all but truncation, 2 anything),
+// --forks (a forked child closes descriptors that live on), --operations O
+namespace {
+
+using namespace pnfsrdma;
+
+constexpr rlim_t kProcessorSecondsMax = 20;  // a seed that turns in circles
+
+struct Totals {
+  uint64_t operations = 0, faults = 0, errors = 0, revocations = 0;
+  double virtual_seconds = 0;
+};
+
+Totals run(const sim::RunOptions& options) {
+  simulated::Scheduler scheduler(options.seed);
+  Totals totals;
+  scheduler.run(
+      [&] {
+        const SteadyTime began = scheduler.now();
+        sim::World world(options);
+        sim::run_workload(world);
+        totals = {world.operations, world.faults, world.errors, world.mds->revocations(),
+                  std::chrono::duration<double>(scheduler.now() - began).count()};
+      },
+      [&](const std::string& waiting) {
+        std::fprintf(stderr, "seed %llu: nobody can go on:\n%s",
+                     static_cast<unsigned long long>(options.seed), waiting.c_str());
+        _exit(1);
+      });
+  return totals;
+}
+
+// In a process of its own: a failure ends it.
+bool run_apart(const sim::RunOptions& options, Totals& sum) {
+  int pipes[2];
+  if (pipe(pipes) != 0) std::abort();
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit{kProcessorSecondsMax, kProcessorSecondsMax};
+    setrlimit(RLIMIT_CPU, &limit);
+    const Totals totals = run(options);
+    (void)!write(pipes[1], &totals, sizeof totals);
+    _exit(0);
+  }
+  close(pipes[1]);
+  Totals totals;
+  const bool told = read(pipes[0], &totals, sizeof totals) == sizeof totals;
+  close(pipes[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  const bool well = told && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!well && WIFSIGNALED(status))
+    std::fprintf(stderr, "seed %llu: signal %d\n", static_cast<unsigned long long>(options.seed),
+                 WTERMSIG(status));
+  if (well) {
+    sum.operations += totals.operations;
+    sum.faults += totals.faults;
+    sum.errors += totals.errors;
+    sum.revocations += totals.revocations;
+    sum.virtual_seconds += totals.virtual_seconds;
+  }
+  return well;
+}
+
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+int run_many(sim::RunOptions options, uint64_t count, bool keep_going) {
+  Totals sum;
+  uint64_t done = 0, failed = 0;
+  for (const uint64_t first = options.seed; count == 0 || done < count; ++done) {
+    options.seed = first + done;
+    if (!run_apart(options, sum)) ++failed;
+    if (failed > 0 && !keep_going) {
+      ++done;
+      break;
+    }
+    if (done % 100 != 99 && done + 1 != count) continue;
+    std::printf(
+        "%llu seeds, %llu failed, %llu operations, %llu faults, %llu errors, %llu revocations, %.0f s of "
+        "virtual time, %.3f s of processor a seed\n",
+        static_cast<unsigned long long>(done + 1), static_cast<unsigned long long>(failed),
+        static_cast<unsigned long long>(sum.operations), static_cast<unsigned long long>(sum.faults),
+        static_cast<unsigned long long>(sum.errors), static_cast<unsigned long long>(sum.revocations),
+        sum.virtual_seconds, processor_seconds() / static_cast<double>(done + 1));
+    std::fflush(stdout);
+  }
+  if (failed > 0 && !keep_going)
+    std::printf("found after %llu seeds\n", static_cast<unsigned long long>(done));
+  return failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  sim::RunOptions options;
+  uint64_t seeds = 1;
+  bool keep_going = false;
+  bool one = false;
+  for (int i = 1; i < count; ++i) {
+    const std::string name = arguments[i];
+    const auto value = [&] { return i + 1 < count ? std::strtoull(arguments[++i], nullptr, 10) : 0; };
+    if (name == "--from") {
+      options.seed = value();
+    } else if (name == "--count") {
+      seeds = value();
+    } else if (name == "--operations") {
+      options.operations = value();
+    } else if (name == "--sharing") {
+      options.sharing = static_cast<sim::Sharing>(value());
+    } else if (name == "--forks") {
+      options.forks = true;
+    } else if (name == "--keep-going") {
+      keep_going = true;
+    } else {
+      options.seed = std::strtoull(name.c_str(), nullptr, 10);
+      one = true;
+    }
+  }
+  // Written or not, the same steps: a trace must not change the run.
+  set_log_level(LogLevel::kInfo);
+  write_log_with([one](LogLevel, std::string_view component, std::string_view text) {
+    if (one)
+      std::fprintf(stderr, "                    %s: %s\n", std::string(component).c_str(),
+                   std::string(text).c_str());
+  });
+  if (!one) return run_many(options, seeds, keep_going);
+  options.trace = true;
+  const Totals totals = run(options);
+  std::printf("seed %llu is well: %llu operations, %llu faults, %llu errors, %.1f s of virtual time\n",
+              static_cast<unsigned long long>(options.seed),
+              static_cast<unsigned long long>(totals.operations),
+              static_cast<unsigned long long>(totals.faults), static_cast<unsigned long long>(totals.errors),
+              totals.virtual_seconds);
+  return 0;
+}

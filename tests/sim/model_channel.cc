@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/model_channel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shared/base/sync.h"
+
+namespace pnfsrdma::sim {
+
+ModelChannel::~ModelChannel() {
+  for (Task& task : tasks_) task.thread.join();
+}
+
+void ModelChannel::set_reachable(bool reachable) {
+  reachable_ = reachable;
+  process_.changed.ring();
+}
+
+// One way.
+void ModelChannel::travel() {
+  sleep_for((dice_.one_in(40) ? dice_.microseconds(500, 20000) : dice_.microseconds(20, 200)) +
+            std::exchange(next_delay_, SteadyTime::duration(0)));
+  while (!reachable_) (void)process_.changed.wait(SteadyTime::max(), "the way to the MDS");
+}
+
+void ModelChannel::recover() {
+  while (!process_.up || recovering_) (void)process_.changed.wait(SteadyTime::max(), "the MDS");
+  if (session_ == process_.incarnation) return;
+  recovering_ = true;
+  session_ = process_.incarnation;
+  on_new_session();
+  recovering_ = false;
+  process_.changed.ring();
+}
+
+template <typename Run>
+auto ModelChannel::call(Run run) -> decltype(run()) {
+  for (;;) {
+    travel();
+    recover();
+    const uint64_t served_by = process_.incarnation;
+    auto answer = run();
+    travel();
+    on_answer();
+    if (process_.incarnation == served_by || dice_.one_in(2)) return answer;
+  }
+}
+
+std::optional<Status> ModelChannel::ordered(Call call, const ModelMds::File& file) {
+  const auto found =
+      std::find_if(ordered_.begin(), ordered_.end(), [&](const Order& order) { return order.call == call; });
+  if (found == ordered_.end()) return std::nullopt;
+  const Status status = found->status;
+  ordered_.erase(found);
+  on_error(call, file.number);
+  return status;
+}
+
+void ModelChannel::wait_for_brick(const ModelMds::File& file) {
+  while (!mds_.bricks()[file.brick]->up() || !process_.up)
+    (void)process_.changed.wait(SteadyTime::max(), "the brick, at the MDS");
+}
+
+void ModelChannel::renew() {
+  (void)call([] { return 0; });
+}
+
+uint64_t ModelChannel::get_size(size_t file) {
+  return call([&] { return mds_.file(file).size; });
+}
+
+ModelChannel::SizeSet ModelChannel::set_size(
+    size_t number, const std::optional<nfs4::LayoutReturnArguments>& layout_return, uint64_t size,
+    const std::function<void(const nfs4::LayoutReturnResult&)>& returned) {
+  ModelMds::File& file = mds_.file(number);
+  return call([&] {
+    wait_for_brick(file);
+    SizeSet answer;
+    if (layout_return) {
+      const auto& what = *layout_return->what.get_if<nfs4::LayoutReturnType::kFile>();
+      const auto left =
+          mds_.layout_return(client_, file, {layout_return->io_mode, what.offset, what.length, what.stateid});
+      if (!left) {
+        answer.status = left.error().status;
+        return answer;
+      }
+      answer.returned = true;
+      sleep_for(dice_.microseconds(20, 200));
+      returned({*left});
+    }
+    if (const auto status = ordered(Call::kSetSize, file)) {
+      answer.status = *status;
+      return answer;
+    }
+    answer.done = mds_.set_size(file, size).has_value();
+    answer.size = file.size;
+    return answer;
+  });
+}
+
+MetadataResult<nfs4::DeviceAddress> ModelChannel::get_device_info(const nfs4::DeviceId& device) {
+  return call([&] { return mds_.get_device_info(client_, device); });
+}
+
+MetadataResult<initiator::LayoutGranted> ModelChannel::layout_get(const initiator::FileReference& reference,
+                                                                  const nfs4::Stateid& stateid,
+                                                                  const initiator::LayoutWanted& wanted) {
+  ModelMds::File& file = mds_.file(reference.handle);
+  return call([&]() -> MetadataResult<initiator::LayoutGranted> {
+    if (const auto status = ordered(Call::kLayoutGet, file))
+      return std::unexpected(MetadataError{*status, 0});
+    return mds_.layout_get(client_, file, stateid, wanted);
+  });
+}
+
+MetadataResult<std::optional<uint64_t>> ModelChannel::layout_commit(
+    const initiator::FileReference& reference, const initiator::LayoutCommitWanted& wanted) {
+  ModelMds::File& file = mds_.file(reference.handle);
+  return call([&]() -> MetadataResult<std::optional<uint64_t>> {
+    wait_for_brick(file);
+    if (const auto status = ordered(Call::kLayoutCommit, file))
+      return std::unexpected(MetadataError{*status, 0});
+    return mds_.layout_commit(client_, file, wanted);
+  });
+}
+
+void ModelChannel::start_layout_commit(const initiator::FileReference& file,
+                                       const initiator::LayoutCommitWanted& wanted,
+                                       std::function<void(MetadataResult<std::optional<uint64_t>>)> done) {
+  for (auto task = tasks_.begin(); task != tasks_.end();) {
+    if (task->done) task->thread.join();
+    task = task->done ? tasks_.erase(task) : std::next(task);
+  }
+  Task& task = tasks_.emplace_back();
+  task.thread = simulated::Thread([this, &task, file, wanted, done = std::move(done)] {
+    done(layout_commit(file, wanted));
+    task.done = true;
+  });
+}
+
+MetadataResult<std::optional<nfs4::Stateid>> ModelChannel::layout_return(
+    const initiator::FileReference& reference, const initiator::LayoutReturnWanted& wanted) {
+  ModelMds::File& file = mds_.file(reference.handle);
+  return call([&] { return mds_.layout_return(client_, file, wanted); });
+}
+
+MetadataResult<> ModelChannel::layout_return_all() {
+  return call([&]() -> MetadataResult<> {
+    mds_.layout_return_all(client_);
+    return {};
+  });
+}
+
+MetadataResult<initiator::MdsRead> ModelChannel::read(const initiator::FileReference& reference,
+                                                      const nfs4::Stateid&, uint64_t offset,
+                                                      MutableByteSpan sink) {
+  ModelMds::File& file = mds_.file(reference.handle);
+  return call([&] {
+    wait_for_brick(file);
+    return mds_.read(file, offset, sink);
+  });
+}
+
+MetadataResult<initiator::MdsWritten> ModelChannel::write(const initiator::FileReference& reference,
+                                                          const nfs4::Stateid&, uint64_t offset,
+                                                          ByteSpan source) {
+  ModelMds::File& file = mds_.file(reference.handle);
+  return call([&]() -> MetadataResult<initiator::MdsWritten> {
+    wait_for_brick(file);
+    if (const auto status = ordered(Call::kWrite, file)) return std::unexpected(MetadataError{*status, 0});
+    return mds_.write(client_, file, offset, source);
+  });
+}
+
+MetadataResult<initiator::WriteVerifier> ModelChannel::commit(const initiator::FileReference& reference,
+                                                              uint64_t offset, uint64_t length) {
+  ModelMds::File& file = mds_.file(reference.handle);
+  return call([&]() -> MetadataResult<initiator::WriteVerifier> {
+    wait_for_brick(file);
+    if (const auto status = ordered(Call::kCommit, file)) return std::unexpected(MetadataError{*status, 0});
+    return mds_.commit(file, offset, length);
+  });
+}
+
+}  // namespace pnfsrdma::sim

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/oracle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "shared/base/check.h"
+
+namespace pnfsrdma::sim {
+
+namespace {
+
+constexpr uint64_t kFileShift = 56, kWriteShift = 28;
+constexpr uint64_t kWriteMask = (uint64_t{1} << (kFileShift - kWriteShift)) - 1,
+                   kPlaceMask = (uint64_t{1} << kWriteShift) - 1;
+
+double milliseconds(SteadyTime time) {
+  return std::chrono::duration<double, std::milli>(time.time_since_epoch() - std::chrono::hours(1)).count();
+}
+
+// The unit's one value; none: it is torn.
+std::optional<uint64_t> value_of(ByteSpan unit) {
+  uint64_t value = 0;
+  std::memcpy(&value, unit.data(), sizeof value);
+  for (size_t at = 0; at < unit.size(); at += sizeof value) {
+    if (std::memcmp(&unit[at], &value, sizeof value) != 0) return std::nullopt;
+  }
+  return value;
+}
+
+}  // namespace
+
+Oracle::Handle Oracle::open(size_t client, size_t file, SteadyTime now) {
+  return {client, file, now, known(client, file).heard};
+}
+
+size_t Oracle::begin_write(size_t client, size_t file, uint64_t offset, uint64_t length, SteadyTime now) {
+  const size_t number = writes_.size();
+  writes_.push_back(
+      {.client = client, .file = file, .first = kUnknown, .units = length / kUnit, .began = now});
+  known(client, file).unsettled.push_back(number);
+  if (offset != kUnknown) place(number, offset);
+  return number;
+}
+
+void Oracle::fill(size_t number, MutableByteSpan bytes) const {
+  for (size_t at = 0; at < bytes.size(); at += kUnit) {
+    const uint64_t value =
+        uint64_t{writes_[number].file + 1} << kFileShift | uint64_t{number} << kWriteShift | at / kUnit;
+    for (size_t word = 0; word < kUnit; word += sizeof value)
+      std::memcpy(&bytes[at + word], &value, sizeof value);
+  }
+}
+
+void Oracle::place(size_t number, uint64_t offset) {
+  Write& write = writes_[number];
+  write.first = offset / kUnit;
+  auto& units = units_[write.file];
+  if (units.size() < write.first + write.units) units.resize(write.first + write.units);
+  for (uint64_t unit = write.first; unit < write.first + write.units; ++unit)
+    units[unit].push_back(static_cast<uint32_t>(number));
+}
+
+size_t Oracle::begin_truncation(size_t client, size_t file, uint64_t size, SteadyTime now) {
+  const size_t number = writes_.size();
+  writes_.push_back({.client = client, .file = file, .first = size / kUnit, .cut = true, .began = now});
+  cuts_[file].push_back(number);
+  return number;
+}
+
+void Oracle::end(size_t number, bool done, SteadyTime now) {
+  Write& write = writes_[number];
+  write.ended = now;
+  write.done = done;
+  if (write.cut && done) {
+    write.durable = true;
+    write.published = now;
+  }
+}
+
+bool Oracle::must_be_seen(const Write& write, const Handle& handle, SteadyTime began) const {
+  if (!write.done || write.lost != 0 || write.ended >= began) return false;
+  return write.client == handle.client || write.published < handle.opened;
+}
+
+// An old copy of one client's growth may come over what another one wrote meanwhile, until it is synced or
+// closed.
+bool Oracle::over(const Write& later, const Write& earlier) {
+  return later.began > (later.client == earlier.client ? earlier.ended : earlier.published);
+}
+
+bool Oracle::dominated(const Write* write, uint64_t unit, const Handle& handle, SteadyTime began) const {
+  const auto hides = [&](size_t number) {
+    const Write& other = writes_[number];
+    if (&other == write || !must_be_seen(other, handle, began)) return false;
+    return write == nullptr || over(other, *write);
+  };
+  const auto& units = units_[handle.file];
+  if (unit < units.size() && std::any_of(units[unit].begin(), units[unit].end(), hides)) return true;
+  if (write == nullptr || write->cut) return false;
+  const auto& cuts = cuts_[handle.file];
+  return std::any_of(cuts.begin(), cuts.end(),
+                     [&](size_t number) { return writes_[number].first <= unit && hides(number); });
+}
+
+bool Oracle::zero_is_legal(uint64_t unit, const Handle& handle, SteadyTime began, SteadyTime ended) const {
+  if (!dominated(nullptr, unit, handle, began)) return true;
+  const auto& cuts = cuts_[handle.file];
+  return std::any_of(cuts.begin(), cuts.end(), [&](size_t number) {
+    const Write& cut = writes_[number];
+    return cut.first <= unit && cut.began < ended && !dominated(&cut, unit, handle, began);
+  });
+}
+
+std::string Oracle::describe(const Write& write) const {
+  return fmt::format(
+      "{} {} by client {} at unit {}+{} from {:.3f} to {:.3f} ms{}{}{}", write.cut ? "truncation" : "write",
+      &write - writes_.data(), write.client, static_cast<int64_t>(write.first), write.units,
+      milliseconds(write.began), write.ended == SteadyTime::max() ? -1 : milliseconds(write.ended),
+      write.done ? ", done" : "", write.durable ? ", durable" : "", write.lost != 0 ? ", perhaps lost" : "");
+}
+
+// Empty: legal.
+std::string Oracle::judge(uint64_t value, uint64_t unit, const Handle& handle, SteadyTime began,
+                          SteadyTime ended) const {
+  if (value == 0) return zero_is_legal(unit, handle, began, ended) ? "" : "zeros";
+  const uint64_t number = value >> kWriteShift & kWriteMask;
+  if (value >> kFileShift != handle.file + 1) return fmt::format("bytes of file {}", value >> kFileShift);
+  if (number == 0 || number >= writes_.size()) return fmt::format("bytes that nobody wrote: {:x}", value);
+  const Write& write = writes_[number];
+  if (write.first == kUnknown) return "";  // an append that has not ended, or failed
+  if (write.first + (value & kPlaceMask) != unit) return "bytes of another place: " + describe(write);
+  if (write.began >= ended) return "bytes of the future: " + describe(write);
+  return dominated(&write, unit, handle, began) ? "old bytes: " + describe(write) : "";
+}
+
+void Oracle::check_read(const Handle& handle, SteadyTime began, SteadyTime ended, uint64_t offset,
+                        uint64_t asked, ByteSpan bytes, size_t count) {
+  for (uint64_t at = 0; at < asked; at += kUnit) {
+    const uint64_t unit = (offset + at) / kUnit;
+    std::string wrong;
+    if (at < count && at + kUnit <= count) {
+      const auto value = value_of(bytes.subspan(at, kUnit));
+      // Two writes at once may be mixed, but nobody writes half a unit.
+      wrong = value ? judge(*value, unit, handle, began, ended) : "";
+    } else if (!zero_is_legal(unit, handle, began, ended)) {
+      wrong = "nothing, the file ends before";
+    }
+    if (wrong.empty()) continue;
+    std::string known;
+    if (unit < units_[handle.file].size()) {
+      for (const uint32_t number : units_[handle.file][unit]) known += "\n    " + describe(writes_[number]);
+    }
+    for (const size_t number : cuts_[handle.file]) {
+      if (writes_[number].first <= unit) known += "\n    " + describe(writes_[number]);
+    }
+    violated_(
+        fmt::format("client {} reads {} in file {} at unit {} (byte {}) from {:.3f} to {:.3f} ms, opened "
+                    "{:.3f}; there were:{}",
+                    handle.client, wrong, handle.file, unit, unit * kUnit, milliseconds(began),
+                    milliseconds(ended), milliseconds(handle.opened), known));
+    return;
+  }
+}
+
+void Oracle::synced(Handle& handle, SteadyTime began, SteadyTime ended, bool success) {
+  Known& mine = known(handle.client, handle.file);
+  if (!success) {
+    // Of everything that is not synced: this descriptor has heard, others have not.
+    may_be_lost(handle.file, &handle.client);
+    handle.heard = mine.heard = losses_;
+    return;
+  }
+  for (const size_t number : mine.unsettled) {
+    Write& write = writes_[number];
+    if (write.ended >= began) continue;
+    write.published = std::min(write.published, ended);
+    if (!write.done || (write.lost != 0 && write.lost <= handle.heard)) continue;
+    write.lost = 0;
+    write.durable = true;
+  }
+  std::erase_if(mine.unsettled, [&](size_t number) { return writes_[number].durable; });
+}
+
+void Oracle::closed(const Handle& handle, SteadyTime began, SteadyTime ended, bool success) {
+  Known& mine = known(handle.client, handle.file);
+  if (!success) {
+    // Whoever opens the file from now on starts behind that; this descriptor's fsync still has to say it.
+    may_be_lost(handle.file, &handle.client);
+    mine.heard = losses_;
+    return;
+  }
+  for (const size_t number : mine.unsettled) {
+    Write& write = writes_[number];
+    if (write.ended < began) write.published = std::min(write.published, ended);
+  }
+}
+
+void Oracle::may_be_lost(size_t file, const size_t* client) {
+  ++losses_;
+  for (size_t one = 0; one < known_.size() / files_; ++one) {
+    if (client != nullptr && one != *client) continue;
+    for (const size_t number : known(one, file).unsettled) {
+      if (!writes_[number].durable && writes_[number].lost == 0) writes_[number].lost = losses_;
+    }
+  }
+}
+
+}  // namespace pnfsrdma::sim

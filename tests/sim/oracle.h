@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "shared/base/bytes.h"
+#include "shared/base/clock.h"
+
+namespace pnfsrdma::sim {
+
+// Everything is written and read in units, each of which says which write of which file it is of, and where
+// it lies in it.
+inline constexpr uint64_t kUnit = 32;
+
+// What was called, when, and what came of it; and from that, what may be read. It stands outside the system:
+// it knows no layouts, flushes or commits. A value is legal as long as nobody whom the reader must see has
+// written over it:
+// - the reader's client, before the read began;
+// - another client that has closed or synced the file before the reader opened it (close-to-open).
+// What was written and not synced may be gone after a brick has lost its memory; but an fsync that answers 0
+// afterwards, and no error came before it, says that it is not.
+class Oracle {
+ public:
+  struct Handle {
+    size_t client = 0, file = 0;
+    SteadyTime opened;
+    uint64_t heard = 0;  // of losses, by its fsyncs
+  };
+
+  Oracle(size_t clients, size_t files, std::function<void(const std::string&)> violated)
+      : known_(clients * files), files_(files), units_(files), cuts_(files), violated_(std::move(violated)) {}
+
+  Handle open(size_t client, size_t file, SteadyTime now);
+
+  // `offset`: none for an append, which learns it at its end.
+  static constexpr uint64_t kUnknown = UINT64_MAX;
+  size_t begin_write(size_t client, size_t file, uint64_t offset, uint64_t length, SteadyTime now);
+  void fill(size_t write, MutableByteSpan bytes) const;
+  void place(size_t write, uint64_t offset);
+  size_t begin_truncation(size_t client, size_t file, uint64_t size, SteadyTime now);
+  void end(size_t write, bool done, SteadyTime now);
+
+  // `count` bytes came of `asked`: what is missing is behind the end of file.
+  void check_read(const Handle& handle, SteadyTime began, SteadyTime ended, uint64_t offset, uint64_t asked,
+                  ByteSpan bytes, size_t count);
+  void synced(Handle& handle, SteadyTime began, SteadyTime ended, bool success);
+  void closed(const Handle& handle, SteadyTime began, SteadyTime ended, bool success);
+  // What lies on these files and is not synced may be gone (`client`: only what it wrote).
+  void may_be_lost(size_t file, const size_t* client = nullptr);
+
+ private:
+  struct Write {
+    size_t client = 0, file = 0;
+    uint64_t first = 0, units = 0;  // `first` in units
+    bool cut = false;               // a truncation: zeros from `first` on
+    SteadyTime began, ended = SteadyTime::max();
+    bool done = false;
+    bool durable = false;
+    uint64_t lost = 0;  // which loss it may have been part of; 0: none
+    SteadyTime published =
+        SteadyTime::max();  // synced or closed: then others see it, and nobody writes it again
+  };
+  struct Known {
+    std::vector<size_t> unsettled;
+    uint64_t heard = 0;  // by any descriptor
+  };
+
+  Known& known(size_t client, size_t file) { return known_[client * files_ + file]; }
+  bool must_be_seen(const Write& write, const Handle& handle, SteadyTime began) const;
+  static bool over(const Write& later, const Write& earlier);
+  bool dominated(const Write* write, uint64_t unit, const Handle& handle, SteadyTime began) const;
+  bool zero_is_legal(uint64_t unit, const Handle& handle, SteadyTime began, SteadyTime ended) const;
+  std::string judge(uint64_t value, uint64_t unit, const Handle& handle, SteadyTime began,
+                    SteadyTime ended) const;
+  std::string describe(const Write& write) const;
+
+  std::vector<Write> writes_{1};  // number 0 is none
+  std::vector<Known> known_;
+  const size_t files_;
+  std::vector<std::vector<std::vector<uint32_t>>> units_;  // [file][unit]: the writes there
+  std::vector<std::vector<size_t>> cuts_;
+  uint64_t losses_ = 0;
+  std::function<void(const std::string&)> violated_;
+};
+
+}  // namespace pnfsrdma::sim

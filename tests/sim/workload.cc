@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <list>
+
+#include "shared/base/sync.h"
+#include "tests/sim/world.h"
+
+namespace pnfsrdma::sim {
+
+namespace {
+
+constexpr size_t kBufferBytes = size_t{64} << 10;
+constexpr auto kCallMax = std::chrono::seconds(5);
+constexpr size_t kWorkersPerClient = 2, kOpenMax = 3;
+
+double milliseconds(SteadyTime::duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+// Calls that are under way.
+struct Call {
+  std::string what;
+  SteadyTime began;
+};
+using Calls = std::list<Call>;
+
+// One call of an application: counted, traced, and not longer than it may be.
+class Watched {
+ public:
+  Watched(World& world, Calls& calls, std::string what) : world_(world), calls_(calls) {
+    world_.trace("{} ...", what);
+    call_ = calls_.insert(calls_.end(), {std::move(what), steady_now()});
+    ++world_.operations;
+  }
+  ~Watched() { calls_.erase(call_); }
+  SteadyTime began() const { return call_->began; }
+  SteadyTime ended(int error) {
+    const SteadyTime now = steady_now();
+    if (error != 0) ++world_.errors;
+    world_.trace("{} -> {}, {:.3f} ms", call_->what, error, milliseconds(now - call_->began));
+    check(world_, *call_, now);
+    return now;
+  }
+  static void check(World& world, const Call& call, SteadyTime now) {
+    if (world.disturbed > 0) return;
+    const auto took = now - std::max(call.began, world.calm_since);
+    if (took > kCallMax)
+      world.violated(
+          fmt::format("{} takes {:.0f} ms, while every server answers", call.what, milliseconds(took)));
+  }
+
+ private:
+  World& world_;
+  Calls& calls_;
+  Calls::iterator call_;
+};
+
+int number_of(const Result<>& result) {
+  return result ? 0 : result.error().number();
+}
+
+// One thread of an application on one client.
+class Worker {
+ public:
+  using OpenFile = ModelClient::OpenFile;
+
+  Worker(World& world, size_t client, Calls& calls)
+      : world_(world),
+        client_(client),
+        calls_(calls),
+        dice_(world.dice.next()),
+        buffer_(*mount().path().make_buffer(kBufferBytes)) {}
+
+  void work() {
+    while (world_.operations < world_.options.operations) {
+      if (dice_.one_in(8)) sleep_for(dice_.microseconds(1, dice_.one_in(10) ? 100000 : 500));
+      step();
+    }
+  }
+  // Everything is in order at the end: a second fsync has nothing to say, nothing is refused.
+  void finish() {
+    while (!files_.empty()) {
+      (void)sync(*files_.back(), false);
+      if (const int error = sync(*files_.back(), false); error != 0)
+        world_.violated(fmt::format("client {} file {}: fsync says error {} again", client_,
+                                    files_.back()->handle.file, error));
+      close_one(files_.size() - 1);
+    }
+    for (size_t file = 0; file < kFiles; ++file) {
+      open(file);
+      (void)sync(*files_.back(), false);
+      if (const int error = sync(*files_.back(), false); error != 0)
+        world_.violated(
+            fmt::format("client {} file {}: fsync of a new open says error {} again", client_, file, error));
+      close_one(0);
+    }
+  }
+  void read_everything() {
+    for (size_t file = 0; file < kFiles; ++file) {
+      open(file);
+      for (uint64_t at = 0; at < kBytesMax; at += kBufferBytes) {
+        if (const int error = read(*files_.back(), at, kBufferBytes); error != 0)
+          world_.violated(fmt::format("client {} file {}: read at {} says error {} when all is well", client_,
+                                      file, at, error));
+      }
+      close_one(0);
+    }
+  }
+
+ private:
+  ModelClient& mount() { return *world_.clients[client_]; }
+  template <typename... Args>
+  std::string name(const OpenFile& file, fmt::format_string<Args...> format, Args&&... args) {
+    return fmt::format("client {} file {} ", client_, file.handle.file) +
+           fmt::format(format, std::forward<Args>(args)...);
+  }
+
+  // One that this client may use.
+  size_t some_file() {
+    const size_t clients = world_.clients.size();
+    if (world_.options.sharing != Sharing::kNone) return dice_.below(kFiles);
+    return client_ + clients * dice_.below(kFiles / clients);
+  }
+
+  void step() {
+    const uint64_t choice = dice_.below(100);
+    if (files_.empty() || (choice < 8 && files_.size() < kOpenMax)) return open(some_file());
+    const size_t index = dice_.below(files_.size());
+    OpenFile& file = *files_[index];
+    const uint64_t range = dice_.one_in(8) ? kBytesMax : kBytesMax / 8;
+    const uint64_t length = kUnit * dice_.between(1, dice_.one_in(10) ? kBufferBytes / kUnit : 200);
+    const uint64_t offset = kUnit * dice_.below((range - length) / kUnit);
+    if (choice < 44) return write(file, offset, length);
+    if (choice < 72) return (void)read(file, offset, length);
+    if (choice < 78) return append(file, std::min<uint64_t>(length, 4096));
+    if (choice < 81 && world_.options.sharing != Sharing::kNoTruncation)
+      return truncate(file, kUnit * dice_.below(range / kUnit));
+    if (choice < 91) return (void)sync(file, dice_.one_in(2));
+    if (choice < 94 && world_.options.forks) return close(file);
+    close_one(index);
+  }
+
+  void open(size_t file) {
+    Watched watched(world_, calls_, fmt::format("client {} file {} open", client_, file));
+    files_.push_back(mount().open(file, world_.oracle));
+    (void)watched.ended(0);
+  }
+  void write(OpenFile& file, uint64_t offset, uint64_t length) {
+    const ModelClient::InodeLock lock(mount(), file.handle.file);
+    Watched watched(world_, calls_, name(file, "write unit {}+{}", offset / kUnit, length / kUnit));
+    const auto source = buffer_->slice(0, length);
+    const size_t number =
+        world_.oracle.begin_write(client_, file.handle.file, offset, length, watched.began());
+    world_.oracle.fill(number, source.bytes());
+    const auto written = file.data->write(offset, source);
+    world_.oracle.end(number, written.has_value(), watched.ended(written ? 0 : written.error().number()));
+  }
+  void append(OpenFile& file, uint64_t length) {
+    const ModelClient::InodeLock lock(mount(), file.handle.file);
+    Watched watched(world_, calls_, name(file, "append {} units", length / kUnit));
+    const auto source = buffer_->slice(0, length);
+    const size_t number =
+        world_.oracle.begin_write(client_, file.handle.file, Oracle::kUnknown, length, watched.began());
+    world_.oracle.fill(number, source.bytes());
+    const auto at = file.data->append(source);
+    if (at && *at + length <= 4 * kBytesMax) world_.oracle.place(number, *at);
+    world_.oracle.end(number, at.has_value(), watched.ended(at ? 0 : at.error().number()));
+  }
+  int read(OpenFile& file, uint64_t offset, uint64_t length) {
+    Watched watched(world_, calls_, name(file, "read unit {}+{}", offset / kUnit, length / kUnit));
+    const auto sink = buffer_->slice(0, length);
+    std::fill_n(sink.data(), length, std::byte{0xee});
+    const auto count = file.data->read(offset, sink);
+    const SteadyTime ended = watched.ended(count ? 0 : count.error().number());
+    if (!count) return count.error().number();
+    world_.oracle.check_read(file.handle, watched.began(), ended, offset, length, sink.bytes(), *count);
+    return 0;
+  }
+  void truncate(OpenFile& file, uint64_t size) {
+    const ModelClient::InodeLock lock(mount(), file.handle.file);
+    Watched watched(world_, calls_, name(file, "truncate to unit {}", size / kUnit));
+    const size_t number = world_.oracle.begin_truncation(client_, file.handle.file, size, watched.began());
+    const int error = mount().truncate(file, size);
+    world_.oracle.end(number, error == 0, watched.ended(error));
+  }
+  int sync(OpenFile& file, bool data_only) {
+    Watched watched(world_, calls_, name(file, "{}", data_only ? "fdatasync" : "fsync"));
+    const int error =
+        number_of(data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor));
+    world_.oracle.synced(file.handle, watched.began(), watched.ended(error), error == 0);
+    return error;
+  }
+  void close(OpenFile& file) {
+    Watched watched(world_, calls_, name(file, "close"));
+    const int error = number_of(file.data->close(file.cursor));
+    world_.oracle.closed(file.handle, watched.began(), watched.ended(error), error == 0);
+  }
+  void close_one(size_t index) {
+    close(*files_[index]);
+    auto file = std::move(files_[index]);
+    files_.erase(files_.begin() + static_cast<std::ptrdiff_t>(index));
+    Watched watched(world_, calls_, name(*file, "release"));
+    mount().release(std::move(file));
+    (void)watched.ended(0);
+  }
+
+  World& world_;
+  const size_t client_;
+  Calls& calls_;
+  Dice dice_;
+  std::unique_ptr<initiator::Buffer> buffer_;
+  std::vector<std::unique_ptr<OpenFile>> files_;
+};
+
+// All at once.
+void each(std::vector<std::unique_ptr<Worker>>& workers, void (Worker::*what)()) {
+  std::vector<simulated::Thread> threads;
+  for (auto& worker : workers) {
+    threads.emplace_back([one = worker.get(), what] { (one->*what)(); });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+// The power of everything fails; what was synced is there.
+void fail_power(World& world) {
+  for (auto& brick : world.bricks) brick->stop(true);
+  world.mds->restart_layouts();
+  ++world.process.incarnation;
+  for (size_t i = 0; i < world.bricks.size(); ++i) {
+    world.mds->brick_lost(i);
+    world.bricks[i]->start();
+  }
+  world.calm_since = steady_now();
+}
+
+}  // namespace
+
+void run_workload(World& world) {
+  Calls calls;
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (size_t client = 0; client < world.clients.size(); ++client) {
+    for (size_t i = 0; i < kWorkersPerClient; ++i)
+      workers.push_back(std::make_unique<Worker>(world, client, calls));
+  }
+  bool ended = false;
+  simulated::Thread watchdog([&] {
+    while (!ended) {
+      sleep_for(Milliseconds(500));
+      for (const Call& call : calls) Watched::check(world, call, steady_now());
+    }
+  });
+  Faults faults(world);
+  each(workers, &Worker::work);
+  faults.end();
+  world.calm_since = steady_now();
+  world.trace("everything is well now");
+  sleep_for(std::chrono::seconds(1));
+  each(workers, &Worker::finish);
+  fail_power(world);
+  world.trace("after the loss of power");
+  sleep_for(std::chrono::seconds(1));
+  each(workers, &Worker::read_everything);
+  ended = true;
+  watchdog.join();
+}
+
+}  // namespace pnfsrdma::sim

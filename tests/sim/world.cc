@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/world.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "shared/base/sync.h"
+
+namespace pnfsrdma::sim {
+
+namespace {
+
+constexpr size_t kBlocks = 200;  // of a brick; more than all files need
+
+uint32_t flush_methods(Dice& dice) {
+  switch (dice.below(3)) {
+    case 0:
+      return nfs4::kFlushLayoutCommit;
+    case 1:
+      return nfs4::kFlushCommitMessage | nfs4::kFlushLayoutCommit;
+    default:
+      return nfs4::kFlushNative | nfs4::kFlushCommitMessage | nfs4::kFlushLayoutCommit;
+  }
+}
+
+}  // namespace
+
+World::World(const RunOptions& how)
+    : options(how),
+      dice(how.seed),
+      random(how.seed),
+      network(dice.next(), random),
+      oracle(3, kFiles, [this](const std::string& what) { violated(what); }),
+      calm_since(steady_now()) {
+  std::vector<ModelBrick*> known;
+  for (size_t i = 0; i < kBricks; ++i) {
+    bricks.push_back(std::make_unique<ModelBrick>(network, i, kBlocks, flush_methods(dice), dice.next()));
+    known.push_back(bricks.back().get());
+    bricks.back()->on_loss = [this, i] {
+      trace("brick {} loses what is not flushed", i);
+      for (size_t file = i; file < kFiles; file += kBricks) oracle.may_be_lost(file);
+    };
+  }
+  mds = std::make_unique<ModelMds>(std::move(known), dice.next());
+  mds->add_files(kFiles);
+  if (options.trace) mds->on_event = [this](const std::string& event) { say("mds: " + event); };
+  const size_t count = dice.between(2, 3);
+  for (size_t i = 0; i < count; ++i) {
+    clients.push_back(std::make_unique<ModelClient>(i, network, *mds, process, clock, dice.next()));
+    clients.back()->channel().on_error = [this, i](ModelChannel::Call call, size_t file) {
+      trace("client {} file {}: ordered error of call {}", i, file, static_cast<int>(call));
+      if (call == ModelChannel::Call::kWrite || call == ModelChannel::Call::kLayoutCommit)
+        oracle.may_be_lost(file, &i);
+    };
+  }
+}
+
+World::~World() {
+  clients.clear();
+}
+
+void World::say(const std::string& line) const {
+  const auto& scheduler = simulated::Scheduler::current();
+  const auto now =
+      std::chrono::duration<double, std::milli>(scheduler.look().time_since_epoch() - std::chrono::hours(1));
+  const auto* fiber = scheduler.running();
+  std::fprintf(stderr, "%12.3f  %3llu  %s\n", now.count(),
+               static_cast<unsigned long long>(fiber ? fiber->number : 0), line.c_str());
+}
+
+void World::violated(const std::string& what) {
+  std::fprintf(stderr, "seed %llu, operation %zu, fault %zu: %s\n",
+               static_cast<unsigned long long>(options.seed), operations, faults, what.c_str());
+  std::fflush(nullptr);
+  _exit(1);
+}
+
+}  // namespace pnfsrdma::sim

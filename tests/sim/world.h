@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/core.h>
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shared/base/random.h"
+#include "tests/sim/model_client.h"
+
+namespace pnfsrdma::sim {
+
+// What clients do to each other's files: nothing (each has its own), all but truncation, anything.
+enum class Sharing { kNone, kNoTruncation, kAnything };
+
+struct RunOptions {
+  uint64_t seed = 1;
+  Sharing sharing = Sharing::kNone;
+  // A descriptor is closed by a forked child and lives on.
+  bool forks = false;
+  size_t operations = 2000;
+  bool trace = false;
+};
+
+// What one run is made of: bricks, an MDS, clients, what is known of them, and how a violation ends it.
+class World {
+ public:
+  explicit World(const RunOptions& options);
+  ~World();
+
+  const RunOptions options;
+  Dice dice;
+  SeededRandom random;
+  SystemClock clock;
+  Network network;
+  std::vector<std::unique_ptr<ModelBrick>> bricks;
+  std::unique_ptr<ModelMds> mds;
+  MdsProcess process;
+  Oracle oracle;
+  std::vector<std::unique_ptr<ModelClient>> clients;
+
+  // Totals.
+  size_t operations = 0, faults = 0, errors = 0;
+  // Faults that are not over; when the last one was.
+  int disturbed = 0;
+  SteadyTime calm_since;
+
+  template <typename... Args>
+  void trace(fmt::format_string<Args...> format, Args&&... args) {
+    if (options.trace) say(fmt::format(format, std::forward<Args>(args)...));
+  }
+  // Ends the process: the seed has failed.
+  [[noreturn]] void violated(const std::string& what);
+
+ private:
+  void say(const std::string& line) const;
+};
+
+inline constexpr size_t kBricks = 2, kFiles = 6;
+inline constexpr uint64_t kBytesMax = uint64_t{2} << 20;  // of a file
+
+// Does what applications do until `world.options.operations` are done, then checks that everything is well.
+void run_workload(World& world);
+// Breaks things meanwhile, until told to end; then heals them all.
+class Faults {
+ public:
+  explicit Faults(World& world);
+  void end();
+
+ private:
+  void work();
+  void one();
+  void partition_brick();
+  void partition_mds();
+  void restart_brick(bool lose);
+  void restart_mds();
+  void recall();
+  void order_error();
+  // Goes on for a while, beside what comes next.
+  void meanwhile(std::function<void()> body);
+
+  World& world_;
+  Dice dice_;
+  bool ending_ = false;
+  std::list<simulated::Thread> going_on_;
+  simulated::Thread thread_;
+};
+
+}  // namespace pnfsrdma::sim
