@@ -12,8 +12,8 @@ namespace pnfsrdma::rdma {
 // requests that use it; the Region decides when it dies. Thread-safe.
 //
 // Nobody touches the memory without a pin. A pin is held for one bounded step (a copy, a non-blocking system
-// call, a flush) and never across anything that waits for a peer: that is what lets a Region's destructor
-// promise that not one byte moves after it returns, at the price of one step's time.
+// call, one piece of a flush) and never across anything that waits for a peer: that is what lets a Region's
+// destructor promise that not one byte moves after it returns, at the price of one step's time.
 class Registration {
  public:
   Registration(MutableByteSpan memory, uint32_t key, Access access, Flusher* flusher)
@@ -58,6 +58,14 @@ class Registration {
   Flusher* const flusher_;
   std::atomic<uint32_t> state_ = 0;  // pins, and kDead
 };
+
+// What one step of a flush takes at most: a disk writes it in a fraction of a second.
+inline constexpr uint64_t kFlushPieceBytes = 16 << 20;
+
+enum class Flushed { kYes, kFailed, kRegionDied };
+// Has the registration's flusher flush the range, piece by piece, each with a pin of its own: however much it
+// is, a Region is destroyed after one piece.
+Flushed flush_by_pieces(Registration& registration, MutableByteSpan range);
 
 // Holds a pin while it lives, if it got one.
 class Pin {

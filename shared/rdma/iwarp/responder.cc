@@ -164,10 +164,15 @@ Verdict Responder::flush_request(const Segment& segment, const FlushRequest& req
 
 Verdict Responder::run_flush(const Flush& flush) {
   if (flush.registration == nullptr) return {};
-  Pin pin(*flush.registration);
-  if (!pin) return kReadInvalidStag;
-  auto result = flush.registration->flusher()->flush({flush.address, flush.length});
-  return result ? Verdict() : Verdict(kRemoteOperationFailed);
+  switch (flush_by_pieces(*flush.registration, {flush.address, flush.length})) {
+    case Flushed::kYes:
+      return {};
+    case Flushed::kRegionDied:
+      return kReadInvalidStag;
+    case Flushed::kFailed:
+      break;
+  }
+  return kRemoteOperationFailed;
 }
 
 void Responder::flushed() {

@@ -131,12 +131,10 @@ Outcome Wire::run_one_sided(End& source, End& target, WorkRequest& request) {
     auto region = granted(target, request, length);
     if (region == nullptr) return Outcome::kRemoteAccess;
     std::byte* at = region->at(request.remote.address);
-    if (flush) {
-      Pin pin(*region);
-      if (!pin) return Outcome::kRemoteAccess;
-      if (request.level == FlushLevel::kPersistent && !region->flusher()->flush({at, length})) {
-        return Outcome::kRemoteOperation;
-      }
+    if (flush && request.level == FlushLevel::kPersistent) {
+      const Flushed flushed = flush_by_pieces(*region, {at, length});
+      if (flushed == Flushed::kRegionDied) return Outcome::kRemoteAccess;
+      if (flushed == Flushed::kFailed) return Outcome::kRemoteOperation;
     }
     for (uint32_t i = 0; !flush && i < request.slice_count; ++i) {
       BoundSlice& slice = request.slices[i];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "shared/rdma/software_domain.h"
 #include "tests/unit/rdma/transport_fixture.h"
 
 namespace pnfsrdma::rdma::testing {
@@ -152,6 +153,36 @@ TEST_P(Isolation, AFailedFlushIsTheTargetsFault) {
   client->queue_pair->submit();
   EXPECT_EQ(client->next_completion().outcome, Outcome::kRemoteOperation);
   EXPECT_TRUE(client->served->ended_before(soon()));
+}
+
+// A large flush of a slow disk: whoever takes the region away does not wait for all of it.
+TEST_P(Isolation, ARegionDiesBetweenThePiecesOfAFlush) {
+  if (!software()) GTEST_SKIP() << "the device flushes by itself";
+  class DyingFlusher final : public Flusher {
+   public:
+    Result<> flush(MutableByteSpan) override {
+      if (++calls == 1) {
+        destroyer = std::thread([this] { region.reset(); });
+        while (!registration->dead()) std::this_thread::yield();
+      }
+      return {};
+    }
+    std::unique_ptr<Region> region;
+    std::shared_ptr<Registration> registration;
+    std::thread destroyer;
+    std::atomic<int> calls = 0;
+  } flusher;
+  constexpr size_t kSize = 3 * kFlushPieceBytes;
+  const std::unique_ptr<std::byte[]> untouched(new std::byte[kSize]);
+  auto client = connect();
+  flusher.region = expose(*client, {untouched.get(), kSize}, Access::kRemoteFlush, &flusher);
+  const RemoteSlice remote = flusher.region->remote();
+  flusher.registration = std::dynamic_pointer_cast<SoftwareDomain>(client->served->domain)->find(remote.key);
+  ASSERT_TRUE(client->queue_pair->post_flush(1, remote, FlushLevel::kPersistent));
+  client->queue_pair->submit();
+  EXPECT_EQ(client->next_completion().outcome, Outcome::kRemoteAccess);
+  flusher.destroyer.join();
+  EXPECT_EQ(flusher.calls, 1);
 }
 
 TEST_P(Isolation, AClientThatPostsNoReceivesOnlyHurtsItself) {
