@@ -47,7 +47,7 @@ void Committer::run_next() {
     }
     auto result = std::make_shared<Result<>>();
     executor_->run([this, touched = std::move(touched), verifier,
-                    result] { *result = gate_.persist_under(touched, verifier); },
+                    result] { *result = gate_.persist_under(touched, verifier, FlushGate::Place::kFront); },
                    [this, result, status = outcome.status, done = std::move(next.done)] {
                      finish(*result, status, done);
                      run_next();

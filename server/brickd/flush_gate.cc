@@ -3,8 +3,12 @@
 
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <vector>
+
+#include "server/brickd/limits.h"
 
 namespace pnfsrdma::brick {
 
@@ -41,20 +45,63 @@ void FlushGate::count_unsafe_event() {
 }
 
 Result<> FlushGate::persist(std::span<const ByteSpan> ranges) {
-  std::unique_lock lock(one_at_a_time_, std::defer_lock);
-  if (persistence_.blocks()) lock.lock();
-  return flush_all(ranges);
+  return flush_all(ranges, Place::kBack);
 }
 
-Result<> FlushGate::persist_under(std::span<const ByteSpan> ranges, const Verifier& expected) {
-  std::unique_lock lock(one_at_a_time_, std::defer_lock);
-  if (persistence_.blocks()) lock.lock();
-  TRY(flush_all(ranges));
+Result<> FlushGate::persist_under(std::span<const ByteSpan> ranges, const Verifier& expected, Place place) {
+  TRY(flush_all(ranges, place));
   if (verifier() != expected) return fail(ESTALE, "an earlier flush failed: the verifier has changed");
   return {};
 }
 
-Result<> FlushGate::flush_all(std::span<const ByteSpan> ranges) {
+size_t FlushGate::waiting() {
+  auto line = line_.lock();
+  return (line->front.taken - line->front.served) + (line->back.taken - line->back.served);
+}
+
+void FlushGate::wait_for_turn(Place place) {
+  auto line = line_.lock();
+  Line::Places& places = place == Place::kFront ? line->front : line->back;
+  const uint64_t ours = places.taken++;
+  line.wait(turn_ended_, [&](const Line& now) {
+    return !now.busy && places.served == ours && (place == Place::kFront || now.front.empty());
+  });
+  ++places.served;
+  line->busy = true;
+}
+
+void FlushGate::end_turn() {
+  line_.lock()->busy = false;
+  turn_ended_.notify_all();
+}
+
+// What of another's bytes fails in our turn has changed the verifier before the next turn begins, so before
+// that other one answers: between turns nothing is lost from sight.
+Result<> FlushGate::flush_all(std::span<const ByteSpan> ranges, Place place) {
+  if (!persistence_.blocks()) return flush_turn(ranges);
+  std::vector<ByteSpan> turn;
+  uint64_t bytes = 0;
+  const auto take_turn = [&] {
+    wait_for_turn(place);
+    Result<> flushed = flush_turn(turn);
+    end_turn();
+    turn.clear();
+    bytes = 0;
+    return flushed;
+  };
+  for (ByteSpan range : ranges) {
+    while (!range.empty()) {
+      const ByteSpan piece = range.first(std::min<size_t>(range.size(), kFlushTurnBytes - bytes));
+      turn.push_back(piece);
+      bytes += piece.size();
+      range = range.subspan(piece.size());
+      if (bytes == kFlushTurnBytes || turn.size() == kFlushTurnRanges) TRY(take_turn());
+    }
+  }
+  return turn.empty() ? Result<>() : take_turn();
+}
+
+Result<> FlushGate::flush_turn(std::span<const ByteSpan> ranges) {
   Result<> result;
   for (const ByteSpan& range : ranges) {
     result = persistence_.flush(range);

@@ -9,6 +9,7 @@
 
 #include "server/brickd/boot_id.h"
 #include "shared/base/bytes.h"
+#include "shared/base/guarded.h"
 #include "shared/base/result.h"
 #include "shared/base/sync.h"
 #include "shared/pmem/persistence.h"
@@ -28,7 +29,8 @@ Verifier make_verifier(const std::array<std::byte, 16>& uuid, const BootId& boot
 // All flushes of an open pool go through here, table and data, so that none can report success over bytes
 // another one's failure lost: Linux tells a failed write-back to one msync of the file only, whichever comes
 // next. Flushes that can fail (msync) therefore run one at a time, and each answer takes its verifier after
-// its flush. Thread-safe. Owned by the Brick.
+// its flush. They take turns: a large one goes to the end of the line after each piece, and the table's, for
+// which every change and every claim waits, goes to the front. Thread-safe. Owned by the Brick.
 class FlushGate {
  public:
   // `on_unsafe` is called in the flushing thread, with the new count, when a flush has failed.
@@ -40,20 +42,39 @@ class FlushGate {
   // The same, but an Error (ESTALE) too when the verifier is not `expected` any more: for flushes whose
   // answer has no room for one (native RDMA FLUSH), so that the client's connection ends and its next hello
   // tells it.
-  Result<> persist_under(std::span<const ByteSpan> ranges, const Verifier& expected);
+  enum class Place { kBack, kFront };
+  Result<> persist_under(std::span<const ByteSpan> ranges, const Verifier& expected,
+                         Place place = Place::kBack);
 
   // One atomic load.
   Verifier verifier() const;
+  // Flushes that wait for their turn.
+  size_t waiting();
 
  private:
+  // Who flushes now, and who is next: front before back, each in the order they came.
+  struct Line {
+    struct Places {
+      uint64_t taken = 0;
+      uint64_t served = 0;
+      bool empty() const { return taken == served; }
+    };
+    bool busy = false;
+    Places front, back;
+  };
+
   void count_unsafe_event();
-  Result<> flush_all(std::span<const ByteSpan> ranges);
+  Result<> flush_all(std::span<const ByteSpan> ranges, Place place);
+  Result<> flush_turn(std::span<const ByteSpan> ranges);
+  void wait_for_turn(Place place);
+  void end_turn();
 
   pmem::Persistence& persistence_;
   const std::array<std::byte, 16> uuid_;
   const BootId boot_;
   const std::function<void(const Error&)> on_unsafe_;
-  Mutex one_at_a_time_;
+  Guarded<Line> line_;
+  Condition turn_ended_;
   Mutex counting_;
   uint64_t unsafe_events_;  // under counting_
   std::atomic<uint64_t> verifier_;
