@@ -49,6 +49,11 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
   }
 
   template <typename Answer, typename Arguments>
+  void call_for_data(Procedure procedure, const Arguments& arguments, Done<Answer> done) {
+    call(procedure, arguments, options_.data_timeout, std::move(done));
+  }
+
+  template <typename Answer, typename Arguments>
   void call(Procedure procedure, const Arguments& arguments, Milliseconds timeout, Done<Answer> done) {
     if (!connected()) {
       loop_.post([self = weak_from_this(), done = std::move(done)] {
@@ -198,7 +203,7 @@ void BrickClient::open_session(const OpenSessionArguments& arguments, Done<Statu
   link_->call(Procedure::kOpenSession, arguments, std::move(done));
 }
 void BrickClient::close_session(const CloseSessionArguments& arguments, Done<StatusResult> done) {
-  link_->call(Procedure::kCloseSession, arguments, std::move(done));
+  link_->call_for_data(Procedure::kCloseSession, arguments, std::move(done));
 }
 void BrickClient::list_sessions(Done<SessionsResult> done) {
   link_->call(Procedure::kListSessions, xdr::Void{}, std::move(done));
@@ -207,19 +212,19 @@ void BrickClient::expose(const ExposeArguments& arguments, Done<ExposeResult> do
   link_->call(Procedure::kExpose, arguments, std::move(done));
 }
 void BrickClient::withdraw(const WithdrawArguments& arguments, Done<StatusResult> done) {
-  link_->call(Procedure::kWithdraw, arguments, std::move(done));
+  link_->call_for_data(Procedure::kWithdraw, arguments, std::move(done));
 }
 void BrickClient::list_grants(const ListGrantsArguments& arguments, Done<GrantsResult> done) {
   link_->call(Procedure::kListGrants, arguments, std::move(done));
 }
 void BrickClient::persist(const RangesArguments& arguments, Done<PersistResult> done) {
-  link_->call(Procedure::kPersist, arguments, std::move(done));
+  link_->call_for_data(Procedure::kPersist, arguments, std::move(done));
 }
 void BrickClient::zero(const RangesArguments& arguments, Done<StatusResult> done) {
-  link_->call(Procedure::kZero, arguments, std::move(done));
+  link_->call_for_data(Procedure::kZero, arguments, std::move(done));
 }
 void BrickClient::copy(const CopyArguments& arguments, Done<StatusResult> done) {
-  link_->call(Procedure::kCopy, arguments, std::move(done));
+  link_->call_for_data(Procedure::kCopy, arguments, std::move(done));
 }
 void BrickClient::statistics(Done<StatisticsResult> done) {
   link_->call(Procedure::kStatistics, xdr::Void{}, std::move(done));

@@ -19,6 +19,9 @@ struct BrickClientOptions {
   // A call unanswered for this long fails with ETIMEDOUT and the connection is dropped: late answers are
   // never used.
   Milliseconds call_timeout{30000};
+  // The same for calls that wait for bytes on their way to a disk: persist, zero, copy, and those that wait
+  // for a handle's last flush, withdraw and close_session. That the brick lives is said by its null calls.
+  Milliseconds data_timeout{600'000};
   // Pause before the first reconnect; it doubles up to the longest one.
   Milliseconds backoff_shortest{50};
   Milliseconds backoff_longest{2000};

@@ -11,8 +11,8 @@ namespace pnfsrdma::mds {
 namespace {
 constexpr Milliseconds kRetryReconciliation{200};
 constexpr Milliseconds kRetryIdentification{1000};
-// Bytes one zero call may take: it stays below the call timeout on slow media.
-constexpr size_t kRangesPerCall = brick::kRangesPerCallMax;
+// What one call has flushed or zeroed: calls for other files have their turn behind it.
+constexpr uint64_t kBytesPerCall = 64 << 20;
 }  // namespace
 
 nfs4::Status status_of(brick::Status status) {
@@ -413,17 +413,33 @@ void BrickDevice::free(const std::vector<brick::Run>& runs) {
 
 namespace {
 
-// Calls `call` for pieces of `ranges`, one after the other; answers with the last piece's result.
+// Of bytes and ranges no more than a call may have, at least one piece.
+std::vector<std::vector<brick::Range>> pieces_of(const std::vector<brick::Range>& ranges) {
+  std::vector<std::vector<brick::Range>> pieces(1);
+  uint64_t bytes = 0;
+  for (brick::Range range : ranges) {
+    while (range.length > 0) {
+      if (bytes == kBytesPerCall || pieces.back().size() == brick::kRangesPerCallMax) {
+        pieces.emplace_back();
+        bytes = 0;
+      }
+      const uint64_t length = std::min(range.length, kBytesPerCall - bytes);
+      pieces.back().push_back({range.logical, length});
+      bytes += length;
+      range = {range.logical + length, range.length - length};
+    }
+  }
+  return pieces;
+}
+
+// Makes `call` for the pieces, one after the other; answers with the last one's result.
 template <typename T>
-void in_pieces(std::shared_ptr<const std::vector<brick::Range>> ranges, size_t at,
+void in_pieces(std::shared_ptr<const std::vector<std::vector<brick::Range>>> pieces, size_t at,
                std::function<void(const std::vector<brick::Range>&, BrickDevice::Done<T>)> call,
                BrickDevice::Done<T> done) {
-  const size_t count = std::min(kRangesPerCall, ranges->size() - at);
-  const std::vector<brick::Range> piece(ranges->begin() + static_cast<ptrdiff_t>(at),
-                                        ranges->begin() + static_cast<ptrdiff_t>(at + count));
-  call(piece, [=](BrickDevice::Answer<T> answer) {
-    if (!answer || at + count == ranges->size()) return done(std::move(answer));
-    in_pieces<T>(ranges, at + count, call, done);
+  call((*pieces)[at], [=](BrickDevice::Answer<T> answer) {
+    if (!answer || at + 1 == pieces->size()) return done(std::move(answer));
+    in_pieces<T>(pieces, at + 1, call, done);
   });
 }
 
@@ -441,8 +457,9 @@ void BrickDevice::persist(const std::vector<brick::Range>& ranges, Done<brick::P
                        answer(std::move(result));
                      }));
   };
-  in_pieces<brick::PersistResult>(std::make_shared<const std::vector<brick::Range>>(ranges), 0, call,
-                                  std::move(done));
+  in_pieces<brick::PersistResult>(
+      std::make_shared<const std::vector<std::vector<brick::Range>>>(pieces_of(ranges)), 0, call,
+      std::move(done));
 }
 
 void BrickDevice::zero(const std::vector<brick::Range>& ranges, Done<brick::StatusResult> done) {
@@ -451,8 +468,9 @@ void BrickDevice::zero(const std::vector<brick::Range>& ranges, Done<brick::Stat
     if (!usable()) return refuse(std::move(answer), brick::Status::kTryLater);
     control_.zero({epoch_, {piece}}, guard<brick::StatusResult>(std::move(answer)));
   };
-  in_pieces<brick::StatusResult>(std::make_shared<const std::vector<brick::Range>>(ranges), 0, call,
-                                 std::move(done));
+  in_pieces<brick::StatusResult>(
+      std::make_shared<const std::vector<std::vector<brick::Range>>>(pieces_of(ranges)), 0, call,
+      std::move(done));
 }
 
 // --- for administrators

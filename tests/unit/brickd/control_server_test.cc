@@ -12,6 +12,7 @@
 #include "server/brickd/pool.h"
 #include "shared/base/log.h"
 #include "shared/brick/client.h"
+#include "tests/unit/brickd/pools.h"
 
 namespace pnfsrdma::brick {
 namespace {
@@ -26,6 +27,7 @@ class Server : public testing::Test {
     make_brick({});
   }
   void TearDown() override {
+    gate.open();
     client.reset();
     brick.reset();
     std::filesystem::remove_all(folder);
@@ -36,11 +38,14 @@ class Server : public testing::Test {
     brick.emplace(loop, std::move(*Pool::in_memory(4, random)), BootId{}, random, options);
     ASSERT_TRUE(brick->serve_control_unix(path()));
   }
-  void connect(const std::string& address, Milliseconds keepalive = Milliseconds(5000)) {
-    client.emplace(
-        loop,
-        BrickClientOptions{.address = address, .backoff_shortest = Milliseconds(5), .keepalive = keepalive},
-        BrickClient::Events{[this] { ++connects; }, [this](const Error&) { ++losses; }});
+  void connect(const std::string& address, Milliseconds keepalive = Milliseconds(5000),
+               Milliseconds call_timeout = Milliseconds(30'000)) {
+    client.emplace(loop,
+                   BrickClientOptions{.address = address,
+                                      .call_timeout = call_timeout,
+                                      .backoff_shortest = Milliseconds(5),
+                                      .keepalive = keepalive},
+                   BrickClient::Events{[this] { ++connects; }, [this](const Error&) { ++losses; }});
     client->start();
     wait_for([this] { return client->connected(); });
   }
@@ -63,6 +68,7 @@ class Server : public testing::Test {
   SystemClock clock;
   SystemRandom random;
   EventLoop loop{clock};
+  HeldPersistence::Gate gate;  // of a brick whose flushes wait
   std::optional<Brick> brick;
   std::optional<BrickClient> client;
   int connects = 0;
@@ -129,6 +135,28 @@ TEST_F(Server, AnMdsThatWasSilentForALeaseIsToldByTheEndOfItsConnectionAndClaims
   EXPECT_EQ(call(&BrickClient::list_grants, ListGrantsArguments{7})->status, Status::kNotFound);
   ASSERT_EQ(call(&BrickClient::claim, ClaimArguments{2, "test"})->status, Status::kOk);
   EXPECT_EQ(call(&BrickClient::alloc, AllocArguments{2, 0, 1})->status, Status::kOk);
+}
+
+TEST_F(Server, AFlushThatTakesLongerThanACallMayEndsNoConnection) {
+  brick.reset();
+  brick.emplace(loop, make_pool(std::make_unique<HeldPersistence>(gate), random), BootId{}, random,
+                BrickOptions{});
+  ASSERT_TRUE(brick->serve_control_unix(path()));
+  connect(path(), Milliseconds(20), Milliseconds(200));
+  ASSERT_EQ(call(&BrickClient::claim, ClaimArguments{1, "test"})->status, Status::kOk);
+  ASSERT_EQ(call(&BrickClient::alloc, AllocArguments{1, 0, 1})->status, Status::kOk);
+  gate.shut();
+  std::optional<Result<PersistResult>> answer;
+  client->persist({1, {{{0, kBlockSize}}}},
+                  [&](Result<PersistResult> result) { answer = std::move(result); });
+  const SteadyTime until = clock.now() + Milliseconds(400);
+  while (clock.now() < until) loop.run_once(Milliseconds(20));
+  EXPECT_EQ(losses, 0);
+  EXPECT_FALSE(answer);
+  gate.open();
+  wait_for([&] { return answer.has_value(); });
+  ASSERT_TRUE(*answer);
+  EXPECT_EQ((*answer)->status, Status::kOk);
 }
 
 TEST_F(Server, SecondSocketOnTheSamePathIsRefused) {

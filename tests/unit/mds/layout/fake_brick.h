@@ -39,7 +39,8 @@ class FakeBrick final : public brick::Control {
   uint32_t connection = 1;    // that every client has
   uint32_t grants_max = 1000;
   uint64_t epoch = 0;
-  uint64_t erased = 0;  // blocks
+  uint64_t erased = 0;         // blocks
+  uint64_t largest_bytes = 0;  // of one call of persist or zero
   xdr::FixedOpaque<16> uuid = [] {
     xdr::FixedOpaque<16> sevens;
     sevens.fill(std::byte{7});
@@ -269,6 +270,7 @@ class FakeBrick final : public brick::Control {
   void persist(const brick::RangesArguments& arguments, Done<brick::PersistResult> done) override {
     run("persist", done, [&] {
       return checked<brick::PersistResult>(arguments.epoch, [&](brick::PersistResult& result) {
+        note_bytes(arguments.ranges);
         result.verifier = verifier;
         return brick::Status::kOk;
       });
@@ -277,6 +279,7 @@ class FakeBrick final : public brick::Control {
   void zero(const brick::RangesArguments& arguments, Done<brick::StatusResult> done) override {
     run("zero", hold(hold_zeroing, done), [&] {
       return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
+        note_bytes(arguments.ranges);
         for (const brick::Range& range : arguments.ranges) {
           if (!blocks.contains(range.logical - range.logical % brick::kBlockSize))
             breaches.push_back("zeroed nothing");
@@ -307,6 +310,11 @@ class FakeBrick final : public brick::Control {
   using Page = std::array<std::byte, kPage>;
 
   Page& page_of(uint64_t logical) { return pages_.try_emplace(logical / kPage).first->second; }
+  void note_bytes(const std::vector<brick::Range>& ranges) {
+    uint64_t bytes = 0;
+    for (const brick::Range& range : ranges) bytes += range.length;
+    largest_bytes = std::max(largest_bytes, bytes);
+  }
   bool exposed(uint64_t logical, uint64_t length) const {
     for (const auto& [number, live] : grants) {
       if (live.grant.logical < logical + length && logical < live.grant.logical + live.grant.length)

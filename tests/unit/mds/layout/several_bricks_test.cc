@@ -136,6 +136,22 @@ TEST_F(TwoBricks, LosingOneDoesNotTouchTheOther) {
   EXPECT_EQ(world.get(kAlice, here, IoMode::kReadWrite, 0, 4096).error(), Status::kLayoutTryLater);
 }
 
+TEST_F(TwoBricks, LargeFlushesAreAskedForInPiecesThatADiskHasDoneSoon) {
+  constexpr uint64_t kPiece = 64 << 20;
+  BrickDevice& brick = *world.mds->bricks().find(kFirstBrick);
+  std::optional<BrickDevice::Answer<brick::PersistResult>> answer;
+  brick.persist({{0, 1}, {4096, 3 * kPiece}, {4 * kPiece, 7}}, [&](auto got) { answer = std::move(got); });
+  world.settle();
+  ASSERT_TRUE(answer && *answer);
+  EXPECT_EQ(world.brick.count("persist"), 4u);
+  EXPECT_EQ(world.brick.largest_bytes, kPiece);
+  answer.reset();
+  brick.persist({}, [&](auto got) { answer = std::move(got); });
+  world.settle();
+  ASSERT_TRUE(answer && *answer);
+  EXPECT_EQ(world.brick.count("persist"), 5u);
+}
+
 // Whatever the MDS asks of it first, and however much at once.
 TEST_F(TwoBricks, OneThatTookTheMdsForDeadIsBegunAnewAndItsClientsAreTold) {
   const InodeId here = file_on(1);
