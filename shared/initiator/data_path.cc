@@ -45,6 +45,13 @@ struct DataPath::Parts {
     services.background = &background;
     services.closing = &closing;
     services.buffers = &buffers;
+    if (services.options.flush_after > Milliseconds(0)) flush_old_later();
+  }
+  void flush_old_later() {
+    closing.after(services.options.flush_after, [this] {
+      files.flush_old();
+      if (!services.aborted) flush_old_later();
+    });
   }
 
   CallbackAnswer recall_file(const nfs4::LayoutRecallFile& what, Iomode iomode, bool changed);

@@ -39,6 +39,9 @@ struct DataPathOptions {
   // Copies of growth that is not committed (KeptWrites), of all files; from half of it on growth is committed
   // without being asked.
   uint64_t kept_bytes_max = uint64_t{64} << 20;
+  // What was written this long ago and nobody has flushed is flushed without being asked; at the latest when
+  // it is twice as old. 0: never.
+  Milliseconds flush_after{0};
   // Memory that does not survive a loss of power is not written to: I/O on such a device is EIO, and so is an
   // fsync of what went through an MDS that has such a device (require_durability=persistent).
   bool require_power = false;

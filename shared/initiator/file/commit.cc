@@ -8,11 +8,11 @@
 
 namespace pnfsrdma::initiator {
 
-namespace {
-
 bool is_layout_gone(nfs4::Status status) {
   return is_lost_state(status) || status == nfs4::Status::kBadLayout || status == nfs4::Status::kBadIoMode;
 }
+
+namespace {
 
 MetadataError layout_gone() {
   return {nfs4::Status::kBadLayout, 0};
@@ -38,26 +38,26 @@ void FileIo::Parts::end_commit() {
   commit_done.notify_all();
 }
 
-std::optional<LayoutCommitWanted> FileIo::Parts::commit_wanted(const Uncommitted& uncommitted) {
+std::optional<LayoutCommitWanted> FileIo::Parts::commit_wanted(const Commit& commit) {
   const auto stateid = cache.stateid();
   if (!stateid) return std::nullopt;
   // The growth was written under layouts that are lost: the server has zeroed it. Committed under a new one
   // it would be a file with zeros in it.
-  if (uncommitted.growth_void(cache.lineage())) return std::nullopt;
-  LayoutCommitWanted wanted{.offset = uncommitted.first,
-                            .length = uncommitted.last - uncommitted.first,
+  if (commit.size && dirty.growth_void(cache.lineage())) return std::nullopt;
+  LayoutCommitWanted wanted{.offset = commit.first,
+                            .length = commit.last - commit.first,
                             .stateid = *stateid,
-                            .modified = uncommitted.modified};
-  if (uncommitted.size) {
+                            .modified = commit.modified};
+  if (commit.size) {
     // The last byte has to lie in the range (RFC 8881, 18.42.3).
-    wanted.last_write_offset = *uncommitted.size - 1;
-    wanted.length = std::max(wanted.length, *uncommitted.size - wanted.offset);
+    wanted.last_write_offset = *commit.size - 1;
+    wanted.length = std::max(wanted.length, *commit.size - wanted.offset);
   }
   return wanted;
 }
 
 Result<> FileIo::Parts::commit_now(std::vector<nfs4::PersistRange> persist) {
-  if (!log.anything_uncommitted() && persist.empty()) return {};
+  if (!dirty.anything_uncommitted() && persist.empty()) return {};
   TRY(claim_commit());
   Result<> outcome = commit_claimed(persist);
   end_commit();
@@ -67,29 +67,28 @@ Result<> FileIo::Parts::commit_now(std::vector<nfs4::PersistRange> persist) {
 Result<> FileIo::Parts::commit_claimed(const std::vector<nfs4::PersistRange>& persist) {
   for (int turn = 0; turn < kRestorationsMax; ++turn) {
     // Not inside a flush: it is under way for exactly what is there now.
-    if (persist.empty() && log.growth_void(cache.lineage())) TRY(restore_growth());
+    if (persist.empty() && dirty.growth_void(cache.lineage())) TRY(restore_growth());
     TRY(commit_once(persist));
-    if (!persist.empty() || !log.growth_void(cache.lineage())) return {};
+    if (!persist.empty() || !dirty.growth_void(cache.lineage())) return {};
   }
   return fail(EIO, "layouts are lost again and again");
 }
 
 Result<> FileIo::Parts::commit_once(const std::vector<nfs4::PersistRange>& persist) {
-  auto uncommitted = log.take_uncommitted();
-  if (!uncommitted && persist.empty()) return {};
+  auto commit = dirty.begin_commit();
+  if (!commit && persist.empty()) return {};
   // Only a flush: nothing new to tell.
-  const bool only_persist = !uncommitted;
+  const bool only_persist = !commit;
   if (only_persist) {
-    uncommitted =
-        Uncommitted{.first = persist.front().offset, .last = 0, .modified = services.clock.wall_now()};
+    commit = Commit{.first = persist.front().offset};
     for (const nfs4::PersistRange& range : persist) {
-      uncommitted->first = std::min(uncommitted->first, range.offset);
-      uncommitted->last = std::max(uncommitted->last, range.offset + range.length);
+      commit->first = std::min(commit->first, range.offset);
+      commit->last = std::max(commit->last, range.offset + range.length);
     }
   }
   MetadataResult<std::optional<uint64_t>> answer = std::unexpected(layout_gone());
   for (int tries = 0; tries < kStateidTries; ++tries) {
-    auto wanted = commit_wanted(*uncommitted);
+    auto wanted = commit_wanted(*commit);
     if (!wanted) break;
     if (only_persist) wanted->modified.reset();
     wanted->persist = persist;
@@ -103,30 +102,23 @@ Result<> FileIo::Parts::commit_once(const std::vector<nfs4::PersistRange>& persi
     outcome = fail(number, "LAYOUTCOMMIT with ranges to flush");
   }
   if (!only_persist) {
-    const Result<> committed = commit_outcome(*uncommitted, answer);
+    const Result<> committed = commit_outcome(*commit, answer);
     if (outcome) outcome = committed;
   }
   return outcome;
 }
 
-Result<> FileIo::Parts::commit_outcome(const Uncommitted& uncommitted,
+Result<> FileIo::Parts::commit_outcome(const Commit& commit,
                                        const MetadataResult<std::optional<uint64_t>>& answer) {
   if (answer) {
-    log.committed(uncommitted, *answer);
-    kept.forget_below(log.server_size());
+    kept.forget_below(dirty.committed(commit, *answer));
     return {};
   }
   if (!is_layout_gone(answer.error().status)) {
-    log.put_back(uncommitted);
+    dirty.not_committed(commit);
     return fail(answer.error().to_errno(), "LAYOUTCOMMIT");
   }
-  // The layout was revoked. The server has bumped the mtime itself; but what lay beyond its end of file is
-  // zeroed, and has to be written again.
-  if (uncommitted.size) {
-    log.put_back_void(uncommitted);
-  } else {
-    log.abandon(uncommitted);
-  }
+  dirty.commit_void(commit);
   return {};
 }
 
@@ -154,26 +146,25 @@ void FileIo::Parts::commit_beside() {
 }
 
 void FileIo::Parts::send_commit() {
-  const auto uncommitted = log.take_uncommitted();
-  if (!uncommitted) return end_commit();
-  const auto wanted = commit_wanted(*uncommitted);
+  const auto commit = dirty.begin_commit();
+  if (!commit) return end_commit();
+  const auto wanted = commit_wanted(*commit);
   if (!wanted) {
-    (void)commit_outcome(*uncommitted, std::unexpected(layout_gone()));
+    (void)commit_outcome(*commit, std::unexpected(layout_gone()));
     end_commit();
     // Whoever comes next restores it; nobody may come for long.
-    if (uncommitted->size)
-      services.background->post([self = shared_from_this()] { (void)self->commit_now(); });
+    if (commit->size) services.background->post([self = shared_from_this()] { (void)self->commit_now(); });
     return;
   }
   services.statistics.layoutcommits_beside.add();
   services.channel.start_layout_commit(
-      reference(true), *wanted, [self = shared_from_this(), uncommitted = *uncommitted](const auto& answer) {
+      reference(true), *wanted, [self = shared_from_this(), commit = *commit](const auto& answer) {
         const bool outdated = !answer && answer.error().status == nfs4::Status::kOldStateid;
         // Not lost: it is told again by the next fsync, by close, or now.
         if (outdated) {
-          self->log.put_back(uncommitted);
+          self->dirty.not_committed(commit);
         } else {
-          (void)self->commit_outcome(uncommitted, answer);
+          (void)self->commit_outcome(commit, answer);
         }
         self->end_commit();
         if (outdated) self->commit_beside();

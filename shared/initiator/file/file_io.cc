@@ -33,7 +33,7 @@ FileIo::~FileIo() = default;
 
 Result<size_t> FileIo::read(uint64_t offset, BufferSlice sink) {
   if (parts_->services.aborted) return fail(ESHUTDOWN, "the mount ends");
-  const uint64_t size = parts_->log.size();
+  const uint64_t size = parts_->dirty.size();
   if (offset >= size || sink.size() == 0) return size_t{0};
   const size_t count = std::min<uint64_t>(sink.size(), size - offset);
   const Measured measured(parts_->services.clock, parts_->services.statistics.read_latency);
@@ -49,13 +49,15 @@ Result<size_t> FileIo::write(uint64_t offset, BufferSlice source) {
 }
 
 Result<uint64_t> FileIo::append(BufferSlice source) {
-  const uint64_t offset = parts_->log.reserve_append(source.size());
-  TRY(write(offset, source));
+  const uint64_t offset = parts_->dirty.begin_append(source.size());
+  const auto written = write(offset, source);
+  parts_->dirty.end_append(offset, source.size(), written.has_value());
+  if (!written) return std::unexpected(written.error());
   return offset;
 }
 
 ErrorCursor FileIo::error_cursor() const {
-  return {parts_->log.unheard_from()};
+  return ErrorCursor(parts_->dirty.unheard_from());
 }
 
 Result<> FileIo::fdatasync(ErrorCursor& cursor) {
@@ -68,8 +70,8 @@ Result<> FileIo::fsync(ErrorCursor& cursor) {
   return parts_->sync(false, cursor);
 }
 
-Result<> FileIo::close(ErrorCursor& cursor) {
-  return parts_->report(cursor, parts_->commit_now());
+Result<> FileIo::close(const ErrorCursor& cursor) {
+  return parts_->report(cursor.news(parts_->dirty.losses()), parts_->commit_now());
 }
 
 Result<> FileIo::settle() {
@@ -103,19 +105,19 @@ void FileIo::take_layout(PendingLayout pending, const nfs4::LayoutGetResult& res
 }
 
 uint64_t FileIo::local_version() const {
-  return parts_->log.version();
+  return parts_->dirty.version();
 }
 
 void FileIo::server_size(uint64_t size, uint64_t asked_at) {
-  parts_->log.server_size(size, asked_at);
+  parts_->dirty.server_size(size, asked_at);
 }
 
 LocalAttributes FileIo::local_attributes() const {
-  return {parts_->log.size(), parts_->log.modified()};
+  return {parts_->dirty.size(), parts_->dirty.modified()};
 }
 
 uint64_t FileIo::size() const {
-  return parts_->log.size();
+  return parts_->dirty.size();
 }
 
 void FileIo::set_thresholds(uint64_t read_size, uint64_t write_size) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,9 +31,21 @@ class OpenStateSource {
 };
 
 // Where one open file (a FUSE fh) stands in the errors of its inode: each loss is reported once per open
-// file. A value that belongs to the open; use under its lock or one call at a time.
-struct ErrorCursor {
-  uint64_t seen = 0;
+// file, by fsync. Belongs to the open. Thread-safe: of several fsyncs at once one reports it.
+class ErrorCursor {
+ public:
+  explicit ErrorCursor(uint64_t losses = 0) : seen_(losses) {}
+  ErrorCursor(const ErrorCursor& other) : seen_(other.seen_.load()) {}
+  ErrorCursor& operator=(const ErrorCursor& other) {
+    seen_ = other.seen_.load();
+    return *this;
+  }
+
+  bool news(uint64_t losses) const { return seen_ != losses; }
+  bool take(uint64_t losses) { return seen_.exchange(losses) != losses; }
+
+ private:
+  std::atomic<uint64_t> seen_;
 };
 
 // What we know better than the server: written here under a layout and not committed yet.
@@ -60,8 +73,8 @@ class FileIo {
   Result<size_t> read(uint64_t offset, BufferSlice sink);
   // Writes everything or fails.
   Result<size_t> write(uint64_t offset, BufferSlice source);
-  // O_APPEND: at the end of the file as known here (not atomic across clients). Returns the offset it wrote
-  // at.
+  // O_APPEND: at the end of the file as known here (not atomic across clients): ask the server for it first.
+  // Returns the offset it wrote at.
   Result<uint64_t> append(BufferSlice source);
 
   // Where a new open file starts: losses of before are its business only if no other open file has heard of
@@ -72,7 +85,8 @@ class FileIo {
   Result<> fdatasync(ErrorCursor& cursor);
   Result<> fsync(ErrorCursor& cursor);
   // FUSE flush (each close(2)): LAYOUTCOMMIT when anything was written; waits for it. No flush of data.
-  Result<> close(ErrorCursor& cursor);
+  // Reports losses, and leaves them to be reported by fsync: the descriptor may be open elsewhere, too.
+  Result<> close(const ErrorCursor& cursor);
 
   // Size and mtime are on the MDS when it returns, nothing deferred is left: call it before a SETATTR that
   // sets times and before a GETATTR whose answer must be exact.

@@ -18,7 +18,7 @@ FileTable::Entry FileTable::open(const nfs4::FileHandle& handle, OpenStateSource
     entry = std::make_shared<FileIo>(std::move(parts));
   } else if (!is_open(entry)) {
     // Nothing of ours is under way: the server's word counts.
-    entry->parts().log.server_size(size, entry->parts().log.version());
+    entry->parts().dirty.server_size(size, entry->parts().dirty.version());
   }
   std::lock_guard source_lock(entry->parts().source_mutex);
   entry->parts().source = &source;
@@ -76,7 +76,7 @@ void FileTable::shrink(size_t keep) {
   }
   for (const Entry& entry : idle) {
     if (services_.aborted) break;
-    if (entry->parts().log.unflushed_on_resting_device()) continue;
+    if (entry->parts().dirty.unflushed_on_resting_device()) continue;
     // Reopened meanwhile: then it just asks for its layout again.
     entry->parts().return_everything();
     forget_if_idle(entry->parts().handle);
@@ -88,6 +88,13 @@ void FileTable::shrink(size_t keep) {
     log_warning("initiator",
                 "closed-files-unflushed count={} cause=\"their bricks do not answer, or their flush fails\"",
                 closed_count_);
+  }
+}
+
+void FileTable::flush_old() {
+  for (const Entry& entry : all()) {
+    if (services_.aborted) return;
+    entry->parts().flush_if_old();
   }
 }
 
@@ -103,8 +110,8 @@ void FileTable::forget_if_idle(const nfs4::FileHandle& handle) {
   if (found == files_.end() || is_open(found->second)) return;
   FileIo::Parts& parts = found->second->parts();
   // Who opens it next may fsync what was written before, and is to hear of what was lost.
-  if (parts.to_be_flushed() || parts.log.losses() > parts.log.unheard_from()) return;
-  if (parts.cache.holds_anything() || parts.log.anything_uncommitted()) return;
+  if (parts.to_be_flushed() || parts.dirty.losses() > parts.dirty.unheard_from()) return;
+  if (parts.cache.holds_anything() || parts.dirty.anything_uncommitted()) return;
   files_.erase(found);
   if (closed_count_ > 0) --closed_count_;
 }

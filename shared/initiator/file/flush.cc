@@ -4,6 +4,7 @@
 #include "shared/base/log.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/asker.h"
+#include "shared/initiator/file/background.h"
 #include "shared/initiator/file/parts.h"
 
 // Durability (DESIGN.md section 5). fdatasync of an overwrite waits for one network round trip: the native
@@ -56,16 +57,16 @@ Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
     // What was lost with its layouts is written again before the flush.
     if (growth_void()) outcome = commit_now();
     if (!outcome) break;
-    const uint64_t restorations = log.restorations();
-    if (!log.grew() && !data_only && log.anything_uncommitted()) commit_beside();
+    const uint64_t restorations = dirty.restorations();
+    if (!dirty.grew() && !data_only && dirty.anything_uncommitted()) commit_beside();
     outcome = flush_as_mounted();
-    if (outcome && log.grew()) outcome = commit_now();
+    if (outcome && dirty.grew()) outcome = commit_now();
     if (outcome) outcome = check_server();
     // Lost and written again at the commit: that is not flushed yet.
-    if (!outcome || log.restorations() == restorations) return report(cursor, std::move(outcome));
+    if (!outcome || dirty.restorations() == restorations) return report_once(cursor, std::move(outcome));
   }
   if (outcome) outcome = fail(EIO, "layouts are lost again and again");
-  return report(cursor, std::move(outcome));
+  return report_once(cursor, std::move(outcome));
 }
 
 Result<> FileIo::Parts::flush_as_mounted() {
@@ -119,56 +120,79 @@ Result<> FileIo::Parts::check_server() {
   return {};
 }
 
-Result<> FileIo::Parts::report(ErrorCursor& cursor, Result<> outcome) {
+Result<> FileIo::Parts::report_once(ErrorCursor& cursor, Result<> outcome) {
   // Whoever asked is gone, and the descriptor may be another process's too: that one has heard nothing.
   if (!outcome && outcome.error().number() == EINTR) return outcome;
-  const uint64_t losses = log.losses();
-  const bool news = losses != cursor.seen;
-  cursor.seen = losses;
-  if (news) log.heard(losses);
-  if (outcome && news) outcome = fail(EIO, "writes were lost: the brick restarted before they were flushed");
-  if (!outcome) {
-    log_warning("initiator", "sync-failed size={} error=\"{}\"", log.size(), outcome.error().to_string());
+  const uint64_t losses = dirty.losses();
+  const bool news = cursor.take(losses);
+  if (news) dirty.heard(losses);
+  return report(news, std::move(outcome));
+}
+
+Result<> FileIo::Parts::report(bool lost, Result<> outcome) {
+  if (outcome && lost) outcome = fail(EIO, "writes were lost: the brick restarted before they were flushed");
+  if (!outcome && outcome.error().number() != EINTR) {
+    log_warning("initiator", "sync-failed size={} error=\"{}\"", dirty.size(), outcome.error().to_string());
   }
   return outcome;
 }
 
 bool FileIo::Parts::to_be_flushed() {
   std::lock_guard lock(flush_mutex);
-  return flushing || log.anything_unflushed();
+  return flushing || dirty.anything_unflushed();
 }
 
 Result<> FileIo::Parts::flush(bool through_gate) {
   std::unique_lock lock(flush_mutex);
   // Whoever comes meanwhile waits: what it wrote may be in the hands of that flush, which ends as calls do.
+  // If it found its brick silent, they need not find that out one after the other.
+  const uint64_t silent_before = silent_flushes;
   while (flushing) {
     if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
     if (AskerScope::asker_gone()) return fail(EINTR, "flush");
     flushed.wait_for(lock, std::chrono::seconds(1));
+    if (silent_flushes != silent_before)
+      return fail(kBrickSilent, "flush: the brick does not say its verifier");
   }
-  Unflushed unflushed = log.take_unflushed();
-  if (unflushed.empty()) return {};
+  if (!dirty.anything_unflushed()) return {};
+  const Flush flush = dirty.begin_flush();
   flushing = true;
   lock.unlock();
-  Result<> outcome = flush_taken(unflushed, through_gate);
-  if (!outcome) {
-    const auto in_doubt = log.put_back(std::move(unflushed));
-    if (!in_doubt.empty()) doubt(in_doubt, true);
-  }
+  Result<> outcome = flush_all(flush, through_gate);
+  dirty.end_flush(flush, outcome.has_value());
   lock.lock();
   flushing = false;
+  if (!outcome && outcome.error().number() == kBrickSilent) ++silent_flushes;
   flushed.notify_all();
   return outcome;
 }
 
-Result<> FileIo::Parts::flush_taken(Unflushed& unflushed, bool through_gate) {
-  if (!unflushed.by_rdma.empty()) TRY(flush_rdma(unflushed, through_gate));
-  if (unflushed.by_mds.empty()) return {};
-  return flush_by_mds(unflushed.by_mds.ranges(), &unflushed.mds_verifier);
+void FileIo::Parts::flush_beside() {
+  if (flush_posted.exchange(true)) return;
+  services.closing->post([self = shared_from_this()] {
+    self->flush_posted = false;
+    // An error comes up again where the application asks for it.
+    (void)self->flush(false);
+  });
 }
 
-Result<> FileIo::Parts::flush_rdma(Unflushed& unflushed, bool through_gate) {
-  std::vector<FileRange> ranges(unflushed.by_rdma.ranges().begin(), unflushed.by_rdma.ranges().end());
+void FileIo::Parts::flush_if_old() {
+  if (!std::exchange(was_unflushed, dirty.anything_unflushed()) || !was_unflushed) return;
+  if (dirty.unflushed_on_resting_device()) return;
+  // What went wrong is said to the next fsync, which finds it again.
+  if (flush(false) && dirty.grew()) (void)commit_now();
+}
+
+Result<> FileIo::Parts::flush_all(const Flush& flush, bool through_gate) {
+  if (!flush.by_rdma.empty()) TRY(flush_rdma(flush, through_gate));
+  if (flush.by_mds.empty()) return {};
+  TRY_ASSIGN(const WriteVerifier verifier, flush_by_mds(flush.by_mds.ranges()));
+  verify(flush, nullptr, verifier);
+  return {};
+}
+
+Result<> FileIo::Parts::flush_rdma(const Flush& flush, bool through_gate) {
+  std::vector<FileRange> ranges(flush.by_rdma.ranges().begin(), flush.by_rdma.ranges().end());
   std::vector<FileRange> missing;
   std::vector<const Device*> answered;  // behind their part of the flush, under a verifier
   for (int attempt = 0; attempt < kAttemptsMax && !ranges.empty(); ++attempt) {
@@ -185,7 +209,7 @@ Result<> FileIo::Parts::flush_rdma(Unflushed& unflushed, bool through_gate) {
     }
     Result<> outcome;
     for (FlushJob& job : jobs) {
-      outcome = flush_device(job, unflushed);
+      outcome = flush_device(job, flush);
       if (!outcome) break;
       if (job.answered) answered.push_back(job.device);
       auto& rest = job.again ? ranges : missing;
@@ -196,22 +220,67 @@ Result<> FileIo::Parts::flush_rdma(Unflushed& unflushed, bool through_gate) {
   }
   missing.insert(missing.end(), ranges.begin(), ranges.end());
   if (!missing.empty()) {
-    // Without a layout the brick's memory is as it was: the MDS can have it flushed. Whether the brick still
-    // is the one that took the writes is for the verifier to say, behind that.
-    TRY(flush_by_mds(missing, nullptr));
+    TRY(flush_missing(missing));
     answered.clear();
   }
-  return ask_the_others(unflushed, answered);
+  return ask_the_others(flush, answered);
 }
 
-Result<> FileIo::Parts::flush_device(FlushJob& job, Unflushed& unflushed) {
+// Where no layout can be used the brick's memory is as it was: the MDS can have it flushed. Whether the brick
+// still is the one that took the writes is for the verifier to say, behind that. COMMIT ends where the file
+// ends for the MDS: what lies behind is named by a LAYOUTCOMMIT.
+Result<> FileIo::Parts::flush_missing(std::span<const FileRange> missing) {
+  const uint64_t end_of_file = dirty.server_size();
+  std::vector<FileRange> inside;
+  std::vector<nfs4::PersistRange> behind;
+  for (const FileRange& range : missing) {
+    if (range.end() > end_of_file) {
+      const uint64_t from = std::max(range.offset, end_of_file);
+      behind.push_back({from, range.end() - from});
+    }
+    if (range.offset < end_of_file)
+      inside.push_back({range.offset, std::min(range.end(), end_of_file) - range.offset});
+  }
+  if (!behind.empty()) TRY(persist_growth(std::move(behind)));
+  if (!inside.empty()) TRY(flush_by_mds(inside));
+  return {};
+}
+
+// Tells no size: that comes behind the flush.
+Result<> FileIo::Parts::persist_growth(std::vector<nfs4::PersistRange> ranges) {
+  services.statistics.flushes_layoutcommit.add();
+  LayoutCommitWanted wanted{.offset = ranges.front().offset, .persist = std::move(ranges)};
+  for (const nfs4::PersistRange& range : wanted.persist) {
+    wanted.offset = std::min(wanted.offset, range.offset);
+    wanted.length = std::max(wanted.length, range.offset + range.length);
+  }
+  wanted.length -= wanted.offset;
+  for (int tries = 0; tries < kStateidTries; ++tries) {
+    const auto stateid = cache.stateid();
+    if (!stateid || dirty.growth_void(cache.lineage())) break;
+    wanted.stateid = *stateid;
+    services.statistics.layoutcommits.add();
+    const auto answer = services.channel.layout_commit(reference(true), wanted);
+    if (answer) return {};
+    if (answer.error().status == nfs4::Status::kOldStateid) continue;
+    if (!is_layout_gone(answer.error().status))
+      return fail(answer.error().to_errno(), "LAYOUTCOMMIT with ranges to flush");
+    break;
+  }
+  // Its layout is gone: then it is written again, and that is flushed.
+  dirty.void_growth();
+  return {};
+}
+
+Result<> FileIo::Parts::flush_device(FlushJob& job, const Flush& flush) {
   const auto connected = job.device->connect();
   if (!connected) {
     job.give_up(false);
     return {};
   }
   job.connection = *connected;
-  if (verifier_changed(unflushed, *job.device, job.connection->hello.verifier)) {
+  verify(flush, job.device, job.connection->hello.verifier);
+  if (!dirty.pending(flush, job.device)) {
     job.answered = true;
     return {};
   }
@@ -232,7 +301,7 @@ Result<> FileIo::Parts::flush_device(FlushJob& job, Unflushed& unflushed) {
     case FlushMethod::kNative:
       return flush_native(job, targets);
     case FlushMethod::kCommitMessage:
-      return flush_by_message(job, targets, unflushed);
+      return flush_by_message(job, targets, flush);
     case FlushMethod::kLayoutCommit:
       break;
   }
@@ -275,7 +344,7 @@ Result<> FileIo::Parts::flush_native(FlushJob& job, std::span<const FlushTarget>
 }
 
 Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTarget> targets,
-                                         Unflushed& unflushed) {
+                                         const Flush& flush) {
   services.statistics.flushes_commit_message.add();
   // One message nearly always: it takes far more ranges than a RangeSet has; only many segments make it two.
   for (size_t at = 0; at < targets.size(); at += kMessageRangesMax) {
@@ -286,7 +355,8 @@ Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTar
     const auto reply = job.connection->queue_pair.persist(std::move(call), services.io_deadline());
     if (outdated(*job.connection, reply)) job.device->lost(job.connection);
     // Before the status: a flush that failed has changed the verifier.
-    if (reply && verifier_changed(unflushed, *job.device, reply->verifier)) break;
+    if (reply) verify(flush, job.device, reply->verifier);
+    if (reply && !dirty.pending(flush, job.device)) break;
     if (!reply || reply->status == brick::PersistStatus::kUnknownGrant) {
       job.give_up(!reply);
       return {};
@@ -299,7 +369,7 @@ Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTar
   return {};
 }
 
-Result<> FileIo::Parts::flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected) {
+Result<WriteVerifier> FileIo::Parts::flush_by_mds(std::span<const FileRange> ranges) {
   uint64_t first = UINT64_MAX;
   uint64_t last = 0;
   for (const FileRange& range : ranges) {
@@ -309,8 +379,7 @@ Result<> FileIo::Parts::flush_by_mds(std::span<const FileRange> ranges, const Wr
   services.statistics.flushes_mds_commit.add();
   const auto verifier = services.channel.commit(reference(true), first, last - first);
   if (!verifier) return fail(verifier.error().to_errno(), "COMMIT");
-  if (expected != nullptr && *verifier != *expected) lose_writes();
-  return {};
+  return *verifier;
 }
 
 }  // namespace pnfsrdma::initiator

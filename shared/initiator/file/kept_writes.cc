@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kChunk = KeptMemory::kChunkBytes;
 // More separate ranges than this are committed before more are kept: their list is searched at each write.
-constexpr size_t kRangesMax = 4096;
+constexpr size_t kRangesMax = 512;
 
 }  // namespace
 

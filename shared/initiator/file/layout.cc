@@ -26,8 +26,8 @@ MetadataError no_open() {
 bool FileIo::Parts::layout_wanted(Direction direction, uint64_t offset, uint64_t length) const {
   if (cache.paused(services.now())) return false;
   // mdsthreshold: a small file costs less through the MDS than a LAYOUTGET and a grant.
-  if (direction == Direction::kRead) return log.size() >= threshold_read_size;
-  return std::max(log.size(), range_end(offset, length)) >= threshold_write_size;
+  if (direction == Direction::kRead) return dirty.size() >= threshold_read_size;
+  return std::max(dirty.size(), range_end(offset, length)) >= threshold_write_size;
 }
 
 bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t length) {
@@ -76,7 +76,7 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
 LayoutWanted FileIo::Parts::what_to_ask(Direction direction, uint64_t offset, uint64_t length,
                                         const LayoutCache::Getting& getting) const {
   const DataPathOptions& options = services.options;
-  const uint64_t size = log.size();
+  const uint64_t size = dirty.size();
   const uint64_t end = range_end(offset, length);
   LayoutWanted wanted;
   if (direction == Direction::kRead) {
@@ -190,10 +190,10 @@ void FileIo::Parts::prefetch_behind(const Passage& passage, Direction direction)
   const uint64_t distance = std::min(kPrefetchDistanceMax, std::max(end / 4, passage.length * 2));
   if (left > distance) return;
   // Behind the end there is nothing to read; and a small file is not made large on suspicion.
-  if (direction == Direction::kRead && passage.held_end >= log.size()) return;
+  if (direction == Direction::kRead && passage.held_end >= dirty.size()) return;
   if (direction == Direction::kWrite && passage.held_end < services.options.layout_bytes_min) return;
   // Nor is a file that is only overwritten grown beyond its end.
-  if (direction == Direction::kWrite && passage.held_end >= log.size() && !log.grew()) return;
+  if (direction == Direction::kWrite && passage.held_end >= dirty.size() && !dirty.grew()) return;
   if (prefetching.exchange(true)) return;
   services.background->post([self = shared_from_this(), direction, from = passage.held_end] {
     self->prefetch(direction, from);

@@ -10,11 +10,11 @@
 
 #include "shared/base/sync.h"
 #include "shared/initiator/brick/device_table.h"
+#include "shared/initiator/file/dirty_list.h"
 #include "shared/initiator/file/file_io.h"
 #include "shared/initiator/file/kept_writes.h"
 #include "shared/initiator/file/layout_cache.h"
 #include "shared/initiator/file/services.h"
-#include "shared/initiator/file/write_log.h"
 
 namespace pnfsrdma::initiator {
 
@@ -31,13 +31,16 @@ inline constexpr int kBrickSilent = EHOSTDOWN;
 // So many fsyncs of a hard mount wait for a silent brick at a time; each has a thread of the mount.
 inline constexpr int kPatientFlushesMax = 4;
 
+// The answer to an operation on a layout that is not there any more.
+bool is_layout_gone(nfs4::Status status);
+
 // The inside of a FileIo; shared with tasks that outlive a call. One group of methods per .cc file.
 struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Parts(Services& shared, nfs4::FileHandle file, uint64_t size)
       : services(shared),
         handle(std::move(file)),
         cache(&shared.lost_layouts),
-        log(size),
+        dirty(size),
         kept(shared.kept_memory) {}
 
   // --- file_transfer.cc: bytes between a buffer and the file
@@ -58,6 +61,9 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void count_bytes(Direction direction, uint64_t bytes);
   void note_written(const LayoutSegment& piece, BufferSlice source, uint64_t lineage,
                     const BrickVerifier& verifier);
+  // No WRITE that was posted there can arrive any more: it would come over what goes through the MDS now.
+  // `committing`: by whoever has claimed the commit.
+  Result<> end_unknown(FileRange range, bool committing);
   Result<size_t> through_mds(Direction direction, uint64_t offset, BufferSlice slice);
   Result<size_t> read_through_mds(uint64_t offset, BufferSlice sink);
   Result<size_t> write_through_mds(uint64_t offset, BufferSlice source);
@@ -85,28 +91,35 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // Flushes what was written and is not flushed. One flush of a file at a time; those that come meanwhile
   // wait for it.
   Result<> flush(bool through_gate);
-  Result<> flush_taken(Unflushed& unflushed, bool through_gate);
-  Result<> flush_rdma(Unflushed& unflushed, bool through_gate);
+  // The same, by another thread.
+  void flush_beside();
+  // Flushes and commits, if something was unflushed at the last call, too. By one thread.
+  void flush_if_old();
+  Result<> flush_all(const Flush& flush, bool through_gate);
+  Result<> flush_rdma(const Flush& flush, bool through_gate);
+  Result<> flush_missing(std::span<const FileRange> missing);
+  Result<> persist_growth(std::vector<nfs4::PersistRange> ranges);
   struct FlushJob;
   struct FlushTarget;
-  Result<> flush_device(FlushJob& job, Unflushed& unflushed);
+  Result<> flush_device(FlushJob& job, const Flush& flush);
   Result<> flush_native(FlushJob& job, std::span<const FlushTarget> targets);
-  Result<> flush_by_message(FlushJob& job, std::span<const FlushTarget> targets, Unflushed& unflushed);
-  Result<> flush_by_mds(std::span<const FileRange> ranges, const WriteVerifier* expected);
+  Result<> flush_by_message(FlushJob& job, std::span<const FlushTarget> targets, const Flush& flush);
+  Result<WriteVerifier> flush_by_mds(std::span<const FileRange> ranges);
   // What went through the MDS lies on a device that it alone knows: it is asked for the least of all, where
   // the mount requires memory that survives a loss of power. EIO: there is less.
   Result<> check_server();
-  Result<> report(ErrorCursor& cursor, Result<> outcome);
+  // An fsync's outcome; a loss the open file has not heard of is one.
+  Result<> report_once(ErrorCursor& cursor, Result<> outcome);
+  Result<> report(bool lost, Result<> outcome);
 
   // --- file_verifier.cc: whether a brick still has what it took
   // The connection has no answer, or its hello is not true any more: writes must not be noted under it.
   static bool outdated(const Connection& connection, const std::optional<brick::PersistReply>& reply);
   // Behind the flush: each brick that took some of it, and has not `answered` in it, is asked. Error: one
   // could not be asked, nothing is known.
-  Result<> ask_the_others(Unflushed& unflushed, std::span<const Device* const> answered);
-  // A brick that took some of what is being flushed has another verifier now (or is not there any more): that
-  // is in doubt. Said once: a flush that fails after all puts the rest of it back without this device.
-  bool verifier_changed(Unflushed& unflushed, const Device& device, const std::optional<BrickVerifier>& now);
+  Result<> ask_the_others(const Flush& flush, std::span<const Device* const> answered);
+  // DirtyList::verify(); what is void is written again by the next commit_now().
+  void verify(const Flush& flush, const Device* device, const std::optional<xdr::FixedOpaque<8>>& now);
   // One round trip. Only an answer counts: a connection that nobody uses looks alive long after its brick is
   // gone, and what its hello said is old. None: the MDS knows no such brick any more, or has given up waiting
   // for it. Error: kBrickSilent, or nobody wants to know any more.
@@ -114,10 +127,6 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<std::shared_ptr<Connection>> connect_patiently(Device& device);
   // Between two tries. Error: this was the last one.
   Result<> rest_of_brick(SteadyTime deadline);
-  // The brick that took these writes may have lost them. What is kept of them is written again by the next
-  // commit_now(); the rest is lost.
-  void doubt(std::span<const FileRange> ranges, bool being_flushed);
-  void lose_writes();
 
   // --- file_restore.cc: growth is kept until it is committed, and written again when its layout was lost
   // For a copy of what such a write brings beyond the server's end of file. None: make_room(), outside of the
@@ -128,7 +137,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // When much is kept: commits without being asked.
   void commit_growth_early();
   void start_commit_of_growth();
-  bool growth_void() const { return kept.any() && log.growth_void(cache.lineage()); }
+  bool growth_void() const { return kept.any() && dirty.growth_void(cache.lineage()); }
   // By whoever has claimed the commit. Error: nothing has changed, or (the server refused) the growth is
   // lost.
   Result<> restore_growth();
@@ -144,9 +153,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void commit_beside();
   // The commit is claimed; its end is in the answer.
   void send_commit();
-  std::optional<LayoutCommitWanted> commit_wanted(const Uncommitted& uncommitted);
-  Result<> commit_outcome(const Uncommitted& uncommitted,
-                          const MetadataResult<std::optional<uint64_t>>& answer);
+  std::optional<LayoutCommitWanted> commit_wanted(const Commit& commit);
+  Result<> commit_outcome(const Commit& commit, const MetadataResult<std::optional<uint64_t>>& answer);
   // One LAYOUTCOMMIT of a file at a time. Error: aborted, or nobody waits any more.
   Result<> claim_commit();
   void end_commit();
@@ -154,8 +162,14 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // --- file_recall.cc: giving layouts back
   // The gate is closed for `gate`. Drains, flushes, commits, returns `returned`.
   void give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send);
+  // The segments of `gate` are forgotten and LAYOUTRETURN is sent. True: nothing of it is in force any more.
+  bool return_layout(Iomode iomode, FileRange gate, FileRange returned, bool send);
+  // By ourselves, from a brick that does not answer: so nothing is flushed there. True: it is returned.
+  bool take_from_brick(FileRange range, bool committing);
   // What a return needs of what lies behind the gate. Error: the MDS was not told of the growth.
   Result<> prepare_return(FileRange gate, bool changed);
+  // What was grown and not committed has to be written again: by whoever comes next, or soon.
+  void void_growth();
   Result<std::optional<nfs4::LayoutReturnArguments>> truncating(uint64_t new_size);
   struct Truncation;
   Truncation end_truncation();
@@ -167,12 +181,14 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Services& services;
   const nfs4::FileHandle handle;
   LayoutCache cache;
-  WriteLog log;
+  DirtyList dirty;
   KeptWrites kept;
 
   std::atomic<uint64_t> threshold_read_size{0};
   std::atomic<uint64_t> threshold_write_size{0};
   std::atomic<bool> prefetching{false};
+  std::atomic<bool> flush_posted{false};
+  bool was_unflushed = false;  // flush_if_old()'s
   std::atomic<bool> return_on_close{false};
   // WRITEs through the MDS, and how many of them check_server() has found well.
   std::atomic<uint64_t> written_by_mds{0}, checked_by_mds{0};
@@ -184,6 +200,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
 
   Mutex flush_mutex;
   bool flushing = false;
+  uint64_t silent_flushes = 0;  // that ended with kBrickSilent
   Condition flushed;
 
   Mutex commit_mutex;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "shared/base/log.h"
+#include "shared/initiator/file/background.h"
 #include "shared/initiator/file/parts.h"
 
 // Giving layouts back. The order is what makes it safe: gate, drain, flush, LAYOUTCOMMIT, LAYOUTRETURN (a
@@ -16,7 +17,7 @@ Result<> FileIo::Parts::prepare_return(FileRange gate, bool changed) {
   }
   // clora_changed: the layout is void already, what was written under it is not wanted there.
   if (changed) {
-    (void)log.doubt_growth();
+    dirty.void_growth();
     return {};
   }
   const Result<> flushed_all = flush(true);
@@ -28,7 +29,12 @@ Result<> FileIo::Parts::prepare_return(FileRange gate, bool changed) {
 }
 
 void FileIo::Parts::give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send) {
-  (void)prepare_return(gate, changed);
+  // What the server has not been told of by now it zeroes at the return.
+  if (!prepare_return(gate, changed)) void_growth();
+  (void)return_layout(iomode, gate, returned, send);
+}
+
+bool FileIo::Parts::return_layout(Iomode iomode, FileRange gate, FileRange returned, bool send) {
   const auto stateid = cache.start_return(iomode, gate, services.io_deadline());
   std::optional<nfs4::Stateid> left;
   bool answered = false;
@@ -48,7 +54,44 @@ void FileIo::Parts::give_back(Iomode iomode, FileRange gate, FileRange returned,
     if (answered || answer.error().status != nfs4::Status::kOldStateid) break;
   }
   cache.finish_return(left, answered);
+  if (answered) dirty.dead(gate);
   cache.open_gate(iomode, gate);
+  return answered;
+}
+
+bool FileIo::Parts::take_from_brick(FileRange range, bool committing) {
+  FileRange gate = range;
+  if (!cache.begin_return(Iomode::kAny, gate)) return false;
+  (void)cache.drain(gate, services.now() + 2 * services.options.io_timeout);
+  if (!committing && !commit_now()) void_growth();
+  return return_layout(Iomode::kAny, gate, gate, true);
+}
+
+Result<> FileIo::Parts::end_unknown(FileRange range, bool committing) {
+  const SteadyTime deadline = services.io_deadline();
+  while (const auto writes = dirty.unknown_in(range)) {
+    // A local abort kills nothing that has left this host: only the brick and the MDS can say that it is
+    // dead.
+    const auto connected = writes->device->connect();
+    if (connected && (*connected)->hello.connection != writes->connection) {
+      dirty.dead(writes->device);
+    } else if (writes->lineage != cache.lineage()) {
+      dirty.dead(writes->range);  // the server has taken the layout back
+    } else if (!take_from_brick(writes->range, committing)) {
+      // A return of it is under way, or had no answer.
+      if (services.now() >= deadline) return fail(EIO, "WRITE: older bytes may still arrive there");
+      TRY(rest_of_brick(SteadyTime::max()));
+    }
+  }
+  return {};
+}
+
+void FileIo::Parts::void_growth() {
+  // Not beside a commit that would tell its size.
+  if (!dirty.grew() || !claim_commit()) return;
+  dirty.void_growth();
+  end_commit();
+  services.background->post([self = shared_from_this()] { (void)self->commit_now(); });
 }
 
 void FileIo::Parts::return_everything() {
@@ -60,7 +103,7 @@ void FileIo::Parts::return_everything() {
   if (outcome) outcome = flush(true);
   if (outcome) return;
   if (outcome.error().number() == ESTALE) {
-    (void)log.take_unflushed();  // the file has been removed: nobody will ask for it again
+    dirty.forget_unflushed();  // the file has been removed: nobody will ask for it again
     return;
   }
   log_warning("initiator", "flush-incomplete error=\"{}\"", outcome.error().to_string());
@@ -87,7 +130,7 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uin
   }
   const Result<> told = prepare_return(now.gate, false);
   // The server would put zeros where it knows of nothing.
-  if (!told && new_size > log.server_size()) {
+  if (!told && new_size > dirty.server_size()) {
     end_truncation();
     cache.open_gate(Iomode::kAny, now.gate);
     return std::unexpected(told.error());
@@ -125,9 +168,11 @@ void FileIo::Parts::layout_returned(const nfs4::LayoutReturnResult& result) {
 void FileIo::Parts::truncated(uint64_t new_size, bool done) {
   const Truncation was = end_truncation();
   if (done) {
-    log.truncated(new_size);
+    dirty.truncated(new_size);
     kept.clear();
   }
+  // Returned, and not cut after all: what was not told is zeroed.
+  if (was.closed && !done) void_growth();
   if (was.returning) cache.finish_return(std::nullopt, false);
   if (was.closed) cache.open_gate(Iomode::kAny, was.gate);
 }

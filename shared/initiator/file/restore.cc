@@ -21,7 +21,7 @@ constexpr Milliseconds kLongWait{1000};
 
 std::optional<KeptWrites::Room> FileIo::Parts::room_for_copy(const Passage& passage) {
   const uint64_t end = passage.offset + passage.length;
-  const uint64_t from = std::max(passage.offset, log.server_size());
+  const uint64_t from = std::max(passage.offset, dirty.server_size());
   return from < end ? kept.set_aside(from, end - from) : KeptWrites::Room();
 }
 
@@ -84,14 +84,12 @@ Result<> FileIo::Parts::restore_growth() {
 }
 
 Result<> FileIo::Parts::write_kept() {
-  kept.forget_below(log.server_size());
-  // Before it is written: a flush that finds it neither kept nor replaced would take it for lost. What is not
-  // written after all is still kept, or its loss is known.
-  log.replaced(kept.ranges());
+  kept.forget_below(dirty.settle_growth());
   TRY_ASSIGN(const BufferPool::Taken buffer, services.buffers->take());
   const BufferSlice all = buffer->slice(0, std::min(buffer->size(), services.channel.io_size_max()));
   uint64_t bytes = 0;
   while (const auto range = kept.first(all.bytes())) {
+    TRY(end_unknown(*range, true));
     const auto written = write_through_mds(range->offset, all.slice(0, range->length));
     if (!written) {
       const int number = written.error().number();
@@ -103,19 +101,18 @@ Result<> FileIo::Parts::write_kept() {
     }
     bytes += range->length;
   }
-  log.restored(false);
+  if (dirty.restored()) services.statistics.lost_writes.add();
   services.statistics.restorations.add();
   services.statistics.restored_bytes.add(bytes);
-  log_info("initiator", "growth-restored bytes={} size={}", bytes, log.server_size());
+  log_info("initiator", "growth-restored bytes={} size={}", bytes, dirty.server_size());
   return {};
 }
 
 void FileIo::Parts::growth_lost(const Error& error) {
   services.statistics.lost_writes.add();
-  log_warning("initiator", "write-lost size={} cause=\"{}\"", log.size(), error.to_string());
-  log.replaced(kept.ranges());
+  log_warning("initiator", "write-lost size={} cause=\"{}\"", dirty.size(), error.to_string());
   kept.clear();
-  log.restored(true);
+  dirty.growth_lost();
 }
 
 }  // namespace pnfsrdma::initiator

@@ -42,7 +42,8 @@ struct Services : Fabric {
   DeviceTable* devices = nullptr;
   FileTable* files = nullptr;
   Background* background = nullptr;
-  Background* closing = nullptr;  // gives back closed files: their bricks may be silent, the others go on
+  Background* closing =
+      nullptr;  // gives back closed files and flushes: the bricks may be silent, the others go on
   BufferPool* buffers = nullptr;
   KeptMemory kept_memory{options.kept_bytes_max};
   std::atomic<bool> room_shortage_logged = false;

@@ -113,9 +113,7 @@ Result<> FileIo::Parts::finish_pieces(Direction direction, const Passage& passag
     const LayoutSegment& piece = passage.pieces()[i];
     services.statistics.replays.add();
     const BufferSlice part = slice.slice(piece.offset - passage.offset, piece.length);
-    // It may still lie in the brick's socket and land later, over a newer write that went another way. The
-    // hello of a new connection ends the old one, and then nothing of that can land. A brick that cannot be
-    // reached at all takes no write of the MDS either.
+    // The hello of a new connection ends the old one: what still lies in the brick's socket lands no more.
     if (passage.unanswered) (void)connect_patiently(*piece.device);
     TRY_ASSIGN(const size_t moved, move(direction, piece.offset, part, attempt + 1));
     // The MDS sees the file end earlier than we did: what is behind it reads as zeros.
@@ -185,14 +183,17 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, Passage& passage, Bu
     if (items[i].outcome == rdma::Outcome::kSuccess) {
       done |= 1u << piece_of[i];
       count_bytes(direction, piece.length);
-      // Before the gate is left: a recall that drains must find it in the log.
+      // Before the gate is left: a recall that drains must find it in the list.
       if (for_write) {
         note_written(piece, slice.slice(piece.offset - passage.offset, piece.length), passage.lineage,
                      connection->hello.verifier);
       }
     } else {
       outdated = true;
-      passage.unanswered |= for_write;
+      if (for_write) {
+        passage.unanswered = true;
+        dirty.posted({&device, connection->hello.connection, passage.lineage, {piece.offset, piece.length}});
+      }
       if (items[i].outcome == rdma::Outcome::kRemoteAccess) {
         cache.drop_grant(for_write ? piece.write.grant : piece.read.grant);
       }
@@ -204,14 +205,13 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, Passage& passage, Bu
 
 void FileIo::Parts::note_written(const LayoutSegment& piece, BufferSlice source, uint64_t lineage,
                                  const BrickVerifier& verifier) {
-  const uint64_t end_of_file = log.server_size();
+  const uint64_t end_of_file = dirty.server_size();
   if (piece.end() > end_of_file) {
-    // Kept before it is in the log: what a commit tells can be restored.
+    // Kept before it is known: what a commit tells can be restored.
     const uint64_t skip = end_of_file > piece.offset ? end_of_file - piece.offset : 0;
     kept.keep(piece.offset + skip, source.bytes().subspan(skip));
   }
-  const auto in_doubt = log.wrote_rdma(piece, lineage, verifier, services.clock.wall_now());
-  if (!in_doubt.empty()) doubt(in_doubt, false);
+  if (dirty.wrote(piece, end_of_file, lineage, verifier, services.clock.wall_now())) flush_beside();
 }
 
 void FileIo::Parts::count_bytes(Direction direction, uint64_t bytes) {
@@ -222,10 +222,12 @@ void FileIo::Parts::count_bytes(Direction direction, uint64_t bytes) {
 
 Result<size_t> FileIo::Parts::through_mds(Direction direction, uint64_t offset, BufferSlice slice) {
   // What was written here beyond the server's end of file is not there for the server yet.
-  if (log.grew() && (direction == Direction::kWrite || offset + slice.size() > log.server_size())) {
+  if (dirty.grew() && (direction == Direction::kWrite || offset + slice.size() > dirty.server_size())) {
     TRY(commit_now());
   }
-  return direction == Direction::kRead ? read_through_mds(offset, slice) : write_through_mds(offset, slice);
+  if (direction == Direction::kRead) return read_through_mds(offset, slice);
+  TRY(end_unknown({offset, slice.size()}, false));
+  return write_through_mds(offset, slice);
 }
 
 Result<size_t> FileIo::Parts::read_through_mds(uint64_t offset, BufferSlice sink) {
@@ -267,7 +269,7 @@ Result<size_t> FileIo::Parts::write_through_mds(uint64_t offset, BufferSlice sou
       return fail(answer.error().to_errno(), "WRITE through the MDS");
     }
     if (answer->length == 0) return fail(EIO, "WRITE through the MDS: nothing written");
-    if (log.wrote_mds(offset + done, *answer)) services.statistics.lost_writes.add();
+    dirty.wrote_through_mds(offset + done, *answer);
     ++written_by_mds;
     kept.forget(offset + done, answer->length);
     done += answer->length;

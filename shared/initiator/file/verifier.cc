@@ -13,23 +13,20 @@ bool FileIo::Parts::outdated(const Connection& connection, const std::optional<b
   return !reply || reply->verifier != connection.hello.verifier;
 }
 
-Result<> FileIo::Parts::ask_the_others(Unflushed& unflushed, std::span<const Device* const> answered) {
-  const auto devices = unflushed.devices;
-  for (const Unflushed::Written& written : devices) {
-    if (std::find(answered.begin(), answered.end(), written.device) != answered.end()) continue;
-    TRY_ASSIGN(const auto verifier, ask_verifier(*written.device));
-    (void)verifier_changed(unflushed, *written.device, verifier);
+Result<> FileIo::Parts::ask_the_others(const Flush& flush, std::span<const Device* const> answered) {
+  for (Device* device : flush.devices) {
+    if (std::find(answered.begin(), answered.end(), device) != answered.end()) continue;
+    // Lost, or written again elsewhere meanwhile.
+    if (!dirty.pending(flush, device)) continue;
+    TRY_ASSIGN(const auto verifier, ask_verifier(*device));
+    verify(flush, device, verifier);
   }
   return {};
 }
 
-bool FileIo::Parts::verifier_changed(Unflushed& unflushed, const Device& device,
-                                     const std::optional<BrickVerifier>& now) {
-  const bool changed = std::erase_if(unflushed.devices, [&](const Unflushed::Written& written) {
-                         return written.device == &device && written.verifier != now;
-                       }) > 0;
-  if (changed) doubt(unflushed.by_rdma.ranges(), true);
-  return changed;
+void FileIo::Parts::verify(const Flush& flush, const Device* device,
+                           const std::optional<xdr::FixedOpaque<8>>& now) {
+  if (dirty.verify(flush, device, now)) services.statistics.lost_writes.add();
 }
 
 Result<std::optional<BrickVerifier>> FileIo::Parts::ask_verifier(Device& device) {
@@ -66,22 +63,6 @@ Result<> FileIo::Parts::rest_of_brick(SteadyTime deadline) {
   if (services.now() >= deadline) return fail(kBrickSilent, "flush: the brick does not say its verifier");
   sleep_for(kPause);
   return {};
-}
-
-void FileIo::Parts::doubt(std::span<const FileRange> ranges, bool being_flushed) {
-  // Doubted first: a commit that ends meanwhile takes what is kept away.
-  const bool restorable = log.doubt_growth();
-  const bool all_kept = std::all_of(ranges.begin(), ranges.end(), [&](const FileRange& range) {
-    if (restorable && kept.covers(range.offset, range.length)) return true;
-    // Asked last: it is replaced before it is kept no more.
-    return being_flushed && log.was_replaced(range.offset, range.length);
-  });
-  if (!all_kept) lose_writes();
-}
-
-void FileIo::Parts::lose_writes() {
-  services.statistics.lost_writes.add();
-  log.lost();
 }
 
 }  // namespace pnfsrdma::initiator

@@ -54,6 +54,15 @@ TEST_F(ClosedFileTest, AnUnmountFlushesWhatNobodyHasFlushed) {
   EXPECT_EQ(channel.commits, 1);
 }
 
+TEST_F(ClosedFileTest, WhatNobodyFlushesIsFlushedAfterAWhile) {
+  options_now.flush_after = Milliseconds(20);
+  make_file(1 << 20);
+  write(1 << 20, 4096, 1);
+  for (int i = 0; i < 1000 && channel.size == 1 << 20; ++i) std::this_thread::sleep_for(Milliseconds(10));
+  EXPECT_EQ(channel.size, (1u << 20) + 4096);
+  EXPECT_FALSE(file->parts().dirty.anything_unflushed());
+}
+
 TEST_F(ClosedFileTest, FlushedFilesAreForgottenWhenTheyAreMany) {
   options_now.threshold_write_size = 2 << 20;
   options_now.closed_files_kept = 1;

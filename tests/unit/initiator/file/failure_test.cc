@@ -67,6 +67,41 @@ TEST_F(FailureTest, ExactlyTheUnacknowledgedIsPostedAgain) {
   EXPECT_EQ(channel.writes, 0);
 }
 
+// A WRITE was posted and has no answer, and then the brick cannot be reached any more.
+class UnknownOutcomeTest : public FailureTest {
+ protected:
+  void SetUp() override {
+    options_now.io_timeout = Milliseconds(200);
+    make_file(4 << 20);
+    write(0, 4096, 1);
+    brick.cut_connection();
+    brick.connections_max = 2;
+    network->set_faults({.drop_after_operations = 2});  // hello call and reply
+  }
+};
+
+TEST_F(UnknownOutcomeTest, GoesThroughTheMdsWhenItsHandleIsDead) {
+  write(0, 4096, 2);
+  EXPECT_EQ(channel.layoutreturns, 1);
+  EXPECT_EQ(channel.writes, 1);
+  EXPECT_TRUE(holds(brick.memory(), 0, 4096, 2));
+  // Nothing else is unknown.
+  write(8192, 4096, 2);
+  EXPECT_EQ(channel.layoutreturns, 1);
+}
+
+TEST_F(UnknownOutcomeTest, FailsWhileNobodySaysThatItsHandleIsDead) {
+  channel.refuse_returns = nfs4::Status::kIo;
+  EXPECT_EQ(file->write(0, filled(0, 4096, 2)).error().number(), EIO);
+  // Nor may another one go there.
+  EXPECT_EQ(file->write(0, filled(0, 4096, 3)).error().number(), EIO);
+  EXPECT_EQ(channel.writes, 0);
+  network->set_faults({});
+  brick.connections_max = INT_MAX;
+  write(0, 4096, 4);
+  EXPECT_TRUE(holds(brick.memory(), 0, 4096, 4));
+}
+
 TEST_F(FailureTest, AGrantThatIsDeadOnTheNewConnectionIsAskedForAnew) {
   write(0, 4096, 1);
   // Revoked: the handle is dead, nobody told us.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <climits>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -111,6 +112,7 @@ class FakeBrick : public rdma::Flusher {
   std::atomic<uint8_t> ticket = 1;           // the only one let in: sixteen of it
   std::atomic<int> unanswered_persists = 0;  // so many of the next: the connection dies instead
   std::atomic<int> connections = 0;
+  std::atomic<int> connections_max = INT_MAX;  // no more of them
   std::atomic<int> persists = 0;
 
   Result<> flush(MutableByteSpan) override {
@@ -146,7 +148,7 @@ class FakeBrick : public rdma::Flusher {
       const std::lock_guard hung(hang_mutex_);
     }
     const auto data = brick::decode_connect(request.private_data());
-    if (!data || data->ticket[0] != std::byte{ticket.load()} ||
+    if (!data || connections >= connections_max || data->ticket[0] != std::byte{ticket.load()} ||
         data->ticket[15] != std::byte{ticket.load()}) {
       request.reject(brick::encode_reject(brick::RejectReason::kTicket));
       return;

@@ -132,11 +132,25 @@ TEST_F(FlushTest, AnotherVerifierIsEioOncePerOpenFile) {
   brick.set_verifier(77);
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
   EXPECT_TRUE(file->fsync(cursor));
-  EXPECT_EQ(file->close(second).error().number(), EIO);
-  EXPECT_TRUE(file->close(second));
+  EXPECT_EQ(file->fsync(second).error().number(), EIO);
+  EXPECT_TRUE(file->fsync(second));
   ErrorCursor third = file->error_cursor();
   EXPECT_TRUE(file->fsync(third));
   EXPECT_EQ(path->statistics().lost_writes.value(), 1u);
+}
+
+// A child that was forked closes the descriptor that its parent will fsync.
+TEST_F(FlushTest, ACloseReportsALossAndLeavesItToFsync) {
+  ErrorCursor never_synced = file->error_cursor();
+  write(4096, 4096, 2);
+  brick.set_verifier(77);
+  ASSERT_TRUE(file->parts().flush(false));
+  EXPECT_EQ(file->close(cursor).error().number(), EIO);
+  EXPECT_EQ(file->close(cursor).error().number(), EIO);
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_TRUE(file->close(cursor));
+  EXPECT_EQ(file->close(never_synced).error().number(), EIO);
 }
 
 TEST_F(FlushTest, ABrickThatComesBackWithAnotherVerifierHasLostTheUnflushed) {

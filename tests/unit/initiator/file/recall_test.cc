@@ -45,6 +45,54 @@ TEST_F(RecallTest, IoThatMeetsTheClosedGateGoesThroughTheMds) {
   EXPECT_EQ(channel.reads, 1);
 }
 
+// COMMIT ends where the file ends for the MDS.
+TEST_F(RecallTest, FsyncOfGrowthThatMeetsTheClosedGateHasItFlushed) {
+  write(4 << 20, 4096, 1);
+  events.take();
+  const CallbackAnswer answer = recall(0, UINT64_MAX, channel.recall_stateid());
+  ASSERT_EQ(answer.status, nfs4::Status::kOk);
+  ASSERT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(events.take(), (Events{"layoutcommit persist", "persist", "layoutcommit size=4198400"}));
+  EXPECT_EQ(channel.commits, 0);
+  answer.then();
+}
+
+TEST_F(RecallTest, FsyncOnBothSidesOfTheEndThatMeetsTheClosedGateHasAllOfItFlushed) {
+  write((4 << 20) - 4096, 8192, 1);
+  events.take();
+  const CallbackAnswer answer = recall(0, UINT64_MAX, channel.recall_stateid());
+  ASSERT_TRUE(file->fdatasync(cursor));
+  EXPECT_EQ(events.take(),
+            (Events{"layoutcommit persist", "commit", "persist", "layoutcommit size=4198400"}));
+  answer.then();
+}
+
+TEST_F(RecallTest, GrowthTheServerDidNotTakeBeforeItsReturnIsWrittenAgain) {
+  write(0, 4096, 1);
+  write(4 << 20, 4096, 1);
+  channel.refuse_layoutcommit(nfs4::Status::kIo);
+  recall(4 << 20, 1 << 20, channel.recall_stateid()).then();
+  ASSERT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(channel.size, (4u << 20) + 4096);
+  EXPECT_TRUE(holds(brick.memory() + (4 << 20), 4 << 20, 4096, 1));
+  EXPECT_EQ(path->statistics().lost_writes.value(), 0u);
+}
+
+TEST_F(RecallTest, GrowthThatWasReturnedForATruncationThatFailsIsWrittenAgain) {
+  write(0, 4096, 1);
+  write(4 << 20, 4096, 1);
+  channel.refuse_layoutcommit(nfs4::Status::kIo);
+  const auto operation = file->truncating(4 << 20);
+  ASSERT_TRUE(operation && *operation);
+  (void)channel.layout_return({}, {Iomode::kAny, 4 << 20, UINT64_MAX - (4 << 20), channel.stateid()});
+  nfs4::LayoutReturnResult returned;
+  returned.stateid = channel.stateid();
+  file->layout_returned(returned);
+  file->truncated(4 << 20, false);
+  ASSERT_TRUE(file->fsync(cursor));
+  EXPECT_TRUE(holds(brick.memory() + (4 << 20), 4 << 20, 4096, 1));
+}
+
 TEST_F(RecallTest, WhatIsNotHeldDoesNotMatch) {
   EXPECT_EQ(recall(0, UINT64_MAX, channel.recall_stateid()).status, nfs4::Status::kNomatchingLayout);
   EXPECT_EQ(path->statistics().recalls_without_match.value(), 1u);

@@ -28,11 +28,11 @@ class RestoreTest : public DataPathTest {
     brick.ticket = channel.ticket = ++ticket_;
     brick.cut_connection();
   }
-  // The flush finds its layout revoked; while the MDS flushes for it, somebody else restores the growth.
-  void restore_during_the_next_commit(std::function<void()> afterwards = [] {}) {
+  // The flush finds its layout revoked; while the MDS is asked to flush, somebody else restores the growth.
+  void restore_during_the_next_flush(std::function<void()> afterwards = [] {}) {
     revoke_everything();
-    channel.during_commit = [this, afterwards] {
-      channel.during_commit = nullptr;
+    channel.during_layoutcommit = [this, afterwards] {
+      channel.during_layoutcommit = nullptr;
       brick.set_verifier(77);
       path->layouts_lost();
       EXPECT_TRUE(file->settle());
@@ -167,7 +167,7 @@ TEST_F(RestoreTest, GrowthUnderAnotherVerifierIsWrittenAgain) {
 // The flush has it in its hands, and hears only then that its brick had no power for a moment.
 TEST_F(RestoreTest, WhatIsWrittenAgainDuringAFlushIsNotLost) {
   write(kEnd, 4096, 1);
-  restore_during_the_next_commit();
+  restore_during_the_next_flush();
   EXPECT_TRUE(file->fsync(cursor));
   expect_file(kEnd, 4096, 1);
   EXPECT_EQ(lost(), 0u);
@@ -175,7 +175,7 @@ TEST_F(RestoreTest, WhatIsWrittenAgainDuringAFlushIsNotLost) {
 
 TEST_F(RestoreTest, WhatIsWrittenAgainDuringAFlushThatFailsIsNotLost) {
   write(kEnd, 4096, 1);
-  restore_during_the_next_commit();
+  restore_during_the_next_flush();
   channel.refuse_commits = nfs4::Status::kIo;
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
   channel.refuse_commits = nfs4::Status::kOk;
@@ -187,7 +187,7 @@ TEST_F(RestoreTest, WhatIsWrittenAgainDuringAFlushThatFailsIsNotLost) {
 // It is below the end of the file by then, and nobody keeps it.
 TEST_F(RestoreTest, WhatIsOverwrittenAfterThatIsLostAsAnyOverwrite) {
   write(kEnd, 4096, 1);
-  restore_during_the_next_commit([&] {
+  restore_during_the_next_flush([&] {
     write(kEnd, 4096, 2);
     brick.set_verifier(78);
     brick.cut_connection();

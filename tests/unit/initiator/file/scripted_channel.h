@@ -42,6 +42,7 @@ class ScriptedChannel final : public MetadataChannel {
   std::function<void()> during_commit;
   std::atomic<nfs4::Status> refuse_writes = nfs4::Status::kOk;
   std::atomic<nfs4::Status> refuse_commits = nfs4::Status::kOk;
+  std::atomic<nfs4::Status> refuse_returns = nfs4::Status::kOk;
   std::set<uint64_t> holes;  // segment starts that are holes for readers
 
   // LAYOUTGET fails with these, one each.
@@ -178,9 +179,16 @@ class ScriptedChannel final : public MetadataChannel {
                                                              const LayoutReturnWanted& wanted) override {
     ++calls;
     ++layoutreturns;
+    if (refuse_returns.load() != nfs4::Status::kOk)
+      return std::unexpected(MetadataError{refuse_returns.load(), 0});
     events_.add("layoutreturn");
-    // As a brick does: the handle is dead before the answer.
-    brick().withdraw(wanted.offset, std::min<uint64_t>(wanted.length, FakeBrick::kBytes - wanted.offset));
+    // As a brick does: the handle is dead before the answer. And as an MDS does: what it has not been told of
+    // is zeroed.
+    const uint64_t length = std::min<uint64_t>(wanted.length, FakeBrick::kBytes - wanted.offset);
+    brick().withdraw(wanted.offset, length);
+    const uint64_t untold = std::max<uint64_t>(wanted.offset, size);
+    if (untold < wanted.offset + length)
+      std::memset(brick().memory() + untold, 0, wanted.offset + length - untold);
     std::lock_guard lock(mutex_);
     ++layout_stateid_.seqid;
     if (brick().grants() == 0) return std::optional<nfs4::Stateid>();

@@ -204,5 +204,25 @@ TEST_F(DataPathTest, ManyThreadsShareOneQueuePair) {
   EXPECT_EQ(channel.reads + channel.writes, 0);
 }
 
+TEST_F(DataPathTest, AnAppendGoesWhereTheFileEndsNowAlsoWhenSomebodyElseHasCutIt) {
+  build(options_now);
+  EXPECT_EQ(*file->append(filled(0, 4096, 1)), 0u);
+  EXPECT_EQ(*file->append(filled(4096, 4096, 1)), 4096u);
+  ASSERT_TRUE(file->settle());
+  channel.size = 100;
+  file->server_size(100, file->local_version());
+  EXPECT_EQ(*file->append(filled(100, 4096, 1)), 100u);
+}
+
+TEST_F(DataPathTest, AnAppendThatFailedLeavesNoHole) {
+  options_now.threshold_write_size = 1 << 20;
+  build(options_now);
+  EXPECT_EQ(*file->append(filled(0, 4096, 1)), 0u);
+  channel.refuse_writes = nfs4::Status::kNoSpc;
+  EXPECT_EQ(file->append(filled(4096, 4096, 1)).error().number(), ENOSPC);
+  channel.refuse_writes = nfs4::Status::kOk;
+  EXPECT_EQ(*file->append(filled(4096, 4096, 1)), 4096u);
+}
+
 }  // namespace
 }  // namespace pnfsrdma::initiator

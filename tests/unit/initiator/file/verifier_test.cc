@@ -209,7 +209,7 @@ class SilentBrickTest : public VerifierTest {
     options_now.persistence = persistence;
   }
   void SetUp() override {
-    options_now.io_timeout = Milliseconds(50);
+    options_now.io_timeout = patience;
     VerifierTest::SetUp();
     write(4096, 4096, 2);
     brick.ticket = 9;
@@ -227,6 +227,8 @@ class SilentBrickTest : public VerifierTest {
     return synced.wait_for(Milliseconds(500)) == std::future_status::timeout;
   }
   void heal() { brick.ticket = channel.ticket = 9; }
+
+  Milliseconds patience{50};
 };
 
 TEST_F(SilentBrickTest, AHardMountWaitsForItsAnswer) {
@@ -266,7 +268,7 @@ TEST_F(SilentBrickTest, AKilledProcessHearsOfNoLossForTheOthers) {
   struct Killed final : Asker {
     bool gone() override { return true; }
   } killed;
-  file->parts().lose_writes();
+  file->parts().dirty.lost();
   EXPECT_EQ(fsync_elsewhere(&killed).get().error().number(), EINTR);
   heal();
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
@@ -316,6 +318,30 @@ TEST_F(SoftMountTest, SaysEioAndTriesAgainLater) {
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
   heal();
   EXPECT_TRUE(file->fsync(cursor));
+}
+
+class CrowdTest : public SoftMountTest {
+ protected:
+  CrowdTest() { patience = Milliseconds(500); }
+};
+
+// One descriptor, which they share.
+TEST_F(CrowdTest, FsyncsThatWaitForOneFindOutTogetherThatTheBrickIsSilent) {
+  constexpr int kThreads = 15;
+  std::atomic<int> started = 0;
+  channel.during_commit = [&] {
+    while (started < kThreads) std::this_thread::sleep_for(Milliseconds(1));
+  };
+  std::vector<std::future<Result<>>> synced;
+  for (int i = 0; i < kThreads; ++i) {
+    synced.push_back(std::async(std::launch::async, [&] {
+      ++started;
+      return file->fsync(cursor);
+    }));
+  }
+  for (auto& one : synced) EXPECT_EQ(one.get().error().number(), EIO);
+  // Not one after the other.
+  EXPECT_LT(channel.commits, kThreads / 2);
 }
 
 class SofterrMountTest : public SilentBrickTest {

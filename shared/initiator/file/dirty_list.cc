@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/file/dirty_list.h"
+
+#include <algorithm>
+
+namespace pnfsrdma::initiator {
+
+namespace {
+
+// No lineage is this number: growth under it is void.
+constexpr uint64_t kNoLineage = 0;
+
+}  // namespace
+
+bool DirtyExtent::growth_void(uint64_t lineage_now) const {
+  return growth && (lineage != lineage_now || place.device->incarnation() != incarnation);
+}
+
+bool DirtyList::wrote(const LayoutSegment& piece, uint64_t kept_from, uint64_t lineage,
+                      const BrickVerifier& verifier, WallTime now) {
+  std::lock_guard lock(mutex_);
+  DirtyExtent extent{.offset = piece.offset,
+                     .end = piece.end(),
+                     .sequence = ++sequence_,
+                     .place = {piece.device, verifier},
+                     .lineage = lineage,
+                     .incarnation = piece.incarnation};
+  if (!changed_) changed_ = Commit{.first = extent.offset, .last = extent.end};
+  changed_->first = std::min(changed_->first, extent.offset);
+  changed_->last = std::max(changed_->last, extent.end);
+  changed_->modified = std::max(changed_->modified, now);
+  // What an earlier commit has told by now is not kept any more.
+  const uint64_t from = std::max(kept_from, server_size_.load());
+  if (extent.end > server_size_) ++version_;
+  if (extent.end > from) {
+    if (from > extent.offset) {
+      DirtyExtent front = extent;
+      front.end = extent.offset = from;
+      put(front);
+    }
+    extent.growth = true;
+  }
+  put(extent);
+  return extents_.size() > 2 * kExtentsMax;
+}
+
+void DirtyList::wrote_through_mds(uint64_t offset, const MdsWritten& written) {
+  std::lock_guard lock(mutex_);
+  const uint64_t end = offset + written.length;
+  if (written.stable) {
+    carve(offset, end);
+  } else {
+    put({.offset = offset, .end = end, .sequence = ++sequence_, .place = {nullptr, written.verifier}});
+  }
+  server_reaches(end);
+  // Attributes known from before are old: the server has set a new mtime at least.
+  ++version_;
+}
+
+void DirtyList::posted(const UnknownWrites& writes) {
+  std::lock_guard lock(mutex_);
+  for (UnknownWrites& known : unknown_) {
+    if (known.device != writes.device) continue;
+    // The hello of a newer connection has ended those of before.
+    if (known.connection != writes.connection) known = writes;
+    const uint64_t end = std::max(known.range.end(), writes.range.end());
+    known.range.offset = std::min(known.range.offset, writes.range.offset);
+    known.range.length = end - known.range.offset;
+    return;
+  }
+  unknown_.push_back(writes);
+}
+
+std::optional<UnknownWrites> DirtyList::unknown_in(FileRange range) const {
+  std::lock_guard lock(mutex_);
+  for (const UnknownWrites& writes : unknown_) {
+    if (overlap(writes.range.offset, writes.range.length, range.offset, range.length)) return writes;
+  }
+  return std::nullopt;
+}
+
+void DirtyList::dead(const Device* device) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(unknown_, [&](const UnknownWrites& writes) { return writes.device == device; });
+}
+
+void DirtyList::dead(FileRange returned) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(unknown_, [&](const UnknownWrites& writes) {
+    return returned.offset <= writes.range.offset &&
+           range_end(returned.offset, returned.length) >= writes.range.end();
+  });
+}
+
+DirtyList::Extents::iterator DirtyList::first_behind(uint64_t offset) {
+  return std::lower_bound(extents_.begin(), extents_.end(), offset,
+                          [](const DirtyExtent& extent, uint64_t wanted) { return extent.end <= wanted; });
+}
+
+void DirtyList::put(const DirtyExtent& extent) {
+  auto at = first_behind(extent.offset);
+  if (at != extents_.end() && at->offset <= extent.offset && at->end >= extent.end && joins(*at, extent)) {
+    at->sequence = extent.sequence;
+    return;
+  }
+  carve(extent.offset, extent.end);
+  at = first_behind(extent.offset);
+  const bool front = at != extents_.begin() && (at - 1)->end == extent.offset && joins(*(at - 1), extent);
+  const bool back = at != extents_.end() && at->offset == extent.end && joins(extent, *at);
+  if (front) {
+    (at - 1)->sequence = extent.sequence;
+    (at - 1)->end = back ? at->end : extent.end;
+    if (back) extents_.erase(at);
+  } else if (back) {
+    at->sequence = extent.sequence;
+    at->offset = extent.offset;
+  } else {
+    extents_.insert(at, extent);
+    bound_extents(join_at_);
+  }
+}
+
+void DirtyList::carve(uint64_t offset, uint64_t end) {
+  auto at = first_behind(offset);
+  if (at == extents_.end() || at->offset >= end) return;
+  if (at->offset < offset) {
+    if (at->end > end) {
+      DirtyExtent back = *at;
+      back.offset = end;
+      at->end = offset;
+      extents_.insert(at + 1, back);
+      return;
+    }
+    at->end = offset;
+    ++at;
+  }
+  auto last = at;
+  while (last != extents_.end() && last->end <= end) ++last;
+  if (last != extents_.end() && last->offset < end) last->offset = end;
+  extents_.erase(at, last);
+}
+
+bool DirtyList::joins(const DirtyExtent& front, const DirtyExtent& back) const {
+  return front.place == back.place && front.lineage == back.lineage &&
+         front.incarnation == back.incarnation && front.growth == back.growth &&
+         front.unflushed == back.unflushed && (front.sequence > flushing_) == (back.sequence > flushing_);
+}
+
+// Where too little can be joined the next try is due at twice as many.
+void DirtyList::bound_extents(size_t most) {
+  if (extents_.size() <= most) return;
+  for (size_t before = SIZE_MAX; extents_.size() > kExtentsMax && extents_.size() < before;) {
+    before = extents_.size();
+    join_neighbours();
+  }
+  join_at_ = extents_.size() > kExtentsMax ? 2 * extents_.size() : kExtentsMax;
+}
+
+// Half of them at a time, those nearest to each other, so that a write seldom does it. Growth stays exact:
+// only what was written can be written again; KeptWrites bounds it.
+void DirtyList::join_neighbours() {
+  const auto may_join = [&](size_t i) { return !extents_[i].growth && joins(extents_[i], extents_[i + 1]); };
+  std::vector<uint64_t> gaps;
+  for (size_t i = 0; i + 1 < extents_.size(); ++i) {
+    if (may_join(i)) gaps.push_back(extents_[i + 1].offset - extents_[i].end);
+  }
+  if (gaps.empty()) return;
+  const auto middle = gaps.begin() + static_cast<ptrdiff_t>(gaps.size() / 2);
+  std::nth_element(gaps.begin(), middle, gaps.end());
+  Extents joined;
+  joined.reserve(extents_.size());
+  for (size_t i = 0; i < extents_.size(); ++i) {
+    const bool near = i > 0 && may_join(i - 1) && extents_[i].offset - extents_[i - 1].end <= *middle;
+    if (near) {
+      joined.back().end = extents_[i].end;
+      joined.back().sequence = std::max(joined.back().sequence, extents_[i].sequence);
+    } else {
+      joined.push_back(extents_[i]);
+    }
+  }
+  extents_ = std::move(joined);
+}
+
+void DirtyList::drop_clean() {
+  std::erase_if(extents_, [](const DirtyExtent& extent) { return !extent.unflushed && !extent.growth; });
+}
+
+Flush DirtyList::begin_flush() {
+  std::lock_guard lock(mutex_);
+  Flush flush{.sequence = sequence_};
+  for (const DirtyExtent& extent : extents_) {
+    if (!extent.unflushed) continue;
+    Device* const device = extent.place.device;
+    (device == nullptr ? flush.by_mds : flush.by_rdma).add(extent.offset, extent.end - extent.offset);
+    if (device != nullptr &&
+        std::find(flush.devices.begin(), flush.devices.end(), device) == flush.devices.end())
+      flush.devices.push_back(device);
+  }
+  flushing_ = sequence_;
+  return flush;
+}
+
+void DirtyList::end_flush(const Flush& flush, bool done) {
+  std::lock_guard lock(mutex_);
+  flushing_ = 0;
+  if (done) {
+    for (DirtyExtent& extent : extents_) {
+      if (extent.sequence <= flush.sequence) extent.unflushed = false;
+    }
+    drop_clean();
+  }
+  join_at_ = kExtentsMax;
+  bound_extents(join_at_);
+}
+
+bool DirtyList::verify(const Flush& flush, const Device* device,
+                       const std::optional<xdr::FixedOpaque<8>>& now) {
+  std::lock_guard lock(mutex_);
+  bool lost = false;
+  for (DirtyExtent& extent : extents_) {
+    if (!extent.unflushed || extent.sequence > flush.sequence) continue;
+    if (extent.place.device != device || extent.place.verifier == now) continue;
+    extent.unflushed = false;
+    // What is being committed may be so with zeros in it: the copies go when the answer comes.
+    if (extent.growth && !committing_) {
+      extent.lineage = kNoLineage;
+    } else {
+      lost = true;
+    }
+  }
+  drop_clean();
+  if (lost) ++losses_;
+  return lost;
+}
+
+bool DirtyList::pending(const Flush& flush, const Device* device) const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(extents_.begin(), extents_.end(), [&](const DirtyExtent& extent) {
+    return extent.unflushed && extent.sequence <= flush.sequence && extent.place.device == device;
+  });
+}
+
+bool DirtyList::anything_unflushed() const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(extents_.begin(), extents_.end(), [](const auto& extent) { return extent.unflushed; });
+}
+
+bool DirtyList::unflushed_on_resting_device() const {
+  std::lock_guard lock(mutex_);
+  const Device* rested = nullptr;  // asked last: mostly there is one
+  return std::any_of(extents_.begin(), extents_.end(), [&](const DirtyExtent& extent) {
+    const Device* const device = extent.place.device;
+    if (!extent.unflushed || device == nullptr || device == rested) return false;
+    rested = device;
+    return device->rests();
+  });
+}
+
+void DirtyList::forget_unflushed() {
+  std::lock_guard lock(mutex_);
+  for (DirtyExtent& extent : extents_) extent.unflushed = false;
+  drop_clean();
+}
+
+std::optional<Commit> DirtyList::begin_commit() {
+  std::lock_guard lock(mutex_);
+  committing_ = std::exchange(changed_, std::nullopt);
+  if (!committing_) return std::nullopt;
+  const uint64_t end = growth_end();
+  committing_->size = end > 0 ? std::optional(end) : std::nullopt;
+  return committing_;
+}
+
+uint64_t DirtyList::committed(const Commit& commit, std::optional<uint64_t> new_size) {
+  std::lock_guard lock(mutex_);
+  committing_.reset();
+  if (commit.size) server_reaches(*commit.size);
+  if (new_size) server_reaches(*new_size);
+  ++version_;
+  return settle();
+}
+
+uint64_t DirtyList::settle_growth() {
+  std::lock_guard lock(mutex_);
+  return settle();
+}
+
+// What is void stays so: it is zeroed there, wherever the file ends by now.
+uint64_t DirtyList::settle() {
+  const uint64_t size = server_size_;
+  for (size_t i = 0; i < extents_.size(); ++i) {
+    DirtyExtent& extent = extents_[i];
+    if (!extent.growth || extent.lineage == kNoLineage || extent.offset >= size) continue;
+    if (extent.end > size) {
+      DirtyExtent back = extent;
+      back.offset = extent.end = size;
+      extent.growth = false;
+      extents_.insert(extents_.begin() + static_cast<ptrdiff_t>(i) + 1, back);
+      break;
+    }
+    extent.growth = false;
+  }
+  drop_clean();
+  return size;
+}
+
+void DirtyList::not_committed(const Commit& commit) {
+  std::lock_guard lock(mutex_);
+  tell_again(commit);
+}
+
+void DirtyList::tell_again(const Commit& commit) {
+  committing_.reset();
+  if (!changed_) changed_ = commit;
+  changed_->first = std::min(changed_->first, commit.first);
+  changed_->last = std::max(changed_->last, commit.last);
+  changed_->modified = std::max(changed_->modified, commit.modified);
+}
+
+void DirtyList::commit_void(const Commit& commit) {
+  std::lock_guard lock(mutex_);
+  ++version_;
+  if (!commit.size) return committing_.reset();
+  void_all_growth();
+  tell_again(commit);
+}
+
+bool DirtyList::anything_uncommitted() const {
+  std::lock_guard lock(mutex_);
+  return changed_ || committing_ || any_growth();
+}
+
+bool DirtyList::any_growth() const {
+  return std::any_of(extents_.begin(), extents_.end(), [](const auto& extent) { return extent.growth; });
+}
+
+uint64_t DirtyList::growth_end() const {
+  // Most lists end with it.
+  for (auto at = extents_.rbegin(); at != extents_.rend() && at->end > server_size_; ++at) {
+    if (at->growth) return at->end;
+  }
+  return 0;
+}
+
+bool DirtyList::grew() const {
+  std::lock_guard lock(mutex_);
+  return any_growth();
+}
+
+void DirtyList::void_growth() {
+  std::lock_guard lock(mutex_);
+  void_all_growth();
+}
+
+void DirtyList::void_all_growth() {
+  for (DirtyExtent& extent : extents_) {
+    if (extent.growth) extent.lineage = kNoLineage;
+  }
+}
+
+bool DirtyList::growth_void(uint64_t lineage_now) const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(extents_.begin(), extents_.end(),
+                     [&](const DirtyExtent& extent) { return extent.growth_void(lineage_now); });
+}
+
+bool DirtyList::restored() {
+  std::lock_guard lock(mutex_);
+  const bool lost = std::erase_if(extents_, [](const DirtyExtent& extent) { return extent.growth; }) > 0;
+  // The server has set its mtime at each WRITE.
+  changed_.reset();
+  ++restorations_;
+  if (lost) ++losses_;
+  ++version_;
+  return lost;
+}
+
+void DirtyList::growth_lost() {
+  if (!restored()) lost();
+}
+
+uint64_t DirtyList::restorations() const {
+  std::lock_guard lock(mutex_);
+  return restorations_;
+}
+
+void DirtyList::lost() {
+  std::lock_guard lock(mutex_);
+  ++losses_;
+}
+
+uint64_t DirtyList::losses() const {
+  std::lock_guard lock(mutex_);
+  return losses_;
+}
+
+void DirtyList::heard(uint64_t losses) {
+  std::lock_guard lock(mutex_);
+  heard_ = std::max(heard_, losses);
+}
+
+uint64_t DirtyList::unheard_from() const {
+  std::lock_guard lock(mutex_);
+  return heard_;
+}
+
+uint64_t DirtyList::size() const {
+  std::lock_guard lock(mutex_);
+  return std::max(server_size_.load(), growth_end());
+}
+
+uint64_t DirtyList::version() const {
+  std::lock_guard lock(mutex_);
+  return version_;
+}
+
+void DirtyList::server_reaches(uint64_t end) {
+  server_size_ = std::max(server_size_.load(), end);
+}
+
+void DirtyList::server_size(uint64_t size, uint64_t asked_at) {
+  std::lock_guard lock(mutex_);
+  if (asked_at == version_) server_size_ = size;
+}
+
+void DirtyList::truncated(uint64_t size) {
+  std::lock_guard lock(mutex_);
+  carve(size, UINT64_MAX);
+  for (DirtyExtent& extent : extents_) extent.growth = false;
+  drop_clean();
+  server_size_ = size;
+  ++version_;
+  // The SETATTR has set size and mtime after everything written before.
+  changed_.reset();
+}
+
+std::optional<WallTime> DirtyList::modified() const {
+  std::lock_guard lock(mutex_);
+  if (changed_) return changed_->modified;
+  if (committing_) return committing_->modified;
+  return std::nullopt;
+}
+
+uint64_t DirtyList::begin_append(uint64_t length) {
+  std::lock_guard lock(mutex_);
+  const uint64_t offset = std::max({server_size_.load(), growth_end(), append_end_});
+  append_end_ = range_end(offset, length);
+  ++appending_;
+  return offset;
+}
+
+void DirtyList::end_append(uint64_t offset, uint64_t length, bool done) {
+  std::lock_guard lock(mutex_);
+  // The next one goes where this one should have gone, unless another is behind it already.
+  if (!done && append_end_ == range_end(offset, length)) append_end_ = offset;
+  if (--appending_ == 0) append_end_ = 0;
+}
+
+std::vector<DirtyExtent> DirtyList::extents() const {
+  std::lock_guard lock(mutex_);
+  return extents_;
+}
+
+}  // namespace pnfsrdma::initiator

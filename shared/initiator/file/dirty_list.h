@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "shared/base/clock.h"
+#include "shared/base/sync.h"
+#include "shared/initiator/brick/device.h"
+#include "shared/initiator/file/range_set.h"
+#include "shared/initiator/mds.h"
+
+namespace pnfsrdma::initiator {
+
+// Who has the bytes of a write, under which verifier it took them: a brick, or the MDS.
+struct Place {
+  Device* device = nullptr;  // none: the MDS
+  xdr::FixedOpaque<8> verifier{};
+  bool operator==(const Place&) const = default;
+};
+
+// Bytes that are not on the medium yet as far as we know, or that the MDS has not been told of. A value.
+struct DirtyExtent {
+  uint64_t offset = 0;
+  uint64_t end = 0;
+  // Of the newest write in it.
+  uint64_t sequence = 0;
+  Place place;
+  // The layout it was written under: LayoutCache::lineage() and the device's incarnation.
+  uint64_t lineage = 0;
+  uint32_t incarnation = 0;
+  bool unflushed = true;
+  // Behind the server's end of file and not committed: a copy is kept, and is written again when the layout
+  // is lost.
+  bool growth = false;
+
+  bool growth_void(uint64_t lineage_now) const;
+};
+
+// A flush of everything that was complete before it began. What is written meanwhile is none of its business.
+struct Flush {
+  uint64_t sequence = 0;
+  RangeSet by_rdma;
+  RangeSet by_mds;
+  std::vector<Device*> devices;  // that took some of `by_rdma`
+
+  bool empty() const { return by_rdma.empty() && by_mds.empty(); }
+};
+
+// One LAYOUTCOMMIT's worth of what the MDS has not been told.
+struct Commit {
+  uint64_t first = 0;  // everything written lies in [first, last)
+  uint64_t last = 0;
+  WallTime modified;
+  std::optional<uint64_t> size;  // the file has grown to this
+};
+
+// WRITEs that were posted and have no outcome: they may still arrive. The hull of those on one connection.
+struct UnknownWrites {
+  Device* device = nullptr;
+  uint32_t connection = 0;  // Hello::connection
+  uint64_t lineage = 0;     // of the layout
+  FileRange range;
+};
+
+// What is dirty of one file, and what follows from it: what to flush, what to commit, what was lost, how long
+// the file is. The one model of it; no wire calls. An extent stays in the list until it is flushed and
+// committed: a flush or a commit that fails has nothing to put back, and one that succeeds clears only what
+// it was for. Bounded: of very many extents neighbours in the same place are joined, so that a flush may
+// cover more than was written, never less. Thread-safe; a write takes the mutex once and allocates nothing in
+// steady state.
+class DirtyList {
+ public:
+  static constexpr size_t kExtentsMax = 1024;
+
+  explicit DirtyList(uint64_t server_size) : server_size_(server_size) {}
+
+  // --- writes. A WRITE that was confirmed on a connection with this verifier; a copy is kept of what lies
+  // behind `kept_from`. True: there are far too many extents, and none can be joined: flush them.
+  bool wrote(const LayoutSegment& piece, uint64_t kept_from, uint64_t lineage, const BrickVerifier& verifier,
+             WallTime now);
+  void wrote_through_mds(uint64_t offset, const MdsWritten& written);
+
+  // --- writes without an outcome: nothing goes there another way before they are known to be dead: by a
+  // newer connection of the device, or without the layout.
+  void posted(const UnknownWrites& writes);
+  std::optional<UnknownWrites> unknown_in(FileRange range) const;
+  void dead(const Device* device);
+  void dead(FileRange returned);
+
+  // --- flush. One at a time: begin_flush(), then end_flush().
+  Flush begin_flush();
+  // `done`: all of it is on the medium.
+  void end_flush(const Flush& flush, bool done);
+  // The place says this verifier now (none: it is not there any more). What the flush is for and was written
+  // under another one is void where a copy is kept, and lost otherwise. False: none of it is lost.
+  bool verify(const Flush& flush, const Device* device, const std::optional<xdr::FixedOpaque<8>>& now);
+  // The device still has some of what the flush is for.
+  bool pending(const Flush& flush, const Device* device) const;
+  bool anything_unflushed() const;
+  // Some of it on a device that does not answer just now.
+  bool unflushed_on_resting_device() const;
+  // Nobody will ask for it again: the file has been removed.
+  void forget_unflushed();
+
+  // --- commit. One at a time: begin_commit(), then one of the three. None: nothing to tell.
+  std::optional<Commit> begin_commit();
+  // The server's size: of what lies before it no copy is needed.
+  uint64_t committed(const Commit& commit, std::optional<uint64_t> new_size);
+  void not_committed(const Commit& commit);
+  // The layout is gone. What was grown has to be written again; the server has set the mtime itself.
+  void commit_void(const Commit& commit);
+  bool anything_uncommitted() const;
+  // Some of it is growth.
+  bool grew() const;
+
+  // --- growth whose layout is lost
+  // What lies before the server's end of file, and is not void, is none any more. That size.
+  uint64_t settle_growth();
+  // Its layouts are gone, whatever the lineage says.
+  void void_growth();
+  bool growth_void(uint64_t lineage_now) const;
+  // Everything that is kept was written through the MDS. True: something was not kept, and is lost.
+  bool restored();
+  void growth_lost();
+  // How often either happened: what was flushed before has to be flushed again.
+  uint64_t restorations() const;
+
+  // --- losses. Every open file is told once of writes that are gone.
+  void lost();
+  uint64_t losses() const;
+  // An open file has been told of so many.
+  void heard(uint64_t losses);
+  // Where a new open file starts: before what no open file has heard of.
+  uint64_t unheard_from() const;
+
+  // --- sizes
+  uint64_t size() const;
+  uint64_t server_size() const { return server_size_.load(std::memory_order_acquire); }
+  uint64_t version() const;
+  // Ignored when something changed here since `asked_at`.
+  void server_size(uint64_t size, uint64_t asked_at);
+  void truncated(uint64_t size);
+  std::optional<WallTime> modified() const;
+  // Reserves room at the end for an append: the offset. Then exactly one end_append().
+  uint64_t begin_append(uint64_t length);
+  void end_append(uint64_t offset, uint64_t length, bool done);
+
+  // For tests.
+  std::vector<DirtyExtent> extents() const;
+
+ private:
+  using Extents = std::vector<DirtyExtent>;
+
+  void put(const DirtyExtent& extent);
+  void carve(uint64_t offset, uint64_t end);
+  bool joins(const DirtyExtent& front, const DirtyExtent& back) const;
+  Extents::iterator first_behind(uint64_t offset);
+  void bound_extents(size_t most);
+  void join_neighbours();
+  void drop_clean();
+  uint64_t settle();
+  void tell_again(const Commit& commit);
+  void void_all_growth();
+  bool any_growth() const;
+  uint64_t growth_end() const;
+  void server_reaches(uint64_t end);
+
+  mutable Mutex mutex_;
+  std::atomic<uint64_t> server_size_;  // written under the mutex
+  uint64_t append_end_ = 0;            // of the appends that are under way
+  size_t appending_ = 0;
+  uint64_t version_ = 1;
+  Extents extents_;  // sorted, without overlap
+  size_t join_at_ = kExtentsMax;
+  uint64_t sequence_ = 0;
+  // What is being flushed goes up to here: what comes meanwhile is not joined with it.
+  uint64_t flushing_ = 0;
+  // The mtime that is to be told, and the one that is being told.
+  std::optional<Commit> changed_, committing_;
+  std::vector<UnknownWrites> unknown_;  // one per device
+  uint64_t losses_ = 0;
+  uint64_t heard_ = 0;
+  uint64_t restorations_ = 0;
+};
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/file/dirty_list.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "shared/base/random.h"
+
+namespace pnfsrdma::initiator {
+namespace {
+
+using Verifier = xdr::FixedOpaque<8>;
+
+Verifier verifier_of(uint8_t value) {
+  Verifier made;
+  made.fill(std::byte{value});
+  return made;
+}
+
+// Devices that nobody connects.
+struct Bricks {
+  SystemClock clock;
+  Burial burial{"test-bury"};
+  Fabric fabric{.clock = clock,
+                .options = {},
+                .transports = {},
+                .address_of = [](const nfs4::DeviceId&) -> Result<nfs4::DeviceAddress> {
+                  return fail(ENOENT, "no device");
+                },
+                .burial = burial};
+  std::array<Device, 2> devices{Device{nfs4::DeviceId{}, fabric}, Device{nfs4::DeviceId{}, fabric}};
+};
+
+// The same for every byte by itself, in the plainest way.
+class NaiveList {
+ public:
+  struct Byte {
+    bool unflushed = false;
+    bool growth = false;
+    bool void_growth = false;
+    Place place;
+    uint64_t sequence = 0;
+    uint64_t lineage = 0;
+  };
+
+  explicit NaiveList(size_t bytes, uint64_t size) : server_size(size), bytes_(bytes) {}
+
+  void wrote(uint64_t offset, uint64_t end, const Place& place, uint64_t kept_from, uint64_t lineage) {
+    ++sequence;
+    for (uint64_t i = offset; i < end; ++i) {
+      const bool growth = end > server_size && i >= std::max(kept_from, server_size);
+      bytes_[i] = {true, growth, false, place, sequence, lineage};
+    }
+  }
+  void wrote_through_mds(uint64_t offset, uint64_t end, bool stable, const Place& place) {
+    if (!stable) ++sequence;
+    for (uint64_t i = offset; i < end; ++i)
+      bytes_[i] = stable ? Byte{} : Byte{true, false, false, place, sequence};
+    server_size = std::max(server_size, end);
+  }
+  void end_flush(uint64_t until) {
+    for (Byte& byte : bytes_) {
+      if (byte.sequence <= until) byte.unflushed = false;
+    }
+  }
+  bool verify(uint64_t until, const Place& now, bool committing) {
+    bool lost = false;
+    for (Byte& byte : bytes_) {
+      if (!byte.unflushed || byte.sequence > until || byte.place.device != now.device || byte.place == now)
+        continue;
+      byte.unflushed = false;
+      if (byte.growth && !committing) {
+        byte.void_growth = true;
+      } else {
+        lost = true;
+      }
+    }
+    losses += lost ? 1 : 0;
+    return lost;
+  }
+  void settle() {
+    for (uint64_t i = 0; i < std::min<uint64_t>(server_size, bytes_.size()); ++i)
+      bytes_[i].growth = bytes_[i].growth && bytes_[i].void_growth;
+  }
+  void void_growth() {
+    for (Byte& byte : bytes_) byte.void_growth = byte.void_growth || byte.growth;
+  }
+  bool restored() {
+    bool lost = false;
+    for (Byte& byte : bytes_) {
+      if (!byte.growth) continue;
+      byte = Byte{};
+      lost = true;
+    }
+    losses += lost ? 1 : 0;
+    return lost;
+  }
+  void truncated(uint64_t size) {
+    for (uint64_t i = 0; i < bytes_.size(); ++i) {
+      bytes_[i].growth = false;
+      if (i >= size) bytes_[i] = Byte{};
+    }
+    server_size = size;
+  }
+  uint64_t growth_end() const {
+    for (uint64_t i = bytes_.size(); i > server_size; --i) {
+      if (bytes_[i - 1].growth) return i;
+    }
+    return 0;
+  }
+  uint64_t size() const { return std::max(server_size, growth_end()); }
+  bool growth_void(uint64_t lineage) const {
+    return std::any_of(bytes_.begin(), bytes_.end(), [&](const Byte& byte) {
+      return byte.growth && (byte.void_growth || byte.lineage != lineage);
+    });
+  }
+  bool anything(bool Byte::* what) const {
+    return std::any_of(bytes_.begin(), bytes_.end(), [&](const Byte& byte) { return byte.*what; });
+  }
+  const Byte& operator[](uint64_t offset) const { return bytes_[offset]; }
+
+  uint64_t server_size;
+  uint64_t sequence = 0;
+  uint64_t losses = 0;
+
+ private:
+  std::vector<Byte> bytes_;
+};
+
+// Random operations on both.
+class DirtyListModel {
+ public:
+  DirtyListModel(uint64_t seed, size_t bytes, uint64_t length_max, uint64_t server_size)
+      : bytes_(bytes),
+        length_max_(length_max),
+        random_(seed),
+        list_(server_size),
+        naive_(bytes, server_size) {}
+
+  void step() {
+    switch (below(16)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+      case 5:
+        return write_to_brick();
+      case 6:
+        return write_through_mds();
+      case 7:
+      case 8:
+        return flush_ ? end_flush() : begin_flush();
+      case 9:
+        return verify();
+      case 10:
+      case 11:
+        return commit_ ? end_commit() : begin_commit();
+      case 12:
+        if (below(8) == 0) verifiers_[below(3)] = verifier_of(static_cast<uint8_t>(below(250)));
+        if (below(8) == 0) ++lineage_;
+        return;
+      case 13:
+        return below(4) == 0 ? truncate() : hear_of_size();
+      case 14:
+        return below(8) == 0 ? void_growth() : settle();
+      default:
+        if (below(8) == 0) restore();
+    }
+  }
+  void write_to_brick() { write_to(below(2)); }
+  void write_to(size_t brick) {
+    const auto [offset, end] = range();
+    // What was copied was decided a moment ago.
+    const uint64_t kept_from = below(8) == 0 ? below(bytes_) : naive_.server_size;
+    const LayoutSegment piece{.offset = offset,
+                              .length = end - offset,
+                              .device = &bricks_.devices[brick],
+                              .incarnation = bricks_.devices[brick].incarnation()};
+    list_.wrote(piece, kept_from, lineage_, verifiers_[brick], {});
+    naive_.wrote(offset, end, {piece.device, verifiers_[brick]}, kept_from, lineage_);
+    changed_ = true;
+  }
+  void begin_flush() {
+    flush_ = list_.begin_flush();
+    flush_until_ = naive_.sequence;
+  }
+  void end_flush() {
+    const bool done = below(2) == 0;
+    list_.end_flush(*flush_, done);
+    if (done) naive_.end_flush(flush_until_);
+    flush_.reset();
+  }
+
+  // Sizes and losses; cheap.
+  void expect_same_facts() {
+    ASSERT_EQ(list_.size(), naive_.size());
+    ASSERT_EQ(list_.server_size(), naive_.server_size);
+    ASSERT_EQ(list_.losses(), naive_.losses);
+  }
+  // Every byte. `exact`: the list names no byte that was not written.
+  void expect_same_bytes(bool exact) {
+    uint64_t position = 0;
+    for (const DirtyExtent& extent : list_.extents()) {
+      ASSERT_LT(extent.offset, extent.end);
+      ASSERT_LE(position, extent.offset);
+      expect_clean(position, extent.offset);
+      for (position = extent.offset; position < extent.end; ++position) {
+        const NaiveList::Byte& byte = naive_[position];
+        if (!exact && !byte.unflushed && !byte.growth) continue;
+        ASSERT_EQ(byte.unflushed, extent.unflushed) << position;
+        ASSERT_EQ(byte.growth, extent.growth) << position;
+        ASSERT_EQ(byte.place, extent.place) << position;
+        ASSERT_LE(byte.sequence, extent.sequence) << position;
+      }
+    }
+    expect_clean(position, bytes_);
+    ASSERT_EQ(list_.growth_void(lineage_), naive_.growth_void(lineage_));
+    ASSERT_EQ(list_.grew(), naive_.anything(&NaiveList::Byte::growth));
+    if (exact) {
+      ASSERT_EQ(list_.anything_unflushed(), naive_.anything(&NaiveList::Byte::unflushed));
+    }
+  }
+  size_t extents() const { return list_.extents().size(); }
+
+ private:
+  uint64_t below(uint64_t bound) { return random_.next_u64() % bound; }
+  std::pair<uint64_t, uint64_t> range() {
+    const uint64_t offset = below(bytes_);
+    return {offset, std::min(bytes_, offset + 1 + below(length_max_))};
+  }
+  void expect_clean(uint64_t from, uint64_t to) {
+    for (uint64_t i = from; i < to; ++i) ASSERT_TRUE(!naive_[i].unflushed && !naive_[i].growth) << i;
+  }
+
+  void write_through_mds() {
+    const auto [offset, end] = range();
+    const bool stable = below(4) == 0;
+    list_.wrote_through_mds(offset, {end - offset, stable, verifiers_[2]});
+    naive_.wrote_through_mds(offset, end, stable, {nullptr, verifiers_[2]});
+  }
+  void verify() {
+    if (!flush_) return;
+    const size_t which = below(3);
+    Device* const device = which < 2 ? &bricks_.devices[which] : nullptr;
+    ASSERT_EQ(list_.verify(*flush_, device, verifiers_[which]),
+              naive_.verify(flush_until_, {device, verifiers_[which]}, commit_.has_value()));
+    ASSERT_FALSE(list_.verify(*flush_, device, verifiers_[which])) << "a loss is found once";
+  }
+  void begin_commit() {
+    commit_ = list_.begin_commit();
+    ASSERT_EQ(commit_.has_value(), changed_);
+    changed_ = false;
+    if (!commit_) return;
+    ASSERT_EQ(commit_->size.value_or(0), naive_.growth_end());
+  }
+  void end_commit() {
+    switch (below(3)) {
+      case 0:
+        list_.committed(*commit_, std::nullopt);
+        naive_.server_size = std::max(naive_.server_size, commit_->size.value_or(0));
+        naive_.settle();
+        break;
+      case 1:
+        list_.not_committed(*commit_);
+        changed_ = true;
+        break;
+      default:
+        list_.commit_void(*commit_);
+        if (commit_->size) naive_.void_growth();
+        changed_ = changed_ || commit_->size;
+    }
+    commit_.reset();
+  }
+  void truncate() {
+    const uint64_t size = below(bytes_);
+    list_.truncated(size);
+    naive_.truncated(size);
+    changed_ = false;
+  }
+  void hear_of_size() {
+    const uint64_t size = below(bytes_);
+    const bool overtaken = below(2) == 0;
+    list_.server_size(size, list_.version() - (overtaken ? 1 : 0));
+    if (!overtaken) naive_.server_size = size;
+  }
+  void void_growth() {
+    list_.void_growth();
+    naive_.void_growth();
+  }
+  void settle() {
+    ASSERT_EQ(list_.settle_growth(), naive_.server_size);
+    naive_.settle();
+  }
+  void restore() {
+    ASSERT_EQ(list_.restored(), naive_.restored());
+    changed_ = false;
+  }
+
+  const uint64_t bytes_;
+  const uint64_t length_max_;
+  SeededRandom random_;
+  Bricks bricks_;
+  std::array<Verifier, 3> verifiers_{};  // of both bricks and the MDS
+  uint64_t lineage_ = 1;
+  bool changed_ = false;
+  std::optional<Flush> flush_;
+  uint64_t flush_until_ = 0;
+  std::optional<Commit> commit_;
+  DirtyList list_;
+  NaiveList naive_;
+};
+
+TEST(DirtyList, IsWhatANaiveListOfBytesIs) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    DirtyListModel model(seed, 64, 16, 32);
+    for (int i = 0; i < 100'000; ++i) {
+      model.step();
+      model.expect_same_facts();
+      if (i % 8 == 0) model.expect_same_bytes(true);
+      if (::testing::Test::HasFatalFailure()) FAIL() << "seed " << seed << ", step " << i;
+    }
+  }
+}
+
+TEST(DirtyList, OfVeryManyExtentsNeighboursAreJoinedAndNoneIsForgotten) {
+  DirtyListModel model(1, 1 << 14, 1, (1 << 14) - 64);
+  for (int i = 0; i < 20'000; ++i) {
+    model.write_to(0);
+    if (i % 5'000 == 0) model.begin_flush();
+    if (i % 5'000 == 2'500) model.end_flush();
+    if (i % 500 == 0) {
+      model.expect_same_bytes(false);
+      // What comes during a flush is not joined with what is being flushed.
+      const bool flushing = i % 5'000 <= 2'500;
+      EXPECT_LE(model.extents(), flushing ? SIZE_MAX : DirtyList::kExtentsMax);
+    }
+    if (::testing::Test::HasFatalFailure()) FAIL() << "step " << i;
+  }
+}
+
+class DirtyListTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kSize = uint64_t{1} << 20;
+
+  void wrote(uint64_t offset, uint8_t verifier, size_t brick = 0) {
+    const LayoutSegment piece{.offset = offset,
+                              .length = 4096,
+                              .device = &bricks.devices[brick],
+                              .incarnation = bricks.devices[brick].incarnation()};
+    list.wrote(piece, list.server_size(), 1, verifier_of(verifier), {});
+  }
+
+  Bricks bricks;
+  DirtyList list{kSize};
+};
+
+TEST_F(DirtyListTest, AFlushClearsOnlyWhatWasCompleteWhenItBegan) {
+  wrote(0, 1);
+  const Flush flush = list.begin_flush();
+  wrote(4096, 1);
+  wrote(0, 1);
+  list.end_flush(flush, true);
+  EXPECT_EQ(list.begin_flush().by_rdma.ranges().front(), (FileRange{0, 8192}));
+}
+
+TEST_F(DirtyListTest, TheRestartOfOneBrickDoubtsItsOwnBytesOnly) {
+  wrote(0, 1, 0);
+  wrote(4096, 1, 1);
+  list.wrote_through_mds(8192, {4096, false, verifier_of(1)});
+  const Flush flush = list.begin_flush();
+  EXPECT_FALSE(list.verify(flush, &bricks.devices[1], verifier_of(1)));
+  EXPECT_FALSE(list.verify(flush, nullptr, verifier_of(1)));
+  EXPECT_TRUE(list.verify(flush, &bricks.devices[0], verifier_of(2)));
+  EXPECT_FALSE(list.pending(flush, &bricks.devices[0]));
+  EXPECT_TRUE(list.pending(flush, &bricks.devices[1]));
+  EXPECT_EQ(list.losses(), 1u);
+}
+
+TEST_F(DirtyListTest, BytesThatWereWrittenElsewhereMeanwhileAreNotLost) {
+  wrote(0, 1);
+  const Flush flush = list.begin_flush();
+  list.wrote_through_mds(0, {4096, false, verifier_of(1)});
+  EXPECT_FALSE(list.verify(flush, &bricks.devices[0], verifier_of(2)));
+}
+
+TEST_F(DirtyListTest, GrowthUnderAnotherVerifierIsVoidAndNotLost) {
+  wrote(kSize, 1);
+  EXPECT_FALSE(list.verify(list.begin_flush(), &bricks.devices[0], verifier_of(2)));
+  EXPECT_TRUE(list.growth_void(1));
+  EXPECT_EQ(list.size(), kSize + 4096);
+}
+
+TEST_F(DirtyListTest, ATruncationDropsWhatLiesBehindIt) {
+  wrote(0, 1);
+  wrote(8192, 1);
+  list.truncated(10'000);
+  const Flush flush = list.begin_flush();
+  EXPECT_EQ(flush.by_rdma.ranges().back(), (FileRange{8192, 10'000 - 8192}));
+}
+
+}  // namespace
+}  // namespace pnfsrdma::initiator
