@@ -177,6 +177,8 @@ class FileSystem {
   void drop_posix_locks(const OpenFile& file, uint64_t owner);
   void drop_flock(const OpenFile& file, uint64_t handle);
   int clear_privileges(fuse_req_t request, fuse_ino_t node);
+  int ask_end(fuse_req_t request, OpenFile& file);
+  void reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count);
 
   const FileSystemParts parts_;
   std::atomic<uint64_t> namespace_version_ = 1;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -61,7 +63,12 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
     fuse_reply_err(request, error);
     return;
   }
-  if (file.append && !parts_.options.writeback) {
+  // What the kernel writes back of a shared mapping has its place, however the file was opened.
+  if (file.append && !parts_.options.writeback && !info->writepage) {
+    if (const int error = ask_end(request, file); error != 0) {
+      fuse_reply_err(request, error);
+      return;
+    }
     const Result<uint64_t> at = file.data->append(source);
     if (!at) {
       fuse_reply_err(request, to_number(at.error()));
@@ -69,7 +76,7 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
     }
     // The kernel put its pages where it believed the end to be.
     if (*at != static_cast<uint64_t>(offset)) parts_.invalidator.pages(node);
-    fuse_reply_write(request, size);
+    reply_written(request, file, info, size);
     return;
   }
   const Result<size_t> count = file.data->write(static_cast<uint64_t>(offset), source);
@@ -77,7 +84,39 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
     fuse_reply_err(request, to_number(count.error()));
     return;
   }
-  fuse_reply_write(request, *count);
+  reply_written(request, file, info, *count);
+}
+
+// Of direct I/O the kernel leaves O_SYNC, O_DSYNC and RWF_DSYNC to us; of buffered I/O it sends an FSYNC.
+void FileSystem::reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count) {
+  const bool direct = (info->flags & O_DIRECT) != 0 || parts_.options.direct_only;
+  if (direct && (info->flags & O_DSYNC) != 0) {
+    const bool data_only = (info->flags & O_SYNC) != O_SYNC;
+    const Result<> synced = data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor);
+    if (!synced) {
+      fuse_reply_err(request, to_number(synced.error()));
+      return;
+    }
+  }
+  fuse_reply_write(request, count);
+}
+
+// Another client may have appended since we last heard of the file. A layout is no answer to that: others may
+// have one behind the same end.
+int FileSystem::ask_end(fuse_req_t request, OpenFile& file) {
+  const Question question = ask(file.inode.get());
+  CompoundReply reply;
+  const int error = call(
+      request,
+      {nfs4::PutFileHandleArguments{file.inode->handle}, nfs4::GetAttributesArguments{stat_attributes()}},
+      reply, false);
+  if (error != 0) return error;
+  const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
+  const auto attributes =
+      result != nullptr ? to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo);
+  if (!attributes) return nfs4::to_errno(attributes.error());
+  (void)take_in(*file.inode, question, *attributes);
+  return 0;
 }
 
 // A write by anybody but root takes the set-user-id and set-group-id bits away (POSIX write(2)). Costs a
@@ -110,22 +149,14 @@ int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
 void FileSystem::flush(fuse_req_t request, fuse_file_info* info) {
   OpenFile& file = open_file(info);
   Result<> closed;
-  if (file.writable) {
-    const std::lock_guard lock(file.cursor_mutex);
-    closed = file.data->close(file.cursor);
-  }
+  if (file.writable) closed = file.data->close(file.cursor);
   drop_posix_locks(file, info->lock_owner);
   fuse_reply_err(request, closed ? 0 : to_number(closed.error()));
 }
 
 void FileSystem::fsync(fuse_req_t request, bool data_only, fuse_file_info* info) {
   OpenFile& file = open_file(info);
-  Result<> synced;
-  {
-    // The open file's own lock: only fsyncs of the same descriptor wait for each other.
-    const std::lock_guard lock(file.cursor_mutex);
-    synced = data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor);
-  }
+  const Result<> synced = data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor);
   fuse_reply_err(request, synced ? 0 : to_number(synced.error()));
 }
 

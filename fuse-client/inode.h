@@ -178,7 +178,6 @@ struct OpenFile {
   bool readable = false;
   bool writable = false;
   bool append = false;
-  Mutex cursor_mutex;
   initiator::ErrorCursor cursor;
 };
 

@@ -31,6 +31,7 @@ constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
   writeback                      the kernel's write-back cache: only for a single writer
   direct_io                      no page cache
   allow_other | noallow_other    others than the mounting user may use it (default when root)
+  flush_after=N                  flush what nobody has flushed for N seconds (5); 0: never
   threads=N                      FUSE threads at most (16)
   metrics=ADDRESS:PORT|unix:/path  answer Prometheus there (GET /metrics); no authentication
   nosuid nodev noexec noatime …  as in mount(8)

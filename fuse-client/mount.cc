@@ -231,9 +231,10 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   const std::string transport = names_of(transports);
   std::vector<std::string> transport_names;
   for (const auto& each : transports) transport_names.push_back(each->name());
-  initiator::DataPath data_path(
-      channel, clock, std::move(transports),
-      {.persistence = options.persistence, .require_power = options.require_persistent});
+  initiator::DataPath data_path(channel, clock, std::move(transports),
+                                {.persistence = options.persistence,
+                                 .flush_after = std::chrono::seconds(options.flush_after_seconds),
+                                 .require_power = options.require_persistent});
 
   // What the kernel sees. The inodes go before the data path: they hold its files.
   InodeTable inodes;

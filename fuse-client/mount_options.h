@@ -51,7 +51,8 @@ struct MountOptions {
   bool direct_only = false;  // direct_io: no page cache at all
   bool foreground = false;
   bool debug = false;
-  uint32_t threads = 16;  // FUSE workers at most
+  uint32_t flush_after_seconds = 5;  // what nobody has flushed is flushed then; 0: never
+  uint32_t threads = 16;             // FUSE workers at most
   uint32_t minor_version = 2;
   std::string metrics;  // where Prometheus is answered: "127.0.0.1:9105", "unix:/path"; empty: nowhere
   DataTransports data_transports = DataTransports::kBest;

@@ -101,6 +101,16 @@ class SteadyState(unittest.TestCase):
         self.assertEqual(flushes(self.mount) - before, 100)
 
 
+    def test_direct_writes_that_are_to_be_synchronous_are_flushed_each(self):
+        for flags in (os.O_DSYNC, os.O_SYNC):
+            file = os.open(self.mount / "big", os.O_RDWR | os.O_DIRECT | flags)
+            before = flushes(self.mount)
+            for i in range(50):
+                os.pwrite(file, self.block, i * MIB)
+            os.close(file)
+            self.assertEqual(flushes(self.mount) - before, 50)
+
+
 class OneRoundTrip(unittest.TestCase):
     """A sync of an overwrite waits for one round trip: counted on the wire, where each takes 10 ms."""
     ONE_WAY = 0.005

@@ -45,6 +45,40 @@ class TwoClients(unittest.TestCase):
                 path_b.write_bytes(b"1" * size)
                 self.assertEqual(path_a.read_bytes(), b"1" * size)
 
+    def test_an_append_goes_behind_what_another_client_has_appended_meanwhile(self):
+        for before in (0, 4 * MIB):
+            path_a, path_b = self.a / f"{self.name()}.{before}", self.b / f"{self.name()}.{before}"
+            path_a.write_bytes(bytes(before))
+            mine = os.open(path_a, os.O_WRONLY | os.O_APPEND)
+            for i in range(5):
+                os.write(mine, b"a%d\n" % i)
+                os.fsync(mine)
+                with open(path_b, "ab") as other:
+                    other.write(b"b%d\n" % i)
+            os.close(mine)
+            self.assertEqual(path_b.read_bytes()[before:], b"".join(b"a%d\nb%d\n" % (i, i) for i in range(5)))
+
+    def test_an_append_goes_to_the_end_that_another_client_has_cut(self):
+        path_a, path_b = self.a / self.name(), self.b / self.name()
+        mine = os.open(path_a, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(mine, b"1" * 8192)
+        os.fsync(mine)
+        os.truncate(path_b, 100)
+        os.write(mine, b"2" * 10)
+        os.close(mine)
+        self.assertEqual(path_b.read_bytes(), b"1" * 100 + b"2" * 10)
+
+    def test_what_a_shared_mapping_changed_stays_in_its_place_though_the_file_is_open_for_append(self):
+        import mmap
+        path = self.a / self.name()
+        path.write_bytes(b"x" * 8192)
+        file = os.open(path, os.O_RDWR | os.O_APPEND)
+        with mmap.mmap(file, 8192) as shared:
+            shared[4096:4100] = b"yyyy"
+            shared.flush()
+        os.close(file)
+        self.assertEqual((self.b / self.name()).read_bytes(), b"x" * 4096 + b"yyyy" + b"x" * 4092)
+
     def test_in_place_data_is_shared_while_both_hold_layouts(self):
         path_a, path_b = self.a / self.name(), self.b / self.name()
         path_a.write_bytes(bytes(4 * MIB))
