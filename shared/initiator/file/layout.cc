@@ -12,6 +12,8 @@ namespace {
 constexpr uint64_t kPage = 4096;
 // Fetch ahead when less than a quarter of what is asked for at a time, and no more than this, is left.
 constexpr uint64_t kPrefetchDistanceMax = uint64_t{64} << 20;
+// Writing inside the file: less than this part of what was written in a row.
+constexpr uint64_t kFillingPart = 16;
 // How far an exact wish looks ahead.
 constexpr uint64_t kExactBytesMax = uint64_t{64} << 20;
 // While our own layout is being recalled, or the server says DELAY.
@@ -187,8 +189,13 @@ std::vector<LayoutSegment> FileIo::Parts::segments_of(const LayoutGranted& grant
 void FileIo::Parts::prefetch_behind(const Passage& passage, Direction direction) {
   const uint64_t end = passage.offset + passage.length;
   const uint64_t left = passage.held_end - end;
-  const uint64_t distance = std::min(kPrefetchDistanceMax, std::max(end / 4, passage.length * 2));
-  if (left > distance) return;
+  // What is got ahead of writing inside the file may be memory for a hole, which stays the file's: less, and
+  // only for somebody who has gone on for a while.
+  const bool inside = direction == Direction::kWrite && passage.held_end < dirty.size();
+  const uint64_t run = end - passage.run_begin;
+  const uint64_t part = inside ? run / kFillingPart : end / 4;
+  const uint64_t distance = std::min(kPrefetchDistanceMax, std::max(part, passage.length * 2));
+  if (left > distance || (inside && run < services.options.layout_bytes_min)) return;
   // Behind the end there is nothing to read; and a small file is not made large on suspicion.
   if (direction == Direction::kRead && passage.held_end >= dirty.size()) return;
   if (direction == Direction::kWrite && passage.held_end < services.options.layout_bytes_min) return;

@@ -54,6 +54,8 @@ LayoutCache::Entry LayoutCache::enter(Passage& passage, uint64_t offset, uint64_
     passage.held_end = segments_[index++].end();
   }
   passage.sequential = offset == last_end_;
+  if (!passage.sequential) run_begin_ = offset;
+  passage.run_begin = run_begin_;
   last_end_ = position;
   link(passage);
   return Entry::kEntered;

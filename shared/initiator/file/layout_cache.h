@@ -129,6 +129,7 @@ class LayoutCache {
   uint64_t epoch_ = 0;
   uint64_t lineage_ = 1;
   uint64_t last_end_ = 0;
+  uint64_t run_begin_ = 0;
   SteadyTime paused_until_{};
 };
 

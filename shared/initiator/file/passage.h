@@ -30,8 +30,9 @@ class Passage {
   uint64_t held_end = 0;
   // LayoutCache::lineage() at the gate.
   uint64_t lineage = 0;
-  // The I/O began where the last one ended.
+  // The I/O began where the last one ended; and all of them in a row, with this one, began here.
   bool sequential = false;
+  uint64_t run_begin = 0;
   // A WRITE of it was posted and nobody has said that it arrived.
   bool unanswered = false;
 

@@ -174,6 +174,15 @@ TEST_F(DataPathTest, SequentialWritesFetchLayoutsAhead) {
   for (int i = 0; i < 7; ++i) expect_read(uint64_t(i) << 20, 1 << 20, 6);
 }
 
+TEST_F(DataPathTest, AShortRunOfWritesInsideAFileFetchesNothingAhead) {
+  // What would be fetched may be a hole, and would be filled.
+  options_now.layout_bytes_max = 1 << 20;
+  make_file(8 << 20);
+  for (int i = 0; i < 64; ++i) write((4 << 20) + i * 4096, 4096, 6);
+  EXPECT_EQ(channel.layoutgets, 1);
+  EXPECT_EQ(path->statistics().layoutgets_prefetched.value(), 0u);
+}
+
 TEST_F(DataPathTest, ManyThreadsShareOneQueuePair) {
   constexpr int kThreads = 8;
   constexpr size_t kPart = 512 << 10;
