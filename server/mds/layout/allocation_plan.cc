@@ -5,36 +5,29 @@
 
 namespace pnfsrdma::mds {
 
-AllocationPlan plan_allocation(const ByteRange& needed, uint64_t wish_end, uint64_t size) {
-  AllocationPlan plan{grains_of(needed), grains_of(needed)};
-  const bool growing = needed.end > size;
-  if (!growing) {
-    // A hole inside the file: no more than the caller could use, and not without end.
-    plan.wished.end = std::max(plan.needed.end,
-                               round_down(std::min({wish_end, size, needed.end + kGrowthMax}), kGrainSize));
-    return plan;
-  }
-  if (needed.end <= kSmallFileMax) {
-    const uint64_t doubled = std::min({2 * size, wish_end, kSmallFileMax});
-    plan.wished.end = std::max(plan.needed.end, round_up(doubled, kGrainSize));
-    return plan;
-  }
-  // Far behind the end: somebody writes a sparse file, not a growing one.
-  if (needed.begin > size && needed.begin - size > kGrowthMin) return plan;
-  const uint64_t ahead = std::clamp(std::max(size, needed.end), kGrowthMin, kGrowthMax);
-  const uint64_t end = std::min(std::max(wish_end, needed.end), needed.end + ahead);
-  plan.wished.end = round_up(end, brick::kBlockSize);
-  return plan;
+namespace {
+
+AllocationPlan in_sparse_units(const AllocationPlan& plan, uint64_t ahead_end, uint64_t end_max) {
+  const uint64_t end = std::max(round_up(plan.needed.end, kSparseUnit), round_down(ahead_end, kSparseUnit));
+  return {plan.needed,
+          {round_down(plan.needed.begin, kSparseUnit), std::max(plan.needed.end, std::min(end, end_max))}};
 }
 
-AllocationPlan halved(const AllocationPlan& plan) {
-  const uint64_t more = plan.wished.end - plan.needed.end;
-  return {plan.needed, {plan.needed.begin, plan.needed.end + round_down(more / 2, kGrainSize)}};
-}
+}  // namespace
 
-uint64_t kept_end(uint64_t size) {
-  constexpr uint64_t kWholeBlocksFrom = 8 * brick::kBlockSize;
-  return round_up(size, size >= kWholeBlocksFrom ? brick::kBlockSize : kGrainSize);
+AllocationPlan plan_allocation(const Growth& growth) {
+  const AllocationPlan plan{grains_of(growth.needed), grains_of(growth.needed)};
+  const uint64_t wish_end = std::max(round_up(growth.wish_end, kGrainSize), plan.needed.end);
+  if (plan.needed.end <= kept_end(growth.size)) {
+    const uint64_t ahead = growth.in_front / kFillingAhead;
+    return in_sparse_units(plan, std::min(plan.needed.end + std::min(ahead, kGrowthMax), wish_end),
+                           kept_end(growth.size));
+  }
+  const bool in_sequence = plan.needed.begin <= kept_end(growth.size) || growth.in_front > 0;
+  if (!in_sequence) return in_sparse_units(plan, plan.needed.end, kEndOfFile);
+  const uint64_t ahead = std::min({growth.space_used, plan.needed.begin, kGrowthMax});
+  return {plan.needed,
+          {plan.needed.begin, std::min(round_up(plan.needed.end + ahead, kGrainSize), wish_end)}};
 }
 
 }  // namespace pnfsrdma::mds

@@ -7,15 +7,17 @@
 #include "server/mds/meta/extents.h"
 #include "shared/brick/protocol.h"
 
-// How much memory a file gets, and of which kind, when somebody is about to write where it has a hole. Pure
-// functions.
+// How much memory a file gets when somebody is about to write where it has a hole. Pure functions.
 namespace pnfsrdma::mds {
 
-// Files up to this size share blocks with others, by grains; pieces of holes below it too.
-inline constexpr uint64_t kSmallFileMax = uint64_t{256} << 10;
-// A growing file gets as much again as it has, between these two.
-inline constexpr uint64_t kGrowthMin = brick::kBlockSize;
+// A file grows ahead by as much as it has, and no more than this.
 inline constexpr uint64_t kGrowthMax = uint64_t{64} << 20;
+// Inside a file, and where it does not grow in sequence, memory comes in aligned pieces of this size: fewer
+// extents, and a sparse file stays sparse.
+inline constexpr uint64_t kSparseUnit = uint64_t{16} << 10;
+// A hole that is filled in sequence is filled ahead by this fraction of what lies in front: nobody knows
+// later which of it was written, so it stays.
+inline constexpr uint64_t kFillingAhead = 8;
 
 constexpr uint64_t round_down(uint64_t value, uint64_t unit) {
   return value - value % unit;
@@ -29,20 +31,24 @@ constexpr ByteRange grains_of(const ByteRange& range) {
 
 struct AllocationPlan {
   ByteRange needed;  // whole grains, without which the caller can't go on
-  ByteRange wished;  // at least that
+  ByteRange wished;  // at least that; behind `needed` as far as there is room to spare
+  bool operator==(const AllocationPlan&) const = default;
 };
 
-// `needed` is what must be there, `wish_end` how far the caller could make use of more; `size` is the file's,
-// or where its memory ends directly in front of `needed`: a client that writes ahead under a layout has not
-// committed a size yet.
-AllocationPlan plan_allocation(const ByteRange& needed, uint64_t wish_end, uint64_t size);
+// What is known of the file when it is planned.
+struct Growth {
+  ByteRange needed;         // what must be there
+  uint64_t wish_end = 0;    // how far the caller could make use of more
+  uint64_t size = 0;        // of the file
+  uint64_t space_used = 0;  // its memory, all of it
+  uint64_t in_front = 0;  // and the part that ends where `needed` begins: a client that writes ahead under a
+                          // layout has not committed a size yet
+};
+AllocationPlan plan_allocation(const Growth& growth);
 
-// The same need with half of what was wished beyond it: a pool that is nearly full still gives large pieces.
-AllocationPlan halved(const AllocationPlan& plan);
-
-// Where the memory of a file of `size` bytes ends when nobody is writing it: large files keep their last
-// block whole, so that appending to one does not scatter it; for small ones that would be most of what they
-// take.
-uint64_t kept_end(uint64_t size);
+// Where the memory of a file of `size` bytes ends when nobody is writing it.
+constexpr uint64_t kept_end(uint64_t size) {
+  return round_up(size, kGrainSize);
+}
 
 }  // namespace pnfsrdma::mds

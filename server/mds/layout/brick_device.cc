@@ -289,13 +289,14 @@ void BrickDevice::list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::
 void BrickDevice::compare_blocks(const std::vector<brick::Run>& listed) {
   const SpaceDifference difference = space().compare(listed);
   compared_ = true;
+  space().set_capacity(identity_.block_count);
   for (const brick::Run& run : difference.missing) {
     log_error("layouts", "blocks-missing brick={} logical={} count={} what=\"files have lost data\"", number_,
               run.logical, run.count);
   }
   if (!difference.leaked.empty()) {
     log_info("layouts", "blocks-leaked brick={} runs={} what=\"freed\"", number_, difference.leaked.size());
-    free(difference.leaked);
+    free(difference.leaked, [] {});
   }
   const uint64_t round = round_;
   if (!hooks_.zero_tails) return finish_reconciling(round);
@@ -396,17 +397,21 @@ void BrickDevice::alloc(uint64_t logical, uint64_t count, Done<brick::RunsResult
   control_.alloc({epoch_, logical, count, true}, guard<brick::RunsResult>(std::move(done)));
 }
 
-void BrickDevice::free(const std::vector<brick::Run>& runs) {
-  if (runs.empty() || !usable() || !compared_) return;
+void BrickDevice::free(const std::vector<brick::Run>& runs, std::function<void()> done) {
+  if (runs.empty() || !usable() || !compared_) return done();
+  auto left = std::make_shared<size_t>((runs.size() + brick::kRunsMax - 1) / brick::kRunsMax);
   for (size_t at = 0; at < runs.size(); at += brick::kRunsMax) {
     const size_t count = std::min(brick::kRunsMax, runs.size() - at);
     brick::BlocksArguments arguments{.epoch = epoch_};
     arguments.runs.assign(runs.begin() + static_cast<ptrdiff_t>(at),
                           runs.begin() + static_cast<ptrdiff_t>(at + count));
-    control_.free(arguments, guard<brick::StatusResult>([runs = count](Answer<brick::StatusResult> freed) {
-                    if (freed || freed.error() == brick::Status::kTryLater) return;
-                    log_error("layouts", "blocks-not-freed runs={} status={}", runs,
-                              static_cast<uint32_t>(freed.error()));
+    control_.free(arguments,
+                  guard<brick::StatusResult>([runs = count, left, done](Answer<brick::StatusResult> freed) {
+                    if (!freed && freed.error() != brick::Status::kTryLater) {
+                      log_error("layouts", "blocks-not-freed runs={} status={}", runs,
+                                static_cast<uint32_t>(freed.error()));
+                    }
+                    if (--*left == 0) done();
                   }));
   }
 }
@@ -498,6 +503,8 @@ void BrickDevice::survey(const brick::SurveyArguments& arguments, Done<brick::Su
 
 void BrickDevice::erase(uint64_t from, uint64_t count, Done<brick::StatusResult> done) {
   if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
+  // Damaged blocks are in service again.
+  space().set_capacity(identity_.block_count);
   control_.erase({epoch_, identity_.uuid, from, count}, guard<brick::StatusResult>(std::move(done)));
 }
 

@@ -117,9 +117,9 @@ class BrickDevice {
 
   // --- blocks and bytes ---
   void alloc(uint64_t logical, uint64_t count, Done<brick::RunsResult> done);
-  // Nobody waits: what a lost call leaves on the brick is a leak, which the next reconciliation frees. So
-  // does the one under way, until it has compared.
-  void free(const std::vector<brick::Run>& runs);
+  // `done` when the brick has them, or nobody can tell: what a lost call leaves there is a leak, which the
+  // next reconciliation frees. So does the one under way, until it has compared.
+  void free(const std::vector<brick::Run>& runs, std::function<void()> done);
   void persist(const std::vector<brick::Range>& ranges, Done<brick::PersistResult> done);
   void zero(const std::vector<brick::Range>& ranges, Done<brick::StatusResult> done);
 

@@ -32,6 +32,7 @@ struct BrickSet::Member {
   std::unique_ptr<RdmaBlockMemory> own_memory;
   BlockMemory* memory = nullptr;
   bool closed = false;
+  size_t frees = 0;  // calls under way
 };
 
 BrickSet::BrickSet(Parts parts, Options options) : parts_(std::move(parts)), options_(std::move(options)) {}
@@ -157,11 +158,9 @@ std::expected<std::vector<BrickNumber>, nfs4::Status> BrickSet::places(InodeId i
   std::vector<Candidate> candidates;
   nfs4::Status absent = nfs4::Status::kNoSpc;
   for (const auto& [number, member] : members_) {
-    const BrickRecord& record = member->device->record();
-    if (record.leaving || member->closed) continue;
-    const uint64_t used = member->device->space().used_blocks();
+    if (member->device->record().leaving || member->closed) continue;
     if (member->device->ready()) {
-      candidates.push_back({number, record.block_count > used ? record.block_count - used : 0});
+      candidates.push_back({number, member->device->space().free_bytes()});
     } else if (absent != nfs4::Status::kDelay) {
       absent = member->device->absence();
     }
@@ -250,11 +249,22 @@ void BrickSet::free(const std::vector<brick::Run>& runs) {
   for (const auto& [number, part] : parts) {
     std::vector<brick::Range> ranges;
     for (const brick::Run& run : part) ranges.push_back({run.logical, run.count * brick::kBlockSize});
-    memory_at(part[0].logical).forget(ranges, [this, alive = std::weak_ptr(alive_), number, part] {
+    Member& member = member_at(part[0].logical);
+    ++member.frees;
+    const auto freed = [this, alive = std::weak_ptr(alive_), number] {
       if (alive.expired()) return;
-      if (BrickDevice* const brick = find(number)) brick->free(part);
+      if (const auto found = members_.find(number); found != members_.end()) --found->second->frees;
+    };
+    member.memory->forget(ranges, [this, alive = std::weak_ptr(alive_), number, part, freed] {
+      if (alive.expired()) return;
+      if (BrickDevice* const brick = find(number)) brick->free(part, freed);
     });
   }
+}
+
+bool BrickSet::freeing(BrickNumber number) const {
+  const auto found = members_.find(number);
+  return found != members_.end() && found->second->frees > 0;
 }
 
 void BrickSet::withdraw(uint64_t client, const std::vector<HeldGrant>& grants, std::function<void()> done) {

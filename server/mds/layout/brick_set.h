@@ -96,6 +96,8 @@ class BrickSet {
   void zero(const std::vector<brick::Range>& ranges, Done done);
   // Blocks their Space has given up. Our own handles die first. Nobody waits, as BrickDevice::free().
   void free(const std::vector<brick::Run>& runs);
+  // Blocks are on their way back to the brick: it may have more soon.
+  bool freeing(BrickNumber number) const;
   // `done` when the handles are dead.
   void withdraw(uint64_t client, const std::vector<HeldGrant>& grants, std::function<void()> done);
   void close_session(uint64_t client, std::function<void()> done);

@@ -94,9 +94,7 @@ DataOperations::Space DataService::space() const {
   DataOperations::Space sum;
   for (BrickDevice* const brick : bricks_.all()) {
     const uint64_t total = brick->record().block_count * brick::kBlockSize;
-    const uint64_t used =
-        brick->space().used_blocks() * brick::kBlockSize - brick->space().free_grain_bytes();
-    const uint64_t free = total > used ? total - used : 0;
+    const uint64_t free = brick->space().unused_bytes();
     sum.total += total;
     sum.free += free;
     // What of it somebody can have now.

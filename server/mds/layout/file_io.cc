@@ -9,6 +9,11 @@
 
 namespace pnfsrdma::mds {
 
+namespace {
+// Files up to this size get nothing ahead when they are written through the server.
+constexpr uint64_t kSmallFileMax = uint64_t{256} << 10;
+}  // namespace
+
 FileIo::FileIo(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space, LayoutTable& table,
                InodeQueue& queue, Layouts& layouts, uint64_t metadata_era)
     : clock_(clock),
@@ -185,7 +190,9 @@ void FileIo::allocate(const WritingPointer& work) {
   // Room ahead only for files that grow at their end, as one written by 1 MiB after the other does.
   const uint64_t wish_end =
       work->range.begin <= (*inode)->size && work->range.end > kSmallFileMax ? kEndOfFile : work->range.end;
-  const AllocationPlan plan = plan_allocation(work->range, wish_end, (*inode)->size);
+  const auto planned = space_.plan(work->what.inode, work->range, wish_end);
+  if (!planned) return finish(work, std::unexpected(planned.error()));
+  const AllocationPlan plan = *planned;
   const uint64_t behind = std::max(work->range.begin, (*inode)->size);
   if (behind < work->range.end) {
     const auto old = space_.extents().overlapping(work->what.inode, behind, work->range.end - behind);
@@ -199,7 +206,7 @@ void FileIo::allocate(const WritingPointer& work) {
     if (!inode) return finish(work, std::unexpected(inode.error()));
     // The size goes with the extents, before the bytes: a crash between leaves zeros nobody was promised
     // otherwise, and no byte behind the end.
-    FileSpace::Change change;
+    FileSpace::Change change{.scattered = true};
     change.update.mtime = clock_.wall_now();
     change.update.clear_setid = work->what.clear_setid;
     change.update.size = std::max((*inode)->size, work->range.end);

@@ -11,19 +11,23 @@
 namespace pnfsrdma::mds {
 
 namespace {
+// Between looks for something to zero, and between batches of it.
 constexpr Milliseconds kZeroingPause{250};
+constexpr Milliseconds kZeroingGap{10};
 constexpr uint64_t kZeroingBytes = uint64_t{4} << 20;
 }  // namespace
 
 FileSpace::FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks,
-                     LayoutTable& table)
+                     LayoutTable& table, TakeBack take_back)
     : loop_(loop),
       clock_(clock),
       names_(names),
       store_(names.store()),
       extents_(names.store()),
       bricks_(bricks),
-      table_(table) {}
+      table_(table),
+      take_back_(std::move(take_back)),
+      ahead_(names.store()) {}
 
 FileSpace::~FileSpace() {
   loop_.cancel(zeroing_timer_);
@@ -83,33 +87,49 @@ void FileSpace::clean_tail(InodeId inode, Done done) {
 
 void FileSpace::trim(InodeId inode, Done done) {
   const auto present = names_.get(inode);
-  if (!present || table_.in_use(inode)) return done(nfs4::Status::kOk);
+  if (!present) return done(nfs4::Status::kOk);
   const uint64_t end = kept_end((*present)->size);
+  if (table_.reachable(inode, {end, kEndOfFile})) return done(nfs4::Status::kOk);
   const auto behind = extents_.overlapping(inode, end, kEndOfFile - end);
   if (!behind) return done(status_of(behind.error()));
-  if (behind->empty()) return clean_tail(inode, std::move(done));
-  shorten(inode, end, {.space_only = true}, false, std::move(done));
+  if (!behind->empty()) return shorten(inode, end, {.space_only = true}, false, std::move(done));
+  leave_ahead(inode);
+  clean_tail(inode, std::move(done));
+}
+
+// It has nothing ahead.
+void FileSpace::leave_ahead(InodeId inode) {
+  Batch batch;
+  ahead_.take_off_record(batch, inode);
+  // What cannot be written now stays on record, and costs the next start a look.
+  if (!batch.empty()) static_cast<void>(store_.commit(batch, CommitKind::kState));
+  ahead_.leave(inode);
 }
 
 void FileSpace::shorten(InodeId inode, uint64_t end, InodeUpdate update, bool mark_dirty, Done done) {
   const auto present = names_.get(inode);
   if (!present) return done(present.error());
+  const uint64_t size = update.size.value_or((*present)->size);
   ExtentChange change(store_, inode);
   const auto removed = change.remove(end, kEndOfFile - end);
   if (!removed) return done(status_of(removed.error()));
   update.space_used = (*present)->space_used + static_cast<uint64_t>(change.growth());
   Batch batch;
   change.write_to(batch);
-  if (mark_dirty && update.size && *update.size < end) Extents::mark_tail_dirty(batch, inode);
+  ahead_.take_off_record(batch, inode);
+  if (mark_dirty && size < end) Extents::mark_tail_dirty(batch, inode);
   if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
+  ahead_.leave(inode);
   // A crash before the sync: the old size, the old extents, all bytes still there. Nothing may be destroyed
   // before it.
-  store_.when_synced(store_.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), inode,
+  store_.when_synced(store_.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), inode, size,
                                                         removed = *removed, done = std::move(done)] {
     if (alive.expired()) return;
     // A crash from here on: blocks without an extent, freed at the next start; a dirty tail with its record,
     // zeroed then.
     release(removed);
+    // A writer whose grant ends with the last grain may have bytes there that he has not committed.
+    if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, done);
     zero_tail(inode, done);
   });
 }
@@ -200,7 +220,9 @@ void FileSpace::destroy(InodeId inode, Done done) {
   if (!removed) return done(status_of(removed.error()));
   Batch batch;
   change.write_to(batch);
+  ahead_.take_off_record(batch, inode);
   if (const auto destroyed = names_.destroy(inode, batch); !destroyed) return done(destroyed.error());
+  ahead_.leave(inode);
   resting_.erase(inode);
   leftovers_.erase(inode);
   store_.when_synced(store_.last_namespace_sequence(),
@@ -215,6 +237,7 @@ void FileSpace::destroy(InodeId inode, Done done) {
 void FileSpace::release(const std::vector<Extent>& extents) {
   std::vector<brick::Run> freed;
   for (const Extent& extent : extents) {
+    released_ += extent.length;
     for (const brick::Run& run : bricks_.space_at(extent.logical).free(extent.logical, extent.length))
       freed.push_back(run);
   }
@@ -240,30 +263,40 @@ void FileSpace::start_zeroing() {
 
 void FileSpace::zero_in_background() {
   start_zeroing();
-  for (BrickDevice* const brick : bricks_.all()) {
-    if (brick->ready()) zero_free_grains(*brick);
-  }
+  for (BrickDevice* const brick : bricks_.all()) zero_free_grains(brick->number());
 }
 
-void FileSpace::zero_free_grains(BrickDevice& brick) {
-  auto work = std::make_shared<Zeroing>();
+void FileSpace::zero_free_grains(BrickNumber number) {
+  BrickDevice* const brick = bricks_.find(number);
+  if (brick == nullptr || !brick->ready() || !zeroing_.insert(number).second) return;
+  auto work = std::make_shared<Zeroing>(Zeroing{.left = kZeroingBytes});
   std::vector<brick::Range> ranges;
-  for (uint64_t left = kZeroingBytes; left > 0;) {
-    const auto piece = brick.space().take_dirty(left);
+  while (work->left > 0) {
+    const auto piece = brick->space().take_dirty(work->left);
     if (!piece) break;
     work->pieces.push_back(*piece);
     ranges.push_back({piece->logical, piece->length});
-    left -= std::min(left, piece->length);
+    work->left -= piece->length;
   }
-  if (ranges.empty()) return;
-  bricks_.zero(ranges, [this, alive = std::weak_ptr(alive_), work](nfs4::Status status) {
+  if (ranges.empty()) {
+    zeroing_.erase(number);
+    return;
+  }
+  bricks_.zero(ranges, [this, alive = std::weak_ptr(alive_), number, work](nfs4::Status status) {
     if (alive.expired()) return;
+    const bool zeroed = status == nfs4::Status::kOk;
+    zeroing_.erase(number);
     std::vector<brick::Run> emptied;
     for (Piece& piece : work->pieces) {
-      piece.clean = status == nfs4::Status::kOk;
-      for (const brick::Run& run : bricks_.space_at(piece.logical).put_back(piece)) emptied.push_back(run);
+      piece.clean = zeroed;
+      for (const brick::Run& run : bricks_.space_at(piece.logical).zeroed(piece)) emptied.push_back(run);
     }
     bricks_.free(emptied);
+    // There may be more.
+    if (zeroed && work->left == 0)
+      loop_.after(kZeroingGap, [this, alive, number] {
+        if (!alive.expired()) zero_free_grains(number);
+      });
   });
 }
 

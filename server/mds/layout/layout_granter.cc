@@ -112,21 +112,14 @@ void LayoutGranter::make_writable(const WorkPointer& work) {
 
 void LayoutGranter::fill(const WorkPointer& work) {
   const GrantRequest& request = work->request;
-  const auto inode = names_.get(request.inode);
-  if (!inode) return fail(work, inode.error());
   const auto mapped = space_.extents().map(request.inode, work->needed.begin, work->needed.length());
   if (!mapped) return fail(work, status_of(mapped.error()));
   const bool has_holes =
       std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
   if (!has_holes) return clear_stale_holes(work);
-  // What it wrote since its last LAYOUTCOMMIT shows in the memory it was given, not in the size.
-  uint64_t size = (*inode)->size;
-  if (work->needed.begin > size) {
-    const auto before = space_.extents().overlapping(request.inode, work->needed.begin - 1, 1);
-    if (!before) return fail(work, status_of(before.error()));
-    if (!before->empty()) size = work->needed.begin;
-  }
-  const AllocationPlan plan = plan_allocation(work->needed, request.range.end, size);
+  const auto planned = space_.plan(request.inode, work->needed, request.range.end);
+  if (!planned) return fail(work, planned.error());
+  const AllocationPlan plan = *planned;
   // Whoever reads zeros there from a hole must ask again, or he would go on reading zeros.
   layouts_.clear_holes(request.inode, plan.wished, request.client, [this, work, plan](bool cleared) {
     if (!cleared) return fail(work, nfs4::Status::kLayoutTryLater);

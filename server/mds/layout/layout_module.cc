@@ -17,7 +17,10 @@ struct LayoutModule::Machinery {
                 .device = {.owner = options.owner, .patience = options.brick_patience},
                 .transports = options.transports,
                 .memory = options.memory}),
-        space(parts.loop, parts.clock, parts.names, bricks, table),
+        space(parts.loop, parts.clock, parts.names, bricks, table,
+              [this](InodeId except, std::function<void()> done) {
+                layouts.take_back_ahead(except, std::move(done));
+              }),
         layouts(parts.loop, parts.clock, parts.names, bricks, space, table, queue, parts.recaller,
                 parts.counters, options.lease),
         granter(parts.names, bricks, space, table, queue, layouts, parts.counters, parts.random),

@@ -13,8 +13,6 @@ namespace {
 constexpr size_t kGoneRemembered = 65536;
 constexpr Milliseconds kReapAgain{1000};
 constexpr ByteRange kWholeFile{0, kEndOfFile};
-// Memory ahead of the size that is worth a recall when the file is closed, bytes.
-constexpr uint64_t kExcessWorthRecall = uint64_t{1} << 20;
 }  // namespace
 
 std::string writing_record_key(uint64_t inode) {
@@ -149,7 +147,10 @@ void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<Hel
     queue_.exclusive(
         inode, [this, inode](InodeQueue::Turn turn) { space_.clean_tail(inode, [turn](nfs4::Status) {}); });
   }
-  if (!table_.in_use(inode)) tidy_up(inode);
+  if (table_.in_use(inode) || recaller_.is_open(inode)) return;
+  const auto present = names_.get(inode);
+  if (present && ((*present)->flags & kInodeOrphan) != 0) return reap(inode);
+  tidy_up(inode);
 }
 
 void Layouts::on_client_gone(uint64_t client, std::function<void()> done) {
@@ -349,31 +350,65 @@ void Layouts::on_last_close(uint64_t inode) {
   const auto present = names_.get(inode);
   if (!present || !(*present)->is_regular()) return;
   if ((*present)->flags & kInodeOrphan) return reap(inode);
-  const uint64_t kept = kept_end((*present)->size);
-  // Cheap for the usual file, which has nothing ahead. (A sparse one may hide some: it goes when its layouts
-  // end.)
-  if ((*present)->space_used <= kept) return;
-  if (!table_.in_use(inode)) return tidy_up(inode);
-  if ((*present)->space_used - kept < kExcessWorthRecall) return;
-  const ByteRange ahead{kept, kEndOfFile};
-  for (const uint64_t client : table_.clients_of_file(inode)) {
-    recalls_.demand(client, inode, ahead, [this, inode] {
-      if (!recaller_.is_open(inode) && !table_.in_use(inode)) tidy_up(inode);
-    });
-  }
+  if (space_.ahead().contains(inode)) take_back(inode, [] {});
 }
 
-// Nobody has a layout of the file any more.
-void Layouts::tidy_up(uint64_t inode) {
-  if (recaller_.is_open(inode)) return;
+void Layouts::take_back_ahead(uint64_t except, std::function<void()> done) {
+  struct Round {
+    size_t left = 0;
+    EventLoop::TimerId timer = 0;
+    std::function<void()> done;
+  };
+  const std::vector<InodeId> files = space_.ahead().ask(except);
+  auto round = std::make_shared<Round>(Round{.left = files.size() + 1, .done = std::move(done)});
+  // None left to ask: others wait for the answers, and so do we.
+  if (files.empty()) ++round->left;
+  const auto one_less = [this, round] {
+    if (--round->left > 0) return;
+    loop_.cancel(round->timer);
+    if (round->done) std::exchange(round->done, nullptr)();
+  };
+  round->timer = loop_.after(kRoomPatience, [alive = std::weak_ptr(alive_), round] {
+    if (!alive.expired() && round->done) std::exchange(round->done, nullptr)();
+  });
+  for (const InodeId inode : files) {
+    take_back(inode, [this, inode, one_less] {
+      space_.ahead().asked(inode);
+      one_less();
+    });
+  }
+  one_less();
+}
+
+// What is ahead of the file: whoever reaches it commits what he has written there, and gives it back.
+void Layouts::take_back(uint64_t inode, std::function<void()> done) {
   const auto present = names_.get(inode);
-  if (!present) return;
-  if ((*present)->flags & kInodeOrphan) return reap(inode);
-  if ((*present)->space_used <= kept_end((*present)->size)) return;
-  queue_.exclusive(inode, [this, inode](InodeQueue::Turn turn) {
+  if (!present) {
+    space_.ahead().leave(inode);
+    return done();
+  }
+  const ByteRange ahead{kept_end((*present)->size), kEndOfFile};
+  std::vector<uint64_t> holders;
+  for (const uint64_t client : table_.clients_of_file(inode)) {
+    if (table_.reachable(inode, ahead, client)) holders.push_back(client);
+  }
+  auto left = std::make_shared<size_t>(holders.size() + 1);
+  const auto one_less = [this, inode, left, done = std::move(done)] {
+    if (--*left == 0) tidy_up(inode, done);
+  };
+  counters_.layouts_recalled += holders.size();
+  for (const uint64_t client : holders) recalls_.demand(client, inode, ahead, one_less);
+  one_less();
+}
+
+// Nobody is known to reach what is ahead of the file.
+void Layouts::tidy_up(uint64_t inode, std::function<void()> done) {
+  const auto present = names_.get(inode);
+  if (!present || !space_.ahead().contains(inode)) return done();
+  queue_.exclusive(inode, [this, inode, done = std::move(done)](InodeQueue::Turn turn) {
     // While a brick is away there is nothing to gain: the next close or lost layout brings us back.
-    if (recaller_.is_open(inode) || space_.absence(inode, kWholeFile) != nfs4::Status::kOk) return;
-    space_.trim(inode, [turn](nfs4::Status) {});
+    if (space_.absence(inode, kWholeFile) != nfs4::Status::kOk) return done();
+    space_.trim(inode, [turn, done](nfs4::Status) { done(); });
   });
 }
 
@@ -479,6 +514,10 @@ void Layouts::on_brick_ready() {
   const auto orphans = names_.orphans();
   if (!orphans) return;
   for (const InodeId inode : *orphans) reap(inode);
+  // What an earlier run gave ahead of files that nobody has open any more, or what we could not reach.
+  for (const InodeId inode : space_.ahead().all()) {
+    if (!recaller_.is_open(inode) && !table_.in_use(inode)) tidy_up(inode);
+  }
 }
 
 }  // namespace pnfsrdma::mds

@@ -78,6 +78,8 @@ class Layouts final : public LayoutConflicts {
   void recall_holes(uint64_t client, uint64_t inode, const ByteRange& range);
   // The file is kept for somebody who was put off because of layouts.
   bool reserved_against(uint64_t inode, uint64_t client);
+  // Takes back what is ahead of some files, open ones too, but not of one; see FileSpace::TakeBack.
+  void take_back_ahead(uint64_t except, std::function<void()> done);
   // The client's lease is over: it gets nothing new.
   bool gone(uint64_t client) const { return gone_.contains(client); }
   void ask_for_less(uint64_t client);
@@ -119,7 +121,8 @@ class Layouts final : public LayoutConflicts {
   void end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending,
                   std::function<void()> done);
   void grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead, Ending ending);
-  void tidy_up(uint64_t inode);
+  void take_back(uint64_t inode, std::function<void()> done);
+  void tidy_up(uint64_t inode, std::function<void()> done = [] {});
   void reap(uint64_t inode);
   void reap_now(uint64_t inode);
   void touch_interrupted_files();

@@ -17,12 +17,12 @@ uint64_t scattered(uint64_t number) {
 
 BrickNumber drawn(const std::vector<Candidate>& candidates, InodeId inode) {
   uint64_t total = 0;
-  for (const Candidate& candidate : candidates) total += candidate.free_blocks;
+  for (const Candidate& candidate : candidates) total += candidate.free_bytes;
   if (total == 0) return kNoBrick;
   uint64_t lot = scattered(inode) % total;
   for (const Candidate& candidate : candidates) {
-    if (lot < candidate.free_blocks) return candidate.brick;
-    lot -= candidate.free_blocks;
+    if (lot < candidate.free_bytes) return candidate.brick;
+    lot -= candidate.free_bytes;
   }
   return kNoBrick;
 }
@@ -35,7 +35,7 @@ std::vector<BrickNumber> order_of(std::vector<Candidate> candidates, InodeId ino
       std::any_of(candidates.begin(), candidates.end(), has) ? home : drawn(candidates, inode);
   std::ranges::sort(candidates, [first](const Candidate& a, const Candidate& b) {
     if ((a.brick == first) != (b.brick == first)) return a.brick == first;
-    return a.free_blocks != b.free_blocks ? a.free_blocks > b.free_blocks : a.brick < b.brick;
+    return a.free_bytes != b.free_bytes ? a.free_bytes > b.free_bytes : a.brick < b.brick;
   });
   std::vector<BrickNumber> order;
   for (const Candidate& candidate : candidates) order.push_back(candidate.brick);

@@ -13,7 +13,7 @@ namespace pnfsrdma::mds {
 // A brick that is ready and takes data.
 struct Candidate {
   BrickNumber brick = kNoBrick;
-  uint64_t free_blocks = 0;
+  uint64_t free_bytes = 0;
 };
 
 // The bricks in the order in which they are tried. A file stays on `home` as long as that has room. The first

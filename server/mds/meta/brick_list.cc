@@ -45,7 +45,9 @@ Result<> BrickList::read() {
 void BrickList::enter(const BrickRecord& record) {
   Space::Addresses addresses{.brick = record.number, .zones = record.zones};
   addresses.next_zone = [this, number = record.number] { return next_zone(number); };
-  members_[record.number] = {record, std::make_unique<Space>(store_, clock_, std::move(addresses))};
+  Member& member = members_[record.number];
+  member = {record, std::make_unique<Space>(store_, clock_, std::move(addresses))};
+  member.space->set_capacity(record.block_count);
   for (const uint32_t zone : record.zones) {
     if (zone >= by_zone_.size()) by_zone_.resize(zone + 1, kNoBrick);
     by_zone_[zone] = record.number;

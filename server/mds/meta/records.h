@@ -22,6 +22,7 @@ enum class RecordKind : uint8_t {
   kConsole = 6,  // users and tokens of the console
   kExport = 7,   // from the first change of exports at run time on
   kSetting = 8,  // changed at run time
+  kAhead = 9,    // files with memory ahead of their growth
 };
 
 // State records: values only their writer understands (XDR behind a version number), by kind and key. Written

@@ -231,6 +231,7 @@ TEST_F(Conflicts, AClientThatIsGoneIsFencedFirst) {
 TEST_F(Conflicts, SpaceAheadIsGivenBackAtTheLastClose) {
   world.recaller.opens.insert({file, kAlice});
   written(3 << 20);
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 3 << 20, UINT64_MAX, 4096));
   EXPECT_GT(world.stat(file)->space_used, 4u << 20);
   const uint64_t change = world.stat(file)->change;
   world.recaller.opens.clear();

@@ -49,13 +49,15 @@ class FakeBrick final : public brick::Control {
   std::string owner;               // who claimed last
   bool hold_withdrawals = false;   // withdraw and close_session are answered by release()
   bool hold_zeroing = false;       // zero, likewise
+  bool hold_frees = false;         // free has not come in yet, until release()
+  uint64_t damaged = 0;            // blocks that are out of service
   uint64_t longest_run = 1 << 30;  // blocks: exposures are cut into runs of this many
   bool dead = false;               // answers nothing
   xdr::FixedOpaque<8> verifier{std::byte{1}};
 
   size_t count(const std::string& name) const { return std::count(calls.begin(), calls.end(), name); }
   void release() {
-    hold_withdrawals = hold_zeroing = false;
+    hold_withdrawals = hold_zeroing = hold_frees = false;
     for (const auto& answer : std::exchange(held_, {})) loop_.post(answer);
   }
   // It took its MDS for dead. The connection stays.
@@ -140,7 +142,7 @@ class FakeBrick final : public brick::Control {
   void alloc(const brick::AllocArguments& arguments, Done<brick::RunsResult> done) override {
     run("alloc", done, [&] {
       return checked<brick::RunsResult>(arguments.epoch, [&](brick::RunsResult& result) {
-        if (blocks.size() + arguments.count > capacity_) return brick::Status::kNoSpace;
+        if (blocks.size() + damaged + arguments.count > capacity_) return brick::Status::kNoSpace;
         for (uint64_t i = 0; i < arguments.count; ++i) {
           if (ever_used_.contains(arguments.logical + i * brick::kBlockSize)) return brick::Status::kExists;
         }
@@ -154,6 +156,7 @@ class FakeBrick final : public brick::Control {
     });
   }
   void free(const brick::BlocksArguments& arguments, Done<brick::StatusResult> done) override {
+    if (hold_frees) return held_.push_back([this, arguments, done] { free(arguments, done); });
     run("free", done, [&] {
       return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
         for (const brick::Run& run : arguments.runs) {

@@ -24,7 +24,7 @@ TEST(FileIo, WhatWasWrittenIsReadAndHolesAreZeros) {
   EXPECT_EQ(world.read(file, 20000, 4, &end), "");
   EXPECT_TRUE(end);
   EXPECT_EQ(world.stat(file)->size, 10005u);
-  EXPECT_EQ(world.stat(file)->space_used, 4096u);
+  EXPECT_EQ(world.stat(file)->space_used, kSparseUnit);
 }
 
 TEST(FileIo, AStableWriteIsFlushedBeforeItIsAnswered) {
@@ -211,10 +211,10 @@ TEST_F(Durability, OfTheWayToTheBytesComesBeforeALayoutOfThem) {
   ASSERT_EQ(world.set_size(file, 1 << 20), Status::kOk);
   ASSERT_EQ(world.write(file, 0, "text", nfs4::StableHow::kUnstable), Status::kOk);
   ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4));
-  ASSERT_EQ(world.write(file, 8192, "more", nfs4::StableHow::kUnstable), Status::kOk);
+  ASSERT_EQ(world.write(file, 65536, "more", nfs4::StableHow::kUnstable), Status::kOk);
   // It is on record that Alice writes: nothing but the extents has to become durable.
   const size_t before = waited();
-  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 8192, 4));
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 65536, 4));
   EXPECT_EQ(waited(), before + 1);
 }
 

@@ -122,29 +122,49 @@ TEST(LayoutGet, AWriteLayoutToTheEndOfTheWorldCannotBeHad) {
   EXPECT_TRUE(world.extents(file).empty());
 }
 
-TEST(LayoutGet, AGrowingFileGetsRoomAheadByDoubling) {
+TEST(LayoutGet, AFileThatGrowsInSequenceGetsAsMuchAheadAsItHas) {
   LayoutWorld world;
   const InodeId file = world.create("f");
-  const auto answer = world.get(kAlice, file, IoMode::kReadWrite, 0, UINT64_MAX, 1 << 20);
+  const auto answer = world.get(kAlice, file, IoMode::kReadWrite, 0, UINT64_MAX, kBlock);
   const auto segments = world.segments(answer);
   ASSERT_EQ(segments.size(), 1u);
-  EXPECT_EQ(segments[0].length, 2 * kBlock);
-  ASSERT_EQ(world.commit(kAlice, file, world.stateid_of(answer), {0, 2 * kBlock}, 2 * kBlock - 1),
-            Status::kOk);
-  const auto more =
-      world.segments(world.get(kAlice, file, IoMode::kReadWrite, 2 * kBlock, UINT64_MAX, 1 << 20));
+  EXPECT_EQ(segments[0].length, kBlock);
+  ASSERT_EQ(world.commit(kAlice, file, world.stateid_of(answer), {0, kBlock}, kBlock - 1), Status::kOk);
+  const auto more = world.segments(world.get(kAlice, file, IoMode::kReadWrite, kBlock, UINT64_MAX, 4096));
   ASSERT_FALSE(more.empty());
-  EXPECT_GE(more.back().file_offset + more.back().length, 4 * kBlock);
-  EXPECT_EQ(world.extents(file).front().logical % kBlock, 0u);
+  EXPECT_EQ(more.back().file_offset + more.back().length, 2 * kBlock);
+  // No size is committed: what it was given says how far it is.
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 2 * kBlock, UINT64_MAX, 4096));
+  EXPECT_EQ(world.stat(file)->space_used, 4 * kBlock);
+  EXPECT_EQ(world.extents(file), (std::vector<Extent>{{0, world.extents(file).front().logical, 4 * kBlock}}));
+}
+
+TEST(LayoutGet, AByteInASparseFileCostsASmallUnit) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  ASSERT_EQ(world.set_size(file, uint64_t{20} << 30), Status::kOk);
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, (uint64_t{5} << 30) + 5000, UINT64_MAX, 1));
+  EXPECT_EQ(world.stat(file)->space_used, kSparseUnit);
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, (uint64_t{5} << 30) + kSparseUnit, UINT64_MAX, 1));
+  EXPECT_EQ(world.stat(file)->space_used, 2 * kSparseUnit);
+}
+
+TEST(LayoutGet, AHoleThatIsFilledInSequenceIsFilledALittleAhead) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  ASSERT_EQ(world.set_size(file, 64 * kBlock), Status::kOk);
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, UINT64_MAX, 8 * kBlock));
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 8 * kBlock, UINT64_MAX, kBlock));
+  EXPECT_EQ(world.stat(file)->space_used, 10 * kBlock);
 }
 
 TEST(LayoutGet, WhenMemoryIsShortItTakesOnlyWhatIsNeeded) {
   LayoutWorld world(1);
   const InodeId file = world.create("f");
-  const auto answer = world.get(kAlice, file, IoMode::kReadWrite, 0, UINT64_MAX, 1 << 20);
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(world.extents(file).size(), 1u);
-  EXPECT_EQ(world.get(kAlice, file, IoMode::kReadWrite, 2 * kBlock, 4096, 4096).error(), Status::kNoSpc);
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, UINT64_MAX, 1 << 20));
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 1 << 20, UINT64_MAX, 1 << 19));
+  EXPECT_LT(world.stat(file)->space_used, kBlock);
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kReadWrite, kBlock, 1 << 20, 1 << 20).error(), Status::kNoSpc);
   world.check("full");
 }
 
@@ -152,7 +172,8 @@ TEST(LayoutGet, ABrickThatCutsTheMemoryInRunsMakesOneSegmentOfEach) {
   LayoutWorld world;
   world.brick.longest_run = 1;
   const InodeId file = world.create("f");
-  const auto segments = world.segments(world.get(kAlice, file, IoMode::kReadWrite, 0, UINT64_MAX, 1 << 20));
+  const auto segments =
+      world.segments(world.get(kAlice, file, IoMode::kReadWrite, 0, UINT64_MAX, 2 * kBlock));
   ASSERT_EQ(segments.size(), 2u);
   EXPECT_EQ(segments[1].file_offset, kBlock);
 }
@@ -285,8 +306,9 @@ struct AHoleFilledButNotGranted : ::testing::Test {
     ASSERT_EQ(world.write(file, kMiddle, "x"), Status::kOk);
     ASSERT_EQ(world.set_size(file, 2 * kMiddle), Status::kOk);
     ASSERT_EQ(world.segments(world.get(kAlice, file, IoMode::kRead, 0, 2 * kMiddle, 2 * kMiddle)).size(), 3u);
-    ASSERT_EQ(world.segments(world.get(kAlice, file, IoMode::kReadWrite, 0, 2 * kMiddle)).size(), 1u);
-    ASSERT_EQ(world.extents(file).size(), 3u);
+    ASSERT_EQ(world.get(kAlice, file, IoMode::kReadWrite, 0, 2 * kMiddle, 2 * kMiddle).error(),
+              Status::kLayoutTryLater);
+    ASSERT_EQ(world.stat(file)->space_used, 2 * kMiddle);
   }
 };
 
@@ -294,8 +316,8 @@ TEST_F(AHoleFilledButNotGranted, IsRecalledFromWhoSawIt) {
   ASSERT_EQ(world.recaller.recalls.size(), 1u);
   const LayoutRecall& recall = world.recaller.recalls.front();
   EXPECT_EQ(recall.client, kAlice);
-  EXPECT_EQ(recall.offset, kMiddle + kGrainSize);
-  EXPECT_EQ(recall.length, kMiddle - kGrainSize);
+  EXPECT_EQ(recall.offset, kMiddle + kSparseUnit);
+  EXPECT_EQ(recall.length, kMiddle - kSparseUnit);
 }
 
 TEST_F(AHoleFilledButNotGranted, IsNotWrittenByAnotherBeforeItIsGivenBack) {
@@ -303,13 +325,13 @@ TEST_F(AHoleFilledButNotGranted, IsNotWrittenByAnotherBeforeItIsGivenBack) {
   world.mds->granter().grant({.client = kBob,
                               .inode = file,
                               .mode = IoMode::kReadWrite,
-                              .range = {kMiddle + 8192, kMiddle + 12288},
+                              .range = {kMiddle + 2 * kSparseUnit, kMiddle + 3 * kSparseUnit},
                               .min_length = 1,
                               .max_bytes = 65536},
                              [&](LayoutGranter::Answer got) { answer = std::move(got); });
   world.settle();
   EXPECT_FALSE(answer);
-  EXPECT_TRUE(world.give_back(kAlice, file, kMiddle + kGrainSize, kMiddle));
+  EXPECT_TRUE(world.give_back(kAlice, file, kMiddle, kMiddle));
   ASSERT_TRUE(answer);
   EXPECT_TRUE(*answer);
 }

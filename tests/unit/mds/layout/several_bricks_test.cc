@@ -297,7 +297,7 @@ TEST_F(TwoBricks, ADirtyTailOnOneThatIsAwayIsZeroedWhenItComesBack) {
   const auto granted = world.get(kAlice, file, IoMode::kReadWrite, 1 << 20, 4096, 4096);
   ASSERT_TRUE(granted);
   const uint64_t grant = world.segments(granted).back().write.grant;
-  ASSERT_TRUE(world.brick.client_write(kAlice, grant, 1 << 20, std::byte{'z'}, 4096));
+  ASSERT_TRUE(world.brick.client_write(kAlice, grant, 0, std::byte{'z'}, 4096));
   world.crash();
   world.build();
   world.plug.up(world.addresses()[1]);

@@ -29,6 +29,12 @@ class Bricks : public testing::Test {
   std::vector<std::string> configure(const std::vector<std::string>& named) {
     return list_->configure(named).value();
   }
+  Result<uint64_t> take_blocks(BrickNumber brick, uint64_t count) {
+    Space& space = list_->space(brick);
+    space.set_capacity(UINT64_MAX / kGrainsPerBlock);
+    TRY_ASSIGN(const Taken taken, space.take({.hard = count * kGrainsPerBlock}));
+    return taken.fresh->logical;
+  }
   uint64_t stored_format() {
     const auto stored = store_.get(meta_key("format")).value();
     return stored ? read_value<StoredNumber>(*stored, "format")->number : 0;
@@ -72,8 +78,8 @@ TEST_F(Bricks, ARemovedOneIsNotTakenAgain) {
 
 TEST_F(Bricks, AnAddressSaysWhichBrickItIsOn) {
   configure({"a", "b"});
-  const uint64_t first = list_->space(1).take_blocks(1).value();
-  const uint64_t second = list_->space(2).take_blocks(1).value();
+  const uint64_t first = take_blocks(1, 1).value();
+  const uint64_t second = take_blocks(2, 1).value();
   EXPECT_EQ(list_->brick_of(first), 1u);
   EXPECT_EQ(list_->brick_of(second), 2u);
   EXPECT_EQ(list_->brick_of(uint64_t{40} * kZoneBytes), kNoBrick);
@@ -87,8 +93,8 @@ TEST_F(Bricks, AnAddressSaysWhichBrickItIsOn) {
 TEST_F(Bricks, ABrickWhoseAddressesAreSpentGetsMore) {
   configure({"a", "b"});
   const uint64_t most = kBlocksPerZone - 2;
-  const uint64_t first = list_->space(1).take_blocks(most).value();
-  const uint64_t second = list_->space(1).take_blocks(2).value();
+  const uint64_t first = take_blocks(1, most).value();
+  const uint64_t second = take_blocks(1, 2).value();
   EXPECT_EQ(zone_of(first), 0u);
   EXPECT_EQ(zone_of(second), 2u);
   EXPECT_EQ(list_->brick_of(second), 1u);
@@ -97,8 +103,8 @@ TEST_F(Bricks, ABrickWhoseAddressesAreSpentGetsMore) {
   store_.crash(0);
   reopen();
   EXPECT_EQ(list_->brick_of(second), 1u);
-  EXPECT_GT(list_->space(1).take_blocks(1).value(), second);
-  EXPECT_EQ(zone_of(list_->space(2).take_blocks(1).value()), 1u);
+  EXPECT_GT(take_blocks(1, 1).value(), second);
+  EXPECT_EQ(zone_of(take_blocks(2, 1).value()), 1u);
 }
 
 TEST_F(Bricks, AnExtentOnNoBrickIsDamage) {
@@ -111,7 +117,7 @@ TEST_F(Bricks, AnExtentOnNoBrickIsDamage) {
 
 TEST_F(Bricks, OneWithDataIsNotRemoved) {
   configure({"a"});
-  ASSERT_TRUE(list_->space(1).take_blocks(1));
+  ASSERT_TRUE(take_blocks(1, 1));
   EXPECT_EQ(list_->remove(1).error().number(), EBUSY);
   EXPECT_EQ(addresses(), std::vector<std::string>{"a"});
 }
@@ -122,7 +128,7 @@ TEST_F(Bricks, NumbersAndZonesAreNotUsedAgain) {
   reopen();
   const BrickNumber again = list_->add("b", false).value();
   EXPECT_EQ(again, 3u);
-  EXPECT_EQ(zone_of(list_->space(again).take_blocks(1).value()), 2u);
+  EXPECT_EQ(zone_of(take_blocks(again, 1).value()), 2u);
 }
 
 TEST_F(Bricks, OneBrickIsNotInTheListTwice) {
@@ -151,8 +157,8 @@ TEST_F(Bricks, AStoreOfOneBrickIsTakenOver) {
   EXPECT_EQ(stored_format(), kFormatVersion);
   reopen();
   EXPECT_EQ(addresses(), (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(list_->space(1).take_blocks(1).value(), 70000 * brick::kBlockSize);
-  EXPECT_EQ(zone_of(list_->space(2).take_blocks(1).value()), 1u);
+  EXPECT_EQ(take_blocks(1, 1).value(), 70000 * brick::kBlockSize);
+  EXPECT_EQ(zone_of(take_blocks(2, 1).value()), 1u);
 }
 
 }  // namespace

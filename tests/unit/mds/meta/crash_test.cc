@@ -31,6 +31,7 @@ class Crash : public OverBothEngines {
     list_ = BrickList::open(*store_, clock_).value();
     if (list_->numbers().empty()) static_cast<void>(list_->add("brick", true).value());
     space_ = &list_->space(kFirstBrick);
+    space_->set_capacity(100'000);
     std::vector<brick::Run> listed;
     for (const uint64_t block : brick_) listed.push_back({block, 1});
     const SpaceDifference difference = space_->compare(listed);
@@ -109,15 +110,16 @@ class Crash : public OverBothEngines {
   void grow() {
     const auto file = names_->lookup(any_directory(), any_name());
     if (!file || !(*file)->is_regular()) return;
-    std::vector<Piece> pieces = space_->take_grains(1 + random_.next_u64() % 100'000);
-    if (pieces.empty()) {
-      const uint64_t block = space_->take_blocks(1).value();
-      ASSERT_TRUE(brick_.insert(block).second);
-      pieces = {{block, brick::kBlockSize, true}};
+    const uint64_t grains = random_.next_u64() % 8 == 0 ? 600 : 1 + random_.next_u64() % 25;
+    const Taken taken = space_->take({.hard = grains}).value();
+    if (taken.fresh) {
+      for (uint64_t i = 0; i < taken.fresh->count; ++i)
+        ASSERT_TRUE(brick_.insert(taken.fresh->logical + i * brick::kBlockSize).second);
+      space_->allocated(*taken.fresh);
     }
     ExtentChange extents(*store_, (*file)->id);
     uint64_t end = (*file)->space_used;  // files grow without holes here
-    for (const Piece& piece : pieces) {
+    for (const Piece& piece : taken.pieces) {
       ASSERT_TRUE(extents.insert({end, piece.logical, piece.length}));
       end += piece.length;
     }
