@@ -305,7 +305,11 @@ void ModelMds::recall(size_t client, File& file, uint64_t offset, uint64_t lengt
 }
 
 void ModelMds::not_held(size_t client, const nfs4::LayoutRecallFile& what) {
-  (void)drop(client, file(what.file_handle), Iomode::kAny, what.offset, what.length);
+  File& recalled = file(what.file_handle);
+  const auto found = recalled.layouts.find(client);
+  // An answer to a recall of before: what has been granted since is another layout.
+  if (found == recalled.layouts.end() || found->second.stateid.other != what.stateid.other) return;
+  (void)drop(client, recalled, Iomode::kAny, what.offset, what.length);
 }
 
 void ModelMds::recall_and_wait(File& file, uint64_t offset, uint64_t length, bool holes_only) {

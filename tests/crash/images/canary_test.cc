@@ -30,7 +30,7 @@ TEST(Canary, ABrickThatDoesNotFlushDataLosesSyncedBytes) {
 }
 
 TEST(Canary, ABrickThatSkipsSomeFlushesOfItsTableLosesBlocks) {
-  EXPECT_TRUE(noticed({.skip_table_flush_every = 3}, ""));
+  EXPECT_TRUE(noticed({.skip_table_flush_every = 2}, ""));
 }
 
 TEST(Canary, ABrickThatDoesNotZeroShowsOldBytes) {

@@ -111,21 +111,24 @@ void Workload::fixed_step(int number) {
     case 16:
       if (OpenFile* file = client_.open("d", true)) client_.write_through_server(*file, 0, 8192, false);
       return;
-    case 17:  // written past the end, and never committed
+    case 17:  // while nothing else makes the metadata durable
+      if (OpenFile* file = client_.open("f", true)) client_.write_through_server(*file, 0, 8192, false);
+      return;
+    case 18:  // written past the end, and never committed
       if (OpenFile* file = client_.open("d", true)) client_.write(*file, 8192, 12288, 0);
       return;
-    case 18:
+    case 19:
       if (OpenFile* file = client_.opened("d")) client_.give_back(*file);
       return;
-    case 19:
-      return truncate("d", 16384);
     case 20:
+      return truncate("d", 16384);
+    case 21:
       client_.remove("big");
       return;
-    case 21:
+    case 22:
       client_.close_nameless();
       return;
-    case 22:
+    case 23:
       client_.start();
       return;
     default:

@@ -15,7 +15,7 @@ class Workload {
 
   void random_step();
   // A fixed run of kSteps, to be cut at each of its events.
-  static constexpr int kSteps = 24;
+  static constexpr int kSteps = 25;
   void fixed_step(int number);
 
  private:
