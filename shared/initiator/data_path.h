@@ -44,7 +44,7 @@ struct LayoutsView {
 class DataPath final : public CallbackHandler {
  public:
   // `transports` in order of preference, at most kTransportsMax. The channel (SessionChannel,
-  // session_channel.h) and the clock must outlive the data path.
+  // session/channel.h) and the clock must outlive the data path.
   DataPath(MetadataChannel& channel, const Clock& clock,
            std::vector<std::shared_ptr<rdma::Transport>> transports, DataPathOptions options);
   // Every FileIo is gone by now.
@@ -60,7 +60,7 @@ class DataPath final : public CallbackHandler {
   // are off.
   PendingLayout layout_at_open(bool for_write);
 
-  // Callbacks of the server (session_callbacks.h). They answer at once; the work runs in `then`, on the
+  // Callbacks of the server (callbacks.h). They answer at once; the work runs in `then`, on the
   // session's recall thread: close the gate, drain posted RDMA, flush, LAYOUTCOMMIT, LAYOUTRETURN. No FUSE
   // lock, no notify_inval.
   CallbackAnswer layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) override;

@@ -43,7 +43,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
         dirty(size),
         kept(shared.kept_memory) {}
 
-  // --- file_transfer.cc: bytes between a buffer and the file
+  // --- transfer.cc: bytes between a buffer and the file
   // Moves all of `slice`; a READ ends early only at the end of the file. `attempt`: how often its connection
   // has died.
   Result<size_t> move(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
@@ -68,7 +68,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<size_t> read_through_mds(uint64_t offset, BufferSlice sink);
   Result<size_t> write_through_mds(uint64_t offset, BufferSlice source);
 
-  // --- file_layout.cc: getting layouts
+  // --- layout.cc: getting layouts
   // True: a layout that covers `offset` may be there now. False: go through the MDS.
   bool acquire(Direction direction, uint64_t offset, uint64_t length);
   bool layout_wanted(Direction direction, uint64_t offset, uint64_t length) const;
@@ -82,7 +82,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void prefetch(Direction direction, uint64_t offset);
   FileReference reference(bool for_write, nfs4::Stateid* open_stateid = nullptr, bool* open = nullptr);
 
-  // --- file_flush.cc: durability
+  // --- flush.cc: durability
   Result<> sync(bool data_only, ErrorCursor& cursor);
   Result<> flush_as_mounted();
   Result<> flush_patiently();
@@ -112,7 +112,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> report_once(ErrorCursor& cursor, Result<> outcome);
   Result<> report(bool lost, Result<> outcome);
 
-  // --- file_verifier.cc: whether a brick still has what it took
+  // --- verifier.cc: whether a brick still has what it took
   // The connection has no answer, or its hello is not true any more: writes must not be noted under it.
   static bool outdated(const Connection& connection, const std::optional<brick::PersistReply>& reply);
   // Behind the flush: each brick that took some of it, and has not `answered` in it, is asked. Error: one
@@ -128,7 +128,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // Between two tries. Error: this was the last one.
   Result<> rest_of_brick(SteadyTime deadline);
 
-  // --- file_restore.cc: growth is kept until it is committed, and written again when its layout was lost
+  // --- restore.cc: growth is kept until it is committed, and written again when its layout was lost
   // For a copy of what such a write brings beyond the server's end of file. None: make_room(), outside of the
   // gate.
   std::optional<KeptWrites::Room> room_for_copy(const Passage& passage);
@@ -144,7 +144,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> write_kept();
   void growth_lost(const Error& error);
 
-  // --- file_commit.cc: LAYOUTCOMMIT
+  // --- commit.cc: LAYOUTCOMMIT
   // Tells the MDS everything it does not know; waits.
   Result<> commit_now(std::vector<nfs4::PersistRange> persist = {});
   Result<> commit_claimed(const std::vector<nfs4::PersistRange>& persist);
@@ -159,7 +159,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> claim_commit();
   void end_commit();
 
-  // --- file_recall.cc: giving layouts back
+  // --- recall.cc: giving layouts back
   // The gate is closed for `gate`. Drains, flushes, commits, returns `returned`.
   void give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send);
   // The segments of `gate` are forgotten and LAYOUTRETURN is sent. True: nothing of it is in force any more.

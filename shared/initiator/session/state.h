@@ -29,8 +29,8 @@ struct Session::InFlight::Parts {
   std::weak_ptr<Session::State> state;  // to give the slot up when nobody finishes the call
 };
 
-// What is behind a Session. Three groups of methods: calls (session_call.cc, session_reply.cc: any thread),
-// recovery and lease (session_recovery.cc: the background thread), posts (session_posts.cc: their thread).
+// What is behind a Session. Three groups of methods: calls (call.cc, reply.cc: any thread),
+// recovery and lease (recovery.cc: the background thread), posts (posts.cc: their thread).
 //
 // One mutex guards everything marked so; it is never held across a system call on the socket. System calls of
 // a call in steady state with one caller: send, recv. After a pause of idle_delay two more to disarm the
@@ -79,7 +79,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   };
   using Lock = std::unique_lock<Mutex>;
 
-  // session_call.cc
+  // call.cc
   Result<Slot*> acquire(Parts& parts, bool wait);
   Result<bool> send_new(Parts& parts, bool wait);
   void transmit(const std::shared_ptr<SessionSocket>& socket, ByteSpan record);
@@ -95,7 +95,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void encode(Parts& parts, Slot& slot);
   bool pause(Parts& parts, Milliseconds duration);
 
-  // session_reply.cc
+  // reply.cc
   enum class Verdict { kDone, kSendAgain, kBuildAnew };
   struct Answer {
     Verdict verdict = Verdict::kDone;
@@ -107,7 +107,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void note_sequence(Slot& slot, const nfs4::SequenceResult& sequence);
   void note_status_flags(Lock& lock, uint32_t flags);
 
-  // session_recovery.cc; the background thread.
+  // recovery.cc; the background thread.
   void run_background();
   void lose(Lock& lock, const std::shared_ptr<SessionSocket>& socket, Damage damage, std::string_view why);
   void recover();
@@ -119,13 +119,13 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void keep_lease();
   void keep_watch(Poller::Events events);
 
-  // session_revoked.cc; the background thread, and the posts thread with the answers.
+  // revoked.cc; the background thread, and the posts thread with the answers.
   void free_revoked();
   void test_stateids(std::vector<nfs4::Stateid> stateids);
   void free_stateid(const nfs4::Stateid& stateid);
   void gone(const nfs4::Stateid& stateid);
 
-  // session_posts.cc
+  // posts.cc
   void run_posts();
   std::unique_ptr<Parts> next_finished_post(Lock& lock);
   void reap_abandoned(Lock& lock);
