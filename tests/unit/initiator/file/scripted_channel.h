@@ -185,6 +185,7 @@ class ScriptedChannel final : public MetadataChannel {
     // As a brick does: the handle is dead before the answer. And as an MDS does: what it has not been told of
     // is zeroed.
     const uint64_t length = std::min<uint64_t>(wanted.length, FakeBrick::kBytes - wanted.offset);
+    std::lock_guard bytes(bytes_mutex_);
     brick().withdraw(wanted.offset, length);
     const uint64_t untold = std::max<uint64_t>(wanted.offset, size);
     if (untold < wanted.offset + length)
@@ -207,6 +208,7 @@ class ScriptedChannel final : public MetadataChannel {
                                MutableByteSpan sink) override {
     ++calls;
     ++reads;
+    std::lock_guard bytes(bytes_mutex_);
     const uint64_t end = std::min<uint64_t>(size, offset + sink.size());
     const size_t count = end > offset ? end - offset : 0;
     std::memcpy(sink.data(), brick().memory() + offset, count);
@@ -219,6 +221,7 @@ class ScriptedChannel final : public MetadataChannel {
     std::lock_guard quiet(quiet_mutex_);
     if (refuse_writes.load() != nfs4::Status::kOk)
       return std::unexpected(MetadataError{refuse_writes.load(), 0});
+    std::lock_guard bytes(bytes_mutex_);
     std::memcpy(brick().memory() + offset, source.data(), source.size());
     grow(offset + source.size());
     return MdsWritten{source.size(), false, verifier()};
@@ -239,6 +242,7 @@ class ScriptedChannel final : public MetadataChannel {
     ++layoutcommits;
     if (auto hook = during_layoutcommit) hook();
     std::lock_guard quiet(quiet_mutex_);
+    std::lock_guard bytes(bytes_mutex_);
     std::lock_guard lock(mutex_);
     if (wanted.stateid.other.front() != std::byte{layout_serial_}) {
       return std::unexpected(MetadataError{nfs4::Status::kBadStateid, 0});
@@ -277,7 +281,8 @@ class ScriptedChannel final : public MetadataChannel {
   const std::string netid_;
   EventLog& events_;
   std::mutex mutex_;
-  std::mutex quiet_mutex_;  // taken before mutex_
+  std::mutex quiet_mutex_;  // taken before the others
+  std::mutex bytes_mutex_;  // the file's bytes and size change together, as under an MDS; before mutex_
   nfs4::Stateid layout_stateid_;
   uint8_t layout_serial_ = 9;
   std::deque<nfs4::Status> refusals_;
