@@ -20,6 +20,55 @@ Control::Done<Answer> encode_to(rpc::Responder responder) {
   };
 }
 
+// For the log of slow turns.
+std::string_view name_of(Procedure procedure) {
+  switch (procedure) {
+    case Procedure::kNull:
+      return "null";
+    case Procedure::kClaim:
+      return "claim";
+    case Procedure::kAlloc:
+      return "alloc";
+    case Procedure::kFree:
+      return "free";
+    case Procedure::kMap:
+      return "map";
+    case Procedure::kUnmap:
+      return "unmap";
+    case Procedure::kList:
+      return "list";
+    case Procedure::kOpenSession:
+      return "open-session";
+    case Procedure::kCloseSession:
+      return "close-session";
+    case Procedure::kListSessions:
+      return "list-sessions";
+    case Procedure::kExpose:
+      return "expose";
+    case Procedure::kWithdraw:
+      return "withdraw";
+    case Procedure::kListGrants:
+      return "list-grants";
+    case Procedure::kPersist:
+      return "persist";
+    case Procedure::kZero:
+      return "zero";
+    case Procedure::kCopy:
+      return "copy";
+    case Procedure::kStatistics:
+      return "statistics";
+    case Procedure::kIdentify:
+      return "identify";
+    case Procedure::kSurvey:
+      return "survey";
+    case Procedure::kErase:
+      return "erase";
+    case Procedure::kLoopTurns:
+      return "loop-turns";
+  }
+  return "unknown-procedure";
+}
+
 }  // namespace
 
 ControlServer::ControlServer(EventLoop& loop, ControlService& service) : loop_(loop), service_(service) {}
@@ -69,6 +118,7 @@ void ControlServer::handle(const rpc::ConnectionPointer& connection, rpc::Incomi
   if (call.header.version != kVersion) return responder.refuse_version({kVersion, kVersion});
   if (const auto peer = peers_.find(connection.get()); peer != peers_.end())
     service_.renew_lease(peer->second.epoch);
+  const EventLoop::Step step(loop_, name_of(static_cast<Procedure>(call.header.procedure)));
   dispatch(connection.get(), call, std::move(responder));
 }
 
@@ -135,6 +185,8 @@ void ControlServer::dispatch(const rpc::Connection* connection, const rpc::Incom
       return with(&Control::copy);
     case Procedure::kStatistics:
       return serve(encoded, std::move(responder), &Control::statistics);
+    case Procedure::kLoopTurns:
+      return serve(encoded, std::move(responder), &Control::loop_turns);
     case Procedure::kIdentify:
       return serve(encoded, std::move(responder), &Control::identify);
   }

@@ -230,4 +230,17 @@ void ControlService::statistics(Done<StatisticsResult> done) {
   answer(std::move(done), std::move(result));
 }
 
+void ControlService::loop_turns(Done<LoopTurnsResult> done) {
+  const TurnTimes& turns = parts_.loop.turns();
+  const LatencyHistogram::Snapshot times = turns.times();
+  const TurnTimes::Recent recent = turns.recent(parts_.loop.now());
+  LoopTurnsResult result;
+  result.counts.assign(times.counts.begin(), times.counts.end());
+  result.sum_us = static_cast<uint64_t>(times.sum.count() / 1000);
+  result.slow = turns.slow();
+  result.longest_ms = static_cast<uint32_t>(std::chrono::duration_cast<Milliseconds>(recent.longest).count());
+  result.stalled = static_cast<uint32_t>(recent.stalled);
+  answer(std::move(done), std::move(result));
+}
+
 }  // namespace pnfsrdma::brick

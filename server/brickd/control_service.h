@@ -66,6 +66,7 @@ class ControlService final : public Control {
   void zero(const RangesArguments& arguments, Done<StatusResult> done) override;
   void copy(const CopyArguments& arguments, Done<StatusResult> done) override;
   void statistics(Done<StatisticsResult> done) override;
+  void loop_turns(Done<LoopTurnsResult> done) override;
 
  private:
   // kOk for the claimed epoch (and renews the lease), kLapsed for it when it is not in force, kStaleEpoch

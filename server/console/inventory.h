@@ -79,6 +79,24 @@ struct Holdings {
   std::vector<Layout> layouts;
 };
 
+// --- control loops ----------------------------------------------------------------------------------------
+
+// Counts by how long something took: counts[i] those of at most kBoundsUs[i], the last one the rest.
+struct LatencyHistogram {
+  static constexpr std::array<uint32_t, 22> kBoundsUs{
+      1,    2,     5,     10,    20,     50,     100,    200,     500,     1000,    2000,
+      5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000};
+  std::array<uint64_t, kBoundsUs.size() + 1> counts{};
+  uint64_t sum_us = 0;
+};
+// How long the turns of a control loop took: while one runs nobody else is served.
+struct LoopTurns {
+  LatencyHistogram times;   // since the start; no count: not known
+  uint64_t slow = 0;        // of more than 100 ms, since the start
+  uint64_t longest_ms = 0;  // of the last minute or two
+  uint64_t stalled = 0;     // of more than 1 s, in that time
+};
+
 // --- bricks -----------------------------------------------------------------------------------------------
 
 struct BrickPath {
@@ -117,6 +135,7 @@ struct Brick {
   uint32_t grants = 0;
   uint32_t grants_max = 0;
   BrickCounters counters;
+  LoopTurns turns;
 };
 // Runs of blocks in the order of addresses, everything covered once.
 enum class BlockState : uint8_t { kFree, kData, kGrantedRead, kGrantedWrite };
@@ -212,14 +231,6 @@ struct Job {
   bool cancellable = false;
 };
 
-// Counts of operations by how long they took: counts[i] those of at most kBoundsUs[i], the last one the rest.
-struct LatencyHistogram {
-  static constexpr std::array<uint32_t, 22> kBoundsUs{
-      1,    2,     5,     10,    20,     50,     100,    200,     500,     1000,    2000,
-      5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000};
-  std::array<uint64_t, kBoundsUs.size() + 1> counts{};
-  uint64_t sum_us = 0;
-};
 struct OperationCounter {
   std::string name;  // "GETATTR"
   uint64_t count = 0;
@@ -250,6 +261,7 @@ struct Numbers {
   uint32_t grants = 0;
   uint32_t running_compounds = 0;  // queue: begun, not answered
   uint64_t unsynced_commits = 0;   // queue: in the metadata engine's log, not durable yet
+  LoopTurns turns;
   std::vector<Brick> bricks;
   std::vector<HealthCheck> checks;
 };

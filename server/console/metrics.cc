@@ -115,6 +115,28 @@ void add_state(Exposition& out, const Numbers& numbers) {
       .value(number(numbers.uptime_seconds));
 }
 
+// Both kinds of daemon have one.
+void add_loops(Exposition& out, const Numbers& numbers) {
+  out.histogram("pnfsrdma_mds_loop_turn_seconds",
+                "Turns of the MDS's control loop: while one runs nobody else is served.")
+      .value(numbers.turns.times, {});
+  out.counter("pnfsrdma_mds_loop_slow_turns_total",
+              "Turns of more than 100 ms; each is logged with what it did.")
+      .value(number(numbers.turns.slow));
+  out.gauge("pnfsrdma_mds_loop_longest_turn_seconds",
+            "The longest turn of the last minute or two above 100 ms.")
+      .value(number(numbers.turns.longest_ms) / 1e3);
+  out.histogram("pnfsrdma_brick_loop_turn_seconds", "Turns of the brick's control loop.");
+  for (const Brick& brick : numbers.bricks) {
+    if (!brick.id.empty()) out.value(brick.turns.times, {{"brick", brick.id}});
+  }
+  out.counter("pnfsrdma_brick_loop_slow_turns_total",
+              "Turns of the brick's control loop of more than 100 ms.");
+  for (const Brick& brick : numbers.bricks) {
+    if (!brick.id.empty()) out.value(number(brick.turns.slow), {{"brick", brick.id}});
+  }
+}
+
 void add_bricks(Exposition& out, const Numbers& numbers) {
   const auto each = [&](const auto& value_of) {
     for (const Brick& brick : numbers.bricks) {
@@ -177,6 +199,7 @@ std::string metrics_text(const Numbers& numbers, const ConsoleCounters& console,
   out.gauge("pnfsrdma_build_info", "Always 1; the version is in its label.").value(1, {{"version", version}});
   add_operations(out, numbers);
   add_state(out, numbers);
+  add_loops(out, numbers);
   add_bricks(out, numbers);
   out.counter("pnfsrdma_console_requests_total", "Requests to the console.").value(number(console.requests));
   out.counter("pnfsrdma_console_refused_requests_total", "Requests answered with an error.")

@@ -218,9 +218,10 @@ Result<> serve(const Config& config, const std::string& config_path) {
   LeaseKeeper leases(clients, sessions, opens, locks, state_store, layouts.conflicts(), counters);
 
   const ServerIdentity identity{boot.instance};
-  Services services{clock,          random,    limits,   identity, exports,     *store, *names,
-                    clients,        sessions,  opens,    grace,    state_store, leases, layouts.conflicts(),
-                    layouts.data(), callbacks, counters, locks,    lock_waiters};
+  Services services{
+      clock,          random,    limits,   identity, exports,      *store,      *names,
+      clients,        sessions,  opens,    grace,    state_store,  leases,      layouts.conflicts(),
+      layouts.data(), callbacks, counters, locks,    lock_waiters, loop.turns()};
   Compounds compounds(services);
   serving = &compounds;
 

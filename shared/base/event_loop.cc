@@ -73,7 +73,8 @@ void EventLoop::at_turn_end(Task task) {
 }
 
 void EventLoop::run() {
-  while (!stopping_.load()) run_once(Milliseconds(1000));
+  SteadyTime now = clock_.now();
+  while (!stopping_.load()) now = run_turn(Milliseconds(1000), now);
 }
 
 void EventLoop::stop() {
@@ -83,9 +84,15 @@ void EventLoop::stop() {
 }
 
 void EventLoop::run_once(Milliseconds longest) {
+  run_turn(longest, clock_.now());
+}
+
+// The end of a turn is where the next begins to wait: one read of the clock is for both.
+SteadyTime EventLoop::run_turn(Milliseconds longest, SteadyTime now) {
   std::array<epoll_event, kEventsPerTurn> events;
-  const int count = epoll_wait(epoll_.get(), events.data(), kEventsPerTurn, wait_milliseconds(longest));
+  const int count = epoll_wait(epoll_.get(), events.data(), kEventsPerTurn, wait_milliseconds(longest, now));
   CHECK(count >= 0 || errno == EINTR);
+  const SteadyTime begun = clock_.now();
   for (int i = 0; i < count; ++i) {
     // Looked up anew each time: an earlier handler of this turn may have unwatched it.
     const auto found = handlers_.find(events[i].data.fd);
@@ -98,6 +105,9 @@ void EventLoop::run_once(Milliseconds longest) {
   while (!turn_end_.empty()) {
     for (Task& task : std::exchange(turn_end_, {})) task();
   }
+  const SteadyTime ended = clock_.now();
+  turns_.end_turn(begun, ended);
+  return ended;
 }
 
 void EventLoop::run_posted() {
@@ -116,10 +126,10 @@ void EventLoop::run_timers() {
   }
 }
 
-int EventLoop::wait_milliseconds(Milliseconds longest) const {
+int EventLoop::wait_milliseconds(Milliseconds longest, SteadyTime now) const {
   if (!turn_end_.empty()) return 0;
   if (timers_.empty()) return static_cast<int>(longest.count());
-  const auto until = std::chrono::ceil<Milliseconds>(timers_.begin()->first.first - clock_.now());
+  const auto until = std::chrono::ceil<Milliseconds>(timers_.begin()->first.first - now);
   return static_cast<int>(std::clamp(until, Milliseconds(0), longest).count());
 }
 

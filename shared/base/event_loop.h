@@ -12,6 +12,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/guarded.h"
 #include "shared/base/owned.h"
+#include "shared/base/turn_times.h"
 
 namespace pnfsrdma {
 
@@ -52,10 +53,31 @@ class EventLoop {
 
   SteadyTime now() const { return clock_.now(); }
 
+  // How long turns take, and where a part of the loop's work is named. The loop's thread only.
+  TurnTimes& turns() { return turns_; }
+  const TurnTimes& turns() const { return turns_; }
+  // Names what is done while it lives, for the log of slow turns. `what` is a literal. Two clock reads: for
+  // work that is rare.
+  class Step {
+   public:
+    Step(EventLoop& loop, std::string_view what, uint64_t client = 0)
+        : loop_(loop), what_(what), client_(client), begun_(loop.now()) {}
+    ~Step() { loop_.turns_.step(what_, client_, loop_.now() - begun_); }
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+
+   private:
+    EventLoop& loop_;
+    const std::string_view what_;
+    const uint64_t client_;
+    const SteadyTime begun_;
+  };
+
  private:
+  SteadyTime run_turn(Milliseconds longest, SteadyTime now);
   void run_posted();
   void run_timers();
-  int wait_milliseconds(Milliseconds longest) const;
+  int wait_milliseconds(Milliseconds longest, SteadyTime now) const;
 
   const Clock& clock_;
   FileDescriptor epoll_;
@@ -67,6 +89,7 @@ class EventLoop {
   std::unordered_map<int, std::shared_ptr<FdHandler>> handlers_;
   std::vector<Task> turn_end_;
   Guarded<std::vector<Task>> posted_;
+  TurnTimes turns_;
 };
 
 }  // namespace pnfsrdma

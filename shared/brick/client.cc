@@ -229,5 +229,8 @@ void BrickClient::copy(const CopyArguments& arguments, Done<StatusResult> done) 
 void BrickClient::statistics(Done<StatisticsResult> done) {
   link_->call(Procedure::kStatistics, xdr::Void{}, std::move(done));
 }
+void BrickClient::loop_turns(Done<LoopTurnsResult> done) {
+  link_->call(Procedure::kLoopTurns, xdr::Void{}, std::move(done));
+}
 
 }  // namespace pnfsrdma::brick

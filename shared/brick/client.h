@@ -76,6 +76,7 @@ class BrickClient final : public Control {
   void zero(const RangesArguments& arguments, Done<StatusResult> done) override;
   void copy(const CopyArguments& arguments, Done<StatusResult> done) override;
   void statistics(Done<StatisticsResult> done) override;
+  void loop_turns(Done<LoopTurnsResult> done) override;
 
  private:
   class Link;

@@ -47,6 +47,7 @@ class Control {
   virtual void copy(const CopyArguments& arguments, Done<StatusResult> done) = 0;
 
   virtual void statistics(Done<StatisticsResult> done) = 0;
+  virtual void loop_turns(Done<LoopTurnsResult> done) = 0;
 };
 
 }  // namespace pnfsrdma::brick

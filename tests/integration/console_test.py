@@ -6,6 +6,7 @@ usage: console_test.py BIN_DIRECTORY
 """
 import json
 import os
+import re
 import stat
 import sys
 import threading
@@ -183,6 +184,12 @@ class ConsoleOfRealDaemons(unittest.TestCase):
         self.assertEqual(health["status"], "ok", json.dumps(health))
         text = self.root.get("/metrics", prefix="").text
         self.assertIn('pnfsrdma_mds_operations_total{operation="OPEN"}', text)
+        # The turns of both control loops; the brick's are asked for once a second.
+        self.assertRegex(text, r"pnfsrdma_mds_loop_turn_seconds_count [1-9]")
+        self.assertTrue(any(check["name"] == "loop" for check in health["checks"]), json.dumps(health))
+        wait_until(lambda: re.search(r'pnfsrdma_brick_loop_turn_seconds_count{brick="[^"]+"} [1-9]',
+                                     self.root.get("/metrics", prefix="").text),
+                   20, "the brick's turns are counted")
 
     def test_a_console_that_cannot_listen_does_not_keep_clients_from_their_files(self):
         self.cluster.stop("mds")

@@ -23,6 +23,7 @@ Administrator::Administrator(const Parts& parts)
       jobs_(parts.clock) {}
 
 console::Numbers Administrator::numbers() {
+  const EventLoop::Step step(parts_.loop, "console-numbers");
   console::Numbers numbers = view_numbers({.clock = parts_.clock,
                                            .counters = parts_.counters,
                                            .store = parts_.store,
@@ -35,11 +36,14 @@ console::Numbers Administrator::numbers() {
                                            .compounds = &parts_.compounds,
                                            .started = started_,
                                            .start_count = parts_.start_count});
+  numbers.turns = view_turns(parts_.loop.turns(), parts_.loop.now());
+  numbers.checks.push_back(check_of_turns("This server", numbers.turns));
   add_bricks(numbers);
   return numbers;
 }
 
 console::Holdings Administrator::holdings() {
+  const EventLoop::Step step(parts_.loop, "console-holdings");
   return view_holdings({.clock = parts_.clock,
                         .clients = parts_.clients,
                         .opens = parts_.opens,

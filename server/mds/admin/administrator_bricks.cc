@@ -4,7 +4,9 @@
 #include <map>
 #include <set>
 
+#include "server/console/throughput.h"
 #include "server/mds/admin/administrator.h"
+#include "server/mds/admin/numbers_view.h"
 #include "server/mds/layout/brick_administration.h"
 
 namespace pnfsrdma::mds {
@@ -53,6 +55,8 @@ void Administrator::add_bricks(console::Numbers& numbers) {
       brick.counters.waiting = now.waiting_changes + now.waiting_work;
     }
     numbers.checks.push_back(check_of(brick));
+    if (percentile(brick.turns.times, 1) > 0)
+      numbers.checks.push_back(check_of_turns("Brick " + brick.id, brick.turns));
   }
   if (numbers.bricks.empty())
     numbers.checks.push_back({.name = "bricks",

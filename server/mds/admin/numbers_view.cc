@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "server/console/throughput.h"
 #include "server/mds/layout/layout_table.h"
 #include "shared/nfs4/operation_table.h"
 
@@ -54,6 +55,37 @@ void add_checks(console::Numbers& numbers) {
 }
 
 }  // namespace
+
+console::LoopTurns view_turns(const TurnTimes& turns, SteadyTime now) {
+  const pnfsrdma::LatencyHistogram::Snapshot times = turns.times();
+  const TurnTimes::Recent recent = turns.recent(now);
+  console::LoopTurns shown{
+      .times = {},
+      .slow = turns.slow(),
+      .longest_ms = static_cast<uint64_t>(std::chrono::duration_cast<Milliseconds>(recent.longest).count()),
+      .stalled = recent.stalled};
+  shown.times.counts = times.counts;
+  shown.times.sum_us = static_cast<uint64_t>(times.sum.count() / 1000);
+  return shown;
+}
+
+// One stall is over when it is seen (a machine that was paused); several are a condition.
+console::HealthCheck check_of_turns(const std::string& who, const console::LoopTurns& turns) {
+  constexpr uint64_t kStallsBorne = 2;
+  const bool stalls = turns.stalled > kStallsBorne;
+  std::string detail = fmt::format(
+      "{}: 99.99 % of the turns of its loop took at most {:.1f} ms; {} more than 100 ms since its start.",
+      who, console::percentile(turns.times, 0.9999) / 1000, turns.slow);
+  if (turns.longest_ms > 0) {
+    detail +=
+        fmt::format(" In the last minutes everybody waited for up to {} ms, {} times for more than 1 s.",
+                    turns.longest_ms, turns.stalled);
+  }
+  return {.name = "loop",
+          .status = stalls ? "warning" : "ok",
+          .detail = std::move(detail),
+          .fix = stalls ? "See what it did: journalctl, lines with slow-turn." : ""};
+}
 
 console::Numbers view_numbers(const NumbersSources& sources) {
   const Counters& counters = sources.counters;

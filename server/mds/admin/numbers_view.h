@@ -30,6 +30,11 @@ struct NumbersSources {
   uint64_t start_count = 0;
 };
 
+// The turns of a control loop, as the console shows them.
+console::LoopTurns view_turns(const TurnTimes& turns, SteadyTime now);
+// Whether the loop of `who` ("This server", "Brick UUID") leaves others waiting.
+console::HealthCheck check_of_turns(const std::string& who, const console::LoopTurns& turns);
+
 // Counters and gauges of now, and whether all is well. Bricks are left to the caller.
 console::Numbers view_numbers(const NumbersSources& sources);
 

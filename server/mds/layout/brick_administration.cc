@@ -57,6 +57,15 @@ bool is_address(const std::string& text) {
   return text.starts_with("tcp:") && text.size() > 4;
 }
 
+console::LoopTurns turns_of(const brick::LoopTurnsResult& told) {
+  console::LoopTurns shown{
+      .times = {}, .slow = told.slow, .longest_ms = told.longest_ms, .stalled = told.stalled};
+  std::copy_n(told.counts.begin(), std::min(told.counts.size(), shown.times.counts.size()),
+              shown.times.counts.begin());
+  shown.times.sum_us = told.sum_us;
+  return shown;
+}
+
 }  // namespace
 
 BrickAdministration::BrickAdministration(const Parts& parts)
@@ -115,6 +124,7 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
                     .rdma_flushes = now.rdma_flushes,
                     .commit_messages = now.commit_messages,
                     .mds_flushes = now.control_persists};
+  shown.turns = turns_of(observer_.latest(number).turns);
   return shown;
 }
 

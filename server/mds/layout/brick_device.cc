@@ -486,6 +486,11 @@ void BrickDevice::statistics(Done<brick::StatisticsResult> done) {
   control_.statistics(guard<brick::StatisticsResult>(std::move(done)));
 }
 
+void BrickDevice::loop_turns(Done<brick::LoopTurnsResult> done) {
+  if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.loop_turns(guard<brick::LoopTurnsResult>(std::move(done)));
+}
+
 void BrickDevice::list_sessions(Done<brick::SessionsResult> done) {
   if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
   control_.list_sessions(guard<brick::SessionsResult>(std::move(done)));

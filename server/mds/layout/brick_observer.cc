@@ -33,6 +33,9 @@ void BrickObserver::look() {
     brick->statistics([known](BrickDevice::Answer<brick::StatisticsResult> answer) {
       if (BrickObservation* const entry = answer ? known() : nullptr) entry->statistics = *answer;
     });
+    brick->loop_turns([known](BrickDevice::Answer<brick::LoopTurnsResult> answer) {
+      if (BrickObservation* const entry = answer ? known() : nullptr) entry->turns = *answer;
+    });
     brick->list_sessions([known](BrickDevice::Answer<brick::SessionsResult> answer) {
       if (BrickObservation* const entry = answer ? known() : nullptr) entry->sessions = answer->sessions;
     });

@@ -14,6 +14,7 @@ namespace pnfsrdma::mds {
 // What a brick says of itself, not older than a second while it answers and somebody looks.
 struct BrickObservation {
   brick::StatisticsResult statistics;
+  brick::LoopTurnsResult turns;
   std::vector<brick::SessionEntry> sessions;
 };
 

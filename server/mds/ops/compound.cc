@@ -8,6 +8,7 @@
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
 #include "shared/base/check.h"
+#include "shared/base/turn_times.h"
 
 namespace pnfsrdma::mds {
 
@@ -148,18 +149,21 @@ Compound::Step Compound::run_operation() {
                         context_.keep_reply ? Status::kRepTooBigToCache : Status::kRepTooBig);
     }
     ++context_.services.counters.operations[static_cast<size_t>(item_->operation)];
-    operation_begun_ = context_.services.clock.now();
+    run_begun_ = operation_begun_ = context_.services.clock.now();
   } else if (client_lost()) {
     return add_status(item_->operation, Status::kDeadSession);
+  } else {
+    run_begun_ = context_.services.clock.now();
   }
   context_.reply_room = room();
   context_.suspension.begin_run();
   Handlers handlers;
   const nfs4::ResultOperation result = nfs4::dispatch(handlers, *item_->arguments, context_);
+  const SteadyTime now = context_.services.clock.now();
+  context_.services.turns.step(nfs4::to_string(item_->operation), context_.client_id(), now - run_begun_);
   if (nfs4::status_of(result) == kSuspended) return Step::kWait;
   context_.suspension.next_operation();
-  context_.services.counters.latency[static_cast<size_t>(item_->operation)].add(
-      context_.services.clock.now() - operation_begun_);
+  context_.services.counters.latency[static_cast<size_t>(item_->operation)].add(now - operation_begun_);
   if (context_.replay && context_.kept_reply) return Step::kEnd;
   return add_result(item_->operation, result);
 }

@@ -69,6 +69,7 @@ class Compound {
   std::optional<nfs4::CompoundReader> reader_;
   std::optional<nfs4::CompoundReader::Item> item_;  // the operation that runs, kept while it waits
   SteadyTime operation_begun_;
+  SteadyTime run_begun_;  // of the handler, which may run again after it has waited
   std::optional<nfs4::Operation> first_operation_;
   std::shared_ptr<Bytes> reply_;
   std::optional<nfs4::CompoundResultWriter> writer_;

@@ -5,6 +5,10 @@
 #include "shared/base/random.h"
 #include "shared/xdr/types.h"
 
+namespace pnfsrdma {
+class TurnTimes;
+}
+
 namespace pnfsrdma::mds {
 
 class CallbackChannel;
@@ -52,6 +56,7 @@ struct Services {
   Counters& counters;
   LockTable& locks;
   LockWaiters& lock_waiters;
+  TurnTimes& turns;
 };
 
 }  // namespace pnfsrdma::mds

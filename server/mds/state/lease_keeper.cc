@@ -80,7 +80,10 @@ void LeaseKeeper::expire_due() {
 void LeaseKeeper::start(EventLoop& loop, Milliseconds every) {
   loop_ = &loop;
   loop.after(every, [this, &loop, every, due = loop.now() + every] {
-    look(std::chrono::duration_cast<Milliseconds>(loop.now() - due));
+    {
+      const EventLoop::Step step(loop, "lease-expiry");
+      look(std::chrono::duration_cast<Milliseconds>(loop.now() - due));
+    }
     start(loop, every);
   });
 }

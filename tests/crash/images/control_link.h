@@ -75,6 +75,9 @@ class ControlLink final : public brick::Control {
   void statistics(Done<brick::StatisticsResult> d) override {
     if (const auto done = track(std::move(d))) control_->statistics(done);
   }
+  void loop_turns(Done<brick::LoopTurnsResult> d) override {
+    if (const auto done = track(std::move(d))) control_->loop_turns(done);
+  }
 
  private:
   template <typename Arguments, typename T>

@@ -72,9 +72,16 @@ MetadataServer::MetadataServer(const Host& host_in)
                .transports = {{host.transport, host.transport->make_protection_domain()}}}),
       leases(clients, sessions, opens, locks, state_store, layouts.conflicts(), counters),
       identity{boot.instance},
-      services{host.clock,     host.random, limits,   identity, exports,     host.store, *names,
-               clients,        sessions,    opens,    grace,    state_store, leases,     layouts.conflicts(),
-               layouts.data(), callbacks,   counters, locks,    lock_waiters},
+      services{host.clock,     host.random,
+               limits,         identity,
+               exports,        host.store,
+               *names,         clients,
+               sessions,       opens,
+               grace,          state_store,
+               leases,         layouts.conflicts(),
+               layouts.data(), callbacks,
+               counters,       locks,
+               lock_waiters,   host.loop.turns()},
       compounds(services) {
   names->set_in_use(
       [this](mds::InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });

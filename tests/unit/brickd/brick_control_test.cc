@@ -36,6 +36,14 @@ TEST_F(BrickControl, ClaimTellsWhatThePoolIs) {
   EXPECT_EQ(claimed.paths[0].address, brick.address());
 }
 
+TEST_F(BrickControl, TheTurnsOfItsLoopAreTold) {
+  const LoopTurnsResult turns = brick.call(&Control::loop_turns);
+  EXPECT_EQ(turns.status, Status::kOk);
+  uint64_t count = 0;
+  for (const uint64_t of_bucket : turns.counts) count += of_bucket;
+  EXPECT_GT(count, 0u);
+}
+
 TEST_F(BrickControl, WhoseItIsIsToldWithoutAClaim) {
   ASSERT_EQ(brick.alloc(0, 2), Status::kOk);
   const IdentifyResult found = brick.call(&Control::identify);

@@ -94,6 +94,21 @@ TEST(Metrics, AHistogramIsCumulativeAndEndsWithAll) {
   EXPECT_NE(text.find("pnfsrdma_brick_bytes_total{brick=\"b\",direction=\"write\"} 4"), std::string::npos);
 }
 
+TEST(Metrics, TheTurnsOfBothLoopsAreAHistogram) {
+  Numbers numbers = numbers_at(10, 3, 4);
+  numbers.turns.times.counts[6] = 7;   // 50 to 100 us
+  numbers.turns.times.counts[16] = 1;  // 100 to 200 ms
+  numbers.turns.slow = 1;
+  numbers.turns.longest_ms = 150;
+  numbers.bricks[0].turns.times.counts[0] = 9;
+  const std::string text = metrics_text(numbers, {}, "0.1.0");
+  EXPECT_NE(text.find("pnfsrdma_mds_loop_turn_seconds_bucket{le=\"0.1\"} 7"), std::string::npos) << text;
+  EXPECT_NE(text.find("pnfsrdma_mds_loop_turn_seconds_count 8"), std::string::npos);
+  EXPECT_NE(text.find("pnfsrdma_mds_loop_slow_turns_total 1"), std::string::npos);
+  EXPECT_NE(text.find("pnfsrdma_mds_loop_longest_turn_seconds 0.15"), std::string::npos);
+  EXPECT_NE(text.find("pnfsrdma_brick_loop_turn_seconds_count{brick=\"b\"} 9"), std::string::npos);
+}
+
 TEST(Metrics, NeedTheRoleOfAViewer) {
   testing::ApiWorld world;
   EXPECT_EQ(world.send("GET", "/metrics").status, 200);

@@ -294,6 +294,9 @@ class FakeBrick final : public brick::Control {
     });
   }
   void copy(const brick::CopyArguments&, Done<brick::StatusResult>) override { breaches.push_back("copy"); }
+  void loop_turns(Done<brick::LoopTurnsResult> done) override {
+    run("loop_turns", done, [] { return brick::LoopTurnsResult{}; });
+  }
   void statistics(Done<brick::StatisticsResult> done) override {
     run("statistics", done, [&] {
       brick::StatisticsResult result;

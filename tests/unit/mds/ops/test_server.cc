@@ -27,9 +27,9 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
       lock_waiters(host.clock, locks, callbacks, limits.lease),
       layouts(*names),
       leases(clients, sessions, opens, locks, state_store, layouts, counters),
-      services{host.clock, host.random, limits,   identity, exports,     host.store, *names,
-               clients,    sessions,    opens,    grace,    state_store, leases,     layouts,
-               data,       callbacks,   counters, locks,    lock_waiters},
+      services{host.clock, host.random, limits,   identity, exports,      host.store,       *names,
+               clients,    sessions,    opens,    grace,    state_store,  leases,           layouts,
+               data,       callbacks,   counters, locks,    lock_waiters, host.loop.turns()},
       compounds(services) {
   names->set_in_use([this](InodeId inode) { return opens.is_open(inode); });
   CHECK(recover_state(same_boot, state_store, clients, opens, locks, grace, limits.lease).has_value());
@@ -38,9 +38,10 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
 void TestServer::use(LayoutConflicts& real_layouts, DataOperations& real_data) {
   // References can't be set anew; an object made in the same place is the same to whoever refers to it.
   std::destroy_at(&services);
-  std::construct_at(&services, Services{host.clock, host.random, limits, identity, exports, host.store,
-                                        *names, clients, sessions, opens, grace, state_store, leases,
-                                        real_layouts, real_data, callbacks, counters, locks, lock_waiters});
+  std::construct_at(&services, Services{host.clock, host.random, limits,  identity,     exports,
+                                        host.store, *names,      clients, sessions,     opens,
+                                        grace,      state_store, leases,  real_layouts, real_data,
+                                        callbacks,  counters,    locks,   lock_waiters, host.loop.turns()});
 }
 
 std::shared_ptr<std::shared_ptr<const Bytes>> TestServer::begin(const Operations& operations,
