@@ -235,8 +235,15 @@ bool Inode::is_open() const {
 std::optional<OpenToReclaim> Inode::to_reclaim() const {
   const std::lock_guard lock(mutex_);
   if (!open_at_server_) return std::nullopt;
-  return OpenToReclaim{share_access_, (share_access_ & nfs4::kShareAccessWrite) != 0 ? writer_ : reader_,
-                       stateid_};
+  const bool reads = (share_access_ & nfs4::kShareAccessRead) != 0;
+  const bool writes = (share_access_ & nfs4::kShareAccessWrite) != 0;
+  OpenToReclaim open{.parts = {}, .stateid = stateid_};
+  if (!reads || !writes || reader_ == writer_) {
+    open.parts = {{share_access_, writes ? writer_ : reader_}};
+  } else {
+    open.parts = {{nfs4::kShareAccessRead, reader_}, {nfs4::kShareAccessWrite, writer_}};
+  }
+  return open;
 }
 
 void Inode::reclaimed(const nfs4::Stateid& stateid) {

@@ -23,8 +23,12 @@ struct OpenToClose {
 };
 // What a reclaim needs to know of an open.
 struct OpenToReclaim {
-  uint32_t share_access = 0;
-  initiator::Credential credential;
+  // One OPEN each, in the name of somebody who had it: the server checks what each may do.
+  struct Part {
+    uint32_t share_access = 0;
+    initiator::Credential credential;
+  };
+  std::vector<Part> parts;
   nfs4::Stateid stateid;  // what it was
 };
 

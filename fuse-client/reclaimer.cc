@@ -69,18 +69,22 @@ void Reclaimer::stateid_gone(const nfs4::Stateid& stateid) {
 Result<Reclaimer::Reopened> Reclaimer::open_again(const Inode& inode, const OpenToReclaim& open,
                                                   bool previous) {
   nfs4::OpenArguments arguments;
-  arguments.share_access = open.share_access | nfs4::kShareAccessWantNoDelegation;
   arguments.owner.owner = nfs4::OwnerId(as_bytes("pnfsrdma-fuse"));
   arguments.claim = previous ? nfs4::OpenClaim::make<nfs4::ClaimType::kPrevious>(nfs4::DelegationType::kNone)
                              : nfs4::OpenClaim::make<nfs4::ClaimType::kFileHandle>();
   initiator::CallOptions options;
   options.cache_reply = true;
   options.recovery = true;
-  TRY_ASSIGN(const auto reply,
-             session_.call({nfs4::PutFileHandleArguments{inode.handle}, std::move(arguments)},
-                           open.credential, options));
-  if (const auto* result = reply.result<nfs4::OpenResponse>(1)) return Reopened(result->stateid);
-  return Reopened(std::unexpected(reply.status));
+  Reopened reopened = std::unexpected(Status::kStale);
+  for (const OpenToReclaim::Part& part : open.parts) {
+    arguments.share_access = part.share_access | nfs4::kShareAccessWantNoDelegation;
+    TRY_ASSIGN(const auto reply, session_.call({nfs4::PutFileHandleArguments{inode.handle}, arguments},
+                                               part.credential, options));
+    const auto* result = reply.result<nfs4::OpenResponse>(1);
+    if (result == nullptr) return Reopened(std::unexpected(reply.status));
+    reopened = result->stateid;
+  }
+  return reopened;
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -31,6 +31,10 @@ class LayoutConflicts {
   // are recalled (open files keep access). Call before the change is committed.
   virtual void before_access_change(uint64_t inode, uint64_t requester, Done done) = 0;
 
+  // setuid or setgid is about to be set: layouts to write by are recalled from everybody, because a write by
+  // RDMA would not clear it. Call before the change is committed.
+  virtual void before_set_id(uint64_t inode, uint64_t requester, Done done) = 0;
+
   // The last link is gone and the orphan record is in the same batch as the removal of the entry; REMOVE and
   // RENAME may be answered right after. Layouts are recalled and the file freed once nobody has it open.
   // Survives a restart.

@@ -67,6 +67,7 @@ nfs4::WriteResponse DataService::write(CompoundContext& context, const nfs4::Wri
 nfs4::CommitResponse DataService::commit(CompoundContext& context, const nfs4::CommitArguments& arguments) {
   TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
   if (arguments.offset > nfs4::kLengthToEnd - arguments.count) return Status::kInval;
+  TRY(context.check_modification(*inode));
   using Answer = std::expected<nfs4::Verifier, Status>;
   TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
     io_.commit(inode->id, arguments.offset, arguments.count, std::move(done));

@@ -67,6 +67,10 @@ LayoutCommitter::Answer LayoutCommitter::apply(const CommitRequest& request) {
   const WallTime mtime = request.mtime.value_or(clock_.wall_now());
   // LAYOUTCOMMIT never shrinks a file.
   if (!request.last_write_offset || *request.last_write_offset < inode->size) {
+    if (request.clear_setid && mode_without_setid(*inode) != inode->mode) {
+      TRY(names_.update(request.inode, {.mtime = mtime, .clear_setid = true}));
+      return std::nullopt;
+    }
     // Times alone: at once, and durable within seconds, as lazytime has it.
     TRY(names_.touch(request.inode, mtime));
     return std::nullopt;

@@ -87,6 +87,10 @@ void LayoutGranter::begin(const WorkPointer& work) {
   if (request.mode == IoMode::kReadWrite) {
     // Also RW with a min_length of 2^64-1, which would have to be granted whole.
     if (work->needed.end > kFileSizeMax) return fail(work, nfs4::Status::kBadLayout);
+    // POSIX write(2): setuid and setgid go with the first byte. Nobody sees one that goes by RDMA, so it is
+    // to go by WRITE; then there is a layout.
+    if (request.clear_setid && mode_without_setid(**inode) != (*inode)->mode)
+      return fail(work, nfs4::Status::kLayoutTryLater);
     return make_writable(work);
   }
   // Nothing to read there; the server answers READ with end-of-file.

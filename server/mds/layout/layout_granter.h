@@ -23,6 +23,7 @@ struct GrantRequest {
   ByteRange range;                       // [offset, offset + length): how far the client could use more
   uint64_t min_length = 0;               // what it needs
   uint32_t max_bytes = 0;                // of the LayoutGetResult
+  bool clear_setid = false;              // whoever asks to write is not privileged
   std::optional<LayoutStateid> stateid;  // the layout's; none when asked under an open stateid
 };
 

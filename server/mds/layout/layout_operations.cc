@@ -27,14 +27,23 @@ bool bad_range(uint64_t offset, uint64_t length) {
 }
 
 // What the client may do with the file by all of its opens: a layout stateid names none of them.
-OpenAccess access_by_opens(CompoundContext& context, InodeId inode) {
+OpenAccess access_by_opens(CompoundContext& context, const Inode& inode) {
   OpenAccess access{.client = context.client_id()};
-  for (const OpenState* open : context.services.opens.opens_of_file(inode)) {
+  for (const OpenState* open : context.services.opens.opens_of_file(inode.id)) {
     if (open->client != access.client) continue;
     access.read = access.read || (open->access & kShareRead) != 0;
     access.write = access.write || (open->access & kShareWrite) != 0;
   }
+  if (access.write && !access.read) access.read = context.check_access(inode, kMayRead).has_value();
   return access;
+}
+
+// Whether the open's rights are enough for a handle of this kind. Bricks have none for writing alone: memory
+// that can be written can be read. Who may only write does so by WRITE.
+Outcome<> check_handle_rights(const OpenAccess& access, bool writes) {
+  if (writes ? !access.write : !access.read) return std::unexpected(Status::kOpenMode);
+  if (!access.read) return std::unexpected(Status::kLayoutUnavailable);
+  return {};
 }
 
 nfs4::DeviceAddress device_address(const brick::ClaimResult& brick, const Ticket& ticket) {
@@ -132,14 +141,15 @@ nfs4::LayoutGetResponse DataService::layout_get(CompoundContext& context,
   OpenAccess access;
   if (names_layout(stateid)) {
     request.stateid = layout_stateid(stateid);
-    access = access_by_opens(context, inode->id);
+    access = access_by_opens(context, *inode);
   } else {
     // The first one comes with an open stateid; so may a later one, when the client has opened the file in
     // one COMPOUND with LAYOUTGET and holds its layout already.
     TRY_ASSIGN(access, context.io_access(stateid, *inode, writes));
     if (access.special) return Status::kBadStateid;
   }
-  if (writes ? !access.write : !access.read) return Status::kOpenMode;
+  TRY(check_handle_rights(access, writes));
+  request.clear_setid = !context.credentials().is_root();
   request.range = range_of(arguments.offset, arguments.length);
   request.min_length = arguments.min_length;
   request.max_bytes = std::min(arguments.max_count, context.reply_room);
@@ -161,7 +171,7 @@ nfs4::LayoutCommitResponse DataService::layout_commit(CompoundContext& context,
   if (arguments.reclaim) return context.in_grace() ? Status::kReclaimBad : Status::kNoGrace;
   if (bad_range(arguments.offset, arguments.length)) return Status::kInval;
   if (arguments.time_modify && arguments.time_modify->nanoseconds >= 1'000'000'000) return Status::kInval;
-  TRY(context.check_writable());
+  TRY(context.check_modification(*inode));
   TRY_ASSIGN(const nfs4::Stateid stateid, context.resolve(arguments.stateid));
   if (!names_layout(stateid)) return Status::kBadStateid;
   TRY_ASSIGN(std::vector<nfs4::PersistRange> persist, persist_ranges(arguments.update));

@@ -339,6 +339,14 @@ void Layouts::before_access_change(uint64_t inode, uint64_t requester, Done done
   });
 }
 
+void Layouts::before_set_id(uint64_t inode, uint64_t requester, Done done) {
+  queue_.exclusive(inode, [this, inode, requester, done = std::move(done)](InodeQueue::Turn turn) {
+    // The turn ends when the new mode is committed: a LAYOUTGET behind it sees that.
+    clear_writers(inode, 0, requester,
+                  [turn, done](bool cleared) { done(cleared ? nfs4::Status::kOk : nfs4::Status::kDelay); });
+  });
+}
+
 // --- orphans and space ahead of the size
 // ---------------------------------------------------------------------------------
 

@@ -47,6 +47,7 @@ class Layouts final : public LayoutConflicts {
   // --- LayoutConflicts ---
   void set_size(uint64_t inode, uint64_t size, uint64_t requester, Done done) override;
   void before_access_change(uint64_t inode, uint64_t requester, Done done) override;
+  void before_set_id(uint64_t inode, uint64_t requester, Done done) override;
   void on_orphaned(uint64_t inode) override;
   void on_last_close(uint64_t inode) override;
   void on_client_gone(uint64_t client, std::function<void()> done) override;

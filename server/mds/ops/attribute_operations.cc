@@ -34,6 +34,14 @@ Outcome<> check_size_change(const CompoundContext& context, const nfs4::Stateid&
   return {};
 }
 
+// Whether a file gets bits that a write by somebody without privilege takes away again.
+bool sets_set_id(const Inode& inode, std::optional<uint32_t> mode) {
+  if (!mode || !inode.is_regular()) return false;
+  Inode changed = inode;
+  changed.mode = *mode;
+  return mode_without_setid(changed) != *mode;
+}
+
 }  // namespace
 
 // RFC 8881, 18.1
@@ -71,6 +79,12 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
   if (wanted.changes_access()) {
     TRY_ASSIGN(const Status recalled, context.suspension.ask<Status>([&](auto done) {
       layouts.before_access_change(inode->id, context.client_id(), std::move(done));
+    }));
+    if (recalled != Status::kOk) return recalled;
+  }
+  if (sets_set_id(*inode, verdict.mode)) {
+    TRY_ASSIGN(const Status recalled, context.suspension.ask<Status>([&](auto done) {
+      layouts.before_set_id(inode->id, context.client_id(), std::move(done));
     }));
     if (recalled != Status::kOk) return recalled;
   }

@@ -140,6 +140,15 @@ Outcome<OpenAccess> CompoundContext::io_access(const nfs4::Stateid& asked, const
   return OpenAccess{.client = client_id(), .read = !write, .write = write, .special = true};
 }
 
+Outcome<> CompoundContext::check_modification(const Inode& inode) const {
+  TRY(check_writable());
+  for (const OpenState* open : services.opens.opens_of_file(inode.id)) {
+    if (open->client == client_id() && (open->access & kShareWrite) != 0) return {};
+  }
+  if (credentials().uid == inode.uid) return {};
+  return check_access(inode, kMayWrite);
+}
+
 bool CompoundContext::in_grace() const {
   return services.grace.active();
 }

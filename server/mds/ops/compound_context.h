@@ -127,6 +127,10 @@ class CompoundContext {
   // OPENMODE is the caller's to say. BAD_STATEID, OLD_STATEID, EXPIRED, LOCKED, ACCESS, ROFS, GRACE.
   Outcome<OpenAccess> io_access(const nfs4::Stateid& stateid, const Inode& inode, bool write) const;
 
+  // For COMMIT and LAYOUTCOMMIT, which name no open: the client has the file open for writing (whoever of its
+  // users asks, a descriptor may be passed on), or the caller owns it or may write it. ROFS, ACCESS.
+  Outcome<> check_modification(const Inode& inode) const;
+
   bool in_grace() const;
   // For an operation that makes or reclaims state (RFC 8881, 8.4.2.1 and 18.51.3): reclaims in grace,
   // everything else after it, and after RECLAIM_COMPLETE. GRACE, NO_GRACE.

@@ -62,7 +62,7 @@ nfs4::CreateResponse handle(CompoundContext& context, const nfs4::CreateArgument
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
   TRY_ASSIGN(const FileType type, creatable_type(arguments.type.discriminant()));
   TRY(context.check_writable());
-  TRY_ASSIGN(NewInode wanted, new_inode(context, type, arguments.attributes));
+  TRY_ASSIGN(NewInode wanted, new_inode(context, *directory, type, arguments.attributes));
   TRY(outcome(check_create(context.credentials(), *directory)));
   if (const nfs4::LinkText* text = arguments.type.get_if<nfs4::FileType::kLink>()) {
     if (text->size() > kSymlinkBytesMax) return Status::kNameTooLong;

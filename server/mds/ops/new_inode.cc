@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/ops/new_inode.h"
 
+#include <sys/stat.h>
+
 #include "server/mds/ops/settable_attributes.h"
 
 namespace pnfsrdma::mds {
 
 using nfs4::Status;
 
-Outcome<NewInode> new_inode(const CompoundContext& context, FileType type,
+namespace {
+
+// CVE-2018-13405: in a setgid directory the group is the directory's. One who is not in it does not make a
+// setgid file of it, as chmod(2) would not let him.
+bool setgid_of_foreign_group(const Credentials& who, const Inode& directory, FileType type) {
+  return type != FileType::kDirectory && (directory.mode & S_ISGID) != 0 && !who.is_root() &&
+         !who.in_group(directory.gid);
+}
+
+}  // namespace
+
+Outcome<NewInode> new_inode(const CompoundContext& context, const Inode& directory, FileType type,
                             const nfs4::Attributes& attributes) {
   TRY_ASSIGN(const SettableAttributes wanted,
              settable_attributes(attributes, 0, context.services.clock.wall_now()));
@@ -22,6 +35,7 @@ Outcome<NewInode> new_inode(const CompoundContext& context, FileType type,
   NewInode made;
   made.type = type;
   made.mode = wanted.mode.value_or(0);
+  if (setgid_of_foreign_group(who, directory, type)) made.mode &= ~uint32_t{S_ISGID};
   made.uid = wanted.uid.value_or(who.uid);
   made.gid = wanted.gid.value_or(who.gid);
   made.atime = wanted.atime;

@@ -7,10 +7,10 @@
 
 namespace pnfsrdma::mds {
 
-// What CREATE and OPEN make for the caller from the attributes asked for: its own, mode 0 without one. A size
-// is OPEN's to set. The errors of settable_attributes(); INVAL for the size of what is no file; PERM for an
-// owner the caller cannot give to.
-Outcome<NewInode> new_inode(const CompoundContext& context, FileType type,
+// What CREATE and OPEN make for the caller in `directory` from the attributes asked for: its own, mode 0
+// without one. A size is OPEN's to set. The errors of settable_attributes(); INVAL for the size of what is no
+// file; PERM for an owner the caller cannot give to.
+Outcome<NewInode> new_inode(const CompoundContext& context, const Inode& directory, FileType type,
                             const nfs4::Attributes& attributes);
 
 }  // namespace pnfsrdma::mds

@@ -119,7 +119,7 @@ Outcome<> meet_existing(const CompoundContext& context, const Creation& creation
 Outcome<> create_file(const CompoundContext& context, const Creation& creation, const Inode& directory,
                       std::string_view name, Target& target) {
   TRY(context.check_writable());
-  TRY_ASSIGN(NewInode wanted, new_inode(context, FileType::kRegular, creation.attributes));
+  TRY_ASSIGN(NewInode wanted, new_inode(context, directory, FileType::kRegular, creation.attributes));
   const Status allowed = check_create(context.credentials(), directory);
   if (allowed != Status::kOk) return std::unexpected(allowed);
   wanted.how = creation.mode;
@@ -171,9 +171,15 @@ Outcome<Target> find_target(CompoundContext& context, const nfs4::OpenArguments&
   return target;
 }
 
+// A reclaim is nothing but what the client says of an earlier OPEN, so it is checked as any. The owner may
+// have opened the file before he changed its mode, or as its maker: he could give himself what he asks for.
 Outcome<> check_permission(const CompoundContext& context, const Inode& inode, const Target& target,
-                           const Share& share) {
+                           const Share& share, bool reclaim) {
   if (target.entitled) return {};
+  if (reclaim && context.credentials().uid == inode.uid) {
+    if ((share.access & kShareWrite) != 0) return context.check_writable();
+    return {};
+  }
   uint32_t wanted = 0;
   if ((share.access & kShareRead) != 0) wanted |= kMayRead;
   if ((share.access & kShareWrite) != 0 || target.resize) wanted |= kMayWrite;
@@ -235,8 +241,7 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(target.handle.inode));
   if (inode->generation != target.handle.generation) return Status::kStale;
   TRY(check_type(*inode));
-  // A reclaim was permitted when the file was opened first.
-  if (claim != ClaimType::kPrevious) TRY(check_permission(context, *inode, target, share));
+  TRY(check_permission(context, *inode, target, share, claim == ClaimType::kPrevious));
   OpenTable& opens = context.services.opens;
   const OpenState* mine = opens.find(context.client_id(), inode->id, arguments.owner.owner);
   const uint32_t access = share.access | (target.resize ? kShareWrite : 0);

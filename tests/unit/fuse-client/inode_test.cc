@@ -142,6 +142,24 @@ TEST_F(InodeTest, OpensShareOneStateidAndTheLastReleaseClosesIt) {
   EXPECT_FALSE(inode.open_state(false));
 }
 
+// A server checks reclaims: none may ask for what only the other user had.
+TEST_F(InodeTest, AReclaimAsksForEachUserWhatHeHad) {
+  inode.begin_open();
+  inode.opened(stateid(1, 1), nfs4::kShareAccessRead, {10, 10, {}});
+  inode.begin_open();
+  inode.opened(stateid(1, 2), nfs4::kShareAccessWrite, {20, 20, {}});
+  const auto open = inode.to_reclaim();
+  ASSERT_EQ(open->parts.size(), 2u);
+  EXPECT_EQ(open->parts[0].share_access, nfs4::kShareAccessRead);
+  EXPECT_EQ(open->parts[0].credential.user, 10u);
+  EXPECT_EQ(open->parts[1].share_access, nfs4::kShareAccessWrite);
+  EXPECT_EQ(open->parts[1].credential.user, 20u);
+  inode.begin_open();
+  inode.opened(stateid(1, 3), nfs4::kShareAccessBoth, {20, 20, {}});
+  ASSERT_EQ(inode.to_reclaim()->parts.size(), 1u);
+  EXPECT_EQ(inode.to_reclaim()->parts[0].share_access, nfs4::kShareAccessBoth);
+}
+
 TEST_F(InodeTest, AnswersOfParallelOpensMayComeInAnyOrder) {
   inode.begin_open();
   inode.begin_open();

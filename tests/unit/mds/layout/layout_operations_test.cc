@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "server/mds/layout/layout_module.h"
+#include "server/mds/layout/layouts.h"
 #include "server/mds/meta/space.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "shared/nfs4/pmem_layout.h"
@@ -154,7 +155,116 @@ TEST_F(LayoutOperations, LayoutGetGoesNoFurtherThanTheOpen) {
   };
   EXPECT_EQ(status(read_only, IoMode::kReadWrite), Status::kOpenMode);
   EXPECT_EQ(status(write_only, IoMode::kRead), Status::kOpenMode);
+  // A handle to write by is one to read by. The server takes the data by WRITE.
+  EXPECT_EQ(status(write_only, IoMode::kReadWrite), Status::kLayoutUnavailable);
+  EXPECT_TRUE(brick.grants.empty());
+  client.who.uid = 0;  // may read it
   EXPECT_EQ(status(write_only, IoMode::kReadWrite), Status::kOk);
+}
+
+TEST_F(LayoutOperations, ALayoutStateidDoesNotMakeAWriteOnlyOpenReadable) {
+  open(client, "w", kShareWrite, 0222);
+  client.who.uid = 1000;
+  const File write_only = open("w", kShareWrite);
+  client.who.uid = 0;
+  auto some = wish(write_only.stateid);
+  some.length = some.min_length = 4096;
+  const auto held = on<nfs4::LayoutGetResponse>(client, write_only.handle, some);
+  ASSERT_EQ(held.status, Status::kOk);
+  client.who.uid = 1000;
+  auto more = wish(held.result.stateid);
+  more.offset = uint64_t{64} << 20;
+  EXPECT_EQ(on<nfs4::LayoutGetResponse>(client, write_only.handle, more).status, Status::kLayoutUnavailable);
+}
+
+// --- the set-id bits (POSIX write(2)) ---
+
+TEST_F(LayoutOperations, NoUnprivilegedWriterHasAHandleOfAFileWithSetIdBits) {
+  nfs4::SetAttributesArguments set;
+  set.attributes = mode_attribute(04777);
+  ASSERT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, set}), Status::kOk);
+  client.who.uid = 1000;
+  EXPECT_EQ(get(wish(file.stateid)).status, Status::kLayoutTryLater);
+  EXPECT_TRUE(brick.grants.empty());
+  nfs4::WriteArguments write{.stateid = file.stateid, .stable = nfs4::StableHow::kFileSync};
+  write.data = nfs4::Data(Bytes(10));
+  ASSERT_EQ(on<nfs4::WriteResponse>(client, file.handle, write).status, Status::kOk);
+  EXPECT_EQ(server.names->lookup(kRootInode, "f").value()->mode, 0777U);
+  EXPECT_EQ(get(wish(file.stateid)).status, Status::kOk);
+}
+
+TEST_F(LayoutOperations, SetIdBitsComeWhenNobodyWritesByAHandleAnyMore) {
+  layout();
+  ASSERT_EQ(brick.grants.size(), 1u);
+  nfs4::SetAttributesArguments set;
+  set.attributes = mode_attribute(0755);
+  EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, set}), Status::kOk);
+  EXPECT_EQ(brick.grants.size(), 1u);
+  set.attributes = mode_attribute(04755);
+  const auto reply =
+      server.begin({client.next_sequence(), nfs4::PutFileHandleArguments{file.handle}, set}, client.who);
+  for (int i = 0; i < 60; ++i) host.turn();
+  EXPECT_EQ(*reply, nullptr);
+  const InodeId inode = server.names->lookup(kRootInode, "f").value()->id;
+  EXPECT_EQ((*server.names->get(inode))->mode, 0755U);
+  module.layouts().give_back(client.id, inode, {0, kEndOfFile}, IoMode::kAny, [] {});
+  for (int i = 0; i < 60; ++i) host.turn();
+  ASSERT_NE(*reply, nullptr);
+  EXPECT_EQ(xdr::decode_from<nfs4::CompoundResults>(**reply)->status, Status::kOk);
+  EXPECT_TRUE(brick.grants.empty());
+  EXPECT_EQ((*server.names->get(inode))->mode, 04755U);
+}
+
+TEST_F(LayoutOperations, AnOverwriteByRdmaClearsTheSetIdBitsAtLayoutCommit) {
+  nfs4::WriteArguments write{.stateid = file.stateid, .stable = nfs4::StableHow::kFileSync};
+  write.data = nfs4::Data(Bytes(100));
+  ASSERT_EQ(on<nfs4::WriteResponse>(client, file.handle, write).status, Status::kOk);
+  nfs4::SetAttributesArguments set;
+  set.attributes = mode_attribute(06777);
+  ASSERT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, set}), Status::kOk);
+  const nfs4::Stateid held = layout();  // root's
+  client.who.uid = 1000;
+  ASSERT_EQ(commit(news(held)).status, Status::kOk);
+  EXPECT_EQ(server.names->lookup(kRootInode, "f").value()->size, 100u);
+  EXPECT_EQ(server.names->lookup(kRootInode, "f").value()->mode, 0777U);
+}
+
+// --- COMMIT and LAYOUTCOMMIT: by an open for writing, or by permission ---
+
+TEST_F(LayoutOperations, CommitIsForWhoMayWrite) {
+  const nfs4::CommitArguments all{};
+  EXPECT_EQ(on<nfs4::CommitResponse>(client, file.handle, all).status, Status::kOk);
+  nfs4::SetAttributesArguments set;
+  set.attributes = mode_attribute(0644);
+  ASSERT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, set}), Status::kOk);
+  TestClient stranger(server, "stranger");
+  stranger.who = {.uid = 1000, .gid = 1000, .groups = {}};
+  stranger.connect();
+  EXPECT_EQ(on<nfs4::CommitResponse>(stranger, file.handle, all).status, Status::kAccess);
+  // Its client has it open for writing: a descriptor may be passed on.
+  client.who.uid = 1000;
+  EXPECT_EQ(on<nfs4::CommitResponse>(client, file.handle, all).status, Status::kOk);
+}
+
+TEST_F(LayoutOperations, LayoutCommitIsForWhoMayWrite) {
+  const nfs4::Stateid held = layout();
+  nfs4::SetAttributesArguments set;
+  set.attributes = mode_attribute(0644);
+  ASSERT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, set}), Status::kOk);
+  client.who.uid = 1000;
+  EXPECT_EQ(commit(news(held)).status, Status::kOk);
+  const nfs4::CloseArguments close{.open_stateid = file.stateid};
+  ASSERT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, close}), Status::kOk);
+  EXPECT_EQ(commit(news(held)).status, Status::kAccess);
+}
+
+TEST_F(LayoutOperations, AReadOnlyExportTakesNoCommit) {
+  const nfs4::Stateid held = layout();
+  Export read_only = *server.exports.find(1);
+  read_only.read_only = true;
+  server.exports.change(read_only);
+  EXPECT_EQ(on<nfs4::CommitResponse>(client, file.handle, nfs4::CommitArguments{}).status, Status::kRoFs);
+  EXPECT_EQ(commit(news(held)).status, Status::kRoFs);
 }
 
 TEST_F(LayoutOperations, LayoutGetUnderALayoutStateidGoesNoFurtherThanTheOpensEither) {

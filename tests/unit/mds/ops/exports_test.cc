@@ -165,6 +165,44 @@ TEST(Permissions, GroupsOfAuthSysCount) {
   EXPECT_EQ(user.status({kPutRoot, directory("x")}), Status::kAccess);
 }
 
+// CVE-2018-13405: who may write in a setgid directory of a group that is not his does not make a program of
+// that group there.
+TEST(Permissions, ANewFileInAForeignGroupsSetgidDirectoryIsNotSetgid) {
+  TestHost host;
+  TestServer server(host);
+  TestClient root(server);
+  root.connect();
+  ASSERT_EQ(root.status({kPutRoot, directory("d", 02777)}), Status::kOk);
+  nfs4::SetAttributesArguments set;
+  set.attributes.owner_group = "500";
+  set.attributes.mode = 02777;
+  ASSERT_EQ(root.status({kPutRoot, nfs4::LookupArguments{"d"}, set}), Status::kOk);
+  const auto made = [&](const std::string& name, const Credentials& who, bool by_open) {
+    TestClient user(server, "user " + name);
+    user.who = who;
+    user.connect();
+    if (by_open) {
+      auto make = user.open_arguments(name, kShareBoth);
+      make.how = creating(create_how(nfs4::CreateMode::kGuarded, mode_attribute(02755)));
+      EXPECT_EQ(user.status({kPutRoot, nfs4::LookupArguments{"d"}, make}), Status::kOk);
+    } else {
+      nfs4::CreateArguments fifo = directory(name, 02755);
+      fifo.type = nfs4::CreateType::make<nfs4::FileType::kFifo>();
+      EXPECT_EQ(user.status({kPutRoot, nfs4::LookupArguments{"d"}, fifo}), Status::kOk);
+    }
+    const auto parent = server.names->lookup(kRootInode, "d");
+    const auto inode = server.names->lookup((*parent)->id, name);
+    EXPECT_EQ((*inode)->gid, 500U);
+    return (*inode)->mode;
+  };
+  const Credentials stranger{.uid = 1000, .gid = 1000, .groups = {}};
+  const Credentials member{.uid = 1000, .gid = 1000, .groups = {500}};
+  EXPECT_EQ(made("a", stranger, true), 0755U);
+  EXPECT_EQ(made("b", stranger, false), 0755U);
+  EXPECT_EQ(made("c", member, true), 02755U);
+  EXPECT_EQ(made("e", Credentials{.uid = 0, .gid = 0, .groups = {}}, true), 02755U);
+}
+
 TEST(Permissions, OpenChecksTheModeButNotForItsMaker) {
   TestHost host;
   TestServer server(host);

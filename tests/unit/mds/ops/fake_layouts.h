@@ -29,6 +29,7 @@ class FakeLayouts final : public LayoutConflicts {
     ++access_changes;
     done(nfs4::Status::kOk);
   }
+  void before_set_id(uint64_t, uint64_t, Done done) override { done(nfs4::Status::kOk); }
   void on_orphaned(uint64_t inode) override { orphaned.push_back(inode); }
   void on_last_close(uint64_t inode) override { closed.push_back(inode); }
   void on_client_gone(uint64_t client, std::function<void()> done) override {

@@ -124,6 +124,63 @@ TEST_F(LeaseTest, RebootOfTheHostBringsGraceWithReclaim) {
   EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{handle}, reclaim}), Status::kNoGrace);
 }
 
+// What a client says it had open before the reboot is checked as any OPEN: there is no record of it.
+TEST_F(LeaseTest, AReclaimGoesNoFurtherThanPermissionAndExport) {
+  TestClient root(*server_, "root");
+  root.connect();
+  auto secret = root.open_arguments("secret", kShareBoth);
+  secret.how = creating(create_how(nfs4::CreateMode::kGuarded, mode_attribute(0600)));
+  ASSERT_TRUE(root.open(secret).ok());
+  const auto handle = root.last_handle;
+  nfs4::SetAttributesArguments give;
+  give.attributes.owner = "1001";
+  ASSERT_EQ(root.status({nfs4::PutFileHandleArguments{handle}, give}), Status::kOk);
+  const auto reclaims = [&](Export through, const Credentials& who, uint32_t access) {
+    server_ = nullptr;
+    TestServer again(host_, {through}, /*same_boot=*/false);
+    TestClient client(again);
+    const auto exchanged = client.exchange_id();
+    client.id = exchanged.result.client_id;
+    EXPECT_TRUE(client.create_session(exchanged.result.sequence_id).ok());
+    auto reclaim = client.open_arguments("", access);
+    reclaim.claim = nfs4::OpenClaim::of(nfs4::ClaimType::kPrevious);
+    client.who = who;
+    const Status status = client.status({nfs4::PutFileHandleArguments{handle}, reclaim});
+    client.who = {.uid = 0, .gid = 0, .groups = {}};
+    EXPECT_EQ(client.status({nfs4::ReclaimCompleteArguments{}}), Status::kOk);
+    return status;
+  };
+  const Export all = TestServer::default_export();
+  Export read_only = all;
+  read_only.read_only = true;
+  const Credentials stranger{.uid = 1000, .gid = 1000, .groups = {}};
+  const Credentials owner{.uid = 1001, .gid = 1001, .groups = {}};
+  EXPECT_EQ(reclaims(all, stranger, kShareRead), Status::kAccess);
+  EXPECT_EQ(reclaims(all, owner, kShareBoth), Status::kOk);
+  EXPECT_EQ(reclaims(read_only, owner, kShareBoth), Status::kRoFs);
+  EXPECT_EQ(reclaims(read_only, owner, kShareRead), Status::kOk);
+}
+
+// It may have made the file with a mode that does not let itself in, or changed the mode behind the OPEN.
+TEST_F(LeaseTest, TheOwnerReclaimsWhateverTheModeSays) {
+  ASSERT_TRUE(make(client_, "f").ok());
+  const auto handle = client_.last_handle;
+  nfs4::SetAttributesArguments give;
+  give.attributes = mode_attribute(0);
+  give.attributes.owner = "1001";
+  ASSERT_EQ(client_.status({nfs4::PutFileHandleArguments{handle}, give}), Status::kOk);
+  server_ = nullptr;
+  TestServer again(host_, {TestServer::default_export()}, /*same_boot=*/false);
+  TestClient client(again);
+  const auto exchanged = client.exchange_id();
+  client.id = exchanged.result.client_id;
+  ASSERT_TRUE(client.create_session(exchanged.result.sequence_id).ok());
+  auto reclaim = client.open_arguments("", kShareBoth);
+  reclaim.claim = nfs4::OpenClaim::of(nfs4::ClaimType::kPrevious);
+  client.who = {.uid = 1001, .gid = 1001, .groups = {}};
+  EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{handle}, reclaim}), Status::kOk);
+}
+
 TEST_F(LeaseTest, GraceEndsByTime) {
   server_ = nullptr;
   TestServer again(host_, {TestServer::default_export()}, /*same_boot=*/false);

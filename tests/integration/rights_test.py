@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a user may do on a real mount: the set-id bits, write-only files, reclaims.
+
+usage: rights_test.py BIN_DIRECTORY
+"""
+import os
+import stat
+import sys
+import time
+import traceback
+import unittest
+
+from cluster import Cluster, OpenFile
+
+BIN = sys.argv.pop(1)
+MIB = 1 << 20
+USER = 12345
+GROUP = 54321
+
+
+def begin_as(user, action, groups=()):
+    """Runs `action` in a process of a user without privilege."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups(list(groups))
+            os.setgid(user)
+            os.setuid(user)
+            action()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    return child
+
+
+def ended_well(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def mode_of(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+class Rights(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster(BIN, pool_size="512M").start_all()
+        self.mount = self.cluster.mount()
+
+    def tearDown(self):
+        self.cluster.close()
+
+    def as_user(self, action, user=USER, groups=()):
+        self.assertTrue(ended_well(begin_as(user, action, groups)))
+
+    def test_a_program_is_installed_set_id_by_its_owner(self):
+        home = self.mount / "home"
+        os.mkdir(home)
+        os.chown(home, USER, USER)
+
+        def install():
+            fd = os.open(home / "program", os.O_RDWR | os.O_CREAT, 0o700)
+            os.write(fd, b"x" * (3 * MIB))
+            os.fsync(fd)
+            os.pwrite(fd, b"y" * MIB, 0)
+            os.fchmod(fd, 0o6755)
+            os.close(fd)
+
+        began = time.monotonic()
+        self.as_user(install)
+        # Nobody waits for a recall that nobody answers.
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertEqual(mode_of(home / "program"), 0o6755)
+        time.sleep(1)
+        other = self.cluster.mount(name="other")
+        self.assertEqual(mode_of(other / "home/program"), 0o6755)
+
+    def test_an_overwrite_takes_the_set_id_bits(self):
+        path = self.mount / "program"
+        f = OpenFile(path)
+        f.write(b"x" * (4 * MIB))
+        f.fsync()
+        os.chmod(path, 0o6777)
+        f.close()
+        other = self.cluster.mount(name="other")
+
+        def overwrite():
+            fd = os.open(other / "program", os.O_RDWR)
+            for block in range(4):
+                os.pwrite(fd, b"y" * MIB, block * MIB)
+            os.fsync(fd)
+            os.close(fd)
+
+        self.as_user(overwrite)
+        self.assertEqual(mode_of(other / "program"), 0o777)
+        with open(path, "rb") as readable:
+            self.assertEqual(readable.read(), b"y" * (4 * MIB))
+
+    def test_a_file_that_may_only_be_written_is_written(self):
+        path = self.mount / "drop"
+        with open(path, "wb") as f:
+            f.write(b"secret" * 1000)
+        os.chmod(path, 0o222)
+
+        def append():
+            fd = os.open(path, os.O_WRONLY)
+            os.lseek(fd, 0, os.SEEK_END)
+            for _ in range(3):
+                os.write(fd, b"new" * 100_000)
+                os.fsync(fd)
+            os.close(fd)
+            try:
+                os.open(path, os.O_RDONLY)
+            except PermissionError:
+                return
+            raise AssertionError("it could be read")
+
+        self.as_user(append)
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), b"secret" * 1000 + b"new" * 300_000)
+
+    def test_a_new_file_in_the_setgid_directory_of_a_foreign_group(self):
+        shared = self.mount / "shared"
+        os.mkdir(shared)
+        os.chown(shared, 0, GROUP)
+        os.chmod(shared, 0o2777)
+
+        def make(name):
+            os.umask(0)
+            os.close(os.open(shared / name, os.O_WRONLY | os.O_CREAT, 0o2755))
+
+        self.as_user(lambda: make("stranger"))
+        self.as_user(lambda: make("member"), groups=[GROUP])
+        self.assertEqual(os.stat(shared / "stranger").st_gid, GROUP)
+        self.assertEqual(mode_of(shared / "stranger"), 0o755)
+        self.assertEqual(mode_of(shared / "member"), 0o2755)
+
+    def test_what_two_users_have_open_is_reclaimed(self):
+        path = self.mount / "both"
+        with open(path, "wb") as f:
+            f.write(b"r" * MIB)
+        os.chown(path, USER, USER)
+        os.chmod(path, 0o602)
+        go, opened = os.pipe(), os.pipe()
+
+        def use(flags, action):
+            fd = os.open(path, flags)
+            os.write(opened[1], b".")
+            os.read(go[0], 1)
+            action(fd)
+            os.close(fd)
+
+        def read(fd):
+            assert len(os.pread(fd, 3, 0)) == 3
+
+        def write(fd):
+            os.pwrite(fd, b"w" * MIB, 0)
+            os.fsync(fd)
+
+        reader = begin_as(USER, lambda: use(os.O_RDONLY, read))
+        writer = begin_as(USER + 1, lambda: use(os.O_WRONLY, write))
+        for _ in range(2):
+            os.read(opened[0], 1)
+        self.cluster.kill("mds")
+        self.cluster.start_mds()
+        os.write(go[1], b"..")
+        self.assertTrue(ended_well(writer))
+        self.assertTrue(ended_well(reader))
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), b"w" * MIB)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
