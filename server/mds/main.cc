@@ -226,8 +226,10 @@ Result<> serve(const Config& config, const std::string& config_path) {
   serving = &compounds;
 
   const auto grace_longest = config.grace_seconds ? std::chrono::seconds(config.grace_seconds) : limits.lease;
-  TRY(recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace, grace_longest));
+  TRY_ASSIGN(const std::vector<ClientId> expiring,
+             recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace, grace_longest));
   leases.start(loop, std::clamp(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
+  leases.resume(expiring);
   Administrator administrator({.loop = loop,
                                .clock = clock,
                                .counters = counters,

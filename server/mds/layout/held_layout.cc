@@ -2,6 +2,7 @@
 #include "server/mds/layout/held_layout.h"
 
 #include <algorithm>
+#include <set>
 
 #include "shared/base/check.h"
 
@@ -39,10 +40,26 @@ bool HeldLayout::older_than_completed_recall(uint32_t seqid) const {
   return lag(seqid, stateid_.seqid) > lag(*completed_recall_, stateid_.seqid);
 }
 
+std::pair<size_t, size_t> HeldLayout::near(const ByteRange& range) const {
+  const auto begins_before = [](const HeldGrant& grant, uint64_t offset) {
+    return grant.file.begin < offset;
+  };
+  const uint64_t from = range.begin > longest_ ? range.begin - longest_ : 0;
+  const auto first = std::lower_bound(grants_.begin(), grants_.end(), from, begins_before);
+  const auto last = std::lower_bound(first, grants_.end(), range.end, begins_before);
+  return {first - grants_.begin(), last - grants_.begin()};
+}
+
+std::span<const HeldGrant> HeldLayout::grants_near(const ByteRange& range) const {
+  const auto [first, last] = near(range);
+  return std::span(grants_).subspan(first, last - first);
+}
+
 void HeldLayout::add_grant(HeldGrant grant) {
   CHECK(!grant.file.empty());
   grant.held.add(grant.file);
   holes_.remove(grant.file);
+  longest_ = std::max(longest_, grant.file.length());
   const auto place =
       std::upper_bound(grants_.begin(), grants_.end(), grant.file.begin,
                        [](uint64_t offset, const HeldGrant& other) { return offset < other.file.begin; });
@@ -58,9 +75,11 @@ std::vector<ByteRange> HeldLayout::add_hole(const ByteRange& range) {
 }
 
 std::vector<HeldGrant> HeldLayout::take_back(std::span<const HeldGrant> grants) {
+  std::set<std::pair<uint64_t, uint64_t>> named;
+  for (const HeldGrant& grant : grants) named.emplace(grant.logical, grant.grant);
   std::vector<HeldGrant> taken;
   std::erase_if(grants_, [&](HeldGrant& held) {
-    if (std::ranges::none_of(grants, [&](const HeldGrant& grant) { return grant.same(held); })) return false;
+    if (!named.contains({held.logical, held.grant})) return false;
     taken.push_back(std::move(held));
     return true;
   });
@@ -68,8 +87,8 @@ std::vector<HeldGrant> HeldLayout::take_back(std::span<const HeldGrant> grants) 
 }
 
 const HeldGrant* HeldLayout::at(uint64_t offset, IoMode mode) const {
-  for (const HeldGrant& grant : grants_) {
-    if (grant.file.begin > offset) break;
+  if (offset == kEndOfFile) return nullptr;
+  for (const HeldGrant& grant : grants_near({offset, offset + 1})) {
     // One of which something was returned is not handed out again: the client may be about to return the
     // rest.
     if (offset < grant.file.end && selects(mode, grant.writable) && grant.held.contains(grant.file))
@@ -79,15 +98,13 @@ const HeldGrant* HeldLayout::at(uint64_t offset, IoMode mode) const {
 }
 
 std::optional<ByteRange> HeldLayout::hole_at(uint64_t offset) const {
-  const auto found = holes_.within({offset, kEndOfFile});
-  if (found.empty() || found.front().begin != offset) return std::nullopt;
-  return found.front();
+  return holes_.from(offset);
 }
 
 std::vector<ByteRange> HeldLayout::gaps(const ByteRange& range, IoMode mode) const {
   RangeSet missing;
   missing.add(range);
-  for (const HeldGrant& grant : grants_) {
+  for (const HeldGrant& grant : grants_near(range)) {
     if (selects(mode, grant.writable) && grant.held.contains(grant.file)) missing.remove(grant.file);
   }
   return missing.all();
@@ -96,7 +113,7 @@ std::vector<ByteRange> HeldLayout::gaps(const ByteRange& range, IoMode mode) con
 bool HeldLayout::may_write(const ByteRange& range) const {
   RangeSet missing;
   missing.add(range);
-  for (const HeldGrant& grant : grants_) {
+  for (const HeldGrant& grant : grants_near(range)) {
     if (!grant.writable) continue;
     for (const ByteRange& part : grant.held.within(range)) missing.remove(part);
   }
@@ -105,20 +122,21 @@ bool HeldLayout::may_write(const ByteRange& range) const {
 
 bool HeldLayout::holds(const ByteRange& range, IoMode mode) const {
   if (mode != IoMode::kReadWrite && holes_.overlaps(range)) return true;
-  return std::any_of(grants_.begin(), grants_.end(), [&](const HeldGrant& grant) {
+  return std::ranges::any_of(grants_near(range), [&](const HeldGrant& grant) {
     return selects(mode, grant.writable) && grant.held.overlaps(range);
   });
 }
 
 bool HeldLayout::writes_past(uint64_t offset) const {
-  return std::any_of(grants_.begin(), grants_.end(),
-                     [&](const HeldGrant& grant) { return grant.writable && grant.file.end > offset; });
+  return std::ranges::any_of(grants_near({offset, kEndOfFile}), [&](const HeldGrant& grant) {
+    return grant.writable && grant.file.end > offset;
+  });
 }
 
 ByteRange HeldLayout::rounded_out(ByteRange range) const {
   for (bool grew = true; grew;) {
     grew = false;
-    for (const HeldGrant& grant : grants_) {
+    for (const HeldGrant& grant : grants_near(range)) {
       if (!grant.file.overlaps(range) || range.contains(grant.file)) continue;
       range = {std::min(range.begin, grant.file.begin), std::max(range.end, grant.file.end)};
       grew = true;
@@ -130,12 +148,21 @@ ByteRange HeldLayout::rounded_out(ByteRange range) const {
 std::vector<HeldGrant> HeldLayout::give_back(const ByteRange& range, IoMode mode) {
   std::vector<HeldGrant> dead;
   if (mode != IoMode::kReadWrite) holes_.remove(range);
-  std::vector<HeldGrant> alive;
-  for (HeldGrant& grant : grants_) {
+  const auto [first, last] = near(range);
+  size_t kept = first;
+  for (size_t at = first; at < last; ++at) {
+    HeldGrant& grant = grants_[at];
     if (selects(mode, grant.writable)) grant.held.remove(range);
-    (grant.held.empty() ? dead : alive).push_back(std::move(grant));
+    if (grant.held.empty()) {
+      dead.push_back(std::move(grant));
+    } else {
+      if (kept != at) grants_[kept] = std::move(grant);
+      ++kept;
+    }
   }
-  grants_ = std::move(alive);
+  grants_.erase(grants_.begin() + static_cast<ptrdiff_t>(kept),
+                grants_.begin() + static_cast<ptrdiff_t>(last));
+  if (grants_.empty()) longest_ = 0;
   return dead;
 }
 

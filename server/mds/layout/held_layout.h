@@ -5,6 +5,7 @@
 #include <expected>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "server/mds/layout/range_set.h"
@@ -99,6 +100,10 @@ class HeldLayout {
   const std::vector<HeldGrant>& grants() const { return grants_; }
 
  private:
+  // The grants that may overlap `range`, as places in grants_: found by halving, however many there are.
+  std::pair<size_t, size_t> near(const ByteRange& range) const;
+  std::span<const HeldGrant> grants_near(const ByteRange& range) const;
+
   uint64_t client_ = 0;
   uint64_t inode_ = 0;
   LayoutStateid stateid_;
@@ -107,6 +112,7 @@ class HeldLayout {
   SteadyTime granted_;
   std::optional<uint32_t> completed_recall_;
   std::vector<HeldGrant> grants_;  // by file offset
+  uint64_t longest_ = 0;           // no grant is longer
   RangeSet holes_;                 // read layouts only
 };
 

@@ -17,6 +17,8 @@ constexpr size_t kExposuresMax = 256;
 // How far beyond what it needs a client gets holes and grants told in one answer is up to what it asked for;
 // a hole is told no further than this, so that filling it recalls little.
 constexpr uint64_t kHoleMax = uint64_t{64} << 20;
+// No segment is shorter on the wire.
+constexpr uint32_t kSegmentBytesMin = 64;
 
 }  // namespace
 
@@ -173,7 +175,7 @@ void LayoutGranter::note_writer(const WorkPointer& work) {
   if (!inode) return fail(work, inode.error());
   // Grants are whole extents: whether one of those we may grant reaches past the end.
   const auto behind =
-      space_.extents().overlapping(request.inode, (*inode)->size, kEndOfFile - (*inode)->size);
+      space_.extents().overlapping(request.inode, (*inode)->size, kEndOfFile - (*inode)->size, 1);
   if (!behind) return fail(work, status_of(behind.error()));
   const Batch marks = writer_marks(request, !behind->empty());
   if (!marks.empty()) {
@@ -203,7 +205,9 @@ void LayoutGranter::find_gaps(const WorkPointer& work) {
   const ByteRange range{work->needed.begin, std::max(work->needed.end, request.range.end)};
   const auto inode = names_.get(request.inode);
   if (!inode) return fail(work, inode.error());
-  const auto extents = space_.extents().overlapping(request.inode, range.begin, range.length());
+  // An extent is a segment at least: more than the answer has room for need not be read.
+  const size_t most = request.max_bytes / kSegmentBytesMin + 1;
+  const auto extents = space_.extents().overlapping(request.inode, range.begin, range.length(), most);
   if (!extents) return fail(work, status_of(extents.error()));
   const HeldLayout* held = table_.find(request.inode, request.client);
   uint64_t told = std::max(range.begin, holes_end(work, (*inode)->size));
@@ -289,7 +293,7 @@ bool LayoutGranter::keep(const WorkPointer& work, const Extent& gap, const brick
   HeldLayout& layout = layout_of(request);
   for (HeldGrant& grant : grants) {
     work->booked.push_back(grant);
-    layout.add_grant(std::move(grant));
+    table_.add_grant(layout, std::move(grant));
   }
   return true;
 }

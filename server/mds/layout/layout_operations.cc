@@ -29,11 +29,9 @@ bool bad_range(uint64_t offset, uint64_t length) {
 // What the client may do with the file by all of its opens: a layout stateid names none of them.
 OpenAccess access_by_opens(CompoundContext& context, const Inode& inode) {
   OpenAccess access{.client = context.client_id()};
-  for (const OpenState* open : context.services.opens.opens_of_file(inode.id)) {
-    if (open->client != access.client) continue;
-    access.read = access.read || (open->access & kShareRead) != 0;
-    access.write = access.write || (open->access & kShareWrite) != 0;
-  }
+  const uint32_t opened = context.services.opens.access_of_client(inode.id, access.client);
+  access.read = (opened & kShareRead) != 0;
+  access.write = (opened & kShareWrite) != 0;
   if (access.write && !access.read) access.read = context.check_access(inode, kMayRead).has_value();
   return access;
 }
@@ -238,13 +236,7 @@ void DataService::return_range(uint64_t client, uint64_t inode, IoMode mode, con
 }
 
 void DataService::return_everything(uint64_t client, IoMode mode, std::function<void(Returned)> done) {
-  const std::vector<uint64_t> inodes = table_.files_of_client(client);
-  auto left = std::make_shared<size_t>(inodes.size() + 1);
-  const auto one_less = [left, done = std::move(done)] {
-    if (--*left == 0) done(std::nullopt);
-  };
-  for (const uint64_t inode : inodes) layouts_.give_back(client, inode, {0, kEndOfFile}, mode, one_less);
-  one_less();
+  layouts_.give_back_all(client, mode, [done = std::move(done)] { done(std::nullopt); });
 }
 
 }  // namespace pnfsrdma::mds

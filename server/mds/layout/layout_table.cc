@@ -2,6 +2,7 @@
 #include "server/mds/layout/layout_table.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace pnfsrdma::mds {
 
@@ -16,20 +17,58 @@ const HeldLayout* LayoutTable::find(uint64_t inode, uint64_t client) const {
   return layout == file->second.layouts.end() ? nullptr : &layout->second;
 }
 
+const HeldLayout* LayoutTable::find(const std::array<std::byte, 12>& other) const {
+  const auto found = by_stateid_.find(other);
+  return found == by_stateid_.end() ? nullptr : found->second;
+}
+
 HeldLayout& LayoutTable::add(uint64_t inode, uint64_t client, const std::array<std::byte, 12>& other) {
-  by_client_[client].insert(inode);
-  return files_[inode].layouts.try_emplace(client, client, inode, other).first->second;
+  by_client_[client].files.insert(inode);
+  const auto [at, fresh] = files_[inode].layouts.try_emplace(client, client, inode, other);
+  if (fresh) by_stateid_[other] = &at->second;
+  return at->second;
 }
 
 void LayoutTable::erase(uint64_t inode, uint64_t client) {
   const auto file = files_.find(inode);
   if (file == files_.end()) return;
-  file->second.layouts.erase(client);
+  const auto layout = file->second.layouts.find(client);
+  if (layout == file->second.layouts.end()) return;
+  const size_t grants = layout->second.grants().size();
+  by_stateid_.erase(layout->second.stateid().other);
+  file->second.layouts.erase(layout);
   drop_if_empty(inode);
-  const auto files = by_client_.find(client);
-  if (files == by_client_.end()) return;
-  files->second.erase(inode);
-  if (files->second.empty()) by_client_.erase(files);
+  grants_ -= grants;
+  const auto holder = by_client_.find(client);
+  holder->second.grants -= grants;
+  holder->second.files.erase(inode);
+  if (holder->second.files.empty()) by_client_.erase(holder);
+}
+
+void LayoutTable::count(const HeldLayout& layout, size_t before) {
+  const size_t growth = layout.grants().size() - before;  // may wrap: it has become less
+  by_client_.at(layout.client()).grants += growth;
+  grants_ += growth;
+}
+
+void LayoutTable::add_grant(HeldLayout& layout, HeldGrant grant) {
+  const size_t before = layout.grants().size();
+  layout.add_grant(std::move(grant));
+  count(layout, before);
+}
+
+std::vector<HeldGrant> LayoutTable::give_back(HeldLayout& layout, const ByteRange& range, IoMode mode) {
+  const size_t before = layout.grants().size();
+  std::vector<HeldGrant> dead = layout.give_back(range, mode);
+  count(layout, before);
+  return dead;
+}
+
+std::vector<HeldGrant> LayoutTable::take_back(HeldLayout& layout, std::span<const HeldGrant> grants) {
+  const size_t before = layout.grants().size();
+  std::vector<HeldGrant> dead = layout.take_back(grants);
+  count(layout, before);
+  return dead;
 }
 
 void LayoutTable::drop_if_empty(uint64_t inode) {
@@ -54,10 +93,16 @@ std::vector<uint64_t> LayoutTable::clients_of_file(uint64_t inode) const {
   return {found.begin(), found.end()};
 }
 
-std::vector<uint64_t> LayoutTable::files_of_client(uint64_t client) const {
+std::vector<uint64_t> LayoutTable::files_of_client(uint64_t client, size_t most) const {
   const auto found = by_client_.find(client);
   if (found == by_client_.end()) return {};
-  return {found->second.begin(), found->second.end()};
+  const std::set<uint64_t>& files = found->second.files;
+  return {files.begin(), std::next(files.begin(), static_cast<ptrdiff_t>(std::min(files.size(), most)))};
+}
+
+size_t LayoutTable::layouts_of_client(uint64_t client) const {
+  const auto found = by_client_.find(client);
+  return found == by_client_.end() ? 0 : found->second.files.size();
 }
 
 std::vector<uint64_t> LayoutTable::files() const {
@@ -75,10 +120,10 @@ void LayoutTable::begin_death(uint64_t inode, uint64_t client, const std::vector
 void LayoutTable::end_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants) {
   const auto file = files_.find(inode);
   if (file == files_.end()) return;
+  std::set<std::pair<uint64_t, uint64_t>> dead;
+  for (const HeldGrant& grant : grants) dead.emplace(grant.logical, grant.grant);
   std::erase_if(file->second.dying, [&](const Dying& dying) {
-    return dying.client == client && std::any_of(grants.begin(), grants.end(), [&](const HeldGrant& grant) {
-             return grant.same(dying.grant);
-           });
+    return dying.client == client && dead.contains({dying.grant.logical, dying.grant.grant});
   });
   drop_if_empty(inode);
 }
@@ -146,10 +191,8 @@ RangeSet LayoutTable::out_of_reach(uint64_t inode, RangeSet bytes) const {
 }
 
 size_t LayoutTable::grants_of_client(uint64_t client) const {
-  size_t count = 0;
-  for (const uint64_t inode : files_of_client(client))
-    count += files_.at(inode).layouts.at(client).grants().size();
-  return count;
+  const auto found = by_client_.find(client);
+  return found == by_client_.end() ? 0 : found->second.grants;
 }
 
 }  // namespace pnfsrdma::mds

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "server/mds/layout/held_layout.h"
+#include "server/mds/state/stateid.h"
 
 namespace pnfsrdma::mds {
 
@@ -19,13 +20,23 @@ class LayoutTable {
  public:
   HeldLayout* find(uint64_t inode, uint64_t client);
   const HeldLayout* find(uint64_t inode, uint64_t client) const;
+  // nullptr: no layout of anybody has this stateid.
+  const HeldLayout* find(const std::array<std::byte, 12>& other) const;
   HeldLayout& add(uint64_t inode, uint64_t client, const std::array<std::byte, 12>& other);
   void erase(uint64_t inode, uint64_t client);
+
+  // What changes the grants of a layout of this table goes this way: they are counted.
+  void add_grant(HeldLayout& layout, HeldGrant grant);
+  std::vector<HeldGrant> give_back(HeldLayout& layout, const ByteRange& range, IoMode mode);
+  std::vector<HeldGrant> take_back(HeldLayout& layout, std::span<const HeldGrant> grants);
 
   std::vector<HeldLayout*> of_file(uint64_t inode);
   // Everybody who holds something of the file, or held it and is not dead to it yet.
   std::vector<uint64_t> clients_of_file(uint64_t inode) const;
-  std::vector<uint64_t> files_of_client(uint64_t client) const;
+  std::vector<uint64_t> files_of_client(uint64_t client) const { return files_of_client(client, SIZE_MAX); }
+  // The first so many of them.
+  std::vector<uint64_t> files_of_client(uint64_t client, size_t most) const;
+  size_t layouts_of_client(uint64_t client) const;
   std::vector<uint64_t> files() const;
 
   void begin_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
@@ -46,8 +57,16 @@ class LayoutTable {
   // Whether somebody may write anywhere in the file.
   bool writable(uint64_t inode) const { return writable_past(inode, 0); }
   size_t grants_of_client(uint64_t client) const;
+  // Of everybody; without those that are dying.
+  size_t layouts() const { return by_stateid_.size(); }
+  size_t grants() const { return grants_; }
 
  private:
+  struct Holder {
+    std::set<uint64_t> files;
+    size_t grants = 0;
+  };
+  void count(const HeldLayout& layout, size_t before);
   struct Dying {
     uint64_t client = 0;
     HeldGrant grant;
@@ -59,7 +78,9 @@ class LayoutTable {
   void drop_if_empty(uint64_t inode);
 
   std::unordered_map<uint64_t, File> files_;
-  std::unordered_map<uint64_t, std::set<uint64_t>> by_client_;
+  std::unordered_map<uint64_t, Holder> by_client_;
+  std::unordered_map<StateidOther, HeldLayout*, StateidOtherHash> by_stateid_;
+  size_t grants_ = 0;
 };
 
 }  // namespace pnfsrdma::mds

@@ -12,6 +12,8 @@ namespace {
 // Clients whose end is remembered: longer than any operation of theirs can still be waiting.
 constexpr size_t kGoneRemembered = 65536;
 constexpr Milliseconds kReapAgain{1000};
+// Layouts that end in one turn of the loop: each moves a file's change and forgets a record of the store.
+constexpr size_t kLayoutsPerSlice = 64;
 constexpr ByteRange kWholeFile{0, kEndOfFile};
 }  // namespace
 
@@ -62,11 +64,48 @@ void Layouts::give_back(uint64_t client, uint64_t inode, const ByteRange& range,
                         std::function<void()> done) {
   HeldLayout* layout = table_.find(inode, client);
   if (layout == nullptr) return done();
-  std::vector<HeldGrant> dead = layout->give_back(range, mode);
+  std::vector<HeldGrant> dead = table_.give_back(*layout, range, mode);
   // Before the layout can go: what is dying keeps the file in use.
   table_.begin_death(inode, client, dead);
   if (layout->empty()) table_.erase(inode, client);
   end_grants(client, inode, std::move(dead), Ending::kReturned, std::move(done));
+}
+
+struct Layouts::Returning {
+  uint64_t client = 0;
+  IoMode mode = IoMode::kAny;
+  std::vector<std::pair<uint64_t, LayoutStateid>> held;  // files, and what the client knows of each
+  size_t next = 0;
+  size_t left = 1;
+  std::function<void()> done;
+};
+
+void Layouts::give_back_all(uint64_t client, IoMode mode, std::function<void()> done) {
+  auto returning =
+      std::make_shared<Returning>(Returning{.client = client, .mode = mode, .done = std::move(done)});
+  for (const uint64_t inode : table_.files_of_client(client))
+    returning->held.emplace_back(inode, table_.find(inode, client)->stateid());
+  give_back_slice(returning);
+}
+
+void Layouts::give_back_slice(const std::shared_ptr<Returning>& returning) {
+  const EventLoop::Step step(loop_, "layoutreturn-all", returning->client);
+  const auto one_less = [returning] {
+    if (--returning->left == 0) returning->done();
+  };
+  const size_t end = std::min(returning->held.size(), returning->next + kLayoutsPerSlice);
+  for (; returning->next < end; ++returning->next) {
+    const auto& [inode, stateid] = returning->held[returning->next];
+    const HeldLayout* layout = table_.find(inode, returning->client);
+    // Of another stateid: what an answer behind this call has given it. That it has not returned.
+    if (layout == nullptr || layout->stateid() != stateid) continue;
+    ++returning->left;
+    give_back(returning->client, inode, kWholeFile, returning->mode, one_less);
+  }
+  if (end == returning->held.size()) return one_less();
+  loop_.post([this, alive = std::weak_ptr(alive_), returning] {
+    if (!alive.expired()) give_back_slice(returning);
+  });
 }
 
 void Layouts::take_back(uint64_t client, uint64_t inode, std::span<const HeldGrant> grants,
@@ -74,7 +113,7 @@ void Layouts::take_back(uint64_t client, uint64_t inode, std::span<const HeldGra
   HeldLayout* layout = table_.find(inode, client);
   if (layout == nullptr) return;
   for (const ByteRange& hole : holes) layout->take_back_hole(hole);
-  std::vector<HeldGrant> dead = layout->take_back(grants);
+  std::vector<HeldGrant> dead = table_.take_back(*layout, grants);
   table_.begin_death(inode, client, dead);
   if (layout->empty()) table_.erase(inode, client);
   end_grants(client, inode, std::move(dead), Ending::kReturned, [] {});
@@ -85,7 +124,7 @@ void Layouts::revoke_layout(uint64_t client, uint64_t inode,
   HeldLayout* layout = table_.find(inode, client);
   if (layout == nullptr) return done(std::nullopt);
   revoked_[client].insert(layout->stateid().other);
-  std::vector<HeldGrant> dead = layout->give_back(kWholeFile, IoMode::kAny);
+  std::vector<HeldGrant> dead = table_.give_back(*layout, kWholeFile, IoMode::kAny);
   table_.begin_death(inode, client, dead);
   table_.erase(inode, client);
   ++counters_.layouts_revoked;
@@ -161,28 +200,35 @@ void Layouts::on_client_gone(uint64_t client, std::function<void()> done) {
   }
   // Fence first: whatever it still holds is dead when this is answered.
   bricks_.close_session(client, [this, alive = std::weak_ptr(alive_), client, done = std::move(done)] {
-    if (alive.expired()) return;
-    for (const uint64_t inode : table_.files_of_client(client)) {
-      std::vector<HeldGrant> dead = table_.find(inode, client)->give_back(kWholeFile, IoMode::kAny);
-      table_.begin_death(inode, client, dead);
-      table_.erase(inode, client);
-      grants_dead(client, inode, dead, Ending::kByForce);
-    }
-    revoked_.erase(client);
-    done();
+    if (!alive.expired()) forget_client(client, done);
   });
+}
+
+// The layouts of a client that no brick lets in any more. Until its turn comes each counts as reachable.
+void Layouts::forget_client(uint64_t client, const std::function<void()>& done) {
+  const EventLoop::Step step(loop_, "client-layouts", client);
+  for (const uint64_t inode : table_.files_of_client(client, kLayoutsPerSlice)) {
+    std::vector<HeldGrant> dead = table_.give_back(*table_.find(inode, client), kWholeFile, IoMode::kAny);
+    table_.begin_death(inode, client, dead);
+    table_.erase(inode, client);
+    grants_dead(client, inode, dead, Ending::kByForce);
+  }
+  if (table_.layouts_of_client(client) > 0) {
+    return loop_.post([this, alive = std::weak_ptr(alive_), client, done] {
+      if (!alive.expired()) forget_client(client, done);
+    });
+  }
+  revoked_.erase(client);
+  done();
 }
 
 nfs4::Status Layouts::test_stateid(uint64_t client, const LayoutStateid& stateid) const {
   const auto revoked = revoked_.find(client);
   if (revoked != revoked_.end() && revoked->second.contains(stateid.other))
     return nfs4::Status::kAdminRevoked;
-  for (const uint64_t inode : table_.files_of_client(client)) {
-    const HeldLayout* layout = std::as_const(table_).find(inode, client);
-    if (layout->stateid().other != stateid.other) continue;
-    return layout->check_seqid(stateid.seqid, recaller_.stateid_window(client));
-  }
-  return nfs4::Status::kBadStateid;
+  const HeldLayout* layout = table_.find(stateid.other);
+  if (layout == nullptr || layout->client() != client) return nfs4::Status::kBadStateid;
+  return layout->check_seqid(stateid.seqid, recaller_.stateid_window(client));
 }
 
 nfs4::Status Layouts::free_stateid(uint64_t client, const LayoutStateid& stateid) {
@@ -199,7 +245,7 @@ nfs4::Status Layouts::free_stateid(uint64_t client, const LayoutStateid& stateid
 }
 
 void Layouts::ask_for_less(uint64_t client) {
-  recaller_.recall_any(client, static_cast<uint32_t>(table_.files_of_client(client).size() / 2));
+  recaller_.recall_any(client, static_cast<uint32_t>(table_.layouts_of_client(client) / 2));
 }
 
 // --- recalls for somebody who waits

@@ -54,9 +54,7 @@ class Layouts final : public LayoutConflicts {
   nfs4::Status test_stateid(uint64_t client, const LayoutStateid& stateid) const override;
   nfs4::Status free_stateid(uint64_t client, const LayoutStateid& stateid) override;
   bool file_in_use(uint64_t inode) const override { return table_.in_use(inode); }
-  bool client_holds_layouts(uint64_t client) const override {
-    return !table_.files_of_client(client).empty();
-  }
+  bool client_holds_layouts(uint64_t client) const override { return table_.layouts_of_client(client) > 0; }
 
   // --- for LAYOUTGET, LAYOUTCOMMIT, LAYOUTRETURN and WRITE ---
   // The layout this stateid names: BAD_STATEID, OLD_STATEID, ADMIN_REVOKED.
@@ -65,6 +63,8 @@ class Layouts final : public LayoutConflicts {
   // LAYOUTRETURN of one range; `done` when every handle that died of it is dead.
   void give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode,
                  std::function<void()> done);
+  // LAYOUTRETURN of everything it holds now, so many files a turn; not of what it gets meanwhile.
+  void give_back_all(uint64_t client, IoMode mode, std::function<void()> done);
   // What LAYOUTGET booked for the client and then did not tell it: nobody would ever give it back.
   void take_back(uint64_t client, uint64_t inode, std::span<const HeldGrant> grants,
                  std::span<const ByteRange> holes);
@@ -126,6 +126,9 @@ class Layouts final : public LayoutConflicts {
   void tidy_up(uint64_t inode, std::function<void()> done = [] {});
   void reap(uint64_t inode);
   void reap_now(uint64_t inode);
+  struct Returning;
+  void give_back_slice(const std::shared_ptr<Returning>& returning);
+  void forget_client(uint64_t client, const std::function<void()>& done);
   void touch_interrupted_files();
 
   EventLoop& loop_;

@@ -53,6 +53,12 @@ bool RangeSet::contains(const ByteRange& range) const {
   return at != ranges_.begin() && std::prev(at)->second >= range.end;
 }
 
+std::optional<ByteRange> RangeSet::from(uint64_t offset) const {
+  const auto behind = ranges_.upper_bound(offset);
+  if (behind == ranges_.begin() || std::prev(behind)->second <= offset) return std::nullopt;
+  return ByteRange{offset, std::prev(behind)->second};
+}
+
 std::vector<ByteRange> RangeSet::within(const ByteRange& range) const {
   std::vector<ByteRange> found;
   auto at = ranges_.upper_bound(range.begin);

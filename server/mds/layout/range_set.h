@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace pnfsrdma::mds {
@@ -38,6 +39,8 @@ class RangeSet {
   bool contains(const ByteRange& range) const;
   // The members inside `range`, in order, clipped to it.
   std::vector<ByteRange> within(const ByteRange& range) const;
+  // The member that holds `offset`, from there to its end.
+  std::optional<ByteRange> from(uint64_t offset) const;
   std::vector<ByteRange> all() const { return within({0, kEndOfFile}); }
 
  private:

@@ -28,9 +28,10 @@ Result<Extent> read_extent(uint64_t end, std::string_view value) {
 
 }  // namespace
 
-Result<std::vector<Extent>> Extents::overlapping(InodeId inode, uint64_t offset, uint64_t length) {
+Result<std::vector<Extent>> Extents::overlapping(InodeId inode, uint64_t offset, uint64_t length,
+                                                 size_t most) {
   std::vector<Extent> found;
-  if (length == 0 || offset == UINT64_MAX) return found;
+  if (most == 0 || length == 0 || offset == UINT64_MAX) return found;
   const uint64_t end = end_of(offset, length);
   Result<> outcome;
   const auto visit = [&](std::string_view key, std::string_view value) {
@@ -41,7 +42,7 @@ Result<std::vector<Extent>> Extents::overlapping(InodeId inode, uint64_t offset,
     }
     if (extent->file_offset >= end) return false;
     found.push_back(*extent);
-    return true;
+    return found.size() < most;
   };
   TRY(store_.scan(number_key(kExtentTag, inode), number_key(kExtentTag, inode, offset + 1), visit));
   TRY(outcome);

@@ -42,8 +42,9 @@ class Extents {
 
   // Covers [offset, offset + length) exactly, in order, extents cut at its ends.
   Result<std::vector<Mapping>> map(InodeId inode, uint64_t offset, uint64_t length);
-  // The extents that touch [offset, offset + length), whole, in order.
-  Result<std::vector<Extent>> overlapping(InodeId inode, uint64_t offset, uint64_t length);
+  // The extents that touch [offset, offset + length), whole, in order; the first `most` of them.
+  Result<std::vector<Extent>> overlapping(InodeId inode, uint64_t offset, uint64_t length,
+                                          size_t most = SIZE_MAX);
   // The one with the lowest offset, if the file has any.
   Result<std::optional<Extent>> first(InodeId inode);
   Result<std::vector<Extent>> all(InodeId inode) { return overlapping(inode, 0, UINT64_MAX); }

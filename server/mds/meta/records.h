@@ -23,6 +23,8 @@ enum class RecordKind : uint8_t {
   kExport = 7,   // from the first change of exports at run time on
   kSetting = 8,  // changed at run time
   kAhead = 9,    // files with memory ahead of their growth
+  kExpiring =
+      10,  // instead of kClient: the client is being taken apart, and what is left of it still conflicts
 };
 
 // State records: values only their writer understands (XDR behind a version number), by kind and key. Written

@@ -47,9 +47,9 @@ nfs4::CloseResponse handle(CompoundContext& context, const nfs4::CloseArguments&
   TRY_ASSIGN(OpenState * open, named_open(context, arguments.open_stateid));
   // 18.2.4: whoever closes a file gives up its locks, by his own word or by ours.
   LockTable& locks = context.services.locks;
-  const std::vector<LockState*> held = locks.locks_of_open(open->inode, open->other);
+  const std::vector<LockState*> held = locks.locks_of_open(open->other);
   TRY(context.services.state_store.erase(*open, held));
-  for (LockState* lock : held) locks.remove(*lock);
+  locks.remove(held);
   const InodeId inode = open->inode;
   context.services.opens.remove(*open);
   if (!context.services.opens.is_open(inode)) context.services.layouts.on_last_close(inode);
@@ -73,7 +73,7 @@ nfs4::OpenDowngradeResponse handle(CompoundContext& context, const nfs4::OpenDow
   downgraded.combinations = result.combinations;
   downgraded.seqid = next_seqid(downgraded.seqid);
   TRY(context.services.state_store.put(downgraded));
-  *open = std::move(downgraded);
+  context.services.opens.replace(*open, std::move(downgraded));
   context.set_current_stateid(open->stateid());
   return nfs4::OpenDowngradeResult{open->stateid()};
 }

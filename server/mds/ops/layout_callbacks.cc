@@ -70,8 +70,7 @@ void LayoutCallbacks::revoked_layouts_freed(uint64_t id) {
 }
 
 bool LayoutCallbacks::is_open_by(uint64_t inode, uint64_t client) const {
-  return std::ranges::any_of(opens_.opens_of_file(inode),
-                             [client](const OpenState* open) { return open->client == client; });
+  return opens_.access_of_client(inode, client) != 0;
 }
 
 uint32_t LayoutCallbacks::stateid_window(uint64_t id) const {

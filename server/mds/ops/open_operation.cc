@@ -201,7 +201,7 @@ Outcome<nfs4::Stateid> take_state(CompoundContext& context, const Inode& inode, 
     upgraded.deny |= share.deny;
     upgraded.combinations |= combination;
     TRY(store.put(upgraded));
-    *open = std::move(upgraded);
+    opens.replace(*open, std::move(upgraded));
     return open->stateid();
   }
   if (opens.opens_of_client(context.client_id()).size() >= context.services.limits.opens_per_client_max) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/state/lease_keeper.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "shared/base/log.h"
@@ -11,6 +13,8 @@ namespace {
 
 // A loop that comes this late was kept from running; less is everyday business.
 constexpr Milliseconds kStall(1000);
+// Opens and locks of a client that go in one turn of the loop: about a millisecond.
+constexpr size_t kStatesPerSlice = 256;
 
 }  // namespace
 
@@ -29,10 +33,16 @@ void LeaseKeeper::retire(const std::shared_ptr<Client>& client, std::function<vo
   sessions_.destroy_all_of(*client);
   // Fence first: as long as a brick lets the client in, nobody may be told that its share reservations are
   // gone.
-  layouts_.on_client_gone(client->id, [this, client, done = std::move(done)] {
-    drop(*client);
-    done();
-  });
+  layouts_.on_client_gone(
+      client->id, [this, client, done = std::move(done)] { drop({client->id, client->confirmed, done}); });
+}
+
+void LeaseKeeper::resume(const std::vector<ClientId>& expiring) {
+  for (const ClientId client : expiring) {
+    log_info("mds", "expiry-resumed client={:#x} opens={} locks={}", client,
+             opens_.opens_of_client(client).size(), locks_.locks_of_client(client).size());
+    layouts_.on_client_gone(client, [this, client] { drop({client, true, [] {}}); });
+  }
 }
 
 void LeaseKeeper::retire_within(const std::shared_ptr<Client>& client, Milliseconds patience,
@@ -45,17 +55,52 @@ void LeaseKeeper::retire_within(const std::shared_ptr<Client>& client, Milliseco
   });
 }
 
-void LeaseKeeper::drop(Client& client) {
-  const std::vector<OpenState*> opens = opens_.opens_of_client(client.id);
-  const std::vector<LockState*> locks = locks_.locks_of_client(client.id);
+void LeaseKeeper::drop(Leaving leaving) {
+  const size_t held =
+      opens_.opens_of_client(leaving.client).size() + locks_.locks_of_client(leaving.client).size();
+  if (leaving.recorded && held > kStatesPerSlice) {
+    // Unmarked and half erased it would come back at a restart and take for open what is not. All of its
+    // records come back then, and expire again: harmless.
+    if (const auto marked = store_.mark_expiring(leaving.client); !marked) {
+      log_warning("mds", "client-record-kept client={:#x} status={}", leaving.client,
+                  nfs4::to_string(marked.error()));
+      leaving.recorded = false;
+    }
+  }
+  drop_slices(std::make_shared<Leaving>(std::move(leaving)));
+}
+
+void LeaseKeeper::drop_slices(const std::shared_ptr<Leaving>& leaving) {
+  while (drop_slice(*leaving)) {
+    if (loop_ == nullptr) continue;
+    return loop_->post([this, alive = std::weak_ptr(alive_), leaving] {
+      if (alive.expired()) return;
+      const EventLoop::Step step(*loop_, "client-teardown", leaving->client);
+      drop_slices(leaving);
+    });
+  }
+  leaving->done();
+}
+
+// Whether some are left. Locks first: none is without its open.
+bool LeaseKeeper::drop_slice(const Leaving& leaving) {
+  const auto some = [](const auto& all, size_t most) {
+    return std::vector(all.begin(),
+                       std::next(all.begin(), static_cast<ptrdiff_t>(std::min(all.size(), most))));
+  };
+  const LockTable::Set& all_locks = locks_.locks_of_client(leaving.client);
+  const OpenTable::Set& all_opens = opens_.opens_of_client(leaving.client);
+  const std::vector<LockState*> locks = some(all_locks, kStatesPerSlice);
+  const std::vector<OpenState*> opens = some(all_opens, kStatesPerSlice - locks.size());
+  const bool last = locks.size() == all_locks.size() && opens.size() == all_opens.size();
   // A record that cannot be erased now comes back at a restart and expires again: harmless.
-  if (client.confirmed) {
-    if (const auto erased = store_.erase(client, opens, locks); !erased) {
-      log_warning("mds", "client-record-kept client={:#x} status={}", client.id,
+  if (leaving.recorded) {
+    if (const auto erased = store_.erase(leaving.client, opens, locks, last); !erased) {
+      log_warning("mds", "client-record-kept client={:#x} status={}", leaving.client,
                   nfs4::to_string(erased.error()));
     }
   }
-  for (LockState* lock : locks) locks_.remove(*lock);
+  locks_.remove(locks);
   std::set<uint64_t> inodes;
   for (OpenState* open : opens) {
     inodes.insert(open->inode);
@@ -64,6 +109,7 @@ void LeaseKeeper::drop(Client& client) {
   for (const uint64_t inode : inodes) {
     if (!opens_.is_open(inode)) layouts_.on_last_close(inode);
   }
+  return !last;
 }
 
 void LeaseKeeper::expire_due() {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "server/mds/layout/conflicts.h"
 #include "server/mds/state/client_table.h"
@@ -25,12 +26,16 @@ class LeaseKeeper {
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
   // From now on the client ID is stale and its sessions are bad. Its opens and locks stay in force until no
-  // brick lets it in any more; then they and its records go, and `done` is called (at once or later).
+  // brick lets it in any more; then they and its records go, so many a turn that others are served in
+  // between, and `done` is called (at once or later) with the last. A restart on the way goes on with what is
+  // left.
   void retire(const std::shared_ptr<Client>& client, std::function<void()> done);
   // The same; `too_long` is called if that has not come about within `patience`, as when a brick is away.
   // Needs start(), without which patience has no end.
   void retire_within(const std::shared_ptr<Client>& client, Milliseconds patience, std::function<void()> done,
                      std::function<void()> too_long);
+  // Goes on with clients whose end a restart has interrupted.
+  void resume(const std::vector<ClientId>& expiring);
   // Retires every client whose lease has run out.
   void expire_due();
   // Does so every `every`, as long as the loop runs. Time in which it did not run (a stopped process, a
@@ -38,8 +43,16 @@ class LeaseKeeper {
   void start(EventLoop& loop, Milliseconds every);
 
  private:
+  // A client that nobody lets in any more, on its way out.
+  struct Leaving {
+    ClientId client = 0;
+    bool recorded = false;  // its records are in the store, and go with what they stand for
+    std::function<void()> done;
+  };
   void look(Milliseconds late);
-  void drop(Client& client);
+  void drop(Leaving leaving);
+  void drop_slices(const std::shared_ptr<Leaving>& leaving);
+  bool drop_slice(const Leaving& leaving);
 
   ClientTable& clients_;
   SessionTable& sessions_;
@@ -49,6 +62,7 @@ class LeaseKeeper {
   LayoutConflicts& layouts_;
   Counters& counters_;
   EventLoop* loop_ = nullptr;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace pnfsrdma::mds

@@ -9,16 +9,16 @@ namespace pnfsrdma::mds {
 
 namespace {
 
-// Takes `state` out of one index, and the list with it when it was the last.
+// Takes `state` out of one index, and the set with it when it was the last.
 template <typename Map, typename Key>
-void drop(Map& map, const Key& key, const LockState* state) {
-  const auto list = map.find(key);
-  CHECK(list != map.end());
-  std::erase(list->second, state);
-  if (list->second.empty()) map.erase(list);
+void drop(Map& map, const Key& key, LockState* state) {
+  const auto set = map.find(key);
+  CHECK(set != map.end());
+  set->second.erase(state);
+  if (set->second.empty()) map.erase(set);
 }
 
-const std::vector<LockState*> kNoLocks;
+const LockTable::Set kNoLocks;
 
 bool belongs_to(const LockState& state, ClientId client, ByteSpan owner) {
   return state.client == client && std::ranges::equal(state.owner, owner);
@@ -32,26 +32,27 @@ LockState* LockTable::find(const StateidOther& other) {
 }
 
 LockState* LockTable::find(ClientId client, uint64_t inode, ByteSpan owner) {
-  for (LockState* state : locks_of_file(inode)) {
-    if (belongs_to(*state, client, owner)) return state;
+  const Set& locks = locks_of_file(inode);
+  LockState first;  // no stateid is smaller
+  first.client = client;
+  for (auto at = locks.lower_bound(&first); at != locks.end() && (*at)->client == client; ++at) {
+    if (std::ranges::equal((*at)->owner, owner)) return *at;
   }
   return nullptr;
 }
 
-std::vector<LockState*> LockTable::locks_of_open(uint64_t inode, const StateidOther& open) const {
-  std::vector<LockState*> locks;
-  for (LockState* state : locks_of_file(inode)) {
-    if (state->open == open) locks.push_back(state);
-  }
-  return locks;
+std::vector<LockState*> LockTable::locks_of_open(const StateidOther& open) const {
+  const auto found = by_open_.find(open);
+  if (found == by_open_.end()) return {};
+  return {found->second.begin(), found->second.end()};
 }
 
-const std::vector<LockState*>& LockTable::locks_of_client(ClientId client) const {
+const LockTable::Set& LockTable::locks_of_client(ClientId client) const {
   const auto found = by_client_.find(client);
   return found == by_client_.end() ? kNoLocks : found->second;
 }
 
-const std::vector<LockState*>& LockTable::locks_of_file(uint64_t inode) const {
+const LockTable::Set& LockTable::locks_of_file(uint64_t inode) const {
   const auto found = by_file_.find(inode);
   return found == by_file_.end() ? kNoLocks : found->second;
 }
@@ -68,25 +69,31 @@ std::optional<LockTable::Conflict> LockTable::conflict(uint64_t inode, const nfs
 LockState& LockTable::add(LockState state) {
   auto owned = std::make_unique<LockState>(std::move(state));
   LockState& added = *owned;
-  by_file_[added.inode].push_back(&added);
-  by_client_[added.client].push_back(&added);
+  by_file_[added.inode].insert(&added);
+  by_client_[added.client].insert(&added);
+  by_open_[added.open].insert(&added);
   const bool fresh = by_other_.emplace(added.other, std::move(owned)).second;
   CHECK(fresh);
   return added;
 }
 
 void LockTable::replace(LockState& state, LockState changed) {
-  CHECK(state.other == changed.other && state.inode == changed.inode && state.client == changed.client);
+  CHECK(state.other == changed.other && state.inode == changed.inode && state.client == changed.client &&
+        state.open == changed.open);
   state = std::move(changed);
   released(state.inode);
 }
 
-void LockTable::remove(LockState& state) {
-  const uint64_t inode = state.inode;
-  drop(by_file_, inode, &state);
-  drop(by_client_, state.client, &state);
-  by_other_.erase(StateidOther(state.other));
-  released(inode);
+void LockTable::remove(std::span<LockState* const> states) {
+  std::set<uint64_t> inodes;
+  for (LockState* state : states) {
+    inodes.insert(state->inode);
+    drop(by_file_, state->inode, state);
+    drop(by_client_, state->client, state);
+    drop(by_open_, state->open, state);
+    by_other_.erase(StateidOther(state->other));
+  }
+  for (const uint64_t inode : inodes) released(inode);
 }
 
 }  // namespace pnfsrdma::mds

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -29,19 +33,28 @@ struct LockState {
   nfs4::Stateid stateid() const { return {seqid, other}; }
 };
 
-// All byte-range locks, found by stateid, by file, by client and by open. Control loop only. It knows nothing
-// of the store: whoever changes a state also writes its record (state_store.h).
+// All byte-range locks, found by stateid, by file, by client and by open, each in O(log n) of what there is;
+// conflict() looks at every lock owner of the file. Control loop only. It knows nothing of the store: whoever
+// changes a state also writes its record (state_store.h).
 class LockTable {
  public:
+  // In the order of clients, then of stateids.
+  struct Order {
+    bool operator()(const LockState* a, const LockState* b) const {
+      return std::tie(a->client, a->other) < std::tie(b->client, b->other);
+    }
+  };
+  using Set = std::set<LockState*, Order>;
+
   LockTable() = default;
   LockTable(const LockTable&) = delete;
   LockTable& operator=(const LockTable&) = delete;
 
   LockState* find(const StateidOther& other);
   LockState* find(ClientId client, uint64_t inode, ByteSpan owner);
-  std::vector<LockState*> locks_of_open(uint64_t inode, const StateidOther& open) const;
-  const std::vector<LockState*>& locks_of_client(ClientId client) const;
-  const std::vector<LockState*>& locks_of_file(uint64_t inode) const;
+  std::vector<LockState*> locks_of_open(const StateidOther& open) const;
+  const Set& locks_of_client(ClientId client) const;
+  const Set& locks_of_file(uint64_t inode) const;
 
   // Somebody else's lock that keeps this owner from locking `wanted`.
   struct Conflict {
@@ -54,7 +67,9 @@ class LockTable {
   LockState& add(LockState state);
   // `changed` is `state` with other ranges and another seqid.
   void replace(LockState& state, LockState changed);
-  void remove(LockState& state);
+  void remove(LockState& state) { remove(std::span<LockState* const>(std::array{&state})); }
+  // Whoever waits is looked for once a file, however many locks of it go.
+  void remove(std::span<LockState* const> states);
   size_t size() const { return by_other_.size(); }
 
   // Called when locks of a file may have become less.
@@ -66,8 +81,9 @@ class LockTable {
   }
 
   std::unordered_map<StateidOther, std::unique_ptr<LockState>, StateidOtherHash> by_other_;
-  std::unordered_map<uint64_t, std::vector<LockState*>> by_file_;
-  std::unordered_map<ClientId, std::vector<LockState*>> by_client_;
+  std::unordered_map<uint64_t, Set> by_file_;
+  std::unordered_map<ClientId, Set> by_client_;
+  std::unordered_map<StateidOther, Set, StateidOtherHash> by_open_;
   std::function<void(uint64_t inode)> released_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <list>
+#include <unordered_map>
 
 #include "server/mds/state/callback_channel.h"
 #include "server/mds/state/lock_table.h"
@@ -33,21 +34,24 @@ class LockWaiters {
   void add(Waiter waiter);
   // He has the lock.
   void remove(ClientId client, uint64_t inode, ByteSpan owner);
-  size_t size() const { return waiting_.size(); }
+  size_t size() const { return size_; }
 
  private:
   struct Waiting {
     Waiter waiter;
     SteadyTime until;
   };
-  std::list<Waiting>::iterator find(ClientId client, uint64_t inode, ByteSpan owner);
+  using Queue = std::list<Waiting>;  // in the order in which they came
+  static Queue::iterator find(Queue& queue, ClientId client, ByteSpan owner);
+  void forget_given_up();
   void look(uint64_t inode);
 
   const Clock& clock_;
   LockTable& locks_;
   CallbackChannel& callbacks_;
   const Milliseconds patience_;
-  std::list<Waiting> waiting_;  // in the order in which they came
+  std::unordered_map<uint64_t, Queue> waiting_;  // by file
+  size_t size_ = 0;
 };
 
 }  // namespace pnfsrdma::mds

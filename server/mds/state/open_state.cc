@@ -2,6 +2,8 @@
 #include "server/mds/state/open_state.h"
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
 
 #include "shared/base/check.h"
 
@@ -9,18 +11,25 @@ namespace pnfsrdma::mds {
 
 namespace {
 
-// Takes `state` out of one index, and the list with it when it was the last.
-template <typename Map, typename Key>
-void drop(Map& map, const Key& key, const OpenState* state) {
-  const auto list = map.find(key);
-  CHECK(list != map.end());
-  std::erase(list->second, state);
-  if (list->second.empty()) map.erase(list);
-}
-
-const std::vector<OpenState*> kNoOpens;
+const OpenTable::Set kNoOpens;
 
 }  // namespace
+
+void OpenTable::Shares::count(const OpenState& state, size_t by) {
+  for (size_t bit = 0; bit < access.size(); ++bit) {
+    if ((state.access >> bit & 1) != 0) access[bit] += by;
+    if ((state.deny >> bit & 1) != 0) deny[bit] += by;
+  }
+}
+
+size_t OpenTable::OwnerHash::operator()(const OwnerKey& key) const {
+  const size_t owner = std::hash<std::string_view>()(as_text(key.owner));
+  return owner ^ (key.client * 0x9E3779B97F4A7C15) ^ (key.inode * 0xC2B2AE3D27D4EB4F);
+}
+
+bool OpenTable::SameOwner::operator()(const OwnerKey& a, const OwnerKey& b) const {
+  return a.client == b.client && a.inode == b.inode && std::ranges::equal(a.owner, b.owner);
+}
 
 OpenState* OpenTable::find(const StateidOther& other) {
   const auto found = by_other_.find(other);
@@ -28,41 +37,78 @@ OpenState* OpenTable::find(const StateidOther& other) {
 }
 
 OpenState* OpenTable::find(ClientId client, uint64_t inode, ByteSpan owner) {
-  for (OpenState* open : opens_of_file(inode)) {
-    if (open->client == client && std::ranges::equal(open->owner, owner)) return open;
-  }
-  return nullptr;
+  const auto found = by_owner_.find(OwnerKey{client, inode, owner});
+  return found == by_owner_.end() ? nullptr : *found;
 }
 
-const std::vector<OpenState*>& OpenTable::opens_of_file(uint64_t inode) const {
+const OpenTable::Set& OpenTable::opens_of_file(uint64_t inode) const {
   const auto found = by_file_.find(inode);
-  return found == by_file_.end() ? kNoOpens : found->second;
+  return found == by_file_.end() ? kNoOpens : found->second.opens;
 }
 
-const std::vector<OpenState*>& OpenTable::opens_of_client(ClientId client) const {
+const OpenTable::Set& OpenTable::opens_of_client(ClientId client) const {
   const auto found = by_client_.find(client);
   return found == by_client_.end() ? kNoOpens : found->second;
 }
 
+uint32_t OpenTable::access_of_client(uint64_t inode, ClientId client) const {
+  const Set& opens = opens_of_file(inode);
+  OpenState first;  // no stateid is smaller
+  first.client = client;
+  uint32_t access = 0;
+  for (auto at = opens.lower_bound(&first); at != opens.end() && (*at)->client == client; ++at) {
+    access |= (*at)->access;
+    if (access == kShareBoth) break;
+  }
+  return access;
+}
+
 bool OpenTable::share_allowed(uint64_t inode, uint32_t access, uint32_t deny, const OpenState* except) const {
-  return std::ranges::none_of(opens_of_file(inode), [&](const OpenState* open) {
-    return open != except && ((open->deny & access) != 0 || (open->access & deny) != 0);
-  });
+  const auto found = by_file_.find(inode);
+  if (found == by_file_.end()) return true;
+  Shares others = found->second.shares;
+  if (except != nullptr && found->second.opens.contains(const_cast<OpenState*>(except)))
+    others.count(*except, size_t(-1));
+  for (size_t bit = 0; bit < others.access.size(); ++bit) {
+    if ((access >> bit & 1) != 0 && others.deny[bit] > 0) return false;
+    if ((deny >> bit & 1) != 0 && others.access[bit] > 0) return false;
+  }
+  return true;
 }
 
 OpenState& OpenTable::add(OpenState state) {
   auto owned = std::make_unique<OpenState>(std::move(state));
   OpenState& added = *owned;
-  by_file_[added.inode].push_back(&added);
-  by_client_[added.client].push_back(&added);
+  File& file = by_file_[added.inode];
+  file.opens.insert(&added);
+  file.shares.count(added, 1);
+  by_client_[added.client].insert(&added);
+  by_owner_.insert(&added);
   const bool fresh = by_other_.emplace(added.other, std::move(owned)).second;
   CHECK(fresh);
   return added;
 }
 
+void OpenTable::replace(OpenState& state, OpenState changed) {
+  CHECK(state.other == changed.other && state.inode == changed.inode && state.client == changed.client);
+  CHECK(state.owner == changed.owner);
+  Shares& shares = by_file_.at(state.inode).shares;
+  shares.count(state, size_t(-1));
+  state = std::move(changed);
+  shares.count(state, 1);
+}
+
 void OpenTable::remove(OpenState& state) {
-  drop(by_file_, state.inode, &state);
-  drop(by_client_, state.client, &state);
+  by_owner_.erase(&state);
+  const auto file = by_file_.find(state.inode);
+  CHECK(file != by_file_.end());
+  file->second.shares.count(state, size_t(-1));
+  file->second.opens.erase(&state);
+  if (file->second.opens.empty()) by_file_.erase(file);
+  const auto client = by_client_.find(state.client);
+  CHECK(client != by_client_.end());
+  client->second.erase(&state);
+  if (client->second.empty()) by_client_.erase(client);
   by_other_.erase(StateidOther(state.other));
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <set>
+#include <tuple>
 #include <unordered_map>
-#include <vector>
+#include <unordered_set>
 
 #include "server/mds/state/client.h"
 #include "server/mds/state/stateid.h"
@@ -32,10 +35,19 @@ struct OpenState {
   nfs4::Stateid stateid() const { return {seqid, other}; }
 };
 
-// All opens, found by stateid, by file with its owner, and by client. Control loop only. It knows nothing of
-// the store: whoever changes a state also writes its record (state_store.h).
+// All opens, found by stateid, by file with its owner, and by client; each in O(log n) of what there is, the
+// share reservations of a file in O(1). Control loop only. It knows nothing of the store: whoever changes a
+// state also writes its record (state_store.h).
 class OpenTable {
  public:
+  // In the order of clients, then of stateids.
+  struct Order {
+    bool operator()(const OpenState* a, const OpenState* b) const {
+      return std::tie(a->client, a->other) < std::tie(b->client, b->other);
+    }
+  };
+  using Set = std::set<OpenState*, Order>;
+
   OpenTable() = default;
   OpenTable(const OpenTable&) = delete;
   OpenTable& operator=(const OpenTable&) = delete;
@@ -44,8 +56,10 @@ class OpenTable {
   OpenState* find(ClientId client, uint64_t inode, ByteSpan owner);
   // Whether anybody, or anybody but `except`, has the file open.
   bool is_open(uint64_t inode) const { return by_file_.contains(inode); }
-  const std::vector<OpenState*>& opens_of_file(uint64_t inode) const;
-  const std::vector<OpenState*>& opens_of_client(ClientId client) const;
+  const Set& opens_of_file(uint64_t inode) const;
+  const Set& opens_of_client(ClientId client) const;
+  // kShare*: what this client has the file open for, by all of its opens together; 0: it has not.
+  uint32_t access_of_client(uint64_t inode, ClientId client) const;
 
   // Share reservations (RFC 8881, 9.7): false if another open denies `access` or has what `deny` forbids.
   // `except` may be null.
@@ -56,13 +70,45 @@ class OpenTable {
   }
 
   OpenState& add(OpenState state);
+  // `changed` is `state` with other rights and another seqid.
+  void replace(OpenState& state, OpenState changed);
   void remove(OpenState& state);
   size_t size() const { return by_other_.size(); }
 
  private:
+  // How many opens of a file have a right, and how many deny it: by kShareRead - 1 and kShareWrite - 1.
+  struct Shares {
+    std::array<size_t, 2> access{};
+    std::array<size_t, 2> deny{};
+    void count(const OpenState& state, size_t by);
+  };
+  struct File {
+    Set opens;
+    Shares shares;
+  };
+  struct OwnerKey {
+    ClientId client = 0;
+    uint64_t inode = 0;
+    ByteSpan owner;
+  };
+  static OwnerKey key_of(const OpenState& state) { return {state.client, state.inode, state.owner}; }
+  struct OwnerHash {
+    using is_transparent = void;
+    size_t operator()(const OwnerKey& key) const;
+    size_t operator()(const OpenState* state) const { return (*this)(key_of(*state)); }
+  };
+  struct SameOwner {
+    using is_transparent = void;
+    bool operator()(const OwnerKey& a, const OwnerKey& b) const;
+    bool operator()(const OpenState* a, const OpenState* b) const { return a == b; }
+    bool operator()(const OwnerKey& a, const OpenState* b) const { return (*this)(a, key_of(*b)); }
+    bool operator()(const OpenState* a, const OwnerKey& b) const { return (*this)(key_of(*a), b); }
+  };
+
   std::unordered_map<StateidOther, std::unique_ptr<OpenState>, StateidOtherHash> by_other_;
-  std::unordered_map<uint64_t, std::vector<OpenState*>> by_file_;
-  std::unordered_map<ClientId, std::vector<OpenState*>> by_client_;
+  std::unordered_map<uint64_t, File> by_file_;
+  std::unordered_map<ClientId, Set> by_client_;
+  std::unordered_set<OpenState*, OwnerHash, SameOwner> by_owner_;
 };
 
 }  // namespace pnfsrdma::mds

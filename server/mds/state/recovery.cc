@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/state/recovery.h"
 
+#include <set>
+
 #include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
@@ -13,23 +15,27 @@ void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens, Loc
     // name.
     if (!clients.find_confirmed(client.owner)) clients.restore(std::move(client));
   }
+  const std::set<ClientId> expiring(loaded.expiring.begin(), loaded.expiring.end());
   for (OpenState& open : loaded.opens) {
-    if (clients.find(open.client)) opens.add(std::move(open));
+    if (clients.find(open.client) || expiring.contains(open.client)) opens.add(std::move(open));
   }
   for (LockState& lock : loaded.locks) {
     if (opens.find(lock.open)) locks.add(std::move(lock));
   }
-  log_info("mds", "state-kept clients={} opens={} locks={}", clients.size(), opens.size(), locks.size());
+  log_info("mds", "state-kept clients={} opens={} locks={} expiring={}", clients.size(), opens.size(),
+           locks.size(), expiring.size());
 }
 
 }  // namespace
 
-Result<> recover_state(bool same_host_boot, StateStore& store, ClientTable& clients, OpenTable& opens,
-                       LockTable& locks, GracePeriod& grace, Milliseconds grace_longest) {
+Result<std::vector<ClientId>> recover_state(bool same_host_boot, StateStore& store, ClientTable& clients,
+                                            OpenTable& opens, LockTable& locks, GracePeriod& grace,
+                                            Milliseconds grace_longest) {
   TRY_ASSIGN(StateStore::Loaded loaded, store.load());
   if (same_host_boot) {
+    std::vector<ClientId> expiring = loaded.expiring;
     keep(std::move(loaded), clients, opens, locks);
-    return {};
+    return expiring;
   }
   TRY(store.forget_opens());
   std::vector<Bytes> owners;
@@ -46,7 +52,7 @@ Result<> recover_state(bool same_host_boot, StateStore& store, ClientTable& clie
       }
     }
   });
-  return {};
+  return std::vector<ClientId>();
 }
 
 }  // namespace pnfsrdma::mds

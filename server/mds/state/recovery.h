@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/grace.h"
 #include "server/mds/state/lock_table.h"
@@ -13,7 +15,9 @@ namespace pnfsrdma::mds {
 // opens and locks are kept as they were: clients see BADSESSION, make a new session and go on. After a reboot
 // state is gone as the RFC says (8881, 8.4.2): opens and locks are forgotten, and the clients on record may
 // reclaim for `grace_longest`. Everything given must live as long as the grace period.
-Result<> recover_state(bool same_host_boot, StateStore& store, ClientTable& clients, OpenTable& opens,
-                       LockTable& locks, GracePeriod& grace, Milliseconds grace_longest);
+// Returns the clients whose end had begun: LeaseKeeper::resume() goes on with it.
+Result<std::vector<ClientId>> recover_state(bool same_host_boot, StateStore& store, ClientTable& clients,
+                                            OpenTable& opens, LockTable& locks, GracePeriod& grace,
+                                            Milliseconds grace_longest);
 
 }  // namespace pnfsrdma::mds

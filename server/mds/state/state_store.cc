@@ -181,12 +181,22 @@ Outcome<> StateStore::erase(const OpenState& open, const std::vector<LockState*>
   return commit(batch);
 }
 
-Outcome<> StateStore::erase(const Client& client, const std::vector<OpenState*>& opens,
-                            const std::vector<LockState*>& locks) {
+Outcome<> StateStore::mark_expiring(ClientId client) {
+  Batch batch;
+  Records::erase(batch, RecordKind::kClient, client_key(client));
+  Records::put(batch, RecordKind::kExpiring, client_key(client), "");
+  return commit(batch);
+}
+
+Outcome<> StateStore::erase(ClientId client, const std::vector<OpenState*>& opens,
+                            const std::vector<LockState*>& locks, bool last) {
   Batch batch;
   for (const LockState* lock : locks) Records::erase(batch, RecordKind::kLock, lock_key(*lock));
   for (const OpenState* open : opens) Records::erase(batch, RecordKind::kOpen, open_key(*open));
-  Records::erase(batch, RecordKind::kClient, client_key(client.id));
+  if (last) {
+    Records::erase(batch, RecordKind::kClient, client_key(client));
+    Records::erase(batch, RecordKind::kExpiring, client_key(client));
+  }
   return commit(batch);
 }
 
@@ -202,7 +212,8 @@ Result<> StateStore::forget_client(ClientId client) {
 
 Result<> StateStore::forget_opens() {
   TRY(records_.clear(RecordKind::kLock));
-  return records_.clear(RecordKind::kOpen);
+  TRY(records_.clear(RecordKind::kOpen));
+  return records_.clear(RecordKind::kExpiring);
 }
 
 Result<StateStore::Loaded> StateStore::load() {
@@ -211,6 +222,13 @@ Result<StateStore::Loaded> StateStore::load() {
   TRY(each_record<ClientRecord>(records_, RecordKind::kClient, [&](const ClientRecord& record) {
     clients.insert(record.id);
     loaded.clients.push_back(client_of(record));
+  }));
+  TRY(records_.scan(RecordKind::kExpiring, [&](std::string_view key, std::string_view) {
+    if (key.size() != sizeof(ClientId)) return true;
+    const ClientId id = load_big_endian<ClientId>(as_bytes(key).data());
+    clients.insert(id);
+    loaded.expiring.push_back(id);
+    return true;
   }));
   std::set<StateidOther> opens;
   TRY(each_record<OpenRecord>(records_, RecordKind::kOpen, [&](const OpenRecord& record) {

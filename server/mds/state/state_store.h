@@ -24,14 +24,18 @@ class StateStore {
   Outcome<> erase(const LockState& lock);
   // The open's record and those of its locks, in one batch.
   Outcome<> erase(const OpenState& open, const std::vector<LockState*>& locks);
-  // The client's record and those of all its opens and locks, in one batch.
-  Outcome<> erase(const Client& client, const std::vector<OpenState*>& opens,
-                  const std::vector<LockState*>& locks);
+  // A client that is taken apart in more than one batch is marked first: from then on it does not come back
+  // at a restart, but what is left of it does, and conflicts until it is gone.
+  Outcome<> mark_expiring(ClientId client);
+  // Some of its records, in one batch; with the last of them its own, or its mark.
+  Outcome<> erase(ClientId client, const std::vector<OpenState*>& opens, const std::vector<LockState*>& locks,
+                  bool last);
 
   struct Loaded {
     std::vector<Client> clients;
-    std::vector<OpenState> opens;  // of these clients only
-    std::vector<LockState> locks;  // of these opens only
+    std::vector<ClientId> expiring;  // their end had begun
+    std::vector<OpenState> opens;    // of both only
+    std::vector<LockState> locks;    // of these opens only
   };
   // EUCLEAN for a record that cannot be read: the store is damaged or newer than this program.
   Result<Loaded> load();

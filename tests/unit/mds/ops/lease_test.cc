@@ -61,6 +61,52 @@ TEST_F(LeaseTest, AServerThatStoodStillBlamesNobody) {
   EXPECT_EQ(server_->counters.clients_expired, 1U);
 }
 
+// Some hundred a turn; what is left conflicts, in this run of the server and in the next.
+TEST_F(LeaseTest, AClientWithManyOpensGoesInSlicesAndARestartGoesOn) {
+  constexpr size_t kOpens = 3000;
+  const auto left = [&] { return server_->opens.opens_of_client(client_.id).size(); };
+  for (size_t i = 0; i < kOpens; ++i) {
+    OpenState open;
+    open.other = make_stateid_other(StateKind::kOpen, host_.random);
+    open.client = client_.id;
+    open.inode = 1'000'000 + i;
+    open.access = kShareRead;
+    open.deny = kShareWrite;
+    ASSERT_TRUE(server_->state_store.put(open));
+    server_->opens.add(std::move(open));
+  }
+  auto loop = std::make_unique<EventLoop>(host_.clock);
+  server_->leases.start(*loop, Milliseconds(1000));
+  for (int second = 0; second < 32 && left() == kOpens; ++second) {
+    host_.clock.advance(Milliseconds(1000));
+    loop->run_once(Milliseconds(0));
+  }
+  for (int turn = 0; turn < 4; ++turn) {
+    const size_t before = left();
+    loop->run_once(Milliseconds(0));
+    EXPECT_LT(left(), before);
+    EXPECT_LE(before - left(), 1000u) << "in one turn";
+  }
+  const size_t kept = left();
+  ASSERT_GT(kept, 0u);
+
+  server_ = nullptr;
+  loop = std::make_unique<EventLoop>(host_.clock);
+  server_ = std::make_unique<TestServer>(host_);
+  // The client's end goes on, and it does not come back with half of what it had.
+  EXPECT_EQ(server_->clients.find(client_.id), nullptr);
+  EXPECT_LE(left(), kept);
+  TestClient other(*server_, "other");
+  other.connect();
+  for (int turn = 0; turn < 20 && left() > 0; ++turn) host_.turn();
+  EXPECT_EQ(left(), 0u);
+
+  server_ = nullptr;
+  server_ = std::make_unique<TestServer>(host_);
+  EXPECT_EQ(server_->opens.size(), 0u);
+  EXPECT_EQ(server_->clients.size(), 1u) << "the other one";
+}
+
 TEST_F(LeaseTest, UnconfirmedClientIdDiesWithinALease) {
   TestClient other(*server_, "other");
   other.id = other.exchange_id().result.client_id;

@@ -32,7 +32,9 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
                data,       callbacks,   counters, locks,    lock_waiters, host.loop.turns()},
       compounds(services) {
   names->set_in_use([this](InodeId inode) { return opens.is_open(inode); });
-  CHECK(recover_state(same_boot, state_store, clients, opens, locks, grace, limits.lease).has_value());
+  const auto expiring = recover_state(same_boot, state_store, clients, opens, locks, grace, limits.lease);
+  CHECK(expiring.has_value());
+  leases.resume(*expiring);
 }
 
 void TestServer::use(LayoutConflicts& real_layouts, DataOperations& real_data) {

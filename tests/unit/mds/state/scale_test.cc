@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "server/mds/state/lock_table.h"
+#include "server/mds/state/open_state.h"
+#include "shared/base/random.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+// What one operation costs must not grow with what is held: with N² in it the large run is 100 times as dear.
+constexpr size_t kFew = 1'000;
+constexpr size_t kMany = 100'000;
+constexpr double kGrowthBorne = 8;  // caches, and the depth of trees
+
+// Nanoseconds of processor time per each of `count`; the least of three.
+double cost(size_t count, const std::function<double(size_t)>& measure) {
+  double least = std::numeric_limits<double>::max();
+  for (int i = 0; i < 3; ++i) least = std::min(least, measure(count));
+  return least / static_cast<double>(count);
+}
+double processor_nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+void expect_no_growth(const char* what, const std::function<double(size_t)>& measure) {
+  const double few = cost(kFew, measure);
+  const double many = cost(kMany, measure);
+  std::printf("%-34s %8.0f ns with %zu, %8.0f ns with %zu\n", what, few, kFew, many, kMany);
+  EXPECT_LT(many, few * kGrowthBorne) << what;
+}
+
+Bytes owner_of(size_t number) {
+  Bytes owner(sizeof number);
+  store_big_endian(owner.data(), uint64_t{number});
+  return owner;
+}
+
+OpenState open_of(Random& random, uint64_t inode, size_t owner) {
+  OpenState open;
+  open.other = make_stateid_other(StateKind::kOpen, random);
+  open.client = 1;
+  open.inode = inode;
+  open.owner = owner_of(owner);
+  open.access = kShareRead;
+  return open;
+}
+
+TEST(StateScale, ClosingCostsTheSameHoweverManyFilesAClientHasOpen) {
+  expect_no_growth("CLOSE, each of its own file", [](size_t count) {
+    SeededRandom random{1};
+    OpenTable opens;
+    std::vector<OpenState*> open;
+    for (size_t i = 0; i < count; ++i) open.push_back(&opens.add(open_of(random, i, 0)));
+    const double begun = processor_nanoseconds();
+    std::ranges::reverse(open);
+    for (OpenState* each : open) opens.remove(*each);
+    return processor_nanoseconds() - begun;
+  });
+}
+
+TEST(StateScale, OpeningAndClosingCostTheSameHoweverManyHaveTheFileOpen) {
+  expect_no_growth("OPEN and CLOSE, all of one file", [](size_t count) {
+    SeededRandom random{1};
+    OpenTable opens;
+    std::vector<OpenState*> open;
+    const double begun = processor_nanoseconds();
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(opens.find(1, 7, owner_of(i)), nullptr);
+      EXPECT_TRUE(opens.share_allowed(7, kShareRead, 0, nullptr));
+      open.push_back(&opens.add(open_of(random, 7, i)));
+    }
+    std::ranges::reverse(open);
+    for (OpenState* each : open) opens.remove(*each);
+    return processor_nanoseconds() - begun;
+  });
+}
+
+TEST(StateScale, LocksAreForgottenAtTheSameCostHoweverManyAClientHas) {
+  expect_no_growth("lock owners, each of its own file", [](size_t count) {
+    SeededRandom random{1};
+    LockTable locks;
+    std::vector<LockState*> held;
+    for (size_t i = 0; i < count; ++i) {
+      LockState lock;
+      lock.other = make_stateid_other(StateKind::kLock, random);
+      lock.client = 1;
+      lock.inode = i;
+      held.push_back(&locks.add(std::move(lock)));
+    }
+    const double begun = processor_nanoseconds();
+    std::ranges::reverse(held);
+    for (LockState* each : held) locks.remove(*each);
+    return processor_nanoseconds() - begun;
+  });
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds
