@@ -26,7 +26,10 @@ void negotiate(fuse_conn_info* connection, const MountOptions& options) {
   connection->max_read = initiator::kBufferPayload;
   connection->max_readahead = initiator::kBufferPayload;
   want(FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS, true);
-  want(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO, true);
+  // READDIR brings all attributes anyhow. The kernel's own guess (AUTO) leaves most entries of a large
+  // directory without, and a LOOKUP for each.
+  want(FUSE_CAP_READDIRPLUS, options.attributes_with_names);
+  want(FUSE_CAP_READDIRPLUS_AUTO, false);
   // Pages go when a getattr shows another size or mtime: close-to-open between opens.
   want(FUSE_CAP_AUTO_INVAL_DATA, true);
   // Copying into and out of a registered buffer is what RDMA needs; pipes would only add a step.

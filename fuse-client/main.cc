@@ -24,6 +24,7 @@ constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
   vers=4.1|4.2                   protocol version to begin with (4.2)
   acregmin= acregmax= acdirmin= acdirmax= actimeo=  noac
                                  seconds that attributes are believed (3, 60, 30, 60)
+  rdirplus | nordirplus          a listing tells the kernel the attributes, too, or not (rdirplus)
   ro | rw   sec=sys
   local_lock=none|flock|posix|all
                                  locks that only this host knows of (none)

@@ -65,6 +65,8 @@ bool take_flag(std::string_view name, MountOptions& options) {
       Flag{"default_permissions", [](MountOptions& o) { o.default_permissions = true; }},
       Flag{"nodefault_permissions", [](MountOptions& o) { o.default_permissions = false; }},
       Flag{"direct_io", [](MountOptions& o) { o.direct_only = true; }},
+      Flag{"rdirplus", [](MountOptions& o) { o.attributes_with_names = true; }},
+      Flag{"nordirplus", [](MountOptions& o) { o.attributes_with_names = false; }},
       Flag{"debug", [](MountOptions& o) { o.debug = o.foreground = true; }},
       // What mount(8) and fstab add and what does nothing here.
       Flag{"defaults", [](MountOptions&) {}},

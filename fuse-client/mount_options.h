@@ -48,7 +48,8 @@ struct MountOptions {
   bool require_persistent = false;  // require_durability=persistent
   bool allow_other = false;
   bool default_permissions = true;
-  bool direct_only = false;  // direct_io: no page cache at all
+  bool direct_only = false;           // direct_io: no page cache at all
+  bool attributes_with_names = true;  // rdirplus: a listing tells the kernel the attributes, too
   bool foreground = false;
   bool debug = false;
   uint32_t flush_after_seconds = 5;  // what nobody has flushed is flushed then; 0: never

@@ -6,6 +6,7 @@ the table). A change that makes one dearer has to say so here.
 usage: calls_test.py BIN_DIRECTORY
 """
 import os
+import subprocess
 import sys
 import time
 import unittest
@@ -34,11 +35,12 @@ class Calls(unittest.TestCase):
         if self.path.exists():
             self.path.unlink()
 
-    def calls(self, work):
+    def calls(self, work, mount=None):
         """By operation, PUTFH and the like left out; and all COMPOUNDs."""
-        before = self.mount.wait_until_quiet()
+        mount = mount or self.mount
+        before = mount.wait_until_quiet()
         work()
-        after = self.mount.wait_until_quiet()
+        after = mount.wait_until_quiet()
         counts = {name: count - before["mds_operations"].get(name, 0)
                   for name, count in after["mds_operations"].items()
                   if count != before["mds_operations"].get(name, 0)
@@ -109,6 +111,28 @@ class Calls(unittest.TestCase):
             os.utime(self.path, (1, 2))
             self.assertEqual(os.stat(self.path).st_mtime, 2)
         self.assertEqual(self.calls(work)[0], 1)
+
+    def test_find_by_size_asks_for_no_file_by_itself(self):
+        """READDIR brings what stat asks, in a directory of which this mount knows nothing as in one it has just seen."""
+        files = 2000
+        (self.mount / "many").mkdir()
+        for number in range(files):
+            (self.mount / "many" / f"file-{number:05}").touch()
+        other = self.cluster.mount(name="other")
+        for what in ("unknown", "old"):
+            found = []
+            calls, counts = self.calls(lambda: found.extend(self.find_empty(other / "many")), other)
+            self.assertEqual(len(found), files, what)
+            self.assertLessEqual(counts.get("LOOKUP", 0), 2, what)
+            self.assertLessEqual(counts.get("GETATTR", 0), 4, what)
+            self.assertLessEqual(calls, 30, what)
+            time.sleep(3.2)  # longer than acregmin
+        other.unmount()
+
+    @staticmethod
+    def find_empty(directory):
+        return subprocess.run(["find", str(directory), "-type", "f", "-size", "0"], check=True, capture_output=True,
+                              text=True).stdout.split()
 
     def test_reading_the_statistics(self):
         """Costs nothing, however old the attributes of the root are."""

@@ -89,6 +89,15 @@ TEST(MountOptions, AttributeTimeouts) {
   EXPECT_THAT(refusal("acregmin=61"), HasSubstr("acregmax"));
 }
 
+TEST(MountOptions, AttributesWithNames) {
+  MountOptions options;
+  EXPECT_TRUE(options.attributes_with_names);
+  ASSERT_TRUE(parse_options("nordirplus", options));
+  EXPECT_FALSE(options.attributes_with_names);
+  ASSERT_TRUE(parse_options("nordirplus,rdirplus", options));
+  EXPECT_TRUE(options.attributes_with_names);
+}
+
 TEST(MountOptions, KernelOptionsAreHandedOn) {
   MountOptions options;
   ASSERT_TRUE(
