@@ -274,7 +274,7 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
   entry->inode->named(inode(parent), name);
   // As any other open, so that it can't cross another one's CLOSE.
   entry->inode->begin_open();
-  (void)entry->inode->opened(opened->stateid, nfs4::kShareAccessRead, credential(request));
+  entry->inode->opened(opened->stateid, nfs4::kShareAccessRead, credential(request));
   if (const auto to_close = entry->inode->release()) close_at_server(*entry->inode, *to_close);
   reply_entry(request, entry);
 }
@@ -283,7 +283,7 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
 // filled for the reply. Returns 0 or an errno (then nothing is open).
 int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
                             OpenAnswer answer, fuse_file_info* info) {
-  (void)inode->opened(answer.open.stateid, answer.share_access, credential(request));
+  inode->opened(answer.open.stateid, answer.share_access, credential(request));
   const auto attributes = to_file_attributes(answer.attributes);
   if (!attributes || answer.refused) {
     if (const auto to_close = inode->release()) close_at_server(*inode, *to_close);
@@ -310,7 +310,9 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   // Close-to-open: pages survive only if nobody changed the file since, and the kernel must not go by an old
   // size.
   const Inode::CacheVerdict verdict = inode->at_open(*attributes);
-  (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes, std::nullopt);
+  // Without data when it was asked the version is 0, which no data path has.
+  (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes,
+                     Inode::Versions{question.namespace_version, question.data_version});
   if (verdict.kernel_attributes_old)
     parts_.invalidator.attributes(InodeTable::node_of(*inode, parts_.inodes));
   info->keep_cache = verdict.keep_pages ? 1 : 0;
@@ -328,6 +330,7 @@ void FileSystem::release(fuse_req_t request, fuse_file_info* info) {
   if (info->flock_release != 0) drop_flock(*file, info->fh);
   if (const auto to_close = file->inode->release()) {
     file->data->release();
+    file->inode->data_settled(file->data->local_version());
     close_at_server(*file->inode, *to_close);
   }
   if (request != nullptr) fuse_reply_err(request, 0);

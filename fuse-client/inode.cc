@@ -166,8 +166,8 @@ void Inode::open_failed() {
   --opening_;
 }
 
-std::shared_ptr<initiator::FileIo> Inode::opened(const nfs4::Stateid& stateid, uint32_t share_access,
-                                                 const initiator::Credential& credential) {
+void Inode::opened(const nfs4::Stateid& stateid, uint32_t share_access,
+                   const initiator::Credential& credential) {
   const std::lock_guard lock(mutex_);
   CHECK(opening_ > 0);
   --opening_;
@@ -181,17 +181,23 @@ std::shared_ptr<initiator::FileIo> Inode::opened(const nfs4::Stateid& stateid, u
   share_access_ |= share_access;
   if ((share_access & nfs4::kShareAccessRead) != 0) reader_ = credential;
   if ((share_access & nfs4::kShareAccessWrite) != 0) writer_ = credential;
-  return data_;
 }
 
-void Inode::set_data(std::shared_ptr<initiator::FileIo> data) {
+void Inode::set_data(const std::shared_ptr<initiator::FileIo>& data) {
   const std::lock_guard lock(mutex_);
-  data_ = std::move(data);
+  if (data_.lock() == data) return;
+  data_ = data;
+  known_versions_.data = kNoVersion;  // it was another one's
 }
 
 std::shared_ptr<initiator::FileIo> Inode::data() const {
   const std::lock_guard lock(mutex_);
-  return data_;
+  return data_.lock();
+}
+
+void Inode::data_settled(uint64_t data_version) {
+  const std::lock_guard lock(mutex_);
+  if (known_versions_.data != data_version) believed_for_ = Milliseconds(0);
 }
 
 std::optional<OpenToClose> Inode::release() {
@@ -209,6 +215,7 @@ void Inode::closed() {
     closing_ = false;
     open_at_server_ = false;
     share_access_ = 0;
+    reader_ = writer_ = {};
   }
   opens_changed_.notify_all();
 }

@@ -121,11 +121,13 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // The same, but false when nobody wants the open any more (the CLOSE may wait for a silent server).
   bool begin_open_if_wanted();
   void open_failed();
-  // The data path of a file that was opened before; null at the first time.
-  std::shared_ptr<initiator::FileIo> opened(const nfs4::Stateid& stateid, uint32_t share_access,
-                                            const initiator::Credential& credential);
-  void set_data(std::shared_ptr<initiator::FileIo> data);
+  void opened(const nfs4::Stateid& stateid, uint32_t share_access, const initiator::Credential& credential);
+  // The file's data path is its open files', and the data path's own while it holds a layout of the file or
+  // owes the server something: a closed file costs no more than its name and attributes.
+  void set_data(const std::shared_ptr<initiator::FileIo>& data);
   std::shared_ptr<initiator::FileIo> data() const;
+  // At the last close: all is told. Attributes from before are not believed when nobody is there to know it.
+  void data_settled(uint64_t data_version);
   // One open less. When it was the last one: what to close; then closed() has to follow.
   std::optional<OpenToClose> release();
   void closed();
@@ -147,6 +149,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
  private:
   // Under mutex_. False: an older answer.
   bool take_in(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts);
+
+  static constexpr uint64_t kNoVersion = UINT64_MAX;
 
   mutable Mutex mutex_;
   // Guarded by mutex_.
@@ -171,7 +175,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint32_t opening_ = 0;
   uint32_t directory_opens_ = 0;
   initiator::Credential reader_, writer_;
-  std::shared_ptr<initiator::FileIo> data_;
+  std::weak_ptr<initiator::FileIo> data_;
   FileLocks locks_;
 };
 

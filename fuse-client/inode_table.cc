@@ -32,7 +32,14 @@ void InodeTable::forget(uint64_t node, uint64_t lookups) {
   const std::lock_guard lock(mutex_);
   CHECK(inode->lookups >= lookups);
   inode->lookups -= lookups;
-  if (inode->lookups == 0) by_handle_.erase(inode->handle);
+  if (inode->lookups > 0) return;
+  by_handle_.erase(inode->handle);
+  ++forgotten_;
+}
+
+size_t InodeTable::size() const {
+  const std::lock_guard lock(mutex_);
+  return by_handle_.size();
 }
 
 std::vector<std::shared_ptr<Inode>> InodeTable::open_ones() const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
@@ -27,6 +29,9 @@ class InodeTable {
   // Null if the kernel does not know it.
   std::shared_ptr<Inode> find(const nfs4::FileHandle& handle) const;
   void forget(uint64_t node, uint64_t lookups);
+  size_t size() const;
+  // Inodes that are gone, since the mount began.
+  uint64_t forgotten() const { return forgotten_; }
 
   static uint64_t node_of(const Inode& inode, const InodeTable& table) {
     return &inode == table.root_.get() ? kRootNode : reinterpret_cast<uint64_t>(&inode);
@@ -36,6 +41,7 @@ class InodeTable {
 
  private:
   std::shared_ptr<Inode> root_;
+  std::atomic<uint64_t> forgotten_ = 0;
   mutable Mutex mutex_;
   // Guarded by mutex_. A node number is the inode's address: the kernel names only those it has and has not
   // forgotten.

@@ -2,6 +2,7 @@
 #include "fuse-client/mount.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 
 #include "fuse-client/callbacks.h"
 #include "fuse-client/file_system.h"
+#include "fuse-client/heap_trimmer.h"
 #include "fuse-client/metrics_server.h"
 #include "fuse-client/mount_point.h"
 #include "fuse-client/mount_status.h"
@@ -97,13 +99,16 @@ Result<std::unique_ptr<MetricsServer>> serve_metrics(const MountOptions& options
 }
 
 // Sleeps until the mount is to end: a signal, or the session is over.
-void wait_for_end(const FileDescriptor& signals, const WorkerPool& workers, const MountPoint& point) {
+void wait_for_end(const FileDescriptor& signals, const WorkerPool& workers, const MountPoint& point,
+                  const InodeTable& inodes) {
+  HeapTrimmer trimmer;
   for (;;) {
     std::array<pollfd, 2> watched = {pollfd{signals.get(), POLLIN, 0}, pollfd{workers.ended_fd(), POLLIN, 0}};
     const int count = ::poll(watched.data(), watched.size(), static_cast<int>(kWatch.count()));
     if (count > 0) return;
     // Nobody reads /dev/fuse when all workers wait for servers: an abort by the kernel shows only here.
     if (count == 0 && workers.all_busy() && point.aborted_by_kernel()) return;
+    if (trimmer.tick(inodes.forgotten())) (void)::malloc_trim(0);
   }
 }
 
@@ -255,7 +260,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   Invalidator invalidator;
   WorkerCounts worker_counts;
   const MountStatus status(
-      {*session, data_path, worker_counts, options, clock, std::move(transport_names), durability});
+      {*session, data_path, inodes, worker_counts, options, clock, std::move(transport_names), durability});
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
   FileSystem file_system(
       {*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks, clock, options, status});
@@ -271,7 +276,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
              session->server(), options.path, options.mountpoint, session->minor_version(), transport,
              durability, to_string(options.effective_local_lock()));
     readiness.report();
-    wait_for_end(signals, workers, point);
+    wait_for_end(signals, workers, point, inodes);
 
     in_time = workers.stop(steady_now() + kFarewell);
     if (!in_time) {

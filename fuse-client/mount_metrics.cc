@@ -99,6 +99,9 @@ void add_data(std::vector<MetricFamily>& all, const initiator::Statistics& from)
 
 void add_layouts(std::vector<MetricFamily>& all, const initiator::Statistics& from,
                  const initiator::LayoutsView& held) {
+  all.push_back(gauge("data_files",
+                      "Files with data state: open, or closed with a layout or something to flush.",
+                      {{{}, double(held.known)}}));
   all.push_back(gauge("layout_files", "Files a layout is held of.", {{{}, double(held.files)}}));
   all.push_back(gauge("layout_segments", "Layout segments held.", {{{}, double(held.segments)}}));
   all.push_back(gauge("granted_bytes", "Bytes granted to this mount, by right.",
@@ -206,6 +209,8 @@ std::string MountStatus::metrics_text() const {
   add_session(all, session);
   const uint32_t running = parts_.workers.running;
   const uint32_t idle = parts_.workers.idle;
+  all.push_back(gauge("inodes", "Files and directories the kernel knows; about 1.4 kB of memory each.",
+                      {{{}, double(parts_.inodes.size())}}));
   all.push_back(gauge("requests_in_progress", "FUSE requests that are being served.",
                       {{{}, double(running > idle ? running - idle : 0)}}));
   add_latencies(all, data, session);

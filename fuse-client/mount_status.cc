@@ -119,6 +119,7 @@ std::string MountStatus::status_json() const {
       {"transports", parts_.transports},
       {"durability", parts_.durability},
       {"devices", std::move(devices)},
+      {"files", {{"known_to_kernel", parts_.inodes.size()}, {"with_data_state", layouts.known}}},
       {"layouts",
        {{"files", layouts.files},
         {"segments", layouts.segments},

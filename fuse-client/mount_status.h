@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fuse-client/inode_table.h"
 #include "fuse-client/mount_options.h"
 #include "shared/base/clock.h"
 #include "shared/initiator/data_path.h"
@@ -25,6 +26,7 @@ class MountStatus {
   struct Parts {
     initiator::Session& session;
     initiator::DataPath& data_path;
+    const InodeTable& inodes;
     const WorkerCounts& workers;
     const MountOptions& options;
     const Clock& clock;

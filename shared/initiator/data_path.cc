@@ -227,6 +227,7 @@ std::vector<DeviceView> DataPath::devices() const {
 LayoutsView DataPath::layouts() const {
   LayoutsView view;
   for (const FileTable::Entry& file : parts_->files.all()) {
+    ++view.known;
     const LayoutCache::Held held = file->parts().cache.held();
     view.files += held.segments > 0 ? 1 : 0;
     view.segments += held.segments;

@@ -33,6 +33,7 @@ struct DeviceView {
 
 // What is granted to this mount now.
 struct LayoutsView {
+  size_t known = 0;  // files with any state here: open, or closed with a layout or something to flush
   size_t files = 0;  // with a layout
   size_t segments = 0;
   uint64_t readable_bytes = 0, writable_bytes = 0;

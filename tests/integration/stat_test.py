@@ -14,7 +14,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from cluster import Cluster, free_port
+from cluster import Cluster, free_port, wait_until
 
 BIN = sys.argv.pop(1)
 MIB = 1 << 20
@@ -101,6 +101,21 @@ class Stat(unittest.TestCase):
         self.assertEqual(inside["mounted_on"], str(self.mount.path))
         # Other mounts of this machine may be older and not tell theirs: they must not hide this one.
         self.assertIn(str(self.mount.path), [status["mounted_on"] for status in json.loads(cli("stat", "--json").stdout)])
+
+    def test_closed_and_removed_files_leave_nothing_behind(self):
+        """A closed file is its name and attributes; a removed one nothing."""
+        def files():
+            return self.status(self.mount.path)[0]["files"]
+        before = files()
+        many = self.mount / "many"
+        many.mkdir()
+        for number in range(500):
+            (many / f"{number}").write_bytes(b"little")
+        self.assertGreaterEqual(files()["known_to_kernel"], before["known_to_kernel"] + 500)
+        # What is not flushed is remembered until flush_after, twice at most.
+        wait_until(lambda: files()["with_data_state"] <= before["with_data_state"], 30, "closed files have no data state")
+        shutil.rmtree(many)
+        wait_until(lambda: files()["known_to_kernel"] <= before["known_to_kernel"], 30, "removed files are forgotten")
 
     def test_people_get_tables(self):
         shown = cli("stat", self.mount.path)

@@ -95,6 +95,7 @@ void FileTable::flush_old() {
   for (const Entry& entry : all()) {
     if (services_.aborted) return;
     entry->parts().flush_if_old();
+    forget_if_idle(entry->parts().handle);
   }
 }
 

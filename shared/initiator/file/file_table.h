@@ -29,7 +29,8 @@ class FileTable {
   // Returns layouts of files that nobody has open, oldest first, until at most `keep` such files are left;
   // but what is not flushed on a device that does not answer is left for the next time.
   void shrink(size_t keep);
-  // Flushes what was unflushed the last time, too; but not on a device that does not answer.
+  // Flushes what was unflushed the last time, too; but not on a device that does not answer. Closed files
+  // that were only kept for that are forgotten.
   void flush_old();
   // Starts to commit what all files have grown by, so that less has to be kept.
   void commit_growth();
