@@ -21,7 +21,7 @@ class Calls(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster(BIN, pool_size="2G").start_all()
-        cls.mount = cls.cluster.mount("actimeo=3600")
+        cls.mount = cls.cluster.mount("actimeo=3600,flush_after=0")  # no COMMITs beside what is counted
         (cls.mount / "directory").mkdir()
         (cls.mount / "directory" / "first").write_bytes(bytes(MIB))  # the brick is connected from here on
         cls.path = cls.mount / "directory" / "file"
@@ -118,7 +118,7 @@ class Calls(unittest.TestCase):
         (self.mount / "many").mkdir()
         for number in range(files):
             (self.mount / "many" / f"file-{number:05}").touch()
-        other = self.cluster.mount(name="other")
+        other = self.cluster.mount("flush_after=0", name="other")
         for what in ("unknown", "old"):
             found = []
             calls, counts = self.calls(lambda: found.extend(self.find_empty(other / "many")), other)
@@ -136,7 +136,7 @@ class Calls(unittest.TestCase):
 
     def test_reading_the_statistics(self):
         """Costs nothing, however old the attributes of the root are."""
-        mount = self.cluster.mount("acdirmin=1,acdirmax=1", name="impatient")
+        mount = self.cluster.mount("acdirmin=1,acdirmax=1,flush_after=0", name="impatient")
         before = mount.statistics()
         for _ in range(3):
             time.sleep(1.2)
