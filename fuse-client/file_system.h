@@ -168,7 +168,7 @@ class FileSystem {
                   OpenAnswer answer, fuse_file_info* info);
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
                                                         Operations& operations);
-  void close_at_server(Inode& inode, const OpenToClose& open);
+  void close_if_last(Inode& inode, const std::optional<OpenToClose>& last);
   LockWish wish_of(fuse_req_t request, const OpenFile& file, LockOwner owner, const nfs4::LockRange& range);
   void acquire(fuse_req_t request, fuse_ino_t node, LockWish wish, bool waits);
   void lock_given(fuse_req_t request, fuse_ino_t node, const std::shared_ptr<Inode>& file,
@@ -178,6 +178,9 @@ class FileSystem {
   void drop_flock(const OpenFile& file, uint64_t handle);
   int clear_privileges(fuse_req_t request, fuse_ino_t node);
   int ask_end(fuse_req_t request, OpenFile& file);
+  bool is_direct(const fuse_file_info* info) const;
+  Result<size_t> read_on(fuse_req_t request, OpenFile& file, off_t offset, initiator::BufferSlice sink,
+                         size_t done);
   void reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count);
 
   const FileSystemParts parts_;

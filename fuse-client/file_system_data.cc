@@ -41,7 +41,9 @@ void FileSystem::read(fuse_req_t request, size_t size, off_t offset, fuse_file_i
   }
   const initiator::BufferSlice sink =
       buffer->slice(initiator::kBufferHeaderRoom, std::min(size, initiator::kBufferPayload));
-  const Result<size_t> count = file.data->read(static_cast<uint64_t>(offset), sink);
+  Result<size_t> count = file.data->read(static_cast<uint64_t>(offset), sink);
+  // Of buffered reads the kernel asks for the size itself.
+  if (count && *count < sink.size() && is_direct(info)) count = read_on(request, file, offset, sink, *count);
   if (!count) {
     fuse_reply_err(request, to_number(count.error()));
     return;
@@ -87,10 +89,24 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
   reply_written(request, file, info, *count);
 }
 
+bool FileSystem::is_direct(const fuse_file_info* info) const {
+  return (info->flags & O_DIRECT) != 0 || parts_.options.direct_only;
+}
+
+// A read that ended at the end of the file as known here: another client may have written behind it. One
+// call.
+Result<size_t> FileSystem::read_on(fuse_req_t request, OpenFile& file, off_t offset,
+                                   initiator::BufferSlice sink, size_t done) {
+  const uint64_t end = file.data->size();
+  if (ask_end(request, file) != 0 || file.data->size() <= end) return done;
+  TRY_ASSIGN(const size_t more,
+             file.data->read(static_cast<uint64_t>(offset) + done, sink.slice(done, sink.size() - done)));
+  return done + more;
+}
+
 // Of direct I/O the kernel leaves O_SYNC, O_DSYNC and RWF_DSYNC to us; of buffered I/O it sends an FSYNC.
 void FileSystem::reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count) {
-  const bool direct = (info->flags & O_DIRECT) != 0 || parts_.options.direct_only;
-  if (direct && (info->flags & O_DSYNC) != 0) {
+  if (is_direct(info) && (info->flags & O_DSYNC) != 0) {
     const bool data_only = (info->flags & O_SYNC) != O_SYNC;
     const Result<> synced = data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor);
     if (!synced) {

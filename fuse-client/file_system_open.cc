@@ -127,13 +127,13 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   if (answer->by_name == ByName::kLeadsElsewhere) {
     file->lose_name(name);
     if (!is_second) {
-      file->open_failed();
+      close_if_last(*file, file->open_failed());
       return look_up_again();
     }
   }
   if (answer->by_name != ByName::kDone) answer.emplace(try_open(request, file, nullptr, info->flags));
   if (answer->error != 0) {
-    file->open_failed();
+    close_if_last(*file, file->open_failed());
     fuse_reply_err(request, answer->error);
     return;
   }
@@ -275,7 +275,7 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
   // As any other open, so that it can't cross another one's CLOSE.
   entry->inode->begin_open();
   entry->inode->opened(opened->stateid, nfs4::kShareAccessRead, credential(request));
-  if (const auto to_close = entry->inode->release()) close_at_server(*entry->inode, *to_close);
+  close_if_last(*entry->inode, entry->inode->release());
   reply_entry(request, entry);
 }
 
@@ -286,7 +286,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   inode->opened(answer.open.stateid, answer.share_access, credential(request));
   const auto attributes = to_file_attributes(answer.attributes);
   if (!attributes || answer.refused) {
-    if (const auto to_close = inode->release()) close_at_server(*inode, *to_close);
+    close_if_last(*inode, inode->release());
     return attributes ? EACCES : nfs4::to_errno(attributes.error());
   }
   const auto size = static_cast<uint64_t>(attributes->status.st_size);
@@ -328,22 +328,23 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
 void FileSystem::release(fuse_req_t request, fuse_file_info* info) {
   const std::unique_ptr<OpenFile> file = open_files_.take_back(info->fh);
   if (info->flock_release != 0) drop_flock(*file, info->fh);
-  if (const auto to_close = file->inode->release()) {
-    file->data->release();
-    file->inode->data_settled(file->data->local_version());
-    close_at_server(*file->inode, *to_close);
-  }
+  close_if_last(*file->inode, file->inode->release());
   if (request != nullptr) fuse_reply_err(request, 0);
 }
 
-// Errors are nobody's any more: data was committed at close(2), and a server that has lost the open has
-// closed it.
-void FileSystem::close_at_server(Inode& inode, const OpenToClose& open) {
+// Whoever leaves last, an open that failed too, settles the data and closes. Errors are nobody's any more:
+// data was committed at close(2), and a server that has lost the open has closed it.
+void FileSystem::close_if_last(Inode& inode, const std::optional<OpenToClose>& last) {
+  if (!last) return;
+  if (const auto data = inode.data()) {
+    data->release();
+    inode.data_settled(data->local_version());
+  }
   nfs4::CloseArguments close;
-  close.open_stateid = open.stateid;
+  close.open_stateid = last->stateid;
   initiator::CallOptions options;
   options.cache_reply = true;
-  (void)parts_.session.call({nfs4::PutFileHandleArguments{inode.handle}, close}, open.credential, options);
+  (void)parts_.session.call({nfs4::PutFileHandleArguments{inode.handle}, close}, last->credential, options);
   inode.closed();
 }
 

@@ -31,7 +31,10 @@ bool Inode::take_in(const FileAttributes& attributes, SteadyTime asked_at,
   if (asked_first && attributes.change <= known_->change) return false;
   const bool is_directory = S_ISDIR(attributes.status.st_mode);
   const Milliseconds least = is_directory ? timeouts.directory_min : timeouts.file_min;
-  const Milliseconds most = is_directory ? timeouts.directory_max : timeouts.file_max;
+  // Who has it open waits for what others write (tail -f).
+  const Milliseconds most = is_directory      ? timeouts.directory_max
+                            : open_at_server_ ? timeouts.file_min
+                                              : timeouts.file_max;
   const bool same = known_ && known_->change == attributes.change;
   believed_for_ = same ? std::clamp(believed_for_ * 2, least, most) : least;
   if (asked_first != changed_first) believed_for_ = Milliseconds(0);
@@ -160,10 +163,11 @@ bool Inode::begin_open_if_wanted() {
   return true;
 }
 
-void Inode::open_failed() {
+std::optional<OpenToClose> Inode::open_failed() {
   const std::lock_guard lock(mutex_);
   CHECK(opening_ > 0);
   --opening_;
+  return to_close();
 }
 
 void Inode::opened(const nfs4::Stateid& stateid, uint32_t share_access,
@@ -203,7 +207,12 @@ void Inode::data_settled(uint64_t data_version) {
 std::optional<OpenToClose> Inode::release() {
   const std::lock_guard lock(mutex_);
   CHECK(opens_ > 0);
-  if (--opens_ > 0 || opening_ > 0 || !open_at_server_) return std::nullopt;
+  --opens_;
+  return to_close();
+}
+
+std::optional<OpenToClose> Inode::to_close() {
+  if (opens_ > 0 || opening_ > 0 || !open_at_server_) return std::nullopt;
   closing_ = true;
   return OpenToClose{stateid_, (share_access_ & nfs4::kShareAccessWrite) != 0 ? writer_ : reader_};
 }

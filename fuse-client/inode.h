@@ -54,7 +54,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // dropped, with its versions (none: those known stay). Which of two is older is not certain when the one
   // that was asked for first has the later change: a SETATTR waits at the server while others are answered.
   // Then the next one asks anew. Returns the time for which the kernel may believe it (nfs(5): between ac*min
-  // and ac*max, doubling while nothing changes).
+  // and ac*max, doubling while nothing changes; of an open file not longer than acregmin).
   Milliseconds learn(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts,
                      const std::optional<Versions>& versions);
   // The attributes, while they may still be believed and nothing has changed since: in the namespace
@@ -120,7 +120,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void begin_open();
   // The same, but false when nobody wants the open any more (the CLOSE may wait for a silent server).
   bool begin_open_if_wanted();
-  void open_failed();
+  // As release(): the last one may have left meanwhile, and left the CLOSE to this one.
+  std::optional<OpenToClose> open_failed();
   void opened(const nfs4::Stateid& stateid, uint32_t share_access, const initiator::Credential& credential);
   // The file's data path is its open files', and the data path's own while it holds a layout of the file or
   // owes the server something: a closed file costs no more than its name and attributes.
@@ -147,6 +148,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint64_t lookups = 0;
 
  private:
+  // Under mutex_.
+  std::optional<OpenToClose> to_close();
   // Under mutex_. False: an older answer.
   bool take_in(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts);
 

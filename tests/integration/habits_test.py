@@ -14,6 +14,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 import unittest
 
 from cluster import Cluster
@@ -75,6 +76,40 @@ class Habits(unittest.TestCase):
         self.assertEqual(errno.errorcode[caught.exception.errno], errno.errorcode[number])
 
     # --- privileges
+
+    def test_a_direct_read_at_the_end_sees_what_another_host_appended(self):
+        (self.here / "log").write_bytes(b"1" * 4096)
+        reader = os.open(self.there / "log", os.O_RDONLY | os.O_DIRECT)
+        block = mmap.mmap(-1, 16384)
+        self.assertEqual(os.preadv(reader, [block], 0), 4096)
+        with open(self.here / "log", "ab") as log:
+            log.write(b"2" * 4096)
+        self.assertEqual(os.preadv(reader, [block], 4096), 4096)
+        self.assertEqual(block[:4096], b"2" * 4096)
+        # On both sides of the old end.
+        with open(self.here / "log", "ab") as log:
+            log.write(b"3" * 4096)
+        self.assertEqual(os.preadv(reader, [block], 4096), 8192)
+        self.assertEqual(block[:8192], b"2" * 4096 + b"3" * 4096)
+        os.close(reader)
+
+    def test_tail_f_sees_what_another_host_appends_within_seconds(self):
+        """However long the file had not changed."""
+        (self.here / "log").write_bytes(b"old\n")
+        with open(self.there / "log", "rb") as reader:
+            reader.read()
+            end = time.monotonic() + 14  # those of a closed file would be believed 3, 6, 12, 24 seconds
+            while time.monotonic() < end:
+                os.fstat(reader.fileno())
+                time.sleep(0.5)
+            with open(self.here / "log", "ab") as log:
+                log.write(b"new\n")
+            written = time.monotonic()
+            while os.fstat(reader.fileno()).st_size == 4:
+                time.sleep(0.1)
+                self.assertLess(time.monotonic() - written, 10, "the new line is not seen")
+            self.assertLess(time.monotonic() - written, 4.5)
+            self.assertEqual(reader.read(), b"new\n")
 
     def test_a_write_of_a_stranger_takes_the_set_id_bits_away(self):
         def overwrite(path, flags=0):

@@ -174,7 +174,30 @@ TEST_F(InodeTest, AnOpenUnderWayKeepsTheFileFromBeingClosed) {
   inode.opened(stateid(1, 1), nfs4::kShareAccessRead, {});
   inode.begin_open();
   EXPECT_FALSE(inode.release());
-  inode.open_failed();
+  inode.begin_open();
+  EXPECT_FALSE(inode.open_failed());
+  // It has failed too, and is the last.
+  const auto close = inode.open_failed();
+  ASSERT_TRUE(close);
+  EXPECT_EQ(close->stateid, stateid(1, 1));
+  inode.closed();
+}
+
+TEST_F(InodeTest, AttributesOfAnOpenFileAreNotBelievedEverLonger) {
+  inode.learn(attributes(1), start, timeouts, kNow);
+  EXPECT_EQ(inode.learn(attributes(1), start + 4s, timeouts, kNow), 2 * timeouts.file_min);
+  inode.begin_open();
+  inode.opened(stateid(1, 1), nfs4::kShareAccessRead, {});
+  EXPECT_EQ(inode.learn(attributes(1), start + 8s, timeouts, kNow), timeouts.file_min);
+  EXPECT_EQ(inode.learn(attributes(1), start + 12s, timeouts, kNow), timeouts.file_min);
+  ASSERT_TRUE(inode.release());
+  inode.closed();
+  EXPECT_EQ(inode.learn(attributes(1), start + 16s, timeouts, kNow), 2 * timeouts.file_min);
+}
+
+TEST_F(InodeTest, AnOpenThatFailsWithoutAnyOtherClosesNothing) {
+  inode.begin_open();
+  EXPECT_FALSE(inode.open_failed());
 }
 
 TEST_F(InodeTest, AnOpenWaitsForACloseUnderWay) {
