@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <climits>
 #include <cstdio>
@@ -8,6 +10,7 @@
 #include <filesystem>
 
 #include "fuse-client/mount.h"
+#include "fuse-client/remount.h"
 #include "shared/base/log.h"
 #include "shared/version/version.h"
 
@@ -35,6 +38,7 @@ constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
   flush_after=N                  flush what nobody has flushed for N seconds (5); 0: never
   threads=N                      FUSE threads at most (16)
   metrics=ADDRESS:PORT|unix:/path  answer Prometheus there (GET /metrics); no authentication
+  remount                        change ro, rw, nosuid and the like of a mount that is there
   nosuid nodev noexec noatime …  as in mount(8)
 )";
 
@@ -71,7 +75,27 @@ Result<fuse_client::MountOptions> options_of(const CommandLine& line) {
   return options;
 }
 
+int run_remount(const CommandLine& line, bool only_check) {
+  char resolved[PATH_MAX];
+  if (::realpath(line.mountpoint.c_str(), resolved) == nullptr) {
+    return complain(Error::from_errno("mount point " + line.mountpoint));
+  }
+  if (only_check) return EXIT_SUCCESS;
+  std::vector<std::string> options = line.options;
+  if (line.read_only) options.emplace_back("ro");
+  const auto done = fuse_client::remount(resolved, options);
+  if (!done) return complain(done.error());
+  if (!done->ignored.empty()) {
+    std::fprintf(stderr,
+                 "pnfsrdma-fuse: remount changes ro, rw and other flags of mount(8) only; for %s unmount, "
+                 "and mount anew\n",
+                 fmt::format("{}", fmt::join(done->ignored, ",")).c_str());
+  }
+  return EXIT_SUCCESS;
+}
+
 int run(const CommandLine& line, bool only_check) {
+  if (fuse_client::is_remount(line.options)) return run_remount(line, only_check);
   const auto options = options_of(line);
   if (!options) return complain(options.error());
   if (only_check) return EXIT_SUCCESS;

@@ -68,6 +68,8 @@ bool take_flag(std::string_view name, MountOptions& options) {
       Flag{"rdirplus", [](MountOptions& o) { o.attributes_with_names = true; }},
       Flag{"nordirplus", [](MountOptions& o) { o.attributes_with_names = false; }},
       Flag{"debug", [](MountOptions& o) { o.debug = o.foreground = true; }},
+      // main() has done it.
+      Flag{"remount", [](MountOptions&) {}},
       // What mount(8) and fstab add and what does nothing here.
       Flag{"defaults", [](MountOptions&) {}},
       Flag{"atime", [](MountOptions&) {}},

@@ -93,6 +93,37 @@ class Habits(unittest.TestCase):
         self.assertEqual(block[:8192], b"2" * 4096 + b"3" * 4096)
         os.close(reader)
 
+    def test_remount_changes_the_flags_of_mount_and_nothing_else(self):
+        mount = self.cluster.mount(name="remounted")
+
+        def shown():
+            with open("/proc/mounts") as mounts:
+                return next(line.split() for line in mounts if line.split()[1] == str(mount.path))
+        source = shown()[0]
+
+        def remount(options):
+            return subprocess.run([f"{BIN}/pnfsrdma-fuse", source, str(mount.path), "-o", options], capture_output=True,
+                                  text=True, timeout=60)
+        writer = open(mount / "remounted", "wb")
+        refused = remount("remount,ro")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("open for writing", refused.stderr)
+        writer.close()
+        os.close(os.open(mount / "remounted", os.O_RDONLY))  # the kernel's release of the writer is behind us
+        done = remount("rw,remount,ro,nosuid,timeo=100")
+        self.assertEqual((done.returncode, "timeo=100" in done.stderr), (0, True), done.stderr)
+        with self.assertRaises(OSError) as caught:
+            (mount / "other").touch()
+        self.assertEqual(caught.exception.errno, errno.EROFS)
+        self.assertIn("nosuid", shown()[3].split(","))
+        again = remount("remount,rw")
+        self.assertEqual((again.returncode, again.stderr), (0, ""))
+        (mount / "other").touch()
+        mount.unmount()
+        gone = remount("remount,ro")
+        self.assertEqual(gone.returncode, 1)
+        self.assertIn("no pnfsrdma is mounted there", gone.stderr)
+
     def test_tail_f_sees_what_another_host_appends_within_seconds(self):
         """However long the file had not changed."""
         (self.here / "log").write_bytes(b"old\n")
