@@ -36,6 +36,8 @@ struct FileSystemParts {
   const Clock& clock;
   const MountOptions& options;
   const MountStatus& status;
+  // What close(2) has acknowledged survives a restart of the server: on a server of ours it does without.
+  bool commit_at_close = false;
 };
 
 // The FUSE requests. Each method answers its request exactly once, from any worker thread. Metadata goes to

@@ -165,7 +165,11 @@ int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
 void FileSystem::flush(fuse_req_t request, fuse_file_info* info) {
   OpenFile& file = open_file(info);
   Result<> closed;
-  if (file.writable) closed = file.data->close(file.cursor);
+  if (file.writable && parts_.commit_at_close) {
+    initiator::ErrorCursor unheard = file.cursor;  // what is said here fsync says again
+    closed = file.data->fdatasync(unheard);
+  }
+  if (file.writable && closed) closed = file.data->close(file.cursor);
   drop_posix_locks(file, info->lock_owner);
   fuse_reply_err(request, closed ? 0 : to_number(closed.error()));
 }

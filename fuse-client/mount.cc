@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -50,7 +51,12 @@ Result<FileDescriptor> take_signals() {
 }
 
 // The mounted directory: PUTROOTFH, a LOOKUP per component, GETFH, GETATTR.
-Result<std::shared_ptr<Inode>> find_root(Session& session, const MountOptions& options) {
+struct Root {
+  std::shared_ptr<Inode> inode;
+  bool layouts = false;  // the server's files may have layouts of our type
+};
+
+Result<Root> find_root(Session& session, const MountOptions& options) {
   Session::Operations operations = {nfs4::PutRootFileHandleArguments{}};
   for (size_t start = 0; start < options.path.size();) {
     const size_t end = std::min(options.path.find('/', start), options.path.size());
@@ -59,7 +65,8 @@ Result<std::shared_ptr<Inode>> find_root(Session& session, const MountOptions& o
   }
   const size_t handle_at = operations.size();
   operations.emplace_back(nfs4::GetFileHandleArguments{});
-  operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
+  operations.emplace_back(
+      nfs4::GetAttributesArguments{stat_attributes() | nfs4::Bitmap::of(nfs4::Attribute::kFsLayoutTypes)});
   const SteadyTime asked_at = steady_now();
   initiator::CallOptions call;
   call.deadline = asked_at + std::chrono::seconds(30);
@@ -75,8 +82,12 @@ Result<std::shared_ptr<Inode>> find_root(Session& session, const MountOptions& o
   if (!file) return fail(EPROTO, "the server does not tell the attributes of the root");
   if (!S_ISDIR(file->status.st_mode))
     return fail(ENOTDIR, options.path + " is not a directory on the server");
-  auto root = std::make_shared<Inode>(handle->object, file->status.st_ino);
-  (void)root->learn(*file, asked_at, options.attributes, std::nullopt);
+  Root root{std::make_shared<Inode>(handle->object, file->status.st_ino)};
+  (void)root.inode->learn(*file, asked_at, options.attributes, std::nullopt);
+  // Our own server offers none while it has no brick.
+  const auto& types = attributes->attributes.fs_layout_types;
+  root.layouts = session.implementation().starts_with("pnfsrdma") ||
+                 (types && std::ranges::find(*types, nfs4::kLayoutTypePmem) != types->end());
   return root;
 }
 
@@ -227,23 +238,26 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   auto reach = session_options(options, make_owner());
   if (options.calls_by_rdma) reach.rdma_transports = transports;
   TRY_ASSIGN(const auto session, Session::start(std::move(reach), nullptr, nullptr));
-  TRY_ASSIGN(auto root, find_root(*session, options));
+  TRY_ASSIGN(const Root root, find_root(*session, options));
   const std::string durability = durability_told(session->implementation());
   TRY(check_durability(options, durability));
 
   // The data path: RDMA to the bricks, the session where there is no layout.
   initiator::SessionChannel channel(*session);
-  const std::string transport = names_of(transports);
+  const std::string transport = root.layouts ? names_of(transports) : "through the server";
   std::vector<std::string> transport_names;
-  for (const auto& each : transports) transport_names.push_back(each->name());
+  for (const auto& each : transports) {
+    if (root.layouts) transport_names.push_back(each->name());
+  }
   initiator::DataPath data_path(channel, clock, std::move(transports),
                                 {.persistence = options.persistence,
                                  .flush_after = std::chrono::seconds(options.flush_after_seconds),
-                                 .require_power = options.require_persistent});
+                                 .require_power = options.require_persistent,
+                                 .layouts = root.layouts});
 
   // What the kernel sees. The inodes go before the data path: they hold its files.
   InodeTable inodes;
-  inodes.set_root(std::move(root));
+  inodes.set_root(root.inode);
   channel.bring_attributes(stat_attributes(), [&](const auto& handle, const auto& attributes, SteadyTime at) {
     const auto inode = inodes.find(handle);
     const auto data = inode ? inode->data() : nullptr;
@@ -262,8 +276,8 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   const MountStatus status(
       {*session, data_path, inodes, worker_counts, options, clock, std::move(transport_names), durability});
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
-  FileSystem file_system(
-      {*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks, clock, options, status});
+  FileSystem file_system({*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks, clock,
+                          options, status, !root.layouts});
   TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
                                                  options.mountpoint));
   invalidator.start(point.session());

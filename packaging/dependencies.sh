@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages a build, the tests or the demo need. Quiet and quick when they are there already.
-# usage: packaging/dependencies.sh [--list] build|test|demo|bench|fuzz|tidy|web-build|web|packages-build|packages|booted|lab|tree ...
+# usage: packaging/dependencies.sh [--list] build|test|peers|demo|bench|fuzz|tidy|web-build|web|packages-build|packages|booted|lab|tree ...
 #   --list: only print the names (of Debian 12 and 13 alike)
 set -eu
 
@@ -9,6 +9,8 @@ build="g++ cmake ninja-build ccache mold make pkg-config git librocksdb-dev libp
        libspdlog-dev nlohmann-json3-dev libcli11-dev libsystemd-dev libssl-dev libgtest-dev libgmock-dev
        libibverbs-dev librdmacm-dev ibverbs-providers libcpp-httplib-dev libsodium-dev prometheus-cpp-dev"
 test="tshark python3 attr fio sqlite3 iproute2 procps util-linux prometheus"
+# Other people's servers, for tests/integration/other_server_test.py. Not part of "test": the package starts an NFS server.
+peers="nfs-ganesha nfs-ganesha-vfs"
 demo="fio sqlite3 git attr python3 procps util-linux coreutils"
 bench="fio sqlite3 gcc python3 git procps util-linux"
 fuzz="clang-19 libclang-rt-19-dev"
@@ -29,12 +31,13 @@ tree="linux-image-amd64 kmod busybox-static xz-utils ndctl iproute2 rdma-core li
 list=0
 [ "${1:-}" != --list ] || { list=1; shift; }
 
-[ "$#" -gt 0 ] || { echo "usage: $0 [--list] build|test|demo|bench|fuzz|tidy|web-build|web|packages-build|packages|booted|lab|tree ..." >&2; exit 2; }
+[ "$#" -gt 0 ] || { echo "usage: $0 [--list] build|test|peers|demo|bench|fuzz|tidy|web-build|web|packages-build|packages|booted|lab|tree ..." >&2; exit 2; }
 wanted=""
 for set in "$@"; do
   case "$set" in
     build) wanted="$wanted $build" ;;
     test) wanted="$wanted $test" ;;
+    peers) wanted="$wanted $peers" ;;
     demo) wanted="$wanted $demo" ;;
     bench) wanted="$wanted $bench" ;;
     fuzz) wanted="$wanted $fuzz" ;;
@@ -46,7 +49,7 @@ for set in "$@"; do
     booted) wanted="$wanted $booted" ;;
     lab) wanted="$wanted $lab" ;;
     tree) wanted="$wanted $tree" ;;
-    *) echo "$0: unknown set '$set' (build, test, demo, bench, fuzz, tidy, web-build, web, packages-build, packages, booted, lab, tree)" >&2; exit 2 ;;
+    *) echo "$0: unknown set '$set' (build, test, peers, demo, bench, fuzz, tidy, web-build, web, packages-build, packages, booted, lab, tree)" >&2; exit 2 ;;
   esac
 done
 

@@ -57,7 +57,8 @@ std::string head(const MountReading& reading, const Terminal& terminal) {
                                 options_text(status), text_at(status, "/version"))});
   const std::string durability = text_at(status, "/durability");
   facts.add({"  durability", {durability, style_of_durability(durability)}});
-  facts.add({"  transports", joined(status.value("transports", json::array()))});
+  const std::string transports = joined(status.value("transports", json::array()));
+  facts.add({"  transports", transports.empty() ? "none: all data goes through the server" : transports});
   facts.add(
       {"  layouts", fmt::format("{} files, {} segments; {} may be read, {} written",
                                 number_at(status, "/layouts/files"), number_at(status, "/layouts/segments"),
