@@ -183,11 +183,10 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   const bool done = reply.succeeded(set_at);
   if (data && with_size) {
     take_in_return(reply);
-    data->truncated(new_size, done);
+    question.data_version = data->truncated(new_size, done);
     // It was the LAYOUTRETURN: nothing of the file's layouts lives at the server.
     const bool at_return = returned_at && reply.results.size() == *returned_at + 1;
     if (at_return && initiator::is_lost_state(reply.status)) data->layouts_refused(reply.status);
-    question.data_version = data->local_version();
   }
   const auto* result = reply.result<nfs4::GetAttributesResponse>(set_at + 1);
   if (!done || result == nullptr) {

@@ -103,6 +103,7 @@ std::optional<initiator::PendingLayout> FileSystem::layout_wanted(const Inode& i
   initiator::PendingLayout pending = parts_.data_path.layout_at_open(for_write);
   if (!pending.arguments) return std::nullopt;
   operations.emplace_back(*pending.arguments);
+  operations.emplace_back(nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kSize)});
   return pending;
 }
 
@@ -305,7 +306,11 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
     small_file_size_ = sizes->first;
   }
   const auto* layout = answer.reply.result<nfs4::LayoutGetResponse>(answer.layout_at);
-  if (answer.pending && layout != nullptr) file->data->take_layout(std::move(*answer.pending), *layout);
+  const auto* behind = answer.reply.result<nfs4::GetAttributesResponse>(answer.layout_at + 1);
+  if (answer.pending && layout != nullptr) {
+    file->data->take_layout(std::move(*answer.pending), *layout,
+                            behind != nullptr ? behind->attributes.size : std::nullopt);
+  }
 
   // Close-to-open: pages survive only if nobody changed the file since, and the kernel must not go by an old
   // size.

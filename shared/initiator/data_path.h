@@ -55,10 +55,10 @@ class DataPath final : public CallbackHandler {
   // live until FileIo::release(). The same object for the same file handle while somebody holds it.
   std::shared_ptr<FileIo> open(const nfs4::FileHandle& handle, OpenStateSource& opens, uint64_t size);
 
-  // LAYOUTGET to append to an OPEN's COMPOUND (PUTFH, OPEN, GETFH, GETATTR, LAYOUTGET last; it uses the
-  // current stateid). Hand the object to FileIo::take_layout(), or drop it when the OPEN has failed:
-  // meanwhile a recall that names a layout we do not know yet is answered DELAY. Empty arguments when layouts
-  // are off.
+  // LAYOUTGET to append to an OPEN's COMPOUND (PUTFH, OPEN, GETFH, GETATTR, LAYOUTGET, GETATTR of the size;
+  // it uses the current stateid). Hand the object to FileIo::take_layout(), or drop it when the OPEN has
+  // failed: meanwhile a recall that names a layout we do not know yet is answered DELAY. Empty arguments when
+  // layouts are off.
   PendingLayout layout_at_open(bool for_write);
 
   // Callbacks of the server (callbacks.h). They answer at once; the work runs in `then`, on the

@@ -57,6 +57,8 @@ struct LayoutGranted {
   nfs4::Stateid stateid;
   bool return_on_close = false;
   std::vector<LayoutPiece> pieces;
+  // Of the file, asked for behind the grant in the same COMPOUND. None: not said.
+  std::optional<uint64_t> size;
 };
 
 struct LayoutCommitWanted {

@@ -98,11 +98,11 @@ int ModelClient::truncate(OpenFile& file, uint64_t size) {
     const auto answer = channel_.set_size(
         file.handle.file, *layout_return, size,
         [&](const nfs4::LayoutReturnResult& returned) { file.data->layout_returned(returned); });
-    file.data->truncated(size, answer.done);
+    const uint64_t version = file.data->truncated(size, answer.done);
     const bool at_return = layout_return->has_value() && !answer.returned;
     if (at_return && initiator::is_lost_state(answer.status)) file.data->layouts_refused(answer.status);
     if (answer.done) {
-      file.data->server_size(answer.size, file.data->local_version());
+      file.data->server_size(answer.size, version);
       return 0;
     }
     if (!initiator::is_lost_state(answer.status) || tries == kTries) return nfs4::to_errno(answer.status);

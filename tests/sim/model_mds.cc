@@ -133,7 +133,7 @@ MetadataResult<initiator::LayoutGranted> ModelMds::layout_get(size_t client, Fil
   ++layout.stateid.seqid;
   tell("client {} file {} LAYOUTGET {} blocks {} to {} -> seqid {}", client, file.number,
        writing ? "rw" : "r", from, to, layout.stateid.seqid);
-  return initiator::LayoutGranted{layout.stateid, false, {piece}};
+  return initiator::LayoutGranted{layout.stateid, false, {piece}, file.size};
 }
 
 MetadataResult<std::optional<uint64_t>> ModelMds::layout_commit(size_t client, File& file,
@@ -273,8 +273,8 @@ MetadataResult<initiator::MdsWritten> ModelMds::write(size_t client, File& file,
 
 MetadataResult<initiator::WriteVerifier> ModelMds::commit(File& file, uint64_t offset, uint64_t length) {
   tell("file {} COMMIT {}+{}, size {}", file.number, offset, length, file.size);
-  // Only up to the end of the file as it is known here.
-  const uint64_t end = std::min(end_of(offset, length == 0 ? UINT64_MAX : length), file.size);
+  // Behind the end of the file, too: what was written there under a layout is told later.
+  const uint64_t end = end_of(offset, length == 0 ? UINT64_MAX : length);
   for (const auto& [index, block] : file.blocks) {
     const uint64_t from = std::max(offset, index * kBlock), to = std::min(end, (index + 1) * kBlock);
     if (from < to && !brick_of(file).persist(block, from - index * kBlock, to - index * kBlock))

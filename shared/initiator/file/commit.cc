@@ -75,7 +75,7 @@ Result<> FileIo::Parts::commit_claimed(const std::vector<nfs4::PersistRange>& pe
 }
 
 Result<> FileIo::Parts::commit_once(const std::vector<nfs4::PersistRange>& persist) {
-  auto commit = dirty.begin_commit();
+  auto commit = dirty.begin_commit(cache.lineage());
   if (!commit && persist.empty()) return {};
   // Only a flush: nothing new to tell.
   const bool only_persist = !commit;
@@ -87,6 +87,7 @@ Result<> FileIo::Parts::commit_once(const std::vector<nfs4::PersistRange>& persi
     }
   }
   MetadataResult<std::optional<uint64_t>> answer = std::unexpected(layout_gone());
+  const uint64_t holdings = cache.holdings();
   for (int tries = 0; tries < kStateidTries; ++tries) {
     auto wanted = commit_wanted(*commit);
     if (!wanted) break;
@@ -102,16 +103,18 @@ Result<> FileIo::Parts::commit_once(const std::vector<nfs4::PersistRange>& persi
     outcome = fail(number, "LAYOUTCOMMIT with ranges to flush");
   }
   if (!only_persist) {
-    const Result<> committed = commit_outcome(*commit, answer);
+    const Result<> committed = commit_outcome(*commit, answer, holdings);
     if (outcome) outcome = committed;
   }
   return outcome;
 }
 
 Result<> FileIo::Parts::commit_outcome(const Commit& commit,
-                                       const MetadataResult<std::optional<uint64_t>>& answer) {
+                                       const MetadataResult<std::optional<uint64_t>>& answer,
+                                       uint64_t holdings) {
   if (answer) {
-    kept.forget_below(dirty.committed(commit, *answer));
+    if (commit.size) cache.learn_size(*commit.size, holdings);
+    forget_copies(dirty.committed(commit, *answer));
     return {};
   }
   if (!is_layout_gone(answer.error().status)) {
@@ -120,6 +123,10 @@ Result<> FileIo::Parts::commit_outcome(const Commit& commit,
   }
   dirty.commit_void(commit);
   return {};
+}
+
+void FileIo::Parts::forget_copies(std::span<const FileRange> ranges) {
+  for (const FileRange& range : ranges) kept.forget(range.offset, range.length);
 }
 
 void FileIo::Parts::commit_beside() {
@@ -146,11 +153,11 @@ void FileIo::Parts::commit_beside() {
 }
 
 void FileIo::Parts::send_commit() {
-  const auto commit = dirty.begin_commit();
+  const auto commit = dirty.begin_commit(cache.lineage());
   if (!commit) return end_commit();
   const auto wanted = commit_wanted(*commit);
   if (!wanted) {
-    (void)commit_outcome(*commit, std::unexpected(layout_gone()));
+    (void)commit_outcome(*commit, std::unexpected(layout_gone()), 0);
     end_commit();
     // Whoever comes next restores it; nobody may come for long.
     if (commit->size) services.background->post([self = shared_from_this()] { (void)self->commit_now(); });
@@ -158,13 +165,14 @@ void FileIo::Parts::send_commit() {
   }
   services.statistics.layoutcommits_beside.add();
   services.channel.start_layout_commit(
-      reference(true), *wanted, [self = shared_from_this(), commit = *commit](const auto& answer) {
+      reference(true), *wanted,
+      [self = shared_from_this(), commit = *commit, holdings = cache.holdings()](const auto& answer) {
         const bool outdated = !answer && answer.error().status == nfs4::Status::kOldStateid;
         // Not lost: it is told again by the next fsync, by close, or now.
         if (outdated) {
           self->dirty.not_committed(commit);
         } else {
-          (void)self->commit_outcome(commit, answer);
+          (void)self->commit_outcome(commit, answer, holdings);
         }
         self->end_commit();
         if (outdated) self->commit_beside();

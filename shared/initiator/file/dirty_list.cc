@@ -16,7 +16,7 @@ bool DirtyExtent::growth_void(uint64_t lineage_now) const {
   return growth && (lineage != lineage_now || place.device->incarnation() != incarnation);
 }
 
-bool DirtyList::wrote(const LayoutSegment& piece, uint64_t kept_from, uint64_t lineage,
+bool DirtyList::wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t lineage,
                       const BrickVerifier& verifier, WallTime now) {
   std::lock_guard lock(mutex_);
   DirtyExtent extent{.offset = piece.offset,
@@ -29,13 +29,13 @@ bool DirtyList::wrote(const LayoutSegment& piece, uint64_t kept_from, uint64_t l
   changed_->first = std::min(changed_->first, extent.offset);
   changed_->last = std::max(changed_->last, extent.end);
   changed_->modified = std::max(changed_->modified, now);
-  // What an earlier commit has told by now is not kept any more.
-  const uint64_t from = std::max(kept_from, server_size_.load());
   if (extent.end > server_size_) ++version_;
-  if (extent.end > from) {
-    if (from > extent.offset) {
+  // Others may have made it longer than we have heard.
+  server_reaches(std::min(known_size, extent.end));
+  if (extent.end > known_size) {
+    if (known_size > extent.offset) {
       DirtyExtent front = extent;
-      front.end = extent.offset = from;
+      front.end = extent.offset = known_size;
       put(front);
     }
     extent.growth = true;
@@ -98,6 +98,7 @@ DirtyList::Extents::iterator DirtyList::first_behind(uint64_t offset) {
 }
 
 void DirtyList::put(const DirtyExtent& extent) {
+  if (extent.growth) growth_from_ = std::min(growth_from_, extent.offset);
   auto at = first_behind(extent.offset);
   if (at != extents_.end() && at->offset <= extent.offset && at->end >= extent.end && joins(*at, extent)) {
     at->sequence = extent.sequence;
@@ -143,7 +144,8 @@ void DirtyList::carve(uint64_t offset, uint64_t end) {
 bool DirtyList::joins(const DirtyExtent& front, const DirtyExtent& back) const {
   return front.place == back.place && front.lineage == back.lineage &&
          front.incarnation == back.incarnation && front.growth == back.growth &&
-         front.unflushed == back.unflushed && (front.sequence > flushing_) == (back.sequence > flushing_);
+         front.unflushed == back.unflushed && (front.sequence > flushing_) == (back.sequence > flushing_) &&
+         (front.sequence > cutting_) == (back.sequence > cutting_);
 }
 
 // Where too little can be joined the next try is due at twice as many.
@@ -183,6 +185,9 @@ void DirtyList::join_neighbours() {
 
 void DirtyList::drop_clean() {
   std::erase_if(extents_, [](const DirtyExtent& extent) { return !extent.unflushed && !extent.growth; });
+  const auto growth =
+      std::find_if(extents_.begin(), extents_.end(), [](const DirtyExtent& extent) { return extent.growth; });
+  growth_from_ = growth == extents_.end() ? UINT64_MAX : growth->offset;
 }
 
 Flush DirtyList::begin_flush() {
@@ -262,46 +267,38 @@ void DirtyList::forget_unflushed() {
   drop_clean();
 }
 
-std::optional<Commit> DirtyList::begin_commit() {
+std::optional<Commit> DirtyList::begin_commit(uint64_t lineage) {
   std::lock_guard lock(mutex_);
   committing_ = std::exchange(changed_, std::nullopt);
   if (!committing_) return std::nullopt;
+  committing_->lineage = lineage;
   const uint64_t end = growth_end();
   committing_->size = end > 0 ? std::optional(end) : std::nullopt;
   return committing_;
 }
 
-uint64_t DirtyList::committed(const Commit& commit, std::optional<uint64_t> new_size) {
+// What is void stays so: it is zeroed there, wherever the file ends by now. And what was written under a
+// later layout was written to another file, so to speak: it may have been cut between.
+std::vector<FileRange> DirtyList::committed(const Commit& commit, std::optional<uint64_t> new_size) {
   std::lock_guard lock(mutex_);
   committing_.reset();
-  if (commit.size) server_reaches(*commit.size);
-  if (new_size) server_reaches(*new_size);
+  const uint64_t size = std::max(commit.size.value_or(0), new_size.value_or(0));
+  server_reaches(size);
   ++version_;
-  return settle();
-}
-
-uint64_t DirtyList::settle_growth() {
-  std::lock_guard lock(mutex_);
-  return settle();
-}
-
-// What is void stays so: it is zeroed there, wherever the file ends by now.
-uint64_t DirtyList::settle() {
-  const uint64_t size = server_size_;
-  for (size_t i = 0; i < extents_.size(); ++i) {
-    DirtyExtent& extent = extents_[i];
-    if (!extent.growth || extent.lineage == kNoLineage || extent.offset >= size) continue;
-    if (extent.end > size) {
-      DirtyExtent back = extent;
-      back.offset = extent.end = size;
-      extent.growth = false;
+  ++commits_;
+  std::vector<FileRange> settled;
+  for (size_t i = 0; i < extents_.size() && extents_[i].offset < size; ++i) {
+    if (!extents_[i].growth || extents_[i].lineage != commit.lineage) continue;
+    if (extents_[i].end > size) {
+      DirtyExtent back = extents_[i];
+      back.offset = extents_[i].end = size;
       extents_.insert(extents_.begin() + static_cast<ptrdiff_t>(i) + 1, back);
-      break;
     }
-    extent.growth = false;
+    extents_[i].growth = false;
+    settled.push_back({extents_[i].offset, extents_[i].end - extents_[i].offset});
   }
   drop_clean();
-  return size;
+  return settled;
 }
 
 void DirtyList::not_committed(const Commit& commit) {
@@ -331,12 +328,13 @@ bool DirtyList::anything_uncommitted() const {
 }
 
 bool DirtyList::any_growth() const {
+  if (growth_from_ == UINT64_MAX) return false;
   return std::any_of(extents_.begin(), extents_.end(), [](const auto& extent) { return extent.growth; });
 }
 
 uint64_t DirtyList::growth_end() const {
   // Most lists end with it.
-  for (auto at = extents_.rbegin(); at != extents_.rend() && at->end > server_size_; ++at) {
+  for (auto at = extents_.rbegin(); at != extents_.rend() && at->end > growth_from_; ++at) {
     if (at->growth) return at->end;
   }
   return 0;
@@ -345,6 +343,21 @@ uint64_t DirtyList::growth_end() const {
 bool DirtyList::grew() const {
   std::lock_guard lock(mutex_);
   return any_growth();
+}
+
+std::vector<FileRange> DirtyList::growth() const {
+  std::lock_guard lock(mutex_);
+  std::vector<FileRange> ranges;
+  for (const DirtyExtent& extent : extents_) {
+    if (extent.growth) ranges.push_back({extent.offset, extent.end - extent.offset});
+  }
+  return ranges;
+}
+
+bool DirtyList::grew_before(uint64_t end) const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(extents_.begin(), extents_.end(),
+                     [end](const DirtyExtent& extent) { return extent.growth && extent.offset < end; });
 }
 
 void DirtyList::void_growth() {
@@ -367,6 +380,7 @@ bool DirtyList::growth_void(uint64_t lineage_now) const {
 bool DirtyList::restored() {
   std::lock_guard lock(mutex_);
   const bool lost = std::erase_if(extents_, [](const DirtyExtent& extent) { return extent.growth; }) > 0;
+  growth_from_ = UINT64_MAX;
   // The server has set its mtime at each WRITE.
   changed_.reset();
   ++restorations_;
@@ -416,22 +430,46 @@ uint64_t DirtyList::version() const {
 
 void DirtyList::server_reaches(uint64_t end) {
   server_size_ = std::max(server_size_.load(), end);
+  reached_ = std::max(reached_, end);
 }
 
 void DirtyList::server_size(uint64_t size, uint64_t asked_at) {
   std::lock_guard lock(mutex_);
-  if (asked_at == version_) server_size_ = size;
+  if (asked_at == version_) {
+    server_size_ = size;
+  } else if (asked_at >= cut_at_) {
+    // Beside what changed here another client may have made it longer.
+    server_size_ = std::max(server_size_.load(), size);
+  }
 }
 
-void DirtyList::truncated(uint64_t size) {
+void DirtyList::begin_truncation() {
   std::lock_guard lock(mutex_);
-  carve(size, UINT64_MAX);
-  for (DirtyExtent& extent : extents_) extent.growth = false;
+  cutting_ = sequence_;
+  reached_ = 0;
+}
+
+DirtyList::Cut DirtyList::end_truncation(std::optional<uint64_t> size) {
+  std::lock_guard lock(mutex_);
+  const uint64_t cut = std::exchange(cutting_, 0);
+  if (!size) return {.version = version_};
+  Cut done;
+  for (DirtyExtent& extent : extents_) {
+    if (extent.sequence > cut) continue;
+    if (extent.growth) done.settled.push_back({extent.offset, extent.end - extent.offset});
+    extent.growth = false;
+    extent.end = std::max(extent.offset, std::min(extent.end, *size));
+  }
+  std::erase_if(extents_, [](const DirtyExtent& extent) { return extent.offset == extent.end; });
   drop_clean();
-  server_size_ = size;
-  ++version_;
+  const bool beside = sequence_ != cut || reached_ > 0;
+  server_size_ = std::max(*size, reached_);
+  cut_at_ = ++version_;
+  ++commits_;
   // The SETATTR has set size and mtime after everything written before.
-  changed_.reset();
+  if (!beside) changed_.reset();
+  done.version = beside ? 0 : version_;
+  return done;
 }
 
 std::optional<WallTime> DirtyList::modified() const {

@@ -33,8 +33,8 @@ struct DirtyExtent {
   uint64_t lineage = 0;
   uint32_t incarnation = 0;
   bool unflushed = true;
-  // Behind the server's end of file and not committed: a copy is kept, and is written again when the layout
-  // is lost.
+  // Behind what the file was known to have, and not committed: a copy is kept, and is written again when the
+  // layout is lost.
   bool growth = false;
 
   bool growth_void(uint64_t lineage_now) const;
@@ -54,6 +54,7 @@ struct Flush {
 struct Commit {
   uint64_t first = 0;  // everything written lies in [first, last)
   uint64_t last = 0;
+  uint64_t lineage = 0;  // LayoutCache::lineage() at its begin
   WallTime modified;
   std::optional<uint64_t> size;  // the file has grown to this
 };
@@ -78,9 +79,10 @@ class DirtyList {
 
   explicit DirtyList(uint64_t server_size) : server_size_(server_size) {}
 
-  // --- writes. A WRITE that was confirmed on a connection with this verifier; a copy is kept of what lies
-  // behind `kept_from`. True: there are far too many extents, and none can be joined: flush them.
-  bool wrote(const LayoutSegment& piece, uint64_t kept_from, uint64_t lineage, const BrickVerifier& verifier,
+  // --- writes. A WRITE that was confirmed on a connection with this verifier, to a file that was known to be
+  // `known_size` long (LayoutCache::known_size()): what lies behind is growth, a copy is kept of it. True:
+  // there are far too many extents, and none can be joined: flush them.
+  bool wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t lineage, const BrickVerifier& verifier,
              WallTime now);
   void wrote_through_mds(uint64_t offset, const MdsWritten& written);
 
@@ -107,19 +109,22 @@ class DirtyList {
   void forget_unflushed();
 
   // --- commit. One at a time: begin_commit(), then one of the three. None: nothing to tell.
-  std::optional<Commit> begin_commit();
-  // The server's size: of what lies before it no copy is needed.
-  uint64_t committed(const Commit& commit, std::optional<uint64_t> new_size);
+  std::optional<Commit> begin_commit(uint64_t lineage);
+  // What is no growth any more, and needs no copy.
+  std::vector<FileRange> committed(const Commit& commit, std::optional<uint64_t> new_size);
   void not_committed(const Commit& commit);
   // The layout is gone. What was grown has to be written again; the server has set the mtime itself.
   void commit_void(const Commit& commit);
   bool anything_uncommitted() const;
   // Some of it is growth.
   bool grew() const;
+  std::vector<FileRange> growth() const;
+  // Some of it that begins before `end`.
+  bool grew_before(uint64_t end) const;
+  // How many commits have succeeded: what they told is not kept any more.
+  uint64_t commits() const { return commits_.load(std::memory_order_acquire); }
 
   // --- growth whose layout is lost
-  // What lies before the server's end of file, and is not void, is none any more. That size.
-  uint64_t settle_growth();
   // Its layouts are gone, whatever the lineage says.
   void void_growth();
   bool growth_void(uint64_t lineage_now) const;
@@ -137,14 +142,26 @@ class DirtyList {
   // Where a new open file starts: before what no open file has heard of.
   uint64_t unheard_from() const;
 
-  // --- sizes
+  // --- sizes: what is shown to applications. Whether a write grows the file is not for these to say: others
+  // may have cut it since.
   uint64_t size() const;
   uint64_t server_size() const { return server_size_.load(std::memory_order_acquire); }
   uint64_t version() const;
-  // Ignored when something changed here since `asked_at`.
+  // When something changed here since `asked_at` (a version), it makes the file no shorter; when it was cut
+  // here since, it says nothing.
   void server_size(uint64_t size, uint64_t asked_at);
-  void truncated(uint64_t size);
   std::optional<WallTime> modified() const;
+
+  // --- truncation. begin_truncation() right before the SETATTR is sent, end_truncation() when it is answered
+  // (`size`: done). What was complete before it was sent is cut; what was written beside it may have been
+  // written behind it, and stays.
+  struct Cut {
+    std::vector<FileRange> settled;  // no growth any more, needs no copy
+    uint64_t version = 0;            // for what a GETATTR behind the SETATTR says of the size; 0: old already
+  };
+  void begin_truncation();
+  Cut end_truncation(std::optional<uint64_t> size);
+
   // Reserves room at the end for an append: the offset. Then exactly one end_append().
   uint64_t begin_append(uint64_t length);
   void end_append(uint64_t offset, uint64_t length, bool done);
@@ -162,7 +179,6 @@ class DirtyList {
   void bound_extents(size_t most);
   void join_neighbours();
   void drop_clean();
-  uint64_t settle();
   void tell_again(const Commit& commit);
   void void_all_growth();
   bool any_growth() const;
@@ -174,11 +190,17 @@ class DirtyList {
   uint64_t append_end_ = 0;            // of the appends that are under way
   size_t appending_ = 0;
   uint64_t version_ = 1;
-  Extents extents_;  // sorted, without overlap
+  uint64_t cut_at_ = 0;  // version of the last truncation
+  Extents extents_;      // sorted, without overlap
   size_t join_at_ = kExtentsMax;
+  uint64_t growth_from_ = UINT64_MAX;  // no growth begins before
+  std::atomic<uint64_t> commits_ = 0;
   uint64_t sequence_ = 0;
   // What is being flushed goes up to here: what comes meanwhile is not joined with it.
   uint64_t flushing_ = 0;
+  // The same of what is being cut; and the size that the server has shown beside that.
+  uint64_t cutting_ = 0;
+  uint64_t reached_ = 0;
   // The mtime that is to be told, and the one that is being told.
   std::optional<Commit> changed_, committing_;
   std::vector<UnknownWrites> unknown_;  // one per device

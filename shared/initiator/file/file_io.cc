@@ -86,8 +86,8 @@ void FileIo::layout_returned(const nfs4::LayoutReturnResult& result) {
   parts_->layout_returned(result);
 }
 
-void FileIo::truncated(uint64_t new_size, bool done) {
-  parts_->truncated(new_size, done);
+uint64_t FileIo::truncated(uint64_t new_size, bool done) {
+  return parts_->truncated(new_size, done);
 }
 
 void FileIo::layouts_refused(nfs4::Status status) {
@@ -95,13 +95,14 @@ void FileIo::layouts_refused(nfs4::Status status) {
   if (status != nfs4::Status::kOldStateid) parts_->cache.drop_all();
 }
 
-void FileIo::take_layout(PendingLayout pending, const nfs4::LayoutGetResult& result) {
+void FileIo::take_layout(PendingLayout pending, const nfs4::LayoutGetResult& result,
+                         std::optional<uint64_t> size) {
   // From before layouts_lost(): what it grants is void.
   if (pending.epoch() != parts_->services.layout_epoch) return;
   const LayoutGranted granted = decode_layouts(result);
   if (granted.return_on_close) parts_->return_on_close = true;
   parts_->services.statistics.layoutgets.add();
-  parts_->cache.take(granted.stateid, parts_->segments_of(granted), pending.epoch());
+  parts_->cache.take(granted.stateid, parts_->segments_of(granted), size, pending.epoch());
 }
 
 uint64_t FileIo::local_version() const {

@@ -100,13 +100,14 @@ class FileIo {
   // The answer to that LAYOUTRETURN, as soon as it is there: the SETATTR behind it may wait for a recall of
   // ours, which is numbered behind it. More than once does no harm.
   void layout_returned(const nfs4::LayoutReturnResult& result);
-  // `done`: the SETATTR succeeded.
-  void truncated(uint64_t new_size, bool done);
+  // `done`: the SETATTR succeeded. What to hand to server_size() with the answer of a GETATTR behind it.
+  uint64_t truncated(uint64_t new_size, bool done);
   // The server does not know the stateid of that LAYOUTRETURN (is_lost_state()): it has revoked what we hold.
   void layouts_refused(nfs4::Status status);
 
-  // The answer of the LAYOUTGET behind an OPEN (DataPath::layout_at_open), failed or not.
-  void take_layout(PendingLayout pending, const nfs4::LayoutGetResult& result);
+  // The answer of the LAYOUTGET behind an OPEN (DataPath::layout_at_open). `size`: of the file, if a GETATTR
+  // behind it was answered.
+  void take_layout(PendingLayout pending, const nfs4::LayoutGetResult& result, std::optional<uint64_t> size);
 
   // The server's word on the size, from any GETATTR. `asked_at`: local_version() from before the GETATTR was
   // sent, so that an answer that was overtaken by a local write or truncation does not shrink the file.

@@ -220,56 +220,10 @@ Result<> FileIo::Parts::flush_rdma(const Flush& flush, bool through_gate) {
   }
   missing.insert(missing.end(), ranges.begin(), ranges.end());
   if (!missing.empty()) {
-    TRY(flush_missing(missing));
+    TRY(flush_by_mds(missing));
     answered.clear();
   }
   return ask_the_others(flush, answered);
-}
-
-// Where no layout can be used the brick's memory is as it was: the MDS can have it flushed. Whether the brick
-// still is the one that took the writes is for the verifier to say, behind that. COMMIT ends where the file
-// ends for the MDS: what lies behind is named by a LAYOUTCOMMIT.
-Result<> FileIo::Parts::flush_missing(std::span<const FileRange> missing) {
-  const uint64_t end_of_file = dirty.server_size();
-  std::vector<FileRange> inside;
-  std::vector<nfs4::PersistRange> behind;
-  for (const FileRange& range : missing) {
-    if (range.end() > end_of_file) {
-      const uint64_t from = std::max(range.offset, end_of_file);
-      behind.push_back({from, range.end() - from});
-    }
-    if (range.offset < end_of_file)
-      inside.push_back({range.offset, std::min(range.end(), end_of_file) - range.offset});
-  }
-  if (!behind.empty()) TRY(persist_growth(std::move(behind)));
-  if (!inside.empty()) TRY(flush_by_mds(inside));
-  return {};
-}
-
-// Tells no size: that comes behind the flush.
-Result<> FileIo::Parts::persist_growth(std::vector<nfs4::PersistRange> ranges) {
-  services.statistics.flushes_layoutcommit.add();
-  LayoutCommitWanted wanted{.offset = ranges.front().offset, .persist = std::move(ranges)};
-  for (const nfs4::PersistRange& range : wanted.persist) {
-    wanted.offset = std::min(wanted.offset, range.offset);
-    wanted.length = std::max(wanted.length, range.offset + range.length);
-  }
-  wanted.length -= wanted.offset;
-  for (int tries = 0; tries < kStateidTries; ++tries) {
-    const auto stateid = cache.stateid();
-    if (!stateid || dirty.growth_void(cache.lineage())) break;
-    wanted.stateid = *stateid;
-    services.statistics.layoutcommits.add();
-    const auto answer = services.channel.layout_commit(reference(true), wanted);
-    if (answer) return {};
-    if (answer.error().status == nfs4::Status::kOldStateid) continue;
-    if (!is_layout_gone(answer.error().status))
-      return fail(answer.error().to_errno(), "LAYOUTCOMMIT with ranges to flush");
-    break;
-  }
-  // Its layout is gone: then it is written again, and that is flushed.
-  dirty.void_growth();
-  return {};
 }
 
 Result<> FileIo::Parts::flush_device(FlushJob& job, const Flush& flush) {
@@ -369,6 +323,9 @@ Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTar
   return {};
 }
 
+// Where no layout can be used the brick's memory is as it was: the MDS can have it flushed, behind the end of
+// the file as well. Whether the brick still is the one that took the writes is for the verifier to say,
+// behind that.
 Result<WriteVerifier> FileIo::Parts::flush_by_mds(std::span<const FileRange> ranges) {
   uint64_t first = UINT64_MAX;
   uint64_t last = 0;

@@ -73,12 +73,6 @@ void KeptWrites::keep(uint64_t offset, ByteSpan bytes) {
   any_.store(true, std::memory_order_release);
 }
 
-void KeptWrites::forget_below(uint64_t end) {
-  std::lock_guard lock(mutex_);
-  kept_.remove(0, end);
-  free_unused();
-}
-
 void KeptWrites::forget(uint64_t offset, uint64_t length) {
   if (!any()) return;
   std::lock_guard lock(mutex_);
@@ -104,11 +98,14 @@ KeptWrites::Chunks::iterator KeptWrites::free_if_unused(Chunks::iterator at) {
   return chunks_.erase(at);
 }
 
-std::optional<FileRange> KeptWrites::first(MutableByteSpan sink) const {
+std::optional<FileRange> KeptWrites::first(FileRange within, MutableByteSpan sink) const {
   std::lock_guard lock(mutex_);
-  if (kept_.empty() || sink.empty()) return std::nullopt;
-  FileRange range = kept_.ranges().front();
-  range.length = std::min<uint64_t>(range.length, sink.size());
+  const auto found = std::find_if(kept_.ranges().begin(), kept_.ranges().end(), [&](const FileRange& kept) {
+    return overlap(kept.offset, kept.length, within.offset, within.length);
+  });
+  if (found == kept_.ranges().end() || sink.empty()) return std::nullopt;
+  FileRange range{std::max(found->offset, within.offset), 0};
+  range.length = std::min<uint64_t>(std::min(found->end(), within.end()) - range.offset, sink.size());
   for (uint64_t done = 0; done < range.length;) {
     const uint64_t at = range.offset + done;
     const uint64_t inside = at % kChunk;

@@ -47,14 +47,13 @@ class KeptWrites {
   // Takes a copy. Later bytes replace earlier ones.
   void keep(uint64_t offset, ByteSpan bytes);
 
-  // Not needed any more: committed up to `end`; or written in another way.
-  void forget_below(uint64_t end);
+  // Not needed any more: committed, or written in another way.
   void forget(uint64_t offset, uint64_t length);
   void clear();
 
-  // Copies the first bytes that are kept, as many as are contiguous and `sink` takes; where they belong.
-  // None: nothing is kept.
-  std::optional<FileRange> first(MutableByteSpan sink) const;
+  // Copies the first bytes of a range that are kept, as many as are contiguous and `sink` takes; where they
+  // belong. None: nothing of it is kept.
+  std::optional<FileRange> first(FileRange within, MutableByteSpan sink) const;
   bool covers(uint64_t offset, uint64_t length) const;
   std::vector<FileRange> ranges() const;
   bool any() const { return any_.load(std::memory_order_acquire); }

@@ -127,7 +127,7 @@ MetadataResult<> FileIo::Parts::get_layout(Direction direction, const LayoutWant
     return {};
   }
   if (granted->return_on_close) return_on_close = true;
-  cache.finish_get(granted->stateid, segments_of(*granted), epoch);
+  cache.finish_get(granted->stateid, segments_of(*granted), granted->size, epoch);
   return {};
 }
 

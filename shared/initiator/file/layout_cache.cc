@@ -48,6 +48,7 @@ LayoutCache::Entry LayoutCache::enter(Passage& passage, uint64_t offset, uint64_
   passage.offset = offset;
   passage.length = position - offset;
   passage.lineage = lineage_;
+  passage.known_size = known_size_;
   passage.held_end = segments_[index - 1].end();
   while (index < segments_.size() && segments_[index].offset == passage.held_end &&
          usable(segments_[index], for_write)) {
@@ -143,6 +144,33 @@ void LayoutCache::clear(bool returned) {
   if (stateid_ && !returned && lost_ != nullptr) lost_->add(*stateid_);
   segments_.clear();
   stateid_.reset();
+  some_went();
+}
+
+uint64_t LayoutCache::held_end() const {
+  const auto last = std::find_if(segments_.rbegin(), segments_.rend(),
+                                 [](const LayoutSegment& segment) { return !segment.hole(); });
+  return last == segments_.rend() ? 0 : last->end();
+}
+
+void LayoutCache::some_went() {
+  ++holdings_;
+  known_size_ = std::min(known_size_, held_end());
+}
+
+uint64_t LayoutCache::known_size() const {
+  Lock lock(mutex_);
+  return known_size_;
+}
+
+uint64_t LayoutCache::holdings() const {
+  Lock lock(mutex_);
+  return holdings_;
+}
+
+void LayoutCache::learn_size(uint64_t size, uint64_t holdings) {
+  Lock lock(mutex_);
+  if (holdings == holdings_) known_size_ = std::max(known_size_, std::min(size, held_end()));
 }
 
 void LayoutCache::drop_grant(uint64_t grant) {
@@ -150,7 +178,9 @@ void LayoutCache::drop_grant(uint64_t grant) {
   const size_t dropped = std::erase_if(segments_, [&](const LayoutSegment& segment) {
     return segment.read.grant == grant || segment.write.grant == grant;
   });
-  if (dropped > 0) ++lineage_;
+  if (dropped == 0) return;
+  ++lineage_;
+  some_went();
 }
 
 void LayoutCache::drop_all() {
@@ -210,18 +240,25 @@ void LayoutCache::finish_get() {
 }
 
 void LayoutCache::finish_get(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments,
-                             uint64_t epoch) {
-  take(stateid, std::move(segments), epoch);
+                             std::optional<uint64_t> size, uint64_t epoch) {
+  take(stateid, std::move(segments), size, epoch);
   finish_get();
 }
 
-void LayoutCache::take(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments, uint64_t epoch) {
+void LayoutCache::take(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments,
+                       std::optional<uint64_t> size, uint64_t epoch) {
   Lock lock(mutex_);
   // From before layouts_lost(): what it grants is void.
   if (epoch < epoch_) return;
   refresh(epoch);
   take_stateid(stateid);
-  for (const LayoutSegment& segment : segments) insert(segment);
+  uint64_t granted_end = 0;
+  for (const LayoutSegment& segment : segments) {
+    insert(segment);
+    if (!segment.hole()) granted_end = std::max(granted_end, segment.end());
+  }
+  ++holdings_;
+  if (size) known_size_ = std::min({*size, std::max(known_size_, granted_end), held_end()});
 }
 
 void LayoutCache::take_stateid(const nfs4::Stateid& stateid) {
@@ -273,6 +310,7 @@ void LayoutCache::remove(Iomode iomode, FileRange range) {
     return matches(iomode, segment.iomode) &&
            overlap(segment.offset, segment.length, range.offset, range.length);
   });
+  some_went();
 }
 
 bool LayoutCache::round_out(Iomode iomode, FileRange& range) const {

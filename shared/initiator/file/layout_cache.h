@@ -53,9 +53,11 @@ class LayoutCache {
   // Ends it: with the segments of the answer, or without. `epoch` as at its begin: an answer from before is
   // void.
   void finish_get();
-  void finish_get(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments, uint64_t epoch);
-  // A layout that came otherwise (behind an OPEN).
-  void take(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments, uint64_t epoch);
+  void finish_get(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments,
+                  std::optional<uint64_t> size, uint64_t epoch);
+  // A layout that came otherwise (behind an OPEN). `size`: of the file, asked for behind the grant.
+  void take(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments, std::optional<uint64_t> size,
+            uint64_t epoch);
 
   enum class Recall { kAccepted, kNothing, kDelay };
   // The server recalls: takes its seqid and closes the gate. kDelay: a reply of ours that must come first is
@@ -79,6 +81,16 @@ class LayoutCache {
   // server's end of file. A later layout must not be used to commit it.
   uint64_t lineage() const;
   bool holds_anything() const;
+
+  // So long the file is at least, and stays as long as what is held is held: before a server cuts a file it
+  // takes back every layout behind the new end. What was said of the size before a layout was got proves
+  // nothing for it, and what goes takes its knowledge along.
+  uint64_t known_size() const;
+  // Counts what is granted and what goes.
+  uint64_t holdings() const;
+  // The server has said it in an answer; `holdings` as when it was asked: by others it proves nothing.
+  void learn_size(uint64_t size, uint64_t holdings);
+
   struct Held {
     size_t segments = 0;
     uint64_t readable_bytes = 0;  // holes left out
@@ -113,6 +125,9 @@ class LayoutCache {
   std::vector<LayoutSegment> parts_not_writable(const LayoutSegment& segment) const;
   void carve(FileRange range);
   void take_stateid(const nfs4::Stateid& stateid);
+  // Where the last one ends that the server would have to recall; holes it need not.
+  uint64_t held_end() const;
+  void some_went();
   FileRange gap_around(uint64_t offset, uint64_t length, bool for_write) const;
 
   LostStateids* const lost_;
@@ -128,6 +143,8 @@ class LayoutCache {
   std::optional<nfs4::Stateid> stateid_;
   uint64_t epoch_ = 0;
   uint64_t lineage_ = 1;
+  uint64_t known_size_ = 0;  // never behind held_end()
+  uint64_t holdings_ = 0;
   uint64_t last_end_ = 0;
   uint64_t run_begin_ = 0;
   SteadyTime paused_until_{};

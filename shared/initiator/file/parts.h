@@ -59,7 +59,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   uint32_t post_to_device(Direction direction, Passage& passage, BufferSlice slice, Device& device,
                           uint32_t wanted);
   void count_bytes(Direction direction, uint64_t bytes);
-  void note_written(const LayoutSegment& piece, BufferSlice source, uint64_t lineage,
+  void note_written(const LayoutSegment& piece, BufferSlice source, const Passage& passage,
                     const BrickVerifier& verifier);
   // No WRITE that was posted there can arrive any more: it would come over what goes through the MDS now.
   // `committing`: by whoever has claimed the commit.
@@ -97,8 +97,6 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void flush_if_old();
   Result<> flush_all(const Flush& flush, bool through_gate);
   Result<> flush_rdma(const Flush& flush, bool through_gate);
-  Result<> flush_missing(std::span<const FileRange> missing);
-  Result<> persist_growth(std::vector<nfs4::PersistRange> ranges);
   struct FlushJob;
   struct FlushTarget;
   Result<> flush_device(FlushJob& job, const Flush& flush);
@@ -154,7 +152,10 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // The commit is claimed; its end is in the answer.
   void send_commit();
   std::optional<LayoutCommitWanted> commit_wanted(const Commit& commit);
-  Result<> commit_outcome(const Commit& commit, const MetadataResult<std::optional<uint64_t>>& answer);
+  // `holdings`: LayoutCache::holdings() when it was sent.
+  Result<> commit_outcome(const Commit& commit, const MetadataResult<std::optional<uint64_t>>& answer,
+                          uint64_t holdings);
+  void forget_copies(std::span<const FileRange> ranges);
   // One LAYOUTCOMMIT of a file at a time. Error: aborted, or nobody waits any more.
   Result<> claim_commit();
   void end_commit();
@@ -174,7 +175,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   struct Truncation;
   Truncation end_truncation();
   void layout_returned(const nfs4::LayoutReturnResult& result);
-  void truncated(uint64_t new_size, bool done);
+  uint64_t truncated(uint64_t new_size, bool done);
   // Everything, by ourselves: unmount, RECALL_ANY, a closed file that is dropped.
   void return_everything();
 
@@ -214,6 +215,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
     FileRange gate;
     bool closed = false;
     bool returning = false;  // the LAYOUTRETURN is not answered yet
+    uint64_t holdings = 0;   // LayoutCache::holdings() before the SETATTR
   };
   Mutex truncation_mutex;
   Condition truncation_done;

@@ -28,8 +28,9 @@ class Passage {
   std::span<const LayoutSegment> pieces() const { return {pieces_.data(), count_}; }
   // The held range goes on contiguously up to here: when to fetch more.
   uint64_t held_end = 0;
-  // LayoutCache::lineage() at the gate.
+  // LayoutCache::lineage() and known_size() at the gate.
   uint64_t lineage = 0;
+  uint64_t known_size = 0;
   // The I/O began where the last one ended; and all of them in a row, with this one, began here.
   bool sequential = false;
   uint64_t run_begin = 0;

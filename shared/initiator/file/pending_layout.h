@@ -25,7 +25,8 @@ class PendingLayout {
     if (count_ != nullptr) --*count_;
   }
 
-  // Append it last to the OPEN's COMPOUND. None: layouts are off.
+  // Append it to the OPEN's COMPOUND, behind everything that must not fail with it, and a GETATTR of the size
+  // behind it. None: layouts are off.
   std::optional<nfs4::LayoutGetArguments> arguments;
 
   // DataPath's count of layouts_lost() when it was made: an answer from before is void.

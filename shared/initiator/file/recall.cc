@@ -118,7 +118,7 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uin
     }
     truncation.emplace();
   }
-  Truncation now{.gate = {new_size, UINT64_MAX - new_size}};
+  Truncation now{.gate = {new_size, UINT64_MAX - new_size}, .holdings = cache.holdings()};
   now.closed = cache.begin_return(Iomode::kAny, now.gate);
   if (!now.closed) {
     // Nothing held beyond: but a size that only we know must not be told after the SETATTR.
@@ -126,21 +126,28 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uin
       end_truncation();
       return std::unexpected(told.error());
     }
+    {
+      std::lock_guard lock(truncation_mutex);
+      truncation = now;
+    }
+    dirty.begin_truncation();
     return std::nullopt;
   }
   const Result<> told = prepare_return(now.gate, false);
   // The server would put zeros where it knows of nothing.
-  if (!told && new_size > dirty.server_size()) {
+  if (!told && dirty.grew_before(new_size)) {
     end_truncation();
     cache.open_gate(Iomode::kAny, now.gate);
     return std::unexpected(told.error());
   }
   const auto stateid = cache.start_return(Iomode::kAny, now.gate, services.io_deadline());
   now.returning = true;
+  now.holdings = cache.holdings();
   {
     std::lock_guard lock(truncation_mutex);
     truncation = now;
   }
+  dirty.begin_truncation();
   if (!stateid) return std::nullopt;
   services.statistics.layoutreturns.add();
   nfs4::LayoutReturnArguments arguments;
@@ -165,16 +172,16 @@ void FileIo::Parts::layout_returned(const nfs4::LayoutReturnResult& result) {
   cache.finish_return(result.stateid, true);
 }
 
-void FileIo::Parts::truncated(uint64_t new_size, bool done) {
+uint64_t FileIo::Parts::truncated(uint64_t new_size, bool done) {
   const Truncation was = end_truncation();
-  if (done) {
-    dirty.truncated(new_size);
-    kept.clear();
-  }
+  if (done) cache.learn_size(new_size, was.holdings);
+  const DirtyList::Cut cut = dirty.end_truncation(done ? std::optional(new_size) : std::nullopt);
+  forget_copies(cut.settled);
   // Returned, and not cut after all: what was not told is zeroed.
   if (was.closed && !done) void_growth();
   if (was.returning) cache.finish_return(std::nullopt, false);
   if (was.closed) cache.open_gate(Iomode::kAny, was.gate);
+  return cut.version;
 }
 
 }  // namespace pnfsrdma::initiator

@@ -21,7 +21,7 @@ constexpr Milliseconds kLongWait{1000};
 
 std::optional<KeptWrites::Room> FileIo::Parts::room_for_copy(const Passage& passage) {
   const uint64_t end = passage.offset + passage.length;
-  const uint64_t from = std::max(passage.offset, dirty.server_size());
+  const uint64_t from = std::max(passage.offset, passage.known_size);
   return from < end ? kept.set_aside(from, end - from) : KeptWrites::Room();
 }
 
@@ -84,23 +84,26 @@ Result<> FileIo::Parts::restore_growth() {
 }
 
 Result<> FileIo::Parts::write_kept() {
-  kept.forget_below(dirty.settle_growth());
   TRY_ASSIGN(const BufferPool::Taken buffer, services.buffers->take());
   const BufferSlice all = buffer->slice(0, std::min(buffer->size(), services.channel.io_size_max()));
   uint64_t bytes = 0;
-  while (const auto range = kept.first(all.bytes())) {
-    TRY(end_unknown(*range, true));
-    const auto written = write_through_mds(range->offset, all.slice(0, range->length));
-    if (!written) {
-      const int number = written.error().number();
-      // No answer: then the next one who asks tries again.
-      if (number == EINTR || number == ESHUTDOWN || number == ETIMEDOUT)
+  // Only what is growth still: of what has become part of the file meanwhile a copy may be left, an old one.
+  for (FileRange rest : dirty.growth()) {
+    const uint64_t end = rest.end();
+    while (const auto range = kept.first(rest, all.bytes())) {
+      TRY(end_unknown(*range, true));
+      const auto written = write_through_mds(range->offset, all.slice(0, range->length));
+      if (!written) {
+        const int number = written.error().number();
+        // No answer: then the next one who asks tries again.
+        if (number != EINTR && number != ESHUTDOWN && number != ETIMEDOUT) growth_lost(written.error());
         return std::unexpected(written.error());
-      growth_lost(written.error());
-      return std::unexpected(written.error());
+      }
+      bytes += range->length;
+      rest = {range->end(), end - range->end()};
     }
-    bytes += range->length;
   }
+  kept.clear();
   if (dirty.restored()) services.statistics.lost_writes.add();
   services.statistics.restorations.add();
   services.statistics.restored_bytes.add(bytes);

@@ -185,7 +185,7 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, Passage& passage, Bu
       count_bytes(direction, piece.length);
       // Before the gate is left: a recall that drains must find it in the list.
       if (for_write) {
-        note_written(piece, slice.slice(piece.offset - passage.offset, piece.length), passage.lineage,
+        note_written(piece, slice.slice(piece.offset - passage.offset, piece.length), passage,
                      connection->hello.verifier);
       }
     } else {
@@ -203,15 +203,18 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, Passage& passage, Bu
   return done;
 }
 
-void FileIo::Parts::note_written(const LayoutSegment& piece, BufferSlice source, uint64_t lineage,
+void FileIo::Parts::note_written(const LayoutSegment& piece, BufferSlice source, const Passage& passage,
                                  const BrickVerifier& verifier) {
-  const uint64_t end_of_file = dirty.server_size();
-  if (piece.end() > end_of_file) {
-    // Kept before it is known: what a commit tells can be restored.
-    const uint64_t skip = end_of_file > piece.offset ? end_of_file - piece.offset : 0;
-    kept.keep(piece.offset + skip, source.bytes().subspan(skip));
-  }
-  if (dirty.wrote(piece, end_of_file, lineage, verifier, services.clock.wall_now())) flush_beside();
+  const uint64_t known = std::clamp(passage.known_size, piece.offset, piece.end()) - piece.offset;
+  const uint64_t commits = dirty.commits();
+  // Kept before it is known: what a commit tells can be restored.
+  const auto keep = [&] { kept.keep(piece.offset + known, source.bytes().subspan(known)); };
+  if (known < piece.length) keep();
+  if (known > 0) kept.forget(piece.offset, known);
+  if (dirty.wrote(piece, passage.known_size, passage.lineage, verifier, services.clock.wall_now()))
+    flush_beside();
+  // A commit between has forgotten the copy, perhaps.
+  if (known < piece.length && dirty.commits() != commits) keep();
 }
 
 void FileIo::Parts::count_bytes(Direction direction, uint64_t bytes) {
@@ -222,7 +225,7 @@ void FileIo::Parts::count_bytes(Direction direction, uint64_t bytes) {
 
 Result<size_t> FileIo::Parts::through_mds(Direction direction, uint64_t offset, BufferSlice slice) {
   // What was written here beyond the server's end of file is not there for the server yet.
-  if (dirty.grew() && (direction == Direction::kWrite || offset + slice.size() > dirty.server_size())) {
+  if (dirty.grew() && (direction == Direction::kWrite || offset + slice.size() > cache.known_size())) {
     TRY(commit_now());
   }
   if (direction == Direction::kRead) return read_through_mds(offset, slice);
@@ -262,6 +265,7 @@ Result<size_t> FileIo::Parts::write_through_mds(uint64_t offset, BufferSlice sou
     const FileReference file = reference(true, &stateid, &open);
     if (!open) return fail(EBADF, "WRITE: not open for writing");
     const size_t count = std::min(source.size() - done, services.channel.io_size_max());
+    const uint64_t holdings = cache.holdings();
     const auto answer =
         services.channel.write(file, stateid, offset + done, source.bytes().subspan(done, count));
     if (!answer) {
@@ -269,6 +273,7 @@ Result<size_t> FileIo::Parts::write_through_mds(uint64_t offset, BufferSlice sou
       return fail(answer.error().to_errno(), "WRITE through the MDS");
     }
     if (answer->length == 0) return fail(EIO, "WRITE through the MDS: nothing written");
+    cache.learn_size(offset + done + answer->length, holdings);
     dirty.wrote_through_mds(offset + done, *answer);
     ++written_by_mds;
     kept.forget(offset + done, answer->length);

@@ -103,9 +103,14 @@ MetadataResult<LayoutGranted> SessionChannel::layout_get(const FileReference& fi
   arguments.min_length = wanted.minimum;
   arguments.stateid = stateid;
   arguments.max_count = kLayoutReplyBytesMax;
-  const auto reply = session_.call(on_file(file, std::move(arguments)), file.credential, kAtOnce);
+  Session::Operations operations = on_file(file, std::move(arguments));
+  operations.emplace_back(nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kSize)});
+  const auto reply = session_.call(std::move(operations), file.credential, kAtOnce);
   TRY_ASSIGN(const nfs4::LayoutGetResult* result, last_result<nfs4::LayoutGetResponse>(reply, 1));
-  return decode_layouts(*result);
+  LayoutGranted granted = decode_layouts(*result);
+  const auto* attributes = reply->result<nfs4::GetAttributesResponse>(2);
+  if (attributes != nullptr) granted.size = attributes->attributes.size;
+  return granted;
 }
 
 MetadataResult<std::optional<uint64_t>> SessionChannel::layout_commit(const FileReference& file,

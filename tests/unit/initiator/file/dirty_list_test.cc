@@ -46,18 +46,21 @@ class NaiveList {
 
   explicit NaiveList(size_t bytes, uint64_t size) : server_size(size), bytes_(bytes) {}
 
-  void wrote(uint64_t offset, uint64_t end, const Place& place, uint64_t kept_from, uint64_t lineage) {
+  void wrote(uint64_t offset, uint64_t end, const Place& place, uint64_t known_size, uint64_t lineage) {
     ++sequence;
-    for (uint64_t i = offset; i < end; ++i) {
-      const bool growth = end > server_size && i >= std::max(kept_from, server_size);
-      bytes_[i] = {true, growth, false, place, sequence, lineage};
-    }
+    for (uint64_t i = offset; i < end; ++i)
+      bytes_[i] = {true, i >= known_size, false, place, sequence, lineage};
+    reach(std::min(known_size, end));
+  }
+  void reach(uint64_t end) {
+    server_size = std::max(server_size, end);
+    reached_ = std::max(reached_, end);
   }
   void wrote_through_mds(uint64_t offset, uint64_t end, bool stable, const Place& place) {
     if (!stable) ++sequence;
     for (uint64_t i = offset; i < end; ++i)
       bytes_[i] = stable ? Byte{} : Byte{true, false, false, place, sequence};
-    server_size = std::max(server_size, end);
+    reach(end);
   }
   void end_flush(uint64_t until) {
     for (Byte& byte : bytes_) {
@@ -79,9 +82,10 @@ class NaiveList {
     losses += lost ? 1 : 0;
     return lost;
   }
-  void settle() {
-    for (uint64_t i = 0; i < std::min<uint64_t>(server_size, bytes_.size()); ++i)
-      bytes_[i].growth = bytes_[i].growth && bytes_[i].void_growth;
+  void committed(uint64_t size, uint64_t lineage) {
+    reach(size);
+    for (uint64_t i = 0; i < std::min<uint64_t>(size, bytes_.size()); ++i)
+      bytes_[i].growth = bytes_[i].growth && (bytes_[i].void_growth || bytes_[i].lineage != lineage);
   }
   void void_growth() {
     for (Byte& byte : bytes_) byte.void_growth = byte.void_growth || byte.growth;
@@ -96,15 +100,22 @@ class NaiveList {
     losses += lost ? 1 : 0;
     return lost;
   }
-  void truncated(uint64_t size) {
+  void begin_truncation() {
+    cut_ = sequence;
+    reached_ = 0;
+  }
+  // True: something changed beside it.
+  bool end_truncation(uint64_t size) {
     for (uint64_t i = 0; i < bytes_.size(); ++i) {
+      if (bytes_[i].sequence > cut_) continue;
       bytes_[i].growth = false;
       if (i >= size) bytes_[i] = Byte{};
     }
-    server_size = size;
+    server_size = std::max(size, reached_);
+    return sequence != cut_ || reached_ > 0;
   }
   uint64_t growth_end() const {
-    for (uint64_t i = bytes_.size(); i > server_size; --i) {
+    for (uint64_t i = bytes_.size(); i > 0; --i) {
       if (bytes_[i - 1].growth) return i;
     }
     return 0;
@@ -126,6 +137,8 @@ class NaiveList {
 
  private:
   std::vector<Byte> bytes_;
+  uint64_t cut_ = 0;
+  uint64_t reached_ = 0;
 };
 
 // Random operations on both.
@@ -162,24 +175,24 @@ class DirtyListModel {
         if (below(8) == 0) ++lineage_;
         return;
       case 13:
-        return below(4) == 0 ? truncate() : hear_of_size();
+        return hear_of_size();
       case 14:
-        return below(8) == 0 ? void_growth() : settle();
+        if (cutting_) return end_truncation();
+        return below(4) == 0 ? begin_truncation() : void_growth();
       default:
         if (below(8) == 0) restore();
     }
   }
-  void write_to_brick() { write_to(below(2)); }
-  void write_to(size_t brick) {
+  // What is known of the size under a layout may be less or more than what was heard of it last.
+  void write_to_brick() { write_to(below(2), below(8) == 0 ? below(bytes_) : naive_.server_size); }
+  void write_to(size_t brick, uint64_t known_size) {
     const auto [offset, end] = range();
-    // What was copied was decided a moment ago.
-    const uint64_t kept_from = below(8) == 0 ? below(bytes_) : naive_.server_size;
     const LayoutSegment piece{.offset = offset,
                               .length = end - offset,
                               .device = &bricks_.devices[brick],
                               .incarnation = bricks_.devices[brick].incarnation()};
-    list_.wrote(piece, kept_from, lineage_, verifiers_[brick], {});
-    naive_.wrote(offset, end, {piece.device, verifiers_[brick]}, kept_from, lineage_);
+    list_.wrote(piece, known_size, lineage_, verifiers_[brick], {});
+    naive_.wrote(offset, end, {piece.device, verifiers_[brick]}, known_size, lineage_);
     changed_ = true;
   }
   void begin_flush() {
@@ -218,6 +231,14 @@ class DirtyListModel {
     expect_clean(position, bytes_);
     ASSERT_EQ(list_.growth_void(lineage_), naive_.growth_void(lineage_));
     ASSERT_EQ(list_.grew(), naive_.anything(&NaiveList::Byte::growth));
+    ASSERT_EQ(list_.grew_before(bytes_), list_.grew());
+    uint64_t grown = 0;
+    for (const FileRange& range : list_.growth()) {
+      grown += range.length;
+      for (uint64_t i = range.offset; i < range.end(); ++i) ASSERT_TRUE(naive_[i].growth) << i;
+    }
+    for (uint64_t i = 0; i < bytes_; ++i) grown -= naive_[i].growth ? 1 : 0;
+    ASSERT_EQ(grown, 0u);
     if (exact) {
       ASSERT_EQ(list_.anything_unflushed(), naive_.anything(&NaiveList::Byte::unflushed));
     }
@@ -249,7 +270,7 @@ class DirtyListModel {
     ASSERT_FALSE(list_.verify(*flush_, device, verifiers_[which])) << "a loss is found once";
   }
   void begin_commit() {
-    commit_ = list_.begin_commit();
+    commit_ = list_.begin_commit(lineage_);
     ASSERT_EQ(commit_.has_value(), changed_);
     changed_ = false;
     if (!commit_) return;
@@ -258,9 +279,10 @@ class DirtyListModel {
   void end_commit() {
     switch (below(3)) {
       case 0:
-        list_.committed(*commit_, std::nullopt);
-        naive_.server_size = std::max(naive_.server_size, commit_->size.value_or(0));
-        naive_.settle();
+        for (const FileRange& range : list_.committed(*commit_, std::nullopt)) {
+          for (uint64_t i = range.offset; i < range.end(); ++i) ASSERT_TRUE(naive_[i].growth) << i;
+        }
+        naive_.committed(commit_->size.value_or(0), commit_->lineage);
         break;
       case 1:
         list_.not_committed(*commit_);
@@ -273,25 +295,35 @@ class DirtyListModel {
     }
     commit_.reset();
   }
-  void truncate() {
+  void begin_truncation() {
+    list_.begin_truncation();
+    naive_.begin_truncation();
+    cutting_ = true;
+  }
+  void end_truncation() {
+    cutting_ = false;
+    if (below(4) == 0) {
+      list_.end_truncation(std::nullopt);
+      return;
+    }
     const uint64_t size = below(bytes_);
-    list_.truncated(size);
-    naive_.truncated(size);
-    changed_ = false;
+    const DirtyList::Cut cut = list_.end_truncation(size);
+    const bool beside = naive_.end_truncation(size);
+    ASSERT_EQ(cut.version, beside ? 0 : list_.version());
+    changed_ = changed_ && beside;
+    cut_at_ = list_.version();
   }
   void hear_of_size() {
     const uint64_t size = below(bytes_);
     const bool overtaken = below(2) == 0;
-    list_.server_size(size, list_.version() - (overtaken ? 1 : 0));
+    const uint64_t asked_at = list_.version() - (overtaken ? 1 : 0);
+    list_.server_size(size, asked_at);
     if (!overtaken) naive_.server_size = size;
+    if (overtaken && asked_at >= cut_at_) naive_.server_size = std::max(naive_.server_size, size);
   }
   void void_growth() {
     list_.void_growth();
     naive_.void_growth();
-  }
-  void settle() {
-    ASSERT_EQ(list_.settle_growth(), naive_.server_size);
-    naive_.settle();
   }
   void restore() {
     ASSERT_EQ(list_.restored(), naive_.restored());
@@ -305,6 +337,8 @@ class DirtyListModel {
   std::array<Verifier, 3> verifiers_{};  // of both bricks and the MDS
   uint64_t lineage_ = 1;
   bool changed_ = false;
+  bool cutting_ = false;
+  uint64_t cut_at_ = 0;
   std::optional<Flush> flush_;
   uint64_t flush_until_ = 0;
   std::optional<Commit> commit_;
@@ -327,7 +361,7 @@ TEST(DirtyList, IsWhatANaiveListOfBytesIs) {
 TEST(DirtyList, OfVeryManyExtentsNeighboursAreJoinedAndNoneIsForgotten) {
   DirtyListModel model(1, 1 << 14, 1, (1 << 14) - 64);
   for (int i = 0; i < 20'000; ++i) {
-    model.write_to(0);
+    model.write_to(0, (1 << 14) - 64);
     if (i % 5'000 == 0) model.begin_flush();
     if (i % 5'000 == 2'500) model.end_flush();
     if (i % 500 == 0) {
@@ -395,9 +429,48 @@ TEST_F(DirtyListTest, GrowthUnderAnotherVerifierIsVoidAndNotLost) {
 TEST_F(DirtyListTest, ATruncationDropsWhatLiesBehindIt) {
   wrote(0, 1);
   wrote(8192, 1);
-  list.truncated(10'000);
+  list.begin_truncation();
+  wrote(kSize, 1);
+  list.end_truncation(10'000);
   const Flush flush = list.begin_flush();
-  EXPECT_EQ(flush.by_rdma.ranges().back(), (FileRange{8192, 10'000 - 8192}));
+  const auto ranges = flush.by_rdma.ranges();
+  ASSERT_EQ(ranges.size(), 3u);
+  EXPECT_EQ(ranges[1], (FileRange{8192, 10'000 - 8192}));
+}
+
+TEST_F(DirtyListTest, GrowthWrittenBesideATruncationStays) {
+  wrote(kSize, 1);
+  list.begin_truncation();
+  wrote(kSize + 4096, 1);
+  const DirtyList::Cut cut = list.end_truncation(kSize / 2);
+  EXPECT_EQ(cut.settled, (std::vector{FileRange{kSize, 4096}}));
+  EXPECT_EQ(list.growth(), (std::vector{FileRange{kSize + 4096, 4096}}));
+  EXPECT_TRUE(list.begin_commit(1));
+  // The GETATTR behind the SETATTR may be from before that write.
+  list.server_size(kSize / 2, cut.version);
+  EXPECT_EQ(list.size(), kSize + 8192);
+}
+
+TEST_F(DirtyListTest, AnAnswerThatWasOvertakenMakesTheFileLongerButNotShorter) {
+  const uint64_t asked_at = list.version();
+  wrote(kSize, 1);
+  list.server_size(2 * kSize, asked_at);
+  EXPECT_EQ(list.server_size(), 2 * kSize);
+  list.server_size(kSize / 2, asked_at);
+  EXPECT_EQ(list.server_size(), 2 * kSize);
+  list.begin_truncation();
+  list.end_truncation(4096);
+  list.server_size(2 * kSize, asked_at);
+  EXPECT_EQ(list.server_size(), 4096u);
+}
+
+TEST_F(DirtyListTest, ACommitSettlesNothingThatWasWrittenUnderALaterLayout) {
+  wrote(kSize, 1);
+  const auto commit = list.begin_commit(1);
+  const LayoutSegment piece{.offset = kSize / 2, .length = 4096, .device = &bricks.devices[0]};
+  list.wrote(piece, 0, 2, verifier_of(1), {});
+  EXPECT_EQ(list.committed(*commit, std::nullopt), (std::vector{FileRange{kSize, 4096}}));
+  EXPECT_EQ(list.growth(), (std::vector{FileRange{kSize / 2, 4096}}));
 }
 
 }  // namespace

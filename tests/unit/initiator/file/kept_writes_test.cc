@@ -22,7 +22,7 @@ Bytes bytes_of(size_t length, uint8_t value) {
 Bytes contents(KeptWrites& kept, size_t size) {
   Bytes all(size);
   Bytes sink(100'000);
-  while (const auto range = kept.first(sink)) {
+  while (const auto range = kept.first({0, size}, sink)) {
     std::copy_n(sink.begin(), range->length, all.begin() + static_cast<ptrdiff_t>(range->offset));
     kept.forget(range->offset, range->length);
   }
@@ -56,11 +56,11 @@ TEST(KeptWrites, WhatIsCommittedIsForgottenAndItsMemoryGivenBack) {
   KeptWrites kept(memory);
   kept.keep(0, bytes_of(2 * kChunk + 10, 1));
   EXPECT_EQ(memory.used(), 3 * kChunk);
-  kept.forget_below(kChunk + 1);
+  kept.forget(0, kChunk + 1);
   EXPECT_EQ(memory.used(), 2 * kChunk);
   EXPECT_FALSE(kept.covers(kChunk, 2));
   EXPECT_TRUE(kept.covers(kChunk + 1, kChunk + 9));
-  kept.forget_below(2 * kChunk + 10);
+  kept.forget(0, 2 * kChunk + 10);
   EXPECT_FALSE(kept.any());
   EXPECT_EQ(memory.used(), 0u);
 }
@@ -73,7 +73,7 @@ TEST(KeptWrites, RoomIsRefusedAtTheLimitAndThereAgainAfterwards) {
   one.keep(5, bytes_of(2 * kChunk - 5, 1));
   EXPECT_FALSE(other.set_aside(0, 1));
   EXPECT_FALSE(memory.wait_for_room(steady_now()));
-  std::thread committer([&] { one.forget_below(kChunk); });
+  std::thread committer([&] { one.forget(0, kChunk); });
   EXPECT_TRUE(memory.wait_for_room(steady_now() + std::chrono::seconds(60)));
   committer.join();
   EXPECT_TRUE(other.set_aside(0, 1));
@@ -108,7 +108,7 @@ TEST(KeptWrites, RoomIsNotTakenFromAWriteUnderWay) {
   auto shared = kept.set_aside(kChunk, 1);
   ASSERT_TRUE(room && shared);
   kept.keep(0, bytes_of(10, 1));
-  kept.forget_below(10);
+  kept.forget(0, 10);
   EXPECT_FALSE(other.set_aside(0, 1));
   room.reset();
   EXPECT_EQ(memory.used(), kChunk);
@@ -132,7 +132,7 @@ TEST(KeptWrites, WritesTooScatteredAreRefusedUntilTheyAreCommitted) {
   uint64_t offset = 0;
   for (; kept.set_aside(offset, 1) && offset < (1 << 20); offset += 2) kept.keep(offset, bytes_of(1, 1));
   EXPECT_LT(offset, 1u << 20);
-  kept.forget_below(offset);
+  kept.forget(0, offset);
   EXPECT_TRUE(kept.set_aside(offset, 1));
 }
 

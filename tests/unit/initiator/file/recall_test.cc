@@ -45,15 +45,14 @@ TEST_F(RecallTest, IoThatMeetsTheClosedGateGoesThroughTheMds) {
   EXPECT_EQ(channel.reads, 1);
 }
 
-// COMMIT ends where the file ends for the MDS.
+// COMMIT goes on behind the end of the file as the MDS knows it.
 TEST_F(RecallTest, FsyncOfGrowthThatMeetsTheClosedGateHasItFlushed) {
   write(4 << 20, 4096, 1);
   events.take();
   const CallbackAnswer answer = recall(0, UINT64_MAX, channel.recall_stateid());
   ASSERT_EQ(answer.status, nfs4::Status::kOk);
   ASSERT_TRUE(file->fsync(cursor));
-  EXPECT_EQ(events.take(), (Events{"layoutcommit persist", "persist", "layoutcommit size=4198400"}));
-  EXPECT_EQ(channel.commits, 0);
+  EXPECT_EQ(events.take(), (Events{"commit", "persist", "layoutcommit size=4198400"}));
   answer.then();
 }
 
@@ -62,9 +61,30 @@ TEST_F(RecallTest, FsyncOnBothSidesOfTheEndThatMeetsTheClosedGateHasAllOfItFlush
   events.take();
   const CallbackAnswer answer = recall(0, UINT64_MAX, channel.recall_stateid());
   ASSERT_TRUE(file->fdatasync(cursor));
-  EXPECT_EQ(events.take(),
-            (Events{"layoutcommit persist", "commit", "persist", "layoutcommit size=4198400"}));
+  EXPECT_EQ(events.take(), (Events{"commit", "persist", "layoutcommit size=4198400"}));
   answer.then();
+}
+
+// Another client cuts the file: every layout behind the new end is recalled for it.
+TEST_F(RecallTest, WhatIsWrittenBehindTheEndThatAnotherClientHasSetIsToldTheServer) {
+  write(2 << 20, 4096, 1);
+  recall(0, UINT64_MAX, channel.recall_stateid()).then();
+  channel.size = 4096;
+  write(2 << 20, 4096, 2);
+  ASSERT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(channel.size, (2u << 20) + 4096);
+}
+
+TEST_F(RecallTest, GrowthThatWasWrittenBesideATruncationIsToldTheServer) {
+  const auto layout_return = file->truncating(2 << 20);
+  ASSERT_TRUE(layout_return && !*layout_return);
+  channel.size = 2 << 20;
+  write(3 << 20, 4096, 1);
+  const uint64_t version = file->truncated(2 << 20, true);
+  file->server_size(2 << 20, version);
+  EXPECT_EQ(file->size(), (3u << 20) + 4096);
+  ASSERT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(channel.size, (3u << 20) + 4096);
 }
 
 TEST_F(RecallTest, GrowthTheServerDidNotTakeBeforeItsReturnIsWrittenAgain) {
@@ -277,7 +297,7 @@ TEST_F(RecallTest, AnAnswerFromBeforeANewSessionGrantsNothing) {
   path->layouts_lost();
   nfs4::LayoutGetResult result;
   result.stateid.seqid = 1;
-  file->take_layout(std::move(pending), result);
+  file->take_layout(std::move(pending), result, channel.size);
   EXPECT_FALSE(file->parts().cache.stateid().has_value());
 }
 

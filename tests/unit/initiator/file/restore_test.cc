@@ -31,8 +31,8 @@ class RestoreTest : public DataPathTest {
   // The flush finds its layout revoked; while the MDS is asked to flush, somebody else restores the growth.
   void restore_during_the_next_flush(std::function<void()> afterwards = [] {}) {
     revoke_everything();
-    channel.during_layoutcommit = [this, afterwards] {
-      channel.during_layoutcommit = nullptr;
+    channel.during_commit = [this, afterwards] {
+      channel.during_commit = nullptr;
       brick.set_verifier(77);
       path->layouts_lost();
       EXPECT_TRUE(file->settle());

@@ -158,7 +158,7 @@ class ScriptedChannel final : public MetadataChannel {
     }
     ++layout_stateid_.seqid;
     layout_stateid_.other.fill(std::byte{layout_serial_});
-    return LayoutGranted{layout_stateid_, false, {piece}};
+    return LayoutGranted{layout_stateid_, false, {piece}, size.load()};
   }
 
   MetadataResult<std::optional<uint64_t>> layout_commit(const FileReference&,
