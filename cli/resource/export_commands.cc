@@ -146,7 +146,10 @@ void add_export_commands(CLI::App& app, Administration& admin) {
     json body = {{"path", *path}};
     rules->apply_to(body);
     TRY_ASSIGN(const Answer made, client.post("/exports", body));
-    admin.done(fmt::format("export {} is number {}", *path, number_at(made.body, "/id")), made.body);
+    const std::string warning = made.body.value("warning", "");
+    admin.done(fmt::format("export {} is number {}{}", *path, number_at(made.body, "/id"),
+                           warning.empty() ? "" : ". " + warning),
+               made.body);
     return {};
   });
 

@@ -14,6 +14,7 @@ std::string etag_of(const Export& item) {
   Json json = to_json(item);
   json.erase("directory_exists");
   json.erase("source");
+  json.erase("warning");
   return etag_of_text(to_text(json));
 }
 

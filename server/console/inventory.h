@@ -185,6 +185,7 @@ struct Export {
   ExportRules rules;
   bool stored = false;  // in the store; else from the configuration file
   bool directory_exists = false;
+  std::string warning;  // of the change that is answered
 };
 
 struct FileExtent {
@@ -247,6 +248,7 @@ struct Numbers {
   uint64_t compounds = 0;
   uint64_t replays = 0;
   uint64_t illegal_operations = 0;
+  uint64_t old_handle_uses = 0;  // filehandles of before the upgrade, since the start
   uint64_t mds_read_bytes = 0;
   uint64_t mds_write_bytes = 0;
   uint64_t layouts_granted = 0;

@@ -192,16 +192,18 @@ Json to_json(const BlockRun& run) {
 }
 
 Json to_json(const Export& item) {
-  return {{"id", item.id},
-          {"path", item.rules.path},
-          {"read_only", item.rules.read_only},
-          {"root_squash", item.rules.root_squash},
-          {"all_squash", item.rules.all_squash},
-          {"anonuid", item.rules.anonuid},
-          {"anongid", item.rules.anongid},
-          {"clients", item.rules.clients},
-          {"source", item.stored ? "store" : "file"},
-          {"directory_exists", item.directory_exists}};
+  Json json{{"id", item.id},
+            {"path", item.rules.path},
+            {"read_only", item.rules.read_only},
+            {"root_squash", item.rules.root_squash},
+            {"all_squash", item.rules.all_squash},
+            {"anonuid", item.rules.anonuid},
+            {"anongid", item.rules.anongid},
+            {"clients", item.rules.clients},
+            {"source", item.stored ? "store" : "file"},
+            {"directory_exists", item.directory_exists}};
+  if (!item.warning.empty()) json["warning"] = item.warning;
+  return json;
 }
 
 Json to_json(const File& file) {

@@ -86,6 +86,9 @@ void add_operations(Exposition& out, const Numbers& numbers) {
       .value(number(numbers.replays));
   out.counter("pnfsrdma_mds_illegal_operations_total", "Operations that NFS does not have.")
       .value(number(numbers.illegal_operations));
+  out.counter("pnfsrdma_mds_old_handle_uses_total",
+              "Filehandles of version 1 that were taken: their clients have not mounted since the upgrade.")
+      .value(number(numbers.old_handle_uses));
   out.counter("pnfsrdma_mds_bytes_total", "File data that went through the MDS.")
       .value(number(numbers.mds_read_bytes), {{"direction", "read"}})
       .value(number(numbers.mds_write_bytes), {{"direction", "write"}});

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/config.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -84,6 +88,29 @@ class ObjectReader {
   std::set<std::string> taken_;
 };
 
+// "2026-12-31": its first second, UTC.
+std::optional<WallTime> parse_day(const std::string& text) {
+  int year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  int read = 0;
+  if (text.size() != 10 || std::sscanf(text.c_str(), "%4d-%2u-%2u%n", &year, &month, &day, &read) != 3 ||
+      read != 10)
+    return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  if (!date.ok()) return std::nullopt;
+  return WallTime{.seconds =
+                      std::chrono::sys_seconds(std::chrono::sys_days(date)).time_since_epoch().count()};
+}
+
+std::string day_text(const WallTime& time) {
+  const std::chrono::year_month_day date{
+      std::chrono::floor<std::chrono::days>(std::chrono::sys_seconds(std::chrono::seconds(time.seconds)))};
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                     static_cast<unsigned>(date.day()));
+}
+
 Result<Export> parse_export(const Json& json, size_t index) {
   Export parsed;
   bool root_squash = true;
@@ -97,6 +124,12 @@ Result<Export> parse_export(const Json& json, size_t index) {
   reader.number("anonuid", parsed.anonuid, 0, UINT32_MAX);
   reader.number("anongid", parsed.anongid, 0, UINT32_MAX);
   reader.texts("clients", networks);
+  std::string until;
+  reader.text("old_handles_until", until);
+  if (!until.empty()) {
+    parsed.old_handles_until = parse_day(until);
+    if (!parsed.old_handles_until) reader.wrong("old_handles_until", "must be a day: \"2026-12-31\"");
+  }
   if (!is_normal_path(parsed.path))
     reader.wrong("path", "must be absolute, without empty, \".\" or \"..\" parts");
   TRY(reader.end());
@@ -164,6 +197,7 @@ Json export_to_json(const Export& from) {
   json["anongid"] = from.anongid;
   json["clients"] = Json::array();
   for (const Network& network : from.clients) json["clients"].push_back(network.text());
+  json["old_handles_until"] = from.old_handles_until ? day_text(*from.old_handles_until) : "";
   return json;
 }
 

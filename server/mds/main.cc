@@ -21,6 +21,7 @@
 #include "server/mds/layout/layout_module.h"
 #include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/rocksdb_store.h"
+#include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/nfs_program.h"
 #include "server/mds/rdma_listeners.h"
@@ -183,6 +184,8 @@ Result<> serve(const Config& config, const std::string& config_path) {
   TRY_ASSIGN(auto initial_exports, ExportKeeper::initial(*store, config.exports));
   Exports exports(*names, std::move(initial_exports.exports));
   exports.reserve_ids(initial_exports.next_id);
+  TRY_ASSIGN(const auto handles,
+             HandleKeys::open(*store, random, clock, exports, /*served_before=*/boot.boot_count > 1));
 
   ClientTable clients(clock, random, limits.lease);
   SessionTable sessions(random);
@@ -192,7 +195,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   GracePeriod grace(clock);
   CallbackChannel callbacks(loop, clients, sessions, limits.lease);
   LockWaiters lock_waiters(clock, locks, callbacks, limits.lease);
-  LayoutCallbacks layout_callbacks(callbacks, clients, opens, *names);
+  LayoutCallbacks layout_callbacks(callbacks, clients, opens, *names, *handles);
 
   const std::shared_ptr<rdma::Transport> iwarp = rdma::iwarp::make_transport({}, random);
   LayoutModule layouts({.loop = loop,
@@ -218,10 +221,11 @@ Result<> serve(const Config& config, const std::string& config_path) {
   LeaseKeeper leases(clients, sessions, opens, locks, state_store, layouts.conflicts(), counters);
 
   const ServerIdentity identity{boot.instance};
-  Services services{
-      clock,          random,    limits,   identity, exports,      *store,      *names,
-      clients,        sessions,  opens,    grace,    state_store,  leases,      layouts.conflicts(),
-      layouts.data(), callbacks, counters, locks,    lock_waiters, loop.turns()};
+  Services services{clock,          random,    limits,      identity, exports,
+                    *handles,       *store,    *names,      clients,  sessions,
+                    opens,          grace,     state_store, leases,   layouts.conflicts(),
+                    layouts.data(), callbacks, counters,    locks,    lock_waiters,
+                    loop.turns()};
   Compounds compounds(services);
   serving = &compounds;
 
@@ -236,6 +240,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                                .store = *store,
                                .names = *names,
                                .exports = exports,
+                               .handles = *handles,
                                .clients = clients,
                                .sessions = sessions,
                                .opens = opens,

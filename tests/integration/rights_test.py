@@ -4,6 +4,8 @@
 
 usage: rights_test.py BIN_DIRECTORY
 """
+import errno
+import json
 import os
 import stat
 import sys
@@ -169,6 +171,57 @@ class Rights(unittest.TestCase):
         self.assertTrue(ended_well(reader))
         with open(path, "rb") as f:
             self.assertEqual(f.read(), b"w" * MIB)
+
+
+class Exports(unittest.TestCase):
+    """What a host sees of a server whose root is exported to others."""
+
+    def setUp(self):
+        self.cluster = Cluster(BIN, pool_size="512M").start_all()
+        whole = self.cluster.mount(name="whole")
+        for path in ("pub/below", "secret/deep"):
+            os.makedirs(whole / path)
+        with open(whole / "pub/file", "wb") as f:
+            f.write(b"x" * MIB)
+        whole.unmount()
+        self.cluster.stop("mds")
+
+    def tearDown(self):
+        self.cluster.close()
+
+    def serve(self, *exports):
+        config = self.cluster.home / "mds.json"
+        values = json.loads(config.read_text())
+        values["exports"] = [{"root_squash": False, **rules} for rules in exports]
+        self.cluster.write_config("mds", values)
+        self.cluster.start_mds()
+
+    def test_the_root_shows_the_way_to_what_admits_this_host(self):
+        self.serve({"path": "/", "clients": ["10.0.0.0/8"]}, {"path": "/pub", "clients": ["127.0.0.0/8"]})
+        mount = self.cluster.mount()
+        self.assertEqual(os.listdir(mount / ""), ["pub"])
+        self.assertEqual(stat.S_IMODE(os.stat(mount / "").st_mode), 0o555)
+        self.assertEqual(sorted(os.listdir(mount / "pub")), ["below", "file"])
+        with self.assertRaises(FileNotFoundError):
+            os.stat(mount / "secret")
+        with self.assertRaises(OSError) as refused:
+            os.mkdir(mount / "new")
+        self.assertEqual(refused.exception.errno, errno.EROFS)
+        with open(mount / "pub/file", "r+b") as f:
+            self.assertEqual(f.read(), b"x" * MIB)
+            f.write(b"y" * MIB)
+            os.fsync(f.fileno())
+        mount.unmount()
+
+    def test_what_leads_to_an_export_is_busy(self):
+        self.serve({"path": "/"}, {"path": "/pub/below"})
+        mount = self.cluster.mount()
+        for change in (lambda: os.rename(mount / "pub", mount / "moved"), lambda: os.rmdir(mount / "pub/below")):
+            with self.assertRaises(OSError) as refused:
+                change()
+            self.assertEqual(refused.exception.errno, errno.EBUSY)
+        os.rename(mount / "secret", mount / "moved")
+        mount.unmount()
 
 
 if __name__ == "__main__":

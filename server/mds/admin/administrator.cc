@@ -17,7 +17,7 @@ namespace pnfsrdma::mds {
 Administrator::Administrator(const Parts& parts)
     : parts_(parts),
       started_(parts.clock.now()),
-      exports_(parts.store, parts.exports,
+      exports_(parts.store, parts.exports, parts.handles,
                [this](uint16_t id, ExportKeeper::Narrowed how) { end_layouts_of(id, how); }),
       settings_(parts.store, parts.config, parts.limits),
       jobs_(parts.clock) {}
@@ -38,6 +38,7 @@ console::Numbers Administrator::numbers() {
                                            .start_count = parts_.start_count});
   numbers.turns = view_turns(parts_.loop.turns(), parts_.loop.now());
   numbers.checks.push_back(check_of_turns("This server", numbers.turns));
+  add_old_handles(parts_.handles.old_handles(), numbers);
   add_bricks(numbers);
   return numbers;
 }

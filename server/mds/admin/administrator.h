@@ -21,6 +21,7 @@ class Administrator final : public console::Administration {
     KeyValueStore& store;
     Namespace& names;
     Exports& exports;
+    HandleKeys& handles;
     ClientTable& clients;
     SessionTable& sessions;
     OpenTable& opens;

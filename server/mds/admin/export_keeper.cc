@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/values.h"
+#include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
 
@@ -88,6 +90,13 @@ Result<Export> parse(const console::ExportRules& rules) {
   return item;
 }
 
+// What an export costs the one it is made in.
+std::string warning_of(const Export& added, const Export* around) {
+  if (around == nullptr) return {};
+  return "Clients of " + around->path + " must open their files anew: their filehandles may lead into " +
+         added.path + ", and end.";
+}
+
 bool same_networks(const Export& one, const Export& other) {
   return std::ranges::equal(one.clients, other.clients, {}, &Network::text, &Network::text);
 }
@@ -100,8 +109,9 @@ bool narrower(const Export& before, const Export& after) {
 
 }  // namespace
 
-ExportKeeper::ExportKeeper(KeyValueStore& store, Exports& exports, OnNarrowed on_narrowed)
-    : store_(store), exports_(exports), on_narrowed_(std::move(on_narrowed)) {
+ExportKeeper::ExportKeeper(KeyValueStore& store, Exports& exports, HandleKeys& handles,
+                           OnNarrowed on_narrowed)
+    : store_(store), exports_(exports), handles_(handles), on_narrowed_(std::move(on_narrowed)) {
   const auto next = Records(store).get(RecordKind::kExport, kNextKey);
   stored_ = next && next->has_value();
 }
@@ -110,6 +120,9 @@ Result<ExportKeeper::Initial> ExportKeeper::initial(KeyValueStore& store, std::v
   Records records(store);
   TRY_ASSIGN(const auto next, records.get(RecordKind::kExport, kNextKey));
   if (!next) return Initial{.exports = std::move(configured), .next_id = 1, .stored = false};
+  // Of the file's exports this alone counts still.
+  std::map<std::string, std::optional<WallTime>> old_handles_until;
+  for (const Export& item : configured) old_handles_until[item.path] = item.old_handles_until;
   TRY_ASSIGN(const StoredNumber number, read_value<StoredNumber>(*next, "the next export's number"));
   Initial found{.exports = {}, .next_id = static_cast<uint16_t>(number.number), .stored = true};
   Result<> outcome;
@@ -117,6 +130,7 @@ Result<ExportKeeper::Initial> ExportKeeper::initial(KeyValueStore& store, std::v
     if (key == kNextKey) return true;
     auto item = read_export(value);
     if (!item) outcome = std::unexpected(item.error());
+    if (item) item->old_handles_until = old_handles_until[item->path];
     if (item) found.exports.push_back(std::move(*item));
     return outcome.has_value();
   }));
@@ -165,9 +179,24 @@ void ExportKeeper::add(const console::ExportRules& rules, Done<console::Export> 
   put(batch, *item);
   put(batch, kNextKey, StoredNumber{static_cast<uint16_t>(item->id + 1)});
   const uint16_t id = item->id;
+  const Export* around = exports_.around(*item);
+  const auto keys = handles_.prepare_add(batch, *item, around);
+  const std::string warning = warning_of(*item, around);
+  if (!warning.empty()) log_warning("mds", "handles-end export={} why=\"{}\"", around->path, warning);
   commit(
-      batch, [&] { exports_.add(std::move(*item)); },
-      [this, id, done](Result<> stored) { answer(id, std::move(stored), done); });
+      batch,
+      [&] {
+        // By the names clients know their files by, while these are good.
+        if (around != nullptr) on_narrowed_(around->id, Narrowed::kChanged);
+        handles_.apply(keys);
+        exports_.add(std::move(*item));
+      },
+      [this, id, warning, done](Result<> stored) {
+        answer(id, std::move(stored), [&](Result<console::Export> made) {
+          if (made) made->warning = warning;
+          done(std::move(made));
+        });
+      });
 }
 
 void ExportKeeper::change(uint16_t id, const console::ExportRules& rules, Done<console::Export> done) {
@@ -196,9 +225,11 @@ void ExportKeeper::remove(uint16_t id, Done<void> done) {
     return done(fail(ENOENT, "there is no export " + std::to_string(id)));
   Batch batch = begin();
   Records::erase(batch, RecordKind::kExport, key_of(id));
+  const auto keys = handles_.prepare_remove(batch, *exports_.find(id));
   commit(
       batch,
       [&] {
+        handles_.apply(keys);
         exports_.remove(id);
         on_narrowed_(id, Narrowed::kRemoved);
       },

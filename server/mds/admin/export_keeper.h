@@ -7,6 +7,7 @@
 #include "server/console/inventory.h"
 #include "server/mds/meta/records.h"
 #include "server/mds/ops/exports.h"
+#include "server/mds/ops/handle_keys.h"
 
 namespace pnfsrdma::mds {
 
@@ -21,7 +22,7 @@ class ExportKeeper {
   enum class Narrowed { kChanged, kRemoved };
   using OnNarrowed = std::function<void(uint16_t id, Narrowed how)>;
 
-  ExportKeeper(KeyValueStore& store, Exports& exports, OnNarrowed on_narrowed);
+  ExportKeeper(KeyValueStore& store, Exports& exports, HandleKeys& handles, OnNarrowed on_narrowed);
 
   // What a start serves: the store's if there are any, else `configured`. EUCLEAN.
   struct Initial {
@@ -32,7 +33,8 @@ class ExportKeeper {
   static Result<Initial> initial(KeyValueStore& store, std::vector<Export> configured);
 
   std::vector<console::Export> all() const;
-  // EINVAL (path, networks), EEXIST (the path), ENOSPC (65535 were made).
+  // EINVAL (path, networks), EEXIST (the path), ENOSPC (65535 were made). Inside another export it ends the
+  // filehandles of that one, which may lead into it: the answer's warning says so.
   void add(const console::ExportRules& rules, Done<console::Export> done);
   // ENOENT, EINVAL (another path, too).
   void change(uint16_t id, const console::ExportRules& rules, Done<console::Export> done);
@@ -47,6 +49,7 @@ class ExportKeeper {
 
   KeyValueStore& store_;
   Exports& exports_;
+  HandleKeys& handles_;
   const OnNarrowed on_narrowed_;
   bool stored_;
 };

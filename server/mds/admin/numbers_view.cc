@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/admin/numbers_view.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,6 +45,26 @@ void add_checks(console::Numbers& numbers) {
 }
 
 }  // namespace
+
+void add_old_handles(const std::vector<HandleKeys::OldHandles>& exports, console::Numbers& numbers) {
+  std::string used;
+  for (const HandleKeys::OldHandles& item : exports) {
+    numbers.old_handle_uses += item.uses;
+    if (item.uses == 0) continue;
+    const std::chrono::sys_seconds until{std::chrono::seconds(item.until.seconds)};
+    used += fmt::format("{}{} ({} times, until {:%F %H:%M} UTC)", used.empty() ? "" : ", ", item.path,
+                        item.uses, until);
+  }
+  numbers.checks.push_back(
+      {.name = "handles",
+       .status = used.empty() ? "ok" : "warning",
+       .detail =
+           used.empty()
+               ? "No client uses filehandles of before the upgrade."
+               : "Clients use filehandles of before the upgrade, which are stale afterwards: " + used + ".",
+       .fix = used.empty() ? ""
+                           : "Unmount and mount again on clients that have not done so since the upgrade."});
+}
 
 console::LoopTurns view_turns(const TurnTimes& turns, SteadyTime now) {
   const pnfsrdma::LatencyHistogram::Snapshot times = turns.times();

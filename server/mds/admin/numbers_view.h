@@ -5,6 +5,7 @@
 #include "server/mds/layout/layout_module.h"
 #include "server/mds/meta/key_value.h"
 #include "server/mds/ops/compound.h"
+#include "server/mds/ops/handle_keys.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
 #include "server/mds/state/grace.h"
@@ -31,6 +32,9 @@ struct NumbersSources {
 };
 
 // The turns of a control loop, as the console shows them.
+// Which exports still take filehandles of version 1, and whether anybody has used one.
+void add_old_handles(const std::vector<HandleKeys::OldHandles>& exports, console::Numbers& numbers);
+
 console::LoopTurns view_turns(const TurnTimes& turns, SteadyTime now);
 // Whether the loop of `who` ("This server", "Brick UUID") leaves others waiting.
 console::HealthCheck check_of_turns(const std::string& who, const console::LoopTurns& turns);

@@ -52,9 +52,11 @@ class HeldLayout {
   // When the layout was first given.
   SteadyTime granted() const { return granted_; }
   void set_granted(SteadyTime when) { granted_ = when; }
-  void set_handle(uint16_t export_id, uint64_t generation) {
+  bool old_handle() const { return old_handle_; }
+  void set_handle(uint16_t export_id, uint64_t generation, bool old) {
     export_id_ = export_id;
     generation_ = generation;
+    old_handle_ = old;
   }
 
   // The next seqid, past 0 when it wraps: on every LAYOUTGET reply, LAYOUTRETURN reply and CB_LAYOUTRECALL.
@@ -109,6 +111,7 @@ class HeldLayout {
   LayoutStateid stateid_;
   uint16_t export_id_ = 0;
   uint64_t generation_ = 0;
+  bool old_handle_ = false;
   SteadyTime granted_;
   std::optional<uint32_t> completed_recall_;
   std::vector<HeldGrant> grants_;  // by file offset

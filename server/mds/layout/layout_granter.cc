@@ -307,7 +307,7 @@ HeldLayout& LayoutGranter::layout_of(const GrantRequest& request) {
     layout = &table_.add(request.inode, request.client, other);
     layout->set_granted(layouts_.now());
   }
-  layout->set_handle(request.export_id, request.generation);
+  layout->set_handle(request.export_id, request.generation, request.old_handle);
   return *layout;
 }
 

@@ -19,6 +19,7 @@ struct GrantRequest {
   uint64_t inode = 0;
   uint16_t export_id = 0;  // and generation: how the client names the file
   uint64_t generation = 0;
+  bool old_handle = false;
   IoMode mode = IoMode::kRead;
   ByteRange range;                       // [offset, offset + length): how far the client could use more
   uint64_t min_length = 0;               // what it needs

@@ -135,6 +135,7 @@ nfs4::LayoutGetResponse DataService::layout_get(CompoundContext& context,
                        .inode = inode->id,
                        .export_id = handle.export_id,
                        .generation = handle.generation,
+                       .old_handle = handle.old,
                        .mode = arguments.io_mode};
   OpenAccess access;
   if (names_layout(stateid)) {

@@ -30,6 +30,7 @@ struct LayoutRecall {
   uint64_t inode = 0;
   uint64_t generation = 0;  // of the inode
   uint16_t export_id = 0;   // of the filehandle the client got the layout by
+  bool old_handle = false;  // that was of version 1
   uint32_t iomode = 3;      // LAYOUTIOMODE4_ANY
   bool changed = false;
   uint64_t offset = 0;

@@ -51,6 +51,7 @@ void Recalls::begin(const Key& key, Pending& pending) {
   pending.answered = false;
   pending.message = {.client = key.first, .inode = key.second};
   pending.message.export_id = layout->export_id();
+  pending.message.old_handle = layout->old_handle();
   pending.message.generation = layout->generation();
   pending.message.offset = range.begin;
   pending.message.length = range.end == kEndOfFile ? UINT64_MAX : range.length();

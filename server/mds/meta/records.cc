@@ -14,6 +14,10 @@ std::string key_of(RecordKind kind, std::string_view key) {
 
 }  // namespace
 
+std::string Records::key(RecordKind kind, std::string_view key) {
+  return key_of(kind, key);
+}
+
 void Records::put(Batch& batch, RecordKind kind, std::string_view key, std::string_view value) {
   batch.put(key_of(kind, key), value);
 }

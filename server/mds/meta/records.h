@@ -25,6 +25,7 @@ enum class RecordKind : uint8_t {
   kAhead = 9,    // files with memory ahead of their growth
   kExpiring =
       10,  // instead of kClient: the client is being taken apart, and what is left of it still conflicts
+  kHandleKey = 11,  // what filehandles of an export are signed with, by its path
 };
 
 // State records: values only their writer understands (XDR behind a version number), by kind and key. Written
@@ -34,6 +35,8 @@ class Records {
  public:
   explicit Records(KeyValueStore& store) : store_(store) {}
 
+  // Its key in the store.
+  static std::string key(RecordKind kind, std::string_view key);
   // Part of a batch the caller commits.
   static void put(Batch& batch, RecordKind kind, std::string_view key, std::string_view value);
   static void erase(Batch& batch, RecordKind kind, std::string_view key);

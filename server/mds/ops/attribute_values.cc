@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "server/mds/ops/data_operations.h"
+#include "server/mds/ops/handle_keys.h"
 #include "server/mds/state/server_limits.h"
 #include "shared/base/bytes.h"
 #include "shared/nfs4/pmem_layout.h"
@@ -48,17 +49,17 @@ nfs4::MdsThreshold threshold(const ServerLimits& limits) {
 }
 
 // Attributes of the one object.
-void put_object(Attributes& values, const Export& through, const Inode& inode, const Services& services,
+void put_object(Attributes& values, const ObjectHandle& handle, const Inode& inode, const Services& services,
                 const Bitmap& requested) {
   values.type = static_cast<nfs4::FileType>(inode.type);
   values.change = inode.change;
   values.size = size_of(inode);
   const auto major = load_big_endian<uint64_t>(services.identity.instance.data());
   // Each export is a file system of its own: another fsid tells the client that it has crossed over.
-  values.fsid = nfs4::Fsid{major, through.id};
+  values.fsid = nfs4::Fsid{major, handle.export_id};
   // The one value here that costs an allocation.
   if (requested.test(Attribute::kFileHandle)) {
-    values.file_handle = encode_handle({through.id, inode.id, inode.generation});
+    values.file_handle = services.handles.encode(handle);
   }
   values.file_id = inode.id;
   values.mounted_on_file_id = inode.id;
@@ -169,11 +170,11 @@ const Bitmap& settable_attributes() {
   return kSettable;
 }
 
-Attributes attribute_values(const Services& services, const Export& through, const Inode& inode,
+Attributes attribute_values(const Services& services, const ObjectHandle& handle, const Inode& inode,
                             const Bitmap& requested) {
   Attributes values;
   const Bitmap wanted = (requested & supported_attributes()).without(write_only_attributes());
-  put_object(values, through, inode, services, wanted);
+  put_object(values, handle, inode, services, wanted);
   if (overlap(wanted, layout_attributes())) put_layouts(values, inode, services);
   if (!object_attributes().contains(wanted)) put_server(values, services, wanted);
   values.keep_only(wanted);

@@ -16,9 +16,9 @@ const nfs4::Bitmap& write_only_attributes();
 // has its own place, no attribute is used to keep it.
 const nfs4::Bitmap& settable_attributes();
 
-// The attributes of `inode`, as seen through `through`, that are asked for and supported (RFC 8881, 5: others
+// The attributes of `inode` as seen through `handle` that are asked for and supported (RFC 8881, 5: others
 // are left out without a word).
-nfs4::Attributes attribute_values(const Services& services, const Export& through, const Inode& inode,
+nfs4::Attributes attribute_values(const Services& services, const ObjectHandle& handle, const Inode& inode,
                                   const nfs4::Bitmap& requested);
 
 // owner and owner_group on the wire are decimal numbers (RFC 8881, 5.9): every host maps names by itself.

@@ -20,7 +20,20 @@ Outcome<InodePointer> CompoundContext::current_inode() const {
   TRY_ASSIGN(InodePointer inode, services.names.get(handle.inode));
   // Another file has the number: it was made by a later boot of a restored store.
   if (inode->generation != handle.generation) return std::unexpected(Status::kStale);
+  if (handle.export_id == Exports::kPseudoId) return pseudo_directory(*inode);
   return inode;
+}
+
+InodePointer CompoundContext::pseudo_directory(const Inode& real) const {
+  Inode shown;
+  shown.id = real.id;
+  shown.generation = real.generation;
+  shown.type = FileType::kDirectory;
+  shown.mode = 0555;
+  shown.nlink = 2;
+  shown.change = services.exports.version();
+  shown.atime = shown.mtime = shown.ctime = shown.created = real.created;
+  return std::make_shared<const Inode>(std::move(shown));
 }
 
 // RFC 8881, 15.1.2.9: WRONG_TYPE is for what has no error of its own.

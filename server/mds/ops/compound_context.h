@@ -87,18 +87,22 @@ class CompoundContext {
   // --- the current object ---
   // NOFILEHANDLE.
   Outcome<ObjectHandle> current_handle() const;
-  // NOFILEHANDLE, STALE.
+  // NOFILEHANDLE, STALE. In the pseudo file system a directory of its own, which shows nothing of the real
+  // one.
   Outcome<InodePointer> current_inode() const;
   // The same for data: ISDIR, SYMLINK, WRONG_TYPE for what is not a regular file.
   Outcome<InodePointer> current_regular_file() const;
   // NOTDIR, SYMLINK for what is not a directory.
   Outcome<InodePointer> current_directory() const;
+  // What everybody may know of a directory that leads to an export.
+  InodePointer pseudo_directory(const Inode& real) const;
   // Resets the current stateid, as the RFC says of every operation that changes the filehandle without one.
   void set_current(const ObjectHandle& handle) { current = {handle, {}}; }
-  // The same for an inode reached through the current export.
-  void set_current(const Inode& inode) {
-    set_current({current.handle->export_id, inode.id, inode.generation});
+  // An inode reached from the current object, through this export.
+  ObjectHandle handle_of(const Inode& inode, uint16_t export_id) const {
+    return {export_id, inode.id, inode.generation, current.handle->old};
   }
+  ObjectHandle handle_of(const Inode& inode) const { return handle_of(inode, current.handle->export_id); }
 
   void set_current_stateid(const nfs4::Stateid& stateid) { current.stateid = stateid; }
 

@@ -35,9 +35,11 @@ void hand_over_orphan(CompoundContext& context, const Removed& removed) {
   if (removed.orphaned) context.services.layouts.on_orphaned(removed.inode->id);
 }
 
-// The directory of another export can be neither removed nor renamed: it would leave the export dangling.
-Outcome<> check_not_exported(const CompoundContext& context, const Inode& inode) {
-  if (inode.is_directory() && context.services.exports.at(inode.id)) return std::unexpected(Status::kXDev);
+// The directory of an export, and each on the way to it, stays: as a mount point does, EBUSY (which has this
+// name on the wire).
+Outcome<> check_not_pinned(const CompoundContext& context, const Inode& inode) {
+  if (inode.is_directory() && context.services.exports.pinned(inode.id))
+    return std::unexpected(Status::kFileOpen);
   return {};
 }
 
@@ -77,7 +79,10 @@ nfs4::CreateResponse handle(CompoundContext& context, const nfs4::CreateArgument
     wanted.device_minor = device->minor;
   }
   TRY_ASSIGN(const Created created, context.services.names.create(directory->id, arguments.name, wanted));
-  context.set_current(*created.inode);
+  // It may be the directory an export was waiting for.
+  const auto through = context.services.exports.seen_through(context.current.handle->export_id,
+                                                             created.inode->id, context.peer_host());
+  context.set_current(context.handle_of(*created.inode, through.value_or(Exports::kPseudoId)));
   return nfs4::CreateResult{change_info(created.directory), arguments.attributes.mask()};
 }
 
@@ -108,7 +113,7 @@ nfs4::RemoveResponse handle(CompoundContext& context, const nfs4::RemoveArgument
   Namespace& names = context.services.names;
   TRY_ASSIGN(const InodePointer victim, names.lookup(directory->id, arguments.target));
   TRY(outcome(check_remove(context.credentials(), *directory, *victim)));
-  TRY(check_not_exported(context, *victim));
+  TRY(check_not_pinned(context, *victim));
   TRY_ASSIGN(const Removed removed, names.remove(directory->id, arguments.target));
   hand_over_orphan(context, removed);
   return nfs4::RemoveResult{change_info(removed.directory)};
@@ -128,13 +133,16 @@ nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArgument
   InodePointer replaced;
   if (auto found = names.lookup(target->id, arguments.new_name)) {
     replaced = *std::move(found);
-    TRY(check_not_exported(context, *replaced));
+    TRY(check_not_pinned(context, *replaced));
   } else if (found.error() != Status::kNoEnt) {
     return found.error();
   }
   TRY_ASSIGN(const InodePointer moved, names.lookup(source->id, arguments.old_name));
   TRY(outcome(check_rename(context.credentials(), *source, *moved, *target, replaced.get())));
-  TRY(check_not_exported(context, *moved));
+  TRY(check_not_pinned(context, *moved));
+  // What is known of it through this export would be known of the other.
+  if (moved->is_directory() && context.services.exports.awaited(target->id, arguments.new_name))
+    return Status::kFileOpen;
   TRY_ASSIGN(const Renamed renamed,
              names.rename(source->id, arguments.old_name, target->id, arguments.new_name));
   if (renamed.replaced) hand_over_orphan(context, *renamed.replaced);

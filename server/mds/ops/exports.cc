@@ -18,6 +18,12 @@ bool next_part(std::string_view& path, std::string_view& part) {
   return true;
 }
 
+std::vector<std::string> parts_of(std::string_view path) {
+  std::vector<std::string> parts;
+  for (std::string_view part; next_part(path, part);) parts.emplace_back(part);
+  return parts;
+}
+
 bool lies_in(std::string_view path, std::string_view directory) {
   if (directory == "/") return path != "/";
   return path.size() > directory.size() && path.starts_with(directory) && path[directory.size()] == '/';
@@ -49,17 +55,13 @@ Credentials Export::squashed(const Credentials& caller) const {
   return squashed;
 }
 
-Exports::Exports(Namespace& names, std::vector<Export> exports) : names_(names) {
+// Two starts have no change value in common.
+Exports::Exports(Namespace& names, std::vector<Export> exports)
+    : names_(names), version_(names.next_change(Inode{})) {
   pseudo_.id = kPseudoId;
   pseudo_.read_only = true;
   pseudo_.squash = Squash::kAll;
   for (Export& configured : exports) add(std::move(configured));
-  find_root();
-}
-
-void Exports::find_root() {
-  const Export* found = find_path("/");
-  root_ = found != nullptr ? found : &pseudo_;
 }
 
 void Exports::add(Export added) {
@@ -67,25 +69,28 @@ void Exports::add(Export added) {
   CHECK(added.id != 0 && !exports_.contains(added.id));
   // Past the last one it is 0 for good.
   if (added.id >= next_id_) next_id_ = static_cast<uint16_t>(added.id + 1);
-  exports_[added.id].rules = std::move(added);
+  Entry& entry = exports_[added.id];
+  entry.parts = parts_of(added.path);
+  entry.rules = std::move(added);
   ++size_;
-  find_root();
+  ++version_;
 }
 
 void Exports::change(const Export& changed) {
   CHECK(find(changed.id) != nullptr && changed.id != kPseudoId);
   exports_[changed.id].rules = changed;
+  ++version_;
 }
 
 void Exports::remove(uint16_t id) {
   CHECK(find(id) != nullptr && id != kPseudoId);
   exports_[id].removed = true;
   --size_;
-  find_root();
+  ++version_;
 }
 
 const Export* Exports::find(uint16_t id) const {
-  if (id == root_->id) return root_;
+  if (id == kPseudoId) return &pseudo_;
   const auto found = exports_.find(id);
   return found == exports_.end() || found->second.removed ? nullptr : &found->second.rules;
 }
@@ -112,48 +117,135 @@ std::vector<const Export*> Exports::all() const {
 }
 
 bool Exports::directory_exists(const Export& of) const {
-  return of.path == "/" || walk(of).size() == static_cast<size_t>(std::ranges::count(of.path, '/')) + 1;
+  return complete(exports_.at(of.id));
 }
 
-std::vector<InodeId> Exports::walk(const Export& of) const {
-  std::vector<InodeId> inodes{kRootInode};
-  std::string_view path = of.path;
-  for (std::string_view part; next_part(path, part);) {
-    const auto inode = names_.lookup(inodes.back(), part);
+const std::vector<InodeId>& Exports::walk(const Entry& of) const {
+  if (of.found.empty()) of.found.push_back(kRootInode);
+  while (of.found.size() <= of.parts.size()) {
+    const auto inode = names_.lookup(of.found.back(), of.parts[of.found.size() - 1]);
     if (!inode || !(*inode)->is_directory()) break;
-    inodes.push_back((*inode)->id);
+    of.found.push_back((*inode)->id);
   }
-  return inodes;
+  return of.found;
 }
 
 const Export* Exports::at(InodeId directory) const {
-  // The one export of "/", which is the common configuration, costs no walk.
-  if (directory == kRootInode) return root_;
   for (const auto& [id, entry] : exports_) {
-    const Export& candidate = entry.rules;
-    if (entry.removed || candidate.path == "/") continue;
-    const size_t parts = static_cast<size_t>(std::ranges::count(candidate.path, '/'));
-    const std::vector<InodeId> inodes = walk(candidate);
-    if (inodes.size() == parts + 1 && inodes.back() == directory) return &candidate;
+    if (!entry.removed && complete(entry) && entry.found.back() == directory) return &entry.rules;
   }
   return nullptr;
 }
 
-const Export* Exports::above(const Export& of) const {
-  if (&of == root_) return nullptr;
-  const Export* nearest = root_;
+const Export* Exports::around(const Export& of) const {
+  const Export* nearest = nullptr;
   for (const auto& [id, entry] : exports_) {
     const Export& candidate = entry.rules;
-    if (!entry.removed && lies_in(of.path, candidate.path) && candidate.path.size() > nearest->path.size())
+    if (!entry.removed && lies_in(of.path, candidate.path) &&
+        (nearest == nullptr || candidate.path.size() > nearest->path.size()))
       nearest = &candidate;
   }
   return nearest;
 }
 
-bool Exports::leads_to_export(InodeId directory) const {
-  return std::ranges::any_of(exports_, [&](const auto& entry) {
-    return !entry.second.removed && std::ranges::count(walk(entry.second.rules), directory) > 0;
+bool Exports::holds(const Export& of, InodeId directory) const {
+  for (InodeId at = directory;;) {
+    if (const Export* own = this->at(at)) return own->id == of.id;
+    if (at == kRootInode) return false;
+    const auto parent = names_.lookup_parent(at);
+    if (!parent) return false;
+    at = (*parent)->id;
+  }
+}
+
+bool Exports::pinned(InodeId directory) const {
+  return std::ranges::any_of(exports_, [&](const auto& item) {
+    return !item.second.removed && std::ranges::count(walk(item.second), directory) > 0;
   });
+}
+
+bool Exports::awaited(InodeId directory, std::string_view name) const {
+  return std::ranges::any_of(exports_, [&](const auto& item) {
+    const Entry& entry = item.second;
+    return !entry.removed && !complete(entry) && entry.found.back() == directory &&
+           entry.parts[entry.found.size() - 1] == name;
+  });
+}
+
+// --- as one host sees them ---
+
+const Export* Exports::nearest(const Entry& of, size_t depth) const {
+  const Export* nearest = nullptr;
+  size_t longest = 0;
+  for (const auto& [id, entry] : exports_) {
+    const size_t parts = entry.parts.size();
+    if (entry.removed || parts > depth || (nearest != nullptr && parts < longest)) continue;
+    if (!std::equal(entry.parts.begin(), entry.parts.end(), of.parts.begin())) continue;
+    nearest = &entry.rules;
+    longest = parts;
+  }
+  return nearest;
+}
+
+uint16_t Exports::shown_by(const Entry& of, size_t depth, std::string_view host) const {
+  const Export* shows = nearest(of, depth);
+  return shows != nullptr && shows->admits(host) ? shows->id : kPseudoId;
+}
+
+std::optional<uint16_t> Exports::root(std::string_view host) const {
+  std::optional<uint16_t> root;
+  for (const auto& [id, entry] : exports_) {
+    if (entry.removed || !entry.rules.admits(host)) continue;
+    if (entry.parts.empty()) return id;
+    root = kPseudoId;
+  }
+  return root;
+}
+
+std::optional<uint16_t> Exports::seen_through(uint16_t from, InodeId directory, std::string_view host) const {
+  if (const Export* own = at(directory)) {
+    if (own->id == from || own->admits(host)) return own->id;
+  } else if (from != kPseudoId) {
+    return from;
+  }
+  if (in_pseudo(directory, host)) return kPseudoId;
+  return std::nullopt;
+}
+
+std::optional<uint16_t> Exports::above(uint16_t of, InodeId directory, std::string_view host) const {
+  if (directory == kRootInode) return std::nullopt;
+  for (const auto& [id, entry] : exports_) {
+    if (entry.removed || (of != kPseudoId ? id != of : !entry.rules.admits(host))) continue;
+    const std::vector<InodeId>& way = walk(entry);
+    const auto here = std::ranges::find(way, directory);
+    if (here != way.end()) return shown_by(entry, static_cast<size_t>(here - way.begin()) - 1, host);
+  }
+  return std::nullopt;
+}
+
+bool Exports::in_pseudo(InodeId directory, std::string_view host) const {
+  for (const auto& [id, entry] : exports_) {
+    if (entry.removed || !entry.rules.admits(host)) continue;
+    const std::vector<InodeId>& way = walk(entry);
+    const auto here = std::ranges::find(way, directory);
+    if (here != way.end() && shown_by(entry, static_cast<size_t>(here - way.begin()), host) == kPseudoId)
+      return true;
+  }
+  return false;
+}
+
+std::vector<Exports::PseudoEntry> Exports::pseudo_entries(InodeId directory, std::string_view host) const {
+  std::map<std::string, InodeId> entries;
+  for (const auto& [id, entry] : exports_) {
+    if (entry.removed || !entry.rules.admits(host)) continue;
+    const std::vector<InodeId>& way = walk(entry);
+    const auto here = std::ranges::find(way, directory);
+    if (here == way.end() || here + 1 == way.end()) continue;
+    entries.emplace(entry.parts[static_cast<size_t>(here - way.begin())], *(here + 1));
+  }
+  std::vector<PseudoEntry> sorted;
+  for (auto& [name, inode] : entries) sorted.push_back({name, inode});
+  return sorted;
 }
 
 }  // namespace pnfsrdma::mds

@@ -27,6 +27,8 @@ struct Export {
   uint32_t anonuid = 65534;
   uint32_t anongid = 65534;
   std::vector<Network> clients;  // none: everybody
+  // Filehandles of version 1 (HandleKeys) are taken until then, where they are at all; none: the default.
+  std::optional<WallTime> old_handles_until;
 
   // `host`: numeric address of the caller.
   bool admits(std::string_view host) const;
@@ -34,10 +36,12 @@ struct Export {
   Credentials squashed(const Credentials& caller) const;
 };
 
-// All exports over one namespace. Where a path of one export leads into another, LOOKUP crosses over. Without
-// an export of "/" the root is a read-only pseudo file system of the directories that lead to exports (RFC
-// 8881, 7.3). They change while the server runs; a reference is good until the next change. Control loop
-// only.
+// All exports over one namespace, as each host sees them. Where a path of one export leads into another,
+// LOOKUP crosses over. Directories that lead to an export which admits the host, and lie in none that does,
+// are a read-only pseudo file system (RFC 8881, 7.3): it shows the names on these ways and nothing else, no
+// attribute of the real directories either. Exports change while the server runs; a reference is good until
+// the next change. Neither an export's directory nor one on the way to it is renamed or removed, so a path
+// that was found once stays found. Control loop only.
 class Exports {
  public:
   static constexpr uint16_t kPseudoId = 0;
@@ -48,8 +52,6 @@ class Exports {
   Exports(const Exports&) = delete;
   Exports& operator=(const Exports&) = delete;
 
-  // The export of PUTROOTFH: that of "/", else the pseudo one.
-  const Export& root() const { return *root_; }
   // Null for an id never given, or removed: the handle is stale.
   const Export* find(uint16_t id) const;
   // The same for a handle that was accepted earlier in this COMPOUND: a removed one is found, too.
@@ -58,12 +60,37 @@ class Exports {
   const Export* find_path(std::string_view path) const;
   // The export whose directory this is, or null.
   const Export* at(InodeId directory) const;
-  // The export `of` lies in: what LOOKUPP from its root leads to. Null for root().
-  const Export* above(const Export& of) const;
-  // In the pseudo file system: whether this directory leads to an export.
-  bool leads_to_export(InodeId directory) const;
+  // The export that `of` lies in, or null.
+  const Export* around(const Export& of) const;
   // Whether the export's path leads to a directory.
   bool directory_exists(const Export& of) const;
+  // Whether `directory` lies in the export, and in no other one below it: a walk up, for handles that nobody
+  // has signed.
+  bool holds(const Export& of, InodeId directory) const;
+  // An export's directory, or one on the way to it: it stays where it is.
+  bool pinned(InodeId directory) const;
+  // A name that leads to an export once it is there.
+  bool awaited(InodeId directory, std::string_view name) const;
+
+  // --- as one host sees them ---
+  // What PUTROOTFH leads to, kPseudoId for the pseudo file system. Null: no export admits the host.
+  std::optional<uint16_t> root(std::string_view host) const;
+  // What `directory`, met in export `from`, is seen through: `from`, the export it belongs to, or kPseudoId
+  // if that does not admit the host but one below it does. Null: nothing of it is to be seen.
+  std::optional<uint16_t> seen_through(uint16_t from, InodeId directory, std::string_view host) const;
+  // What the parent of an export's or pseudo directory is seen through. Null: that is the root.
+  std::optional<uint16_t> above(uint16_t of, InodeId directory, std::string_view host) const;
+  // Whether the pseudo file system has this directory.
+  bool in_pseudo(InodeId directory, std::string_view host) const;
+  struct PseudoEntry {
+    std::string name;
+    InodeId inode = 0;
+  };
+  // By name.
+  std::vector<PseudoEntry> pseudo_entries(InodeId directory, std::string_view host) const;
+  // A number that moves on with each change of exports: change and cookie verifier of pseudo directories.
+  uint64_t version() const { return version_; }
+
   // By id.
   std::vector<const Export*> all() const;
   size_t size() const { return size_; }
@@ -82,18 +109,23 @@ class Exports {
  private:
   struct Entry {
     Export rules;
+    std::vector<std::string> parts;  // of its path
+    mutable std::vector<InodeId>
+        found;  // from the root to the export's directory; shorter while that is not there
     bool removed = false;
   };
-  // The inodes from the root to the export's directory; shorter if it does not exist (yet).
-  std::vector<InodeId> walk(const Export& of) const;
-  void find_root();
+  const std::vector<InodeId>& walk(const Entry& of) const;
+  bool complete(const Entry& of) const { return walk(of).size() == of.parts.size() + 1; }
+  // The export that shows the directory of the first `depth` parts of this one's path.
+  const Export* nearest(const Entry& of, size_t depth) const;
+  uint16_t shown_by(const Entry& of, size_t depth, std::string_view host) const;
 
   Namespace& names_;
   std::map<uint16_t, Entry> exports_;
   size_t size_ = 0;
   uint16_t next_id_ = 1;
+  uint64_t version_;
   Export pseudo_;
-  const Export* root_;
 };
 
 // "/a/b" without an empty, "." or ".." part; "/" itself.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/handlers.h"
 
 namespace pnfsrdma::mds {
@@ -13,11 +14,28 @@ Outcome<> admit(const CompoundContext& context, const Export& to) {
   return {};
 }
 
+// The root as this host sees it: its export, or the way to those that admit the host.
 Outcome<> put_root(CompoundContext& context) {
-  const Export& root = context.services.exports.root();
-  TRY(admit(context, root));
+  const auto root = context.services.exports.root(context.peer_host());
+  if (!root) return std::unexpected(Status::kAccess);
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(kRootInode));
-  context.set_current({root.id, inode->id, inode->generation});
+  context.set_current({.export_id = *root, .inode = inode->id, .generation = inode->generation});
+  return {};
+}
+
+// What the bytes of a handle do not say: that the directory is (still) seen through this export.
+Outcome<> check_place(const CompoundContext& context, const Export& to, const HandleKeys::Decoded& decoded,
+                      const Inode& inode) {
+  const Exports& exports = context.services.exports;
+  bool good = true;
+  if (to.id == Exports::kPseudoId) {
+    good = exports.in_pseudo(inode.id, context.peer_host());
+  } else if (decoded.superseded) {
+    good = exports.at(inode.id) == &to;
+  } else if (decoded.handle.old && inode.is_directory()) {
+    good = exports.holds(to, inode.id);
+  }
+  if (!good) return std::unexpected(Status::kStale);
   return {};
 }
 
@@ -38,14 +56,14 @@ nfs4::PutPublicFileHandleResponse handle(CompoundContext& context,
 
 // RFC 8881, 18.19
 nfs4::PutFileHandleResponse handle(CompoundContext& context, const nfs4::PutFileHandleArguments& arguments) {
-  TRY_ASSIGN(const ObjectHandle handle, decode_handle(arguments.object));
+  TRY_ASSIGN(const HandleKeys::Decoded decoded, context.services.handles.decode(arguments.object));
+  const ObjectHandle& handle = decoded.handle;
   const Export* to = context.services.exports.find(handle.export_id);
   if (!to) return Status::kStale;
   TRY(admit(context, *to));
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(handle.inode));
   if (inode->generation != handle.generation) return Status::kStale;
-  if (to->id == Exports::kPseudoId && !context.services.exports.leads_to_export(inode->id))
-    return Status::kStale;
+  TRY(check_place(context, *to, decoded, *inode));
   context.set_current(handle);
   return Status::kOk;
 }
@@ -53,7 +71,7 @@ nfs4::PutFileHandleResponse handle(CompoundContext& context, const nfs4::PutFile
 // RFC 8881, 18.8
 nfs4::GetFileHandleResponse handle(CompoundContext& context, const nfs4::GetFileHandleArguments&) {
   TRY_ASSIGN(const ObjectHandle handle, context.current_handle());
-  return nfs4::GetFileHandleResult{encode_handle(handle)};
+  return nfs4::GetFileHandleResult{context.services.handles.encode(handle)};
 }
 
 // RFC 8881, 18.28

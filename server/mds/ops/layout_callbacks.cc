@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "server/mds/ops/file_handle.h"
+#include "server/mds/ops/handle_keys.h"
 #include "server/mds/state/session.h"
 #include "shared/nfs4/pmem_layout.h"
 
@@ -30,16 +30,18 @@ RecallAnswer recall_answer(const CallbackChannel::Answer& answer) {
 }  // namespace
 
 LayoutCallbacks::LayoutCallbacks(CallbackChannel& channel, ClientTable& clients, const OpenTable& opens,
-                                 Namespace& names)
-    : channel_(channel), clients_(clients), opens_(opens), names_(names) {}
+                                 Namespace& names, const HandleKeys& handles)
+    : channel_(channel), clients_(clients), opens_(opens), names_(names), handles_(handles) {}
 
 // RFC 8881, 20.3
 void LayoutCallbacks::recall_layout(const LayoutRecall& recall, std::function<void(RecallAnswer)> done) {
   nfs4::LayoutRecallFile file;
   const auto inode = names_.get(recall.inode);
   // The filehandle has to be, byte for byte, the one the client knows the file by.
-  file.file_handle =
-      encode_handle({recall.export_id, recall.inode, inode ? (*inode)->generation : recall.generation});
+  file.file_handle = handles_.encode({.export_id = recall.export_id,
+                                      .inode = recall.inode,
+                                      .generation = inode ? (*inode)->generation : recall.generation,
+                                      .old = recall.old_handle});
   file.offset = recall.offset;
   file.length = recall.length;
   file.stateid = {recall.stateid.seqid, recall.stateid.other};

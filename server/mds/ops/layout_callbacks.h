@@ -9,10 +9,13 @@
 
 namespace pnfsrdma::mds {
 
+class HandleKeys;
+
 // What the layout module needs of clients and opens, over the backchannel and the tables. Control loop only.
 class LayoutCallbacks final : public LayoutRecaller {
  public:
-  LayoutCallbacks(CallbackChannel& channel, ClientTable& clients, const OpenTable& opens, Namespace& names);
+  LayoutCallbacks(CallbackChannel& channel, ClientTable& clients, const OpenTable& opens, Namespace& names,
+                  const HandleKeys& handles);
 
   void recall_layout(const LayoutRecall& recall, std::function<void(RecallAnswer)> done) override;
   void recall_any(uint64_t client, uint32_t keep) override;
@@ -27,6 +30,7 @@ class LayoutCallbacks final : public LayoutRecaller {
   ClientTable& clients_;
   const OpenTable& opens_;
   Namespace& names_;
+  const HandleKeys& handles_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/state/lock_waiters.h"
 #include "server/mds/state/server_limits.h"
@@ -131,7 +132,8 @@ nfs4::LockResponse handle(CompoundContext& context, const nfs4::LockArguments& a
   if (conflict) {
     if (waits(arguments.type)) {
       TRY_ASSIGN(const ObjectHandle handle, context.current_handle());
-      waiters.add({context.client_id(), inode->id, encode_handle(handle), owner.state.owner, range});
+      waiters.add({context.client_id(), inode->id, context.services.handles.encode(handle), owner.state.owner,
+                   range});
     }
     return nfs4::LockResponse::failed(denial(*conflict));
   }

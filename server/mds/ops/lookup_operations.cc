@@ -7,41 +7,46 @@ using nfs4::Status;
 
 namespace {
 
+// In the pseudo file system: only the ways to exports that admit the host.
+Outcome<ObjectHandle> look_up_pseudo(const CompoundContext& context, InodeId directory,
+                                     std::string_view name) {
+  const std::string_view host = context.peer_host();
+  const Exports& exports = context.services.exports;
+  for (const Exports::PseudoEntry& entry : exports.pseudo_entries(directory, host)) {
+    if (entry.name != name) continue;
+    TRY_ASSIGN(const InodePointer inode, context.services.names.get(entry.inode));
+    const auto through = exports.seen_through(Exports::kPseudoId, inode->id, host);
+    if (through) return context.handle_of(*inode, *through);
+  }
+  return std::unexpected(Status::kNoEnt);
+}
+
 // What LOOKUP of `name` in the current directory leads to: checks and all, but changes nothing.
 Outcome<ObjectHandle> look_up(const CompoundContext& context, std::string_view name) {
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
   TRY(context.check_access(*directory, kMayExecute));
+  const uint16_t current = context.current.handle->export_id;
+  if (current == Exports::kPseudoId) return look_up_pseudo(context, directory->id, name);
   TRY_ASSIGN(const InodePointer inode, context.services.names.lookup(directory->id, name));
-  const Exports& exports = context.services.exports;
-  ObjectHandle found{context.current.handle->export_id, inode->id, inode->generation};
-  if (!inode->is_directory()) {
-    if (found.export_id == Exports::kPseudoId) return std::unexpected(Status::kNoEnt);
-    return found;
-  }
-  // The path of another export begins here.
-  if (const Export* crossed = exports.at(inode->id); crossed && crossed->id != found.export_id) {
-    if (!crossed->admits(context.peer_host())) return std::unexpected(Status::kAccess);
-    found.export_id = crossed->id;
-  } else if (found.export_id == Exports::kPseudoId && !exports.leads_to_export(inode->id)) {
-    return std::unexpected(Status::kNoEnt);
-  }
-  return found;
+  if (!inode->is_directory()) return context.handle_of(*inode);
+  // The path of another export may begin here.
+  const auto through = context.services.exports.seen_through(current, inode->id, context.peer_host());
+  if (!through) return std::unexpected(Status::kAccess);
+  return context.handle_of(*inode, *through);
 }
 
 Outcome<ObjectHandle> look_up_parent(const CompoundContext& context) {
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
   TRY(context.check_access(*directory, kMayExecute));
-  TRY_ASSIGN(const InodePointer parent, context.services.names.lookup_parent(directory->id));
-  ObjectHandle found{context.current.handle->export_id, parent->id, parent->generation};
+  const uint16_t current = context.current.handle->export_id;
   const Exports& exports = context.services.exports;
-  // Up out of an export's own directory is into the export around it.
-  if (exports.at(directory->id) == &context.current_export()) {
-    const Export* above = exports.above(context.current_export());
-    if (!above) return std::unexpected(Status::kNoEnt);
-    if (!above->admits(context.peer_host())) return std::unexpected(Status::kAccess);
-    found.export_id = above->id;
-  }
-  return found;
+  TRY_ASSIGN(const InodePointer parent, context.services.names.lookup_parent(directory->id));
+  // Up out of an export's own directory is into what is around it, as far as this host sees that.
+  if (current != Exports::kPseudoId && exports.at(directory->id) != &context.current_export())
+    return context.handle_of(*parent);
+  const auto through = exports.above(current, directory->id, context.peer_host());
+  if (!through) return std::unexpected(Status::kNoEnt);
+  return context.handle_of(*parent, *through);
 }
 
 // AUTH_SYS first: the one that carries an identity.

@@ -125,7 +125,7 @@ Outcome<> create_file(const CompoundContext& context, const Creation& creation, 
   wanted.how = creation.mode;
   wanted.verifier = creation.verifier;
   TRY_ASSIGN(const Created created, context.services.names.create(directory.id, name, wanted));
-  target.handle = {context.current.handle->export_id, created.inode->id, created.inode->generation};
+  target.handle = context.handle_of(*created.inode);
   target.change = {true, created.directory.before, created.directory.after};
   target.attributes_set = creation.attributes.mask();
   target.entitled = true;
@@ -141,7 +141,7 @@ Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenA
   Target target;
   target.change = {true, directory->change, directory->change};
   const auto found = context.services.names.lookup(directory->id, name);
-  if (found) target.handle = {context.current.handle->export_id, (*found)->id, (*found)->generation};
+  if (found) target.handle = context.handle_of(**found);
   const nfs4::CreateHow* how = arguments.how.get_if<nfs4::OpenType::kCreate>();
   if (!how) {
     TRY(found);

@@ -16,6 +16,7 @@ class ClientTable;
 class DataOperations;
 class Exports;
 class GracePeriod;
+class HandleKeys;
 class KeyValueStore;
 class LayoutConflicts;
 class Namespace;
@@ -42,6 +43,7 @@ struct Services {
   const ServerLimits& limits;
   const ServerIdentity& identity;
   const Exports& exports;
+  HandleKeys& handles;
   KeyValueStore& store;
   Namespace& names;
   ClientTable& clients;

@@ -9,6 +9,7 @@
 #include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/ops/compound.h"
+#include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/services.h"
 #include "server/mds/state/callback_channel.h"
@@ -55,6 +56,7 @@ class MetadataServer {
   std::unique_ptr<mds::Namespace> names;
   std::unique_ptr<mds::BrickList> list;
   mds::Exports exports;
+  std::unique_ptr<mds::HandleKeys> handles;
   mds::ClientTable clients;
   mds::SessionTable sessions;
   mds::OpenTable opens;

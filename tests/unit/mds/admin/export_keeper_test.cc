@@ -24,8 +24,9 @@ struct Keeper : ::testing::Test {
     initial = *ExportKeeper::initial(*store, std::move(configured));
     exports = std::make_unique<Exports>(*names, initial.exports);
     exports->reserve_ids(initial.next_id);
+    handles = *HandleKeys::open(*store, random, clock, *exports, false);
     keeper = std::make_unique<ExportKeeper>(
-        *store, *exports,
+        *store, *exports, *handles,
         [this](uint16_t id, ExportKeeper::Narrowed how) { narrowed.emplace_back(id, how); });
   }
   template <typename T>
@@ -51,10 +52,34 @@ struct Keeper : ::testing::Test {
   uint64_t boot = 0;
   std::unique_ptr<Namespace> names;
   ExportKeeper::Initial initial;
+  SystemRandom random;
   std::unique_ptr<Exports> exports;
+  std::unique_ptr<HandleKeys> handles;
   std::unique_ptr<ExportKeeper> keeper;
   Narrowed narrowed;
 };
+
+// Handles of the outer export may lead into the new one.
+TEST_F(Keeper, AnExportInsideAnotherEndsTheHandlesOfThatOneAndSaysSo) {
+  const ObjectHandle handle{.export_id = 1, .inode = 7, .generation = 3};
+  const auto before = handles->encode(handle);
+  const auto inner = add({.path = "/inner"});
+  ASSERT_TRUE(inner.has_value());
+  EXPECT_NE(inner->warning.find("Clients of / must open their files anew"), std::string::npos);
+  EXPECT_EQ(narrowed, (Narrowed{{1, ExportKeeper::Narrowed::kChanged}}));
+  ASSERT_TRUE(handles->decode(before).has_value());
+  EXPECT_TRUE(handles->decode(before)->superseded);
+  const auto after = handles->encode(handle);
+  EXPECT_FALSE(handles->decode(after)->superseded);
+  const auto of_inner = handles->encode({.export_id = inner->id, .inode = 7, .generation = 3});
+  start({});
+  EXPECT_TRUE(handles->decode(before)->superseded);
+  EXPECT_EQ(handles->encode(handle), after) << "the keys are kept";
+  EXPECT_EQ(handles->decode(of_inner)->handle.export_id, inner->id);
+  ASSERT_TRUE(remove(inner->id));
+  EXPECT_EQ(handles->decode(of_inner).error(), nfs4::Status::kStale);
+  EXPECT_TRUE(add({.path = "/other"})->warning.size() > 0);
+}
 
 TEST_F(Keeper, TheFileIsInForceUntilTheFirstChangeAndTheStoreFromThen) {
   EXPECT_FALSE(keeper->all()[0].stored);
@@ -83,12 +108,13 @@ TEST_F(Keeper, AnIdIsNeverGivenAgain) {
 
 TEST_F(Keeper, RemovingTheRootLeavesThePseudoFileSystem) {
   ASSERT_TRUE(add({.path = "/a"}));
+  narrowed.clear();
   ASSERT_TRUE(remove(1));
-  EXPECT_EQ(exports->root().id, Exports::kPseudoId);
+  EXPECT_EQ(*exports->root("127.0.0.1"), Exports::kPseudoId);
   EXPECT_EQ(remove(Exports::kPseudoId).error().number(), ENOENT);
   EXPECT_EQ(narrowed, (Narrowed{{1, ExportKeeper::Narrowed::kRemoved}}));
   ASSERT_TRUE(add({.path = "/"}));
-  EXPECT_EQ(exports->root().id, 3);
+  EXPECT_EQ(*exports->root("127.0.0.1"), 3);
 }
 
 TEST_F(Keeper, WhoMayDoLessIsTold) {

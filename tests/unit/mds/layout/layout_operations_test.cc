@@ -109,7 +109,7 @@ class LayoutOperations : public ::testing::Test {
   FakeMemory memory{host.loop, brick};
   BrickPlug plug;
   std::unique_ptr<BrickList> list = made_list();
-  LayoutCallbacks recaller{server.callbacks, server.clients, server.opens, *server.names};
+  LayoutCallbacks recaller{server.callbacks, server.clients, server.opens, *server.names, *server.handles};
   LayoutModule module{
       {host.loop, host.clock, host.random, *server.names, *list, plug.connector(), recaller, server.counters},
       {.owner = "test", .memory = &memory}};

@@ -15,10 +15,11 @@ std::unique_ptr<Namespace> open_names(TestHost& host) {
 
 }  // namespace
 
-TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool same_boot)
+TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool same_boot, bool served_before)
     : host(host_in),
       names(open_names(host)),
       exports(*names, std::move(exported)),
+      handles(HandleKeys::open(host.store, host.random, host.clock, exports, served_before).value()),
       clients(host.clock, host.random, limits.lease),
       sessions(host.random),
       state_store(host.store),
@@ -27,9 +28,9 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
       lock_waiters(host.clock, locks, callbacks, limits.lease),
       layouts(*names),
       leases(clients, sessions, opens, locks, state_store, layouts, counters),
-      services{host.clock, host.random, limits,   identity, exports,      host.store,       *names,
-               clients,    sessions,    opens,    grace,    state_store,  leases,           layouts,
-               data,       callbacks,   counters, locks,    lock_waiters, host.loop.turns()},
+      services{host.clock, host.random, limits,    identity, exports, *handles,     host.store,
+               *names,     clients,     sessions,  opens,    grace,   state_store,  leases,
+               layouts,    data,        callbacks, counters, locks,   lock_waiters, host.loop.turns()},
       compounds(services) {
   names->set_in_use([this](InodeId inode) { return opens.is_open(inode); });
   const auto expiring = recover_state(same_boot, state_store, clients, opens, locks, grace, limits.lease);
@@ -40,10 +41,11 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
 void TestServer::use(LayoutConflicts& real_layouts, DataOperations& real_data) {
   // References can't be set anew; an object made in the same place is the same to whoever refers to it.
   std::destroy_at(&services);
-  std::construct_at(&services, Services{host.clock, host.random, limits,  identity,     exports,
-                                        host.store, *names,      clients, sessions,     opens,
-                                        grace,      state_store, leases,  real_layouts, real_data,
-                                        callbacks,  counters,    locks,   lock_waiters, host.loop.turns()});
+  std::construct_at(
+      &services,
+      Services{host.clock,   host.random, limits,    identity, exports, *handles,     host.store,
+               *names,       clients,     sessions,  opens,    grace,   state_store,  leases,
+               real_layouts, real_data,   callbacks, counters, locks,   lock_waiters, host.loop.turns()});
 }
 
 std::shared_ptr<std::shared_ptr<const Bytes>> TestServer::begin(const Operations& operations,

@@ -9,6 +9,7 @@
 #include "server/mds/meta/memory_store.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/ops/compound.h"
+#include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/services.h"
 #include "server/mds/state/callback_channel.h"
 #include "server/mds/state/client_table.h"
@@ -41,8 +42,8 @@ struct TestHost {
 // The whole MDS but network and bricks, entered where the network enters it.
 class TestServer {
  public:
-  explicit TestServer(TestHost& host, std::vector<Export> exports = {default_export()},
-                      bool same_boot = true);
+  explicit TestServer(TestHost& host, std::vector<Export> exports = {default_export()}, bool same_boot = true,
+                      bool served_before = false);
 
   static Export default_export() {
     Export one;
@@ -69,6 +70,7 @@ class TestServer {
   ServerIdentity identity;
   std::unique_ptr<Namespace> names;
   Exports exports;
+  std::unique_ptr<HandleKeys> handles;
   ClientTable clients;
   SessionTable sessions;
   OpenTable opens;
