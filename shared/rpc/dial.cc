@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/rpc/dial.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
 
@@ -9,15 +11,42 @@
 #include <memory>
 #include <utility>
 
+#include "shared/base/random.h"
 #include "shared/base/sync.h"
 
 namespace pnfsrdma::rpc {
 namespace {
 
+inline constexpr uint16_t kReservedPorts = kReservedPortLast - kReservedPortFirst + 1;
+
+// bind(2) of any address and this port.
+bool bind_port(int fd, int family, uint16_t port) {
+  sockaddr_in ipv4{};
+  ipv4.sin_family = AF_INET;
+  ipv4.sin_port = htons(port);
+  sockaddr_in6 ipv6{};
+  ipv6.sin6_family = AF_INET6;
+  ipv6.sin6_port = htons(port);
+  return family == AF_INET ? ::bind(fd, reinterpret_cast<const sockaddr*>(&ipv4), sizeof ipv4) == 0
+                           : ::bind(fd, reinterpret_cast<const sockaddr*>(&ipv6), sizeof ipv6) == 0;
+}
+
+// Beginning anywhere, so that two mounts do not try the same ones.
+void bind_reserved(int fd, int family) {
+  if (family != AF_INET && family != AF_INET6) return;
+  SystemRandom random;
+  const uint32_t first = random.next_u32() % kReservedPorts;
+  for (uint32_t i = 0; i < kReservedPorts; ++i) {
+    const uint32_t port = kReservedPortFirst + (first + i) % kReservedPorts;
+    if (bind_port(fd, family, static_cast<uint16_t>(port)) || errno != EADDRINUSE) return;
+  }
+}
+
 // A socket on its way: connected already, or connecting.
-Result<FileDescriptor> begin_connect(const SocketAddress& address, bool& connected) {
+Result<FileDescriptor> begin_connect(const SocketAddress& address, LocalPort port, bool& connected) {
   FileDescriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return std::unexpected(Error::from_errno("socket"));
+  if (port == LocalPort::kReserved) bind_reserved(socket.get(), address.family());
   connected = ::connect(socket.get(), address.data(), address.size()) == 0;
   if (!connected && errno != EINPROGRESS) {
     return std::unexpected(Error::from_errno("connect to " + address.to_string()));
@@ -60,7 +89,7 @@ struct Dial {
 void dial(EventLoop& loop, const SocketAddress& address, Milliseconds timeout,
           std::function<void(Result<FileDescriptor>)> done) {
   bool connected = false;
-  Result<FileDescriptor> socket = begin_connect(address, connected);
+  Result<FileDescriptor> socket = begin_connect(address, LocalPort::kAny, connected);
   if (!socket || connected) {
     loop.after(Milliseconds(0), [done = std::move(done),
                                  result = std::make_shared<Result<FileDescriptor>>(std::move(socket))] {
@@ -75,9 +104,9 @@ void dial(EventLoop& loop, const SocketAddress& address, Milliseconds timeout,
              [state](uint32_t) { state->finish(outcome_of(state->socket.get(), state->address)); });
 }
 
-Result<FileDescriptor> dial_and_wait(const SocketAddress& address, Milliseconds timeout) {
+Result<FileDescriptor> dial_and_wait(const SocketAddress& address, Milliseconds timeout, LocalPort port) {
   bool connected = false;
-  TRY_ASSIGN(FileDescriptor socket, begin_connect(address, connected));
+  TRY_ASSIGN(FileDescriptor socket, begin_connect(address, port, connected));
   if (connected) return socket;
   const auto deadline = steady_now() + timeout;
   for (;;) {

@@ -15,7 +15,19 @@ namespace pnfsrdma::rpc {
 void dial(EventLoop& loop, const SocketAddress& address, Milliseconds timeout,
           std::function<void(Result<FileDescriptor>)> done);
 
+// Which port a TCP connection comes from.
+enum class LocalPort : uint8_t {
+  kAny,
+  // One that only root may bind, as servers want it that believe what a caller says of himself (exports(5),
+  // "secure"). Any other where that is not permitted, or none is free.
+  kReserved
+};
+// What kReserved takes: above well-known services, as libtirpc and Linux do.
+inline constexpr uint16_t kReservedPortFirst = 665;
+inline constexpr uint16_t kReservedPortLast = 1023;
+
 // The same for a thread that may wait. The socket is non-blocking.
-Result<FileDescriptor> dial_and_wait(const SocketAddress& address, Milliseconds timeout);
+Result<FileDescriptor> dial_and_wait(const SocketAddress& address, Milliseconds timeout,
+                                     LocalPort port = LocalPort::kAny);
 
 }  // namespace pnfsrdma::rpc

@@ -35,7 +35,7 @@ Result<std::shared_ptr<SessionSocket>> SessionTcpSocket::connect(const rpc::Sock
                                                                  Milliseconds timeout,
                                                                  size_t record_bytes_max,
                                                                  Counters& counters) {
-  TRY_ASSIGN(FileDescriptor socket, rpc::dial_and_wait(address, timeout));
+  TRY_ASSIGN(FileDescriptor socket, rpc::dial_and_wait(address, timeout, rpc::LocalPort::kReserved));
   return std::make_shared<SessionTcpSocket>(std::move(socket), record_bytes_max, counters);
 }
 
