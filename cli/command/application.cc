@@ -3,6 +3,7 @@
 
 #include "cli/command/completion.h"
 #include "cli/command/host_commands.h"
+#include "cli/output/nearest_word.h"
 #include "shared/version/version.h"
 
 namespace pnfsrdma::cli {
@@ -15,6 +16,22 @@ constexpr const char* kExitCodes = R"(Exit codes:
 // Help and version are "errors" of code 0.
 int usage(int code) {
   return code == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+}
+
+// A word that is no command, behind the nouns that were understood.
+Failure no_command(const CLI::App& app, const std::string& unknown) {
+  const CLI::App* at = &app;
+  std::string so_far = "pnfsrdma ";
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    so_far += at->get_name() + ' ';
+  }
+  std::vector<std::string> known;
+  for (const CLI::App* command : at->get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(command->get_name());
+  const auto nearest = nearest_word(unknown, known);
+  const std::string question = nearest ? "; did you mean \"" + *nearest + "\"?" : "";
+  return {ExitCode::kUsage, "there is no command \"" + unknown + "\"" + question, {}, so_far + "--help"};
 }
 
 }  // namespace
@@ -30,6 +47,10 @@ void build_application(CLI::App& app, Administration& administration) {
   app.fallthrough();
   app.require_subcommand(1);
   app.add_flag("--json", context.output.json, "results as JSON, for programs");
+  app.add_option_function<std::string>(
+         "-o,--output", [&context](const std::string& form) { context.output.json = form == "json"; },
+         "the same in kubectl's words: -o json")
+      ->check(CLI::IsMember({"json", "table"}));
   app.add_flag("-y,--yes", administration.yes, "do not ask before something is destroyed");
   ApiOptions& api = administration.api;
   app.add_option("--socket", api.socket, "the console's Unix socket (" + api.socket + ")");
@@ -63,10 +84,7 @@ int run_application(int count, char** arguments) {
     // CLI11 misses the command before it says that it does not know the word in its place.
     const std::vector<std::string> unknown = app.remaining(true);
     if (unknown.empty()) return usage(app.exit(error));
-    return static_cast<int>(output.complain({ExitCode::kUsage,
-                                             "there is no command \"" + unknown.front() + "\"",
-                                             {},
-                                             "pnfsrdma --help, pnfsrdma NOUN --help"}));
+    return static_cast<int>(output.complain(no_command(app, unknown.front())));
   } catch (const CLI::ParseError& error) {
     return usage(app.exit(error));
   }

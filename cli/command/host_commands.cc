@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command/host_commands.h"
 
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "cli/api/token.h"
 #include "cli/doctor/doctor_command.h"
@@ -14,11 +19,43 @@ namespace {
 
 constexpr double kWatchSeconds = 2;
 
+std::optional<double> number(const std::string& word) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  return value;
+}
+
+// [MOUNT] [SECONDS [COUNT]] in any order, as zpool iostat and nfsiostat take them. A directory called "5" is
+// "./5".
+void take_words(const std::array<std::string, 3>& words, StatOptions& options) {
+  for (const std::string& word : words) {
+    if (word.empty()) continue;
+    const auto value = number(word);
+    if (!value) {
+      if (!options.path.empty())
+        throw CLI::ValidationError("mount", "one mount, not " + options.path + " and " + word);
+      options.path = word;
+    } else if (!options.watch) {
+      if (*value < 0.1 || *value > 86400)
+        throw CLI::ValidationError("seconds", word + " is not in 0.1 - 86400");
+      options.watch = *value;
+    } else if (options.count == 0 && *value >= 1 && *value == std::floor(*value)) {
+      options.count = static_cast<uint64_t>(*value);
+    } else {
+      throw CLI::ValidationError("count", "what " + word + " means is not clear");
+    }
+  }
+}
+
 void add_stat(CLI::App& app, Context& context) {
   CLI::App* const command =
       app.add_subcommand("stat", "What a mount of this host does: transport, durability, counters");
   const auto options = std::make_shared<StatOptions>();
-  command->add_option("mount", options->path, "the mount, or a path in it (default: all mounts)");
+  const auto words = std::make_shared<std::array<std::string, 3>>();
+  command->add_option("mount", (*words)[0], "the mount, or a path in it (default: all mounts)");
+  command->add_option("seconds", (*words)[1], "rates, every so many seconds: as --watch --interval");
+  command->add_option("count", (*words)[2], "so often: as --count");
   CLI::Option* const prometheus = command->add_flag(
       "--prometheus", options->prometheus, "Prometheus text, for node_exporter's textfile collector");
   const auto seconds = std::make_shared<double>(kWatchSeconds);
@@ -30,8 +67,10 @@ void add_stat(CLI::App& app, Context& context) {
       ->needs(watch);
   command->add_option("-c,--count", options->count, "with --watch: end after so many")->needs(watch);
   prometheus->excludes(watch);
-  command->callback([&context, options, seconds, watching] {
-    if (*watching) options->watch = *seconds;
+  command->callback([&context, options, seconds, watching, words, prometheus] {
+    take_words(*words, *options);
+    if (*watching && !options->watch) options->watch = *seconds;
+    if (options->watch && prometheus->count() > 0) throw CLI::ExcludesError("--prometheus", "SECONDS");
     context.does([&context, options] { return run_stat(*options, context.output); });
   });
 }

@@ -21,8 +21,10 @@ class CommandLine : public ::testing::Test {
   // 0: makes sense; else what CLI11 calls it.
   int parse(std::vector<std::string> words) {
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    CLI::App fresh;                            // a command line is read once
+    build_application(fresh, administration);
     try {
-      app.parse(words);
+      fresh.parse(words);
       return 0;
     } catch (const CLI::ParseError& error) {
       return error.get_exit_code();
@@ -56,6 +58,24 @@ TEST_F(CommandLine, WhatMakesNoSenseIsRefused) {
 
 TEST_F(CommandLine, AMountMayStandBehindWatch) {
   EXPECT_EQ(parse({"stat", "--watch", "/mnt", "--count", "1"}), 0);
+}
+
+TEST_F(CommandLine, SecondsAndCountStandWhereNfsiostatHasThem) {
+  EXPECT_EQ(parse({"stat", "2", "/mnt"}), 0);
+  EXPECT_EQ(parse({"stat", "/mnt", "0.5", "3"}), 0);
+  EXPECT_EQ(parse({"stat", "--watch", "5", "/mnt"}), 0);
+  EXPECT_NE(parse({"stat", "/mnt", "/other"}), 0);
+  EXPECT_NE(parse({"stat", "0"}), 0);
+  EXPECT_NE(parse({"stat", "2", "1.5"}), 0);
+  EXPECT_NE(parse({"stat", "--prometheus", "2"}), 0);
+}
+
+TEST_F(CommandLine, TheFormOfTheOutputMayBeSaidAsKubectlDoes) {
+  EXPECT_EQ(parse({"health", "-o", "json"}), 0);
+  EXPECT_TRUE(output.json);
+  EXPECT_EQ(parse({"health", "--output", "table"}), 0);
+  EXPECT_FALSE(output.json);
+  EXPECT_NE(parse({"health", "-o", "yaml"}), 0);
 }
 
 TEST_F(CommandLine, NamesOfCommandsMayBeNamesOfThings) {
