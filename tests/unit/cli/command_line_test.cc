@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "cli/command/application.h"
 #include "cli/command/completion.h"
@@ -16,28 +17,28 @@ using testing::Not;
 
 class CommandLine : public ::testing::Test {
  protected:
-  CommandLine() { build_application(app, administration); }
+  CommandLine() { build_application(*app, administration); }
 
   // 0: makes sense; else what CLI11 calls it.
   int parse(std::vector<std::string> words) {
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
-    CLI::App fresh;                            // a command line is read once
-    build_application(fresh, administration);
+    app = std::make_unique<CLI::App>();        // a command line is read once
+    build_application(*app, administration);
     try {
-      fresh.parse(words);
+      app->parse(words);
       return 0;
     } catch (const CLI::ParseError& error) {
       return error.get_exit_code();
     }
   }
-  std::vector<Candidate> complete(std::vector<std::string> words) { return candidates_for(app, words); }
+  std::vector<Candidate> complete(std::vector<std::string> words) { return candidates_for(*app, words); }
   static auto word(const std::string& text) { return Contains(Field(&Candidate::word, text)); }
 
   Output output{stdout, stderr};
   Context context{output, {}};
   TerminalPerson person;
   Administration administration{context, {}, person};
-  CLI::App app;
+  std::unique_ptr<CLI::App> app = std::make_unique<CLI::App>();
 };
 
 TEST_F(CommandLine, JsonMayStandBehindTheCommand) {
@@ -97,7 +98,7 @@ TEST_F(CommandLine, CompletionTakesTheLineAsItIs) {
   EXPECT_EQ(parse({"completion", "words", "--", "stat", "--js"}), 0);
   EXPECT_EQ(parse({"completion", "words", "--", "brick", ""}), 0);
   EXPECT_EQ(parse({"completion", "words", "--", ""}), 0);
-  EXPECT_EQ(app.get_subcommand("completion")->get_subcommand("words")->get_option("word")->results(),
+  EXPECT_EQ(app->get_subcommand("completion")->get_subcommand("words")->get_option("word")->results(),
             std::vector<std::string>{""});
 }
 
