@@ -184,8 +184,10 @@ Result<> serve(const Config& config, const std::string& config_path) {
   TRY_ASSIGN(auto initial_exports, ExportKeeper::initial(*store, config.exports));
   Exports exports(*names, std::move(initial_exports.exports));
   exports.reserve_ids(initial_exports.next_id);
-  TRY_ASSIGN(const auto handles,
-             HandleKeys::open(*store, random, clock, exports, /*served_before=*/boot.boot_count > 1));
+  // A first start that died before it had keys has named no file either.
+  const auto root = names->get(kRootInode);
+  const bool served_before = boot.boot_count > 1 && (!root || (*root)->size > 0);
+  TRY_ASSIGN(const auto handles, HandleKeys::open(*store, random, clock, exports, served_before));
 
   ClientTable clients(clock, random, limits.lease);
   SessionTable sessions(random);

@@ -133,11 +133,24 @@ Outcome<> create_file(const CompoundContext& context, const Creation& creation, 
   return {};
 }
 
+// The pseudo file system has directories only; the real one of the same number is none of the caller's
+// business.
+Status pseudo_refusal(const CompoundContext& context, InodeId directory, std::string_view name,
+                      const nfs4::OpenArguments& arguments) {
+  if (arguments.how.is<nfs4::OpenType::kCreate>()) return Status::kRoFs;
+  for (const auto& entry : context.services.exports.pseudo_entries(directory, context.peer_host())) {
+    if (entry.name == name) return Status::kIsDir;
+  }
+  return Status::kNoEnt;
+}
+
 // CLAIM_NULL: a name in the current directory.
 Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenArguments& arguments) {
   const nfs4::Component& name = *arguments.claim.get_if<ClaimType::kNull>();
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
   TRY(context.check_access(*directory, kMayExecute));
+  if (context.current.handle->export_id == Exports::kPseudoId)
+    return std::unexpected(pseudo_refusal(context, directory->id, name, arguments));
   Target target;
   target.change = {true, directory->change, directory->change};
   const auto found = context.services.names.lookup(directory->id, name);

@@ -255,6 +255,26 @@ TEST_F(Handles, TheRootOfOthersIsThePseudoRootForWhoHasAnExportBelow) {
   EXPECT_EQ(status({kRoot, look("pub"), kUp, kUp}), Status::kNoEnt);
 }
 
+// The pseudo directory has the number of the real one: no operation may look into that.
+TEST_F(Handles, NothingOfThePseudoRootCanBeOpened) {
+  serve({export_to("/")});
+  auto make = client_->open_arguments("readable", kShareRead);
+  make.how = creating(create_how(nfs4::CreateMode::kUnchecked, mode_attribute(0666)));
+  ASSERT_TRUE(client_->open(make).ok());
+  serve({export_to("/", kOthers), export_to("/pub")});
+  EXPECT_EQ(client_->open(client_->open_arguments("readable", kShareRead)).status, Status::kNoEnt);
+  EXPECT_EQ(client_->open(client_->open_arguments("no such", kShareRead)).status, Status::kNoEnt);
+  EXPECT_EQ(client_->open(client_->open_arguments("pub", kShareRead)).status, Status::kIsDir);
+  EXPECT_EQ(client_->open(make).status, Status::kRoFs);
+  EXPECT_EQ(status({kRoot, nfs4::RemoveArguments{"readable"}}), Status::kRoFs);
+  EXPECT_EQ(status({kRoot, nfs4::RemoveArguments{"no such"}}), Status::kRoFs);
+  nfs4::RenameArguments rename;
+  rename.old_name = "readable";
+  rename.new_name = "new";
+  EXPECT_EQ(status({kRoot, nfs4::SaveFileHandleArguments{}, rename}), Status::kRoFs);
+  EXPECT_EQ(status({kRoot, nfs4::SecurityInfoArguments{"readable"}}), Status::kNoEnt);
+}
+
 TEST_F(Handles, AWayThroughAPrivateDirectoryShowsNothingOfIt) {
   serve({export_to("/secret/deep")});
   EXPECT_EQ(names({kRoot}), std::vector<std::string>{"secret"});
