@@ -261,8 +261,10 @@ struct Numbers {
   uint32_t locks = 0;
   uint32_t layouts = 0;
   uint32_t grants = 0;
-  uint32_t running_compounds = 0;  // queue: begun, not answered
-  uint64_t unsynced_commits = 0;   // queue: in the metadata engine's log, not durable yet
+  uint32_t running_compounds = 0;    // queue: begun, not answered
+  uint64_t unsynced_commits = 0;     // queue: in the metadata engine's log, not durable yet
+  uint64_t metadata_disk_bytes = 0;  // 0: not known
+  uint64_t metadata_disk_free_bytes = 0;
   LoopTurns turns;
   std::vector<Brick> bricks;
   std::vector<HealthCheck> checks;

@@ -112,6 +112,12 @@ void add_state(Exposition& out, const Numbers& numbers) {
       .value(numbers.running_compounds);
   out.gauge("pnfsrdma_mds_metadata_unsynced_commits", "Metadata commits that are not durable yet.")
       .value(number(numbers.unsynced_commits));
+  if (numbers.metadata_disk_bytes > 0) {
+    out.gauge("pnfsrdma_mds_metadata_disk_bytes", "Size of the file system under the metadata.")
+        .value(number(numbers.metadata_disk_bytes));
+    out.gauge("pnfsrdma_mds_metadata_disk_free_bytes", "What is free of it, the MDS's reserve not counted.")
+        .value(number(numbers.metadata_disk_free_bytes));
+  }
   out.gauge("pnfsrdma_mds_grace_seconds_left", "What is left of the grace period.")
       .value(number(numbers.grace_seconds_left));
   out.gauge("pnfsrdma_mds_uptime_seconds", "Since the start of the MDS.")

@@ -29,10 +29,31 @@ void add_operations(const Counters& counters, console::Numbers& numbers) {
   }
 }
 
-void add_checks(console::Numbers& numbers) {
-  // The process ends when a sync fails: whoever answers has a sound store.
-  numbers.checks.push_back(
-      {.name = "metadata", .status = "ok", .detail = "Commits become durable.", .fix = {}});
+// The process ends when a sync fails: whoever answers has a sound store, but it may have no room.
+console::HealthCheck check_of(const StoreRoom& room) {
+  constexpr double kWarned = 0.8;
+  constexpr uint64_t kPlenty = uint64_t{8} << 30;  // is no reason to warn, whatever share of the disk it is
+  if (room.full) {
+    return {.name = "metadata",
+            .status = "failed",
+            .detail =
+                fmt::format("The disk of the metadata is full: {} MiB are left, and kept. Nothing new can be "
+                            "made; files are read and removed.{}",
+                            room.free >> 20, room.stopped ? " Changes wait until there is room." : ""),
+            .fix = "Make room on that disk, or remove files; it goes on by itself."};
+  }
+  if (room.used_share >= kWarned && room.free < kPlenty) {
+    return {.name = "metadata",
+            .status = "warning",
+            .detail = fmt::format("The disk of the metadata is {:.0f} % full: {} of {} MiB are free.",
+                                  room.used_share * 100, room.free >> 20, room.total >> 20),
+            .fix = "Make room on that disk: when it is full, nothing new can be made."};
+  }
+  return {.name = "metadata", .status = "ok", .detail = "Commits become durable.", .fix = {}};
+}
+
+void add_checks(const StoreRoom& room, console::Numbers& numbers) {
+  numbers.checks.push_back(check_of(room));
   const bool grace = numbers.grace_seconds_left > 0;
   numbers.checks.push_back(
       {.name = "grace",
@@ -128,7 +149,10 @@ console::Numbers view_numbers(const NumbersSources& sources) {
   add_operations(counters, numbers);
   numbers.layouts = static_cast<uint32_t>(sources.layouts.table().layouts());
   numbers.grants = static_cast<uint32_t>(sources.layouts.table().grants());
-  add_checks(numbers);
+  const StoreRoom room = sources.store.room();
+  numbers.metadata_disk_bytes = room.total;
+  numbers.metadata_disk_free_bytes = room.free;
+  add_checks(room, numbers);
   return numbers;
 }
 

@@ -68,6 +68,8 @@ void FileSpace::allocate(InodeId inode, const AllocationPlan& plan, Change chang
 }
 
 void FileSpace::begin_anew(const AllocationPointer& work) {
+  // Where the bytes are has to be written down, too.
+  if (names_.store().room().full) return finish(work, nfs4::Status::kNoSpc);
   auto order = places(work->inode, work->plan.needed.begin);
   if (!order) return finish(work, order.error());
   work->places = std::move(*order);

@@ -43,6 +43,11 @@ void CommitThread::committed(Sequence sequence, CommitKind kind) {
   wake_.notify_one();  // no system call while nobody waits
 }
 
+void CommitThread::sync_anyway() {
+  work_.lock()->anyway = true;
+  wake_.notify_one();
+}
+
 void CommitThread::run() {
   while (const auto group = next_group()) {
     if (!sync_up_to(*group)) return;
@@ -53,7 +58,7 @@ std::optional<Sequence> CommitThread::next_group() {
   const SteadyTime since = steady_now();
   spin();
   auto work = work_.lock();
-  const auto ready = [](const Work& now) { return now.stopping || now.urgent > now.synced; };
+  const auto ready = [](const Work& now) { return now.stopping || now.anyway || now.urgent > now.synced; };
   while (!ready(*work)) {
     if (!work->state_deadline) {
       work.wait(wake_, [&](const Work& now) { return ready(now) || now.state_deadline; });
@@ -64,6 +69,7 @@ std::optional<Sequence> CommitThread::next_group() {
   if (work->stopping) return std::nullopt;
   busy_ = steady_now() - since < kSpin;
   work->state_deadline.reset();
+  work->anyway = false;
   return work->committed;
 }
 

@@ -34,6 +34,8 @@ class CommitThread {
   // `sequence` has been written. A namespace commit is synced at once, a state commit with the next one or
   // after the delay.
   void committed(Sequence sequence, CommitKind kind);
+  // Calls `sync` though nothing is to be synced.
+  void sync_anyway();
 
  private:
   struct Work {
@@ -41,6 +43,7 @@ class CommitThread {
     Sequence urgent = 0;     // the newest of kNamespace
     Sequence synced = 0;
     std::optional<SteadyTime> state_deadline;  // of the oldest state commit not synced
+    bool anyway = false;
     bool stopping = false;
   };
 

@@ -65,6 +65,15 @@ enum class CommitKind {
 
 inline constexpr uint32_t kStateSyncMsMax = 5000;
 
+// How much room the store's medium has, as of a moment ago.
+struct StoreRoom {
+  uint64_t total = 0;     // bytes of the file system; 0: not known
+  uint64_t free = 0;      // of them, a reserve not counted
+  double used_share = 0;  // of what is not reserve
+  bool full = false;      // whoever would make something new gets ENOSPC; reads and removals go on
+  bool stopped = false;   // even removals wait until there is room
+};
+
 // An open store. All methods belong to the control-loop thread. What was committed is seen by reads at once;
 // it is durable in order: a crash keeps a prefix of the commits, of both kinds, at least up to
 // synced_sequence().
@@ -81,8 +90,9 @@ class KeyValueStore {
   using Visitor = std::function<bool(std::string_view key, std::string_view value)>;
   virtual Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor) = 0;
 
-  // Never waits for the medium. EAGAIN: the engine would have to stall the writer, nothing was written, try
-  // later. EIO: an earlier sync failed; the store takes no more commits and must be reopened.
+  // Never waits for the medium. EAGAIN: the engine would have to stall the writer, or its medium is full;
+  // nothing was written, try later. EIO: an earlier sync failed; the store takes no more commits and must be
+  // reopened.
   virtual Result<Sequence> commit(const Batch& batch, CommitKind kind) = 0;
 
   // The newest commit of kind kNamespace. Every reply, a read-only one too, may have seen it and so waits for
@@ -94,6 +104,8 @@ class KeyValueStore {
   // the call. Callbacks run in the order of their sequences. After a failed sync, and after close(), the
   // waiting ones never run.
   virtual void when_synced(Sequence sequence, std::function<void()> callback) = 0;
+
+  virtual StoreRoom room() const { return {}; }
 
   // Waits until everything committed is durable. Blocks: for start and shutdown only.
   virtual Result<> sync() = 0;

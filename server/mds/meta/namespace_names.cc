@@ -39,6 +39,7 @@ Outcome<Created> Namespace::create(InodeId directory, std::string_view name, con
     return meet(existing, *parent, what);
   }
   if (parent->nlink >= kLinksMax) return std::unexpected(Status::kMLink);
+  if (store_.room().full) return std::unexpected(Status::kNoSpc);
   Change change(*this);
   Inode& inode = change.add(what);
   inode.nlink = inode.is_directory() ? 2 : 1;
@@ -139,6 +140,7 @@ Outcome<Linked> Namespace::link(InodeId id, InodeId directory, std::string_view 
   if (target->nlink >= kLinksMax) return std::unexpected(Status::kMLink);
   TRY_ASSIGN(const std::optional<NameEntry> entry, find(directory, name));
   if (entry) return std::unexpected(Status::kExist);
+  if (store_.room().full) return std::unexpected(Status::kNoSpc);
   Change change(*this);
   Inode& place = change.edit(parent);
   Inode& inode = change.edit(target);

@@ -5,6 +5,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
@@ -16,7 +17,10 @@
 
 #include "server/mds/meta/commit_thread.h"
 #include "server/mds/meta/format_version.h"
+#include "server/mds/meta/metadata_room.h"
 #include "server/mds/meta/sync_waiters.h"
+#include "shared/base/log.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::mds {
 namespace {
@@ -25,6 +29,13 @@ constexpr int kFilterBitsPerKey = 10;
 constexpr uint64_t kWalBytesMax = uint64_t{256} << 20;
 // A second before the promise: the sync itself takes time.
 constexpr Milliseconds kStateDelay(kStateSyncMsMax - 1000);
+// How often the room is looked at: so often, and after this share of the reserve was written.
+constexpr Milliseconds kLookEvery{500};
+constexpr uint64_t kShareUnlooked = 16;
+constexpr Milliseconds kRecoverAgain{200};
+// Of a small file system: the memtable, and the logs that wait for it.
+constexpr uint64_t kShareOfMemtable = 64;
+constexpr uint64_t kShareOfLogs = 16;
 
 rocksdb::Slice slice(std::string_view text) {
   return {text.data(), text.size()};
@@ -59,17 +70,20 @@ Error open_error(const rocksdb::Status& status, const std::string& path) {
   return {EIO, "cannot open the metadata store " + path + " (" + text + ")"};
 }
 
-rocksdb::Options options_of(const RocksdbOptions& options) {
+rocksdb::Options options_of(const RocksdbOptions& options, const MetadataRoom* room,
+                            std::shared_ptr<rocksdb::EventListener> listener) {
   rocksdb::Options tuned;
   tuned.create_if_missing = options.create;
   if (options.env != nullptr) tuned.env = options.env;
+  tuned.listeners.push_back(std::move(listener));
   // A torn last record is what a crash leaves; a gap before good records is damage nobody may skip over.
   tuned.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   // Each commit goes to the kernel at once, so that it survives the death of the daemon: one write(2) per
   // commit.
   tuned.manual_wal_flush = false;
-  tuned.max_total_wal_size = kWalBytesMax;
-  tuned.write_buffer_size = options.memtable_bytes;
+  tuned.max_total_wal_size = room != nullptr ? room->at_most(kWalBytesMax, kShareOfLogs) : kWalBytesMax;
+  tuned.write_buffer_size =
+      room != nullptr ? room->at_most(options.memtable_bytes, kShareOfMemtable) : options.memtable_bytes;
   tuned.max_write_buffer_number = 4;
   // Every create asks for a name that is not there: a filter answers that for the memtables too.
   tuned.memtable_whole_key_filtering = true;
@@ -113,30 +127,53 @@ Result<> make_directory(const std::string& path) {
   return {};
 }
 
+// Tells a log that is torn, for good, from tables that found no room and can be written again.
+class BackgroundErrors final : public rocksdb::EventListener {
+ public:
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status*) override {
+    if (reason != rocksdb::BackgroundErrorReason::kFlush &&
+        reason != rocksdb::BackgroundErrorReason::kCompaction)
+      log_torn_ = true;
+  }
+  bool log_torn() const { return log_torn_; }
+
+ private:
+  std::atomic<bool> log_torn_ = false;
+};
+
 class RocksdbEngine final : public KeyValueStore {
  public:
-  RocksdbEngine(EventLoop& loop, std::unique_ptr<rocksdb::DB> database, std::function<void(Error)> failed)
-      : loop_(loop), database_(std::move(database)), on_failure_(std::move(failed)) {
+  // `room`: null where the medium is a test's.
+  RocksdbEngine(EventLoop& loop, std::unique_ptr<rocksdb::DB> database, std::unique_ptr<MetadataRoom> room,
+                std::shared_ptr<const BackgroundErrors> errors, std::function<void(Error)> failed)
+      : loop_(loop),
+        errors_(std::move(errors)),
+        database_(std::move(database)),
+        room_(std::move(room)),
+        on_failure_(std::move(failed)) {
     const std::weak_ptr<bool> alive = alive_;
-    thread_ = std::make_unique<CommitThread>(loop,
-                                             CommitThread::Hooks{
-                                                 .sync = [this, database = database_.get()]() -> Result<> {
-                                                   // RocksDB aborts the process when a log that could not be
-                                                   // written is synced.
-                                                   if (log_broken_.load(std::memory_order_acquire))
-                                                     return fail(EIO, "the log could not be written");
-                                                   return sync_wal(*database);
-                                                 },
-                                                 .progress =
-                                                     [this, alive](Sequence synced) {
-                                                       if (!alive.expired()) progress(synced);
-                                                     },
-                                                 .failed =
-                                                     [this, alive](const Error& error) {
-                                                       if (!alive.expired()) fail_for_good(error);
-                                                     },
-                                             },
-                                             kStateDelay);
+    thread_ = std::make_unique<CommitThread>(
+        loop,
+        CommitThread::Hooks{
+            .sync = [this, database = database_.get()] { return sync_or_recover(*database); },
+            .progress =
+                [this, alive](Sequence synced) {
+                  if (!alive.expired()) progress(synced);
+                },
+            .failed =
+                [this, alive](const Error& error) {
+                  if (!alive.expired()) fail_for_good(error);
+                },
+        },
+        kStateDelay);
+    if (room_) watch_room();
+  }
+  ~RocksdbEngine() override {
+    stopping_ = true;
+    loop_.cancel(room_timer_);
+    thread_.reset();
+    // RocksDB aborts when it closes a log it could not write: the process ends, the next one recovers it.
+    if (log_ != Log::kSound) static_cast<void>(database_.release());
   }
 
   Result<std::optional<std::string>> get(std::string_view key) override {
@@ -162,6 +199,10 @@ class RocksdbEngine final : public KeyValueStore {
 
   Result<Sequence> commit(const Batch& batch, CommitKind kind) override {
     if (failure_) return std::unexpected(*failure_);
+    // A log that meets the end of the medium is torn. So nobody writes that far: near the end it is looked at
+    // before each commit.
+    if (room_ && (room_->near_full() || unlooked_ > room_->reserve_bytes() / kShareUnlooked)) look_at_room();
+    if (room().stopped) return fail(EAGAIN, "the metadata disk is full");
     rocksdb::WriteBatch writes;
     batch.for_each(
         [&](std::string_view key, std::string_view value) { writes.Put(slice(key), slice(value)); },
@@ -171,13 +212,15 @@ class RocksdbEngine final : public KeyValueStore {
     const rocksdb::Status status = database_->Write(options, &writes);
     if (!status.ok()) {
       const Error error = error_of(status, "writing metadata");
+      if (status.IsNoSpace() && room_ && !errors_->log_torn()) return begin_recovery(error);
       // Part of it may be in the log: what comes behind would be lost with it. No stall, so this is the end.
       if (error.number() != EAGAIN) {
-        log_broken_.store(true, std::memory_order_release);
+        log_ = Log::kBroken;
         fail_for_good(error);
       }
       return std::unexpected(error);
     }
+    unlooked_ += writes.GetDataSize();
     ++last_;
     if (kind == CommitKind::kNamespace) last_namespace_ = last_;
     thread_->committed(last_, kind);
@@ -195,10 +238,20 @@ class RocksdbEngine final : public KeyValueStore {
     });
   }
 
+  StoreRoom room() const override {
+    StoreRoom room = room_ ? room_->now() : StoreRoom{};
+    room.stopped = room.stopped || log_ != Log::kSound;
+    room.full = room.full || room.stopped;
+    return room;
+  }
+
   Result<> sync() override {
     if (failure_) return std::unexpected(*failure_);  // a log that is broken included
     const Sequence covered = last_;
-    if (Result<> outcome = sync_wal(*database_); !outcome) {
+    stopping_ = true;
+    Result<> outcome = sync_or_recover(*database_);
+    stopping_ = false;
+    if (!outcome) {
       fail_for_good(outcome.error());
       return outcome;
     }
@@ -211,6 +264,7 @@ class RocksdbEngine final : public KeyValueStore {
 
   Result<> close() override {
     TRY(sync());
+    stopping_ = true;
     thread_.reset();
     waiters_.clear();
     const rocksdb::Status status = database_->Close();
@@ -219,6 +273,46 @@ class RocksdbEngine final : public KeyValueStore {
   }
 
  private:
+  // kWaits: tables found no room, and the engine takes no commits until they have been written. The log is
+  // sound.
+  enum class Log : uint8_t { kSound, kWaits, kBroken };
+
+  // Commits wait, as if the engine were stalled: the commit thread looks when there is room.
+  std::unexpected<Error> begin_recovery(const Error& error) {
+    log_warning("meta", "metadata-tables-full error=\"{}\" what=\"commits wait until there is room\"",
+                error.to_string());
+    log_ = Log::kWaits;
+    look_at_room();
+    thread_->sync_anyway();
+    return fail(EAGAIN, error.what());
+  }
+
+  // In the commit thread, and at the end of the daemon.
+  Result<> sync_or_recover(rocksdb::DB& database) {
+    while (log_ == Log::kWaits) {
+      const rocksdb::Status resumed = database.Resume();
+      if (resumed.ok()) {
+        log_ = Log::kSound;
+        log_info("meta", "metadata-tables-written");
+        break;
+      }
+      if (stopping_) return std::unexpected(error_of(resumed, "resuming after the metadata disk was full"));
+      sleep_for(kRecoverAgain);
+    }
+    // RocksDB aborts the process when a log that could not be written is synced.
+    if (log_ == Log::kBroken) return fail(EIO, "the log could not be written");
+    return sync_wal(database);
+  }
+
+  void watch_room() {
+    look_at_room();
+    room_timer_ = loop_.after(kLookEvery, [this] { watch_room(); });
+  }
+  void look_at_room() {
+    unlooked_ = 0;
+    room_->look();
+  }
+
   static Result<> sync_wal(rocksdb::DB& database) {
     const rocksdb::Status status = database.SyncWAL();
     if (!status.ok()) return std::unexpected(error_of(status, "syncing metadata"));
@@ -238,10 +332,15 @@ class RocksdbEngine final : public KeyValueStore {
   }
 
   EventLoop& loop_;
+  std::shared_ptr<const BackgroundErrors> errors_;
   std::unique_ptr<rocksdb::DB> database_;
+  std::unique_ptr<MetadataRoom> room_;
   const std::function<void(Error)> on_failure_;
   std::optional<Error> failure_;
-  std::atomic<bool> log_broken_ = false;  // for the commit thread, which this object joins
+  std::atomic<Log> log_ = Log::kSound;  // for the commit thread, which this object joins
+  std::atomic<bool> stopping_ = false;
+  uint64_t unlooked_ = 0;  // bytes written since the room was looked at
+  EventLoop::TimerId room_timer_ = 0;
   SyncWaiters waiters_;
   Sequence last_ = 0;
   Sequence last_namespace_ = 0;
@@ -259,11 +358,16 @@ Result<std::unique_ptr<KeyValueStore>> RocksdbStore::open(EventLoop& loop, const
   } else if (!std::filesystem::exists(options.path + "/CURRENT")) {
     return fail(ENOENT, "there is no metadata store in " + options.path);
   }
+  // Before the store: opening it takes room, too.
+  std::unique_ptr<MetadataRoom> room;
+  if (options.create && options.env == nullptr) room = std::make_unique<MetadataRoom>(options.path);
+  const auto errors = std::make_shared<BackgroundErrors>();
   rocksdb::DB* database = nullptr;
-  const rocksdb::Status status = rocksdb::DB::Open(options_of(options), options.path, &database);
+  const rocksdb::Status status =
+      rocksdb::DB::Open(options_of(options, room.get(), errors), options.path, &database);
   if (!status.ok()) return std::unexpected(open_error(status, options.path));
-  auto store =
-      std::make_unique<RocksdbEngine>(loop, std::unique_ptr<rocksdb::DB>(database), std::move(failed));
+  auto store = std::make_unique<RocksdbEngine>(loop, std::unique_ptr<rocksdb::DB>(database), std::move(room),
+                                               errors, std::move(failed));
   if (const Result<> checked = check_format_version(*store); !checked) {
     return std::unexpected(checked.error().in("opening the metadata store " + options.path));
   }
