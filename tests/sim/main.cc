@@ -16,7 +16,9 @@
 // sim --from A --count N [WORKLOAD] [--keep-going]
 //                          runs N seeds from A on, each in a process of its own; N = 0: without end
 // WORKLOAD: --sharing S (what clients do to each other's files: 0 nothing, 1 all but truncation, 2 anything),
-// --forks (a forked child closes descriptors that live on), --operations O
+// --forks (a forked child closes descriptors that live on), --mixed (of five seeds three without either, one
+// with
+// --sharing 1, one with --sharing 2 --forks), --operations O
 namespace {
 
 using namespace pnfsrdma;
@@ -45,6 +47,13 @@ Totals run(const sim::RunOptions& options) {
         _exit(1);
       });
   return totals;
+}
+
+void mix(sim::RunOptions& options) {
+  options.sharing = options.seed % 5 == 0   ? sim::Sharing::kAnything
+                    : options.seed % 5 == 4 ? sim::Sharing::kNoTruncation
+                                            : sim::Sharing::kNone;
+  options.forks = options.seed % 5 == 0;
 }
 
 // In a process of its own: a failure ends it.
@@ -88,11 +97,12 @@ double processor_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-int run_many(sim::RunOptions options, uint64_t count, bool keep_going) {
+int run_many(sim::RunOptions options, uint64_t count, bool keep_going, bool mixed) {
   Totals sum;
   uint64_t done = 0, failed = 0;
   for (const uint64_t first = options.seed; count == 0 || done < count; ++done) {
     options.seed = first + done;
+    if (mixed) mix(options);
     if (!run_apart(options, sum)) ++failed;
     if (failed > 0 && !keep_going) {
       ++done;
@@ -120,6 +130,7 @@ int main(int count, char** arguments) {
   uint64_t seeds = 1;
   bool keep_going = false;
   bool one = false;
+  bool mixed = false;
   for (int i = 1; i < count; ++i) {
     const std::string name = arguments[i];
     const auto value = [&] { return i + 1 < count ? std::strtoull(arguments[++i], nullptr, 10) : 0; };
@@ -133,6 +144,8 @@ int main(int count, char** arguments) {
       options.sharing = static_cast<sim::Sharing>(value());
     } else if (name == "--forks") {
       options.forks = true;
+    } else if (name == "--mixed") {
+      mixed = true;
     } else if (name == "--keep-going") {
       keep_going = true;
     } else {
@@ -147,7 +160,8 @@ int main(int count, char** arguments) {
       std::fprintf(stderr, "                    %s: %s\n", std::string(component).c_str(),
                    std::string(text).c_str());
   });
-  if (!one) return run_many(options, seeds, keep_going);
+  if (!one) return run_many(options, seeds, keep_going, mixed);
+  if (mixed) mix(options);
   options.trace = true;
   const Totals totals = run(options);
   std::printf("seed %llu is well: %llu operations, %llu faults, %llu errors, %.1f s of virtual time\n",
