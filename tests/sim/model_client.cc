@@ -63,7 +63,7 @@ std::unique_ptr<ModelClient::OpenFile> ModelClient::open(size_t number, Oracle& 
   if (file->data == before) file->data->server_size(size, version);
   inode.data = file->data;
   file->cursor = file->data->error_cursor();
-  file->handle = oracle.open(number_, number, asked);
+  file->handle = oracle.open(number_, number, asked, simulated::Scheduler::current().look());
   return file;
 }
 

@@ -33,8 +33,16 @@ std::optional<uint64_t> value_of(ByteSpan unit) {
 
 }  // namespace
 
-Oracle::Handle Oracle::open(size_t client, size_t file, SteadyTime now) {
-  return {client, file, now, known(client, file).heard};
+Oracle::Handle Oracle::open(size_t client, size_t file, SteadyTime asked, SteadyTime ready) {
+  return {client, file, asked, ready, known(client, file).heard};
+}
+
+uint64_t Oracle::heard(const Known& mine, const Handle& handle) {
+  uint64_t heard = handle.heard;
+  for (const Known::Said& said : mine.said) {
+    if (said.began < handle.ready) heard = std::max(heard, said.losses);
+  }
+  return heard;
 }
 
 size_t Oracle::begin_write(size_t client, size_t file, uint64_t offset, uint64_t length, SteadyTime now) {
@@ -172,8 +180,10 @@ void Oracle::synced(Handle& handle, SteadyTime began, SteadyTime ended, bool suc
     // Of everything that is not synced: this descriptor has heard, others have not.
     may_be_lost(handle.file, &handle.client);
     handle.heard = mine.heard = losses_;
+    mine.said.push_back({began, losses_});
     return;
   }
+  handle.heard = heard(mine, handle);
   for (const size_t number : mine.unsettled) {
     Write& write = writes_[number];
     if (write.ended >= began) continue;
@@ -191,6 +201,7 @@ void Oracle::closed(const Handle& handle, SteadyTime began, SteadyTime ended, bo
     // Whoever opens the file from now on starts behind that; this descriptor's fsync still has to say it.
     may_be_lost(handle.file, &handle.client);
     mine.heard = losses_;
+    mine.said.push_back({began, losses_});
     return;
   }
   for (const size_t number : mine.unsettled) {

@@ -27,14 +27,15 @@ class Oracle {
  public:
   struct Handle {
     size_t client = 0, file = 0;
-    SteadyTime opened;
+    SteadyTime opened;   // when the open began
+    SteadyTime ready;    // and ended
     uint64_t heard = 0;  // of losses, by its fsyncs
   };
 
   Oracle(size_t clients, size_t files, std::function<void(const std::string&)> violated)
       : known_(clients * files), files_(files), units_(files), cuts_(files), violated_(std::move(violated)) {}
 
-  Handle open(size_t client, size_t file, SteadyTime now);
+  Handle open(size_t client, size_t file, SteadyTime asked, SteadyTime ready);
 
   // `offset`: none for an append, which learns it at its end.
   static constexpr uint64_t kUnknown = UINT64_MAX;
@@ -67,8 +68,16 @@ class Oracle {
   struct Known {
     std::vector<size_t> unsettled;
     uint64_t heard = 0;  // by any descriptor
+    // Calls that said so: an open beside one of them starts before or behind it.
+    struct Said {
+      SteadyTime began;
+      uint64_t losses = 0;
+    };
+    std::vector<Said> said;
   };
 
+  // Of the losses that the descriptor need not speak of.
+  static uint64_t heard(const Known& mine, const Handle& handle);
   Known& known(size_t client, size_t file) { return known_[client * files_ + file]; }
   bool must_be_seen(const Write& write, const Handle& handle, SteadyTime began) const;
   static bool over(const Write& later, const Write& earlier);
