@@ -27,23 +27,21 @@ void InodeQueue::leave(uint64_t inode) {
   advance(inode);
 }
 
+// Work that ends at once comes back here through leave(), however many wait: in a loop, not one in the other.
 void InodeQueue::advance(uint64_t inode) {
-  // Work that ends at once comes back here through leave(): look the line up again after each.
-  while (true) {
-    const auto at = lines_.find(inode);
-    if (at == lines_.end()) return;
-    Line& line = at->second;
-    if (line.waiting.empty()) {
-      if (line.running == 0) lines_.erase(at);
-      return;
-    }
-    if (line.exclusive || (line.running > 0 && line.waiting.front().exclusive)) return;
+  const auto at = lines_.find(inode);
+  if (at == lines_.end() || at->second.advancing) return;
+  Line& line = at->second;  // stays where it is, and nobody else erases it meanwhile
+  line.advancing = true;
+  while (!line.waiting.empty() && !line.exclusive && (line.running == 0 || !line.waiting.front().exclusive)) {
     Waiting next = std::move(line.waiting.front());
     line.waiting.pop_front();
     ++line.running;
     line.exclusive = next.exclusive;
     next.work(std::make_shared<TurnState>(alive_, inode));
   }
+  line.advancing = false;
+  if (line.waiting.empty() && line.running == 0) lines_.erase(inode);
 }
 
 }  // namespace pnfsrdma::mds

@@ -39,6 +39,7 @@ class InodeQueue {
   struct Line {
     size_t running = 0;
     bool exclusive = false;  // the one running
+    bool advancing = false;  // advance() runs for it: who comes meanwhile leaves the rest to it
     std::deque<Waiting> waiting;
   };
 

@@ -27,6 +27,23 @@ TEST(InodeQueue, ExclusiveTurnsComeOneAfterTheOtherInOrder) {
   EXPECT_TRUE(queue.idle(1));
 }
 
+TEST(InodeQueue, AnyNumberThatEndAtOnceNeedsNoStack) {
+  InodeQueue queue;
+  InodeQueue::Turn first;
+  queue.exclusive(1, [&](InodeQueue::Turn turn) { first = std::move(turn); });
+  constexpr size_t kWaiting = 200'000;
+  size_t done = 0;
+  for (size_t i = 0; i < kWaiting; ++i) {
+    queue.exclusive(1, [&, i](InodeQueue::Turn) {
+      EXPECT_EQ(done, i);
+      ++done;
+    });
+  }
+  first.reset();
+  EXPECT_EQ(done, kWaiting);
+  EXPECT_TRUE(queue.idle(1));
+}
+
 TEST(InodeQueue, SharedTurnsRunTogetherButNeverOvertakeAnExclusiveOne) {
   InodeQueue queue;
   std::vector<InodeQueue::Turn> turns;
