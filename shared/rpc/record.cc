@@ -13,8 +13,9 @@ namespace {
 constexpr size_t kBufferSize = 65536;
 // Fragments with at least this much left go straight into their record.
 constexpr size_t kDirectMin = 16384;
-// How far ahead of the bytes that have come a record grows: a mark alone must not cost a megabyte.
-constexpr size_t kDirectStep = 262144;
+// A record grows by as much as has come of it, within these: what a mark announces costs nothing yet.
+constexpr size_t kDirectStepMin = 16384;
+constexpr size_t kDirectStepMax = 262144;
 
 }  // namespace
 
@@ -30,7 +31,8 @@ MutableByteSpan RecordReader::space() {
   direct_ = in_fragment_ && fragment_left_ >= kDirectMin;
   if (!direct_) return MutableByteSpan(buffer_).subspan(tail_);
   direct_from_ = record_.size();
-  record_.resize(direct_from_ + std::min(fragment_left_, kDirectStep));
+  const size_t step = std::clamp(direct_from_, kDirectStepMin, kDirectStepMax);
+  record_.resize(direct_from_ + std::min(fragment_left_, step));
   return MutableByteSpan(record_).subspan(direct_from_);
 }
 
@@ -90,10 +92,11 @@ bool RecordReader::parse() {
 bool RecordReader::begin_fragment(uint32_t mark) {
   const size_t size = mark & ~kLastFragment;
   if (size > record_bytes_max_ - record_.size()) return false;
-  in_fragment_ = true;
   last_fragment_ = (mark & kLastFragment) != 0;
+  // Marks without bytes would keep us busy for ever, and no record comes of them.
+  if (size == 0 && !last_fragment_) return false;
+  in_fragment_ = true;
   fragment_left_ = size;
-  if (last_fragment_ && record_.empty()) record_.reserve(std::min(size, kDirectStep));
   return true;
 }
 

@@ -27,7 +27,8 @@ class RecordReader {
 
   // Where the next bytes of the stream go. Never empty. Valid until filled().
   MutableByteSpan space();
-  // `count` bytes have been put there. False: a record would be larger than allowed; the stream is lost.
+  // `count` bytes have been put there. False: a record would be larger than allowed, or a fragment that is
+  // not the last is empty; the stream is lost.
   [[nodiscard]] bool filled(size_t count);
   // The same for bytes that are somewhere else (copies them).
   [[nodiscard]] bool feed(ByteSpan bytes);
@@ -37,6 +38,8 @@ class RecordReader {
   bool has_record() const { return !records_.empty(); }
   // Is there a started record whose end has not come?
   bool mid_record() const { return in_fragment_ || !record_.empty() || tail_ > 0; }
+  // Memory of a record whose end has not come.
+  size_t held_bytes() const { return record_.capacity(); }
 
  private:
   [[nodiscard]] bool parse();

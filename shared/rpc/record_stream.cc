@@ -78,7 +78,8 @@ void RecordStream::read_some() {
     }
     const bool understood = reader_.filled(static_cast<size_t>(got));
     deliver_records();
-    if (!understood) return fail_with(Error(EMSGSIZE, "a record is longer than allowed"));
+    if (!understood)
+      return fail_with(Error(EMSGSIZE, "a record is longer than allowed, or an empty fragment"));
     total += static_cast<size_t>(got);
     if (static_cast<size_t>(got) < space.size()) return;  // drained: saves the recv that would say EAGAIN
   }

@@ -12,6 +12,7 @@
 
 #include "shared/rpc/dial.h"
 #include "shared/rpc/record.h"
+#include "shared/rpc/record_stream.h"
 #include "shared/rpc/server.h"
 #include "shared/xdr/codec.h"
 
@@ -284,6 +285,18 @@ TEST_F(ConnectionTest, ASlowReaderStopsTheReadingOfItsCalls) {
     return received >= 200u * 200000u;
   }));
   EXPECT_EQ(served, 200u);
+}
+
+// Answers of 28 bytes: 8 MiB of them, counted by the bytes on the wire, were 50 MiB of memory.
+TEST_F(ConnectionTest, SmallAnswersThatNobodyReadsCountWithWhatHoldingThemCosts) {
+  auto [one, other] = pair();
+  const auto stream = std::make_shared<RecordStream>(loop_, std::move(other), kRecordBytesMax);
+  stream->start({.on_message = [](Bytes) {}, .on_sent = [] {}, .on_failed = [](Error) {}});
+  for (int i = 0; i < 1000; ++i) stream->send(Bytes(28), nullptr);
+  EXPECT_GE(stream->unsent_bytes(), 150'000u);
+  loop_.run_once(Milliseconds(1));
+  EXPECT_EQ(stream->unsent_bytes(), 0u) << "when they are sent";
+  stream->close();
 }
 
 TEST_F(ConnectionTest, TooManyUnansweredCallsWait) {
