@@ -101,7 +101,7 @@ class MetadataChannel {
   virtual MetadataResult<nfs4::DeviceAddress> get_device_info(const nfs4::DeviceId& device) = 0;
   virtual MetadataResult<LayoutGranted> layout_get(const FileReference& file, const nfs4::Stateid& stateid,
                                                    const LayoutWanted& wanted) = 0;
-  // The new size, when the commit changed it.
+  // The file's size behind the commit; none: the server did not say.
   virtual MetadataResult<std::optional<uint64_t>> layout_commit(const FileReference& file,
                                                                 const LayoutCommitWanted& wanted) = 0;
   // Sends and does not wait; `done` is called once, from any thread, possibly before this returns.

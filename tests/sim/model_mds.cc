@@ -159,8 +159,7 @@ MetadataResult<std::optional<uint64_t>> ModelMds::layout_commit(size_t client, F
         return refuse(Status::kIo);
     }
   }
-  if (!wanted.last_write_offset || *wanted.last_write_offset < file.size) return std::optional<uint64_t>();
-  file.size = *wanted.last_write_offset + 1;
+  if (wanted.last_write_offset) file.size = std::max(file.size, *wanted.last_write_offset + 1);
   return std::optional<uint64_t>(file.size);
 }
 

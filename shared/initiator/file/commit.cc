@@ -113,7 +113,8 @@ Result<> FileIo::Parts::commit_outcome(const Commit& commit,
                                        const MetadataResult<std::optional<uint64_t>>& answer,
                                        uint64_t holdings) {
   if (answer) {
-    if (commit.size) cache.learn_size(*commit.size, holdings);
+    // Not only what this commit told: if that of before could not be learnt, all behind it would be growth.
+    cache.learn_size(std::max(commit.size.value_or(0), answer->value_or(0)), holdings);
     forget_copies(dirty.committed(commit, *answer));
     return {};
   }

@@ -61,8 +61,11 @@ nfs4::LayoutCommitArguments commit_arguments(const LayoutCommitWanted& wanted) {
   return arguments;
 }
 
+// The size as it is then: LAYOUTCOMMIT tells it only where it has changed it, the GETATTR behind it always.
 MetadataResult<std::optional<uint64_t>> commit_result(const Result<CompoundReply>& reply) {
   TRY_ASSIGN(const nfs4::LayoutCommitResult* result, last_result<nfs4::LayoutCommitResponse>(reply, 1));
+  const auto* after = reply->result<nfs4::GetAttributesResponse>(2);
+  if (after != nullptr && after->attributes.size) return after->attributes.size;
   return result->new_size;
 }
 

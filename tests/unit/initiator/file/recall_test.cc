@@ -113,6 +113,20 @@ TEST_F(RecallTest, GrowthThatWasReturnedForATruncationThatFailsIsWrittenAgain) {
   EXPECT_TRUE(holds(brick.memory() + (4 << 20), 4 << 20, 4096, 1));
 }
 
+TEST_F(RecallTest, ASizeThatCouldNotBeLearntIsLearntByTheNextCommit) {
+  write(4 << 20, 1 << 20, 1);
+  // A layout is granted beside the commit: what the file was before that is not known any more.
+  channel.during_layoutcommit = [&] { expect_read(0, 4096, 0); };
+  ASSERT_TRUE(file->fdatasync(cursor));
+  channel.during_layoutcommit = nullptr;
+  const int commits = channel.layoutcommits;
+  for (uint64_t i = 0; i < 8; ++i) {
+    write((4 << 20) + i * 65536, 4096, 2);
+    ASSERT_TRUE(file->fdatasync(cursor));
+  }
+  EXPECT_LE(channel.layoutcommits, commits + 1);
+}
+
 TEST_F(RecallTest, WhatIsNotHeldDoesNotMatch) {
   EXPECT_EQ(recall(0, UINT64_MAX, channel.recall_stateid()).status, nfs4::Status::kNomatchingLayout);
   EXPECT_EQ(path->statistics().recalls_without_match.value(), 1u);
