@@ -209,7 +209,7 @@ std::string MountStatus::metrics_text() const {
   add_session(all, session);
   const uint32_t running = parts_.workers.running;
   const uint32_t idle = parts_.workers.idle;
-  all.push_back(gauge("inodes", "Files and directories the kernel knows; about 1.4 kB of memory each.",
+  all.push_back(gauge("inodes", "Files and directories the kernel knows; about 1.2 kB of memory each.",
                       {{{}, double(parts_.inodes.size())}}));
   all.push_back(gauge("requests_in_progress", "FUSE requests that are being served.",
                       {{{}, double(running > idle ? running - idle : 0)}}));

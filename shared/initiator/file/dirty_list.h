@@ -110,7 +110,8 @@ class DirtyList {
 
   // --- commit. One at a time: begin_commit(), then one of the three. None: nothing to tell.
   std::optional<Commit> begin_commit(uint64_t lineage);
-  // What is no growth any more, and needs no copy.
+  // `new_size`: of the file behind the commit, where the server said it. Returns what is no growth any more,
+  // and needs no copy.
   std::vector<FileRange> committed(const Commit& commit, std::optional<uint64_t> new_size);
   void not_committed(const Commit& commit);
   // The layout is gone. What was grown has to be written again; the server has set the mtime itself.
