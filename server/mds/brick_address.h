@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "server/mds/config.h"
+#include "server/mds/admin/config.h"
 
 namespace pnfsrdma::mds {
 

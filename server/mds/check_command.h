@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "server/mds/config.h"
+#include "server/mds/admin/config.h"
 
 namespace pnfsrdma::mds {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "server/console/console.h"
-#include "server/mds/config.h"
+#include "server/mds/admin/config.h"
 
 namespace pnfsrdma::mds {
 

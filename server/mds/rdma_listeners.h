@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "server/mds/config.h"
+#include "server/mds/admin/config.h"
 #include "shared/base/burial.h"
 #include "shared/base/event_loop.h"
 #include "shared/rdma/transport.h"

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "server/mds/admin/file_view.h"
-#include "server/mds/layout/brick_set.h"
-#include "server/mds/layout/layout_table.h"
+#include "server/mds/bricks/brick_set.h"
+#include "server/mds/grants/layout_table.h"
 #include "server/mds/layout/layouts.h"
 #include "shared/base/log.h"
 

@@ -6,8 +6,8 @@
 
 #include "server/console/throughput.h"
 #include "server/mds/admin/administrator.h"
+#include "server/mds/admin/brick_administration.h"
 #include "server/mds/admin/numbers_view.h"
-#include "server/mds/layout/brick_administration.h"
 
 namespace pnfsrdma::mds {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
-#include "server/mds/layout/brick_administration.h"
-#include "server/mds/layout/brick_set.h"
-#include "server/mds/layout/layout_table.h"
+#include "server/mds/admin/brick_administration.h"
+#include "server/mds/bricks/brick_set.h"
+#include "server/mds/grants/layout_table.h"
 #include "server/mds/layout/layouts.h"
 #include "server/mds/ops/network.h"
 #include "server/mds/state/session.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "server/console/inventory.h"
-#include "server/mds/layout/layout_module.h"
+#include "server/mds/admin/layout_module.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/lock_table.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "server/console/throughput.h"
-#include "server/mds/layout/layout_table.h"
+#include "server/mds/grants/layout_table.h"
 #include "shared/nfs4/operation_table.h"
 
 namespace pnfsrdma::mds {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "server/console/inventory.h"
-#include "server/mds/layout/layout_module.h"
+#include "server/mds/admin/layout_module.h"
 #include "server/mds/meta/key_value.h"
 #include "server/mds/ops/compound.h"
 #include "server/mds/ops/handle_keys.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "server/console/inventory.h"
-#include "server/mds/config.h"
+#include "server/mds/admin/config.h"
 #include "server/mds/meta/records.h"
 #include "server/mds/state/server_limits.h"
 

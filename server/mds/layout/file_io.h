@@ -6,8 +6,8 @@
 #include <functional>
 #include <memory>
 
+#include "server/mds/bricks/write_verifiers.h"
 #include "server/mds/layout/layouts.h"
-#include "server/mds/layout/write_verifiers.h"
 #include "shared/nfs4/file_operations.h"
 
 namespace pnfsrdma::mds {

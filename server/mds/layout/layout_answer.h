@@ -5,7 +5,7 @@
 #include <expected>
 #include <functional>
 
-#include "server/mds/layout/held_layout.h"
+#include "server/mds/grants/held_layout.h"
 #include "shared/nfs4/pmem_layout.h"
 #include "shared/nfs4/pnfs_operations.h"
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "server/mds/meta/permissions.h"
+
 namespace pnfsrdma::mds {
 
 LayoutCommitter::LayoutCommitter(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/mds/layout/layout_answer.h"
+#include "server/mds/meta/permissions.h"
 #include "shared/base/log.h"
 
 namespace pnfsrdma::mds {

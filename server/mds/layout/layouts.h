@@ -13,14 +13,14 @@
 #include <unordered_set>
 #include <vector>
 
-#include "server/mds/layout/brick_set.h"
-#include "server/mds/layout/conflicts.h"
-#include "server/mds/layout/file_space.h"
-#include "server/mds/layout/inode_queue.h"
-#include "server/mds/layout/layout_table.h"
+#include "server/mds/bricks/brick_set.h"
+#include "server/mds/grants/layout_table.h"
 #include "server/mds/layout/recalls.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/records.h"
+#include "server/mds/space/file_space.h"
+#include "server/mds/space/inode_queue.h"
+#include "server/mds/state/conflicts.h"
 #include "server/mds/state/counters.h"
 #include "shared/base/event_loop.h"
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "server/mds/layout/layout_table.h"
-#include "server/mds/layout/recaller.h"
+#include "server/mds/grants/layout_table.h"
+#include "server/mds/state/recaller.h"
 #include "shared/base/event_loop.h"
 
 namespace pnfsrdma::mds {

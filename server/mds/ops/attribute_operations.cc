@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/mds/layout/conflicts.h"
 #include "server/mds/ops/attribute_values.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/settable_attributes.h"
 #include "server/mds/ops/size_change.h"
+#include "server/mds/state/conflicts.h"
 
 namespace pnfsrdma::mds {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/mds/layout/conflicts.h"
 #include "server/mds/ops/handlers.h"
+#include "server/mds/state/conflicts.h"
 #include "server/mds/state/state_store.h"
 
 namespace pnfsrdma::mds {

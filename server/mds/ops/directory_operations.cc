@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/mds/layout/conflicts.h"
 #include "server/mds/ops/attribute_values.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/new_inode.h"
+#include "server/mds/state/conflicts.h"
 
 namespace pnfsrdma::mds {
 

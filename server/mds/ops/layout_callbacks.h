@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "server/mds/layout/recaller.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/state/callback_channel.h"
 #include "server/mds/state/counters.h"
 #include "server/mds/state/open_state.h"
+#include "server/mds/state/recaller.h"
 
 namespace pnfsrdma::mds {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/mds/layout/conflicts.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/new_inode.h"
 #include "server/mds/ops/size_change.h"
+#include "server/mds/state/conflicts.h"
 #include "server/mds/state/server_limits.h"
 #include "server/mds/state/state_store.h"
 

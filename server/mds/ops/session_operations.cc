@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/mds/layout/conflicts.h"
 #include "server/mds/ops/callback_security.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/principal.h"
 #include "server/mds/state/client_table.h"
+#include "server/mds/state/conflicts.h"
 #include "server/mds/state/grace.h"
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/session_table.h"

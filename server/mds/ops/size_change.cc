@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/ops/size_change.h"
 
-#include "server/mds/layout/conflicts.h"
+#include "server/mds/state/conflicts.h"
 
 namespace pnfsrdma::mds {
 

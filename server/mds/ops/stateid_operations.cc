@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "server/mds/layout/conflicts.h"
 #include "server/mds/ops/handlers.h"
+#include "server/mds/state/conflicts.h"
 #include "server/mds/state/state_store.h"
 
 namespace pnfsrdma::mds {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "server/mds/layout/conflicts.h"
 #include "server/mds/state/client_table.h"
+#include "server/mds/state/conflicts.h"
 #include "server/mds/state/counters.h"
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"

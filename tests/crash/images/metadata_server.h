@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "server/mds/layout/layout_module.h"
+#include "server/mds/admin/layout_module.h"
 #include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/namespace.h"

@@ -24,7 +24,7 @@ void run_seeds(uint64_t first, uint64_t count, Engine engine, int generations, b
     count = how_many != nullptr ? std::strtoull(how_many, nullptr, 10) : 1;
   }
   Outcome all;
-  for (uint64_t seed = first; seed < first + count && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed) {
     const Outcome outcome = run_random(seed, engine, generations, restarts);
     expect_sound(outcome, seed);
     all.cuts += outcome.cuts;

@@ -10,7 +10,7 @@
 namespace pnfsrdma::crash {
 namespace {
 
-class ProcessDeath : public testing::Test {
+class ProcessDeath : public ::testing::Test {
  protected:
   ProcessDeath() {
     set_log_level(LogLevel::kOff);

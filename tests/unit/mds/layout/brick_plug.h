@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "server/mds/layout/brick_connection.h"
+#include "server/mds/bricks/brick_connection.h"
 
 namespace pnfsrdma::mds::testing {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/mds/layout/block_memory.h"
+#include "server/mds/bricks/block_memory.h"
 #include "server/mds/meta/brick_records.h"
 #include "shared/base/event_loop.h"
 #include "shared/brick/control.h"

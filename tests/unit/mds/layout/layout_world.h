@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "server/mds/admin/layout_module.h"
 #include "server/mds/layout/file_io.h"
 #include "server/mds/layout/layout_committer.h"
 #include "server/mds/layout/layout_granter.h"
-#include "server/mds/layout/layout_module.h"
 #include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/memory_store.h"

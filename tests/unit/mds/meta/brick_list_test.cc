@@ -11,7 +11,7 @@
 namespace pnfsrdma::mds {
 namespace {
 
-class Bricks : public testing::Test {
+class Bricks : public ::testing::Test {
  protected:
   void reopen() { list_ = BrickList::open(store_, clock_).value(); }
   void record(InodeId inode, uint64_t logical, uint64_t length = kGrainSize) {

@@ -11,7 +11,7 @@ namespace pnfsrdma::mds {
 namespace {
 
 // A medium that syncs when it is let.
-class GroupCommit : public testing::Test {
+class GroupCommit : public ::testing::Test {
  protected:
   std::unique_ptr<CommitThread> start(Milliseconds state_delay) {
     return std::make_unique<CommitThread>(

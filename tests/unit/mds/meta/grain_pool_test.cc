@@ -19,7 +19,7 @@ constexpr SteadyTime at(uint64_t ms) {
 }
 
 // A pool whose brick allocates at once.
-class Grains : public testing::Test {
+class Grains : public ::testing::Test {
  protected:
   std::expected<Taken, Shortage> ask(const GrainRequest& request) {
     auto taken = pool_.take(request, next_block_);
@@ -424,7 +424,7 @@ class GrainModel {
 
 TEST(GrainPool, GivesWhatIsFreeAndNothingTwice) {
   GrainModel model;
-  for (int step = 0; step < 100'000 && !testing::Test::HasFatalFailure(); ++step) {
+  for (int step = 0; step < 100'000 && !::testing::Test::HasFatalFailure(); ++step) {
     model.step();
     model.check();
   }

@@ -14,10 +14,10 @@
 namespace pnfsrdma::mds {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
-class Damage : public testing::Test {
+class Damage : public ::testing::Test {
  protected:
   void SetUp() override {
     auto names = Namespace::open(store_, clock_, 1).value();
@@ -32,7 +32,7 @@ class Damage : public testing::Test {
     with_space.space_used = kGrainSize;
     put(with_space);
     directory_ = names->get(directory_->id).value();
-    ASSERT_THAT(problems(), testing::IsEmpty());
+    ASSERT_THAT(problems(), ::testing::IsEmpty());
   }
 
   void commit(const Batch& batch) { ASSERT_TRUE(store_.commit(batch, CommitKind::kNamespace)); }

@@ -76,7 +76,7 @@ TEST(HostBootId, IsReadFromTheKernel) {
 }
 
 TEST(HostBootId, IsAnotherOneAfterEachFailedSyncAndStaysSo) {
-  std::string directory = testing::TempDir() + "boot-id-XXXXXX";
+  std::string directory = ::testing::TempDir() + "boot-id-XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
   SeededRandom random(5);
   std::set<std::string> seen{read_host_boot_id(directory).value()};

@@ -10,7 +10,7 @@ namespace {
 
 using nfs4::Status;
 
-class Rename : public testing::Test {
+class Rename : public ::testing::Test {
  protected:
   void SetUp() override {
     names_->set_in_use([](InodeId) { return false; });

@@ -11,7 +11,7 @@
 namespace pnfsrdma::mds {
 namespace {
 
-class Rocksdb : public testing::Test {
+class Rocksdb : public ::testing::Test {
  protected:
   Result<std::unique_ptr<KeyValueStore>> open(std::function<void(Error)> failed = nullptr) {
     return RocksdbStore::open(loop_, {.path = directory_.path() + "/store", .env = files_.env()},

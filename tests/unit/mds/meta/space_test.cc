@@ -11,7 +11,7 @@ namespace {
 
 using brick::kBlockSize;
 
-class Allocation : public testing::Test {
+class Allocation : public ::testing::Test {
  protected:
   Space* open() {
     list_ = BrickList::open(store_, clock_).value();

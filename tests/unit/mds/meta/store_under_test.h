@@ -33,7 +33,7 @@ class TemporaryDirectory {
 
 enum class Engine { kMemory, kRocksdb };
 
-inline std::string engine_name(const testing::TestParamInfo<Engine>& info) {
+inline std::string engine_name(const ::testing::TestParamInfo<Engine>& info) {
   return info.param == Engine::kMemory ? "Memory" : "Rocksdb";
 }
 
@@ -97,11 +97,11 @@ class StoreUnderTest {
 };
 
 // The base of tests that run over both engines.
-class OverBothEngines : public testing::TestWithParam<Engine> {
+class OverBothEngines : public ::testing::TestWithParam<Engine> {
  protected:
   StoreUnderTest store_{GetParam()};
 };
 #define PNFSRDMA_OVER_BOTH_ENGINES(Suite) \
-  INSTANTIATE_TEST_SUITE_P(Engines, Suite, testing::Values(Engine::kMemory, Engine::kRocksdb), engine_name)
+  INSTANTIATE_TEST_SUITE_P(Engines, Suite, ::testing::Values(Engine::kMemory, Engine::kRocksdb), engine_name)
 
 }  // namespace pnfsrdma::mds

@@ -14,7 +14,7 @@ using nfs4::Status;
 
 const nfs4::ArgumentOperation kRoot = nfs4::PutRootFileHandleArguments{};
 
-class DirectoryTest : public testing::Test {
+class DirectoryTest : public ::testing::Test {
  protected:
   DirectoryTest() { client_.connect(); }
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "server/mds/layout/conflicts.h"
 #include "server/mds/meta/namespace.h"
+#include "server/mds/state/conflicts.h"
 
 namespace pnfsrdma::mds {
 

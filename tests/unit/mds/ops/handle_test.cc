@@ -48,7 +48,7 @@ nfs4::FileHandle forged(uint16_t export_id, uint64_t inode, uint64_t generation)
 }
 
 // TestClient calls from 127.0.0.1. /pub is for it, "/" and /pub/private for others.
-class Handles : public testing::Test {
+class Handles : public ::testing::Test {
  protected:
   static constexpr const char* kOthers = "10.0.0.0/8";
 

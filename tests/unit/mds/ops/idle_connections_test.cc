@@ -35,7 +35,7 @@ class NamedRdma final : public rpc::MessageStream {
 };
 
 // A server that looks once a lease, and one connection to it, over a socket pair.
-class IdleConnectionsTest : public testing::Test {
+class IdleConnectionsTest : public ::testing::Test {
  protected:
   explicit IdleConnectionsTest(bool rdma = false) {
     int sockets[2];

@@ -8,7 +8,7 @@ namespace {
 
 using nfs4::Status;
 
-class LeaseTest : public testing::Test {
+class LeaseTest : public ::testing::Test {
  protected:
   LeaseTest() : server_(std::make_unique<TestServer>(host_)), client_(*server_) { client_.connect(); }
 

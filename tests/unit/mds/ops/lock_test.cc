@@ -87,7 +87,7 @@ class Locker {
   nfs4::FileHandle handle;
 };
 
-class LockTest : public testing::Test {
+class LockTest : public ::testing::Test {
  protected:
   TestHost host_;
   std::unique_ptr<TestServer> server_ = std::make_unique<TestServer>(host_);

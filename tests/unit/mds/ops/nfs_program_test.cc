@@ -14,7 +14,7 @@ namespace {
 using nfs4::Status;
 
 // Server and client in one loop, joined by a socket pair.
-class NfsProgramTest : public testing::Test {
+class NfsProgramTest : public ::testing::Test {
  protected:
   NfsProgramTest() { connect(); }
   ~NfsProgramTest() override {

@@ -8,7 +8,7 @@ namespace {
 
 using nfs4::Status;
 
-class OpenTest : public testing::Test {
+class OpenTest : public ::testing::Test {
  protected:
   OpenTest() { client_.connect(); }
 

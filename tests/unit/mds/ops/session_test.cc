@@ -8,7 +8,7 @@ namespace {
 
 using nfs4::Status;
 
-class SessionTest : public testing::Test {
+class SessionTest : public ::testing::Test {
  protected:
   // One COMPOUND as it is, without SEQUENCE put in front.
   Status raw(const Operations& operations, uint32_t minor_version = 2) {

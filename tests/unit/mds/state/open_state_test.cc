@@ -6,7 +6,7 @@
 namespace pnfsrdma::mds {
 namespace {
 
-class OpenTableTest : public testing::Test {
+class OpenTableTest : public ::testing::Test {
  protected:
   OpenState& add(ClientId client, uint64_t inode, uint32_t access, uint32_t deny) {
     OpenState open;

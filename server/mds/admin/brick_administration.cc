@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/admin/brick_administration.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <unordered_set>
+#include <utility>
+
+#include "shared/base/log.h"
+#include "shared/nfs4/pmem_layout.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+constexpr Milliseconds kLookAgain{50};
+constexpr uint32_t kSurveyedRunsPerCall = 16384;
+// A brick answers the keepalives of a second ago, or something is wrong with it.
+constexpr Milliseconds kSilence{2000};
+
+std::string state_of(const BrickDevice& brick) {
+  switch (brick.state()) {
+    case BrickDevice::State::kOffline:
+      return brick.identified() || brick.record().claimed_before() ? "away" : "connecting";
+    case BrickDevice::State::kForeign:
+      return "foreign";
+    case BrickDevice::State::kReconciling:
+      return "reconciling";
+    case BrickDevice::State::kReady:
+      return brick.record().leaving ? "draining" : "ready";
+    case BrickDevice::State::kFenced:
+      return "fenced";
+  }
+  return "away";
+}
+
+std::string durability_name(uint32_t durability) {
+  constexpr const char* kNames[] = {"volatile", "process", "power"};
+  return durability < std::size(kNames) ? kNames[durability] : "unknown";
+}
+
+std::vector<std::string> flush_names(uint32_t methods) {
+  std::vector<std::string> names;
+  if (methods & nfs4::kFlushNative) names.emplace_back("native");
+  if (methods & nfs4::kFlushCommitMessage) names.emplace_back("commit");
+  names.emplace_back("layoutcommit");
+  return names;
+}
+
+std::string id_of(const BrickRecord& record) {
+  return record.claimed_before() ? uuid_text(record.uuid) : "new-" + std::to_string(record.number);
+}
+
+bool is_address(const std::string& text) {
+  if (text.size() > BrickRecords::kAddressBytesMax) return false;
+  if (text.starts_with("unix:/")) return text.size() > 6;
+  return text.starts_with("tcp:") && text.size() > 4;
+}
+
+console::LoopTurns turns_of(const brick::LoopTurnsResult& told) {
+  console::LoopTurns shown{
+      .times = {}, .slow = told.slow, .longest_ms = told.longest_ms, .stalled = told.stalled};
+  std::copy_n(told.counts.begin(), std::min(told.counts.size(), shown.times.counts.size()),
+              shown.times.counts.begin());
+  shown.times.sum_us = told.sum_us;
+  return shown;
+}
+
+}  // namespace
+
+BrickAdministration::BrickAdministration(const Parts& parts)
+    : parts_(parts), observer_(parts.loop, parts.bricks) {}
+
+// --- what is
+// -----------------------------------------------------------------------------------------------------------
+
+Result<BrickNumber> BrickAdministration::find(const std::string& id) const {
+  for (const BrickNumber number : parts_.list.numbers()) {
+    if (id_of(*parts_.list.find(number)) == id) return number;
+  }
+  return fail(ENOENT, "no brick " + id);
+}
+
+std::vector<console::Brick> BrickAdministration::bricks() {
+  std::vector<console::Brick> found;
+  for (const BrickNumber number : parts_.list.numbers()) found.push_back(describe(number));
+  return found;
+}
+
+console::Brick BrickAdministration::describe(BrickNumber number) {
+  BrickDevice& brick = *parts_.bricks.find(number);
+  const BrickRecord& record = brick.record();
+  const brick::ClaimResult& identity = brick.identity();
+  const brick::StatisticsResult& now = observer_.latest(number).statistics;
+  const Space& space = brick.space();
+  console::Brick shown{.id = id_of(record), .address = record.address, .state = state_of(brick)};
+  shown.detail = brick.detail();
+  // Long before it is given up, whoever looks is told why I/O stands still.
+  if (const auto silence = parts_.bricks.silence(number); brick.ready() && silence >= kSilence) {
+    shown.state = "away";
+    shown.detail = "connected, but silent for " + std::to_string(silence / std::chrono::seconds(1)) + " s";
+  }
+  shown.since = parts_.clock.wall_now();
+  shown.since.seconds -=
+      std::chrono::duration_cast<std::chrono::seconds>(parts_.loop.now() - brick.since()).count();
+  shown.kind = identity.kind;
+  shown.durability = record.claimed_before() ? durability_name(record.durability) : "unknown";
+  if (brick.identified()) shown.flush_methods = flush_names(identity.flush_methods);
+  for (const brick::Path& path : identity.paths) shown.paths.push_back({path.netid, path.address});
+  shown.block_bytes = brick::kBlockSize;
+  shown.blocks = record.block_count;
+  shown.free_blocks = record.block_count - std::min(record.block_count, space.used_blocks());
+  shown.used_bytes = space.used_blocks() * brick::kBlockSize - space.free_grain_bytes();
+  shown.sessions = now.sessions;
+  for (const brick::SessionEntry& session : observer_.latest(number).sessions) {
+    if (session.connection != 0 && session.client != kOwnBrickClient) ++shown.connections[session.transport];
+  }
+  shown.grants = now.grants;
+  shown.grants_max = identity.grants_max;
+  shown.counters = {.rdma_read_bytes = now.rdma_read_bytes,
+                    .rdma_write_bytes = now.rdma_write_bytes,
+                    .rdma_reads = now.rdma_reads,
+                    .rdma_writes = now.rdma_writes,
+                    .rdma_flushes = now.rdma_flushes,
+                    .commit_messages = now.commit_messages,
+                    .mds_flushes = now.control_persists};
+  shown.turns = turns_of(observer_.latest(number).turns);
+  return shown;
+}
+
+struct BrickAdministration::Survey {
+  BrickNumber number = kNoBrick;
+  uint64_t next = 0;
+  std::vector<brick::SurveyedRun> runs;
+  Done<console::BlockMap> done;
+};
+
+void BrickAdministration::block_map(const std::string& id, Done<console::BlockMap> done) {
+  const auto number = find(id);
+  if (!number) return done(std::unexpected(number.error()));
+  survey_next(std::make_shared<Survey>(Survey{.number = *number, .done = std::move(done)}));
+}
+
+void BrickAdministration::survey_next(const std::shared_ptr<Survey>& work) {
+  BrickDevice* const brick = parts_.bricks.find(work->number);
+  if (brick == nullptr) return work->done(fail(ENOENT, "the brick was removed"));
+  brick->survey({work->next, kSurveyedRunsPerCall}, [this, alive = std::weak_ptr(alive_), work,
+                                                     brick](BrickDevice::Answer<brick::SurveyResult> page) {
+    if (alive.expired()) return;
+    if (!page) return work->done(fail(EAGAIN, "the brick is not ready: " + brick->detail()));
+    work->runs.insert(work->runs.end(), page->runs.begin(), page->runs.end());
+    if (!page->end && !page->runs.empty()) {
+      work->next = page->runs.back().first + page->runs.back().count;
+      return survey_next(work);
+    }
+    console::BlockMap map{.brick = id_of(brick->record()), .block_bytes = brick::kBlockSize};
+    map.blocks = brick->identity().block_count;
+    map.runs = map_blocks(work->runs, grants_of(work->number));
+    work->done(std::move(map));
+  });
+}
+
+std::vector<MappedGrant> BrickAdministration::grants_of(BrickNumber number) const {
+  std::vector<MappedGrant> found;
+  for (const uint64_t inode : parts_.table.files()) {
+    for (const auto& [client, grant] : parts_.table.grants_of_file(inode)) {
+      if (parts_.list.brick_of(grant.logical) == number)
+        found.push_back({client, inode, grant.memory(), grant.file.begin, grant.writable});
+    }
+  }
+  return found;
+}
+
+Result<BrickAdministration::Holders> BrickAdministration::holders(const std::string& id) {
+  TRY_ASSIGN(const BrickNumber number, find(id));
+  Holders found;
+  InodeId last = kNoInode;
+  TRY(Extents(parts_.store).scan([&](InodeId inode, const Extent& extent) {
+    if (parts_.list.brick_of(extent.logical) != number) return true;
+    found.bytes += extent.length;
+    if (std::exchange(last, inode) == inode) return true;  // extents come by inode
+    ++found.files;
+    if (found.inodes.size() < kInodesNamed) found.inodes.push_back(inode);
+    return true;
+  }));
+  return found;
+}
+
+// --- changes
+// -----------------------------------------------------------------------------------------------------------
+
+void BrickAdministration::add(const std::string& address, Done<console::Brick> done) {
+  if (!is_address(address)) {
+    return done(fail(EINVAL, "\"" + address + "\" is no address of a brick: unix:/path or tcp:host:port"));
+  }
+  const auto added = parts_.list.add(address, false);
+  if (!added) return done(std::unexpected(added.error()));
+  log_info("bricks", "brick-added brick={} address={}", *added, address);
+  parts_.bricks.connect(*added);
+  await(*added, parts_.loop.now() + kAddPatience, std::move(done));
+}
+
+// Until it is ready, refused, or has had its time.
+void BrickAdministration::await(BrickNumber number, SteadyTime deadline, Done<console::Brick> done) {
+  BrickDevice* const brick = parts_.bricks.find(number);
+  if (brick == nullptr) return done(fail(ENOENT, "the brick was removed meanwhile"));
+  if (brick->ready()) {
+    return parts_.store.when_synced(parts_.store.last_namespace_sequence(),
+                                    [this, alive = std::weak_ptr(alive_), number, done] {
+                                      if (alive.expired()) return;
+                                      if (parts_.bricks.find(number) != nullptr)
+                                        return done(describe(number));
+                                      done(fail(ENOENT, "the brick was removed meanwhile"));
+                                    });
+  }
+  const bool refused =
+      brick->state() == BrickDevice::State::kForeign || brick->state() == BrickDevice::State::kFenced;
+  if (refused || parts_.loop.now() >= deadline) {
+    const int number_of_error = !refused                                                      ? EHOSTUNREACH
+                                : brick->detail().find("in use already") != std::string::npos ? EEXIST
+                                                                                              : EBUSY;
+    const Error why(number_of_error, refused ? brick->detail()
+                                             : "nobody answers at " + brick->record().address + " (" +
+                                                   brick->detail() + "): does pnfsrdma-brickd run there?");
+    return forget(number, [done, why](const Result<>&) { done(std::unexpected(why)); });
+  }
+  parts_.loop.after(kLookAgain,
+                    [this, alive = std::weak_ptr(alive_), number, deadline, done = std::move(done)] {
+                      if (!alive.expired()) await(number, deadline, done);
+                    });
+}
+
+void BrickAdministration::forget(BrickNumber number, std::function<void(Result<>)> done) {
+  parts_.bricks.disconnect(number);
+  observer_.forget(number);
+  const auto removed = parts_.list.remove(number);
+  if (!removed) {
+    parts_.bricks.connect(number);  // as it was
+    return done(std::unexpected(removed.error()));
+  }
+  log_info("bricks", "brick-removed brick={}", number);
+  parts_.store.when_synced(*removed, [alive = std::weak_ptr(alive_), done = std::move(done)] {
+    if (!alive.expired()) done({});
+  });
+}
+
+void BrickAdministration::remove(const std::string& id, Done<void> done) {
+  const auto number = find(id);
+  if (!number) return done(std::unexpected(number.error()));
+  BrickDevice& brick = *parts_.bricks.find(*number);
+  if (brick.space().used_blocks() > 0) return done(fail(EBUSY, "files have data on the brick"));
+  // What is on its way to the brick finds it closed, or has taken its blocks already.
+  parts_.bricks.set_closed(*number, true);
+  brick.release(
+      [this, alive = std::weak_ptr(alive_), number = *number, done = std::move(done)](bool released) {
+        if (alive.expired()) return;
+        if (!released)
+          log_warning("bricks", "brick-not-released brick={} what=\"it keeps this server's name\"", number);
+        // Not from inside its own callback.
+        parts_.loop.post([this, alive, number, done] {
+          if (alive.expired()) return;
+          if (parts_.bricks.find(number) == nullptr)
+            return done(fail(ENOENT, "the brick was removed meanwhile"));
+          forget(number, done);
+        });
+      });
+}
+
+void BrickAdministration::set_draining(const std::string& id, bool draining, Done<void> done) {
+  const auto number = find(id);
+  if (!number) return done(std::unexpected(number.error()));
+  BrickRecord record = *parts_.list.find(*number);
+  record.leaving = draining;
+  const auto stored = parts_.list.update(record);
+  if (!stored) return done(std::unexpected(stored.error()));
+  parts_.store.when_synced(*stored, [alive = std::weak_ptr(alive_), done = std::move(done)] {
+    if (!alive.expired()) done({});
+  });
+}
+
+// --- jobs
+// --------------------------------------------------------------------------------------------------------------
+
+CancelJob BrickAdministration::format(const std::string& id, BrickJobEvents events) {
+  const auto number = find(id);
+  if (number) return format_brick(parts_.loop, parts_.bricks, *number, std::move(events));
+  events.on_end(std::unexpected(number.error()));
+  return [] {};
+}
+
+CancelJob BrickAdministration::check(const std::string& id, BrickJobEvents events) {
+  const auto number = find(id);
+  if (number) return check_brick(parts_.loop, parts_.bricks, *number, std::move(events));
+  events.on_end(std::unexpected(number.error()));
+  return [] {};
+}
+
+}  // namespace pnfsrdma::mds

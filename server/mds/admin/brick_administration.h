@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/console/inventory.h"
+#include "server/mds/admin/block_map.h"
+#include "server/mds/bricks/brick_jobs.h"
+#include "server/mds/bricks/brick_observer.h"
+#include "server/mds/bricks/brick_set.h"
+#include "server/mds/grants/layout_table.h"
+#include "server/mds/meta/extents.h"
+#include "shared/base/clock.h"
+
+namespace pnfsrdma::mds {
+
+// What an administrator sees of the bricks and does to them while the server runs. A brick is named by its
+// uuid_text(), one that was never reached by "new-<number>". Control loop only; `done` is
+// called once, at once or later.
+class BrickAdministration {
+ public:
+  template <typename T>
+  using Done = std::function<void(Result<T>)>;
+
+  struct Parts {
+    EventLoop& loop;
+    const Clock& clock;
+    KeyValueStore& store;
+    BrickList& list;
+    BrickSet& bricks;
+    const LayoutTable& table;
+  };
+
+  explicit BrickAdministration(const Parts& parts);
+  BrickAdministration(const BrickAdministration&) = delete;
+  BrickAdministration& operator=(const BrickAdministration&) = delete;
+
+  // --- what is; at once, counters not older than a second ---
+  std::vector<console::Brick> bricks();
+  // ENOENT
+  Result<BrickNumber> find(const std::string& id) const;
+  console::Brick describe(BrickNumber number);
+  // The clients' data connections and grants, as the brick tells them.
+  const std::vector<brick::SessionEntry>& sessions(BrickNumber number) {
+    return observer_.latest(number).sessions;
+  }
+  const brick::StatisticsResult& statistics(BrickNumber number) {
+    return observer_.latest(number).statistics;
+  }
+  // Client names and paths are left empty. ENOENT; EAGAIN: the brick is not ready.
+  void block_map(const std::string& id, Done<console::BlockMap> done);
+  // Files with data on the brick: their number, and the first kInodesNamed of them. Reads all extents.
+  struct Holders {
+    uint64_t files = 0;
+    uint64_t bytes = 0;
+    std::vector<InodeId> inodes;
+  };
+  static constexpr size_t kInodesNamed = 4096;
+  Result<Holders> holders(const std::string& id);
+
+  // --- changes: durable when `done` ---
+  // A brick that runs, is formatted, and is no other server's. EINVAL: no address; EEXIST: in use already;
+  // EHOSTUNREACH: nobody answers there within kAddPatience; EBUSY: it is another server's. After an error the
+  // list is as before.
+  void add(const std::string& address, Done<console::Brick> done);
+  // ENOENT; EBUSY: files have data on it, or are getting it. A brick that is away keeps this server's name
+  // until it is formatted.
+  void remove(const std::string& id, Done<void> done);
+  // Draining: it gets no new data; removing files empties it. ENOENT.
+  void set_draining(const std::string& id, bool draining, Done<void> done);
+
+  // --- jobs; ENOENT by on_end ---
+  CancelJob format(const std::string& id, BrickJobEvents events);
+  CancelJob check(const std::string& id, BrickJobEvents events);
+
+ private:
+  struct Survey;
+
+  void survey_next(const std::shared_ptr<Survey>& work);
+  void await(BrickNumber number, SteadyTime deadline, Done<console::Brick> done);
+  void forget(BrickNumber number, std::function<void(Result<>)> done);
+  std::vector<MappedGrant> grants_of(BrickNumber number) const;
+
+  Parts parts_;
+  BrickObserver observer_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+inline constexpr Milliseconds kAddPatience{10'000};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/admin/layout_module.h"
+
+#include <utility>
+
+#include "server/mds/admin/brick_administration.h"
+#include "server/mds/bricks/brick_set.h"
+#include "server/mds/ops/data_service.h"
+
+namespace pnfsrdma::mds {
+
+// In the order they are built on each other.
+struct LayoutModule::Machinery {
+  Machinery(const Parts& parts, const Options& options)
+      : bricks({parts.loop, parts.names.store(), parts.list, parts.random, parts.connect},
+               {.first_epoch = options.first_epoch,
+                .device = {.owner = options.owner, .patience = options.brick_patience},
+                .transports = options.transports,
+                .memory = options.memory}),
+        space(parts.loop, parts.clock, parts.names, bricks, table,
+              [this](InodeId except, std::function<void()> done) {
+                layouts.take_back_ahead(except, std::move(done));
+              }),
+        layouts(parts.loop, parts.clock, parts.names, bricks, space, table, queue, parts.recaller,
+                parts.counters, options.lease),
+        granter(parts.names, bricks, space, table, queue, layouts, parts.counters, parts.random),
+        committer(parts.clock, parts.names, bricks, space, layouts),
+        io(parts.clock, parts.names, bricks, space, table, queue, layouts, options.metadata_era),
+        service(bricks, table, layouts, granter, committer, io),
+        administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {
+    bricks.start(
+        {.on_lost = [this](BrickNumber brick) { layouts.on_brick_lost(brick); },
+         .zero_tails = [this](BrickNumber brick,
+                              std::function<void(bool)> done) { layouts.zero_tails(brick, std::move(done)); },
+         .on_ready = [this](BrickNumber) { layouts.on_brick_ready(); },
+         .on_fenced = options.on_fenced});
+    space.start_zeroing();
+  }
+
+  InodeQueue queue;
+  LayoutTable table;
+  BrickSet bricks;
+  FileSpace space;
+  Layouts layouts;
+  LayoutGranter granter;
+  LayoutCommitter committer;
+  FileIo io;
+  DataService service;
+  BrickAdministration administration;
+};
+
+LayoutModule::LayoutModule(const Parts& parts, Options options)
+    : machinery_(std::make_unique<Machinery>(parts, options)) {}
+LayoutModule::~LayoutModule() = default;
+
+LayoutConflicts& LayoutModule::conflicts() {
+  return machinery_->layouts;
+}
+DataOperations& LayoutModule::data() {
+  return machinery_->service;
+}
+Layouts& LayoutModule::layouts() {
+  return machinery_->layouts;
+}
+LayoutGranter& LayoutModule::granter() {
+  return machinery_->granter;
+}
+LayoutCommitter& LayoutModule::committer() {
+  return machinery_->committer;
+}
+FileIo& LayoutModule::io() {
+  return machinery_->io;
+}
+const LayoutTable& LayoutModule::table() const {
+  return machinery_->table;
+}
+BrickSet& LayoutModule::bricks() {
+  return machinery_->bricks;
+}
+BrickAdministration& LayoutModule::brick_administration() {
+  return machinery_->administration;
+}
+bool LayoutModule::ready() const {
+  return machinery_->bricks.ready();
+}
+
+}  // namespace pnfsrdma::mds

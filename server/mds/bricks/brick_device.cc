@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/bricks/brick_device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+constexpr Milliseconds kRetryReconciliation{200};
+constexpr Milliseconds kRetryIdentification{1000};
+// What one call has flushed or zeroed: calls for other files have their turn behind it.
+constexpr uint64_t kBytesPerCall = 64 << 20;
+}  // namespace
+
+nfs4::Status status_of(brick::Status status) {
+  switch (status) {
+    case brick::Status::kOk:
+      return nfs4::Status::kOk;
+    case brick::Status::kNoSpace:
+      return nfs4::Status::kNoSpc;
+    case brick::Status::kTryLater:
+    case brick::Status::kLimit:
+    case brick::Status::kStaleEpoch:
+    case brick::Status::kLapsed:
+      return nfs4::Status::kDelay;
+    case brick::Status::kIo:
+      return nfs4::Status::kIo;
+    case brick::Status::kExists:
+    case brick::Status::kNotFound:
+    case brick::Status::kBusy:
+    case brick::Status::kInvalid:
+      break;
+  }
+  return nfs4::Status::kServerFault;
+}
+
+BrickDevice::BrickDevice(const Parts& parts, BrickNumber number, EpochSource next_epoch, Options options)
+    : loop_(parts.loop),
+      store_(parts.store),
+      control_(parts.control),
+      list_(parts.list),
+      random_(parts.random),
+      number_(number),
+      next_epoch_(std::move(next_epoch)),
+      options_(std::move(options)),
+      since_(parts.loop.now()) {}
+
+nfs4::Status BrickDevice::absence() const {
+  if (ready()) return nfs4::Status::kOk;
+  return loop_.now() - since_ < options_.patience ? nfs4::Status::kDelay : nfs4::Status::kIo;
+}
+
+void BrickDevice::enter(State state, std::string detail) {
+  const bool was_ready = ready();
+  state_ = state;
+  detail_ = std::move(detail);
+  if (ready() != was_ready) since_ = loop_.now();
+}
+
+template <typename T>
+std::function<void(Result<T>)> BrickDevice::guard(Done<T> done) {
+  return [this, alive = std::weak_ptr(alive_), round = round_, done = std::move(done)](Result<T> result) {
+    if (alive.expired()) return;
+    if (!result || round != round_) return done(std::unexpected(brick::Status::kTryLater));
+    if (result->status == brick::Status::kStaleEpoch) fenced("a newer metadata server has claimed the brick");
+    if (result->status == brick::Status::kLapsed) {
+      begin_again("it took this server for dead");
+      return done(std::unexpected(brick::Status::kTryLater));
+    }
+    if (result->status != brick::Status::kOk) return done(std::unexpected(result->status));
+    done(std::move(*result));
+  };
+}
+
+template <typename T>
+void BrickDevice::refuse(Done<T> done, brick::Status status) {
+  loop_.post([alive = std::weak_ptr(alive_), done = std::move(done), status] {
+    if (!alive.expired()) done(std::unexpected(status));
+  });
+}
+
+// --- from connection to service
+// ----------------------------------------------------------------------------------------
+
+void BrickDevice::connected() {
+  if (state_ == State::kFenced) return;
+  lost();
+  identify();
+}
+
+void BrickDevice::lost() {
+  end_round("no connection to its control socket");
+}
+
+void BrickDevice::end_round(const std::string& why) {
+  if (state_ == State::kFenced) return;
+  const bool was_usable = usable();
+  ++round_;
+  claiming_ = false;
+  enter(State::kOffline, why);
+  for (auto& [client, session] : sessions_) session.open = false;
+  if (was_usable) {
+    log_warning("layouts", "brick-lost brick={} epoch={} why=\"{}\"", number_, epoch_, why);
+    if (hooks_.on_lost) hooks_.on_lost();
+  }
+  for (const auto& done : std::exchange(waiting_for_closing_, {})) done();
+}
+
+void BrickDevice::begin_again(const std::string& why) {
+  end_round(why);
+  loop_.after(kRetryReconciliation, [this, current = current()] {
+    if (current() && state_ == State::kOffline) identify();
+  });
+}
+
+void BrickDevice::fenced(const std::string& why) {
+  if (state_ == State::kFenced) return;
+  ++round_;
+  enter(State::kFenced, why);
+  for (auto& [client, session] : sessions_) session.open = false;
+  log_error("layouts", "brick-fenced brick={} epoch={} why=\"{}\"", number_, epoch_, why);
+  if (hooks_.on_lost) hooks_.on_lost();
+  for (const auto& done : std::exchange(waiting_for_closing_, {})) done();
+  // The other MDS closed all sessions when it began: what waits for a handle's death has it.
+  sessions_closed();
+  if (hooks_.on_fenced) hooks_.on_fenced(why);
+}
+
+// A claim would end what another server has there, so whose brick it is comes first.
+void BrickDevice::identify() {
+  control_.identify([this, current = current()](Result<brick::IdentifyResult> result) {
+    if (!current() || !unclaimed()) return;
+    if (result && result->status == brick::Status::kOk) identified(*result);
+    if (!result) detail_ = result.error().to_string();
+    if (claiming_) return;
+    // A connection that is gone brings us here again by its events. One that is not gets another question:
+    // whoever has the brick may give it up.
+    loop_.after(kRetryIdentification, [this, current] {
+      if (current() && unclaimed()) identify();
+    });
+  });
+}
+
+std::string BrickDevice::objection(const brick::IdentifyResult& found) const {
+  const BrickRecord& known = record();
+  const std::string at = "at " + known.address + " answers brick " + uuid_text(found.uuid);
+  if (known.claimed_before() && known.uuid != found.uuid) return at + ", not brick " + uuid_text(known.uuid);
+  if (!found.owner.empty() && found.owner != options_.owner) {
+    return at + ", which belongs to metadata server " + found.owner + " (" +
+           std::to_string(found.used_blocks) + " blocks in use): remove it there, or format it";
+  }
+  for (const BrickNumber other : list_.numbers()) {
+    if (other != number_ && list_.find(other)->uuid == found.uuid) {
+      return at + ", which is in use already as brick " + std::to_string(other) + " at " +
+             list_.find(other)->address;
+    }
+  }
+  return {};
+}
+
+void BrickDevice::identified(const brick::IdentifyResult& found) {
+  const std::string why_not = objection(found);
+  claiming_ = why_not.empty();
+  if (claiming_) {
+    enter(State::kOffline, "being claimed");
+    return claim(found.owner.empty() ? found.claimed_epoch : 0);
+  }
+  if (state_ != State::kForeign || detail_ != why_not)
+    log_error("layouts", "brick-foreign brick={} why=\"{}\"", number_, why_not);
+  enter(State::kForeign, why_not);
+}
+
+// A new epoch for each beginning, persisted here before it is persisted there: what the brick still has of
+// ours under the old one, queued or running, is refused or over when the claim is answered.
+void BrickDevice::claim(uint64_t above) {
+  next_epoch_(above, [this, current = current()](uint64_t epoch) {
+    if (current() && state_ == State::kOffline) claim_as(epoch);
+  });
+}
+
+void BrickDevice::claim_as(uint64_t epoch) {
+  epoch_ = epoch;
+  brick::ClaimArguments arguments{.epoch = epoch, .owner = options_.owner};
+  control_.claim(arguments, [this, current = current()](Result<brick::ClaimResult> result) {
+    if (current()) claimed(std::move(result));
+  });
+}
+
+void BrickDevice::claimed(Result<brick::ClaimResult> result) {
+  if (!result) return;  // the connection went with it: its events bring us here again
+  if (result->status == brick::Status::kStaleEpoch) {
+    return fenced("epoch " + std::to_string(epoch_) + " refused, the brick is at " +
+                  std::to_string(result->claimed_epoch));
+  }
+  if (result->status != brick::Status::kOk) return begin_again("it refused the claim");
+  identity_ = std::move(*result);
+  identified_ = true;
+  compared_ = false;
+  enter(State::kReconciling, "being brought into agreement with the metadata");
+  remember();
+}
+
+// Which brick this is must be on record before it holds anything of ours.
+void BrickDevice::remember() {
+  BrickRecord known = record();
+  const BrickRecord before = known;
+  known.uuid = identity_.uuid;
+  known.block_count = identity_.block_count;
+  known.durability = identity_.durability;
+  // Before anybody is told another writeverf4 because of it.
+  const auto heard = list_.heard_verifier(number_, identity_.verifier);
+  Result<Sequence> stored = Sequence{};
+  if (!heard) {
+    stored = std::unexpected(heard.error());
+  } else if (known != before) {
+    stored = list_.update(known);
+  } else if (*heard) {
+    stored = **heard;
+  }
+  if (stored) verifier_ = identity_.verifier;
+  // From here on calls of an older MDS are refused: what we list stays as listed.
+  if (stored && known == before && !*heard) return close_listed_sessions();
+  if (!stored) {
+    log_error("layouts", "brick-not-remembered brick={} error=\"{}\"", number_, stored.error().to_string());
+    return begin_again("the metadata could not be changed");
+  }
+  store_.when_synced(*stored, [this, current = current()] {
+    if (current() && state_ == State::kReconciling) close_listed_sessions();
+  });
+}
+
+// From a flush, which may have failed. What cannot be stored is found again at the next claim.
+bool BrickDevice::take_verifier(const BrickVerifier& verifier) {
+  const auto heard = list_.heard_verifier(number_, verifier);
+  if (heard) {
+    verifier_ = verifier;
+    return true;
+  }
+  log_error("layouts", "brick-not-remembered brick={} error=\"{}\"", number_, heard.error().to_string());
+  begin_again("its verifier could not be stored");
+  return false;
+}
+
+void BrickDevice::close_listed_sessions() {
+  // No grant of an earlier time has a record (first version): all of them are revoked.
+  control_.list_sessions(guard<brick::SessionsResult>([this](Answer<brick::SessionsResult> listed) {
+    if (!usable()) return;
+    if (!listed) return begin_again("its sessions could not be listed");
+    auto left = std::make_shared<size_t>(listed->sessions.size());
+    if (*left == 0) return sessions_closed();
+    for (const brick::SessionEntry& session : listed->sessions) {
+      control_.close_session({epoch_, session.client},
+                             guard<brick::StatusResult>([this, left](Answer<brick::StatusResult> closed) {
+                               if (!usable()) return;
+                               if (!closed && closed.error() != brick::Status::kNotFound)
+                                 return begin_again("a session could not be closed");
+                               if (--*left == 0) sessions_closed();
+                             }));
+    }
+  }));
+}
+
+void BrickDevice::sessions_closed() {
+  // No handle of any client is alive: whoever waited for a handle's death has it.
+  ++resets_;
+  const uint64_t round = round_;
+  for (const auto& done : std::exchange(waiting_for_reset_, {})) done();
+  if (round == round_ && usable()) list_blocks(0, std::make_shared<std::vector<brick::Run>>());
+}
+
+void BrickDevice::list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::Run>> listed) {
+  control_.list({from, brick::kListedRunsPerCall},
+                guard<brick::ListResult>([this, from, listed](Answer<brick::ListResult> page) {
+                  if (!usable()) return;
+                  if (!page) return begin_again("its blocks could not be listed");
+                  uint64_t next = from;
+                  for (const brick::ListedRun& entry : page->runs) {
+                    listed->push_back(entry.run);
+                    next = entry.run.logical + entry.run.count * brick::kBlockSize;
+                  }
+                  if (page->end || page->runs.empty()) return compare_blocks(*listed);
+                  list_blocks(next, listed);
+                }));
+}
+
+void BrickDevice::compare_blocks(const std::vector<brick::Run>& listed) {
+  const SpaceDifference difference = space().compare(listed);
+  compared_ = true;
+  space().set_capacity(identity_.block_count);
+  for (const brick::Run& run : difference.missing) {
+    log_error("layouts", "blocks-missing brick={} logical={} count={} what=\"files have lost data\"", number_,
+              run.logical, run.count);
+  }
+  if (!difference.leaked.empty()) {
+    log_info("layouts", "blocks-leaked brick={} runs={} what=\"freed\"", number_, difference.leaked.size());
+    free(difference.leaked, [] {});
+  }
+  const uint64_t round = round_;
+  if (!hooks_.zero_tails) return finish_reconciling(round);
+  hooks_.zero_tails([this, alive = std::weak_ptr(alive_), round](bool zeroed) {
+    if (alive.expired() || round != round_ || state_ != State::kReconciling) return;
+    if (!zeroed) return begin_again("tails could not be zeroed");
+    finish_reconciling(round);
+  });
+}
+
+void BrickDevice::finish_reconciling(uint64_t round) {
+  if (round != round_) return;
+  enter(State::kReady, "");
+  log_info("layouts", "brick-ready brick={} uuid={} epoch={} kind={} blocks={} free={}", number_,
+           uuid_text(identity_.uuid), epoch_, identity_.kind, identity_.block_count, identity_.free_blocks);
+  if (hooks_.on_ready) hooks_.on_ready();
+}
+
+// --- sessions and exposure
+// ---------------------------------------------------------------------------------------------
+
+void BrickDevice::open_session(uint64_t client, Done<Ticket> done) {
+  if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
+  const auto [at, is_new] = sessions_.try_emplace(client);
+  // The ticket outlives the brick's process, not the client's lease: a client reconnects with what it knows.
+  if (is_new) random_.fill(at->second.ticket);
+  const Ticket ticket = at->second.ticket;
+  if (at->second.open) return done(ticket);
+  control_.open_session(
+      {epoch_, client, ticket},
+      guard<brick::StatusResult>([this, client, ticket, done](Answer<brick::StatusResult> opened) {
+        if (!opened) return done(std::unexpected(opened.error()));
+        const auto session = sessions_.find(client);
+        // Expelled while it was being opened: close_session() is behind us in the brick's queue.
+        if (session == sessions_.end()) return done(std::unexpected(brick::Status::kTryLater));
+        session->second.open = true;
+        done(ticket);
+      }));
+}
+
+void BrickDevice::close_session(uint64_t client, std::function<void()> done) {
+  // Not usable: all sessions are closed before anything new happens there.
+  if (sessions_.erase(client) == 0 || !usable()) return done();
+  control_.close_session(
+      {epoch_, client},
+      guard<brick::StatusResult>([this, round = round_, done](Answer<brick::StatusResult> closed) {
+        if (closed || closed.error() == brick::Status::kNotFound || round != round_) return done();
+        waiting_for_closing_.push_back(done);
+        begin_again("a session could not be closed");
+      }));
+}
+
+void BrickDevice::after_reset(uint64_t resets_before, std::function<void()> done) {
+  if (resets_ != resets_before || state_ == State::kFenced) return done();
+  waiting_for_reset_.push_back(std::move(done));
+  if (usable()) begin_again("handles could not be withdrawn");
+}
+
+void BrickDevice::expose(uint64_t client, uint64_t logical, uint64_t length, bool writable,
+                         Done<brick::ExposeResult> done) {
+  if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.expose({epoch_, client, logical, length, writable}, guard<brick::ExposeResult>(std::move(done)));
+}
+
+void BrickDevice::withdraw(uint64_t client, const std::vector<uint64_t>& grants, std::function<void()> done) {
+  if (grants.empty()) return done();
+  if (state_ == State::kFenced) return done();
+  if (!usable()) {
+    // Dead with their sessions, at the latest when the brick is claimed again.
+    waiting_for_reset_.push_back(std::move(done));
+    return;
+  }
+  auto left =
+      std::make_shared<size_t>((grants.size() + brick::kGrantsPerCallMax - 1) / brick::kGrantsPerCallMax);
+  for (size_t at = 0; at < grants.size(); at += brick::kGrantsPerCallMax) {
+    brick::WithdrawArguments arguments{.epoch = epoch_, .client = client};
+    const size_t count = std::min(brick::kGrantsPerCallMax, grants.size() - at);
+    arguments.grants.assign(grants.begin() + static_cast<ptrdiff_t>(at),
+                            grants.begin() + static_cast<ptrdiff_t>(at + count));
+    const auto one_done = [left, done] {
+      if (--*left == 0) done();
+    };
+    control_.withdraw(arguments, guard<brick::StatusResult>(
+                                     [this, resets = resets_, one_done](Answer<brick::StatusResult> answer) {
+                                       // No such session: it was closed, and its handles with it.
+                                       if (answer || answer.error() == brick::Status::kNotFound)
+                                         return one_done();
+                                       after_reset(resets, one_done);
+                                     }));
+  }
+}
+
+// --- blocks and bytes
+// --------------------------------------------------------------------------------------------------
+
+void BrickDevice::alloc(uint64_t logical, uint64_t count, Done<brick::RunsResult> done) {
+  if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.alloc({epoch_, logical, count, true}, guard<brick::RunsResult>(std::move(done)));
+}
+
+void BrickDevice::free(const std::vector<brick::Run>& runs, std::function<void()> done) {
+  if (runs.empty() || !usable() || !compared_) return done();
+  auto left = std::make_shared<size_t>((runs.size() + brick::kRunsMax - 1) / brick::kRunsMax);
+  for (size_t at = 0; at < runs.size(); at += brick::kRunsMax) {
+    const size_t count = std::min(brick::kRunsMax, runs.size() - at);
+    brick::BlocksArguments arguments{.epoch = epoch_};
+    arguments.runs.assign(runs.begin() + static_cast<ptrdiff_t>(at),
+                          runs.begin() + static_cast<ptrdiff_t>(at + count));
+    control_.free(arguments,
+                  guard<brick::StatusResult>([runs = count, left, done](Answer<brick::StatusResult> freed) {
+                    if (!freed && freed.error() != brick::Status::kTryLater) {
+                      log_error("layouts", "blocks-not-freed runs={} status={}", runs,
+                                static_cast<uint32_t>(freed.error()));
+                    }
+                    if (--*left == 0) done();
+                  }));
+  }
+}
+
+namespace {
+
+// Of bytes and ranges no more than a call may have, at least one piece.
+std::vector<std::vector<brick::Range>> pieces_of(const std::vector<brick::Range>& ranges) {
+  std::vector<std::vector<brick::Range>> pieces(1);
+  uint64_t bytes = 0;
+  for (brick::Range range : ranges) {
+    while (range.length > 0) {
+      if (bytes == kBytesPerCall || pieces.back().size() == brick::kRangesPerCallMax) {
+        pieces.emplace_back();
+        bytes = 0;
+      }
+      const uint64_t length = std::min(range.length, kBytesPerCall - bytes);
+      pieces.back().push_back({range.logical, length});
+      bytes += length;
+      range = {range.logical + length, range.length - length};
+    }
+  }
+  return pieces;
+}
+
+// Makes `call` for the pieces, one after the other; answers with the last one's result.
+template <typename T>
+void in_pieces(std::shared_ptr<const std::vector<std::vector<brick::Range>>> pieces, size_t at,
+               std::function<void(const std::vector<brick::Range>&, BrickDevice::Done<T>)> call,
+               BrickDevice::Done<T> done) {
+  call((*pieces)[at], [=](BrickDevice::Answer<T> answer) {
+    if (!answer || at + 1 == pieces->size()) return done(std::move(answer));
+    in_pieces<T>(pieces, at + 1, call, done);
+  });
+}
+
+}  // namespace
+
+void BrickDevice::persist(const std::vector<brick::Range>& ranges, Done<brick::PersistResult> done) {
+  if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
+  const auto call = [this](const std::vector<brick::Range>& piece, Done<brick::PersistResult> answer) {
+    if (!usable()) return refuse(std::move(answer), brick::Status::kTryLater);
+    control_.persist({epoch_, {piece}},
+                     guard<brick::PersistResult>([this, answer](Answer<brick::PersistResult> result) {
+                       if (result && !take_verifier(result->verifier)) {
+                         return answer(std::unexpected(brick::Status::kTryLater));
+                       }
+                       answer(std::move(result));
+                     }));
+  };
+  in_pieces<brick::PersistResult>(
+      std::make_shared<const std::vector<std::vector<brick::Range>>>(pieces_of(ranges)), 0, call,
+      std::move(done));
+}
+
+void BrickDevice::zero(const std::vector<brick::Range>& ranges, Done<brick::StatusResult> done) {
+  if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
+  const auto call = [this](const std::vector<brick::Range>& piece, Done<brick::StatusResult> answer) {
+    if (!usable()) return refuse(std::move(answer), brick::Status::kTryLater);
+    control_.zero({epoch_, {piece}}, guard<brick::StatusResult>(std::move(answer)));
+  };
+  in_pieces<brick::StatusResult>(
+      std::make_shared<const std::vector<std::vector<brick::Range>>>(pieces_of(ranges)), 0, call,
+      std::move(done));
+}
+
+// --- for administrators
+// ------------------------------------------------------------------------------------------------
+
+void BrickDevice::statistics(Done<brick::StatisticsResult> done) {
+  if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.statistics(guard<brick::StatisticsResult>(std::move(done)));
+}
+
+void BrickDevice::loop_turns(Done<brick::LoopTurnsResult> done) {
+  if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.loop_turns(guard<brick::LoopTurnsResult>(std::move(done)));
+}
+
+void BrickDevice::list_sessions(Done<brick::SessionsResult> done) {
+  if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.list_sessions(guard<brick::SessionsResult>(std::move(done)));
+}
+
+void BrickDevice::list(const brick::ListArguments& arguments, Done<brick::ListResult> done) {
+  if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.list(arguments, guard<brick::ListResult>(std::move(done)));
+}
+
+void BrickDevice::survey(const brick::SurveyArguments& arguments, Done<brick::SurveyResult> done) {
+  if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.survey(arguments, guard<brick::SurveyResult>(std::move(done)));
+}
+
+void BrickDevice::erase(uint64_t from, uint64_t count, Done<brick::StatusResult> done) {
+  if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
+  // Damaged blocks are in service again.
+  space().set_capacity(identity_.block_count);
+  control_.erase({epoch_, identity_.uuid, from, count}, guard<brick::StatusResult>(std::move(done)));
+}
+
+void BrickDevice::release(std::function<void(bool)> done) {
+  if (!usable()) {
+    return loop_.post([alive = std::weak_ptr(alive_), done = std::move(done)] {
+      if (!alive.expired()) done(false);
+    });
+  }
+  next_epoch_(0, [this, current = current(), done = std::move(done)](uint64_t epoch) {
+    if (!current()) return done(false);
+    control_.claim({.epoch = epoch, .owner = ""},
+                   [alive = std::weak_ptr(alive_), done](const Result<brick::ClaimResult>& result) {
+                     if (!alive.expired()) done(result && result->status == brick::Status::kOk);
+                   });
+  });
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/bricks/brick_observer.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+constexpr Milliseconds kEvery{1000};
+constexpr Milliseconds kInterest{60'000};
+}  // namespace
+
+BrickObserver::BrickObserver(EventLoop& loop, BrickSet& bricks) : loop_(loop), bricks_(bricks) {
+  timer_ = loop_.after(kEvery, [this] { look(); });
+}
+
+BrickObserver::~BrickObserver() {
+  loop_.cancel(timer_);
+}
+
+const BrickObservation& BrickObserver::latest(BrickNumber number) {
+  looked_ = loop_.now();
+  return latest_[number];
+}
+
+void BrickObserver::look() {
+  timer_ = loop_.after(kEvery, [this] { look(); });
+  if (!looked_ || loop_.now() - *looked_ > kInterest) return;
+  for (BrickDevice* const brick : bricks_.all()) {
+    if (!brick->ready()) continue;
+    const auto known = [this, alive = std::weak_ptr(alive_),
+                        number = brick->number()]() -> BrickObservation* {
+      return alive.expired() || bricks_.find(number) == nullptr ? nullptr : &latest_[number];
+    };
+    brick->statistics([known](BrickDevice::Answer<brick::StatisticsResult> answer) {
+      if (BrickObservation* const entry = answer ? known() : nullptr) entry->statistics = *answer;
+    });
+    brick->loop_turns([known](BrickDevice::Answer<brick::LoopTurnsResult> answer) {
+      if (BrickObservation* const entry = answer ? known() : nullptr) entry->turns = *answer;
+    });
+    brick->list_sessions([known](BrickDevice::Answer<brick::SessionsResult> answer) {
+      if (BrickObservation* const entry = answer ? known() : nullptr) entry->sessions = answer->sessions;
+    });
+  }
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "server/mds/bricks/brick_set.h"
+#include "shared/base/event_loop.h"
+
+namespace pnfsrdma::mds {
+
+// What a brick says of itself, not older than a second while it answers and somebody looks.
+struct BrickObservation {
+  brick::StatisticsResult statistics;
+  brick::LoopTurnsResult turns;
+  std::vector<brick::SessionEntry> sessions;
+};
+
+// Asks every brick for its counters and sessions once a second, so that whoever shows them need not wait; not
+// when nobody has looked for a minute. Control loop only.
+class BrickObserver {
+ public:
+  BrickObserver(EventLoop& loop, BrickSet& bricks);
+  ~BrickObserver();
+  BrickObserver(const BrickObserver&) = delete;
+  BrickObserver& operator=(const BrickObserver&) = delete;
+
+  // Zeros before the first answer; what was last known while the brick is away.
+  const BrickObservation& latest(BrickNumber number);
+  void forget(BrickNumber number) { latest_.erase(number); }
+
+ private:
+  void look();
+
+  EventLoop& loop_;
+  BrickSet& bricks_;
+  std::map<BrickNumber, BrickObservation> latest_;
+  EventLoop::TimerId timer_ = 0;
+  std::optional<SteadyTime> looked_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace pnfsrdma::mds

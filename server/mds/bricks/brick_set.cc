@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/bricks/brick_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/mds/bricks/placement.h"
+#include "server/mds/bricks/rdma_block_memory.h"
+#include "server/mds/meta/records.h"
+#include "shared/base/check.h"
+#include "shared/base/log.h"
+#include "shared/base/sync.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+constexpr std::string_view kEpochKey = "epoch";
+
+// Of two answers the one that says more: an error that stays, one that passes, none.
+nfs4::Status graver(nfs4::Status a, nfs4::Status b) {
+  if (a == nfs4::Status::kOk || (a == nfs4::Status::kDelay && b != nfs4::Status::kOk)) return b;
+  return a;
+}
+
+}  // namespace
+
+// A brick with what leads to it, in creation order.
+struct BrickSet::Member {
+  std::unique_ptr<BrickConnection> connection;
+  std::unique_ptr<BrickDevice> device;
+  std::unique_ptr<RdmaBlockMemory> own_memory;
+  BlockMemory* memory = nullptr;
+  bool closed = false;
+  size_t frees = 0;  // calls under way
+};
+
+BrickSet::BrickSet(Parts parts, Options options) : parts_(std::move(parts)), options_(std::move(options)) {}
+BrickSet::~BrickSet() {
+  members_.clear();
+  for (Thread& thread : leaving_) thread.join();
+}
+
+void BrickSet::start(Hooks hooks) {
+  hooks_ = std::move(hooks);
+  for (const BrickNumber number : parts_.list.numbers()) connect(number);
+}
+
+void BrickSet::connect(BrickNumber number) {
+  auto& member = members_[number];
+  member = std::make_unique<Member>();
+  // The events come from the loop, when all is in its place.
+  member->connection =
+      parts_.connect(parts_.list.find(number)->address,
+                     {.on_connected = [made = member.get()] { made->device->connected(); },
+                      .on_lost = [made = member.get()](const Error&) { made->device->lost(); }});
+  member->device = std::make_unique<BrickDevice>(
+      BrickDevice::Parts{parts_.loop, parts_.store, member->connection->control(), parts_.list,
+                         parts_.random},
+      number,
+      [this](uint64_t above, std::function<void(uint64_t)> done) { next_epoch(above, std::move(done)); },
+      options_.device);
+  if (options_.memory == nullptr)
+    member->own_memory = std::make_unique<RdmaBlockMemory>(parts_.loop, *member->device, options_.transports);
+  member->memory = options_.memory != nullptr ? options_.memory : member->own_memory.get();
+  member->device->set_hooks(
+      {.on_lost =
+           [this, number, memory = member->memory] {
+             hooks_.on_lost(number);
+             memory->reset();
+           },
+       .zero_tails = [this,
+                      number](std::function<void(bool)> done) { hooks_.zero_tails(number, std::move(done)); },
+       .on_ready = [this, number] { hooks_.on_ready(number); },
+       .on_fenced = hooks_.on_fenced});
+}
+
+void BrickSet::disconnect(BrickNumber number) {
+  const auto found = members_.find(number);
+  if (found == members_.end()) return;
+  if (found->second->own_memory) {
+    // The loop does not wait for a connection that is being made.
+    Thread connecting = found->second->own_memory->give_up_connecting();
+    if (connecting.joinable()) leaving_.push_back(std::move(connecting));
+  }
+  members_.erase(found);
+}
+
+// Epochs for claims: each higher than any before it, of this run or an earlier one, of any brick, and durable
+// before it is used.
+void BrickSet::next_epoch(uint64_t above, std::function<void(uint64_t)> done) {
+  const auto stored = Records(parts_.store).get(RecordKind::kBrick, kEpochKey);
+  if (!stored) return log_error("layouts", "epoch-unreadable error=\"{}\"", stored.error().to_string());
+  uint64_t last = 0;
+  if (*stored && (*stored)->size() == sizeof(last))
+    last = load_big_endian<uint64_t>(as_bytes(**stored).data());
+  const uint64_t epoch = std::max({options_.first_epoch, last + 1, above + 1});
+  std::byte value[sizeof(epoch)];
+  store_big_endian(value, epoch);
+  Batch batch;
+  Records::put(batch, RecordKind::kBrick, kEpochKey, as_text(value));
+  const auto committed = parts_.store.commit(batch, CommitKind::kNamespace);
+  if (!committed) return log_error("layouts", "epoch-not-stored error=\"{}\"", committed.error().to_string());
+  parts_.store.when_synced(*committed, [epoch, done = std::move(done)] { done(epoch); });
+}
+
+// --- which brick
+// ----------------------------------------------------------------------------------------------------
+
+std::vector<BrickDevice*> BrickSet::all() {
+  std::vector<BrickDevice*> found;
+  for (const auto& [number, member] : members_) found.push_back(member->device.get());
+  return found;
+}
+
+BrickDevice* BrickSet::find(BrickNumber number) {
+  const auto found = members_.find(number);
+  return found == members_.end() ? nullptr : found->second->device.get();
+}
+
+Milliseconds BrickSet::silence(BrickNumber number) const {
+  return members_.at(number)->connection->silence();
+}
+
+void BrickSet::set_closed(BrickNumber number, bool closed) {
+  members_.at(number)->closed = closed;
+}
+
+BrickDevice* BrickSet::find(const BrickUuid& uuid) {
+  for (const auto& [number, member] : members_) {
+    const BrickRecord& record = member->device->record();
+    if (record.claimed_before() && record.uuid == uuid) return member->device.get();
+  }
+  return nullptr;
+}
+
+BrickSet::Member& BrickSet::member_at(uint64_t logical) {
+  const auto found = members_.find(parts_.list.brick_of(logical));
+  CHECK(found != members_.end());
+  return *found->second;
+}
+
+BrickDevice& BrickSet::at(uint64_t logical) {
+  return *member_at(logical).device;
+}
+
+BlockMemory& BrickSet::memory_at(uint64_t logical) {
+  return *member_at(logical).memory;
+}
+
+BrickUuid BrickSet::uuid_at(uint64_t logical) const {
+  return parts_.list.find(parts_.list.brick_of(logical))->uuid;
+}
+
+std::expected<std::vector<BrickNumber>, nfs4::Status> BrickSet::places(InodeId inode, BrickNumber home) {
+  if (BrickDevice* const brick = find(home); brick != nullptr && !brick->ready())
+    return std::unexpected(brick->absence());
+  std::vector<Candidate> candidates;
+  nfs4::Status absent = nfs4::Status::kNoSpc;
+  for (const auto& [number, member] : members_) {
+    if (member->device->record().leaving || member->closed) continue;
+    if (member->device->ready()) {
+      candidates.push_back({number, member->device->space().free_bytes()});
+    } else if (absent != nfs4::Status::kDelay) {
+      absent = member->device->absence();
+    }
+  }
+  if (candidates.empty()) return std::unexpected(absent);
+  return order_of(candidates, inode, home);
+}
+
+// --- all of them
+// ----------------------------------------------------------------------------------------------------
+
+bool BrickSet::ready() const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const auto& member) { return member.second->device->ready(); });
+}
+
+bool BrickSet::identified() const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [](const auto& member) { return member.second->device->identified(); });
+}
+
+std::map<BrickNumber, BrickVerifier> BrickSet::verifiers(const std::vector<brick::Range>& ranges) {
+  std::map<BrickNumber, BrickVerifier> verifiers;
+  for (const brick::Range& range : ranges) {
+    const BrickDevice& device = at(range.logical);
+    verifiers.emplace(device.number(), device.verifier());
+  }
+  return verifiers;
+}
+
+std::optional<BrickVerifier> BrickSet::verifier_of(BrickNumber number) {
+  const BrickDevice* const device = find(number);
+  if (device == nullptr) return std::nullopt;
+  return device->verifier();
+}
+
+// --- several at once
+// -----------------------------------------------------------------------------------------------
+
+BrickSet::Split BrickSet::split(const std::vector<brick::Range>& ranges) const {
+  Split parts;
+  for (const brick::Range& range : ranges) parts[parts_.list.brick_of(range.logical)].push_back(range);
+  return parts;
+}
+
+nfs4::Status BrickSet::absence(const std::vector<brick::Range>& ranges) {
+  nfs4::Status status = nfs4::Status::kOk;
+  for (const auto& [number, part] : split(ranges)) status = graver(status, at(part[0].logical).absence());
+  return status;
+}
+
+template <typename Result>
+void BrickSet::on_each(const std::vector<brick::Range>& ranges, Done done,
+                       void (BrickDevice::*call)(const std::vector<brick::Range>&,
+                                                 BrickDevice::Done<Result>)) {
+  struct Progress {
+    size_t left = 0;
+    nfs4::Status status = nfs4::Status::kOk;
+  };
+  const Split parts = split(ranges);
+  auto progress = std::make_shared<Progress>(Progress{.left = parts.size()});
+  if (parts.empty()) return done(nfs4::Status::kOk);
+  for (const auto& [number, part] : parts) {
+    BrickDevice& brick = at(part[0].logical);
+    (brick.*call)(part, [&brick, progress, done](BrickDevice::Answer<Result> answer) {
+      nfs4::Status status = answer ? nfs4::Status::kOk : status_of(answer.error());
+      // Lost on the way, or away: for how long says which error.
+      if (!answer && answer.error() == brick::Status::kTryLater && !brick.usable()) status = brick.absence();
+      progress->status = graver(progress->status, status);
+      if (--progress->left == 0) done(progress->status);
+    });
+  }
+}
+
+void BrickSet::persist(const std::vector<brick::Range>& ranges, Done done) {
+  on_each<brick::PersistResult>(ranges, std::move(done), &BrickDevice::persist);
+}
+
+void BrickSet::zero(const std::vector<brick::Range>& ranges, Done done) {
+  on_each<brick::StatusResult>(ranges, std::move(done), &BrickDevice::zero);
+}
+
+void BrickSet::free(const std::vector<brick::Run>& runs) {
+  std::map<BrickNumber, std::vector<brick::Run>> parts;
+  for (const brick::Run& run : runs) parts[parts_.list.brick_of(run.logical)].push_back(run);
+  for (const auto& [number, part] : parts) {
+    std::vector<brick::Range> ranges;
+    for (const brick::Run& run : part) ranges.push_back({run.logical, run.count * brick::kBlockSize});
+    Member& member = member_at(part[0].logical);
+    ++member.frees;
+    const auto freed = [this, alive = std::weak_ptr(alive_), number] {
+      if (alive.expired()) return;
+      if (const auto found = members_.find(number); found != members_.end()) --found->second->frees;
+    };
+    member.memory->forget(ranges, [this, alive = std::weak_ptr(alive_), number, part, freed] {
+      if (alive.expired()) return;
+      if (BrickDevice* const brick = find(number)) brick->free(part, freed);
+    });
+  }
+}
+
+bool BrickSet::freeing(BrickNumber number) const {
+  const auto found = members_.find(number);
+  return found != members_.end() && found->second->frees > 0;
+}
+
+void BrickSet::withdraw(uint64_t client, const std::vector<HeldGrant>& grants, std::function<void()> done) {
+  std::map<BrickNumber, std::vector<uint64_t>> parts;
+  for (const HeldGrant& grant : grants) parts[parts_.list.brick_of(grant.logical)].push_back(grant.grant);
+  auto left = std::make_shared<size_t>(parts.size() + 1);
+  const auto one_less = [left, done = std::move(done)] {
+    if (--*left == 0) done();
+  };
+  for (const auto& [number, numbers] : parts) find(number)->withdraw(client, numbers, one_less);
+  one_less();
+}
+
+void BrickSet::close_session(uint64_t client, std::function<void()> done) {
+  auto left = std::make_shared<size_t>(members_.size() + 1);
+  const auto one_less = [left, done = std::move(done)] {
+    if (--*left == 0) done();
+  };
+  for (const auto& [number, member] : members_) member->device->close_session(client, one_less);
+  one_less();
+}
+
+}  // namespace pnfsrdma::mds

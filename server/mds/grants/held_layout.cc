@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/grants/held_layout.h"
+
+#include <algorithm>
+#include <set>
+
+#include "shared/base/check.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+bool selects(IoMode mode, bool writable) {
+  return mode == IoMode::kAny || (mode == IoMode::kReadWrite) == writable;
+}
+
+// How far `seqid` lies behind `newest` in a number space without 0. RFC 8881, 3.3.12: compared as serial
+// numbers.
+uint32_t lag(uint32_t seqid, uint32_t newest) {
+  const uint32_t distance = newest - seqid;
+  return newest < seqid ? distance - 1 : distance;  // stepped over 0
+}
+
+}  // namespace
+
+const LayoutStateid& HeldLayout::advance() {
+  stateid_.seqid = stateid_.seqid == UINT32_MAX ? 1 : stateid_.seqid + 1;
+  return stateid_;
+}
+
+nfs4::Status HeldLayout::check_seqid(uint32_t seqid, uint32_t window) const {
+  if (seqid == 0) return nfs4::Status::kBadStateid;
+  const uint32_t behind = lag(seqid, stateid_.seqid);
+  if (behind > UINT32_MAX / 2) return nfs4::Status::kBadStateid;  // from the future: we never gave it out
+  return behind > window ? nfs4::Status::kOldStateid : nfs4::Status::kOk;
+}
+
+bool HeldLayout::older_than_completed_recall(uint32_t seqid) const {
+  if (!completed_recall_) return false;
+  return lag(seqid, stateid_.seqid) > lag(*completed_recall_, stateid_.seqid);
+}
+
+std::pair<size_t, size_t> HeldLayout::near(const ByteRange& range) const {
+  const auto begins_before = [](const HeldGrant& grant, uint64_t offset) {
+    return grant.file.begin < offset;
+  };
+  const uint64_t from = range.begin > longest_ ? range.begin - longest_ : 0;
+  const auto first = std::lower_bound(grants_.begin(), grants_.end(), from, begins_before);
+  const auto last = std::lower_bound(first, grants_.end(), range.end, begins_before);
+  return {first - grants_.begin(), last - grants_.begin()};
+}
+
+std::span<const HeldGrant> HeldLayout::grants_near(const ByteRange& range) const {
+  const auto [first, last] = near(range);
+  return std::span(grants_).subspan(first, last - first);
+}
+
+void HeldLayout::add_grant(HeldGrant grant) {
+  CHECK(!grant.file.empty());
+  grant.held.add(grant.file);
+  holes_.remove(grant.file);
+  longest_ = std::max(longest_, grant.file.length());
+  const auto place =
+      std::upper_bound(grants_.begin(), grants_.end(), grant.file.begin,
+                       [](uint64_t offset, const HeldGrant& other) { return offset < other.file.begin; });
+  grants_.insert(place, std::move(grant));
+}
+
+std::vector<ByteRange> HeldLayout::add_hole(const ByteRange& range) {
+  RangeSet fresh;
+  fresh.add(range);
+  for (const ByteRange& known : holes_.within(range)) fresh.remove(known);
+  holes_.add(range);
+  return fresh.all();
+}
+
+std::vector<HeldGrant> HeldLayout::take_back(std::span<const HeldGrant> grants) {
+  std::set<std::pair<uint64_t, uint64_t>> named;
+  for (const HeldGrant& grant : grants) named.emplace(grant.logical, grant.grant);
+  std::vector<HeldGrant> taken;
+  std::erase_if(grants_, [&](HeldGrant& held) {
+    if (!named.contains({held.logical, held.grant})) return false;
+    taken.push_back(std::move(held));
+    return true;
+  });
+  return taken;
+}
+
+const HeldGrant* HeldLayout::at(uint64_t offset, IoMode mode) const {
+  if (offset == kEndOfFile) return nullptr;
+  for (const HeldGrant& grant : grants_near({offset, offset + 1})) {
+    // One of which something was returned is not handed out again: the client may be about to return the
+    // rest.
+    if (offset < grant.file.end && selects(mode, grant.writable) && grant.held.contains(grant.file))
+      return &grant;
+  }
+  return nullptr;
+}
+
+std::optional<ByteRange> HeldLayout::hole_at(uint64_t offset) const {
+  return holes_.from(offset);
+}
+
+std::vector<ByteRange> HeldLayout::gaps(const ByteRange& range, IoMode mode) const {
+  RangeSet missing;
+  missing.add(range);
+  for (const HeldGrant& grant : grants_near(range)) {
+    if (selects(mode, grant.writable) && grant.held.contains(grant.file)) missing.remove(grant.file);
+  }
+  return missing.all();
+}
+
+bool HeldLayout::may_write(const ByteRange& range) const {
+  RangeSet missing;
+  missing.add(range);
+  for (const HeldGrant& grant : grants_near(range)) {
+    if (!grant.writable) continue;
+    for (const ByteRange& part : grant.held.within(range)) missing.remove(part);
+  }
+  return missing.empty();
+}
+
+bool HeldLayout::holds(const ByteRange& range, IoMode mode) const {
+  if (mode != IoMode::kReadWrite && holes_.overlaps(range)) return true;
+  return std::ranges::any_of(grants_near(range), [&](const HeldGrant& grant) {
+    return selects(mode, grant.writable) && grant.held.overlaps(range);
+  });
+}
+
+bool HeldLayout::writes_past(uint64_t offset) const {
+  return std::ranges::any_of(grants_near({offset, kEndOfFile}), [&](const HeldGrant& grant) {
+    return grant.writable && grant.file.end > offset;
+  });
+}
+
+ByteRange HeldLayout::rounded_out(ByteRange range) const {
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (const HeldGrant& grant : grants_near(range)) {
+      if (!grant.file.overlaps(range) || range.contains(grant.file)) continue;
+      range = {std::min(range.begin, grant.file.begin), std::max(range.end, grant.file.end)};
+      grew = true;
+    }
+  }
+  return range;
+}
+
+std::vector<HeldGrant> HeldLayout::give_back(const ByteRange& range, IoMode mode) {
+  std::vector<HeldGrant> dead;
+  if (mode != IoMode::kReadWrite) holes_.remove(range);
+  const auto [first, last] = near(range);
+  size_t kept = first;
+  for (size_t at = first; at < last; ++at) {
+    HeldGrant& grant = grants_[at];
+    if (selects(mode, grant.writable)) grant.held.remove(range);
+    if (grant.held.empty()) {
+      dead.push_back(std::move(grant));
+    } else {
+      if (kept != at) grants_[kept] = std::move(grant);
+      ++kept;
+    }
+  }
+  grants_.erase(grants_.begin() + static_cast<ptrdiff_t>(kept),
+                grants_.begin() + static_cast<ptrdiff_t>(last));
+  if (grants_.empty()) longest_ = 0;
+  return dead;
+}
+
+}  // namespace pnfsrdma::mds

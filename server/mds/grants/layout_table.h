@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "server/mds/grants/held_layout.h"
+#include "server/mds/state/stateid.h"
+
+namespace pnfsrdma::mds {
+
+// All layouts that are out, by file and by client, with the grants that are on their way to death: taken from
+// the client's layout, not yet answered by the brick. Those count as reachable until the brick says
+// otherwise. Control loop only; nothing here survives the process (layouts are not reclaimable, RFC
+// 8881, 12.7.4).
+class LayoutTable {
+ public:
+  HeldLayout* find(uint64_t inode, uint64_t client);
+  const HeldLayout* find(uint64_t inode, uint64_t client) const;
+  // nullptr: no layout of anybody has this stateid.
+  const HeldLayout* find(const std::array<std::byte, 12>& other) const;
+  HeldLayout& add(uint64_t inode, uint64_t client, const std::array<std::byte, 12>& other);
+  void erase(uint64_t inode, uint64_t client);
+
+  // What changes the grants of a layout of this table goes this way: they are counted.
+  void add_grant(HeldLayout& layout, HeldGrant grant);
+  std::vector<HeldGrant> give_back(HeldLayout& layout, const ByteRange& range, IoMode mode);
+  std::vector<HeldGrant> take_back(HeldLayout& layout, std::span<const HeldGrant> grants);
+
+  std::vector<HeldLayout*> of_file(uint64_t inode);
+  // Everybody who holds something of the file, or held it and is not dead to it yet.
+  std::vector<uint64_t> clients_of_file(uint64_t inode) const;
+  std::vector<uint64_t> files_of_client(uint64_t client) const { return files_of_client(client, SIZE_MAX); }
+  // The first so many of them.
+  std::vector<uint64_t> files_of_client(uint64_t client, size_t most) const;
+  size_t layouts_of_client(uint64_t client) const;
+  std::vector<uint64_t> files() const;
+
+  void begin_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
+  void end_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
+
+  std::vector<HeldGrant> dying(uint64_t inode, uint64_t client) const;
+  // All of the file that are alive, held or dying, each with its client.
+  std::vector<std::pair<uint64_t, HeldGrant>> grants_of_file(uint64_t inode) const;
+
+  // Whether memory behind `range` may still be touched: by `client`, or by anybody (0).
+  bool reachable(uint64_t inode, const ByteRange& range, uint64_t client = 0) const;
+  // Whether memory at or behind `offset` may still be written: by `client`, or by anybody (0).
+  bool writable_past(uint64_t inode, uint64_t offset, uint64_t client = 0) const;
+  // What of `bytes` nobody may write any more.
+  RangeSet out_of_reach(uint64_t inode, RangeSet bytes) const;
+  // Layouts or dying grants of the file.
+  bool in_use(uint64_t inode) const { return files_.contains(inode); }
+  // Whether somebody may write anywhere in the file.
+  bool writable(uint64_t inode) const { return writable_past(inode, 0); }
+  size_t grants_of_client(uint64_t client) const;
+  // Of everybody; without those that are dying.
+  size_t layouts() const { return by_stateid_.size(); }
+  size_t grants() const { return grants_; }
+
+ private:
+  struct Holder {
+    std::set<uint64_t> files;
+    size_t grants = 0;
+  };
+  void count(const HeldLayout& layout, size_t before);
+  struct Dying {
+    uint64_t client = 0;
+    HeldGrant grant;
+  };
+  struct File {
+    std::map<uint64_t, HeldLayout> layouts;  // by client
+    std::vector<Dying> dying;
+  };
+  void drop_if_empty(uint64_t inode);
+
+  std::unordered_map<uint64_t, File> files_;
+  std::unordered_map<uint64_t, Holder> by_client_;
+  std::unordered_map<StateidOther, HeldLayout*, StateidOtherHash> by_stateid_;
+  size_t grants_ = 0;
+};
+
+}  // namespace pnfsrdma::mds

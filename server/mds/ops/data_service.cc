@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/data_service.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "server/mds/state/counters.h"
+#include "server/mds/state/server_limits.h"
+
+// READ, WRITE, COMMIT, and what statfs asks.
+namespace pnfsrdma::mds {
+
+using nfs4::Status;
+
+namespace {
+// Of a READ's result on the wire: eof, the length of the data, its padding.
+constexpr uint32_t kReadResultBytes = 4 + 4 + 3;
+}  // namespace
+
+DataService::DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
+                         LayoutCommitter& committer, FileIo& io)
+    : bricks_(bricks), table_(table), layouts_(layouts), granter_(granter), committer_(committer), io_(io) {}
+
+// RFC 8881, 18.22
+nfs4::ReadResponse DataService::read(CompoundContext& context, const nfs4::ReadArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  TRY_ASSIGN(const OpenAccess access, context.io_access(arguments.stateid, *inode, false));
+  if (!access.read) return Status::kOpenMode;
+  const uint32_t room = context.reply_room > kReadResultBytes ? context.reply_room - kReadResultBytes : 0;
+  // A shorter answer than asked for is the server's right.
+  const uint32_t count = std::min({arguments.count, context.services.limits.io_bytes_max, room});
+  using Answer = std::expected<FileIo::Read, Status>;
+  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
+    io_.read(inode->id, arguments.offset, count, std::move(done));
+  }));
+  TRY(answer);
+  context.services.counters.bytes_read += answer->data->size();
+  return nfs4::ReadResult{answer->end_of_file, nfs4::Data(std::move(*answer->data))};
+}
+
+// RFC 8881, 18.32
+nfs4::WriteResponse DataService::write(CompoundContext& context, const nfs4::WriteArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  TRY_ASSIGN(const OpenAccess access, context.io_access(arguments.stateid, *inode, true));
+  if (!access.write) return Status::kOpenMode;
+  if (arguments.offset > nfs4::kLengthToEnd - arguments.data.size()) return Status::kInval;
+  using Answer = std::expected<nfs4::WriteResult, Status>;
+  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
+    const ByteSpan data = arguments.data.span();
+    // A short write is the server's right, too.
+    const size_t count = std::min<size_t>(data.size(), context.services.limits.io_bytes_max);
+    FileIo::Write write{.client = context.client_id(), .inode = inode->id, .offset = arguments.offset};
+    // The one copy: the record the data came in goes when its connection goes, RDMA may still be reading
+    // then.
+    write.data = std::make_shared<const Bytes>(data.begin(), data.begin() + static_cast<ptrdiff_t>(count));
+    write.stable = arguments.stable;
+    write.clear_setid = !context.credentials().is_root();
+    io_.write(std::move(write), std::move(done));
+  }));
+  TRY(answer);
+  context.services.counters.bytes_written += answer->count;
+  return *answer;
+}
+
+// RFC 8881, 18.3
+nfs4::CommitResponse DataService::commit(CompoundContext& context, const nfs4::CommitArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  if (arguments.offset > nfs4::kLengthToEnd - arguments.count) return Status::kInval;
+  TRY(context.check_modification(*inode));
+  using Answer = std::expected<nfs4::Verifier, Status>;
+  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
+    io_.commit(inode->id, arguments.offset, arguments.count, std::move(done));
+  }));
+  TRY(answer);
+  return nfs4::CommitResult{*answer};
+}
+
+std::optional<nfs4::Durability> DataService::least_durability() const {
+  std::optional<uint32_t> least;
+  for (BrickDevice* const brick : bricks_.all()) {
+    const BrickRecord& record = brick->record();
+    if (record.claimed_before()) least = std::min(least.value_or(record.durability), record.durability);
+  }
+  if (!least) return std::nullopt;
+  return static_cast<nfs4::Durability>(*least);
+}
+
+std::string DataService::durability() const {
+  const auto least = least_durability();
+  return least ? nfs4::to_string(*least) : "unknown";
+}
+
+DataOperations::Space DataService::space() const {
+  DataOperations::Space sum;
+  for (BrickDevice* const brick : bricks_.all()) {
+    const uint64_t total = brick->record().block_count * brick::kBlockSize;
+    const uint64_t free = brick->space().unused_bytes();
+    sum.total += total;
+    sum.free += free;
+    // What of it somebody can have now.
+    if (brick->ready() && !brick->record().leaving) sum.available += free;
+  }
+  return sum;
+}
+
+}  // namespace pnfsrdma::mds

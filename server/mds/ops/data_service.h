@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "server/mds/bricks/brick_set.h"
+#include "server/mds/layout/file_io.h"
+#include "server/mds/layout/layout_committer.h"
+#include "server/mds/layout/layout_granter.h"
+#include "server/mds/layout/layouts.h"
+#include "server/mds/ops/data_operations.h"
+
+namespace pnfsrdma::mds {
+
+// The handlers of the operations on file data and layouts: each checks its arguments and who asks, as its
+// section of the RFC says, asks one question, and shapes the answer. The one question is deliberate: what the
+// machinery behind does may change what a second run of the checks would ask for. Control loop only.
+class DataService final : public DataOperations {
+ public:
+  DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
+              LayoutCommitter& committer, FileIo& io);
+
+  nfs4::ReadResponse read(CompoundContext& context, const nfs4::ReadArguments& arguments) override;
+  nfs4::WriteResponse write(CompoundContext& context, const nfs4::WriteArguments& arguments) override;
+  nfs4::CommitResponse commit(CompoundContext& context, const nfs4::CommitArguments& arguments) override;
+  nfs4::GetDeviceInfoResponse get_device_info(CompoundContext& context,
+                                              const nfs4::GetDeviceInfoArguments& arguments) override;
+  nfs4::LayoutGetResponse layout_get(CompoundContext& context,
+                                     const nfs4::LayoutGetArguments& arguments) override;
+  nfs4::LayoutCommitResponse layout_commit(CompoundContext& context,
+                                           const nfs4::LayoutCommitArguments& arguments) override;
+  nfs4::LayoutReturnResponse layout_return(CompoundContext& context,
+                                           const nfs4::LayoutReturnArguments& arguments) override;
+
+  bool layouts_available() const override { return bricks_.identified(); }
+  std::string durability() const override;
+  uint32_t layout_block_size() const override { return kGrainSize; }
+  DataOperations::Space space() const override;
+
+ private:
+  // Of all bricks that were ever claimed; none: there is no such brick.
+  std::optional<nfs4::Durability> least_durability() const;
+  nfs4::GetDeviceInfoResponse every_device(uint32_t bytes_max) const;
+  // What an answer of LAYOUTRETURN needs to know once the handles are dead.
+  using Returned = std::expected<std::optional<LayoutStateid>, nfs4::Status>;
+
+  void return_range(uint64_t client, uint64_t inode, IoMode mode, const ByteRange& range,
+                    const LayoutStateid& stateid, std::function<void(Returned)> done);
+  void return_everything(uint64_t client, IoMode mode, std::function<void(Returned)> done);
+
+  BrickSet& bricks_;
+  LayoutTable& table_;
+  Layouts& layouts_;
+  LayoutGranter& granter_;
+  LayoutCommitter& committer_;
+  FileIo& io_;
+};
+
+}  // namespace pnfsrdma::mds

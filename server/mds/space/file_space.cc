@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/space/file_space.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shared/base/check.h"
+#include "shared/base/log.h"
+
+// The half of FileSpace that takes memory back.
+namespace pnfsrdma::mds {
+
+namespace {
+// Between looks for something to zero, and between batches of it.
+constexpr Milliseconds kZeroingPause{250};
+constexpr Milliseconds kZeroingGap{10};
+constexpr uint64_t kZeroingBytes = uint64_t{4} << 20;
+}  // namespace
+
+FileSpace::FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks,
+                     LayoutTable& table, TakeBack take_back)
+    : loop_(loop),
+      clock_(clock),
+      names_(names),
+      store_(names.store()),
+      extents_(names.store()),
+      bricks_(bricks),
+      table_(table),
+      take_back_(std::move(take_back)),
+      ahead_(names.store()) {}
+
+FileSpace::~FileSpace() {
+  loop_.cancel(zeroing_timer_);
+}
+
+bool FileSpace::tail_dirty(InodeId inode) {
+  return extents_.tail_dirty(inode).value_or(true);
+}
+
+nfs4::Status FileSpace::absence(InodeId inode, const ByteRange& range) {
+  if (bricks_.ready()) return nfs4::Status::kOk;
+  const auto extents = extents_.overlapping(inode, range.begin, range.length());
+  if (!extents) return status_of(extents.error());
+  std::vector<brick::Range> memory;
+  for (const Extent& extent : *extents) memory.push_back({extent.logical, extent.length});
+  return bricks_.absence(memory);
+}
+
+bool FileSpace::has_memory_past(InodeId inode, uint64_t offset, BrickNumber brick) {
+  const auto extents = extents_.overlapping(inode, offset, kEndOfFile - offset);
+  return extents && std::any_of(extents->begin(), extents->end(), [&](const Extent& extent) {
+           return bricks_.at(extent.logical).number() == brick;
+         });
+}
+
+bool FileSpace::tail_is_away(InodeId inode, uint64_t offset) {
+  const auto extents = extents_.overlapping(inode, offset, kEndOfFile - offset);
+  return !extents || std::any_of(extents->begin(), extents->end(),
+                                 [&](const Extent& extent) { return !bricks_.at(extent.logical).usable(); });
+}
+
+void FileSpace::cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done) {
+  InodeUpdate with_size = update;
+  with_size.size = size;
+  // In the same batch as the new size: a crash between it and the zeroing finds the record.
+  shorten(inode, round_up(size, kGrainSize), with_size, true, std::move(done));
+}
+
+void FileSpace::clean_tail(InodeId inode, Done done) {
+  const auto present = names_.get(inode);
+  if (!present || !tail_dirty(inode)) return done(nfs4::Status::kOk);
+  const uint64_t size = (*present)->size;
+  if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, std::move(done));
+  if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
+    loop_.after(left, [this, alive = std::weak_ptr(alive_), inode, done = std::move(done)] {
+      if (!alive.expired()) clean_tail(inode, done);
+    });
+    return;
+  }
+  const uint64_t end = kept_end(size);
+  const auto behind = extents_.overlapping(inode, end, kEndOfFile - end);
+  if (!behind) return done(status_of(behind.error()));
+  // Readers may still look at the memory behind the end: then it stays, zeroed.
+  if (behind->empty() || table_.reachable(inode, {end, kEndOfFile})) return zero_tail(inode, std::move(done));
+  shorten(inode, end, {.space_only = true}, false, std::move(done));
+}
+
+void FileSpace::trim(InodeId inode, Done done) {
+  const auto present = names_.get(inode);
+  if (!present) return done(nfs4::Status::kOk);
+  const uint64_t end = kept_end((*present)->size);
+  if (table_.reachable(inode, {end, kEndOfFile})) return done(nfs4::Status::kOk);
+  const auto behind = extents_.overlapping(inode, end, kEndOfFile - end);
+  if (!behind) return done(status_of(behind.error()));
+  if (!behind->empty()) return shorten(inode, end, {.space_only = true}, false, std::move(done));
+  leave_ahead(inode);
+  clean_tail(inode, std::move(done));
+}
+
+// It has nothing ahead.
+void FileSpace::leave_ahead(InodeId inode) {
+  Batch batch;
+  ahead_.take_off_record(batch, inode);
+  // What cannot be written now stays on record, and costs the next start a look.
+  if (!batch.empty()) static_cast<void>(store_.commit(batch, CommitKind::kState));
+  ahead_.leave(inode);
+}
+
+void FileSpace::shorten(InodeId inode, uint64_t end, InodeUpdate update, bool mark_dirty, Done done) {
+  const auto present = names_.get(inode);
+  if (!present) return done(present.error());
+  const uint64_t size = update.size.value_or((*present)->size);
+  ExtentChange change(store_, inode);
+  const auto removed = change.remove(end, kEndOfFile - end);
+  if (!removed) return done(status_of(removed.error()));
+  update.space_used = (*present)->space_used + static_cast<uint64_t>(change.growth());
+  Batch batch;
+  change.write_to(batch);
+  ahead_.take_off_record(batch, inode);
+  if (mark_dirty && size < end) Extents::mark_tail_dirty(batch, inode);
+  if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
+  ahead_.leave(inode);
+  // A crash before the sync: the old size, the old extents, all bytes still there. Nothing may be destroyed
+  // before it.
+  store_.when_synced(store_.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), inode, size,
+                                                        removed = *removed, done = std::move(done)] {
+    if (alive.expired()) return;
+    // A crash from here on: blocks without an extent, freed at the next start; a dirty tail with its record,
+    // zeroed then.
+    release(removed);
+    // A writer whose grant ends with the last grain may have bytes there that he has not committed.
+    if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, done);
+    zero_tail(inode, done);
+  });
+}
+
+void FileSpace::left_behind(InodeId inode, const ByteRange& range) {
+  const auto present = names_.get(inode);
+  if (!present || range.end <= (*present)->size) return;
+  leftovers_[inode].add({std::max(range.begin, (*present)->size), range.end});
+}
+
+bool FileSpace::has_leftovers(InodeId inode, const ByteRange& range) const {
+  const auto found = leftovers_.find(inode);
+  return found != leftovers_.end() && table_.out_of_reach(inode, found->second).overlaps(range);
+}
+
+// Others write behind the end: only what none of them reaches can be zeroed now.
+void FileSpace::zero_leftovers(InodeId inode, uint64_t size, Done done) {
+  const auto found = leftovers_.find(inode);
+  if (found == leftovers_.end()) return done(nfs4::Status::kOk);
+  if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
+    loop_.after(left, [this, alive = std::weak_ptr(alive_), inode, done = std::move(done)] {
+      if (!alive.expired()) clean_tail(inode, done);
+    });
+    return;
+  }
+  const std::vector<ByteRange> dead = table_.out_of_reach(inode, found->second).within({size, kEndOfFile});
+  std::vector<brick::Range> memory;
+  for (const ByteRange& range : dead) {
+    const auto mapped = extents_.map(inode, range.begin, range.length());
+    if (!mapped) return done(status_of(mapped.error()));
+    for (const Mapping& part : *mapped) {
+      if (part.logical) memory.push_back({*part.logical, part.length});
+    }
+  }
+  const auto clean = [this, inode, dead, done] {
+    if (const auto rest = leftovers_.find(inode); rest != leftovers_.end()) {
+      for (const ByteRange& range : dead) rest->second.remove(range);
+      if (rest->second.empty()) leftovers_.erase(rest);
+    }
+    done(nfs4::Status::kOk);
+  };
+  if (memory.empty()) return clean();
+  bricks_.zero(memory, [alive = std::weak_ptr(alive_), clean, done](nfs4::Status status) {
+    if (alive.expired()) return;
+    if (status != nfs4::Status::kOk) return done(status);
+    clean();
+  });
+}
+
+void FileSpace::zero_tail(InodeId inode, Done done) {
+  const auto present = names_.get(inode);
+  if (!present || !tail_dirty(inode)) return done(nfs4::Status::kOk);
+  const uint64_t size = (*present)->size;
+  if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
+    loop_.after(left, [this, alive = std::weak_ptr(alive_), inode, done = std::move(done)] {
+      if (!alive.expired()) zero_tail(inode, done);
+    });
+    return;
+  }
+  const auto extents = extents_.overlapping(inode, size, kEndOfFile - size);
+  if (!extents) return done(status_of(extents.error()));
+  std::vector<brick::Range> tail;
+  for (const Extent& extent : *extents) {
+    const uint64_t skip = size > extent.file_offset ? size - extent.file_offset : 0;
+    if (skip < extent.length) tail.push_back({extent.logical + skip, extent.length - skip});
+  }
+  const auto clean = [this, inode, done] {
+    // Behind the zeroing, which is durable: a crash before this commit only zeroes again. Lazily, nobody
+    // waits for it.
+    leftovers_.erase(inode);
+    Batch batch;
+    Extents::mark_tail_clean(batch, inode);
+    const auto committed = store_.commit(batch, CommitKind::kState);
+    done(committed ? nfs4::Status::kOk : status_of(committed.error()));
+  };
+  if (tail.empty()) return clean();
+  bricks_.zero(tail, [alive = std::weak_ptr(alive_), clean, done](nfs4::Status status) {
+    if (alive.expired()) return;
+    // The record stays: whoever grows the file, and every start, zeroes first.
+    if (status != nfs4::Status::kOk) return done(status);
+    clean();
+  });
+}
+
+void FileSpace::destroy(InodeId inode, Done done) {
+  ExtentChange change(store_, inode);
+  const auto removed = change.remove(0, kEndOfFile);
+  if (!removed) return done(status_of(removed.error()));
+  Batch batch;
+  change.write_to(batch);
+  ahead_.take_off_record(batch, inode);
+  if (const auto destroyed = names_.destroy(inode, batch); !destroyed) return done(destroyed.error());
+  ahead_.leave(inode);
+  resting_.erase(inode);
+  leftovers_.erase(inode);
+  store_.when_synced(store_.last_namespace_sequence(),
+                     [this, alive = std::weak_ptr(alive_), removed = *removed, done = std::move(done)] {
+                       if (alive.expired()) return;
+                       release(removed);
+                       done(nfs4::Status::kOk);
+                     });
+}
+
+// The extents are in no file any more, durably, and no client reaches them.
+void FileSpace::release(const std::vector<Extent>& extents) {
+  std::vector<brick::Run> freed;
+  for (const Extent& extent : extents) {
+    released_ += extent.length;
+    for (const brick::Run& run : bricks_.space_at(extent.logical).free(extent.logical, extent.length))
+      freed.push_back(run);
+  }
+  bricks_.free(freed);
+}
+
+void FileSpace::rest(InodeId inode) {
+  resting_[inode] = clock_.now() + Milliseconds(brick::kQuarantineMs);
+}
+
+Milliseconds FileSpace::rest_left(InodeId inode) {
+  const auto found = resting_.find(inode);
+  if (found == resting_.end()) return Milliseconds(0);
+  const auto left = found->second - clock_.now();
+  if (left > SteadyTime::duration::zero()) return std::chrono::ceil<Milliseconds>(left);
+  resting_.erase(found);
+  return Milliseconds(0);
+}
+
+void FileSpace::start_zeroing() {
+  zeroing_timer_ = loop_.after(kZeroingPause, [this] { zero_in_background(); });
+}
+
+void FileSpace::zero_in_background() {
+  start_zeroing();
+  for (BrickDevice* const brick : bricks_.all()) zero_free_grains(brick->number());
+}
+
+void FileSpace::zero_free_grains(BrickNumber number) {
+  BrickDevice* const brick = bricks_.find(number);
+  if (brick == nullptr || !brick->ready() || !zeroing_.insert(number).second) return;
+  auto work = std::make_shared<Zeroing>(Zeroing{.left = kZeroingBytes});
+  std::vector<brick::Range> ranges;
+  while (work->left > 0) {
+    const auto piece = brick->space().take_dirty(work->left);
+    if (!piece) break;
+    work->pieces.push_back(*piece);
+    ranges.push_back({piece->logical, piece->length});
+    work->left -= piece->length;
+  }
+  if (ranges.empty()) {
+    zeroing_.erase(number);
+    return;
+  }
+  bricks_.zero(ranges, [this, alive = std::weak_ptr(alive_), number, work](nfs4::Status status) {
+    if (alive.expired()) return;
+    const bool zeroed = status == nfs4::Status::kOk;
+    zeroing_.erase(number);
+    std::vector<brick::Run> emptied;
+    for (Piece& piece : work->pieces) {
+      piece.clean = zeroed;
+      for (const brick::Run& run : bricks_.space_at(piece.logical).zeroed(piece)) emptied.push_back(run);
+    }
+    bricks_.free(emptied);
+    // There may be more.
+    if (zeroed && work->left == 0)
+      loop_.after(kZeroingGap, [this, alive, number] {
+        if (!alive.expired()) zero_free_grains(number);
+      });
+  });
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "server/mds/bricks/brick_set.h"
+#include "server/mds/grants/layout_table.h"
+#include "server/mds/meta/extents.h"
+#include "server/mds/meta/namespace.h"
+#include "server/mds/space/ahead_files.h"
+#include "server/mds/space/allocation_plan.h"
+#include "shared/base/event_loop.h"
+
+namespace pnfsrdma::mds {
+
+// So long somebody waits for memory that is taken back from ahead of files; then the answer is DELAY.
+inline constexpr Milliseconds kRoomPatience{250};
+
+// Gives memory to files and takes it back, so that a crash between any two steps loses nothing acknowledged,
+// leaks nothing for good, and never shows a byte of another file. Every method but those that say so needs
+// the inode's exclusive turn, held by the caller until `done`. Control loop only.
+//
+// Two rules carry it all:
+// - allocate on the brick, then commit the extents: a crash between leaves blocks that no extent names; they
+// are freed.
+// - commit without the extents, wait for the sync, then free: a crash between leaves the same.
+class FileSpace {
+ public:
+  using Done = std::function<void(nfs4::Status)>;
+  // Takes memory back that is ahead of files, of some of them, but not of one; `done` after kRoomPatience at
+  // the latest.
+  using TakeBack = std::function<void(InodeId except, std::function<void()> done)>;
+
+  FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, LayoutTable& table,
+            TakeBack take_back);
+  ~FileSpace();
+  FileSpace(const FileSpace&) = delete;
+  FileSpace& operator=(const FileSpace&) = delete;
+
+  // How much memory `needed` gets: see plan_allocation(). No turn needed.
+  std::expected<AllocationPlan, nfs4::Status> plan(InodeId inode, const ByteRange& needed, uint64_t wish_end);
+
+  // Changes that go into the same batch as the new extents.
+  struct Change {
+    InodeUpdate update;
+    Batch extra;
+    // kState: no reply waits for it until somebody calls make_durable().
+    CommitKind kind = CommitKind::kNamespace;
+    // Nobody will register it: any number of pieces will do.
+    bool scattered = false;
+  };
+  // Fills the holes in plan.wished, as far behind plan.needed as there is room to spare. All of it is zeros,
+  // durably, and committed (not synced) when `done` gets kOk. Else nothing has changed. kNoSpc: nowhere is
+  // that much free, nor ahead of any file. kDelay: there will be soon, or a brick is away; kLayoutTryLater:
+  // it is free in more pieces than are worth registering; kIo. A file stays on one brick as long as that has
+  // room; without data yet it gets one by free space; bricks share it when none of them has enough.
+  void allocate(InodeId inode, const AllocationPlan& plan, Change change, Done done);
+
+  // What allocate() committed as kState goes with the next sync, and replies wait for that. Before anybody is
+  // told that bytes in such memory are durable, or reaches it without the server. No turn needed. kDelay,
+  // kIo.
+  std::expected<void, nfs4::Status> make_durable();
+
+  // Cuts the file: size, extents, times, and the tail record, in one batch; then frees, and zeroes up to the
+  // end of what is kept, durably, before `done`. No client can reach anything from the grain of `size` on:
+  // the caller has seen to it.
+  void cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done);
+
+  // "Bytes past the end of file are zeros" made true again, but for those that somebody may still write: that
+  // somebody's end brings us back. Frees whole extents nobody can reach, zeroes the rest.
+  void clean_tail(InodeId inode, Done done);
+  // What is ahead of the file, unless somebody reaches it: extents past kept_end().
+  void trim(InodeId inode, Done done);
+  // The files that may have some. No turn needed.
+  AheadFiles& ahead() { return ahead_; }
+  // Everything of an orphan, the inode too.
+  void destroy(InodeId inode, Done done);
+
+  // A handle through which `range` could be written has ended: behind the end of the file it may have left
+  // bytes nobody committed. No turn needed.
+  void left_behind(InodeId inode, const ByteRange& range);
+  // Whether `range` has such bytes that clean_tail() is still to zero: a file must not grow over them. Those
+  // that a living writer reaches too are his to answer for. No turn needed.
+  bool has_leftovers(InodeId inode, const ByteRange& range) const;
+
+  // Bytes whose handle was revoked rest before they are zeroed: packets in flight. No turn needed.
+  void rest(InodeId inode);
+
+  // Zeroes free grains in the background, from now on. No turn needed.
+  void start_zeroing();
+
+  bool tail_dirty(InodeId inode);
+  // OK when all memory of `range` is on bricks that are ready; else what an operation that needs it answers.
+  nfs4::Status absence(InodeId inode, const ByteRange& range);
+  // Whether some of the memory behind `offset` is on this brick.
+  bool has_memory_past(InodeId inode, uint64_t offset, BrickNumber brick);
+  // Whether some of it is on a brick that cannot be asked now.
+  bool tail_is_away(InodeId inode, uint64_t offset);
+  Extents& extents() { return extents_; }
+
+ private:
+  struct Placed;
+  struct Allocation;
+  using AllocationPointer = std::shared_ptr<Allocation>;
+  struct Zeroing {
+    std::vector<Piece> pieces;
+    uint64_t left = 0;
+  };
+
+  void begin_anew(const AllocationPointer& work);
+  void begin_placing(const AllocationPointer& work);
+  std::expected<std::deque<BrickNumber>, nfs4::Status> places(InodeId inode, uint64_t begin);
+  void place_next(const AllocationPointer& work);
+  std::expected<GrainRequest, nfs4::Status> request_for(const AllocationPointer& work, BrickDevice& brick,
+                                                        const ByteRange& hole);
+  void take(const AllocationPointer& work, BrickDevice& brick, const ByteRange& hole);
+  void allocated(const AllocationPointer& work, const ByteRange& hole, const Taken& taken);
+  void not_allocated(const AllocationPointer& work, BrickNumber number, Taken taken, brick::Status why);
+  void zero_placed(const AllocationPointer& work);
+  void commit_placed(const AllocationPointer& work);
+  void give_back(const AllocationPointer& work);
+  void retreat(const AllocationPointer& work, nfs4::Status status);
+  void make_room(const AllocationPointer& work);
+  static void finish(const AllocationPointer& work, nfs4::Status status);
+
+  // Extents of the file behind `end` go, what is kept behind `size` is zeroed: the common end of cut,
+  // clean_tail and trim.
+  void shorten(InodeId inode, uint64_t end, InodeUpdate update, bool mark_dirty, Done done);
+  void zero_tail(InodeId inode, Done done);
+  void zero_leftovers(InodeId inode, uint64_t size, Done done);
+  void release(const std::vector<Extent>& extents);
+  void zero_in_background();
+  void zero_free_grains(BrickNumber number);
+  void leave_ahead(InodeId inode);
+  Milliseconds rest_left(InodeId inode);
+
+  EventLoop& loop_;
+  const Clock& clock_;
+  Namespace& names_;
+  KeyValueStore& store_;
+  Extents extents_;
+  BrickSet& bricks_;
+  LayoutTable& table_;
+  const TakeBack take_back_;
+  AheadFiles ahead_;
+  uint64_t released_ = 0;  // bytes, ever
+  // The newest namespace commit when memory was last given lazily: a newer one takes that along.
+  std::optional<Sequence> lazy_behind_;
+  std::unordered_map<InodeId, SteadyTime> resting_;
+  // Of files with a dirty tail. Only of handles of this run: a start zeroes tails before there is any.
+  std::unordered_map<InodeId, RangeSet> leftovers_;
+  EventLoop::TimerId zeroing_timer_ = 0;
+  std::set<BrickNumber> zeroing_;  // where a batch is under way
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace pnfsrdma::mds

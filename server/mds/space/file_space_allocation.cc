@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <utility>
+
+#include "server/mds/space/file_space.h"
+
+// The half of FileSpace that gives memory to files.
+namespace pnfsrdma::mds {
+
+namespace {
+
+// Of what is free, this part at most goes ahead of a file: what is ahead shrinks as a brick fills up.
+constexpr uint64_t kAheadOfFree = 16;
+
+nfs4::Status shortage(const Error& error) {
+  return error.number() == EMLINK ? nfs4::Status::kLayoutTryLater : status_of(error);
+}
+
+}  // namespace
+
+// A piece of memory for a part of a hole.
+struct FileSpace::Placed {
+  uint64_t file_offset = 0;
+  Piece piece;
+
+  uint64_t end() const { return file_offset + piece.length; }
+};
+
+struct FileSpace::Allocation {
+  InodeId inode = kNoInode;
+  AllocationPlan plan;
+  Change change;
+  Done done;
+  ByteRange range;                 // what is tried now: wished, or needed
+  std::deque<BrickNumber> places;  // the first one is tried now
+  bool shared = false;             // no brick alone has enough: each gives what it has
+  std::vector<ByteRange> holes;    // still to place, the last one first
+  std::vector<Placed> placed;
+  bool scattered = false;  // a brick has enough, in too many pieces
+  // Once nothing is free: the files still to be asked for what is ahead of them, and until when.
+  std::optional<SteadyTime> patience;
+  size_t files_left = 0;
+};
+
+std::expected<AllocationPlan, nfs4::Status> FileSpace::plan(InodeId inode, const ByteRange& needed,
+                                                            uint64_t wish_end) {
+  TRY_ASSIGN(const InodePointer present, names_.get(inode));
+  Growth growth{
+      .needed = needed, .wish_end = wish_end, .size = present->size, .space_used = present->space_used};
+  const uint64_t begin = grains_of(needed).begin;
+  if (begin > 0) {
+    const auto before = extents_.overlapping(inode, begin - 1, 1);
+    if (!before) return std::unexpected(status_of(before.error()));
+    if (!before->empty()) growth.in_front = begin - before->front().file_offset;
+  }
+  return plan_allocation(growth);
+}
+
+void FileSpace::allocate(InodeId inode, const AllocationPlan& plan, Change change, Done done) {
+  auto work = std::make_shared<Allocation>(Allocation{.inode = inode,
+                                                      .plan = plan,
+                                                      .change = std::move(change),
+                                                      .done = std::move(done),
+                                                      .range = plan.wished});
+  begin_anew(work);
+}
+
+void FileSpace::begin_anew(const AllocationPointer& work) {
+  // Where the bytes are has to be written down, too.
+  if (names_.store().room().full) return finish(work, nfs4::Status::kNoSpc);
+  auto order = places(work->inode, work->plan.needed.begin);
+  if (!order) return finish(work, order.error());
+  work->places = std::move(*order);
+  begin_placing(work);
+}
+
+// The file's brick is that of the memory in front, or of any other that it has.
+std::expected<std::deque<BrickNumber>, nfs4::Status> FileSpace::places(InodeId inode, uint64_t begin) {
+  auto near = extents_.overlapping(inode, begin - std::min<uint64_t>(begin, 1), 1);
+  if (!near) return std::unexpected(status_of(near.error()));
+  if (near->empty()) {
+    const auto first = extents_.first(inode);
+    if (!first) return std::unexpected(status_of(first.error()));
+    if (*first) near->push_back(**first);
+  }
+  const auto order =
+      bricks_.places(inode, near->empty() ? kNoBrick : bricks_.at(near->front().logical).number());
+  if (!order) return std::unexpected(order.error());
+  return std::deque<BrickNumber>(order->begin(), order->end());
+}
+
+void FileSpace::begin_placing(const AllocationPointer& work) {
+  const auto mapped = extents_.map(work->inode, work->range.begin, work->range.length());
+  if (!mapped) return finish(work, status_of(mapped.error()));
+  for (const Mapping& mapping : *mapped) {
+    if (!mapping.logical) work->holes.push_back({mapping.file_offset, mapping.file_offset + mapping.length});
+  }
+  std::reverse(work->holes.begin(), work->holes.end());
+  place_next(work);
+}
+
+void FileSpace::place_next(const AllocationPointer& work) {
+  if (work->holes.empty()) return zero_placed(work);
+  if (work->places.empty()) return retreat(work, nfs4::Status::kNoSpc);
+  BrickDevice* const brick = bricks_.find(work->places.front());
+  // Removed while we waited; there is nothing of ours on it.
+  if (brick == nullptr) return retreat(work, nfs4::Status::kDelay);
+  ByteRange hole = work->holes.back();
+  work->holes.pop_back();
+  if (const uint64_t free = brick->space().free_bytes(); work->shared && free < hole.length()) {
+    work->places.pop_front();
+    const uint64_t middle = hole.begin + free;
+    work->holes.push_back({middle, hole.end});
+    if (free == 0) return place_next(work);
+    hole.end = middle;
+  }
+  take(work, *brick, hole);
+}
+
+std::expected<GrainRequest, nfs4::Status> FileSpace::request_for(const AllocationPointer& work,
+                                                                 BrickDevice& brick, const ByteRange& hole) {
+  GrainRequest request{.scattered = work->change.scattered};
+  const uint64_t hard_end = std::clamp(work->plan.needed.end, hole.begin, hole.end);
+  request.hard = (hard_end - hole.begin) / kGrainSize;
+  request.soft = std::min(hole.end - hard_end, brick.space().free_bytes() / kAheadOfFree) / kGrainSize;
+  if (hole.begin == 0) return request;
+  const auto before = extents_.overlapping(work->inode, hole.begin - 1, 1);
+  if (!before) return std::unexpected(status_of(before.error()));
+  if (!before->empty() && &bricks_.at(before->front().logical) == &brick)
+    request.goal = before->front().logical_end();
+  return request;
+}
+
+void FileSpace::take(const AllocationPointer& work, BrickDevice& brick, const ByteRange& hole) {
+  const auto request = request_for(work, brick, hole);
+  if (!request) return retreat(work, request.error());
+  const auto taken = brick.space().take(*request);
+  if (!taken) return retreat(work, shortage(taken.error()));
+  if (!taken->fresh) return allocated(work, hole, *taken);
+  // A crash from here on: blocks on the brick that no extent names. The next start frees them.
+  brick.alloc(taken->fresh->logical, taken->fresh->count,
+              [this, alive = std::weak_ptr(alive_), work, number = brick.number(), hole,
+               taken = *taken](BrickDevice::Answer<brick::RunsResult> answer) {
+                if (alive.expired()) return;
+                if (!answer) return not_allocated(work, number, taken, answer.error());
+                bricks_.space_at(taken.fresh->logical).allocated(*taken.fresh);
+                allocated(work, hole, taken);
+              });
+}
+
+void FileSpace::allocated(const AllocationPointer& work, const ByteRange& hole, const Taken& taken) {
+  uint64_t offset = hole.begin;
+  for (const Piece& piece : taken.pieces) {
+    work->placed.push_back({offset, piece});
+    offset += piece.length;
+  }
+  place_next(work);
+}
+
+void FileSpace::not_allocated(const AllocationPointer& work, BrickNumber number, Taken taken,
+                              brick::Status why) {
+  const brick::Run fresh = *taken.fresh;
+  Space& space = bricks_.space_at(fresh.logical);
+  std::erase_if(taken.pieces, [&](const Piece& piece) {
+    return piece.logical >= fresh.logical && piece.logical < fresh.logical + fresh.count * brick::kBlockSize;
+  });
+  bricks_.free(space.put_back(taken.pieces));
+  if (why != brick::Status::kNoSpace) {
+    space.refused(fresh);
+    return retreat(work, status_of(why));
+  }
+  if (bricks_.freeing(number)) {
+    space.refused(fresh);
+    return retreat(work, nfs4::Status::kDelay);
+  }
+  // Some of its blocks are damaged: what there is besides may do.
+  space.lacks(fresh);
+  give_back(work);
+  begin_anew(work);
+}
+
+void FileSpace::zero_placed(const AllocationPointer& work) {
+  std::vector<brick::Range> dirty;
+  for (const Placed& placed : work->placed) {
+    if (!placed.piece.clean) dirty.push_back({placed.piece.logical, placed.piece.length});
+  }
+  if (dirty.empty()) return commit_placed(work);
+  bricks_.zero(dirty, [this, alive = std::weak_ptr(alive_), work](nfs4::Status status) {
+    if (alive.expired()) return;
+    if (status != nfs4::Status::kOk) return retreat(work, status);
+    for (Placed& placed : work->placed) placed.piece.clean = true;
+    commit_placed(work);
+  });
+}
+
+void FileSpace::commit_placed(const AllocationPointer& work) {
+  // No byte of another file is in what we commit: blocks come zeroed from the brick, grains were zeroed
+  // above, durably.
+  const auto inode = names_.get(work->inode);
+  if (!inode) return retreat(work, inode.error());
+  ExtentChange extents(store_, work->inode);
+  uint64_t end = 0;
+  for (const Placed& placed : work->placed) {
+    const Extent extent{placed.file_offset, placed.piece.logical, placed.piece.length};
+    if (const auto inserted = extents.insert(extent); !inserted)
+      return retreat(work, status_of(inserted.error()));
+    end = std::max(end, extent.end());
+  }
+  InodeUpdate update = work->change.update;
+  update.space_used = (*inode)->space_used + static_cast<uint64_t>(extents.growth());
+  const bool ahead = end > kept_end(update.size.value_or((*inode)->size));
+  const bool on_record = ahead && end > work->plan.needed.end;
+  Batch batch;
+  extents.write_to(batch);
+  batch.append(work->change.extra);
+  if (on_record) ahead_.put_on_record(batch, work->inode);
+  const auto updated = names_.update(work->inode, update, batch, work->change.kind);
+  if (!updated) return retreat(work, updated.error());
+  if (ahead) ahead_.enter(work->inode, on_record);
+  if (work->change.kind == CommitKind::kState) lazy_behind_ = store_.last_namespace_sequence();
+  finish(work, nfs4::Status::kOk);
+}
+
+std::expected<void, nfs4::Status> FileSpace::make_durable() {
+  if (lazy_behind_ && store_.last_namespace_sequence() == *lazy_behind_) {
+    // Nothing new, but in order behind what was lazy.
+    if (const auto committed = store_.commit(Batch(), CommitKind::kNamespace); !committed)
+      return std::unexpected(status_of(committed.error()));
+  }
+  lazy_behind_.reset();
+  return {};
+}
+
+void FileSpace::give_back(const AllocationPointer& work) {
+  for (const Placed& placed : work->placed)
+    bricks_.free(bricks_.space_at(placed.piece.logical).put_back({placed.piece}));
+  work->placed.clear();
+  work->holes.clear();
+}
+
+// Tries with what is needed alone, then the next brick, then all of them together; then what is ahead of
+// files.
+void FileSpace::retreat(const AllocationPointer& work, nfs4::Status status) {
+  give_back(work);
+  const bool scattered = status == nfs4::Status::kLayoutTryLater;
+  const bool full = status == nfs4::Status::kNoSpc || scattered;
+  work->scattered = work->scattered || scattered;
+  if ((full || status == nfs4::Status::kDelay) && work->range != work->plan.needed) {
+    work->range = work->plan.needed;
+    return begin_placing(work);
+  }
+  // Only a brick that is full sends a file to another one.
+  if (!full) return finish(work, status);
+  if (work->places.size() > 1 && !work->shared) {
+    work->places.pop_front();
+    work->range = work->plan.wished;
+    return begin_placing(work);
+  }
+  if (!work->shared) {
+    work->shared = true;
+    return begin_anew(work);
+  }
+  if (work->scattered) return finish(work, nfs4::Status::kLayoutTryLater);
+  make_room(work);
+}
+
+// Nothing is free. What is ahead of files is taken back, from all of them once, before anybody hears so.
+void FileSpace::make_room(const AllocationPointer& work) {
+  if (!work->patience) {
+    work->patience = clock_.now() + kRoomPatience;
+    // Not of this one: it is we who have its turn.
+    work->files_left = ahead_.size() - (ahead_.contains(work->inode) ? 1 : 0);
+  } else if (clock_.now() >= *work->patience) {
+    return finish(work, nfs4::Status::kDelay);
+  }
+  if (work->files_left == 0) return finish(work, nfs4::Status::kNoSpc);
+  work->files_left -= std::min(work->files_left, AheadFiles::kAskedAtOnce);
+  take_back_(work->inode, [this, alive = std::weak_ptr(alive_), work, before = released_] {
+    if (alive.expired()) return;
+    if (released_ == before) return make_room(work);
+    work->range = work->plan.needed;
+    work->shared = work->scattered = false;
+    begin_anew(work);
+  });
+}
+
+void FileSpace::finish(const AllocationPointer& work, nfs4::Status status) {
+  // Moved out first: `done` may end the turn and with it the captures we stand on.
+  const Done done = std::move(work->done);
+  done(status);
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/space/inode_queue.h"
+
+#include <utility>
+
+namespace pnfsrdma::mds {
+
+InodeQueue::~InodeQueue() {
+  alive_.reset();
+  // Turns captured by waiting work end here, with nobody left to tell.
+  lines_.clear();
+}
+
+InodeQueue::TurnState::~TurnState() {
+  if (const auto queue = queue_.lock()) (*queue)->leave(inode_);
+}
+
+void InodeQueue::enter(uint64_t inode, bool exclusive, Work work) {
+  lines_[inode].waiting.push_back({exclusive, std::move(work)});
+  advance(inode);
+}
+
+void InodeQueue::leave(uint64_t inode) {
+  Line& line = lines_.at(inode);
+  --line.running;
+  if (line.running == 0) line.exclusive = false;
+  advance(inode);
+}
+
+// Work that ends at once comes back here through leave(), however many wait: in a loop, not one in the other.
+void InodeQueue::advance(uint64_t inode) {
+  const auto at = lines_.find(inode);
+  if (at == lines_.end() || at->second.advancing) return;
+  Line& line = at->second;  // stays where it is, and nobody else erases it meanwhile
+  line.advancing = true;
+  while (!line.waiting.empty() && !line.exclusive && (line.running == 0 || !line.waiting.front().exclusive)) {
+    Waiting next = std::move(line.waiting.front());
+    line.waiting.pop_front();
+    ++line.running;
+    line.exclusive = next.exclusive;
+    next.work(std::make_shared<TurnState>(alive_, inode));
+  }
+  line.advancing = false;
+  if (line.waiting.empty() && line.running == 0) lines_.erase(inode);
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/admin/config.h"
+
+#include <gtest/gtest.h>
+
+namespace pnfsrdma::mds {
+namespace {
+
+std::string error_of(const std::string& json) {
+  const auto config = parse_config(json);
+  return config ? "" : config.error().what();
+}
+
+TEST(Config, EmptyObjectIsTheDefaults) {
+  const auto config = parse_config("{}");
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->lease_seconds, 30U);
+  EXPECT_EQ(config->exports.size(), 1U);
+}
+
+TEST(Config, PrintedIsReadBackTheSame) {
+  const auto config = parse_config(R"({"listen": ["127.0.0.1:0"], "lease_seconds": 5, "log_level": "debug",
+      "exports": [{"path": "/a", "root_squash": false, "clients": ["10.0.0.0/8"],
+                   "old_handles_until": "2026-12-31"},
+                  {"path": "/", "read_only": true}]})");
+  ASSERT_TRUE(config.has_value());
+  const auto again = parse_config(to_json(*config));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(to_json(*again), to_json(*config));
+  EXPECT_EQ(again->exports[0].squash, Squash::kNone);
+  EXPECT_EQ(again->exports[0].old_handles_until, (WallTime{.seconds = 1798675200}));
+}
+
+TEST(Config, KnowsWhatTheFileHasSaid) {
+  const auto config = parse_config(R"({"lease_seconds": 5, "console": {"listen": []}})");
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->given, (std::set<std::string>{"console", "lease_seconds"}));
+  EXPECT_TRUE(config->console.listen.empty());
+  EXPECT_EQ(config->console.socket, "/run/pnfsrdma/console.sock");
+}
+
+TEST(Config, WhatIsWrongIsNamed) {
+  EXPECT_NE(error_of("{"), "");
+  EXPECT_NE(error_of("[]"), "");
+  EXPECT_NE(error_of(R"({"lease": 3})").find("lease"), std::string::npos);
+  EXPECT_NE(error_of(R"({"lease_seconds": 0})").find("lease_seconds"), std::string::npos);
+  EXPECT_NE(error_of(R"({"lease_seconds": "x"})").find("lease_seconds"), std::string::npos);
+  EXPECT_NE(error_of(R"({"exports": [{"path": "a"}]})").find("path"), std::string::npos);
+  for (const char* day : {"2026-13-01", "2026-02-30", "soon", "2026-1-1", "2026-01-01T00"})
+    EXPECT_NE(error_of(R"({"exports": [{"old_handles_until": ")" + std::string(day) + R"("}]})")
+                  .find("old_handles_until"),
+              std::string::npos)
+        << day;
+  EXPECT_NE(error_of(R"({"exports": [{"path": "/"}, {"path": "/"}]})").find("two"), std::string::npos);
+  EXPECT_NE(error_of(R"({"exports": [{"clients": ["x"]}]})").find("x"), std::string::npos);
+  EXPECT_NE(error_of(R"({"log_level": "loud"})").find("log_level"), std::string::npos);
+  EXPECT_NE(error_of(R"({"console": {"certificate": "/x.pem"}})").find("together"), std::string::npos);
+  EXPECT_NE(error_of(R"({"console": {"port": 1}})").find("console: unknown key"), std::string::npos);
+  EXPECT_NE(error_of(R"({"bricks": ["tcp:a:1", "tcp:a:1"]})").find("bricks"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds

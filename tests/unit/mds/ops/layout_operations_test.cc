@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "server/mds/admin/layout_module.h"
+#include "server/mds/layout/layouts.h"
+#include "server/mds/meta/space.h"
+#include "server/mds/ops/layout_callbacks.h"
+#include "shared/nfs4/pmem_layout.h"
+#include "tests/unit/mds/layout/brick_plug.h"
+#include "tests/unit/mds/layout/fake_brick.h"
+#include "tests/unit/mds/ops/test_server.h"
+
+// The layout operations as the network reaches them: what their arguments may be and how a refusal is called.
+namespace pnfsrdma::mds::testing {
+namespace {
+
+using nfs4::IoMode;
+using nfs4::Status;
+
+constexpr uint32_t kOtherLayoutType = 1;  // LAYOUT4_NFSV4_1_FILES
+constexpr uint64_t kSize = 8192;
+
+class LayoutOperations : public ::testing::Test {
+ protected:
+  LayoutOperations() {
+    server.use(module.conflicts(), module.data());
+    plug.up(kBrick);
+    for (int i = 0; i < 60; ++i) host.turn();
+    EXPECT_TRUE(module.ready());
+    client.connect();
+    file = open("f", kShareBoth);
+  }
+
+  struct File {
+    nfs4::FileHandle handle;
+    nfs4::Stateid stateid;
+  };
+  File open(const std::string& name, uint32_t access) { return open(client, name, access); }
+  static File open(TestClient& who, const std::string& name, uint32_t access, uint32_t mode = 0666) {
+    auto arguments = who.open_arguments(name, access, 0, "owner " + std::to_string(access));
+    arguments.how = creating(create_how(nfs4::CreateMode::kUnchecked, mode_attribute(mode)));
+    const auto opened = who.open(arguments);
+    EXPECT_TRUE(opened.ok());
+    return {who.last_handle, opened.result.stateid};
+  }
+
+  template <typename Response, typename Arguments>
+  static Response on(TestClient& who, const nfs4::FileHandle& handle, const Arguments& arguments) {
+    return response_at<Response>(who.call({nfs4::PutFileHandleArguments{handle}, arguments}), 1);
+  }
+
+  static nfs4::LayoutGetArguments wish(const nfs4::Stateid& stateid, IoMode mode = IoMode::kReadWrite) {
+    return {.layout_type = nfs4::kLayoutTypePmem,
+            .io_mode = mode,
+            .offset = 0,
+            .length = kSize,
+            .min_length = kSize,
+            .stateid = stateid,
+            .max_count = 4096};
+  }
+  nfs4::LayoutGetResponse get(const nfs4::LayoutGetArguments& arguments) {
+    return on<nfs4::LayoutGetResponse>(client, file.handle, arguments);
+  }
+  nfs4::Stateid layout(IoMode mode = IoMode::kReadWrite) {
+    const auto answer = get(wish(file.stateid, mode));
+    EXPECT_EQ(answer.status, Status::kOk);
+    return answer.result.stateid;
+  }
+
+  static nfs4::LayoutCommitArguments news(const nfs4::Stateid& stateid) {
+    nfs4::LayoutCommitArguments arguments{.length = kSize, .stateid = stateid, .last_write_offset = 99};
+    arguments.update.layout_type = nfs4::kLayoutTypePmem;
+    return arguments;
+  }
+  nfs4::LayoutCommitResponse commit(const nfs4::LayoutCommitArguments& arguments) {
+    return on<nfs4::LayoutCommitResponse>(client, file.handle, arguments);
+  }
+
+  static nfs4::LayoutReturnArguments giving_back(nfs4::LayoutReturnFile what) {
+    return {.layout_type = nfs4::kLayoutTypePmem,
+            .what = nfs4::LayoutReturnWhat::make<nfs4::LayoutReturnType::kFile>(std::move(what))};
+  }
+  static nfs4::LayoutReturnArguments giving_back(const nfs4::Stateid& stateid,
+                                                 uint64_t length = nfs4::kLengthToEnd) {
+    return giving_back(nfs4::LayoutReturnFile{.length = length, .stateid = stateid});
+  }
+  template <nfs4::LayoutReturnType kType>
+  static nfs4::LayoutReturnArguments giving_back_all() {
+    return {.layout_type = nfs4::kLayoutTypePmem, .what = nfs4::LayoutReturnWhat::make<kType>(xdr::Void{})};
+  }
+  nfs4::LayoutReturnResponse give_back(const nfs4::LayoutReturnArguments& arguments) {
+    return on<nfs4::LayoutReturnResponse>(client, file.handle, arguments);
+  }
+  nfs4::GetDeviceInfoResponse device(const nfs4::GetDeviceInfoArguments& arguments) {
+    return response_at<nfs4::GetDeviceInfoResponse>(client.call({arguments}), 0);
+  }
+
+  static constexpr const char* kBrick = "unix:/brick";
+  std::unique_ptr<BrickList> made_list() {
+    plug.lend(kBrick, brick);
+    auto made = BrickList::open(host.store, host.clock).value();
+    EXPECT_TRUE(made->configure({kBrick}));
+    return made;
+  }
+
+  TestHost host;
+  TestServer server{host};
+  FakeBrick brick{host.loop};
+  FakeMemory memory{host.loop, brick};
+  BrickPlug plug;
+  std::unique_ptr<BrickList> list = made_list();
+  LayoutCallbacks recaller{server.callbacks, server.clients, server.opens, *server.names, *server.handles};
+  LayoutModule module{
+      {host.loop, host.clock, host.random, *server.names, *list, plug.connector(), recaller, server.counters},
+      {.owner = "test", .memory = &memory}};
+  TestClient client{server};
+  File file;
+};
+
+// --- LAYOUTGET (RFC 8881, 18.43) ---
+
+TEST_F(LayoutOperations, LayoutGetWantsOurTypeAndAMode) {
+  auto arguments = wish(file.stateid);
+  arguments.layout_type = kOtherLayoutType;
+  EXPECT_EQ(get(arguments).status, Status::kUnknownLayoutType);
+  EXPECT_EQ(get(wish(file.stateid, IoMode::kAny)).status, Status::kBadIoMode);
+  EXPECT_TRUE(brick.grants.empty());
+  EXPECT_EQ(get(wish(file.stateid)).status, Status::kOk);
+}
+
+TEST_F(LayoutOperations, LayoutGetWantsARangeThatExists) {
+  auto arguments = wish(file.stateid);
+  arguments.length = 0;
+  arguments.min_length = 0;
+  EXPECT_EQ(get(arguments).status, Status::kInval);
+  arguments.length = kSize;
+  arguments.min_length = kSize + 1;
+  EXPECT_EQ(get(arguments).status, Status::kInval);
+  arguments.min_length = 1;
+  arguments.offset = UINT64_MAX - 1;
+  EXPECT_EQ(get(arguments).status, Status::kInval);
+  arguments.offset = 0;
+  arguments.length = arguments.min_length = UINT64_MAX;
+  EXPECT_EQ(get(arguments).status, Status::kBadLayout);  // all of a file to be written cannot be had
+  EXPECT_TRUE(brick.grants.empty());
+}
+
+TEST_F(LayoutOperations, LayoutGetGoesNoFurtherThanTheOpen) {
+  const File read_only = open("r", kShareRead);
+  open(client, "w", kShareWrite, 0222);
+  client.who.uid = 1000;  // may write it, and by no means read it
+  const File write_only = open("w", kShareWrite);
+  const auto status = [&](const File& of, IoMode mode) {
+    return on<nfs4::LayoutGetResponse>(client, of.handle, wish(of.stateid, mode)).status;
+  };
+  EXPECT_EQ(status(read_only, IoMode::kReadWrite), Status::kOpenMode);
+  EXPECT_EQ(status(write_only, IoMode::kRead), Status::kOpenMode);
+  // A handle to write by is one to read by. The server takes the data by WRITE.
+  EXPECT_EQ(status(write_only, IoMode::kReadWrite), Status::kLayoutUnavailable);
+  EXPECT_TRUE(brick.grants.empty());
+  client.who.uid = 0;  // may read it
+  EXPECT_EQ(status(write_only, IoMode::kReadWrite), Status::kOk);
+}
+
+TEST_F(LayoutOperations, ALayoutStateidDoesNotMakeAWriteOnlyOpenReadable) {
+  open(client, "w", kShareWrite, 0222);
+  client.who.uid = 1000;
+  const File write_only = open("w", kShareWrite);
+  client.who.uid = 0;
+  auto some = wish(write_only.stateid);
+  some.length = some.min_length = 4096;
+  const auto held = on<nfs4::LayoutGetResponse>(client, write_only.handle, some);
+  ASSERT_EQ(held.status, Status::kOk);
+  client.who.uid = 1000;
+  auto more = wish(held.result.stateid);
+  more.offset = uint64_t{64} << 20;
+  EXPECT_EQ(on<nfs4::LayoutGetResponse>(client, write_only.handle, more).status, Status::kLayoutUnavailable);
+}
+
+// --- the set-id bits (POSIX write(2)) ---
+
+TEST_F(LayoutOperations, NoUnprivilegedWriterHasAHandleOfAFileWithSetIdBits) {
+  nfs4::SetAttributesArguments set;
+  set.attributes = mode_attribute(04777);
+  ASSERT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, set}), Status::kOk);
+  client.who.uid = 1000;
+  EXPECT_EQ(get(wish(file.stateid)).status, Status::kLayoutTryLater);
+  EXPECT_TRUE(brick.grants.empty());
+  nfs4::WriteArguments write{.stateid = file.stateid, .stable = nfs4::StableHow::kFileSync};
+  write.data = nfs4::Data(Bytes(10));
+  ASSERT_EQ(on<nfs4::WriteResponse>(client, file.handle, write).status, Status::kOk);
+  EXPECT_EQ(server.names->lookup(kRootInode, "f").value()->mode, 0777U);
+  EXPECT_EQ(get(wish(file.stateid)).status, Status::kOk);
+}
+
+TEST_F(LayoutOperations, SetIdBitsComeWhenNobodyWritesByAHandleAnyMore) {
+  layout();
+  ASSERT_EQ(brick.grants.size(), 1u);
+  nfs4::SetAttributesArguments set;
+  set.attributes = mode_attribute(0755);
+  EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, set}), Status::kOk);
+  EXPECT_EQ(brick.grants.size(), 1u);
+  set.attributes = mode_attribute(04755);
+  const auto reply =
+      server.begin({client.next_sequence(), nfs4::PutFileHandleArguments{file.handle}, set}, client.who);
+  for (int i = 0; i < 60; ++i) host.turn();
+  EXPECT_EQ(*reply, nullptr);
+  const InodeId inode = server.names->lookup(kRootInode, "f").value()->id;
+  EXPECT_EQ((*server.names->get(inode))->mode, 0755U);
+  module.layouts().give_back(client.id, inode, {0, kEndOfFile}, IoMode::kAny, [] {});
+  for (int i = 0; i < 60; ++i) host.turn();
+  ASSERT_NE(*reply, nullptr);
+  EXPECT_EQ(xdr::decode_from<nfs4::CompoundResults>(**reply)->status, Status::kOk);
+  EXPECT_TRUE(brick.grants.empty());
+  EXPECT_EQ((*server.names->get(inode))->mode, 04755U);
+}
+
+TEST_F(LayoutOperations, AnOverwriteByRdmaClearsTheSetIdBitsAtLayoutCommit) {
+  nfs4::WriteArguments write{.stateid = file.stateid, .stable = nfs4::StableHow::kFileSync};
+  write.data = nfs4::Data(Bytes(100));
+  ASSERT_EQ(on<nfs4::WriteResponse>(client, file.handle, write).status, Status::kOk);
+  nfs4::SetAttributesArguments set;
+  set.attributes = mode_attribute(06777);
+  ASSERT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, set}), Status::kOk);
+  const nfs4::Stateid held = layout();  // root's
+  client.who.uid = 1000;
+  ASSERT_EQ(commit(news(held)).status, Status::kOk);
+  EXPECT_EQ(server.names->lookup(kRootInode, "f").value()->size, 100u);
+  EXPECT_EQ(server.names->lookup(kRootInode, "f").value()->mode, 0777U);
+}
+
+// --- COMMIT and LAYOUTCOMMIT: by an open for writing, or by permission ---
+
+TEST_F(LayoutOperations, CommitIsForWhoMayWrite) {
+  const nfs4::CommitArguments all{};
+  EXPECT_EQ(on<nfs4::CommitResponse>(client, file.handle, all).status, Status::kOk);
+  nfs4::SetAttributesArguments set;
+  set.attributes = mode_attribute(0644);
+  ASSERT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, set}), Status::kOk);
+  TestClient stranger(server, "stranger");
+  stranger.who = {.uid = 1000, .gid = 1000, .groups = {}};
+  stranger.connect();
+  EXPECT_EQ(on<nfs4::CommitResponse>(stranger, file.handle, all).status, Status::kAccess);
+  // Its client has it open for writing: a descriptor may be passed on.
+  client.who.uid = 1000;
+  EXPECT_EQ(on<nfs4::CommitResponse>(client, file.handle, all).status, Status::kOk);
+}
+
+TEST_F(LayoutOperations, LayoutCommitIsForWhoMayWrite) {
+  const nfs4::Stateid held = layout();
+  nfs4::SetAttributesArguments set;
+  set.attributes = mode_attribute(0644);
+  ASSERT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, set}), Status::kOk);
+  client.who.uid = 1000;
+  EXPECT_EQ(commit(news(held)).status, Status::kOk);
+  const nfs4::CloseArguments close{.open_stateid = file.stateid};
+  ASSERT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, close}), Status::kOk);
+  EXPECT_EQ(commit(news(held)).status, Status::kAccess);
+}
+
+TEST_F(LayoutOperations, AReadOnlyExportTakesNoCommit) {
+  const nfs4::Stateid held = layout();
+  Export read_only = *server.exports.find(1);
+  read_only.read_only = true;
+  server.exports.change(read_only);
+  EXPECT_EQ(on<nfs4::CommitResponse>(client, file.handle, nfs4::CommitArguments{}).status, Status::kRoFs);
+  EXPECT_EQ(commit(news(held)).status, Status::kRoFs);
+}
+
+TEST_F(LayoutOperations, LayoutGetUnderALayoutStateidGoesNoFurtherThanTheOpensEither) {
+  const nfs4::Stateid held = layout();
+  const auto closed = client.call(
+      {nfs4::PutFileHandleArguments{file.handle}, nfs4::CloseArguments{.open_stateid = file.stateid}});
+  ASSERT_EQ(closed.status, Status::kOk);
+  EXPECT_EQ(get(wish(held)).status, Status::kOpenMode);
+}
+
+TEST_F(LayoutOperations, LayoutGetWantsAStateidOfThisClientAndFile) {
+  nfs4::Stateid unknown{.seqid = 1};
+  unknown.other.fill(std::byte{0x5a});
+  EXPECT_EQ(get(wish(unknown)).status, Status::kBadStateid);
+  EXPECT_EQ(get(wish(nfs4::Stateid{})).status, Status::kBadStateid);  // anonymous
+  const nfs4::Stateid held = layout();
+  const File other = open("other", kShareBoth);
+  EXPECT_EQ(on<nfs4::LayoutGetResponse>(client, other.handle, wish(held)).status, Status::kBadStateid);
+  TestClient stranger(server, "stranger");
+  stranger.connect();
+  const File theirs = open(stranger, "f", kShareBoth);
+  EXPECT_EQ(on<nfs4::LayoutGetResponse>(stranger, theirs.handle, wish(held)).status, Status::kBadStateid);
+}
+
+TEST_F(LayoutOperations, LayoutStateidsGrowOldAndAreNeverFromTheFuture) {
+  const nfs4::Stateid first = layout();
+  nfs4::Stateid future = first;
+  ++future.seqid;
+  EXPECT_EQ(get(wish(future)).status, Status::kBadStateid);
+  nfs4::Stateid none = first;
+  none.seqid = 0;
+  EXPECT_EQ(get(wish(none)).status, Status::kBadStateid);
+  // As many steps as the client can have under way: one COMPOUND of 16 operations here.
+  nfs4::Stateid held = first;
+  for (int i = 0; i < 15; ++i) {
+    const auto answer = get(wish(held));
+    ASSERT_EQ(answer.status, Status::kOk);
+    held = answer.result.stateid;
+  }
+  EXPECT_EQ(held.seqid, first.seqid + 15);
+  const auto last = get(wish(first));
+  EXPECT_EQ(last.status, Status::kOk);
+  EXPECT_EQ(get(wish(first)).status, Status::kOldStateid);
+  EXPECT_EQ(commit(news(first)).status, Status::kOldStateid);
+  EXPECT_EQ(give_back(giving_back(first)).status, Status::kOldStateid);
+  EXPECT_EQ(give_back(giving_back(last.result.stateid)).status, Status::kOk);
+}
+
+TEST_F(LayoutOperations, LayoutGetThatDoesNotFitIsTooSmall) {
+  auto arguments = wish(file.stateid);
+  arguments.max_count = 60;
+  EXPECT_EQ(get(arguments).status, Status::kTooSmall);
+  arguments.max_count = 4096;
+  EXPECT_EQ(get(arguments).status, Status::kOk);
+}
+
+TEST_F(LayoutOperations, LayoutGetIsForRegularFiles) {
+  const auto root = client.call({nfs4::PutRootFileHandleArguments{}, wish(file.stateid)});
+  EXPECT_EQ(root.status, Status::kIsDir);
+  EXPECT_EQ(client.status({wish(file.stateid)}), Status::kNoFileHandle);
+}
+
+TEST_F(LayoutOperations, WithoutABrickALayoutIsForLater) {
+  plug.down(kBrick);
+  EXPECT_EQ(get(wish(file.stateid)).status, Status::kLayoutTryLater);
+}
+
+// --- LAYOUTCOMMIT (18.42) ---
+
+TEST_F(LayoutOperations, LayoutCommitChecksItsArguments) {
+  const nfs4::Stateid held = layout();
+  auto arguments = news(held);
+  arguments.update.layout_type = kOtherLayoutType;
+  EXPECT_EQ(commit(arguments).status, Status::kUnknownLayoutType);
+  arguments = news(held);
+  arguments.reclaim = true;
+  EXPECT_EQ(commit(arguments).status, Status::kNoGrace);
+  arguments = news(held);
+  arguments.length = 0;
+  EXPECT_EQ(commit(arguments).status, Status::kInval);
+  arguments = news(held);
+  arguments.offset = UINT64_MAX - 10;
+  EXPECT_EQ(commit(arguments).status, Status::kInval);
+  arguments = news(held);
+  arguments.time_modify = nfs4::Time{.seconds = 1, .nanoseconds = 1'000'000'000};
+  EXPECT_EQ(commit(arguments).status, Status::kInval);
+  arguments = news(held);
+  arguments.last_write_offset = kSize;  // behind the range
+  EXPECT_EQ(commit(arguments).status, Status::kInval);
+  EXPECT_EQ(commit(news(file.stateid)).status, Status::kBadStateid);
+  EXPECT_EQ(server.names->lookup(kRootInode, "f").value()->size, 0u);
+  const auto committed = commit(news(held));
+  EXPECT_EQ(committed.status, Status::kOk);
+  EXPECT_EQ(committed.result.new_size, 100u);
+}
+
+TEST_F(LayoutOperations, LayoutCommitChecksWhatIsToBeFlushed) {
+  const nfs4::Stateid held = layout();
+  auto arguments = news(held);
+  arguments.update.body = Bytes(3, std::byte{1});
+  EXPECT_EQ(commit(arguments).status, Status::kBadXdr);
+  const auto flushing = [&](const nfs4::PersistRange& range) {
+    nfs4::LayoutUpdate update;
+    update.persist = {range};
+    arguments.update.body = xdr::encode_to_bytes(update);
+    return commit(arguments).status;
+  };
+  EXPECT_EQ(flushing({0, 0}), Status::kInval);
+  EXPECT_EQ(flushing({0, UINT64_MAX}), Status::kInval);
+  EXPECT_EQ(flushing({UINT64_MAX - 5, 10}), Status::kInval);
+  EXPECT_EQ(flushing({uint64_t{1} << 40, 10}), Status::kBadLayout);
+  EXPECT_EQ(brick.count("persist"), 0u);
+  EXPECT_EQ(flushing({0, 100}), Status::kOk);
+  EXPECT_EQ(brick.count("persist"), 1u);
+}
+
+TEST_F(LayoutOperations, LayoutCommitNeedsAWriteLayoutOfTheRange) {
+  const nfs4::Stateid held = layout();
+  auto far = news(held);
+  far.offset = uint64_t{1} << 40;
+  far.last_write_offset = far.offset + 5;
+  EXPECT_EQ(commit(far).status, Status::kBadLayout);
+  ASSERT_EQ(commit(news(held)).status, Status::kOk);
+  ASSERT_EQ(give_back(giving_back(held)).status, Status::kOk);
+  auto short_wish = wish(file.stateid, IoMode::kRead);
+  short_wish.length = short_wish.min_length = 100;
+  const auto reading = get(short_wish);
+  ASSERT_EQ(reading.status, Status::kOk);
+  EXPECT_EQ(commit(news(reading.result.stateid)).status, Status::kBadIoMode);
+  EXPECT_EQ(commit(news(held)).status, Status::kBadStateid);
+}
+
+// --- LAYOUTRETURN (18.44) ---
+
+TEST_F(LayoutOperations, LayoutReturnChecksItsArguments) {
+  const nfs4::Stateid held = layout();
+  auto arguments = giving_back(held);
+  arguments.layout_type = kOtherLayoutType;
+  EXPECT_EQ(give_back(arguments).status, Status::kUnknownLayoutType);
+  arguments = giving_back(held);
+  arguments.reclaim = true;
+  EXPECT_EQ(give_back(arguments).status, Status::kNoGrace);
+  EXPECT_EQ(give_back(giving_back(held, 0)).status, Status::kInval);
+  EXPECT_EQ(
+      give_back(giving_back(nfs4::LayoutReturnFile{.offset = UINT64_MAX - 1, .length = 5, .stateid = held}))
+          .status,
+      Status::kInval);
+  nfs4::LayoutReturnFile with_body{.length = kSize, .stateid = held};
+  with_body.body = Bytes(4);
+  EXPECT_EQ(give_back(giving_back(std::move(with_body))).status, Status::kInval);
+  EXPECT_EQ(give_back(giving_back(file.stateid)).status, Status::kBadStateid);
+  EXPECT_EQ(brick.grants.size(), 1u);
+}
+
+TEST_F(LayoutOperations, LayoutReturnOfAPartLeavesTheStateidOfAllOfItDoesNot) {
+  const nfs4::Stateid held = layout();
+  const auto part = give_back(giving_back(held, 4096));
+  ASSERT_EQ(part.status, Status::kOk);
+  ASSERT_TRUE(part.result.stateid);
+  EXPECT_EQ(part.result.stateid->seqid, held.seqid + 1);
+  EXPECT_EQ(brick.grants.size(), 1u);  // a handle dies with its last byte
+  const auto rest = give_back(giving_back(*part.result.stateid));
+  ASSERT_EQ(rest.status, Status::kOk);
+  EXPECT_FALSE(rest.result.stateid);
+  EXPECT_TRUE(brick.grants.empty());
+  EXPECT_EQ(give_back(giving_back(held)).status, Status::kBadStateid);
+}
+
+TEST_F(LayoutOperations, LayoutReturnOfTheFileSystemOrOfAllTakesTheClientsLayoutsAndNoOthers) {
+  TestClient stranger(server, "stranger");
+  stranger.connect();
+  const File theirs = open(stranger, "theirs", kShareBoth);
+  ASSERT_TRUE(on<nfs4::LayoutGetResponse>(stranger, theirs.handle, wish(theirs.stateid)).ok());
+  const File second = open("second", kShareBoth);
+  const auto take_two = [&] {
+    layout();
+    ASSERT_TRUE(on<nfs4::LayoutGetResponse>(client, second.handle, wish(second.stateid)).ok());
+    ASSERT_EQ(brick.grants.size(), 3u);
+  };
+  take_two();
+  EXPECT_EQ(give_back(giving_back_all<nfs4::LayoutReturnType::kFsid>()).status, Status::kOk);
+  EXPECT_EQ(brick.grants.size(), 1u);
+  take_two();
+  // ALL needs no filehandle.
+  EXPECT_EQ(client.status({giving_back_all<nfs4::LayoutReturnType::kAll>()}), Status::kOk);
+  ASSERT_EQ(brick.grants.size(), 1u);
+  EXPECT_EQ(brick.grants.begin()->second.client, stranger.id);
+}
+
+// --- GETDEVICEINFO (18.40) ---
+
+TEST_F(LayoutOperations, GetDeviceInfoKnowsItsOneDevice) {
+  nfs4::GetDeviceInfoArguments arguments{.layout_type = nfs4::kLayoutTypePmem, .max_count = 4096};
+  EXPECT_EQ(device(arguments).status, Status::kNoEnt);
+  arguments.device.fill(std::byte{7});
+  EXPECT_EQ(device(arguments).status, Status::kOk);
+  arguments.layout_type = kOtherLayoutType;
+  EXPECT_EQ(device(arguments).status, Status::kUnknownLayoutType);
+}
+
+TEST_F(LayoutOperations, GetDeviceInfoOfEveryDeviceTellsTheLeastClass) {
+  nfs4::GetDeviceInfoArguments arguments{.layout_type = nfs4::kLayoutTypePmem, .max_count = 4096};
+  arguments.device = nfs4::kEveryDevice;
+  const auto answer = device(arguments);
+  ASSERT_EQ(answer.status, Status::kOk);
+  const auto address = xdr::decode_from<nfs4::DeviceAddress>(answer.result.device_address.body);
+  ASSERT_TRUE(address);
+  EXPECT_EQ(nfs4::to_string(address->durability), module.data().durability());
+  EXPECT_TRUE(address->paths.empty());
+  arguments.max_count = 8;
+  EXPECT_EQ(device(arguments).status, Status::kTooSmall);
+}
+
+TEST_F(LayoutOperations, GetDeviceInfoSaysHowMuchRoomItNeeds) {
+  nfs4::GetDeviceInfoArguments arguments{.layout_type = nfs4::kLayoutTypePmem, .max_count = 8};
+  arguments.device.fill(std::byte{7});
+  const auto small = device(arguments);
+  ASSERT_EQ(small.status, Status::kTooSmall);
+  arguments.max_count = small.failure.min_count - 1;
+  EXPECT_EQ(device(arguments).status, Status::kTooSmall);
+  arguments.max_count = small.failure.min_count;
+  EXPECT_EQ(device(arguments).status, Status::kOk);
+  arguments.max_count = 0;
+  const auto nothing = device(arguments);
+  EXPECT_EQ(nothing.status, Status::kOk);
+  EXPECT_TRUE(nothing.result.device_address.body.empty());
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds::testing
