@@ -18,6 +18,7 @@ class Reclaimer final : public initiator::RecoveryHandler {
       : session_(session), data_path_(data_path), inodes_(inodes), locks_(locks) {}
 
   void layouts_lost() override { data_path_.layouts_lost(); }
+  void state_revoked() override { data_path_.layouts_in_doubt(); }
   void reclaim() override;
   void reopen() override;
   std::vector<nfs4::Stateid> stateids_in_doubt() override;

@@ -47,6 +47,9 @@ class RecoveryHandler {
   // Behind RECLAIM_COMPLETE, before which a server gives no new state (RFC 8881, 18.51.3): what could not be
   // reclaimed (the lease ran out, there was no grace) is opened anew or broken.
   virtual void reopen() {}
+  // An answer, which its caller does not have yet, shows revoked state (SEQ4_STATUS_*_REVOKED). On any
+  // thread; must not block.
+  virtual void state_revoked() {}
   // The server says that it has revoked state, and keeps it in mind until it is freed: which stateids may
   // that be? Those that are lost and those that are held without another way to learn of it. Must not block.
   virtual std::vector<nfs4::Stateid> stateids_in_doubt() { return {}; }

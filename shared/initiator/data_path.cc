@@ -82,7 +82,7 @@ std::shared_ptr<FileIo> DataPath::open(const nfs4::FileHandle& handle, OpenState
 
 PendingLayout DataPath::layout_at_open(bool for_write) {
   Services& services = parts_->services;
-  PendingLayout pending(services.pending_layouts, services.layout_epoch);
+  PendingLayout pending(services.pending_layouts, services.layout_epoch, services.holes.era());
   if (!services.options.layouts) return pending;
   nfs4::LayoutGetArguments arguments;
   arguments.layout_type = nfs4::kLayoutTypePmem;
@@ -175,6 +175,10 @@ CallbackAnswer DataPath::notify_deviceid(const nfs4::CallbackNotifyDeviceIdArgum
 void DataPath::layouts_lost() {
   ++parts_->services.layout_epoch;
   parts_->services.statistics.layouts_dropped.add();
+}
+
+void DataPath::layouts_in_doubt() {
+  parts_->services.holes.doubt();
 }
 
 std::vector<nfs4::Stateid> DataPath::layout_stateids() const {

@@ -71,6 +71,9 @@ class DataPath final : public CallbackHandler {
   // RecoveryHandler::layouts_lost(): a new session or clientid. Drops all layouts; does not block.
   void layouts_lost();
 
+  // RecoveryHandler::state_revoked(): holes that were granted are not believed any more. Does not block.
+  void layouts_in_doubt();
+
   // RecoveryHandler::stateids_in_doubt() and stateid_gone(), of layouts. Do not block.
   std::vector<nfs4::Stateid> layout_stateids() const;
   void layout_stateid_gone(const nfs4::Stateid& stateid);

@@ -123,6 +123,8 @@ class MetadataChannel {
                                                uint64_t length) = 0;
   // Bytes one read or write may carry.
   virtual size_t io_size_max() const = 0;
+  // Until then the server keeps what it has granted, unless it recalls it or says that it took it back.
+  virtual SteadyTime lease_end() const { return SteadyTime::max(); }
 };
 
 }  // namespace pnfsrdma::initiator

@@ -41,8 +41,9 @@ auto ModelChannel::call(Run run) -> decltype(run()) {
     recover();
     const uint64_t served_by = process_.incarnation;
     auto answer = run();
+    const bool revoked = !mds_.revoked(client_).empty();
     travel();
-    on_answer();
+    if (revoked) on_revoked();
     if (process_.incarnation == served_by || dice_.one_in(2)) return answer;
   }
 }
@@ -64,6 +65,24 @@ void ModelChannel::wait_for_brick(const ModelMds::File& file) {
 
 void ModelChannel::renew() {
   (void)call([] { return 0; });
+}
+
+std::vector<nfs4::Stateid> ModelChannel::free_revoked(const std::vector<nfs4::Stateid>& in_doubt) {
+  const auto revoked = call([&] {
+    std::vector<nfs4::Stateid> found;
+    for (const nfs4::Stateid& known : mds_.revoked(client_)) {
+      const auto same = [&](const nfs4::Stateid& one) { return one.other == known.other; };
+      if (std::any_of(in_doubt.begin(), in_doubt.end(), same)) found.push_back(known);
+    }
+    return found;
+  });
+  if (!revoked.empty()) {
+    (void)call([&] {
+      for (const nfs4::Stateid& stateid : revoked) mds_.free_stateid(client_, stateid);
+      return 0;
+    });
+  }
+  return revoked;
 }
 
 uint64_t ModelChannel::get_size(size_t file) {

@@ -31,8 +31,8 @@ class ModelChannel final : public initiator::MetadataChannel {
 
   // A new session: layouts are void. Called before any call goes on.
   std::function<void()> on_new_session;
-  // Before an answer is handed on: its SEQUENCE may say that something was revoked.
-  std::function<void()> on_answer;
+  // Before an answer is handed on whose SEQUENCE says that something was revoked.
+  std::function<void()> on_revoked;
   // An ordered error was answered for this file.
   std::function<void(Call, size_t)> on_error;
 
@@ -44,6 +44,8 @@ class ModelChannel final : public initiator::MetadataChannel {
   void delay_next(SteadyTime::duration delay) { next_delay_ = delay; }
   // A call without effect: what finds out about a new session where nothing else is called.
   void renew();
+  // Of these stateids the revoked ones, which are freed with the next call.
+  std::vector<nfs4::Stateid> free_revoked(const std::vector<nfs4::Stateid>& in_doubt);
 
   // --- what the mount itself asks
   uint64_t get_size(size_t file);

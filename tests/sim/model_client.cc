@@ -27,8 +27,9 @@ ModelClient::ModelClient(size_t number, Network& network, ModelMds& mds, MdsProc
   std::vector<std::shared_ptr<rdma::Transport>> transports{network.make_transport(number)};
   path_ = std::make_unique<initiator::DataPath>(channel_, clock, std::move(transports), options_for(dice_));
   channel_.on_new_session = [this] { path_->layouts_lost(); };
-  channel_.on_answer = [this] {
-    for (const nfs4::Stateid& gone : std::exchange(gone_, {})) path_->layout_stateid_gone(gone);
+  channel_.on_revoked = [this] {
+    revoked_ = true;
+    path_->layouts_in_doubt();
   };
   mds.add_client(number, *this);
   recall_thread_ = simulated::Thread([this] { serve_callbacks(); });
@@ -36,6 +37,10 @@ ModelClient::ModelClient(size_t number, Network& network, ModelMds& mds, MdsProc
     while (!ending_) {
       sleep_for(Milliseconds(250));
       channel_.renew();
+      // Some round trips after what was told of it, as a session does it.
+      if (!std::exchange(revoked_, false)) continue;
+      for (const nfs4::Stateid& gone : channel_.free_revoked(path_->layout_stateids()))
+        path_->layout_stateid_gone(gone);
     }
   });
 }
@@ -139,11 +144,6 @@ void ModelClient::recall(const nfs4::CallbackLayoutRecallArguments& arguments) {
     }
   });
   called_.ring();
-}
-
-// The session finds out with the next answer.
-void ModelClient::stateid_gone(const nfs4::Stateid& stateid) {
-  gone_.push_back(stateid);
 }
 
 void ModelClient::serve_callbacks() {

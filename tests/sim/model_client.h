@@ -53,7 +53,6 @@ class ModelClient final : public Callbacks, public initiator::OpenStateSource {
 
   // --- Callbacks
   void recall(const nfs4::CallbackLayoutRecallArguments& recall) override;
-  void stateid_gone(const nfs4::Stateid& stateid) override;
 
   // --- OpenStateSource
   std::optional<initiator::OpenState> open_state(bool) override { return initiator::OpenState{}; }
@@ -79,7 +78,7 @@ class ModelClient final : public Callbacks, public initiator::OpenStateSource {
   simulated::Bell closed_;
   std::deque<std::function<void()>> callbacks_;
   simulated::Bell called_;
-  std::vector<nfs4::Stateid> gone_;
+  bool revoked_ = false;  // an answer has said that something is
   bool ending_ = false;
   simulated::Thread recall_thread_, lease_thread_;
 };

@@ -335,7 +335,11 @@ void ModelMds::revoke(size_t client, File& file) {
   tell("client {} file {} revoked", client, file.number);
   ++revocations_;
   (void)drop(client, file, Iomode::kAny, 0, UINT64_MAX);
-  clients_.at(client)->stateid_gone(stateid);
+  revoked_[client].push_back(stateid);
+}
+
+void ModelMds::free_stateid(size_t client, const nfs4::Stateid& stateid) {
+  std::erase_if(revoked_[client], [&](const nfs4::Stateid& one) { return one.other == stateid.other; });
 }
 
 MetadataResult<> ModelMds::set_size(File& file, uint64_t size) {
@@ -361,6 +365,7 @@ MetadataResult<> ModelMds::set_size(File& file, uint64_t size) {
 }
 
 void ModelMds::restart_layouts() {
+  revoked_.clear();
   for (auto& file : files_) {
     while (!file->layouts.empty())
       (void)drop(file->layouts.begin()->first, *file, Iomode::kAny, 0, UINT64_MAX);

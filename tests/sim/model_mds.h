@@ -27,7 +27,6 @@ class Callbacks {
  public:
   virtual ~Callbacks() = default;
   virtual void recall(const nfs4::CallbackLayoutRecallArguments& recall) = 0;
-  virtual void stateid_gone(const nfs4::Stateid& stateid) = 0;
 };
 
 // The metadata server as docs/protocol.md and DESIGN.md, sections 3 to 8, have it: files in blocks of one
@@ -89,6 +88,9 @@ class ModelMds {
   void brick_lost(size_t brick);
   void recall(size_t client, File& file, uint64_t offset, uint64_t length, Iomode iomode);
   void revoke(size_t client, File& file);
+  // What was revoked and not freed: each answer to that client says that there is some.
+  const std::vector<nfs4::Stateid>& revoked(size_t client) { return revoked_[client]; }
+  void free_stateid(size_t client, const nfs4::Stateid& stateid);
   // The client's answer to a recall: it has nothing there.
   void not_held(size_t client, const nfs4::LayoutRecallFile& what);
   uint64_t revocations() const { return revocations_; }
@@ -114,6 +116,7 @@ class ModelMds {
   Dice dice_;
   std::vector<std::unique_ptr<File>> files_;
   std::map<size_t, Callbacks*> clients_;
+  std::map<size_t, std::vector<nfs4::Stateid>> revoked_;
   simulated::Bell returned_;
   uint64_t next_stateid_ = 1;
   uint64_t revocations_ = 0;

@@ -102,7 +102,8 @@ void FileIo::take_layout(PendingLayout pending, const nfs4::LayoutGetResult& res
   const LayoutGranted granted = decode_layouts(result);
   if (granted.return_on_close) parts_->return_on_close = true;
   parts_->services.statistics.layoutgets.add();
-  parts_->cache.take(granted.stateid, parts_->segments_of(granted), size, pending.epoch());
+  parts_->cache.take(granted.stateid, parts_->segments_of(granted, pending.hole_era()), size,
+                     pending.epoch());
 }
 
 uint64_t FileIo::local_version() const {

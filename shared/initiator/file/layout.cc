@@ -117,6 +117,7 @@ MetadataResult<> FileIo::Parts::get_layout(Direction direction, const LayoutWant
     return std::unexpected(no_open());
   }
   services.statistics.layoutgets.add();
+  const uint32_t hole_era = services.holes.era();
   const auto granted = services.channel.layout_get(file, getting.stateid.value_or(stateid), wanted);
   if (!granted) {
     cache.finish_get();
@@ -127,7 +128,7 @@ MetadataResult<> FileIo::Parts::get_layout(Direction direction, const LayoutWant
     return {};
   }
   if (granted->return_on_close) return_on_close = true;
-  cache.finish_get(granted->stateid, segments_of(*granted), granted->size, epoch);
+  cache.finish_get(granted->stateid, segments_of(*granted, hole_era), granted->size, epoch);
   return {};
 }
 
@@ -162,7 +163,7 @@ void FileIo::Parts::refused(const MetadataError& error) {
   cache.pause_until(services.now() + pause);
 }
 
-std::vector<LayoutSegment> FileIo::Parts::segments_of(const LayoutGranted& granted) {
+std::vector<LayoutSegment> FileIo::Parts::segments_of(const LayoutGranted& granted, uint32_t hole_era) {
   std::vector<LayoutSegment> segments;
   for (const LayoutPiece& piece : granted.pieces) {
     for (const nfs4::Segment& segment : piece.body.segments) {
@@ -176,7 +177,9 @@ std::vector<LayoutSegment> FileIo::Parts::segments_of(const LayoutGranted& grant
                          .write = piece.iomode == Iomode::kReadWrite ? segment.write : nfs4::Target{}};
       // Only "same/same", read-only and hole are granted today; another kind is no layout to us.
       if (held.write.grant != 0 && held.write != held.read) continue;
-      if (!held.hole()) {
+      if (held.hole()) {
+        held.incarnation = hole_era;
+      } else {
         held.device = &services.devices->find_or_make(segment.device);
         held.incarnation = held.device->incarnation();
       }

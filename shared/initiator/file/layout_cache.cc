@@ -123,7 +123,8 @@ size_t LayoutCache::find(uint64_t offset) const {
 
 bool LayoutCache::usable(const LayoutSegment& segment, bool for_write) const {
   if (for_write && !segment.writable()) return false;
-  return segment.device == nullptr || segment.device->incarnation() == segment.incarnation;
+  if (segment.hole()) return holes_ == nullptr || holes_->believes(segment.incarnation);
+  return segment.device->incarnation() == segment.incarnation;
 }
 
 bool LayoutCache::closed(uint64_t offset, uint64_t length, Iomode held) const {

@@ -8,6 +8,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/sync.h"
+#include "shared/initiator/file/hole_trust.h"
 #include "shared/initiator/file/layout_segment.h"
 #include "shared/initiator/file/lost_stateids.h"
 #include "shared/initiator/file/passage.h"
@@ -19,8 +20,10 @@ namespace pnfsrdma::initiator {
 // some tens of nanoseconds and allocate nothing.
 class LayoutCache {
  public:
-  // `lost` (may be null) learns the stateids that end without a LAYOUTRETURN.
-  explicit LayoutCache(LostStateids* lost = nullptr) : lost_(lost) {}
+  // `lost` learns the stateids that end without a LAYOUTRETURN; `holes` says which holes are believed. Either
+  // may be null.
+  explicit LayoutCache(LostStateids* lost = nullptr, const HoleTrust* holes = nullptr)
+      : lost_(lost), holes_(holes) {}
 
   enum class Entry { kEntered, kMissing, kClosed };
   // Lets an I/O in with as much of the range, from its start, as segments cover (at most kPiecesMax pieces).
@@ -131,6 +134,7 @@ class LayoutCache {
   FileRange gap_around(uint64_t offset, uint64_t length, bool for_write) const;
 
   LostStateids* const lost_;
+  const HoleTrust* const holes_;
   mutable Mutex mutex_;
   std::vector<LayoutSegment> segments_;  // sorted, without overlap
   std::vector<Closing> closing_;

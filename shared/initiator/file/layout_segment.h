@@ -24,7 +24,7 @@ struct LayoutSegment {
   uint64_t length = 0;
   Iomode iomode = Iomode::kRead;
   Device* device = nullptr;  // none: a hole
-  uint32_t incarnation = 0;  // of the device, when it was granted
+  uint32_t incarnation = 0;  // of the device, when it was granted; of a hole: HoleTrust::era()
   uint32_t generation = 0;   // LayoutBody::connection
   nfs4::Target read;
   nfs4::Target write;

@@ -39,7 +39,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Parts(Services& shared, nfs4::FileHandle file, uint64_t size)
       : services(shared),
         handle(std::move(file)),
-        cache(&shared.lost_layouts),
+        cache(&shared.lost_layouts, &shared.holes),
         dirty(size),
         kept(shared.kept_memory) {}
 
@@ -77,7 +77,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   MetadataResult<> get_layout(Direction direction, const LayoutWanted& wanted,
                               const LayoutCache::Getting& getting, uint64_t epoch);
   void refused(const MetadataError& error);
-  std::vector<LayoutSegment> segments_of(const LayoutGranted& granted);
+  // `hole_era`: HoleTrust::era() before it was asked for.
+  std::vector<LayoutSegment> segments_of(const LayoutGranted& granted, uint32_t hole_era);
   void prefetch_behind(const Passage& passage, Direction direction);
   void prefetch(Direction direction, uint64_t offset);
   FileReference reference(bool for_write, nfs4::Stateid* open_stateid = nullptr, bool* open = nullptr);

@@ -15,11 +15,15 @@ namespace pnfsrdma::initiator {
 // the reply (RFC 8881, 12.5.5.2.1).
 class PendingLayout {
  public:
-  PendingLayout(std::atomic<int>& count, uint64_t epoch) : count_(&count), epoch_(epoch) { ++count; }
+  PendingLayout(std::atomic<int>& count, uint64_t epoch, uint32_t hole_era)
+      : count_(&count), epoch_(epoch), hole_era_(hole_era) {
+    ++count;
+  }
   PendingLayout(PendingLayout&& other) noexcept
       : arguments(std::move(other.arguments)),
         count_(std::exchange(other.count_, nullptr)),
-        epoch_(other.epoch_) {}
+        epoch_(other.epoch_),
+        hole_era_(other.hole_era_) {}
   PendingLayout& operator=(PendingLayout&&) = delete;
   ~PendingLayout() {
     if (count_ != nullptr) --*count_;
@@ -31,10 +35,13 @@ class PendingLayout {
 
   // DataPath's count of layouts_lost() when it was made: an answer from before is void.
   uint64_t epoch() const { return epoch_; }
+  // HoleTrust::era() then.
+  uint32_t hole_era() const { return hole_era_; }
 
  private:
   std::atomic<int>* count_;
   uint64_t epoch_;
+  uint32_t hole_era_;
 };
 
 }  // namespace pnfsrdma::initiator

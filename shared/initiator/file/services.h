@@ -6,6 +6,7 @@
 
 #include "shared/initiator/brick/buffer.h"
 #include "shared/initiator/brick/fabric.h"
+#include "shared/initiator/file/hole_trust.h"
 #include "shared/initiator/file/kept_memory.h"
 #include "shared/initiator/file/lost_stateids.h"
 #include "shared/initiator/mds.h"
@@ -48,6 +49,7 @@ struct Services : Fabric {
   KeptMemory kept_memory{options.kept_bytes_max};
   std::atomic<bool> room_shortage_logged = false;
   LostStateids lost_layouts;
+  HoleTrust holes{channel, clock};
   // A task that commits the growth of all files waits in the background.
   std::atomic<bool> commit_growth_posted = false;
 

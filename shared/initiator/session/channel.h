@@ -41,6 +41,7 @@ class SessionChannel final : public MetadataChannel {
                                    ByteSpan source) override;
   MetadataResult<WriteVerifier> commit(const FileReference& file, uint64_t offset, uint64_t length) override;
   size_t io_size_max() const override { return session_.io_size_max(); }
+  SteadyTime lease_end() const override { return session_.lease_end(); }
 
  private:
   Session::Operations and_attributes(Session::Operations operations) const;

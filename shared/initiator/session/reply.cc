@@ -194,10 +194,15 @@ Result<Session::State::Answer> Session::State::after_sequence_error(Parts& parts
 }
 
 void Session::State::note_sequence(Slot& slot, const nfs4::SequenceResult& sequence) {
+  // Each time while the flag is up: something else may have been revoked since. Before the caller has the
+  // answer, and acts upon what it knows by it.
+  RecoveryHandler* const handler = recovery_handler;
+  if ((sequence.status_flags & kRevokedFlags) != 0 && handler != nullptr) handler->state_revoked();
   Lock lock(mutex_);
   const bool current = slot.session == slots_.session();
   if (current) {
     renewed_at_ = slot.sent_at;  // the lease began at the server no earlier than that
+    lease_end = std::max(lease_end.load(), slot.sent_at + established_.lease);
     slots_.limit_highest(sequence.target_highest_slot_id);
   }
   release(slot, true);

@@ -25,13 +25,10 @@ bool is_revoked(Status status) {
 }  // namespace
 
 void Session::State::free_revoked() {
-  constexpr uint32_t kRevoked = nfs4::kSequenceExpiredAllStateRevoked |
-                                nfs4::kSequenceExpiredSomeStateRevoked | nfs4::kSequenceAdminStateRevoked |
-                                nfs4::kSequenceRecallableStateRevoked;
   {
     Lock lock(mutex_);
     const auto time = steady_now();
-    if (standing_ != Standing::kLive || (status_flags_ & kRevoked) == 0 || time < test_again_at_) return;
+    if (standing_ != Standing::kLive || (status_flags_ & kRevokedFlags) == 0 || time < test_again_at_) return;
     test_again_at_ = time + kTestDistance;
   }
   RecoveryHandler* const handler = recovery_handler;

@@ -148,6 +148,9 @@ uint64_t Session::clientid() const {
 uint32_t Session::io_size_max() const {
   return state_->io_size_max;
 }
+SteadyTime Session::lease_end() const {
+  return state_->lease_end;
+}
 Milliseconds Session::lease() const {
   return state_->established().lease;
 }

@@ -152,6 +152,8 @@ class Session {
   // Bytes that a READ or WRITE may carry so that request and reply fit the session (at least 4096).
   uint32_t io_size_max() const;
   Milliseconds lease() const;
+  // A lease after the newest answered call was sent: until then the server has not expired it.
+  SteadyTime lease_end() const;
   // "mds1:2049", for messages.
   const std::string& server() const;
   // What the server calls itself (eir_server_impl_id), for display. May be empty.

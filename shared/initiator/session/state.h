@@ -29,6 +29,11 @@ struct Session::InFlight::Parts {
   std::weak_ptr<Session::State> state;  // to give the slot up when nobody finishes the call
 };
 
+// The server has taken state back, and says so until the client has found out which (RFC 8881, 18.46.3).
+inline constexpr uint32_t kRevokedFlags =
+    nfs4::kSequenceExpiredAllStateRevoked | nfs4::kSequenceExpiredSomeStateRevoked |
+    nfs4::kSequenceAdminStateRevoked | nfs4::kSequenceRecallableStateRevoked;
+
 // What is behind a Session. Three groups of methods: calls (call.cc, reply.cc: any thread),
 // recovery and lease (recovery.cc: the background thread), posts (posts.cc: their thread).
 //
@@ -63,6 +68,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   std::atomic<bool> aborted = false;
   std::atomic<uint64_t> generation = 1;
   std::atomic<uint32_t> io_size_max = 4096;
+  std::atomic<SteadyTime> lease_end = SteadyTime{};  // written under the mutex
   LatencyHistogram latency;
   std::string server_name;
 

@@ -36,6 +36,7 @@ class ScriptedChannel final : public MetadataChannel {
   std::atomic<int> device_infos = 0;
   std::atomic<uint8_t> write_verifier = 1;
   std::atomic<bool> hold_async_commits = false;
+  std::atomic<bool> lease_over = false;
   std::atomic<bool> void_generation = false;  // layouts say connection 0
   std::function<void()> during_layoutget;
   std::function<void()> during_layoutcommit;
@@ -236,6 +237,7 @@ class ScriptedChannel final : public MetadataChannel {
     return verifier();
   }
   size_t io_size_max() const override { return 1 << 20; }
+  SteadyTime lease_end() const override { return lease_over ? SteadyTime{} : SteadyTime::max(); }
 
  private:
   MetadataResult<std::optional<uint64_t>> commit_layout(const LayoutCommitWanted& wanted) {

@@ -28,6 +28,7 @@ class Handlers final : public CallbackHandler, public RecoveryHandler {
     return {Status::kOk, {}};
   }
   void layouts_lost() override { ++lost; }
+  void state_revoked() override { ++doubts; }
   void reclaim() override {
     ++reclaims;
     if (on_reclaim) on_reclaim();
@@ -42,7 +43,7 @@ class Handlers final : public CallbackHandler, public RecoveryHandler {
   }
   std::mutex mutex;
   std::vector<nfs4::Stateid> in_doubt;
-  std::atomic<int> recalls = 0, afterwards = 0, lost = 0, reclaims = 0;
+  std::atomic<int> recalls = 0, afterwards = 0, lost = 0, doubts = 0, reclaims = 0;
   std::function<void()> on_reclaim;
 };
 
@@ -454,6 +455,35 @@ TEST_F(SessionTest, ARevokedLayoutCostsNeitherOpensNorOtherLayouts) {
   EXPECT_EQ(session->statistics().reconnects, 0u);
   EXPECT_EQ(handlers.lost, 0);
   EXPECT_EQ(handlers.reclaims, 1);
+}
+
+TEST_F(SessionTest, EachAnswerThatShowsRevokedStateIsSaidBeforeItIsGiven) {
+  const auto session = start();
+  ASSERT_TRUE(session->call(remove(), {}));
+  EXPECT_EQ(handlers.doubts, 0);
+  {
+    const std::lock_guard lock(mds.mutex);
+    mds.status_flags = nfs4::kSequenceRecallableStateRevoked;
+  }
+  for (int i = 0; i < 3; ++i) {
+    const int before = handlers.doubts;
+    ASSERT_TRUE(session->call(remove(), {}));
+    EXPECT_GT(handlers.doubts, before);
+  }
+}
+
+TEST_F(SessionTest, TheLeaseEndsALeaseAfterTheNewestAnsweredCallWasSent) {
+  const auto session = start();
+  const SteadyTime before = steady_now();
+  ASSERT_TRUE(session->call(remove(), {}));
+  EXPECT_GE(session->lease_end(), before + session->lease());
+  EXPECT_LE(session->lease_end(), steady_now() + session->lease());
+  const SteadyTime told = session->lease_end();
+  faults({Fault::kSilence});
+  CallOptions impatient;
+  impatient.deadline = steady_now() + 100ms;
+  EXPECT_FALSE(session->call(remove(), {}, impatient));
+  EXPECT_EQ(session->lease_end(), told);
 }
 
 TEST_F(SessionTest, RevokedStateidsAreFoundOutAndFreedUntilTheServerIsContent) {
