@@ -117,4 +117,21 @@ int run_check(const Config& config) {
   return *problems == 0 ? 0 : 1;
 }
 
+int run_accept_loss(const Config& config) {
+  SystemClock clock;
+  EventLoop loop(clock);
+  const std::string path = metadata_path(config);
+  Result<> taken = [&]() -> Result<> {
+    TRY_ASSIGN(const auto store,
+               RocksdbStore::open(loop, {.path = path, .create = false, .accept_loss = true}));
+    return store->close();
+  }();
+  if (!taken) {
+    fmt::print(stderr, "pnfsrdma-mdsd: {}\n", taken.error().to_string());
+    return 2;
+  }
+  fmt::print("the metadata store {} can be used\n", path);
+  return 0;
+}
+
 }  // namespace pnfsrdma::mds

@@ -43,6 +43,7 @@ struct CommandLine {
   std::string config;
   bool print_config = false;
   bool check = false;
+  bool accept_loss = false;
 };
 
 // Blocked before any thread starts, so that all threads inherit it: signals come to the loop as events.
@@ -297,6 +298,7 @@ int run(const CommandLine& line) {
   }
   set_log_level(config->log_level);
   if (line.check) return run_check(*config);
+  if (line.accept_loss) return run_accept_loss(*config);
   log_to_journal("pnfsrdma-mdsd");
   const auto served = serve(*config, line.config);
   return served ? 0 : complain(served.error());
@@ -313,6 +315,8 @@ int main(int count, char** arguments) {
   app.add_flag("--print-config", line.print_config, "print the configuration with its defaults and exit");
   app.add_flag("--check", line.check,
                "check metadata and blocks and exit: 0 sound, 1 problems, 2 cannot be opened");
+  app.add_flag("--accept-metadata-loss", line.accept_loss,
+               "keep a copy of a damaged metadata store, make what can be read of it usable, and exit");
   CLI11_PARSE(app, count, arguments);
   return pnfsrdma::mds::run(line);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/meta/rocksdb_store.h"
 
+#include <fmt/core.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -15,11 +16,15 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/commit_thread.h"
 #include "server/mds/meta/format_version.h"
+#include "server/mds/meta/log_extent.h"
 #include "server/mds/meta/metadata_room.h"
+#include "server/mds/meta/sync_mark.h"
 #include "server/mds/meta/sync_waiters.h"
 #include "shared/base/log.h"
+#include "shared/base/random.h"
 #include "shared/base/sync.h"
 
 namespace pnfsrdma::mds {
@@ -76,7 +81,9 @@ rocksdb::Options options_of(const RocksdbOptions& options, const MetadataRoom* r
   tuned.create_if_missing = options.create;
   if (options.env != nullptr) tuned.env = options.env;
   tuned.listeners.push_back(std::move(listener));
-  // A torn last record is what a crash leaves; a gap before good records is damage nobody may skip over.
+  // What a crash may leave: unsynced records torn, or missing before others. Recovery ends there; that it
+  // ends no earlier than what was synced is SyncMark's to say (stricter modes refuse some ends that are
+  // sound).
   tuned.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   // Each commit goes to the kernel at once, so that it survives the death of the daemon: one write(2) per
   // commit.
@@ -145,8 +152,10 @@ class RocksdbEngine final : public KeyValueStore {
  public:
   // `room`: null where the medium is a test's.
   RocksdbEngine(EventLoop& loop, std::unique_ptr<rocksdb::DB> database, std::unique_ptr<MetadataRoom> room,
-                std::shared_ptr<const BackgroundErrors> errors, std::function<void(Error)> failed)
+                std::shared_ptr<const BackgroundErrors> errors, std::unique_ptr<SyncMark> mark,
+                std::function<void(Error)> failed)
       : loop_(loop),
+        mark_(std::move(mark)),
         errors_(std::move(errors)),
         database_(std::move(database)),
         room_(std::move(room)),
@@ -172,8 +181,9 @@ class RocksdbEngine final : public KeyValueStore {
     stopping_ = true;
     loop_.cancel(room_timer_);
     thread_.reset();
-    // RocksDB may abort when it closes a log for which a real disk had no room: the process ends, the next one
-    // recovers it. A test's medium is opened again in this one: nothing of it may stay behind, nor its lock.
+    // RocksDB may abort when it closes a log for which a real disk had no room: the process ends, the next
+    // one recovers it. A test's medium is opened again in this one: nothing of it may stay behind, nor its
+    // lock.
     if (room_ && log_ != Log::kSound) static_cast<void>(database_.release());
   }
 
@@ -208,6 +218,8 @@ class RocksdbEngine final : public KeyValueStore {
     batch.for_each(
         [&](std::string_view key, std::string_view value) { writes.Put(slice(key), slice(value)); },
         [&](std::string_view key) { writes.Delete(slice(key)); });
+    const SyncMark::Mark mark = mark_->mark();
+    writes.PutLogData({mark.data(), mark.size()});  // in the log only
     rocksdb::WriteOptions options;
     options.no_slowdown = true;
     const rocksdb::Status status = database_->Write(options, &writes);
@@ -314,9 +326,11 @@ class RocksdbEngine final : public KeyValueStore {
     room_->look();
   }
 
-  static Result<> sync_wal(rocksdb::DB& database) {
+  Result<> sync_wal(rocksdb::DB& database) {
+    const uint64_t written = database.GetLatestSequenceNumber();
     const rocksdb::Status status = database.SyncWAL();
     if (!status.ok()) return std::unexpected(error_of(status, "syncing metadata"));
+    mark_->note(written);
     return {};
   }
 
@@ -333,6 +347,7 @@ class RocksdbEngine final : public KeyValueStore {
   }
 
   EventLoop& loop_;
+  const std::unique_ptr<SyncMark> mark_;
   std::shared_ptr<const BackgroundErrors> errors_;
   std::unique_ptr<rocksdb::DB> database_;
   std::unique_ptr<MetadataRoom> room_;
@@ -350,6 +365,39 @@ class RocksdbEngine final : public KeyValueStore {
   std::unique_ptr<CommitThread> thread_;  // goes first: it uses the database
 };
 
+// Beside the store, under a name that is free.
+Result<std::string> keep_copy(const std::string& path) {
+  std::string copy;
+  for (int i = 1; copy.empty() || std::filesystem::exists(copy); ++i)
+    copy = path + ".damaged-" + std::to_string(i);
+  std::error_code error;
+  std::filesystem::copy(path, copy, std::filesystem::copy_options::recursive, error);
+  if (!error) std::filesystem::permissions(copy, std::filesystem::perms::owner_all, error);
+  if (error) return fail(error.value(), "copying the metadata store " + path + " to " + copy);
+  return copy;
+}
+
+// What was promised and is not there any more is lost only by somebody's decision.
+Result<> check_log(const rocksdb::Options& tuned, const RocksdbOptions& options, SyncMark& mark) {
+  TRY_ASSIGN(const LogExtent extent, measure_log(tuned, options.path, mark));
+  if (!extent.loses_synced()) return {};
+  const std::string lost = fmt::format("changes {} to {}, which were durable, cannot be read from the log {}",
+                                       extent.recovered + 1, extent.synced, extent.file);
+  if (!options.accept_loss) {
+    return fail(EUCLEAN,
+                "the metadata store " + options.path + " is damaged: " + lost +
+                    ". Nothing was changed. Restore metadata and pools from a backup, or keep what can "
+                    "be read with pnfsrdma-mdsd --accept-metadata-loss: files made or grown in these "
+                    "changes lose their data then");
+  }
+  TRY_ASSIGN(const std::string copy, keep_copy(options.path));
+  SystemRandom random;
+  note_failed_sync(options.path, random);  // what clients and bricks know may be newer than the store
+  TRY(mark.set_back(extent.recovered));
+  log_warning("meta", "loss-accepted copy={} what=\"{}\"", copy, lost);
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<KeyValueStore>> RocksdbStore::open(EventLoop& loop, const RocksdbOptions& options,
@@ -363,12 +411,15 @@ Result<std::unique_ptr<KeyValueStore>> RocksdbStore::open(EventLoop& loop, const
   std::unique_ptr<MetadataRoom> room;
   if (options.create && options.env == nullptr) room = std::make_unique<MetadataRoom>(options.path);
   const auto errors = std::make_shared<BackgroundErrors>();
+  const rocksdb::Options tuned = options_of(options, room.get(), errors);
+  SystemRandom random;
+  TRY_ASSIGN(auto mark, SyncMark::open(options.path, random));
+  TRY(check_log(tuned, options, *mark));
   rocksdb::DB* database = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::Open(options_of(options, room.get(), errors), options.path, &database);
+  const rocksdb::Status status = rocksdb::DB::Open(tuned, options.path, &database);
   if (!status.ok()) return std::unexpected(open_error(status, options.path));
   auto store = std::make_unique<RocksdbEngine>(loop, std::unique_ptr<rocksdb::DB>(database), std::move(room),
-                                               errors, std::move(failed));
+                                               errors, std::move(mark), std::move(failed));
   if (const Result<> checked = check_format_version(*store); !checked) {
     return std::unexpected(checked.error().in("opening the metadata store " + options.path));
   }

@@ -21,6 +21,8 @@ struct RocksdbOptions {
   bool create = true;                         // false: ENOENT if there is no store
   uint64_t cache_bytes = uint64_t{64} << 20;  // of table blocks
   uint64_t memtable_bytes = uint64_t{32} << 20;
+  // Start with what is left of a store whose log has lost what was synced; a copy of it is kept beside it.
+  bool accept_loss = false;
   rocksdb::Env* env = nullptr;  // null: the host's. Must outlive the store
 };
 
@@ -30,8 +32,9 @@ struct RocksdbOptions {
 class RocksdbStore {
  public:
   // Makes the store if there is none. Errors say what to do: another process has it open, a newer program
-  // wrote it, no permission. `failed` is posted to the loop, once, if a sync or a write of the log
-  // ever fails: nothing unsynced can be trusted then, and the daemon must end.
+  // wrote it, no permission, its log has lost what was synced (EUCLEAN; nothing was changed). `failed` is
+  // posted to the loop, once, if a sync or a write of the log ever fails: nothing unsynced can be trusted
+  // then, and the daemon must end.
   static Result<std::unique_ptr<KeyValueStore>> open(EventLoop& loop, const RocksdbOptions& options,
                                                      std::function<void(Error)> failed = nullptr);
 };
