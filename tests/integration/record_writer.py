@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes numbered records with fsync until told to stop, and says of each when it was durable.
 
-usage: record_writer.py FILE
+usage: record_writer.py FILE [SECONDS]
 
-One line of standard output for each record: its number, and the seconds it took since the one before. "EIO" instead of
+SECONDS are waited between records. One line of standard output for each record: its number, and the seconds it took since the one before. "EIO" instead of
 the seconds: the server said that it was lost, and it is written again. It ends when its standard input does.
 """
 import errno
 import os
 import select
+import subprocess
 import sys
+import threading
 import time
+
+from cluster import wait_until
 
 RECORD = 4096
 SLOTS = 2048  # the file grows to 8 MiB, then records replace older ones
@@ -38,9 +42,43 @@ def write(path, number):
         os.close(descriptor)
 
 
+class Writer:
+    """This program as a child, and what it has said so far."""
+
+    def __init__(self, path, pause=0.0):
+        self.process = subprocess.Popen([sys.executable, __file__, str(path), str(pause)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.durable, self.lost = 0, 0
+        self.last = time.monotonic()  # when the last one was durable
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            number, how = line.split()
+            if how == "EIO":
+                self.lost += 1
+            else:
+                self.last = time.monotonic()
+                self.durable = int(number) + 1
+
+    def goes_on(self, seconds, what):
+        """Two more: the first may have been on its way before."""
+        begin = self.durable
+        wait_until(lambda: self.durable >= begin + 2, seconds, f"the writer goes on {what}")
+
+    def end(self):
+        self.process.stdin.close()
+        code = self.process.wait(timeout=60)
+        self.reader.join()
+        self.process.stdout.close()
+        return code
+
+
 def main():
     number, before = 0, time.monotonic()
-    while not select.select([sys.stdin], [], [], 0)[0]:
+    pause = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
+    while not select.select([sys.stdin], [], [], pause)[0]:
         try:
             write(sys.argv[1], number)
         except OSError as error:

@@ -8,7 +8,6 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 import unittest
 
 import record_writer
@@ -20,42 +19,11 @@ LEASE = 2
 SECONDS = 20
 
 
-class Writer:
-    """record_writer.py, and what it has said so far."""
-
-    def __init__(self, path):
-        self.process = subprocess.Popen([sys.executable, record_writer.__file__, str(path)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-        self.durable, self.lost = 0, 0
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-
-    def read(self):
-        for line in self.process.stdout:
-            number, how = line.split()
-            if how == "EIO":
-                self.lost += 1
-            else:
-                self.durable = int(number) + 1
-
-    def goes_on(self, seconds, what):
-        """Two more: the first may have been on its way before."""
-        begin = self.durable
-        wait_until(lambda: self.durable >= begin + 2, seconds, f"the writer goes on {what}")
-
-    def end(self):
-        self.process.stdin.close()
-        code = self.process.wait(timeout=60)
-        self.reader.join()
-        self.process.stdout.close()
-        return code
-
-
 class Stall(unittest.TestCase):
     def setUp(self):
         self.cluster = Cluster(BIN, pool_size="256M", lease_seconds=LEASE, brick_patience_seconds=30).start_all()
         self.mount = self.cluster.mount()
-        self.writer = Writer(self.mount / "records")
+        self.writer = record_writer.Writer(self.mount / "records")
         self.writer.goes_on(SECONDS, "at first")
 
     def tearDown(self):
