@@ -23,6 +23,10 @@ Regions Exposures::take_all() {
   return regions;
 }
 
+size_t Exposures::size() {
+  return regions_.lock()->size();
+}
+
 std::optional<rdma::RemoteSlice> Exposures::handle(uint64_t grant) {
   auto regions = regions_.lock();
   const auto found = regions->find(grant);

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "shared/base/clock.h"
+
 namespace pnfsrdma::brick {
 
 // What one brick gives at most. Running out is Status::kLimit, never a growth without end.
@@ -15,6 +17,19 @@ struct Limits {
 
 // Of one client, until the device has given up their queue pairs: the one it uses and earlier ones.
 inline constexpr size_t kConnectionsPerSessionMax = 64;
+
+// Of a client that connects: so many grants are registered for it in one turn of the control loop, or as many
+// as this time allows.
+inline constexpr size_t kRegisteredPerTurn = 256;
+inline constexpr Milliseconds kRegisteringTurn{2};
+// Grants whose blocks are unpinned in one turn, when their handles are dead.
+inline constexpr size_t kUnpinnedPerTurn = 4096;
+
+// Who has more grants than one turn registers and connects again so soon is put off, each time for twice as
+// long. The longest is well below what clients wait for a connection (three seconds).
+inline constexpr Milliseconds kKnockApart{10'000};
+inline constexpr Milliseconds kPutOffShortest{10};
+inline constexpr Milliseconds kPutOffLongest{1000};
 
 // Ranges longer than this are zeroed, copied and persisted by a worker, not by the control loop.
 inline constexpr uint64_t kInlineBytesMax = 64 << 10;

@@ -76,30 +76,47 @@ void SessionTable::close_all() {
 }
 
 void SessionTable::when_ended_are_dead(Done done) {
-  parts_.reaper.destroy({}, std::move(done));
+  parts_.reaper.destroy({}, [this, done = std::move(done)] { unpin({}, done); });
 }
 
 // Queue pair to the error state, then the exposures, then (when its thread has ended) the queue pair goes.
 void SessionTable::end_session(Session session, Done done) {
   if (session.newcomer) session.newcomer->refuse(RejectReason::kTicket);
-  auto grants = std::make_shared<std::map<uint64_t, GrantRecord>>(std::move(session.grants));
-  disconnect(session, [this, grants, done = std::move(done)] {
-    for (const auto& [number, record] : *grants) parts_.pool.table().unpin(record.piece);
-    grant_count_ -= grants->size();
-    done();
-  });
+  const auto grants = std::make_shared<Grants>(std::move(session.grants));
+  disconnect(session, [this, grants, done = std::move(done)] { unpin(std::move(*grants), done); });
 }
 
+// Without a connection there may be an earlier one whose regions are still dying: the reaper keeps the order.
 void SessionTable::disconnect(Session& session, Done done) {
   const std::shared_ptr<Connection> connection = std::exchange(session.connection, nullptr);
-  // Without one there may be an earlier one whose regions are still dying: the reaper keeps the order.
-  Regions regions;
-  if (connection) {
-    connection->fail();
-    regions = connection->exposures().take_all();
+  if (connection) connection->fail();
+  parts_.reaper.destroy_all(connection, std::move(done));
+}
+
+void SessionTable::unpin(Grants grants, Done done) {
+  unpinning_.push_back({std::move(grants), std::move(done)});
+  if (unpinning_.size() == 1 && !in_slice_) unpin_slice();
+}
+
+// A block stays pinned until its turn comes: nobody gets it before.
+void SessionTable::unpin_slice() {
+  in_slice_ = true;
+  for (size_t left = kUnpinnedPerTurn; !unpinning_.empty();) {
+    Grants& grants = unpinning_.front().grants;
+    for (; !grants.empty() && left > 0; --left, --grant_count_) {
+      parts_.pool.table().unpin(grants.begin()->second.piece);
+      grants.erase(grants.begin());
+    }
+    if (!grants.empty()) break;
+    const Done done = std::move(unpinning_.front().done);
+    unpinning_.pop_front();
+    done();
   }
-  // The connection is kept until its regions are gone: regions first, queue pair last.
-  parts_.reaper.destroy(std::move(regions), [connection, done = std::move(done)] { done(); });
+  in_slice_ = false;
+  if (unpinning_.empty()) return;
+  parts_.loop.post([this, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) unpin_slice();
+  });
 }
 
 bool SessionTable::room_for(const Session& session, size_t grants) const {
@@ -114,8 +131,8 @@ uint64_t SessionTable::new_grant_number(const Session& session) {
   }
 }
 
-bool SessionTable::register_grant(Session& session, uint64_t number, const GrantRecord& record) {
-  const auto remote = session.connection->expose(number, parts_.pool.memory(record.piece), record.writable);
+bool SessionTable::register_grant(Connection& connection, uint64_t number, const GrantRecord& record) {
+  const auto remote = connection.expose(number, parts_.pool.memory(record.piece), record.writable);
   if (!remote) log_warning("brick", "register-failed error=\"{}\"", remote.error().to_string());
   return remote.has_value();
 }
@@ -142,13 +159,14 @@ ExposeResult SessionTable::expose(const ExposeArguments& arguments) {
   for (const Piece& piece : *pieces) {
     const uint64_t number = new_grant_number(*session);
     const GrantRecord record{piece, arguments.writable};
-    if (connection != nullptr && !register_grant(*session, number, record)) {
+    if (connection != nullptr && !register_grant(*connection, number, record)) {
       result.status = Status::kLimit;
       break;
     }
     parts_.pool.table().pin(piece);
     ++grant_count_;
     session->grants.emplace(number, record);
+    if (session->newcomer && session->newcomer->connection) session->newcomer->left.push_back(number);
     result.grants.push_back(describe(number, record, connection));
   }
   if (result.status != Status::kOk) {
@@ -164,22 +182,17 @@ ExposeResult SessionTable::expose(const ExposeArguments& arguments) {
 void SessionTable::withdraw(uint64_t client, const std::vector<uint64_t>& grants, Done done) {
   Session* session = find(client);
   if (session == nullptr) return when_ended_are_dead(std::move(done));
+  // Of a newcomer whose grants are being registered, too.
+  const std::shared_ptr<Connection> connection =
+      session->newcomer ? session->newcomer->connection : session->connection;
   Regions regions;
-  std::vector<Piece> pieces;
+  const auto dead = std::make_shared<Grants>();
   for (const uint64_t number : grants) {
-    const auto found = session->grants.find(number);
-    if (found == session->grants.end()) continue;
-    pieces.push_back(found->second.piece);
-    session->grants.erase(found);
-    if (!session->connection) continue;
-    if (auto region = session->connection->exposures().take(number)) regions.push_back(std::move(region));
+    if (!dead->insert(session->grants.extract(number)).inserted || !connection) continue;
+    if (auto region = connection->exposures().take(number)) regions.push_back(std::move(region));
   }
-  parts_.reaper.destroy(std::move(regions), [this, pieces = std::move(pieces), keep = session->connection,
-                                             done = std::move(done)] {
-    for (const Piece& piece : pieces) parts_.pool.table().unpin(piece);
-    grant_count_ -= pieces.size();
-    done();
-  });
+  parts_.reaper.destroy(std::move(regions),
+                        [this, dead, connection, done = std::move(done)] { unpin(std::move(*dead), done); });
 }
 
 SessionsResult SessionTable::list() const {
@@ -231,34 +244,72 @@ void SessionTable::admit(rdma::Transport& transport, bool native_flush,
       std::ranges::find_if(sessions_, [&](const auto& entry) { return &entry.second == session; })->first;
   if (session->newcomer) session->newcomer->refuse(RejectReason::kBusy);
   session->newcomer = newcomer;
-  disconnect(*session, [this, client, waiting = std::weak_ptr(newcomer)] { let_in(client, waiting.lock()); });
+  const Milliseconds put_off = this->put_off(*session);
+  const auto enter = [this, alive = std::weak_ptr(alive_), client, waiting = std::weak_ptr(newcomer)] {
+    if (!alive.expired()) let_in(client, waiting.lock());
+  };
+  disconnect(*session, [put_off, enter, &loop = parts_.loop] {
+    if (put_off == Milliseconds(0)) return enter();
+    loop.after(put_off, enter);
+  });
 }
 
-// The handles of all earlier connections are dead. Meanwhile a newer one may have come, the session may be
-// gone or have another ticket.
+// What registering its grants costs everybody is bounded by how often it may have that.
+Milliseconds SessionTable::put_off(Session& session) const {
+  const SteadyTime now = parts_.loop.now();
+  const bool again = session.knocked && now - *session.knocked < kKnockApart;
+  session.knocked = now;
+  if (!again || session.grants.size() <= kRegisteredPerTurn) return session.put_off = Milliseconds(0);
+  return session.put_off = std::clamp(session.put_off * 2, kPutOffShortest, kPutOffLongest);
+}
+
+// The handles of all earlier connections are dead. Meanwhile a newer one may have come, or the session may be
+// gone.
 void SessionTable::let_in(uint64_t client, const std::shared_ptr<Newcomer>& newcomer) {
   Session* session = find(client);
   if (session == nullptr || !newcomer || session->newcomer != newcomer) return;
+  if (++session->last_connection == 0) ++session->last_connection;
+  newcomer->connection = parts_.burial.adopt(std::make_unique<Connection>(
+      newcomer->transport, newcomer->native_flush, session->last_connection, parts_.shared, session->places));
+  newcomer->left.reserve(session->grants.size());
+  for (const auto& [number, record] : session->grants) newcomer->left.push_back(number);
+  register_slice(client, newcomer);
+}
+
+// Regions first, in a domain nobody else has: when the peer is answered, its hello finds them all. Between
+// two slices the session may be gone or have another ticket, and grants come and go.
+void SessionTable::register_slice(uint64_t client, const std::shared_ptr<Newcomer>& newcomer) {
+  const EventLoop::Step step(parts_.loop, "register-grants", client);
+  Session* session = find(client);
+  if (session == nullptr || !newcomer || session->newcomer != newcomer) return;
+  const SteadyTime limit = parts_.loop.now() + kRegisteringTurn;
+  for (size_t i = 0; i < kRegisteredPerTurn && !newcomer->left.empty(); ++i) {
+    const auto grant = session->grants.find(newcomer->left.back());
+    newcomer->left.pop_back();
+    if (grant == session->grants.end()) continue;
+    if (!register_grant(*newcomer->connection, grant->first, grant->second)) {
+      log_warning("brick", "connection-failed client={} error=\"registering its {} grants\"", client,
+                  session->grants.size());
+      session->newcomer.reset();
+      return newcomer->refuse(RejectReason::kBusy);
+    }
+    if (parts_.loop.now() > limit) break;
+  }
+  if (!newcomer->left.empty()) {
+    return parts_.loop.post([this, alive = std::weak_ptr(alive_), client, waiting = std::weak_ptr(newcomer)] {
+      if (!alive.expired()) register_slice(client, waiting.lock());
+    });
+  }
   session->newcomer.reset();
   if (CRYPTO_memcmp(session->ticket.data(), newcomer->ticket.data(), newcomer->ticket.size()) != 0) {
     return newcomer->refuse(RejectReason::kTicket);
   }
-  if (const auto result = connect(*session, client, *newcomer); !result) {
+  if (const auto result = connect(*session, client, *newcomer); !result)
     log_warning("brick", "connection-failed client={} error=\"{}\"", client, result.error().to_string());
-    if (result.error().number() == ENOBUFS) return newcomer->refuse(RejectReason::kBusy);
-  }
 }
 
-// Regions first, in a domain nobody else has: when the peer is answered, its hello finds them all.
 Result<> SessionTable::connect(Session& session, uint64_t client, Newcomer& newcomer) {
-  if (++session.last_connection == 0) ++session.last_connection;
-  session.connection = parts_.burial.adopt(std::make_unique<Connection>(
-      newcomer.transport, newcomer.native_flush, session.last_connection, parts_.shared, session.places));
-  for (const auto& [number, record] : session.grants) {
-    if (register_grant(session, number, record)) continue;
-    session.connection.reset();
-    return fail(ENOBUFS, "registering the client's grants");
-  }
+  session.connection = std::move(newcomer.connection);
   const auto tell = [this, client, alive = std::weak_ptr(alive_), &loop = parts_.loop,
                      connection = std::weak_ptr(session.connection)] {
     loop.post([this, client, alive, connection] {

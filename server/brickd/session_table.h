@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <expected>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -57,8 +59,10 @@ class SessionTable {
 
   // A connection knocks: in with the right ticket, replacing the client's old one; else rejected with the
   // reason. It is answered when the handles of the old one are dead, so that nothing of the old connection
-  // can land behind the new one's hello; the newest of those that wait for that is let in, the others are
-  // rejected. So is whoever has kConnectionsPerSessionMax that the device has not given up.
+  // can land behind the new one's hello, and when the client's grants are registered for it, so many a turn.
+  // The newest of those that wait for that is let in, the others are rejected. So is whoever has
+  // kConnectionsPerSessionMax that the device has not given up. Who has many grants and connects again within
+  // kKnockApart is put off, each time for longer (limits.h).
   void admit(rdma::Transport& transport, bool native_flush, std::unique_ptr<rdma::ConnectionRequest> request);
 
  private:
@@ -66,20 +70,26 @@ class SessionTable {
     Piece piece;
     bool writable = false;
   };
+  using Grants = std::map<uint64_t, GrantRecord>;
   // A connection that has knocked and is not answered yet.
   struct Newcomer {
     rdma::Transport& transport;
     bool native_flush;
     xdr::FixedOpaque<kTicketSize> ticket;
     std::unique_ptr<rdma::ConnectionRequest> request;
+    // From when its turn comes: nobody can reach what is registered there before it is answered.
+    std::shared_ptr<Connection> connection = nullptr;
+    std::vector<uint64_t> left = {};  // grants to be registered; some may be withdrawn by then
     void refuse(RejectReason reason);
   };
   struct Session {
     xdr::FixedOpaque<kTicketSize> ticket{};
-    std::map<uint64_t, GrantRecord> grants;
+    Grants grants;
     uint32_t last_connection = 0;
     std::shared_ptr<Connection> connection;
     std::shared_ptr<Newcomer> newcomer;
+    std::optional<SteadyTime> knocked;
+    Milliseconds put_off{0};
     std::shared_ptr<void> places = std::make_shared<char>();  // each connection holds one
     bool full() const { return static_cast<size_t>(places.use_count()) > kConnectionsPerSessionMax; }
   };
@@ -87,20 +97,31 @@ class SessionTable {
   Session* find(uint64_t client);
   Session* find_ticket(const xdr::FixedOpaque<kTicketSize>& ticket);
   bool room_for(const Session& session, size_t grants) const;
+  Milliseconds put_off(Session& session) const;
   void let_in(uint64_t client, const std::shared_ptr<Newcomer>& newcomer);
+  void register_slice(uint64_t client, const std::shared_ptr<Newcomer>& newcomer);
   Result<> connect(Session& session, uint64_t client, Newcomer& newcomer);
   void disconnect(Session& session, Done done);
   void ended(uint64_t client, const std::shared_ptr<Connection>& connection);
   void end_session(Session session, Done done);
   Grant describe(uint64_t number, const GrantRecord& record, Connection* connection) const;
   uint64_t new_grant_number(const Session& session);
-  bool register_grant(Session& session, uint64_t number, const GrantRecord& record);
+  bool register_grant(Connection& connection, uint64_t number, const GrantRecord& record);
+  void unpin(Grants grants, Done done);
+  void unpin_slice();
 
   Parts parts_;
   const Limits limits_;
   std::unordered_map<uint64_t, Session> sessions_;
   std::vector<std::shared_ptr<Connection>> connections_;  // all whose thread has not ended
   size_t grant_count_ = 0;
+  // Grants whose handles are dead, and who is told when their blocks are not pinned any more; in order.
+  struct Unpinning {
+    Grants grants;
+    Done done;
+  };
+  std::deque<Unpinning> unpinning_;
+  bool in_slice_ = false;
   rdma::TransportCounters ended_counters_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

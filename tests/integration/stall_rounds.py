@@ -5,9 +5,10 @@
 usage: stall_rounds.py BIN_DIRECTORY {mds,brick} [--seconds 5,35,100] [--rounds N] [--pool-directory FOLDER]
 
 In each round the daemon is stopped (SIGSTOP) for so many seconds and goes on (SIGCONT). Health is asked every second.
-One line a round: after how long the writer went on, and health was ok again; how often health said "ok" of a server
-that had stood still for longer than it takes to notice (HEALTH_NOTICES), or "ok" when the writer needed longer than
-AIM from there, or "failed" when the writer had been at work for HEALTH_NOTICES; the records that were EIO. At the end the file is compared with what was written.
+One line a round: after how long the writer went on, and health was ok again; how many answers of health were untrue;
+the records that were EIO. Untrue is "ok" of a server that had stood still for longer than it takes to notice
+(HEALTH_NOTICES), "ok" when the writer needed longer than AIM from there, and "failed" when the writer had been at work
+for HEALTH_NOTICES. At the end the file is compared with what was written.
 Exit code 1: a record is lost, a writer went on later than after AIM, or health did not tell the truth.
 """
 import argparse
