@@ -174,7 +174,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                loop.stop();
              }));
   TRY_ASSIGN(const std::string host_boot, read_host_boot_id(metadata_path(config)));
-  TRY_ASSIGN(const BootRecord boot, open_boot(*store, random, host_boot));
+  TRY_ASSIGN(const BootRecord boot, open_boot(*store, random, host_boot, limits.lease));
   TRY_ASSIGN(const auto names, Namespace::open(*store, clock, boot.boot_count));
   TRY_ASSIGN(const auto bricks, BrickList::open(*store, clock));
   TRY_ASSIGN(const std::vector<std::string> strange, bricks->configure(config.bricks));
@@ -232,9 +232,15 @@ Result<> serve(const Config& config, const std::string& config_path) {
   Compounds compounds(services);
   serving = &compounds;
 
-  const auto grace_longest = config.grace_seconds ? std::chrono::seconds(config.grace_seconds) : limits.lease;
-  TRY_ASSIGN(const std::vector<ClientId> expiring,
-             recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace, grace_longest));
+  const Milliseconds grace_wanted =
+      config.grace_seconds ? Milliseconds(std::chrono::seconds(config.grace_seconds)) : limits.lease;
+  const Milliseconds grace_longest = std::max(grace_wanted, boot.lease_before);
+  TRY_ASSIGN(
+      const std::vector<ClientId> expiring,
+      recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace, grace_longest, [&] {
+        if (const auto noted = forget_earlier_leases(*store, limits.lease); !noted)
+          log_warning("mds", "lease-not-noted error=\"{}\"", noted.error().to_string());
+      }));
   leases.start(loop, std::clamp(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
   leases.resume(expiring);
   Administrator administrator({.loop = loop,

@@ -3,8 +3,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <utility>
 
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/values.h"
@@ -15,6 +17,7 @@ namespace pnfsrdma::mds {
 namespace {
 
 constexpr std::string_view kBootName = "boot";
+constexpr std::string_view kLeaseName = "lease";  // milliseconds
 constexpr const char* kBootIdFile = "/proc/sys/kernel/random/boot_id";
 constexpr const char* kFailedSyncFile = "/sync-failed";
 constexpr size_t kMarkDigits = 16;
@@ -35,8 +38,7 @@ uint64_t era_of(std::string_view host_boot_id) {
   return era;
 }
 
-Result<> store_boot(KeyValueStore& store, const StoredBoot& boot) {
-  Batch batch;
+Result<> store_boot(KeyValueStore& store, const StoredBoot& boot, Batch batch = {}) {
   put_value(batch, meta_key(kBootName), boot);
   TRY(store.commit(batch, CommitKind::kNamespace));
   return store.sync();
@@ -44,7 +46,8 @@ Result<> store_boot(KeyValueStore& store, const StoredBoot& boot) {
 
 }  // namespace
 
-Result<BootRecord> open_boot(KeyValueStore& store, Random& random, const std::string& host_boot_id) {
+Result<BootRecord> open_boot(KeyValueStore& store, Random& random, const std::string& host_boot_id,
+                             Milliseconds lease) {
   if (host_boot_id.size() > decltype(StoredBoot::host_boot_id)::kMax)
     return fail(EINVAL, "the boot id is too long");
   StoredBoot boot;
@@ -63,10 +66,26 @@ Result<BootRecord> open_boot(KeyValueStore& store, Random& random, const std::st
   record.era = era_of(host_boot_id);
   boot.host_boot_id = host_boot_id;
   boot.clean_shutdown = false;
-  TRY(store_boot(store, boot));
+  StoredNumber longest{static_cast<uint64_t>(lease.count())};
+  TRY_ASSIGN(const std::optional<std::string> before, store.get(meta_key(kLeaseName)));
+  if (before) {
+    TRY_ASSIGN(const StoredNumber known, read_value<StoredNumber>(*before, "a lease"));
+    record.lease_before = Milliseconds(known.number);
+    longest.number = std::max(longest.number, known.number);
+  }
+  Batch batch;
+  put_value(batch, meta_key(kLeaseName), longest);
+  TRY(store_boot(store, boot, std::move(batch)));
   log_info("meta", "boot-opened count={} epoch={} same-host-boot={} clean={}", record.boot_count,
            record.epoch, record.same_host_boot, record.clean_shutdown);
   return record;
+}
+
+Result<> forget_earlier_leases(KeyValueStore& store, Milliseconds lease) {
+  Batch batch;
+  put_value(batch, meta_key(kLeaseName), StoredNumber{static_cast<uint64_t>(lease.count())});
+  TRY(store.commit(batch, CommitKind::kState));
+  return {};
 }
 
 Result<> close_boot(KeyValueStore& store) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "server/mds/meta/key_value.h"
+#include "shared/base/clock.h"
 #include "shared/base/random.h"
 #include "shared/base/result.h"
 #include "shared/xdr/types.h"
@@ -19,11 +20,18 @@ struct BootRecord {
   xdr::FixedOpaque<16> instance{};  // random, made when the store was: server owner, scope, file system id
   bool same_host_boot = false;  // the host has not rebooted since the last start: state records may be kept
   bool clean_shutdown = false;  // the last run ended with close_boot()
-  uint64_t era = 0;             // another one: metadata that was committed and not synced may be lost
+  // The longest that a client of before may go without a word (RFC 8881, 8.4.2): it reclaims as late as that.
+  // 0: not known.
+  Milliseconds lease_before{};
+  uint64_t era = 0;  // another one: metadata that was committed and not synced may be lost
 };
 
-// Counts this start. `host_boot_id`: see read_host_boot_id(). Blocks until synced.
-Result<BootRecord> open_boot(KeyValueStore& store, Random& random, const std::string& host_boot_id);
+// Counts this start. `host_boot_id`: see read_host_boot_id(). `lease`: what clients are told from now on.
+// Blocks until synced.
+Result<BootRecord> open_boot(KeyValueStore& store, Random& random, const std::string& host_boot_id,
+                             Milliseconds lease = {});
+// The grace period is over: no client goes by an earlier start's lease any more. Does not block.
+Result<> forget_earlier_leases(KeyValueStore& store, Milliseconds lease);
 // Notes that the daemon ends in order, everything synced before.
 Result<> close_boot(KeyValueStore& store);
 

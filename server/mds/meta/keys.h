@@ -13,6 +13,7 @@
 //
 //   M <name>                     one of a kind: "format", "boot", "next-inode", "next-block" (of brick 1,
 //                                "next-block.<number>" of others), "next-brick", "next-zone",
+//                                "lease" (the longest that clients may know),
 //                                "verifier.<number>" of brick <number>, "verifier-changes"
 //   I <inode>                    Inode
 //   D <directory> <name>         NameEntry

@@ -172,6 +172,7 @@ Outcome<> CompoundContext::check_grace(bool reclaim) const {
     if (client->reclaim_complete || !grace.may_reclaim(client->owner)) {
       return std::unexpected(Status::kNoGrace);
     }
+    grace.reclaiming();
     return {};
   }
   if (grace.active() || !client->reclaim_complete) return std::unexpected(Status::kGrace);

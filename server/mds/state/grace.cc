@@ -8,11 +8,19 @@
 
 namespace pnfsrdma::mds {
 
+namespace {
+
+constexpr int kShareWaited = 4;  // of the grace period: so long after a reclaim the next one may come
+
+}  // namespace
+
 void GracePeriod::begin(const std::vector<Bytes>& owners, Milliseconds longest, std::function<void()> ended) {
   ended_ = std::move(ended);
   for (const Bytes& owner : owners) owners_.emplace(as_text(owner));
   running_ = true;
   deadline_ = clock_.now() + longest;
+  bound_ = deadline_ + longest;
+  patience_ = longest / kShareWaited;
   if (owners_.empty()) return end();
   log_info("mds", "grace-began clients={} longest_ms={}", owners_.size(), longest.count());
 }
@@ -26,6 +34,10 @@ uint64_t GracePeriod::seconds_left() {
   if (!active()) return 0;
   const auto left = std::chrono::ceil<std::chrono::seconds>(deadline_ - clock_.now());
   return static_cast<uint64_t>(std::max<int64_t>(left.count(), 1));
+}
+
+void GracePeriod::reclaiming() {
+  if (active()) deadline_ = std::max(deadline_, std::min(bound_, clock_.now() + patience_));
 }
 
 void GracePeriod::reclaimed(ByteSpan owner) {

@@ -30,7 +30,7 @@ void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens, Loc
 
 Result<std::vector<ClientId>> recover_state(bool same_host_boot, StateStore& store, ClientTable& clients,
                                             OpenTable& opens, LockTable& locks, GracePeriod& grace,
-                                            Milliseconds grace_longest) {
+                                            Milliseconds grace_longest, std::function<void()> grace_ended) {
   TRY_ASSIGN(StateStore::Loaded loaded, store.load());
   if (same_host_boot) {
     std::vector<ClientId> expiring = loaded.expiring;
@@ -45,12 +45,13 @@ Result<std::vector<ClientId>> recover_state(bool same_host_boot, StateStore& sto
     old.push_back(client.id);
   }
   // The records stay until then: another reboot in the middle must find who had not reclaimed yet.
-  grace.begin(owners, grace_longest, [&store, old] {
+  grace.begin(owners, grace_longest, [&store, old, grace_ended = std::move(grace_ended)] {
     for (const ClientId client : old) {
       if (const auto forgotten = store.forget_client(client); !forgotten) {
         log_warning("mds", "client-record-kept client={:#x} error={}", client, forgotten.error().to_string());
       }
     }
+    if (grace_ended) grace_ended();
   });
   return std::vector<ClientId>();
 }

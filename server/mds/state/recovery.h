@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "server/mds/state/client_table.h"
@@ -18,6 +19,7 @@ namespace pnfsrdma::mds {
 // Returns the clients whose end had begun: LeaseKeeper::resume() goes on with it.
 Result<std::vector<ClientId>> recover_state(bool same_host_boot, StateStore& store, ClientTable& clients,
                                             OpenTable& opens, LockTable& locks, GracePeriod& grace,
-                                            Milliseconds grace_longest);
+                                            Milliseconds grace_longest,
+                                            std::function<void()> grace_ended = nullptr);
 
 }  // namespace pnfsrdma::mds

@@ -67,6 +67,20 @@ TEST_P(StateRecords, EveryStartIsCountedAndDurableAtOnce) {
   EXPECT_TRUE(third.clean_shutdown);
 }
 
+// A start that had clients for a moment only may not have told all of them its shorter lease.
+TEST_P(StateRecords, TheLongestLeaseAClientMayKnowIsKeptUntilGraceIsOver) {
+  SeededRandom random(1);
+  using std::chrono::seconds;
+  EXPECT_EQ(open_boot(*store_, random, "a", seconds(90)).value().lease_before, Milliseconds(0));
+  store_.crash(random);
+  EXPECT_EQ(open_boot(*store_, random, "b", seconds(30)).value().lease_before, seconds(90));
+  store_.crash(random);
+  EXPECT_EQ(open_boot(*store_, random, "c", seconds(30)).value().lease_before, seconds(90));
+  ASSERT_TRUE(forget_earlier_leases(*store_, seconds(30)));
+  store_.reopen();
+  EXPECT_EQ(open_boot(*store_, random, "d", seconds(60)).value().lease_before, seconds(30));
+}
+
 PNFSRDMA_OVER_BOTH_ENGINES(StateRecords);
 
 TEST(HostBootId, IsReadFromTheKernel) {

@@ -170,6 +170,39 @@ TEST_F(LeaseTest, RebootOfTheHostBringsGraceWithReclaim) {
   EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{handle}, reclaim}), Status::kNoGrace);
 }
 
+TEST_F(LeaseTest, GraceGoesOnWhileReclaimsArriveAndNoLongerThanTwice) {
+  ASSERT_TRUE(make(client_, "f").ok());
+  const auto handle = client_.last_handle;
+  TestClient silent(*server_, "silent");
+  silent.connect();
+  server_ = nullptr;
+  TestServer again(host_, {TestServer::default_export()}, /*same_boot=*/false);
+  TestClient client(again);
+  const auto exchanged = client.exchange_id();
+  client.id = exchanged.result.client_id;
+  ASSERT_TRUE(client.create_session(exchanged.result.sequence_id).ok());
+  auto reclaim = client.open_arguments("", kShareBoth);
+  reclaim.claim = nfs4::OpenClaim::of(nfs4::ClaimType::kPrevious);
+  const Milliseconds lease = again.limits.lease;
+  const SteadyTime began = host_.clock.now();
+  Status status = Status::kOk;
+  while (status == Status::kOk && host_.clock.now() - began < 3 * lease) {
+    host_.clock.advance(lease / 5);
+    status = client.status({nfs4::PutFileHandleArguments{handle}, reclaim});
+  }
+  EXPECT_EQ(status, Status::kNoGrace);
+  EXPECT_GE(host_.clock.now() - began, 2 * lease);
+  EXPECT_LT(host_.clock.now() - began, 2 * lease + lease / 4);
+}
+
+TEST_F(LeaseTest, GraceEndsWithItsTimeWhereNobodyReclaims) {
+  server_ = nullptr;
+  TestServer again(host_, {TestServer::default_export()}, /*same_boot=*/false);
+  EXPECT_TRUE(again.grace.active());
+  host_.clock.advance(again.limits.lease + Milliseconds(1));
+  EXPECT_FALSE(again.grace.active());
+}
+
 // What a client says it had open before the reboot is checked as any OPEN: there is no record of it.
 TEST_F(LeaseTest, AReclaimGoesNoFurtherThanPermissionAndExport) {
   TestClient root(*server_, "root");
