@@ -83,7 +83,7 @@ std::shared_ptr<FileIo> DataPath::open(const nfs4::FileHandle& handle, OpenState
 PendingLayout DataPath::layout_at_open(bool for_write) {
   Services& services = parts_->services;
   PendingLayout pending(services.pending_layouts, services.layout_epoch, services.holes.era());
-  if (!services.options.layouts) return pending;
+  if (!services.options.layouts || services.bulk_recalls > 0) return pending;
   nfs4::LayoutGetArguments arguments;
   arguments.layout_type = nfs4::kLayoutTypePmem;
   arguments.io_mode = for_write ? Iomode::kReadWrite : Iomode::kRead;
@@ -125,35 +125,45 @@ CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, 
       break;
   }
   return {nfs4::Status::kOk, [file, iomode, gate, returned, changed] {
-            file->parts().give_back(iomode, gate, returned, changed, true);
+            file->parts().give_back(iomode, gate, returned, changed);
           }};
 }
 
 CallbackAnswer DataPath::Parts::recall_bulk(bool all, bool changed) {
-  if (services.pending_layouts > 0) return {nfs4::Status::kDelay, {}};
-  const auto files_now = files.all();
-  const bool any = std::any_of(files_now.begin(), files_now.end(), [](const FileTable::Entry& file) {
-    return file->parts().cache.holds_anything();
-  });
-  if (!any) return {nfs4::Status::kNomatchingLayout, {}};
-  return {nfs4::Status::kOk, [this, all, changed] { give_back_everything(all, changed); }};
+  // From here on no LAYOUTGET begins. One that is under way may be answered with what is recalled.
+  ++services.bulk_recalls;
+  bool any = false;
+  bool getting = services.pending_layouts > 0;
+  for (const FileTable::Entry& file : files.all()) {
+    any = any || file->parts().cache.holds_anything();
+    getting = getting || file->parts().cache.getting();
+  }
+  if (any && !getting)
+    return {nfs4::Status::kOk, [this, all, changed] { give_back_everything(all, changed); }};
+  --services.bulk_recalls;
+  return {getting ? nfs4::Status::kDelay : nfs4::Status::kNomatchingLayout, {}};
 }
 
+// RFC 8881, 12.5.5.2: one LAYOUTRETURN at the end for all files. Until its answer no file gets a layout, and
+// none takes its grants for dead. Which files lie on the file system of an FSID recall is not known here: all
+// are given back, and said so.
 void DataPath::Parts::give_back_everything(bool all, bool changed) {
-  FileTable::Entry some_file;
+  std::vector<std::pair<FileTable::Entry, FileRange>> given;
   for (const FileTable::Entry& file : files.all()) {
     FileRange gate{0, UINT64_MAX};
-    if (!file->parts().cache.begin_return(Iomode::kAny, gate)) continue;
-    file->parts().give_back(Iomode::kAny, gate, gate, changed, false);
-    // The bulk return frees the stateids with the layouts.
-    file->parts().cache.drop_all();
-    some_file = file;
+    if (file->parts().cache.begin_return(Iomode::kAny, gate)) given.emplace_back(file, gate);
   }
+  for (const auto& [file, gate] : given) file->parts().begin_bulk_return(gate, changed);
+  MetadataResult<> answer;
+  if (!all && !given.empty())
+    answer = services.channel.layout_return_filesystem(given.front().first->parts().reference(true));
+  const auto answer_of_all = services.channel.layout_return_all();
+  if (!answer_of_all) answer = answer_of_all;
   services.statistics.layoutreturns.add();
-  const auto returned = all || !some_file
-                            ? services.channel.layout_return_all()
-                            : services.channel.layout_return_filesystem(some_file->parts().reference(false));
-  if (!returned) log_warning("initiator", "bulk-return-failed errno={}", returned.error().to_errno());
+  for (const auto& [file, gate] : given)
+    file->parts().end_return(Iomode::kAny, gate, std::nullopt, answer_of_all.has_value());
+  if (!answer) log_warning("initiator", "bulk-return-failed errno={}", answer.error().to_errno());
+  --services.bulk_recalls;
 }
 
 CallbackAnswer DataPath::recall_any(const nfs4::CallbackRecallAnyArguments& arguments) {

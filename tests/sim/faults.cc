@@ -36,7 +36,7 @@ void Faults::meanwhile(std::function<void()> body) {
 void Faults::one() {
   ++world_.faults;
   const size_t client = dice_.below(world_.clients.size());
-  switch (dice_.below(16)) {
+  switch (dice_.below(17)) {
     case 0:
     case 1:
     case 2: {
@@ -80,6 +80,8 @@ void Faults::one() {
     case 12:
     case 13:
       return recall();
+    case 14:
+      return recall_all();
     default:
       return order_error();
   }
@@ -149,6 +151,19 @@ void Faults::recall() {
   const Iomode iomode = dice_.one_in(4) ? Iomode::kReadWrite : Iomode::kAny;
   world_.trace("FAULT recall client {} file {} at {}+{}", client, file, offset, length);
   world_.mds->recall(client, world_.mds->file(file), offset, length, iomode);
+}
+
+void Faults::recall_all() {
+  const size_t client = dice_.below(world_.clients.size());
+  if (world_.mds->recalls_all(client)) return;
+  world_.trace("FAULT recall of everything from client {}", client);
+  world_.mds->recall_all(client);
+  meanwhile([this, client] {
+    constexpr auto kPatience = std::chrono::seconds(3);
+    const SteadyTime deadline = steady_now() + kPatience;
+    while (world_.mds->recalls_all(client) && steady_now() < deadline) sleep_for(Milliseconds(10));
+    if (world_.mds->recalls_all(client)) world_.mds->revoke_all(client);
+  });
 }
 
 void Faults::order_error() {

@@ -137,8 +137,8 @@ void ModelClient::recall(const nfs4::CallbackLayoutRecallArguments& arguments) {
       }
       if (answer.then) answer.then();
       if (answer.status == Status::kNomatchingLayout) {
-        const auto& file = *arguments.what.get_if<nfs4::LayoutRecallType::kFile>();
-        mds_.not_held(number_, file);
+        const auto* file = arguments.what.get_if<nfs4::LayoutRecallType::kFile>();
+        file != nullptr ? mds_.not_held(number_, *file) : mds_.layout_return_all(number_);
       }
       return;
     }

@@ -96,7 +96,7 @@ MetadataResult<initiator::LayoutGranted> ModelMds::layout_get(size_t client, Fil
     const auto known = check(client, file, stateid);
     if (!known) return std::unexpected(known.error());
   }
-  if (file.cutting > 0) return refuse(Status::kRecallConflict);
+  if (file.cutting > 0 || recalls_all(client)) return refuse(Status::kRecallConflict);
   if (!brick_of(file).up()) return refuse(Status::kLayoutTryLater);
   const bool writing = wanted.iomode == Iomode::kReadWrite;
   if (!writing && wanted.offset >= file.size) return refuse(Status::kBadLayout);
@@ -107,7 +107,7 @@ MetadataResult<initiator::LayoutGranted> ModelMds::layout_get(size_t client, Fil
   if (writing) {
     // Readers that were told of a hole have to learn that there is memory.
     recall_and_wait(file, from * kBlock, (to - from) * kBlock, true);
-    if (file.cutting > 0) return refuse(Status::kRecallConflict);
+    if (file.cutting > 0 || recalls_all(client)) return refuse(Status::kRecallConflict);
     if (!brick_of(file).up()) return refuse(Status::kLayoutTryLater);
   }
   initiator::LayoutPiece piece{.offset = from * kBlock, .iomode = wanted.iomode};
@@ -235,6 +235,8 @@ MetadataResult<std::optional<nfs4::Stateid>> ModelMds::layout_return(
 }
 
 void ModelMds::layout_return_all(size_t client) {
+  tell("client {} LAYOUTRETURN of all", client);
+  bulk_recalls_.erase(client);
   for (auto& file : files_) (void)drop(client, *file, Iomode::kAny, 0, UINT64_MAX);
 }
 
@@ -303,6 +305,16 @@ void ModelMds::recall(size_t client, File& file, uint64_t offset, uint64_t lengt
   clients_.at(client)->recall(arguments);
 }
 
+void ModelMds::recall_all(size_t client) {
+  tell("client {} recall of all", client);
+  bulk_recalls_.insert(client);
+  nfs4::CallbackLayoutRecallArguments arguments;
+  arguments.layout_type = nfs4::kLayoutTypePmem;
+  arguments.io_mode = Iomode::kAny;
+  arguments.what = nfs4::LayoutRecallWhat::make<nfs4::LayoutRecallType::kAll>(xdr::Void{});
+  clients_.at(client)->recall(arguments);
+}
+
 void ModelMds::not_held(size_t client, const nfs4::LayoutRecallFile& what) {
   File& recalled = file(what.file_handle);
   const auto found = recalled.layouts.find(client);
@@ -338,6 +350,11 @@ void ModelMds::revoke(size_t client, File& file) {
   revoked_[client].push_back(stateid);
 }
 
+void ModelMds::revoke_all(size_t client) {
+  for (auto& file : files_) revoke(client, *file);
+  bulk_recalls_.erase(client);
+}
+
 void ModelMds::free_stateid(size_t client, const nfs4::Stateid& stateid) {
   std::erase_if(revoked_[client], [&](const nfs4::Stateid& one) { return one.other == stateid.other; });
 }
@@ -366,6 +383,7 @@ MetadataResult<> ModelMds::set_size(File& file, uint64_t size) {
 
 void ModelMds::restart_layouts() {
   revoked_.clear();
+  bulk_recalls_.clear();
   for (auto& file : files_) {
     while (!file->layouts.empty())
       (void)drop(file->layouts.begin()->first, *file, Iomode::kAny, 0, UINT64_MAX);

@@ -87,7 +87,10 @@ class ModelMds {
   void restart_layouts();  // the MDS was restarted, or the brick has lost its sessions: all layouts are void
   void brick_lost(size_t brick);
   void recall(size_t client, File& file, uint64_t offset, uint64_t length, Iomode iomode);
+  void recall_all(size_t client);
+  bool recalls_all(size_t client) const { return bulk_recalls_.contains(client); }
   void revoke(size_t client, File& file);
+  void revoke_all(size_t client);
   // What was revoked and not freed: each answer to that client says that there is some.
   const std::vector<nfs4::Stateid>& revoked(size_t client) { return revoked_[client]; }
   void free_stateid(size_t client, const nfs4::Stateid& stateid);
@@ -117,6 +120,7 @@ class ModelMds {
   std::vector<std::unique_ptr<File>> files_;
   std::map<size_t, Callbacks*> clients_;
   std::map<size_t, std::vector<nfs4::Stateid>> revoked_;
+  std::set<size_t> bulk_recalls_;  // clients that are to give back everything
   simulated::Bell returned_;
   uint64_t next_stateid_ = 1;
   uint64_t revocations_ = 0;

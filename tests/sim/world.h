@@ -78,6 +78,7 @@ class Faults {
   void restart_brick(bool lose);
   void restart_mds();
   void recall();
+  void recall_all();
   void order_error();
   // Goes on for a while, beside what comes next.
   void meanwhile(std::function<void()> body);

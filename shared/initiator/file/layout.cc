@@ -46,6 +46,11 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
       case LayoutCache::Begin::kGo:
         break;
     }
+    // Behind begin_get(): the recall looks for a LAYOUTGET that is under way when it has said that it is one.
+    if (services.bulk_recalls > 0) {
+      cache.finish_get();
+      return false;
+    }
     LayoutWanted wanted = what_to_ask(direction, offset, length, getting);
     if (turn > 0) {
       const uint64_t rest = range_end(wanted.offset, wanted.length) - offset;

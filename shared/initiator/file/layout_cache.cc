@@ -404,6 +404,11 @@ bool LayoutCache::holds_anything() const {
   return !segments_.empty();
 }
 
+bool LayoutCache::getting() const {
+  Lock lock(mutex_);
+  return getting_;
+}
+
 LayoutCache::Held LayoutCache::held() const {
   Lock lock(mutex_);
   Held held{.segments = segments_.size()};

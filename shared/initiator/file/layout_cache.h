@@ -84,6 +84,8 @@ class LayoutCache {
   // server's end of file. A later layout must not be used to commit it.
   uint64_t lineage() const;
   bool holds_anything() const;
+  // A LAYOUTGET is under way.
+  bool getting() const;
 
   // So long the file is at least, and stays as long as what is held is held: before a server cuts a file it
   // takes back every layout behind the new end. What was said of the size before a layout was got proves

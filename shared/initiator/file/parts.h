@@ -163,9 +163,12 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
 
   // --- recall.cc: giving layouts back
   // The gate is closed for `gate`. Drains, flushes, commits, returns `returned`.
-  void give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send);
+  void give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed);
   // The segments of `gate` are forgotten and LAYOUTRETURN is sent. True: nothing of it is in force any more.
-  bool return_layout(Iomode iomode, FileRange gate, FileRange returned, bool send);
+  bool return_layout(Iomode iomode, FileRange gate, FileRange returned);
+  // The same of everything, but the LAYOUTRETURN is one for all files, and somebody else's: between the two.
+  void begin_bulk_return(FileRange gate, bool changed);
+  void end_return(Iomode iomode, FileRange gate, const std::optional<nfs4::Stateid>& left, bool answered);
   // By ourselves, from a brick that does not answer: so nothing is flushed there. True: it is returned.
   bool take_from_brick(FileRange range, bool committing);
   // What a return needs of what lies behind the gate. Error: the MDS was not told of the growth.

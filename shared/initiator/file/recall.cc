@@ -28,17 +28,29 @@ Result<> FileIo::Parts::prepare_return(FileRange gate, bool changed) {
   return told;
 }
 
-void FileIo::Parts::give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed, bool send) {
+void FileIo::Parts::give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed) {
   // What the server has not been told of by now it zeroes at the return.
   if (!prepare_return(gate, changed)) void_growth();
-  (void)return_layout(iomode, gate, returned, send);
+  (void)return_layout(iomode, gate, returned);
 }
 
-bool FileIo::Parts::return_layout(Iomode iomode, FileRange gate, FileRange returned, bool send) {
+void FileIo::Parts::begin_bulk_return(FileRange gate, bool changed) {
+  if (!prepare_return(gate, changed)) void_growth();
+  (void)cache.start_return(Iomode::kAny, gate, services.io_deadline());
+}
+
+void FileIo::Parts::end_return(Iomode iomode, FileRange gate, const std::optional<nfs4::Stateid>& left,
+                               bool answered) {
+  cache.finish_return(left, answered);
+  if (answered) dirty.dead(gate);
+  cache.open_gate(iomode, gate);
+}
+
+bool FileIo::Parts::return_layout(Iomode iomode, FileRange gate, FileRange returned) {
   const auto stateid = cache.start_return(iomode, gate, services.io_deadline());
   std::optional<nfs4::Stateid> left;
   bool answered = false;
-  for (int tries = 0; stateid && send && tries < kStateidTries; ++tries) {
+  for (int tries = 0; stateid && tries < kStateidTries; ++tries) {
     const auto newest = cache.stateid();
     if (!newest) break;
     services.statistics.layoutreturns.add();
@@ -53,9 +65,7 @@ bool FileIo::Parts::return_layout(Iomode iomode, FileRange gate, FileRange retur
     }
     if (answered || answer.error().status != nfs4::Status::kOldStateid) break;
   }
-  cache.finish_return(left, answered);
-  if (answered) dirty.dead(gate);
-  cache.open_gate(iomode, gate);
+  end_return(iomode, gate, left, answered);
   return answered;
 }
 
@@ -64,7 +74,7 @@ bool FileIo::Parts::take_from_brick(FileRange range, bool committing) {
   if (!cache.begin_return(Iomode::kAny, gate)) return false;
   (void)cache.drain(gate, services.now() + 2 * services.options.io_timeout);
   if (!committing && !commit_now()) void_growth();
-  return return_layout(Iomode::kAny, gate, gate, true);
+  return return_layout(Iomode::kAny, gate, gate);
 }
 
 Result<> FileIo::Parts::end_unknown(FileRange range, bool committing) {
@@ -96,7 +106,7 @@ void FileIo::Parts::void_growth() {
 
 void FileIo::Parts::return_everything() {
   FileRange gate{0, UINT64_MAX};
-  if (cache.begin_return(Iomode::kAny, gate)) give_back(Iomode::kAny, gate, {0, UINT64_MAX}, false, true);
+  if (cache.begin_return(Iomode::kAny, gate)) give_back(Iomode::kAny, gate, {0, UINT64_MAX}, false);
   // What went through the MDS, or under a layout that is lost.
   if (!to_be_flushed()) return;
   Result<> outcome = check_server();

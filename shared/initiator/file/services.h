@@ -32,6 +32,8 @@ struct Services : Fabric {
   MetadataChannel& channel;
   // Counts layouts_lost(): what was granted before is void.
   std::atomic<uint64_t> layout_epoch = 1;
+  // Recalls of all layouts that are under way: nobody asks for one meanwhile.
+  std::atomic<int> bulk_recalls = 0;
   // PendingLayouts alive.
   std::atomic<int> pending_layouts = 0;
   // fsyncs that wait for a brick which does not say its verifier.

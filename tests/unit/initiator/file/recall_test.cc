@@ -275,16 +275,54 @@ TEST_F(RecallTest, AGrowingTruncateReturnsNothing) {
   EXPECT_EQ(file->size(), uint64_t{64} << 20);
 }
 
-TEST_F(RecallTest, ABulkRecallReturnsEverythingOnce) {
-  write(0, 4096, 1);
+nfs4::CallbackLayoutRecallArguments bulk_recall() {
   nfs4::CallbackLayoutRecallArguments arguments;
   arguments.layout_type = nfs4::kLayoutTypePmem;
   arguments.what = nfs4::LayoutRecallWhat::make<nfs4::LayoutRecallType::kAll>(xdr::Void{});
+  return arguments;
+}
+
+TEST_F(RecallTest, ABulkRecallReturnsEverythingOnce) {
+  write(0, 4096, 1);
+  const nfs4::CallbackLayoutRecallArguments arguments = bulk_recall();
   const CallbackAnswer answer = path->layout_recall(arguments);
   ASSERT_EQ(answer.status, nfs4::Status::kOk);
   answer.then();
   EXPECT_EQ(events.take().back(), "layoutreturn all");
   EXPECT_EQ(path->layout_recall(arguments).status, nfs4::Status::kNomatchingLayout);
+}
+
+TEST_F(RecallTest, UntilABulkReturnIsAnsweredNobodyGetsALayoutAndNoGrantIsTakenForDead) {
+  make_file(4 << 20);
+  write(0, 4096, 1);
+  const int layoutgets = channel.layoutgets;
+  const uint64_t lineage = file->parts().cache.lineage();
+  bool asked = false;
+  channel.during_bulk_return = [&] {
+    asked = true;
+    // A WRITE without an answer may still arrive: not before the answer does its layout count as gone.
+    EXPECT_EQ(file->parts().cache.lineage(), lineage);
+    expect_read(0, 4096, 1);
+    EXPECT_FALSE(path->layout_at_open(true).arguments);
+    EXPECT_EQ(channel.layoutgets, layoutgets);
+    EXPECT_EQ(channel.reads, 1);
+  };
+  path->layout_recall(bulk_recall()).then();
+  EXPECT_TRUE(asked);
+  EXPECT_NE(file->parts().cache.lineage(), lineage);
+  expect_read(0, 4096, 1);
+  EXPECT_EQ(channel.layoutgets, layoutgets + 1);
+  EXPECT_TRUE(path->layout_at_open(true).arguments);
+}
+
+TEST_F(RecallTest, ABulkRecallBesideALayoutgetIsToComeAgain) {
+  write(0, 4096, 1);
+  nfs4::Status beside = nfs4::Status::kOk;
+  channel.during_layoutget = [&] { beside = path->layout_recall(bulk_recall()).status; };
+  write(4 << 20, 4096, 1);
+  EXPECT_EQ(beside, nfs4::Status::kDelay);
+  channel.during_layoutget = {};
+  EXPECT_EQ(path->layout_recall(bulk_recall()).status, nfs4::Status::kOk);
 }
 
 TEST_F(RecallTest, RecallAnyTakesTheLayoutsOfClosedFilesOnly) {

@@ -41,6 +41,7 @@ class ScriptedChannel final : public MetadataChannel {
   std::function<void()> during_layoutget;
   std::function<void()> during_layoutcommit;
   std::function<void()> during_commit;
+  std::function<void()> during_bulk_return;  // before it is done
   std::atomic<nfs4::Status> refuse_writes = nfs4::Status::kOk;
   std::atomic<nfs4::Status> refuse_commits = nfs4::Status::kOk;
   std::atomic<nfs4::Status> refuse_returns = nfs4::Status::kOk;
@@ -199,6 +200,7 @@ class ScriptedChannel final : public MetadataChannel {
   MetadataResult<> layout_return_all() override {
     ++calls;
     ++layoutreturns;
+    if (auto hook = during_bulk_return) hook();
     events_.add("layoutreturn all");
     brick().withdraw(0, FakeBrick::kBytes);
     return {};
