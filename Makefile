@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop packages test test-unit test-web test-tsan test-fuzz test-demo test-packages test-lab sim sim-soak lab lab-test lab-bench bench conformance soak format format-check tidy clean
+.PHONY: help build demo demo-stop packages test test-unit test-web test-tsan test-fuzz test-demo test-packages test-lab sim sim-soak lab lab-test lab-bench bench bench-server conformance soak format format-check tidy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,11 @@ lab-bench: ## In the lab: our transport beside perftest, our mount beside the Li
 bench: build ## Transport and mount benchmarks, each beside its ceiling in the same run
 	@packaging/dependencies.sh bench
 	@tests/bench/bench.sh build/release/bin
+
+bench-server: build ## Our MDS under thousands of clients beside NFS-Ganesha, one processor each; BENCH="--medium tmpfs" and more: tests/bench/server
+	@packaging/dependencies.sh test peers
+	@cmake --build build/release -j $(JOBS) --target bench-server
+	@tests/bench/server/server_bench.py --bin build/release/bin --pin --open half $(BENCH) || [ $$? -eq 77 ]
 
 conformance: build ## Strangers' suites in SUITES=FOLDER (pjdfstest, cthon04, fsx, fsstress, pynfs), beside what is expected; ONLY=NAME,...
 	@packaging/dependencies.sh test

@@ -5,64 +5,20 @@ committed.
 
 usage: other_server_test.py BIN_DIRECTORY
 """
-import json
 import os
-import pathlib
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
 import cluster
+import ganesha
 
 BIN = sys.argv.pop(1)
-GANESHA = shutil.which("ganesha.nfsd")
-
-CONFIG = """
-NFS_CORE_PARAM {{ NFS_Port = {port}; Protocols = 4; Bind_addr = 127.0.0.1; Enable_RQUOTA = false; mount_path_pseudo = true; }}
-NFSv4 {{ Minor_Versions = 1, 2; Graceless = true; RecoveryBackend = fs; }}
-EXPORT {{ Export_Id = 1; Path = {path}; Pseudo = /; Access_Type = RW; Squash = No_Root_Squash; SecType = sys; FSAL {{ Name = VFS; }} }}
-"""
-
-
-class Ganesha:
-    """The server, and the folder it exports."""
-
-    def __init__(self):
-        self.home = pathlib.Path(tempfile.mkdtemp(prefix="pnfsrdma-other."))
-        self.nfs_port = cluster.free_port()
-        self.path = self.home / "export"
-        self.path.mkdir()
-        (self.home / "ganesha.conf").write_text(CONFIG.format(port=self.nfs_port, path=self.path))
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen([GANESHA, "-F", "-f", self.home / "ganesha.conf", "-p", self.home / "pid", "-L",
-                                         self.home / "ganesha.log", "-N", "EVENT"], stdin=subprocess.DEVNULL)
-        cluster.wait_until(lambda: cluster.answers(self.nfs_port), 30, "Ganesha listens")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def program(self, name):
-        return f"{BIN}/pnfsrdma-{name}"
-
-    def log(self, name):
-        return (self.home / f"{name}.log").read_text()
-
-    def close(self):
-        if self.process.poll() is None:
-            self.kill()
-        shutil.rmtree(self.home)
 
 
 class OtherServer(unittest.TestCase):
     def setUp(self):
-        self.server = Ganesha()
+        self.server = ganesha.Ganesha(BIN).start()
         self.mount = cluster.Mount(self.server, "mount", "flush_after=0", self.server.nfs_port)
 
     def tearDown(self):
@@ -102,7 +58,7 @@ class OtherServer(unittest.TestCase):
 
 if __name__ == "__main__":
     cluster.require_mounts()
-    if GANESHA is None:
-        print("skipped: ganesha.nfsd is not installed (packaging/dependencies.sh peers)")
+    if ganesha.PROGRAM is None:
+        print(f"skipped: {ganesha.WHY_NOT}")
         sys.exit(77)
     unittest.main()

@@ -8,7 +8,7 @@
 
 #include "tests/bench/brick/brick_owner.h"
 #include "tests/bench/brick/device.h"
-#include "tests/bench/brick/percentiles.h"
+#include "tests/bench/percentiles.h"
 #include "tests/unit/brickd/test_client.h"
 
 namespace pnfsrdma::bench {

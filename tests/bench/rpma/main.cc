@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "tests/bench/brick/percentiles.h"
+#include "tests/bench/percentiles.h"
 #include "tests/bench/rpma/client.h"
 #include "tests/bench/rpma/server.h"
 

@@ -11,7 +11,7 @@
 #include "shared/base/bytes.h"
 #include "shared/base/check.h"
 #include "shared/base/owned.h"
-#include "tests/bench/brick/percentiles.h"
+#include "tests/bench/percentiles.h"
 #include "tests/bench/transport/measurement.h"
 #include "tests/bench/transport/memory.h"
 

@@ -11,7 +11,7 @@
 #include "shared/base/random.h"
 #include "shared/rdma/iwarp/transport.h"
 #include "shared/rdma/verbs/transport.h"
-#include "tests/bench/brick/percentiles.h"
+#include "tests/bench/percentiles.h"
 #include "tests/bench/transport/measurement.h"
 #include "tests/bench/transport/memory.h"
 
