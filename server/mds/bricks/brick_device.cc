@@ -11,6 +11,8 @@ namespace pnfsrdma::mds {
 namespace {
 constexpr Milliseconds kRetryReconciliation{200};
 constexpr Milliseconds kRetryIdentification{1000};
+// Who is told of a handle's death in one turn of the loop: each may be a commit.
+constexpr size_t kToldPerTurn = 64;
 // What one call has flushed or zeroed: calls for other files have their turn behind it.
 constexpr uint64_t kBytesPerCall = 64 << 20;
 }  // namespace
@@ -100,6 +102,7 @@ void BrickDevice::end_round(const std::string& why) {
   const bool was_usable = usable();
   ++round_;
   claiming_ = false;
+  closed_ = false;
   enter(State::kOffline, why);
   for (auto& [client, session] : sessions_) session.open = false;
   if (was_usable) {
@@ -266,9 +269,27 @@ void BrickDevice::close_listed_sessions() {
 void BrickDevice::sessions_closed() {
   // No handle of any client is alive: whoever waited for a handle's death has it.
   ++resets_;
-  const uint64_t round = round_;
-  for (const auto& done : std::exchange(waiting_for_reset_, {})) done();
-  if (round == round_ && usable()) list_blocks(0, std::make_shared<std::vector<brick::Run>>());
+  closed_ = true;
+  round_to_list_ = round_;
+  const bool telling = !dead_.empty();  // those of an earlier round
+  for (auto& done : std::exchange(waiting_for_reset_, {})) dead_.push_back(std::move(done));
+  if (!telling) tell_dead();
+}
+
+void BrickDevice::tell_dead() {
+  const EventLoop::Step step(loop_, "handles-dead");
+  for (size_t i = 0; i < kToldPerTurn && !dead_.empty(); ++i) {
+    const auto done = std::move(dead_.front());
+    dead_.pop_front();
+    done();
+  }
+  if (!dead_.empty()) {
+    return loop_.post([this, alive = std::weak_ptr(alive_)] {
+      if (!alive.expired()) tell_dead();
+    });
+  }
+  if (std::exchange(round_to_list_, 0) == round_ && usable())
+    list_blocks(0, std::make_shared<std::vector<brick::Run>>());
 }
 
 void BrickDevice::list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::Run>> listed) {
@@ -364,8 +385,10 @@ void BrickDevice::expose(uint64_t client, uint64_t logical, uint64_t length, boo
 void BrickDevice::withdraw(uint64_t client, const std::vector<uint64_t>& grants, std::function<void()> done) {
   if (grants.empty()) return done();
   if (state_ == State::kFenced) return done();
-  if (!usable()) {
-    // Dead with their sessions, at the latest when the brick is claimed again.
+  if (!ready()) {
+    // Dead with their sessions, at the latest when the brick is claimed again: none is opened before it is
+    // ready.
+    if (usable() && closed_) return done();
     waiting_for_reset_.push_back(std::move(done));
     return;
   }

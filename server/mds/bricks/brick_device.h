@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <expected>
 #include <functional>
 #include <memory>
@@ -159,6 +160,8 @@ class BrickDevice {
   bool take_verifier(const BrickVerifier& verifier);
   void close_listed_sessions();
   void sessions_closed();
+  // Tells whoever waited for a handle's death, so many a turn; then lists blocks, if the round is still that.
+  void tell_dead();
   // A call that kills handles got no answer: they die with their sessions. Runs `done` then.
   void after_reset(uint64_t resets_before, std::function<void()> done);
   void list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::Run>> listed);
@@ -196,7 +199,10 @@ class BrickDevice {
   bool identified_ = false;
   BrickVerifier verifier_{};
   std::unordered_map<uint64_t, Session> sessions_;
+  bool closed_ = false;  // in this round all sessions of before have been
+  uint64_t round_to_list_ = 0;
   std::vector<std::function<void()>> waiting_for_reset_;
+  std::deque<std::function<void()>> dead_;  // of them, those who have not been told yet
   std::vector<std::function<void()>> waiting_for_closing_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

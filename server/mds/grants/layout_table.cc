@@ -93,16 +93,25 @@ std::vector<uint64_t> LayoutTable::clients_of_file(uint64_t inode) const {
   return {found.begin(), found.end()};
 }
 
-std::vector<uint64_t> LayoutTable::files_of_client(uint64_t client, size_t most) const {
-  const auto found = by_client_.find(client);
-  if (found == by_client_.end()) return {};
-  const std::set<uint64_t>& files = found->second.files;
-  return {files.begin(), std::next(files.begin(), static_cast<ptrdiff_t>(std::min(files.size(), most)))};
+std::vector<uint64_t> LayoutTable::files_of_client(uint64_t client, size_t most, uint64_t after) const {
+  const auto held = by_client_.find(client);
+  if (held == by_client_.end()) return {};
+  const std::set<uint64_t>& files = held->second.files;
+  std::vector<uint64_t> found;
+  for (auto at = files.upper_bound(after); at != files.end() && found.size() < most; ++at)
+    found.push_back(*at);
+  return found;
 }
 
 size_t LayoutTable::layouts_of_client(uint64_t client) const {
   const auto found = by_client_.find(client);
   return found == by_client_.end() ? 0 : found->second.files.size();
+}
+
+std::vector<uint64_t> LayoutTable::clients() const {
+  std::vector<uint64_t> found;
+  for (const auto& [client, holder] : by_client_) found.push_back(client);
+  return found;
 }
 
 std::vector<uint64_t> LayoutTable::files() const {

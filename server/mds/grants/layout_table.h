@@ -34,9 +34,11 @@ class LayoutTable {
   // Everybody who holds something of the file, or held it and is not dead to it yet.
   std::vector<uint64_t> clients_of_file(uint64_t inode) const;
   std::vector<uint64_t> files_of_client(uint64_t client) const { return files_of_client(client, SIZE_MAX); }
-  // The first so many of them.
-  std::vector<uint64_t> files_of_client(uint64_t client, size_t most) const;
+  // In order, the first so many of them behind file `after`.
+  std::vector<uint64_t> files_of_client(uint64_t client, size_t most, uint64_t after = 0) const;
   size_t layouts_of_client(uint64_t client) const;
+  // All who hold something.
+  std::vector<uint64_t> clients() const;
   std::vector<uint64_t> files() const;
 
   void begin_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);

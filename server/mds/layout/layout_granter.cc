@@ -339,6 +339,7 @@ void LayoutGranter::note_holes(const WorkPointer& work) {
 
 void LayoutGranter::answer(const WorkPointer& work) {
   const GrantRequest& request = work->request;
+  layouts_.end_lost(request.inode);
   HeldLayout* layout = table_.find(request.inode, request.client);
   // Expelled or revoked while we waited.
   if (layout == nullptr) {

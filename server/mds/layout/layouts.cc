@@ -12,8 +12,6 @@ namespace {
 // Clients whose end is remembered: longer than any operation of theirs can still be waiting.
 constexpr size_t kGoneRemembered = 65536;
 constexpr Milliseconds kReapAgain{1000};
-// Layouts that end in one turn of the loop: each moves a file's change and forgets a record of the store.
-constexpr size_t kLayoutsPerSlice = 64;
 constexpr ByteRange kWholeFile{0, kEndOfFile};
 }  // namespace
 
@@ -35,7 +33,6 @@ Layouts::Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet
       queue_(queue),
       recaller_(recaller),
       counters_(counters),
-      records_(names.store()),
       recalls_(
           loop, table, recaller, lease,
           {.forget = [this](uint64_t client, uint64_t inode,
@@ -46,6 +43,7 @@ Layouts::~Layouts() = default;
 
 std::expected<HeldLayout*, nfs4::Status> Layouts::find(uint64_t client, uint64_t inode,
                                                        const LayoutStateid& stateid) {
+  end_lost(inode);
   HeldLayout* layout = table_.find(inode, client);
   if (layout == nullptr || layout->stateid().other != stateid.other) {
     const auto revoked = revoked_.find(client);
@@ -157,13 +155,15 @@ void Layouts::end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant>
   auto waiting = std::make_shared<Waiting>(Waiting{.done = std::move(done)});
   for (const HeldGrant& grant : dead) waiting->bricks.push_back(bricks_.at(grant.logical).number());
   const uint64_t number = next_waiting_++;
-  waiting_[number] = waiting;
+  waiting_.emplace(number, waiting);
   bricks_.withdraw(client, dead, [this, alive = std::weak_ptr(alive_), client, inode, dead, ending, number] {
     if (alive.expired()) return;
     grants_dead(client, inode, dead, ending);
     const auto found = waiting_.extract(number);
     found.mapped()->finish();
   });
+  const auto away = [this](BrickNumber brick) { return !bricks_.find(brick)->usable(); };
+  if (std::ranges::any_of(waiting->bricks, away)) waiting->finish();
 }
 
 void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead,
@@ -174,13 +174,16 @@ void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<Hel
   for (const HeldGrant& grant : dead) {
     if (grant.writable) space_.left_behind(inode, grant.file);
   }
-  if (wrote && ending == Ending::kByForce) {
-    space_.rest(inode);
-    // It may have written what it never told us.
-    static_cast<void>(names_.touch(inode));
-  }
+  if (wrote && ending == Ending::kByForce) space_.rest(inode);
+  Batch forgotten;
   if (wrote && !table_.writable(inode))
-    static_cast<void>(records_.erase(RecordKind::kLayout, writing_record_key(inode)));
+    Records::erase(forgotten, RecordKind::kLayout, writing_record_key(inode));
+  // By force: it may have written what it never told us.
+  if (wrote && ending == Ending::kByForce) {
+    touch(inode, forgotten);
+  } else if (!forgotten.empty()) {
+    static_cast<void>(names_.store().commit(forgotten, CommitKind::kState));
+  }
   recalls_.settle(client, inode);
   if (wrote && space_.tail_dirty(inode)) {
     queue_.exclusive(
@@ -190,6 +193,14 @@ void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<Hel
   const auto present = names_.get(inode);
   if (present && ((*present)->flags & kInodeOrphan) != 0) return reap(inode);
   tidy_up(inode);
+}
+
+// Moves the file's change and mtime, in one commit with what is to be forgotten then; nothing is when it
+// fails and the file is there.
+void Layouts::touch(uint64_t inode, const Batch& forgotten) {
+  const auto touched = names_.update(inode, {.mtime = clock_.wall_now()}, forgotten, CommitKind::kState);
+  if (!touched && touched.error() == nfs4::Status::kStale && !forgotten.empty())
+    static_cast<void>(names_.store().commit(forgotten, CommitKind::kState));
 }
 
 void Layouts::on_client_gone(uint64_t client, std::function<void()> done) {
@@ -288,6 +299,7 @@ void Layouts::demand_all(uint64_t inode, const ByteRange& range, uint64_t reques
 
 void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester,
                     std::function<void(bool)> done) {
+  end_lost(inode);
   std::vector<uint64_t> holders;
   for (const uint64_t client : table_.clients_of_file(inode)) {
     if (table_.reachable(inode, range, client)) holders.push_back(client);
@@ -297,6 +309,7 @@ void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester,
 
 void Layouts::clear_writers(uint64_t inode, uint64_t offset, uint64_t requester,
                             std::function<void(bool)> done) {
+  end_lost(inode);
   std::vector<uint64_t> holders;
   for (const uint64_t client : table_.clients_of_file(inode)) {
     if (table_.writable_past(inode, offset, client)) holders.push_back(client);
@@ -306,6 +319,7 @@ void Layouts::clear_writers(uint64_t inode, uint64_t offset, uint64_t requester,
 
 void Layouts::clear_holes(uint64_t inode, const ByteRange& range, uint64_t except,
                           std::function<void(bool)> done) {
+  end_lost(inode);
   std::vector<uint64_t> holders;
   for (const HeldLayout* layout : table_.of_file(inode)) {
     if (layout->client() != except && layout->holds_hole(range)) holders.push_back(layout->client());
@@ -375,6 +389,7 @@ void Layouts::grow(uint64_t inode, uint64_t size, Done done) {
 }
 
 void Layouts::before_access_change(uint64_t inode, uint64_t requester, Done done) {
+  end_lost(inode);
   std::vector<uint64_t> holders;
   for (const uint64_t client : table_.clients_of_file(inode)) {
     if (recaller_.is_open_by(inode, client)) continue;
@@ -494,84 +509,6 @@ void Layouts::reap_now(uint64_t inode) {
       });
     });
   });
-}
-
-// --- a brick's life
-// ----------------------------------------------------------------------------------------------------
-
-void Layouts::on_brick_lost(BrickNumber brick) {
-  const auto on_it = [&](const HeldGrant& grant) { return bricks_.at(grant.logical).number() == brick; };
-  // The handles live on at a brick that only lost its connection to us: withdraw() waits until its sessions
-  // are closed.
-  for (const uint64_t inode : table_.files()) {
-    for (const HeldLayout* layout : table_.of_file(inode)) {
-      if (std::ranges::any_of(layout->grants(), on_it)) revoke(layout->client(), inode);
-    }
-  }
-  std::vector<std::shared_ptr<Waiting>> answered;
-  for (const auto& [number, waiting] : waiting_) {
-    if (std::ranges::find(waiting->bricks, brick) != waiting->bricks.end()) answered.push_back(waiting);
-  }
-  for (const auto& waiting : answered) waiting->finish();
-}
-
-// Whether handles of the client are still dying on a brick that can answer.
-bool Layouts::dying_within_reach(uint64_t client, uint64_t inode) {
-  return std::ranges::any_of(table_.dying(inode, client),
-                             [&](const HeldGrant& grant) { return bricks_.at(grant.logical).usable(); });
-}
-
-void Layouts::zero_tails(BrickNumber brick, std::function<void(bool)> done) {
-  touch_interrupted_files();
-  const auto dirty = space_.extents().dirty_tails();
-  if (!dirty) return done(false);
-  struct Progress {
-    size_t left = 0;
-    bool good = true;
-  };
-  auto progress = std::make_shared<Progress>(Progress{dirty->size() + 1});
-  const auto one_less = [progress, done = std::move(done)](nfs4::Status status) {
-    progress->good = progress->good && status == nfs4::Status::kOk;
-    if (--progress->left == 0) done(progress->good);
-  };
-  for (const InodeId inode : *dirty) {
-    queue_.exclusive(inode, [this, brick, inode, one_less](InodeQueue::Turn turn) {
-      const auto present = names_.get(inode);
-      // What of a tail is on a brick that is away is zeroed when that comes back, and nobody can write
-      // there or grow the file over it before.
-      if (!present || !space_.has_memory_past(inode, (*present)->size, brick) ||
-          space_.tail_is_away(inode, (*present)->size))
-        return one_less(nfs4::Status::kOk);
-      space_.clean_tail(inode, [turn, one_less](nfs4::Status status) { one_less(status); });
-    });
-  }
-  one_less(nfs4::Status::kOk);
-}
-
-// Files somebody was writing when the last run ended: what was written without LAYOUTCOMMIT must show as a
-// change.
-void Layouts::touch_interrupted_files() {
-  if (std::exchange(touched_interrupted_, true)) return;
-  std::vector<uint64_t> inodes;
-  const auto scanned = records_.scan(RecordKind::kLayout, [&](std::string_view key, std::string_view) {
-    if (key.size() == sizeof(uint64_t)) inodes.push_back(load_big_endian<uint64_t>(as_bytes(key).data()));
-    return true;
-  });
-  if (!scanned) log_error("layouts", "layout-records-unreadable error=\"{}\"", scanned.error().to_string());
-  for (const uint64_t inode : inodes) {
-    static_cast<void>(names_.touch(inode));
-    static_cast<void>(records_.erase(RecordKind::kLayout, writing_record_key(inode)));
-  }
-}
-
-void Layouts::on_brick_ready() {
-  const auto orphans = names_.orphans();
-  if (!orphans) return;
-  for (const InodeId inode : *orphans) reap(inode);
-  // What an earlier run gave ahead of files that nobody has open any more, or what we could not reach.
-  for (const InodeId inode : space_.ahead().all()) {
-    if (!recaller_.is_open(inode) && !table_.in_use(inode)) tidy_up(inode);
-  }
 }
 
 }  // namespace pnfsrdma::mds

@@ -30,6 +30,8 @@ namespace pnfsrdma::mds {
 inline constexpr Milliseconds kRecallPatience{250};
 // How long after such a DELAY nobody gets a new layout of the file: the one who was put off comes back first.
 inline constexpr Milliseconds kReservation{1000};
+// Layouts that end in one turn of the loop, files that are touched: each is one commit.
+inline constexpr size_t kLayoutsPerSlice = 64;
 
 // The end of layouts, however it comes: returned, recalled, revoked, lost with a client or with the brick.
 // One way for all: the grants leave the client's layout at once, count as reachable until the brick has
@@ -96,9 +98,12 @@ class Layouts final : public LayoutConflicts {
   void recall_layout(uint64_t client, uint64_t inode);
 
   // --- a brick's life ---
-  // Layouts with memory on it are revoked; those of other bricks stay.
+  // Layouts with memory on it are revoked, so many a turn; those of other bricks stay. What is left conflicts
+  // meanwhile, and whoever uses it finds it revoked; the brick is not ready before all are.
   void on_brick_lost(BrickNumber brick);
-  // Of files with a tail there.
+  // What of the file is on a lost brick is revoked now.
+  void end_lost(uint64_t inode);
+  // Of files with a tail there, so many at a time; when all that was held there has been revoked.
   void zero_tails(BrickNumber brick, std::function<void(bool)> done);
   void on_brick_ready();
 
@@ -110,6 +115,15 @@ class Layouts final : public LayoutConflicts {
   };
   struct Clearing;
   struct Waiting;
+  // A brick that was lost: how far its layouts' end is.
+  struct Loss {
+    uint64_t answered = 0;          // of waiting_: numbers up to this one have been looked at
+    uint64_t newest = 0;            // and need not be from this one on
+    std::vector<uint64_t> clients;  // the last one's files are being looked at
+    uint64_t file = 0;              // up to this one they have been
+    std::function<void()> then;     // the brick waits to be made ready
+  };
+  struct Sweep;
 
   void demand_all(uint64_t inode, const ByteRange& range, uint64_t requester,
                   const std::vector<uint64_t>& clients, std::function<void(bool)> done);
@@ -121,6 +135,7 @@ class Layouts final : public LayoutConflicts {
   bool dying_within_reach(uint64_t client, uint64_t inode);
   void end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending,
                   std::function<void()> done);
+  void touch(uint64_t inode, const Batch& forgotten);
   void grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead, Ending ending);
   void take_back(uint64_t inode, std::function<void()> done);
   void tidy_up(uint64_t inode, std::function<void()> done = [] {});
@@ -129,7 +144,17 @@ class Layouts final : public LayoutConflicts {
   struct Returning;
   void give_back_slice(const std::shared_ptr<Returning>& returning);
   void forget_client(uint64_t client, const std::function<void()>& done);
-  void touch_interrupted_files();
+  bool on_lost_brick(const HeldLayout& layout) const;
+  void lost_slice(BrickNumber brick);
+  size_t answer_waiting(Loss& loss, BrickNumber brick, size_t most);
+  size_t revoke_of_lost(Loss& loss, BrickNumber brick, size_t most);
+  void zero_dirty_tails(BrickNumber brick, std::function<void(bool)> done);
+  void zero_tail(BrickNumber brick, uint64_t inode, const Done& done);
+  void touch_interrupted_files(std::function<void()> then);
+  void touch_slice();
+  void sweep(const std::shared_ptr<Sweep>& sweep);
+  // In the next turn.
+  void later(std::function<void()> task);
 
   EventLoop& loop_;
   const Clock& clock_;
@@ -140,17 +165,19 @@ class Layouts final : public LayoutConflicts {
   InodeQueue& queue_;
   LayoutRecaller& recaller_;
   Counters& counters_;
-  Records records_;
   Recalls recalls_;
   std::map<uint64_t, std::set<std::array<std::byte, 12>>> revoked_;  // by client
   std::unordered_map<uint64_t, Reservation> reserved_;
   // Who waits for handles to die, until their brick is lost.
-  std::unordered_map<uint64_t, std::shared_ptr<Waiting>> waiting_;
+  std::map<uint64_t, std::shared_ptr<Waiting>> waiting_;
   uint64_t next_waiting_ = 1;
+  std::map<BrickNumber, Loss> lost_;
   std::unordered_set<uint64_t> reaping_;
   std::unordered_set<uint64_t> gone_;
   std::deque<uint64_t> gone_order_;
   bool touched_interrupted_ = false;
+  std::string next_interrupted_;                      // key of the next record
+  std::vector<std::function<void()>> touch_waiters_;  // while they are being touched
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

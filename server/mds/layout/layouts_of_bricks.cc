@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "server/mds/layout/layouts.h"
+#include "shared/base/log.h"
+
+// A brick's life, as far as layouts are concerned: lost, back, ready.
+namespace pnfsrdma::mds {
+
+namespace {
+// Tails that are zeroed at a time, of all that are found dirty when a brick comes back.
+constexpr size_t kTailsAtATime = 64;
+}  // namespace
+
+void Layouts::later(std::function<void()> task) {
+  loop_.post([alive = std::weak_ptr(alive_), task = std::move(task)] {
+    if (!alive.expired()) task();
+  });
+}
+
+bool Layouts::on_lost_brick(const HeldLayout& layout) const {
+  return std::ranges::any_of(layout.grants(), [this](const HeldGrant& grant) {
+    return lost_.contains(bricks_.at(grant.logical).number());
+  });
+}
+
+// The handles live on at a brick that only lost its connection to us: withdraw() waits until its sessions
+// are closed.
+void Layouts::on_brick_lost(BrickNumber brick) {
+  const auto [at, fresh] = lost_.try_emplace(brick);
+  Loss& loss = at->second;
+  loss.newest = next_waiting_;
+  // Once more while its end goes on: nothing new can have come from it.
+  if (!fresh) return;
+  loss.clients = table_.clients();
+  lost_slice(brick);
+}
+
+void Layouts::lost_slice(BrickNumber brick) {
+  const EventLoop::Step step(loop_, "brick-lost");
+  Loss& loss = lost_.at(brick);
+  const size_t answered = answer_waiting(loss, brick, kLayoutsPerSlice);
+  const size_t looked = revoke_of_lost(loss, brick, kLayoutsPerSlice - answered);
+  if (answered + looked == kLayoutsPerSlice) return later([this, brick] { lost_slice(brick); });
+  const auto then = std::move(loss.then);
+  lost_.erase(brick);
+  if (then) then();
+}
+
+// They are answered when handles are dead, and nobody can tell now. Who comes to wait later is at once.
+size_t Layouts::answer_waiting(Loss& loss, BrickNumber brick, size_t most) {
+  size_t looked = 0;
+  for (; looked < most; ++looked) {
+    const auto next = waiting_.upper_bound(loss.answered);
+    if (next == waiting_.end() || next->first >= loss.newest) break;
+    loss.answered = next->first;
+    const std::shared_ptr<Waiting> waiting = next->second;
+    if (std::ranges::find(waiting->bricks, brick) != waiting->bricks.end()) waiting->finish();
+  }
+  return looked;
+}
+
+size_t Layouts::revoke_of_lost(Loss& loss, BrickNumber brick, size_t most) {
+  size_t looked = 0;
+  while (looked < most && !loss.clients.empty()) {
+    const uint64_t client = loss.clients.back();
+    const std::vector<uint64_t> files = table_.files_of_client(client, most - looked, loss.file);
+    for (const uint64_t inode : files) {
+      loss.file = inode;
+      const HeldLayout* layout = table_.find(inode, client);
+      const bool there = layout != nullptr && std::ranges::any_of(layout->grants(), [&](const auto& grant) {
+                           return bricks_.at(grant.logical).number() == brick;
+                         });
+      if (there) revoke(client, inode);
+    }
+    looked += files.size();
+    if (looked == most) break;
+    loss.clients.pop_back();
+    loss.file = 0;
+  }
+  return looked;
+}
+
+void Layouts::end_lost(uint64_t inode) {
+  if (lost_.empty()) return;
+  for (const uint64_t client : table_.clients_of_file(inode)) {
+    const HeldLayout* layout = table_.find(inode, client);
+    if (layout != nullptr && on_lost_brick(*layout)) revoke(client, inode);
+  }
+}
+
+// Whether handles of the client are still dying on a brick that can answer.
+bool Layouts::dying_within_reach(uint64_t client, uint64_t inode) {
+  return std::ranges::any_of(table_.dying(inode, client),
+                             [&](const HeldGrant& grant) { return bricks_.at(grant.logical).usable(); });
+}
+
+void Layouts::zero_tails(BrickNumber brick, std::function<void(bool)> done) {
+  auto begin = [this, brick, done = std::move(done)] {
+    touch_interrupted_files([this, brick, done] { zero_dirty_tails(brick, done); });
+  };
+  // What an earlier beginning waits for is void.
+  if (const auto loss = lost_.find(brick); loss != lost_.end()) {
+    loss->second.then = std::move(begin);
+    return;
+  }
+  begin();
+}
+
+// Work on many files, so many of them at a time.
+struct Layouts::Sweep {
+  std::vector<InodeId> files;
+  size_t next = 0;
+  size_t running = 0;
+  bool going = false;  // somebody is in sweep(): who ends meanwhile does not call it again
+  bool good = true;
+  std::function<void(InodeId, const Done&)> each;
+  std::function<void(bool)> done;
+};
+
+void Layouts::sweep(const std::shared_ptr<Sweep>& sweep) {
+  if (std::exchange(sweep->going, true)) return;
+  const EventLoop::Step step(loop_, "sweep");
+  // What ends at once, too, is so much a turn and no more.
+  for (size_t begun = 0; begun < kTailsAtATime && sweep->next < sweep->files.size(); ++begun) {
+    if (sweep->running == kTailsAtATime) break;
+    ++sweep->running;
+    sweep->each(sweep->files[sweep->next++], [this, sweep](nfs4::Status status) {
+      sweep->good = sweep->good && status == nfs4::Status::kOk;
+      --sweep->running;
+      if (!sweep->going) later([this, sweep] { this->sweep(sweep); });
+    });
+  }
+  sweep->going = false;
+  if (sweep->next < sweep->files.size()) {
+    if (sweep->running < kTailsAtATime) later([this, sweep] { this->sweep(sweep); });
+  } else if (sweep->running == 0 && sweep->done) {
+    std::exchange(sweep->done, nullptr)(sweep->good);
+  }
+}
+
+void Layouts::zero_dirty_tails(BrickNumber brick, std::function<void(bool)> done) {
+  auto dirty = space_.extents().dirty_tails();
+  if (!dirty) return done(false);
+  auto work = std::make_shared<Sweep>();
+  work->files = std::move(*dirty);
+  work->each = [this, brick](InodeId inode, const Done& one) { zero_tail(brick, inode, one); };
+  work->done = std::move(done);
+  sweep(work);
+}
+
+void Layouts::zero_tail(BrickNumber brick, uint64_t inode, const Done& done) {
+  queue_.exclusive(inode, [this, brick, inode, done](InodeQueue::Turn turn) {
+    const auto present = names_.get(inode);
+    // What of a tail is on a brick that is away is zeroed when that comes back, and nobody can write
+    // there or grow the file over it before.
+    if (!present || !space_.has_memory_past(inode, (*present)->size, brick) ||
+        space_.tail_is_away(inode, (*present)->size))
+      return done(nfs4::Status::kOk);
+    space_.clean_tail(inode, [turn, done](nfs4::Status status) { done(status); });
+  });
+}
+
+// Files somebody was writing when the last run ended: what was written without LAYOUTCOMMIT must show as a
+// change. No brick is ready before all have been touched: who writes then has a record of his own.
+void Layouts::touch_interrupted_files(std::function<void()> then) {
+  if (touched_interrupted_) return then();
+  touch_waiters_.push_back(std::move(then));
+  if (touch_waiters_.size() == 1) touch_slice();
+}
+
+void Layouts::touch_slice() {
+  const EventLoop::Step step(loop_, "interrupted-writers");
+  const std::string prefix = Records::key(RecordKind::kLayout, {});
+  std::vector<std::string> keys;
+  const auto visit = [&](std::string_view key, std::string_view) {
+    keys.emplace_back(key);
+    return keys.size() < kLayoutsPerSlice;
+  };
+  const auto scanned = names_.store().scan(prefix, next_interrupted_, visit);
+  if (!scanned) log_error("layouts", "layout-records-unreadable error=\"{}\"", scanned.error().to_string());
+  for (const std::string& key : keys) {
+    const std::string_view number = std::string_view(key).substr(prefix.size());
+    if (number.size() != sizeof(uint64_t)) continue;
+    Batch forgotten;
+    forgotten.erase(key);
+    touch(load_big_endian<uint64_t>(as_bytes(number).data()), forgotten);
+  }
+  if (keys.size() == kLayoutsPerSlice) {
+    next_interrupted_ = keys.back() + '\0';  // the next key there can be
+    return later([this] { touch_slice(); });
+  }
+  touched_interrupted_ = true;
+  for (const auto& then : std::exchange(touch_waiters_, {})) then();
+}
+
+void Layouts::on_brick_ready() {
+  // What an earlier run left behind, and what it gave ahead of files that nobody has open any more or that we
+  // could not reach.
+  const auto orphans = names_.orphans();
+  if (!orphans) return;
+  auto reaping = std::make_shared<Sweep>();
+  reaping->files = *orphans;
+  reaping->each = [this](InodeId inode, const Done& one) {
+    reap(inode);
+    one(nfs4::Status::kOk);
+  };
+  sweep(reaping);
+  auto tidying = std::make_shared<Sweep>();
+  tidying->files = space_.ahead().all();
+  tidying->each = [this](InodeId inode, const Done& one) {
+    if (recaller_.is_open(inode) || table_.in_use(inode)) return one(nfs4::Status::kOk);
+    tidy_up(inode, [one] { one(nfs4::Status::kOk); });
+  };
+  sweep(tidying);
+}
+
+}  // namespace pnfsrdma::mds
