@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "shared/base/check.h"
-#include "shared/initiator/asker.h"
+#include "shared/initiator/cancellation.h"
 
 namespace pnfsrdma::fuse_client {
 
@@ -17,7 +17,7 @@ nfs4::OwnerId LockOwner::name() const {
 bool FileLocks::begin(LockOwner owner) {
   std::unique_lock lock(mutex_);
   while (entries_[owner].busy) {
-    if (initiator::AskerScope::asker_gone()) return false;
+    if (initiator::CancellationScope::cancelled()) return false;
     changed_.wait_for(lock, std::chrono::seconds(1));
   }
   entries_[owner].busy = true;

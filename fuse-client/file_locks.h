@@ -33,7 +33,7 @@ struct LockOwner {
 class FileLocks {
  public:
   // Operations of one owner run one at a time: what the server does last is what is noted last. False when
-  // whoever asks is gone (initiator::AskerScope).
+  // whoever asks is gone (initiator::CancellationScope).
   bool begin(LockOwner owner);
   void end(LockOwner owner);
 

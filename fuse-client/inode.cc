@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "shared/base/check.h"
-#include "shared/initiator/asker.h"
+#include "shared/initiator/cancellation.h"
 #include "shared/nfs4/open_operations.h"
 
 namespace pnfsrdma::fuse_client {
@@ -156,7 +156,7 @@ std::optional<FileAttributes> Inode::last_known() const {
 bool Inode::begin_open_if_wanted() {
   std::unique_lock lock(mutex_);
   while (closing_) {
-    if (initiator::AskerScope::asker_gone()) return false;
+    if (initiator::CancellationScope::cancelled()) return false;
     opens_changed_.wait_for(lock, std::chrono::seconds(1));
   }
   ++opening_;

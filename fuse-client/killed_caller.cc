@@ -68,7 +68,7 @@ bool dies_of_signal(std::string_view stat) {
          (number(field(stat, kExitCodeField), 10) & 0x7f) != 0;
 }
 
-bool KilledCaller::gone() {
+bool KilledCaller::requested() {
   if (gone_ || thread_ == 0) return gone_;
   const SteadyTime now = steady_now();
   if (next_look_ == SteadyTime{}) {

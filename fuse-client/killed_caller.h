@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "shared/base/clock.h"
-#include "shared/initiator/asker.h"
+#include "shared/initiator/cancellation.h"
 
 namespace pnfsrdma::fuse_client {
 
@@ -18,11 +18,11 @@ namespace pnfsrdma::fuse_client {
 // closes the files of a dying process, and needs a free worker to be read. So the waiting worker looks into
 // /proc itself: two files, 200 ms after it began to wait and then twice a second; a request that is answered
 // in time costs one reading of the clock.
-class KilledCaller final : public initiator::Asker {
+class KilledCaller final : public initiator::Cancellation {
  public:
   // `thread`: as FUSE tells it; 0 (the kernel itself, another PID namespace) is never gone.
   explicit KilledCaller(pid_t thread) : thread_(thread) {}
-  bool gone() override;
+  bool requested() override;
 
  private:
   static constexpr Milliseconds kFirstLook{200};

@@ -89,7 +89,7 @@ void WorkerPool::work(initiator::Buffer& buffer) {
     // life.
     if (--idle_ == 0) (void)add_worker();
     KilledCaller caller(caller_of(request));
-    const initiator::AskerScope scope(caller);
+    const initiator::CancellationScope scope(caller);
     fuse_session_process_buf(session_, &request);
     ++idle_;
   }

@@ -74,8 +74,8 @@ void build_application(CLI::App& app, Administration& administration) {
 int run_application(int count, char** arguments) {
   Output output(stdout, stderr);
   Context context{output, {}};
-  TerminalPerson person;
-  Administration administration{context, {}, person};
+  TerminalPrompter prompter;
+  Administration administration{context, {}, prompter};
   CLI::App app;
   build_application(app, administration);
   try {

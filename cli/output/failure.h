@@ -18,7 +18,7 @@ enum class ExitCode : int {
   kInterrupted = 130,
 };
 
-// Why a command did not do what was asked: for a person, with what to do about it.
+// Why a command did not do what was asked: for a human, with what to do about it.
 struct Failure {
   ExitCode code = ExitCode::kFailed;
   std::string title;   // "The brick still holds data"

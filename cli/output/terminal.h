@@ -11,7 +11,7 @@ enum class Style { kPlain, kBold, kFaint, kGood, kWarning, kBad };
 
 // What is at the other end of an output stream: a value.
 struct Terminal {
-  bool interactive = false;  // a person looks at it
+  bool interactive = false;  // a human looks at it
   bool colours = false;
   size_t columns = 0;  // 0: no limit
 

@@ -49,7 +49,7 @@ void add_users(CLI::App& app, Administration& admin) {
     } else if (known.error().code != ExitCode::kNotFound) {
       return std::unexpected(known.error());
     }
-    TRY_ASSIGN(const std::string password, new_password(admin.person, *name));
+    TRY_ASSIGN(const std::string password, new_password(admin.prompter, *name));
     TRY_ASSIGN(const Answer made,
                client.put("/users/" + encoded(*name), {{"role", *role}, {"password", password}}, ""));
     admin.done("user " + *name + " created", made.body);
@@ -66,7 +66,7 @@ void add_users(CLI::App& app, Administration& admin) {
     TRY_ASSIGN(const Answer now, client.get(path));
     json body = {{"role", new_role->empty() ? text_at(now.body, "/role") : *new_role}};
     if (*with_password) {
-      TRY_ASSIGN(body["password"], new_password(admin.person, *edited));
+      TRY_ASSIGN(body["password"], new_password(admin.prompter, *edited));
     }
     TRY_ASSIGN(const Answer changed, client.put(path, body, now.etag));
     admin.done("user " + *edited + " changed", changed.body);
@@ -133,7 +133,7 @@ void add_setup(CLI::App& app, Administration& admin) {
       return refuse(ExitCode::kNotPermitted, path + ": cannot be read",
                     "It proves that you are on the server.", "run this as root on the server");
     }
-    TRY_ASSIGN(const std::string password, new_password(admin.person, "admin"));
+    TRY_ASSIGN(const std::string password, new_password(admin.prompter, "admin"));
     TRY_ASSIGN(const Answer made, client.post("/setup", {{"token", token}, {"password", password}}));
     admin.done("the password of admin is set", {{"user", text_at(made.body, "/user")}});
     return {};

@@ -52,7 +52,7 @@ void show_event(Output& output, const json& event) {
                           printable(text_at(event, "/text"))));
 }
 
-// Until the person interrupts it. A connection that ends is made anew where it ended.
+// Until somebody interrupts it. A connection that ends is made anew where it ended.
 Outcome<> follow(ApiClient& client, const Filter& filter, Output& output, uint64_t count) {
   EventStreamParser parser;
   uint64_t shown = 0;

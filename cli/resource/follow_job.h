@@ -8,7 +8,7 @@
 
 namespace pnfsrdma::cli {
 
-// Waits for a job's end, with a progress bar for a person. The job as it ended; kFailed when it failed or was
+// Waits for a job's end, with a progress bar for a human. The job as it ended; kFailed when it failed or was
 // cancelled.
 Outcome<nlohmann::json> follow_job(ApiClient& client, nlohmann::json job, Output& output);
 

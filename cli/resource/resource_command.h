@@ -7,7 +7,7 @@
 
 #include "cli/api/api_client.h"
 #include "cli/command/context.h"
-#include "cli/output/person.h"
+#include "cli/output/prompter.h"
 
 namespace pnfsrdma::cli {
 
@@ -15,7 +15,7 @@ namespace pnfsrdma::cli {
 struct Administration {
   Context& context;
   ApiOptions api;
-  Person& person;
+  Prompter& prompter;
   bool yes = false;  // --yes
 
   Output& output() { return context.output; }
@@ -32,7 +32,7 @@ struct Administration {
   }
   // "Really?", unless --yes.
   Outcome<> sure(const std::string& what, const std::string& name) {
-    return confirm(person, what, name, yes);
+    return confirm(prompter, what, name, yes);
   }
   // For people: what was done. With --json the resource itself.
   void done(const std::string& text, const nlohmann::json& resource) {

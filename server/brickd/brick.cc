@@ -13,7 +13,7 @@
 #include "server/brickd/reaper.h"
 #include "server/brickd/session_table.h"
 #include "server/brickd/zeroer.h"
-#include "shared/base/burial.h"
+#include "shared/base/deferred_destruction.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/log.h"
 #include "shared/nfs4/pmem_layout.h"
@@ -60,7 +60,7 @@ class Brick::Parts {
         committer(loop, *pool, gate),
         zeroer(loop, *pool, gate, committer),
         reaper(loop, pool->persistence().blocks()),
-        sessions({loop, *pool, reaper, burial, random, {gate, counters}}, options.limits),
+        sessions({loop, *pool, reaper, destruction, random, {gate, counters}}, options.limits),
         data(loop, *pool, gate),
         lease(loop, options.lease, [this] { lease_expired(); }),
         service({loop, *pool, committer, zeroer, sessions, data, gate, counters, lease}),
@@ -104,7 +104,7 @@ class Brick::Parts {
   Committer committer;
   Zeroer zeroer;
   Reaper reaper;
-  Burial burial{"brick-bury"};
+  DeferredDestruction destruction{"brick-destroy"};
   SessionTable sessions;
   DataOperations data;
   MdsLease lease;

@@ -9,8 +9,7 @@ namespace pnfsrdma::brick {
 
 // Watches over the MDS that claimed the brick: renewed by each of its calls; silent for one lease, it is
 // taken for dead and `on_expired` is called, once until it speaks again. A loop that stood still reads first
-// what the MDS said meanwhile. Owned by the Brick; control loop
-// only.
+// what the MDS said meanwhile. Owned by the Brick; control loop only.
 class MdsLease {
  public:
   MdsLease(EventLoop& loop, Milliseconds lease, std::function<void()> on_expired);

@@ -81,7 +81,7 @@ void SessionTable::when_ended_are_dead(Done done) {
 
 // Queue pair to the error state, then the exposures, then (when its thread has ended) the queue pair goes.
 void SessionTable::end_session(Session session, Done done) {
-  if (session.newcomer) session.newcomer->refuse(RejectReason::kTicket);
+  if (session.pending) session.pending->refuse(RejectReason::kTicket);
   const auto grants = std::make_shared<Grants>(std::move(session.grants));
   disconnect(session, [this, grants, done = std::move(done)] { unpin(std::move(*grants), done); });
 }
@@ -166,7 +166,7 @@ ExposeResult SessionTable::expose(const ExposeArguments& arguments) {
     parts_.pool.table().pin(piece);
     ++grant_count_;
     session->grants.emplace(number, record);
-    if (session->newcomer && session->newcomer->connection) session->newcomer->left.push_back(number);
+    if (session->pending && session->pending->connection) session->pending->left.push_back(number);
     result.grants.push_back(describe(number, record, connection));
   }
   if (result.status != Status::kOk) {
@@ -182,9 +182,9 @@ ExposeResult SessionTable::expose(const ExposeArguments& arguments) {
 void SessionTable::withdraw(uint64_t client, const std::vector<uint64_t>& grants, Done done) {
   Session* session = find(client);
   if (session == nullptr) return when_ended_are_dead(std::move(done));
-  // Of a newcomer whose grants are being registered, too.
+  // Of a pending connection whose grants are being registered, too.
   const std::shared_ptr<Connection> connection =
-      session->newcomer ? session->newcomer->connection : session->connection;
+      session->pending ? session->pending->connection : session->connection;
   Regions regions;
   const auto dead = std::make_shared<Grants>();
   for (const uint64_t number : grants) {
@@ -225,7 +225,7 @@ rdma::TransportCounters SessionTable::transport_counters() const {
   return sum;
 }
 
-void SessionTable::Newcomer::refuse(RejectReason reason) {
+void SessionTable::PendingConnection::refuse(RejectReason reason) {
   log_warning("brick", "connection-refused peer={} reason={}", request->peer(),
               static_cast<uint32_t>(reason));
   request->reject(encode_reject(reason));
@@ -234,19 +234,19 @@ void SessionTable::Newcomer::refuse(RejectReason reason) {
 void SessionTable::admit(rdma::Transport& transport, bool native_flush,
                          std::unique_ptr<rdma::ConnectionRequest> request) {
   const auto data = decode_connect(request->private_data());
-  const auto newcomer = std::make_shared<Newcomer>(Newcomer{
+  const auto pending = std::make_shared<PendingConnection>(PendingConnection{
       transport, native_flush, data ? data->ticket : xdr::FixedOpaque<kTicketSize>{}, std::move(request)});
-  if (!data || data->version != kSessionVersion) return newcomer->refuse(RejectReason::kVersion);
+  if (!data || data->version != kSessionVersion) return pending->refuse(RejectReason::kVersion);
   Session* session = find_ticket(data->ticket);
-  if (session == nullptr) return newcomer->refuse(RejectReason::kTicket);
-  if (session->full()) return newcomer->refuse(RejectReason::kBusy);
+  if (session == nullptr) return pending->refuse(RejectReason::kTicket);
+  if (session->full()) return pending->refuse(RejectReason::kBusy);
   const uint64_t client =
       std::ranges::find_if(sessions_, [&](const auto& entry) { return &entry.second == session; })->first;
-  if (session->newcomer) session->newcomer->refuse(RejectReason::kBusy);
-  session->newcomer = newcomer;
+  if (session->pending) session->pending->refuse(RejectReason::kBusy);
+  session->pending = pending;
   const Milliseconds put_off = this->put_off(*session);
-  const auto enter = [this, alive = std::weak_ptr(alive_), client, waiting = std::weak_ptr(newcomer)] {
-    if (!alive.expired()) let_in(client, waiting.lock());
+  const auto enter = [this, alive = std::weak_ptr(alive_), client, waiting = std::weak_ptr(pending)] {
+    if (!alive.expired()) admit(client, waiting.lock());
   };
   disconnect(*session, [put_off, enter, &loop = parts_.loop] {
     if (put_off == Milliseconds(0)) return enter();
@@ -265,64 +265,64 @@ Milliseconds SessionTable::put_off(Session& session) const {
 
 // The handles of all earlier connections are dead. Meanwhile a newer one may have come, or the session may be
 // gone.
-void SessionTable::let_in(uint64_t client, const std::shared_ptr<Newcomer>& newcomer) {
+void SessionTable::admit(uint64_t client, const std::shared_ptr<PendingConnection>& pending) {
   Session* session = find(client);
-  if (session == nullptr || !newcomer || session->newcomer != newcomer) return;
+  if (session == nullptr || !pending || session->pending != pending) return;
   if (++session->last_connection == 0) ++session->last_connection;
-  newcomer->connection = parts_.burial.adopt(std::make_unique<Connection>(
-      newcomer->transport, newcomer->native_flush, session->last_connection, parts_.shared, session->places));
-  newcomer->left.reserve(session->grants.size());
-  for (const auto& [number, record] : session->grants) newcomer->left.push_back(number);
-  register_slice(client, newcomer);
+  pending->connection = parts_.destruction.adopt(std::make_unique<Connection>(
+      pending->transport, pending->native_flush, session->last_connection, parts_.shared, session->places));
+  pending->left.reserve(session->grants.size());
+  for (const auto& [number, record] : session->grants) pending->left.push_back(number);
+  register_slice(client, pending);
 }
 
 // Regions first, in a domain nobody else has: when the peer is answered, its hello finds them all. Between
 // two slices the session may be gone or have another ticket, and grants come and go.
-void SessionTable::register_slice(uint64_t client, const std::shared_ptr<Newcomer>& newcomer) {
+void SessionTable::register_slice(uint64_t client, const std::shared_ptr<PendingConnection>& pending) {
   const EventLoop::Step step(parts_.loop, "register-grants", client);
   Session* session = find(client);
-  if (session == nullptr || !newcomer || session->newcomer != newcomer) return;
+  if (session == nullptr || !pending || session->pending != pending) return;
   const SteadyTime limit = parts_.loop.now() + kRegisteringTurn;
-  for (size_t i = 0; i < kRegisteredPerTurn && !newcomer->left.empty(); ++i) {
-    const auto grant = session->grants.find(newcomer->left.back());
-    newcomer->left.pop_back();
+  for (size_t i = 0; i < kRegisteredPerTurn && !pending->left.empty(); ++i) {
+    const auto grant = session->grants.find(pending->left.back());
+    pending->left.pop_back();
     if (grant == session->grants.end()) continue;
-    if (!register_grant(*newcomer->connection, grant->first, grant->second)) {
+    if (!register_grant(*pending->connection, grant->first, grant->second)) {
       log_warning("brick", "connection-failed client={} error=\"registering its {} grants\"", client,
                   session->grants.size());
-      session->newcomer.reset();
-      return newcomer->refuse(RejectReason::kBusy);
+      session->pending.reset();
+      return pending->refuse(RejectReason::kBusy);
     }
     if (parts_.loop.now() > limit) break;
   }
-  if (!newcomer->left.empty()) {
-    return parts_.loop.post([this, alive = std::weak_ptr(alive_), client, waiting = std::weak_ptr(newcomer)] {
+  if (!pending->left.empty()) {
+    return parts_.loop.post([this, alive = std::weak_ptr(alive_), client, waiting = std::weak_ptr(pending)] {
       if (!alive.expired()) register_slice(client, waiting.lock());
     });
   }
-  session->newcomer.reset();
-  if (CRYPTO_memcmp(session->ticket.data(), newcomer->ticket.data(), newcomer->ticket.size()) != 0) {
-    return newcomer->refuse(RejectReason::kTicket);
+  session->pending.reset();
+  if (CRYPTO_memcmp(session->ticket.data(), pending->ticket.data(), pending->ticket.size()) != 0) {
+    return pending->refuse(RejectReason::kTicket);
   }
-  if (const auto result = connect(*session, client, *newcomer); !result)
+  if (const auto result = connect(*session, client, *pending); !result)
     log_warning("brick", "connection-failed client={} error=\"{}\"", client, result.error().to_string());
 }
 
-Result<> SessionTable::connect(Session& session, uint64_t client, Newcomer& newcomer) {
-  session.connection = std::move(newcomer.connection);
+Result<> SessionTable::connect(Session& session, uint64_t client, PendingConnection& pending) {
+  session.connection = std::move(pending.connection);
   const auto tell = [this, client, alive = std::weak_ptr(alive_), &loop = parts_.loop,
                      connection = std::weak_ptr(session.connection)] {
     loop.post([this, client, alive, connection] {
       if (!alive.expired()) ended(client, connection.lock());
     });
   };
-  if (auto result = session.connection->accept(*newcomer.request, tell); !result) {
+  if (auto result = session.connection->accept(*pending.request, tell); !result) {
     session.connection.reset();
     return result;
   }
   connections_.push_back(session.connection);
   log_info("brick", "connected client={} connection={} transport={} peer={} grants={}", client,
-           session.last_connection, newcomer.transport.name(), session.connection->peer(),
+           session.last_connection, pending.transport.name(), session.connection->peer(),
            session.grants.size());
   return {};
 }

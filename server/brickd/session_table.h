@@ -14,7 +14,7 @@
 #include "server/brickd/limits.h"
 #include "server/brickd/pool.h"
 #include "server/brickd/reaper.h"
-#include "shared/base/burial.h"
+#include "shared/base/deferred_destruction.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/random.h"
 #include "shared/brick/protocol.h"
@@ -30,7 +30,7 @@ class SessionTable {
     EventLoop& loop;
     Pool& pool;
     Reaper& reaper;
-    Burial& burial;
+    DeferredDestruction& destruction;
     Random& random;
     Connection::Shared shared;
   };
@@ -72,7 +72,7 @@ class SessionTable {
   };
   using Grants = std::map<uint64_t, GrantRecord>;
   // A connection that has knocked and is not answered yet.
-  struct Newcomer {
+  struct PendingConnection {
     rdma::Transport& transport;
     bool native_flush;
     xdr::FixedOpaque<kTicketSize> ticket;
@@ -87,7 +87,7 @@ class SessionTable {
     Grants grants;
     uint32_t last_connection = 0;
     std::shared_ptr<Connection> connection;
-    std::shared_ptr<Newcomer> newcomer;
+    std::shared_ptr<PendingConnection> pending;
     std::optional<SteadyTime> knocked;
     Milliseconds put_off{0};
     std::shared_ptr<void> places = std::make_shared<char>();  // each connection holds one
@@ -98,9 +98,9 @@ class SessionTable {
   Session* find_ticket(const xdr::FixedOpaque<kTicketSize>& ticket);
   bool room_for(const Session& session, size_t grants) const;
   Milliseconds put_off(Session& session) const;
-  void let_in(uint64_t client, const std::shared_ptr<Newcomer>& newcomer);
-  void register_slice(uint64_t client, const std::shared_ptr<Newcomer>& newcomer);
-  Result<> connect(Session& session, uint64_t client, Newcomer& newcomer);
+  void admit(uint64_t client, const std::shared_ptr<PendingConnection>& pending);
+  void register_slice(uint64_t client, const std::shared_ptr<PendingConnection>& pending);
+  Result<> connect(Session& session, uint64_t client, PendingConnection& pending);
   void disconnect(Session& session, Done done);
   void ended(uint64_t client, const std::shared_ptr<Connection>& connection);
   void end_session(Session session, Done done);

@@ -155,7 +155,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   TRY_ASSIGN(const FileDescriptor signals, block_signals());
   SystemClock clock;
   SystemRandom random;
-  Burial burial("mds-bury");
+  DeferredDestruction destruction("mds-destroy");
   EventLoop loop(clock);
   Result<> outcome;
   Counters counters;
@@ -271,7 +271,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   idle_connections.start();
   const rpc::Service service = nfs_service(compounds, idle_connections);
   // By TCP last: whoever waits for the server asks there, and then mounts by either.
-  TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, service, burial));
+  TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, service, destruction));
   TRY_ASSIGN(auto listeners, listen(loop, config, service));
   ServiceManager manager(loop);
   manager.ready();

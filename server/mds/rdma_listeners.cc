@@ -48,10 +48,10 @@ std::vector<std::string> device_addresses(const rpc::SocketAddress& address) {
 }
 
 Result<> listen(RdmaListeners& listeners, EventLoop& loop, std::shared_ptr<rdma::Transport> transport,
-                const std::string& address, const rpc::Service& service, Burial& burial) {
+                const std::string& address, const rpc::Service& service, DeferredDestruction& destruction) {
   const std::string name = transport->name();
   TRY_ASSIGN(auto listener, rpc_rdma::Listener::listen(loop, std::move(transport), address, service,
-                                                       nfs_upper_layer(), burial));
+                                                       nfs_upper_layer(), destruction));
   log_info("mds", "listening address={} transport={}", listener->address(), name);
   listeners.push_back(std::move(listener));
   return {};
@@ -61,16 +61,16 @@ Result<> listen(RdmaListeners& listeners, EventLoop& loop, std::shared_ptr<rdma:
 
 Result<RdmaListeners> open_rdma_listeners(EventLoop& loop, const Config& config,
                                           const std::shared_ptr<rdma::Transport>& iwarp,
-                                          const rpc::Service& service, Burial& burial) {
+                                          const rpc::Service& service, DeferredDestruction& destruction) {
   RdmaListeners listeners;
   if (config.rdma_listen.empty()) return listeners;
   const Devices devices = open_devices();
   for (const std::string& text : config.rdma_listen) {
     TRY_ASSIGN(const auto address, rpc::SocketAddress::parse(text, rpc_rdma::kPort));
-    TRY(listen(listeners, loop, iwarp, address.to_string(), service, burial));
+    TRY(listen(listeners, loop, iwarp, address.to_string(), service, destruction));
     for (const std::string& on_device : device_addresses(address)) {
       for (const auto& device : devices) {
-        const auto result = listen(listeners, loop, device, on_device, service, burial);
+        const auto result = listen(listeners, loop, device, on_device, service, destruction);
         if (result || result.error().number() == EADDRNOTAVAIL) continue;
         log_warning("mds", "rdma-listen-failed address={} error=\"{}\"", on_device,
                     result.error().to_string());

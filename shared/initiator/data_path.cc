@@ -36,7 +36,7 @@ std::string to_text(const nfs4::DevicePath& path) {
 struct DataPath::Parts {
   Parts(MetadataChannel& channel, const Clock& clock, std::vector<TransportDomain> domains,
         DataPathOptions options)
-      : services(channel, clock, options, std::move(domains), burial),
+      : services(channel, clock, options, std::move(domains), destruction),
         buffers(services.transports, kBufferSize, options.buffers_kept),
         devices(services),
         files(services, options.closed_files_kept) {
@@ -61,7 +61,7 @@ struct DataPath::Parts {
   Services services;
   // Memory that a queue pair may write into goes after it: that of messages with its connection, that of
   // workers when an operation is over.
-  Burial burial{"data-bury"};
+  DeferredDestruction destruction{"data-destroy"};
   BufferPool buffers;
   DeviceTable devices;
   FileTable files;

@@ -17,7 +17,7 @@ struct Listener::Shared {
   const std::shared_ptr<rdma::Transport> transport;
   const rpc::Service service;
   const UpperLayer upper_layer;
-  Burial& burial;
+  DeferredDestruction& destruction;
   const std::shared_ptr<std::atomic<size_t>> connections = std::make_shared<std::atomic<size_t>>(0);
   bool stopped = false;  // loop only
 };
@@ -57,9 +57,9 @@ Result<std::unique_ptr<Endpoint>> accept_endpoint(const std::shared_ptr<rdma::Tr
 Result<std::unique_ptr<Listener>> Listener::listen(EventLoop& loop,
                                                    std::shared_ptr<rdma::Transport> transport,
                                                    const std::string& address, rpc::Service service,
-                                                   const UpperLayer& upper_layer, Burial& burial) {
+                                                   const UpperLayer& upper_layer, DeferredDestruction& destruction) {
   std::shared_ptr<Shared> shared(
-      new Shared{loop, std::move(transport), std::move(service), upper_layer, burial});
+      new Shared{loop, std::move(transport), std::move(service), upper_layer, destruction});
   std::unique_ptr<Listener> listener(new Listener(shared));
   TRY_ASSIGN(listener->listener_, shared->transport->listen(address, [shared](auto request) {
     accept(shared, std::move(request));
@@ -89,7 +89,7 @@ void Listener::accept(const std::shared_ptr<Shared>& shared,
     return;
   }
   const auto counted =
-      shared->burial.adopt(std::make_unique<CountedEndpoint>(*std::move(made), shared->connections));
+      shared->destruction.adopt(std::make_unique<CountedEndpoint>(*std::move(made), shared->connections));
   shared->loop.post([shared, endpoint = std::shared_ptr<Endpoint>(counted, counted->endpoint.get())] {
     if (shared->stopped) return;
     const rpc::Service& service = shared->service;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "shared/base/burial.h"
+#include "shared/base/deferred_destruction.h"
 #include "shared/base/event_loop.h"
 #include "shared/rdma/transport.h"
 #include "shared/rpc/server.h"
@@ -17,14 +17,15 @@ inline constexpr size_t kConnectionsMax = 512;
 
 // Accepts RPC-over-RDMA connections of one transport and gives them to an rpc::Service in the loop.
 // Destroying it stops accepting; connections live on. Loop thread only; the transport's own thread accepts,
-// and what a connection had of the device ends in the thread of a Burial: the loop never waits for a device.
+// and what a connection had of the device ends in the thread of a DeferredDestruction: the loop never waits
+// for a device.
 class Listener {
  public:
-  // "host:port"; port 0: any, see address(). `burial` outlives the listener. Errors as
+  // "host:port"; port 0: any, see address(). `destruction` outlives the listener. Errors as
   // rdma::Transport::listen().
   static Result<std::unique_ptr<Listener>> listen(EventLoop& loop, std::shared_ptr<rdma::Transport> transport,
                                                   const std::string& address, rpc::Service service,
-                                                  const UpperLayer& upper_layer, Burial& burial);
+                                                  const UpperLayer& upper_layer, DeferredDestruction& destruction);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

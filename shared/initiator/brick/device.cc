@@ -171,7 +171,7 @@ Result<std::shared_ptr<Connection>> Device::finish_connect(const nfs4::DeviceAdd
                                                            size_t transport, rdma::Connected connected,
                                                            SteadyTime deadline) {
   // If nothing comes of it, it ends where a device may take its time.
-  const auto unheard = fabric_.burial.adopt(std::make_unique<Unheard>());
+  const auto unheard = fabric_.destruction.adopt(std::make_unique<Unheard>());
   unheard->queue_pair = std::move(connected.queue_pair);
   TRY_ASSIGN(unheard->area, MessageArea::allocate(fabric_.transports[transport]));
   auto hello = say_hello(*unheard->queue_pair, *unheard->area, deadline);
@@ -179,7 +179,7 @@ Result<std::shared_ptr<Connection>> Device::finish_connect(const nfs4::DeviceAdd
     unheard->queue_pair->fail();  // the brick learns now
     return std::unexpected(hello.error());
   }
-  auto connection = fabric_.burial.adopt(std::make_unique<Connection>(
+  auto connection = fabric_.destruction.adopt(std::make_unique<Connection>(
       std::move(unheard->queue_pair), std::move(unheard->area), std::move(*hello)));
   connection->transport = transport;
   connection->flush = choose_flush(address, connection->queue_pair.queue_pair());

@@ -46,7 +46,7 @@ struct Connection {
 };
 
 // One brick on one rail: one queue pair, made when it is first needed and made anew when it died.
-// Thread-safe; never destroyed while the mount lives, so that layouts and passages point to it.
+// Thread-safe; never destroyed while the mount lives, so that layouts and pins point to it.
 class Device {
  public:
   Device(const DeviceId& id, Fabric& fabric);

@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "shared/base/burial.h"
 #include "shared/base/clock.h"
+#include "shared/base/deferred_destruction.h"
 #include "shared/base/result.h"
 #include "shared/initiator/brick/buffer.h"
 #include "shared/initiator/data_path_options.h"
@@ -24,7 +24,7 @@ struct Fabric {
   // GETDEVICEINFO: paths, ticket and durability of a device. Waits for the MDS.
   const std::function<Result<nfs4::DeviceAddress>(const nfs4::DeviceId&)> address_of;
   // Where connections end: no worker waits for a device to give one up.
-  Burial& burial;
+  DeferredDestruction& destruction;
   Statistics statistics{};
   // The mount ends: nothing waits any more.
   std::atomic<bool> aborted = false;

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "shared/base/log.h"
-#include "shared/initiator/asker.h"
+#include "shared/initiator/cancellation.h"
 #include "shared/initiator/file/background.h"
 #include "shared/initiator/file/parts.h"
 
@@ -24,7 +24,7 @@ Result<> FileIo::Parts::claim_commit() {
   std::unique_lock lock(commit_mutex);
   while (committing) {
     if (services.aborted) return fail(ESHUTDOWN, "LAYOUTCOMMIT: the mount ends");
-    if (AskerScope::asker_gone()) return fail(EINTR, "LAYOUTCOMMIT");
+    if (CancellationScope::cancelled()) return fail(EINTR, "LAYOUTCOMMIT");
     commit_done.wait_for(lock, std::chrono::seconds(1));
   }
   committing = true;

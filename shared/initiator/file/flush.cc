@@ -3,7 +3,7 @@
 
 #include "shared/base/log.h"
 #include "shared/base/sync.h"
-#include "shared/initiator/asker.h"
+#include "shared/initiator/cancellation.h"
 #include "shared/initiator/file/background.h"
 #include "shared/initiator/file/parts.h"
 
@@ -149,7 +149,7 @@ Result<> FileIo::Parts::flush(bool through_gate) {
   const uint64_t silent_before = silent_flushes;
   while (flushing) {
     if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
-    if (AskerScope::asker_gone()) return fail(EINTR, "flush");
+    if (CancellationScope::cancelled()) return fail(EINTR, "flush");
     flushed.wait_for(lock, std::chrono::seconds(1));
     if (silent_flushes != silent_before)
       return fail(kBrickSilent, "flush: the brick does not say its verifier");
@@ -196,12 +196,12 @@ Result<> FileIo::Parts::flush_rdma(const Flush& flush, bool through_gate) {
   std::vector<FileRange> missing;
   std::vector<const Device*> answered;  // behind their part of the flush, under a verifier
   for (int attempt = 0; attempt < kAttemptsMax && !ranges.empty(); ++attempt) {
-    FlushPassage passage;
-    cache.enter(passage, ranges, through_gate, services.layout_epoch);
-    missing.insert(missing.end(), passage.missing.begin(), passage.missing.end());
+    FlushPin pin;
+    cache.enter(pin, ranges, through_gate, services.layout_epoch);
+    missing.insert(missing.end(), pin.missing.begin(), pin.missing.end());
     ranges.clear();
     std::vector<FlushJob> jobs;
-    for (const LayoutSegment& piece : passage.pieces) {
+    for (const LayoutSegment& piece : pin.pieces) {
       auto job = std::find_if(jobs.begin(), jobs.end(),
                               [&](const FlushJob& known) { return known.device == piece.device; });
       if (job == jobs.end()) job = jobs.insert(jobs.end(), FlushJob{.device = piece.device});
@@ -215,7 +215,7 @@ Result<> FileIo::Parts::flush_rdma(const Flush& flush, bool through_gate) {
       auto& rest = job.again ? ranges : missing;
       rest.insert(rest.end(), job.failed.begin(), job.failed.end());
     }
-    cache.leave(passage);
+    cache.leave(pin);
     TRY(outcome);
   }
   missing.insert(missing.end(), ranges.begin(), ranges.end());

@@ -11,7 +11,7 @@
 #include "shared/base/bytes.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/file/kept_memory.h"
-#include "shared/initiator/file/passage.h"
+#include "shared/initiator/file/layout_pin.h"
 #include "shared/initiator/file/range_set.h"
 
 namespace pnfsrdma::initiator {

@@ -194,23 +194,23 @@ std::vector<LayoutSegment> FileIo::Parts::segments_of(const LayoutGranted& grant
   return segments;
 }
 
-void FileIo::Parts::prefetch_behind(const Passage& passage, Direction direction) {
-  const uint64_t end = passage.offset + passage.length;
-  const uint64_t left = passage.held_end - end;
+void FileIo::Parts::prefetch_behind(const LayoutPin& pin, Direction direction) {
+  const uint64_t end = pin.offset + pin.length;
+  const uint64_t left = pin.held_end - end;
   // What is got ahead of writing inside the file may be memory for a hole, which stays the file's: less, and
   // only for somebody who has gone on for a while.
-  const bool inside = direction == Direction::kWrite && passage.held_end < dirty.size();
-  const uint64_t run = end - passage.run_begin;
+  const bool inside = direction == Direction::kWrite && pin.held_end < dirty.size();
+  const uint64_t run = end - pin.run_begin;
   const uint64_t part = inside ? run / kFillingPart : end / 4;
-  const uint64_t distance = std::min(kPrefetchDistanceMax, std::max(part, passage.length * 2));
+  const uint64_t distance = std::min(kPrefetchDistanceMax, std::max(part, pin.length * 2));
   if (left > distance || (inside && run < services.options.layout_bytes_min)) return;
   // Behind the end there is nothing to read; and a small file is not made large on suspicion.
-  if (direction == Direction::kRead && passage.held_end >= dirty.size()) return;
-  if (direction == Direction::kWrite && passage.held_end < services.options.layout_bytes_min) return;
+  if (direction == Direction::kRead && pin.held_end >= dirty.size()) return;
+  if (direction == Direction::kWrite && pin.held_end < services.options.layout_bytes_min) return;
   // Nor is a file that is only overwritten grown beyond its end.
-  if (direction == Direction::kWrite && passage.held_end >= dirty.size() && !dirty.grew()) return;
+  if (direction == Direction::kWrite && pin.held_end >= dirty.size() && !dirty.grew()) return;
   if (prefetching.exchange(true)) return;
-  services.background->post([self = shared_from_this(), direction, from = passage.held_end] {
+  services.background->post([self = shared_from_this(), direction, from = pin.held_end] {
     self->prefetch(direction, from);
     self->prefetching = false;
   });

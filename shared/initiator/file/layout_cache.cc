@@ -21,53 +21,53 @@ bool newer(uint32_t seqid, uint32_t than) {
 
 }  // namespace
 
-LayoutCache::Entry LayoutCache::enter(Passage& passage, uint64_t offset, uint64_t length, bool for_write,
+LayoutCache::Entry LayoutCache::enter(LayoutPin& pin, uint64_t offset, uint64_t length, bool for_write,
                                       uint64_t epoch) {
   Lock lock(mutex_);
   refresh(epoch);
   const uint64_t end = range_end(offset, length);
   uint64_t position = offset;
-  passage.count_ = 0;
+  pin.count_ = 0;
   size_t index = find(offset);
-  for (; index < segments_.size() && position < end && passage.count_ < kPiecesMax; ++index) {
+  for (; index < segments_.size() && position < end && pin.count_ < kPiecesMax; ++index) {
     const LayoutSegment& segment = segments_[index];
     if (segment.offset > position || !usable(segment, for_write)) break;
     const uint64_t to = std::min(end, segment.end());
     if (!closing_.empty() && closed(position, to - position, segment.iomode)) {
-      if (passage.count_ == 0) return Entry::kClosed;
+      if (pin.count_ == 0) return Entry::kClosed;
       break;
     }
-    passage.pieces_[passage.count_++] = segment.part(position, to);
+    pin.pieces_[pin.count_++] = segment.part(position, to);
     position = to;
   }
-  if (passage.count_ == 0) {
+  if (pin.count_ == 0) {
     return !closing_.empty() && closed(offset, 1, for_write ? Iomode::kReadWrite : Iomode::kRead)
                ? Entry::kClosed
                : Entry::kMissing;
   }
-  passage.offset = offset;
-  passage.length = position - offset;
-  passage.lineage = lineage_;
-  passage.known_size = known_size_;
-  passage.held_end = segments_[index - 1].end();
-  while (index < segments_.size() && segments_[index].offset == passage.held_end &&
+  pin.offset = offset;
+  pin.length = position - offset;
+  pin.lineage = lineage_;
+  pin.known_size = known_size_;
+  pin.held_end = segments_[index - 1].end();
+  while (index < segments_.size() && segments_[index].offset == pin.held_end &&
          usable(segments_[index], for_write)) {
-    passage.held_end = segments_[index++].end();
+    pin.held_end = segments_[index++].end();
   }
-  passage.sequential = offset == last_end_;
-  if (!passage.sequential) run_begin_ = offset;
-  passage.run_begin = run_begin_;
+  pin.sequential = offset == last_end_;
+  if (!pin.sequential) run_begin_ = offset;
+  pin.run_begin = run_begin_;
   last_end_ = position;
-  link(passage);
+  link(pin);
   return Entry::kEntered;
 }
 
-void LayoutCache::enter(FlushPassage& passage, std::span<const FileRange> ranges, bool through_gate,
+void LayoutCache::enter(FlushPin& pin, std::span<const FileRange> ranges, bool through_gate,
                         uint64_t epoch) {
   Lock lock(mutex_);
   refresh(epoch);
-  passage.pieces.clear();
-  passage.missing.clear();
+  pin.pieces.clear();
+  pin.missing.clear();
   uint64_t first = UINT64_MAX;
   uint64_t last = 0;
   for (const FileRange& range : ranges) {
@@ -78,38 +78,38 @@ void LayoutCache::enter(FlushPassage& passage, std::span<const FileRange> ranges
       const uint64_t from = std::max(position, segment.offset);
       const uint64_t to = std::min(range.end(), segment.end());
       if (!usable(segment, true) || (!through_gate && closed(from, to - from, segment.iomode))) continue;
-      if (from > position) passage.missing.push_back({position, from - position});
-      passage.pieces.push_back(segment.part(from, to));
+      if (from > position) pin.missing.push_back({position, from - position});
+      pin.pieces.push_back(segment.part(from, to));
       position = to;
     }
-    if (position < range.end()) passage.missing.push_back({position, range.end() - position});
+    if (position < range.end()) pin.missing.push_back({position, range.end() - position});
     first = std::min(first, range.offset);
     last = std::max(last, range.end());
   }
-  passage.gate_.offset = first == UINT64_MAX ? 0 : first;
-  passage.gate_.length = last > passage.gate_.offset ? last - passage.gate_.offset : 0;
-  passage.gate_.is_flush_ = true;
-  link(passage.gate_);
+  pin.gate_.offset = first == UINT64_MAX ? 0 : first;
+  pin.gate_.length = last > pin.gate_.offset ? last - pin.gate_.offset : 0;
+  pin.gate_.is_flush_ = true;
+  link(pin.gate_);
 }
 
-void LayoutCache::leave(Passage& passage) {
+void LayoutCache::leave(LayoutPin& pin) {
   Lock lock(mutex_);
-  (passage.previous_ != nullptr ? passage.previous_->next_ : passages_) = passage.next_;
-  if (passage.next_ != nullptr) passage.next_->previous_ = passage.previous_;
+  (pin.previous_ != nullptr ? pin.previous_->next_ : pins_) = pin.next_;
+  if (pin.next_ != nullptr) pin.next_->previous_ = pin.previous_;
   if (drainers_ > 0) drained_.notify_all();
 }
 
-void LayoutCache::link(Passage& passage) {
-  passage.previous_ = nullptr;
-  passage.next_ = passages_;
-  if (passages_ != nullptr) passages_->previous_ = &passage;
-  passages_ = &passage;
+void LayoutCache::link(LayoutPin& pin) {
+  pin.previous_ = nullptr;
+  pin.next_ = pins_;
+  if (pins_ != nullptr) pins_->previous_ = &pin;
+  pins_ = &pin;
 }
 
 bool LayoutCache::inside(FileRange range, bool with_flushes) const {
-  for (const Passage* passage = passages_; passage != nullptr; passage = passage->next_) {
-    if (passage->is_flush_ && !with_flushes) continue;
-    if (overlap(passage->offset, passage->length, range.offset, range.length)) return true;
+  for (const LayoutPin* pin = pins_; pin != nullptr; pin = pin->next_) {
+    if (pin->is_flush_ && !with_flushes) continue;
+    if (overlap(pin->offset, pin->length, range.offset, range.length)) return true;
   }
   return false;
 }

@@ -11,7 +11,7 @@
 #include "shared/initiator/file/hole_trust.h"
 #include "shared/initiator/file/layout_segment.h"
 #include "shared/initiator/file/lost_stateids.h"
-#include "shared/initiator/file/passage.h"
+#include "shared/initiator/file/layout_pin.h"
 
 namespace pnfsrdma::initiator {
 
@@ -29,12 +29,12 @@ class LayoutCache {
   // Lets an I/O in with as much of the range, from its start, as segments cover (at most kPiecesMax pieces).
   // kMissing: no usable layout at `offset`. kClosed: it is being given back; go another way, never wait for
   // it.
-  Entry enter(Passage& passage, uint64_t offset, uint64_t length, bool for_write, uint64_t epoch);
-  void leave(Passage& passage);
+  Entry enter(LayoutPin& pin, uint64_t offset, uint64_t length, bool for_write, uint64_t epoch);
+  void leave(LayoutPin& pin);
   // For a flush: everything of `ranges` that is held, and what is not. `through_gate`: the flush of a recall
   // itself.
-  void enter(FlushPassage& passage, std::span<const FileRange> ranges, bool through_gate, uint64_t epoch);
-  void leave(FlushPassage& passage) { leave(passage.gate_); }
+  void enter(FlushPin& pin, std::span<const FileRange> ranges, bool through_gate, uint64_t epoch);
+  void leave(FlushPin& pin) { leave(pin.gate_); }
 
   // The grant is dead: forgets its segments without returning them.
   void drop_grant(uint64_t grant);
@@ -121,7 +121,7 @@ class LayoutCache {
   // Index of the segment that contains `offset`, or of the first one behind it.
   size_t find(uint64_t offset) const;
   bool usable(const LayoutSegment& segment, bool for_write) const;
-  void link(Passage& passage);
+  void link(LayoutPin& pin);
   bool inside(FileRange range, bool with_flushes) const;
   void insert(const LayoutSegment& segment);
   void remove(Iomode iomode, FileRange range);
@@ -140,7 +140,7 @@ class LayoutCache {
   mutable Mutex mutex_;
   std::vector<LayoutSegment> segments_;  // sorted, without overlap
   std::vector<Closing> closing_;
-  Passage* passages_ = nullptr;
+  LayoutPin* pins_ = nullptr;
   int drainers_ = 0;
   Condition drained_;
   bool getting_ = false;

@@ -47,19 +47,19 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // Moves all of `slice`; a READ ends early only at the end of the file. `attempt`: how often its connection
   // has died.
   Result<size_t> move(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
-  // One passage of the gate: returns the bytes done, at least one; none: go through the MDS.
+  // One pin of the gate: returns the bytes done, at least one; none: go through the MDS.
   Result<std::optional<size_t>> step(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
   // True: inside. False: go through the MDS.
-  Result<bool> enter(Direction direction, uint64_t offset, uint64_t length, Passage& passage);
-  Result<> check_devices(const Passage& passage, uint32_t done) const;
-  Result<> finish_pieces(Direction direction, const Passage& passage, BufferSlice slice, uint32_t done,
+  Result<bool> enter(Direction direction, uint64_t offset, uint64_t length, LayoutPin& pin);
+  Result<> check_devices(const LayoutPin& pin, uint32_t done) const;
+  Result<> finish_pieces(Direction direction, const LayoutPin& pin, BufferSlice slice, uint32_t done,
                          int attempt);
-  // Posts the pieces of a passage; a bit per piece that is done.
-  uint32_t post_pieces(Direction direction, Passage& passage, BufferSlice slice);
-  uint32_t post_to_device(Direction direction, Passage& passage, BufferSlice slice, Device& device,
+  // Posts the pieces of a pin; a bit per piece that is done.
+  uint32_t post_pieces(Direction direction, LayoutPin& pin, BufferSlice slice);
+  uint32_t post_to_device(Direction direction, LayoutPin& pin, BufferSlice slice, Device& device,
                           uint32_t wanted);
   void count_bytes(Direction direction, uint64_t bytes);
-  void note_written(const LayoutSegment& piece, BufferSlice source, const Passage& passage,
+  void note_written(const LayoutSegment& piece, BufferSlice source, const LayoutPin& pin,
                     const BrickVerifier& verifier);
   // No WRITE that was posted there can arrive any more: it would come over what goes through the MDS now.
   // `committing`: by whoever has claimed the commit.
@@ -79,7 +79,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void refused(const MetadataError& error);
   // `hole_era`: HoleTrust::era() before it was asked for.
   std::vector<LayoutSegment> segments_of(const LayoutGranted& granted, uint32_t hole_era);
-  void prefetch_behind(const Passage& passage, Direction direction);
+  void prefetch_behind(const LayoutPin& pin, Direction direction);
   void prefetch(Direction direction, uint64_t offset);
   FileReference reference(bool for_write, nfs4::Stateid* open_stateid = nullptr, bool* open = nullptr);
 
@@ -130,7 +130,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // --- restore.cc: growth is kept until it is committed, and written again when its layout was lost
   // For a copy of what such a write brings beyond the server's end of file. None: make_room(), outside of the
   // gate.
-  std::optional<KeptWrites::Room> room_for_copy(const Passage& passage);
+  std::optional<KeptWrites::Room> room_for_copy(const LayoutPin& pin);
   // False: there is none for long; through the MDS.
   bool make_room();
   // When much is kept: commits without being asked.

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "shared/initiator/file/passage.h"
+#include "shared/initiator/file/layout_pin.h"
 
 namespace pnfsrdma::initiator {
 

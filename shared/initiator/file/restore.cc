@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "shared/base/log.h"
-#include "shared/initiator/asker.h"
+#include "shared/initiator/cancellation.h"
 #include "shared/initiator/file/background.h"
 #include "shared/initiator/file/file_table.h"
 #include "shared/initiator/file/parts.h"
@@ -19,9 +19,9 @@ constexpr Milliseconds kLongWait{1000};
 
 }  // namespace
 
-std::optional<KeptWrites::Room> FileIo::Parts::room_for_copy(const Passage& passage) {
-  const uint64_t end = passage.offset + passage.length;
-  const uint64_t from = std::max(passage.offset, passage.known_size);
+std::optional<KeptWrites::Room> FileIo::Parts::room_for_copy(const LayoutPin& pin) {
+  const uint64_t end = pin.offset + pin.length;
+  const uint64_t from = std::max(pin.offset, pin.known_size);
   return from < end ? kept.set_aside(from, end - from) : KeptWrites::Room();
 }
 
@@ -33,7 +33,7 @@ bool FileIo::Parts::make_room() {
   const SteadyTime deadline = services.io_deadline();
   KeptMemory& memory = services.kept_memory;
   while (!memory.wait_for_room(std::min(deadline, services.now() + Milliseconds(100)))) {
-    if (services.aborted || AskerScope::asker_gone() || services.now() >= deadline) return false;
+    if (services.aborted || CancellationScope::cancelled() || services.now() >= deadline) return false;
     if (services.now() - began >= kLongWait && !services.room_shortage_logged.exchange(true)) {
       log_warning(
           "initiator",
@@ -75,7 +75,7 @@ Result<> FileIo::Parts::restore_growth() {
   Result<> outcome;
   while (!cache.drain(everything, services.now() + std::chrono::seconds(1), false)) {
     if (services.aborted) outcome = fail(ESHUTDOWN, "restore: the mount ends");
-    if (AskerScope::asker_gone()) outcome = fail(EINTR, "restore");
+    if (CancellationScope::cancelled()) outcome = fail(EINTR, "restore");
     if (!outcome) break;
   }
   if (outcome) outcome = write_kept();

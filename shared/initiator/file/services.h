@@ -21,12 +21,12 @@ class FileTable;
 // each part is.
 struct Services : Fabric {
   Services(MetadataChannel& mds, const Clock& time, const DataPathOptions& how,
-           std::vector<TransportDomain> domains, Burial& ends)
+           std::vector<TransportDomain> domains, DeferredDestruction& ends)
       : Fabric{.clock = time,
                .options = how,
                .transports = std::move(domains),
                .address_of = [&mds](const nfs4::DeviceId& id) { return address_of_device(mds, id); },
-               .burial = ends},
+               .destruction = ends},
         channel(mds) {}
 
   MetadataChannel& channel;

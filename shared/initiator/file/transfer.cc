@@ -44,39 +44,39 @@ Result<std::optional<size_t>> FileIo::Parts::step(Direction direction, uint64_t 
     fallbacks.add();
     return std::nullopt;
   }
-  Passage passage;
+  LayoutPin pin;
   std::optional<KeptWrites::Room> room;
   for (int tries = 1; !room; ++tries) {
-    TRY_ASSIGN(const bool entered, enter(direction, offset, slice.size(), passage));
+    TRY_ASSIGN(const bool entered, enter(direction, offset, slice.size(), pin));
     if (!entered) return std::nullopt;
     // For what goes by RDMA, and no more; inside of the gate nobody waits.
-    room = for_write ? room_for_copy(passage) : KeptWrites::Room();
+    room = for_write ? room_for_copy(pin) : KeptWrites::Room();
     if (room) break;
-    cache.leave(passage);
+    cache.leave(pin);
     if (tries < kRoomTries && make_room()) continue;
     fallbacks.add();
     return std::nullopt;
   }
-  const uint32_t done = post_pieces(direction, passage, slice);
+  const uint32_t done = post_pieces(direction, pin, slice);
   room.reset();
-  cache.leave(passage);
-  const uint32_t all = (1u << passage.pieces().size()) - 1;
-  if (done != all) TRY(check_devices(passage, done));
-  if (done != all) TRY(finish_pieces(direction, passage, slice, done, attempt));
-  if (passage.sequential) prefetch_behind(passage, direction);
+  cache.leave(pin);
+  const uint32_t all = (1u << pin.pieces().size()) - 1;
+  if (done != all) TRY(check_devices(pin, done));
+  if (done != all) TRY(finish_pieces(direction, pin, slice, done, attempt));
+  if (pin.sequential) prefetch_behind(pin, direction);
   if (for_write && kept.any()) commit_growth_early();
-  return static_cast<size_t>(passage.length);
+  return static_cast<size_t>(pin.length);
 }
 
-Result<bool> FileIo::Parts::enter(Direction direction, uint64_t offset, uint64_t length, Passage& passage) {
+Result<bool> FileIo::Parts::enter(Direction direction, uint64_t offset, uint64_t length, LayoutPin& pin) {
   const bool for_write = direction == Direction::kWrite;
   Counter& fallbacks = services.statistics.fallbacks;
   bool asked = false;
   for (int turn = 0; turn < kStateidTries;) {
-    const auto entry = cache.enter(passage, offset, length, for_write, services.layout_epoch);
+    const auto entry = cache.enter(pin, offset, length, for_write, services.layout_epoch);
     if (growth_void()) {
       // First what was lost with its layouts: else a read finds zeros there.
-      if (entry == LayoutCache::Entry::kEntered) cache.leave(passage);
+      if (entry == LayoutCache::Entry::kEntered) cache.leave(pin);
       TRY(commit_now());
       ++turn;
       continue;
@@ -96,25 +96,25 @@ Result<bool> FileIo::Parts::enter(Direction direction, uint64_t offset, uint64_t
 }
 
 // The pieces that are not done may not be done through the MDS either where the memory is too weak.
-Result<> FileIo::Parts::check_devices(const Passage& passage, uint32_t done) const {
-  for (size_t i = 0; i < passage.pieces().size(); ++i) {
-    const Device* device = passage.pieces()[i].device;
+Result<> FileIo::Parts::check_devices(const LayoutPin& pin, uint32_t done) const {
+  for (size_t i = 0; i < pin.pieces().size(); ++i) {
+    const Device* device = pin.pieces()[i].device;
     if ((done & (1u << i)) == 0 && device != nullptr && device->too_weak())
       return std::unexpected(device->weakness());
   }
   return {};
 }
 
-Result<> FileIo::Parts::finish_pieces(Direction direction, const Passage& passage, BufferSlice slice,
+Result<> FileIo::Parts::finish_pieces(Direction direction, const LayoutPin& pin, BufferSlice slice,
                                       uint32_t done, int attempt) {
   // Exactly what was not acknowledged, each piece under what layout and connection there are by now.
-  for (size_t i = 0; i < passage.pieces().size(); ++i) {
+  for (size_t i = 0; i < pin.pieces().size(); ++i) {
     if ((done & (1u << i)) != 0) continue;
-    const LayoutSegment& piece = passage.pieces()[i];
+    const LayoutSegment& piece = pin.pieces()[i];
     services.statistics.replays.add();
-    const BufferSlice part = slice.slice(piece.offset - passage.offset, piece.length);
+    const BufferSlice part = slice.slice(piece.offset - pin.offset, piece.length);
     // The hello of a new connection ends the old one: what still lies in the brick's socket lands no more.
-    if (passage.unanswered) (void)connect_patiently(*piece.device);
+    if (pin.unanswered) (void)connect_patiently(*piece.device);
     TRY_ASSIGN(const size_t moved, move(direction, piece.offset, part, attempt + 1));
     // The MDS sees the file end earlier than we did: what is behind it reads as zeros.
     if (moved < part.size()) std::memset(part.data() + moved, 0, part.size() - moved);
@@ -122,13 +122,13 @@ Result<> FileIo::Parts::finish_pieces(Direction direction, const Passage& passag
   return {};
 }
 
-uint32_t FileIo::Parts::post_pieces(Direction direction, Passage& passage, BufferSlice slice) {
-  const auto pieces = passage.pieces();
+uint32_t FileIo::Parts::post_pieces(Direction direction, LayoutPin& pin, BufferSlice slice) {
+  const auto pieces = pin.pieces();
   uint32_t done = 0;
   uint32_t pending = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].hole()) {
-      std::memset(slice.data() + (pieces[i].offset - passage.offset), 0, pieces[i].length);
+      std::memset(slice.data() + (pieces[i].offset - pin.offset), 0, pieces[i].length);
       services.statistics.hole_bytes.add(pieces[i].length);
       done |= 1u << i;
     } else {
@@ -142,13 +142,13 @@ uint32_t FileIo::Parts::post_pieces(Direction direction, Passage& passage, Buffe
     for (size_t j = i; j < pieces.size(); ++j) {
       if ((pending & (1u << j)) != 0 && pieces[j].device == pieces[i].device) wanted |= 1u << j;
     }
-    done |= post_to_device(direction, passage, slice, *pieces[i].device, wanted);
+    done |= post_to_device(direction, pin, slice, *pieces[i].device, wanted);
     pending &= ~wanted;
   }
   return done;
 }
 
-uint32_t FileIo::Parts::post_to_device(Direction direction, Passage& passage, BufferSlice slice,
+uint32_t FileIo::Parts::post_to_device(Direction direction, LayoutPin& pin, BufferSlice slice,
                                        Device& device, uint32_t wanted) {
   const auto connected = device.connect();
   if (!connected) return 0;
@@ -158,9 +158,9 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, Passage& passage, Bu
   std::array<size_t, kPiecesMax> piece_of;
   size_t count = 0;
   bool outdated = false;
-  for (size_t i = 0; i < passage.pieces().size(); ++i) {
+  for (size_t i = 0; i < pin.pieces().size(); ++i) {
     if ((wanted & (1u << i)) == 0) continue;
-    const LayoutSegment& piece = passage.pieces()[i];
+    const LayoutSegment& piece = pin.pieces()[i];
     if (piece.incarnation != connection->incarnation) continue;
     const nfs4::Target& target = for_write ? piece.write : piece.read;
     rdma::RemoteSlice remote;
@@ -169,7 +169,7 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, Passage& passage, Bu
     if (lookup == Connection::Lookup::kNewer) outdated = true;
     if (lookup != Connection::Lookup::kFound) continue;
     items[count] = WorkItem{.opcode = for_write ? rdma::Opcode::kWrite : rdma::Opcode::kRead,
-                            .local = slice.local(connection->transport, piece.offset - passage.offset,
+                            .local = slice.local(connection->transport, piece.offset - pin.offset,
                                                  static_cast<uint32_t>(piece.length)),
                             .remote = remote.slice(piece.skip, piece.length)};
     piece_of[count++] = i;
@@ -179,20 +179,20 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, Passage& passage, Bu
 
   uint32_t done = 0;
   for (size_t i = 0; i < count; ++i) {
-    const LayoutSegment& piece = passage.pieces()[piece_of[i]];
+    const LayoutSegment& piece = pin.pieces()[piece_of[i]];
     if (items[i].outcome == rdma::Outcome::kSuccess) {
       done |= 1u << piece_of[i];
       count_bytes(direction, piece.length);
       // Before the gate is left: a recall that drains must find it in the list.
       if (for_write) {
-        note_written(piece, slice.slice(piece.offset - passage.offset, piece.length), passage,
+        note_written(piece, slice.slice(piece.offset - pin.offset, piece.length), pin,
                      connection->hello.verifier);
       }
     } else {
       outdated = true;
       if (for_write) {
-        passage.unanswered = true;
-        dirty.posted({&device, connection->hello.connection, passage.lineage, {piece.offset, piece.length}});
+        pin.unanswered = true;
+        dirty.posted({&device, connection->hello.connection, pin.lineage, {piece.offset, piece.length}});
       }
       if (items[i].outcome == rdma::Outcome::kRemoteAccess) {
         cache.drop_grant(for_write ? piece.write.grant : piece.read.grant);
@@ -203,15 +203,15 @@ uint32_t FileIo::Parts::post_to_device(Direction direction, Passage& passage, Bu
   return done;
 }
 
-void FileIo::Parts::note_written(const LayoutSegment& piece, BufferSlice source, const Passage& passage,
+void FileIo::Parts::note_written(const LayoutSegment& piece, BufferSlice source, const LayoutPin& pin,
                                  const BrickVerifier& verifier) {
-  const uint64_t known = std::clamp(passage.known_size, piece.offset, piece.end()) - piece.offset;
+  const uint64_t known = std::clamp(pin.known_size, piece.offset, piece.end()) - piece.offset;
   const uint64_t commits = dirty.commits();
   // Kept before it is known: what a commit tells can be restored.
   const auto keep = [&] { kept.keep(piece.offset + known, source.bytes().subspan(known)); };
   if (known < piece.length) keep();
   if (known > 0) kept.forget(piece.offset, known);
-  if (dirty.wrote(piece, passage.known_size, passage.lineage, verifier, services.clock.wall_now()))
+  if (dirty.wrote(piece, pin.known_size, pin.lineage, verifier, services.clock.wall_now()))
     flush_beside();
   // A commit between has forgotten the copy, perhaps.
   if (known < piece.length && dirty.commits() != commits) keep();

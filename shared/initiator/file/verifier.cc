@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "shared/base/sync.h"
-#include "shared/initiator/asker.h"
+#include "shared/initiator/cancellation.h"
 #include "shared/initiator/file/parts.h"
 
 // Whether a brick still has what it took: it has, as long as its verifier is that of the writes (DESIGN.md
@@ -59,7 +59,7 @@ Result<std::shared_ptr<Connection>> FileIo::Parts::connect_patiently(Device& dev
 Result<> FileIo::Parts::rest_of_brick(SteadyTime deadline) {
   constexpr Milliseconds kPause{10};
   if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
-  if (AskerScope::asker_gone()) return fail(EINTR, "flush");
+  if (CancellationScope::cancelled()) return fail(EINTR, "flush");
   if (services.now() >= deadline) return fail(kBrickSilent, "flush: the brick does not say its verifier");
   sleep_for(kPause);
   return {};

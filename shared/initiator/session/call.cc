@@ -3,7 +3,7 @@
 
 #include "shared/base/check.h"
 #include "shared/base/log.h"
-#include "shared/initiator/asker.h"
+#include "shared/initiator/cancellation.h"
 #include "shared/initiator/session/state.h"
 #include "shared/rpc/message.h"
 #include "shared/rpc/record.h"
@@ -29,7 +29,7 @@ bool Session::State::usable_by(const CallOptions& call) const {
 std::optional<Error> Session::State::stop_reason(Lock&, Parts& parts) {
   if (aborted || stopping_) return Error(ESHUTDOWN, "the mount is being ended");
   if (parts.options.interrupted != nullptr && *parts.options.interrupted) return Error(EINTR, "interrupted");
-  if (AskerScope::asker_gone()) return Error(EINTR, "whoever asked was killed");
+  if (CancellationScope::cancelled()) return Error(EINTR, "whoever asked was killed");
   const SteadyTime time = now();
   if (time >= parts.options.deadline) return Error(ETIMEDOUT, server_name + " did not answer in time");
   if (parts.options.recovery && standing_ != Standing::kReclaiming) {

@@ -33,7 +33,7 @@ Result<size_t> head_size(ByteSpan message) {
 
 Result<std::shared_ptr<SessionSocket>> SessionRdmaSocket::connect(
     std::span<const std::shared_ptr<rdma::Transport>> transports, const rpc::SocketAddress& address,
-    Milliseconds timeout, size_t record_bytes_max, Counters& counters, Burial& burial) {
+    Milliseconds timeout, size_t record_bytes_max, Counters& counters, DeferredDestruction& destruction) {
   Error last(ENODEV, "no RDMA transport");
   for (const auto& transport : transports) {
     const SteadyTime deadline = steady_now() + timeout;
@@ -45,7 +45,7 @@ Result<std::shared_ptr<SessionSocket>> SessionRdmaSocket::connect(
     log_info("session", "rdma-connected server={} transport={} inline_send={} inline_receive={}",
              address.to_string(), transport->name(), (*endpoint)->thresholds().send,
              (*endpoint)->thresholds().receive);
-    return burial.adopt(std::make_unique<SessionRdmaSocket>(*std::move(endpoint), counters));
+    return destruction.adopt(std::make_unique<SessionRdmaSocket>(*std::move(endpoint), counters));
   }
   return std::unexpected(std::move(last));
 }

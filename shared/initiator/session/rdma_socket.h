@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "shared/base/burial.h"
+#include "shared/base/deferred_destruction.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/session/socket.h"
 #include "shared/rpc/socket_address.h"
@@ -15,11 +15,11 @@ namespace pnfsrdma::initiator {
 // happens outside of it. Calls are copied: what the server may read by RDMA is never the caller's own memory.
 class SessionRdmaSocket final : public SessionSocket {
  public:
-  // Tries the transports in order. The error is that of the last one. What is connected ends in `burial`:
+  // Tries the transports in order. The error is that of the last one. What is connected ends in `destruction`:
   // nobody waits for its device.
   static Result<std::shared_ptr<SessionSocket>> connect(
       std::span<const std::shared_ptr<rdma::Transport>> transports, const rpc::SocketAddress& address,
-      Milliseconds timeout, size_t record_bytes_max, Counters& counters, Burial& burial);
+      Milliseconds timeout, size_t record_bytes_max, Counters& counters, DeferredDestruction& destruction);
   SessionRdmaSocket(std::unique_ptr<rpc_rdma::Endpoint> endpoint, Counters& counters);
 
   Result<> send(ByteSpan record, Milliseconds patience) override;

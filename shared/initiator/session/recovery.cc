@@ -63,7 +63,7 @@ Result<> Session::State::establish_first(CallbackHandler* callbacks, RecoveryHan
 
 Result<> Session::State::try_to_recover(Damage damage) {
   TRY_ASSIGN(auto socket, SessionSocket::connect(options, kConnectTimeout, options.message_size + 4096,
-                                                 socket_counters_, burial_));
+                                                 socket_counters_, destruction_));
   TRY_ASSIGN(const Recovered recovered, establishment_.recover(socket, damage));
   publish(socket, recovered);
   bool reclaiming = false;

@@ -38,7 +38,7 @@ struct CallOptions {
   // Fails with ETIMEDOUT when passed, whatever the mount's persistence says.
   SteadyTime deadline = SteadyTime::max();
   // When it becomes true the call fails with EINTR, a second later at most; so it does when the thread's
-  // Asker is gone. Must outlive the call.
+  // Cancellation is gone. Must outlive the call.
   const std::atomic<bool>* interrupted = nullptr;
   // Each time the rest of a COMPOUND is to be repeated (DELAY): what is answered so far. It is done, and may
   // be what the server waits for, whether the rest ever gets through or not. On the caller's thread; must

@@ -10,7 +10,7 @@ namespace pnfsrdma::initiator {
 
 Result<std::shared_ptr<SessionSocket>> SessionSocket::connect(const SessionOptions& options,
                                                               Milliseconds timeout, size_t record_bytes_max,
-                                                              Counters& counters, Burial& burial) {
+                                                              Counters& counters, DeferredDestruction& destruction) {
   const bool is_v6 = options.host.find(':') != std::string::npos;
   const std::string host = is_v6 ? "[" + options.host + "]" : options.host;
   TRY_ASSIGN(const rpc::SocketAddress address,
@@ -19,7 +19,7 @@ Result<std::shared_ptr<SessionSocket>> SessionSocket::connect(const SessionOptio
     return SessionTcpSocket::connect(address, timeout, record_bytes_max, counters);
   }
   return SessionRdmaSocket::connect(options.rdma_transports, address, timeout, record_bytes_max, counters,
-                                    burial);
+                                    destruction);
 }
 
 }  // namespace pnfsrdma::initiator

@@ -11,7 +11,7 @@
 #include "shared/base/result.h"
 
 namespace pnfsrdma {
-class Burial;
+class DeferredDestruction;
 }
 namespace pnfsrdma::initiator {
 
@@ -30,10 +30,10 @@ class SessionSocket {
   static constexpr Milliseconds kSlice = std::chrono::seconds(1);
 
   // As the options say: RPC-over-RDMA over the first of rdma_transports that reaches the MDS, or TCP if there
-  // are none. An RDMA connection ends in `burial`.
+  // are none. An RDMA connection ends in `destruction`.
   static Result<std::shared_ptr<SessionSocket>> connect(const SessionOptions& options, Milliseconds timeout,
                                                         size_t record_bytes_max, Counters& counters,
-                                                        Burial& burial);
+                                                        DeferredDestruction& destruction);
   virtual ~SessionSocket() = default;
 
   // Sends a whole record, mark included; gives up when the peer takes nothing for `patience`. An error means

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "shared/base/burial.h"
+#include "shared/base/deferred_destruction.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/session/backchannel.h"
 #include "shared/initiator/session/establishment.h"
@@ -136,7 +136,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   std::unique_ptr<Parts> next_finished_post(Lock& lock);
   void reap_abandoned(Lock& lock);
 
-  Burial burial_{"session-bury"};  // of connections by RDMA; before whoever holds one
+  DeferredDestruction destruction_{"session-destroy"};  // of connections by RDMA; before whoever holds one
   mutable Mutex mutex_;
   // Guarded by mutex_.
   Standing standing_ = Standing::kRecovering;

@@ -36,8 +36,8 @@ class CommandLine : public ::testing::Test {
 
   Output output{stdout, stderr};
   Context context{output, {}};
-  TerminalPerson person;
-  Administration administration{context, {}, person};
+  TerminalPrompter prompter;
+  Administration administration{context, {}, prompter};
   std::unique_ptr<CLI::App> app = std::make_unique<CLI::App>();
 };
 

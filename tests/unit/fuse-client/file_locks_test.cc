@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "shared/initiator/asker.h"
+#include "shared/initiator/cancellation.h"
 
 namespace pnfsrdma::fuse_client {
 namespace {
@@ -77,14 +77,14 @@ TEST(FileLocks, OperationsOfOneOwnerWaitForEachOther) {
 }
 
 TEST(FileLocks, KilledProcessDoesNotWait) {
-  class Killed final : public initiator::Asker {
+  class Killed final : public initiator::Cancellation {
    public:
-    bool gone() override { return true; }
+    bool requested() override { return true; }
   } killed;
   FileLocks locks;
   ASSERT_TRUE(locks.begin(kProcess));
   std::thread([&] {
-    const initiator::AskerScope scope(killed);
+    const initiator::CancellationScope scope(killed);
     EXPECT_FALSE(locks.begin(kProcess));
   }).join();
   locks.end(kProcess);

@@ -39,11 +39,11 @@ TEST(KilledCaller, AnExitOfItsOwnStillWaitsForItsFlush) {
 
 TEST(KilledCaller, WhoLivesIsNotGone) {
   KilledCaller self(::gettid());
-  EXPECT_FALSE(self.gone());
+  EXPECT_FALSE(self.requested());
   ::usleep(250'000);
-  EXPECT_FALSE(self.gone());
+  EXPECT_FALSE(self.requested());
   KilledCaller kernel(0);
-  EXPECT_FALSE(kernel.gone());
+  EXPECT_FALSE(kernel.requested());
 }
 
 }  // namespace

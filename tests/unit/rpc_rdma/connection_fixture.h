@@ -93,7 +93,7 @@ class ConnectionTest : public ::testing::TestWithParam<Kind> {
     network_ = std::make_shared<rdma::memory::Network>();
     transport_ = make_transport();
     rpc::Service service = make_service();
-    auto listener = Listener::listen(loop_, transport_, "127.0.0.1:0", std::move(service), kNfs, burial_);
+    auto listener = Listener::listen(loop_, transport_, "127.0.0.1:0", std::move(service), kNfs, destruction_);
     ASSERT_TRUE(listener) << listener.error().to_string();
     listener_ = *std::move(listener);
     thread_ = std::thread([this] { loop_.run(); });
@@ -206,7 +206,7 @@ class ConnectionTest : public ::testing::TestWithParam<Kind> {
 
   SystemClock clock_;
   SystemRandom random_;
-  Burial burial_{"bury-test"};
+  DeferredDestruction destruction_{"destroy-test"};
   EventLoop loop_{clock_};
   std::shared_ptr<rdma::memory::Network> network_;
   std::shared_ptr<rdma::Transport> transport_;

@@ -113,6 +113,21 @@ class Structure(unittest.TestCase):
                for i, line in enumerate(p.read_text().splitlines(), 1) if len(line) > LINE_WIDTH_MAX]
         self.assertEqual(bad, [])
 
+    def test_comments_are_whole(self):
+        # A formatter that wraps a comment at another width leaves a word or two alone on a line, in mid-sentence.
+        bad = []
+        for path in tracked(".cc", ".h"):
+            lines = path.read_text().splitlines()
+            for i in range(1, len(lines) - 1):
+                before, line, after = (re.match(r"(\s*)// (\S.*)$", text) for text in lines[i - 1:i + 2])
+                if not (before and line and after) or len({m.group(1) for m in (before, line, after)}) != 1:
+                    continue
+                if line.group(2)[-1] in ".:;|" or re.match(r"[-*|`\d]", after.group(2)):
+                    continue
+                if len(lines[i]) + 1 + len(after.group(2).split()[0]) <= 70:
+                    bad.append(f"{path.relative_to(ROOT)}:{i + 1}")
+        self.assertEqual(bad, [])
+
     def test_every_source_names_its_licence(self):
         bad = [str(p.relative_to(ROOT)) for p in tracked(".cc", ".h", ".py", ".sh", ".ts", ".tsx", ".mjs", ".css", "CMakeLists.txt", ".cmake")
                if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(p.read_text().splitlines()[:3])]

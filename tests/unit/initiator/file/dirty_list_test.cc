@@ -21,14 +21,14 @@ Verifier verifier_of(uint8_t value) {
 // Devices that nobody connects.
 struct Bricks {
   SystemClock clock;
-  Burial burial{"test-bury"};
+  DeferredDestruction destruction{"test-destroy"};
   Fabric fabric{.clock = clock,
                 .options = {},
                 .transports = {},
                 .address_of = [](const nfs4::DeviceId&) -> Result<nfs4::DeviceAddress> {
                   return fail(ENOENT, "no device");
                 },
-                .burial = burial};
+                .destruction = destruction};
   std::array<Device, 2> devices{Device{nfs4::DeviceId{}, fabric}, Device{nfs4::DeviceId{}, fabric}};
 };
 

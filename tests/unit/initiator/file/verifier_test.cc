@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <future>
 
-#include "shared/initiator/asker.h"
+#include "shared/initiator/cancellation.h"
 #include "tests/unit/initiator/file/data_path_fixture.h"
 
 // What fsync may answer when somebody else than the client's own connection has flushed: whether the brick
@@ -216,10 +216,10 @@ class SilentBrickTest : public VerifierTest {
     brick.cut_connection();
     path->layouts_lost();
   }
-  std::future<Result<>> fsync_elsewhere(Asker* asker = nullptr) {
-    return std::async(std::launch::async, [this, asker] {
-      std::optional<AskerScope> scope;
-      if (asker != nullptr) scope.emplace(*asker);
+  std::future<Result<>> fsync_elsewhere(Cancellation* cancellation = nullptr) {
+    return std::async(std::launch::async, [this, cancellation] {
+      std::optional<CancellationScope> scope;
+      if (cancellation != nullptr) scope.emplace(*cancellation);
       return file->fsync(cursor);
     });
   }
@@ -249,13 +249,13 @@ TEST_F(SilentBrickTest, AHardMountHearsWhatWasLostMeanwhile) {
 }
 
 TEST_F(SilentBrickTest, AKilledProcessWaitsNoLonger) {
-  struct Killed final : Asker {
+  struct Killed final : Cancellation {
     std::atomic<bool> killed = false;
-    bool gone() override { return killed; }
-  } asker;
-  auto synced = fsync_elsewhere(&asker);
+    bool requested() override { return killed; }
+  } cancellation;
+  auto synced = fsync_elsewhere(&cancellation);
   ASSERT_TRUE(waits(synced));
-  asker.killed = true;
+  cancellation.killed = true;
   EXPECT_EQ(synced.get().error().number(), EINTR);
   // Nothing of it is forgotten.
   brick.set_verifier(77);
@@ -265,8 +265,8 @@ TEST_F(SilentBrickTest, AKilledProcessWaitsNoLonger) {
 
 // Another process has the file open by the same descriptor.
 TEST_F(SilentBrickTest, AKilledProcessHearsOfNoLossForTheOthers) {
-  struct Killed final : Asker {
-    bool gone() override { return true; }
+  struct Killed final : Cancellation {
+    bool requested() override { return true; }
   } killed;
   file->parts().dirty.lost();
   EXPECT_EQ(fsync_elsewhere(&killed).get().error().number(), EINTR);

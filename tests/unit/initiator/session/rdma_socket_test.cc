@@ -18,7 +18,7 @@ namespace {
 class RdmaSocketTest : public testing::Test {
  protected:
   RdmaSocketTest() {
-    auto listener = rpc_rdma::Listener::listen(loop, transport, "127.0.0.1:0", {}, {}, burial);
+    auto listener = rpc_rdma::Listener::listen(loop, transport, "127.0.0.1:0", {}, {}, destruction);
     CHECK(listener.has_value());
     address = (*listener)->address();
     thread = std::thread([this, listener = std::shared_ptr(*std::move(listener))] { loop.run(); });
@@ -30,7 +30,7 @@ class RdmaSocketTest : public testing::Test {
 
   SystemRandom random;
   SystemClock clock;
-  Burial burial{"bury-test"};
+  DeferredDestruction destruction{"destroy-test"};
   EventLoop loop{clock};
   std::shared_ptr<rdma::Transport> transport = rdma::iwarp::make_transport({}, random);
   std::string address;
@@ -43,7 +43,7 @@ TEST_F(RdmaSocketTest, AQueuePairTheDeviceKeepsHoldsUpNobody) {
       rdma::iwarp::make_transport({}, random), rdma::testing::Wrapping(), rdma::testing::held_by(hold));
   SessionSocket::Counters counters;
   auto socket = SessionRdmaSocket::connect({&held, 1}, *rpc::SocketAddress::parse(address),
-                                           Milliseconds(8000), 65536, counters, burial);
+                                           Milliseconds(8000), 65536, counters, destruction);
   ASSERT_TRUE(socket) << socket.error().to_string();
   auto last = std::async(std::launch::async, [&] { socket->reset(); });
   EXPECT_EQ(last.wait_for(std::chrono::seconds(8)), std::future_status::ready);

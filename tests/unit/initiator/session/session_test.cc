@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "shared/initiator/asker.h"
+#include "shared/initiator/cancellation.h"
 #include "tests/unit/initiator/session/scripted_mds.h"
 
 namespace pnfsrdma::initiator {
@@ -536,23 +536,23 @@ TEST_F(SessionTest, RevokedStateidsAreFoundOutAndFreedUntilTheServerIsContent) {
   EXPECT_THAT(handlers.in_doubt, testing::ElementsAre(numbered(1)));
 }
 
-class GoneAsker final : public Asker {
+class CancelledCaller final : public Cancellation {
  public:
-  bool gone() override { return ++asked > 1; }
+  bool requested() override { return ++asked > 1; }
   int asked = 0;
 };
 
 TEST_F(SessionTest, ACallEndsWhenWhoeverAskedWasKilled) {
   const auto session = start();
   faults({Fault::kSilence});
-  GoneAsker asker;
+  CancelledCaller cancellation;
   {
-    const AskerScope scope(asker);
+    const CancellationScope scope(cancellation);
     const auto reply = session->call(remove(), {});
     ASSERT_FALSE(reply);
     EXPECT_EQ(reply.error().number(), EINTR);
   }
-  EXPECT_FALSE(AskerScope::asker_gone());
+  EXPECT_FALSE(CancellationScope::cancelled());
   EXPECT_TRUE(session->call(remove(), {}));
 }
 

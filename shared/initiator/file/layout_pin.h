@@ -16,11 +16,11 @@ inline constexpr size_t kPiecesMax = 16;
 // An I/O that has passed the gate of a file's layouts, on the stack of its thread: while it is inside, its
 // range is not given back. It holds copies of what it needs of the segments, so that they may change
 // meanwhile.
-class Passage {
+class LayoutPin {
  public:
-  Passage() = default;
-  Passage(const Passage&) = delete;
-  Passage& operator=(const Passage&) = delete;
+  LayoutPin() = default;
+  LayoutPin(const LayoutPin&) = delete;
+  LayoutPin& operator=(const LayoutPin&) = delete;
 
   // The range let in: from the offset asked for, possibly shorter than asked.
   uint64_t offset = 0;
@@ -42,8 +42,8 @@ class Passage {
   std::array<LayoutSegment, kPiecesMax> pieces_;
   size_t count_ = 0;
   bool is_flush_ = false;
-  Passage* next_ = nullptr;
-  Passage* previous_ = nullptr;
+  LayoutPin* next_ = nullptr;
+  LayoutPin* previous_ = nullptr;
 };
 
 struct FileRange {
@@ -54,14 +54,14 @@ struct FileRange {
 };
 
 // The same for a flush of many ranges.
-class FlushPassage {
+class FlushPin {
  public:
   std::vector<LayoutSegment> pieces;  // writable parts of the ranges
   std::vector<FileRange> missing;     // parts under no layout of ours, or behind a closed gate
 
  private:
   friend class LayoutCache;
-  Passage gate_;
+  LayoutPin gate_;
 };
 
 }  // namespace pnfsrdma::initiator

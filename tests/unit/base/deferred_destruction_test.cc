@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/base/burial.h"
+#include "shared/base/deferred_destruction.h"
 
 #include <gtest/gtest.h>
 
@@ -18,14 +18,14 @@ struct Mortal {
   std::function<void()> end;
 };
 
-struct BurialTest : testing::Test {
+struct DeferredDestructionTest : testing::Test {
   std::shared_ptr<Mortal> adopt(std::function<void()> at_end) {
-    return burial->adopt(std::make_unique<Mortal>(std::move(at_end)));
+    return destruction->adopt(std::make_unique<Mortal>(std::move(at_end)));
   }
-  std::optional<Burial> burial{std::in_place, "bury-test"};
+  std::optional<DeferredDestruction> destruction{std::in_place, "destroy-test"};
 };
 
-TEST_F(BurialTest, WhoeverLetsGoLastDoesNotWait) {
+TEST_F(DeferredDestructionTest, WhoeverLetsGoLastDoesNotWait) {
   std::promise<void> released;
   std::atomic<bool> ended = false;
   auto first = adopt([&] {
@@ -37,11 +37,11 @@ TEST_F(BurialTest, WhoeverLetsGoLastDoesNotWait) {
   second.reset();
   EXPECT_FALSE(ended);
   released.set_value();
-  burial.reset();
+  destruction.reset();
   EXPECT_TRUE(ended);
 }
 
-TEST_F(BurialTest, ItsEndWaitsForAllThatWereLetGoOf) {
+TEST_F(DeferredDestructionTest, ItsEndWaitsForAllThatWereLetGoOf) {
   std::promise<void> released;
   std::atomic<int> ended = 0;
   adopt([&] {
@@ -49,26 +49,26 @@ TEST_F(BurialTest, ItsEndWaitsForAllThatWereLetGoOf) {
     ++ended;
   });
   adopt([&] { ++ended; });
-  auto end = std::async(std::launch::async, [&] { burial.reset(); });
+  auto end = std::async(std::launch::async, [&] { destruction.reset(); });
   EXPECT_EQ(end.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   released.set_value();
   end.wait();
   EXPECT_EQ(ended, 2);
 }
 
-TEST_F(BurialTest, AfterItsEndObjectsEndInPlace) {
+TEST_F(DeferredDestructionTest, AfterItsEndObjectsEndInPlace) {
   std::thread::id where;
   auto late = adopt([&] { where = std::this_thread::get_id(); });
-  burial.reset();
+  destruction.reset();
   late.reset();
   EXPECT_EQ(where, std::this_thread::get_id());
 }
 
-TEST_F(BurialTest, OneMayLetGoOfAnotherAsItEnds) {
+TEST_F(DeferredDestructionTest, OneMayLetGoOfAnotherAsItEnds) {
   std::atomic<bool> ended = false;
   auto inner = adopt([&] { ended = true; });
   adopt([inner = std::move(inner)]() mutable { inner.reset(); });
-  burial.reset();
+  destruction.reset();
   EXPECT_TRUE(ended);
 }
 

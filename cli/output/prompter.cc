@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/output/person.h"
+#include "cli/output/prompter.h"
 
 #include <termios.h>
 #include <unistd.h>
@@ -42,11 +42,11 @@ Outcome<std::string> read_line() {
 
 }  // namespace
 
-bool TerminalPerson::is_there() const {
+bool TerminalPrompter::is_there() const {
   return ::isatty(STDIN_FILENO) == 1;
 }
 
-Outcome<std::string> TerminalPerson::ask(const std::string& question, bool hidden) {
+Outcome<std::string> TerminalPrompter::ask(const std::string& question, bool hidden) {
   if (!is_there()) return read_line();
   std::fputs(question.c_str(), stderr);
   if (!hidden) return read_line();
@@ -56,21 +56,21 @@ Outcome<std::string> TerminalPerson::ask(const std::string& question, bool hidde
   return line;
 }
 
-Outcome<> confirm(Person& person, const std::string& what, const std::string& name, bool yes) {
+Outcome<> confirm(Prompter& prompter, const std::string& what, const std::string& name, bool yes) {
   if (yes) return {};
-  if (!person.is_there()) {
+  if (!prompter.is_there()) {
     return refuse(ExitCode::kUsage, what, "Nobody is there to confirm it.", "add --yes if that is meant");
   }
   TRY_ASSIGN(const std::string typed,
-             person.ask(printable(what) + "\nType " + printable(name) + " to go on: ", false));
+             prompter.ask(printable(what) + "\nType " + printable(name) + " to go on: ", false));
   if (typed == name) return {};
   return refuse(ExitCode::kFailed, "not confirmed: nothing was changed");
 }
 
-Outcome<std::string> new_password(Person& person, const std::string& for_whom) {
-  TRY_ASSIGN(std::string password, person.ask("Password for " + printable(for_whom) + ": ", true));
-  if (!person.is_there()) return password;
-  TRY_ASSIGN(const std::string again, person.ask("Once more: ", true));
+Outcome<std::string> new_password(Prompter& prompter, const std::string& for_whom) {
+  TRY_ASSIGN(std::string password, prompter.ask("Password for " + printable(for_whom) + ": ", true));
+  if (!prompter.is_there()) return password;
+  TRY_ASSIGN(const std::string again, prompter.ask("Once more: ", true));
   if (again != password) return refuse(ExitCode::kFailed, "the two differ: nothing was changed");
   return password;
 }

@@ -14,7 +14,7 @@ namespace pnfsrdma::brick {
 namespace {
 
 // A device that keeps the queue pairs of clients that have gone.
-class BrickBurial : public testing::Test {
+class BrickDestruction : public testing::Test {
  protected:
   static constexpr uint64_t kOther = 8;
 
@@ -45,7 +45,7 @@ class BrickBurial : public testing::Test {
                   }};
 };
 
-TEST_F(BrickBurial, AQueuePairTheDeviceKeepsHoldsUpNobodyElse) {
+TEST_F(BrickDestruction, AQueuePairTheDeviceKeepsHoldsUpNobodyElse) {
   expel(connect(1));
   auto other = std::async(std::launch::async, [&] {
     const auto client = connect(2);
@@ -57,7 +57,7 @@ TEST_F(BrickBurial, AQueuePairTheDeviceKeepsHoldsUpNobodyElse) {
   EXPECT_TRUE(other.get());
 }
 
-TEST_F(BrickBurial, TheBrickEndsWhenTheDeviceLetsGo) {
+TEST_F(BrickDestruction, TheBrickEndsWhenTheDeviceLetsGo) {
   expel(connect(1));
   auto end = std::async(std::launch::async, [&] { brick.stop(); });
   EXPECT_EQ(end.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
@@ -65,7 +65,7 @@ TEST_F(BrickBurial, TheBrickEndsWhenTheDeviceLetsGo) {
   EXPECT_EQ(end.wait_for(std::chrono::seconds(8)), std::future_status::ready);
 }
 
-TEST_F(BrickBurial, AClientWhoseQueuePairsTheDeviceKeepsHasSoManyAndNoMore) {
+TEST_F(BrickDestruction, AClientWhoseQueuePairsTheDeviceKeepsHasSoManyAndNoMore) {
   for (size_t i = 0; i < kConnectionsPerSessionMax; ++i) ASSERT_NE(connect(1), nullptr) << i;
   const auto refused = TestClient::connect(brick.transport(), brick.address(), ticket_of(1));
   ASSERT_FALSE(refused);

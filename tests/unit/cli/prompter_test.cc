@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/output/person.h"
+#include "cli/output/prompter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class Typist final : public Person {
+class Typist final : public Prompter {
  public:
   explicit Typist(std::deque<std::string> types, bool there = true)
       : types_(std::move(types)), there_(there) {}

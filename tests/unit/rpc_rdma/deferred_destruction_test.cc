@@ -6,7 +6,7 @@ namespace pnfsrdma::rpc_rdma::testing {
 namespace {
 
 // A server whose device keeps the queue pairs of clients that have gone.
-class RpcRdmaBurial : public ConnectionTest {
+class RpcRdmaDestruction : public ConnectionTest {
  protected:
   std::unique_ptr<rdma::Transport> around(std::unique_ptr<rdma::Transport> inner) override {
     return std::make_unique<rdma::testing::WrappedTransport>(std::move(inner), rdma::testing::held_by(hold_));
@@ -28,7 +28,7 @@ class RpcRdmaBurial : public ConnectionTest {
   std::shared_ptr<rdma::testing::Hold> hold_ = std::make_shared<rdma::testing::Hold>();
 };
 
-TEST_P(RpcRdmaBurial, AQueuePairTheDeviceKeepsHoldsUpNobodyElse) {
+TEST_P(RpcRdmaDestruction, AQueuePairTheDeviceKeepsHoldsUpNobodyElse) {
   lose_a_client();
   auto other = std::async(std::launch::async, [this] {
     const auto client = connect();
@@ -39,7 +39,7 @@ TEST_P(RpcRdmaBurial, AQueuePairTheDeviceKeepsHoldsUpNobodyElse) {
   EXPECT_EQ(other.get(), nfs4::Status::kOk);
 }
 
-TEST_P(RpcRdmaBurial, AConnectionCountsUntilTheDeviceHasGivenItUp) {
+TEST_P(RpcRdmaDestruction, AConnectionCountsUntilTheDeviceHasGivenItUp) {
   lose_a_client();
   EXPECT_EQ(listener_->connections(), 1U);
   hold_->release();
@@ -50,7 +50,7 @@ TEST_P(RpcRdmaBurial, AConnectionCountsUntilTheDeviceHasGivenItUp) {
   EXPECT_EQ(listener_->connections(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(, RpcRdmaBurial, ::testing::Values(Kind::kMemory, Kind::kIwarp), name_of);
+INSTANTIATE_TEST_SUITE_P(, RpcRdmaDestruction, ::testing::Values(Kind::kMemory, Kind::kIwarp), name_of);
 
 }  // namespace
 }  // namespace pnfsrdma::rpc_rdma::testing
