@@ -11,8 +11,8 @@
 namespace pnfsrdma::initiator {
 
 // What a handler makes of one callback: the status for the server, and what to do once that reply is sent
-// (the drain, the LAYOUTCOMMIT and the LAYOUTRETURN of a recall; may be empty). Both run on the session's
-// recall thread.
+// (a recall's drain, LAYOUTCOMMIT and LAYOUTRETURN are handed to others there; may be empty). Both run on the
+// session's recall thread, and callbacks behind this one wait for them.
 struct CallbackAnswer {
   nfs4::Status status = nfs4::Status::kOk;
   std::function<void()> then;

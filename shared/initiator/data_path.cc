@@ -8,6 +8,7 @@
 #include "shared/initiator/brick/device_table.h"
 #include "shared/initiator/file/background.h"
 #include "shared/initiator/file/file_table.h"
+#include "shared/initiator/file/recaller.h"
 #include "shared/rpc/universal_address.h"
 
 namespace pnfsrdma::initiator {
@@ -55,6 +56,7 @@ struct DataPath::Parts {
   }
 
   CallbackAnswer recall_file(const nfs4::LayoutRecallFile& what, Iomode iomode, bool changed);
+  static Recaller::Subject subject_of(const FileIo& file);
   CallbackAnswer recall_bulk(bool all, bool changed);
   void give_back_everything(bool all, bool changed);
 
@@ -67,6 +69,7 @@ struct DataPath::Parts {
   FileTable files;
   // Last, so that their threads are gone before what they work on.
   Background background, closing;
+  Recaller recaller{services.options.recall_threads};
 };
 
 DataPath::DataPath(MetadataChannel& channel, const Clock& clock,
@@ -124,9 +127,23 @@ CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, 
     case LayoutCache::Recall::kAccepted:
       break;
   }
-  return {nfs4::Status::kOk, [file, iomode, gate, returned, changed] {
-            file->parts().give_back(iomode, gate, returned, changed);
+  return {nfs4::Status::kOk, [this, file, iomode, gate, returned, changed] {
+            recaller.post(subject_of(*file), [file, iomode, gate, returned, changed] {
+              file->parts().give_back(iomode, gate, returned, changed);
+            });
           }};
+}
+
+// The bricks that giving something of it back has to ask.
+Recaller::Subject DataPath::Parts::subject_of(const FileIo& file) {
+  Recaller::Subject subject{.file = &file};
+  for (const auto& devices : {file.parts().cache.devices(), file.parts().dirty.devices()}) {
+    for (const Device* device : devices) {
+      if (std::find(subject.devices.begin(), subject.devices.end(), device) == subject.devices.end())
+        subject.devices.push_back(device);
+    }
+  }
+  return subject;
 }
 
 CallbackAnswer DataPath::Parts::recall_bulk(bool all, bool changed) {
@@ -138,8 +155,12 @@ CallbackAnswer DataPath::Parts::recall_bulk(bool all, bool changed) {
     any = any || file->parts().cache.holds_anything();
     getting = getting || file->parts().cache.getting();
   }
-  if (any && !getting)
-    return {nfs4::Status::kOk, [this, all, changed] { give_back_everything(all, changed); }};
+  if (any && !getting) {
+    return {nfs4::Status::kOk, [this, all, changed] {
+              recaller.post({.file = &services.bulk_recalls},
+                            [this, all, changed] { give_back_everything(all, changed); });
+            }};
+  }
   --services.bulk_recalls;
   return {getting ? nfs4::Status::kDelay : nfs4::Status::kNomatchingLayout, {}};
 }
@@ -173,7 +194,9 @@ CallbackAnswer DataPath::recall_any(const nfs4::CallbackRecallAnyArguments& argu
   }
   if (!ours) return {nfs4::Status::kOk, {}};
   parts_->services.statistics.recalls.add();
-  return {nfs4::Status::kOk, [this, keep = arguments.objects_to_keep] { parts_->files.shrink(keep); }};
+  return {nfs4::Status::kOk, [this, keep = arguments.objects_to_keep] {
+            parts_->recaller.post({.file = &parts_->files}, [this, keep] { parts_->files.shrink(keep); });
+          }};
 }
 
 CallbackAnswer DataPath::notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments&) {

@@ -41,7 +41,8 @@ struct LayoutsView {
 
 // The data path of one mount: devices, layouts, recalls. Built once, handed to the FUSE operations.
 // Thread-safe. Owns three threads: one for prefetch and deferred LAYOUTCOMMITs, one that gives back closed
-// files, one in which dead connections end; none is on the way of an I/O.
+// files, one in which dead connections end; and some for recalls when there are any. None is on the way of an
+// I/O.
 class DataPath final : public CallbackHandler {
  public:
   // `transports` in order of preference, at most kTransportsMax. The channel (SessionChannel,
@@ -61,8 +62,8 @@ class DataPath final : public CallbackHandler {
   // layouts are off, or all are being given back.
   PendingLayout layout_at_open(bool for_write);
 
-  // Callbacks of the server (callbacks.h). They answer at once; the work runs in `then`, on the
-  // session's recall thread: close the gate, drain posted RDMA, flush, LAYOUTCOMMIT, LAYOUTRETURN. No FUSE
+  // Callbacks of the server (callbacks.h). They answer at once; `then` hands the work to threads of the data
+  // path's own: close the gate, drain posted RDMA, flush, LAYOUTCOMMIT, LAYOUTRETURN. No FUSE
   // lock, no notify_inval.
   CallbackAnswer layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) override;
   CallbackAnswer recall_any(const nfs4::CallbackRecallAnyArguments& arguments) override;

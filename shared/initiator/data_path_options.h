@@ -34,6 +34,8 @@ struct DataPathOptions {
   uint64_t layout_bytes_min = uint64_t{1} << 20;
   uint64_t layout_bytes_max = uint64_t{1} << 30;
   size_t buffers_kept = 32;
+  // Recalls that are served at the same time; of files on one brick a quarter. 0: by the caller, one by one.
+  size_t recall_threads = 8;
   // Files that nobody has open whose layouts are kept for the next open.
   size_t closed_files_kept = 4096;
   // Copies of growth that is not committed (KeptWrites), of all files; from half of it on growth is committed

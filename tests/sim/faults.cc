@@ -157,6 +157,8 @@ void Faults::recall_all() {
   const size_t client = dice_.below(world_.clients.size());
   if (world_.mds->recalls_all(client)) return;
   world_.trace("FAULT recall of everything from client {}", client);
+  // WRITEs may be on their way that have no answer.
+  if (dice_.one_in(2)) world_.network.cut(client, dice_.below(kBricks));
   world_.mds->recall_all(client);
   meanwhile([this, client] {
     constexpr auto kPatience = std::chrono::seconds(3);

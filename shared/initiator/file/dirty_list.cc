@@ -250,6 +250,18 @@ bool DirtyList::anything_unflushed() const {
   return std::any_of(extents_.begin(), extents_.end(), [](const auto& extent) { return extent.unflushed; });
 }
 
+std::vector<const Device*> DirtyList::devices() const {
+  std::lock_guard lock(mutex_);
+  std::vector<const Device*> devices;
+  for (const DirtyExtent& extent : extents_) {
+    const Device* const device = extent.place.device;
+    if (extent.unflushed && device != nullptr &&
+        std::find(devices.begin(), devices.end(), device) == devices.end())
+      devices.push_back(device);
+  }
+  return devices;
+}
+
 bool DirtyList::unflushed_on_resting_device() const {
   std::lock_guard lock(mutex_);
   const Device* rested = nullptr;  // asked last: mostly there is one

@@ -404,6 +404,16 @@ bool LayoutCache::holds_anything() const {
   return !segments_.empty();
 }
 
+std::vector<const Device*> LayoutCache::devices() const {
+  Lock lock(mutex_);
+  std::vector<const Device*> devices;
+  for (const LayoutSegment& segment : segments_) {
+    if (!segment.hole() && std::find(devices.begin(), devices.end(), segment.device) == devices.end())
+      devices.push_back(segment.device);
+  }
+  return devices;
+}
+
 bool LayoutCache::getting() const {
   Lock lock(mutex_);
   return getting_;

@@ -37,6 +37,7 @@ class DataPathTest : public ::testing::Test {
     options.connect_timeout = std::chrono::seconds(2);
     options.connect_pause_first = Milliseconds(5);
     options.connect_pause_max = Milliseconds(20);
+    options.recall_threads = 0;
     options.layout_pause = Milliseconds(20);
     options.commit_distance = Milliseconds(0);
     options.layout_bytes_min = uint64_t{1} << 20;
