@@ -133,17 +133,19 @@ class Namespace {
   // none is known, or none is left.
   std::optional<std::string> last_path(InodeId id);
 
+  // `extra` of this and the next three: goes into the same batch; nothing is written where nothing changes.
   // kNotDir, kExist, kInval (a symlink target of no or over kSymlinkBytesMax bytes).
-  Outcome<Created> create(InodeId directory, std::string_view name, const NewInode& what);
+  Outcome<Created> create(InodeId directory, std::string_view name, const NewInode& what,
+                          const Batch& extra = {});
   // Files and directories: kNotDir, kNoEnt, kNotEmpty. See set_in_use() for what stays as an orphan; every
   // other inode is gone at once.
-  Outcome<Removed> remove(InodeId directory, std::string_view name);
+  Outcome<Removed> remove(InodeId directory, std::string_view name, const Batch& extra = {});
   // kNotDir, kNoEnt, kExist (a directory onto something else, or the reverse), kNotEmpty, kInval (into its
   // own subtree). Two names of one file: nothing happens.
   Outcome<Renamed> rename(InodeId source, std::string_view source_name, InodeId target,
-                          std::string_view target_name);
+                          std::string_view target_name, const Batch& extra = {});
   // kNotDir, kExist, kIsDir, kMLink. An orphan gets no new name: kStale.
-  Outcome<Linked> link(InodeId inode, InodeId directory, std::string_view name);
+  Outcome<Linked> link(InodeId inode, InodeId directory, std::string_view name, const Batch& extra = {});
 
   // At most `limit` entries behind `cookie` (0: from the start), without "." and "..". A cookie names a place
   // for ever: it survives changes and restarts. kNotDir, kBadCookie (1 and 2: reserved).

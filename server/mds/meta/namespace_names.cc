@@ -29,7 +29,8 @@ bool sound_target(const NewInode& what) {
 
 }  // namespace
 
-Outcome<Created> Namespace::create(InodeId directory, std::string_view name, const NewInode& what) {
+Outcome<Created> Namespace::create(InodeId directory, std::string_view name, const NewInode& what,
+                                   const Batch& extra) {
   TRY_ASSIGN(const InodePointer parent, get_directory(directory));
   TRY(check_name(name));
   if (!sound_target(what)) return std::unexpected(Status::kInval);
@@ -49,11 +50,12 @@ Outcome<Created> Namespace::create(InodeId directory, std::string_view name, con
   }
   Inode& place = change.edit(parent);
   change.enter(place, name, inode);
+  change.batch().append(extra);
   TRY(change.commit());
   return Created{change.result(inode.id), false, {parent->change, place.change}};
 }
 
-Outcome<Removed> Namespace::remove(InodeId directory, std::string_view name) {
+Outcome<Removed> Namespace::remove(InodeId directory, std::string_view name, const Batch& extra) {
   TRY_ASSIGN(const InodePointer parent, get_directory(directory));
   TRY(check_name(name));
   TRY_ASSIGN(const std::optional<NameEntry> entry, find(directory, name));
@@ -65,6 +67,7 @@ Outcome<Removed> Namespace::remove(InodeId directory, std::string_view name) {
   Inode& child = change.edit(victim);
   change.take_out(place, name, *entry, child);
   const bool orphaned = change.drop_link(child);
+  change.batch().append(extra);
   TRY(change.commit());
   return Removed{change.result(child.id), orphaned, {parent->change, place.change}};
 }
@@ -87,7 +90,7 @@ Outcome<> Namespace::check_replace(const Inode& moved, const Inode& target, cons
 }
 
 Outcome<Renamed> Namespace::rename(InodeId source, std::string_view source_name, InodeId target,
-                                   std::string_view target_name) {
+                                   std::string_view target_name, const Batch& extra) {
   TRY_ASSIGN(const InodePointer from, get_directory(source));
   TRY_ASSIGN(const InodePointer to, get_directory(target));
   TRY(check_name(source_name));
@@ -120,6 +123,7 @@ Outcome<Renamed> Namespace::rename(InodeId source, std::string_view source_name,
   change.enter(target_place, target_name, inode,
                from->id == to->id ? std::optional(entry->cookie) : std::nullopt);
   change.touch(inode);
+  change.batch().append(extra);
   TRY(change.commit());
   renamed.inode = change.result(inode.id);
   renamed.source = {from->change, source_place.change};
@@ -131,7 +135,7 @@ Outcome<Renamed> Namespace::rename(InodeId source, std::string_view source_name,
   return renamed;
 }
 
-Outcome<Linked> Namespace::link(InodeId id, InodeId directory, std::string_view name) {
+Outcome<Linked> Namespace::link(InodeId id, InodeId directory, std::string_view name, const Batch& extra) {
   TRY_ASSIGN(const InodePointer parent, get_directory(directory));
   TRY(check_name(name));
   TRY_ASSIGN(const InodePointer target, get(id));
@@ -147,6 +151,7 @@ Outcome<Linked> Namespace::link(InodeId id, InodeId directory, std::string_view 
   ++inode.nlink;
   change.touch(inode);
   change.enter(place, name, inode);
+  change.batch().append(extra);
   TRY(change.commit());
   return Linked{change.result(id), {parent->change, place.change}};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/mds/ops/done_operations.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
@@ -158,7 +159,8 @@ Compound::Step Compound::run_operation() {
   context_.reply_room = room();
   context_.suspension.begin_run();
   Handlers handlers;
-  const nfs4::ResultOperation result = nfs4::dispatch(handlers, *item_->arguments, context_);
+  const auto done = answer_as_done(context_, *item_->arguments);
+  const nfs4::ResultOperation result = done ? *done : nfs4::dispatch(handlers, *item_->arguments, context_);
   const SteadyTime now = context_.services.clock.now();
   context_.services.turns.step(nfs4::to_string(item_->operation), context_.client_id(), now - run_begun_);
   if (nfs4::status_of(result) == kSuspended) return Step::kWait;

@@ -162,6 +162,18 @@ Outcome<> CompoundContext::check_modification(const Inode& inode) const {
   return check_access(inode, kMayWrite);
 }
 
+Batch CompoundContext::done_record() const {
+  Batch batch;
+  if (!session || !keep_reply) return batch;
+  DoneRecords::put(batch, {.session = session->id(),
+                           .slot = slot,
+                           .seqid = session->slots().at(slot).seqid,
+                           .operation = request.index,
+                           .request_hash = request.hash});
+  session->note_change();
+  return batch;
+}
+
 bool CompoundContext::in_grace() const {
   return services.grace.active();
 }

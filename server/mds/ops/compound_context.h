@@ -78,6 +78,12 @@ class CompoundContext {
   bool replay = false;                      // a retry: `kept_reply` goes out again,
   std::shared_ptr<const Bytes> kept_reply;  // or, where that is null, RETRY_UNCACHED_REP
   uint32_t reply_bytes_max = 0;             // for the whole reply; reply_room is what is left of it
+  // A request of an earlier run of the daemon, which has done its changes up to the operation of this index:
+  // no client, no session, see done_operations.h.
+  std::optional<uint32_t> done;
+  // For the batch of a change that must not be made twice: notes it as done, where the client keeps the
+  // reply.
+  Batch done_record() const;
   ClientId client_id() const { return client ? client->id : 0; }
 
   // Bytes this operation's result may still have within ca_maxresponsesize (within ca_maxresponsesize_cached

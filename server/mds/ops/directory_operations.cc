@@ -78,7 +78,8 @@ nfs4::CreateResponse handle(CompoundContext& context, const nfs4::CreateArgument
     wanted.device_major = device->major;
     wanted.device_minor = device->minor;
   }
-  TRY_ASSIGN(const Created created, context.services.names.create(directory->id, arguments.name, wanted));
+  TRY_ASSIGN(const Created created,
+             context.services.names.create(directory->id, arguments.name, wanted, context.done_record()));
   // It may be the directory an export was waiting for.
   const auto through = context.services.exports.seen_through(context.current.handle->export_id,
                                                              created.inode->id, context.peer_host());
@@ -94,7 +95,8 @@ nfs4::LinkResponse handle(CompoundContext& context, const nfs4::LinkArguments& a
   TRY(context.check_writable());
   // Whose file it may be is the matter of the caller's host (Linux: fs.protected_hardlinks).
   TRY(outcome(check_create(context.credentials(), *directory)));
-  TRY_ASSIGN(const Linked linked, context.services.names.link(inode->id, directory->id, arguments.new_name));
+  TRY_ASSIGN(const Linked linked, context.services.names.link(inode->id, directory->id, arguments.new_name,
+                                                              context.done_record()));
   return nfs4::LinkResult{change_info(linked.directory)};
 }
 
@@ -114,7 +116,7 @@ nfs4::RemoveResponse handle(CompoundContext& context, const nfs4::RemoveArgument
   TRY_ASSIGN(const InodePointer victim, names.lookup(directory->id, arguments.target));
   TRY(outcome(check_remove(context.credentials(), *directory, *victim)));
   TRY(check_not_pinned(context, *victim));
-  TRY_ASSIGN(const Removed removed, names.remove(directory->id, arguments.target));
+  TRY_ASSIGN(const Removed removed, names.remove(directory->id, arguments.target, context.done_record()));
   hand_over_orphan(context, removed);
   return nfs4::RemoveResult{change_info(removed.directory)};
 }
@@ -143,8 +145,8 @@ nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArgument
   // What is known of it through this export would be known of the other.
   if (moved->is_directory() && context.services.exports.awaited(target->id, arguments.new_name))
     return Status::kFileOpen;
-  TRY_ASSIGN(const Renamed renamed,
-             names.rename(source->id, arguments.old_name, target->id, arguments.new_name));
+  TRY_ASSIGN(const Renamed renamed, names.rename(source->id, arguments.old_name, target->id,
+                                                 arguments.new_name, context.done_record()));
   if (renamed.replaced) hand_over_orphan(context, *renamed.replaced);
   return nfs4::RenameResult{change_info(renamed.source), change_info(renamed.target)};
 }

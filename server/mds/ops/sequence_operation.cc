@@ -4,6 +4,8 @@
 #include "server/mds/ops/handlers.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
+#include "server/mds/state/done_record.h"
+#include "server/mds/state/server_limits.h"
 #include "server/mds/state/session_table.h"
 
 // SEQUENCE (RFC 8881, 18.46).
@@ -41,12 +43,32 @@ nfs4::SequenceResult result_of(Session& session, const nfs4::SequenceArguments& 
           .status_flags = status_flags(session)};
 }
 
+// Sessions do not survive the daemon, but what was done in them is known: a request that had made its change
+// when the daemon died is answered, every other one meets BADSESSION.
+nfs4::SequenceResponse of_earlier_session(CompoundContext& context,
+                                          const nfs4::SequenceArguments& arguments) {
+  TRY_ASSIGN(const std::optional<DoneRecord> done,
+             DoneRecords(context.services.store).find(arguments.session_id, arguments.slot_id));
+  if (!done || done->seqid != arguments.sequence_id || done->request_hash != context.request.hash)
+    return Status::kBadSession;
+  ++context.services.counters.replays;
+  context.done = done->operation;
+  context.keep_reply = arguments.cache_this;
+  context.reply_bytes_max = context.services.limits.cached_reply_bytes_max;
+  return nfs4::SequenceResult{.session_id = arguments.session_id,
+                              .sequence_id = arguments.sequence_id,
+                              .slot_id = arguments.slot_id,
+                              .highest_slot_id = arguments.highest_slot_id,
+                              .target_highest_slot_id = arguments.highest_slot_id,
+                              .status_flags = 0};
+}
+
 }  // namespace
 
 nfs4::SequenceResponse handle(CompoundContext& context, const nfs4::SequenceArguments& arguments) {
   if (context.request.index != 0) return Status::kSequencePos;
   const auto session = context.services.sessions.find(arguments.session_id);
-  if (!session) return Status::kBadSession;
+  if (!session) return of_earlier_session(context, arguments);
   if (context.request.operations > session->fore().max_operations) return Status::kTooManyOps;
   if (context.request.bytes > session->fore().max_request_size) return Status::kReqTooBig;
   TRY_ASSIGN(const SlotTable::Verdict verdict,

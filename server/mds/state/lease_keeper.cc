@@ -15,6 +15,10 @@ namespace {
 constexpr Milliseconds kStall(1000);
 // Opens and locks of a client that go in one turn of the loop: about a millisecond.
 constexpr size_t kStatesPerSlice = 256;
+// A client that was cut off when an earlier run of the daemon died may repeat its requests so long. Longer
+// than any outage a lease outlives: what it costs is a record a slot.
+constexpr Milliseconds kEarlierSessionsKept = std::chrono::minutes(10);
+constexpr Milliseconds kNextSlice(10);
 
 }  // namespace
 
@@ -26,7 +30,14 @@ LeaseKeeper::LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable
       locks_(locks),
       store_(store),
       layouts_(layouts),
-      counters_(counters) {}
+      counters_(counters) {
+  sessions_.set_on_destroy([this](const Session& session) {
+    if (!session.has_changed()) return;
+    // What cannot be forgotten now goes some time after the next start.
+    if (const auto forgotten = store_.done().forget(session.id()); !forgotten)
+      log_warning("mds", "session-records-kept status={}", nfs4::to_string(forgotten.error()));
+  });
+}
 
 void LeaseKeeper::retire(const std::shared_ptr<Client>& client, std::function<void()> done) {
   clients_.remove(*client);
@@ -123,7 +134,19 @@ void LeaseKeeper::expire_due() {
   }
 }
 
+// In slices: a slot of each session has a record, at most.
+void LeaseKeeper::forget_earlier_sessions(const std::string& from) {
+  const EventLoop::Step step(*loop_, "earlier-sessions");
+  const auto next = store_.done().forget_earlier(
+      [this](const SessionId& id) { return sessions_.find(id) != nullptr; }, from, kStatesPerSlice);
+  if (next && next->empty()) return;
+  // Refused: the store is full or stalls; later.
+  loop_->after(next ? kNextSlice : kEarlierSessionsKept,
+               [this, from = next.value_or(from)] { forget_earlier_sessions(from); });
+}
+
 void LeaseKeeper::start(EventLoop& loop, Milliseconds every) {
+  if (loop_ == nullptr) loop.after(kEarlierSessionsKept, [this] { forget_earlier_sessions({}); });
   loop_ = &loop;
   loop.after(every, [this, &loop, every, due = loop.now() + every] {
     {

@@ -53,6 +53,7 @@ class LeaseKeeper {
   void drop(Leaving leaving);
   void drop_slices(const std::shared_ptr<Leaving>& leaving);
   bool drop_slice(const Leaving& leaving);
+  void forget_earlier_sessions(const std::string& from);
 
   ClientTable& clients_;
   SessionTable& sessions_;

@@ -49,6 +49,9 @@ class Session {
   BackChannel& back() { return back_; }
   bool destroyed() const { return destroyed_; }
   void set_destroyed() { destroyed_ = true; }
+  // It has DoneRecords.
+  bool has_changed() const { return has_changed_; }
+  void note_change() { has_changed_ = true; }
 
   // Connections bound to each direction (RFC 8881, 2.10.3.1). A dead connection is bound to nothing.
   void bind_fore(const rpc::ConnectionPointer& connection) { bind(fore_connections_, connection); }
@@ -78,6 +81,7 @@ class Session {
   SlotTable slots_;
   BackChannel back_;
   bool destroyed_ = false;
+  bool has_changed_ = false;
   Connections fore_connections_;
   Connections back_connections_;
 };

@@ -28,6 +28,7 @@ std::shared_ptr<Session> SessionTable::find(const SessionId& id) const {
 }
 
 void SessionTable::destroy(Session& session) {
+  if (on_destroy_) on_destroy_(session);
   std::erase(session.client().sessions, &session);
   session.set_destroyed();
   sessions_.erase(SessionId(session.id()));

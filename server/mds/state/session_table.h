@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <unordered_map>
 
@@ -9,8 +10,8 @@
 
 namespace pnfsrdma::mds {
 
-// All sessions. They do not survive the daemon: a client that meets BADSESSION makes a new one. Control loop
-// only.
+// All sessions. They do not survive the daemon (but see DoneRecord): a client that meets BADSESSION makes a
+// new one. Control loop only.
 class SessionTable {
  public:
   explicit SessionTable(Random& random) : random_(random) {}
@@ -23,6 +24,8 @@ class SessionTable {
   // Whoever still shares it sees destroyed().
   void destroy(Session& session);
   void destroy_all_of(Client& client);
+  // Told of each session that ends, before it does.
+  void set_on_destroy(std::function<void(const Session&)> hook) { on_destroy_ = std::move(hook); }
   size_t size() const { return sessions_.size(); }
 
   struct Hash {
@@ -34,6 +37,7 @@ class SessionTable {
  private:
   Random& random_;
   Sessions sessions_;
+  std::function<void(const Session&)> on_destroy_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -6,6 +6,7 @@
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/records.h"
 #include "server/mds/state/client.h"
+#include "server/mds/state/done_record.h"
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 
@@ -43,6 +44,7 @@ class StateStore {
   // period is over.
   Result<> forget_opens();
   Result<> forget_client(ClientId client);
+  DoneRecords done() { return DoneRecords(store_); }
 
  private:
   Outcome<> commit(Batch& batch);

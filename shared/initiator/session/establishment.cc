@@ -47,7 +47,8 @@ Establishment::Establishment(const SessionOptions& options, const std::atomic<bo
   established_.minor_version = options.minor_version;
 }
 
-Result<Recovered> Establishment::recover(const Socket& socket, Damage damage) {
+Result<Recovered> Establishment::recover(const Socket& socket, Damage damage,
+                                         const std::function<Result<>()>& session_lost) {
   Recovered recovered;
   if (damage == Damage::kConnection) {
     TRY_ASSIGN(const bool bound, bind(socket));
@@ -59,6 +60,7 @@ Result<Recovered> Establishment::recover(const Socket& socket, Damage damage) {
   }
   recovered.new_session = true;
   if (damage == Damage::kSession) {
+    TRY(session_lost());
     // The clientid may have survived a restart of the server, and with it all stateids.
     nfs4::DestroySessionArguments before;
     before.session_id = established_.session_id;
@@ -212,6 +214,11 @@ Result<Bytes> Establishment::await(const Socket& socket, uint32_t xid, Milliseco
     if (steady_now() > until) return fail(ETIMEDOUT, "the MDS does not answer");
   }
   return fail(ECANCELED, "the mount is being ended");
+}
+
+Result<Bytes> Establishment::repeat(const Socket& socket, ByteSpan request, uint32_t xid) {
+  TRY(socket->send(request, kPatience));
+  return await(socket, xid, kPatience);
 }
 
 void Establishment::destroy(const Socket& socket) {

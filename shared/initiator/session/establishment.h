@@ -48,7 +48,13 @@ class Establishment {
 
   // Errors: ECONNRESET, ETIMEDOUT (try again on a new connection), EPROTO, EPROTONOSUPPORT (neither minor
   // version), EBUSY (another client uses our owner id), ECANCELED (stop); others as the server's status says.
-  Result<Recovered> recover(const std::shared_ptr<SessionSocket>& socket, Damage damage);
+  // `session_lost` is called before a new session takes the place of one that is lost, unless the client is
+  // lost as well; its error ends the attempt.
+  Result<Recovered> recover(const std::shared_ptr<SessionSocket>& socket, Damage damage,
+                            const std::function<Result<>()>& session_lost);
+
+  // Sends these bytes and waits for their answer, whatever it says.
+  Result<Bytes> repeat(const std::shared_ptr<SessionSocket>& socket, ByteSpan request, uint32_t xid);
 
   // DESTROY_SESSION and DESTROY_CLIENTID; what the server says to it does not matter.
   void destroy(const std::shared_ptr<SessionSocket>& socket);

@@ -3,6 +3,7 @@
 
 #include "shared/base/log.h"
 #include "shared/base/sync.h"
+#include "shared/initiator/session/record.h"
 #include "shared/initiator/session/repetition.h"
 #include "shared/initiator/session/state.h"
 
@@ -64,7 +65,8 @@ Result<> Session::State::establish_first(CallbackHandler* callbacks, RecoveryHan
 Result<> Session::State::try_to_recover(Damage damage) {
   TRY_ASSIGN(auto socket, SessionSocket::connect(options, kConnectTimeout, options.message_size + 4096,
                                                  socket_counters_, destruction_));
-  TRY_ASSIGN(const Recovered recovered, establishment_.recover(socket, damage));
+  TRY_ASSIGN(const Recovered recovered,
+             establishment_.recover(socket, damage, [&] { return ask_what_was_done(socket); }));
   publish(socket, recovered);
   bool reclaiming = false;
   {
@@ -122,6 +124,30 @@ void Session::State::publish(const std::shared_ptr<SessionSocket>& socket, const
   for (Slot* slot : to_send) {
     if (!socket->send(slot->request, options.timeout)) break;  // the next reader notices
   }
+}
+
+// The session is gone, but a server may know what was done in it (RFC 8881, 2.10.6.5). A RENAME whose answer
+// was lost with the server that did it would find no such name if it were built anew.
+Result<> Session::State::ask_what_was_done(const std::shared_ptr<SessionSocket>& socket) {
+  std::vector<Slot*> unanswered;
+  {
+    Lock lock(mutex_);
+    for (const auto& slot : slots_.all()) {
+      const bool sent = slot->phase == Slot::Phase::kSent && slot->session == slots_.session();
+      if (sent && slot->cached) unanswered.push_back(slot.get());
+    }
+  }
+  // Their requests are read-only, and their owners wait.
+  for (Slot* slot : unanswered) {
+    TRY_ASSIGN(Bytes record, establishment_.repeat(socket, slot->request, slot->xid));
+    const Result<ByteSpan> bytes = results_of(record);
+    if (!bytes) continue;
+    auto reader = nfs4::CompoundResultReader::open(*bytes);
+    if (!reader || reader->left() == 0 || !reader->result<nfs4::SequenceResponse>()) continue;
+    Lock lock(mutex_);
+    deliver_reply(*slot, std::move(record));
+  }
+  return {};
 }
 
 // The calls that were under way: sent again on the same session, built anew on another.

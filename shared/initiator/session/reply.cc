@@ -247,7 +247,7 @@ void Session::State::encode(Parts& parts, Slot& slot) {
   }
   sequence.sequence_id = slot.sequence;
   sequence.slot_id = slot.id;
-  sequence.cache_this = parts.options.cache_reply;
+  sequence.cache_this = slot.cached = parts.options.cache_reply;
 
   CallRecord record(slot.request, slot.xid, parts.credential, minor_version);
   xdr::encode(record.compound().begin(nfs4::Operation::kSequence), sequence);

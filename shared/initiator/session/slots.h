@@ -34,6 +34,7 @@ struct Slot {
   Phase phase = Phase::kFree;
   bool abandoned = false;  // the owner has gone: whoever gets the reply frees the slot
   bool sleeping = false;   // the owner waits on `changed`
+  bool cached = false;     // the server was asked to keep the reply: doing it twice would be wrong
   bool posted = false;     // nobody waits: the reply goes to the posts thread
   uint32_t xid = 0;
   uint32_t rounds = 0;   // distinguishes successive xids

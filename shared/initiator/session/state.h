@@ -119,6 +119,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void recover();
   Result<> try_to_recover(Damage damage);
   void publish(const std::shared_ptr<SessionSocket>& socket, const Recovered& recovered);
+  Result<> ask_what_was_done(const std::shared_ptr<SessionSocket>& socket);
   void settle_slots(bool new_session, std::vector<Slot*>& to_send);
   Result<> reclaim();
   Result<> ask_limits();

@@ -36,6 +36,7 @@ class ScriptedMds {
     kNone,
     kDropBefore,     // close the connection, nothing done
     kDropAfter,      // do it, cache the reply, close the connection
+    kDieAfter,       // do it, close the connection, forget the session but not what was done in it
     kSequenceDelay,  // SEQUENCE answers DELAY
     kSilence,        // no answer at all
   };
@@ -222,6 +223,11 @@ class ScriptedMds {
     if (fault == Fault::kDropBefore) return false;
     if (fault == Fault::kSilence) return true;
     nfs4::SequenceResponse response;
+    const auto done = done_.find(record);
+    if (done != done_.end()) {
+      reply(peer, xid, done->second);
+      return true;
+    }
     if (session_ == nfs4::SessionId{} || sequence.session_id != session_)
       response.status = nfs4::Status::kBadSession;
     if (fault == Fault::kSequenceDelay) response.status = nfs4::Status::kDelay;
@@ -248,6 +254,11 @@ class ScriptedMds {
     executed += !renewal;
     cached = {sequence.sequence_id, results_of(answers)};
     if (fault == Fault::kDropAfter) return false;
+    if (fault == Fault::kDieAfter) {
+      done_[record] = cached.results;
+      session_ = {};
+      return false;
+    }
     reply(peer, xid, cached.results);
     return true;
   }
@@ -322,6 +333,7 @@ class ScriptedMds {
     send(peer, body);
   }
 
+  std::map<Bytes, Bytes> done_;  // results by request, of sessions that are gone
   FileDescriptor listener_;
   std::thread acceptor_;
   bool stopping_ = false;

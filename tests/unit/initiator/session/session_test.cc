@@ -150,6 +150,30 @@ TEST_F(SessionTest, ALostSessionIsMadeAnewUnderTheSameClient) {
   EXPECT_EQ(handlers.reclaims, 1) << "only the first one, of the start";
 }
 
+// The server did it and died; the next one knows that much of the session it has lost.
+TEST_F(SessionTest, WhatALostSessionHasDoneIsAskedForBeforeItIsDoneAgain) {
+  const auto session = start();
+  faults({Fault::kDieAfter});
+  const auto reply = session->call(remove(), {}, {.cache_reply = true});
+  ASSERT_TRUE(reply) << reply.error().to_string();
+  EXPECT_TRUE(reply->ok());
+  EXPECT_FALSE(reply->repeated);
+  EXPECT_EQ(look(&ScriptedMds::executed), 1u);
+  ASSERT_TRUE(session->call(remove(), {}, {.cache_reply = true}));
+  EXPECT_EQ(look(&ScriptedMds::executed), 2u);
+  EXPECT_EQ(session->statistics().new_sessions, 1u);
+}
+
+TEST_F(SessionTest, ALostSessionThatHasNotDoneItIsNoObstacle) {
+  const auto session = start();
+  faults({Fault::kDropBefore});
+  mds.lose_session();
+  const auto reply = session->call(remove(), {}, {.cache_reply = true});
+  ASSERT_TRUE(reply) << reply.error().to_string();
+  EXPECT_TRUE(reply->repeated);
+  EXPECT_EQ(look(&ScriptedMds::executed), 1u);
+}
+
 TEST_F(SessionTest, ALostClientReclaimsBeforeOthersGoOn) {
   const auto session = start();
   std::atomic<bool> inside = false;

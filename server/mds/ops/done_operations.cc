@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/done_operations.h"
+
+#include "server/mds/ops/exports.h"
+
+namespace pnfsrdma::mds {
+
+using nfs4::Operation;
+using nfs4::Status;
+
+namespace {
+
+// What it was before the change nobody knows any more: not atomic, so the client asks (RFC 8881, 3.3.12).
+Outcome<nfs4::ChangeInfo> change_now(CompoundContext& context, const std::optional<ObjectHandle>& handle) {
+  if (!handle) return std::unexpected(Status::kNoFileHandle);
+  nfs4::ChangeInfo change;
+  // The directory itself may be gone since.
+  if (const auto inode = context.services.names.get(handle->inode))
+    change = {.atomic = false, .before = 0, .after = (*inode)->change};
+  return change;
+}
+
+nfs4::RemoveResponse done(CompoundContext& context, const nfs4::RemoveArguments&) {
+  TRY_ASSIGN(const nfs4::ChangeInfo change, change_now(context, context.current.handle));
+  return nfs4::RemoveResult{change};
+}
+
+nfs4::LinkResponse done(CompoundContext& context, const nfs4::LinkArguments&) {
+  TRY_ASSIGN(const nfs4::ChangeInfo change, change_now(context, context.current.handle));
+  return nfs4::LinkResult{change};
+}
+
+nfs4::RenameResponse done(CompoundContext& context, const nfs4::RenameArguments&) {
+  TRY_ASSIGN(const nfs4::ChangeInfo source, change_now(context, context.saved.handle));
+  TRY_ASSIGN(const nfs4::ChangeInfo target, change_now(context, context.current.handle));
+  return nfs4::RenameResult{source, target};
+}
+
+// What was made is the current object for what follows; removed since, it is NOENT.
+nfs4::CreateResponse done(CompoundContext& context, const nfs4::CreateArguments& arguments) {
+  TRY_ASSIGN(const InodePointer directory, context.current_directory());
+  TRY(context.check_access(*directory, kMayExecute));
+  TRY_ASSIGN(const InodePointer made, context.services.names.lookup(directory->id, arguments.name));
+  const nfs4::ChangeInfo change{.atomic = false, .before = 0, .after = directory->change};
+  const auto through =
+      context.services.exports.seen_through(context.current.handle->export_id, made->id, context.peer_host());
+  context.set_current(context.handle_of(*made, through.value_or(Exports::kPseudoId)));
+  return nfs4::CreateResult{change, arguments.attributes.mask()};
+}
+
+// Leads to an object, or looks at it; needs neither session nor client.
+bool runs_again(Operation operation) {
+  switch (operation) {
+    case Operation::kAccess:
+    case Operation::kGetAttributes:
+    case Operation::kGetFileHandle:
+    case Operation::kLookup:
+    case Operation::kLookupParent:
+    case Operation::kNegatedVerify:
+    case Operation::kPutFileHandle:
+    case Operation::kPutPublicFileHandle:
+    case Operation::kPutRootFileHandle:
+    case Operation::kRestoreFileHandle:
+    case Operation::kSaveFileHandle:
+    case Operation::kSequence:
+    case Operation::kVerify:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::optional<nfs4::ResultOperation> answer_as_done(CompoundContext& context,
+                                                    const nfs4::ArgumentOperation& arguments) {
+  const Operation operation = nfs4::operation_of(arguments);
+  if (!context.done || runs_again(operation)) return std::nullopt;
+  if (context.request.index <= *context.done) {
+    if (const auto* remove = std::get_if<nfs4::RemoveArguments>(&arguments)) return done(context, *remove);
+    if (const auto* link = std::get_if<nfs4::LinkArguments>(&arguments)) return done(context, *link);
+    if (const auto* rename = std::get_if<nfs4::RenameArguments>(&arguments)) return done(context, *rename);
+    if (const auto* create = std::get_if<nfs4::CreateArguments>(&arguments)) return done(context, *create);
+  }
+  return nfs4::status_result(operation, Status::kDeadSession);
+}
+
+}  // namespace pnfsrdma::mds

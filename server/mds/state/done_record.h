@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "server/mds/meta/namespace.h"
+#include "server/mds/meta/records.h"
+#include "server/mds/state/session.h"
+
+namespace pnfsrdma::mds {
+
+// The last change of the namespace that a request in a slot has made, in the same batch as the change. The
+// reply cache does not survive the daemon: a client whose RENAME was done when the daemon died sends it
+// again, by the session it had, and learns from this that it was done; by any other way it would be told
+// NOENT. The session itself is as dead as before (RFC 8881, 2.10.6.5, of whose persistent sessions this is
+// the part that matters).
+struct DoneRecord {
+  SessionId session{};
+  uint32_t slot = 0;
+  uint32_t seqid = 0;
+  uint32_t operation = 0;     // its index in the COMPOUND
+  uint64_t request_hash = 0;  // of the whole request
+};
+
+// One a slot: each overwrites the one before. Control loop only. Errors: DELAY, IO.
+class DoneRecords {
+ public:
+  explicit DoneRecords(KeyValueStore& store) : store_(store), records_(store) {}
+
+  static void put(Batch& batch, const DoneRecord& record);
+  // Of a session that is gone. A record that cannot be read is none.
+  Outcome<std::optional<DoneRecord>> find(const SessionId& session, uint32_t slot);
+  // The session ends in order: nobody repeats anything in it.
+  Outcome<> forget(const SessionId& session);
+  // Looks at up to `most` records from `from` on (a key; empty: the first), and forgets those whose session
+  // is not `alive`. Returns where to go on; empty: that was all.
+  Outcome<std::string> forget_earlier(const std::function<bool(const SessionId&)>& alive,
+                                      const std::string& from, size_t most);
+
+ private:
+  KeyValueStore& store_;
+  Records records_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The MDS dies when it has done a change and nobody has its answer yet: the change is done once, and said to be.
+
+usage: repeated_change_test.py BIN_DIRECTORY
+"""
+import os
+import socket
+import struct
+import sys
+import threading
+import unittest
+
+from cluster import Cluster, wait_until
+
+BIN = sys.argv.pop(1)
+
+
+CREATE, LINK, REMOVE, RENAME = 6, 11, 28, 29  # RFC 8881, 16.1
+DIRECTORY, SYMLINK = 2, 5
+
+
+def operation(*numbers, name=None):
+    """How an operation begins on the wire."""
+    encoded = struct.pack(f">{len(numbers)}I", *numbers)
+    if name is not None:
+        encoded += struct.pack(">I", len(name)) + name.encode()
+    return encoded
+
+
+class AnswerEater:
+    """A TCP proxy. From the request on that has `trigger` in it, what the server says goes nowhere."""
+
+    def __init__(self, target_port):
+        self.target_port = target_port
+        self.trigger, self.eating = None, False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept_loop, daemon=True).start()
+
+    def accept_loop(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target_port))
+            except OSError:
+                client.close()
+                continue
+            for source, sink, from_server in ((client, server, False), (server, client, True)):
+                threading.Thread(target=self.pump, args=(source, sink, from_server), daemon=True).start()
+
+    def pump(self, source, sink, from_server):
+        try:
+            while data := source.recv(1 << 20):
+                if not from_server and self.trigger and self.trigger in data:
+                    self.trigger, self.eating = None, True
+                if not (from_server and self.eating):
+                    sink.sendall(data)
+        except OSError:
+            pass
+        for s in (source, sink):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        source.close()
+
+    def close(self):
+        self.listener.close()
+
+
+class RepeatedChange(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster(BIN, pool_size="256M", lease_seconds=10).start_all()
+        self.proxy = AnswerEater(self.cluster.nfs_port)
+        self.mount = self.cluster.mount(port=self.proxy.port, proto="tcp")
+        self.other = self.cluster.mount(name="other", options="actimeo=0")
+
+    def tearDown(self):
+        self.cluster.close()
+        self.proxy.close()
+
+    def cut_off(self, change, operation, is_done):
+        """Calls `change`; the MDS does it, and dies before it has said so. What the caller is told."""
+        outcome = []
+
+        def call():
+            try:
+                change()
+                outcome.append("done")
+            except OSError as e:
+                outcome.append(e)
+        self.proxy.trigger = operation
+        thread = threading.Thread(target=call)
+        thread.start()
+        wait_until(is_done, 20, "the MDS has done it")
+        self.assertEqual(outcome, [])
+        self.cluster.kill("mds")
+        self.proxy.eating = False
+        self.cluster.start_mds()
+        thread.join(timeout=60)
+        self.assertFalse(thread.is_alive())
+        return outcome[0]
+
+    def test_each_change_is_done_once_and_answered(self):
+        there, seen = self.mount.path, self.other.path
+        (there / "file").write_bytes(b"x")
+        changes = {
+            "mkdir": (lambda: os.mkdir(there / "directory"), operation(CREATE, DIRECTORY),
+                      lambda: (seen / "directory").exists()),
+            "link": (lambda: os.link(there / "file", there / "second"), operation(LINK, name="second"),
+                     lambda: (seen / "second").exists()),
+            "symlink": (lambda: os.symlink("file", there / "symbolic"), operation(CREATE, SYMLINK, name="file"),
+                        lambda: (seen / "symbolic").is_symlink()),
+            "rename": (lambda: os.rename(there / "second", there / "third"), operation(RENAME, name="second"),
+                       lambda: (seen / "third").exists()),
+            "unlink": (lambda: os.unlink(there / "third"), operation(REMOVE, name="third"),
+                       lambda: not (seen / "third").exists()),
+            "rmdir": (lambda: os.rmdir(there / "directory"), operation(REMOVE, name="directory"),
+                      lambda: not (seen / "directory").exists()),
+        }
+        for name, step in changes.items():
+            with self.subTest(name):
+                self.assertEqual(self.cut_off(*step), "done")
+        self.assertEqual(sorted(os.listdir(there)), ["file", "symbolic"])
+        self.assertEqual(os.stat(there / "file").st_nlink, 1)
+        for mount in (self.mount, self.other):
+            mount.unmount()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
