@@ -35,7 +35,8 @@ using initiator::Session;
 
 // How long the end of a mount may take for what has to reach the servers; then everything that waits fails.
 constexpr Milliseconds kFarewell = std::chrono::seconds(10);
-constexpr Milliseconds kWatch = std::chrono::seconds(5);
+constexpr Milliseconds kWatch = std::chrono::seconds(1);
+constexpr int kTrimEach = 5;  // turns
 
 // TERM, INT and HUP arrive here instead of killing threads. Before any thread is started: they inherit the
 // mask.
@@ -110,16 +111,17 @@ Result<std::unique_ptr<MetricsServer>> serve_metrics(const MountOptions& options
 }
 
 // Sleeps until the mount is to end: a signal, or the session is over.
-void wait_for_end(const FileDescriptor& signals, const WorkerPool& workers, const MountPoint& point,
+void wait_for_end(const FileDescriptor& signals, WorkerPool& workers, const MountPoint& point,
                   const InodeTable& inodes) {
   HeapTrimmer trimmer;
-  for (;;) {
+  for (int turn = 1;; ++turn) {
     std::array<pollfd, 2> watched = {pollfd{signals.get(), POLLIN, 0}, pollfd{workers.ended_fd(), POLLIN, 0}};
     const int count = ::poll(watched.data(), watched.size(), static_cast<int>(kWatch.count()));
     if (count > 0) return;
     // Nobody reads /dev/fuse when all workers wait for servers: an abort by the kernel shows only here.
     if (count == 0 && workers.all_busy() && point.aborted_by_kernel()) return;
-    if (trimmer.tick(inodes.forgotten())) (void)::malloc_trim(0);
+    workers.relieve();
+    if (turn % kTrimEach == 0 && trimmer.tick(inodes.forgotten())) (void)::malloc_trim(0);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -21,6 +22,10 @@ namespace {
 
 // Ends a worker's read(2) of /dev/fuse with EINTR.
 constexpr int kWakeSignal = SIGUSR2;
+// A server that answers has done so within that.
+constexpr Milliseconds kLong{1000};
+// With the default number of threads fewer than the session has slots: each may hold one.
+constexpr size_t kTimesTheLimit = 3;
 
 void install_wake_signal() {
   struct sigaction action{};
@@ -60,7 +65,7 @@ Result<> WorkerPool::start() {
 
 bool WorkerPool::add_worker() {
   const std::lock_guard lock(mutex_);
-  if (stopping_ || threads_.size() >= threads_max_) return false;
+  if (stopping_ || workers_.size() >= limit()) return false;
   auto buffer = data_path_.make_buffer();
   if (!buffer) {
     log_warning("fuse", "worker-buffer-refused cause=\"{}\"", buffer.error().to_string());
@@ -68,15 +73,27 @@ bool WorkerPool::add_worker() {
   }
   ++running_;
   ++idle_;
-  threads_.emplace_back([this, owned = std::move(*buffer)] {
-    work(*owned);
+  Worker& worker = workers_.emplace_back();
+  worker.thread = Thread([this, &worker, owned = std::move(*buffer)] {
+    work(worker, *owned);
     --running_;
     note_end();
   });
   return true;
 }
 
-void WorkerPool::work(initiator::Buffer& buffer) {
+size_t WorkerPool::limit() const {
+  const SteadyTime long_ago = steady_now() - kLong;
+  const auto waits = [&](const Worker& worker) { return worker.busy_since.load() < long_ago; };
+  const auto waiting = static_cast<size_t>(std::count_if(workers_.begin(), workers_.end(), waits));
+  return std::min(threads_max_ + waiting, kTimesTheLimit * threads_max_);
+}
+
+void WorkerPool::relieve() {
+  if (all_busy()) (void)add_worker();
+}
+
+void WorkerPool::work(Worker& worker, initiator::Buffer& buffer) {
   WorkerBuffer::set(&buffer);
   while (!fuse_session_exited(session_)) {
     // libfuse reads up to its own buffer size, which is what kBufferSize was made for.
@@ -87,10 +104,12 @@ void WorkerPool::work(initiator::Buffer& buffer) {
     if (size <= 0) break;  // unmounted, or the connection is dead
     // The last idle one leaves: somebody else has to listen. Costs a thread start a few times in a mount's
     // life.
+    worker.busy_since = steady_now();
     if (--idle_ == 0) (void)add_worker();
     KilledCaller caller(caller_of(request));
     const initiator::CancellationScope scope(caller);
     fuse_session_process_buf(session_, &request);
+    worker.busy_since = SteadyTime::max();
     ++idle_;
   }
   --idle_;
@@ -114,17 +133,17 @@ bool WorkerPool::stop(SteadyTime deadline) {
     // Again and again: one that was just about to read would miss a single signal.
     {
       const std::lock_guard lock(mutex_);
-      for (Thread& thread : threads_) {
-        if (thread.joinable()) (void)::pthread_kill(thread.native_handle(), kWakeSignal);
+      for (Worker& worker : workers_) {
+        if (worker.thread.joinable()) (void)::pthread_kill(worker.thread.native_handle(), kWakeSignal);
       }
     }
     sleep_for(std::chrono::milliseconds(2));
   }
   const std::lock_guard lock(mutex_);
-  for (Thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
+  for (Worker& worker : workers_) {
+    if (worker.thread.joinable()) worker.thread.join();
   }
-  threads_.clear();
+  workers_.clear();
   return true;
 }
 

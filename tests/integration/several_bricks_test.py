@@ -6,6 +6,7 @@ usage: several_bricks_test.py BIN_DIRECTORY
 """
 import concurrent.futures
 import errno
+import mmap
 import os
 import signal
 import sys
@@ -31,6 +32,19 @@ def read_file(path):
             return f.read(8 * MIB)
     except OSError as error:
         return error.errno
+
+
+def read_first_page(path):
+    """How many bytes came, past the page cache and its locks, or an errno."""
+    page = mmap.mmap(-1, 4096)
+    try:
+        f = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        try:
+            return os.preadv(f, [page], 0)
+        finally:
+            os.close(f)
+    except OSError as error:
+        return -error.errno
 
 
 def overwrite(path, data):
@@ -118,6 +132,24 @@ class SeveralBricks(unittest.TestCase):
         self.all_come_back()
         self.mount.unmount()
         self.both_are_sound()
+
+    def test_a_silent_one_leaves_workers_for_the_files_of_the_other(self):
+        # More readers of each brick's files than the mount has workers (16).
+        readers = 5
+        self.cluster.signal("brick2", signal.SIGSTOP)
+        with concurrent.futures.ThreadPoolExecutor(FILES * readers) as pool:
+            reads = {pool.submit(read_first_page, self.mount / name): name for name in sorted(self.data) * readers}
+            order = [(reads[read], read.result()) for read in concurrent.futures.as_completed(reads, DEADLINE * 8)]
+        outcomes = [count for _, count in order]
+        well = [i for i, count in enumerate(outcomes) if count == 4096]
+        silent = [i for i, count in enumerate(outcomes) if count != 4096]
+        print(f"{len(well)} reads of the other brick's files, {len(silent)} of the silent one's: "
+              f"{sum(i < min(silent) for i in well)} of the former were answered before any of the latter")
+        self.assertGreater(len(silent), 16)
+        self.assertGreater(len(well), 16)
+        self.assertLess(max(well), min(silent))
+        self.cluster.signal("brick2", signal.SIGCONT)
+        self.all_come_back()
 
     def work_goes_on(self, there, lost):
         """Files of the other brick, names, and new files: at once."""
