@@ -6,6 +6,9 @@
 namespace pnfsrdma::nfs4 {
 namespace {
 
+// Of the table's bitmap.
+constexpr size_t kAttributeWords = 3;
+
 // The values of all attributes set, in the order of their numbers.
 void encode_values(xdr::Encoder& encoder, const Attributes& attributes) {
 #define PNFSRDMA_ATTRIBUTE(number, enumerator, member, type) \
@@ -33,6 +36,7 @@ Attributes::~Attributes() = default;
 
 Bitmap Attributes::mask() const {
   Bitmap mask;
+  mask.reserve(kAttributeWords);
 #define PNFSRDMA_ATTRIBUTE(number, enumerator, member, type) \
   if (member) mask.set(Attribute::enumerator);
   PNFSRDMA_NFS4_ATTRIBUTES(PNFSRDMA_ATTRIBUTE)
@@ -49,10 +53,11 @@ void Attributes::keep_only(const Bitmap& wanted) {
 
 void xdr_encode(xdr::Encoder& encoder, const Attributes& attributes) {
   xdr::encode(encoder, attributes.mask());
-  xdr::Encoder counter = xdr::Encoder::counter();
-  encode_values(counter, attributes);
-  encoder.put_u32(static_cast<uint32_t>(counter.position()));
+  const size_t length_at = encoder.position();
+  encoder.put_u32(0);
+  const size_t start = encoder.position();
   encode_values(encoder, attributes);
+  encoder.patch_u32(length_at, static_cast<uint32_t>(encoder.position() - start));
 }
 
 bool xdr_decode(xdr::Decoder& decoder, Attributes& attributes) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/xdr/encoder.h"
 
-#include <endian.h>
-
 #include "shared/base/check.h"
 
 namespace pnfsrdma::xdr {
@@ -23,14 +21,13 @@ std::byte* Encoder::grow(size_t size) {
   return out_->data() + start;
 }
 
+// Most of what is encoded are these two: no padding, and a size the compiler knows.
 void Encoder::put_u32(uint32_t value) {
-  value = htobe32(value);
-  put_fixed(std::as_bytes(std::span(&value, 1)));
+  if (std::byte* to = grow(sizeof value)) store_big_endian(to, value);
 }
 
 void Encoder::put_u64(uint64_t value) {
-  value = htobe64(value);
-  put_fixed(std::as_bytes(std::span(&value, 1)));
+  if (std::byte* to = grow(sizeof value)) store_big_endian(to, value);
 }
 
 void Encoder::put_fixed(ByteSpan bytes) {
@@ -41,7 +38,7 @@ void Encoder::put_fixed(ByteSpan bytes) {
   }
   // insert() and not resize(): bulk data is written once, not zeroed first.
   out_->insert(out_->end(), bytes.begin(), bytes.end());
-  out_->insert(out_->end(), kZeros, kZeros + pad);
+  if (pad > 0) out_->insert(out_->end(), kZeros, kZeros + pad);
 }
 
 void Encoder::put_opaque(ByteSpan bytes) {
@@ -57,7 +54,8 @@ MutableByteSpan Encoder::reserve_opaque(size_t size) {
 }
 
 void Encoder::patch_u32(size_t position, uint32_t value) {
-  CHECK(out_ && position + sizeof value <= out_->size());
+  if (!out_) return;
+  CHECK(position + sizeof value <= out_->size());
   store_big_endian(out_->data() + position, value);
 }
 

@@ -31,7 +31,7 @@ class Encoder {
 
   // Where the next byte goes, in the whole Bytes (0 based; what a counter() has counted).
   size_t position() const { return out_ ? out_->size() : counted_; }
-  // Overwrites four bytes put earlier: counts and statuses that are known late.
+  // Overwrites four bytes put earlier: counts and statuses that are known late. On a counter: nothing.
   void patch_u32(size_t position, uint32_t value);
   // Takes back everything from `position` on.
   void truncate(size_t position);

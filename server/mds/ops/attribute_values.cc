@@ -74,6 +74,8 @@ void put_object(Attributes& values, const ObjectHandle& handle, const Inode& ino
   values.time_create = nfs4::Time::from(inode.created);
   values.time_metadata = nfs4::Time::from(inode.ctime);
   values.time_modify = nfs4::Time::from(inode.mtime);
+  // READDIR asks for it in each entry: not a reason to put together what is the server's.
+  values.read_attribute_error = nfs4::Status::kOk;
 }
 
 // Attributes of the whole server.
@@ -85,7 +87,6 @@ void put_server(Attributes& values, const Services& services, const Bitmap& requ
   values.named_attributes = false;
   values.unique_handles = services.exports.size() == 1;
   values.lease_time = static_cast<uint32_t>(services.limits.lease.count() / 1000);
-  values.read_attribute_error = nfs4::Status::kOk;
   values.acl_support = 0;
   values.can_set_time = true;
   values.case_insensitive = false;
@@ -133,7 +134,8 @@ const Bitmap& object_attributes() {
       Attribute::kType, Attribute::kChange, Attribute::kSize, Attribute::kFsid, Attribute::kFileHandle,
       Attribute::kFileId, Attribute::kMode, Attribute::kLinkCount, Attribute::kOwner, Attribute::kOwnerGroup,
       Attribute::kRawDevice, Attribute::kSpaceUsed, Attribute::kTimeAccess, Attribute::kTimeCreate,
-      Attribute::kTimeMetadata, Attribute::kTimeModify, Attribute::kMountedOnFileId, Attribute::kSpaceFreed);
+      Attribute::kTimeMetadata, Attribute::kTimeModify, Attribute::kMountedOnFileId, Attribute::kSpaceFreed,
+      Attribute::kReadAttributeError);
   return kObject;
 }
 

@@ -60,13 +60,19 @@ nfs4::Verifier cookie_verifier(const CompoundContext& context, const Inode& dire
 // Adds entries of one page as long as they fit into `room` bytes, which shrinks. False: the reply is full.
 Outcome<bool> add_entries(const CompoundContext& context, const DirectoryPage& page,
                           const nfs4::Bitmap& requested, size_t& room, nfs4::ReadDirectoryResult& result) {
+  // An entry is large: sixty optional attributes, which are better not moved.
+  result.entries.reserve(result.entries.size() + page.entries.size());
   for (const DirectoryEntry& from : page.entries) {
-    nfs4::DirectoryEntry entry{.cookie = from.cookie, .name = from.name, .attributes = {}};
+    nfs4::DirectoryEntry& entry = result.entries.emplace_back();
+    entry.cookie = from.cookie;
+    entry.name = from.name;
     TRY_ASSIGN(entry.attributes, entry_attributes(context, from.inode, requested));
     const size_t size = 4 + xdr::encoded_size(entry);
-    if (size > room) return false;
+    if (size > room) {
+      result.entries.pop_back();
+      return false;
+    }
     room -= size;
-    result.entries.push_back(std::move(entry));
   }
   return true;
 }

@@ -188,6 +188,20 @@ TEST(Encoder, LateNumbersArePatchedAndTheEndTakenBack) {
   EXPECT_EQ(to_hex(record), "0000abcd");
 }
 
+TEST(Encoder, ACounterCountsWhatIsPatchedLater) {
+  const auto write = [](Encoder& encoder) {
+    encoder.put_u32(0);
+    encoder.put_opaque(as_bytes("abcde"));
+    encoder.patch_u32(0, 7);
+  };
+  Bytes bytes;
+  Encoder writer(bytes);
+  write(writer);
+  Encoder counter = Encoder::counter();
+  write(counter);
+  EXPECT_EQ(counter.position(), bytes.size());
+}
+
 TEST(Union, StartsAsItsFirstArmAndGivesOnlyTheArmThatIsThere) {
   Union<Colour, Arm<Void, Colour::kRed>, Arm<uint32_t, Colour::kBlue>, Default<bool>> choice;
   EXPECT_TRUE(choice.is<Colour::kRed>());
