@@ -244,7 +244,7 @@ TEST_F(Bricks, AwayAndForeignOnesAreShownAsThat) {
 
 // --- jobs ---
 
-struct Jobs : Bricks {
+struct BrickJobs : Bricks {
   std::vector<double> progress;
   std::optional<Result<std::string>> outcome;
 
@@ -258,7 +258,7 @@ struct Jobs : Bricks {
   }
 };
 
-TEST_F(Jobs, AnUnusedBrickIsFormatted) {
+TEST_F(BrickJobs, AnUnusedBrickIsFormatted) {
   admin().format(hex(1), events());
   world.pass(Milliseconds(1000));
   ASSERT_TRUE(outcome && *outcome) << outcome->error().to_string();
@@ -267,7 +267,7 @@ TEST_F(Jobs, AnUnusedBrickIsFormatted) {
   EXPECT_EQ(world.write(world.create("f"), 0, "x"), Status::kOk);  // open again
 }
 
-TEST_F(Jobs, ABrickWithDataIsNotFormatted) {
+TEST_F(BrickJobs, ABrickWithDataIsNotFormatted) {
   ASSERT_EQ(world.write(world.create("f"), 0, "x"), Status::kOk);
   admin().format(hex(1), events());
   world.pass(Milliseconds(1000));
@@ -276,14 +276,14 @@ TEST_F(Jobs, ABrickWithDataIsNotFormatted) {
   EXPECT_EQ(world.brick.erased, 0u);
 }
 
-TEST_F(Jobs, WhileABrickIsFormattedNothingIsPutOnIt) {
+TEST_F(BrickJobs, WhileABrickIsFormattedNothingIsPutOnIt) {
   world.brick.dead = true;  // it takes its time
   const CancelJob cancel = admin().format(hex(1), events());
   world.settle();
   EXPECT_EQ(world.write(world.create("f"), 0, "x"), Status::kNoSpc);
 }
 
-TEST_F(Jobs, ACancelledOneEndsOnce) {
+TEST_F(BrickJobs, ACancelledOneEndsOnce) {
   const CancelJob cancel = admin().format(hex(1), events());
   cancel();
   cancel();
@@ -293,7 +293,7 @@ TEST_F(Jobs, ACancelledOneEndsOnce) {
   EXPECT_EQ(world.write(world.create("f"), 0, "x"), Status::kOk);
 }
 
-TEST_F(Jobs, OneEndsWhenItsBrickGoesAway) {
+TEST_F(BrickJobs, OneEndsWhenItsBrickGoesAway) {
   admin().check(hex(1), events());
   world.plug.down(world.kBrick);
   world.pass(Milliseconds(100));
@@ -301,14 +301,14 @@ TEST_F(Jobs, OneEndsWhenItsBrickGoesAway) {
   EXPECT_EQ(outcome->error().number(), EAGAIN);
 }
 
-TEST_F(Jobs, ASoundBrickIsFoundSound) {
+TEST_F(BrickJobs, ASoundBrickIsFoundSound) {
   ASSERT_EQ(world.write(world.create("f"), 0, "x"), Status::kOk);
   admin().check(hex(1), events());
   world.pass(kCheckPause + Milliseconds(500));
   ASSERT_TRUE(outcome && *outcome) << outcome->error().to_string();
 }
 
-TEST_F(Jobs, LeakedAndMissingBlocksAreFound) {
+TEST_F(BrickJobs, LeakedAndMissingBlocksAreFound) {
   ASSERT_EQ(world.write(world.create("f"), 0, "x"), Status::kOk);
   world.brick.blocks.erase(world.brick.blocks.begin());
   world.brick.blocks.insert(1000 * kBlock);
@@ -320,7 +320,7 @@ TEST_F(Jobs, LeakedAndMissingBlocksAreFound) {
   EXPECT_NE(outcome->error().what().find("1 in no file"), std::string::npos);
 }
 
-TEST_F(Jobs, AnUnknownBrickHasNoJobs) {
+TEST_F(BrickJobs, AnUnknownBrickHasNoJobs) {
   admin().check("nobody", events());
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->error().number(), ENOENT);
