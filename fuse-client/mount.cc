@@ -74,6 +74,12 @@ Result<Root> find_root(Session& session, const MountOptions& options) {
   TRY_ASSIGN(const auto reply, session.call(std::move(operations), {::getuid(), ::getgid(), {}}, call));
   const auto* handle = reply.result<nfs4::GetFileHandleResponse>(handle_at);
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(handle_at + 1);
+  if (reply.status == nfs4::Status::kPerm) {
+    return fail(EPERM,
+                fmt::format("{}:{}: the server serves this export to ports below 1024 only, which root "
+                            "may bind: mount as root, or set \"insecure\" of the export on the server",
+                            session.server(), options.path));
+  }
   if (handle == nullptr || attributes == nullptr) {
     return fail(nfs4::to_errno(reply.status),
                 fmt::format("{}:{}: the server answers {}; is this path exported there?", session.server(),

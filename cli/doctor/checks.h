@@ -19,6 +19,8 @@ Findings check_pmem(const Host& host);    // device DAX, namespaces in other mod
 Findings check_rdma(const Host& host);    // devices, ports, addresses, MTU, permissions, libraries
 Findings check_ports(const Host& host);   // who listens where pnfsrdma wants to
 Findings check_fuse(const Host& host);    // the device, fusermount3, the mount helper
+// Whether a mount of this user is served where exports are not "insecure".
+Findings check_source_port(const Host& host);
 Findings check_clock(const Host& host);
 // `server`: "host" or "host:port" of an MDS.
 Findings check_server(const Host& host, const std::string& server);

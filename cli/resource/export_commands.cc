@@ -21,6 +21,7 @@ constexpr std::array kExportColumns = {
     Field{"READ-ONLY", "/read_only", Field::kFlag},
     Field{"ROOT SQUASH", "/root_squash", Field::kFlag},
     Field{"ALL SQUASH", "/all_squash", Field::kFlag},
+    Field{"INSECURE", "/insecure", Field::kFlag},
     Field{"CLIENTS", "/clients", Field::kList, true},
     Field{"FROM", "/source"},
 };
@@ -33,6 +34,7 @@ constexpr std::array kExportFields = {
     Field{"all squash", "/all_squash", Field::kFlag},
     Field{"anonymous user", "/anonuid", Field::kNumber},
     Field{"anonymous group", "/anongid", Field::kNumber},
+    Field{"insecure", "/insecure", Field::kFlag},
     Field{"clients", "/clients", Field::kList},
     Field{"from", "/source"},
 };
@@ -44,6 +46,8 @@ class Rules {
     flag(command, "--read-only,!--read-write", "read_only", "clients may only read");
     flag(command, "--root-squash,!--no-root-squash", "root_squash", "root of a client is the anonymous user");
     flag(command, "--all-squash,!--no-all-squash", "all_squash", "everybody is the anonymous user");
+    flag(command, "--insecure,!--secure", "insecure",
+         "serve calls from ports of 1024 and above, which any user of a client can make");
     number(command, "--anonuid", "anonuid", "number of the anonymous user");
     number(command, "--anongid", "anongid", "number of the anonymous group");
     clients_ = command
@@ -100,7 +104,7 @@ class Rules {
 json editable(const json& from) {
   json body = json::object();
   for (const char* key :
-       {"path", "read_only", "root_squash", "all_squash", "anonuid", "anongid", "clients"}) {
+       {"path", "read_only", "root_squash", "all_squash", "anonuid", "anongid", "insecure", "clients"}) {
     if (from.contains(key)) body[key] = from[key];
   }
   return body;
@@ -118,7 +122,8 @@ void add_edit(CLI::App* noun, Administration& admin) {
     if (!rules->any())
       throw CLI::ValidationError("export edit",
                                  "nothing to change: give at least one of --read-only, --read-write, "
-                                 "--[no-]root-squash, --[no-]all-squash, --anonuid, --anongid, --clients");
+                                 "--[no-]root-squash, --[no-]all-squash, --insecure, --secure, --anonuid, "
+                                 "--anongid, --clients");
   });
   admin.does(edit, [&admin, called, rules](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json found, find_export(client, *called));

@@ -26,6 +26,7 @@ ExportRules rules_of(const Json& body) {
           .all_squash = body.value("all_squash", defaults.all_squash),
           .anonuid = body.value("anonuid", defaults.anonuid),
           .anongid = body.value("anongid", defaults.anongid),
+          .insecure = body.value("insecure", defaults.insecure),
           .clients = body.value("clients", defaults.clients)};
 }
 

@@ -177,6 +177,7 @@ struct ExportRules {
   bool all_squash = false;
   uint32_t anonuid = 65534;
   uint32_t anongid = 65534;
+  bool insecure = false;             // calls by TCP from every port
   std::vector<std::string> clients;  // networks; none: everybody
   bool operator==(const ExportRules&) const = default;
 };
@@ -249,6 +250,7 @@ struct Numbers {
   uint64_t replays = 0;
   uint64_t illegal_operations = 0;
   uint64_t old_handle_uses = 0;  // filehandles of before the upgrade, since the start
+  uint64_t port_refusals = 0;    // calls from ports that their export does not serve, since the start
   uint64_t mds_read_bytes = 0;
   uint64_t mds_write_bytes = 0;
   uint64_t layouts_granted = 0;

@@ -199,6 +199,7 @@ Json to_json(const Export& item) {
             {"all_squash", item.rules.all_squash},
             {"anonuid", item.rules.anonuid},
             {"anongid", item.rules.anongid},
+            {"insecure", item.rules.insecure},
             {"clients", item.rules.clients},
             {"source", item.stored ? "store" : "file"},
             {"directory_exists", item.directory_exists}};

@@ -89,6 +89,9 @@ void add_operations(Exposition& out, const Numbers& numbers) {
   out.counter("pnfsrdma_mds_old_handle_uses_total",
               "Filehandles of version 1 that were taken: their clients have not mounted since the upgrade.")
       .value(number(numbers.old_handle_uses));
+  out.counter("pnfsrdma_mds_port_refusals_total",
+              "Calls from ports above 1023 to exports that are not insecure, refused.")
+      .value(number(numbers.port_refusals));
   out.counter("pnfsrdma_mds_bytes_total", "File data that went through the MDS.")
       .value(number(numbers.mds_read_bytes), {{"direction", "read"}})
       .value(number(numbers.mds_write_bytes), {{"direction", "write"}});

@@ -88,6 +88,8 @@ class Cli(unittest.TestCase):
         self.assertEqual((made["read_only"], made["clients"]), (True, ["192.0.2.0/24", "2001:db8::/32"]))
         changed = self.value("export", "edit", "/projects", "--read-write", "--anonuid", "1234")
         self.assertEqual((changed["read_only"], changed["anonuid"], changed["clients"]), (False, 1234, made["clients"]))
+        self.assertEqual(self.value("export", "edit", "/projects", "--insecure")["insecure"], True)
+        self.assertEqual(self.value("export", "edit", "/projects", "--secure")["insecure"], False)
         self.assertIn("--read-only", self.fails(2, "export", "edit", "/projects"))
         self.fails(6, "export", "create", "/projects")
         self.assertIn("path must be absolute", self.fails(1, "export", "create", "relative"))

@@ -53,7 +53,7 @@ def answers(port):
 
 class Cluster:
     def __init__(self, bin_directory, pool_size="2G", pool_directory=None, durability=None, lease_seconds=30,
-                 advertise=None, bricks=1, **mds_options):
+                 advertise=None, bricks=1, insecure=False, **mds_options):
         require_mounts()
         self.bin = pathlib.Path(bin_directory)
         self.lease_seconds = lease_seconds
@@ -76,7 +76,9 @@ class Cluster:
                                   "lease_seconds": lease_seconds, **mds_options,
                                   "console": {"socket": str(self.home / "console.sock"),
                                               "listen": [f"127.0.0.1:{self.console_port}"]},
-                                  "exports": [{"path": "/", "root_squash": False, "clients": ["127.0.0.0/8"]}]})
+                                  # insecure: served to ports of 1024 and above too, as proxies and Python have them
+                                  "exports": [{"path": "/", "root_squash": False, "clients": ["127.0.0.0/8"],
+                                               "insecure": insecure}]})
 
     def brick_address(self, name):
         return f"unix:{self.home}/{name}.sock"
@@ -172,7 +174,7 @@ class Cluster:
             raise RuntimeError(f"{name}d ended with {code}:\n{self.log(name)[-3000:]}")
 
     def mount(self, options="", name=None, port=None, proto=PROTO):
-        """Mounts in the foreground of a child process; returns a Mount. `port` is that of a TCP proxy."""
+        """Mounts in the foreground of a child process; returns a Mount. `port`: of a TCP proxy (`insecure`)."""
         if proto == "rdma" and port is None:
             port = self.rdma_port
             options = f"{options},proto=iwarp"

@@ -36,7 +36,11 @@ class DelayProxy:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(("127.0.0.1", self.target_port))
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target_port))
+            except OSError:  # it restarts: the client tries again
+                client.close()
+                continue
             for s in (client, server):
                 s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for source, sink, event in ((client, server, TO_SERVER), (server, client, TO_CLIENT)):

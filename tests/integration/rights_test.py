@@ -8,12 +8,14 @@ import errno
 import json
 import os
 import stat
+import subprocess
 import sys
 import time
 import traceback
 import unittest
 
-from cluster import Cluster, OpenFile
+from cluster import Cluster, OpenFile, wait_until
+from delay_proxy import DelayProxy
 
 BIN = sys.argv.pop(1)
 MIB = 1 << 20
@@ -222,6 +224,63 @@ class Exports(unittest.TestCase):
             self.assertEqual(refused.exception.errno, errno.EBUSY)
         os.rename(mount / "secret", mount / "moved")
         mount.unmount()
+
+
+class Ports(unittest.TestCase):
+    """Calls from a port that anybody may bind, as a proxy makes them, are served where the export is insecure."""
+
+    def setUp(self):
+        self.cluster = Cluster(BIN, pool_size="512M").start_all()
+        self.proxy = DelayProxy(self.cluster.nfs_port, 0)
+
+    def tearDown(self):
+        self.cluster.close()
+        self.proxy.close()
+
+    def cli(self, *words):
+        told = subprocess.run([str(self.cluster.bin / "pnfsrdma"), "--socket", f"{self.cluster.home}/console.sock",
+                               "--json", *words], capture_output=True, text=True, timeout=60)
+        return json.loads(told.stdout)
+
+    def ports_check(self, status):
+        """The check of that name, when it has this status: numbers are a second old at most."""
+        checks = []
+
+        def seen():
+            checks[:] = [check for check in self.cli("health")["checks"] if check["name"] == "ports"]
+            return checks[0]["status"] == status
+        wait_until(seen, 20, f"the check says {status}")
+        return checks[0]["detail"]
+
+    def test_a_mount_from_a_high_port_is_refused_until_the_export_is_insecure(self):
+        self.ports_check("ok")
+        point = self.cluster.home / "refused"
+        point.mkdir()
+        refused = self.cluster.run("fuse", f"127.0.0.1:{self.proxy.port}:/", str(point), "-f", check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn('"insecure"', refused.stderr)
+        self.assertIn("requests, last from 127.0.0.1)", self.ports_check("warning"))
+        self.assertIn("port-refused", self.cluster.log("mds"))
+
+        (root,) = self.cli("export", "list")
+        self.assertEqual(root["insecure"], False)
+        self.assertEqual(self.cli("export", "edit", "/", "--insecure")["insecure"], True)
+        mount = self.cluster.mount(name="served", port=self.proxy.port, proto="tcp")
+        (mount / "file").write_text("text")
+        self.ports_check("ok")
+
+        # Back to secure: whoever is mounted already is refused, too, and so it is after a restart.
+        self.cli("export", "edit", "/", "--secure")
+        with self.assertRaises(OSError) as again:
+            os.mkdir(mount / "new")
+        self.assertEqual(again.exception.errno, errno.EPERM)
+        self.cluster.stop("mds")
+        self.cluster.start_mds()
+        with self.assertRaises(OSError) as again:
+            os.mkdir(mount / "new")
+        self.assertEqual(again.exception.errno, errno.EPERM)
+        from_reserved = self.cluster.mount(name="reserved", proto="tcp")
+        self.assertEqual((from_reserved / "file").read_text(), "text")
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ class OneRoundTrip(unittest.TestCase):
 
     def test_fdatasync_and_fsync_wait_once(self):
         events = []
-        with Cluster(BIN, pool_size="256M") as cluster:
+        with Cluster(BIN, pool_size="256M", insecure=True) as cluster:
             # The brick advertises the proxy's port, so that the client's data connection goes through it.
             data_proxy = DelayProxy(cluster.data_port, self.ONE_WAY, events)
             config = json.loads((cluster.home / "brick.json").read_text())

@@ -39,6 +39,7 @@ console::Numbers Administrator::numbers() {
   numbers.turns = view_turns(parts_.loop.turns(), parts_.loop.now());
   numbers.checks.push_back(check_of_turns("This server", numbers.turns));
   add_old_handles(parts_.handles.old_handles(), numbers);
+  add_port_refusals(parts_.counters, parts_.exports, parts_.clock.now(), numbers);
   add_bricks(numbers);
   return numbers;
 }

@@ -17,6 +17,9 @@ constexpr std::string_view kNextKey = "next";
 constexpr size_t kExportsMax = 1000;
 constexpr size_t kNetworksMax = 256;
 
+// Version 1 had no flags: none was set.
+constexpr uint32_t kExportVersion = 2;
+constexpr uint32_t kInsecure = 1;
 struct StoredExport {
   uint32_t id = 0;
   xdr::String<4096> path;
@@ -26,6 +29,10 @@ struct StoredExport {
   uint32_t anongid = 0;
   xdr::List<xdr::String<64>, kNetworksMax> clients;
 };
+struct StoredExport2 {
+  StoredExport base;
+  uint32_t flags = 0;  // kInsecure
+};
 
 std::string key_of(uint16_t id) {
   std::byte bytes[sizeof id];
@@ -34,8 +41,8 @@ std::string key_of(uint16_t id) {
 }
 
 template <typename T>
-void put(Batch& batch, std::string_view key, const T& value) {
-  put_value(batch, record_key(static_cast<uint8_t>(RecordKind::kExport), key), value);
+void put(Batch& batch, std::string_view key, const T& value, uint32_t version = kValueVersion) {
+  put_value(batch, record_key(static_cast<uint8_t>(RecordKind::kExport), key), value, version);
 }
 
 void put(Batch& batch, const Export& item) {
@@ -47,13 +54,21 @@ void put(Batch& batch, const Export& item) {
                       .anongid = item.anongid,
                       .clients = {}};
   for (const Network& network : item.clients) stored.clients.push_back(network.text());
-  put(batch, key_of(item.id), stored);
+  put(batch, key_of(item.id), StoredExport2{stored, item.insecure ? kInsecure : 0}, kExportVersion);
+}
+
+Result<StoredExport2> read_stored(std::string_view value) {
+  if (value_version(value) != kValueVersion)
+    return read_value<StoredExport2>(value, "an export", kExportVersion);
+  TRY_ASSIGN(StoredExport first, read_value<StoredExport>(value, "an export"));
+  return StoredExport2{std::move(first), 0};
 }
 
 Result<Export> read_export(std::string_view value) {
-  TRY_ASSIGN(const StoredExport stored, read_value<StoredExport>(value, "an export"));
-  if (stored.id == 0 || stored.id > UINT16_MAX || stored.squash > static_cast<uint32_t>(Squash::kAll) ||
-      !is_normal_path(stored.path))
+  TRY_ASSIGN(const StoredExport2 whole, read_stored(value));
+  const StoredExport& stored = whole.base;
+  if ((whole.flags & ~kInsecure) != 0 || stored.id == 0 || stored.id > UINT16_MAX ||
+      stored.squash > static_cast<uint32_t>(Squash::kAll) || !is_normal_path(stored.path))
     return fail(EUCLEAN, "the metadata store has an export that makes no sense");
   Export item{.id = static_cast<uint16_t>(stored.id),
               .path = stored.path,
@@ -61,6 +76,7 @@ Result<Export> read_export(std::string_view value) {
               .squash = static_cast<Squash>(stored.squash),
               .anonuid = stored.anonuid,
               .anongid = stored.anongid,
+              .insecure = (whole.flags & kInsecure) != 0,
               .clients = {}};
   for (const auto& text : stored.clients) {
     TRY_ASSIGN(Network network, Network::parse(text));
@@ -81,6 +97,7 @@ Result<Export> parse(const console::ExportRules& rules) {
                                             : Squash::kNone,
               .anonuid = rules.anonuid,
               .anongid = rules.anongid,
+              .insecure = rules.insecure,
               .clients = {}};
   if (rules.clients.size() > kNetworksMax) return fail(EINVAL, "clients must have at most 256 networks");
   for (const std::string& text : rules.clients) {
@@ -103,8 +120,9 @@ bool same_networks(const Export& one, const Export& other) {
 
 // Whether somebody may do less under `after` than under `before`.
 bool narrower(const Export& before, const Export& after) {
-  return (after.read_only && !before.read_only) || !same_networks(before, after) ||
-         after.squash > before.squash || before.anonuid != after.anonuid || before.anongid != after.anongid;
+  return (after.read_only && !before.read_only) || (before.insecure && !after.insecure) ||
+         !same_networks(before, after) || after.squash > before.squash || before.anonuid != after.anonuid ||
+         before.anongid != after.anongid;
 }
 
 }  // namespace
@@ -146,6 +164,7 @@ console::Export ExportKeeper::shown(const Export& item) const {
                                   .all_squash = item.squash == Squash::kAll,
                                   .anonuid = item.anonuid,
                                   .anongid = item.anongid,
+                                  .insecure = item.insecure,
                                   .clients = {}},
                         .stored = stored_,
                         .directory_exists = exports_.directory_exists(item)};

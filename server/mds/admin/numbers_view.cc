@@ -87,6 +87,29 @@ void add_old_handles(const std::vector<HandleKeys::OldHandles>& exports, console
                            : "Unmount and mount again on clients that have not done so since the upgrade."});
 }
 
+void add_port_refusals(const Counters& counters, const Exports& exports, SteadyTime now,
+                       console::Numbers& numbers) {
+  // Somebody who tried once, or looked for open ports, is no condition of the server for ever.
+  constexpr Milliseconds kRecent = std::chrono::hours(1);
+  std::string refused;
+  for (const auto& [id, refusals] : counters.port_refusals) {
+    numbers.port_refusals += refusals.calls;
+    const Export* item = exports.find(id);
+    if (item == nullptr || item->insecure || now - refusals.last > kRecent) continue;
+    refused += fmt::format("{}{} ({} requests, last from {})", refused.empty() ? "" : ", ", item->path,
+                           refusals.calls, refusals.host);
+  }
+  numbers.checks.push_back(
+      {.name = "ports",
+       .status = refused.empty() ? "ok" : "warning",
+       .detail = refused.empty() ? "No request was refused for its port in the last hour."
+                                 : "Requests from ports above 1023 were refused: " + refused + ".",
+       .fix = refused.empty()
+                  ? ""
+                  : "Mount as root of the host; for mounts of users, user-space clients, rootless "
+                    "containers and NAT: pnfsrdma export edit PATH --insecure --all-squash"});
+}
+
 console::LoopTurns view_turns(const TurnTimes& turns, SteadyTime now) {
   const pnfsrdma::LatencyHistogram::Snapshot times = turns.times();
   const TurnTimes::Recent recent = turns.recent(now);

@@ -31,10 +31,15 @@ struct NumbersSources {
   uint64_t start_count = 0;
 };
 
-// The turns of a control loop, as the console shows them.
 // Which exports still take filehandles of version 1, and whether anybody has used one.
 void add_old_handles(const std::vector<HandleKeys::OldHandles>& exports, console::Numbers& numbers);
 
+// Which exports have refused calls because of their port (Counters::port_refusals), and whether that is a
+// matter still.
+void add_port_refusals(const Counters& counters, const Exports& exports, SteadyTime now,
+                       console::Numbers& numbers);
+
+// The turns of a control loop, as the console shows them.
 console::LoopTurns view_turns(const TurnTimes& turns, SteadyTime now);
 // Whether the loop of `who` ("This server", "Brick UUID") leaves others waiting.
 console::HealthCheck check_of_turns(const std::string& who, const console::LoopTurns& turns);

@@ -38,23 +38,31 @@ struct StoredNumber {
 };
 
 template <typename T>
-void put_value(Batch& batch, std::string_view key, const T& value) {
+void put_value(Batch& batch, std::string_view key, const T& value, uint32_t version = kValueVersion) {
   Bytes bytes;
   bytes.reserve(256);
   xdr::Encoder encoder(bytes);
-  encoder.put_u32(kValueVersion);
+  encoder.put_u32(version);
   xdr::encode(encoder, value);
   batch.put(key, as_text(bytes));
 }
 
-// `what` names the value in the error: EUCLEAN, the store is damaged or of another program version.
+// Of a stored value; 0 for what is too short to be one.
+inline uint32_t value_version(std::string_view bytes) {
+  xdr::Decoder decoder(as_bytes(bytes));
+  uint32_t version = 0;
+  return decoder.get_u32(version) ? version : 0;
+}
+
+// `T` is the form of version `known`. `what` names the value in the error: EUCLEAN, the store is damaged or
+// of another program version.
 template <typename T>
-Result<T> read_value(std::string_view bytes, std::string_view what) {
+Result<T> read_value(std::string_view bytes, std::string_view what, uint32_t known = kValueVersion) {
   xdr::Decoder decoder(as_bytes(bytes));
   uint32_t version = 0;
   T value{};
-  const bool whole = decoder.get_u32(version) && version == kValueVersion && xdr::decode(decoder, value) &&
-                     decoder.remaining() == 0;
+  const bool whole =
+      decoder.get_u32(version) && version == known && xdr::decode(decoder, value) && decoder.remaining() == 0;
   if (whole) return value;
   return fail(EUCLEAN, "the metadata store has " + std::string(what) + " of version " +
                            std::to_string(version) + " that cannot be read (" +

@@ -27,6 +27,8 @@ inline constexpr uint32_t kResultHeaderBytes = 8;
 // No result of an operation that changes something is longer (OPEN's 96 bytes come near). With less room it
 // is not begun: once it is done, REP_TOO_BIG would be a lie.
 inline constexpr uint32_t kChangingResultBytes = 128;
+// Ports up to it are bound by privileged programs only (ip_unprivileged_port_start of ip(7)).
+inline constexpr uint16_t kReservedPortLast = 1023;
 
 struct Handlers {
   template <typename Arguments>
@@ -119,6 +121,7 @@ bool Compound::begin() {
   context_.minor_version = reader_->minor_version();
   context_.caller_flavor = call_.flavor;
   context_.caller = std::move(call_.caller);
+  context_.high_port = !call_.rdma && port_of(call_.peer) > kReservedPortLast;
   context_.peer = std::move(call_.peer);
   context_.connection = call_.connection;
   context_.request = {.bytes = static_cast<uint32_t>(call_.record.size()),
@@ -158,6 +161,7 @@ Compound::Step Compound::run_operation() {
   }
   context_.reply_room = room();
   context_.suspension.begin_run();
+  if (const auto served = context_.check_port(); !served) return add_status(item_->operation, served.error());
   Handlers handlers;
   const auto done = answer_as_done(context_, *item_->arguments);
   const nfs4::ResultOperation result = done ? *done : nfs4::dispatch(handlers, *item_->arguments, context_);

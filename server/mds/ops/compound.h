@@ -21,6 +21,7 @@ struct CompoundCall {
   uint32_t flavor = 0;
   Credentials caller;
   std::string peer;
+  bool rdma = false;  // by RPC-over-RDMA, where a port says nothing
   std::weak_ptr<rpc::Connection> connection;
 
   CompoundCall() = default;

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "server/mds/state/counters.h"
 #include "server/mds/state/grace.h"
 #include "shared/base/check.h"
+#include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
 
@@ -61,6 +63,22 @@ const Export& CompoundContext::current_export() const {
 
 std::string_view CompoundContext::peer_host() const {
   return host_of(peer);
+}
+
+Outcome<> CompoundContext::check_port(const Export& to) {
+  if (serves_port(to)) return {};
+  Counters::PortRefusals& refused = services.counters.port_refusals[to.id];
+  ++refused.calls;
+  refused.last = services.clock.now();
+  refused.host = peer_host();
+  if (refused.calls == 1) {
+    log_warning(
+        "mds",
+        "port-refused export={} peer={} what=\"only calls from ports below 1024, which programs of root "
+        "have, are served, unless the export is insecure (said once)\"",
+        to.path, peer);
+  }
+  return std::unexpected(Status::kPerm);
 }
 
 Credentials CompoundContext::credentials() const {

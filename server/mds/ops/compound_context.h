@@ -56,6 +56,7 @@ class CompoundContext {
   uint32_t caller_flavor = 0;  // RPC authentication flavor
   Credentials caller;          // as it came, before squashing; AUTH_NONE: nobody
   std::string peer;            // rpc::Connection::peer()
+  bool high_port = false;      // by TCP from a port that every user may bind
   std::weak_ptr<rpc::Connection> connection;
 
   CurrentObject current;
@@ -116,6 +117,11 @@ class CompoundContext {
   const Export& current_export() const;
   // The caller's numeric address, for the export's list of clients.
   std::string_view peer_host() const;
+  // exports(5), "secure": PERM, which is counted, where the export wants calls from reserved ports and this
+  // one's came from another. The COMPOUND asks for the current export before each operation.
+  Outcome<> check_port(const Export& to);
+  Outcome<> check_port() { return current.handle ? check_port(current_export()) : Outcome<>(); }
+  bool serves_port(const Export& to) const { return to.insecure || !high_port; }
   // The caller's identity on it: squashed as it says.
   Credentials credentials() const;
   // kMay* bits. ACCESS, and ROFS for writing on a read-only export.

@@ -61,6 +61,7 @@ Exports::Exports(Namespace& names, std::vector<Export> exports)
   pseudo_.id = kPseudoId;
   pseudo_.read_only = true;
   pseudo_.squash = Squash::kAll;
+  pseudo_.insecure = true;  // names that lead to exports: those say who is served
   for (Export& configured : exports) add(std::move(configured));
 }
 

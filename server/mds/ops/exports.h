@@ -26,6 +26,8 @@ struct Export {
   Squash squash = Squash::kRoot;
   uint32_t anonuid = 65534;
   uint32_t anongid = 65534;
+  // Calls by TCP are served from any port of the client's host; else from those that only its root may bind.
+  bool insecure = false;
   std::vector<Network> clients;  // none: everybody
   // Filehandles of version 1 (HandleKeys) are taken until then, where they are at all; none: the default.
   std::optional<WallTime> old_handles_until;

@@ -8,16 +8,18 @@ using nfs4::Status;
 
 namespace {
 
-// exports(5): who is not in an export's list of clients does not get in, by whatever operation.
-Outcome<> admit(const CompoundContext& context, const Export& to) {
+// exports(5): who is not in an export's list of clients does not get in, by whatever operation, nor who comes
+// from a port that it does not serve.
+Outcome<> admit(CompoundContext& context, const Export& to) {
   if (!to.admits(context.peer_host())) return std::unexpected(Status::kAccess);
-  return {};
+  return context.check_port(to);
 }
 
 // The root as this host sees it: its export, or the way to those that admit the host.
 Outcome<> put_root(CompoundContext& context) {
   const auto root = context.services.exports.root(context.peer_host());
   if (!root) return std::unexpected(Status::kAccess);
+  TRY(context.check_port(*context.services.exports.find(*root)));
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(kRootInode));
   context.set_current({.export_id = *root, .inode = inode->id, .generation = inode->generation});
   return {};

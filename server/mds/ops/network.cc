@@ -69,4 +69,12 @@ std::string_view host_of(std::string_view peer) {
   return peer.substr(0, peer.rfind(':'));
 }
 
+uint16_t port_of(std::string_view peer) {
+  const size_t colon = peer.rfind(':');
+  uint16_t port = 0;
+  if (colon != std::string_view::npos)
+    std::from_chars(peer.data() + colon + 1, peer.data() + peer.size(), port);
+  return port;
+}
+
 }  // namespace pnfsrdma::mds

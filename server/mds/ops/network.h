@@ -30,5 +30,7 @@ class Network {
 
 // "192.0.2.7" of "192.0.2.7:1023", "::1" of "[::1]:1023".
 std::string_view host_of(std::string_view peer);
+// 1023 of the same; 0 where there is none ("unix").
+uint16_t port_of(std::string_view peer);
 
 }  // namespace pnfsrdma::mds

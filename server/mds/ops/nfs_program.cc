@@ -27,6 +27,7 @@ void compound(Compounds& compounds, const rpc::ConnectionPointer& connection, rp
   made.flavor = static_cast<uint32_t>(call.header.credential.flavor);
   made.caller = *std::move(caller);
   made.peer = connection->peer();
+  made.rdma = connection->is_rdma();
   made.connection = connection;
   made.arguments = call.arguments;
   made.record = std::move(call.record);  // `arguments` stays valid: it points to the heap

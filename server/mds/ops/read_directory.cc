@@ -13,8 +13,8 @@ inline constexpr size_t kPageEntries = 128;
 inline constexpr size_t kFixedBytes = 8 + 4 + 4;
 
 // The attributes of one entry. Where it is the directory of another export, that one's (the client sees a
-// mount point), or those of the pseudo file system if that one does not admit the client; where the inode
-// cannot be read, rdattr_error if that was asked for (RFC 8881, 18.23.3).
+// mount point), or those of the pseudo file system if that one does not admit the client or its port; where
+// the inode cannot be read, rdattr_error if that was asked for (RFC 8881, 18.23.3).
 Outcome<nfs4::Attributes> entry_attributes(const CompoundContext& context, InodeId id,
                                            const nfs4::Bitmap& requested) {
   const Services& services = context.services;
@@ -28,6 +28,7 @@ Outcome<nfs4::Attributes> entry_attributes(const CompoundContext& context, Inode
   uint16_t through = context.current.handle->export_id;
   if ((*inode)->is_directory()) {
     through = services.exports.seen_through(through, id, context.peer_host()).value_or(Exports::kPseudoId);
+    if (!context.serves_port(*services.exports.find_accepted(through))) through = Exports::kPseudoId;
   }
   if (through == Exports::kPseudoId) inode = context.pseudo_directory(**inode);
   return attribute_values(services, context.handle_of(**inode, through), **inode, requested);

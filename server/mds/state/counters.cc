@@ -22,16 +22,23 @@ std::string by_operation(const std::array<uint64_t, Counters::kOperationsMax>& c
   return "{" + text + "}";
 }
 
+uint64_t total(const std::map<uint16_t, Counters::PortRefusals>& refusals) {
+  uint64_t calls = 0;
+  for (const auto& [id, refused] : refusals) calls += refused.calls;
+  return calls;
+}
+
 }  // namespace
 
 std::string to_json(const Counters& counters) {
   return fmt::format(
       R"({{"compounds":{},"replays":{},"illegal_operations":{},"read_bytes":{},"write_bytes":{},)"
       R"("layouts_granted":{},"layouts_recalled":{},"layouts_revoked":{},"clients_expired":{},)"
-      R"("operations":{},"errors":{}}})",
+      R"("port_refusals":{},"operations":{},"errors":{}}})",
       counters.compounds, counters.replays, counters.illegal_operations, counters.bytes_read,
       counters.bytes_written, counters.layouts_granted, counters.layouts_recalled, counters.layouts_revoked,
-      counters.clients_expired, by_operation(counters.operations), by_operation(counters.errors));
+      counters.clients_expired, total(counters.port_refusals), by_operation(counters.operations),
+      by_operation(counters.errors));
 }
 
 }  // namespace pnfsrdma::mds

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 
+#include "shared/base/clock.h"
 #include "shared/base/latency_histogram.h"
 
 namespace pnfsrdma::mds {
@@ -25,6 +27,13 @@ struct Counters {
   uint64_t layouts_recalled = 0;
   uint64_t layouts_revoked = 0;
   uint64_t clients_expired = 0;
+  // Calls an export did not serve because of the port they came from, and the last of them.
+  struct PortRefusals {
+    uint64_t calls = 0;
+    SteadyTime last;
+    std::string host;
+  };
+  std::map<uint16_t, PortRefusals> port_refusals;  // by export
 };
 
 // One line of JSON: {"compounds":…,"read_bytes":…,"operations":{"GETATTR":…},"errors":{…}}; operations never

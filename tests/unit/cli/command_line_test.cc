@@ -91,6 +91,7 @@ TEST_F(CommandLine, AnEditSaysWhatToChange) {
   EXPECT_NE(parse({"export", "edit", "/a"}), 0);
   EXPECT_NE(parse({"--json", "export", "edit", "/a", "--yes"}), 0);
   EXPECT_EQ(parse({"export", "edit", "/a", "--no-all-squash"}), 0);
+  EXPECT_EQ(parse({"export", "edit", "/a", "--secure"}), 0);
   EXPECT_EQ(parse({"export", "edit", "/a", "--anongid", "0"}), 0);
 }
 

@@ -175,6 +175,26 @@ TEST_F(Doctor, Fuse) {
   expect(check_fuse(host), "/dev/fuse", Verdict::kProblem, "missing");
 }
 
+// exports(5), "secure".
+TEST_F(Doctor, WhereCallsComeFrom) {
+  host.files["/proc/self/uid_map"] = "         0          0 4294967295";
+  expect(check_source_port(host), "source port", Verdict::kOk, "below 1024");
+  host.uid = 1000;
+  expect(check_source_port(host), "source port", Verdict::kWarning, "this user");
+  EXPECT_NE(check_source_port(host)[0].fix.find("--insecure --all-squash"), std::string::npos);
+  host.files["/proc/sys/net/ipv4/ip_unprivileged_port_start"] = "1024";
+  expect(check_source_port(host), "source port", Verdict::kWarning, "this user");
+  host.files["/proc/sys/net/ipv4/ip_unprivileged_port_start"] = "0";
+  expect(check_source_port(host), "source port", Verdict::kOk, "below 1024");
+  host.files.erase("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+  host.files["/proc/self/status"] = "Name:\tpnfsrdma\nCapEff:\t0000000000000400\nCapBnd:\t0";
+  expect(check_source_port(host), "source port", Verdict::kOk, "below 1024");
+  // A rootless container: root, with every capability, of a user namespace.
+  host.uid = 0;
+  host.files["/proc/self/uid_map"] = "         0       1000          1\n         1     100000      65536";
+  expect(check_source_port(host), "source port", Verdict::kWarning, "container");
+}
+
 TEST_F(Doctor, AClockThatRunsFree) {
   expect(check_clock(host), "clock", Verdict::kOk, "12.0 ms");
   host.clock_state.synchronised = false;

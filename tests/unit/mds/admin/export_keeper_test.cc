@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/values.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {
@@ -58,6 +60,53 @@ struct Keeper : ::testing::Test {
   std::unique_ptr<ExportKeeper> keeper;
   Narrowed narrowed;
 };
+
+// An export as the versions before 2 of the record had it.
+struct FirstStoredExport {
+  uint32_t id = 0;
+  xdr::String<4096> path;
+  bool read_only = false;
+  uint32_t squash = 0;
+  uint32_t anonuid = 0;
+  uint32_t anongid = 0;
+  xdr::List<xdr::String<64>, 256> clients;
+};
+
+TEST_F(Keeper, AnExportStoredByAnEarlierVersionIsSecure) {
+  const auto key = [](std::string_view of) {
+    return record_key(static_cast<uint8_t>(RecordKind::kExport), of);
+  };
+  const auto put = [&](uint32_t version) {
+    Batch batch;
+    put_value(batch, key("next"), StoredNumber{8});
+    put_value(
+        batch, key(std::string_view("\0\7", 2)),
+        FirstStoredExport{.id = 7, .path = "/old", .read_only = true, .squash = 2, .clients = {{"::1"}}},
+        version);
+    ASSERT_TRUE((*store).commit(batch, CommitKind::kNamespace));
+  };
+  put(1);
+  start();
+  ASSERT_EQ(keeper->all().size(), 1u);
+  const ExportRules old = keeper->all()[0].rules;
+  EXPECT_EQ(old, (ExportRules{.path = "/old",
+                              .read_only = true,
+                              .root_squash = true,
+                              .all_squash = true,
+                              .anonuid = 0,
+                              .anongid = 0,
+                              .insecure = false,
+                              .clients = {"::1"}}));
+  ExportRules now = old;
+  now.insecure = true;
+  ASSERT_TRUE(change(7, now));
+  start();
+  EXPECT_EQ(keeper->all()[0].rules, now);
+  for (const uint32_t unknown : {2U, 3U}) {
+    put(unknown);
+    EXPECT_EQ(ExportKeeper::initial(*store, {}).error().number(), EUCLEAN) << unknown;
+  }
+}
 
 // Handles of the outer export may lead into the new one.
 TEST_F(Keeper, AnExportInsideAnotherEndsTheHandlesOfThatOneAndSaysSo) {
@@ -126,6 +175,12 @@ TEST_F(Keeper, WhoMayDoLessIsTold) {
   ASSERT_TRUE(change(1, {.path = "/", .read_only = true, .root_squash = false, .clients = {"10.0.0.0/8"}}));
   EXPECT_EQ(narrowed.size(), 2u);
   EXPECT_TRUE(exports->find(1)->read_only);
+  ASSERT_TRUE(change(1, {.path = "/", .insecure = true}));
+  narrowed.clear();
+  ASSERT_TRUE(change(1, {.path = "/", .insecure = true}));
+  EXPECT_TRUE(narrowed.empty());
+  ASSERT_TRUE(change(1, {.path = "/"}));
+  EXPECT_EQ(narrowed, (Narrowed{{1, ExportKeeper::Narrowed::kChanged}}));
 }
 
 TEST_F(Keeper, RefusesWhatMakesNoSenseAndChangesNothing) {

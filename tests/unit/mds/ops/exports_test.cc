@@ -50,6 +50,9 @@ TEST(Network, RefusesWhatIsNone) {
 TEST(Network, HostOfAPeer) {
   EXPECT_EQ(host_of("192.0.2.7:1023"), "192.0.2.7");
   EXPECT_EQ(host_of("[::1]:1023"), "::1");
+  EXPECT_EQ(port_of("192.0.2.7:1023"), 1023);
+  EXPECT_EQ(port_of("[::1]:65535"), 65535);
+  EXPECT_EQ(port_of("unix"), 0);
 }
 
 TEST(Export, SquashesAsItSays) {

@@ -50,7 +50,7 @@ void TestServer::use(LayoutConflicts& real_layouts, DataOperations& real_data) {
 
 std::shared_ptr<std::shared_ptr<const Bytes>> TestServer::begin(const Operations& operations,
                                                                 const Credentials& who,
-                                                                uint32_t minor_version, std::string peer) {
+                                                                uint32_t minor_version) {
   nfs4::CompoundArguments arguments;
   arguments.header = {.tag = "test", .minor_version = minor_version};
   arguments.operations = operations;
@@ -59,7 +59,8 @@ std::shared_ptr<std::shared_ptr<const Bytes>> TestServer::begin(const Operations
   call.arguments = call.record;
   call.flavor = 1;
   call.caller = who;
-  call.peer = std::move(peer);
+  call.peer = peer;
+  call.rdma = rdma;
   auto reply = std::make_shared<std::shared_ptr<const Bytes>>();
   compounds.start(std::move(call), [reply](CompoundReply sent) {
     CHECK(sent.has_value());

@@ -59,10 +59,13 @@ class TestServer {
   nfs4::CompoundResults call(const Operations& operations,
                              const Credentials& who = {.uid = 0, .gid = 0, .groups = {}},
                              uint32_t minor_version = 2);
+  // From now on the calls come from there, by RPC-over-RDMA or by TCP.
+  std::string peer = "127.0.0.1:900";
+  bool rdma = false;
   // The raw bytes of the reply; null as long as there is none.
   std::shared_ptr<std::shared_ptr<const Bytes>> begin(
       const Operations& operations, const Credentials& who = {.uid = 0, .gid = 0, .groups = {}},
-      uint32_t minor_version = 2, std::string peer = "127.0.0.1:900");
+      uint32_t minor_version = 2);
 
   TestHost& host;
   Counters counters;

@@ -31,6 +31,8 @@ export function ExportFields({ rules, onRules, problem, pathFixed }: Props) {
         hint="root of a client is the anonymous user here." />
       <CheckField label="all squash" checked={rules.all_squash} onValue={(all_squash) => set({ all_squash })}
         hint="Everybody is the anonymous user." />
+      <CheckField label="insecure" checked={rules.insecure} onValue={(insecure) => set({ insecure })}
+        hint="Serves requests from every port of a client, not only from those below 1024 that root has. Mounts by users, rootless containers and NAT need it: any user of a client can then say he is another, unless all squash is set." />
       <div class="field-row">
         <TextField label="Anonymous user" value={rules.anonuid} onValue={(anonuid) => set({ anonuid })}
           error={problem?.errorOf("anonuid") ?? idFault(rules.anonuid)} input={{ inputMode: "numeric" }} />

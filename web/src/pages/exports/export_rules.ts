@@ -9,24 +9,27 @@ export interface ExportRules {
   all_squash: boolean;
   anonuid: string;
   anongid: string;
+  insecure: boolean;
   clients: string;
 }
 
 export const NOBODY = "65534";
 
 export const NEW_EXPORT: ExportRules = {
-  path: "", read_only: false, root_squash: true, all_squash: false, anonuid: NOBODY, anongid: NOBODY, clients: "",
+  path: "", read_only: false, root_squash: true, all_squash: false, anonuid: NOBODY, anongid: NOBODY, insecure: false, clients: "",
 };
 
 const NAMES: Record<keyof ExportRules, string> = {
   path: "Path", read_only: "Read only", root_squash: "root squash", all_squash: "all squash",
-  anonuid: "Anonymous user", anongid: "Anonymous group", clients: "Client networks",
+  anonuid: "Anonymous user", anongid: "Anonymous group", insecure: "insecure",
+  clients: "Client networks",
 };
 
 export function rulesOf(of: Export): ExportRules {
   return {
     path: of.path, read_only: of.read_only, root_squash: of.root_squash, all_squash: of.all_squash,
-    anonuid: String(of.anonuid), anongid: String(of.anongid), clients: of.clients.join("\n"),
+    anonuid: String(of.anonuid), anongid: String(of.anongid), insecure: of.insecure,
+    clients: of.clients.join("\n"),
   };
 }
 

@@ -23,7 +23,12 @@ export function ExportTable({ exports, onEdit, onRemove }: Props) {
       ) },
       { title: "Clients", cell: (row) => row.clients.length ? row.clients.map((client) => <code key={client} class="chip">{client}</code>) : <Badge tone="warn">everybody</Badge> },
       { title: "Access", cell: (row) => row.read_only ? <Badge tone="read">read only</Badge> : <Badge tone="write">read and write</Badge> },
-      { title: "Users", cell: squashText },
+      { title: "Users", cell: (row) => (
+        <>
+          {squashText(row)}{" "}
+          {row.insecure && <Badge tone="warn" title="Requests from every port are served: any user of a client can say he is another">insecure</Badge>}
+        </>
+      ) },
       { title: "From", cell: (row) => <span class="muted">{row.source === "file" ? "configuration file" : "this console"}</span> },
       { title: "Actions", quiet: true, cell: (row) => (
         <div class="actions actions-end">
