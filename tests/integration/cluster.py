@@ -110,14 +110,6 @@ class Cluster:
     def write_config(self, name, values):
         (self.home / f"{name}.json").write_text(json.dumps(values, indent=1))
 
-    def take_any_port(self):
-        """Before the MDS starts: its exports take calls from any port. For more clients than there are reserved ones."""
-        config = json.loads((self.home / "mds.json").read_text())
-        if "insecure" in self.run("mdsd", "--config", str(self.home / "mds.json"), "--print-config").stdout:
-            for export in config["exports"]:
-                export["insecure"] = True
-        self.write_config("mds", config)
-
     def program(self, name):
         return str(self.bin / f"pnfsrdma-{name}")
 

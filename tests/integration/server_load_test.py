@@ -7,6 +7,7 @@ usage: server_load_test.py BIN_DIRECTORY
 """
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
 import unittest
@@ -33,9 +34,8 @@ def mounted(cluster):
 class Servers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(BIN)
+        cls.cluster = Cluster(BIN, insecure=True)
         cls.addClassCleanup(cls.cluster.close)
-        cls.cluster.take_any_port()
         cls.cluster.start_all()
         cls.ours = f"ours=127.0.0.1:{cls.cluster.nfs_port}"
 
@@ -60,11 +60,21 @@ class Servers(unittest.TestCase):
 
     def test_an_open_loop_does_what_was_offered(self):
         lines, _ = self.lines(self.ours, "--clients", "2", "--rounds", "1", "--seconds", "1", "--open", "100",
-                              "--open-clients", "5", "--rows", "getattr,write_commit")
-        for row in ("getattr", "write_commit"):
-            servers = lines[row, 5, "open"]
+                              "--open-clients", "50", "--rows", "getattr,lock,write_commit")
+        for row in ("getattr", "lock", "write_commit"):  # with 200 slots, of which half have nothing to do
+            servers = lines[row, 50, "open"]
             self.assert_sound(servers, "ours")
             self.assertAlmostEqual(servers["ours"]["rounds"][0]["done"], 100, delta=50)  # Poisson's
+
+    def test_it_fills_folders(self):
+        done = generate(self.ours, "--fill", "200", "--folders", "7", "--clients", "3", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(json.loads(done.stdout)["filled"]["ours"]["rates"]), 10)
+        with mounted(self.cluster) as mount:
+            made, = mount.path.glob("bench-server*")
+            self.assertEqual(len(list(made.glob("m*/file*"))), 200)
+            self.assertEqual(len(list(made.glob("m*"))), 7)
+            shutil.rmtree(made)
 
     def test_nothing_of_it_is_left(self):
         with mounted(self.cluster) as mount:

@@ -13,6 +13,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/log.h"
+#include "tests/bench/server/fill.h"
 #include "tests/bench/server/fleet.h"
 #include "tests/bench/server/measurement.h"
 #include "tests/bench/server/report.h"
@@ -37,6 +38,7 @@ class Bench {
     for (size_t i = 0; i < trees_.size(); ++i) {
       TRY(make_tree(loop_, settings_.targets[i], settings_, trees_[i]));
     }
+    if (settings_.fill > 0) return fill_all();
     const Result<> measured = measure();
     if (!settings_.keep) {
       for (size_t i = 0; i < trees_.size(); ++i) {
@@ -49,6 +51,18 @@ class Bench {
 
  private:
   using Fleets = std::vector<std::unique_ptr<Fleet>>;
+
+  // By the smallest number of clients that was asked for.
+  Result<> fill_all() {
+    for (size_t i = 0; i < trees_.size(); ++i) {
+      Fleet fleet(loop_, settings_.targets[i], settings_, trees_[i]);
+      TRY(fleet.connect(std::ranges::min(settings_.clients), settings_.slots));
+      TRY_ASSIGN(const Filling filling, fill(fleet, trees_[i], settings_.fill, settings_.folders));
+      report_.add(settings_.targets[i].name, filling);
+      TRY(fleet.leave());
+    }
+    return {};
+  }
 
   Result<> measure() {
     report_.title("closed loop: each client waits for its answer");
@@ -148,7 +162,7 @@ Result<Target> parse_target(const std::string& text) {
   const size_t equals = text.find('=');
   const std::string address = equals == std::string::npos ? text : text.substr(equals + 1);
   TRY_ASSIGN(const rpc::SocketAddress parsed, rpc::SocketAddress::parse(address, kNfsPort));
-  return Target{equals == std::string::npos ? address : text.substr(0, equals), parsed};
+  return Target{equals == std::string::npos ? address : text.substr(0, equals), parsed, {}};
 }
 
 // "NAME=PID" of a server above.
@@ -216,6 +230,11 @@ void add_options(CLI::App& app, ServerSettings& settings, std::vector<std::strin
                  "NAME=PID of a server that runs here (again: several): its processor time for an operation")
       ->delimiter(',');
   app.add_option("--aim", aim, "marks rows whose rate is below so many times the second server's");
+  app.add_option("--fill", settings.fill,
+                 "make so many files instead, and leave them: files a second, tenth by tenth");
+  app.add_option("--folders", settings.folders, "into so many folders")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
   app.add_flag("--keep", settings.keep, "leave the folder on the server");
   app.add_flag("--json", settings.json, "one JSON object instead of tables");
   app.add_option("--json-file", settings.json_file, "that object into a file, the tables as well");

@@ -95,6 +95,14 @@ void Report::add(Line line) {
   lines_.push_back(std::move(line));
 }
 
+void Report::add(const std::string& target, const Filling& filling) {
+  fillings_[target] = {{"files", filling.files}, {"rates", filling.rates}};
+  if (settings_.json) return;
+  fmt::print("{}: {} files; files a second, tenth by tenth:", target, filling.files);
+  for (const double rate : filling.rates) fmt::print(" {:.0f}", rate);
+  fmt::print("\n");
+}
+
 void Report::print(const Line& line) const {
   if (settings_.json) return;
   fmt::print("{:<13}{:>8}", line.row, line.clients);
@@ -195,8 +203,11 @@ nlohmann::json Report::to_json() const {
     entry["p99_ratios"] = ratios(line, &Slice::p99_us);
     lines.push_back(std::move(entry));
   }
-  return {
-      {"seconds", settings_.seconds}, {"rounds", settings_.rounds}, {"lines", lines}, {"skipped", skipped_}};
+  return {{"seconds", settings_.seconds},
+          {"rounds", settings_.rounds},
+          {"lines", lines},
+          {"skipped", skipped_},
+          {"filled", fillings_}};
 }
 
 }  // namespace pnfsrdma::bench

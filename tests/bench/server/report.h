@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/server/fill.h"
 #include "tests/bench/server/measurement.h"
 #include "tests/bench/server/settings.h"
 
@@ -39,6 +40,7 @@ class Report {
 
   void title(const std::string& text) const;
   void add(Line line);
+  void add(const std::string& target, const Filling& filling);
   void skipped(const std::string& row, const std::string& target, const std::string& why);
   // What more clients cost: of each row the most clients beside 10.
   void print_scaling() const;
@@ -54,6 +56,7 @@ class Report {
   const ServerSettings& settings_;
   const double aim_;
   std::vector<Line> lines_;
+  nlohmann::json fillings_ = nlohmann::json::object();
   nlohmann::json skipped_ = nlohmann::json::array();
 };
 

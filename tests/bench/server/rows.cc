@@ -198,9 +198,13 @@ const Call kLock = {
     .what = "LOCK", .build = build_lock, .read = read_lock_stateid<nfs4::LockResponse>, .cache = true};
 const Call kUnlock = {
     .what = "LOCKU", .build = build_unlock, .read = read_lock_stateid<nfs4::UnlockResponse>, .cache = true};
-const Call kForgetLock = {.what = "FREE_STATEID", .build = [](Worker& worker, CompoundWriter& compound) {
-                            put(compound, nfs4::FreeStateidArguments{std::exchange(worker.lock, {})});
-                          }};
+// A slot that had nothing to do (open loop) has no lock.
+const Call kForgetLock = {.what = "FREE_STATEID",
+                          .build =
+                              [](Worker& worker, CompoundWriter& compound) {
+                                put(compound, nfs4::FreeStateidArguments{std::exchange(worker.lock, {})});
+                              },
+                          .wanted = [](const Worker& worker) { return worker.lock != nfs4::Stateid(); }};
 
 // --- write, layouts
 // ------------------------------------------------------------------------------------------------------

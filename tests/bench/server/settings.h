@@ -31,6 +31,8 @@ struct ServerSettings {
   uint32_t minor_version = 1;
   uint32_t uid = 0;
   uint32_t gid = 0;
+  uint64_t fill = 0;  // not 0: so many files are made, and nothing else
+  uint32_t folders = 100;
   bool keep = false;  // the folder stays
   bool json = false;
   std::string json_file;

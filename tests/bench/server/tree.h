@@ -12,6 +12,16 @@ namespace pnfsrdma::bench {
 inline constexpr uint32_t kFolders = 16;
 inline constexpr uint32_t kFilesPerFolder = 64;
 
+// What fill.h makes: m0, m1, … with file0, file1, … in turn.
+struct ManyFiles {
+  uint64_t wanted = 0;
+  uint64_t begun = 0;
+  uint64_t made = 0;
+  uint64_t begun_folders = 0;
+  std::vector<nfs4::FileHandle> folders;
+  std::vector<SteadyTime> marks;  // when each tenth of the files was made
+};
+
 // The generator's own folder on a server:
 //
 //   bench-server.PID/s0 … s15       each with f0 … f63: what all clients look up, list and stat
@@ -23,6 +33,7 @@ struct Tree {
   nfs4::FileHandle root;
   std::vector<nfs4::FileHandle> folders;
   std::vector<std::vector<nfs4::FileHandle>> files;
+  ManyFiles many;
   std::vector<uint32_t> slots;  // of client n: how many files are in its folder; 0: no folder
   bool layouts = false;         // the server has layouts of our type
 };

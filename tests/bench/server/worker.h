@@ -15,6 +15,8 @@ namespace pnfsrdma::bench {
 class Worker;
 struct Tree;
 
+inline constexpr uint64_t kNothingTaken = UINT64_MAX;
+
 using Outcome = std::expected<void, nfs4::Status>;
 
 // One COMPOUND of an operation.
@@ -68,10 +70,11 @@ class Worker {
   nfs4::Stateid open;
   nfs4::Stateid lock;
   nfs4::Stateid layout;
-  uint32_t made = 0;       // files of the row `create` that are still there
-  uint32_t removed = 0;    // of them in the COMPOUND under way
-  bool committed = false;  // by the last WRITE itself
-  bool checked = false;    // the first answer of the row has been looked at in full
+  uint32_t made = 0;               // files of the row `create` that are still there
+  uint32_t removed = 0;            // of them in the COMPOUND under way
+  uint64_t taken = kNothingTaken;  // the number of the file or folder that is being made (fill.h)
+  bool committed = false;          // by the last WRITE itself
+  bool checked = false;            // the first answer of the row has been looked at in full
 
  private:
   void next();

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Many files in our metadata server, made by the load generator: files a second from the beginning to the end, bytes of metadata
+a file, memory of MDS and brick, and how long a restart of the MDS takes until its first answer.
+"""
+import argparse
+import json
+import os
+import pathlib
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import server_bench  # noqa: E402
+
+# An RPC call without arguments: mark, xid, call, RPC 2, NFS, version 4, NULL, no credential, no verifier.
+NULL_CALL = struct.pack(">11I", 0x80000000 | 40, 1, 0, 2, 100003, 4, 0, 0, 0, 0, 0)
+
+
+def answers_null(port):
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.sendall(NULL_CALL)
+            return len(connection.recv(28)) > 0
+    except OSError:
+        return False
+
+
+def bytes_below(folder):
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def generate(arguments, ours, files):
+    with tempfile.NamedTemporaryFile(suffix=".json") as figures:
+        subprocess.run([f"{arguments.bin}/bench-server", f"ours=127.0.0.1:{ours.nfs_port}", "--fill", str(files), "--folders",
+                        str(arguments.folders), "--clients", str(arguments.clients), "--slots", "1", "--json-file",
+                        figures.name], check=True, stdin=subprocess.DEVNULL)
+        return json.loads(pathlib.Path(figures.name).read_text())["filled"]["ours"]["rates"]
+
+
+def restart_seconds(ours, kill):
+    (ours.kill if kill else ours.stop)("mds")
+    begun = time.monotonic()
+    log = open(ours.home / "mds.log", "a")
+    ours.processes["mds"] = subprocess.Popen([ours.program("mdsd"), "--config", str(ours.home / "mds.json")], stdout=log,
+                                             stderr=log, stdin=subprocess.DEVNULL)
+    while not answers_null(ours.nfs_port):
+        if ours.processes["mds"].poll() is not None:
+            raise RuntimeError(f"the MDS ended:\n{ours.log('mds')[-3000:]}")
+        time.sleep(0.005)
+    return time.monotonic() - begun
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", required=True, help="the folder with our programs and the generator")
+    parser.add_argument("--files", type=int, default=200_000)
+    parser.add_argument("--folders", type=int, default=100)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--folder", default=server_bench.DISK, help="for the servers' data")
+    parser.add_argument("--nice", type=int, default=0, help="of servers and generator: -20 where others work on the machine")
+    parser.add_argument("--json-file")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        print("skipped: root is needed")
+        return 77
+    server_bench.be_nice(arguments.nice)
+    with tempfile.TemporaryDirectory(prefix="bench-server.", dir=arguments.folder) as home:
+        os.chmod(home, 0o755)
+        ours = server_bench.Ours(arguments.bin, home, "1G")
+        try:
+            ours.start_all()
+            before, memory_before = bytes_below(ours.home / "mds"), ours.resident_mib()
+            rates = generate(arguments, ours, arguments.files)
+            memory = ours.resident_mib()
+            restarts = {"clean": restart_seconds(ours, False), "killed": restart_seconds(ours, True)}
+            bytes_a_file = (bytes_below(ours.home / "mds") - before) / arguments.files
+        finally:
+            ours.close()
+    print(f"the last tenth : the first {rates[-1] / rates[0]:.2f}")
+    print(f"metadata on disk {bytes_a_file:.0f} bytes a file, logs that wait to be compacted included")
+    print("resident, MiB: " + ", ".join(f"{name} {memory_before[name]:.0f} -> {memory[name]:.0f}" for name in memory))
+    print(f"from the start of the MDS to its first answer: {restarts['clean']:.2f} s, after SIGKILL {restarts['killed']:.2f} s")
+    if arguments.json_file:
+        pathlib.Path(arguments.json_file).write_text(json.dumps(
+            {"files": arguments.files, "folders": arguments.folders, "rates": rates, "bytes_a_file": bytes_a_file,
+             "resident_mib": {"before": memory_before, "after": memory}, "restart_seconds": restarts}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
