@@ -15,13 +15,13 @@
 
 #include "fuse-client/callbacks.h"
 #include "fuse-client/file_system.h"
-#include "fuse-client/heap_trimmer.h"
 #include "fuse-client/metrics_server.h"
 #include "fuse-client/mount_point.h"
 #include "fuse-client/mount_status.h"
 #include "fuse-client/reclaimer.h"
 #include "fuse-client/transports.h"
 #include "fuse-client/worker_pool.h"
+#include "shared/base/heap_trimmer.h"
 #include "shared/base/log.h"
 #include "shared/base/random.h"
 #include "shared/base/sync.h"
@@ -119,7 +119,8 @@ Result<std::unique_ptr<MetricsServer>> serve_metrics(const MountOptions& options
 // Sleeps until the mount is to end: a signal, or the session is over.
 void wait_for_end(const FileDescriptor& signals, WorkerPool& workers, const MountPoint& point,
                   const InodeTable& inodes) {
-  HeapTrimmer trimmer;
+  // Inodes; what closed files still owed the server goes with their flush, which may be ten seconds later.
+  HeapTrimmer trimmer(8192, 4);
   for (int turn = 1;; ++turn) {
     std::array<pollfd, 2> watched = {pollfd{signals.get(), POLLIN, 0}, pollfd{workers.ended_fd(), POLLIN, 0}};
     const int count = ::poll(watched.data(), watched.size(), static_cast<int>(kWatch.count()));

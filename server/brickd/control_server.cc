@@ -71,7 +71,10 @@ std::string_view name_of(Procedure procedure) {
 
 }  // namespace
 
-ControlServer::ControlServer(EventLoop& loop, ControlService& service) : loop_(loop), service_(service) {}
+ControlServer::ControlServer(EventLoop& loop, ControlService& service)
+    : loop_(loop), service_(service), memory_(loop.clock(), {}) {
+  memory_.start(loop);
+}
 
 ControlServer::~ControlServer() {
   listeners_.clear();
@@ -85,6 +88,7 @@ ControlServer::~ControlServer() {
 Result<std::string> ControlServer::listen(const std::string& text) {
   TRY_ASSIGN(const rpc::SocketAddress address, rpc::SocketAddress::parse(text, kDefaultControlPort));
   rpc::Service service;
+  service.memory = &memory_;
   service.options.record_bytes_max = kCallBytesMax;
   service.options.unsent_bytes_max = kAnswerBytesMax;
   service.on_accept = [this](const rpc::ConnectionPointer& connection) {

@@ -44,6 +44,7 @@ class ControlServer {
 
   EventLoop& loop_;
   ControlService& service_;
+  rpc::MemoryBudget memory_;  // outlives the connections, which ~ControlServer() ends
   std::unordered_map<const rpc::Connection*, Peer> peers_;
   std::vector<std::unique_ptr<rpc::Listener>> listeners_;
 };

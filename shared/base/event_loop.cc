@@ -72,6 +72,10 @@ void EventLoop::at_turn_end(Task task) {
   turn_end_.push_back(std::move(task));
 }
 
+void EventLoop::at_next_turn(Task task) {
+  next_turn_.push_back(std::move(task));
+}
+
 void EventLoop::run() {
   SteadyTime now = clock_.now();
   while (!stopping_.load()) now = run_turn(Milliseconds(1000), now);
@@ -100,6 +104,7 @@ SteadyTime EventLoop::run_turn(Milliseconds longest, SteadyTime now) {
     const auto handler = found->second;
     (*handler)(events[i].events);
   }
+  for (Task& task : std::exchange(next_turn_, {})) task();
   run_posted();
   run_timers();
   while (!turn_end_.empty()) {
@@ -127,7 +132,7 @@ void EventLoop::run_timers() {
 }
 
 int EventLoop::wait_milliseconds(Milliseconds longest, SteadyTime now) const {
-  if (!turn_end_.empty()) return 0;
+  if (!turn_end_.empty() || !next_turn_.empty()) return 0;
   if (timers_.empty()) return static_cast<int>(longest.count());
   const auto until = std::chrono::ceil<Milliseconds>(timers_.begin()->first.first - now);
   return static_cast<int>(std::clamp(until, Milliseconds(0), longest).count());

@@ -45,6 +45,9 @@ class EventLoop {
   // Runs `task` at the end of the current turn, before the loop waits again: batches work of one turn.
   void at_turn_end(Task task);
 
+  // Runs `task` in the next turn, after what has come until then: for work that takes its turn with others.
+  void at_next_turn(Task task);
+
   // Runs until stop(). Thread-safe to stop from any thread or a signal watcher.
   void run();
   void stop();
@@ -52,6 +55,7 @@ class EventLoop {
   void run_once(Milliseconds longest);
 
   SteadyTime now() const { return clock_.now(); }
+  const Clock& clock() const { return clock_; }
 
   // How long turns take, and where a part of the loop's work is named. The loop's thread only.
   TurnTimes& turns() { return turns_; }
@@ -88,6 +92,7 @@ class EventLoop {
   std::unordered_map<TimerId, SteadyTime> timer_times_;
   std::unordered_map<int, std::shared_ptr<FdHandler>> handlers_;
   std::vector<Task> turn_end_;
+  std::vector<Task> next_turn_;
   Guarded<std::vector<Task>> posted_;
   TurnTimes turns_;
 };

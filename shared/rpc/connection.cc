@@ -52,8 +52,21 @@ Connection::~Connection() = default;
 // The stream's handlers, which the loop owns, keep the connection alive until fail_with() closes the stream.
 void Connection::start_stream() {
   const ConnectionPointer self = shared_from_this();
+  if (options_.memory) {
+    options_.memory->handle({.on_relief =
+                                 [weak = weak_from_this()] {
+                                   if (const auto live = weak.lock()) live->update_pause();
+                                 },
+                             .on_victim =
+                                 [weak = weak_from_this()] {
+                                   if (const auto live = weak.lock())
+                                     live->fail_with(
+                                         Error(ENOBUFS, "its memory was needed, or it stood still"));
+                                 }});
+  }
   stream_->start({.on_message = [self](Bytes message) { self->deliver(std::move(message)); },
                   .on_sent = [self] { self->sent(); },
+                  .on_part = [self] { self->part_came(); },
                   .on_failed = [self](Error reason) { self->fail_with(std::move(reason)); }});
 }
 
@@ -62,6 +75,7 @@ void Connection::start_stream() {
 
 void Connection::deliver(Bytes message) {
   ++messages_received_;
+  if (options_.memory) options_.memory->completed();
   const std::optional<MessageStart> start = peek_message(message);
   if (!start) return fail_with(Error(EBADMSG, "a record is no RPC message"));
   if (start->type == MessageType::kReply) {
@@ -88,8 +102,11 @@ void Connection::deliver_call(Bytes message) {
   call.arguments = decoder.rest();
   call.record = std::move(message);  // the bytes stay where they are: `arguments` remains valid
   ++calls_unanswered_;
+  const size_t held = call.record.capacity() + kCallCost;
+  held_bytes_ += held;
+  count_memory();
   const auto handler = on_call_;  // keeps it: the handler may replace itself
-  (*handler)(shared_from_this(), std::move(call), Responder(weak_from_this(), xid));
+  (*handler)(shared_from_this(), std::move(call), Responder(weak_from_this(), xid, held));
 }
 
 void Connection::deliver_reply(Bytes message, uint32_t xid) {
@@ -138,15 +155,16 @@ void Connection::finish_call(uint32_t xid, Result<Reply> result) {
 // --- answers
 // ---------------------------------------------------------------------------------------------------------
 
-void Connection::answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body) {
+void Connection::answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body, size_t request_bytes) {
   if (!is_open()) return;
   send(encode_head(header), std::move(body));
-  answered();
+  answered(request_bytes);
 }
 
-void Connection::answered() {
+void Connection::answered(size_t request_bytes) {
   CHECK(calls_unanswered_ > 0);
   --calls_unanswered_;
+  held_bytes_ -= request_bytes;
   update_pause();
 }
 
@@ -155,6 +173,7 @@ Responder& Responder::operator=(Responder&& other) noexcept {
     if (!connection_.expired()) refuse(AcceptStatus::kSystemError);
     connection_ = std::exchange(other.connection_, {});
     xid_ = other.xid_;
+    request_bytes_ = other.request_bytes_;
   }
   return *this;
 }
@@ -170,7 +189,7 @@ bool Responder::connected() const {
 
 void Responder::answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body) {
   if (const ConnectionPointer connection = std::exchange(connection_, {}).lock()) {
-    connection->answer(header, std::move(body));
+    connection->answer(header, std::move(body), request_bytes_);
   }
 }
 
@@ -193,7 +212,7 @@ void Responder::drop() {
   if (const ConnectionPointer connection = std::exchange(connection_, {}).lock()) {
     if (!connection->is_open()) return;
     connection->stream_->forget_call(xid_);
-    connection->answered();
+    connection->answered(request_bytes_);
   }
 }
 
@@ -207,17 +226,43 @@ void Connection::send(Bytes head, std::shared_ptr<const Bytes> body) {
 
 void Connection::sent() {
   if (closing_ && unsent_bytes() == 0) return close();
+  if (options_.memory) unsent_bytes() == 0 ? options_.memory->completed() : options_.memory->moved();
   update_pause();
+}
+
+void Connection::part_came() {
+  if (!options_.memory) return;
+  options_.memory->moved();
+  update_pause();
+}
+
+void Connection::hold_more(ptrdiff_t bytes) {
+  held_bytes_ += static_cast<size_t>(bytes);
+  update_pause();
+}
+
+void Connection::count_memory() {
+  if (!options_.memory) return;
+  const size_t of_stream = unsent_bytes() + stream_->received_bytes();
+  options_.memory->hold(MemoryBudget::kConnectionCost + of_stream + held_bytes_, of_stream,
+                        stream_->mid_message());
+  stream_->limit_reads(options_.memory->has_room(MemoryBudget::kUsualRead) ? SIZE_MAX
+                                                                           : MemoryBudget::kSmallRead);
 }
 
 // Stops reading above a limit, goes on below half of it: no toggling at the limit.
 void Connection::update_pause() {
   if (!is_open()) return;
+  count_memory();
   const auto above = [this](size_t part) {
     return unsent_bytes() > options_.unsent_bytes_max / part ||
            calls_unanswered_ >= std::max<size_t>(options_.calls_unanswered_max / part, 1);
   };
-  const bool was_paused = std::exchange(paused_, above(paused_ ? 2 : 1));
+  const bool own_limit = above(paused_by_own_ ? 2 : 1);
+  paused_by_own_ = own_limit;
+  // Asked in any case: whoever may not read waits for it, and shows that memory is short.
+  const bool no_memory = options_.memory && !options_.memory->may_read();
+  const bool was_paused = std::exchange(paused_, own_limit || no_memory);
   if (paused_ == was_paused || closing_) return;
   paused_ ? stream_->pause() : stream_->resume();
 }
@@ -238,6 +283,10 @@ void Connection::fail_with(Error reason) {
   const ConnectionPointer self = shared_from_this();
   open_ = false;
   stream_->close();
+  if (options_.memory) {
+    options_.memory->handle({});
+    options_.memory->hold(held_bytes_, 0, false);
+  }
   auto outstanding = std::exchange(outstanding_, {});
   for (auto& [xid, call] : outstanding) {
     loop_.cancel(call.timer);

@@ -13,6 +13,7 @@
 #include "shared/base/owned.h"
 #include "shared/base/result.h"
 #include "shared/rpc/limits.h"
+#include "shared/rpc/memory_budget.h"
 #include "shared/rpc/message.h"
 #include "shared/rpc/message_stream.h"
 
@@ -26,6 +27,7 @@ struct ConnectionOptions {
   size_t unsent_bytes_max = kUnsentBytesMax;
   size_t calls_unanswered_max = kCallsUnansweredMax;
   size_t calls_outstanding_max = kCallsOutstandingMax;
+  std::shared_ptr<MemoryAccount> memory;  // of this connection; null: nobody counts
 };
 
 // A call from the peer. `arguments` points into `record`: moving keeps it valid, copying is not possible.
@@ -54,10 +56,12 @@ struct Reply {
 class Responder {
  public:
   Responder() = default;
-  Responder(std::weak_ptr<Connection> connection, uint32_t xid)
-      : connection_(std::move(connection)), xid_(xid) {}
+  Responder(std::weak_ptr<Connection> connection, uint32_t xid, size_t request_bytes)
+      : connection_(std::move(connection)), xid_(xid), request_bytes_(request_bytes) {}
   Responder(Responder&& other) noexcept
-      : connection_(std::exchange(other.connection_, {})), xid_(other.xid_) {}
+      : connection_(std::exchange(other.connection_, {})),
+        xid_(other.xid_),
+        request_bytes_(other.request_bytes_) {}
   Responder& operator=(Responder&& other) noexcept;
   ~Responder();
 
@@ -80,6 +84,7 @@ class Responder {
 
   std::weak_ptr<Connection> connection_;
   uint32_t xid_ = 0;
+  size_t request_bytes_ = 0;  // what the call holds until it is answered
 };
 
 // ONC RPC in both directions over one stream of messages (TCP, Unix, RPC-over-RDMA). It lives in the loop
@@ -133,6 +138,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t messages_received() const { return messages_received_; }
   size_t calls_unanswered() const { return calls_unanswered_; }
   size_t calls_outstanding() const { return outstanding_.size(); }
+  // Null: nobody counts. Whoever goes on with a call when the connection has ended keeps it until then.
+  const std::shared_ptr<MemoryAccount>& memory() const { return options_.memory; }
+  // Memory beyond that of requests, for answers that grow while they wait: more, or (negative) less again.
+  void hold_more(ptrdiff_t bytes);
+  // Whether there is memory for so much more.
+  bool has_room(size_t bytes) const { return !options_.memory || options_.memory->has_room(bytes); }
   // Has back-pressure stopped the reading?
   bool paused() const { return paused_; }
 
@@ -149,10 +160,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void deliver(Bytes message);
   void deliver_call(Bytes message);
   void deliver_reply(Bytes message, uint32_t xid);
-  void answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body);
-  void answered();
+  void answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body, size_t request_bytes);
+  void answered(size_t request_bytes);
   void send(Bytes head, std::shared_ptr<const Bytes> body);
   void sent();
+  void part_came();
+  void count_memory();
   void update_pause();
   void finish_call(uint32_t xid, Result<Reply> result);
   void fail_with(Error reason);
@@ -165,9 +178,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool open_ = true;
   bool closing_ = false;
   bool paused_ = false;
+  bool paused_by_own_ = false;  // limits, not those of the budget
 
   uint64_t messages_received_ = 0;
   size_t calls_unanswered_ = 0;
+  size_t held_bytes_ = 0;  // of requests without an answer, and by hold_more()
   uint32_t next_xid_ = 1;
   std::unordered_map<uint32_t, OutstandingCall> outstanding_;
 };

@@ -14,6 +14,8 @@ inline constexpr size_t kAuthBytesMax = 400;
 inline constexpr size_t kUnsentBytesMax = size_t{8} << 20;
 // Calls of one peer that are being worked on before no further one is read.
 inline constexpr size_t kCallsUnansweredMax = 256;
+// What a call that waits holds besides its record: the COMPOUND, its arguments, the beginning of its reply.
+inline constexpr size_t kCallCost = 4096;
 // Our own calls on one connection without an answer; one more fails with EAGAIN.
 inline constexpr size_t kCallsOutstandingMax = 4096;
 inline constexpr size_t kConnectionsMax = 4096;
@@ -21,7 +23,10 @@ inline constexpr size_t kConnectionsMax = 4096;
 inline constexpr unsigned kPeerPatienceMs = 60'000;
 // iovecs of one sendmsg(2): three for each record.
 inline constexpr size_t kSendVectorsMax = 96;
-// Bytes a connection reads in one turn of the loop before others get theirs.
-inline constexpr size_t kReadBytesPerTurn = size_t{4} << 20;
+// What peers may make a process hold, unless it is configured.
+inline constexpr size_t kBudgetBytes = size_t{512} << 20;
+// What one connection gets of a turn of the loop before others get theirs: bytes read, messages delivered.
+inline constexpr size_t kReadBytesPerTurn = size_t{256} << 10;
+inline constexpr size_t kMessagesPerTurn = 8;
 
 }  // namespace pnfsrdma::rpc

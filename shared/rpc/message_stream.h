@@ -22,6 +22,7 @@ class MessageStream {
   struct Handlers {
     std::function<void(Bytes message)> on_message;
     std::function<void()> on_sent;  // unsent_bytes() has become less
+    std::function<void()> on_part;  // bytes came that end no message; may be empty
     // The end, once: after it nothing comes and nothing goes.
     std::function<void(Error reason)> on_failed;
   };
@@ -38,14 +39,20 @@ class MessageStream {
   // Our own call with this XID is not waited for any more: a late reply may be dropped.
   virtual void forget_reply(uint32_t /*xid*/) {}
 
+  // Reads at most so much at once, where the stream can tell: for a peer whose next bytes may be too many.
+  virtual void limit_reads(size_t /*bytes*/) {}
   // Stops delivering messages (back-pressure); the end of the stream is still noticed.
   virtual void pause() = 0;
-  // Goes on. Messages that have come already are delivered at the end of the turn.
+  // Goes on. Messages that have come already are delivered in the next turn.
   virtual void resume() = 0;
   // Ends it at once: what is not sent is lost, no handler is called any more. Idempotent.
   virtual void close() = 0;
 
   virtual size_t unsent_bytes() const = 0;
+  // Memory of messages that have come in part, or wait to be delivered.
+  virtual size_t received_bytes() const { return 0; }
+  // Has a message begun whose end has not come?
+  virtual bool mid_message() const { return false; }
   // "192.0.2.7:1023", or "unix".
   virtual const std::string& peer() const = 0;
   // "tcp", "unix", "rdma-verbs", "rdma-iwarp".

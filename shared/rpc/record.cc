@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "shared/base/check.h"
@@ -17,6 +18,12 @@ constexpr size_t kDirectMin = 16384;
 constexpr size_t kDirectStepMin = 16384;
 constexpr size_t kDirectStepMax = 262144;
 
+// Empty between space() and filled() of one reader and those of the next.
+std::byte* thread_buffer() {
+  thread_local const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kBufferSize);
+  return buffer.get();
+}
+
 }  // namespace
 
 void write_record_mark(std::byte (&mark)[kMarkSize], size_t size) {
@@ -24,12 +31,11 @@ void write_record_mark(std::byte (&mark)[kMarkSize], size_t size) {
   store_big_endian(mark, kLastFragment | static_cast<uint32_t>(size));
 }
 
-RecordReader::RecordReader(size_t record_bytes_max)
-    : record_bytes_max_(record_bytes_max), buffer_(kBufferSize) {}
+RecordReader::RecordReader(size_t record_bytes_max) : record_bytes_max_(record_bytes_max) {}
 
 MutableByteSpan RecordReader::space() {
   direct_ = in_fragment_ && fragment_left_ >= kDirectMin;
-  if (!direct_) return MutableByteSpan(buffer_).subspan(tail_);
+  if (!direct_) return MutableByteSpan(thread_buffer(), kBufferSize).subspan(tail_);
   direct_from_ = record_.size();
   const size_t step = std::clamp(direct_from_, kDirectStepMin, kDirectStepMax);
   record_.resize(direct_from_ + std::min(fragment_left_, step));
@@ -38,9 +44,10 @@ MutableByteSpan RecordReader::space() {
 
 bool RecordReader::filled(size_t count) {
   if (!direct_) {
-    CHECK(count <= buffer_.size() - tail_);
-    tail_ += count;
-    return parse();
+    CHECK(count <= kBufferSize - tail_);
+    if (count == 0) return true;
+    std::memcpy(thread_buffer(), mark_.data(), tail_);
+    return parse(ByteSpan(thread_buffer(), std::exchange(tail_, 0) + count));
   }
   direct_ = false;
   CHECK(count <= record_.size() - direct_from_);
@@ -65,27 +72,26 @@ std::optional<Bytes> RecordReader::next() {
   if (records_.empty()) return std::nullopt;
   Bytes record = std::move(records_.front());
   records_.pop_front();
+  waiting_bytes_ -= record.capacity() + kRecordCost;
   return record;
 }
 
-// Takes apart what is in the buffer; leaves there at most an incomplete mark.
-bool RecordReader::parse() {
-  size_t position = 0;
-  while (position < tail_ || (in_fragment_ && fragment_left_ == 0)) {
+// Takes apart what has come; keeps at most an incomplete mark.
+bool RecordReader::parse(ByteSpan bytes) {
+  while (!bytes.empty() || (in_fragment_ && fragment_left_ == 0)) {
     if (!in_fragment_) {
-      if (tail_ - position < kMarkSize) break;
-      if (!begin_fragment(load_big_endian<uint32_t>(buffer_.data() + position))) return false;
-      position += kMarkSize;
+      if (bytes.size() < kMarkSize) break;
+      if (!begin_fragment(load_big_endian<uint32_t>(bytes.data()))) return false;
+      bytes = bytes.subspan(kMarkSize);
     }
-    const size_t count = std::min(fragment_left_, tail_ - position);
-    record_.insert(record_.end(), buffer_.begin() + static_cast<ptrdiff_t>(position),
-                   buffer_.begin() + static_cast<ptrdiff_t>(position + count));
-    position += count;
+    const size_t count = std::min(fragment_left_, bytes.size());
+    record_.insert(record_.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(count));
+    bytes = bytes.subspan(count);
     fragment_left_ -= count;
     if (fragment_left_ == 0) end_fragment();
   }
-  std::memmove(buffer_.data(), buffer_.data() + position, tail_ - position);
-  tail_ -= position;
+  tail_ = bytes.size();
+  std::copy(bytes.begin(), bytes.end(), mark_.begin());
   return true;
 }
 
@@ -102,7 +108,9 @@ bool RecordReader::begin_fragment(uint32_t mark) {
 
 void RecordReader::end_fragment() {
   in_fragment_ = false;
-  if (last_fragment_) records_.push_back(std::exchange(record_, {}));
+  if (!last_fragment_) return;
+  waiting_bytes_ += record_.capacity() + kRecordCost;
+  records_.push_back(std::exchange(record_, {}));
 }
 
 }  // namespace pnfsrdma::rpc

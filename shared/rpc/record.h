@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -19,13 +20,14 @@ inline constexpr size_t kMarkSize = 4;
 void write_record_mark(std::byte (&mark)[kMarkSize], size_t size);
 
 // Turns a byte stream into records. The owner reads into space() and says how much came; large fragments are
-// read straight into their record, small ones share a buffer of 64 KiB, so that one read(2) brings many. Not
-// thread-safe.
+// read straight into their record, small ones by way of a buffer of 64 KiB, so that one read(2) brings many.
+// The buffer is the thread's, not the reader's: a connection that is silent holds nothing. Not thread-safe.
 class RecordReader {
  public:
   explicit RecordReader(size_t record_bytes_max = kRecordBytesMax);
 
-  // Where the next bytes of the stream go. Never empty. Valid until filled().
+  // Where the next bytes of the stream go. Never empty. Valid until filled(), which comes before any other
+  // reader of this thread is asked.
   MutableByteSpan space();
   // `count` bytes have been put there. False: a record would be larger than allowed, or a fragment that is
   // not the last is empty; the stream is lost.
@@ -38,24 +40,28 @@ class RecordReader {
   bool has_record() const { return !records_.empty(); }
   // Is there a started record whose end has not come?
   bool mid_record() const { return in_fragment_ || !record_.empty() || tail_ > 0; }
-  // Memory of a record whose end has not come.
-  size_t held_bytes() const { return record_.capacity(); }
+  // Memory of records: of the one whose end has not come, and of those not taken yet.
+  size_t held_bytes() const { return record_.capacity() + waiting_bytes_; }
 
  private:
-  [[nodiscard]] bool parse();
+  [[nodiscard]] bool parse(ByteSpan bytes);
   [[nodiscard]] bool begin_fragment(uint32_t mark);
   void end_fragment();
 
+  // What a record in the queue costs besides its bytes: the object and an allocation.
+  static constexpr size_t kRecordCost = sizeof(Bytes) + 24;
+
   size_t record_bytes_max_;
-  Bytes buffer_;
-  size_t tail_ = 0;         // bytes in buffer_ not parsed yet (less than a mark between calls)
+  std::array<std::byte, kMarkSize> mark_;  // the beginning of one, tail_ bytes
+  size_t tail_ = 0;
   size_t direct_from_ = 0;  // size of record_ before space() lengthened it
-  bool direct_ = false;     // space() gave room in record_, not in buffer_
+  bool direct_ = false;     // space() gave room in record_, not in the buffer
   Bytes record_;
   bool in_fragment_ = false;
   bool last_fragment_ = false;
   size_t fragment_left_ = 0;
   std::deque<Bytes> records_;
+  size_t waiting_bytes_ = 0;  // of records_
 };
 
 }  // namespace pnfsrdma::rpc

@@ -64,8 +64,10 @@ void RecordStream::handle_events(uint32_t events) {
 // -----------------------------------------------------------------------------------------------------------
 
 void RecordStream::read_some() {
-  for (size_t total = 0; is_open() && !paused_ && total < kReadBytesPerTurn;) {
-    const MutableByteSpan space = reader_.space();
+  // Records that wait for their turn come first: they would only become more.
+  for (size_t total = 0; is_open() && !paused_ && !reader_.has_record() && total < kReadBytesPerTurn;) {
+    MutableByteSpan space = reader_.space();
+    space = space.first(std::min(space.size(), read_bytes_max_));
     const ssize_t got = recv(socket_.get(), space.data(), space.size(), 0);
     if (got <= 0) {
       // filled() either way: it takes back the room that space() has made in a record.
@@ -77,7 +79,10 @@ void RecordStream::read_some() {
       return;
     }
     const bool understood = reader_.filled(static_cast<size_t>(got));
-    deliver_records();
+    if (understood && !reader_.has_record()) {
+      if (const auto handlers = handlers_.lock(); handlers && handlers->on_part) handlers->on_part();
+    }
+    if (!delivery_scheduled_) deliver_records();
     if (!understood)
       return fail_with(Error(EMSGSIZE, "a record is longer than allowed, or an empty fragment"));
     total += static_cast<size_t>(got);
@@ -90,12 +95,24 @@ void RecordStream::deliver_records() {
   const auto handlers = handlers_.lock();
   if (!handlers) return;
   delivering_ = true;
-  while (is_open() && !paused_) {
+  for (size_t count = 0; is_open() && !paused_ && count < kMessagesPerTurn; ++count) {
     std::optional<Bytes> record = reader_.next();
     if (!record) break;
     handlers->on_message(std::move(*record));
   }
   delivering_ = false;
+  if (is_open() && !paused_ && reader_.has_record()) deliver_next_turn();
+}
+
+// One that sends many small requests at once takes its turn with everybody else.
+void RecordStream::deliver_next_turn() {
+  if (std::exchange(delivery_scheduled_, true)) return;
+  loop_.at_next_turn([weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->delivery_scheduled_ = false;
+    self->deliver_records();
+  });
 }
 
 void RecordStream::pause() {
@@ -108,10 +125,7 @@ void RecordStream::pause() {
 void RecordStream::resume() {
   paused_ = false;
   update_interest();
-  if (!reader_.has_record()) return;
-  loop_.at_turn_end([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->deliver_records();
-  });
+  if (reader_.has_record()) deliver_next_turn();
 }
 
 // --- output
@@ -126,6 +140,7 @@ void RecordStream::send(Bytes head, std::shared_ptr<const Bytes> body) {
   write_record_mark(mark, outgoing.size() - kMarkSize);
   std::copy(std::begin(mark), std::end(mark), outgoing.mark.begin());
   unsent_bytes_ += outgoing.size();
+  outgoing_held_ += outgoing.held();
   if (flush_scheduled_ || wants_write_) return;
   flush_scheduled_ = true;
   loop_.at_turn_end([weak = weak_from_this()] {
@@ -182,6 +197,7 @@ void RecordStream::consume(size_t sent) {
   sent_of_front_ += sent;
   while (!outgoing_.empty() && sent_of_front_ >= outgoing_.front().size()) {
     sent_of_front_ -= outgoing_.front().size();
+    outgoing_held_ -= outgoing_.front().held();
     outgoing_.pop_front();
   }
 }
@@ -204,7 +220,7 @@ void RecordStream::close() {
   handlers_.reset();
   socket_.reset();
   outgoing_.clear();
-  unsent_bytes_ = 0;
+  unsent_bytes_ = outgoing_held_ = 0;
 }
 
 void RecordStream::fail_with(Error reason) {

@@ -22,11 +22,14 @@ class RecordStream final : public MessageStream, public std::enable_shared_from_
 
   void start(Handlers handlers) override;
   void send(Bytes head, std::shared_ptr<const Bytes> body) override;
+  void limit_reads(size_t bytes) override { read_bytes_max_ = bytes; }
   void pause() override;
   void resume() override;
   void close() override;
-  // With what keeping them costs: a reply of 28 bytes takes 180.
-  size_t unsent_bytes() const override { return unsent_bytes_ + outgoing_.size() * kOutgoingCost; }
+  // With what keeping them costs: a reply of 28 bytes takes 180. A message counts until all of it has gone.
+  size_t unsent_bytes() const override { return outgoing_held_; }
+  size_t received_bytes() const override { return reader_.held_bytes(); }
+  bool mid_message() const override { return reader_.mid_record(); }
   const std::string& peer() const override { return peer_; }
   std::string transport() const override { return is_unix_ ? "unix" : "tcp"; }
   bool is_unix() const override { return is_unix_; }
@@ -39,14 +42,17 @@ class RecordStream final : public MessageStream, public std::enable_shared_from_
     std::shared_ptr<const Bytes> body;
 
     size_t size() const { return kMarkSize + head.size() + (body ? body->size() : 0); }
+    // The object itself, what its bytes have reserved, and the allocations.
+    size_t held() const {
+      return sizeof(Outgoing) + head.capacity() + (body ? body->capacity() + sizeof(Bytes) : 0) + 3 * 16;
+    }
   };
-  // The object itself, what encode_head() reserves, and two allocations.
-  static constexpr size_t kOutgoingCost = sizeof(Outgoing) + 64 + 2 * 24;
 
   bool is_open() const { return static_cast<bool>(socket_); }
   void handle_events(uint32_t events);
   void read_some();
   void deliver_records();
+  void deliver_next_turn();
   void flush();
   bool flush_once();
   void consume(size_t sent);
@@ -63,9 +69,12 @@ class RecordStream final : public MessageStream, public std::enable_shared_from_
   std::deque<Outgoing> outgoing_;
   size_t sent_of_front_ = 0;  // bytes of outgoing_.front() the kernel has
   size_t unsent_bytes_ = 0;
+  size_t outgoing_held_ = 0;
+  size_t read_bytes_max_ = SIZE_MAX;
   bool flush_scheduled_ = false;
   bool wants_write_ = false;
   bool delivering_ = false;
+  bool delivery_scheduled_ = false;
   bool paused_ = false;
   uint32_t interest_ = 0;
 };

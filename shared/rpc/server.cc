@@ -91,9 +91,15 @@ void Listener::accept_some() {
 
 void Listener::adopt(FileDescriptor socket) {
   if (*connections_ >= service_.connections_max) return;
+  ConnectionOptions options = service_.options;
+  if (service_.memory != nullptr) {
+    const Result<SocketAddress> peer = SocketAddress::peer_of(socket.get());
+    options.memory = service_.memory->open(!peer || peer->is_unix() ? "unix" : peer->to_string());
+    if (!options.memory) return;
+  }
   ++*connections_;
   const ConnectionPointer connection =
-      Connection::start(loop_, std::move(socket), service_.options, service_.on_call,
+      Connection::start(loop_, std::move(socket), options, service_.on_call,
                         [count = connections_, on_close = service_.on_close](const ConnectionPointer& closed,
                                                                              const Error& reason) {
                           --*count;

@@ -22,6 +22,7 @@ struct Service {
   std::function<void(const ConnectionPointer&)> on_accept;  // may be empty; called before any on_call
   ConnectionOptions options;
   size_t connections_max = kConnectionsMax;  // a further one is closed at once
+  MemoryBudget* memory = nullptr;            // counts what they hold; null: nobody does
 };
 
 // A listening socket in the loop. Destroying it stops accepting; connections live on. Loop thread only.

@@ -93,9 +93,14 @@ void Listener::accept(const std::shared_ptr<Shared>& shared,
   shared->loop.post([shared, endpoint = std::shared_ptr<Endpoint>(counted, counted->endpoint.get())] {
     if (shared->stopped) return;
     const rpc::Service& service = shared->service;
+    const auto stream = std::make_shared<Stream>(shared->loop, endpoint);
+    rpc::ConnectionOptions options = service.options;
+    if (service.memory != nullptr) {
+      options.memory = service.memory->open(stream->peer());
+      if (!options.memory) return;
+    }
     const auto connection =
-        rpc::Connection::start(shared->loop, std::make_shared<Stream>(shared->loop, endpoint),
-                               service.options, service.on_call, service.on_close);
+        rpc::Connection::start(shared->loop, stream, options, service.on_call, service.on_close);
     if (service.on_accept) service.on_accept(connection);
   });
 }

@@ -71,6 +71,7 @@ class ConnectionTest : public testing::Test {
   }
 
   SystemClock clock_;
+  std::optional<MemoryBudget> budget_;
   EventLoop loop_{clock_};
   ConnectionPointer left_;
   ConnectionPointer right_;
@@ -287,12 +288,104 @@ TEST_F(ConnectionTest, ASlowReaderStopsTheReadingOfItsCalls) {
   EXPECT_EQ(served, 200u);
 }
 
+// `calls` calls without arguments, each in a record of its own, as one run of bytes.
+Bytes many_calls(uint32_t calls) {
+  Bytes raw;
+  for (uint32_t xid = 1; xid <= calls; ++xid) {
+    const Bytes call = xdr::encode_to_bytes(CallHeader{xid, 1, 1, 1, {}, {}});
+    std::byte mark[kMarkSize];
+    write_record_mark(mark, call.size());
+    raw.insert(raw.end(), std::begin(mark), std::end(mark));
+    raw.insert(raw.end(), call.begin(), call.end());
+  }
+  return raw;
+}
+
+TEST_F(ConnectionTest, AFloodTakesItsTurnWithOthers) {
+  size_t served = 0;
+  std::vector<size_t> before;  // calls of the flood served before each of the other's
+  auto [flood, flooded] = pair();
+  const auto count = [&](const ConnectionPointer&, IncomingCall, Responder responder) {
+    ++served;
+    responder.reply(Bytes());
+  };
+  const auto victim = Connection::start(loop_, std::move(flooded), {}, count);
+  join(nullptr, [&](const ConnectionPointer&, IncomingCall, Responder responder) {
+    before.push_back(served);
+    responder.reply(Bytes());
+  });
+  const Bytes raw = many_calls(1000);
+  ASSERT_EQ(write(flood.get(), raw.data(), raw.size()), static_cast<ssize_t>(raw.size()));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(call({}).number, 0);
+  ASSERT_EQ(before.size(), 3u);
+  EXPECT_LE(before.back(), 12 * kMessagesPerTurn) << "a few turns for each of three calls";
+  EXPECT_TRUE(run_until([&] { return served == 1000; })) << "without further events of its socket";
+  victim->close();
+}
+
+TEST_F(ConnectionTest, WhatItHoldsIsCountedUntilItIsGivenBack) {
+  MemoryBudget& budget = budget_.emplace(clock_, MemoryLimits());
+  std::optional<Responder> waiting;
+  const ConnectionOptions options{.memory = budget.open("192.0.2.1:1")};
+  join(
+      nullptr,
+      [&](const ConnectionPointer&, IncomingCall, Responder responder) { waiting = std::move(responder); },
+      options);
+  const size_t idle = budget.held();
+  bool answered = false;
+  left_->call(1, 2, 3, {}, bytes_of(100000, 1), kLong, [&](const Result<Reply>&) { answered = true; });
+  ASSERT_TRUE(run_until([&] { return waiting.has_value(); }));
+  EXPECT_GE(budget.held(), idle + 100000);
+  right_->hold_more(5000);
+  EXPECT_GE(budget.held(), idle + 105000);
+  right_->hold_more(-5000);
+  waiting->reply(bytes_of(100, 1));
+  ASSERT_TRUE(run_until([&] { return answered; }));
+  EXPECT_EQ(budget.held(), idle);
+}
+
+TEST_F(ConnectionTest, PastItsBudgetNothingIsReadAndALongWaitEndsIt) {
+  MemoryBudget& budget =
+      budget_.emplace(clock_, MemoryLimits{.bytes = 2 << 20, .bytes_per_address = 200'000});
+  budget.start(loop_);
+  ConnectionOptions options{.memory = budget.open("192.0.2.1:1")};
+  join(nullptr, echo, options);
+  left_->close();
+  right_->close();
+  auto [one, other] = pair();
+  closed_ = 0;
+  options.memory = budget.open("192.0.2.1:2");
+  right_ =
+      Connection::start(loop_, std::move(other), options, echo,
+                        [this](const ConnectionPointer&, const Error& reason) { closed_ = reason.number(); });
+  std::byte mark[kMarkSize];
+  write_record_mark(mark, 1'000'000);
+  ASSERT_EQ(write(one.get(), mark, sizeof mark), 4);
+  const Bytes part(600'000);
+  size_t sent = 0;
+  ASSERT_TRUE(run_until([&] {
+    const ssize_t put = send(one.get(), part.data() + sent, part.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put > 0) sent += static_cast<size_t>(put);
+    return right_->paused() || sent == part.size();
+  }));
+  EXPECT_TRUE(right_->paused());
+  EXPECT_LE(budget.held(), 900'000u) << "the step in which it was passed at most";
+  EXPECT_TRUE(run_until([&] { return closed_ != 0; }));
+  EXPECT_EQ(closed_, ENOBUFS);
+  EXPECT_EQ(budget.held(), 0u);
+}
+
 // Answers of 28 bytes: 8 MiB of them, counted by the bytes on the wire, were 50 MiB of memory.
 TEST_F(ConnectionTest, SmallAnswersThatNobodyReadsCountWithWhatHoldingThemCosts) {
   auto [one, other] = pair();
   const auto stream = std::make_shared<RecordStream>(loop_, std::move(other), kRecordBytesMax);
-  stream->start({.on_message = [](Bytes) {}, .on_sent = [] {}, .on_failed = [](Error) {}});
-  for (int i = 0; i < 1000; ++i) stream->send(Bytes(28), nullptr);
+  stream->start(
+      {.on_message = [](Bytes) {}, .on_sent = [] {}, .on_part = nullptr, .on_failed = [](Error) {}});
+  for (int i = 0; i < 1000; ++i) {
+    Bytes head(28);
+    head.reserve(64);
+    stream->send(std::move(head), std::make_shared<const Bytes>());
+  }
   EXPECT_GE(stream->unsent_bytes(), 150'000u);
   loop_.run_once(Milliseconds(1));
   EXPECT_EQ(stream->unsent_bytes(), 0u) << "when they are sent";
@@ -334,6 +427,7 @@ TEST_F(ConnectionTest, CloseWhenSentDeliversTheAnswerFirst) {
 class ListenerTest : public testing::TestWithParam<const char*> {
  protected:
   SystemClock clock_;
+  std::optional<MemoryBudget> budget_;
   EventLoop loop_{clock_};
 };
 
@@ -410,6 +504,7 @@ class ReservedPort : public testing::TestWithParam<const char*> {
     return SocketAddress::local_of(sockets_.back().get())->port();
   }
   SystemClock clock_;
+  std::optional<MemoryBudget> budget_;
   EventLoop loop_{clock_};
   Result<std::unique_ptr<Listener>> listener_ =
       Listener::listen(loop_, *SocketAddress::parse(GetParam()), Service{});

@@ -80,6 +80,20 @@ TEST(RecordReader, HalfARecordCostsWhatHasComeNotWhatWasAnnounced) {
   EXPECT_LE(held_for(1 << 20, 600'000), 1'300'000u);
 }
 
+TEST(RecordReader, ASilentOneHoldsNothingAndWholeRecordsCountUntilTheyAreTaken) {
+  RecordReader reader;
+  EXPECT_EQ(reader.held_bytes(), 0u);
+  Bytes stream;
+  append_fragment(stream, Bytes(100), true);
+  append_fragment(stream, Bytes(100), true);
+  EXPECT_TRUE(reader.feed(stream));
+  EXPECT_GE(reader.held_bytes(), 200u);
+  reader.next();
+  EXPECT_GE(reader.held_bytes(), 100u);
+  reader.next();
+  EXPECT_EQ(reader.held_bytes(), 0u);
+}
+
 TEST(RecordReader, RefusesARecordThatIsTooLongBeforeItComes) {
   RecordReader reader(1000);
   Bytes stream;
