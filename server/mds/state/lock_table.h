@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "server/mds/state/client.h"
+#include "server/mds/state/owner_index.h"
+#include "server/mds/state/range_index.h"
 #include "server/mds/state/stateid.h"
 #include "shared/nfs4/range_locks.h"
 
@@ -33,9 +35,9 @@ struct LockState {
   nfs4::Stateid stateid() const { return {seqid, other}; }
 };
 
-// All byte-range locks, found by stateid, by file, by client and by open, each in O(log n) of what there is;
-// conflict() looks at every lock owner of the file. Control loop only. It knows nothing of the store: whoever
-// changes a state also writes its record (state_store.h).
+// All byte-range locks, found by stateid, by owner, by file, by client and by open, and those of a file by
+// their bytes, each in O(log n) of what there is; conflict() passes over the asker's own. Control loop only.
+// It knows nothing of the store: whoever changes a state also writes its record (state_store.h).
 class LockTable {
  public:
   // In the order of clients, then of stateids.
@@ -72,19 +74,32 @@ class LockTable {
   void remove(std::span<LockState* const> states);
   size_t size() const { return by_other_.size(); }
 
-  // Called when locks of a file may have become less.
-  void set_released(std::function<void(uint64_t inode)> released) { released_ = std::move(released); }
+  // Called when locks of a file may have become less, with the ranges that are not held any more as they
+  // were.
+  using Released = std::function<void(uint64_t inode, std::span<const nfs4::LockRange> ranges)>;
+  void set_released(Released released) { released_ = std::move(released); }
 
  private:
-  void released(uint64_t inode) const {
-    if (released_) released_(inode);
+  // Readers' ranges may overlap each other, a writer's none of anybody else's: who reads looks at writers
+  // only.
+  struct File {
+    Set locks;
+    RangeIndex<LockState*> shared;
+    RangeIndex<LockState*> exclusive;
+    RangeIndex<LockState*>& of(const nfs4::LockRange& range) { return range.exclusive ? exclusive : shared; }
+  };
+  void index(LockState& state, std::span<const nfs4::LockRange> ranges);
+  void unindex(LockState& state, std::span<const nfs4::LockRange> ranges);
+  void released(uint64_t inode, std::span<const nfs4::LockRange> ranges) const {
+    if (released_ && !ranges.empty()) released_(inode, ranges);
   }
 
   std::unordered_map<StateidOther, std::unique_ptr<LockState>, StateidOtherHash> by_other_;
-  std::unordered_map<uint64_t, Set> by_file_;
+  OwnerIndex<LockState> by_owner_;
+  std::unordered_map<uint64_t, File> by_file_;
   std::unordered_map<ClientId, Set> by_client_;
   std::unordered_map<StateidOther, Set, StateidOtherHash> by_open_;
-  std::function<void(uint64_t inode)> released_;
+  Released released_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -2,6 +2,10 @@
 #include "server/mds/state/lock_waiters.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
 
 namespace pnfsrdma::mds {
 
@@ -15,72 +19,86 @@ constexpr size_t kWaitersMax = 4096;
 LockWaiters::LockWaiters(const Clock& clock, LockTable& locks, CallbackChannel& callbacks,
                          Milliseconds patience)
     : clock_(clock), locks_(locks), callbacks_(callbacks), patience_(patience) {
-  locks_.set_released([this](uint64_t inode) { look(inode); });
-}
-
-LockWaiters::Queue::iterator LockWaiters::find(Queue& queue, ClientId client, ByteSpan owner) {
-  return std::ranges::find_if(queue, [&](const Waiting& waiting) {
-    return waiting.waiter.client == client && std::ranges::equal(waiting.waiter.owner, owner);
-  });
+  locks_.set_released(
+      [this](uint64_t inode, std::span<const nfs4::LockRange> ranges) { look(inode, ranges); });
 }
 
 void LockWaiters::add(Waiter waiter) {
-  const SteadyTime until = clock_.now() + patience_;
-  if (const auto file = waiting_.find(waiter.inode); file != waiting_.end()) {
-    const auto known = find(file->second, waiter.client, waiter.owner);
-    if (known != file->second.end()) {
-      *known = {std::move(waiter), until};
-      return;
-    }
+  Waiting fresh;
+  static_cast<Waiter&>(fresh) = std::move(waiter);
+  fresh.until = clock_.now() + patience_;
+  fresh.number = next_number_++;
+  if (Waiting* const known = by_owner_.find(fresh.client, fresh.inode, fresh.owner)) {
+    fresh.number = known->number;
+    drop(*known);
   }
-  if (size_ >= kWaitersMax) forget_given_up();
-  if (size_ >= kWaitersMax) return;
-  Queue& queue = waiting_[waiter.inode];
-  queue.push_back({std::move(waiter), until});
-  ++size_;
+  if (waiting_.size() >= kWaitersMax) forget_given_up();
+  if (waiting_.size() >= kWaitersMax) return;
+  Waiting& added = waiting_.emplace_back(std::move(fresh));
+  added.place = std::prev(waiting_.end());
+  by_owner_.insert(added);
+  by_file_[added.inode].insert(added.wanted.first, added.wanted.last, &added);
+}
+
+void LockWaiters::drop(Waiting& waiting) {
+  const auto file = by_file_.find(waiting.inode);
+  file->second.erase(waiting.wanted.first, &waiting);
+  if (file->second.empty()) by_file_.erase(file);
+  by_owner_.erase(waiting);
+  waiting_.erase(Queue::iterator(waiting.place));
 }
 
 void LockWaiters::forget_given_up() {
   const SteadyTime now = clock_.now();
-  for (auto file = waiting_.begin(); file != waiting_.end();) {
-    size_ -= std::erase_if(file->second, [now](const Waiting& waiting) { return waiting.until < now; });
-    file = file->second.empty() ? waiting_.erase(file) : std::next(file);
-  }
+  while (!waiting_.empty() && waiting_.front().until < now) drop(waiting_.front());
 }
 
 void LockWaiters::remove(ClientId client, uint64_t inode, ByteSpan owner) {
-  const auto file = waiting_.find(inode);
-  if (file == waiting_.end()) return;
-  const auto known = find(file->second, client, owner);
-  if (known == file->second.end()) return;
-  file->second.erase(known);
-  --size_;
-  if (file->second.empty()) waiting_.erase(file);
+  if (Waiting* const known = by_owner_.find(client, inode, owner)) drop(*known);
 }
 
 // Only the first of those who exclude one another could have it: the others stay, for the next time.
-void LockWaiters::look(uint64_t inode) {
-  const auto file = waiting_.find(inode);
-  if (file == waiting_.end()) return;
-  nfs4::RangeLocks promised;
-  const SteadyTime now = clock_.now();
-  Queue& queue = file->second;
-  for (auto at = queue.begin(); at != queue.end();) {
-    const Waiter& waiter = at->waiter;
-    const bool given_up = at->until < now;
-    const bool free = !given_up && promised.conflict(waiter.wanted) == nullptr &&
-                      !locks_.conflict(inode, waiter.wanted, waiter.client, waiter.owner);
-    if (free) {
-      promised.lock(waiter.wanted);
-      nfs4::CallbackNotifyLockArguments arguments;
-      arguments.file_handle = waiter.handle;
-      arguments.lock_owner = {.client_id = waiter.client, .owner = nfs4::OwnerId(waiter.owner)};
-      callbacks_.call(waiter.client, std::move(arguments), [](const CallbackChannel::Answer&) {});
-    }
-    if (free || given_up) --size_;
-    at = free || given_up ? queue.erase(at) : std::next(at);
+void LockWaiters::look(uint64_t inode, std::span<const nfs4::LockRange> released) {
+  const auto file = by_file_.find(inode);
+  if (file == by_file_.end()) return;
+  std::map<uint64_t, Waiting*> candidates;  // in the order in which they came
+  for (const nfs4::LockRange& range : released) {
+    file->second.visit(range.first, range.last, [&](Waiting* waiting, uint64_t, uint64_t) {
+      candidates.emplace(waiting->number, waiting);
+      return true;
+    });
   }
-  if (queue.empty()) waiting_.erase(file);
+  RangeIndex<const Waiting*> promised;
+  std::vector<Waiting*> told;
+  const SteadyTime now = clock_.now();
+  for (const auto& [number, waiting] : candidates) {
+    const nfs4::LockRange& wanted = waiting->wanted;
+    bool free = waiting->until >= now;
+    if (free) {
+      promised.visit(wanted.first, wanted.last, [&](const Waiting* other, uint64_t, uint64_t) {
+        free = !other->wanted.exclusive && !wanted.exclusive;
+        return free;
+      });
+    }
+    if (!free || locks_.conflict(inode, wanted, waiting->client, waiting->owner)) continue;
+    promised.insert(wanted.first, wanted.last, waiting);
+    told.push_back(waiting);
+    const auto covered = [&](const nfs4::LockRange& range) {
+      return wanted.first <= range.first && range.last <= wanted.last;
+    };
+    if (wanted.exclusive && std::ranges::all_of(released, covered)) break;  // nothing is left
+  }
+  for (Waiting* const waiting : told) {
+    tell(*waiting);
+    drop(*waiting);
+  }
+}
+
+void LockWaiters::tell(const Waiting& waiting) {
+  nfs4::CallbackNotifyLockArguments arguments;
+  arguments.file_handle = waiting.handle;
+  arguments.lock_owner = {.client_id = waiting.client, .owner = nfs4::OwnerId(waiting.owner)};
+  callbacks_.call(waiting.client, std::move(arguments), [](const CallbackChannel::Answer&) {});
 }
 
 }  // namespace pnfsrdma::mds

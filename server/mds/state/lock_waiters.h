@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <list>
+#include <span>
 #include <unordered_map>
 
 #include "server/mds/state/callback_channel.h"
 #include "server/mds/state/lock_table.h"
+#include "server/mds/state/owner_index.h"
+#include "server/mds/state/range_index.h"
 #include "shared/base/clock.h"
 #include "shared/nfs4/basic_types.h"
 
@@ -14,8 +17,8 @@ namespace pnfsrdma::mds {
 
 // Who was denied a lock and said that he waits (READW_LT, WRITEW_LT): he is told by CB_NOTIFY_LOCK when it
 // looks free, first come first told (RFC 8881, 9.6 and 20.11). That is a hint and no claim: nothing is kept
-// free for him, and he asks again by himself too, so that whatever is forgotten here costs only time. Control
-// loop only.
+// free for him, and he asks again by himself too, so that whatever is forgotten here costs only time. Who
+// asks, and who waits for other bytes than were released, costs O(log n). Control loop only.
 class LockWaiters {
  public:
   // A waiter who does not ask again for so long has given up.
@@ -34,24 +37,29 @@ class LockWaiters {
   void add(Waiter waiter);
   // He has the lock.
   void remove(ClientId client, uint64_t inode, ByteSpan owner);
-  size_t size() const { return size_; }
+  size_t size() const { return waiting_.size(); }
 
  private:
-  struct Waiting {
-    Waiter waiter;
+  struct Waiting;
+  using Queue = std::list<Waiting>;
+  struct Waiting : Waiter {
     SteadyTime until;
+    uint64_t number = 0;  // in the order in which they came
+    Queue::iterator place;
   };
-  using Queue = std::list<Waiting>;  // in the order in which they came
-  static Queue::iterator find(Queue& queue, ClientId client, ByteSpan owner);
+  void drop(Waiting& waiting);
   void forget_given_up();
-  void look(uint64_t inode);
+  void look(uint64_t inode, std::span<const nfs4::LockRange> released);
+  void tell(const Waiting& waiting);
 
   const Clock& clock_;
   LockTable& locks_;
   CallbackChannel& callbacks_;
   const Milliseconds patience_;
-  std::unordered_map<uint64_t, Queue> waiting_;  // by file
-  size_t size_ = 0;
+  Queue waiting_;  // in the order in which they last asked, and so give up
+  OwnerIndex<Waiting> by_owner_;
+  std::unordered_map<uint64_t, RangeIndex<Waiting*>> by_file_;
+  uint64_t next_number_ = 1;
 };
 
 }  // namespace pnfsrdma::mds

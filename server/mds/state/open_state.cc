@@ -22,23 +22,13 @@ void OpenTable::Shares::count(const OpenState& state, size_t by) {
   }
 }
 
-size_t OpenTable::OwnerHash::operator()(const OwnerKey& key) const {
-  const size_t owner = std::hash<std::string_view>()(as_text(key.owner));
-  return owner ^ (key.client * 0x9E3779B97F4A7C15) ^ (key.inode * 0xC2B2AE3D27D4EB4F);
-}
-
-bool OpenTable::SameOwner::operator()(const OwnerKey& a, const OwnerKey& b) const {
-  return a.client == b.client && a.inode == b.inode && std::ranges::equal(a.owner, b.owner);
-}
-
 OpenState* OpenTable::find(const StateidOther& other) {
   const auto found = by_other_.find(other);
   return found == by_other_.end() ? nullptr : found->second.get();
 }
 
 OpenState* OpenTable::find(ClientId client, uint64_t inode, ByteSpan owner) {
-  const auto found = by_owner_.find(OwnerKey{client, inode, owner});
-  return found == by_owner_.end() ? nullptr : *found;
+  return by_owner_.find(client, inode, owner);
 }
 
 const OpenTable::Set& OpenTable::opens_of_file(uint64_t inode) const {
@@ -83,7 +73,7 @@ OpenState& OpenTable::add(OpenState state) {
   file.opens.insert(&added);
   file.shares.count(added, 1);
   by_client_[added.client].insert(&added);
-  by_owner_.insert(&added);
+  by_owner_.insert(added);
   const bool fresh = by_other_.emplace(added.other, std::move(owned)).second;
   CHECK(fresh);
   return added;
@@ -99,7 +89,7 @@ void OpenTable::replace(OpenState& state, OpenState changed) {
 }
 
 void OpenTable::remove(OpenState& state) {
-  by_owner_.erase(&state);
+  by_owner_.erase(state);
   const auto file = by_file_.find(state.inode);
   CHECK(file != by_file_.end());
   file->second.shares.count(state, size_t(-1));

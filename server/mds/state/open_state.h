@@ -8,9 +8,9 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "server/mds/state/client.h"
+#include "server/mds/state/owner_index.h"
 #include "server/mds/state/stateid.h"
 
 namespace pnfsrdma::mds {
@@ -86,29 +86,10 @@ class OpenTable {
     Set opens;
     Shares shares;
   };
-  struct OwnerKey {
-    ClientId client = 0;
-    uint64_t inode = 0;
-    ByteSpan owner;
-  };
-  static OwnerKey key_of(const OpenState& state) { return {state.client, state.inode, state.owner}; }
-  struct OwnerHash {
-    using is_transparent = void;
-    size_t operator()(const OwnerKey& key) const;
-    size_t operator()(const OpenState* state) const { return (*this)(key_of(*state)); }
-  };
-  struct SameOwner {
-    using is_transparent = void;
-    bool operator()(const OwnerKey& a, const OwnerKey& b) const;
-    bool operator()(const OpenState* a, const OpenState* b) const { return a == b; }
-    bool operator()(const OwnerKey& a, const OpenState* b) const { return (*this)(a, key_of(*b)); }
-    bool operator()(const OpenState* a, const OwnerKey& b) const { return (*this)(key_of(*a), b); }
-  };
-
   std::unordered_map<StateidOther, std::unique_ptr<OpenState>, StateidOtherHash> by_other_;
   std::unordered_map<uint64_t, File> by_file_;
   std::unordered_map<ClientId, Set> by_client_;
-  std::unordered_set<OpenState*, OwnerHash, SameOwner> by_owner_;
+  OwnerIndex<OpenState> by_owner_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -326,6 +326,21 @@ TEST_F(LockTest, TooManyRangesAreRefusedAndChangeNothing) {
   EXPECT_TRUE(first_.unlock(stateid, 0, kToTheEnd).ok());
 }
 
+// Who waits for other bytes than those that are released is left alone.
+TEST_F(LockTest, OnlyWhoWaitsForReleasedBytesIsTold) {
+  const auto low = first_.lock(LockType::kWrite, 0, 10);
+  ASSERT_TRUE(first_.lock(LockType::kWrite, 100, 10).ok());
+  EXPECT_EQ(second_.lock(LockType::kWriteWait, 100, 10).status, Status::kDenied);
+  nfs4::Stateid stateid = low.result.lock_stateid;
+  stateid.seqid = 0;
+  ASSERT_TRUE(first_.unlock(stateid, 0, 10).ok());
+  EXPECT_EQ(server_->lock_waiters.size(), 1U);
+  ASSERT_TRUE(first_.unlock(stateid, 105, 1).ok());
+  EXPECT_EQ(server_->lock_waiters.size(), 1U) << "the rest is still locked";
+  ASSERT_TRUE(first_.unlock(stateid, 100, 10).ok());
+  EXPECT_EQ(server_->lock_waiters.size(), 0U);
+}
+
 TEST_F(LockTest, WaiterIsRememberedUntilItHasTheLockOrIsTold) {
   const auto held = first_.lock(LockType::kWrite, 0, 10);
   EXPECT_EQ(second_.lock(LockType::kWrite, 0, 10).status, Status::kDenied);

@@ -18,7 +18,8 @@ namespace {
 // What one operation costs must not grow with what is held: with N² in it the large run is 100 times as dear.
 constexpr size_t kFew = 1'000;
 constexpr size_t kMany = 100'000;
-constexpr double kGrowthBorne = 8;  // caches, and the depth of trees
+constexpr size_t kManyOwners = 20'000;  // of one file
+constexpr double kGrowthBorne = 8;      // caches, and the depth of trees
 
 // Nanoseconds of processor time per each of `count`; the least of three.
 double cost(size_t count, const std::function<double(size_t)>& measure) {
@@ -32,10 +33,11 @@ double processor_nanoseconds() {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-void expect_no_growth(const char* what, const std::function<double(size_t)>& measure) {
+void expect_no_growth(const char* what, const std::function<double(size_t)>& measure,
+                      size_t many_there_are = kMany) {
   const double few = cost(kFew, measure);
-  const double many = cost(kMany, measure);
-  std::printf("%-34s %8.0f ns with %zu, %8.0f ns with %zu\n", what, few, kFew, many, kMany);
+  const double many = cost(many_there_are, measure);
+  std::printf("%-34s %8.0f ns with %zu, %8.0f ns with %zu\n", what, few, kFew, many, many_there_are);
   EXPECT_LT(many, few * kGrowthBorne) << what;
 }
 
@@ -102,6 +104,67 @@ TEST(StateScale, LocksAreForgottenAtTheSameCostHoweverManyAClientHas) {
     for (LockState* each : held) locks.remove(*each);
     return processor_nanoseconds() - begun;
   });
+}
+
+LockState lock_of(Random& random, uint64_t inode, size_t owner) {
+  LockState lock;
+  lock.other = make_stateid_other(StateKind::kLock, random);
+  lock.client = 1 + owner % 100;
+  lock.inode = inode;
+  lock.owner = owner_of(owner);
+  return lock;
+}
+
+// One page of a database each, as fcntl has it: the first LOCK, LOCKT by somebody else, another LOCK, LOCKU.
+TEST(StateScale, LocksCostTheSameHoweverManyOwnersLockTheFile) {
+  expect_no_growth(
+      "LOCK, LOCKT, LOCKU, one file",
+      [](size_t count) {
+        SeededRandom random{1};
+        LockTable locks;
+        std::vector<LockState*> held;
+        const double begun = processor_nanoseconds();
+        for (size_t i = 0; i < count; ++i) {
+          const nfs4::LockRange page{i * 4096, i * 4096 + 4095, true};
+          const Bytes owner = owner_of(i);
+          EXPECT_EQ(locks.find(1 + i % 100, 7, owner), nullptr);
+          EXPECT_FALSE(locks.conflict(7, page, 1 + i % 100, owner));
+          LockState lock = lock_of(random, 7, i);
+          lock.ranges.lock(page);
+          held.push_back(&locks.add(std::move(lock)));
+          EXPECT_TRUE(locks.conflict(7, {page.first, page.first, false}, 1, owner_of(count)));
+          LockState less = *locks.find(1 + i % 100, 7, owner);
+          less.ranges.unlock({page.first, page.first + 99, true});
+          locks.replace(*held.back(), std::move(less));
+          EXPECT_FALSE(locks.conflict(7, {page.first, page.first, true}, 1, owner_of(count)));
+        }
+        std::ranges::reverse(held);
+        for (LockState* each : held) locks.remove(*each);
+        return processor_nanoseconds() - begun;
+      },
+      kManyOwners);
+}
+
+// Everybody reads the whole file: nobody who wants to read, too, looks at them.
+TEST(StateScale, AReadLockCostsTheSameHoweverManyOthersHold) {
+  expect_no_growth(
+      "LOCK of readers, one file",
+      [](size_t count) {
+        SeededRandom random{1};
+        LockTable locks;
+        const nfs4::LockRange whole{0, UINT64_MAX, false};
+        const double begun = processor_nanoseconds();
+        for (size_t i = 0; i < count; ++i) {
+          EXPECT_FALSE(locks.conflict(7, whole, 1 + i % 100, owner_of(i)));
+          LockState lock = lock_of(random, 7, i);
+          lock.ranges.lock(whole);
+          locks.add(std::move(lock));
+          const bool others = locks.conflict(7, {5, 5, true}, 1 + i % 100, owner_of(i)).has_value();
+          EXPECT_EQ(others, i > 0);
+        }
+        return processor_nanoseconds() - begun;
+      },
+      kManyOwners);
 }
 
 }  // namespace
