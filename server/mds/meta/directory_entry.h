@@ -9,6 +9,9 @@
 
 namespace pnfsrdma::mds {
 
+// Of the first entry of a directory: 0, 1 and 2 are reserved (RFC 8881, 18.23.3).
+inline constexpr uint64_t kFirstCookie = 3;
+
 // Where a name leads, as stored under directory and name.
 struct NameEntry {
   InodeId inode = kNoInode;

@@ -30,7 +30,7 @@ class BatchesSeen final : public rocksdb::WalFilter {
     uint64_t first = 0;
     for (size_t i = 0; i < sizeof(first) && i < bytes.size(); ++i)
       first |= uint64_t{static_cast<uint8_t>(bytes[i])} << (8 * i);
-    last_ = std::max(last_, first + std::max(batch.Count(), 1u) - 1);
+    if (batch.Count() > 0) last_ = std::max(last_, first + batch.Count() - 1);
     file_ = file;
     return keep_ ? WalProcessingOption::kContinueProcessing : WalProcessingOption::kIgnoreCurrentRecord;
   }

@@ -19,6 +19,7 @@ using nfs4::Status;
 // The boot count stands above this bit of a change value: 2^40 changes of one inode per boot, 2^24 boots.
 constexpr unsigned kChangeBits = 40;
 constexpr uint64_t kBootCountMax = uint64_t{1} << (64 - kChangeBits);
+constexpr size_t kFirstCookiesKept = 4096;  // directories
 constexpr uint32_t kNanosecondsPerSecond = 1'000'000'000;
 
 bool sound(const std::optional<WallTime>& time) {
@@ -50,6 +51,7 @@ Namespace::Namespace(KeyValueStore& store, const Clock& clock, uint64_t boot_cou
       boot_count_(boot_count),
       inodes_(options.cached_inodes),
       names_(options.cached_names),
+      first_cookies_(kFirstCookiesKept),
       last_names_(options.cached_names) {}
 
 Result<std::unique_ptr<Namespace>> Namespace::open(KeyValueStore& store, const Clock& clock,
@@ -153,10 +155,14 @@ Outcome<InodePointer> Namespace::lookup_parent(InodeId directory) {
 }
 
 Outcome<DirectoryPage> Namespace::read_directory(InodeId directory, uint64_t cookie, size_t limit) {
-  TRY(get_directory(directory));
+  TRY_ASSIGN(const InodePointer inode, get_directory(directory));
   if (cookie == 1 || cookie == 2) return std::unexpected(Status::kBadCookie);
   DirectoryPage page{.entries = {}, .end = true};
-  if (cookie == UINT64_MAX) return page;
+  // Nothing there, or nothing behind: deletions alone, which need not be walked.
+  if (inode->size == 0 || cookie >= inode->next_cookie - 1) return page;
+  const uint64_t* known = first_cookies_.find(directory);
+  const uint64_t first = known != nullptr ? *known : kFirstCookie;
+  const uint64_t from = std::max(cookie + 1, first);
   Result<> outcome;
   const auto visit = [&](std::string_view key, std::string_view value) {
     if (page.entries.size() == limit) {
@@ -173,9 +179,10 @@ Outcome<DirectoryPage> Namespace::read_directory(InodeId directory, uint64_t coo
     return true;
   };
   const auto scanned =
-      store_.scan(number_key(kCookieTag, directory), number_key(kCookieTag, directory, cookie + 1), visit);
+      store_.scan(number_key(kCookieTag, directory), number_key(kCookieTag, directory, from), visit);
   if (!scanned) return wire(scanned.error());
   if (!outcome) return wire(outcome.error());
+  if (from == first && !page.entries.empty()) first_cookies_.put(directory, page.entries.front().cookie);
   return page;
 }
 

@@ -192,6 +192,9 @@ class Namespace {
   std::function<bool(InodeId)> in_use_ = [](InodeId) { return true; };
   BoundedCache<InodeId, InodePointer> inodes_;
   NameCache names_;
+  // No entry of a directory has a cookie below this. What was deleted before it is walked by nobody: to the
+  // engine each deletion is a key to be read over, until it is compacted.
+  BoundedCache<InodeId, uint64_t> first_cookies_;
   BoundedCache<InodeId, NameKey> last_names_;  // as names_ got them; may be wrong by now
   InodeId next_inode_ = 0;
   InodeId reserved_inodes_ = 0;

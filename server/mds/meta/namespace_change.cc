@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/values.h"
 #include "shared/base/check.h"
@@ -13,8 +15,6 @@ namespace {
 
 // Inode numbers are reserved in the store this many at a time; a restart skips what is left of them.
 constexpr uint64_t kInodesPerReservation = 1024;
-// Cookies 0, 1 and 2 are reserved (RFC 8881, 18.23.3).
-constexpr uint64_t kFirstCookie = 3;
 
 }  // namespace
 
@@ -88,6 +88,7 @@ void Namespace::Change::take_out(Inode& directory, std::string_view name, const 
   batch_.erase(name_key(directory.id, name));
   batch_.erase(number_key(kCookieTag, directory.id, entry.cookie));
   entries_.emplace_back(NameKey{directory.id, std::string(name)}, std::nullopt);
+  freed_cookies_.emplace_back(directory.id, entry.cookie);
   --directory.size;
   touch_data(directory);
   if (child.is_directory()) --directory.nlink;
@@ -143,7 +144,20 @@ Namespace::Change::Edited* Namespace::Change::find(InodeId id) {
   return nullptr;
 }
 
+// A name that takes the place of another may be entered where one has just been taken out: those last.
+void Namespace::Change::update_first_cookies() {
+  for (const auto& [directory, cookie] : freed_cookies_) {
+    uint64_t* first = names_.first_cookies_.find(directory);
+    if (first != nullptr && *first == cookie) ++*first;
+  }
+  for (const auto& [key, entry] : entries_) {
+    uint64_t* first = entry ? names_.first_cookies_.find(key.directory) : nullptr;
+    if (first != nullptr) *first = std::min(*first, entry->cookie);
+  }
+}
+
 void Namespace::Change::update_caches() {
+  update_first_cookies();
   if (reserved_inodes_ > 0) names_.reserved_inodes_ = reserved_inodes_;
   for (Edited& edited : edited_) {
     edited.snapshot = std::make_shared<const Inode>(edited.inode);

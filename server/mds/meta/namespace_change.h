@@ -50,12 +50,14 @@ class Namespace::Change {
   };
   Edited* find(InodeId id);
   void update_caches();
+  void update_first_cookies();
 
   Namespace& names_;
   const WallTime now_;
   Batch batch_;
   std::deque<Edited> edited_;  // at most four; addresses stay
   std::vector<std::pair<NameKey, std::optional<NameEntry>>> entries_;
+  std::vector<std::pair<InodeId, uint64_t>> freed_cookies_;  // by directory
   InodeId reserved_inodes_ = 0;
 };
 

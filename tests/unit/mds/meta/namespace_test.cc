@@ -2,6 +2,8 @@
 #include "server/mds/meta/namespace.h"
 
 #include <gtest/gtest.h>
+#include <rocksdb/perf_context.h>
+#include <rocksdb/perf_level.h>
 #include <sys/stat.h>
 
 #include <set>
@@ -343,6 +345,51 @@ TEST_P(Names, ChangeAndInodeNumbersNeverRepeatAfterACrash) {
 TEST_P(Names, WritingDataTakesPrivilegeBits) {
   const InodeId file = names_->create(kRootInode, "file", {.mode = 06775}).value().inode->id;
   EXPECT_EQ(names_->update(file, {.clear_setid = true}).value()->mode, 0775u);
+}
+
+// Listed and emptied page by page, as rm -r does it, in whatever order.
+TEST_P(Names, AListingDoesNotWalkWhatWasDeletedBeforeIt) {
+  constexpr size_t kNames = 2000;
+  constexpr size_t kPage = 100;
+  for (size_t i = 0; i < kNames; ++i)
+    ASSERT_TRUE(names_->create(kRootInode, "name" + std::to_string(i), {.type = FileType::kFifo}));
+  rocksdb::SetPerfLevel(rocksdb::PerfLevel::kEnableCount);
+  rocksdb::get_perf_context()->Reset();
+  size_t removed = 0;
+  for (DirectoryPage page; !page.end;) {
+    page = names_->read_directory(kRootInode, 0, kPage).value();
+    std::ranges::reverse(page.entries);
+    for (const DirectoryEntry& entry : page.entries)
+      removed += names_->remove(kRootInode, entry.name).has_value();
+  }
+  EXPECT_TRUE(names_->read_directory(kRootInode, 0, kPage).value().entries.empty());
+  EXPECT_EQ(removed, kNames);
+  // Once over each, not once over all before for each page.
+  EXPECT_LE(rocksdb::get_perf_context()->internal_delete_skipped_count, kNames);
+  rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
+}
+
+TEST_P(Names, TheFirstNameIsListedWhateverBecameOfIt) {
+  for (const char* name : {"a", "b", "c"})
+    ASSERT_TRUE(names_->create(kRootInode, name, {.type = FileType::kFifo}));
+  const auto listed = [&] {
+    std::string all;
+    const DirectoryPage page = names_->read_directory(kRootInode, 0, 10).value();
+    for (const DirectoryEntry& entry : page.entries) all += entry.name;
+    return all;
+  };
+  EXPECT_EQ(listed(), "abc");
+  // A name that is renamed in its directory keeps its place.
+  ASSERT_TRUE(names_->rename(kRootInode, "a", kRootInode, "c"));
+  EXPECT_EQ(listed(), "cb");
+  ASSERT_TRUE(names_->remove(kRootInode, "c"));
+  EXPECT_EQ(listed(), "b");
+  ASSERT_TRUE(names_->remove(kRootInode, "b"));
+  EXPECT_EQ(listed(), "");
+  ASSERT_TRUE(names_->create(kRootInode, "d", {.type = FileType::kFifo}));
+  EXPECT_EQ(listed(), "d");
+  restart();
+  EXPECT_EQ(listed(), "d");
 }
 
 PNFSRDMA_OVER_BOTH_ENGINES(Names);
