@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { bodyOf, differences, fault, NEW_EXPORT, pathFault, networks } from "../src/pages/exports/export_rules";
+import { bodyOf, differences, fault, NEW_EXPORT, pathAround, pathFault, networks } from "../src/pages/exports/export_rules";
 import { addressFault } from "../src/pages/devices/brick_address";
 import { passwordFault } from "../src/pages/settings/password";
 
 test.each([["/", true], ["/a/b", true], ["a", false], ["/a//b", false], ["/a/../b", false], ["/a/", false], ["/./a", false]])(
   "the path %s: %s", (path, good) => expect(pathFault(path) === undefined).toBe(good));
+
+test.each([["/a/b/c", "/a/b"], ["/a/bc", "/a"], ["/x", "/"], ["/a", "/"], ["/", undefined], ["/a/b", "/a"]])(
+  "a new export of %s lies in %s", (path, around) => expect(pathAround(path, ["/", "/a/b", "/a"])).toBe(around));
+test("where nothing else is exported it lies in none", () => expect(pathAround("/a", ["/ab", "/b"])).toBeUndefined());
 
 test("networks may stand in lines, commas or blanks", () => {
   expect(networks(" 10.0.0.0/8,\n::1  127.0.0.1 ")).toEqual(["10.0.0.0/8", "::1", "127.0.0.1"]);

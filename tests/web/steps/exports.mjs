@@ -55,13 +55,16 @@ export async function editConflict({ page, context, output }) {
 }
 
 // Another one, so that the mount keeps what it has.
-export async function removeExport({ page }) {
+export async function removeExport({ page, output }) {
   await page.goto("/exports");
   await page.getByRole("button", { name: "New export" }).first().click();
   const made = page.getByRole("dialog");
   await made.getByLabel("Path").fill("/not/there/yet");
+  await made.getByText("It lies in the export /.").waitFor();
+  await lookAt(page, "new-export-inside", output);
   await made.getByRole("button", { name: "Export", exact: true }).click();
   await made.waitFor({ state: "detached" });
+  await page.getByText("Clients of / must open their files anew").waitFor();
   const row = page.getByRole("row", { name: "/not/there/yet" });
   await row.getByText("no such directory").waitFor();
   await row.getByText("everybody").waitFor();

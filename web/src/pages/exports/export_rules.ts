@@ -50,6 +50,12 @@ export function pathFault(path: string): string | undefined {
   return undefined;
 }
 
+// The path of the export that a new one of this path would lie in: the longest there is.
+export function pathAround(path: string, paths: string[]): string | undefined {
+  const holds = (outer: string) => path !== outer && path.startsWith(outer === "/" ? "/" : `${outer}/`);
+  return paths.filter(holds).sort((one, other) => other.length - one.length)[0];
+}
+
 export function idFault(id: string): string | undefined {
   return /^\d{1,10}$/.test(id) && Number(id) <= 4294967295 ? undefined : "A number from 0 to 4294967295.";
 }

@@ -42,7 +42,7 @@ export function Exports() {
         <pre class="shell-line" tabIndex={0} aria-label="Commands">{`mount -t pnfsrdma ${location.hostname}:/PATH /mnt        # memory over the network
 mount -t nfs4 -o vers=4.2 ${location.hostname}:/PATH /mnt  # the kernel's client, through the server`}</pre>
       </Panel>
-      {open?.what === "new" && <NewExport onClose={close} />}
+      {open?.what === "new" && <NewExport paths={exports.value?.items.map((item) => item.path) ?? []} onClose={close} />}
       {open?.what === "edit" && <EditExport id={open.of.id} path={open.of.path} onClose={close} />}
       {open?.what === "remove" && <RemoveExport of={open.of} onClose={close} />}
     </>
