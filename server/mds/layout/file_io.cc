@@ -142,7 +142,9 @@ std::expected<FileIo::Obstacle, nfs4::Status> FileIo::obstacle(const Writing& wo
   if (absent != nfs4::Status::kOk) return std::unexpected(absent);
   const bool hole =
       std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
-  return hole ? Obstacle::kHole : Obstacle::kNone;
+  if (hole) return Obstacle::kHole;
+  // Memory that came for more than a layout told: whoever saw the hole reads zeros until he has given it back.
+  return layouts_.holds_hole(work.what.inode, work.range) ? Obstacle::kSeenHole : Obstacle::kNone;
 }
 
 void FileIo::write_in_place(const WritingPointer& work) {
@@ -179,8 +181,16 @@ void FileIo::write_over_clean_tail(const WritingPointer& work) {
     if (cleaned != nfs4::Status::kOk) return finish(work, std::unexpected(cleaned));
     const auto in_the_way = obstacle(*work);
     if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
-    if (*in_the_way != Obstacle::kHole) return commit_size(work);
-    allocate(work);
+    if (*in_the_way == Obstacle::kHole) return allocate(work);
+    if (*in_the_way == Obstacle::kSeenHole) return clear_seen_holes(work);
+    commit_size(work);
+  });
+}
+
+void FileIo::clear_seen_holes(const WritingPointer& work) {
+  layouts_.clear_holes(work->what.inode, work->range, 0, [this, work](bool cleared) {
+    if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
+    commit_size(work);
   });
 }
 

@@ -51,7 +51,7 @@ class FileIo {
  private:
   struct Writing;
   using WritingPointer = std::shared_ptr<Writing>;
-  enum class Obstacle { kNone, kHole, kDirtyTail, kWriters };
+  enum class Obstacle { kNone, kHole, kSeenHole, kDirtyTail, kWriters };
 
   void read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn, Done<Read> done);
   std::expected<Obstacle, nfs4::Status> obstacle(const Writing& work);
@@ -59,6 +59,7 @@ class FileIo {
   void write_exclusively(const WritingPointer& work);
   void write_over_clean_tail(const WritingPointer& work);
   void allocate(const WritingPointer& work);
+  void clear_seen_holes(const WritingPointer& work);
   void commit_size(const WritingPointer& work);
   void place_when_synced(const WritingPointer& work);
   void place(const WritingPointer& work);

@@ -317,6 +317,11 @@ void Layouts::clear_writers(uint64_t inode, uint64_t offset, uint64_t requester,
   demand_all(inode, {offset, kEndOfFile}, requester, holders, std::move(done));
 }
 
+bool Layouts::holds_hole(uint64_t inode, const ByteRange& range) {
+  return std::ranges::any_of(table_.of_file(inode),
+                             [&](const HeldLayout* layout) { return layout->holds_hole(range); });
+}
+
 void Layouts::clear_holes(uint64_t inode, const ByteRange& range, uint64_t except,
                           std::function<void(bool)> done) {
   end_lost(inode);

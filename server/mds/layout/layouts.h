@@ -72,6 +72,8 @@ class Layouts final : public LayoutConflicts {
                  std::span<const ByteRange> holes);
   // Recalls `range` from everybody and waits at most kRecallPatience: true when nobody can reach it any more.
   void clear(uint64_t inode, const ByteRange& range, uint64_t requester, std::function<void(bool)> done);
+  // Somebody holds a hole there, and may read zeros from it.
+  bool holds_hole(uint64_t inode, const ByteRange& range);
   // The same for those who see a hole there.
   void clear_holes(uint64_t inode, const ByteRange& range, uint64_t except, std::function<void(bool)> done);
   // The same for those who may write at or behind `offset`: bytes never committed must not become part of a

@@ -310,6 +310,16 @@ struct AHoleFilledButNotGranted : ::testing::Test {
               Status::kLayoutTryLater);
     ASSERT_EQ(world.stat(file)->space_used, 2 * kMiddle);
   }
+  void mds_write(uint64_t client, ByteSpan bytes, std::optional<Status>& status) {
+    world.mds->io().write({.client = client,
+                           .inode = file,
+                           .offset = kMiddle + 2 * kSparseUnit,
+                           .data = std::make_shared<const Bytes>(bytes.begin(), bytes.end())},
+                          [&](const std::expected<nfs4::WriteResult, Status>& answer) {
+                            status = answer ? Status::kOk : answer.error();
+                          });
+    world.settle();
+  }
 };
 
 TEST_F(AHoleFilledButNotGranted, IsRecalledFromWhoSawIt) {
@@ -318,6 +328,24 @@ TEST_F(AHoleFilledButNotGranted, IsRecalledFromWhoSawIt) {
   EXPECT_EQ(recall.client, kAlice);
   EXPECT_EQ(recall.offset, kMiddle + kSparseUnit);
   EXPECT_EQ(recall.length, kMiddle - kSparseUnit);
+}
+
+// Neither by another nor by Alice herself: she would read zeros from the hole, behind her own write.
+TEST_F(AHoleFilledButNotGranted, IsNotWrittenThroughTheServerBeforeItIsGivenBack) {
+  for (const uint64_t client : {kBob, kAlice}) {
+    std::optional<nfs4::Status> status;
+    const ByteSpan bytes = as_bytes("Z");
+    mds_write(client, bytes, status);
+    EXPECT_FALSE(status);
+    if (client == kBob) {
+      world.pass(2 * kRecallPatience);
+      EXPECT_EQ(status, Status::kDelay);
+    } else {
+      EXPECT_TRUE(world.give_back(kAlice, file, kMiddle, kMiddle));
+      EXPECT_EQ(status, Status::kOk);
+    }
+  }
+  EXPECT_EQ(world.recaller.recalls.size(), 1u);
 }
 
 TEST_F(AHoleFilledButNotGranted, IsNotWrittenByAnotherBeforeItIsGivenBack) {
