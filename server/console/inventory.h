@@ -263,8 +263,14 @@ struct Numbers {
   uint32_t locks = 0;
   uint32_t layouts = 0;
   uint32_t grants = 0;
-  uint32_t running_compounds = 0;    // queue: begun, not answered
-  uint64_t unsynced_commits = 0;     // queue: in the metadata engine's log, not durable yet
+  uint32_t running_compounds = 0;  // queue: begun, not answered
+  uint64_t unsynced_commits = 0;   // queue: in the metadata engine's log, not durable yet
+  uint64_t memory_bytes = 0;       // that peers make the server hold
+  uint64_t memory_budget_bytes = 0;
+  uint64_t memory_waiting = 0;       // connections not read from because of the budget
+  uint64_t connections = 0;          // by which calls come
+  uint64_t connections_refused = 0;  // since the start: their address's limit, or the budget's end
+  uint64_t connections_ended = 0;    // since the start: half a request, or their memory was needed
   uint64_t metadata_disk_bytes = 0;  // 0: not known
   uint64_t metadata_disk_free_bytes = 0;
   LoopTurns turns;

@@ -115,6 +115,21 @@ void add_state(Exposition& out, const Numbers& numbers) {
       .value(numbers.running_compounds);
   out.gauge("pnfsrdma_mds_metadata_unsynced_commits", "Metadata commits that are not durable yet.")
       .value(number(numbers.unsynced_commits));
+  out.gauge("pnfsrdma_mds_memory_budget_bytes", "What peers may make the MDS hold (memory_budget_mib).")
+      .value(number(numbers.memory_budget_bytes));
+  out.gauge("pnfsrdma_mds_memory_held_bytes",
+            "Requests, answers not taken, reply caches: what peers make it hold.")
+      .value(number(numbers.memory_bytes));
+  out.gauge("pnfsrdma_mds_memory_waiting_connections", "Connections not read from because of the budget.")
+      .value(number(numbers.memory_waiting));
+  out.gauge("pnfsrdma_mds_connections", "Connections by which calls come.")
+      .value(number(numbers.connections));
+  out.counter("pnfsrdma_mds_connections_refused_total",
+              "Connections refused by a limit of memory or address.")
+      .value(number(numbers.connections_refused));
+  out.counter("pnfsrdma_mds_connections_ended_total",
+              "Connections ended for a stalled request or their memory.")
+      .value(number(numbers.connections_ended));
   if (numbers.metadata_disk_bytes > 0) {
     out.gauge("pnfsrdma_mds_metadata_disk_bytes", "Size of the file system under the metadata.")
         .value(number(numbers.metadata_disk_bytes));

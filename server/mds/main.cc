@@ -106,6 +106,13 @@ ServerLimits limits_of(const Config& config) {
   return limits;
 }
 
+rpc::MemoryLimits memory_limits(const Config& config) {
+  return {.bytes = config.memory_budget_mib << 20,
+          .bytes_per_address = config.memory_per_address_mib << 20,
+          .connections_per_address = config.connections_per_address,
+          .stalled_record = std::chrono::seconds(config.stalled_request_seconds)};
+}
+
 Result<std::vector<std::unique_ptr<rpc::Listener>>> listen(EventLoop& loop, const Config& config,
                                                            const rpc::Service& service) {
   std::vector<std::unique_ptr<rpc::Listener>> listeners;
@@ -156,7 +163,9 @@ Result<> serve(const Config& config, const std::string& config_path) {
   SystemClock clock;
   SystemRandom random;
   DeferredDestruction destruction("mds-destroy");
+  rpc::MemoryBudget memory(clock, memory_limits(config));
   EventLoop loop(clock);
+  memory.start(loop);
   Result<> outcome;
   Counters counters;
   ServerLimits limits = limits_of(config);
@@ -191,7 +200,8 @@ Result<> serve(const Config& config, const std::string& config_path) {
   TRY_ASSIGN(const auto handles, HandleKeys::open(*store, random, clock, exports, served_before));
 
   ClientTable clients(clock, random, limits.lease);
-  SessionTable sessions(random);
+  SessionTable sessions(random, &memory);
+  sessions.start(loop);
   OpenTable opens;
   LockTable locks;
   StateStore state_store(*store);
@@ -255,6 +265,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                                .opens = opens,
                                .locks = locks,
                                .grace = grace,
+                               .memory = memory,
                                .leases = leases,
                                .layouts = layouts,
                                .compounds = compounds,
@@ -269,7 +280,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   start_console(*console);
   IdleConnections idle_connections(loop, sessions, limits.lease);
   idle_connections.start();
-  const rpc::Service service = nfs_service(compounds, idle_connections);
+  const rpc::Service service = nfs_service(compounds, idle_connections, &memory);
   // By TCP last: whoever waits for the server asks there, and then mounts by either.
   TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, service, destruction));
   TRY_ASSIGN(auto listeners, listen(loop, config, service));

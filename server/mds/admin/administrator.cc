@@ -38,6 +38,7 @@ console::Numbers Administrator::numbers() {
                                            .start_count = parts_.start_count});
   numbers.turns = view_turns(parts_.loop.turns(), parts_.loop.now());
   numbers.checks.push_back(check_of_turns("This server", numbers.turns));
+  add_memory(parts_.memory, numbers);
   add_old_handles(parts_.handles.old_handles(), numbers);
   add_port_refusals(parts_.counters, parts_.exports, parts_.clock.now(), numbers);
   add_bricks(numbers);

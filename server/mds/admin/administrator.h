@@ -27,6 +27,7 @@ class Administrator final : public console::Administration {
     OpenTable& opens;
     LockTable& locks;
     GracePeriod& grace;
+    const rpc::MemoryBudget& memory;
     LeaseKeeper& leases;
     LayoutModule& layouts;
     const Compounds& compounds;

@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "shared/rpc/limits.h"
+
 namespace pnfsrdma::mds {
 
 namespace {
@@ -224,6 +226,14 @@ Result<Config> parse_config(const std::string& json_text) {
   reader.number("session_slots", config.session_slots, 1, 1024);
   reader.number("small_file_bytes", config.small_file_bytes, 0, UINT32_MAX);
   reader.number("metadata_cache_mib", config.metadata_cache_mib, 8, 1 << 20);
+  reader.number("memory_budget_mib", config.memory_budget_mib, 64, 1 << 20);
+  reader.number("memory_per_address_mib", config.memory_per_address_mib, 0, 1 << 20);
+  reader.number("connections_per_address", config.connections_per_address, 1, rpc::kConnectionsMax);
+  reader.number("stalled_request_seconds", config.stalled_request_seconds, 1, 3600);
+  // Less than some requests of the longest kind, and none of them would ever come to its end.
+  const uint64_t of_address = config.memory_per_address_mib;
+  if (of_address != 0 && (of_address < 16 || of_address > config.memory_budget_mib))
+    reader.wrong("memory_per_address_mib", "must be 0, or from 16 to \"memory_budget_mib\"");
   parse_log_level(reader, config.log_level);
   const Json* exports = reader.take("exports");
   const Json* console = reader.take("console");
@@ -263,6 +273,10 @@ std::string to_json(const Config& config) {
   json["session_slots"] = config.session_slots;
   json["small_file_bytes"] = config.small_file_bytes;
   json["metadata_cache_mib"] = config.metadata_cache_mib;
+  json["memory_budget_mib"] = config.memory_budget_mib;
+  json["memory_per_address_mib"] = config.memory_per_address_mib;
+  json["connections_per_address"] = config.connections_per_address;
+  json["stalled_request_seconds"] = config.stalled_request_seconds;
   for (const auto& [name, level] : kLogLevels) {
     if (level == config.log_level) json["log_level"] = name;
   }

@@ -28,12 +28,17 @@ struct Config {
   std::string data_directory = "/var/lib/pnfsrdma/mds";
   // Control sockets, "unix:/path" or "tcp:host:port", of a first start: later the stored list counts.
   std::vector<std::string> bricks{"unix:/run/pnfsrdma/brick.sock"};
-  uint32_t brick_patience_seconds = 30;   // 1 to 3600: files of a brick that is away wait, then answer EIO
-  uint32_t lease_seconds = 30;            // 1 to 3600
-  uint32_t grace_seconds = 0;             // 0: as long as the lease
-  uint32_t session_slots = 64;            // 1 to 1024
-  uint64_t small_file_bytes = 16384;      // mdsthreshold: at most this goes through the server. 0: no hint
-  uint64_t metadata_cache_mib = 64;       // of the metadata engine
+  uint32_t brick_patience_seconds = 30;     // 1 to 3600: files of a brick that is away wait, then answer EIO
+  uint32_t lease_seconds = 30;              // 1 to 3600
+  uint32_t grace_seconds = 0;               // 0: as long as the lease
+  uint32_t session_slots = 64;              // 1 to 1024
+  uint64_t small_file_bytes = 16384;        // mdsthreshold: at most this goes through the server. 0: no hint
+  uint64_t metadata_cache_mib = 64;         // of the metadata engine
+  uint64_t memory_budget_mib = 512;         // 64 at least: what peers may make the server hold
+  uint64_t memory_per_address_mib = 0;      // of one address; 0: half of the budget
+  uint32_t connections_per_address = 2048;  // 1 to 4096
+  uint32_t stalled_request_seconds =
+      20;  // 1 to 3600: half a request of which nothing comes ends its connection
   std::vector<Export> exports{Export{}};  // "/" to everybody, root squashed
   LogLevel log_level = LogLevel::kInfo;
   ConsoleConfig console;

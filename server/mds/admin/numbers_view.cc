@@ -110,6 +110,28 @@ void add_port_refusals(const Counters& counters, const Exports& exports, SteadyT
                     "containers and NAT: pnfsrdma export edit PATH --insecure --all-squash"});
 }
 
+void add_memory(const rpc::MemoryBudget& memory, console::Numbers& numbers) {
+  numbers.memory_bytes = memory.held();
+  numbers.memory_budget_bytes = memory.limits().bytes;
+  numbers.memory_waiting = memory.waiting();
+  numbers.connections = memory.connections();
+  numbers.connections_refused = memory.refused();
+  numbers.connections_ended = memory.ended();
+  const bool short_of_it = memory.waiting() > 0 || memory.held() >= memory.limits().bytes;
+  numbers.checks.push_back(
+      {.name = "memory",
+       .status = short_of_it ? "warning" : "ok",
+       .detail = fmt::format("Clients make this server hold {} of {} MiB by {} connections; {} wait for "
+                             "memory. Since its start {} "
+                             "were refused, {} ended.",
+                             memory.held() >> 20, memory.limits().bytes >> 20, memory.connections(),
+                             memory.waiting(), memory.refused(), memory.ended()),
+       .fix = short_of_it
+                  ? "See who it is: journalctl, lines with connection-ended or connection-refused. If these "
+                    "are clients, raise memory_budget_mib or memory_per_address_mib."
+                  : ""});
+}
+
 console::LoopTurns view_turns(const TurnTimes& turns, SteadyTime now) {
   const pnfsrdma::LatencyHistogram::Snapshot times = turns.times();
   const TurnTimes::Recent recent = turns.recent(now);

@@ -12,6 +12,7 @@
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 #include "server/mds/state/session_table.h"
+#include "shared/rpc/memory_budget.h"
 
 namespace pnfsrdma::mds {
 
@@ -30,6 +31,9 @@ struct NumbersSources {
   SteadyTime started;
   uint64_t start_count = 0;
 };
+
+// What peers make the server hold, and whether it has to keep them off.
+void add_memory(const rpc::MemoryBudget& memory, console::Numbers& numbers);
 
 // Which exports still take filehandles of version 1, and whether anybody has used one.
 void add_old_handles(const std::vector<HandleKeys::OldHandles>& exports, console::Numbers& numbers);

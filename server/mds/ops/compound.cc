@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "server/mds/ops/done_operations.h"
+#include "server/mds/ops/exports.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
@@ -72,6 +73,14 @@ bool changes_something(Operation operation) {
   }
 }
 
+// What an answer may become that the client can be asked to fetch later (DELAY); 0: of all others, which are
+// small or must not wait.
+size_t large_answer(const nfs4::ArgumentOperation& arguments) {
+  if (const auto* read = std::get_if<nfs4::ReadArguments>(&arguments)) return read->count;
+  if (const auto* read = std::get_if<nfs4::ReadDirectoryArguments>(&arguments)) return read->max_count;
+  return 0;
+}
+
 // Tells a retry from another request with the same slot and seqid (SEQ_FALSE_RETRY). Not against malice:
 // FNV-1a over 64-bit words of the head, where operations and names are, and the length. About 130
 // multiplications at most.
@@ -99,6 +108,7 @@ Compound::Compound(Services& services, CompoundCall call, SendReply send, std::f
       self_(std::make_shared<Compound*>(this)) {}
 
 Compound::~Compound() {
+  hold(0);
   if (context_.client) --context_.client->running_compounds;
 }
 
@@ -106,14 +116,16 @@ void Compound::run() {
   if (!reader_ && !begin()) return;
   Step step = Step::kGoOn;
   while (step == Step::kGoOn) step = run_operation();
-  if (step == Step::kEnd) finish();
+  if (step == Step::kAnswered) return;  // and gone
+  if (step == Step::kEnd) return finish();
+  hold(std::max(held_, reply_->capacity()));
 }
 
 // The head of the call. False: it has been answered already.
 bool Compound::begin() {
   auto reader = nfs4::CompoundReader::open(call_.arguments);
   if (!reader) {
-    send(std::unexpected(rpc::AcceptStatus::kGarbageArguments));
+    send(std::unexpected(CompoundRefusal(rpc::AcceptStatus::kGarbageArguments)));
     return false;
   }
   reader_ = std::move(*reader);
@@ -152,6 +164,7 @@ Compound::Step Compound::run_operation() {
       return add_status(item_->operation,
                         context_.keep_reply ? Status::kRepTooBigToCache : Status::kRepTooBig);
     }
+    if (!find_room(*item_->arguments)) return add_status(item_->operation, Status::kDelay);
     ++context_.services.counters.operations[static_cast<size_t>(item_->operation)];
     run_begun_ = operation_begun_ = context_.services.clock.now();
   } else if (client_lost()) {
@@ -180,10 +193,44 @@ Compound::Step Compound::check_place(Operation operation) {
     ++context_.services.counters.illegal_operations;
     return add_status(operation, Status::kOpIllegal);
   }
+  if ((operation == Operation::kExchangeId || operation == Operation::kCreateSession) &&
+      !context_.services.exports.root(context_.peer_host())) {
+    return refuse_stranger(operation);
+  }
   if (context_.request.index != 0 || operation == Operation::kSequence) return Step::kGoOn;
   if (!may_be_sessionless(operation)) return add_status(operation, Status::kOpNotInSession);
   if (context_.request.operations != 1) return add_status(operation, Status::kNotOnlyOp);
   return Step::kGoOn;
+}
+
+// False: peers hold too much memory already for such an answer.
+bool Compound::find_room(const nfs4::ArgumentOperation& arguments) {
+  const size_t bytes = std::min<size_t>(large_answer(arguments), room());
+  if (bytes == 0) return true;
+  if (const auto connection = call_.connection.lock(); connection && !connection->has_room(bytes))
+    return false;
+  hold(held_ + bytes);
+  return true;
+}
+
+void Compound::hold(size_t bytes) {
+  if (bytes == held_) return;
+  const auto more = static_cast<ptrdiff_t>(bytes) - static_cast<ptrdiff_t>(held_);
+  held_ = bytes;
+  if (const auto connection = call_.connection.lock()) connection->hold_more(more);
+}
+
+// A host that no export admits makes no client and no session: each costs memory and a record. Neither
+// operation may answer ACCESS (RFC 8881, 15.2), so the RPC itself is denied, as one with a credential that is
+// good for nothing here (RFC 5531, 8.2); the Linux client calls that "access denied". Behind a SEQUENCE,
+// which has to be answered, with what these operations may say.
+Compound::Step Compound::refuse_stranger(Operation operation) {
+  if (context_.request.index != 0)
+    return add_status(operation,
+                      operation == Operation::kExchangeId ? Status::kPerm : Status::kStaleClientId);
+  ++context_.services.counters.errors[static_cast<size_t>(operation)];
+  send(std::unexpected(CompoundRefusal(rpc::AuthStatus::kTooWeak)));
+  return Step::kAnswered;
 }
 
 bool Compound::client_lost() const {
@@ -246,6 +293,7 @@ void Compound::send_when_durable(bool keep) {
     compound.send(std::move(reply));
   };
   if (seen <= store.synced_sequence()) return leave(*this);
+  hold(reply_->capacity());
   store.when_synced(seen, [self = std::weak_ptr(self_), leave] {
     if (const auto live = self.lock()) leave(**live);
   });
@@ -254,6 +302,7 @@ void Compound::send_when_durable(bool keep) {
 void Compound::send(CompoundReply reply) {
   // The lease counts from the reply: a long wait must not use it up.
   if (context_.client && !context_.client->gone) context_.services.clients.renew(*context_.client);
+  hold(0);
   std::exchange(send_, nullptr)(std::move(reply));
   const auto done = std::move(done_);
   done(*this);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <variant>
 
 #include "server/mds/ops/compound_context.h"
 #include "shared/nfs4/compound.h"
@@ -23,14 +24,17 @@ struct CompoundCall {
   std::string peer;
   bool rdma = false;  // by RPC-over-RDMA, where a port says nothing
   std::weak_ptr<rpc::Connection> connection;
+  std::shared_ptr<rpc::MemoryAccount> memory;  // of the connection; null: nobody counts
 
   CompoundCall() = default;
   CompoundCall(CompoundCall&&) = default;
   CompoundCall& operator=(CompoundCall&&) = default;
 };
 
-// The encoded results, or how the call is refused (GARBAGE_ARGS).
-using CompoundReply = std::expected<std::shared_ptr<const Bytes>, rpc::AcceptStatus>;
+// How a call is refused: GARBAGE_ARGS, or denied to its host.
+using CompoundRefusal = std::variant<rpc::AcceptStatus, rpc::AuthStatus>;
+// The encoded results, or that.
+using CompoundReply = std::expected<std::shared_ptr<const Bytes>, CompoundRefusal>;
 using SendReply = std::move_only_function<void(CompoundReply)>;
 
 // One COMPOUND (RFC 8881, 16.2): reads, runs and answers operation by operation, waits where a handler has
@@ -49,11 +53,14 @@ class Compound {
   void refuse();
 
  private:
-  enum class Step { kGoOn, kWait, kEnd };
+  enum class Step { kGoOn, kWait, kEnd, kAnswered };
 
   bool begin();
   Step run_operation();
   Step check_place(nfs4::Operation operation);
+  Step refuse_stranger(nfs4::Operation operation);
+  bool find_room(const nfs4::ArgumentOperation& arguments);
+  void hold(size_t bytes);
   Step add_result(nfs4::Operation operation, const nfs4::ResultOperation& result);
   Step add_status(nfs4::Operation operation, nfs4::Status status);
   bool client_lost() const;
@@ -73,6 +80,7 @@ class Compound {
   SteadyTime run_begun_;  // of the handler, which may run again after it has waited
   std::optional<nfs4::Operation> first_operation_;
   std::shared_ptr<Bytes> reply_;
+  size_t held_ = 0;  // memory the reply takes, or will, as the connection counts it
   std::optional<nfs4::CompoundResultWriter> writer_;
   // Goes with this object: what the store calls when a batch is synced must not meet a dead one.
   std::shared_ptr<Compound*> self_;

@@ -127,6 +127,10 @@ nfs4::CreateSessionResponse handle(CompoundContext& context, const nfs4::CreateS
   if (client->sessions.size() >= services.limits.sessions_per_client_max) return Status::kDelay;
 
   TRY(confirm(context, client));
+  // Behind the wait, and what was reserved before it might be gone again: fewer slots, or none now.
+  plan.fore.max_requests =
+      services.sessions.affordable_slots(plan.fore.max_requests, plan.fore.max_response_size_cached);
+  if (plan.fore.max_requests == 0) return Status::kDelay;
   client->create_sequence = arguments.sequence_id;
   client->create_reply.reset();
   TRY(services.state_store.put(*client));

@@ -29,10 +29,14 @@ void compound(Compounds& compounds, const rpc::ConnectionPointer& connection, rp
   made.peer = connection->peer();
   made.rdma = connection->is_rdma();
   made.connection = connection;
+  made.memory = connection->memory();
   made.arguments = call.arguments;
   made.record = std::move(call.record);  // `arguments` stays valid: it points to the heap
   compounds.start(std::move(made), [responder = std::move(responder)](CompoundReply reply) mutable {
-    reply ? responder.reply(*std::move(reply)) : responder.refuse(reply.error());
+    if (reply) return responder.reply(*std::move(reply));
+    if (const auto* denied = std::get_if<rpc::AuthStatus>(&reply.error()))
+      return responder.refuse_auth(*denied);
+    responder.refuse(std::get<rpc::AcceptStatus>(reply.error()));
   });
 }
 
@@ -58,8 +62,9 @@ void handle_call(Compounds& compounds, const rpc::ConnectionPointer& connection,
 
 }  // namespace
 
-rpc::Service nfs_service(Compounds& compounds, IdleConnections& connections) {
+rpc::Service nfs_service(Compounds& compounds, IdleConnections& connections, rpc::MemoryBudget* memory) {
   rpc::Service service;
+  service.memory = memory;
   service.on_accept = [&connections](const rpc::ConnectionPointer& connection) {
     connections.watch(connection);
   };

@@ -74,6 +74,7 @@ nfs4::SequenceResponse handle(CompoundContext& context, const nfs4::SequenceArgu
   TRY_ASSIGN(const SlotTable::Verdict verdict,
              session->slots().begin(arguments.slot_id, arguments.sequence_id, arguments.highest_slot_id,
                                     context.request.hash));
+  session->give_back_slots();
   // A retry renews the lease like any other request of the client's.
   context.services.clients.renew(session->client());
   // With SP4_NONE whatever connection brings a SEQUENCE belongs to the session (2.10.3.1).

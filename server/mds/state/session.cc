@@ -9,6 +9,41 @@ Session::Session(const SessionId& id, std::shared_ptr<Client> client, const nfs4
                  BackChannel back)
     : id_(id), client_(std::move(client)), fore_(fore), slots_(fore.max_requests), back_(std::move(back)) {}
 
+Session::~Session() {
+  if (memory_ != nullptr) memory_->give_back(reserved_);
+}
+
+bool Session::reserve(rpc::MemoryBudget* memory) {
+  const size_t bytes = (slots_.highest() + size_t{1}) * reply_slot_bytes(fore_.max_response_size_cached);
+  if (memory == nullptr) return true;
+  if (!memory->reserve(bytes)) return false;
+  memory_ = memory;
+  reserved_ = bytes;
+  return true;
+}
+
+void Session::limit_reply_cache(size_t bytes, bool grow) {
+  if (memory_ == nullptr) return;
+  const size_t each = reply_slot_bytes(fore_.max_response_size_cached);
+  const auto slots = static_cast<uint32_t>(std::clamp<size_t>(bytes / each, 1, fore_.max_requests));
+  if (slots <= slots_.target_highest()) {
+    slots_.set_target_highest(slots - 1);
+  } else if (grow) {
+    const size_t more = slots > slots_.highest() + 1 ? (slots - slots_.highest() - 1) * each : 0;
+    if (!memory_->reserve(more)) return;
+    reserved_ += more;
+    slots_.set_target_highest(slots - 1);
+  }
+}
+
+void Session::give_back_slots() {
+  if (memory_ == nullptr) return;
+  const size_t needed = (slots_.highest() + size_t{1}) * reply_slot_bytes(fore_.max_response_size_cached);
+  if (needed >= reserved_) return;
+  memory_->give_back(reserved_ - needed);
+  reserved_ = needed;
+}
+
 bool Session::contains(const Connections& connections, const rpc::Connection& connection) {
   return std::ranges::any_of(connections,
                              [&](const auto& bound) { return bound.lock().get() == &connection; });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "server/mds/state/slot.h"
 #include "shared/nfs4/session_operations.h"
 #include "shared/rpc/connection.h"
+#include "shared/rpc/memory_budget.h"
 
 namespace pnfsrdma::mds {
 
@@ -32,12 +34,19 @@ struct BackChannel {
   std::vector<BackSlot> slots;
 };
 
+// What a slot costs that keeps an answer of so many bytes.
+inline size_t reply_slot_bytes(uint32_t cached_bytes) {
+  constexpr size_t kLeast = 512;  // what an answer has reserved, however short it is
+  return std::max<size_t>(cached_bytes, kLeast) + sizeof(Slot) + 64;
+}
+
 // One session (RFC 8881, 2.10). Shared by the SessionTable and the COMPOUNDs that run in it; destroyed()
 // tells those that it is no longer in the table.
 class Session {
  public:
   Session(const SessionId& id, std::shared_ptr<Client> client, const nfs4::ChannelAttributes& fore,
           BackChannel back);
+  ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -46,6 +55,13 @@ class Session {
   const std::shared_ptr<Client>& shared_client() const { return client_; }
   const nfs4::ChannelAttributes& fore() const { return fore_; }
   SlotTable& slots() { return slots_; }
+  // Memory for the answers of all its slots, until it ends; null: nobody counts. False: there is not enough.
+  bool reserve(rpc::MemoryBudget* memory);
+  // Asks the client to use only slots that fit into so much, or (`grow`) lets it use more again, where there
+  // is memory. Slots that it has shown not to use any more go with give_back_slots().
+  void limit_reply_cache(size_t bytes, bool grow);
+  // Behind SlotTable::begin(), which may have dropped some.
+  void give_back_slots();
   BackChannel& back() { return back_; }
   bool destroyed() const { return destroyed_; }
   void set_destroyed() { destroyed_ = true; }
@@ -79,6 +95,8 @@ class Session {
   std::shared_ptr<Client> client_;
   nfs4::ChannelAttributes fore_;
   SlotTable slots_;
+  rpc::MemoryBudget* memory_ = nullptr;
+  size_t reserved_ = 0;
   BackChannel back_;
   bool destroyed_ = false;
   bool has_changed_ = false;

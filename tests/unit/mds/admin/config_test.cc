@@ -59,6 +59,13 @@ TEST(Config, WhatIsWrongIsNamed) {
   EXPECT_NE(error_of(R"({"log_level": "loud"})").find("log_level"), std::string::npos);
   EXPECT_NE(error_of(R"({"console": {"certificate": "/x.pem"}})").find("together"), std::string::npos);
   EXPECT_NE(error_of(R"({"console": {"port": 1}})").find("console: unknown key"), std::string::npos);
+  EXPECT_NE(error_of(R"({"memory_budget_mib": 63})").find("memory_budget_mib"), std::string::npos);
+  EXPECT_NE(error_of(R"({"connections_per_address": 0})").find("connections_per_address"), std::string::npos);
+  EXPECT_NE(error_of(R"({"stalled_request_seconds": 0})").find("stalled_request_seconds"), std::string::npos);
+  for (const char* mebibytes : {"15", "513"})
+    EXPECT_NE(error_of(R"({"memory_per_address_mib": )" + std::string(mebibytes) + "}")
+                  .find("memory_per_address_mib"),
+              std::string::npos);
   EXPECT_NE(error_of(R"({"bricks": ["tcp:a:1", "tcp:a:1"]})").find("bricks"), std::string::npos);
 }
 

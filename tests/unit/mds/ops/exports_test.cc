@@ -77,12 +77,57 @@ TEST(Export, NormalPaths) {
 
 TEST(Exports, ClientOutsideTheListGetsNoRoot) {
   TestHost host;
-  Export closed = export_of("/");
-  closed.clients.push_back(*Network::parse("10.0.0.0/8"));
-  TestServer server(host, {closed});
+  TestServer server(host, {export_of("/")});
   TestClient client(server);
   client.connect();
+  Export closed = export_of("/");
+  closed.id = 1;
+  closed.clients.push_back(*Network::parse("10.0.0.0/8"));
+  server.exports.change(closed);
   EXPECT_EQ(client.status({kPutRoot}), Status::kAccess);
+}
+
+// How one COMPOUND is refused; nothing: it is answered.
+std::optional<CompoundRefusal> refusal(TestServer& server, const Operations& operations) {
+  nfs4::CompoundArguments arguments;
+  arguments.header = {.tag = "", .minor_version = 2};
+  arguments.operations = operations;
+  CompoundCall call;
+  call.record = xdr::encode_to_bytes(arguments);
+  call.arguments = call.record;
+  call.flavor = 1;
+  call.peer = "127.0.0.1:900";
+  std::optional<CompoundRefusal> refused;
+  server.compounds.start(std::move(call), [&](const CompoundReply& reply) {
+    if (!reply) refused = reply.error();
+  });
+  return refused;
+}
+
+TEST(Exports, AHostThatNoExportAdmitsMakesNoClient) {
+  TestHost host;
+  TestServer server(host, {export_of("/")});
+  TestClient client(server);
+  client.connect();
+  nfs4::ExchangeIdArguments exchange;
+  exchange.owner = client.owner;
+  nfs4::CreateSessionArguments create = client.session_arguments(client.create_sequence + 1);
+  Export closed = export_of("/");
+  closed.id = 1;
+  closed.clients.push_back(*Network::parse("10.0.0.0/8"));
+  server.exports.change(closed);
+  const size_t clients = server.clients.size();
+  const CompoundRefusal denied(rpc::AuthStatus::kTooWeak);
+  EXPECT_EQ(refusal(server, {exchange}), denied);
+  EXPECT_EQ(refusal(server, {create}), denied);
+  EXPECT_EQ(server.clients.size(), clients);
+  EXPECT_EQ(server.sessions.size(), 1u);
+  EXPECT_EQ(server.compounds.running(), 0u);
+  // What it has is ended in order, and behind a SEQUENCE, which is done, it hears what the RFC lets it hear.
+  EXPECT_EQ(client.status({exchange}), Status::kPerm);
+  EXPECT_EQ(client.status({create}), Status::kStaleClientId);
+  EXPECT_EQ(refusal(server, {nfs4::DestroySessionArguments{client.session}}), std::nullopt);
+  EXPECT_EQ(server.sessions.size(), 0u);
 }
 
 TEST(Exports, RootIsSquashed) {
