@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The abuse table: each attack of tests/integration/attacks.py against a real metadata server and brick, with what a
+healthy client waits before, during and after, and the server's memory.
+
+    tests/bench/abuse.py BIN-DIRECTORY [--budget MIB] [--scale SHARE] [--only ATTACK] [--after SECONDS]
+"""
+import argparse
+import json
+import multiprocessing
+import pathlib
+import resource
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
+import attacks  # noqa: E402
+import cluster  # noqa: E402
+
+HEALTHY, GREEDY, STRANGER = "127.0.0.1", "127.0.0.2", "127.1.0.1"
+
+
+def attack(name, port, address, scale, done, end):
+    raise_descriptors()
+    held = attacks.ATTACKS[name](port, address, scale)
+    done.set()
+    end.wait()
+    for one in held:
+        one.close()
+
+
+def raise_descriptors():
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+class Peak(threading.Thread):
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.mib, self.stopping = pid, 0, threading.Event()
+
+    def run(self):
+        while not self.stopping.wait(0.05):
+            self.mib = max(self.mib, attacks.rss_mib(self.pid))
+
+
+def measure(name, address, options):
+    mds = {"memory_budget_mib": options.budget} if options.budget else {}
+    with cluster.Cluster(options.bin, pool_size="256M", **mds) as servers:
+        config = json.loads((servers.home / "mds.json").read_text())
+        config["exports"] = [{"path": "/", "root_squash": False, "insecure": True,
+                              "clients": ["127.0.0.0/16"]}]
+        servers.write_config("mds", config)
+        servers.format()
+        servers.start_brick()
+        servers.start("mds", servers.nfs_port)
+        pid = servers.processes["mds"].pid
+        healthy = attacks.Healthy(servers.nfs_port, HEALTHY)
+        healthy.start()
+        time.sleep(3)
+        before, rss_before = healthy.take(), attacks.rss_mib(pid)
+        peak = Peak(pid)
+        peak.start()
+        done, end = multiprocessing.Event(), multiprocessing.Event()
+        arguments = (name, servers.nfs_port, address, options.scale, done, end)
+        attacker = multiprocessing.Process(target=attack, args=arguments, daemon=True)
+        attacker.start()
+        done.wait(120)
+        time.sleep(2)
+        during = healthy.take()
+        end.set()
+        attacker.join(30)
+        time.sleep(1)
+        healthy.take()
+        time.sleep(options.after)
+        after, rss_after = healthy.take(), attacks.rss_mib(pid)
+        peak.stopping.set()
+        healthy.stop()
+        lost = servers.log("mds").count("brick-lost")
+        times = [f"{attacks.percentile(times, 0.99) * 1000:.2f}" for times in (before, during, after)]
+        print(f"| {name}{' (no export)' if address == STRANGER else ''} | {' | '.join(times)} | "
+              f"{max(during, default=float('nan')) * 1000:.0f} | {rss_before:.0f} | {peak.mib:.0f} | {rss_after:.0f} | "
+              f"{lost} |{' healthy client failed: ' + str(healthy.failed) if healthy.failed else ''}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin")
+    parser.add_argument("--budget", type=int, help="memory_budget_mib (the server's default without it)")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the connections")
+    parser.add_argument("--only", choices=attacks.ATTACKS)
+    parser.add_argument("--after", type=float, default=15, help="seconds between the attack's end and the last look")
+    options = parser.parse_args()
+    raise_descriptors()
+    print("| attack | p99 before, ms | during | after | longest | RSS before, MiB | peak | after | bricks lost |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name in [options.only] if options.only else attacks.ATTACKS:
+        measure(name, GREEDY, options)
+        if name == "reply-caches":
+            measure(name, STRANGER, options)
+
+
+if __name__ == "__main__":
+    main()
