@@ -150,8 +150,10 @@ TEST_F(BrickReconnect, WhatComesAndGoesBetweenTwoSlicesIsInTheHelloOrNot) {
   ASSERT_EQ(connecting.wait_for(milliseconds(0)), std::future_status::timeout) << "too late for the test";
   const auto client = connecting.get();
   ASSERT_TRUE(client);
+  const auto hello = client->hello();
+  ASSERT_TRUE(hello);
   std::vector<uint64_t> greeted;
-  for (const HelloGrant& grant : client->hello()->grants) greeted.push_back(grant.grant);
+  for (const HelloGrant& grant : hello->grants) greeted.push_back(grant.grant);
   EXPECT_EQ(greeted.size(), kGrants - 1);
   EXPECT_EQ(std::ranges::count(greeted, least) + std::ranges::count(greeted, most), 0);
   EXPECT_EQ(std::ranges::count(greeted, fresh.grants.at(0).grant), 1);
