@@ -15,7 +15,6 @@ constexpr size_t kPerTurn = 64;
 
 struct BrickLost : ::testing::Test {
   LayoutWorld world;
-  LayoutTable& table = const_cast<LayoutTable&>(world.mds->table());  // of the first run
   std::vector<InodeId> files;
 
   // Alice may write each of many files; past the brick: what is held, not how.
@@ -25,14 +24,15 @@ struct BrickLost : ::testing::Test {
       std::array<std::byte, 12> other{};
       store_big_endian(other.data() + 4, uint64_t{i});
       other[0] = kLayoutStateidTag;
-      HeldLayout& layout = table.add(files.back(), kAlice, other);
+      HeldLayout& layout = table().add(files.back(), kAlice, other);
       layout.advance();
-      table.add_grant(layout, {.grant = i + 1, .file = {0, 4096}, .logical = i * 4096, .writable = true});
+      table().add_grant(layout, {.grant = i + 1, .file = {0, 4096}, .logical = i * 4096, .writable = true});
       ASSERT_TRUE(Records(world.store).put(RecordKind::kLayout, writing_record_key(files.back()), ""));
     }
   }
-  size_t held() { return table.layouts(); }
-  LayoutStateid stateid(size_t number) { return table.find(files[number], kAlice)->stateid(); }
+  LayoutTable& table() { return const_cast<LayoutTable&>(world.mds->table()); }
+  size_t held() { return table().layouts(); }
+  LayoutStateid stateid(size_t number) { return table().find(files[number], kAlice)->stateid(); }
   uint64_t change(size_t number) { return world.stat(files[number])->change; }
   // Turns until the brick is ready; what moves in one of them is bounded.
   size_t turns_until_ready() {
@@ -60,7 +60,7 @@ TEST_F(BrickLost, ItsLayoutsEndSoManyATurnAndItIsReadyWhenAllHave) {
   EXPECT_EQ(held(), 0U);
   world.settle();
   EXPECT_GT(change(kFiles - 1), before) << "a writer may have written what it never told us";
-  EXPECT_FALSE(table.in_use(files.back())) << "nothing is dying any more";
+  EXPECT_FALSE(table().in_use(files.back())) << "nothing is dying any more";
   EXPECT_EQ(world.counters.layouts_revoked, kFiles);
 }
 
@@ -68,8 +68,8 @@ TEST_F(BrickLost, WhatHasNotEndedYetIsAsIfItHad) {
   const LayoutStateid last = stateid(kFiles - 1);
   const LayoutStateid second_last = stateid(kFiles - 2);
   world.plug.down(world.kBrick);
-  ASSERT_NE(table.find(files[kFiles - 1], kAlice), nullptr) << "too early for the test";
-  ASSERT_NE(table.find(files[kFiles - 2], kAlice), nullptr);
+  ASSERT_NE(table().find(files[kFiles - 1], kAlice), nullptr) << "too early for the test";
+  ASSERT_NE(table().find(files[kFiles - 2], kAlice), nullptr);
   // Its client finds it revoked, and is answered at once, though nobody can tell when the handle is dead.
   EXPECT_EQ(world.mds->layouts().find(kAlice, files[kFiles - 1], last).error(), Status::kAdminRevoked);
   bool returned = false;
@@ -81,13 +81,13 @@ TEST_F(BrickLost, WhatHasNotEndedYetIsAsIfItHad) {
   world.mds->layouts().clear(files[kFiles - 2], {0, kEndOfFile}, kBob, [&](bool all) { cleared = all; });
   EXPECT_EQ(world.mds->layouts().find(kAlice, files[kFiles - 2], second_last).error(), Status::kAdminRevoked);
   EXPECT_EQ(world.mds->layouts().recalls().sent(), 0U);
-  EXPECT_TRUE(table.reachable(files[kFiles - 2], {0, 4096}));
+  EXPECT_TRUE(table().reachable(files[kFiles - 2], {0, 4096}));
   EXPECT_FALSE(cleared);
   world.brick.restart();
   world.plug.up(world.kBrick);
   turns_until_ready();
   EXPECT_TRUE(cleared);
-  EXPECT_FALSE(table.reachable(files[kFiles - 2], {0, 4096}));
+  EXPECT_FALSE(table().reachable(files[kFiles - 2], {0, 4096}));
 }
 
 TEST_F(BrickLost, AnotherLossBetweenTwoSlicesChangesNothing) {
@@ -98,12 +98,12 @@ TEST_F(BrickLost, AnotherLossBetweenTwoSlicesChangesNothing) {
   EXPECT_GT(held(), 0U);
   world.settle();
   EXPECT_EQ(held(), 0U);
-  EXPECT_TRUE(table.in_use(files.back())) << "not dead before its sessions are closed";
+  EXPECT_TRUE(table().in_use(files.back())) << "not dead before its sessions are closed";
   world.brick.restart();
   world.plug.up(world.kBrick);
   turns_until_ready();
   world.settle();
-  EXPECT_FALSE(table.in_use(files.back()));
+  EXPECT_FALSE(table().in_use(files.back()));
 }
 
 TEST_F(BrickLost, FilesThatWereBeingWrittenWhenTheLastRunEndedAreTouchedSoManyATurn) {
