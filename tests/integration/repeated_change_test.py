@@ -74,7 +74,7 @@ class AnswerEater:
 
 class RepeatedChange(unittest.TestCase):
     def setUp(self):
-        self.cluster = Cluster(BIN, pool_size="256M", lease_seconds=10).start_all()
+        self.cluster = Cluster(BIN, pool_size="256M", lease_seconds=10, insecure=True).start_all()
         self.proxy = AnswerEater(self.cluster.nfs_port)
         self.mount = self.cluster.mount(port=self.proxy.port, proto="tcp")
         self.other = self.cluster.mount(name="other", options="actimeo=0")

@@ -87,6 +87,13 @@ class SeveralBricks(unittest.TestCase):
         with open("/proc/sys/vm/drop_caches", "w") as f:
             f.write("3")
 
+    def files_by_brick(self):
+        """Those whose first page is on the first brick, and those of brick2."""
+        console = Console(self.cluster.home / "console.sock")
+        second = {brick["id"] for brick in console.items("/bricks") if "brick2" in brick["address"]}
+        place = {name: console.get(f"/files?path=/{name}").json["extents"][0]["brick"] for name in sorted(self.data)}
+        return ([name for name in place if place[name] not in second], [name for name in place if place[name] in second])
+
     def files_that_fail(self, names):
         """Of the files those that answer an error, within the deadline; the others have their bytes."""
         self.drop_caches()
@@ -134,19 +141,21 @@ class SeveralBricks(unittest.TestCase):
         self.both_are_sound()
 
     def test_a_silent_one_leaves_workers_for_the_files_of_the_other(self):
-        # More readers of each brick's files than the mount has workers (16).
-        readers = 5
+        # More readers of each brick's files than the mount has workers (16); of the silent one's no more than it may have
+        # beside those that wait (three times as many).
+        readers = 24
+        there, silenced = self.files_by_brick()
         self.cluster.signal("brick2", signal.SIGSTOP)
-        with concurrent.futures.ThreadPoolExecutor(FILES * readers) as pool:
-            reads = {pool.submit(read_first_page, self.mount / name): name for name in sorted(self.data) * readers}
+        with concurrent.futures.ThreadPoolExecutor(2 * readers) as pool:
+            names = [files[i % len(files)] for i in range(readers) for files in (silenced, there)]
+            reads = {pool.submit(read_first_page, self.mount / name): name for name in names}
             order = [(reads[read], read.result()) for read in concurrent.futures.as_completed(reads, DEADLINE * 8)]
         outcomes = [count for _, count in order]
         well = [i for i, count in enumerate(outcomes) if count == 4096]
         silent = [i for i, count in enumerate(outcomes) if count != 4096]
         print(f"{len(well)} reads of the other brick's files, {len(silent)} of the silent one's: "
               f"{sum(i < min(silent) for i in well)} of the former were answered before any of the latter")
-        self.assertGreater(len(silent), 16)
-        self.assertGreater(len(well), 16)
+        self.assertEqual((len(well), len(silent)), (readers, readers))
         self.assertLess(max(well), min(silent))
         self.cluster.signal("brick2", signal.SIGCONT)
         self.all_come_back()
