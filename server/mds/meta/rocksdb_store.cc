@@ -36,6 +36,8 @@ constexpr uint64_t kWalBytesMax = uint64_t{256} << 20;
 constexpr Milliseconds kStateDelay(kStateSyncMsMax - 1000);
 // How often the room is looked at: so often, and after this share of the reserve was written.
 constexpr Milliseconds kLookEvery{500};
+// For a commit a look is too old after that.
+constexpr Milliseconds kLookStale{1};
 constexpr uint64_t kShareUnlooked = 16;
 constexpr Milliseconds kRecoverAgain{200};
 // Of a small file system: the memtable, and the logs that wait for it.
@@ -211,8 +213,11 @@ class RocksdbEngine final : public KeyValueStore {
   Result<Sequence> commit(const Batch& batch, CommitKind kind) override {
     if (failure_) return std::unexpected(*failure_);
     // A log that meets the end of the medium is torn. So nobody writes that far: near the end it is looked at
-    // before each commit.
-    if (room_ && (room_->near_full() || unlooked_ > room_->reserve_bytes() / kShareUnlooked)) look_at_room();
+    // before each commit, and farther off before the first one in a millisecond: a stranger may take tens of
+    // megabytes between two looks of the timer. One statvfs(2), below a microsecond.
+    if (room_ && (room_->near_full() || unlooked_ > room_->reserve_bytes() / kShareUnlooked ||
+                  loop_.now() - looked_ >= kLookStale))
+      look_at_room();
     if (room().stopped) return fail(EAGAIN, "the metadata disk is full");
     rocksdb::WriteBatch writes;
     batch.for_each(
@@ -323,6 +328,7 @@ class RocksdbEngine final : public KeyValueStore {
   }
   void look_at_room() {
     unlooked_ = 0;
+    looked_ = loop_.now();
     room_->look();
   }
 
@@ -356,6 +362,7 @@ class RocksdbEngine final : public KeyValueStore {
   std::atomic<Log> log_ = Log::kSound;  // for the commit thread, which this object joins
   std::atomic<bool> stopping_ = false;
   uint64_t unlooked_ = 0;  // bytes written since the room was looked at
+  SteadyTime looked_{};    // when that was
   EventLoop::TimerId room_timer_ = 0;
   SyncWaiters waiters_;
   Sequence last_ = 0;
