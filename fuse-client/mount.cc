@@ -25,7 +25,7 @@
 #include "shared/base/log.h"
 #include "shared/base/random.h"
 #include "shared/base/sync.h"
-#include "shared/initiator/session/channel.h"
+#include "shared/initiator/session/session_mds.h"
 #include "shared/nfs4/status_errno.h"
 
 namespace pnfsrdma::fuse_client {
@@ -252,13 +252,13 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   TRY(check_durability(options, durability));
 
   // The data path: RDMA to the bricks, the session where there is no layout.
-  initiator::SessionChannel channel(*session);
+  initiator::SessionMds mds(*session);
   const std::string transport = root.layouts ? names_of(transports) : "through the server";
   std::vector<std::string> transport_names;
   for (const auto& each : transports) {
     if (root.layouts) transport_names.push_back(each->name());
   }
-  initiator::DataPath data_path(channel, clock, std::move(transports),
+  initiator::DataPath data_path(mds, clock, std::move(transports),
                                 {.persistence = options.persistence,
                                  .flush_after = std::chrono::seconds(options.flush_after_seconds),
                                  .require_power = options.require_persistent,
@@ -267,7 +267,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   // What the kernel sees. The inodes go before the data path: they hold its files.
   InodeTable inodes;
   inodes.set_root(root.inode);
-  channel.bring_attributes(stat_attributes(), [&](const auto& handle, const auto& attributes, SteadyTime at) {
+  mds.bring_attributes(stat_attributes(), [&](const auto& handle, const auto& attributes, SteadyTime at) {
     const auto inode = inodes.find(handle);
     const auto data = inode ? inode->data() : nullptr;
     const auto file = to_file_attributes(attributes);

@@ -15,7 +15,7 @@ class Cancellation {
 };
 
 // While it lives, the waits of this thread look at `cancellation`. A thread-local, not an argument: the waits
-// are far below, and behind interfaces (MetadataChannel) that do not care.
+// are far below, and behind interfaces (Mds) that do not care.
 class CancellationScope {
  public:
   explicit CancellationScope(Cancellation& cancellation) : before_(std::exchange(current_, &cancellation)) {}

@@ -32,12 +32,16 @@ std::string to_text(const nfs4::DevicePath& path) {
   return std::string(path.netid) + " " + (address ? address->to_string() : as_it_came);
 }
 
+template <nfs4::LayoutReturnType Which>
+nfs4::LayoutReturnArguments bulk_return() {
+  return {.layout_type = nfs4::kLayoutTypePmem, .what = nfs4::LayoutReturnWhat::make<Which>()};
+}
+
 }  // namespace
 
 struct DataPath::Parts {
-  Parts(MetadataChannel& channel, const Clock& clock, std::vector<TransportDomain> domains,
-        DataPathOptions options)
-      : services(channel, clock, options, std::move(domains), destruction),
+  Parts(Mds& mds, const Clock& clock, std::vector<TransportDomain> domains, DataPathOptions options)
+      : services(mds, clock, options, std::move(domains), destruction),
         buffers(services.transports, kBufferSize, options.buffers_kept),
         devices(services),
         files(services, options.closed_files_kept) {
@@ -55,7 +59,7 @@ struct DataPath::Parts {
     });
   }
 
-  CallbackAnswer recall_file(const nfs4::LayoutRecallFile& what, Iomode iomode, bool changed);
+  CallbackAnswer recall_file(const nfs4::LayoutRecallFile& what, nfs4::IoMode iomode, bool changed);
   static Recaller::Subject subject_of(const FileIo& file);
   CallbackAnswer recall_bulk(bool all, bool changed);
   void give_back_everything(bool all, bool changed);
@@ -72,9 +76,9 @@ struct DataPath::Parts {
   Recaller recaller{services.options.recall_threads};
 };
 
-DataPath::DataPath(MetadataChannel& channel, const Clock& clock,
-                   std::vector<std::shared_ptr<rdma::Transport>> transports, DataPathOptions options)
-    : parts_(std::make_unique<Parts>(channel, clock, make_domains(std::move(transports)), options)) {}
+DataPath::DataPath(Mds& mds, const Clock& clock, std::vector<std::shared_ptr<rdma::Transport>> transports,
+                   DataPathOptions options)
+    : parts_(std::make_unique<Parts>(mds, clock, make_domains(std::move(transports)), options)) {}
 
 DataPath::~DataPath() = default;
 
@@ -89,7 +93,7 @@ PendingLayout DataPath::layout_at_open(bool for_write) {
   if (!services.options.layouts || services.bulk_recalls > 0) return pending;
   nfs4::LayoutGetArguments arguments;
   arguments.layout_type = nfs4::kLayoutTypePmem;
-  arguments.io_mode = for_write ? Iomode::kReadWrite : Iomode::kRead;
+  arguments.io_mode = for_write ? nfs4::IoMode::kReadWrite : nfs4::IoMode::kRead;
   arguments.length = nfs4::kLengthToEnd;
   arguments.stateid = nfs4::Stateid::current();
   arguments.max_count = kLayoutReplyBytesMax;
@@ -112,7 +116,8 @@ CallbackAnswer DataPath::layout_recall(const nfs4::CallbackLayoutRecallArguments
   return answer;
 }
 
-CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, Iomode iomode, bool changed) {
+CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, nfs4::IoMode iomode,
+                                            bool changed) {
   const FileTable::Entry file = files.find(what.file_handle);
   FileRange gate{what.offset, std::min(what.length, UINT64_MAX - what.offset)};
   const FileRange returned{what.offset, what.length};
@@ -172,17 +177,18 @@ void DataPath::Parts::give_back_everything(bool all, bool changed) {
   std::vector<std::pair<FileTable::Entry, FileRange>> given;
   for (const FileTable::Entry& file : files.all()) {
     FileRange gate{0, UINT64_MAX};
-    if (file->parts().cache.begin_return(Iomode::kAny, gate)) given.emplace_back(file, gate);
+    if (file->parts().cache.begin_return(nfs4::IoMode::kAny, gate)) given.emplace_back(file, gate);
   }
   for (const auto& [file, gate] : given) file->parts().begin_bulk_return(gate, changed);
-  MetadataResult<> answer;
+  MetadataResult<nfs4::LayoutReturnResult> answer;
   if (!all && !given.empty())
-    answer = services.channel.layout_return_filesystem(given.front().first->parts().reference(true));
-  const auto answer_of_all = services.channel.layout_return_all();
+    answer = services.mds.layout_return(given.front().first->parts().reference(true),
+                                        bulk_return<nfs4::LayoutReturnType::kFsid>());
+  const auto answer_of_all = services.mds.layout_return({}, bulk_return<nfs4::LayoutReturnType::kAll>());
   if (!answer_of_all) answer = answer_of_all;
   services.statistics.layoutreturns.add();
   for (const auto& [file, gate] : given)
-    file->parts().end_return(Iomode::kAny, gate, std::nullopt, answer_of_all.has_value());
+    file->parts().end_return(nfs4::IoMode::kAny, gate, std::nullopt, answer_of_all.has_value());
   if (!answer) log_warning("initiator", "bulk-return-failed errno={}", answer.error().to_errno());
   --services.bulk_recalls;
 }

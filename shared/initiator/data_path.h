@@ -45,10 +45,10 @@ struct LayoutsView {
 // I/O.
 class DataPath final : public CallbackHandler {
  public:
-  // `transports` in order of preference, at most kTransportsMax. The channel (SessionChannel,
-  // session/channel.h) and the clock must outlive the data path.
-  DataPath(MetadataChannel& channel, const Clock& clock,
-           std::vector<std::shared_ptr<rdma::Transport>> transports, DataPathOptions options);
+  // `transports` in order of preference, at most kTransportsMax. The MDS (SessionMds,
+  // session/session_mds.h) and the clock must outlive the data path.
+  DataPath(Mds& mds, const Clock& clock, std::vector<std::shared_ptr<rdma::Transport>> transports,
+           DataPathOptions options);
   // Every FileIo is gone by now.
   ~DataPath() override;
 

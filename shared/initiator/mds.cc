@@ -24,18 +24,12 @@ bool is_lost_state(nfs4::Status status) {
   }
 }
 
-LayoutGranted decode_layouts(const nfs4::LayoutGetResult& result) {
-  LayoutGranted granted{.stateid = result.stateid, .return_on_close = result.return_on_close};
-  for (const nfs4::Layout& layout : result.layouts) {
-    if (layout.content.layout_type != nfs4::kLayoutTypePmem) continue;
-    auto body = xdr::decode_from<nfs4::LayoutBody>(layout.content.body);
-    if (!body) {
-      log_warning("initiator", "layout-malformed error={}", xdr::to_string(body.error()));
-      continue;
-    }
-    granted.pieces.push_back({layout.offset, layout.length, layout.io_mode, std::move(*body)});
-  }
-  return granted;
+std::optional<nfs4::LayoutBody> pmem_body(const nfs4::Layout& layout) {
+  if (layout.content.layout_type != nfs4::kLayoutTypePmem) return std::nullopt;
+  auto body = xdr::decode_from<nfs4::LayoutBody>(layout.content.body);
+  if (body) return *std::move(body);
+  log_warning("initiator", "layout-malformed error={}", xdr::to_string(body.error()));
+  return std::nullopt;
 }
 
 }  // namespace pnfsrdma::initiator

@@ -148,7 +148,7 @@ void Faults::recall() {
   const bool all = dice_.one_in(3);
   const uint64_t offset = all ? 0 : dice_.below(kBytesMax / 4);
   const uint64_t length = all ? UINT64_MAX : dice_.between(1, kBytesMax / 4);
-  const Iomode iomode = dice_.one_in(4) ? Iomode::kReadWrite : Iomode::kAny;
+  const IoMode iomode = dice_.one_in(4) ? IoMode::kReadWrite : IoMode::kAny;
   world_.trace("FAULT recall client {} file {} at {}+{}", client, file, offset, length);
   world_.mds->recall(client, world_.mds->file(file), offset, length, iomode);
 }

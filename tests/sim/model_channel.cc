@@ -98,15 +98,14 @@ ModelChannel::SizeSet ModelChannel::set_size(
     SizeSet answer;
     if (layout_return) {
       const auto& what = *layout_return->what.get_if<nfs4::LayoutReturnType::kFile>();
-      const auto left =
-          mds_.layout_return(client_, file, {layout_return->io_mode, what.offset, what.length, what.stateid});
+      const auto left = mds_.layout_return(client_, file, layout_return->io_mode, what);
       if (!left) {
         answer.status = left.error().status;
         return answer;
       }
       answer.returned = true;
       sleep_for(dice_.microseconds(20, 200));
-      returned({*left});
+      returned(*left);
     }
     if (const auto status = ordered(Call::kSetSize, file)) {
       answer.status = *status;
@@ -122,58 +121,55 @@ MetadataResult<nfs4::DeviceAddress> ModelChannel::get_device_info(const nfs4::De
   return call([&] { return mds_.get_device_info(client_, device); });
 }
 
-MetadataResult<initiator::LayoutGranted> ModelChannel::layout_get(const initiator::FileReference& reference,
-                                                                  const nfs4::Stateid& stateid,
-                                                                  const initiator::LayoutWanted& wanted) {
+MetadataResult<initiator::LayoutGetAnswer> ModelChannel::layout_get(
+    const initiator::FileReference& reference, const nfs4::LayoutGetArguments& arguments) {
   ModelMds::File& file = mds_.file(reference.handle);
-  return call([&]() -> MetadataResult<initiator::LayoutGranted> {
+  return call([&]() -> MetadataResult<initiator::LayoutGetAnswer> {
     if (const auto status = ordered(Call::kLayoutGet, file))
       return std::unexpected(MetadataError{*status, 0});
-    return mds_.layout_get(client_, file, stateid, wanted);
+    return mds_.layout_get(client_, file, arguments);
   });
 }
 
-MetadataResult<std::optional<uint64_t>> ModelChannel::layout_commit(
-    const initiator::FileReference& reference, const initiator::LayoutCommitWanted& wanted) {
+MetadataResult<nfs4::LayoutCommitResult> ModelChannel::layout_commit(
+    const initiator::FileReference& reference, const nfs4::LayoutCommitArguments& arguments) {
   ModelMds::File& file = mds_.file(reference.handle);
-  return call([&]() -> MetadataResult<std::optional<uint64_t>> {
+  return call([&]() -> MetadataResult<nfs4::LayoutCommitResult> {
     wait_for_brick(file);
     if (const auto status = ordered(Call::kLayoutCommit, file))
       return std::unexpected(MetadataError{*status, 0});
-    return mds_.layout_commit(client_, file, wanted);
+    return mds_.layout_commit(client_, file, arguments);
   });
 }
 
 void ModelChannel::start_layout_commit(const initiator::FileReference& file,
-                                       const initiator::LayoutCommitWanted& wanted,
-                                       std::function<void(MetadataResult<std::optional<uint64_t>>)> done) {
+                                       const nfs4::LayoutCommitArguments& arguments,
+                                       std::function<void(MetadataResult<nfs4::LayoutCommitResult>)> done) {
   for (auto task = tasks_.begin(); task != tasks_.end();) {
     if (task->done) task->thread.join();
     task = task->done ? tasks_.erase(task) : std::next(task);
   }
   Task& task = tasks_.emplace_back();
-  task.thread = simulated::Thread([this, &task, file, wanted, done = std::move(done)] {
-    done(layout_commit(file, wanted));
+  task.thread = simulated::Thread([this, &task, file, arguments, done = std::move(done)] {
+    done(layout_commit(file, arguments));
     task.done = true;
   });
 }
 
-MetadataResult<std::optional<nfs4::Stateid>> ModelChannel::layout_return(
-    const initiator::FileReference& reference, const initiator::LayoutReturnWanted& wanted) {
-  ModelMds::File& file = mds_.file(reference.handle);
-  return call([&] { return mds_.layout_return(client_, file, wanted); });
-}
-
-MetadataResult<> ModelChannel::layout_return_all() {
-  return call([&]() -> MetadataResult<> {
+MetadataResult<nfs4::LayoutReturnResult> ModelChannel::layout_return(
+    const initiator::FileReference& reference, const nfs4::LayoutReturnArguments& arguments) {
+  const auto* what = arguments.what.get_if<nfs4::LayoutReturnType::kFile>();
+  return call([&]() -> MetadataResult<nfs4::LayoutReturnResult> {
+    if (what != nullptr)
+      return mds_.layout_return(client_, mds_.file(reference.handle), arguments.io_mode, *what);
     mds_.layout_return_all(client_);
-    return {};
+    return nfs4::LayoutReturnResult{};
   });
 }
 
-MetadataResult<initiator::MdsRead> ModelChannel::read(const initiator::FileReference& reference,
-                                                      const nfs4::Stateid&, uint64_t offset,
-                                                      MutableByteSpan sink) {
+MetadataResult<nfs4::ReadResult> ModelChannel::read(const initiator::FileReference& reference,
+                                                    const nfs4::Stateid&, uint64_t offset,
+                                                    MutableByteSpan sink) {
   ModelMds::File& file = mds_.file(reference.handle);
   return call([&] {
     wait_for_brick(file);
@@ -181,11 +177,11 @@ MetadataResult<initiator::MdsRead> ModelChannel::read(const initiator::FileRefer
   });
 }
 
-MetadataResult<initiator::MdsWritten> ModelChannel::write(const initiator::FileReference& reference,
-                                                          const nfs4::Stateid&, uint64_t offset,
-                                                          ByteSpan source) {
+MetadataResult<nfs4::WriteResult> ModelChannel::write(const initiator::FileReference& reference,
+                                                      const nfs4::Stateid&, uint64_t offset,
+                                                      ByteSpan source) {
   ModelMds::File& file = mds_.file(reference.handle);
-  return call([&]() -> MetadataResult<initiator::MdsWritten> {
+  return call([&]() -> MetadataResult<nfs4::WriteResult> {
     wait_for_brick(file);
     if (const auto status = ordered(Call::kWrite, file)) return std::unexpected(MetadataError{*status, 0});
     return mds_.write(client_, file, offset, source);
@@ -193,12 +189,12 @@ MetadataResult<initiator::MdsWritten> ModelChannel::write(const initiator::FileR
 }
 
 MetadataResult<initiator::WriteVerifier> ModelChannel::commit(const initiator::FileReference& reference,
-                                                              uint64_t offset, uint64_t length) {
+                                                              const nfs4::CommitArguments& arguments) {
   ModelMds::File& file = mds_.file(reference.handle);
   return call([&]() -> MetadataResult<initiator::WriteVerifier> {
     wait_for_brick(file);
     if (const auto status = ordered(Call::kCommit, file)) return std::unexpected(MetadataError{*status, 0});
-    return mds_.commit(file, offset, length);
+    return mds_.commit(file, arguments.offset, arguments.count);
   });
 }
 

@@ -21,7 +21,7 @@ struct MdsProcess {
 
 // One client's session with the model: calls take time, wait while there is no way or no server, are sent
 // again in a new session when the answer was lost with the old one, and meet the errors that were ordered.
-class ModelChannel final : public initiator::MetadataChannel {
+class ModelChannel final : public initiator::Mds {
  public:
   enum class Call { kLayoutGet, kLayoutCommit, kWrite, kCommit, kSetSize };
 
@@ -60,28 +60,22 @@ class ModelChannel final : public initiator::MetadataChannel {
   SizeSet set_size(size_t file, const std::optional<nfs4::LayoutReturnArguments>& layout_return,
                    uint64_t size, const std::function<void(const nfs4::LayoutReturnResult&)>& returned);
 
-  // --- MetadataChannel
+  // --- Mds
   MetadataResult<nfs4::DeviceAddress> get_device_info(const nfs4::DeviceId& device) override;
-  MetadataResult<initiator::LayoutGranted> layout_get(const initiator::FileReference& file,
-                                                      const nfs4::Stateid& stateid,
-                                                      const initiator::LayoutWanted& wanted) override;
-  MetadataResult<std::optional<uint64_t>> layout_commit(const initiator::FileReference& file,
-                                                        const initiator::LayoutCommitWanted& wanted) override;
-  void start_layout_commit(const initiator::FileReference& file, const initiator::LayoutCommitWanted& wanted,
-                           std::function<void(MetadataResult<std::optional<uint64_t>>)> done) override;
-  MetadataResult<std::optional<nfs4::Stateid>> layout_return(
-      const initiator::FileReference& file, const initiator::LayoutReturnWanted& wanted) override;
-  MetadataResult<> layout_return_all() override;
-  MetadataResult<> layout_return_filesystem(const initiator::FileReference&) override {
-    return layout_return_all();
-  }
-  MetadataResult<initiator::MdsRead> read(const initiator::FileReference& file, const nfs4::Stateid& stateid,
-                                          uint64_t offset, MutableByteSpan sink) override;
-  MetadataResult<initiator::MdsWritten> write(const initiator::FileReference& file,
-                                              const nfs4::Stateid& stateid, uint64_t offset,
-                                              ByteSpan source) override;
-  MetadataResult<initiator::WriteVerifier> commit(const initiator::FileReference& file, uint64_t offset,
-                                                  uint64_t length) override;
+  MetadataResult<initiator::LayoutGetAnswer> layout_get(const initiator::FileReference& file,
+                                                        const nfs4::LayoutGetArguments& arguments) override;
+  MetadataResult<nfs4::LayoutCommitResult> layout_commit(
+      const initiator::FileReference& file, const nfs4::LayoutCommitArguments& arguments) override;
+  void start_layout_commit(const initiator::FileReference& file, const nfs4::LayoutCommitArguments& arguments,
+                           std::function<void(MetadataResult<nfs4::LayoutCommitResult>)> done) override;
+  MetadataResult<nfs4::LayoutReturnResult> layout_return(
+      const initiator::FileReference& file, const nfs4::LayoutReturnArguments& arguments) override;
+  MetadataResult<nfs4::ReadResult> read(const initiator::FileReference& file, const nfs4::Stateid& stateid,
+                                        uint64_t offset, MutableByteSpan sink) override;
+  MetadataResult<nfs4::WriteResult> write(const initiator::FileReference& file, const nfs4::Stateid& stateid,
+                                          uint64_t offset, ByteSpan source) override;
+  MetadataResult<initiator::WriteVerifier> commit(const initiator::FileReference& file,
+                                                  const nfs4::CommitArguments& arguments) override;
   size_t io_size_max() const override { return size_t{32} << 10; }
 
  private:

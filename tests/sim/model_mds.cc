@@ -23,8 +23,8 @@ std::unexpected<MetadataError> refuse(Status status) {
   return std::unexpected(MetadataError{status, 0});
 }
 
-bool matches(Iomode wanted, Iomode held) {
-  return wanted == Iomode::kAny || wanted == held;
+bool matches(IoMode wanted, IoMode held) {
+  return wanted == IoMode::kAny || wanted == held;
 }
 
 }  // namespace
@@ -87,18 +87,17 @@ bool ModelMds::allocate(File& file, uint64_t index) {
   return block.has_value();
 }
 
-MetadataResult<initiator::LayoutGranted> ModelMds::layout_get(size_t client, File& file,
-                                                              const nfs4::Stateid& stateid,
-                                                              const initiator::LayoutWanted& wanted) {
+MetadataResult<initiator::LayoutGetAnswer> ModelMds::layout_get(size_t client, File& file,
+                                                                const nfs4::LayoutGetArguments& wanted) {
   // An open stateid, which these tests do not look at, or that of the layout.
-  const bool first = stateid.seqid == 0;
+  const bool first = wanted.stateid.seqid == 0;
   if (!first) {
-    const auto known = check(client, file, stateid);
+    const auto known = check(client, file, wanted.stateid);
     if (!known) return std::unexpected(known.error());
   }
   if (file.cutting > 0 || recalls_all(client)) return refuse(Status::kRecallConflict);
   if (!brick_of(file).up()) return refuse(Status::kLayoutTryLater);
-  const bool writing = wanted.iomode == Iomode::kReadWrite;
+  const bool writing = wanted.io_mode == IoMode::kReadWrite;
   if (!writing && wanted.offset >= file.size) return refuse(Status::kBadLayout);
   const uint64_t from = wanted.offset / kBlock;
   const uint64_t wish =
@@ -110,48 +109,52 @@ MetadataResult<initiator::LayoutGranted> ModelMds::layout_get(size_t client, Fil
     if (file.cutting > 0 || recalls_all(client)) return refuse(Status::kRecallConflict);
     if (!brick_of(file).up()) return refuse(Status::kLayoutTryLater);
   }
-  initiator::LayoutPiece piece{.offset = from * kBlock, .iomode = wanted.iomode};
+  nfs4::Layout answer{.offset = from * kBlock, .io_mode = wanted.io_mode};
+  nfs4::LayoutBody body;
   FileLayout& layout = layout_of(client, file);
   for (uint64_t index = from; index < to; ++index) {
     if (writing && !allocate(file, index)) break;
     nfs4::Segment segment{.device = device_of(file.brick), .file_offset = index * kBlock, .length = kBlock};
-    Held held{.index = index, .iomode = wanted.iomode};
+    Held held{.index = index, .iomode = wanted.io_mode};
     if (file.blocks.contains(index)) {
       segment.read = brick_of(file).expose(client, file.blocks[index], writing);
       if (writing) segment.write = segment.read;
       held.grant = segment.read.grant;
     }
     layout.held.push_back(held);
-    piece.body.segments.push_back(segment);
-    piece.length += kBlock;
+    body.segments.push_back(segment);
+    answer.length += kBlock;
   }
-  if (piece.body.segments.empty()) {
+  if (body.segments.empty()) {
     if (layout.held.empty()) file.layouts.erase(client);
     return refuse(Status::kNoSpc);
   }
-  piece.body.connection = brick_of(file).connection(client);
+  body.connection = brick_of(file).connection(client);
   ++layout.stateid.seqid;
   tell("client {} file {} LAYOUTGET {} blocks {} to {} -> seqid {}", client, file.number,
        writing ? "rw" : "r", from, to, layout.stateid.seqid);
-  return initiator::LayoutGranted{layout.stateid, false, {piece}, file.size};
+  answer.content = {nfs4::kLayoutTypePmem, xdr::encode_to_bytes(body)};
+  return initiator::LayoutGetAnswer{{.stateid = layout.stateid, .layouts = {answer}}, file.size};
 }
 
-MetadataResult<std::optional<uint64_t>> ModelMds::layout_commit(size_t client, File& file,
-                                                                const initiator::LayoutCommitWanted& wanted) {
+MetadataResult<nfs4::LayoutCommitResult> ModelMds::layout_commit(size_t client, File& file,
+                                                                 const nfs4::LayoutCommitArguments& wanted) {
+  const auto update = xdr::decode_from<nfs4::LayoutUpdate>(wanted.update.body);
+  if (!update) return refuse(Status::kBadXdr);
   const auto layout = check(client, file, wanted.stateid);
   tell("client {} file {} LAYOUTCOMMIT size {} persist {}: {}", client, file.number,
        wanted.last_write_offset ? static_cast<int64_t>(*wanted.last_write_offset + 1) : -1,
-       wanted.persist.size(), nfs4::to_string(layout ? Status::kOk : layout.error().status));
+       update->persist.size(), nfs4::to_string(layout ? Status::kOk : layout.error().status));
   if (!layout) return std::unexpected(layout.error());
   const auto writable = [&](uint64_t offset) {
     return std::any_of((*layout)->held.begin(), (*layout)->held.end(), [&](const Held& held) {
-      return held.iomode == Iomode::kReadWrite && held.index == offset / kBlock;
+      return held.iomode == IoMode::kReadWrite && held.index == offset / kBlock;
     });
   };
   if (wanted.last_write_offset && *wanted.last_write_offset >= file.size &&
       !writable(*wanted.last_write_offset))
     return refuse(Status::kBadLayout);
-  for (const nfs4::PersistRange& range : wanted.persist) {
+  for (const nfs4::PersistRange& range : update->persist) {
     for (const auto& [index, block] : file.blocks) {
       const uint64_t from = std::max(range.offset, index * kBlock),
                      to = std::min(range.offset + range.length, (index + 1) * kBlock);
@@ -160,21 +163,21 @@ MetadataResult<std::optional<uint64_t>> ModelMds::layout_commit(size_t client, F
     }
   }
   if (wanted.last_write_offset) file.size = std::max(file.size, *wanted.last_write_offset + 1);
-  return std::optional<uint64_t>(file.size);
+  return nfs4::LayoutCommitResult{file.size};
 }
 
 bool ModelMds::others_write(const File& file, uint64_t index, size_t client) const {
   return std::any_of(file.layouts.begin(), file.layouts.end(), [&](const auto& entry) {
     return entry.first != client &&
            std::any_of(entry.second.held.begin(), entry.second.held.end(), [&](const Held& held) {
-             return held.index == index && held.iomode == Iomode::kReadWrite;
+             return held.index == index && held.iomode == IoMode::kReadWrite;
            });
   });
 }
 
 // Takes away what the client holds in the range; the handles are dead then, and what lies behind the end of
 // file is zero or free.
-bool ModelMds::drop(size_t client, File& file, Iomode iomode, uint64_t offset, uint64_t length) {
+bool ModelMds::drop(size_t client, File& file, IoMode iomode, uint64_t offset, uint64_t length) {
   const auto found = file.layouts.find(client);
   if (found == file.layouts.end()) return false;
   std::set<uint64_t> ended;
@@ -184,7 +187,7 @@ bool ModelMds::drop(size_t client, File& file, Iomode iomode, uint64_t offset, u
     const bool inside = one.index * kBlock < end_of(offset, length) && offset < (one.index + 1) * kBlock;
     if (!inside || !matches(iomode, one.iomode)) {
       left.push_back(one);
-    } else if (one.iomode == Iomode::kReadWrite) {
+    } else if (one.iomode == IoMode::kReadWrite) {
       ended.insert(one.index);
     }
   }
@@ -222,25 +225,25 @@ void ModelMds::clean_tails(File& file, const std::set<uint64_t>& ended) {
   }
 }
 
-MetadataResult<std::optional<nfs4::Stateid>> ModelMds::layout_return(
-    size_t client, File& file, const initiator::LayoutReturnWanted& wanted) {
+MetadataResult<nfs4::LayoutReturnResult> ModelMds::layout_return(size_t client, File& file, IoMode iomode,
+                                                                 const nfs4::LayoutReturnFile& wanted) {
   const auto layout = check(client, file, wanted.stateid);
   tell("client {} file {} LAYOUTRETURN {}+{} seqid {}: {}", client, file.number, wanted.offset, wanted.length,
        wanted.stateid.seqid, nfs4::to_string(layout ? Status::kOk : layout.error().status));
   if (!layout) return std::unexpected(layout.error());
-  if (!drop(client, file, wanted.iomode, wanted.offset, wanted.length)) return std::optional<nfs4::Stateid>();
+  if (!drop(client, file, iomode, wanted.offset, wanted.length)) return nfs4::LayoutReturnResult{};
   nfs4::Stateid& stateid = file.layouts[client].stateid;
   ++stateid.seqid;
-  return std::optional(stateid);
+  return nfs4::LayoutReturnResult{stateid};
 }
 
 void ModelMds::layout_return_all(size_t client) {
   tell("client {} LAYOUTRETURN of all", client);
   bulk_recalls_.erase(client);
-  for (auto& file : files_) (void)drop(client, *file, Iomode::kAny, 0, UINT64_MAX);
+  for (auto& file : files_) (void)drop(client, *file, IoMode::kAny, 0, UINT64_MAX);
 }
 
-MetadataResult<initiator::MdsRead> ModelMds::read(File& file, uint64_t offset, MutableByteSpan sink) {
+MetadataResult<nfs4::ReadResult> ModelMds::read(File& file, uint64_t offset, MutableByteSpan sink) {
   const uint64_t end = std::min(file.size, offset + sink.size());
   for (uint64_t at = offset; at < end;) {
     const uint64_t index = at / kBlock, inside = at % kBlock;
@@ -254,11 +257,11 @@ MetadataResult<initiator::MdsRead> ModelMds::read(File& file, uint64_t offset, M
     at += count;
   }
   const size_t count = end > offset ? end - offset : 0;
-  return initiator::MdsRead{count, offset + count >= file.size};
+  return nfs4::ReadResult{offset + count >= file.size, nfs4::Data::view_of(sink.first(count))};
 }
 
-MetadataResult<initiator::MdsWritten> ModelMds::write(size_t client, File& file, uint64_t offset,
-                                                      ByteSpan source) {
+MetadataResult<nfs4::WriteResult> ModelMds::write(size_t client, File& file, uint64_t offset,
+                                                  ByteSpan source) {
   tell("client {} file {} WRITE unit {}+{}", client, file.number, offset / 32, source.size() / 32);
   recall_and_wait(file, offset, source.size(), true);
   for (size_t done = 0; done < source.size();) {
@@ -269,7 +272,8 @@ MetadataResult<initiator::MdsWritten> ModelMds::write(size_t client, File& file,
     done += count;
   }
   file.size = std::max(file.size, offset + source.size());
-  return initiator::MdsWritten{source.size(), false, brick_of(file).verifier()};
+  return nfs4::WriteResult{.count = static_cast<uint32_t>(source.size()),
+                           .verifier = brick_of(file).verifier()};
 }
 
 MetadataResult<initiator::WriteVerifier> ModelMds::commit(File& file, uint64_t offset, uint64_t length) {
@@ -291,7 +295,7 @@ bool ModelMds::held_in(const FileLayout& layout, uint64_t offset, uint64_t lengt
   });
 }
 
-void ModelMds::recall(size_t client, File& file, uint64_t offset, uint64_t length, Iomode iomode) {
+void ModelMds::recall(size_t client, File& file, uint64_t offset, uint64_t length, IoMode iomode) {
   const auto found = file.layouts.find(client);
   if (found == file.layouts.end()) return;
   ++found->second.stateid.seqid;
@@ -310,7 +314,7 @@ void ModelMds::recall_all(size_t client) {
   bulk_recalls_.insert(client);
   nfs4::CallbackLayoutRecallArguments arguments;
   arguments.layout_type = nfs4::kLayoutTypePmem;
-  arguments.io_mode = Iomode::kAny;
+  arguments.io_mode = IoMode::kAny;
   arguments.what = nfs4::LayoutRecallWhat::make<nfs4::LayoutRecallType::kAll>(xdr::Void{});
   clients_.at(client)->recall(arguments);
 }
@@ -320,7 +324,7 @@ void ModelMds::not_held(size_t client, const nfs4::LayoutRecallFile& what) {
   const auto found = recalled.layouts.find(client);
   // An answer to a recall of before: what has been granted since is another layout.
   if (found == recalled.layouts.end() || found->second.stateid.other != what.stateid.other) return;
-  (void)drop(client, recalled, Iomode::kAny, what.offset, what.length);
+  (void)drop(client, recalled, IoMode::kAny, what.offset, what.length);
 }
 
 void ModelMds::recall_and_wait(File& file, uint64_t offset, uint64_t length, bool holes_only) {
@@ -333,7 +337,7 @@ void ModelMds::recall_and_wait(File& file, uint64_t offset, uint64_t length, boo
     }
     if (holders.empty()) return;
     for (const size_t client : holders) {
-      if (asked.insert(client).second) recall(client, file, offset, length, Iomode::kAny);
+      if (asked.insert(client).second) recall(client, file, offset, length, IoMode::kAny);
     }
     if (returned_.wait(deadline, "a layout to be returned")) continue;
     for (const size_t client : holders) revoke(client, file);
@@ -346,7 +350,7 @@ void ModelMds::revoke(size_t client, File& file) {
   const nfs4::Stateid stateid = found->second.stateid;
   tell("client {} file {} revoked", client, file.number);
   ++revocations_;
-  (void)drop(client, file, Iomode::kAny, 0, UINT64_MAX);
+  (void)drop(client, file, IoMode::kAny, 0, UINT64_MAX);
   revoked_[client].push_back(stateid);
 }
 
@@ -386,7 +390,7 @@ void ModelMds::restart_layouts() {
   bulk_recalls_.clear();
   for (auto& file : files_) {
     while (!file->layouts.empty())
-      (void)drop(file->layouts.begin()->first, *file, Iomode::kAny, 0, UINT64_MAX);
+      (void)drop(file->layouts.begin()->first, *file, IoMode::kAny, 0, UINT64_MAX);
   }
   for (ModelBrick* brick : bricks_) brick->withdraw_all();
 }

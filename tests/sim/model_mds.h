@@ -17,9 +17,9 @@
 
 namespace pnfsrdma::sim {
 
-using initiator::Iomode;
 using initiator::MetadataError;
 using initiator::MetadataResult;
+using nfs4::IoMode;
 using nfs4::Status;
 
 // What the MDS asks of one client; calls back into the data path on a fiber of its own.
@@ -43,7 +43,7 @@ class ModelMds {
 
   struct Held {
     uint64_t index = 0;  // of the block
-    Iomode iomode = Iomode::kRead;
+    IoMode iomode = IoMode::kRead;
     uint64_t grant = 0;  // none: a hole
   };
   struct FileLayout {
@@ -70,15 +70,15 @@ class ModelMds {
 
   // --- operations of a client
   MetadataResult<nfs4::DeviceAddress> get_device_info(size_t client, const nfs4::DeviceId& device);
-  MetadataResult<initiator::LayoutGranted> layout_get(size_t client, File& file, const nfs4::Stateid& stateid,
-                                                      const initiator::LayoutWanted& wanted);
-  MetadataResult<std::optional<uint64_t>> layout_commit(size_t client, File& file,
-                                                        const initiator::LayoutCommitWanted& wanted);
-  MetadataResult<std::optional<nfs4::Stateid>> layout_return(size_t client, File& file,
-                                                             const initiator::LayoutReturnWanted& wanted);
+  MetadataResult<initiator::LayoutGetAnswer> layout_get(size_t client, File& file,
+                                                        const nfs4::LayoutGetArguments& wanted);
+  MetadataResult<nfs4::LayoutCommitResult> layout_commit(size_t client, File& file,
+                                                         const nfs4::LayoutCommitArguments& wanted);
+  MetadataResult<nfs4::LayoutReturnResult> layout_return(size_t client, File& file, IoMode iomode,
+                                                         const nfs4::LayoutReturnFile& wanted);
   void layout_return_all(size_t client);
-  MetadataResult<initiator::MdsRead> read(File& file, uint64_t offset, MutableByteSpan sink);
-  MetadataResult<initiator::MdsWritten> write(size_t client, File& file, uint64_t offset, ByteSpan source);
+  MetadataResult<nfs4::ReadResult> read(File& file, uint64_t offset, MutableByteSpan sink);
+  MetadataResult<nfs4::WriteResult> write(size_t client, File& file, uint64_t offset, ByteSpan source);
   MetadataResult<initiator::WriteVerifier> commit(File& file, uint64_t offset, uint64_t length);
   // SETATTR of the size: everybody's layouts behind it are recalled first.
   MetadataResult<> set_size(File& file, uint64_t size);
@@ -86,7 +86,7 @@ class ModelMds {
   // --- faults
   void restart_layouts();  // the MDS was restarted, or the brick has lost its sessions: all layouts are void
   void brick_lost(size_t brick);
-  void recall(size_t client, File& file, uint64_t offset, uint64_t length, Iomode iomode);
+  void recall(size_t client, File& file, uint64_t offset, uint64_t length, IoMode iomode);
   void recall_all(size_t client);
   bool recalls_all(size_t client) const { return bulk_recalls_.contains(client); }
   void revoke(size_t client, File& file);
@@ -107,7 +107,7 @@ class ModelMds {
   FileLayout& layout_of(size_t client, File& file);
   // OLD_STATEID, BAD_STATEID, or the layout.
   MetadataResult<FileLayout*> check(size_t client, File& file, const nfs4::Stateid& stateid);
-  bool drop(size_t client, File& file, Iomode iomode, uint64_t offset, uint64_t length);
+  bool drop(size_t client, File& file, IoMode iomode, uint64_t offset, uint64_t length);
   void clean_tails(File& file, const std::set<uint64_t>& ended);
   bool others_write(const File& file, uint64_t index, size_t client) const;
   // Nobody holds anything in the range when it returns.

@@ -38,22 +38,29 @@ void FileIo::Parts::end_commit() {
   commit_done.notify_all();
 }
 
-std::optional<LayoutCommitWanted> FileIo::Parts::commit_wanted(const Commit& commit) {
+std::optional<nfs4::LayoutCommitArguments> FileIo::Parts::commit_arguments(
+    const Commit& commit, const std::vector<nfs4::PersistRange>& persist) {
   const auto stateid = cache.stateid();
   if (!stateid) return std::nullopt;
   // The growth was written under layouts that are lost: the server has zeroed it. Committed under a new one
   // it would be a file with zeros in it.
   if (commit.size && dirty.growth_void(cache.lineage())) return std::nullopt;
-  LayoutCommitWanted wanted{.offset = commit.first,
-                            .length = commit.last - commit.first,
-                            .stateid = *stateid,
-                            .modified = commit.modified};
+  nfs4::LayoutCommitArguments arguments{.offset = commit.first,
+                                        .length = commit.last - commit.first,
+                                        .stateid = *stateid,
+                                        .time_modify = nfs4::Time::from(commit.modified),
+                                        .update = {.layout_type = nfs4::kLayoutTypePmem}};
   if (commit.size) {
     // The last byte has to lie in the range (RFC 8881, 18.42.3).
-    wanted.last_write_offset = *commit.size - 1;
-    wanted.length = std::max(wanted.length, *commit.size - wanted.offset);
+    arguments.last_write_offset = *commit.size - 1;
+    arguments.length = std::max(arguments.length, *commit.size - arguments.offset);
   }
-  return wanted;
+  nfs4::LayoutUpdate update;
+  update.persist.assign(persist.begin(), persist.end());
+  // More than the update holds: the whole range then, which is never less.
+  if (persist.size() > nfs4::kPersistRangesMax) update.persist = {{arguments.offset, arguments.length}};
+  arguments.update.body = xdr::encode_to_bytes(update);
+  return arguments;
 }
 
 Result<> FileIo::Parts::commit_now(std::vector<nfs4::PersistRange> persist) {
@@ -86,15 +93,14 @@ Result<> FileIo::Parts::commit_once(const std::vector<nfs4::PersistRange>& persi
       commit->last = std::max(commit->last, range.offset + range.length);
     }
   }
-  MetadataResult<std::optional<uint64_t>> answer = std::unexpected(layout_gone());
+  MetadataResult<nfs4::LayoutCommitResult> answer = std::unexpected(layout_gone());
   const uint64_t holdings = cache.holdings();
   for (int tries = 0; tries < kStateidTries; ++tries) {
-    auto wanted = commit_wanted(*commit);
-    if (!wanted) break;
-    if (only_persist) wanted->modified.reset();
-    wanted->persist = persist;
+    auto arguments = commit_arguments(*commit, persist);
+    if (!arguments) break;
+    if (only_persist) arguments->time_modify.reset();
     services.statistics.layoutcommits.add();
-    answer = services.channel.layout_commit(reference(true), *wanted);
+    answer = services.mds.layout_commit(reference(true), *arguments);
     if (answer || answer.error().status != nfs4::Status::kOldStateid) break;
   }
   Result<> outcome;
@@ -110,12 +116,12 @@ Result<> FileIo::Parts::commit_once(const std::vector<nfs4::PersistRange>& persi
 }
 
 Result<> FileIo::Parts::commit_outcome(const Commit& commit,
-                                       const MetadataResult<std::optional<uint64_t>>& answer,
+                                       const MetadataResult<nfs4::LayoutCommitResult>& answer,
                                        uint64_t holdings) {
   if (answer) {
     // Not only what this commit told: if that of before could not be learnt, all behind it would be growth.
-    cache.learn_size(std::max(commit.size.value_or(0), answer->value_or(0)), holdings);
-    forget_copies(dirty.committed(commit, *answer));
+    cache.learn_size(std::max(commit.size.value_or(0), answer->new_size.value_or(0)), holdings);
+    forget_copies(dirty.committed(commit, answer->new_size));
     return {};
   }
   if (!is_layout_gone(answer.error().status)) {
@@ -156,8 +162,8 @@ void FileIo::Parts::commit_beside() {
 void FileIo::Parts::send_commit() {
   const auto commit = dirty.begin_commit(cache.lineage());
   if (!commit) return end_commit();
-  const auto wanted = commit_wanted(*commit);
-  if (!wanted) {
+  const auto arguments = commit_arguments(*commit, {});
+  if (!arguments) {
     (void)commit_outcome(*commit, std::unexpected(layout_gone()), 0);
     end_commit();
     // Whoever comes next restores it; nobody may come for long.
@@ -165,8 +171,8 @@ void FileIo::Parts::send_commit() {
     return;
   }
   services.statistics.layoutcommits_beside.add();
-  services.channel.start_layout_commit(
-      reference(true), *wanted,
+  services.mds.start_layout_commit(
+      reference(true), *arguments,
       [self = shared_from_this(), commit = *commit, holdings = cache.holdings()](const auto& answer) {
         const bool outdated = !answer && answer.error().status == nfs4::Status::kOldStateid;
         // Not lost: it is told again by the next fsync, by close, or now.

@@ -44,10 +44,10 @@ bool DirtyList::wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t 
   return extents_.size() > 2 * kExtentsMax;
 }
 
-void DirtyList::wrote_through_mds(uint64_t offset, const MdsWritten& written) {
+void DirtyList::wrote_through_mds(uint64_t offset, const nfs4::WriteResult& written) {
   std::lock_guard lock(mutex_);
-  const uint64_t end = offset + written.length;
-  if (written.stable) {
+  const uint64_t end = offset + written.count;
+  if (written.committed != nfs4::StableHow::kUnstable) {
     carve(offset, end);
   } else {
     put({.offset = offset, .end = end, .sequence = ++sequence_, .place = {nullptr, written.verifier}});

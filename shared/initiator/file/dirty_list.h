@@ -84,7 +84,7 @@ class DirtyList {
   // there are far too many extents, and none can be joined: flush them.
   bool wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t lineage, const BrickVerifier& verifier,
              WallTime now);
-  void wrote_through_mds(uint64_t offset, const MdsWritten& written);
+  void wrote_through_mds(uint64_t offset, const nfs4::WriteResult& written);
 
   // --- writes without an outcome: nothing goes there another way before they are known to be dead: by a
   // newer connection of the device, or without the layout.

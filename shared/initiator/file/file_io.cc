@@ -99,11 +99,9 @@ void FileIo::take_layout(PendingLayout pending, const nfs4::LayoutGetResult& res
                          std::optional<uint64_t> size) {
   // From before layouts_lost(): what it grants is void.
   if (pending.epoch() != parts_->services.layout_epoch) return;
-  const LayoutGranted granted = decode_layouts(result);
-  if (granted.return_on_close) parts_->return_on_close = true;
+  if (result.return_on_close) parts_->return_on_close = true;
   parts_->services.statistics.layoutgets.add();
-  parts_->cache.take(granted.stateid, parts_->segments_of(granted, pending.hole_era()), size,
-                     pending.epoch());
+  parts_->cache.take(result.stateid, parts_->segments_of(result, pending.hole_era()), size, pending.epoch());
 }
 
 uint64_t FileIo::local_version() const {

@@ -102,7 +102,7 @@ Result<> FileIo::Parts::flush_patiently() {
 Result<> FileIo::Parts::check_server() {
   const uint64_t written = written_by_mds;
   if (!services.options.require_power || written == checked_by_mds) return {};
-  const auto least = services.channel.get_device_info(nfs4::kEveryDevice);
+  const auto least = services.mds.get_device_info(nfs4::kEveryDevice);
   if (!least && least.error().status != nfs4::Status::kNoEnt)
     return fail(least.error().to_errno(), "GETDEVICEINFO of all devices");
   const bool weak = !least || least->durability != nfs4::Durability::kPower;
@@ -334,7 +334,10 @@ Result<WriteVerifier> FileIo::Parts::flush_by_mds(std::span<const FileRange> ran
     last = std::max(last, range.end());
   }
   services.statistics.flushes_mds_commit.add();
-  const auto verifier = services.channel.commit(reference(true), first, last - first);
+  // Count 0 is "to the end of the file": for what does not fit 32 bits.
+  const uint64_t length = last - first;
+  const auto verifier =
+      services.mds.commit(reference(true), {first, length > UINT32_MAX ? 0 : static_cast<uint32_t>(length)});
   if (!verifier) return fail(verifier.error().to_errno(), "COMMIT");
   return *verifier;
 }

@@ -14,17 +14,17 @@ namespace pnfsrdma::initiator {
 // has not said since the hole was asked for that it took state back, and the lease is not over. Thread-safe.
 class HoleTrust {
  public:
-  HoleTrust(const MetadataChannel& channel, const Clock& clock) : channel_(channel), clock_(clock) {}
+  HoleTrust(const Mds& mds, const Clock& clock) : mds_(mds), clock_(clock) {}
 
   // An answer of the server shows revoked state; which, is not known yet.
   void doubt() { era_.fetch_add(1, std::memory_order_acq_rel); }
   // Before a LAYOUTGET is sent.
   uint32_t era() const { return era_.load(std::memory_order_acquire); }
   // A hole that was asked for in that era.
-  bool believes(uint32_t era) const { return era == this->era() && clock_.now() < channel_.lease_end(); }
+  bool believes(uint32_t era) const { return era == this->era() && clock_.now() < mds_.lease_end(); }
 
  private:
-  const MetadataChannel& channel_;
+  const Mds& mds_;
   const Clock& clock_;
   std::atomic<uint32_t> era_ = 1;
 };

@@ -51,10 +51,12 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
       cache.finish_get();
       return false;
     }
-    LayoutWanted wanted = what_to_ask(direction, offset, length, getting);
+    nfs4::LayoutGetArguments wanted = what_to_ask(direction, offset, length, getting);
     if (turn > 0) {
       const uint64_t rest = range_end(wanted.offset, wanted.length) - offset;
-      wanted = {wanted.iomode, offset, std::min(rest, kExactBytesMax), 1};
+      wanted.offset = offset;
+      wanted.length = std::min(rest, kExactBytesMax);
+      wanted.min_length = 1;
     }
     const auto got = get_layout(direction, wanted, getting, epoch);
     if (got) {
@@ -63,7 +65,8 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
     }
     const nfs4::Status status = got.error().status;
     // A wide wish may be more than can be had at once: then the exact one.
-    const bool wide = wanted.offset < offset || wanted.minimum > kPage || status == nfs4::Status::kTooSmall;
+    const bool wide =
+        wanted.offset < offset || wanted.min_length > kPage || status == nfs4::Status::kTooSmall;
     const bool too_wide =
         turn == 0 && wide && (status == nfs4::Status::kLayoutTryLater || status == nfs4::Status::kTooSmall);
     // OLD_STATEID: another open of the file, or a recall, has overtaken us. The newest one will do, and
@@ -80,17 +83,17 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
   return false;
 }
 
-LayoutWanted FileIo::Parts::what_to_ask(Direction direction, uint64_t offset, uint64_t length,
-                                        const LayoutCache::Getting& getting) const {
+nfs4::LayoutGetArguments FileIo::Parts::what_to_ask(Direction direction, uint64_t offset, uint64_t length,
+                                                    const LayoutCache::Getting& getting) const {
   const DataPathOptions& options = services.options;
   const uint64_t size = dirty.size();
   const uint64_t end = range_end(offset, length);
-  LayoutWanted wanted;
+  nfs4::LayoutGetArguments wanted{.layout_type = nfs4::kLayoutTypePmem, .max_count = kLayoutReplyBytesMax};
   if (direction == Direction::kRead) {
     // The whole gap that the read fell into, within one window of the file: random reads then need few
     // LAYOUTGETs.
     const uint64_t window = offset / options.layout_bytes_max * options.layout_bytes_max;
-    wanted.iomode = Iomode::kRead;
+    wanted.io_mode = nfs4::IoMode::kRead;
     wanted.offset = std::max(window, getting.gap.offset);
     wanted.length =
         std::min({std::max(size, end), getting.gap.end(), range_end(window, options.layout_bytes_max)}) -
@@ -100,7 +103,7 @@ LayoutWanted FileIo::Parts::what_to_ask(Direction direction, uint64_t offset, ui
     const uint64_t growth =
         std::clamp(getting.held_bytes, options.layout_bytes_min, options.layout_bytes_max);
     const uint64_t inside = size > offset ? std::min(size - offset, options.layout_bytes_max) : 0;
-    wanted.iomode = Iomode::kReadWrite;
+    wanted.io_mode = nfs4::IoMode::kReadWrite;
     wanted.offset = std::max(offset / kPage * kPage, getting.gap.offset);
     wanted.length =
         std::min(std::max({growth, inside, end - wanted.offset}), getting.gap.end() - wanted.offset);
@@ -108,11 +111,11 @@ LayoutWanted FileIo::Parts::what_to_ask(Direction direction, uint64_t offset, ui
   // A write needs all of its range, and is told so: from less than that the server takes it that the file
   // grows by little. What is read may end in a hole.
   const uint64_t needed_end = direction == Direction::kWrite ? end : offset + 1;
-  wanted.minimum = std::min(wanted.length, needed_end - wanted.offset);
+  wanted.min_length = std::min(wanted.length, needed_end - wanted.offset);
   return wanted;
 }
 
-MetadataResult<> FileIo::Parts::get_layout(Direction direction, const LayoutWanted& wanted,
+MetadataResult<> FileIo::Parts::get_layout(Direction direction, nfs4::LayoutGetArguments wanted,
                                            const LayoutCache::Getting& getting, uint64_t epoch) {
   nfs4::Stateid stateid;
   bool open = false;
@@ -123,7 +126,8 @@ MetadataResult<> FileIo::Parts::get_layout(Direction direction, const LayoutWant
   }
   services.statistics.layoutgets.add();
   const uint32_t hole_era = services.holes.era();
-  const auto granted = services.channel.layout_get(file, getting.stateid.value_or(stateid), wanted);
+  wanted.stateid = getting.stateid.value_or(stateid);
+  const auto granted = services.mds.layout_get(file, wanted);
   if (!granted) {
     cache.finish_get();
     return std::unexpected(granted.error());
@@ -132,8 +136,8 @@ MetadataResult<> FileIo::Parts::get_layout(Direction direction, const LayoutWant
     cache.finish_get();
     return {};
   }
-  if (granted->return_on_close) return_on_close = true;
-  cache.finish_get(granted->stateid, segments_of(*granted, hole_era), granted->size, epoch);
+  if (granted->layouts.return_on_close) return_on_close = true;
+  cache.finish_get(granted->layouts.stateid, segments_of(granted->layouts, hole_era), granted->size, epoch);
   return {};
 }
 
@@ -168,18 +172,22 @@ void FileIo::Parts::refused(const MetadataError& error) {
   cache.pause_until(services.now() + pause);
 }
 
-std::vector<LayoutSegment> FileIo::Parts::segments_of(const LayoutGranted& granted, uint32_t hole_era) {
+std::vector<LayoutSegment> FileIo::Parts::segments_of(const nfs4::LayoutGetResult& granted,
+                                                      uint32_t hole_era) {
   std::vector<LayoutSegment> segments;
-  for (const LayoutPiece& piece : granted.pieces) {
-    for (const nfs4::Segment& segment : piece.body.segments) {
+  for (const nfs4::Layout& layout : granted.layouts) {
+    const auto body = pmem_body(layout);
+    if (!body) continue;
+    for (const nfs4::Segment& segment : body->segments) {
       // Numbers from the network: nothing that wraps, no writing where the layout is for reading.
       if (segment.length == 0 || segment.length > UINT64_MAX - segment.file_offset) continue;
-      LayoutSegment held{.offset = segment.file_offset,
-                         .length = segment.length,
-                         .iomode = piece.iomode,
-                         .generation = piece.body.connection,
-                         .read = segment.read,
-                         .write = piece.iomode == Iomode::kReadWrite ? segment.write : nfs4::Target{}};
+      LayoutSegment held{
+          .offset = segment.file_offset,
+          .length = segment.length,
+          .iomode = layout.io_mode,
+          .generation = body->connection,
+          .read = segment.read,
+          .write = layout.io_mode == nfs4::IoMode::kReadWrite ? segment.write : nfs4::Target{}};
       // Only "same/same", read-only and hole are granted today; another kind is no layout to us.
       if (held.write.grant != 0 && held.write != held.read) continue;
       if (held.hole()) {

@@ -10,8 +10,8 @@ namespace pnfsrdma::initiator {
 
 namespace {
 
-bool matches(Iomode recalled, Iomode held) {
-  return recalled == Iomode::kAny || recalled == held;
+bool matches(nfs4::IoMode recalled, nfs4::IoMode held) {
+  return recalled == nfs4::IoMode::kAny || recalled == held;
 }
 
 // Seqids wrap and skip zero; half the circle is "newer".
@@ -41,7 +41,7 @@ LayoutCache::Entry LayoutCache::enter(LayoutPin& pin, uint64_t offset, uint64_t 
     position = to;
   }
   if (pin.count_ == 0) {
-    return !closing_.empty() && closed(offset, 1, for_write ? Iomode::kReadWrite : Iomode::kRead)
+    return !closing_.empty() && closed(offset, 1, for_write ? nfs4::IoMode::kReadWrite : nfs4::IoMode::kRead)
                ? Entry::kClosed
                : Entry::kMissing;
   }
@@ -62,8 +62,7 @@ LayoutCache::Entry LayoutCache::enter(LayoutPin& pin, uint64_t offset, uint64_t 
   return Entry::kEntered;
 }
 
-void LayoutCache::enter(FlushPin& pin, std::span<const FileRange> ranges, bool through_gate,
-                        uint64_t epoch) {
+void LayoutCache::enter(FlushPin& pin, std::span<const FileRange> ranges, bool through_gate, uint64_t epoch) {
   Lock lock(mutex_);
   refresh(epoch);
   pin.pieces.clear();
@@ -127,7 +126,7 @@ bool LayoutCache::usable(const LayoutSegment& segment, bool for_write) const {
   return segment.device->incarnation() == segment.incarnation;
 }
 
-bool LayoutCache::closed(uint64_t offset, uint64_t length, Iomode held) const {
+bool LayoutCache::closed(uint64_t offset, uint64_t length, nfs4::IoMode held) const {
   return std::any_of(closing_.begin(), closing_.end(), [&](const Closing& closing) {
     return matches(closing.iomode, held) &&
            overlap(offset, length, closing.range.offset, closing.range.length);
@@ -203,7 +202,7 @@ LayoutCache::Begin LayoutCache::begin_get(uint64_t offset, uint64_t length, bool
     if (operation_done_.wait_until(lock, deadline) == std::cv_status::timeout) return Begin::kBusy;
   }
   refresh(epoch);
-  if (!closing_.empty() && closed(offset, length, for_write ? Iomode::kReadWrite : Iomode::kRead))
+  if (!closing_.empty() && closed(offset, length, for_write ? nfs4::IoMode::kReadWrite : nfs4::IoMode::kRead))
     return Begin::kBusy;
   const size_t index = find(offset);
   if (index < segments_.size() && segments_[index].offset <= offset && usable(segments_[index], for_write)) {
@@ -226,7 +225,7 @@ FileRange LayoutCache::gap_around(uint64_t offset, uint64_t length, bool for_wri
   }
   // Nor behind a closed gate: that is being given back.
   for (const Closing& closing : closing_) {
-    if (!matches(closing.iomode, for_write ? Iomode::kReadWrite : Iomode::kRead)) continue;
+    if (!matches(closing.iomode, for_write ? nfs4::IoMode::kReadWrite : nfs4::IoMode::kRead)) continue;
     const uint64_t closed_end = range_end(closing.range.offset, closing.range.length);
     if (closed_end <= offset) from = std::max(from, closed_end);
     if (closing.range.offset >= range_end(offset, length)) to = std::min(to, closing.range.offset);
@@ -306,7 +305,7 @@ void LayoutCache::insert(const LayoutSegment& segment) {
   }
 }
 
-void LayoutCache::remove(Iomode iomode, FileRange range) {
+void LayoutCache::remove(nfs4::IoMode iomode, FileRange range) {
   std::erase_if(segments_, [&](const LayoutSegment& segment) {
     return matches(iomode, segment.iomode) &&
            overlap(segment.offset, segment.length, range.offset, range.length);
@@ -314,7 +313,7 @@ void LayoutCache::remove(Iomode iomode, FileRange range) {
   some_went();
 }
 
-bool LayoutCache::round_out(Iomode iomode, FileRange& range) const {
+bool LayoutCache::round_out(nfs4::IoMode iomode, FileRange& range) const {
   const FileRange asked = range;
   uint64_t end = range_end(asked.offset, asked.length);
   bool any = false;
@@ -329,7 +328,8 @@ bool LayoutCache::round_out(Iomode iomode, FileRange& range) const {
   return any;
 }
 
-LayoutCache::Recall LayoutCache::begin_recall(const nfs4::Stateid& stateid, Iomode iomode, FileRange& range) {
+LayoutCache::Recall LayoutCache::begin_recall(const nfs4::Stateid& stateid, nfs4::IoMode iomode,
+                                              FileRange& range) {
   Lock lock(mutex_);
   if (!stateid_ || stateid_->other != stateid.other) {
     return getting_ ? Recall::kDelay : Recall::kNothing;
@@ -345,7 +345,7 @@ LayoutCache::Recall LayoutCache::begin_recall(const nfs4::Stateid& stateid, Iomo
   return Recall::kAccepted;
 }
 
-bool LayoutCache::begin_return(Iomode iomode, FileRange& range) {
+bool LayoutCache::begin_return(nfs4::IoMode iomode, FileRange& range) {
   Lock lock(mutex_);
   if (!stateid_ || !round_out(iomode, range)) return false;
   closing_.push_back({iomode, range});
@@ -354,7 +354,7 @@ bool LayoutCache::begin_return(Iomode iomode, FileRange& range) {
 
 void LayoutCache::close_gate(FileRange range) {
   Lock lock(mutex_);
-  closing_.push_back({Iomode::kAny, range});
+  closing_.push_back({nfs4::IoMode::kAny, range});
 }
 
 bool LayoutCache::drain(FileRange range, SteadyTime deadline, bool with_flushes) {
@@ -365,7 +365,8 @@ bool LayoutCache::drain(FileRange range, SteadyTime deadline, bool with_flushes)
   return empty;
 }
 
-std::optional<nfs4::Stateid> LayoutCache::start_return(Iomode iomode, FileRange range, SteadyTime deadline) {
+std::optional<nfs4::Stateid> LayoutCache::start_return(nfs4::IoMode iomode, FileRange range,
+                                                       SteadyTime deadline) {
   Lock lock(mutex_);
   // A LAYOUTGET that does not come back must not hold up a recall: then both are under way, which the RFC
   // allows; as are two returns, each of its own range.
@@ -383,7 +384,7 @@ void LayoutCache::finish_return(const std::optional<nfs4::Stateid>& stateid, boo
   operation_done_.notify_all();
 }
 
-void LayoutCache::open_gate(Iomode iomode, FileRange range) {
+void LayoutCache::open_gate(nfs4::IoMode iomode, FileRange range) {
   Lock lock(mutex_);
   const auto found = std::find(closing_.begin(), closing_.end(), Closing{iomode, range});
   if (found != closing_.end()) closing_.erase(found);

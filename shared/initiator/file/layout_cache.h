@@ -9,9 +9,9 @@
 #include "shared/base/clock.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/file/hole_trust.h"
+#include "shared/initiator/file/layout_pin.h"
 #include "shared/initiator/file/layout_segment.h"
 #include "shared/initiator/file/lost_stateids.h"
-#include "shared/initiator/file/layout_pin.h"
 
 namespace pnfsrdma::initiator {
 
@@ -65,19 +65,19 @@ class LayoutCache {
   enum class Recall { kAccepted, kNothing, kDelay };
   // The server recalls: takes its seqid and closes the gate. kDelay: a reply of ours that must come first is
   // under way. `range` comes back rounded out to whole segments: that is what the gate is closed for.
-  Recall begin_recall(const nfs4::Stateid& stateid, Iomode iomode, FileRange& range);
+  Recall begin_recall(const nfs4::Stateid& stateid, nfs4::IoMode iomode, FileRange& range);
   // The range we give back by ourselves: the same. False: nothing is held there, the gate stays as it is.
-  bool begin_return(Iomode iomode, FileRange& range);
+  bool begin_return(nfs4::IoMode iomode, FileRange& range);
   // The range, as it is, for a time in which nobody may write there; open_gate(kAny, range) ends it.
   void close_gate(FileRange range);
   // No I/O is inside the range any more; flushes count when asked for. False: `deadline` passed.
   bool drain(FileRange range, SteadyTime deadline, bool with_flushes = true);
   // Keeps LAYOUTGETs away until finish_return() and forgets the segments; the stateid to send. None: the
   // layout has died meanwhile, there is nothing to send.
-  std::optional<nfs4::Stateid> start_return(Iomode iomode, FileRange range, SteadyTime deadline);
+  std::optional<nfs4::Stateid> start_return(nfs4::IoMode iomode, FileRange range, SteadyTime deadline);
   // The answer's stateid (none: nothing is left at the server) and, if asked, open the gate again.
   void finish_return(const std::optional<nfs4::Stateid>& stateid, bool answered);
-  void open_gate(Iomode iomode, FileRange range);
+  void open_gate(nfs4::IoMode iomode, FileRange range);
 
   std::optional<nfs4::Stateid> stateid() const;
   // Another number than at a write: layouts were lost since, and with them what was written beyond the
@@ -112,23 +112,23 @@ class LayoutCache {
  private:
   using Lock = std::unique_lock<Mutex>;
   struct Closing {
-    Iomode iomode;
+    nfs4::IoMode iomode;
     FileRange range;
     bool operator==(const Closing& other) const = default;
   };
 
   void refresh(uint64_t epoch);
   void clear(bool returned);
-  bool closed(uint64_t offset, uint64_t length, Iomode held) const;
+  bool closed(uint64_t offset, uint64_t length, nfs4::IoMode held) const;
   // Index of the segment that contains `offset`, or of the first one behind it.
   size_t find(uint64_t offset) const;
   bool usable(const LayoutSegment& segment, bool for_write) const;
   void link(LayoutPin& pin);
   bool inside(FileRange range, bool with_flushes) const;
   void insert(const LayoutSegment& segment);
-  void remove(Iomode iomode, FileRange range);
+  void remove(nfs4::IoMode iomode, FileRange range);
   // Widens the range to the segments it touches. False: it touches none.
-  bool round_out(Iomode iomode, FileRange& range) const;
+  bool round_out(nfs4::IoMode iomode, FileRange& range) const;
   std::vector<LayoutSegment> parts_not_writable(const LayoutSegment& segment) const;
   void carve(FileRange range);
   void take_stateid(const nfs4::Stateid& stateid);

@@ -22,7 +22,7 @@ constexpr bool overlap(uint64_t offset, uint64_t length, uint64_t other_offset, 
 struct LayoutSegment {
   uint64_t offset = 0;
   uint64_t length = 0;
-  Iomode iomode = Iomode::kRead;
+  nfs4::IoMode iomode = nfs4::IoMode::kRead;
   Device* device = nullptr;  // none: a hole
   uint32_t incarnation = 0;  // of the device, when it was granted; of a hole: HoleTrust::era()
   uint32_t generation = 0;   // LayoutBody::connection

@@ -72,13 +72,13 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // True: a layout that covers `offset` may be there now. False: go through the MDS.
   bool acquire(Direction direction, uint64_t offset, uint64_t length);
   bool layout_wanted(Direction direction, uint64_t offset, uint64_t length) const;
-  LayoutWanted what_to_ask(Direction direction, uint64_t offset, uint64_t length,
-                           const LayoutCache::Getting& getting) const;
-  MetadataResult<> get_layout(Direction direction, const LayoutWanted& wanted,
+  nfs4::LayoutGetArguments what_to_ask(Direction direction, uint64_t offset, uint64_t length,
+                                       const LayoutCache::Getting& getting) const;
+  MetadataResult<> get_layout(Direction direction, nfs4::LayoutGetArguments wanted,
                               const LayoutCache::Getting& getting, uint64_t epoch);
   void refused(const MetadataError& error);
   // `hole_era`: HoleTrust::era() before it was asked for.
-  std::vector<LayoutSegment> segments_of(const LayoutGranted& granted, uint32_t hole_era);
+  std::vector<LayoutSegment> segments_of(const nfs4::LayoutGetResult& granted, uint32_t hole_era);
   void prefetch_behind(const LayoutPin& pin, Direction direction);
   void prefetch(Direction direction, uint64_t offset);
   FileReference reference(bool for_write, nfs4::Stateid* open_stateid = nullptr, bool* open = nullptr);
@@ -152,9 +152,11 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void commit_beside();
   // The commit is claimed; its end is in the answer.
   void send_commit();
-  std::optional<LayoutCommitWanted> commit_wanted(const Commit& commit);
+  // `persist`: what the MDS has the brick flush first. None: there is no layout that it could be told under.
+  std::optional<nfs4::LayoutCommitArguments> commit_arguments(const Commit& commit,
+                                                              const std::vector<nfs4::PersistRange>& persist);
   // `holdings`: LayoutCache::holdings() when it was sent.
-  Result<> commit_outcome(const Commit& commit, const MetadataResult<std::optional<uint64_t>>& answer,
+  Result<> commit_outcome(const Commit& commit, const MetadataResult<nfs4::LayoutCommitResult>& answer,
                           uint64_t holdings);
   void forget_copies(std::span<const FileRange> ranges);
   // One LAYOUTCOMMIT of a file at a time. Error: aborted, or nobody waits any more.
@@ -163,12 +165,13 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
 
   // --- recall.cc: giving layouts back
   // The gate is closed for `gate`. Drains, flushes, commits, returns `returned`.
-  void give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed);
+  void give_back(nfs4::IoMode iomode, FileRange gate, FileRange returned, bool changed);
   // The segments of `gate` are forgotten and LAYOUTRETURN is sent. True: nothing of it is in force any more.
-  bool return_layout(Iomode iomode, FileRange gate, FileRange returned);
+  bool return_layout(nfs4::IoMode iomode, FileRange gate, FileRange returned);
   // The same of everything, but the LAYOUTRETURN is one for all files, and somebody else's: between the two.
   void begin_bulk_return(FileRange gate, bool changed);
-  void end_return(Iomode iomode, FileRange gate, const std::optional<nfs4::Stateid>& left, bool answered);
+  void end_return(nfs4::IoMode iomode, FileRange gate, const std::optional<nfs4::Stateid>& left,
+                  bool answered);
   // By ourselves, from a brick that does not answer: so nothing is flushed there. True: it is returned.
   bool take_from_brick(FileRange range, bool committing);
   // What a return needs of what lies behind the gate. Error: the MDS was not told of the growth.

@@ -10,6 +10,17 @@
 // holds across a call.
 namespace pnfsrdma::initiator {
 
+namespace {
+
+nfs4::LayoutReturnArguments file_return(nfs4::IoMode iomode, FileRange range, const nfs4::Stateid& stateid) {
+  return {.layout_type = nfs4::kLayoutTypePmem,
+          .io_mode = iomode,
+          .what = nfs4::LayoutReturnWhat::make<nfs4::LayoutReturnType::kFile>(
+              {.offset = range.offset, .length = range.length, .stateid = stateid})};
+}
+
+}  // namespace
+
 Result<> FileIo::Parts::prepare_return(FileRange gate, bool changed) {
   // I/O ends by its own deadline; twice that is for the connection that has to be given up.
   if (!cache.drain(gate, services.now() + 2 * services.options.io_timeout)) {
@@ -28,7 +39,7 @@ Result<> FileIo::Parts::prepare_return(FileRange gate, bool changed) {
   return told;
 }
 
-void FileIo::Parts::give_back(Iomode iomode, FileRange gate, FileRange returned, bool changed) {
+void FileIo::Parts::give_back(nfs4::IoMode iomode, FileRange gate, FileRange returned, bool changed) {
   // What the server has not been told of by now it zeroes at the return.
   if (!prepare_return(gate, changed)) void_growth();
   (void)return_layout(iomode, gate, returned);
@@ -36,17 +47,17 @@ void FileIo::Parts::give_back(Iomode iomode, FileRange gate, FileRange returned,
 
 void FileIo::Parts::begin_bulk_return(FileRange gate, bool changed) {
   if (!prepare_return(gate, changed)) void_growth();
-  (void)cache.start_return(Iomode::kAny, gate, services.io_deadline());
+  (void)cache.start_return(nfs4::IoMode::kAny, gate, services.io_deadline());
 }
 
-void FileIo::Parts::end_return(Iomode iomode, FileRange gate, const std::optional<nfs4::Stateid>& left,
+void FileIo::Parts::end_return(nfs4::IoMode iomode, FileRange gate, const std::optional<nfs4::Stateid>& left,
                                bool answered) {
   cache.finish_return(left, answered);
   if (answered) dirty.dead(gate);
   cache.open_gate(iomode, gate);
 }
 
-bool FileIo::Parts::return_layout(Iomode iomode, FileRange gate, FileRange returned) {
+bool FileIo::Parts::return_layout(nfs4::IoMode iomode, FileRange gate, FileRange returned) {
   const auto stateid = cache.start_return(iomode, gate, services.io_deadline());
   std::optional<nfs4::Stateid> left;
   bool answered = false;
@@ -54,10 +65,9 @@ bool FileIo::Parts::return_layout(Iomode iomode, FileRange gate, FileRange retur
     const auto newest = cache.stateid();
     if (!newest) break;
     services.statistics.layoutreturns.add();
-    const auto answer =
-        services.channel.layout_return(reference(true), {iomode, returned.offset, returned.length, *newest});
+    const auto answer = services.mds.layout_return(reference(true), file_return(iomode, returned, *newest));
     if (answer) {
-      left = *answer;
+      left = answer->stateid;
       answered = true;
     } else if (is_lost_state(answer.error().status) && answer.error().status != nfs4::Status::kOldStateid) {
       cache.drop_all();  // nothing of it is in force at the server
@@ -71,10 +81,10 @@ bool FileIo::Parts::return_layout(Iomode iomode, FileRange gate, FileRange retur
 
 bool FileIo::Parts::take_from_brick(FileRange range, bool committing) {
   FileRange gate = range;
-  if (!cache.begin_return(Iomode::kAny, gate)) return false;
+  if (!cache.begin_return(nfs4::IoMode::kAny, gate)) return false;
   (void)cache.drain(gate, services.now() + 2 * services.options.io_timeout);
   if (!committing && !commit_now()) void_growth();
-  return return_layout(Iomode::kAny, gate, gate);
+  return return_layout(nfs4::IoMode::kAny, gate, gate);
 }
 
 Result<> FileIo::Parts::end_unknown(FileRange range, bool committing) {
@@ -106,7 +116,8 @@ void FileIo::Parts::void_growth() {
 
 void FileIo::Parts::return_everything() {
   FileRange gate{0, UINT64_MAX};
-  if (cache.begin_return(Iomode::kAny, gate)) give_back(Iomode::kAny, gate, {0, UINT64_MAX}, false);
+  if (cache.begin_return(nfs4::IoMode::kAny, gate))
+    give_back(nfs4::IoMode::kAny, gate, {0, UINT64_MAX}, false);
   // What went through the MDS, or under a layout that is lost.
   if (!to_be_flushed()) return;
   Result<> outcome = check_server();
@@ -129,7 +140,7 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uin
     truncation.emplace();
   }
   Truncation now{.gate = {new_size, UINT64_MAX - new_size}, .holdings = cache.holdings()};
-  now.closed = cache.begin_return(Iomode::kAny, now.gate);
+  now.closed = cache.begin_return(nfs4::IoMode::kAny, now.gate);
   if (!now.closed) {
     // Nothing held beyond: but a size that only we know must not be told after the SETATTR.
     if (Result<> told = commit_now(); !told) {
@@ -147,10 +158,10 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uin
   // The server would put zeros where it knows of nothing.
   if (!told && dirty.grew_before(new_size)) {
     end_truncation();
-    cache.open_gate(Iomode::kAny, now.gate);
+    cache.open_gate(nfs4::IoMode::kAny, now.gate);
     return std::unexpected(told.error());
   }
-  const auto stateid = cache.start_return(Iomode::kAny, now.gate, services.io_deadline());
+  const auto stateid = cache.start_return(nfs4::IoMode::kAny, now.gate, services.io_deadline());
   now.returning = true;
   now.holdings = cache.holdings();
   {
@@ -160,12 +171,7 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uin
   dirty.begin_truncation();
   if (!stateid) return std::nullopt;
   services.statistics.layoutreturns.add();
-  nfs4::LayoutReturnArguments arguments;
-  arguments.layout_type = nfs4::kLayoutTypePmem;
-  arguments.io_mode = Iomode::kAny;
-  arguments.what = nfs4::LayoutReturnWhat::make<nfs4::LayoutReturnType::kFile>(
-      nfs4::LayoutReturnFile{.offset = now.gate.offset, .length = UINT64_MAX, .stateid = *stateid});
-  return arguments;
+  return file_return(nfs4::IoMode::kAny, {now.gate.offset, UINT64_MAX}, *stateid);
 }
 
 FileIo::Parts::Truncation FileIo::Parts::end_truncation() {
@@ -190,7 +196,7 @@ uint64_t FileIo::Parts::truncated(uint64_t new_size, bool done) {
   // Returned, and not cut after all: what was not told is zeroed.
   if (was.closed && !done) void_growth();
   if (was.returning) cache.finish_return(std::nullopt, false);
-  if (was.closed) cache.open_gate(Iomode::kAny, was.gate);
+  if (was.closed) cache.open_gate(nfs4::IoMode::kAny, was.gate);
   return cut.version;
 }
 

@@ -79,13 +79,13 @@ Result<> FileIo::Parts::restore_growth() {
     if (!outcome) break;
   }
   if (outcome) outcome = write_kept();
-  cache.open_gate(Iomode::kAny, everything);
+  cache.open_gate(nfs4::IoMode::kAny, everything);
   return outcome;
 }
 
 Result<> FileIo::Parts::write_kept() {
   TRY_ASSIGN(const BufferPool::Taken buffer, services.buffers->take());
-  const BufferSlice all = buffer->slice(0, std::min(buffer->size(), services.channel.io_size_max()));
+  const BufferSlice all = buffer->slice(0, std::min(buffer->size(), services.mds.io_size_max()));
   uint64_t bytes = 0;
   // Only what is growth still: of what has become part of the file meanwhile a copy may be left, an old one.
   for (FileRange rest : dirty.growth()) {

@@ -20,16 +20,16 @@ class FileTable;
 // What the files of one data path share. Owned by DataPath; lives longer than all of them. Thread-safe as
 // each part is.
 struct Services : Fabric {
-  Services(MetadataChannel& mds, const Clock& time, const DataPathOptions& how,
-           std::vector<TransportDomain> domains, DeferredDestruction& ends)
+  Services(Mds& server, const Clock& time, const DataPathOptions& how, std::vector<TransportDomain> domains,
+           DeferredDestruction& ends)
       : Fabric{.clock = time,
                .options = how,
                .transports = std::move(domains),
-               .address_of = [&mds](const nfs4::DeviceId& id) { return address_of_device(mds, id); },
+               .address_of = [&server](const nfs4::DeviceId& id) { return address_of_device(server, id); },
                .destruction = ends},
-        channel(mds) {}
+        mds(server) {}
 
-  MetadataChannel& channel;
+  Mds& mds;
   // Counts layouts_lost(): what was granted before is void.
   std::atomic<uint64_t> layout_epoch = 1;
   // Recalls of all layouts that are under way: nobody asks for one meanwhile.
@@ -51,12 +51,12 @@ struct Services : Fabric {
   KeptMemory kept_memory{options.kept_bytes_max};
   std::atomic<bool> room_shortage_logged = false;
   LostStateids lost_layouts;
-  HoleTrust holes{channel, clock};
+  HoleTrust holes{mds, clock};
   // A task that commits the growth of all files waits in the background.
   std::atomic<bool> commit_growth_posted = false;
 
  private:
-  static Result<nfs4::DeviceAddress> address_of_device(MetadataChannel& mds, const nfs4::DeviceId& id) {
+  static Result<nfs4::DeviceAddress> address_of_device(Mds& mds, const nfs4::DeviceId& id) {
     auto asked = mds.get_device_info(id);
     if (!asked) return fail(asked.error().to_errno(), "GETDEVICEINFO of " + to_hex(id));
     return *std::move(asked);

@@ -148,8 +148,8 @@ uint32_t FileIo::Parts::post_pieces(Direction direction, LayoutPin& pin, BufferS
   return done;
 }
 
-uint32_t FileIo::Parts::post_to_device(Direction direction, LayoutPin& pin, BufferSlice slice,
-                                       Device& device, uint32_t wanted) {
+uint32_t FileIo::Parts::post_to_device(Direction direction, LayoutPin& pin, BufferSlice slice, Device& device,
+                                       uint32_t wanted) {
   const auto connected = device.connect();
   if (!connected) return 0;
   const std::shared_ptr<Connection>& connection = *connected;
@@ -211,8 +211,7 @@ void FileIo::Parts::note_written(const LayoutSegment& piece, BufferSlice source,
   const auto keep = [&] { kept.keep(piece.offset + known, source.bytes().subspan(known)); };
   if (known < piece.length) keep();
   if (known > 0) kept.forget(piece.offset, known);
-  if (dirty.wrote(piece, pin.known_size, pin.lineage, verifier, services.clock.wall_now()))
-    flush_beside();
+  if (dirty.wrote(piece, pin.known_size, pin.lineage, verifier, services.clock.wall_now())) flush_beside();
   // A commit between has forgotten the copy, perhaps.
   if (known < piece.length && dirty.commits() != commits) keep();
 }
@@ -241,17 +240,17 @@ Result<size_t> FileIo::Parts::read_through_mds(uint64_t offset, BufferSlice sink
     bool open = false;
     const FileReference file = reference(false, &stateid, &open);
     if (!open) return fail(EBADF, "READ: not open for reading");
-    const size_t count = std::min(sink.size() - done, services.channel.io_size_max());
-    const auto answer =
-        services.channel.read(file, stateid, offset + done, sink.bytes().subspan(done, count));
+    const size_t count = std::min(sink.size() - done, services.mds.io_size_max());
+    const auto answer = services.mds.read(file, stateid, offset + done, sink.bytes().subspan(done, count));
     if (!answer) {
       if (is_lost_state(answer.error().status) && ++tries < kStateidTries) continue;
       return fail(answer.error().to_errno(), "READ through the MDS");
     }
-    done += answer->length;
+    const size_t read = answer->data.size();
+    done += read;
     services.statistics.mds_reads.add();
-    services.statistics.mds_read_bytes.add(answer->length);
-    if (answer->end_of_file || answer->length == 0) break;
+    services.statistics.mds_read_bytes.add(read);
+    if (answer->end_of_file || read == 0) break;
   }
   return done;
 }
@@ -264,22 +263,21 @@ Result<size_t> FileIo::Parts::write_through_mds(uint64_t offset, BufferSlice sou
     bool open = false;
     const FileReference file = reference(true, &stateid, &open);
     if (!open) return fail(EBADF, "WRITE: not open for writing");
-    const size_t count = std::min(source.size() - done, services.channel.io_size_max());
+    const size_t count = std::min(source.size() - done, services.mds.io_size_max());
     const uint64_t holdings = cache.holdings();
-    const auto answer =
-        services.channel.write(file, stateid, offset + done, source.bytes().subspan(done, count));
+    const auto answer = services.mds.write(file, stateid, offset + done, source.bytes().subspan(done, count));
     if (!answer) {
       if (is_lost_state(answer.error().status) && ++tries < kStateidTries) continue;
       return fail(answer.error().to_errno(), "WRITE through the MDS");
     }
-    if (answer->length == 0) return fail(EIO, "WRITE through the MDS: nothing written");
-    cache.learn_size(offset + done + answer->length, holdings);
+    if (answer->count == 0) return fail(EIO, "WRITE through the MDS: nothing written");
+    cache.learn_size(offset + done + answer->count, holdings);
     dirty.wrote_through_mds(offset + done, *answer);
     ++written_by_mds;
-    kept.forget(offset + done, answer->length);
-    done += answer->length;
+    kept.forget(offset + done, answer->count);
+    done += answer->count;
     services.statistics.mds_writes.add();
-    services.statistics.mds_write_bytes.add(answer->length);
+    services.statistics.mds_write_bytes.add(answer->count);
   }
   return done;
 }

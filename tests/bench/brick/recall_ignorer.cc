@@ -60,17 +60,20 @@ Result<> RecallIgnorer::open_file() {
 }
 
 Result<nfs4::Segment> RecallIgnorer::take_layout() {
-  initiator::SessionChannel channel(*session_);
+  initiator::SessionMds mds(*session_);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   for (;;) {
-    auto granted = channel.layout_get(
-        open_, stateid_,
-        {.iomode = nfs4::IoMode::kReadWrite, .offset = 0, .length = kLength, .minimum = kLength});
+    auto granted = mds.layout_get(open_, {.layout_type = nfs4::kLayoutTypePmem,
+                                          .io_mode = nfs4::IoMode::kReadWrite,
+                                          .length = kLength,
+                                          .min_length = kLength,
+                                          .stateid = stateid_,
+                                          .max_count = initiator::kLayoutReplyBytesMax});
     if (granted) {
-      const nfs4::LayoutBody& body = granted->pieces.at(0).body;
-      if (body.segments.empty() || body.segments[0].write.grant == 0)
+      const auto body = initiator::pmem_body(granted->layouts.layouts.at(0));
+      if (!body || body->segments.empty() || body->segments[0].write.grant == 0)
         return fail(EPROTO, "no writable segment");
-      return body.segments[0];
+      return body->segments[0];
     }
     // The brick is zeroing blocks, or is not there yet.
     if (std::chrono::steady_clock::now() > end) return fail(granted.error().to_errno(), "LAYOUTGET");
@@ -79,9 +82,8 @@ Result<nfs4::Segment> RecallIgnorer::take_layout() {
 }
 
 Result<brick::Grant> RecallIgnorer::connect(const nfs4::Segment& segment) {
-  initiator::SessionChannel channel(*session_);
-  TRY_ASSIGN(const nfs4::DeviceAddress device,
-             known(channel.get_device_info(segment.device), "GETDEVICEINFO"));
+  initiator::SessionMds mds(*session_);
+  TRY_ASSIGN(const nfs4::DeviceAddress device, known(mds.get_device_info(segment.device), "GETDEVICEINFO"));
   const std::string wanted = transport_.name() == "verbs" ? "rdma" : "tcp";
   for (const nfs4::DevicePath& path : device.paths) {
     if (path.netid != wanted) continue;

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "shared/initiator/session/channel.h"
 #include "shared/initiator/session/session.h"
+#include "shared/initiator/session/session_mds.h"
 #include "tests/unit/brickd/test_client.h"
 
 namespace pnfsrdma::bench {

@@ -86,10 +86,12 @@ bool Client::get_layout(OpenFile& file, uint64_t offset, uint64_t length, uint64
                                                                   .stateid = file.layout.value_or(file.open),
                                                                   .max_count = 65536}});
   if (!finished(reply)) return false;
-  const auto granted = initiator::decode_layouts(reply.result<nfs4::LayoutGetResponse>());
+  const auto& granted = reply.result<nfs4::LayoutGetResponse>();
   file.layout = granted.stateid;
-  for (const auto& piece : granted.pieces) {
-    for (const nfs4::Segment& segment : piece.body.segments) {
+  for (const nfs4::Layout& layout : granted.layouts) {
+    const auto body = initiator::pmem_body(layout);
+    if (!body) continue;
+    for (const nfs4::Segment& segment : body->segments) {
       const uint64_t end = segment.file_offset + segment.length;
       std::erase_if(file.pieces, [&](const auto& entry) {
         return entry.second.begin < end && entry.second.end > segment.file_offset;
@@ -98,7 +100,7 @@ bool Client::get_layout(OpenFile& file, uint64_t offset, uint64_t length, uint64
                                           .end = end,
                                           .hole = segment.read.grant == 0,
                                           .writable = segment.write.grant != 0,
-                                          .connection = piece.body.connection,
+                                          .connection = body->connection,
                                           .target = segment.read};
       if (segment.read.grant != 0 && !connect(segment.device)) return false;
     }

@@ -11,7 +11,7 @@
 #include "shared/initiator/file/parts.h"
 #include "shared/rdma/iwarp/transport.h"
 #include "shared/rdma/memory/transport.h"
-#include "tests/unit/initiator/file/scripted_channel.h"
+#include "tests/unit/initiator/file/scripted_mds.h"
 
 namespace pnfsrdma::initiator {
 
@@ -94,7 +94,7 @@ class DataPathTest : public ::testing::Test {
     EXPECT_TRUE(holds(sink.data(), offset, length, seed));
   }
   CallbackAnswer recall(uint64_t offset, uint64_t length, nfs4::Stateid stateid,
-                        Iomode iomode = Iomode::kAny) {
+                        nfs4::IoMode iomode = nfs4::IoMode::kAny) {
     nfs4::CallbackLayoutRecallArguments arguments;
     arguments.layout_type = nfs4::kLayoutTypePmem;
     arguments.io_mode = iomode;
@@ -111,7 +111,7 @@ class DataPathTest : public ::testing::Test {
   std::shared_ptr<rdma::Transport> client_transport = make_transport();
   std::unique_ptr<rdma::Transport> brick_transport = make_transport();
   FakeBrick brick{*brick_transport, over_tcp_ ? "127.0.0.1:0" : "brick:0", events};
-  ScriptedChannel channel{brick, over_tcp_ ? "tcp" : "memory", events};
+  ScriptedMds channel{brick, over_tcp_ ? "tcp" : "memory", events};
   OpenForAll opens;
   nfs4::FileHandle handle{Bytes(16, std::byte{5})};
   DataPathOptions options_now = quick_options();

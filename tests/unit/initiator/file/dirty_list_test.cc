@@ -258,7 +258,9 @@ class DirtyListModel {
   void write_through_mds() {
     const auto [offset, end] = range();
     const bool stable = below(4) == 0;
-    list_.wrote_through_mds(offset, {end - offset, stable, verifiers_[2]});
+    list_.wrote_through_mds(
+        offset, {static_cast<uint32_t>(end - offset),
+                 stable ? nfs4::StableHow::kFileSync : nfs4::StableHow::kUnstable, verifiers_[2]});
     naive_.wrote_through_mds(offset, end, stable, {nullptr, verifiers_[2]});
   }
   void verify() {
@@ -402,7 +404,7 @@ TEST_F(DirtyListTest, AFlushClearsOnlyWhatWasCompleteWhenItBegan) {
 TEST_F(DirtyListTest, TheRestartOfOneBrickDoubtsItsOwnBytesOnly) {
   wrote(0, 1, 0);
   wrote(4096, 1, 1);
-  list.wrote_through_mds(8192, {4096, false, verifier_of(1)});
+  list.wrote_through_mds(8192, {4096, nfs4::StableHow::kUnstable, verifier_of(1)});
   const Flush flush = list.begin_flush();
   EXPECT_FALSE(list.verify(flush, &bricks.devices[1], verifier_of(1)));
   EXPECT_FALSE(list.verify(flush, nullptr, verifier_of(1)));
@@ -415,7 +417,7 @@ TEST_F(DirtyListTest, TheRestartOfOneBrickDoubtsItsOwnBytesOnly) {
 TEST_F(DirtyListTest, BytesThatWereWrittenElsewhereMeanwhileAreNotLost) {
   wrote(0, 1);
   const Flush flush = list.begin_flush();
-  list.wrote_through_mds(0, {4096, false, verifier_of(1)});
+  list.wrote_through_mds(0, {4096, nfs4::StableHow::kUnstable, verifier_of(1)});
   EXPECT_FALSE(list.verify(flush, &bricks.devices[0], verifier_of(2)));
 }
 

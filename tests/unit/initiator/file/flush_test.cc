@@ -79,7 +79,7 @@ TEST_F(FlushTest, CloseTellsTheMtimeOfWhatWasWritten) {
   write(4096, 4096, 2);
   ASSERT_TRUE(file->close(cursor));
   EXPECT_EQ(events.take(), Events{"layoutcommit"});
-  EXPECT_TRUE(channel.last_commit().modified.has_value());
+  EXPECT_TRUE(channel.last_commit().time_modify.has_value());
   ASSERT_TRUE(file->close(cursor));
   EXPECT_EQ(events.take(), Events{});
 }

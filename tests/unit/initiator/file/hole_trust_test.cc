@@ -82,7 +82,7 @@ TEST_F(HoleTrustTest, AHoleOfAnOpenFromBeforeTheDoubtIsNoneAnyMore) {
   result.stateid.other.fill(std::byte{9});
   nfs4::Layout granted;
   granted.length = 4 << 20;
-  granted.io_mode = Iomode::kRead;
+  granted.io_mode = nfs4::IoMode::kRead;
   granted.content.layout_type = nfs4::kLayoutTypePmem;
   nfs4::LayoutBody body;
   body.segments.push_back({.file_offset = 0, .length = 4 << 20});

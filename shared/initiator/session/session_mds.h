@@ -9,9 +9,9 @@ namespace pnfsrdma::initiator {
 // The data path's metadata calls as COMPOUNDs of a session: one PUTFH and one operation each, one round trip.
 // LAYOUTRETURN and LAYOUTCOMMIT may use the session's reserved slot, so that a recall ends while all others
 // wait for it. Thread-safe. The session must outlive it.
-class SessionChannel final : public MetadataChannel {
+class SessionMds final : public Mds {
  public:
-  explicit SessionChannel(Session& session) : session_(session) {}
+  explicit SessionMds(Session& session) : session_(session) {}
 
   // LAYOUTCOMMIT and WRITE bring the file's attributes of after them along (GETATTR in the same COMPOUND).
   // Called before the data path has noted the success, that is before FileIo::local_version() grows by one
@@ -25,21 +25,20 @@ class SessionChannel final : public MetadataChannel {
   }
 
   MetadataResult<nfs4::DeviceAddress> get_device_info(const nfs4::DeviceId& device) override;
-  MetadataResult<LayoutGranted> layout_get(const FileReference& file, const nfs4::Stateid& stateid,
-                                           const LayoutWanted& wanted) override;
-  MetadataResult<std::optional<uint64_t>> layout_commit(const FileReference& file,
-                                                        const LayoutCommitWanted& wanted) override;
-  void start_layout_commit(const FileReference& file, const LayoutCommitWanted& wanted,
-                           std::function<void(MetadataResult<std::optional<uint64_t>>)> done) override;
-  MetadataResult<std::optional<nfs4::Stateid>> layout_return(const FileReference& file,
-                                                             const LayoutReturnWanted& wanted) override;
-  MetadataResult<> layout_return_all() override;
-  MetadataResult<> layout_return_filesystem(const FileReference& file) override;
-  MetadataResult<MdsRead> read(const FileReference& file, const nfs4::Stateid& stateid, uint64_t offset,
-                               MutableByteSpan sink) override;
-  MetadataResult<MdsWritten> write(const FileReference& file, const nfs4::Stateid& stateid, uint64_t offset,
-                                   ByteSpan source) override;
-  MetadataResult<WriteVerifier> commit(const FileReference& file, uint64_t offset, uint64_t length) override;
+  MetadataResult<LayoutGetAnswer> layout_get(const FileReference& file,
+                                             const nfs4::LayoutGetArguments& arguments) override;
+  MetadataResult<nfs4::LayoutCommitResult> layout_commit(
+      const FileReference& file, const nfs4::LayoutCommitArguments& arguments) override;
+  void start_layout_commit(const FileReference& file, const nfs4::LayoutCommitArguments& arguments,
+                           std::function<void(MetadataResult<nfs4::LayoutCommitResult>)> done) override;
+  MetadataResult<nfs4::LayoutReturnResult> layout_return(
+      const FileReference& file, const nfs4::LayoutReturnArguments& arguments) override;
+  MetadataResult<nfs4::ReadResult> read(const FileReference& file, const nfs4::Stateid& stateid,
+                                        uint64_t offset, MutableByteSpan sink) override;
+  MetadataResult<nfs4::WriteResult> write(const FileReference& file, const nfs4::Stateid& stateid,
+                                          uint64_t offset, ByteSpan source) override;
+  MetadataResult<WriteVerifier> commit(const FileReference& file,
+                                       const nfs4::CommitArguments& arguments) override;
   size_t io_size_max() const override { return session_.io_size_max(); }
   SteadyTime lease_end() const override { return session_.lease_end(); }
 

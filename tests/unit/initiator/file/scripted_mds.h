@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "shared/initiator/mds.h"
+#include "shared/xdr/codec.h"
 #include "tests/unit/initiator/file/fake_brick.h"
 
 namespace pnfsrdma::initiator {
@@ -18,9 +19,9 @@ namespace pnfsrdma::initiator {
 // An MDS of one file on one FakeBrick (or, from a moment on, on another one): grants layouts in segments of
 // `segment_bytes`, knows holes, keeps size and seqid. The next answers can be scripted; calls are counted and
 // logged.
-class ScriptedChannel final : public MetadataChannel {
+class ScriptedMds final : public Mds {
  public:
-  ScriptedChannel(FakeBrick& brick, std::string netid, EventLog& events)
+  ScriptedMds(FakeBrick& brick, std::string netid, EventLog& events)
       : first_(brick), brick_(&brick), netid_(std::move(netid)), events_(events) {}
 
   // Knobs and views.
@@ -79,7 +80,7 @@ class ScriptedChannel final : public MetadataChannel {
     std::lock_guard lock(mutex_);
     return layout_stateid_;
   }
-  LayoutCommitWanted last_commit() {
+  nfs4::LayoutCommitArguments last_commit() {
     std::lock_guard lock(mutex_);
     return last_commit_;
   }
@@ -119,8 +120,8 @@ class ScriptedChannel final : public MetadataChannel {
     return address;
   }
 
-  MetadataResult<LayoutGranted> layout_get(const FileReference&, const nfs4::Stateid&,
-                                           const LayoutWanted& wanted) override {
+  MetadataResult<LayoutGetAnswer> layout_get(const FileReference&,
+                                             const nfs4::LayoutGetArguments& wanted) override {
     ++calls;
     ++layoutgets;
     if (during_layoutget) during_layoutget();
@@ -131,45 +132,48 @@ class ScriptedChannel final : public MetadataChannel {
       refusals_.pop_front();
       return std::unexpected(MetadataError{status, 0});
     }
-    if (wanted.iomode == Iomode::kRead && wanted.offset >= size) {
+    if (wanted.io_mode == nfs4::IoMode::kRead && wanted.offset >= size) {
       return std::unexpected(MetadataError{nfs4::Status::kBadLayout, 0});
     }
     events_.add("layoutget " + std::to_string(wanted.offset));
     const uint64_t step = segment_bytes;
     const uint64_t from = wanted.offset / step * step;
-    const uint64_t limit = wanted.iomode == Iomode::kRead ? std::max<uint64_t>(size, 1) : FakeBrick::kBytes;
+    const uint64_t limit =
+        wanted.io_mode == nfs4::IoMode::kRead ? std::max<uint64_t>(size, 1) : FakeBrick::kBytes;
     const uint64_t end = std::min<uint64_t>(range_end(wanted.offset, wanted.length), limit);
-    LayoutPiece piece{.offset = from, .iomode = wanted.iomode};
+    nfs4::Layout layout{.offset = from, .io_mode = wanted.io_mode};
+    nfs4::LayoutBody body;
     for (uint64_t at = from; at < end && at < FakeBrick::kBytes; at += step) {
       nfs4::Segment segment{.device = device_of(brick()), .file_offset = at, .length = step};
-      const bool writable = wanted.iomode == Iomode::kReadWrite;
+      const bool writable = wanted.io_mode == nfs4::IoMode::kReadWrite;
       if (writable || !holes.contains(at)) {
         segment.read = brick().grant(at, step, writable);
         if (writable) segment.write = segment.read;
       }
-      piece.body.segments.push_back(segment);
-      piece.length = at + step - from;
+      body.segments.push_back(segment);
+      layout.length = at + step - from;
     }
-    piece.body.connection = brick().connection();
+    body.connection = brick().connection();
     if (void_generation) {
-      piece.body.connection = 0;
-      for (auto& segment : piece.body.segments) {
+      body.connection = 0;
+      for (auto& segment : body.segments) {
         segment.read.handle = segment.write.handle = 0;
         segment.read.address = segment.write.address = 0;
       }
     }
     ++layout_stateid_.seqid;
     layout_stateid_.other.fill(std::byte{layout_serial_});
-    return LayoutGranted{layout_stateid_, false, {piece}, size.load()};
+    layout.content = {nfs4::kLayoutTypePmem, xdr::encode_to_bytes(body)};
+    return LayoutGetAnswer{{.stateid = layout_stateid_, .layouts = {layout}}, size.load()};
   }
 
-  MetadataResult<std::optional<uint64_t>> layout_commit(const FileReference&,
-                                                        const LayoutCommitWanted& wanted) override {
+  MetadataResult<nfs4::LayoutCommitResult> layout_commit(const FileReference&,
+                                                         const nfs4::LayoutCommitArguments& wanted) override {
     ++calls;
     return commit_layout(wanted);
   }
-  void start_layout_commit(const FileReference&, const LayoutCommitWanted& wanted,
-                           std::function<void(MetadataResult<std::optional<uint64_t>>)> done) override {
+  void start_layout_commit(const FileReference&, const nfs4::LayoutCommitArguments& wanted,
+                           std::function<void(MetadataResult<nfs4::LayoutCommitResult>)> done) override {
     ++calls;
     auto run = [this, wanted, done = std::move(done)] { done(commit_layout(wanted)); };
     if (!hold_async_commits) return run();
@@ -177,8 +181,11 @@ class ScriptedChannel final : public MetadataChannel {
     held_.push_back(run);
   }
 
-  MetadataResult<std::optional<nfs4::Stateid>> layout_return(const FileReference&,
-                                                             const LayoutReturnWanted& wanted) override {
+  MetadataResult<nfs4::LayoutReturnResult> layout_return(
+      const FileReference&, const nfs4::LayoutReturnArguments& arguments) override {
+    const auto* file = arguments.what.get_if<nfs4::LayoutReturnType::kFile>();
+    if (file == nullptr) return return_all();
+    const nfs4::LayoutReturnFile& wanted = *file;
     ++calls;
     ++layoutreturns;
     if (refuse_returns.load() != nfs4::Status::kOk)
@@ -194,31 +201,21 @@ class ScriptedChannel final : public MetadataChannel {
       std::memset(brick().memory() + untold, 0, wanted.offset + length - untold);
     std::lock_guard lock(mutex_);
     ++layout_stateid_.seqid;
-    if (brick().grants() == 0) return std::optional<nfs4::Stateid>();
-    return std::optional(layout_stateid_);
+    if (brick().grants() == 0) return nfs4::LayoutReturnResult{};
+    return nfs4::LayoutReturnResult{layout_stateid_};
   }
-  MetadataResult<> layout_return_all() override {
-    ++calls;
-    ++layoutreturns;
-    if (auto hook = during_bulk_return) hook();
-    events_.add("layoutreturn all");
-    brick().withdraw(0, FakeBrick::kBytes);
-    return {};
-  }
-  MetadataResult<> layout_return_filesystem(const FileReference&) override { return layout_return_all(); }
-
-  MetadataResult<MdsRead> read(const FileReference&, const nfs4::Stateid&, uint64_t offset,
-                               MutableByteSpan sink) override {
+  MetadataResult<nfs4::ReadResult> read(const FileReference&, const nfs4::Stateid&, uint64_t offset,
+                                        MutableByteSpan sink) override {
     ++calls;
     ++reads;
     std::lock_guard bytes(bytes_mutex_);
     const uint64_t end = std::min<uint64_t>(size, offset + sink.size());
     const size_t count = end > offset ? end - offset : 0;
     std::memcpy(sink.data(), brick().memory() + offset, count);
-    return MdsRead{count, offset + count >= size};
+    return nfs4::ReadResult{offset + count >= size, nfs4::Data::view_of(sink.first(count))};
   }
-  MetadataResult<MdsWritten> write(const FileReference&, const nfs4::Stateid&, uint64_t offset,
-                                   ByteSpan source) override {
+  MetadataResult<nfs4::WriteResult> write(const FileReference&, const nfs4::Stateid&, uint64_t offset,
+                                          ByteSpan source) override {
     ++calls;
     ++writes;
     std::lock_guard quiet(quiet_mutex_);
@@ -227,9 +224,9 @@ class ScriptedChannel final : public MetadataChannel {
     std::lock_guard bytes(bytes_mutex_);
     std::memcpy(brick().memory() + offset, source.data(), source.size());
     grow(offset + source.size());
-    return MdsWritten{source.size(), false, verifier()};
+    return nfs4::WriteResult{.count = static_cast<uint32_t>(source.size()), .verifier = verifier()};
   }
-  MetadataResult<WriteVerifier> commit(const FileReference&, uint64_t, uint64_t) override {
+  MetadataResult<WriteVerifier> commit(const FileReference&, const nfs4::CommitArguments&) override {
     ++calls;
     ++commits;
     events_.add("commit");
@@ -242,7 +239,15 @@ class ScriptedChannel final : public MetadataChannel {
   SteadyTime lease_end() const override { return lease_over ? SteadyTime{} : SteadyTime::max(); }
 
  private:
-  MetadataResult<std::optional<uint64_t>> commit_layout(const LayoutCommitWanted& wanted) {
+  MetadataResult<nfs4::LayoutReturnResult> return_all() {
+    ++calls;
+    ++layoutreturns;
+    if (auto hook = during_bulk_return) hook();
+    events_.add("layoutreturn all");
+    brick().withdraw(0, FakeBrick::kBytes);
+    return nfs4::LayoutReturnResult{};
+  }
+  MetadataResult<nfs4::LayoutCommitResult> commit_layout(const nfs4::LayoutCommitArguments& wanted) {
     ++layoutcommits;
     if (auto hook = during_layoutcommit) hook();
     std::lock_guard quiet(quiet_mutex_);
@@ -256,11 +261,11 @@ class ScriptedChannel final : public MetadataChannel {
     }
     std::string event = "layoutcommit";
     if (wanted.last_write_offset) event += " size=" + std::to_string(*wanted.last_write_offset + 1);
-    if (!wanted.persist.empty()) event += " persist";
+    if (wanted.update.body != xdr::encode_to_bytes(nfs4::LayoutUpdate{})) event += " persist";
     events_.add(event);
     last_commit_ = wanted;
     if (wanted.last_write_offset) grow(*wanted.last_write_offset + 1);
-    return std::optional<uint64_t>(size);
+    return nfs4::LayoutCommitResult{size.load()};
   }
   void grow(uint64_t to) {
     uint64_t now = size;
@@ -291,7 +296,7 @@ class ScriptedChannel final : public MetadataChannel {
   uint8_t layout_serial_ = 9;
   std::deque<nfs4::Status> refusals_;
   nfs4::Status commit_refusal_ = nfs4::Status::kOk;
-  LayoutCommitWanted last_commit_;
+  nfs4::LayoutCommitArguments last_commit_;
   std::vector<std::function<void()>> held_;
 };
 
