@@ -22,6 +22,7 @@ constexpr std::array kExportColumns = {
     Field{"ROOT SQUASH", "/root_squash", Field::kFlag},
     Field{"ALL SQUASH", "/all_squash", Field::kFlag},
     Field{"INSECURE", "/insecure", Field::kFlag},
+    Field{"MANAGE GIDS", "/manage_gids", Field::kFlag},
     Field{"CLIENTS", "/clients", Field::kList, true},
     Field{"FROM", "/source"},
 };
@@ -35,6 +36,7 @@ constexpr std::array kExportFields = {
     Field{"anonymous user", "/anonuid", Field::kNumber},
     Field{"anonymous group", "/anongid", Field::kNumber},
     Field{"insecure", "/insecure", Field::kFlag},
+    Field{"manage gids", "/manage_gids", Field::kFlag},
     Field{"clients", "/clients", Field::kList},
     Field{"from", "/source"},
 };
@@ -48,6 +50,8 @@ class Rules {
     flag(command, "--all-squash,!--no-all-squash", "all_squash", "everybody is the anonymous user");
     flag(command, "--insecure,!--secure", "insecure",
          "serve calls from ports of 1024 and above, which any user of a client can make");
+    flag(command, "--manage-gids,!--no-manage-gids", "manage_gids",
+         "the server's host says what groups a user is in; else his calls do, with 16 at most");
     number(command, "--anonuid", "anonuid", "number of the anonymous user");
     number(command, "--anongid", "anongid", "number of the anonymous group");
     clients_ = command
@@ -103,8 +107,8 @@ class Rules {
 // The members a PUT takes, as they are.
 json editable(const json& from) {
   json body = json::object();
-  for (const char* key :
-       {"path", "read_only", "root_squash", "all_squash", "anonuid", "anongid", "insecure", "clients"}) {
+  for (const char* key : {"path", "read_only", "root_squash", "all_squash", "anonuid", "anongid", "insecure",
+                          "manage_gids", "clients"}) {
     if (from.contains(key)) body[key] = from[key];
   }
   return body;
@@ -122,8 +126,8 @@ void add_edit(CLI::App* noun, Administration& admin) {
     if (!rules->any())
       throw CLI::ValidationError("export edit",
                                  "nothing to change: give at least one of --read-only, --read-write, "
-                                 "--[no-]root-squash, --[no-]all-squash, --insecure, --secure, --anonuid, "
-                                 "--anongid, --clients");
+                                 "--[no-]root-squash, --[no-]all-squash, --insecure, --secure, "
+                                 "--[no-]manage-gids, --anonuid, --anongid, --clients");
   });
   admin.does(edit, [&admin, called, rules](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json found, find_export(client, *called));

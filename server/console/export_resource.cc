@@ -27,6 +27,7 @@ ExportRules rules_of(const Json& body) {
           .anonuid = body.value("anonuid", defaults.anonuid),
           .anongid = body.value("anongid", defaults.anongid),
           .insecure = body.value("insecure", defaults.insecure),
+          .manage_gids = body.value("manage_gids", defaults.manage_gids),
           .clients = body.value("clients", defaults.clients)};
 }
 

@@ -178,6 +178,7 @@ struct ExportRules {
   uint32_t anonuid = 65534;
   uint32_t anongid = 65534;
   bool insecure = false;             // calls by TCP from every port
+  bool manage_gids = false;          // groups as the server's host has them
   std::vector<std::string> clients;  // networks; none: everybody
   bool operator==(const ExportRules&) const = default;
 };

@@ -200,6 +200,7 @@ Json to_json(const Export& item) {
             {"anonuid", item.rules.anonuid},
             {"anongid", item.rules.anongid},
             {"insecure", item.rules.insecure},
+            {"manage_gids", item.rules.manage_gids},
             {"clients", item.rules.clients},
             {"source", item.stored ? "store" : "file"},
             {"directory_exists", item.directory_exists}};

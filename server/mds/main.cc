@@ -24,6 +24,7 @@
 #include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/nfs_program.h"
+#include "server/mds/ops/user_groups.h"
 #include "server/mds/rdma_listeners.h"
 #include "server/mds/state/idle_connections.h"
 #include "server/mds/state/lease_keeper.h"
@@ -233,12 +234,14 @@ Result<> serve(const Config& config, const std::string& config_path) {
       [&](InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });
   LeaseKeeper leases(clients, sessions, opens, locks, state_store, layouts.conflicts(), counters);
 
+  HostNameService name_service;
+  UserGroups user_groups(loop, name_service);
   const ServerIdentity identity{boot.instance};
-  Services services{clock,          random,    limits,      identity, exports,
-                    *handles,       *store,    *names,      clients,  sessions,
-                    opens,          grace,     state_store, leases,   layouts.conflicts(),
-                    layouts.data(), callbacks, counters,    locks,    lock_waiters,
-                    loop.turns()};
+  Services services{clock,          random,     limits,      identity, exports,
+                    *handles,       *store,     *names,      clients,  sessions,
+                    opens,          grace,      state_store, leases,   layouts.conflicts(),
+                    layouts.data(), callbacks,  counters,    locks,    lock_waiters,
+                    loop.turns(),   user_groups};
   Compounds compounds(services);
   serving = &compounds;
 
@@ -271,8 +274,12 @@ Result<> serve(const Config& config, const std::string& config_path) {
                                .compounds = compounds,
                                .config = config,
                                .limits = limits,
+                               .user_groups = user_groups,
                                .start_count = boot.boot_count});
-  watch_signals(loop, signals, counters, [&] { reload(config_path, administrator); });
+  watch_signals(loop, signals, counters, [&] {
+    user_groups.forget();
+    reload(config_path, administrator);
+  });
   ConsoleRecords console_records(*store);
   auto console = std::make_unique<console::Console>(
       console::Console::Parts{loop, clock, random, administrator, console_records},

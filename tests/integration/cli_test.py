@@ -90,6 +90,8 @@ class Cli(unittest.TestCase):
         self.assertEqual((changed["read_only"], changed["anonuid"], changed["clients"]), (False, 1234, made["clients"]))
         self.assertEqual(self.value("export", "edit", "/projects", "--insecure")["insecure"], True)
         self.assertEqual(self.value("export", "edit", "/projects", "--secure")["insecure"], False)
+        self.assertEqual(self.value("export", "edit", "/projects", "--manage-gids")["manage_gids"], True)
+        self.assertEqual(self.value("export", "edit", "/projects", "--no-manage-gids")["manage_gids"], False)
         self.assertIn("--read-only", self.fails(2, "export", "edit", "/projects"))
         self.fails(6, "export", "create", "/projects")
         self.assertIn("path must be absolute", self.fails(1, "export", "create", "relative"))

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a user may do on a real mount: the set-id bits, write-only files, reclaims.
+"""What a user may do on a real mount: the set-id bits, write-only files, reclaims, his groups.
 
 usage: rights_test.py BIN_DIRECTORY
 """
 import errno
+import itertools
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -281,6 +283,96 @@ class Ports(unittest.TestCase):
         self.assertEqual(again.exception.errno, errno.EPERM)
         from_reserved = self.cluster.mount(name="reserved", proto="tcp")
         self.assertEqual((from_reserved / "file").read_text(), "text")
+
+
+class HostWithUsers(Cluster):
+    """Its MDS sees files of its own as /etc/passwd and /etc/group."""
+
+    def program(self, name):
+        if name != "mdsd":
+            return super().program(name)
+        wrapper = self.home / "mdsd.sh"
+        wrapper.write_text(f"""#!/bin/sh
+exec unshare --mount --propagation private sh -c '
+    mount --bind {self.home}/passwd /etc/passwd && mount --bind {self.home}/group /etc/group &&
+    exec {super().program(name)} "$@"' mdsd "$@"
+""")
+        wrapper.chmod(0o755)
+        return str(wrapper)
+
+    def write_users(self, groups):
+        """USER is in these groups. Written in place: what is mounted is the inode."""
+        (self.home / "passwd").write_text(f"root:x:0:0::/root:/bin/sh\nmany:x:{USER}:{USER}::/:/bin/sh\n")
+        (self.home / "group").write_text(f"many:x:{USER}:\n" +
+                                         "".join(f"team{group}:x:{group}:many\n" for group in groups))
+
+
+class ManyGroups(unittest.TestCase):
+    GROUPS = range(50001, 50041)  # forty; a call has room for sixteen
+
+    def setUp(self):
+        self.cluster = HostWithUsers(BIN, pool_size="512M")
+        self.cluster.write_users(self.GROUPS)
+        self.cluster.start_all()
+        self.mount = self.cluster.mount()
+        self.team = self.mount / "team"
+        self.team.mkdir()
+        os.chown(self.team, 0, self.GROUPS[-1])
+        os.chmod(self.team, 0o770)
+
+    def tearDown(self):
+        self.cluster.close()
+
+    def cli(self, *words):
+        told = subprocess.run([str(self.cluster.bin / "pnfsrdma"), "--socket", f"{self.cluster.home}/console.sock",
+                               "--json", *words], capture_output=True, text=True, timeout=60)
+        return json.loads(told.stdout)
+
+    def attempt(self, action):
+        """None, or the error with which it ends for the user."""
+        answer, told = os.pipe()
+
+        def act():
+            try:
+                action()
+            except OSError as error:
+                os.write(told, errno.errorcode[error.errno].encode())
+        child = begin_as(USER, act, self.GROUPS)
+        os.close(told)
+        with os.fdopen(answer) as text:
+            error = text.read()
+        self.assertTrue(ended_well(child))
+        return error or None
+
+    def test_manage_gids_gives_a_user_all_his_groups(self):
+        self.assertEqual(self.attempt((self.team / "a").mkdir), "EACCES")
+        self.assertEqual(self.cli("export", "edit", "/", "--manage-gids")["manage_gids"], True)
+        self.assertIsNone(self.attempt((self.team / "a").mkdir))
+        large = self.team / "large"
+        self.assertIsNone(self.attempt(lambda: large.write_bytes(b"x" * 3 * MIB)))
+        self.assertIsNone(self.attempt(lambda: self.assertEqual(len(large.read_bytes()), 3 * MIB)))
+        roots = self.team / "roots"
+        roots.write_bytes(b"y" * MIB)
+        os.chown(roots, 0, self.GROUPS[-2])
+        os.chmod(roots, 0o660)
+        self.assertIsNone(self.attempt(lambda: roots.write_bytes(b"z" * MIB)))
+        (groups,) = [check for check in self.cli("health")["checks"] if check["name"] == "groups"]
+        self.assertEqual(groups["status"], "ok")
+
+        # Who has left the team still counts, until the server is told or half an hour is over.
+        self.cluster.write_users(self.GROUPS[:-1])
+        self.assertIsNone(self.attempt((self.team / "b").mkdir))
+        self.cluster.signal("mds", signal.SIGHUP)
+        names = (f"c{number}" for number in itertools.count())
+        wait_until(lambda: self.attempt((self.team / next(names)).mkdir) == "EACCES", 20, "the groups are asked anew")
+
+        # The rule is kept.
+        self.cluster.write_users(self.GROUPS)
+        self.cluster.stop("mds")
+        self.cluster.start_mds()
+        self.assertIsNone(self.attempt((self.team / "d").mkdir))
+        self.cli("export", "edit", "/", "--no-manage-gids")
+        self.assertEqual(self.attempt((self.team / "e").mkdir), "EACCES")
 
 
 if __name__ == "__main__":

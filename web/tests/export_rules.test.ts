@@ -16,7 +16,7 @@ test("networks may stand in lines, commas or blanks", () => {
 });
 test("a form becomes what the API takes", () => {
   expect(bodyOf({ ...NEW_EXPORT, path: "/p", clients: "::1", anonuid: "7" })).toEqual({
-    path: "/p", read_only: false, root_squash: true, all_squash: false, anonuid: 7, anongid: 65534, insecure: false, clients: ["::1"] });
+    path: "/p", read_only: false, root_squash: true, all_squash: false, anonuid: 7, anongid: 65534, insecure: false, manage_gids: false, clients: ["::1"] });
 });
 test("ids that are no ids are refused before the server is asked", () => {
   for (const anonuid of ["", "-1", "4294967296", "x"]) expect(fault({ ...NEW_EXPORT, path: "/", anonuid })).toBeDefined();

@@ -6,7 +6,7 @@ import { ExportTable } from "../src/pages/exports/export_table";
 import { permits, SessionContext } from "../src/session";
 
 const EXPORT: Export = { id: 1, path: "/p", read_only: false, root_squash: true, all_squash: false, anonuid: 65534, anongid: 65534,
-  insecure: false, clients: [], source: "store", directory_exists: false };
+  insecure: false, manage_gids: false, clients: [], source: "store", directory_exists: false };
 
 function shownTo(role: Role): string {
   const session = { user: "u", role, method: "password" as const, csrf_token: null, expires: null };

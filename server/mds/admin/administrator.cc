@@ -41,6 +41,7 @@ console::Numbers Administrator::numbers() {
   add_memory(parts_.memory, numbers);
   add_old_handles(parts_.handles.old_handles(), numbers);
   add_port_refusals(parts_.counters, parts_.exports, parts_.clock.now(), numbers);
+  add_name_service(parts_.user_groups, numbers);
   add_bricks(numbers);
   return numbers;
 }
@@ -112,6 +113,7 @@ void Administrator::add_export(const console::ExportRules& rules, Done<console::
 
 void Administrator::change_export(uint16_t id, const console::ExportRules& rules,
                                   Done<console::Export> done) {
+  parts_.user_groups.forget();
   exports_.change(id, rules, std::move(done));
 }
 

@@ -33,6 +33,7 @@ class Administrator final : public console::Administration {
     const Compounds& compounds;
     const Config& config;
     ServerLimits& limits;
+    UserGroups& user_groups;
     uint64_t start_count = 0;
   };
   explicit Administrator(const Parts& parts);

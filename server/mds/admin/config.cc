@@ -126,6 +126,7 @@ Result<Export> parse_export(const Json& json, size_t index) {
   reader.number("anonuid", parsed.anonuid, 0, UINT32_MAX);
   reader.number("anongid", parsed.anongid, 0, UINT32_MAX);
   reader.boolean("insecure", parsed.insecure);
+  reader.boolean("manage_gids", parsed.manage_gids);
   reader.texts("clients", networks);
   std::string until;
   reader.text("old_handles_until", until);
@@ -199,6 +200,7 @@ Json export_to_json(const Export& from) {
   json["anonuid"] = from.anonuid;
   json["anongid"] = from.anongid;
   json["insecure"] = from.insecure;
+  json["manage_gids"] = from.manage_gids;
   json["clients"] = Json::array();
   for (const Network& network : from.clients) json["clients"].push_back(network.text());
   json["old_handles_until"] = from.old_handles_until ? day_text(*from.old_handles_until) : "";

@@ -20,6 +20,7 @@ constexpr size_t kNetworksMax = 256;
 // Version 1 had no flags: none was set.
 constexpr uint32_t kExportVersion = 2;
 constexpr uint32_t kInsecure = 1;
+constexpr uint32_t kManageGids = 2;
 struct StoredExport {
   uint32_t id = 0;
   xdr::String<4096> path;
@@ -31,7 +32,7 @@ struct StoredExport {
 };
 struct StoredExport2 {
   StoredExport base;
-  uint32_t flags = 0;  // kInsecure
+  uint32_t flags = 0;  // kInsecure, kManageGids
 };
 
 std::string key_of(uint16_t id) {
@@ -45,6 +46,10 @@ void put(Batch& batch, std::string_view key, const T& value, uint32_t version = 
   put_value(batch, record_key(static_cast<uint8_t>(RecordKind::kExport), key), value, version);
 }
 
+uint32_t flags_of(const Export& item) {
+  return (item.insecure ? kInsecure : 0) | (item.manage_gids ? kManageGids : 0);
+}
+
 void put(Batch& batch, const Export& item) {
   StoredExport stored{.id = item.id,
                       .path = item.path,
@@ -54,7 +59,7 @@ void put(Batch& batch, const Export& item) {
                       .anongid = item.anongid,
                       .clients = {}};
   for (const Network& network : item.clients) stored.clients.push_back(network.text());
-  put(batch, key_of(item.id), StoredExport2{stored, item.insecure ? kInsecure : 0}, kExportVersion);
+  put(batch, key_of(item.id), StoredExport2{stored, flags_of(item)}, kExportVersion);
 }
 
 Result<StoredExport2> read_stored(std::string_view value) {
@@ -67,7 +72,7 @@ Result<StoredExport2> read_stored(std::string_view value) {
 Result<Export> read_export(std::string_view value) {
   TRY_ASSIGN(const StoredExport2 whole, read_stored(value));
   const StoredExport& stored = whole.base;
-  if ((whole.flags & ~kInsecure) != 0 || stored.id == 0 || stored.id > UINT16_MAX ||
+  if ((whole.flags & ~(kInsecure | kManageGids)) != 0 || stored.id == 0 || stored.id > UINT16_MAX ||
       stored.squash > static_cast<uint32_t>(Squash::kAll) || !is_normal_path(stored.path))
     return fail(EUCLEAN, "the metadata store has an export that makes no sense");
   Export item{.id = static_cast<uint16_t>(stored.id),
@@ -77,6 +82,7 @@ Result<Export> read_export(std::string_view value) {
               .anonuid = stored.anonuid,
               .anongid = stored.anongid,
               .insecure = (whole.flags & kInsecure) != 0,
+              .manage_gids = (whole.flags & kManageGids) != 0,
               .clients = {}};
   for (const auto& text : stored.clients) {
     TRY_ASSIGN(Network network, Network::parse(text));
@@ -98,6 +104,7 @@ Result<Export> parse(const console::ExportRules& rules) {
               .anonuid = rules.anonuid,
               .anongid = rules.anongid,
               .insecure = rules.insecure,
+              .manage_gids = rules.manage_gids,
               .clients = {}};
   if (rules.clients.size() > kNetworksMax) return fail(EINVAL, "clients must have at most 256 networks");
   for (const std::string& text : rules.clients) {
@@ -122,7 +129,7 @@ bool same_networks(const Export& one, const Export& other) {
 bool narrower(const Export& before, const Export& after) {
   return (after.read_only && !before.read_only) || (before.insecure && !after.insecure) ||
          !same_networks(before, after) || after.squash > before.squash || before.anonuid != after.anonuid ||
-         before.anongid != after.anongid;
+         before.anongid != after.anongid || before.manage_gids != after.manage_gids;
 }
 
 }  // namespace
@@ -165,6 +172,7 @@ console::Export ExportKeeper::shown(const Export& item) const {
                                   .anonuid = item.anonuid,
                                   .anongid = item.anongid,
                                   .insecure = item.insecure,
+                                  .manage_gids = item.manage_gids,
                                   .clients = {}},
                         .stored = stored_,
                         .directory_exists = exports_.directory_exists(item)};

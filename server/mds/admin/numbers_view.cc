@@ -110,6 +110,18 @@ void add_port_refusals(const Counters& counters, const Exports& exports, SteadyT
                     "containers and NAT: pnfsrdma export edit PATH --insecure --all-squash"});
 }
 
+void add_name_service(const UserGroups& groups, console::Numbers& numbers) {
+  const std::optional<Error>& failure = groups.failure();
+  numbers.checks.push_back(
+      {.name = "groups",
+       .status = failure ? "warning" : "ok",
+       .detail = failure ? "The name service of this host does not answer (" + failure->to_string() +
+                               "): where exports have manage_gids, users whose groups are not known wait."
+                         : fmt::format("The groups of {} users are known, for exports with manage_gids.",
+                                       groups.remembered()),
+       .fix = failure ? "On this host: getent passwd UID, id USER; see what /etc/nsswitch.conf names" : ""});
+}
+
 void add_memory(const rpc::MemoryBudget& memory, console::Numbers& numbers) {
   numbers.memory_bytes = memory.held();
   numbers.memory_budget_bytes = memory.limits().bytes;

@@ -42,6 +42,8 @@ void add_old_handles(const std::vector<HandleKeys::OldHandles>& exports, console
 // matter still.
 void add_port_refusals(const Counters& counters, const Exports& exports, SteadyTime now,
                        console::Numbers& numbers);
+// Whether the groups of users can be known, where exports want them.
+void add_name_service(const UserGroups& groups, console::Numbers& numbers);
 
 // The turns of a control loop, as the console shows them.
 console::LoopTurns view_turns(const TurnTimes& turns, SteadyTime now);

@@ -73,6 +73,25 @@ bool changes_something(Operation operation) {
   }
 }
 
+// What asks for nobody's rights, and is too frequent to look up his groups.
+bool judges_nobody(Operation operation) {
+  switch (operation) {
+    case Operation::kSequence:
+    case Operation::kPutFileHandle:
+    case Operation::kPutRootFileHandle:
+    case Operation::kPutPublicFileHandle:
+    case Operation::kGetFileHandle:
+    case Operation::kSaveFileHandle:
+    case Operation::kRestoreFileHandle:
+    case Operation::kGetAttributes:
+    case Operation::kClose:
+    case Operation::kLayoutReturn:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // What an answer may become that the client can be asked to fetch later (DELAY); 0: of all others, which are
 // small or must not wait.
 size_t large_answer(const nfs4::ArgumentOperation& arguments) {
@@ -175,6 +194,11 @@ Compound::Step Compound::run_operation() {
   context_.reply_room = room();
   context_.suspension.begin_run();
   if (const auto served = context_.check_port(); !served) return add_status(item_->operation, served.error());
+  if (!judges_nobody(item_->operation)) {
+    const auto known = context_.find_groups();
+    if (!known && known.error() == kSuspended) return Step::kWait;
+    if (!known) return add_status(item_->operation, known.error());
+  }
   Handlers handlers;
   const auto done = answer_as_done(context_, *item_->arguments);
   const nfs4::ResultOperation result = done ? *done : nfs4::dispatch(handlers, *item_->arguments, context_);

@@ -81,8 +81,26 @@ Outcome<> CompoundContext::check_port(const Export& to) {
   return std::unexpected(Status::kPerm);
 }
 
+Outcome<> CompoundContext::find_groups() {
+  if (!current.handle || managed_groups_ || !current_export().manages_groups_of(caller)) return {};
+  if (caller_flavor != static_cast<uint32_t>(rpc::AuthFlavor::kSys)) return {};  // he says not who he is
+  TRY_ASSIGN(const UserGroups::Answer answer, suspension.ask<UserGroups::Answer>([this](auto done) {
+    services.user_groups.find(caller.uid, std::move(done));
+  }));
+  if (!answer) return std::unexpected(Status::kDelay);
+  managed_groups_ = answer;
+  // The handler's own questions are numbered from the first one.
+  suspension.next_operation();
+  suspension.begin_run();
+  return {};
+}
+
 Credentials CompoundContext::credentials() const {
-  return current_export().squashed(caller);
+  const Export& to = current_export();
+  if (!to.manages_groups_of(caller)) return to.squashed(caller);
+  Credentials managed{.uid = caller.uid, .gid = caller.gid, .groups = {}};
+  if (managed_groups_) managed.groups = *managed_groups_;
+  return to.squashed(managed);
 }
 
 Outcome<> CompoundContext::check_writable() const {

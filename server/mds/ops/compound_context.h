@@ -14,6 +14,7 @@
 #include "server/mds/ops/file_handle.h"
 #include "server/mds/ops/services.h"
 #include "server/mds/ops/suspension.h"
+#include "server/mds/ops/user_groups.h"
 #include "server/mds/state/client.h"
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
@@ -122,7 +123,10 @@ class CompoundContext {
   Outcome<> check_port(const Export& to);
   Outcome<> check_port() { return current.handle ? check_port(current_export()) : Outcome<>(); }
   bool serves_port(const Export& to) const { return to.insecure || !high_port; }
-  // The caller's identity on it: squashed as it says.
+  // Before an operation that may judge the caller's rights, for exports with manage_gids: asks for his groups,
+  // once in a COMPOUND. kSuspended, DELAY.
+  Outcome<> find_groups();
+  // The caller's identity on it: squashed as it says, in the groups it believes in.
   Credentials credentials() const;
   // kMay* bits. ACCESS, and ROFS for writing on a read-only export.
   Outcome<> check_access(const Inode& inode, uint32_t wanted) const;
@@ -153,6 +157,8 @@ class CompoundContext {
   Outcome<> check_grace(bool reclaim) const;
 
  private:
+  UserGroups::Answer managed_groups_;  // of the caller, as the name service has them; null: not asked for
+
   // Why a stateid nobody knows is not good.
   nfs4::Status unknown_stateid(const nfs4::Stateid& stateid) const;
 };

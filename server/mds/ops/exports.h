@@ -28,6 +28,9 @@ struct Export {
   uint32_t anongid = 65534;
   // Calls by TCP are served from any port of the client's host; else from those that only its root may bind.
   bool insecure = false;
+  // The groups of a caller are what this host's name service says; those in his calls, 16 at most, are not
+  // believed.
+  bool manage_gids = false;
   std::vector<Network> clients;  // none: everybody
   // Filehandles of version 1 (HandleKeys) are taken until then, where they are at all; none: the default.
   std::optional<WallTime> old_handles_until;
@@ -36,6 +39,10 @@ struct Export {
   bool admits(std::string_view host) const;
   Credentials anonymous() const { return {.uid = anonuid, .gid = anongid, .groups = {}}; }
   Credentials squashed(const Credentials& caller) const;
+  // Whether UserGroups says what groups he is in. Root needs none, and whoever is squashed has none.
+  bool manages_groups_of(const Credentials& caller) const {
+    return manage_gids && squash != Squash::kAll && !caller.is_root();
+  }
 };
 
 // All exports over one namespace, as each host sees them. Where a path of one export leads into another,

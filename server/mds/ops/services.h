@@ -26,6 +26,7 @@ class LeaseKeeper;
 class LockTable;
 class LockWaiters;
 class StateStore;
+class UserGroups;
 struct Counters;
 struct ServerLimits;
 
@@ -59,6 +60,7 @@ struct Services {
   LockTable& locks;
   LockWaiters& lock_waiters;
   TurnTimes& turns;
+  UserGroups& user_groups;
 };
 
 }  // namespace pnfsrdma::mds

@@ -21,7 +21,7 @@ TEST(Config, EmptyObjectIsTheDefaults) {
 TEST(Config, PrintedIsReadBackTheSame) {
   const auto config = parse_config(R"({"listen": ["127.0.0.1:0"], "lease_seconds": 5, "log_level": "debug",
       "exports": [{"path": "/a", "root_squash": false, "clients": ["10.0.0.0/8"],
-                   "old_handles_until": "2026-12-31", "insecure": true},
+                   "old_handles_until": "2026-12-31", "insecure": true, "manage_gids": true},
                   {"path": "/", "read_only": true}]})");
   ASSERT_TRUE(config.has_value());
   const auto again = parse_config(to_json(*config));
@@ -30,6 +30,8 @@ TEST(Config, PrintedIsReadBackTheSame) {
   EXPECT_EQ(again->exports[0].squash, Squash::kNone);
   EXPECT_TRUE(again->exports[0].insecure);
   EXPECT_FALSE(again->exports[1].insecure);
+  EXPECT_TRUE(again->exports[0].manage_gids);
+  EXPECT_FALSE(again->exports[1].manage_gids);
   EXPECT_EQ(again->exports[0].old_handles_until, (WallTime{.seconds = 1798675200}));
 }
 
@@ -49,6 +51,7 @@ TEST(Config, WhatIsWrongIsNamed) {
   EXPECT_NE(error_of(R"({"lease_seconds": "x"})").find("lease_seconds"), std::string::npos);
   EXPECT_NE(error_of(R"({"exports": [{"path": "a"}]})").find("path"), std::string::npos);
   EXPECT_NE(error_of(R"({"exports": [{"insecure": 1}]})").find("insecure"), std::string::npos);
+  EXPECT_NE(error_of(R"({"exports": [{"manage_gids": "yes"}]})").find("manage_gids"), std::string::npos);
   for (const char* day : {"2026-13-01", "2026-02-30", "soon", "2026-1-1", "2026-01-01T00"})
     EXPECT_NE(error_of(R"({"exports": [{"old_handles_until": ")" + std::string(day) + R"("}]})")
                   .find("old_handles_until"),

@@ -96,12 +96,16 @@ TEST_F(Keeper, AnExportStoredByAnEarlierVersionIsSecure) {
                               .anonuid = 0,
                               .anongid = 0,
                               .insecure = false,
+                              .manage_gids = false,
                               .clients = {"::1"}}));
   ExportRules now = old;
-  now.insecure = true;
-  ASSERT_TRUE(change(7, now));
-  start();
-  EXPECT_EQ(keeper->all()[0].rules, now);
+  for (const bool insecure : {true, false}) {
+    now.insecure = insecure;
+    now.manage_gids = true;
+    ASSERT_TRUE(change(7, now));
+    start();
+    EXPECT_EQ(keeper->all()[0].rules, now);
+  }
   for (const uint32_t unknown : {2U, 3U}) {
     put(unknown);
     EXPECT_EQ(ExportKeeper::initial(*store, {}).error().number(), EUCLEAN) << unknown;
@@ -181,6 +185,11 @@ TEST_F(Keeper, WhoMayDoLessIsTold) {
   EXPECT_TRUE(narrowed.empty());
   ASSERT_TRUE(change(1, {.path = "/"}));
   EXPECT_EQ(narrowed, (Narrowed{{1, ExportKeeper::Narrowed::kChanged}}));
+  narrowed.clear();
+  ASSERT_TRUE(change(1, {.path = "/", .manage_gids = true}));
+  EXPECT_EQ(narrowed.size(), 1u) << "who is in fewer groups here than his client said";
+  ASSERT_TRUE(change(1, {.path = "/"}));
+  EXPECT_EQ(narrowed.size(), 2u) << "who is in more groups here than his calls name";
 }
 
 TEST_F(Keeper, RefusesWhatMakesNoSenseAndChangesNothing) {

@@ -28,9 +28,11 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
       lock_waiters(host.clock, locks, callbacks, limits.lease),
       layouts(*names),
       leases(clients, sessions, opens, locks, state_store, layouts, counters),
+      user_groups(host.loop, name_service),
       services{host.clock, host.random, limits,    identity, exports, *handles,     host.store,
                *names,     clients,     sessions,  opens,    grace,   state_store,  leases,
-               layouts,    data,        callbacks, counters, locks,   lock_waiters, host.loop.turns()},
+               layouts,    data,        callbacks, counters, locks,   lock_waiters, host.loop.turns(),
+               user_groups},
       compounds(services) {
   names->set_in_use([this](InodeId inode) { return opens.is_open(inode); });
   const auto expiring = recover_state(same_boot, state_store, clients, opens, locks, grace, limits.lease);
@@ -45,7 +47,8 @@ void TestServer::use(LayoutConflicts& real_layouts, DataOperations& real_data) {
       &services,
       Services{host.clock,   host.random, limits,    identity, exports, *handles,     host.store,
                *names,       clients,     sessions,  opens,    grace,   state_store,  leases,
-               real_layouts, real_data,   callbacks, counters, locks,   lock_waiters, host.loop.turns()});
+               real_layouts, real_data,   callbacks, counters, locks,   lock_waiters, host.loop.turns(),
+               user_groups});
 }
 
 std::shared_ptr<std::shared_ptr<const Bytes>> TestServer::begin(const Operations& operations,
@@ -57,7 +60,7 @@ std::shared_ptr<std::shared_ptr<const Bytes>> TestServer::begin(const Operations
   CompoundCall call;
   call.record = xdr::encode_to_bytes(arguments);
   call.arguments = call.record;
-  call.flavor = 1;
+  call.flavor = flavor;
   call.caller = who;
   call.peer = peer;
   call.rdma = rdma;

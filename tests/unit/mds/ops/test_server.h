@@ -23,6 +23,7 @@
 #include "server/mds/state/state_store.h"
 #include "tests/unit/mds/ops/fake_data.h"
 #include "tests/unit/mds/ops/fake_layouts.h"
+#include "tests/unit/mds/ops/fake_name_service.h"
 
 namespace pnfsrdma::mds {
 
@@ -62,6 +63,7 @@ class TestServer {
   // From now on the calls come from there, by RPC-over-RDMA or by TCP.
   std::string peer = "127.0.0.1:900";
   bool rdma = false;
+  uint32_t flavor = 1;  // AUTH_SYS
   // The raw bytes of the reply; null as long as there is none.
   std::shared_ptr<std::shared_ptr<const Bytes>> begin(
       const Operations& operations, const Credentials& who = {.uid = 0, .gid = 0, .groups = {}},
@@ -85,6 +87,8 @@ class TestServer {
   FakeLayouts layouts;
   FakeData data;
   LeaseKeeper leases;
+  FakeNameService name_service;
+  UserGroups user_groups;
   Services services;
   Compounds compounds;
 };

@@ -33,6 +33,8 @@ export function ExportFields({ rules, onRules, problem, pathFixed }: Props) {
         hint="Everybody is the anonymous user." />
       <CheckField label="insecure" checked={rules.insecure} onValue={(insecure) => set({ insecure })}
         hint="Serves requests from every port of a client, not only from those below 1024 that root has. Mounts by users, rootless containers and NAT need it: any user of a client can then say he is another, unless all squash is set." />
+      <CheckField label="manage gids" checked={rules.manage_gids} onValue={(manage_gids) => set({ manage_gids })}
+        hint="The server's host says what groups a user is in. Otherwise his calls do, which have room for 16." />
       <div class="field-row">
         <TextField label="Anonymous user" value={rules.anonuid} onValue={(anonuid) => set({ anonuid })}
           error={problem?.errorOf("anonuid") ?? idFault(rules.anonuid)} input={{ inputMode: "numeric" }} />

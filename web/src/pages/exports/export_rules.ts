@@ -10,18 +10,20 @@ export interface ExportRules {
   anonuid: string;
   anongid: string;
   insecure: boolean;
+  manage_gids: boolean;
   clients: string;
 }
 
 export const NOBODY = "65534";
 
 export const NEW_EXPORT: ExportRules = {
-  path: "", read_only: false, root_squash: true, all_squash: false, anonuid: NOBODY, anongid: NOBODY, insecure: false, clients: "",
+  path: "", read_only: false, root_squash: true, all_squash: false, anonuid: NOBODY, anongid: NOBODY, insecure: false,
+  manage_gids: false, clients: "",
 };
 
 const NAMES: Record<keyof ExportRules, string> = {
   path: "Path", read_only: "Read only", root_squash: "root squash", all_squash: "all squash",
-  anonuid: "Anonymous user", anongid: "Anonymous group", insecure: "insecure",
+  anonuid: "Anonymous user", anongid: "Anonymous group", insecure: "insecure", manage_gids: "manage gids",
   clients: "Client networks",
 };
 
@@ -29,7 +31,7 @@ export function rulesOf(of: Export): ExportRules {
   return {
     path: of.path, read_only: of.read_only, root_squash: of.root_squash, all_squash: of.all_squash,
     anonuid: String(of.anonuid), anongid: String(of.anongid), insecure: of.insecure,
-    clients: of.clients.join("\n"),
+    manage_gids: of.manage_gids, clients: of.clients.join("\n"),
   };
 }
 
