@@ -22,6 +22,10 @@
 
 namespace pnfsrdma::fuse_client {
 
+inline OpenFile& open_file(const fuse_file_info* info) {
+  return *reinterpret_cast<OpenFile*>(info->fh);
+}
+
 class MountStatus;
 
 // What the file system is built of; all outlive it.

@@ -15,10 +15,6 @@
 namespace pnfsrdma::fuse_client {
 namespace {
 
-OpenFile& open_file(const fuse_file_info* info) {
-  return *reinterpret_cast<OpenFile*>(info->fh);
-}
-
 // Where the bytes of a WRITE are in the worker's buffer; copied there if libfuse has them somewhere else.
 initiator::BufferSlice slice_of(initiator::Buffer& buffer, const char* data, size_t size) {
   const auto* bytes = reinterpret_cast<const std::byte*>(data);

@@ -14,10 +14,6 @@ namespace {
 
 constexpr nfs4::LockRange kWholeFile{0, UINT64_MAX, true};
 
-OpenFile& open_file(const fuse_file_info* info) {
-  return *reinterpret_cast<OpenFile*>(info->fh);
-}
-
 // What libfuse has made of the kernel's range: length 0 is to the end.
 nfs4::LockRange range_of(const struct flock& lock) {
   const auto first = static_cast<uint64_t>(lock.l_start);

@@ -8,6 +8,9 @@
 namespace pnfsrdma::fuse_client {
 namespace {
 
+// More than can ever be held up.
+constexpr unsigned kBackgroundMax = 2 * kParkedRequestsMax;
+
 FileSystem& of(fuse_req_t request) {
   return *static_cast<FileSystem*>(fuse_req_userdata(request));
 }
@@ -25,6 +28,10 @@ void negotiate(fuse_conn_info* connection, const MountOptions& options) {
   connection->max_write = initiator::kBufferPayload;
   connection->max_read = initiator::kBufferPayload;
   connection->max_readahead = initiator::kBufferPayload;
+  // Buffered reads and write-back are background requests: twelve of them (the kernel's default) that wait for a
+  // silent brick would be all there are.
+  connection->max_background = kBackgroundMax;
+  connection->congestion_threshold = kBackgroundMax;
   want(FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS, true);
   // READDIR brings all attributes anyhow. The kernel's own guess (AUTO) leaves most entries of a large
   // directory without, and a LOOKUP for each.

@@ -68,6 +68,11 @@ bool dies_of_signal(std::string_view stat) {
          (number(field(stat, kExitCodeField), 10) & 0x7f) != 0;
 }
 
+bool is_killed(pid_t thread) {
+  if (thread == 0) return false;
+  return has_fatal_signal(read_file(thread, "status")) || dies_of_signal(read_file(thread, "stat"));
+}
+
 bool KilledCaller::requested() {
   if (gone_ || thread_ == 0) return gone_;
   const SteadyTime now = steady_now();
@@ -75,8 +80,7 @@ bool KilledCaller::requested() {
     next_look_ = now + kFirstLook;
   } else if (now >= next_look_) {
     next_look_ = now + kDistance;
-    // A thread that is not there any more (a read-ahead outlives its reader) says nothing.
-    gone_ = has_fatal_signal(read_file(thread_, "status")) || dies_of_signal(read_file(thread_, "stat"));
+    gone_ = is_killed(thread_);
   }
   return gone_;
 }

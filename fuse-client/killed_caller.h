@@ -33,6 +33,8 @@ class KilledCaller final : public initiator::Cancellation {
   bool gone_ = false;
 };
 
+// The kernel itself, and a thread that is not there any more (a read-ahead outlives its reader), are not.
+bool is_killed(pid_t thread);
 // /proc/<tid>/status: a fatal signal is waiting (the kernel marks every thread of the group with SIGKILL).
 bool has_fatal_signal(std::string_view status);
 // /proc/<tid>/stat: it is on its way out because of a signal, and closes its files now.

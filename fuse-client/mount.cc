@@ -127,7 +127,6 @@ void wait_for_end(const FileDescriptor& signals, WorkerPool& workers, const Moun
     if (count > 0) return;
     // Nobody reads /dev/fuse when all workers wait for servers: an abort by the kernel shows only here.
     if (count == 0 && workers.all_busy() && point.aborted_by_kernel()) return;
-    workers.relieve();
     if (turn % kTrimEach == 0 && trimmer.tick(inodes.forgotten())) (void)::malloc_trim(0);
   }
 }
@@ -293,7 +292,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   blocked_locks.start([&](BlockedLocks::Waiting& waiting) { return file_system.try_lock_again(waiting); });
   bool in_time = true;
   {
-    WorkerPool workers(point.session(), data_path, worker_counts, options.threads);
+    WorkerPool workers({point.session(), data_path, inodes, worker_counts, options});
     TRY(workers.start());
     log_info("fuse", "mounted source={}:{} on={} minor={} transport={} durability={} local_lock={}",
              session->server(), options.path, options.mountpoint, session->minor_version(), transport,

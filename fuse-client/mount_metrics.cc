@@ -213,6 +213,10 @@ std::string MountStatus::metrics_text() const {
                       {{{}, double(parts_.inodes.size())}}));
   all.push_back(gauge("requests_in_progress", "FUSE requests that are being served.",
                       {{{}, double(running > idle ? running - idle : 0)}}));
+  all.push_back(gauge("requests_parked", "FUSE requests that wait for a silent brick and hold no thread.",
+                      {{{}, double(parts_.workers.parked)}}));
+  all.push_back(
+      gauge("parked_bytes", "Memory of the parked requests.", {{{}, double(parts_.workers.parked_bytes)}}));
   add_latencies(all, data, session);
   return prometheus::TextSerializer().Serialize(all);
 }

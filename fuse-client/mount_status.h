@@ -13,10 +13,17 @@
 
 namespace pnfsrdma::fuse_client {
 
+// Requests that wait for a device which is silent, and hold no worker: so many at most, and so many bytes of
+// theirs (of a WRITE all it writes).
+inline constexpr size_t kParkedRequestsMax = 16384;
+inline constexpr size_t kParkedBytesMax = size_t{128} << 20;
+
 // How many FUSE requests are being served: kept by the WorkerPool, read by anybody.
 struct WorkerCounts {
   std::atomic<uint32_t> running = 0;
   std::atomic<uint32_t> idle = 0;
+  std::atomic<size_t> parked = 0;
+  std::atomic<size_t> parked_bytes = 0;
 };
 
 // What a mount tells of itself: to getfattr, to `pnfsrdma stat`, to Prometheus. Built by run_mount() of parts

@@ -37,7 +37,7 @@ const Flag* flag_of(std::string_view name) {
   return found == kFlags.end() ? nullptr : found;
 }
 
-std::vector<std::string_view> split(std::string_view text) {
+std::vector<std::string_view> split_at_commas(std::string_view text) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
     const size_t comma = std::min(text.find(','), text.size());
@@ -63,7 +63,7 @@ bool is_for_others(std::string_view option) {
 }
 
 bool has(std::string_view options, std::string_view option) {
-  const auto parts = split(options);
+  const auto parts = split_at_commas(options);
   return std::ranges::find(parts, option) != parts.end();
 }
 
@@ -94,11 +94,11 @@ Result<Remount> plan_remount(std::string_view now, const std::vector<std::string
   const auto apply = [&](const Flag& flag) {
     plan.flags = flag.set ? plan.flags | flag.bit : plan.flags & ~flag.bit;
   };
-  for (const std::string_view part : split(now)) {
+  for (const std::string_view part : split_at_commas(now)) {
     if (const Flag* flag = flag_of(part)) apply(*flag);
   }
   for (const std::string& text : options) {
-    for (const std::string_view part : split(text)) {
+    for (const std::string_view part : split_at_commas(text)) {
       if (const Flag* flag = flag_of(part)) {
         apply(*flag);
       } else if (!is_told_by_kernel(part)) {

@@ -3,9 +3,15 @@
 
 #include <atomic>
 #include <list>
+#include <optional>
 
+#include "fuse-client/data_request.h"
+#include "fuse-client/device_lines.h"
 #include "fuse-client/fuse_header.h"
+#include "fuse-client/inode_table.h"
+#include "fuse-client/mount_options.h"
 #include "fuse-client/mount_status.h"
+#include "shared/base/guarded.h"
 #include "shared/base/owned.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/data_path.h"
@@ -14,14 +20,24 @@ namespace pnfsrdma::fuse_client {
 
 // The threads that serve FUSE requests. Each has a registered buffer for its life, receives a request into it
 // and serves it to the end: no hand-over. One is started when all others are busy, up to the limit, so that
-// there is always one to read an interrupt; they stay. One that has been at its request for long waits for a
-// server that is silent, most likely: it does not count against the limit, so that requests to other servers
-// get through; up to three times the limit. Owned by the mount.
+// there is always one to read an interrupt; they stay.
+//
+// A worker that has been at its request for long waits for a server that is silent, most likely: it does not
+// count against the limit, so that requests to other servers get through; up to three times the limit. And
+// where a quarter of the limit waits for one device, what else comes for it is parked (DeviceLines). That is
+// looked at by a thread of its own, which sleeps while a worker is idle. Owned by the mount.
 class WorkerPool {
  public:
-  // `counts` outlives it.
-  WorkerPool(fuse_session* session, initiator::DataPath& data_path, WorkerCounts& counts,
-             uint32_t threads_max);
+  // What it needs outlives it.
+  struct Parts {
+    fuse_session* session;
+    initiator::DataPath& data_path;
+    const InodeTable& inodes;
+    WorkerCounts& counts;
+    const MountOptions& options;
+  };
+
+  explicit WorkerPool(const Parts& parts);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
@@ -30,35 +46,52 @@ class WorkerPool {
   Result<> start();
   // Readable when the session has ended (unmounted, or aborted by the kernel).
   int ended_fd() const { return ended_.get(); }
-  bool all_busy() const { return idle_ == 0; }
-  // Every now and then: starts another worker when all are busy and some of them wait.
-  void relieve();
+  bool all_busy() const { return parts_.counts.idle == 0; }
   // Ends the workers: those that wait for requests at once, others when their request is served. False when
   // some were not through by `deadline`.
   bool stop(SteadyTime deadline);
 
  private:
+  // What a worker is at.
+  struct Task {
+    SteadyTime since = SteadyTime::max();
+    // The file and its bytes, of a request that may wait for bricks.
+    std::shared_ptr<Inode> inode;
+    std::optional<initiator::FileRange> range;
+    bool in_line = false;  // DeviceLines knows it
+  };
   struct Worker {
-    std::atomic<SteadyTime> busy_since = SteadyTime::max();
+    Guarded<Task> task;
     Thread thread;
   };
 
   bool add_worker();
   // Under mutex_: how many there may be now.
-  size_t limit() const;
+  size_t limit();
   void work(Worker& worker, initiator::Buffer& buffer);
+  void serve(Worker& worker, initiator::Buffer& buffer, size_t size);
+  void begin_task(Worker& worker, ByteSpan message);
+  // The next one of the line this worker is at.
+  std::optional<DeviceLines::Parked> end_task(Worker& worker);
+  // True: it is parked, or refused.
+  bool put_off(ByteSpan message);
   void note_end();
 
-  fuse_session* session_;
-  initiator::DataPath& data_path_;
-  const uint32_t threads_max_;
+  void watch();
+  void wake_watch();
+  void find_held_up();
+  void end_parked();
+
+  const Parts parts_;
   FileDescriptor ended_;
-  std::atomic<uint32_t>& idle_;
-  std::atomic<uint32_t>& running_;
+  DeviceLines lines_;
+  std::atomic<bool> crowded_ = false;
   Mutex mutex_;
+  Condition watched_;
   // Guarded by mutex_.
   std::list<Worker> workers_;
   bool stopping_ = false;
+  Thread watch_;
 };
 
 }  // namespace pnfsrdma::fuse_client

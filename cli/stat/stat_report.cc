@@ -67,9 +67,11 @@ std::string head(const MountReading& reading, const Terminal& terminal) {
   facts.add({"  files", fmt::format("{} known to the kernel, {} with data state",
                                     number_at(status, "/files/known_to_kernel"),
                                     number_at(status, "/files/with_data_state"))});
-  facts.add({"  requests",
-             fmt::format("{} in progress, {} threads of {}", number_at(status, "/workers/busy"),
-                         number_at(status, "/workers/running"), number_at(status, "/workers/limit"))});
+  facts.add(
+      {"  requests", fmt::format("{} in progress, {} threads of {}; {} parked ({})",
+                                 number_at(status, "/workers/busy"), number_at(status, "/workers/running"),
+                                 number_at(status, "/workers/limit"), number_at(status, "/workers/parked"),
+                                 bytes_text(double(number_at(status, "/workers/parked_bytes"))))});
   return terminal.styled(reading.mounted.source + " on " + reading.mounted.path, Style::kBold) + '\n' +
          facts.to_string(terminal, false);
 }

@@ -244,6 +244,18 @@ void Device::lost(const std::shared_ptr<Connection>& connection) {
   if (connection_ == connection) connection_.reset();
 }
 
+bool Device::silent(Milliseconds patience) {
+  Lock lock(mutex_);
+  if (!connection_ || !connection_->queue_pair.connected()) return true;
+  const SharedQueuePair::Progress now = connection_->queue_pair.progress();
+  if (!now.waiting || now != seen_) {
+    seen_ = now;
+    seen_since_ = fabric_.now();
+    return false;
+  }
+  return fabric_.now() - seen_since_ >= patience;
+}
+
 void Device::forget_address() {
   Lock lock(mutex_);
   address_.reset();

@@ -69,6 +69,9 @@ class Device {
   const DeviceId& id() const { return id_; }
   // It has just not answered: connect() fails at once for a while.
   bool rests() const;
+  // There is no connection, or what is in flight there has had no answer since whoever asks began to ask, and
+  // for `patience`. For one thread that asks again and again.
+  bool silent(Milliseconds patience);
   // Its memory, as GETDEVICEINFO last told, is less than the mount requires: connect() fails, and no other
   // way leads there either.
   bool too_weak() const { return too_weak_.load(std::memory_order_acquire); }
@@ -107,6 +110,9 @@ class Device {
   uint32_t last_generation_ = 0;
   SteadyTime not_before_{};
   Milliseconds pause_{0};
+  // silent()'s: what it saw last, and since when that has not changed.
+  SharedQueuePair::Progress seen_;
+  SteadyTime seen_since_{};
 };
 
 }  // namespace pnfsrdma::initiator

@@ -47,6 +47,11 @@ size_t SharedQueuePair::in_flight() const {
   return in_flight_;
 }
 
+SharedQueuePair::Progress SharedQueuePair::progress() const {
+  const Lock lock(mutex_);
+  return {.waiting = in_flight_ > 0 || replies_ != nullptr, .answers = answers_};
+}
+
 bool SharedQueuePair::reserve(WorkBatch& batch, SteadyTime deadline) {
   Lock lock(mutex_);
   const size_t count = batch.items_.size();
@@ -149,6 +154,7 @@ void SharedQueuePair::sleep_until_woken(WorkBatch& batch, SteadyTime& deadline, 
 }
 
 void SharedQueuePair::dispatch(std::span<const rdma::Completion> completions) {
+  answers_ += completions.size();
   for (const rdma::Completion& completion : completions) {
     if (is_receive_work_id(completion.work_id)) {
       take_reply(completion);

@@ -38,6 +38,14 @@ class SharedQueuePair {
   bool connected() const { return queue_pair_->connected(); }
   // Work requests posted and not complete.
   size_t in_flight() const;
+  // Who looks twice and finds the same number, with something waiting, knows that nothing was answered
+  // between.
+  struct Progress {
+    bool waiting = false;
+    uint64_t answers = 0;
+    bool operator==(const Progress&) const = default;
+  };
+  Progress progress() const;
   void fail() { queue_pair_->fail(); }
   const rdma::QueuePair& queue_pair() const { return *queue_pair_; }
 
@@ -70,6 +78,7 @@ class SharedQueuePair {
   Mutex post_mutex_;     // posting and ringing; taken before mutex_, never inside it
   mutable Mutex mutex_;  // everything below, and the private fields of WorkBatch
   size_t in_flight_ = 0;
+  uint64_t answers_ = 0;
   bool polling_ = false;
   bool dead_ = false;
   WorkBatch* sleepers_ = nullptr;

@@ -250,11 +250,11 @@ bool DirtyList::anything_unflushed() const {
   return std::any_of(extents_.begin(), extents_.end(), [](const auto& extent) { return extent.unflushed; });
 }
 
-std::vector<const Device*> DirtyList::devices() const {
+std::vector<Device*> DirtyList::devices() const {
   std::lock_guard lock(mutex_);
-  std::vector<const Device*> devices;
+  std::vector<Device*> devices;
   for (const DirtyExtent& extent : extents_) {
-    const Device* const device = extent.place.device;
+    Device* const device = extent.place.device;
     if (extent.unflushed && device != nullptr &&
         std::find(devices.begin(), devices.end(), device) == devices.end())
       devices.push_back(device);

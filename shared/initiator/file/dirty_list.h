@@ -104,7 +104,7 @@ class DirtyList {
   bool pending(const Flush& flush, const Device* device) const;
   bool anything_unflushed() const;
   // That have some of what is not flushed, each once.
-  std::vector<const Device*> devices() const;
+  std::vector<Device*> devices() const;
   // Some of it on a device that does not answer just now.
   bool unflushed_on_resting_device() const;
   // Nobody will ask for it again: the file has been removed.

@@ -125,6 +125,14 @@ void FileIo::set_thresholds(uint64_t read_size, uint64_t write_size) {
   parts_->threshold_write_size = write_size;
 }
 
+std::vector<Device*> FileIo::devices(std::optional<FileRange> range) const {
+  auto devices = range ? parts_->cache.devices(*range) : parts_->dirty.devices();
+  if (devices.empty()) devices = parts_->cache.devices();
+  Device* const last = parts_->last_device;
+  if (devices.empty() && last != nullptr) devices.push_back(last);
+  return devices;
+}
+
 void FileIo::release() {
   const Result<> told = parts_->commit_now();
   // Without an open nothing can be written again.

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
 #include "shared/initiator/brick/buffer.h"
 #include "shared/initiator/credential.h"
+#include "shared/initiator/file/layout_pin.h"
 #include "shared/initiator/file/pending_layout.h"
 #include "shared/initiator/mds.h"
 #include "shared/nfs4/basic_types.h"
@@ -123,6 +125,10 @@ class FileIo {
   // OpenStateSource is not used any more. Layouts of a closed file are kept for the next open while the
   // FileIo lives.
   void release();
+
+  // The bricks that I/O on the range may have to wait for; without one, whatever has to be done with what was
+  // written. As far as is known here: none at all for a file that never had a layout.
+  std::vector<Device*> devices(std::optional<FileRange> range) const;
 
   // For the data path itself.
   Parts& parts() const { return *parts_; }

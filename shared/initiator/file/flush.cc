@@ -84,12 +84,8 @@ Result<> FileIo::Parts::flush_as_mounted() {
 }
 
 // A brick that is silent while the MDS is well is waited for as the MDS would be: until somebody ends the
-// wait. But not by all threads of the mount, whose other bricks go on.
+// wait. How many threads wait for a brick is the caller's business.
 Result<> FileIo::Parts::flush_patiently() {
-  const std::unique_ptr<std::atomic<int>, void (*)(std::atomic<int>*)> leave(
-      &services.patient_flushes, [](std::atomic<int>* waiting) { --*waiting; });
-  if (++services.patient_flushes > kPatientFlushesMax)
-    return fail(EIO, "flush: the brick does not say its verifier, and enough others wait for one");
   for (;;) {
     // Without a pause this thread has the file's flush again before whoever waits for it is awake: a recall,
     // say.

@@ -195,6 +195,7 @@ std::vector<LayoutSegment> FileIo::Parts::segments_of(const nfs4::LayoutGetResul
       } else {
         held.device = &services.devices->find_or_make(segment.device);
         held.incarnation = held.device->incarnation();
+        last_device = held.device;
       }
       segments.push_back(held);
     }

@@ -405,11 +405,12 @@ bool LayoutCache::holds_anything() const {
   return !segments_.empty();
 }
 
-std::vector<const Device*> LayoutCache::devices() const {
+std::vector<Device*> LayoutCache::devices(FileRange range) const {
   Lock lock(mutex_);
-  std::vector<const Device*> devices;
+  std::vector<Device*> devices;
   for (const LayoutSegment& segment : segments_) {
-    if (!segment.hole() && std::find(devices.begin(), devices.end(), segment.device) == devices.end())
+    if (!segment.hole() && overlap(segment.offset, segment.length, range.offset, range.length) &&
+        std::find(devices.begin(), devices.end(), segment.device) == devices.end())
       devices.push_back(segment.device);
   }
   return devices;

@@ -84,8 +84,8 @@ class LayoutCache {
   // server's end of file. A later layout must not be used to commit it.
   uint64_t lineage() const;
   bool holds_anything() const;
-  // Of what is held, each once.
-  std::vector<const Device*> devices() const;
+  // Of what is held in the range, each once.
+  std::vector<Device*> devices(FileRange range = {0, UINT64_MAX}) const;
   // A LAYOUTGET is under way.
   bool getting() const;
 

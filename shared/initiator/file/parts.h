@@ -28,8 +28,6 @@ inline constexpr int kRestorationsMax = 8;
 // The errno of a brick that could not be asked; not for applications (sync() says what that means on this
 // mount).
 inline constexpr int kBrickSilent = EHOSTDOWN;
-// So many fsyncs of a hard mount wait for a silent brick at a time; each has a thread of the mount.
-inline constexpr int kPatientFlushesMax = 4;
 
 // The answer to an operation on a layout that is not there any more.
 bool is_layout_gone(nfs4::Status status);
@@ -194,6 +192,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
 
   std::atomic<uint64_t> threshold_read_size{0};
   std::atomic<uint64_t> threshold_write_size{0};
+  // Where a layout has led last.
+  std::atomic<Device*> last_device{nullptr};
   std::atomic<bool> prefetching{false};
   std::atomic<bool> flush_posted{false};
   bool was_unflushed = false;  // flush_if_old()'s

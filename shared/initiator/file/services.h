@@ -36,8 +36,6 @@ struct Services : Fabric {
   std::atomic<int> bulk_recalls = 0;
   // PendingLayouts alive.
   std::atomic<int> pending_layouts = 0;
-  // fsyncs that wait for a brick which does not say its verifier.
-  std::atomic<int> patient_flushes = 0;
   // The first refused LAYOUTGET has been logged.
   std::atomic<bool> refusal_logged = false;
   // The MDS has said that a device of its has less memory than the mount requires.

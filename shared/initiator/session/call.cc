@@ -12,15 +12,6 @@
 // nobody else does), interpret it, and do all that again where the session has to be or the server asks for
 // it.
 namespace pnfsrdma::initiator {
-namespace {
-
-// The patience of a soft mount, from the start of the call.
-Milliseconds soft_limit(const SessionOptions& options) {
-  return options.timeout * (1 + options.retransmissions);
-}
-
-}  // namespace
-
 bool Session::State::usable_by(const CallOptions& call) const {
   return standing_ == Standing::kLive || (standing_ == Standing::kReclaiming && call.recovery);
 }
@@ -35,7 +26,7 @@ std::optional<Error> Session::State::stop_reason(Lock&, Parts& parts) {
   if (parts.options.recovery && standing_ != Standing::kReclaiming) {
     return Error(ECONNRESET, "the connection was lost while state was reclaimed");
   }
-  if (options.persistence != Persistence::kHard && time - parts.began > soft_limit(options)) {
+  if (options.persistence != Persistence::kHard && time - parts.began > options.soft_limit()) {
     // nfs(5): soft tells EIO, softerr ETIMEDOUT.
     const int number = options.persistence == Persistence::kSoft ? EIO : ETIMEDOUT;
     return Error(number, server_name + " does not answer");

@@ -42,6 +42,9 @@ struct SessionOptions {
   // First and last pause between repetitions after NFS4ERR_DELAY and the like.
   Milliseconds delay_first = std::chrono::milliseconds(5);
   Milliseconds delay_max = std::chrono::seconds(1);
+
+  // The patience of a soft mount, from the start of a call.
+  Milliseconds soft_limit() const { return timeout * (1 + retransmissions); }
 };
 
 }  // namespace pnfsrdma::initiator
