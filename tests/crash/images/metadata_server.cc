@@ -58,6 +58,7 @@ MetadataServer::MetadataServer(const Host& host_in)
       grace(host.clock),
       callbacks(host.loop, clients, sessions, limits.lease),
       lock_waiters(host.clock, locks, callbacks, limits.lease),
+      user_groups(host.loop, name_service),
       layout_callbacks(callbacks, clients, opens, *names, *handles),
       layouts({.loop = host.loop,
                .clock = host.clock,
@@ -80,7 +81,8 @@ MetadataServer::MetadataServer(const Host& host_in)
                sessions,       opens,        grace,
                state_store,    leases,       layouts.conflicts(),
                layouts.data(), callbacks,    counters,
-               locks,          lock_waiters, host.loop.turns()},
+               locks,          lock_waiters, host.loop.turns(),
+               user_groups},
       compounds(services) {
   names->set_in_use(
       [this](mds::InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });

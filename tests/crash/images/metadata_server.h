@@ -12,6 +12,7 @@
 #include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/services.h"
+#include "server/mds/ops/user_groups.h"
 #include "server/mds/state/callback_channel.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
@@ -65,6 +66,8 @@ class MetadataServer {
   mds::GracePeriod grace;
   mds::CallbackChannel callbacks;
   mds::LockWaiters lock_waiters;
+  mds::HostNameService name_service;
+  mds::UserGroups user_groups;
   mds::LayoutCallbacks layout_callbacks;
   mds::LayoutModule layouts;
   mds::LeaseKeeper leases;
