@@ -69,7 +69,8 @@ FileSystem::Question FileSystem::ask(const Inode* inode) {
 FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
                                       const FileAttributes& attributes) {
   if (question.data) {
-    question.data->server_size(static_cast<uint64_t>(attributes.status.st_size), question.data_version);
+    question.data->server_size(static_cast<uint64_t>(attributes.status.st_size), question.data_version,
+                               question.asked_at);
   }
   const Milliseconds believed =
       inode.learn(attributes, question.asked_at, parts_.options.attributes,

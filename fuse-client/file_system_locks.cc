@@ -125,7 +125,8 @@ void FileSystem::lock_given(fuse_req_t request, fuse_ino_t node, const std::shar
   std::optional<uint64_t> change;
   if (attributes) {
     if (question.data) {
-      question.data->server_size(static_cast<uint64_t>(attributes->status.st_size), question.data_version);
+      question.data->server_size(static_cast<uint64_t>(attributes->status.st_size), question.data_version,
+                                 question.asked_at);
     }
     (void)file->learn(*attributes, question.asked_at, parts_.options.attributes, std::nullopt);
     change = attributes->change;

@@ -295,7 +295,9 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   file->inode = inode;
   file->data = parts_.data_path.open(inode->handle, *inode, size);
   // It may be open already, and another client may have grown or cut it since.
-  if (file->data == question.data) file->data->server_size(size, question.data_version);
+  if (file->data == question.data) {
+    file->data->server_size(size, question.data_version, question.asked_at);
+  }
   file->readable = answer.reads();
   file->writable = answer.writes();
   file->append = (info->flags & O_APPEND) != 0;

@@ -66,7 +66,7 @@ std::unique_ptr<ModelClient::OpenFile> ModelClient::open(size_t number, Oracle& 
   const uint64_t size = channel_.get_size(number);
   auto file = std::make_unique<OpenFile>();
   file->data = path_->open(mds_.file(number).handle, *this, size);
-  if (file->data == before) file->data->server_size(size, version);
+  if (file->data == before) file->data->server_size(size, version, asked);
   inode.data = file->data;
   file->cursor = file->data->error_cursor();
   file->handle = oracle.open(number_, number, asked, simulated::Scheduler::current().look());
@@ -101,6 +101,7 @@ int ModelClient::truncate(OpenFile& file, uint64_t size) {
     if (const auto settled = file.data->settle(); !settled) return settled.error().number();
     auto layout_return = file.data->truncating(size);
     if (!layout_return) return layout_return.error().number();
+    const SteadyTime asked = steady_now();
     const auto answer = channel_.set_size(
         file.handle.file, *layout_return, size,
         [&](const nfs4::LayoutReturnResult& returned) { file.data->layout_returned(returned); });
@@ -108,7 +109,7 @@ int ModelClient::truncate(OpenFile& file, uint64_t size) {
     const bool at_return = layout_return->has_value() && !answer.returned;
     if (at_return && initiator::is_lost_state(answer.status)) file.data->layouts_refused(answer.status);
     if (answer.done) {
-      file.data->server_size(answer.size, version);
+      file.data->server_size(answer.size, version, asked);
       return 0;
     }
     if (!initiator::is_lost_state(answer.status) || tries == kTries) return nfs4::to_errno(answer.status);

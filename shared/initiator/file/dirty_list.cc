@@ -445,11 +445,18 @@ void DirtyList::server_reaches(uint64_t end) {
   reached_ = std::max(reached_, end);
 }
 
-void DirtyList::server_size(uint64_t size, uint64_t asked_at) {
+void DirtyList::server_size(uint64_t size) {
   std::lock_guard lock(mutex_);
-  if (asked_at == version_) {
+  server_size_ = size;
+}
+
+void DirtyList::server_size(uint64_t size, uint64_t version, SteadyTime asked) {
+  std::lock_guard lock(mutex_);
+  if (asked < size_asked_) return;
+  size_asked_ = asked;
+  if (version == version_) {
     server_size_ = size;
-  } else if (asked_at >= cut_at_) {
+  } else if (version >= cut_at_) {
     // Beside what changed here another client may have made it longer.
     server_size_ = std::max(server_size_.load(), size);
   }

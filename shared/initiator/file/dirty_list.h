@@ -150,9 +150,11 @@ class DirtyList {
   uint64_t size() const;
   uint64_t server_size() const { return server_size_.load(std::memory_order_acquire); }
   uint64_t version() const;
-  // When something changed here since `asked_at` (a version), it makes the file no shorter; when it was cut
-  // here since, it says nothing.
-  void server_size(uint64_t size, uint64_t asked_at);
+  // The answer to who asked when this was at `version`. When something changed here since, it makes the file no
+  // shorter; when it was cut here since, or somebody who asked later has been answered, it says nothing.
+  void server_size(uint64_t size, uint64_t version, SteadyTime asked);
+  // Nothing of ours is under way: the server's word counts.
+  void server_size(uint64_t size);
   std::optional<WallTime> modified() const;
 
   // --- truncation. begin_truncation() right before the SETATTR is sent, end_truncation() when it is answered
@@ -193,8 +195,9 @@ class DirtyList {
   uint64_t append_end_ = 0;            // of the appends that are under way
   size_t appending_ = 0;
   uint64_t version_ = 1;
-  uint64_t cut_at_ = 0;  // version of the last truncation
-  Extents extents_;      // sorted, without overlap
+  uint64_t cut_at_ = 0;    // version of the last truncation
+  SteadyTime size_asked_;  // when whoever was answered last of the size had asked
+  Extents extents_;        // sorted, without overlap
   size_t join_at_ = kExtentsMax;
   uint64_t growth_from_ = UINT64_MAX;  // no growth begins before
   std::atomic<uint64_t> commits_ = 0;

@@ -108,8 +108,8 @@ uint64_t FileIo::local_version() const {
   return parts_->dirty.version();
 }
 
-void FileIo::server_size(uint64_t size, uint64_t asked_at) {
-  parts_->dirty.server_size(size, asked_at);
+void FileIo::server_size(uint64_t size, uint64_t version, SteadyTime asked) {
+  parts_->dirty.server_size(size, version, asked);
 }
 
 LocalAttributes FileIo::local_attributes() const {

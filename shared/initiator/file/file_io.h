@@ -111,10 +111,11 @@ class FileIo {
   // behind it was answered.
   void take_layout(PendingLayout pending, const nfs4::LayoutGetResult& result, std::optional<uint64_t> size);
 
-  // The server's word on the size, from any GETATTR. `asked_at`: local_version() from before the GETATTR was
-  // sent, so that an answer that was overtaken by a local write or truncation does not shrink the file.
+  // The server's word on the size, from any GETATTR. `version`: local_version() from before the GETATTR was
+  // sent, at `asked`, so that an answer that was overtaken by a local write or truncation, or by the answer to a
+  // GETATTR that was sent later, does not shrink the file.
   uint64_t local_version() const;
-  void server_size(uint64_t size, uint64_t asked_at);
+  void server_size(uint64_t size, uint64_t version, SteadyTime asked);
   // For getattr replies: size and mtime as this client's own writes make them.
   LocalAttributes local_attributes() const;
   uint64_t size() const;

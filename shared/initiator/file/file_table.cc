@@ -17,8 +17,8 @@ FileTable::Entry FileTable::open(const nfs4::FileHandle& handle, OpenStateSource
     parts->threshold_write_size = services_.options.threshold_write_size;
     entry = std::make_shared<FileIo>(std::move(parts));
   } else if (!is_open(entry)) {
-    // Nothing of ours is under way: the server's word counts.
-    entry->parts().dirty.server_size(size, entry->parts().dirty.version());
+    // Nothing of ours is under way.
+    entry->parts().dirty.server_size(size);
   }
   std::lock_guard source_lock(entry->parts().source_mutex);
   entry->parts().source = &source;

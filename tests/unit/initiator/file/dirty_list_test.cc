@@ -319,7 +319,7 @@ class DirtyListModel {
     const uint64_t size = below(bytes_);
     const bool overtaken = below(2) == 0;
     const uint64_t asked_at = list_.version() - (overtaken ? 1 : 0);
-    list_.server_size(size, asked_at);
+    list_.server_size(size, asked_at, SteadyTime());
     if (!overtaken) naive_.server_size = size;
     if (overtaken && asked_at >= cut_at_) naive_.server_size = std::max(naive_.server_size, size);
   }
@@ -449,21 +449,33 @@ TEST_F(DirtyListTest, GrowthWrittenBesideATruncationStays) {
   EXPECT_EQ(list.growth(), (std::vector{FileRange{kSize + 4096, 4096}}));
   EXPECT_TRUE(list.begin_commit(1));
   // The GETATTR behind the SETATTR may be from before that write.
-  list.server_size(kSize / 2, cut.version);
+  list.server_size(kSize / 2, cut.version, SteadyTime());
   EXPECT_EQ(list.size(), kSize + 8192);
 }
 
 TEST_F(DirtyListTest, AnAnswerThatWasOvertakenMakesTheFileLongerButNotShorter) {
   const uint64_t asked_at = list.version();
   wrote(kSize, 1);
-  list.server_size(2 * kSize, asked_at);
+  list.server_size(2 * kSize, asked_at, SteadyTime());
   EXPECT_EQ(list.server_size(), 2 * kSize);
-  list.server_size(kSize / 2, asked_at);
+  list.server_size(kSize / 2, asked_at, SteadyTime());
   EXPECT_EQ(list.server_size(), 2 * kSize);
   list.begin_truncation();
   list.end_truncation(4096);
-  list.server_size(2 * kSize, asked_at);
+  list.server_size(2 * kSize, asked_at, SteadyTime());
   EXPECT_EQ(list.server_size(), 4096u);
+}
+
+// An open that waited long for its answer, beside one that did not.
+TEST_F(DirtyListTest, AnAnswerThatWasOvertakenByOneToWhoAskedLaterSaysNothing) {
+  const SteadyTime asked_first, asked_later = asked_first + std::chrono::milliseconds(1);
+  const uint64_t version = list.version();
+  list.server_size(2 * kSize, version, asked_later);
+  wrote(kSize, 1);
+  list.server_size(kSize, version, asked_first);
+  EXPECT_EQ(list.server_size(), 2 * kSize);
+  list.server_size(kSize, list.version(), asked_later);
+  EXPECT_EQ(list.server_size(), kSize);
 }
 
 TEST_F(DirtyListTest, ACommitSettlesNothingThatWasWrittenUnderALaterLayout) {

@@ -81,7 +81,7 @@ TEST_F(RecallTest, GrowthThatWasWrittenBesideATruncationIsToldTheServer) {
   channel.size = 2 << 20;
   write(3 << 20, 4096, 1);
   const uint64_t version = file->truncated(2 << 20, true);
-  file->server_size(2 << 20, version);
+  file->server_size(2 << 20, version, steady_now());
   EXPECT_EQ(file->size(), (3u << 20) + 4096);
   ASSERT_TRUE(file->fsync(cursor));
   EXPECT_EQ(channel.size, (3u << 20) + 4096);

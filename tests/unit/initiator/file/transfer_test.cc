@@ -219,7 +219,7 @@ TEST_F(DataPathTest, AnAppendGoesWhereTheFileEndsNowAlsoWhenSomebodyElseHasCutIt
   EXPECT_EQ(*file->append(filled(4096, 4096, 1)), 4096u);
   ASSERT_TRUE(file->settle());
   channel.size = 100;
-  file->server_size(100, file->local_version());
+  file->server_size(100, file->local_version(), steady_now());
   EXPECT_EQ(*file->append(filled(100, 4096, 1)), 100u);
 }
 
