@@ -130,7 +130,7 @@ void ModelClient::recall(const nfs4::CallbackLayoutRecallArguments& arguments) {
   callbacks_.push_back([this, arguments] {
     constexpr int kTries = 20;
     for (int tries = 0; tries < kTries && !ending_; ++tries) {
-      sleep_for(dice_.microseconds(20, 300));
+      sleep_for(dice_.one_in(4) ? dice_.microseconds(300, 20000) : dice_.microseconds(20, 300));
       while (!channel_.reachable() && !ending_) sleep_for(Milliseconds(10));
       const auto answer = path_->layout_recall(arguments);
       if (answer.status == Status::kDelay) {

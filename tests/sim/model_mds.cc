@@ -13,7 +13,7 @@ namespace {
 
 // A client that does not give back what is recalled loses it.
 constexpr auto kRecallPatience = std::chrono::seconds(3);
-constexpr uint64_t kBlocksPerLayout = 8;
+constexpr uint64_t kBlocksPerLayout = 8, kBlocksAhead = 4;
 
 uint64_t end_of(uint64_t offset, uint64_t length) {
   return length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
@@ -103,17 +103,24 @@ MetadataResult<initiator::LayoutGetAnswer> ModelMds::layout_get(size_t client, F
   const uint64_t wish =
       std::min(end_of(wanted.offset, wanted.length), writing ? UINT64_MAX : std::max<uint64_t>(file.size, 1));
   const uint64_t to = std::min(end_block(wish), from + dice_.between(1, kBlocksPerLayout));
+  // Memory comes for more than the answer tells, or than is granted at all.
+  const uint64_t filled = to + (writing && dice_.one_in(2) ? dice_.below(kBlocksAhead + 1) : 0);
   if (writing) {
-    // Readers that were told of a hole have to learn that there is memory.
-    recall_and_wait(file, from * kBlock, (to - from) * kBlock, true);
+    // Readers that were told of a hole have to learn that there is memory; the writer learns it by the answer.
+    recall_and_wait(file, from * kBlock, (filled - from) * kBlock, true, client);
     if (file.cutting > 0 || recalls_all(client)) return refuse(Status::kRecallConflict);
     if (!brick_of(file).up()) return refuse(Status::kLayoutTryLater);
+    for (uint64_t filling = from; filling < filled && allocate(file, filling);) ++filling;
+    if (dice_.one_in(10)) {
+      recall_holes(client, file, from, filled);
+      return refuse(Status::kLayoutTryLater);
+    }
   }
   nfs4::Layout answer{.offset = from * kBlock, .io_mode = wanted.io_mode};
   nfs4::LayoutBody body;
   FileLayout& layout = layout_of(client, file);
   for (uint64_t index = from; index < to; ++index) {
-    if (writing && !allocate(file, index)) break;
+    if (writing && !file.blocks.contains(index)) break;
     nfs4::Segment segment{.device = device_of(file.brick), .file_offset = index * kBlock, .length = kBlock};
     Held held{.index = index, .iomode = wanted.io_mode};
     if (file.blocks.contains(index)) {
@@ -121,6 +128,7 @@ MetadataResult<initiator::LayoutGetAnswer> ModelMds::layout_get(size_t client, F
       if (writing) segment.write = segment.read;
       held.grant = segment.read.grant;
     }
+    std::erase_if(layout.held, [&](const Held& one) { return one.index == index && one.grant == 0; });
     layout.held.push_back(held);
     body.segments.push_back(segment);
     answer.length += kBlock;
@@ -134,7 +142,9 @@ MetadataResult<initiator::LayoutGetAnswer> ModelMds::layout_get(size_t client, F
   tell("client {} file {} LAYOUTGET {} blocks {} to {} -> seqid {}", client, file.number,
        writing ? "rw" : "r", from, to, layout.stateid.seqid);
   answer.content = {nfs4::kLayoutTypePmem, xdr::encode_to_bytes(body)};
-  return initiator::LayoutGetAnswer{{.stateid = layout.stateid, .layouts = {answer}}, file.size};
+  const initiator::LayoutGetAnswer granted{{.stateid = layout.stateid, .layouts = {answer}}, file.size};
+  if (writing) recall_holes(client, file, to, filled);
+  return granted;
 }
 
 MetadataResult<nfs4::LayoutCommitResult> ModelMds::layout_commit(size_t client, File& file,
@@ -263,6 +273,7 @@ MetadataResult<nfs4::ReadResult> ModelMds::read(File& file, uint64_t offset, Mut
 MetadataResult<nfs4::WriteResult> ModelMds::write(size_t client, File& file, uint64_t offset,
                                                   ByteSpan source) {
   tell("client {} file {} WRITE unit {}+{}", client, file.number, offset / 32, source.size() / 32);
+  // With memory or without: who believes in a hole there would read zeros behind this.
   recall_and_wait(file, offset, source.size(), true);
   for (size_t done = 0; done < source.size();) {
     const uint64_t index = (offset + done) / kBlock, inside = (offset + done) % kBlock;
@@ -309,6 +320,14 @@ void ModelMds::recall(size_t client, File& file, uint64_t offset, uint64_t lengt
   clients_.at(client)->recall(arguments);
 }
 
+// What the client takes for a hole in these blocks, where there is memory now. Nobody waits for it.
+void ModelMds::recall_holes(size_t client, File& file, uint64_t from, uint64_t to) {
+  const auto found = file.layouts.find(client);
+  if (found == file.layouts.end() || from >= to) return;
+  if (held_in(found->second, from * kBlock, (to - from) * kBlock, true))
+    recall(client, file, from * kBlock, (to - from) * kBlock, IoMode::kRead);
+}
+
 void ModelMds::recall_all(size_t client) {
   tell("client {} recall of all", client);
   bulk_recalls_.insert(client);
@@ -327,13 +346,14 @@ void ModelMds::not_held(size_t client, const nfs4::LayoutRecallFile& what) {
   (void)drop(client, recalled, IoMode::kAny, what.offset, what.length);
 }
 
-void ModelMds::recall_and_wait(File& file, uint64_t offset, uint64_t length, bool holes_only) {
+void ModelMds::recall_and_wait(File& file, uint64_t offset, uint64_t length, bool holes_only,
+                               std::optional<size_t> except) {
   const SteadyTime deadline = steady_now() + kRecallPatience;
   std::set<size_t> asked;
   for (;;) {
     std::vector<size_t> holders;
     for (const auto& [client, layout] : file.layouts) {
-      if (held_in(layout, offset, length, holes_only)) holders.push_back(client);
+      if (client != except && held_in(layout, offset, length, holes_only)) holders.push_back(client);
     }
     if (holders.empty()) return;
     for (const size_t client : holders) {

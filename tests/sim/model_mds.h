@@ -110,8 +110,10 @@ class ModelMds {
   bool drop(size_t client, File& file, IoMode iomode, uint64_t offset, uint64_t length);
   void clean_tails(File& file, const std::set<uint64_t>& ended);
   bool others_write(const File& file, uint64_t index, size_t client) const;
-  // Nobody holds anything in the range when it returns.
-  void recall_and_wait(File& file, uint64_t offset, uint64_t length, bool holes_only);
+  // Nobody (but `except`) holds anything in the range when it returns.
+  void recall_and_wait(File& file, uint64_t offset, uint64_t length, bool holes_only,
+                       std::optional<size_t> except = std::nullopt);
+  void recall_holes(size_t client, File& file, uint64_t from, uint64_t to);
   bool held_in(const FileLayout& layout, uint64_t offset, uint64_t length, bool holes_only) const;
   bool allocate(File& file, uint64_t index);
 
