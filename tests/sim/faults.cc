@@ -4,6 +4,12 @@
 
 namespace pnfsrdma::sim {
 
+namespace {
+
+constexpr SteadyTime::duration kLease = std::chrono::seconds(1);
+
+}  // namespace
+
 Faults::Faults(World& world) : world_(world), dice_(world.dice.next()), thread_([this] { work(); }) {}
 
 void Faults::end() {
@@ -36,7 +42,7 @@ void Faults::meanwhile(std::function<void()> body) {
 void Faults::one() {
   ++world_.faults;
   const size_t client = dice_.below(world_.clients.size());
-  switch (dice_.below(17)) {
+  switch (dice_.below(18)) {
     case 0:
     case 1:
     case 2: {
@@ -82,16 +88,45 @@ void Faults::one() {
       return recall();
     case 14:
       return recall_all();
+    case 15:
+      return crash_client();
     default:
       return order_error();
   }
 }
 
+// It is there again under another verifier, or later than its lease has ended; or what it has sent comes late.
+void Faults::crash_client() {
+  const size_t client = dice_.below(world_.clients.size());
+  const auto time = dice_.microseconds(100, dice_.one_in(3) ? 3000000 : 100000);
+  // Its applications start again with it: not behind the end.
+  if (!world_.alive(client) || world_.operations >= world_.options.operations) return;
+  world_.trace("FAULT client {} dies for {} us", client, time.count());
+  if (dice_.one_in(2)) {
+    for (size_t brick = 0; brick < kBricks; ++brick)
+      partition_brick(client, brick, dice_.microseconds(1000, 1500000));
+  }
+  world_.crash(client);
+  meanwhile([this, client, time] {
+    sleep_for(std::min<SteadyTime::duration>(time, kLease));
+    world_.expire(client);
+    if (time > kLease) sleep_for(time - kLease);
+    while (!world_.process.up) (void)world_.process.changed.wait(SteadyTime::max(), "the MDS");
+    world_.trace("FAULT client {} is back", client);
+    world_.start(client);
+  });
+}
+
 void Faults::partition_brick() {
   const size_t client = dice_.below(world_.clients.size()), brick = dice_.below(kBricks);
-  const auto time = dice_.one_in(2) ? dice_.microseconds(1000, 200000) : dice_.microseconds(200000, 4000000);
+  partition_brick(client, brick,
+                  dice_.one_in(2) ? dice_.microseconds(1000, 200000) : dice_.microseconds(200000, 4000000));
+}
+
+void Faults::partition_brick(size_t client, size_t brick, SteadyTime::duration time) {
   if (world_.network.apart(client, brick)) return;
-  world_.trace("FAULT client {} and brick {} are apart for {} us", client, brick, time.count());
+  world_.trace("FAULT client {} and brick {} are apart for {} us", client, brick,
+               std::chrono::duration_cast<std::chrono::microseconds>(time).count());
   world_.network.partition(client, brick, true);
   meanwhile([this, client, brick, time] {
     sleep_for(time);

@@ -31,6 +31,9 @@ class Fiber {
   void prepare(void (*entry)());
   ucontext_t context{};
 
+  // Whose it is: it ends with its host.
+  uint64_t host = 0;
+  bool killed = false;
   bool ended = false;
   bool ready = false;
   // Where it waits, for who reads of a deadlock.

@@ -141,4 +141,16 @@ void Link::cut(Dice& dice) {
   }
 }
 
+void Link::abandon(Dice& dice) {
+  if (!client_open) return;
+  auto& there = on_its_way_[kToBrick];
+  there.erase(there.end() - static_cast<std::ptrdiff_t>(dice.between(0, there.size())), there.end());
+  client_open = false;
+  outstanding.clear();
+  posted.clear();
+  receives.clear();
+  if (dice.one_in(2))
+    send(kToBrick, network.latency(), [self = shared_from_this()] { self->brick_open = false; });
+}
+
 }  // namespace pnfsrdma::sim

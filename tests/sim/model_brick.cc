@@ -162,6 +162,14 @@ void ModelBrick::withdraw_all() {
   for (auto& [client, session] : sessions_) session.grants.clear();
 }
 
+void ModelBrick::close_session(size_t client) {
+  const simulated::Scheduler::Undisturbed step;
+  const auto found = sessions_.find(client);
+  if (found == sessions_.end()) return;
+  if (const auto link = found->second.link.lock()) link->close_brick();
+  sessions_.erase(found);
+}
+
 std::expected<void, brick::RejectReason> ModelBrick::connected(const brick::ConnectPrivateData& data,
                                                                const std::shared_ptr<Link>& link) {
   const simulated::Scheduler::Undisturbed step;

@@ -43,6 +43,8 @@ class ModelBrick final : public Responder, public rdma::Flusher {
   // The handle is dead when it returns.
   void withdraw(size_t client, uint64_t grant);
   void withdraw_all();
+  // Nothing of what the client has sent lands any more.
+  void close_session(size_t client);
   uint32_t connection(size_t client) { return session(client).connection; }
 
   // --- faults

@@ -8,6 +8,46 @@
 
 namespace pnfsrdma::sim {
 
+// What the server does for a call goes on when the client dies; its answer then reaches nobody.
+class ModelChannel::AtServer {
+ public:
+  explicit AtServer(ModelChannel& channel) : process_(channel.process_), client_(channel.client_), host_(0) {
+    ++process_.serving[client_];
+  }
+  ~AtServer() {
+    --process_.serving[client_];
+    process_.changed.ring();
+  }
+  AtServer(const AtServer&) = delete;
+  AtServer& operator=(const AtServer&) = delete;
+
+ private:
+  MdsProcess& process_;
+  const size_t client_;
+  const simulated::Scheduler::OnHost host_;
+};
+
+// Between two operations of a call the client takes in what is answered already. When it dies there, the
+// operations behind are not done.
+class ModelChannel::AtClient {
+ public:
+  explicit AtClient(ModelChannel& channel) : serving_(left(channel)), host_(channel.host_) {}
+  ~AtClient() { ++serving_; }
+  AtClient(const AtClient&) = delete;
+  AtClient& operator=(const AtClient&) = delete;
+
+ private:
+  static int& left(ModelChannel& channel) {
+    int& serving = channel.process_.serving[channel.client_];
+    --serving;
+    channel.process_.changed.ring();
+    return serving;
+  }
+
+  int& serving_;
+  const simulated::Scheduler::OnHost host_;
+};
+
 ModelChannel::~ModelChannel() {
   for (Task& task : tasks_) task.thread.join();
 }
@@ -40,7 +80,10 @@ auto ModelChannel::call(Run run) -> decltype(run()) {
     travel();
     recover();
     const uint64_t served_by = process_.incarnation;
-    auto answer = run();
+    auto answer = [&] {
+      const AtServer at_server(*this);
+      return run();
+    }();
     const bool revoked = !mds_.revoked(client_).empty();
     travel();
     if (revoked) on_revoked();
@@ -105,6 +148,7 @@ ModelChannel::SizeSet ModelChannel::set_size(
       }
       answer.returned = true;
       sleep_for(dice_.microseconds(20, 200));
+      const AtClient at_client(*this);
       returned(*left);
     }
     if (const auto status = ordered(Call::kSetSize, file)) {

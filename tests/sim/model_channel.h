@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <list>
+#include <map>
 #include <optional>
 
 #include "shared/initiator/mds.h"
@@ -15,7 +16,9 @@ namespace pnfsrdma::sim {
 struct MdsProcess {
   bool up = true;
   uint64_t incarnation = 1;
-  // It goes up, a way to it opens, a brick comes back.
+  // Calls of each client that it works on: they outlive the client.
+  std::map<size_t, int> serving;
+  // It goes up, a way to it opens, a brick comes back, a call is done.
   simulated::Bell changed;
 };
 
@@ -25,8 +28,14 @@ class ModelChannel final : public initiator::Mds {
  public:
   enum class Call { kLayoutGet, kLayoutCommit, kWrite, kCommit, kSetSize };
 
-  ModelChannel(ModelMds& mds, MdsProcess& process, size_t client, uint64_t seed)
-      : mds_(mds), process_(process), client_(client), dice_(seed), session_(process.incarnation) {}
+  // `host`: of the client, for the scheduler.
+  ModelChannel(ModelMds& mds, MdsProcess& process, size_t client, uint64_t host, uint64_t seed)
+      : mds_(mds),
+        process_(process),
+        client_(client),
+        host_(host),
+        dice_(seed),
+        session_(process.incarnation) {}
   ~ModelChannel() override;
 
   // A new session: layouts are void. Called before any call goes on.
@@ -88,6 +97,9 @@ class ModelChannel final : public initiator::Mds {
     bool done = false;
   };
 
+  class AtServer;
+  class AtClient;
+
   template <typename Run>
   auto call(Run run) -> decltype(run());
   void travel();
@@ -98,6 +110,7 @@ class ModelChannel final : public initiator::Mds {
   ModelMds& mds_;
   MdsProcess& process_;
   const size_t client_;
+  const uint64_t host_;
   Dice dice_;
   uint64_t session_;
   bool recovering_ = false;

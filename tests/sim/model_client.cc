@@ -22,9 +22,14 @@ initiator::DataPathOptions ModelClient::options_for(Dice& dice) {
   return options;
 }
 
-ModelClient::ModelClient(size_t number, Network& network, ModelMds& mds, MdsProcess& process,
+ModelClient::ModelClient(size_t number, uint64_t host, Network& network, ModelMds& mds, MdsProcess& process,
                          const Clock& clock, uint64_t seed)
-    : number_(number), mds_(mds), dice_(seed), channel_(mds, process, number, dice_.next()) {
+    : number_(number),
+      host_(host),
+      mds_(mds),
+      dice_(seed),
+      channel_(mds, process, number, host, dice_.next()) {
+  const simulated::Scheduler::OnHost on_host(host);
   std::vector<std::shared_ptr<rdma::Transport>> transports{network.make_transport(number)};
   path_ = std::make_unique<initiator::DataPath>(channel_, clock, std::move(transports), options_for(dice_));
   channel_.on_new_session = [this] { path_->layouts_lost(); };

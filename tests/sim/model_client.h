@@ -19,8 +19,9 @@ namespace pnfsrdma::sim {
 // the callbacks of its session on a fiber of their own.
 class ModelClient final : public Callbacks, public initiator::OpenStateSource {
  public:
-  ModelClient(size_t number, Network& network, ModelMds& mds, MdsProcess& process, const Clock& clock,
-              uint64_t seed);
+  // `host`: whose fibers this one's are.
+  ModelClient(size_t number, uint64_t host, Network& network, ModelMds& mds, MdsProcess& process,
+              const Clock& clock, uint64_t seed);
   ~ModelClient() override;
 
   struct OpenFile {
@@ -47,6 +48,7 @@ class ModelClient final : public Callbacks, public initiator::OpenStateSource {
     simulated::Bell& unlocked_;
   };
 
+  uint64_t host() const { return host_; }
   initiator::DataPath& path() { return *path_; }
   ModelChannel& channel() { return channel_; }
   void recall_any(uint32_t keep);
@@ -70,6 +72,7 @@ class ModelClient final : public Callbacks, public initiator::OpenStateSource {
   static initiator::DataPathOptions options_for(Dice& dice);
 
   const size_t number_;
+  const uint64_t host_;
   ModelMds& mds_;
   Dice dice_;
   ModelChannel channel_;

@@ -207,14 +207,35 @@ bool ModelMds::drop(size_t client, File& file, IoMode iomode, uint64_t offset, u
       brick_of(file).withdraw(client, one.grant);
   }
   held = std::move(left);
-  std::erase_if(ended, [&](uint64_t index) { return others_write(file, index, SIZE_MAX); });
-  clean_tails(file, ended);
-  returned_.ring();
+  ended_writing(file, std::move(ended));
   if (held.empty()) {
     file.layouts.erase(client);
     return false;
   }
   return true;
+}
+
+void ModelMds::ended_writing(File& file, std::set<uint64_t> blocks) {
+  std::erase_if(blocks, [&](uint64_t index) { return others_write(file, index, SIZE_MAX); });
+  clean_tails(file, blocks);
+  returned_.ring();
+}
+
+void ModelMds::expire(size_t client) {
+  tell("client {} expires", client);
+  // Fence first: what it has held may be used again when nothing that it has sent can land there.
+  for (ModelBrick* brick : bricks_) brick->close_session(client);
+  for (auto& file : files_) {
+    const auto layout = file->layouts.extract(client);
+    if (layout.empty()) continue;
+    std::set<uint64_t> written;
+    for (const Held& held : layout.mapped().held) {
+      if (held.iomode == IoMode::kReadWrite) written.insert(held.index);
+    }
+    ended_writing(*file, std::move(written));
+  }
+  revoked_.erase(client);
+  bulk_recalls_.erase(client);
 }
 
 void ModelMds::clean_tails(File& file, const std::set<uint64_t>& ended) {

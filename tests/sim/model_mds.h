@@ -61,6 +61,8 @@ class ModelMds {
   };
 
   void add_client(size_t client, Callbacks& callbacks) { clients_[client] = &callbacks; }
+  // Its lease is over, or it is there again with another verifier and knows nothing of before.
+  void expire(size_t client);
   File& file(const nfs4::FileHandle& handle);
   File& file(size_t number) { return *files_.at(number); }
   void add_files(size_t count);
@@ -108,6 +110,7 @@ class ModelMds {
   // OLD_STATEID, BAD_STATEID, or the layout.
   MetadataResult<FileLayout*> check(size_t client, File& file, const nfs4::Stateid& stateid);
   bool drop(size_t client, File& file, IoMode iomode, uint64_t offset, uint64_t length);
+  void ended_writing(File& file, std::set<uint64_t> blocks);
   void clean_tails(File& file, const std::set<uint64_t>& ended);
   bool others_write(const File& file, uint64_t index, size_t client) const;
   // Nobody (but `except`) holds anything in the range when it returns.

@@ -79,6 +79,13 @@ void Network::cut(size_t client, size_t brick) {
   }
 }
 
+void Network::abandon(size_t client) {
+  for (const auto& weak : links_) {
+    const auto link = weak.lock();
+    if (link && link->client == client) link->abandon(dice_);
+  }
+}
+
 SteadyTime::duration Network::latency() {
   const auto usual = dice_.microseconds(3, 30);
   return dice_.one_in(50) ? dice_.microseconds(100, 3000) : usual;

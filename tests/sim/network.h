@@ -89,6 +89,8 @@ class Link : public std::enable_shared_from_this<Link> {
   void close_brick();
   // The connection dies between them: of what is on its way some arrives.
   void cut(Dice& dice);
+  // The client's host dies: of what it has sent some arrives, and perhaps nobody says that it was the last.
+  void abandon(Dice& dice);
   // Delivers what is due in one direction.
   void pump(size_t direction);
 
@@ -120,6 +122,8 @@ class Network {
   bool apart(size_t client, size_t brick) const { return apart_.contains({client, brick}); }
   // The live links between the two.
   void cut(size_t client, size_t brick);
+  // Its host dies.
+  void abandon(size_t client);
   // A round trip's half.
   SteadyTime::duration latency();
 

@@ -142,7 +142,19 @@ std::string Oracle::judge(uint64_t value, uint64_t unit, const Handle& handle, S
   if (write.first == kUnknown) return "";  // an append that has not ended, or failed
   if (write.first + (value & kPlaceMask) != unit) return "bytes of another place: " + describe(write);
   if (write.began >= ended) return "bytes of the future: " + describe(write);
+  if (const auto absent = absent_.find({number, unit}); absent != absent_.end() && absent->second < began)
+    return "bytes that were not there any more: " + describe(write);
   return dominated(&write, unit, handle, began) ? "old bytes: " + describe(write) : "";
+}
+
+// Of what a dead client had not synced. Who has opened the file since knows where it ends.
+void Oracle::note_absence(uint64_t unit, bool end_of_file, const Handle& handle, SteadyTime began,
+                          SteadyTime ended) {
+  if (unit >= units_[handle.file].size()) return;
+  for (const uint32_t number : units_[handle.file][unit]) {
+    const Write& write = writes_[number];
+    if (write.fenced < (end_of_file ? handle.opened : began)) absent_.try_emplace({number, unit}, ended);
+  }
 }
 
 void Oracle::check_read(const Handle& handle, SteadyTime began, SteadyTime ended, uint64_t offset,
@@ -154,8 +166,11 @@ void Oracle::check_read(const Handle& handle, SteadyTime began, SteadyTime ended
       const auto value = value_of(bytes.subspan(at, kUnit));
       // Two writes at once may be mixed, but nobody writes half a unit.
       wrong = value ? judge(*value, unit, handle, began, ended) : "";
+      if (value == 0) note_absence(unit, false, handle, began, ended);
     } else if (!zero_is_legal(unit, handle, began, ended)) {
       wrong = "nothing, the file ends before";
+    } else {
+      note_absence(unit, true, handle, began, ended);
     }
     if (wrong.empty()) continue;
     std::string known;
@@ -210,8 +225,34 @@ void Oracle::closed(const Handle& handle, SteadyTime began, SteadyTime ended, bo
   }
 }
 
+void Oracle::died(size_t client) {
+  ++losses_;
+  for (size_t file = 0; file < files_; ++file) {
+    Known& mine = known(client, file);
+    for (const size_t number : mine.unsettled) {
+      Write& write = writes_[number];
+      if (write.published == SteadyTime::max() && write.lost == 0) write.lost = losses_;
+      abandoned_[file].push_back(number);
+    }
+    mine.unsettled.clear();
+    mine.said.clear();
+  }
+}
+
+void Oracle::fenced(size_t client, SteadyTime now) {
+  for (Write& write : writes_) {
+    if (write.client != client || (write.cut && write.ended != SteadyTime::max())) continue;
+    write.ended = std::min(write.ended, now);
+    write.published = std::min(write.published, now);
+    if (!write.durable && !write.cut) write.fenced = std::min(write.fenced, now);
+  }
+}
+
 void Oracle::may_be_lost(size_t file, const size_t* client) {
   ++losses_;
+  for (const size_t number : abandoned_[file]) {
+    if (client == nullptr && writes_[number].lost == 0) writes_[number].lost = losses_;
+  }
   for (size_t one = 0; one < known_.size() / files_; ++one) {
     if (client != nullptr && one != *client) continue;
     for (const size_t number : known(one, file).unsettled) {

@@ -33,7 +33,12 @@ class Oracle {
   };
 
   Oracle(size_t clients, size_t files, std::function<void(const std::string&)> violated)
-      : known_(clients * files), files_(files), units_(files), cuts_(files), violated_(std::move(violated)) {}
+      : known_(clients * files),
+        files_(files),
+        units_(files),
+        cuts_(files),
+        abandoned_(files),
+        violated_(std::move(violated)) {}
 
   Handle open(size_t client, size_t file, SteadyTime asked, SteadyTime ready);
 
@@ -50,6 +55,11 @@ class Oracle {
                   ByteSpan bytes, size_t count);
   void synced(Handle& handle, SteadyTime began, SteadyTime ended, bool success);
   void closed(const Handle& handle, SteadyTime began, SteadyTime ended, bool success);
+  // The client has died with all its descriptors: what it had not synced is there or not, unit by unit. `closed`
+  // bytes are at the bricks. Then, fenced: nothing of it comes any more, and what is seen not to be there stays
+  // away.
+  void died(size_t client);
+  void fenced(size_t client, SteadyTime now);
   // What lies on these files and is not synced may be gone (`client`: only what it wrote).
   void may_be_lost(size_t file, const size_t* client = nullptr);
 
@@ -61,7 +71,8 @@ class Oracle {
     SteadyTime began, ended = SteadyTime::max();
     bool done = false;
     bool durable = false;
-    uint64_t lost = 0;  // which loss it may have been part of; 0: none
+    SteadyTime fenced = SteadyTime::max();  // its client has died unsynced, and sends nothing any more
+    uint64_t lost = 0;                      // which loss it may have been part of; 0: none
     SteadyTime published =
         SteadyTime::max();  // synced or closed: then others see it, and nobody writes it again
   };
@@ -85,6 +96,8 @@ class Oracle {
   bool zero_is_legal(uint64_t unit, const Handle& handle, SteadyTime began, SteadyTime ended) const;
   std::string judge(uint64_t value, uint64_t unit, const Handle& handle, SteadyTime began,
                     SteadyTime ended) const;
+  void note_absence(uint64_t unit, bool end_of_file, const Handle& handle, SteadyTime began,
+                    SteadyTime ended);
   std::string describe(const Write& write) const;
 
   std::vector<Write> writes_{1};  // number 0 is none
@@ -92,6 +105,8 @@ class Oracle {
   const size_t files_;
   std::vector<std::vector<std::vector<uint32_t>>> units_;  // [file][unit]: the writes there
   std::vector<std::vector<size_t>> cuts_;
+  std::vector<std::vector<size_t>> abandoned_;  // [file]: closed and not synced by a client that died
+  std::map<std::pair<size_t, uint64_t>, SteadyTime> absent_;  // write and unit: seen not to be there
   uint64_t losses_ = 0;
   std::function<void(const std::string&)> violated_;
 };

@@ -61,6 +61,7 @@ void Scheduler::run(std::function<void()> body, std::function<void(const std::st
 Fiber* Scheduler::spawn(std::function<void()> body) {
   fibers_.push_back(std::make_unique<Fiber>(next_number_++, std::move(body)));
   Fiber* fiber = fibers_.back().get();
+  if (running_ != nullptr) fiber->host = running_->host;
   fiber->prepare(&Scheduler::enter);
   wake(fiber);
   return fiber;
@@ -71,7 +72,39 @@ void Scheduler::join(Fiber* fiber) {
     fiber->joiners.push_back(running_);
     park(SteadyTime::max(), "the end of a fiber");
   }
-  std::erase_if(fibers_, [&](const auto& owned) { return owned.get() == fiber; });
+  // Others may still know one that was killed, as somebody who waits.
+  if (!fiber->killed) std::erase_if(fibers_, [&](const auto& owned) { return owned.get() == fiber; });
+}
+
+void Scheduler::stop(Fiber* fiber) {
+  if (fiber->timed) timers_.erase(fiber->timer);
+  if (fiber->ready) take_out(ready_, fiber);
+  fiber->timed = fiber->ready = false;
+  fiber->killed = fiber->ended = true;
+  for (Fiber* joiner : fiber->joiners) wake(joiner);
+}
+
+void Scheduler::kill(uint64_t host) {
+  CHECK(running_->host != host);
+  dead_hosts_.insert(host);
+  for (const auto& fiber : fibers_) {
+    if (fiber->host == host && !fiber->ended) stop(fiber.get());
+  }
+}
+
+void Scheduler::move_to(uint64_t host) {
+  running_->host = host;
+  if (alive(host)) return;
+  stop(running_);
+  switch_away();
+}
+
+Scheduler::OnHost::OnHost(uint64_t host) : before_(current().running_->host) {
+  current().move_to(host);
+}
+
+Scheduler::OnHost::~OnHost() {
+  current().move_to(before_);
 }
 
 Fiber* Scheduler::choose() {

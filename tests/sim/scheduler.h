@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,23 @@ class Scheduler {
     Undisturbed(const Undisturbed&) = delete;
     Undisturbed& operator=(const Undisturbed&) = delete;
   };
+  // While it lives the running fiber, and what that spawns, belongs to this host (0: one that never dies). Who
+  // comes back to a host that has died meanwhile goes no further.
+  class OnHost {
+   public:
+    explicit OnHost(uint64_t host);
+    ~OnHost();
+    OnHost(const OnHost&) = delete;
+    OnHost& operator=(const OnHost&) = delete;
+
+   private:
+    const uint64_t before_;
+  };
+  uint64_t make_host() { return next_host_++; }
+  // Its fibers run no more, wherever they are: nothing is unwound, and what they own stays as it is. Those who
+  // join them go on.
+  void kill(uint64_t host);
+  bool alive(uint64_t host) const { return !dead_hosts_.contains(host); }
   // None: outside of run().
   Fiber* running() const { return running_; }
   SteadyTime now() { return now_ += std::chrono::nanoseconds(20); }
@@ -59,6 +77,8 @@ class Scheduler {
   static void enter();
   Fiber* choose();
   void switch_away();
+  void stop(Fiber* fiber);
+  void move_to(uint64_t host);
 
   sim::Dice dice_;
   SteadyTime now_{std::chrono::hours(1)};
@@ -70,6 +90,8 @@ class Scheduler {
   bool finished_ = false;
   int undisturbed_ = 0;
   uint64_t next_number_ = 1;
+  uint64_t next_host_ = 1;
+  std::set<uint64_t> dead_hosts_;
   std::function<void(const std::string&)> stuck_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <list>
 
 #include "shared/base/sync.h"
@@ -19,6 +20,7 @@ double milliseconds(SteadyTime::duration time) {
 
 // Calls that are under way.
 struct Call {
+  size_t client = 0;
   std::string what;
   SteadyTime began;
 };
@@ -27,9 +29,9 @@ using Calls = std::list<Call>;
 // One call of an application: counted, traced, and not longer than it may be.
 class Watched {
  public:
-  Watched(World& world, Calls& calls, std::string what) : world_(world), calls_(calls) {
+  Watched(World& world, Calls& calls, size_t client, std::string what) : world_(world), calls_(calls) {
     world_.trace("{} ...", what);
-    call_ = calls_.insert(calls_.end(), {std::move(what), steady_now()});
+    call_ = calls_.insert(calls_.end(), {client, std::move(what), steady_now()});
     ++world_.operations;
   }
   ~Watched() { calls_.erase(call_); }
@@ -141,13 +143,13 @@ class Worker {
   }
 
   void open(size_t file) {
-    Watched watched(world_, calls_, fmt::format("client {} file {} open", client_, file));
+    Watched watched(world_, calls_, client_, fmt::format("client {} file {} open", client_, file));
     files_.push_back(mount().open(file, world_.oracle));
     (void)watched.ended(0);
   }
   void write(OpenFile& file, uint64_t offset, uint64_t length) {
     const ModelClient::InodeLock lock(mount(), file.handle.file);
-    Watched watched(world_, calls_, name(file, "write unit {}+{}", offset / kUnit, length / kUnit));
+    Watched watched(world_, calls_, client_, name(file, "write unit {}+{}", offset / kUnit, length / kUnit));
     const auto source = buffer_->slice(0, length);
     const size_t number =
         world_.oracle.begin_write(client_, file.handle.file, offset, length, watched.began());
@@ -157,7 +159,7 @@ class Worker {
   }
   void append(OpenFile& file, uint64_t length) {
     const ModelClient::InodeLock lock(mount(), file.handle.file);
-    Watched watched(world_, calls_, name(file, "append {} units", length / kUnit));
+    Watched watched(world_, calls_, client_, name(file, "append {} units", length / kUnit));
     const auto source = buffer_->slice(0, length);
     const size_t number =
         world_.oracle.begin_write(client_, file.handle.file, Oracle::kUnknown, length, watched.began());
@@ -167,7 +169,7 @@ class Worker {
     world_.oracle.end(number, at.has_value(), watched.ended(at ? 0 : at.error().number()));
   }
   int read(OpenFile& file, uint64_t offset, uint64_t length) {
-    Watched watched(world_, calls_, name(file, "read unit {}+{}", offset / kUnit, length / kUnit));
+    Watched watched(world_, calls_, client_, name(file, "read unit {}+{}", offset / kUnit, length / kUnit));
     const auto sink = buffer_->slice(0, length);
     std::fill_n(sink.data(), length, std::byte{0xee});
     const auto count = file.data->read(offset, sink);
@@ -178,20 +180,20 @@ class Worker {
   }
   void truncate(OpenFile& file, uint64_t size) {
     const ModelClient::InodeLock lock(mount(), file.handle.file);
-    Watched watched(world_, calls_, name(file, "truncate to unit {}", size / kUnit));
+    Watched watched(world_, calls_, client_, name(file, "truncate to unit {}", size / kUnit));
     const size_t number = world_.oracle.begin_truncation(client_, file.handle.file, size, watched.began());
     const int error = mount().truncate(file, size);
     world_.oracle.end(number, error == 0, watched.ended(error));
   }
   int sync(OpenFile& file, bool data_only) {
-    Watched watched(world_, calls_, name(file, "{}", data_only ? "fdatasync" : "fsync"));
+    Watched watched(world_, calls_, client_, name(file, "{}", data_only ? "fdatasync" : "fsync"));
     const int error =
         number_of(data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor));
     world_.oracle.synced(file.handle, watched.began(), watched.ended(error), error == 0);
     return error;
   }
   void close(OpenFile& file) {
-    Watched watched(world_, calls_, name(file, "close"));
+    Watched watched(world_, calls_, client_, name(file, "close"));
     const int error = number_of(file.data->close(file.cursor));
     world_.oracle.closed(file.handle, watched.began(), watched.ended(error), error == 0);
   }
@@ -199,7 +201,7 @@ class Worker {
     close(*files_[index]);
     auto file = std::move(files_[index]);
     files_.erase(files_.begin() + static_cast<std::ptrdiff_t>(index));
-    Watched watched(world_, calls_, name(*file, "release"));
+    Watched watched(world_, calls_, client_, name(*file, "release"));
     mount().release(std::move(file));
     (void)watched.ended(0);
   }
@@ -212,12 +214,38 @@ class Worker {
   std::vector<std::unique_ptr<OpenFile>> files_;
 };
 
-// All at once.
-void each(std::vector<std::unique_ptr<Worker>>& workers, void (Worker::*what)()) {
+// All of a client at once, on its host.
+using Workers = std::vector<std::unique_ptr<Worker>>;
+void each_of(const World& world, size_t client, Workers& workers, void (Worker::*what)()) {
   std::vector<simulated::Thread> threads;
   for (auto& worker : workers) {
+    const simulated::Scheduler::OnHost on_host(world.clients[client]->host());
     threads.emplace_back([one = worker.get(), what] { (one->*what)(); });
   }
+  for (auto& thread : threads) thread.join();
+}
+
+// The applications of one client, which start again when it does.
+void work_on(World& world, size_t client, Calls& calls, Workers& workers) {
+  for (;;) {
+    for (size_t i = 0; i < kWorkersPerClient; ++i)
+      workers.push_back(std::make_unique<Worker>(world, client, calls));
+    const uint64_t host = world.clients[client]->host();
+    each_of(world, client, workers, &Worker::work);
+    if (simulated::Scheduler::current().alive(host)) return;
+    // Nobody is left to take them apart.
+    for (auto& worker : workers) (void)worker.release();
+    workers.clear();
+    std::erase_if(calls, [&](const Call& call) { return call.client == client; });
+    while (world.clients[client]->host() == host)
+      (void)world.started.wait(SteadyTime::max(), "a client to start again");
+  }
+}
+
+void each(World& world, const std::function<void(size_t)>& body) {
+  std::vector<simulated::Thread> threads;
+  for (size_t client = 0; client < world.clients.size(); ++client)
+    threads.emplace_back([&body, client] { body(client); });
   for (auto& thread : threads) thread.join();
 }
 
@@ -237,11 +265,7 @@ void fail_power(World& world) {
 
 void run_workload(World& world) {
   Calls calls;
-  std::vector<std::unique_ptr<Worker>> workers;
-  for (size_t client = 0; client < world.clients.size(); ++client) {
-    for (size_t i = 0; i < kWorkersPerClient; ++i)
-      workers.push_back(std::make_unique<Worker>(world, client, calls));
-  }
+  std::vector<Workers> workers(world.clients.size());
   bool ended = false;
   simulated::Thread watchdog([&] {
     while (!ended) {
@@ -250,16 +274,16 @@ void run_workload(World& world) {
     }
   });
   Faults faults(world);
-  each(workers, &Worker::work);
+  each(world, [&](size_t client) { work_on(world, client, calls, workers[client]); });
   faults.end();
   world.calm_since = steady_now();
   world.trace("everything is well now");
   sleep_for(std::chrono::seconds(1));
-  each(workers, &Worker::finish);
+  each(world, [&](size_t client) { each_of(world, client, workers[client], &Worker::finish); });
   fail_power(world);
   world.trace("after the loss of power");
   sleep_for(std::chrono::seconds(1));
-  each(workers, &Worker::read_everything);
+  each(world, [&](size_t client) { each_of(world, client, workers[client], &Worker::read_everything); });
   ended = true;
   watchdog.join();
 }

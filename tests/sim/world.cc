@@ -46,14 +46,38 @@ World::World(const RunOptions& how)
   mds->add_files(kFiles);
   if (options.trace) mds->on_event = [this](const std::string& event) { say("mds: " + event); };
   const size_t count = dice.between(2, 3);
-  for (size_t i = 0; i < count; ++i) {
-    clients.push_back(std::make_unique<ModelClient>(i, network, *mds, process, clock, dice.next()));
-    clients.back()->channel().on_error = [this, i](ModelChannel::Call call, size_t file) {
-      trace("client {} file {}: ordered error of call {}", i, file, static_cast<int>(call));
-      if (call == ModelChannel::Call::kWrite || call == ModelChannel::Call::kLayoutCommit)
-        oracle.may_be_lost(file, &i);
-    };
-  }
+  clients.resize(count);
+  for (size_t i = 0; i < count; ++i) start(i);
+}
+
+void World::start(size_t client) {
+  // Fibers that are no more still stand in what they used.
+  (void)clients[client].release();
+  clients[client] = std::make_unique<ModelClient>(client, simulated::Scheduler::current().make_host(),
+                                                  network, *mds, process, clock, dice.next());
+  clients[client]->channel().on_error = [this, client](ModelChannel::Call call, size_t file) {
+    trace("client {} file {}: ordered error of call {}", client, file, static_cast<int>(call));
+    if (call == ModelChannel::Call::kWrite || call == ModelChannel::Call::kLayoutCommit)
+      oracle.may_be_lost(file, &client);
+  };
+  started.ring();
+}
+
+bool World::alive(size_t client) const {
+  return simulated::Scheduler::current().alive(clients[client]->host());
+}
+
+void World::crash(size_t client) {
+  simulated::Scheduler::current().kill(clients[client]->host());
+  network.abandon(client);
+  oracle.died(client);
+}
+
+void World::expire(size_t client) {
+  while (!process.up || process.serving[client] > 0)
+    (void)process.changed.wait(SteadyTime::max(), "what the MDS still does for a client");
+  mds->expire(client);
+  oracle.fenced(client, steady_now());
 }
 
 World::~World() {

@@ -42,6 +42,14 @@ class World {
   Oracle oracle;
   std::vector<std::unique_ptr<ModelClient>> clients;
 
+  // The host of a client dies, wherever its fibers are. What the MDS has of it ends with its lease, or when it
+  // starts again.
+  bool alive(size_t client) const;
+  void crash(size_t client);
+  void expire(size_t client);
+  void start(size_t client);
+  simulated::Bell started;
+
   // Totals.
   size_t operations = 0, faults = 0, errors = 0;
   // Faults that are not over; when the last one was.
@@ -73,6 +81,8 @@ class Faults {
  private:
   void work();
   void one();
+  void crash_client();
+  void partition_brick(size_t client, size_t brick, SteadyTime::duration time);
   void partition_brick();
   void partition_mds();
   void restart_brick(bool lose);
