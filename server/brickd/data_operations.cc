@@ -2,6 +2,7 @@
 #include "server/brickd/data_operations.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "server/brickd/limits.h"
@@ -47,9 +48,69 @@ std::vector<ByteSpan> DataOperations::memory_of(const Pieces& pieces) const {
 void DataOperations::persist(const RangesArguments& arguments, Done done) {
   auto pieces = resolve(arguments.ranges);
   if (!pieces) return done(pieces.error());
-  run(
-      arguments.epoch, *pieces, bytes_of(*pieces),
-      [this, pieces = *pieces] { return gate_.persist(memory_of(pieces)); }, std::move(done));
+  const uint64_t bytes = bytes_of(*pieces);
+  if (!pool_.persistence().blocks()) {
+    return run(
+        arguments.epoch, *pieces, bytes,
+        [this, pieces = *pieces] { return gate_.persist(memory_of(pieces)); }, std::move(done));
+  }
+  for (const Piece& piece : *pieces) pool_.table().pin(piece);
+  ++waiting_;
+  Persist persist{arguments.epoch, std::move(*pieces), std::move(done), {}};
+  if (!join_batch(persist, bytes)) begin_batch(std::move(persist), bytes);
+}
+
+// Only the last of the thread's line, so that nothing is done before what was asked for earlier; and no longer
+// than one turn at the gate, so that a small one does not wait for large ones that came later.
+bool DataOperations::join_batch(Persist& persist, uint64_t bytes) {
+  if (!last_batch_) return false;
+  auto batch = last_batch_->lock();
+  if (batch->begun || batch->bytes + bytes > kFlushTurnBytes) return false;
+  batch->persists.push_back(std::move(persist));
+  batch->bytes += bytes;
+  return true;
+}
+
+void DataOperations::begin_batch(Persist persist, uint64_t bytes) {
+  const auto batch = std::make_shared<Guarded<Batch>>();
+  batch->lock()->persists.push_back(std::move(persist));
+  batch->lock()->bytes = bytes;
+  const auto flushed = std::make_shared<std::vector<Persist>>();
+  executor_.run(
+      [this, batch, flushed] {
+        {
+          auto begun = batch->lock();
+          begun->begun = true;
+          *flushed = std::move(begun->persists);
+        }
+        flush(*flushed);
+      },
+      [this, batch, flushed] { answer(*flushed); });
+  last_batch_ = batch;
+}
+
+// In the thread.
+void DataOperations::flush(std::vector<Persist>& persists) {
+  std::vector<ByteSpan> ranges;
+  for (Persist& persist : persists) {
+    if (persist.epoch < epoch_.load()) {
+      persist.result = fail(ECANCELED, "a newer MDS has claimed the brick");
+    } else {
+      std::ranges::copy(memory_of(persist.pieces), std::back_inserter(ranges));
+    }
+  }
+  const Result<> flushed = gate_.persist(ranges);
+  for (Persist& persist : persists) {
+    if (persist.result) persist.result = flushed;
+  }
+}
+
+void DataOperations::answer(const std::vector<Persist>& persists) {
+  for (const Persist& persist : persists) {
+    for (const Piece& piece : persist.pieces) pool_.table().unpin(piece);
+    --waiting_;
+    persist.done(status_of(persist.result, "data-operation"));
+  }
 }
 
 void DataOperations::zero(const RangesArguments& arguments, Done done) {
@@ -100,6 +161,8 @@ void DataOperations::run(uint64_t epoch, Pieces pinned, uint64_t bytes, Work wor
   if (inline_is_quick && executor_.unfinished() == 0) return done(status_of(work(), "data-operation"));
 
   for (const Piece& piece : pinned) pool_.table().pin(piece);
+  ++waiting_;
+  last_batch_ = nullptr;
   auto result = std::make_shared<Result<>>();
   executor_.run(
       [this, epoch, result, work = std::move(work)] {
@@ -108,12 +171,14 @@ void DataOperations::run(uint64_t epoch, Pieces pinned, uint64_t bytes, Work wor
       },
       [this, result, pinned = std::move(pinned), done = std::move(done)] {
         for (const Piece& piece : pinned) pool_.table().unpin(piece);
+        --waiting_;
         done(status_of(*result, "data-operation"));
       });
 }
 
 void DataOperations::fence_epoch(uint64_t epoch, std::function<void()> done) {
   epoch_.store(epoch);
+  last_batch_ = nullptr;
   executor_.run([] {}, std::move(done));
 }
 

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
-#include "server/brickd/limits.h"
+#include "server/brickd/flush_turn.h"
 
 namespace pnfsrdma::brick {
 
@@ -29,6 +30,7 @@ Verifier make_verifier(const std::array<std::byte, 16>& uuid, const BootId& boot
 FlushGate::FlushGate(pmem::Persistence& persistence, const std::array<std::byte, 16>& uuid,
                      const BootId& boot, uint64_t unsafe_events, std::function<void(const Error&)> on_unsafe)
     : persistence_(persistence),
+      threads_(persistence),
       uuid_(uuid),
       boot_(boot),
       on_unsafe_(std::move(on_unsafe)),
@@ -56,63 +58,73 @@ Result<> FlushGate::persist_under(std::span<const ByteSpan> ranges, const Verifi
 
 size_t FlushGate::waiting() {
   auto line = line_.lock();
-  return (line->front.taken - line->front.served) + (line->back.taken - line->back.served);
+  return line->front.size() + line->back.size();
 }
 
-void FlushGate::wait_for_turn(Place place) {
-  auto line = line_.lock();
-  Line::Places& places = place == Place::kFront ? line->front : line->back;
-  const uint64_t ours = places.taken++;
-  line.wait(turn_ended_, [&](const Line& now) {
-    return !now.busy && places.served == ours && (place == Place::kFront || now.front.empty());
-  });
-  ++places.served;
-  line->busy = true;
-}
-
-void FlushGate::end_turn() {
-  line_.lock()->busy = false;
-  turn_ended_.notify_all();
+// Of PMEM, whose fence speaks for the flushes of this thread alone: there is nothing to share.
+Result<> FlushGate::flush_lines(std::span<const ByteSpan> ranges) {
+  Result<> flushed;
+  for (const ByteSpan& range : ranges) {
+    flushed = persistence_.flush(range);
+    if (!flushed) break;
+  }
+  if (flushed) flushed = persistence_.fence();
+  return judged(std::move(flushed));
 }
 
 // What of another's bytes fails in our turn has changed the verifier before the next turn begins, so before
 // that other one answers: between turns nothing is lost from sight.
 Result<> FlushGate::flush_all(std::span<const ByteSpan> ranges, Place place) {
-  if (!persistence_.blocks()) return flush_turn(ranges);
-  std::vector<ByteSpan> turn;
-  uint64_t bytes = 0;
-  const auto take_turn = [&] {
-    wait_for_turn(place);
-    Result<> flushed = flush_turn(turn);
-    end_turn();
-    turn.clear();
-    bytes = 0;
-    return flushed;
-  };
-  for (ByteSpan range : ranges) {
-    while (!range.empty()) {
-      const ByteSpan piece = range.first(std::min<size_t>(range.size(), kFlushTurnBytes - bytes));
-      turn.push_back(piece);
-      bytes += piece.size();
-      range = range.subspan(piece.size());
-      if (bytes == kFlushTurnBytes || turn.size() == kFlushTurnRanges) TRY(take_turn());
-    }
+  if (!persistence_.blocks()) return flush_lines(ranges);
+  Waiting ours;
+  std::ranges::copy_if(ranges, std::back_inserter(ours.left),
+                       [](const ByteSpan& range) { return !range.empty(); });
+  if (ours.left.empty()) return {};
+  auto line = line_.lock();
+  (place == Place::kFront ? line->front : line->back).push_back(&ours);
+  while (!ours.result) {
+    line.wait(turn_ended_,
+              [&](const Line& now) { return ours.result || (!now.busy && now.next().front() == &ours); });
+    if (!ours.result) run_turn(line);
   }
-  return turn.empty() ? Result<>() : take_turn();
+  return std::move(*ours.result);
 }
 
-Result<> FlushGate::flush_turn(std::span<const ByteSpan> ranges) {
-  Result<> result;
-  for (const ByteSpan& range : ranges) {
-    result = persistence_.flush(range);
-    if (!result) break;
+// For the first in line and all behind it for whom there is room.
+void FlushGate::run_turn(Guarded<Line>::Lock& line) {
+  auto& waiting = line->front.empty() ? line->back : line->front;
+  FlushTurn turn;
+  std::vector<Waiting*> served;
+  while (!waiting.empty() && !turn.full()) {
+    served.push_back(waiting.front());
+    waiting.pop_front();
+    auto& left = served.back()->left;
+    while (!left.empty() && !turn.full()) {
+      turn.take(left.front());
+      if (left.front().empty()) left.pop_front();
+    }
   }
-  if (result) result = persistence_.fence();
-  if (!result) {
+  line->busy = true;
+  line.unlock();
+  const Result<> flushed = judged(threads_.run(turn.flushes()));
+  line.relock();
+  line->busy = false;
+  for (Waiting* each : served) {
+    if (flushed && !each->left.empty())
+      waiting.push_back(each);
+    else
+      each->result = flushed;
+  }
+  turn_ended_.notify_all();
+}
+
+// A failure changes the verifier before anybody hears of it.
+Result<> FlushGate::judged(Result<> flushed) {
+  if (!flushed) {
     count_unsafe_event();
-    on_unsafe_(result.error());
+    on_unsafe_(flushed.error());
   }
-  return result;
+  return flushed;
 }
 
 }  // namespace pnfsrdma::brick

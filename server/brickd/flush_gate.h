@@ -4,10 +4,13 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "server/brickd/boot_id.h"
+#include "server/brickd/flush_threads.h"
 #include "shared/base/bytes.h"
 #include "shared/base/guarded.h"
 #include "shared/base/result.h"
@@ -28,9 +31,11 @@ Verifier make_verifier(const std::array<std::byte, 16>& uuid, const BootId& boot
 
 // All flushes of an open pool go through here, table and data, so that none can report success over bytes
 // another one's failure lost: Linux tells a failed write-back to one msync of the file only, whichever comes
-// next. Flushes that can fail (msync) therefore run one at a time, and each answer takes its verifier after
-// its flush. They take turns: a large one goes to the end of the line after each piece, and the table's, for
-// which every change and every claim waits, goes to the front. Thread-safe. Owned by the Brick.
+// next. Flushes that can fail (msync) therefore run in turns that succeed or fail as a whole, one turn at a
+// time, and each answer takes its verifier after its turn. Those that wait while a turn runs share the next
+// one (group commit): whoever is first in line flushes for all that fit. A large one goes to the end of the
+// line with what is left of it, and the table's, for which every change and every claim waits, go to the
+// front, in turns of their own. Thread-safe. Owned by the Brick.
 class FlushGate {
  public:
   // `on_unsafe` is called in the flushing thread, with the new count, when a flush has failed.
@@ -48,28 +53,30 @@ class FlushGate {
 
   // One atomic load.
   Verifier verifier() const;
-  // Flushes that wait for their turn.
+  // Flushes that wait for their turn, or for what a turn has left of them.
   size_t waiting();
 
  private:
+  // One caller's flush, on his stack.
+  struct Waiting {
+    std::deque<ByteSpan> left;  // of its ranges, not taken into a turn yet
+    std::optional<Result<>> result;
+  };
   // Who flushes now, and who is next: front before back, each in the order they came.
   struct Line {
-    struct Places {
-      uint64_t taken = 0;
-      uint64_t served = 0;
-      bool empty() const { return taken == served; }
-    };
     bool busy = false;
-    Places front, back;
+    std::deque<Waiting*> front, back;
+    const std::deque<Waiting*>& next() const { return front.empty() ? back : front; }
   };
 
   void count_unsafe_event();
   Result<> flush_all(std::span<const ByteSpan> ranges, Place place);
-  Result<> flush_turn(std::span<const ByteSpan> ranges);
-  void wait_for_turn(Place place);
-  void end_turn();
+  Result<> flush_lines(std::span<const ByteSpan> ranges);
+  void run_turn(Guarded<Line>::Lock& line);
+  Result<> judged(Result<> flushed);
 
   pmem::Persistence& persistence_;
+  FlushThreads threads_;
   const std::array<std::byte, 16> uuid_;
   const BootId boot_;
   const std::function<void(const Error&)> on_unsafe_;

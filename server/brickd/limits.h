@@ -35,9 +35,12 @@ inline constexpr Milliseconds kPutOffLongest{1000};
 inline constexpr uint64_t kInlineBytesMax = 64 << 10;
 
 // What one turn at the flush gate takes at most, in bytes and in ranges: a disk has it in a fraction of a
-// second, and everybody else waits for no more than that.
+// second, and everybody else waits for no more than that. Ranges no further apart than the gap are one.
 inline constexpr uint64_t kFlushTurnBytes = 16 << 20;
 inline constexpr size_t kFlushTurnRanges = 64;
+inline constexpr size_t kFlushGapBytes = 256 << 10;
+// Flushes of one turn that run side by side.
+inline constexpr size_t kFlushesAtOnce = 32;
 
 // Piece by which the background zeroes a block: between pieces it can be stopped.
 inline constexpr uint64_t kZeroPieceBytes = 256 << 10;
