@@ -61,13 +61,16 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
     fuse_reply_err(request, error);
     return;
   }
+  // O_SYNC, O_DSYNC, RWF_DSYNC: the flush goes out with the WRITE.
+  const auto stability =
+      (info->flags & O_DSYNC) != 0 ? initiator::Stability::kDataSync : initiator::Stability::kUnstable;
   // What the kernel writes back of a shared mapping has its place, however the file was opened.
   if (file.append && !parts_.options.writeback && !info->writepage) {
     if (const int error = ask_end(request, file); error != 0) {
       fuse_reply_err(request, error);
       return;
     }
-    const Result<uint64_t> at = file.data->append(source);
+    const Result<uint64_t> at = file.data->append(source, stability);
     if (!at) {
       fuse_reply_err(request, to_number(at.error()));
       return;
@@ -77,7 +80,7 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
     reply_written(request, file, info, size);
     return;
   }
-  const Result<size_t> count = file.data->write(static_cast<uint64_t>(offset), source);
+  const Result<size_t> count = file.data->write(static_cast<uint64_t>(offset), source, stability);
   if (!count) {
     fuse_reply_err(request, to_number(count.error()));
     return;
@@ -100,7 +103,8 @@ Result<size_t> FileSystem::read_on(fuse_req_t request, OpenFile& file, off_t off
   return done + more;
 }
 
-// Of direct I/O the kernel leaves O_SYNC, O_DSYNC and RWF_DSYNC to us; of buffered I/O it sends an FSYNC.
+// What was not flushed along with the WRITE, and a new size: of direct I/O the kernel leaves that to us; behind
+// buffered I/O it sends an FSYNC.
 void FileSystem::reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count) {
   if (is_direct(info) && (info->flags & O_DSYNC) != 0) {
     const bool data_only = (info->flags & O_SYNC) != O_SYNC;

@@ -80,6 +80,8 @@ void add_data(std::vector<MetricFamily>& all, const initiator::Statistics& from)
   all.push_back(
       counter("data_operations_total", "READs and WRITEs, by direction and path.",
               by_direction_and_path(from.rdma_reads, from.rdma_writes, from.mds_reads, from.mds_writes)));
+  all.push_back(counter("rdma_round_trips_total", "Waits for bricks; for several at once it is one.",
+                        number(from.rdma_round_trips)));
   all.push_back(
       counter("hole_bytes_total", "Bytes read as zeros without touching a server.", number(from.hole_bytes)));
   all.push_back(counter("flushes_total", "Flushes, by method.",

@@ -9,6 +9,7 @@ std::array<Statistics::Entry, Statistics::kCount> Statistics::snapshot() const {
       {"rdma_reads", rdma_reads.value()},
       {"rdma_write_bytes", rdma_write_bytes.value()},
       {"rdma_writes", rdma_writes.value()},
+      {"rdma_round_trips", rdma_round_trips.value()},
       {"hole_bytes", hole_bytes.value()},
       {"mds_read_bytes", mds_read_bytes.value()},
       {"mds_reads", mds_reads.value()},

@@ -26,7 +26,8 @@ class Counter {
 struct Statistics {
   Counter rdma_read_bytes, rdma_reads;  // confirmed by the transport
   Counter rdma_write_bytes, rdma_writes;
-  Counter hole_bytes;                 // read as zeros, nothing touched
+  Counter rdma_round_trips;  // waits for bricks, of I/O and flush; for several bricks at once it is one
+  Counter hole_bytes;        // read as zeros, nothing touched
   Counter mds_read_bytes, mds_reads;  // READ through the MDS
   Counter mds_write_bytes, mds_writes;
   Counter flushes_native, flushes_commit_message, flushes_layoutcommit, flushes_mds_commit;
@@ -45,7 +46,7 @@ struct Statistics {
 
   // A copy in a fixed order.
   using Entry = std::pair<std::string_view, uint64_t>;
-  static constexpr size_t kCount = 34;
+  static constexpr size_t kCount = 35;
   std::array<Entry, kCount> snapshot() const;
 };
 

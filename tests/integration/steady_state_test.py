@@ -112,7 +112,8 @@ class SteadyState(unittest.TestCase):
 
 
 class OneRoundTrip(unittest.TestCase):
-    """A sync of an overwrite waits for one round trip: counted on the wire, where each takes 10 ms."""
+    """A sync of an overwrite waits for one round trip, and so does an overwrite that is to be synchronous: counted on the
+    wire, where each takes 10 ms."""
     ONE_WAY = 0.005
 
     def test_fdatasync_and_fsync_wait_once(self):
@@ -138,6 +139,14 @@ class OneRoundTrip(unittest.TestCase):
             # A size may be told only when the bytes in front of it are durable.
             self.assertEqual(self.trips(events, file, os.fdatasync, range(64, 128)), 2)
             os.close(file)
+            for name in ("O_DSYNC", "O_SYNC"):
+                for direct in (os.O_DIRECT, 0):
+                    file = os.open(mount / "file", os.O_RDWR | getattr(os, name) | direct)
+                    self.assertEqual(self.trips_of_writes(events, file, name, range(64)), 1)
+                    os.close(file)
+            file = os.open(mount / "file", os.O_RDWR | os.O_DSYNC | os.O_DIRECT)
+            self.assertEqual(self.trips_of_writes(events, file, "O_DSYNC", range(128, 192)), 2)
+            os.close(file)
             mount.unmount()
             data_proxy.close()
             mds_proxy.close()
@@ -152,6 +161,16 @@ class OneRoundTrip(unittest.TestCase):
             counts.append(round_trips(events[seen:]))
         print(f"{sync.__name__} of blocks {blocks}: round trips {sorted(collections.Counter(counts).items())}")
         # Not of each: a deferred commit of the modification time may be on the wire beside one.
+        return statistics.median(counts)
+
+    def trips_of_writes(self, events, file, name, blocks):
+        """The same of the writes themselves."""
+        counts = []
+        for number in blocks:
+            seen = len(events)
+            os.pwrite(file, aligned(4096, 1), number * 4096)
+            counts.append(round_trips(events[seen:]))
+        print(f"{name} writes of blocks {blocks}: round trips {sorted(collections.Counter(counts).items())}")
         return statistics.median(counts)
 
 

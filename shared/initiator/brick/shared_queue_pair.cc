@@ -30,7 +30,7 @@ SharedQueuePair::SharedQueuePair(std::unique_ptr<rdma::QueuePair> queue_pair,
       // Some of the send queue is left to the transport: iwarp puts a READ behind a batch of WRITEs.
       depth_(std::max<size_t>(2, queue_pair_->limits().send_depth - queue_pair_->limits().send_depth / 8)) {}
 
-void SharedQueuePair::run(WorkBatch& batch, SteadyTime deadline) {
+void SharedQueuePair::start(WorkBatch& batch, SteadyTime deadline) {
   CHECK(batch.items_.size() <= items_max());
   for (WorkItem& item : batch.items_) {
     item.outcome = rdma::Outcome::kFlushed;
@@ -39,7 +39,34 @@ void SharedQueuePair::run(WorkBatch& batch, SteadyTime deadline) {
   }
   if (batch.items_.empty() || !reserve(batch, deadline)) return;
   post(batch);
+}
+
+void SharedQueuePair::start(WorkBatch& batch, brick::PersistCall call, SteadyTime deadline) {
+  CHECK(call.ranges.size() <= brick::kPersistRangesPerMessage);
+  batch.credit_ = take_credit(deadline);
+  if (!batch.credit_) return;
+  {
+    Lock lock(mutex_);
+    call.id = next_persist_++;
+  }
+  batch.wants_reply_ = true;
+  batch.reply_id_ = call.id;
+  const size_t length = brick::encode_session_message(std::move(call), area_->send_bytes(*batch.credit_));
+  WorkItem& message = batch.items_.back();
+  message.opcode = rdma::Opcode::kSend;
+  message.local = area_->send_slice(*batch.credit_, length);
+  start(batch, deadline);
+}
+
+void SharedQueuePair::finish(WorkBatch& batch, SteadyTime deadline) {
   wait_until_done(batch, deadline);
+  if (!batch.credit_) return;
+  give_credit(*std::exchange(batch.credit_, std::nullopt));
+  if (!batch.reply()) return;
+  std::lock_guard posting(post_mutex_);
+  const auto posted = queue_pair_->post_receive(receive_work_id(batch.receive_slot_),
+                                                area_->receive_slice(batch.receive_slot_));
+  if (!posted) queue_pair_->fail();
 }
 
 size_t SharedQueuePair::in_flight() const {
@@ -228,29 +255,11 @@ void SharedQueuePair::give_credit(size_t slot) {
 }
 
 std::optional<brick::PersistReply> SharedQueuePair::persist(brick::PersistCall call, SteadyTime deadline) {
-  CHECK(call.ranges.size() <= brick::kPersistRangesPerMessage);
-  const std::optional<size_t> slot = take_credit(deadline);
-  if (!slot) return std::nullopt;
-  {
-    Lock lock(mutex_);
-    call.id = next_persist_++;
-  }
-  WorkItem item{.opcode = rdma::Opcode::kSend};
+  WorkItem item;
   WorkBatch batch({&item, 1});
-  batch.wants_reply_ = true;
-  batch.reply_id_ = call.id;
-  const size_t length = brick::encode_session_message(std::move(call), area_->send_bytes(*slot));
-  item.local = area_->send_slice(*slot, length);
-  run(batch, deadline);
-  give_credit(*slot);
-  // An answer without its SEND's completion cannot be; without the answer the flag is still set or was
-  // settled.
-  if (!batch.succeeded() || batch.reply_.id != batch.reply_id_) return std::nullopt;
-  std::lock_guard posting(post_mutex_);
-  const auto posted = queue_pair_->post_receive(receive_work_id(batch.receive_slot_),
-                                                area_->receive_slice(batch.receive_slot_));
-  if (!posted) queue_pair_->fail();
-  return batch.reply_;
+  start(batch, std::move(call), deadline);
+  finish(batch, deadline);
+  return batch.reply();
 }
 
 }  // namespace pnfsrdma::initiator

@@ -22,17 +22,26 @@ class SharedQueuePair {
  public:
   // After say_hello(): `area` has its receives posted.
   SharedQueuePair(std::unique_ptr<rdma::QueuePair> queue_pair, std::unique_ptr<MessageArea> area);
-  // Nobody is in run() or persist().
+  // Nobody is between start() and finish().
   ~SharedQueuePair() = default;
 
-  // Posts all items in order, rings once, returns when all have an outcome and the memory is the caller's
-  // again. When `deadline` passes the connection is given up, because that alone gets the memory back. At
-  // most items_max() items.
-  void run(WorkBatch& batch, SteadyTime deadline);
+  // Posts all items in order and rings once; finish() returns when all have an outcome and the memory is the
+  // caller's again. When `deadline` passes the connection is given up, because that alone gets the memory
+  // back. At most items_max() items. A thread may start batches on several queue pairs and then finish them,
+  // if all threads take the queue pairs in one order: start() may wait for room that others hold.
+  void start(WorkBatch& batch, SteadyTime deadline);
+  // The same with a commit message (at most brick::kPersistRangesPerMessage ranges), whose SEND is the last
+  // item: it covers the WRITEs in front of it, in the same round trip (RC and RFC 5040 place them first).
+  // Waits for a credit when kSessionCredits are out.
+  void start(WorkBatch& batch, brick::PersistCall call, SteadyTime deadline);
+  void finish(WorkBatch& batch, SteadyTime deadline);
+  void run(WorkBatch& batch, SteadyTime deadline) {
+    start(batch, deadline);
+    finish(batch, deadline);
+  }
   size_t items_max() const { return depth_ / 2; }
 
-  // One commit message (at most brick::kPersistRangesPerMessage ranges) and its answer: one round trip. None:
-  // the connection was lost. Waits for a credit when kSessionCredits are out.
+  // One commit message and its answer: one round trip. None: the connection was lost.
   std::optional<brick::PersistReply> persist(brick::PersistCall call, SteadyTime deadline);
 
   bool connected() const { return queue_pair_->connected(); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "shared/base/sync.h"
@@ -24,8 +25,8 @@ struct WorkItem {
 };
 
 // Work requests that go out with one doorbell, on the stack of the thread that waits for them: an I/O
-// allocates nothing. Belongs to SharedQueuePair between run() and its return; the fields below are written
-// under its lock.
+// allocates nothing. Belongs to SharedQueuePair from start() to the return of finish(); the fields below are
+// written under its lock.
 class WorkBatch {
  public:
   explicit WorkBatch(std::span<WorkItem> items) : items_(items) {}
@@ -39,14 +40,19 @@ class WorkBatch {
     }
     return true;
   }
+  // The answer to its commit message; none: it had none, or no answer came.
+  std::optional<brick::PersistReply> reply() const {
+    return reply_id_ != 0 && reply_.id == reply_id_ ? std::optional(reply_) : std::nullopt;
+  }
 
  private:
   friend class SharedQueuePair;
 
   std::span<WorkItem> items_;
   size_t remaining_ = 0;  // items without a completion, and the answer when one is wanted
-  // The answer to a SEND, recognised by its id.
+  // The answer to a SEND, recognised by its id; the send slot of that, until finish().
   bool wants_reply_ = false;
+  std::optional<size_t> credit_;
   uint64_t reply_id_ = 0;
   brick::PersistReply reply_;
   size_t receive_slot_ = 0;

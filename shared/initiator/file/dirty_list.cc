@@ -17,14 +17,18 @@ bool DirtyExtent::growth_void(uint64_t lineage_now) const {
 }
 
 bool DirtyList::wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t lineage,
-                      const BrickVerifier& verifier, WallTime now) {
+                      const BrickVerifier& verifier, WallTime now, std::optional<uint64_t> flushed_behind) {
   std::lock_guard lock(mutex_);
   DirtyExtent extent{.offset = piece.offset,
                      .end = piece.end(),
                      .sequence = ++sequence_,
                      .place = {piece.device, verifier},
                      .lineage = lineage,
-                     .incarnation = piece.incarnation};
+                     .incarnation = piece.incarnation,
+                     .unflushed = !flushed_behind};
+  const auto enter = [&](const DirtyExtent& part) {
+    flushed_behind ? put_flushed(part, *flushed_behind) : put(part);
+  };
   if (!changed_) changed_ = Commit{.first = extent.offset, .last = extent.end};
   changed_->first = std::min(changed_->first, extent.offset);
   changed_->last = std::max(changed_->last, extent.end);
@@ -36,11 +40,11 @@ bool DirtyList::wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t 
     if (known_size > extent.offset) {
       DirtyExtent front = extent;
       front.end = extent.offset = known_size;
-      put(front);
+      enter(front);
     }
     extent.growth = true;
   }
-  put(extent);
+  enter(extent);
   return extents_.size() > 2 * kExtentsMax;
 }
 
@@ -118,6 +122,29 @@ void DirtyList::put(const DirtyExtent& extent) {
   } else {
     extents_.insert(at, extent);
     bound_extents(join_at_);
+  }
+}
+
+uint64_t DirtyList::noted() const {
+  std::lock_guard lock(mutex_);
+  return sequence_;
+}
+
+// What was noted since may have been written over this, and behind its flush: it stays.
+void DirtyList::put_flushed(DirtyExtent extent, uint64_t noted) {
+  while (extent.offset < extent.end) {
+    auto newer = first_behind(extent.offset);
+    while (newer != extents_.end() && newer->sequence <= noted) ++newer;
+    const bool inside = newer != extents_.end() && newer->offset < extent.end;
+    DirtyExtent piece = extent;
+    if (inside) piece.end = std::max(extent.offset, newer->offset);
+    extent.offset = inside ? std::min(extent.end, newer->end) : extent.end;
+    if (piece.offset == piece.end) continue;
+    if (piece.growth) {
+      put(piece);
+    } else {
+      carve(piece.offset, piece.end);
+    }
   }
 }
 

@@ -40,7 +40,8 @@ struct DirtyExtent {
   bool growth_void(uint64_t lineage_now) const;
 };
 
-// A flush of everything that was complete before it began. What is written meanwhile is none of its business.
+// A flush of everything that was complete before it began. What is written meanwhile is none of its business:
+// a flush covers what was complete before it was posted, or was posted before it on the same queue pair.
 struct Flush {
   uint64_t sequence = 0;
   RangeSet by_rdma;
@@ -81,9 +82,13 @@ class DirtyList {
 
   // --- writes. A WRITE that was confirmed on a connection with this verifier, to a file that was known to be
   // `known_size` long (LayoutCache::known_size()): what lies behind is growth, a copy is kept of it. True:
-  // there are far too many extents, and none can be joined: flush them.
+  // there are far too many extents, and none can be joined: flush them. `flushed_behind`: its flush was posted
+  // behind it on the same queue pair and was answered on this connection, under this verifier; what was
+  // noted() when both were posted lay under it.
   bool wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t lineage, const BrickVerifier& verifier,
-             WallTime now);
+             WallTime now, std::optional<uint64_t> flushed_behind = std::nullopt);
+  // Number of the newest write here.
+  uint64_t noted() const;
   void wrote_through_mds(uint64_t offset, const nfs4::WriteResult& written);
 
   // --- writes without an outcome: nothing goes there another way before they are known to be dead: by a
@@ -178,6 +183,7 @@ class DirtyList {
   using Extents = std::vector<DirtyExtent>;
 
   void put(const DirtyExtent& extent);
+  void put_flushed(DirtyExtent extent, uint64_t noted);
   void carve(uint64_t offset, uint64_t end);
   bool joins(const DirtyExtent& front, const DirtyExtent& back) const;
   Extents::iterator first_behind(uint64_t offset);

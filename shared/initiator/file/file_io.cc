@@ -37,20 +37,20 @@ Result<size_t> FileIo::read(uint64_t offset, BufferSlice sink) {
   if (offset >= size || sink.size() == 0) return size_t{0};
   const size_t count = std::min<uint64_t>(sink.size(), size - offset);
   const Measured measured(parts_->services.clock, parts_->services.statistics.read_latency);
-  return parts_->move(Direction::kRead, offset, sink.slice(0, count), 0);
+  return parts_->move({Direction::kRead}, offset, sink.slice(0, count));
 }
 
-Result<size_t> FileIo::write(uint64_t offset, BufferSlice source) {
+Result<size_t> FileIo::write(uint64_t offset, BufferSlice source, Stability stability) {
   if (parts_->services.aborted) return fail(ESHUTDOWN, "the mount ends");
   // A file ends where a signed offset ends, as for every application.
   if (offset > INT64_MAX || source.size() > INT64_MAX - offset) return fail(EFBIG, "write");
   const Measured measured(parts_->services.clock, parts_->services.statistics.write_latency);
-  return parts_->move(Direction::kWrite, offset, source, 0);
+  return parts_->move({Direction::kWrite, stability}, offset, source);
 }
 
-Result<uint64_t> FileIo::append(BufferSlice source) {
+Result<uint64_t> FileIo::append(BufferSlice source, Stability stability) {
   const uint64_t offset = parts_->dirty.begin_append(source.size());
-  const auto written = write(offset, source);
+  const auto written = write(offset, source, stability);
   parts_->dirty.end_append(offset, source.size(), written.has_value());
   if (!written) return std::unexpected(written.error());
   return offset;

@@ -56,6 +56,10 @@ struct LocalAttributes {
   std::optional<WallTime> modified;  // set while a LAYOUTCOMMIT is still to come
 };
 
+// kDataSync: as far as one round trip does it, a WRITE takes its flush along; a fdatasync() or fsync() behind
+// it does the rest (a new size; what went through the MDS; a flush that failed).
+enum class Stability { kUnstable, kDataSync };
+
 // The data of one open inode; shared by all its opens. Reads and writes go by RDMA under a layout, else
 // through the MDS. Thread-safe: any number of FUSE threads at once. Write-through: nothing is cached here, so
 // a write that was lost by a brick (its verifier changed before we flushed) is reported as EIO once per open
@@ -74,10 +78,10 @@ class FileIo {
   // Bytes read: less than asked only at the end of the file.
   Result<size_t> read(uint64_t offset, BufferSlice sink);
   // Writes everything or fails.
-  Result<size_t> write(uint64_t offset, BufferSlice source);
+  Result<size_t> write(uint64_t offset, BufferSlice source, Stability stability = Stability::kUnstable);
   // O_APPEND: at the end of the file as known here (not atomic across clients): ask the server for it first.
   // Returns the offset it wrote at.
-  Result<uint64_t> append(BufferSlice source);
+  Result<uint64_t> append(BufferSlice source, Stability stability = Stability::kUnstable);
 
   // Where a new open file starts: losses of before are its business only if no other open file has heard of
   // them.

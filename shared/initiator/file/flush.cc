@@ -282,6 +282,7 @@ Result<> FileIo::Parts::flush_native(FlushJob& job, std::span<const FlushTarget>
   for (size_t at = 0; at < items.size(); at += queue_pair.items_max()) {
     const size_t count = std::min(queue_pair.items_max(), items.size() - at);
     WorkBatch batch{std::span(items).subspan(at, count)};
+    services.statistics.rdma_round_trips.add();
     queue_pair.run(batch, services.io_deadline());
     if (batch.succeeded()) continue;
     job.device->lost(job.connection);
@@ -302,6 +303,7 @@ Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTar
     for (const FlushTarget& target : targets.subspan(at, std::min(kMessageRangesMax, targets.size() - at))) {
       call.ranges.push_back({target.grant, target.offset, target.length});
     }
+    services.statistics.rdma_round_trips.add();
     const auto reply = job.connection->queue_pair.persist(std::move(call), services.io_deadline());
     if (outdated(*job.connection, reply)) job.device->lost(job.connection);
     // Before the status: a flush that failed has changed the verifier.

@@ -20,6 +20,13 @@ namespace pnfsrdma::initiator {
 
 enum class Direction { kRead, kWrite };
 
+// What an I/O is. `attempt`: how often its connection has died.
+struct Transfer {
+  Direction direction = Direction::kRead;
+  Stability stability = Stability::kUnstable;
+  int attempt = 0;
+};
+
 // Fresh stateids are asked for this often: a recall may bump the seqid while a call travels.
 inline constexpr int kStateidTries = 3;
 // Servers that are restarted more often than this during one fsync or commit are not waited for.
@@ -42,23 +49,27 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
         kept(shared.kept_memory) {}
 
   // --- transfer.cc: bytes between a buffer and the file
-  // Moves all of `slice`; a READ ends early only at the end of the file. `attempt`: how often its connection
-  // has died.
-  Result<size_t> move(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
+  // Moves all of `slice`; a READ ends early only at the end of the file.
+  Result<size_t> move(const Transfer& transfer, uint64_t offset, BufferSlice slice);
   // One pin of the gate: returns the bytes done, at least one; none: go through the MDS.
-  Result<std::optional<size_t>> step(Direction direction, uint64_t offset, BufferSlice slice, int attempt);
+  Result<std::optional<size_t>> step(const Transfer& transfer, uint64_t offset, BufferSlice slice);
   // True: inside. False: go through the MDS.
   Result<bool> enter(Direction direction, uint64_t offset, uint64_t length, LayoutPin& pin);
   Result<> check_devices(const LayoutPin& pin, uint32_t done) const;
-  Result<> finish_pieces(Direction direction, const LayoutPin& pin, BufferSlice slice, uint32_t done,
-                         int attempt);
-  // Posts the pieces of a pin; a bit per piece that is done.
-  uint32_t post_pieces(Direction direction, LayoutPin& pin, BufferSlice slice);
-  uint32_t post_to_device(Direction direction, LayoutPin& pin, BufferSlice slice, Device& device,
-                          uint32_t wanted);
+  Result<> finish_pieces(const Transfer& transfer, const LayoutPin& pin, BufferSlice slice, uint32_t done);
+  // Posts the pieces of a pin, one batch for each brick, and waits for all; a bit per piece that is done.
+  uint32_t post_pieces(const Transfer& transfer, LayoutPin& pin, BufferSlice slice);
+  struct BrickTurn;
+  static Device* next_device(const LayoutPin& pin, const Device* behind);
+  bool prepare(BrickTurn& turn, const Transfer& transfer, const LayoutPin& pin, BufferSlice slice,
+               Device& device, std::span<WorkItem> room);
+  size_t flush_items(const BrickTurn& turn, std::span<WorkItem> room);
+  static void start(BrickTurn& turn, const LayoutPin& pin, SteadyTime deadline);
+  uint32_t take_outcome(BrickTurn& turn, Direction direction, LayoutPin& pin, BufferSlice slice,
+                        uint64_t noted);
   void count_bytes(Direction direction, uint64_t bytes);
   void note_written(const LayoutSegment& piece, BufferSlice source, const LayoutPin& pin,
-                    const BrickVerifier& verifier);
+                    const BrickVerifier& verifier, std::optional<uint64_t> flushed_behind);
   // No WRITE that was posted there can arrive any more: it would come over what goes through the MDS now.
   // `committing`: by whoever has claimed the commit.
   Result<> end_unknown(FileRange range, bool committing);

@@ -2,14 +2,17 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "shared/base/log.h"
 #include "shared/initiator/file/parts.h"
 
 // The way of one I/O. In steady state, at queue depth 1, 4 KiB, layout held:
 //   READ:  one doorbell (1 send), one wait (1 receive), the bytes land in the reply buffer: 0 copies, 0 MDS
-//   calls; WRITE: the same, out of the request buffer;
-// 0 allocations, 0 hand-overs to other threads, one network round trip.
+//   calls; WRITE: the same, out of the request buffer; a WRITE that has to be durable: the same, with its
+//   flush behind it;
+// 0 allocations, 0 hand-overs to other threads, one network round trip, however many bricks.
 namespace pnfsrdma::initiator {
 
 namespace {
@@ -21,13 +24,13 @@ constexpr int kRoomTries = 3;
 
 }  // namespace
 
-Result<size_t> FileIo::Parts::move(Direction direction, uint64_t offset, BufferSlice slice, int attempt) {
+Result<size_t> FileIo::Parts::move(const Transfer& transfer, uint64_t offset, BufferSlice slice) {
   size_t done = 0;
   while (done < slice.size()) {
     const BufferSlice rest = slice.slice(done, slice.size() - done);
-    TRY_ASSIGN(const std::optional<size_t> stepped, step(direction, offset + done, rest, attempt));
+    TRY_ASSIGN(const std::optional<size_t> stepped, step(transfer, offset + done, rest));
     if (!stepped) {
-      TRY_ASSIGN(const size_t count, through_mds(direction, offset + done, rest));
+      TRY_ASSIGN(const size_t count, through_mds(transfer.direction, offset + done, rest));
       return done + count;
     }
     done += *stepped;
@@ -35,12 +38,13 @@ Result<size_t> FileIo::Parts::move(Direction direction, uint64_t offset, BufferS
   return done;
 }
 
-Result<std::optional<size_t>> FileIo::Parts::step(Direction direction, uint64_t offset, BufferSlice slice,
-                                                  int attempt) {
+Result<std::optional<size_t>> FileIo::Parts::step(const Transfer& transfer, uint64_t offset,
+                                                  BufferSlice slice) {
+  const Direction direction = transfer.direction;
   const bool for_write = direction == Direction::kWrite;
   Counter& fallbacks = services.statistics.fallbacks;
   if (!services.options.layouts) return std::nullopt;
-  if (attempt >= kAttemptsMax) {
+  if (transfer.attempt >= kAttemptsMax) {
     fallbacks.add();
     return std::nullopt;
   }
@@ -57,12 +61,12 @@ Result<std::optional<size_t>> FileIo::Parts::step(Direction direction, uint64_t 
     fallbacks.add();
     return std::nullopt;
   }
-  const uint32_t done = post_pieces(direction, pin, slice);
+  const uint32_t done = post_pieces(transfer, pin, slice);
   room.reset();
   cache.leave(pin);
   const uint32_t all = (1u << pin.pieces().size()) - 1;
   if (done != all) TRY(check_devices(pin, done));
-  if (done != all) TRY(finish_pieces(direction, pin, slice, done, attempt));
+  if (done != all) TRY(finish_pieces(transfer, pin, slice, done));
   if (pin.sequential) prefetch_behind(pin, direction);
   if (for_write && kept.any()) commit_growth_early();
   return static_cast<size_t>(pin.length);
@@ -105,8 +109,10 @@ Result<> FileIo::Parts::check_devices(const LayoutPin& pin, uint32_t done) const
   return {};
 }
 
-Result<> FileIo::Parts::finish_pieces(Direction direction, const LayoutPin& pin, BufferSlice slice,
-                                      uint32_t done, int attempt) {
+Result<> FileIo::Parts::finish_pieces(const Transfer& transfer, const LayoutPin& pin, BufferSlice slice,
+                                      uint32_t done) {
+  Transfer again = transfer;
+  ++again.attempt;
   // Exactly what was not acknowledged, each piece under what layout and connection there are by now.
   for (size_t i = 0; i < pin.pieces().size(); ++i) {
     if ((done & (1u << i)) != 0) continue;
@@ -115,103 +121,199 @@ Result<> FileIo::Parts::finish_pieces(Direction direction, const LayoutPin& pin,
     const BufferSlice part = slice.slice(piece.offset - pin.offset, piece.length);
     // The hello of a new connection ends the old one: what still lies in the brick's socket lands no more.
     if (pin.unanswered) (void)connect_patiently(*piece.device);
-    TRY_ASSIGN(const size_t moved, move(direction, piece.offset, part, attempt + 1));
+    TRY_ASSIGN(const size_t moved, move(again, piece.offset, part));
     // The MDS sees the file end earlier than we did: what is behind it reads as zeros.
     if (moved < part.size()) std::memset(part.data() + moved, 0, part.size() - moved);
   }
   return {};
 }
 
-uint32_t FileIo::Parts::post_pieces(Direction direction, LayoutPin& pin, BufferSlice slice) {
-  const auto pieces = pin.pieces();
-  uint32_t done = 0;
-  uint32_t pending = 0;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].hole()) {
-      std::memset(slice.data() + (pieces[i].offset - pin.offset), 0, pieces[i].length);
-      services.statistics.hole_bytes.add(pieces[i].length);
-      done |= 1u << i;
-    } else {
-      pending |= 1u << i;
-    }
+// One brick's part of an I/O: what goes out there with one doorbell, and what became of it.
+struct FileIo::Parts::BrickTurn {
+  std::shared_ptr<Connection> connection;
+  std::span<WorkItem> items;  // READs or WRITEs, and what flushes these behind them
+  size_t pieces = 0;
+  std::array<uint8_t, kPiecesMax> piece_of;  // by item
+  std::optional<WorkBatch> batch;
+  // The connection has not all that the layout tells, or did not do all that it was asked for.
+  bool outdated = false;
+
+  bool flushes() const { return items.size() > pieces; }
+  bool flushed() const {
+    if (!flushes()) return false;
+    const std::optional<brick::PersistReply> reply = batch->reply();
+    if (reply)
+      return reply->status == brick::PersistStatus::kOk && reply->verifier == connection->hello.verifier;
+    // A native one fails under another verifier; a SEND has done nothing without its answer.
+    return std::all_of(items.begin() + static_cast<ptrdiff_t>(pieces), items.end(), [](const WorkItem& item) {
+      return item.opcode == rdma::Opcode::kFlush && item.outcome == rdma::Outcome::kSuccess;
+    });
   }
-  // Nearly always one device, so one turn.
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if ((pending & (1u << i)) == 0) continue;
-    uint32_t wanted = 0;
-    for (size_t j = i; j < pieces.size(); ++j) {
-      if ((pending & (1u << j)) != 0 && pieces[j].device == pieces[i].device) wanted |= 1u << j;
-    }
-    done |= post_to_device(direction, pin, slice, *pieces[i].device, wanted);
-    pending &= ~wanted;
+};
+
+namespace {
+
+uint32_t fill_holes(const LayoutPin& pin, BufferSlice slice, Counter& bytes) {
+  uint32_t done = 0;
+  for (size_t i = 0; i < pin.pieces().size(); ++i) {
+    const LayoutSegment& piece = pin.pieces()[i];
+    if (!piece.hole()) continue;
+    std::memset(slice.data() + (piece.offset - pin.offset), 0, piece.length);
+    bytes.add(piece.length);
+    done |= 1u << i;
   }
   return done;
 }
 
-uint32_t FileIo::Parts::post_to_device(Direction direction, LayoutPin& pin, BufferSlice slice, Device& device,
-                                       uint32_t wanted) {
-  const auto connected = device.connect();
-  if (!connected) return 0;
-  const std::shared_ptr<Connection>& connection = *connected;
-  const bool for_write = direction == Direction::kWrite;
-  std::array<WorkItem, kPiecesMax> items;
-  std::array<size_t, kPiecesMax> piece_of;
+}  // namespace
+
+uint32_t FileIo::Parts::post_pieces(const Transfer& transfer, LayoutPin& pin, BufferSlice slice) {
+  uint32_t done = fill_holes(pin, slice, services.statistics.hole_bytes);
+  std::array<WorkItem, 2 * kPiecesMax> items;
+  std::array<BrickTurn, kPiecesMax> turns;
+  std::span<WorkItem> room = items;
   size_t count = 0;
-  bool outdated = false;
+  // By address: SharedQueuePair::start() wants one order. Nearly always it is one device.
+  for (Device* device = next_device(pin, nullptr); device != nullptr; device = next_device(pin, device)) {
+    if (!prepare(turns[count], transfer, pin, slice, *device, room)) continue;
+    room = room.subspan(turns[count++].items.size());
+  }
+  if (count == 0) return done;
+  services.statistics.rdma_round_trips.add();
+  // What was complete before the flush was posted lies under these WRITEs; what completes meanwhile may not.
+  const uint64_t noted = transfer.stability == Stability::kDataSync ? dirty.noted() : 0;
+  const SteadyTime deadline = services.io_deadline();
+  for (BrickTurn& turn : std::span(turns).first(count)) start(turn, pin, deadline);
+  for (BrickTurn& turn : std::span(turns).first(count)) {
+    turn.connection->queue_pair.finish(*turn.batch, deadline);
+    done |= take_outcome(turn, transfer.direction, pin, slice, noted);
+  }
+  return done;
+}
+
+Device* FileIo::Parts::next_device(const LayoutPin& pin, const Device* behind) {
+  Device* next = nullptr;
+  for (const LayoutSegment& piece : pin.pieces()) {
+    if (piece.hole() || !std::less<>()(behind, piece.device)) continue;
+    if (next == nullptr || std::less<>()(piece.device, next)) next = piece.device;
+  }
+  return next;
+}
+
+// False: nothing to be posted there.
+bool FileIo::Parts::prepare(BrickTurn& turn, const Transfer& transfer, const LayoutPin& pin,
+                            BufferSlice slice, Device& device, std::span<WorkItem> room) {
+  const auto connected = device.connect();
+  if (!connected) return false;
+  turn.connection = *connected;
+  const Connection& connection = **connected;
+  const bool for_write = transfer.direction == Direction::kWrite;
   for (size_t i = 0; i < pin.pieces().size(); ++i) {
-    if ((wanted & (1u << i)) == 0) continue;
     const LayoutSegment& piece = pin.pieces()[i];
-    if (piece.incarnation != connection->incarnation) continue;
+    if (piece.device != &device || piece.hole() || piece.incarnation != connection.incarnation) continue;
     const nfs4::Target& target = for_write ? piece.write : piece.read;
     rdma::RemoteSlice remote;
-    const auto lookup = connection->resolve(piece.generation, target, piece.skip + piece.length, remote);
+    const auto lookup = connection.resolve(piece.generation, target, piece.skip + piece.length, remote);
     if (lookup == Connection::Lookup::kDead) cache.drop_grant(target.grant);
-    if (lookup == Connection::Lookup::kNewer) outdated = true;
+    if (lookup == Connection::Lookup::kNewer) turn.outdated = true;
     if (lookup != Connection::Lookup::kFound) continue;
-    items[count] = WorkItem{.opcode = for_write ? rdma::Opcode::kWrite : rdma::Opcode::kRead,
-                            .local = slice.local(connection->transport, piece.offset - pin.offset,
-                                                 static_cast<uint32_t>(piece.length)),
-                            .remote = remote.slice(piece.skip, piece.length)};
-    piece_of[count++] = i;
+    room[turn.pieces] = WorkItem{.opcode = for_write ? rdma::Opcode::kWrite : rdma::Opcode::kRead,
+                                 .local = slice.local(connection.transport, piece.offset - pin.offset,
+                                                      static_cast<uint32_t>(piece.length)),
+                                 .remote = remote.slice(piece.skip, piece.length)};
+    turn.piece_of[turn.pieces++] = static_cast<uint8_t>(i);
   }
-  WorkBatch batch{std::span(items).first(count)};
-  connection->queue_pair.run(batch, services.io_deadline());
+  if (turn.pieces == 0) {
+    if (std::exchange(turn.outdated, false)) device.lost(turn.connection);
+    return false;
+  }
+  const size_t flushes = transfer.stability == Stability::kDataSync ? flush_items(turn, room) : 0;
+  turn.items = room.first(turn.pieces + flushes);
+  return true;
+}
 
+// Puts behind the WRITEs what flushes them. Returns how many items; none where it cannot be done in one batch:
+// fdatasync does it then.
+size_t FileIo::Parts::flush_items(const BrickTurn& turn, std::span<WorkItem> room) {
+  const size_t most = turn.connection->queue_pair.items_max();
+  switch (turn.connection->flush) {
+    case FlushMethod::kNative:
+      if (2 * turn.pieces > most) return 0;
+      for (size_t i = 0; i < turn.pieces; ++i) {
+        room[turn.pieces + i] = WorkItem{.opcode = rdma::Opcode::kFlush, .remote = room[i].remote};
+      }
+      services.statistics.flushes_native.add();
+      return turn.pieces;
+    case FlushMethod::kCommitMessage:
+      if (turn.pieces + 1 > most) return 0;
+      services.statistics.flushes_commit_message.add();
+      return 1;
+    case FlushMethod::kLayoutCommit:
+      break;
+  }
+  return 0;
+}
+
+void FileIo::Parts::start(BrickTurn& turn, const LayoutPin& pin, SteadyTime deadline) {
+  turn.batch.emplace(turn.items);
+  SharedQueuePair& queue_pair = turn.connection->queue_pair;
+  if (!turn.flushes() || turn.connection->flush == FlushMethod::kNative) {
+    queue_pair.start(*turn.batch, deadline);
+    return;
+  }
+  brick::PersistCall call;
+  for (size_t i = 0; i < turn.pieces; ++i) {
+    const LayoutSegment& piece = pin.pieces()[turn.piece_of[i]];
+    call.ranges.push_back({piece.write.grant, piece.skip, piece.length});
+  }
+  queue_pair.start(*turn.batch, std::move(call), deadline);
+}
+
+// A bit for each piece that is done.
+uint32_t FileIo::Parts::take_outcome(BrickTurn& turn, Direction direction, LayoutPin& pin, BufferSlice slice,
+                                     uint64_t noted) {
+  const bool for_write = direction == Direction::kWrite;
+  const Hello& hello = turn.connection->hello;
+  const bool flushed = turn.flushed();
+  // Written all the same, and not flushed: whoever flushes connects anew, and hears the verifier.
+  if (turn.flushes() && !flushed) turn.outdated = true;
   uint32_t done = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const LayoutSegment& piece = pin.pieces()[piece_of[i]];
-    if (items[i].outcome == rdma::Outcome::kSuccess) {
-      done |= 1u << piece_of[i];
+  for (size_t i = 0; i < turn.pieces; ++i) {
+    const LayoutSegment& piece = pin.pieces()[turn.piece_of[i]];
+    const rdma::Outcome outcome = turn.items[i].outcome;
+    if (outcome == rdma::Outcome::kSuccess) {
+      done |= 1u << turn.piece_of[i];
       count_bytes(direction, piece.length);
       // Before the gate is left: a recall that drains must find it in the list.
       if (for_write) {
-        note_written(piece, slice.slice(piece.offset - pin.offset, piece.length), pin,
-                     connection->hello.verifier);
+        note_written(piece, slice.slice(piece.offset - pin.offset, piece.length), pin, hello.verifier,
+                     flushed ? std::optional(noted) : std::nullopt);
       }
-    } else {
-      outdated = true;
-      if (for_write) {
-        pin.unanswered = true;
-        dirty.posted({&device, connection->hello.connection, pin.lineage, {piece.offset, piece.length}});
-      }
-      if (items[i].outcome == rdma::Outcome::kRemoteAccess) {
-        cache.drop_grant(for_write ? piece.write.grant : piece.read.grant);
-      }
+      continue;
+    }
+    turn.outdated = true;
+    if (for_write) {
+      pin.unanswered = true;
+      dirty.posted({piece.device, hello.connection, pin.lineage, {piece.offset, piece.length}});
+    }
+    if (outcome == rdma::Outcome::kRemoteAccess) {
+      cache.drop_grant(for_write ? piece.write.grant : piece.read.grant);
     }
   }
-  if (outdated) device.lost(connection);
+  if (turn.outdated) pin.pieces()[turn.piece_of[0]].device->lost(turn.connection);
   return done;
 }
 
 void FileIo::Parts::note_written(const LayoutSegment& piece, BufferSlice source, const LayoutPin& pin,
-                                 const BrickVerifier& verifier) {
+                                 const BrickVerifier& verifier, std::optional<uint64_t> flushed_behind) {
   const uint64_t known = std::clamp(pin.known_size, piece.offset, piece.end()) - piece.offset;
   const uint64_t commits = dirty.commits();
   // Kept before it is known: what a commit tells can be restored.
   const auto keep = [&] { kept.keep(piece.offset + known, source.bytes().subspan(known)); };
   if (known < piece.length) keep();
   if (known > 0) kept.forget(piece.offset, known);
-  if (dirty.wrote(piece, pin.known_size, pin.lineage, verifier, services.clock.wall_now())) flush_beside();
+  if (dirty.wrote(piece, pin.known_size, pin.lineage, verifier, services.clock.wall_now(), flushed_behind))
+    flush_beside();
   // A commit between has forgotten the copy, perhaps.
   if (known < piece.length && dirty.commits() != commits) keep();
 }

@@ -34,6 +34,7 @@ Result<std::optional<BrickVerifier>> FileIo::Parts::ask_verifier(Device& device)
   for (;;) {
     const auto connected = device.connect();
     if (connected) {
+      services.statistics.rdma_round_trips.add();
       const auto reply = (*connected)->queue_pair.persist({}, services.io_deadline());
       if (outdated(**connected, reply)) device.lost(*connected);
       if (reply) return reply->verifier;

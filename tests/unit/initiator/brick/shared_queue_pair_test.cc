@@ -4,9 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "shared/base/log_observer.h"
+#include "shared/brick/session_codec.h"
+#include "shared/initiator/brick/hello.h"
+#include "shared/rdma/memory/transport.h"
 
 namespace pnfsrdma::initiator {
 namespace {
@@ -76,6 +81,86 @@ TEST(SharedQueuePair, ADeviceThatHandsNothingBackIsWaitedForAsleepAndNamedOnce) 
   EXPECT_EQ(item.outcome, rdma::Outcome::kFlushed);
   EXPECT_EQ(named, 1);
   EXPECT_LE(device.waits, 3);
+}
+
+// Notes the order of what it is given, and does it at once. Commit messages are answered under one verifier.
+class NotingQueuePair final : public rdma::QueuePair {
+ public:
+  explicit NotingQueuePair(const MessageArea& area) : area_(area) {}
+
+  Result<> post_write(uint64_t work_id, std::span<const rdma::LocalSlice>, rdma::RemoteSlice) override {
+    return done(work_id, "write");
+  }
+  Result<> post_read(uint64_t work_id, rdma::LocalSlice, rdma::RemoteSlice) override {
+    return done(work_id, "read");
+  }
+  Result<> post_send(uint64_t work_id, std::span<const rdma::LocalSlice>) override {
+    const size_t length =
+        brick::encode_session_message(brick::PersistReply{.id = ++answered_}, area_.receive_bytes(0));
+    (void)done(work_id, "send");
+    completions_.push_back({.work_id = receive_work_id(0),
+                            .opcode = rdma::Opcode::kReceive,
+                            .length = static_cast<uint32_t>(length)});
+    return {};
+  }
+  Result<> post_receive(uint64_t, rdma::LocalSlice) override { return {}; }
+  Result<> post_flush(uint64_t work_id, rdma::RemoteSlice, rdma::FlushLevel) override {
+    return done(work_id, "flush");
+  }
+  Result<> post_atomic_write(uint64_t, uint64_t, rdma::RemoteSlice) override { return {}; }
+  void submit() override { events.push_back("doorbell"); }
+  size_t poll(std::span<rdma::Completion> completions) override {
+    const size_t count = std::min(completions.size(), completions_.size());
+    std::copy_n(completions_.begin(), count, completions.begin());
+    completions_.erase(completions_.begin(), completions_.begin() + static_cast<std::ptrdiff_t>(count));
+    return count;
+  }
+  bool wait(SteadyTime) override {
+    if (!completions_.empty()) events.push_back("wait");
+    return true;
+  }
+  int fd() const override { return -1; }
+  bool connected() const override { return true; }
+  void fail() override { events.push_back("fail"); }
+  const rdma::QueuePairLimits& limits() const override { return limits_; }
+  rdma::TransportCounters counters() const override { return {}; }
+  std::string peer() const override { return "noting"; }
+
+  std::vector<std::string> events;
+
+ private:
+  Result<> done(uint64_t work_id, std::string what) {
+    events.push_back(std::move(what));
+    completions_.push_back({.work_id = work_id});
+    return {};
+  }
+
+  const MessageArea& area_;
+  rdma::QueuePairLimits limits_;
+  std::vector<rdma::Completion> completions_;
+  uint64_t answered_ = 0;
+};
+
+TEST(SharedQueuePair, ACommitMessageBehindWritesIsOneDoorbellAndOneWait) {
+  SystemRandom random;
+  const std::shared_ptr<rdma::Transport> transport =
+      rdma::memory::make_transport(std::make_shared<rdma::memory::Network>(), random);
+  const TransportDomain domain{transport, transport->make_protection_domain()};
+  auto area = MessageArea::allocate(domain);
+  ASSERT_TRUE(area);
+  auto noting = std::make_unique<NotingQueuePair>(**area);
+  const NotingQueuePair& device = *noting;
+  SharedQueuePair queue_pair(std::move(noting), std::move(*area));
+  std::array<WorkItem, 3> items;
+  items[0].opcode = items[1].opcode = rdma::Opcode::kWrite;
+  WorkBatch batch(items);
+  const SteadyTime deadline = time_now() + std::chrono::seconds(5);
+  queue_pair.start(batch, brick::PersistCall{.ranges = {{1, 0, 4096}, {2, 0, 4096}}}, deadline);
+  queue_pair.finish(batch, deadline);
+  EXPECT_EQ(device.events, (std::vector<std::string>{"write", "write", "send", "doorbell", "wait"}));
+  EXPECT_TRUE(batch.succeeded());
+  ASSERT_TRUE(batch.reply());
+  EXPECT_EQ(batch.reply()->status, brick::PersistStatus::kOk);
 }
 
 }  // namespace

@@ -52,6 +52,16 @@ class NaiveList {
       bytes_[i] = {true, i >= known_size, false, place, sequence, lineage};
     reach(std::min(known_size, end));
   }
+  // Flushed behind its WRITE. What `stays` may have been written over it.
+  template <typename Stays>
+  void wrote_and_flushed(uint64_t offset, uint64_t end, const Place& place, uint64_t known_size,
+                         uint64_t lineage, const Stays& stays) {
+    ++sequence;
+    for (uint64_t i = offset; i < end; ++i) {
+      if (!stays(i)) bytes_[i] = {false, i >= known_size, false, place, sequence, lineage};
+    }
+    reach(std::min(known_size, end));
+  }
   void reach(uint64_t end) {
     server_size = std::max(server_size, end);
     reached_ = std::max(reached_, end);
@@ -158,8 +168,9 @@ class DirtyListModel {
       case 2:
       case 3:
       case 4:
-      case 5:
         return write_to_brick();
+      case 5:
+        return write_durably();
       case 6:
         return write_through_mds();
       case 7:
@@ -193,6 +204,28 @@ class DirtyListModel {
                               .incarnation = bricks_.devices[brick].incarnation()};
     list_.wrote(piece, known_size, lineage_, verifiers_[brick], {});
     naive_.wrote(offset, end, {piece.device, verifiers_[brick]}, known_size, lineage_);
+    changed_ = true;
+  }
+  // A WRITE with its flush behind it, posted when up to three writes less were noted.
+  void write_durably() {
+    const auto [offset, end] = range();
+    const size_t brick = below(2);
+    const uint64_t known_size = below(8) == 0 ? below(bytes_) : naive_.server_size;
+    const uint64_t noted = list_.noted() - std::min(list_.noted(), below(4));
+    std::vector<bool> stays(bytes_);
+    for (const DirtyExtent& extent : list_.extents()) {
+      for (uint64_t i = extent.offset; i < extent.end; ++i) stays[i] = extent.sequence > noted;
+    }
+    for (uint64_t i = offset; i < end; ++i) {
+      if (naive_[i].unflushed && naive_[i].sequence > noted) ASSERT_TRUE(stays[i]) << i;
+    }
+    const LayoutSegment piece{.offset = offset,
+                              .length = end - offset,
+                              .device = &bricks_.devices[brick],
+                              .incarnation = bricks_.devices[brick].incarnation()};
+    list_.wrote(piece, known_size, lineage_, verifiers_[brick], {}, noted);
+    naive_.wrote_and_flushed(offset, end, {piece.device, verifiers_[brick]}, known_size, lineage_,
+                             [&](uint64_t i) { return stays[i]; });
     changed_ = true;
   }
   void begin_flush() {
@@ -380,12 +413,13 @@ class DirtyListTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kSize = uint64_t{1} << 20;
 
-  void wrote(uint64_t offset, uint8_t verifier, size_t brick = 0) {
+  void wrote(uint64_t offset, uint8_t verifier, size_t brick = 0,
+             std::optional<uint64_t> flushed_behind = std::nullopt) {
     const LayoutSegment piece{.offset = offset,
                               .length = 4096,
                               .device = &bricks.devices[brick],
                               .incarnation = bricks.devices[brick].incarnation()};
-    list.wrote(piece, list.server_size(), 1, verifier_of(verifier), {});
+    list.wrote(piece, list.server_size(), 1, verifier_of(verifier), {}, flushed_behind);
   }
 
   Bricks bricks;
@@ -399,6 +433,26 @@ TEST_F(DirtyListTest, AFlushClearsOnlyWhatWasCompleteWhenItBegan) {
   wrote(0, 1);
   list.end_flush(flush, true);
   EXPECT_EQ(list.begin_flush().by_rdma.ranges().front(), (FileRange{0, 8192}));
+}
+
+TEST_F(DirtyListTest, AWriteThatTookItsFlushAlongCoversWhatLayUnderItAndNothingNewer) {
+  wrote(0, 1);
+  const uint64_t noted = list.noted();
+  wrote(8192, 1);
+  const LayoutSegment all{.offset = 0, .length = 16384, .device = &bricks.devices[0], .incarnation = 1};
+  list.wrote(all, kSize, 1, verifier_of(1), {}, noted);
+  EXPECT_EQ(list.begin_flush().by_rdma.ranges().front(), (FileRange{8192, 4096}));
+  EXPECT_EQ(list.extents().size(), 1u);
+  EXPECT_TRUE(list.anything_uncommitted());
+}
+
+TEST_F(DirtyListTest, GrowthThatTookItsFlushAlongIsNotLostWithTheBricksVerifier) {
+  wrote(kSize, 1, 0, list.noted());
+  EXPECT_FALSE(list.anything_unflushed());
+  EXPECT_TRUE(list.grew());
+  EXPECT_FALSE(list.verify(list.begin_flush(), &bricks.devices[0], verifier_of(2)));
+  EXPECT_FALSE(list.growth_void(1));
+  EXPECT_EQ(list.begin_commit(1)->size, kSize + 4096);
 }
 
 TEST_F(DirtyListTest, TheRestartOfOneBrickDoubtsItsOwnBytesOnly) {
