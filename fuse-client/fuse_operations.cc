@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "fuse-client/file_system.h"
+#include "fuse-client/mapped_direct_io.h"
 
 namespace pnfsrdma::fuse_client {
 namespace {
@@ -55,6 +56,7 @@ fuse_lowlevel_ops fuse_operations() {
   fuse_lowlevel_ops table{};
   table.init = [](void* userdata, fuse_conn_info* connection) {
     negotiate(connection, static_cast<FileSystem*>(userdata)->options());
+    init_is_answered_next();
   };
   table.lookup = [](Request r, Node parent, const char* name) { of(r).lookup(r, parent, name); };
   table.forget = [](Request r, Node node, uint64_t lookups) { of(r).forget(r, node, lookups); };

@@ -10,6 +10,7 @@
 
 #include "fuse-client/file_system.h"
 #include "fuse-client/fuse_operations.h"
+#include "fuse-client/mapped_direct_io.h"
 
 namespace pnfsrdma::fuse_client {
 
@@ -32,6 +33,7 @@ Result<MountPoint> MountPoint::mount(FileSystem& file_system, const std::vector<
                             path));
   }
   point.mounted_ = true;
+  TRY(allow_mapped_direct_io(session));
   return point;
 }
 

@@ -4,7 +4,9 @@
 
 usage: two_clients_test.py BIN_DIRECTORY
 """
+import mmap
 import os
+import random
 import sys
 import threading
 import time
@@ -78,6 +80,39 @@ class TwoClients(unittest.TestCase):
             shared.flush()
         os.close(file)
         self.assertEqual((self.b / self.name()).read_bytes(), b"x" * 4096 + b"yyyy" + b"x" * 4092)
+
+    def test_a_direct_descriptor_mapped_shared_shows_one_file_whichever_way_it_is_changed(self):
+        release = tuple(int(part) for part in os.uname().release.split(".")[:2])
+        if release < (6, 6):
+            self.skipTest(f"Linux {os.uname().release} maps no direct descriptor shared: 6.6 does")
+        blocks, size = 64, 4096
+        model = bytearray(blocks * size)
+        chance = random.Random(19)
+        path = self.a / self.name()
+        path.write_bytes(model)
+        file = os.open(path, os.O_RDWR | os.O_DIRECT)
+        self.addCleanup(os.close, file)
+        mapped, buffer = mmap.mmap(file, len(model)), mmap.mmap(-1, size)
+        for number in range(600):
+            at = chance.randrange(blocks) * size
+            choice = chance.randrange(4)
+            if choice == 0:
+                mapped[at:at + size] = model[at:at + size] = chance.randbytes(size)
+            elif choice == 1:
+                buffer[:] = model[at:at + size] = chance.randbytes(size)
+                self.assertEqual(os.pwrite(file, buffer, at), size)
+            elif choice == 2:
+                self.assertEqual(mapped[at:at + size], model[at:at + size], f"mapped, operation {number}")
+            else:
+                self.assertEqual(os.preadv(file, [buffer], at), size)
+                self.assertEqual(buffer[:], model[at:at + size], f"direct, operation {number}")
+        mapped.flush()
+        other = os.open(self.b / self.name(), os.O_RDONLY | os.O_DIRECT)
+        for at in range(0, len(model), size):
+            self.assertEqual(os.preadv(other, [buffer], at), size)
+            self.assertEqual(buffer[:], model[at:at + size])
+        os.close(other)
+        mapped.close()
 
     def test_in_place_data_is_shared_while_both_hold_layouts(self):
         path_a, path_b = self.a / self.name(), self.b / self.name()
