@@ -103,8 +103,8 @@ std::expected<FileSystem::Entry, int> FileSystem::make_entry(const Question& que
   Entry entry{parts_.inodes.look_up(*handle, file->status.st_ino), {}, *file};
   const Shown shown = take_in(*entry.inode, question, *file);
   entry.attributes = shown.attributes;
-  entry.param.ino = InodeTable::node_of(*entry.inode, parts_.inodes);
-  entry.param.generation = 0;  // the address of an inode is used again only after the kernel forgot it
+  entry.param.ino = entry.inode->node;
+  entry.param.generation = parts_.inodes.generation_of(*entry.inode);
   entry.param.attr = shown.attributes.status;
   entry.param.attr_timeout = shown.timeout;
   // How long a name may be believed is a matter of its directory.

@@ -60,6 +60,7 @@ class FileSystem {
   void forget(fuse_req_t request, fuse_ino_t node, uint64_t lookups);
   void forget_multi(fuse_req_t request, size_t count, fuse_forget_data* forgets);
   void getattr(fuse_req_t request, fuse_ino_t node);
+  void look_up_node(fuse_req_t request, fuse_ino_t node, bool above);
   void setattr(fuse_req_t request, fuse_ino_t node, const struct stat& wanted, int to_set);
   void access(fuse_req_t request, fuse_ino_t node, int mask);
 

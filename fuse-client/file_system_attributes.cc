@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string_view>
 
 #include "fuse-client/file_system.h"
 #include "shared/nfs4/status_errno.h"
@@ -13,6 +14,8 @@ using initiator::CompoundReply;
 
 // PUTFH, LOOKUP, GETFH, GETATTR. No negative entries: another client's new file is to be seen at once.
 void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
+  const std::string_view component = name;
+  if (component == "." || component == "..") return look_up_node(request, parent, component == "..");
   const Question question = ask(nullptr);
   CompoundReply reply;
   const int error = call(request,
@@ -30,6 +33,32 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
                                 attributes ? &attributes->attributes : nullptr);
   if (entry) entry->inode->named(inode(parent), name);
   reply_entry(request, entry);
+}
+
+// open_by_handle_at(2): a file by a number that the kernel has forgotten, or the directory above one.
+void FileSystem::look_up_node(fuse_req_t request, fuse_ino_t node, bool above) {
+  const std::optional<nfs4::FileHandle> known = parts_.inodes.handle_of(node);
+  // Above the root of the mount is nothing of ours.
+  if (!known || (above && node == kRootNode)) {
+    fuse_reply_err(request, ESTALE);
+    return;
+  }
+  Operations operations{nfs4::PutFileHandleArguments{*known}};
+  if (above) operations.emplace_back(nfs4::LookupParentArguments{});
+  operations.emplace_back(nfs4::GetFileHandleArguments{});
+  operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
+  const size_t at = operations.size() - 2;
+  const Question question = ask(nullptr);
+  CompoundReply reply;
+  if (const int error = call(request, std::move(operations), reply); error != 0) {
+    fuse_reply_err(request, error);
+    return;
+  }
+  const auto* said = reply.result<nfs4::GetFileHandleResponse>(at);
+  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(at + 1);
+  // A server may say another handle for the same file; the number belongs to the one that is known.
+  const nfs4::FileHandle* const handle = above ? (said ? &said->object : nullptr) : &*known;
+  reply_entry(request, make_entry(question, handle, attributes ? &attributes->attributes : nullptr));
 }
 
 void FileSystem::forget(fuse_req_t request, fuse_ino_t node, uint64_t lookups) {

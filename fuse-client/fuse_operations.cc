@@ -5,6 +5,7 @@
 
 #include "fuse-client/file_system.h"
 #include "fuse-client/mapped_direct_io.h"
+#include "fuse-client/mount_status.h"
 
 namespace pnfsrdma::fuse_client {
 namespace {
@@ -44,6 +45,8 @@ void negotiate(fuse_conn_info* connection, const MountOptions& options) {
   want(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE, false);
   // Truncation at open is a SETATTR of its own: it has to give layouts back first.
   want(FUSE_CAP_ATOMIC_O_TRUNC, false);
+  // open_by_handle_at(2) of what the kernel has forgotten: LOOKUP of "." and "..".
+  want(FUSE_CAP_EXPORT_SUPPORT, true);
   want(FUSE_CAP_POSIX_LOCKS, !options.posix_locks_local());
   want(FUSE_CAP_FLOCK_LOCKS, !options.flocks_local());
   want(FUSE_CAP_HANDLE_KILLPRIV, false);

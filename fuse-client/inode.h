@@ -32,15 +32,20 @@ struct OpenToReclaim {
   nfs4::Stateid stateid;  // what it was
 };
 
-// A file, directory or link the kernel knows. Owned by the InodeTable until the kernel forgets it; its
-// address is its FUSE node id. Thread-safe. Its mutex is never held across a call to the server or the
+// FUSE's number of the root.
+inline constexpr uint64_t kRootNode = 1;
+
+// A file, directory or link the kernel knows. Owned by the InodeTable until the kernel forgets it.
+// Thread-safe. Its mutex is never held across a call to the server or the
 // kernel.
 class Inode final : public initiator::OpenStateSource, public std::enable_shared_from_this<Inode> {
  public:
-  Inode(nfs4::FileHandle file_handle, uint64_t file_id) : handle(std::move(file_handle)), id(file_id) {}
+  Inode(nfs4::FileHandle file_handle, uint64_t file_id, uint64_t fuse_node = kRootNode)
+      : handle(std::move(file_handle)), id(file_id), node(fuse_node) {}
 
   const nfs4::FileHandle handle;
-  const uint64_t id;  // st_ino
+  const uint64_t id;    // st_ino
+  const uint64_t node;  // FUSE's number
 
   // --- attributes
   // ---------------------------------------------------------------------------------------------------

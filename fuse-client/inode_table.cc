@@ -9,14 +9,29 @@ std::shared_ptr<Inode> InodeTable::look_up(const nfs4::FileHandle& handle, uint6
   if (handle == root_->handle) return root_;
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Inode>& inode = by_handle_[handle];
-  if (!inode) inode = std::make_shared<Inode>(handle, file_id);
+  if (!inode) {
+    // Under the number it had: the kernel's users may have kept that (name_to_handle_at).
+    const std::optional<uint64_t> known = past_.take(handle);
+    inode = std::make_shared<Inode>(handle, file_id, known ? *known : ++last_node_);
+    by_node_[inode->node] = inode.get();
+  }
   ++inode->lookups;
   return inode;
 }
 
 std::shared_ptr<Inode> InodeTable::at(uint64_t node) const {
   if (node == kRootNode) return root_;
-  return reinterpret_cast<Inode*>(node)->shared_from_this();
+  const std::lock_guard lock(mutex_);
+  const auto found = by_node_.find(node);
+  CHECK(found != by_node_.end());
+  return found->second->shared_from_this();
+}
+
+std::optional<nfs4::FileHandle> InodeTable::handle_of(uint64_t node) const {
+  if (node == kRootNode) return root_->handle;
+  const std::lock_guard lock(mutex_);
+  const auto found = by_node_.find(node);
+  return found != by_node_.end() ? found->second->handle : past_.handle_of(node);
 }
 
 std::shared_ptr<Inode> InodeTable::find(const nfs4::FileHandle& handle) const {
@@ -33,7 +48,9 @@ void InodeTable::forget(uint64_t node, uint64_t lookups) {
   CHECK(inode->lookups >= lookups);
   inode->lookups -= lookups;
   if (inode->lookups > 0) return;
+  by_node_.erase(node);
   by_handle_.erase(inode->handle);
+  past_.add(node, inode->handle);
   ++forgotten_;
 }
 

@@ -5,19 +5,23 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
+#include "fuse-client/forgotten_nodes.h"
 #include "fuse-client/inode.h"
 #include "shared/base/sync.h"
 
 namespace pnfsrdma::fuse_client {
 
-// FUSE's number of the root.
-inline constexpr uint64_t kRootNode = 1;
-
-// Every inode the kernel knows, by filehandle. Thread-safe.
+// Every inode the kernel knows, by filehandle and node number, and which files the last numbers stood for that it
+// has forgotten. A number is never used for another file. Thread-safe.
 class InodeTable {
  public:
+  // `generation`: of this mount, so that a handle of an earlier one (name_to_handle_at) names nothing here.
+  explicit InodeTable(uint32_t generation = 0) : generation_(generation) {}
+
   // The root of the mount: never forgotten.
   void set_root(std::shared_ptr<Inode> root) { root_ = std::move(root); }
   const std::shared_ptr<Inode>& root() const { return root_; }
@@ -26,6 +30,10 @@ class InodeTable {
   std::shared_ptr<Inode> look_up(const nfs4::FileHandle& handle, uint64_t file_id);
   // The kernel's node number -> inode. `node` is one that the kernel has got from us and not forgotten.
   std::shared_ptr<Inode> at(uint64_t node) const;
+  // Of a node that the kernel may have forgotten long ago. None: nobody knows what it was.
+  std::optional<nfs4::FileHandle> handle_of(uint64_t node) const;
+  // To be told to the kernel with the node number; the root has none.
+  uint32_t generation_of(const Inode& inode) const { return inode.node == kRootNode ? 0 : generation_; }
   // Null if the kernel does not know it.
   std::shared_ptr<Inode> find(const nfs4::FileHandle& handle) const;
   void forget(uint64_t node, uint64_t lookups);
@@ -33,19 +41,19 @@ class InodeTable {
   // Inodes that are gone, since the mount began.
   uint64_t forgotten() const { return forgotten_; }
 
-  static uint64_t node_of(const Inode& inode, const InodeTable& table) {
-    return &inode == table.root_.get() ? kRootNode : reinterpret_cast<uint64_t>(&inode);
-  }
   // All that are open at the server: for a reclaim.
   std::vector<std::shared_ptr<Inode>> open_ones() const;
 
  private:
+  const uint32_t generation_;
   std::shared_ptr<Inode> root_;
   std::atomic<uint64_t> forgotten_ = 0;
   mutable Mutex mutex_;
-  // Guarded by mutex_. A node number is the inode's address: the kernel names only those it has and has not
-  // forgotten.
+  // Guarded by mutex_.
   std::map<nfs4::FileHandle, std::shared_ptr<Inode>> by_handle_;
+  std::unordered_map<uint64_t, Inode*> by_node_;
+  uint64_t last_node_ = kRootNode;
+  ForgottenNodes past_;
 };
 
 }  // namespace pnfsrdma::fuse_client

@@ -264,7 +264,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
                                  .layouts = root.layouts});
 
   // What the kernel sees. The inodes go before the data path: they hold its files.
-  InodeTable inodes;
+  InodeTable inodes(static_cast<uint32_t>(random.next_u64()));
   inodes.set_root(root.inode);
   mds.bring_attributes(stat_attributes(), [&](const auto& handle, const auto& attributes, SteadyTime at) {
     const auto inode = inodes.find(handle);

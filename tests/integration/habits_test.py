@@ -7,6 +7,7 @@ usage: habits_test.py BIN_DIRECTORY
 """
 import ctypes
 import errno
+import json
 import mmap
 import os
 import pathlib
@@ -22,6 +23,15 @@ from cluster import Cluster
 BIN = sys.argv.pop(1)
 NOBODY = 65534
 USER = 1234
+
+
+AT_FDCWD = -100
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class FileHandle(ctypes.Structure):
+    """struct file_handle"""
+    _fields_ = [("handle_bytes", ctypes.c_uint), ("handle_type", ctypes.c_int), ("bytes", ctypes.c_ubyte * 128)]
 
 
 def mode_of(path):
@@ -286,6 +296,61 @@ class Habits(unittest.TestCase):
             if remover == self.here:
                 self.assertEqual(st.st_nlink, 0)
             os.close(held)
+
+    # --- handles of the kernel (name_to_handle_at, open_by_handle_at)
+
+    def handle_of(self, path):
+        handle = FileHandle(handle_bytes=128)
+        if LIBC.name_to_handle_at(AT_FDCWD, os.fsencode(path), ctypes.byref(handle), ctypes.byref(ctypes.c_int()), 0) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        return handle
+
+    def open_by_handle(self, handle, flags=os.O_RDONLY):
+        mount = os.open(self.a / ".", os.O_RDONLY)
+        file = LIBC.open_by_handle_at(mount, ctypes.byref(handle), flags)
+        number = ctypes.get_errno()
+        os.close(mount)
+        if file < 0:
+            raise OSError(number, os.strerror(number))
+        return file
+
+    def content_by_handle(self, handle):
+        with os.fdopen(self.open_by_handle(handle), "rb") as file:
+            return file.read()
+
+    def make_the_kernel_forget(self, most):
+        """Until it knows no more than so many files of this mount."""
+        for _ in range(100):
+            pathlib.Path("/proc/sys/vm/drop_caches").write_text("2")
+            if json.loads(os.getxattr(self.a / ".", "system.pnfsrdma.status"))["files"]["known_to_kernel"] <= most:
+                return
+            time.sleep(0.1)
+        self.fail("the kernel forgets nothing")
+
+    def test_a_handle_opens_what_the_kernel_has_forgotten_and_nothing_that_is_gone(self):
+        names = [f"file{i}" for i in range(50)]
+        for name in names:
+            (self.here / name).write_text(name)
+        (self.here / "directory").mkdir()
+        (self.here / "directory" / "inside").write_text("inside")
+        handles = {name: self.handle_of(self.here / name) for name in [*names, "directory"]}
+        for turn in range(2):
+            self.make_the_kernel_forget(most=5)
+            for name in names:
+                self.assertEqual(self.content_by_handle(handles[name]), name.encode(), f"turn {turn}")
+            # Known by its name before it is asked for by the handle.
+            self.make_the_kernel_forget(most=5)
+            self.assertEqual((self.here / names[0]).read_text(), names[0])
+            self.assertEqual(self.content_by_handle(handles[names[0]]), names[0].encode())
+        self.make_the_kernel_forget(most=5)
+        directory = self.open_by_handle(handles["directory"], os.O_RDONLY | os.O_DIRECTORY)
+        self.assertEqual(os.listdir(directory), ["inside"])
+        os.close(directory)
+        os.unlink(self.there / names[1])
+        self.make_the_kernel_forget(most=5)
+        self.refused(errno.ESTALE, self.open_by_handle, handles[names[1]])
+        handles[names[2]].bytes[0] ^= 0x55  # of no file that ever was
+        self.refused(errno.ESTALE, self.open_by_handle, handles[names[2]])
 
     # --- listings
 

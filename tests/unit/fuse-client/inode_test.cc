@@ -231,12 +231,29 @@ TEST(InodeTable, TheSameHandleIsTheSameInodeUntilForgotten) {
   const auto one = table.look_up(handle("a"), 2);
   EXPECT_EQ(table.look_up(handle("a"), 2), one);
   EXPECT_EQ(table.look_up(handle("root"), 1), table.root());
-  const uint64_t node = InodeTable::node_of(*one, table);
+  const uint64_t node = one->node;
   EXPECT_EQ(table.at(node), one);
   table.forget(node, 1);
   EXPECT_NE(table.find(handle("a")), nullptr);
   table.forget(node, 1);
   EXPECT_EQ(table.find(handle("a")), nullptr);
+}
+
+TEST(InodeTable, AForgottenFileKeepsItsNumberAndNoOtherFileGetsIt) {
+  InodeTable table(17);
+  table.set_root(std::make_shared<Inode>(handle("root"), 1));
+  const uint64_t node = table.look_up(handle("a"), 2)->node;
+  EXPECT_EQ(table.handle_of(node), handle("a"));
+  table.forget(node, 1);
+  EXPECT_EQ(table.handle_of(node), handle("a"));
+  EXPECT_NE(table.look_up(handle("b"), 3)->node, node);
+  EXPECT_FALSE(table.handle_of(node + 100));
+  const auto again = table.look_up(handle("a"), 2);
+  EXPECT_EQ(again->node, node);
+  EXPECT_EQ(table.at(node), again);
+  EXPECT_EQ(table.generation_of(*again), 17u);
+  EXPECT_EQ(table.generation_of(*table.root()), 0u);
+  EXPECT_EQ(table.handle_of(kRootNode), handle("root"));
 }
 
 }  // namespace
