@@ -42,7 +42,7 @@ void Faults::meanwhile(std::function<void()> body) {
 void Faults::one() {
   ++world_.faults;
   const size_t client = dice_.below(world_.clients.size());
-  switch (dice_.below(18)) {
+  switch (dice_.below(19)) {
     case 0:
     case 1:
     case 2: {
@@ -89,6 +89,7 @@ void Faults::one() {
     case 14:
       return recall_all();
     case 15:
+    case 16:
       return crash_client();
     default:
       return order_error();
@@ -99,13 +100,16 @@ void Faults::one() {
 void Faults::crash_client() {
   const size_t client = dice_.below(world_.clients.size());
   const auto time = dice_.microseconds(100, dice_.one_in(3) ? 3000000 : 100000);
-  // Its applications start again with it: not behind the end.
-  if (!world_.alive(client) || world_.operations >= world_.options.operations) return;
-  world_.trace("FAULT client {} dies for {} us", client, time.count());
-  if (dice_.one_in(2)) {
+  if (!world_.alive(client)) return;
+  if (!dice_.one_in(4)) {
     for (size_t brick = 0; brick < kBricks; ++brick)
-      partition_brick(client, brick, dice_.microseconds(1000, 1500000));
+      partition_brick(client, brick, dice_.microseconds(20000, 1500000));
+    // WRITEs are on their way then.
+    sleep_for(dice_.microseconds(100, 5000));
   }
+  // Its applications start again with it: not behind the end.
+  if (world_.operations >= world_.options.operations) return;
+  world_.trace("FAULT client {} dies for {} us", client, time.count());
   world_.crash(client);
   meanwhile([this, client, time] {
     sleep_for(std::min<SteadyTime::duration>(time, kLease));
