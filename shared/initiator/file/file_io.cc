@@ -71,15 +71,20 @@ Result<> FileIo::fsync(ErrorCursor& cursor) {
 }
 
 Result<> FileIo::close(const ErrorCursor& cursor) {
-  return parts_->report(cursor.news(parts_->dirty.losses()), parts_->commit_now());
+  return parts_->report(cursor.news(parts_->dirty.losses()), parts_->commit_as_mounted());
 }
 
 Result<> FileIo::settle() {
-  return parts_->commit_now();
+  return parts_->commit_as_mounted();
 }
 
 Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::truncating(uint64_t new_size) {
-  return parts_->truncating(new_size);
+  std::optional<nfs4::LayoutReturnArguments> layout_return;
+  TRY(parts_->as_mounted([&]() -> Result<> {
+    TRY_ASSIGN(layout_return, parts_->truncating(new_size));
+    return {};
+  }));
+  return layout_return;
 }
 
 void FileIo::layout_returned(const nfs4::LayoutReturnResult& result) {
@@ -134,7 +139,7 @@ std::vector<Device*> FileIo::devices(std::optional<FileRange> range) const {
 }
 
 void FileIo::release() {
-  const Result<> told = parts_->commit_now();
+  const Result<> told = parts_->commit_as_mounted();
   // Without an open nothing can be written again.
   if (!told && parts_->kept.any()) parts_->growth_lost(told.error());
   parts_->kept.clear();

@@ -55,12 +55,12 @@ Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
   Result<> outcome;
   for (int turn = 0; turn < kRestorationsMax; ++turn) {
     // What was lost with its layouts is written again before the flush.
-    if (growth_void()) outcome = commit_now();
+    if (growth_void()) outcome = commit_as_mounted();
     if (!outcome) break;
     const uint64_t restorations = dirty.restorations();
     if (!dirty.grew() && !data_only && dirty.anything_uncommitted()) commit_beside();
-    outcome = flush_as_mounted();
-    if (outcome && dirty.grew()) outcome = commit_now();
+    outcome = as_mounted([&] { return flush(false); });
+    if (outcome && dirty.grew()) outcome = commit_as_mounted();
     if (outcome) outcome = check_server();
     // Lost and written again at the commit: that is not flushed yet.
     if (!outcome || dirty.restorations() == restorations) return report_once(cursor, std::move(outcome));
@@ -69,29 +69,18 @@ Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
   return report_once(cursor, std::move(outcome));
 }
 
-Result<> FileIo::Parts::flush_as_mounted() {
-  Result<> outcome = flush(false);
-  if (outcome || outcome.error().number() != kBrickSilent) return outcome;
-  switch (services.options.persistence) {
-    case Persistence::kHard:
-      return flush_patiently();
-    case Persistence::kSoft:
-      return fail(EIO, "flush: the brick does not say its verifier");
-    case Persistence::kSoftError:
-      return fail(ETIMEDOUT, "flush: the brick does not say its verifier");
-  }
-  return outcome;
-}
-
-// A brick that is silent while the MDS is well is waited for as the MDS would be: until somebody ends the
-// wait. How many threads wait for a brick is the caller's business.
-Result<> FileIo::Parts::flush_patiently() {
+// A brick that is silent while the MDS is well is waited for as the MDS would be: by a hard mount until
+// somebody ends the wait. How many threads wait for a brick is the caller's business.
+Result<> FileIo::Parts::as_mounted(const std::function<Result<>()>& operation) {
   for (;;) {
+    Result<> outcome = operation();
+    if (outcome || outcome.error().number() != kBrickSilent) return outcome;
+    if (services.options.persistence == Persistence::kSoft) return fail(EIO, outcome.error().what());
+    if (services.options.persistence == Persistence::kSoftError)
+      return fail(ETIMEDOUT, outcome.error().what());
     // Without a pause this thread has the file's flush again before whoever waits for it is awake: a recall,
     // say.
-    sleep_for(Milliseconds(10));
-    Result<> outcome = flush(false);
-    if (outcome || outcome.error().number() != kBrickSilent) return outcome;
+    TRY(rest_of_brick(SteadyTime::max()));
   }
 }
 
@@ -147,8 +136,7 @@ Result<> FileIo::Parts::flush(bool through_gate) {
     if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
     if (CancellationScope::cancelled()) return fail(EINTR, "flush");
     flushed.wait_for(lock, std::chrono::seconds(1));
-    if (silent_flushes != silent_before)
-      return fail(kBrickSilent, "flush: the brick does not say its verifier");
+    if (silent_flushes != silent_before) return fail(kBrickSilent, "the brick does not answer");
   }
   if (!dirty.anything_unflushed()) return {};
   const Flush flush = dirty.begin_flush();

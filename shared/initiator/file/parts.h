@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,8 +33,8 @@ inline constexpr int kStateidTries = 3;
 // Servers that are restarted more often than this during one fsync or commit are not waited for.
 inline constexpr int kRestorationsMax = 8;
 
-// The errno of a brick that could not be asked; not for applications (sync() says what that means on this
-// mount).
+// The errno of a brick that could not be asked; not for applications (as_mounted() says what that means on
+// this mount).
 inline constexpr int kBrickSilent = EHOSTDOWN;
 
 // The answer to an operation on a layout that is not there any more.
@@ -71,7 +72,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void note_written(const LayoutSegment& piece, BufferSlice source, const LayoutPin& pin,
                     const BrickVerifier& verifier, std::optional<uint64_t> flushed_behind);
   // No WRITE that was posted there can arrive any more: it would come over what goes through the MDS now.
-  // `committing`: by whoever has claimed the commit.
+  // `committing`: by whoever has claimed the commit. Error: kBrickSilent, or nobody wants to know any more.
   Result<> end_unknown(FileRange range, bool committing);
   Result<size_t> through_mds(Direction direction, uint64_t offset, BufferSlice slice);
   Result<size_t> read_through_mds(uint64_t offset, BufferSlice sink);
@@ -94,8 +95,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
 
   // --- flush.cc: durability
   Result<> sync(bool data_only, ErrorCursor& cursor);
-  Result<> flush_as_mounted();
-  Result<> flush_patiently();
+  // What kBrickSilent means to an application; by no thread that others need.
+  Result<> as_mounted(const std::function<Result<>()>& operation);
   // Something written is not flushed, or a flush is under way.
   bool to_be_flushed();
   // Flushes what was written and is not flushed. One flush of a file at a time; those that come meanwhile
@@ -155,6 +156,9 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // --- commit.cc: LAYOUTCOMMIT
   // Tells the MDS everything it does not know; waits.
   Result<> commit_now(std::vector<nfs4::PersistRange> persist = {});
+  Result<> commit_as_mounted() {
+    return as_mounted([this] { return commit_now(); });
+  }
   Result<> commit_claimed(const std::vector<nfs4::PersistRange>& persist);
   Result<> commit_once(const std::vector<nfs4::PersistRange>& persist);
   // Sends the mtime and does not wait; deferred when one is under way or was just sent.
@@ -182,7 +186,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   void end_return(nfs4::IoMode iomode, FileRange gate, const std::optional<nfs4::Stateid>& left,
                   bool answered);
   // By ourselves, from a brick that does not answer: so nothing is flushed there. True: it is returned.
-  bool take_from_brick(FileRange range, bool committing);
+  // `again`: also if it is not held any more.
+  bool take_from_brick(FileRange range, bool committing, bool again);
   // What a return needs of what lies behind the gate. Error: the MDS was not told of the growth.
   Result<> prepare_return(FileRange gate, bool changed);
   // What was grown and not committed has to be written again: by whoever comes next, or soon.

@@ -79,9 +79,12 @@ bool FileIo::Parts::return_layout(nfs4::IoMode iomode, FileRange gate, FileRange
   return answered;
 }
 
-bool FileIo::Parts::take_from_brick(FileRange range, bool committing) {
+bool FileIo::Parts::take_from_brick(FileRange range, bool committing, bool again) {
   FileRange gate = range;
-  if (!cache.begin_return(nfs4::IoMode::kAny, gate)) return false;
+  if (!cache.begin_return(nfs4::IoMode::kAny, gate)) {
+    if (!again) return false;
+    cache.close_gate(gate);
+  }
   (void)cache.drain(gate, services.now() + 2 * services.options.io_timeout);
   if (!committing && !commit_now()) void_growth();
   return return_layout(nfs4::IoMode::kAny, gate, gate);
@@ -97,10 +100,12 @@ Result<> FileIo::Parts::end_unknown(FileRange range, bool committing) {
       dirty.dead(writes->device);
     } else if (writes->lineage != cache.lineage()) {
       dirty.dead(writes->range);  // the server has taken the layout back
-    } else if (!take_from_brick(writes->range, committing)) {
-      // A return of it is under way, or had no answer.
-      if (services.now() >= deadline) return fail(EIO, "WRITE: older bytes may still arrive there");
-      TRY(rest_of_brick(SteadyTime::max()));
+    } else if (!take_from_brick(writes->range, committing, false)) {
+      // A return of it is under way, or had no answer: then it is sent again, later.
+      const Result<> rested = rest_of_brick(deadline);
+      if (!rested &&
+          (rested.error().number() != kBrickSilent || !take_from_brick(writes->range, committing, true)))
+        return rested;
     }
   }
   return {};

@@ -91,7 +91,7 @@ Result<> FileIo::Parts::write_kept() {
   for (FileRange rest : dirty.growth()) {
     const uint64_t end = rest.end();
     while (const auto range = kept.first(rest, all.bytes())) {
-      TRY(end_unknown(*range, true));
+      TRY(end_unknown(*range, true));  // else the next one who asks tries again
       const auto written = write_through_mds(range->offset, all.slice(0, range->length));
       if (!written) {
         const int number = written.error().number();

@@ -81,7 +81,7 @@ Result<bool> FileIo::Parts::enter(Direction direction, uint64_t offset, uint64_t
     if (growth_void()) {
       // First what was lost with its layouts: else a read finds zeros there.
       if (entry == LayoutCache::Entry::kEntered) cache.leave(pin);
-      TRY(commit_now());
+      TRY(commit_as_mounted());
       ++turn;
       continue;
     }
@@ -327,10 +327,10 @@ void FileIo::Parts::count_bytes(Direction direction, uint64_t bytes) {
 Result<size_t> FileIo::Parts::through_mds(Direction direction, uint64_t offset, BufferSlice slice) {
   // What was written here beyond the server's end of file is not there for the server yet.
   if (dirty.grew() && (direction == Direction::kWrite || offset + slice.size() > cache.known_size())) {
-    TRY(commit_now());
+    TRY(commit_as_mounted());
   }
   if (direction == Direction::kRead) return read_through_mds(offset, slice);
-  TRY(end_unknown({offset, slice.size()}, false));
+  TRY(as_mounted([&] { return end_unknown({offset, slice.size()}, false); }));
   return write_through_mds(offset, slice);
 }
 

@@ -59,9 +59,9 @@ Result<std::shared_ptr<Connection>> FileIo::Parts::connect_patiently(Device& dev
 
 Result<> FileIo::Parts::rest_of_brick(SteadyTime deadline) {
   constexpr Milliseconds kPause{10};
-  if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
-  if (CancellationScope::cancelled()) return fail(EINTR, "flush");
-  if (services.now() >= deadline) return fail(kBrickSilent, "flush: the brick does not say its verifier");
+  if (services.aborted) return fail(ESHUTDOWN, "the mount ends");
+  if (CancellationScope::cancelled()) return fail(EINTR, "whoever asked was killed");
+  if (services.now() >= deadline) return fail(kBrickSilent, "the brick does not answer");
   sleep_for(kPause);
   return {};
 }

@@ -2,6 +2,7 @@
 #include <future>
 #include <thread>
 
+#include "shared/initiator/cancellation.h"
 #include "tests/unit/initiator/file/data_path_fixture.h"
 #include "tests/unit/rdma/held_queue_pair.h"
 
@@ -90,16 +91,118 @@ TEST_F(UnknownOutcomeTest, GoesThroughTheMdsWhenItsHandleIsDead) {
   EXPECT_EQ(channel.layoutreturns, 1);
 }
 
-TEST_F(UnknownOutcomeTest, FailsWhileNobodySaysThatItsHandleIsDead) {
-  channel.refuse_returns = nfs4::Status::kIo;
+// Nobody says that its handle is dead.
+class UndeadHandleTest : public UnknownOutcomeTest {
+ protected:
+  explicit UndeadHandleTest(Persistence persistence = Persistence::kHard) {
+    options_now.persistence = persistence;
+  }
+  void SetUp() override {
+    UnknownOutcomeTest::SetUp();
+    channel.refuse_returns = nfs4::Status::kIo;
+    filled(0, 4096, 2);
+  }
+  // What the buffer holds.
+  std::future<Result<size_t>> write_elsewhere(Cancellation* cancellation = nullptr) {
+    return std::async(std::launch::async, [this, cancellation] {
+      std::optional<CancellationScope> scope;
+      if (cancellation != nullptr) scope.emplace(*cancellation);
+      return file->write(0, buffer->slice(0, 4096));
+    });
+  }
+  template <typename T>
+  static bool waits(std::future<T>& future) {
+    return future.wait_for(Milliseconds(1500)) == std::future_status::timeout;
+  }
+  void heal() {
+    network->set_faults({});
+    brick.connections_max = INT_MAX;
+  }
+};
+
+TEST_F(UndeadHandleTest, AHardMountWaits) {
+  auto one = write_elsewhere();
+  auto other = write_elsewhere();
+  ASSERT_TRUE(waits(one));
+  ASSERT_TRUE(waits(other));
+  EXPECT_EQ(channel.writes, 0);
+  heal();
+  EXPECT_TRUE(one.get());
+  EXPECT_TRUE(other.get());
+  EXPECT_TRUE(holds(brick.memory(), 0, 4096, 2));
+}
+
+TEST_F(UndeadHandleTest, AReturnThatIsAnsweredLaterEndsTheWait) {
+  auto written = write_elsewhere();
+  ASSERT_TRUE(waits(written));
+  channel.refuse_returns = nfs4::Status::kOk;
+  EXPECT_TRUE(written.get());
+  EXPECT_EQ(channel.writes, 1);
+  EXPECT_TRUE(holds(brick.memory(), 0, 4096, 2));
+}
+
+TEST_F(UndeadHandleTest, AKilledProcessWaitsNoLonger) {
+  struct Killed final : Cancellation {
+    std::atomic<bool> killed = false;
+    bool requested() override { return killed; }
+  } cancellation;
+  auto written = write_elsewhere(&cancellation);
+  ASSERT_TRUE(waits(written));
+  cancellation.killed = true;
+  EXPECT_EQ(written.get().error().number(), EINTR);
+  EXPECT_EQ(channel.writes, 0);
+}
+
+TEST_F(UndeadHandleTest, TheEndOfTheMountEndsTheWait) {
+  auto written = write_elsewhere();
+  ASSERT_TRUE(waits(written));
+  path->abort();
+  EXPECT_EQ(written.get().error().number(), ESHUTDOWN);
+}
+
+// What was grown and is void has to be written again there.
+TEST_F(UndeadHandleTest, GrowthThatIsToBeWrittenThereAgainIsNotLost) {
+  heal();
+  write(4 << 20, 4096, 2);
+  brick.cut_connection();
+  brick.connections_max = brick.connections + 1;
+  network->set_faults({.drop_after_operations = 2});
+  filled(4 << 20, 4096, 3);
+  auto written =
+      std::async(std::launch::async, [this] { return file->write(4 << 20, buffer->slice(0, 4096)); });
+  ASSERT_TRUE(waits(written));
+  file->parts().dirty.void_growth();
+  auto synced = std::async(std::launch::async, [this] { return file->fsync(cursor); });
+  ASSERT_TRUE(waits(synced));
+  heal();
+  EXPECT_TRUE(written.get());
+  EXPECT_TRUE(synced.get());
+  EXPECT_EQ(path->statistics().lost_writes.value(), 0u);
+  EXPECT_EQ(channel.size, (4u << 20) + 4096);
+}
+
+class SoftUndeadHandleTest : public UndeadHandleTest {
+ protected:
+  SoftUndeadHandleTest() : UndeadHandleTest(Persistence::kSoft) {}
+};
+
+TEST_F(SoftUndeadHandleTest, ASoftMountSaysEio) {
   EXPECT_EQ(file->write(0, filled(0, 4096, 2)).error().number(), EIO);
   // Nor may another one go there.
   EXPECT_EQ(file->write(0, filled(0, 4096, 3)).error().number(), EIO);
   EXPECT_EQ(channel.writes, 0);
-  network->set_faults({});
-  brick.connections_max = INT_MAX;
+  heal();
   write(0, 4096, 4);
   EXPECT_TRUE(holds(brick.memory(), 0, 4096, 4));
+}
+
+class SoftErrorUndeadHandleTest : public UndeadHandleTest {
+ protected:
+  SoftErrorUndeadHandleTest() : UndeadHandleTest(Persistence::kSoftError) {}
+};
+
+TEST_F(SoftErrorUndeadHandleTest, SaysEtimedout) {
+  EXPECT_EQ(file->write(0, filled(0, 4096, 2)).error().number(), ETIMEDOUT);
 }
 
 TEST_F(FailureTest, AGrantThatIsDeadOnTheNewConnectionIsAskedForAnew) {
