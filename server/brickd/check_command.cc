@@ -92,7 +92,7 @@ void print(const CheckReport& report) {
 }  // namespace
 
 Result<CheckReport> check_pool(MutableByteSpan pool) {
-  pmem::UnflushedPersistence reads_only(pmem::Durability::kVolatile);
+  pmem::UnflushedPersistence reads_only(Durability::kVolatile);
   TRY_ASSIGN(const Superblock superblock, Superblock::open(pool, reads_only));
   CheckReport report;
   if (superblock.damaged_copies() > 0) {

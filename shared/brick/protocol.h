@@ -94,7 +94,7 @@ struct ClaimResult {
   uint64_t block_count = 0;
   uint64_t free_blocks = 0;
   uint32_t flush_methods = 0;  // bits of nfs4::kFlush*
-  uint32_t durability = 0;     // nfs4::Durability
+  uint32_t durability = 0;     // Durability
   xdr::String<16> kind;        // "devdax", "fsdax", "file", "tmpfs"
   uint32_t grants_max = 0;     // of one session
   xdr::List<Path, 16> paths;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "shared/base/durability.h"
 #include "shared/xdr/types.h"
 
 // The pNFS layout type of this project: the bodies of device_addr4, layout_content4 and layoutupdate4. The
@@ -23,20 +24,6 @@ inline constexpr uint32_t kFlushCommitMessage = 2;   // SEND with ranges, answer
 inline constexpr uint32_t kFlushLayoutCommit = 4;    // the MDS has the brick flush
 inline constexpr uint32_t kFlushReadAfterWrite = 8;  // reserved: an administrator's statement about hardware
 inline constexpr uint32_t kFlushNone = 16;           // reserved: likewise
-
-// What a persisted byte survives.
-enum class Durability : uint32_t {
-  kVolatile = 0,  // nothing: memory of the process, or tmpfs
-  kProcess = 1,   // a crash of our process (page cache), not of the host
-  kPower = 2,     // loss of power
-};
-constexpr bool xdr_known(Durability value) {
-  return value <= Durability::kPower;
-}
-constexpr const char* to_string(Durability value) {
-  constexpr const char* kNames[] = {"volatile", "process", "power"};
-  return xdr_known(value) ? kNames[static_cast<uint32_t>(value)] : "unknown";
-}
 
 // One way to reach a brick: netaddr4 (RFC 8881, 3.3.9). The netid is "tcp" or "tcp6" for iwarp in user space,
 // "rdma" or "rdma6" for verbs; the address is universal ("127.0.0.1.78.82").

@@ -6,17 +6,10 @@
 #include <string_view>
 
 #include "shared/base/bytes.h"
+#include "shared/base/durability.h"
 #include "shared/base/result.h"
 
 namespace pnfsrdma::pmem {
-
-// What a byte survives once flush() and fence() have returned. The same numbers as nfs4::Durability.
-enum class Durability : uint32_t {
-  kVolatile = 0,  // nothing: it dies with the memory
-  kProcess = 1,   // the death of this process (page cache), not the host's
-  kPower = 2,     // loss of power
-};
-std::string_view to_string(Durability durability);
 
 // The unit in which PMEM becomes durable: a store is old or new after a power cut by 8 bytes, write-back is
 // by line.

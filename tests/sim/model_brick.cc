@@ -117,7 +117,7 @@ nfs4::DeviceAddress ModelBrick::device_address(size_t client) {
   device.paths.push_back({"memory", address()});
   device.ticket = session(client).ticket;
   device.flush_methods = flush_methods_;
-  device.durability = nfs4::Durability::kPower;
+  device.durability = Durability::kPower;
   device.block_size = kBlockBytes;
   return device;
 }

@@ -40,7 +40,7 @@ struct BrickRecord {
   BrickUuid uuid{};             // of its pool; zeros until it was claimed for the first time
   std::string address;          // of its control socket: "unix:/path" or "tcp:host:port"
   uint64_t block_count = 0;     // when it was claimed last
-  uint32_t durability = 0;      // nfs4::Durability, likewise
+  uint32_t durability = 0;      // Durability, likewise
   bool configured = false;      // it was in the configuration at the first start; else added later
   bool leaving = false;         // gets no new data
   std::vector<uint32_t> zones;  // ascending

@@ -76,19 +76,19 @@ nfs4::CommitResponse DataService::commit(CompoundContext& context, const nfs4::C
   return nfs4::CommitResult{*answer};
 }
 
-std::optional<nfs4::Durability> DataService::least_durability() const {
+std::optional<Durability> DataService::least_durability() const {
   std::optional<uint32_t> least;
   for (BrickDevice* const brick : bricks_.all()) {
     const BrickRecord& record = brick->record();
     if (record.claimed_before()) least = std::min(least.value_or(record.durability), record.durability);
   }
   if (!least) return std::nullopt;
-  return static_cast<nfs4::Durability>(*least);
+  return static_cast<Durability>(*least);
 }
 
 std::string DataService::durability() const {
   const auto least = least_durability();
-  return least ? nfs4::to_string(*least) : "unknown";
+  return least ? to_string(*least) : "unknown";
 }
 
 DataOperations::Space DataService::space() const {

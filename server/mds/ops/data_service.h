@@ -40,7 +40,7 @@ class DataService final : public DataOperations {
 
  private:
   // Of all bricks that were ever claimed; none: there is no such brick.
-  std::optional<nfs4::Durability> least_durability() const;
+  std::optional<Durability> least_durability() const;
   nfs4::GetDeviceInfoResponse every_device(uint32_t bytes_max) const;
   // What an answer of LAYOUTRETURN needs to know once the handles are dead.
   using Returned = std::expected<std::optional<LayoutStateid>, nfs4::Status>;

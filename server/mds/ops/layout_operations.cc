@@ -52,7 +52,7 @@ nfs4::DeviceAddress device_address(const brick::ClaimResult& brick, const Ticket
   address.ticket = ticket;
   // The brick flushes on LAYOUTCOMMIT whatever else it can do.
   address.flush_methods = brick.flush_methods | nfs4::kFlushLayoutCommit;
-  address.durability = static_cast<nfs4::Durability>(brick.durability);
+  address.durability = static_cast<Durability>(brick.durability);
   address.block_size = static_cast<uint32_t>(brick::kBlockSize);
   return address;
 }

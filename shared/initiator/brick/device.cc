@@ -107,7 +107,7 @@ Result<nfs4::DeviceAddress> Device::address() {
 
 // A brick whose process, and perhaps memory, is another one refuses the ticket: then it is asked anew.
 Result<> Device::check_durability(const nfs4::DeviceAddress& address) {
-  const bool weak = fabric_.options.require_power && address.durability != nfs4::Durability::kPower;
+  const bool weak = fabric_.options.require_power && address.durability != Durability::kPower;
   const bool news = too_weak_.exchange(weak, std::memory_order_acq_rel) != weak;
   if (!weak) return {};
   if (news) {

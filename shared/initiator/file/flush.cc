@@ -90,7 +90,7 @@ Result<> FileIo::Parts::check_server() {
   const auto least = services.mds.get_device_info(nfs4::kEveryDevice);
   if (!least && least.error().status != nfs4::Status::kNoEnt)
     return fail(least.error().to_errno(), "GETDEVICEINFO of all devices");
-  const bool weak = !least || least->durability != nfs4::Durability::kPower;
+  const bool weak = !least || least->durability != Durability::kPower;
   if (services.server_too_weak.exchange(weak) != weak && weak) {
     log_error(
         "initiator",

@@ -70,7 +70,7 @@ Result<> serve_rpma(const std::string& address, const std::string& dax) {
   rpma_ep* raw_endpoint = nullptr;
   TRY(rpma_ok(rpma_ep_listen(peer.get(), address.c_str(), kPort, &raw_endpoint), "rpma_ep_listen"));
   const RpmaEndpoint endpoint(raw_endpoint);
-  std::printf("listening, %s\n", std::string(pmem::to_string(persistence->durability())).c_str());
+  std::printf("listening, %s\n", std::string(to_string(persistence->durability())).c_str());
   std::fflush(stdout);
   rpma_conn_req* request = nullptr;
   TRY(rpma_ok(rpma_ep_next_conn_req(endpoint.get(), nullptr, &request), "rpma_ep_next_conn_req"));

@@ -45,7 +45,7 @@ class FaultyPersistence final : public pmem::Persistence {
     return inner_.flush(memory);
   }
   Result<> fence() override { return inner_.fence(); }
-  pmem::Durability durability() const override { return inner_.durability(); }
+  Durability durability() const override { return inner_.durability(); }
   bool blocks() const override { return inner_.blocks(); }
 
  private:

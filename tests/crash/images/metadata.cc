@@ -3,9 +3,9 @@
 
 #include <cstdlib>
 
-#include "server/mds/meta/memory_store.h"
 #include "server/mds/meta/rocksdb_store.h"
 #include "shared/base/check.h"
+#include "tests/doubles/metadata/memory_store.h"
 
 namespace pnfsrdma::crash {
 namespace {

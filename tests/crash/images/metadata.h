@@ -6,12 +6,12 @@
 #include <memory>
 #include <string>
 
-#include "server/mds/meta/crash_file_system.h"
 #include "server/mds/meta/key_value.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/random.h"
 #include "tests/crash/images/faults.h"
 #include "tests/crash/images/power.h"
+#include "tests/doubles/metadata/crash_file_system.h"
 
 namespace pnfsrdma::crash {
 

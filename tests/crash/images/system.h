@@ -14,13 +14,13 @@
 #include "shared/brick/protocol.h"
 #include "shared/pmem/mapping.h"
 #include "shared/pmem/page_persistence.h"
-#include "shared/pmem/shadow_persistence.h"
-#include "shared/rdma/memory/transport.h"
 #include "tests/crash/images/fast_clock.h"
 #include "tests/crash/images/faults.h"
 #include "tests/crash/images/metadata_server.h"
 #include "tests/crash/images/power.h"
 #include "tests/crash/images/remains.h"
+#include "tests/doubles/pmem/shadow_persistence.h"
+#include "tests/doubles/rdma_memory/transport.h"
 
 namespace pnfsrdma::crash {
 
@@ -108,7 +108,7 @@ class System {
   MutableByteSpan memory_;
   std::vector<std::string> image_problems_;
   std::optional<pmem::ShadowPersistence> shadow_;
-  pmem::UnflushedPersistence plain_{pmem::Durability::kPower};
+  pmem::UnflushedPersistence plain_{Durability::kPower};
   std::shared_ptr<Metadata> medium_;
   std::unique_ptr<mds::KeyValueStore> store_;
   std::unique_ptr<brick::Brick> brick_;

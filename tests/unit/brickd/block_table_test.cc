@@ -32,7 +32,7 @@ class Table : public testing::Test {
 
   BlockTable::Geometry geometry{.block_size = kSize, .block_count = 8};
   Bytes memory = Bytes(8 * sizeof(format::Entry));
-  pmem::UnflushedPersistence persistence{pmem::Durability::kVolatile};
+  pmem::UnflushedPersistence persistence{Durability::kVolatile};
   SteadyTime now{std::chrono::hours(1)};
   std::optional<BlockTable> table;
 };

@@ -14,7 +14,7 @@
 #include "shared/base/check.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/log.h"
-#include "shared/pmem/shadow_persistence.h"
+#include "tests/doubles/pmem/shadow_persistence.h"
 
 // A brick does a sequence of everything it does to its medium. At each store, flush and fence the power is
 // cut, the image that is left is opened, and a checker outside the brick says whether anything acknowledged
@@ -44,7 +44,7 @@ class Borrowed final : public pmem::Persistence {
   void zero(MutableByteSpan target) override { inner_.zero(target); }
   Result<> flush(ByteSpan memory) override { return inner_.flush(memory); }
   Result<> fence() override { return inner_.fence(); }
-  pmem::Durability durability() const override { return inner_.durability(); }
+  Durability durability() const override { return inner_.durability(); }
   bool blocks() const override { return inner_.blocks(); }
 
  private:

@@ -30,7 +30,7 @@ class RememberingPersistence final : public pmem::Persistence {
     ++fences;
     return {};
   }
-  pmem::Durability durability() const override { return pmem::Durability::kPower; }
+  Durability durability() const override { return Durability::kPower; }
   bool blocks() const override { return true; }
 
   std::atomic<size_t> fences = 0;
@@ -221,7 +221,7 @@ class MeetingPersistence final : public pmem::Persistence {
     ++fences;
     return {};
   }
-  pmem::Durability durability() const override { return pmem::Durability::kPower; }
+  Durability durability() const override { return Durability::kPower; }
   bool blocks() const override { return true; }
   size_t flushes() { return *met_.lock(); }
 
@@ -284,7 +284,7 @@ class MediumPersistence final : public pmem::Persistence {
     ++fences;
     return {};
   }
-  pmem::Durability durability() const override { return pmem::Durability::kPower; }
+  Durability durability() const override { return Durability::kPower; }
   bool blocks() const override { return true; }
   uint64_t on_medium(size_t word) const { return medium_[word].load(); }
 

@@ -32,11 +32,11 @@ class FaultyPersistence final : public pmem::Persistence {
     return fail(EIO, "msync");
   }
   Result<> fence() override { return {}; }
-  pmem::Durability durability() const override { return pmem::Durability::kPower; }
+  Durability durability() const override { return Durability::kPower; }
   bool blocks() const override { return true; }
 
  private:
-  pmem::UnflushedPersistence inner_{pmem::Durability::kPower};
+  pmem::UnflushedPersistence inner_{Durability::kPower};
   std::atomic<int>& failures_;
 };
 
@@ -76,11 +76,11 @@ class HeldPersistence final : public pmem::Persistence {
     return {};
   }
   Result<> fence() override { return {}; }
-  pmem::Durability durability() const override { return pmem::Durability::kPower; }
+  Durability durability() const override { return Durability::kPower; }
   bool blocks() const override { return true; }
 
  private:
-  pmem::UnflushedPersistence inner_{pmem::Durability::kPower};
+  pmem::UnflushedPersistence inner_{Durability::kPower};
   Gate& gate_;
 };
 

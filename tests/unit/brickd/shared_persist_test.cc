@@ -35,11 +35,11 @@ class CountingPersistence final : public pmem::Persistence {
     return {};
   }
   Result<> fence() override { return {}; }
-  pmem::Durability durability() const override { return pmem::Durability::kPower; }
+  Durability durability() const override { return Durability::kPower; }
   bool blocks() const override { return true; }
 
  private:
-  pmem::UnflushedPersistence inner_{pmem::Durability::kPower};
+  pmem::UnflushedPersistence inner_{Durability::kPower};
   Disk& disk_;
 };
 

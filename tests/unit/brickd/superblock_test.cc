@@ -31,7 +31,7 @@ class PoolFormat : public testing::Test {
 
   SeededRandom random{1};
   Bytes memory = Bytes(16 * kSize);
-  pmem::UnflushedPersistence persistence{pmem::Durability::kVolatile};
+  pmem::UnflushedPersistence persistence{Durability::kVolatile};
 };
 
 TEST_F(PoolFormat, FormattedPoolIsNotFormattedAgainWithoutForce) {

@@ -16,7 +16,7 @@
 #include "shared/base/random.h"
 #include "shared/brick/control.h"
 #include "shared/rdma/iwarp/transport.h"
-#include "shared/rdma/memory/transport.h"
+#include "tests/doubles/rdma_memory/transport.h"
 
 namespace pnfsrdma::brick {
 

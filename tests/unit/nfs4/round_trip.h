@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "shared/nfs4/random_operation.h"
-#include "shared/xdr/equal.h"
+#include "tests/values/equal.h"
+#include "tests/values/random_operation.h"
 
 namespace pnfsrdma::nfs4 {
 

@@ -15,8 +15,8 @@
 #include "shared/base/owned.h"
 #include "shared/base/random.h"
 #include "shared/rdma/iwarp/transport.h"
-#include "shared/rdma/memory/transport.h"
 #include "shared/rdma/verbs/transport.h"
+#include "tests/doubles/rdma_memory/transport.h"
 
 namespace pnfsrdma::rdma::testing {
 

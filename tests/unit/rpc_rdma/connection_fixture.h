@@ -10,10 +10,10 @@
 #include "shared/nfs4/compound.h"
 #include "shared/nfs4/data_items.h"
 #include "shared/rdma/iwarp/transport.h"
-#include "shared/rdma/memory/transport.h"
 #include "shared/rpc/message.h"
 #include "shared/rpc_rdma/endpoint.h"
 #include "shared/rpc_rdma/listener.h"
+#include "tests/doubles/rdma_memory/transport.h"
 
 namespace pnfsrdma::rpc_rdma::testing {
 
@@ -93,7 +93,8 @@ class ConnectionTest : public ::testing::TestWithParam<Kind> {
     network_ = std::make_shared<rdma::memory::Network>();
     transport_ = make_transport();
     rpc::Service service = make_service();
-    auto listener = Listener::listen(loop_, transport_, "127.0.0.1:0", std::move(service), kNfs, destruction_);
+    auto listener =
+        Listener::listen(loop_, transport_, "127.0.0.1:0", std::move(service), kNfs, destruction_);
     ASSERT_TRUE(listener) << listener.error().to_string();
     listener_ = *std::move(listener);
     thread_ = std::thread([this] { loop_.run(); });

@@ -21,7 +21,6 @@ MAY_INCLUDE = {
     "shared/rpc": ["shared/base", "shared/xdr"],
     "shared/nfs4": ["shared/base", "shared/xdr"],
     "shared/rdma": ["shared/base"],
-    "shared/rdma/memory": ["shared/base", "shared/rdma"],
     "shared/rdma/iwarp": ["shared/base", "shared/rdma"],
     "shared/rdma/verbs": ["shared/base", "shared/rdma"],
     "shared/rpc_rdma": ["shared/base", "shared/xdr", "shared/rpc", "shared/rdma"],

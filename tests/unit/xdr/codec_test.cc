@@ -6,9 +6,9 @@
 #include "shared/brick/protocol.h"
 #include "shared/brick/session_messages.h"
 #include "shared/nfs4/pmem_layout.h"
-#include "shared/xdr/equal.h"
-#include "shared/xdr/print.h"
-#include "shared/xdr/random_value.h"
+#include "tests/values/equal.h"
+#include "tests/values/print.h"
+#include "tests/values/random_value.h"
 
 namespace pnfsrdma::xdr {
 namespace {

@@ -11,7 +11,7 @@
 #include "shared/base/log_observer.h"
 #include "shared/brick/session_codec.h"
 #include "shared/initiator/brick/hello.h"
-#include "shared/rdma/memory/transport.h"
+#include "tests/doubles/rdma_memory/transport.h"
 
 namespace pnfsrdma::initiator {
 namespace {

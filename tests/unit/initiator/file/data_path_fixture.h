@@ -10,7 +10,7 @@
 #include "shared/initiator/data_path.h"
 #include "shared/initiator/file/parts.h"
 #include "shared/rdma/iwarp/transport.h"
-#include "shared/rdma/memory/transport.h"
+#include "tests/doubles/rdma_memory/transport.h"
 #include "tests/unit/initiator/file/scripted_mds.h"
 
 namespace pnfsrdma::initiator {

@@ -8,8 +8,6 @@
 namespace pnfsrdma::initiator {
 namespace {
 
-using nfs4::Durability;
-
 class RequirePowerTest : public DataPathTest {
  protected:
   void SetUp() override {

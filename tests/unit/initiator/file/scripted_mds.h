@@ -30,8 +30,8 @@ class ScriptedMds final : public Mds {
   std::atomic<uint8_t> ticket = 1;
   std::atomic<uint32_t> flush_methods =
       nfs4::kFlushNative | nfs4::kFlushCommitMessage | nfs4::kFlushLayoutCommit;
-  std::atomic<nfs4::Durability> durability = nfs4::Durability::kVolatile;         // of the device
-  std::atomic<nfs4::Durability> server_durability = nfs4::Durability::kVolatile;  // the least of all devices
+  std::atomic<Durability> durability = Durability::kVolatile;         // of the device
+  std::atomic<Durability> server_durability = Durability::kVolatile;  // the least of all devices
   std::atomic<int> calls = 0;
   std::atomic<int> layoutgets = 0, layoutcommits = 0, layoutreturns = 0, reads = 0, writes = 0, commits = 0;
   std::atomic<int> device_infos = 0;

@@ -8,7 +8,7 @@
 
 #include "server/brickd/brick.h"
 #include "server/brickd/pool.h"
-#include "shared/rdma/memory/transport.h"
+#include "tests/doubles/rdma_memory/transport.h"
 #include "tests/unit/mds/layout/layout_world.h"
 
 // A real brick in this process, reached over the memory transport.

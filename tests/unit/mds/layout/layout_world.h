@@ -16,11 +16,11 @@
 #include "server/mds/layout/layout_granter.h"
 #include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/brick_list.h"
-#include "server/mds/meta/memory_store.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/namespace_check.h"
 #include "shared/nfs4/pmem_layout.h"
 #include "shared/xdr/codec.h"
+#include "tests/doubles/metadata/memory_store.h"
 #include "tests/unit/mds/layout/brick_plug.h"
 #include "tests/unit/mds/layout/fake_brick.h"
 

@@ -8,10 +8,10 @@
 #include <memory>
 #include <string>
 
-#include "server/mds/meta/crash_file_system.h"
-#include "server/mds/meta/memory_store.h"
 #include "server/mds/meta/rocksdb_store.h"
 #include "shared/base/event_loop.h"
+#include "tests/doubles/metadata/crash_file_system.h"
+#include "tests/doubles/metadata/memory_store.h"
 
 namespace pnfsrdma::mds {
 

@@ -472,7 +472,7 @@ TEST_F(LayoutOperations, GetDeviceInfoOfEveryDeviceTellsTheLeastClass) {
   ASSERT_EQ(answer.status, Status::kOk);
   const auto address = xdr::decode_from<nfs4::DeviceAddress>(answer.result.device_address.body);
   ASSERT_TRUE(address);
-  EXPECT_EQ(nfs4::to_string(address->durability), module.data().durability());
+  EXPECT_EQ(to_string(address->durability), module.data().durability());
   EXPECT_TRUE(address->paths.empty());
   arguments.max_count = 8;
   EXPECT_EQ(device(arguments).status, Status::kTooSmall);

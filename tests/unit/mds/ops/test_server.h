@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "server/mds/meta/memory_store.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/ops/compound.h"
 #include "server/mds/ops/handle_keys.h"
@@ -21,6 +20,7 @@
 #include "server/mds/state/server_limits.h"
 #include "server/mds/state/session_table.h"
 #include "server/mds/state/state_store.h"
+#include "tests/doubles/metadata/memory_store.h"
 #include "tests/unit/mds/ops/fake_data.h"
 #include "tests/unit/mds/ops/fake_layouts.h"
 #include "tests/unit/mds/ops/fake_name_service.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/pmem/shadow_persistence.h"
+#include "tests/doubles/pmem/shadow_persistence.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "shared/rdma/memory/wire.h"
 #include "shared/rdma/transport.h"
+#include "tests/doubles/rdma_memory/wire.h"
 
 namespace pnfsrdma::rdma::memory {
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "shared/nfs4/compound.h"
-#include "shared/xdr/random_value.h"
+#include "tests/values/random_value.h"
 
-// Random values of the types that have codecs of their own (see shared/xdr/random_value.h), and of
+// Random values of the types that have codecs of their own (see tests/values/random_value.h), and of
 // operations. For tests and fuzz seeds; compiles the codecs of every operation it is used with.
 namespace pnfsrdma::nfs4 {
 

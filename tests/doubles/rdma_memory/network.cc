@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/rdma/memory/network.h"
+#include "tests/doubles/rdma_memory/network.h"
 
 #include <cerrno>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/rdma/memory/transport.h"
+#include "tests/doubles/rdma_memory/transport.h"
 
 #include <algorithm>
 #include <cerrno>
 
 #include "shared/base/sync.h"
-#include "shared/rdma/memory/queue_pair.h"
+#include "tests/doubles/rdma_memory/queue_pair.h"
 
 namespace pnfsrdma::rdma::memory {
 namespace {

@@ -10,8 +10,8 @@
 #include "shared/base/sync.h"
 #include "shared/rdma/completion_queue.h"
 #include "shared/rdma/counters.h"
-#include "shared/rdma/memory/network.h"
 #include "shared/rdma/work_request.h"
+#include "tests/doubles/rdma_memory/network.h"
 
 namespace pnfsrdma::rdma::memory {
 

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "shared/base/random.h"
-#include "shared/rdma/memory/network.h"
 #include "shared/rdma/transport.h"
+#include "tests/doubles/rdma_memory/network.h"
 
 namespace pnfsrdma::rdma::memory {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/mds/meta/memory_store.h"
+#include "tests/doubles/metadata/memory_store.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/mds/meta/crash_file_system.h"
+#include "tests/doubles/metadata/crash_file_system.h"
 
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/rdma/memory/queue_pair.h"
+#include "tests/doubles/rdma_memory/queue_pair.h"
 
 #include <poll.h>
 

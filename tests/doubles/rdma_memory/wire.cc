@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/rdma/memory/wire.h"
+#include "tests/doubles/rdma_memory/wire.h"
 
 #include <sys/timerfd.h>
 
