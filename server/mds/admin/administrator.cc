@@ -17,8 +17,7 @@ namespace pnfsrdma::mds {
 Administrator::Administrator(const Parts& parts)
     : parts_(parts),
       started_(parts.clock.now()),
-      exports_(parts.store, parts.exports, parts.handles,
-               [this](uint16_t id, ExportKeeper::Narrowed how) { end_layouts_of(id, how); }),
+      exports_(parts.store, parts.exports, parts.handles, [this](uint16_t id) { recall_layouts_of(id); }),
       settings_(parts.store, parts.config, parts.limits),
       jobs_(parts.clock) {}
 
@@ -67,26 +66,30 @@ Result<console::File> Administrator::file(const std::string& path) {
 // --- layouts and clients ---
 
 void Administrator::revoke(uint64_t client, uint64_t inode, Done<Revoked> done) {
-  struct Progress {
-    size_t left = 1;
-    Revoked revoked;
-  };
-  std::vector<std::pair<uint64_t, uint64_t>> targets;
+  Holdings held;
   const LayoutTable& table = parts_.layouts.table();
   const std::vector<uint64_t> files =
       inode != 0 ? std::vector<uint64_t>{inode} : table.files_of_client(client);
   for (const uint64_t file : files) {
     for (const uint64_t holder : table.clients_of_file(file)) {
-      if (client == 0 || client == holder) targets.emplace_back(holder, file);
+      if (client == 0 || client == holder) held.emplace_back(holder, file);
     }
   }
+  revoke(held, "administrator", std::move(done));
+}
+
+void Administrator::revoke(const Holdings& held, std::string_view why, Done<Revoked> done) {
+  struct Progress {
+    size_t left = 1;
+    Revoked revoked;
+  };
   const auto progress = std::make_shared<Progress>();
   const auto one_less = [progress, done = std::move(done)] {
     if (--progress->left == 0) done(progress->revoked);
   };
-  progress->left += targets.size();
-  for (const auto& [holder, file] : targets) {
-    log_info("mds", "layout-revoked client={:#x} inode={} why=administrator", holder, file);
+  progress->left += held.size();
+  for (const auto& [holder, file] : held) {
+    log_info("mds", "layout-revoked client={:#x} inode={} why={}", holder, file, why);
     parts_.layouts.layouts().revoke_layout(holder, file, [progress, one_less](std::optional<size_t> handles) {
       if (handles) {
         ++progress->revoked.layouts;
@@ -118,22 +121,27 @@ void Administrator::change_export(uint16_t id, const console::ExportRules& rules
 }
 
 void Administrator::remove_export(uint16_t id, Done<> done) {
-  exports_.remove(id, std::move(done));
+  exports_.remove(id, [this, id, done = std::move(done)](const Result<>& removed) {
+    if (!removed) return done(removed);
+    revoke(held_under(id), "export-removed", [done](const Result<Revoked>&) { done({}); });
+  });
 }
 
-void Administrator::end_layouts_of(uint16_t export_id, ExportKeeper::Narrowed how) {
+void Administrator::recall_layouts_of(uint16_t export_id) {
+  for (const auto& [client, inode] : held_under(export_id))
+    parts_.layouts.layouts().recall_layout(client, inode);
+}
+
+Administrator::Holdings Administrator::held_under(uint16_t export_id) const {
+  Holdings held;
   const LayoutTable& table = parts_.layouts.table();
   for (const uint64_t inode : table.files()) {
     for (const uint64_t client : table.clients_of_file(inode)) {
-      const HeldLayout* held = table.find(inode, client);
-      if (held == nullptr || held->export_id() != export_id) continue;
-      if (how == ExportKeeper::Narrowed::kRemoved) {
-        parts_.layouts.layouts().revoke_layout(client, inode, [](std::optional<size_t>) {});
-      } else {
-        parts_.layouts.layouts().recall_layout(client, inode);
-      }
+      const HeldLayout* layout = table.find(inode, client);
+      if (layout != nullptr && layout->export_id() == export_id) held.emplace_back(client, inode);
     }
   }
+  return held;
 }
 
 void Administrator::change_settings(const std::vector<std::pair<std::string, std::string>>& changes,

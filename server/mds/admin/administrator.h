@@ -68,9 +68,13 @@ class Administrator final : public console::Administration {
 
  private:
   void add_bricks(console::Numbers& numbers);
-  // Layouts got through the export: asked back, or taken when the export has gone and they cannot be given
-  // back.
-  void end_layouts_of(uint16_t export_id, ExportKeeper::Narrowed how);
+  // Layouts, by client and inode.
+  using Holdings = std::vector<std::pair<uint64_t, uint64_t>>;
+  // Those that were got through the export.
+  Holdings held_under(uint16_t export_id) const;
+  void recall_layouts_of(uint16_t export_id);
+  // `done` when nobody can use them any more.
+  void revoke(const Holdings& held, std::string_view why, Done<Revoked> done);
 
   const Parts parts_;
   const SteadyTime started_;

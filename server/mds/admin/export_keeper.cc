@@ -214,7 +214,7 @@ void ExportKeeper::add(const console::ExportRules& rules, Done<console::Export> 
       batch,
       [&] {
         // By the names clients know their files by, while these are good.
-        if (around != nullptr) on_narrowed_(around->id, Narrowed::kChanged);
+        if (around != nullptr) on_narrowed_(around->id);
         handles_.apply(keys);
         exports_.add(std::move(*item));
       },
@@ -242,7 +242,7 @@ void ExportKeeper::change(uint16_t id, const console::ExportRules& rules, Done<c
       batch,
       [&] {
         exports_.change(*item);
-        if (less) on_narrowed_(id, Narrowed::kChanged);
+        if (less) on_narrowed_(id);
       },
       [this, id, done](Result<> stored) { answer(id, std::move(stored), done); });
 }
@@ -258,7 +258,6 @@ void ExportKeeper::remove(uint16_t id, Done<void> done) {
       [&] {
         handles_.apply(keys);
         exports_.remove(id);
-        on_narrowed_(id, Narrowed::kRemoved);
       },
       done);
 }

@@ -18,9 +18,8 @@ class ExportKeeper {
  public:
   template <typename T>
   using Done = std::function<void(Result<T>)>;
-  // An export lets its clients do less than before, or nothing.
-  enum class Narrowed { kChanged, kRemoved };
-  using OnNarrowed = std::function<void(uint16_t id, Narrowed how)>;
+  // An export lets its clients do less than before.
+  using OnNarrowed = std::function<void(uint16_t id)>;
 
   ExportKeeper(KeyValueStore& store, Exports& exports, HandleKeys& handles, OnNarrowed on_narrowed);
 
@@ -38,6 +37,7 @@ class ExportKeeper {
   void add(const console::ExportRules& rules, Done<console::Export> done);
   // ENOENT, EINVAL (another path, too).
   void change(uint16_t id, const console::ExportRules& rules, Done<console::Export> done);
+  // Nobody comes in by it any more; what was granted through it before is the caller's business.
   void remove(uint16_t id, Done<void> done);
 
  private:
