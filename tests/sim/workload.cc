@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
 constexpr auto kCallMax = std::chrono::seconds(5);
+constexpr auto kSlow = Milliseconds(500);
 constexpr size_t kWorkersPerClient = 2, kOpenMax = 3;
 
 double milliseconds(SteadyTime::duration time) {
@@ -81,6 +82,11 @@ class Worker {
   }
   // Everything is in order at the end: a second fsync has nothing to say, nothing is refused.
   void finish() {
+    for (const Place& place : written_again_) {
+      open(place.file);
+      (void)read(*files_.back(), place.offset, place.length);
+      close_one(files_.size() - 1);
+    }
     while (!files_.empty()) {
       (void)sync(*files_.back(), false);
       if (const int error = sync(*files_.back(), false); error != 0)
@@ -117,6 +123,12 @@ class Worker {
            fmt::format(format, std::forward<Args>(args)...);
   }
 
+  // Where something was written twice because the first time took so long.
+  struct Place {
+    size_t file = 0;
+    uint64_t offset = 0, length = 0;
+  };
+
   // One that this client may use.
   size_t some_file() {
     const size_t clients = world_.clients.size();
@@ -132,7 +144,7 @@ class Worker {
     const uint64_t range = dice_.one_in(8) ? kBytesMax : kBytesMax / 8;
     const uint64_t length = kUnit * dice_.between(1, dice_.one_in(10) ? kBufferBytes / kUnit : 200);
     const uint64_t offset = kUnit * dice_.below((range - length) / kUnit);
-    if (choice < 44) return write(file, offset, length);
+    if (choice < 44) return write_and_again(file, offset, length);
     if (choice < 72) return (void)read(file, offset, length);
     if (choice < 78) return append(file, std::min<uint64_t>(length, 4096));
     if (choice < 81 && world_.options.sharing != Sharing::kNoTruncation)
@@ -147,7 +159,14 @@ class Worker {
     files_.push_back(mount().open(file, world_.oracle));
     (void)watched.ended(0);
   }
-  void write(OpenFile& file, uint64_t offset, uint64_t length) {
+  // A write that was slow went another way in the end, perhaps, and its bytes may still be on the first one: what is
+  // written there next must not be written over by them.
+  void write_and_again(OpenFile& file, uint64_t offset, uint64_t length) {
+    if (write(file, offset, length) < kSlow) return;
+    (void)write(file, offset, length);
+    written_again_.push_back({file.handle.file, offset, length});
+  }
+  SteadyTime::duration write(OpenFile& file, uint64_t offset, uint64_t length) {
     const ModelClient::InodeLock lock(mount(), file.handle.file);
     Watched watched(world_, calls_, client_, name(file, "write unit {}+{}", offset / kUnit, length / kUnit));
     const auto source = buffer_->slice(0, length);
@@ -158,7 +177,9 @@ class Worker {
     const auto stability =
         number % 3 == 0 ? initiator::Stability::kDataSync : initiator::Stability::kUnstable;
     const auto written = file.data->write(offset, source, stability);
-    world_.oracle.end(number, written.has_value(), watched.ended(written ? 0 : written.error().number()));
+    const SteadyTime ended = watched.ended(written ? 0 : written.error().number());
+    world_.oracle.end(number, written.has_value(), ended);
+    return ended - watched.began();
   }
   void append(OpenFile& file, uint64_t length) {
     const ModelClient::InodeLock lock(mount(), file.handle.file);
@@ -215,6 +236,7 @@ class Worker {
   Dice dice_;
   std::unique_ptr<initiator::Buffer> buffer_;
   std::vector<std::unique_ptr<OpenFile>> files_;
+  std::vector<Place> written_again_;
 };
 
 // All of a client at once, on its host.
