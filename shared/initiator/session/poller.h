@@ -2,12 +2,14 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 
 #include "shared/base/clock.h"
-#include "shared/base/owned.h"
 #include "shared/base/result.h"
 
 namespace pnfsrdma::initiator {
+
+class SessionSocket;
 
 // What the background thread sleeps on: the session's socket (only while no caller polls it), a timer, and a
 // wake-up.
@@ -19,10 +21,13 @@ namespace pnfsrdma::initiator {
 class Poller {
  public:
   Poller();
+  ~Poller();
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
 
   Result<> open();
-  // The socket of the session from now on, disarmed; -1 for none.
-  void watch(int fd);
+  // The socket of the session from now on, disarmed; null for none.
+  void watch(const std::shared_ptr<SessionSocket>& socket);
   void arm();
   // A caller is about to poll itself. No system call unless the socket is armed.
   void disarm(Milliseconds idle_delay) {
@@ -40,12 +45,10 @@ class Poller {
   Events wait(Milliseconds longest);
 
  private:
+  struct Parts;
   void disarm_now(Milliseconds idle_delay);
 
-  FileDescriptor epoll_;
-  FileDescriptor timer_;
-  FileDescriptor wake_;
-  std::atomic<int> socket_ = -1;
+  const std::unique_ptr<Parts> parts_;
   std::atomic<bool> armed_ = false;
 };
 

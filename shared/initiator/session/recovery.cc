@@ -110,7 +110,7 @@ void Session::State::publish(const std::shared_ptr<SessionSocket>& socket, const
     // Stays until the reclaim is complete: a connection lost meanwhile does not end the need.
     reclaim_wanted_ |= recovered.new_client;
     standing_ = reclaim_wanted_ ? Standing::kReclaiming : Standing::kLive;
-    poller_.watch(socket->fd());
+    poller_.watch(socket);
     poller_.start_timer(options.idle_delay);
     changed_.notify_all();
   }
@@ -215,7 +215,7 @@ void Session::State::recover() {
       if (stopping_ || aborted || standing_ == Standing::kLive) return;
       damage = damage_;
       standing_ = Standing::kRecovering;
-      poller_.watch(-1);
+      poller_.watch(nullptr);
       // A caller may still be on its way out of recv() on the old connection.
       while (polling_ && !stopping_) changed_.wait_for(lock, std::chrono::milliseconds(1));
     }
