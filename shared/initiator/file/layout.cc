@@ -125,6 +125,7 @@ MetadataResult<> FileIo::Parts::get_layout(Direction direction, nfs4::LayoutGetA
     return std::unexpected(no_open());
   }
   services.statistics.layoutgets.add();
+  if (direction == Direction::kWrite) cache.forget_holes({wanted.offset, wanted.length});
   const uint32_t hole_era = services.holes.era();
   wanted.stateid = getting.stateid.value_or(stateid);
   const auto granted = services.mds.layout_get(file, wanted);

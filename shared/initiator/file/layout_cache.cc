@@ -233,6 +233,13 @@ FileRange LayoutCache::gap_around(uint64_t offset, uint64_t length, bool for_wri
   return {from, to - from};
 }
 
+void LayoutCache::forget_holes(FileRange range) {
+  Lock lock(mutex_);
+  std::erase_if(segments_, [&](const LayoutSegment& segment) {
+    return segment.hole() && overlap(segment.offset, segment.length, range.offset, range.length);
+  });
+}
+
 void LayoutCache::finish_get() {
   Lock lock(mutex_);
   getting_ = false;

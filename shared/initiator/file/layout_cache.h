@@ -53,6 +53,9 @@ class LayoutCache {
   };
   Begin begin_get(uint64_t offset, uint64_t length, bool for_write, SteadyTime deadline, uint64_t epoch,
                   Getting& getting);
+  // Memory is asked for there: holes are not believed any more. The server takes them from us with its answer,
+  // which may be lost, or be long in coming while others write there.
+  void forget_holes(FileRange range);
   // Ends it: with the segments of the answer, or without. `epoch` as at its begin: an answer from before is
   // void.
   void finish_get();

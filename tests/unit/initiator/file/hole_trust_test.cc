@@ -75,6 +75,16 @@ TEST_F(HoleTrustTest, WhileTheServerIsNotContentAHoleIsReadThroughIt) {
   EXPECT_EQ(channel.reads, 2);
 }
 
+TEST_F(HoleTrustTest, WhereMemoryWasAskedForAHoleIsNoneAnyMore) {
+  // The server has granted it, and the answer was lost: it knows of nobody who believes in the hole now.
+  channel.during_layoutget = [this] { fill_the_hole(); };
+  channel.refuse_layoutgets(
+      {nfs4::Status::kOldStateid, nfs4::Status::kOldStateid, nfs4::Status::kOldStateid});
+  write(kHole, 4096, 5);
+  EXPECT_EQ(channel.writes, 1);
+  expect_read(kHole, 4096, 5);
+}
+
 TEST_F(HoleTrustTest, AHoleOfAnOpenFromBeforeTheDoubtIsNoneAnyMore) {
   PendingLayout pending = path->layout_at_open(false);
   nfs4::LayoutGetResult result;
