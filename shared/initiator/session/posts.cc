@@ -76,11 +76,10 @@ std::unique_ptr<Session::State::Parts> Session::State::next_finished_post(Lock&)
 }
 
 void Session::State::reap_abandoned(Lock& lock) {
-  for (const auto& each : slots_.all()) {
-    Slot& slot = *each;
-    if (!slot.abandoned || slot.phase != Slot::Phase::kAnswered) continue;
+  // From the beginning each time: there may be other slots behind each turn.
+  while (Slot* slot = slots_.unread()) {
     Parts parts;
-    parts.slot = &slot;
+    parts.slot = slot;
     lock.unlock();
     // Its results interest nobody; what SEQUENCE said does.
     const auto answer = interpret(parts);

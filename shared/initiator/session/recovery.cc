@@ -150,17 +150,21 @@ Result<> Session::State::ask_what_was_done(const std::shared_ptr<SessionSocket>&
   return {};
 }
 
-// The calls that were under way: sent again on the same session, built anew on another.
+// The calls that were under way: sent again on the same session, built anew on another, where every slot is free:
+// the reclaim must find one, whoever waits for it with an old one in hand.
 void Session::State::settle_slots(bool new_session, std::vector<Slot*>& to_send) {
   if (new_session) slots_.reset(established_.slots);
   for (const auto& each : slots_.all()) {
     Slot& slot = *each;
     if (slot.phase != Slot::Phase::kSent) continue;
-    if (!new_session) {
-      slot.sent_at = now();
-      ++slot.transmissions;
-      to_send.push_back(&slot);
-    } else if (slot.abandoned) {
+    slot.sent_at = now();
+    ++slot.transmissions;
+    to_send.push_back(&slot);
+  }
+  for (const auto& each : slots_.retired()) {
+    Slot& slot = *each;
+    if (slot.phase != Slot::Phase::kSent) continue;
+    if (slot.abandoned) {
       release(slot, false);
     } else {
       slot.phase = Slot::Phase::kSessionLost;

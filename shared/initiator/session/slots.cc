@@ -2,6 +2,7 @@
 #include "shared/initiator/session/slots.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "shared/base/check.h"
 
@@ -9,10 +10,18 @@ namespace pnfsrdma::initiator {
 
 void SlotTable::reset(uint32_t count) {
   CHECK(count >= 1 && count <= kSlotsMax);
-  // Slots in use keep their place: their owners hold pointers. Surplus ones stay unused.
+  std::erase_if(retired_, [](const auto& slot) { return slot->phase == Slot::Phase::kFree; });
   while (slots_.size() < count)
     slots_.push_back(std::make_unique<Slot>(static_cast<uint32_t>(slots_.size())));
-  for (auto& slot : slots_) slot->sequence = 1;
+  for (auto& slot : slots_) {
+    if (slot->phase != Slot::Phase::kFree) {
+      auto fresh = std::make_unique<Slot>(slot->id);
+      fresh->rounds = slot->rounds;
+      retired_.push_back(std::exchange(slot, std::move(fresh)));
+    }
+    slot->sequence = 1;
+  }
+  in_use_ = 0;
   usable_ = granted_ = count;
   ++session_;
 }
@@ -36,9 +45,11 @@ Slot* SlotTable::take(bool urgent) {
 }
 
 void SlotTable::give_back(Slot& slot, bool sequence_used) {
-  CHECK(slot.phase != Slot::Phase::kFree && in_use_ > 0);
+  CHECK(slot.phase != Slot::Phase::kFree);
   slot.phase = Slot::Phase::kFree;
-  if (sequence_used && slot.session == session_) ++slot.sequence;
+  if (slot.session != session_) return;
+  CHECK(in_use_ > 0);
+  if (sequence_used) ++slot.sequence;
   --in_use_;
 }
 
@@ -47,6 +58,15 @@ Slot* SlotTable::waiting_for(uint32_t xid) {
   if (id >= slots_.size()) return nullptr;
   Slot& slot = *slots_[id];
   return slot.xid == xid && slot.phase == Slot::Phase::kSent ? &slot : nullptr;
+}
+
+Slot* SlotTable::unread() {
+  for (const auto* slots : {&slots_, &retired_}) {
+    for (const auto& slot : *slots) {
+      if (slot->abandoned && slot->phase == Slot::Phase::kAnswered) return slot.get();
+    }
+  }
+  return nullptr;
 }
 
 void SlotTable::limit_highest(uint32_t highest) {

@@ -50,8 +50,8 @@ struct Slot {
 // Which slots there are, which are free, and how many may be used. Guarded by the session's mutex.
 class SlotTable {
  public:
-  // A new session begins with `count` slots (at least 1). With two or more, the last free one is kept for
-  // urgent calls.
+  // A new session begins with `count` slots (at least 1), all of them free: calls of before keep theirs, which
+  // are retired(), until they give them back. With two or more, the last free one is kept for urgent calls.
   void reset(uint32_t count);
 
   // The lowest free slot (RFC 8881, 2.10.6.1: so that the server can shrink its cache), in phase kBuilding
@@ -63,6 +63,9 @@ class SlotTable {
   // The slot whose call has this xid; null when no such call is waiting for a reply.
   Slot* waiting_for(uint32_t xid);
 
+  // One that is answered and whose owner has gone; null: there is none.
+  Slot* unread();
+
   // CB_RECALL_SLOT and sr_target_highest_slotid: slots above are not used for new calls.
   void limit_highest(uint32_t highest);
 
@@ -72,9 +75,12 @@ class SlotTable {
   // Counts the sessions: a slot taken under another number belongs to a session that is gone.
   uint64_t session() const { return session_; }
   std::vector<std::unique_ptr<Slot>>& all() { return slots_; }
+  // Of sessions that are gone.
+  std::vector<std::unique_ptr<Slot>>& retired() { return retired_; }
 
  private:
   std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<std::unique_ptr<Slot>> retired_;  // those that are free again go with the next session
   uint64_t session_ = 0;
   uint32_t granted_ = 0;
   uint32_t usable_ = 0;

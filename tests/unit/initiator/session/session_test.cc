@@ -192,6 +192,25 @@ TEST_F(SessionTest, ALostClientReclaimsBeforeOthersGoOn) {
   handlers.on_reclaim = nullptr;
 }
 
+TEST_F(SessionTest, PostsOfASessionThatIsGoneDoNotKeepTheReclaimFromASlot) {
+  const auto session = start();
+  faults(std::deque<Fault>(6, Fault::kSilence));
+  std::atomic<int> done = 0;
+  for (int i = 0; i < 6; ++i)
+    session->post(remove(), {}, {},
+                  [&](const Result<CompoundReply>& reply) { done += reply && reply->ok(); });
+  ASSERT_TRUE(eventually([&] { return look(&ScriptedMds::requests).size() == 6; }));
+  {
+    // Another server, which gives less.
+    const std::lock_guard lock(mds.mutex);
+    mds.slots = 2;
+  }
+  mds.lose_client();
+  mds.drop_connections();
+  EXPECT_TRUE(session->drain_posts(std::chrono::steady_clock::now() + 5s));
+  EXPECT_EQ(done, 6);
+}
+
 TEST_F(SessionTest, AConnectionLostDuringReclaimDoesNotLoseTheReclaim) {
   const auto session = start();
   handlers.on_reclaim = [&] {
