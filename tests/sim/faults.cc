@@ -16,7 +16,7 @@ void Faults::end() {
   ending_ = true;
   thread_.join();
   for (auto& thread : going_on_) thread.join();
-  for (auto& client : world_.clients) client->channel().forget_orders();
+  world_.server->forget_orders();
   for (auto& brick : world_.bricks) brick->forget_orders();
 }
 
@@ -42,7 +42,7 @@ void Faults::meanwhile(std::function<void()> body) {
 void Faults::one() {
   ++world_.faults;
   const size_t client = dice_.below(world_.clients.size());
-  switch (dice_.below(19)) {
+  switch (dice_.below(22)) {
     case 0:
     case 1:
     case 2: {
@@ -55,7 +55,7 @@ void Faults::one() {
     case 3:
       return partition_brick();
     case 4:
-      return partition_mds();
+      return cut_mds();
     case 5:
       return restart_brick(false);
     case 6:
@@ -70,6 +70,7 @@ void Faults::one() {
     }
     case 9: {
       const size_t file = dice_.below(kFiles);
+      if (!world_.server->up()) return;
       world_.trace("FAULT revoke client {} file {}", client, file);
       world_.mds->revoke(client, world_.mds->file(file));
       world_.calm_since = steady_now();
@@ -77,13 +78,14 @@ void Faults::one() {
     }
     case 10:
       world_.trace("FAULT recall any of client {}", client);
-      world_.clients[client]->recall_any(static_cast<uint32_t>(dice_.below(3)));
+      world_.server->recall_any(client, static_cast<uint32_t>(dice_.below(3)));
       break;
     case 11:
       world_.trace("FAULT slow answer for client {}", client);
-      world_.clients[client]->channel().delay_next(dice_.microseconds(1000, 300000));
+      world_.mds_network.delay_next(client, dice_.microseconds(1000, 300000));
       break;
     case 12:
+      return partition_mds();
     case 13:
       return recall();
     case 14:
@@ -91,6 +93,11 @@ void Faults::one() {
     case 15:
     case 16:
       return crash_client();
+    case 17:
+    case 18:
+      return recall();
+    case 19:
+      return cut_mds();
     default:
       return order_error();
   }
@@ -115,7 +122,7 @@ void Faults::crash_client() {
     sleep_for(std::min<SteadyTime::duration>(time, kLease));
     world_.expire(client);
     if (time > kLease) sleep_for(time - kLease);
-    while (!world_.process.up) (void)world_.process.changed.wait(SteadyTime::max(), "the MDS");
+    while (!world_.server->up()) (void)world_.server->changed.wait(SteadyTime::max(), "the MDS");
     world_.trace("FAULT client {} is back", client);
     world_.start(client);
   });
@@ -139,16 +146,23 @@ void Faults::partition_brick(size_t client, size_t brick, SteadyTime::duration t
   });
 }
 
+void Faults::cut_mds() {
+  const size_t client = dice_.below(world_.clients.size());
+  world_.trace("FAULT cut client {} from the MDS", client);
+  world_.mds_network.cut(client);
+  world_.calm_since = steady_now();
+}
+
 void Faults::partition_mds() {
   const size_t client = dice_.below(world_.clients.size());
-  if (!world_.clients[client]->channel().reachable()) return;
+  if (!world_.mds_network.reachable(client)) return;
   const auto time = dice_.microseconds(1000, dice_.one_in(3) ? 4000000 : 200000);
   world_.trace("FAULT client {} and the MDS are apart for {} us", client, time.count());
-  world_.clients[client]->channel().set_reachable(false);
+  world_.mds_network.set_reachable(client, false);
   meanwhile([this, client, time] {
     sleep_for(time);
     world_.trace("FAULT client {} and the MDS are together", client);
-    world_.clients[client]->channel().set_reachable(true);
+    world_.mds_network.set_reachable(client, true);
   });
 }
 
@@ -163,22 +177,19 @@ void Faults::restart_brick(bool lose) {
     world_.mds->brick_lost(brick);
     world_.bricks[brick]->start();
     world_.trace("FAULT brick {} is back", brick);
-    world_.process.changed.ring();
+    world_.server->changed.ring();
   });
 }
 
 void Faults::restart_mds() {
-  if (!world_.process.up) return;
+  if (!world_.server->up()) return;
   const auto time = dice_.microseconds(100, dice_.one_in(3) ? 1500000 : 50000);
   world_.trace("FAULT the MDS stops for {} us", time.count());
-  world_.process.up = false;
+  world_.server->stop();
   meanwhile([this, time] {
     sleep_for(time);
-    world_.mds->restart_layouts();
-    ++world_.process.incarnation;
-    world_.process.up = true;
     world_.trace("FAULT the MDS is back");
-    world_.process.changed.ring();
+    world_.server->start();
   });
 }
 
@@ -188,13 +199,14 @@ void Faults::recall() {
   const uint64_t offset = all ? 0 : dice_.below(kBytesMax / 4);
   const uint64_t length = all ? UINT64_MAX : dice_.between(1, kBytesMax / 4);
   const IoMode iomode = dice_.one_in(4) ? IoMode::kReadWrite : IoMode::kAny;
+  if (!world_.server->up()) return;
   world_.trace("FAULT recall client {} file {} at {}+{}", client, file, offset, length);
   world_.mds->recall(client, world_.mds->file(file), offset, length, iomode);
 }
 
 void Faults::recall_all() {
   const size_t client = dice_.below(world_.clients.size());
-  if (world_.mds->recalls_all(client)) return;
+  if (world_.mds->recalls_all(client) || !world_.server->up()) return;
   world_.trace("FAULT recall of everything from client {}", client);
   // WRITEs may be on their way that have no answer.
   if (dice_.one_in(2)) world_.network.cut(client, dice_.below(kBricks));
@@ -208,7 +220,7 @@ void Faults::recall_all() {
 }
 
 void Faults::order_error() {
-  using Call = ModelChannel::Call;
+  using Call = ModelServer::Call;
   constexpr std::pair<Call, Status> kErrors[] = {{Call::kLayoutGet, Status::kLayoutTryLater},
                                                  {Call::kLayoutGet, Status::kRecallConflict},
                                                  {Call::kLayoutGet, Status::kDelay},
@@ -222,7 +234,7 @@ void Faults::order_error() {
   const auto [call, status] = kErrors[dice_.below(std::size(kErrors))];
   world_.trace("FAULT client {}: the next call {} answers {}", client, static_cast<int>(call),
                nfs4::to_string(status));
-  world_.clients[client]->channel().order_error(call, status);
+  world_.server->order_error(client, call, status);
   // A recall in its way.
   if (call == Call::kLayoutCommit && dice_.one_in(2)) recall();
 }

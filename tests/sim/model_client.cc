@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/model_client.h"
 
+#include "shared/base/check.h"
 #include "shared/base/sync.h"
 #include "shared/nfs4/status_errno.h"
 
@@ -22,41 +23,41 @@ initiator::DataPathOptions ModelClient::options_for(Dice& dice) {
   return options;
 }
 
-ModelClient::ModelClient(size_t number, uint64_t host, Network& network, ModelMds& mds, MdsProcess& process,
-                         const Clock& clock, uint64_t seed)
-    : number_(number),
-      host_(host),
-      mds_(mds),
-      dice_(seed),
-      channel_(mds, process, number, host, dice_.next()) {
-  const simulated::Scheduler::OnHost on_host(host);
-  std::vector<std::shared_ptr<rdma::Transport>> transports{network.make_transport(number)};
-  path_ = std::make_unique<initiator::DataPath>(channel_, clock, std::move(transports), options_for(dice_));
-  channel_.on_new_session = [this] { path_->layouts_lost(); };
-  channel_.on_revoked = [this] {
-    revoked_ = true;
-    path_->layouts_in_doubt();
-  };
-  mds.add_client(number, *this);
-  recall_thread_ = simulated::Thread([this] { serve_callbacks(); });
-  lease_thread_ = simulated::Thread([this] {
-    while (!ending_) {
-      sleep_for(Milliseconds(250));
-      channel_.renew();
-      // Some round trips after what was told of it, as a session does it.
-      if (!std::exchange(revoked_, false)) continue;
-      for (const nfs4::Stateid& gone : channel_.free_revoked(path_->layout_stateids()))
-        path_->layout_stateid_gone(gone);
+initiator::SessionOptions ModelClient::session_options(size_t number, Dice& dice) {
+  initiator::SessionOptions options;
+  options.host = "mds";
+  options.owner = std::to_string(number);
+  options.timeout = std::chrono::seconds(dice.between(1, 4));
+  options.slots = static_cast<uint32_t>(dice.between(2, 8));
+  options.message_size = uint32_t{64} << 10;
+  options.delay_max = Milliseconds(100);
+  return options;
+}
+
+ModelClient::ModelClient(size_t number, uint64_t host, Network& network, ModelMds& mds, const Clock& clock,
+                         uint64_t seed)
+    : number_(number), host_(host), network_(network), mds_(mds), clock_(clock), dice_(seed) {}
+
+void ModelClient::mount() {
+  const initiator::SessionOptions options = session_options(number_, dice_);
+  while (!session_) {
+    if (auto started = initiator::Session::start(options, nullptr, nullptr)) {
+      session_ = *std::move(started);
+    } else {
+      sleep_for(Milliseconds(20));
     }
-  });
+  }
+  session_mds_ = std::make_unique<initiator::SessionMds>(*session_);
+  std::vector<std::shared_ptr<rdma::Transport>> transports{network_.make_transport(number_)};
+  path_ =
+      std::make_unique<initiator::DataPath>(*session_mds_, clock_, std::move(transports), options_for(dice_));
+  session_->set_handlers(path_.get(), this);
 }
 
 ModelClient::~ModelClient() {
-  ending_ = true;
-  called_.ring();
-  lease_thread_.join();
+  if (!path_) return;
   path_->shut_down(steady_now() + std::chrono::seconds(5));
-  recall_thread_.join();
+  session_->end();
   inodes_.clear();
   path_.reset();
 }
@@ -68,7 +69,7 @@ std::unique_ptr<ModelClient::OpenFile> ModelClient::open(size_t number, Oracle& 
   const SteadyTime asked = steady_now();
   const auto before = inode.data;
   const uint64_t version = before ? before->local_version() : 0;
-  const uint64_t size = channel_.get_size(number);
+  const uint64_t size = get_size(number);
   auto file = std::make_unique<OpenFile>();
   file->data = path_->open(mds_.file(number).handle, *this, size);
   if (file->data == before) file->data->server_size(size, version, asked);
@@ -100,6 +101,41 @@ ModelClient::InodeLock::~InodeLock() {
   unlocked_.ring();
 }
 
+uint64_t ModelClient::get_size(size_t number) {
+  const auto reply = session_->call({nfs4::PutFileHandleArguments{mds_.file(number).handle},
+                                     nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kSize)}},
+                                    {});
+  CHECK(reply && reply->ok());
+  return reply->result<nfs4::GetAttributesResponse>(1)->attributes.size.value();
+}
+
+Result<ModelClient::SizeSet> ModelClient::set_size(OpenFile& file,
+                                                   std::optional<nfs4::LayoutReturnArguments> layout_return,
+                                                   uint64_t size) {
+  initiator::Session::Operations operations{nfs4::PutFileHandleArguments{mds_.file(file.handle.file).handle}};
+  const bool returns = layout_return.has_value();
+  if (returns) operations.emplace_back(*std::move(layout_return));
+  const size_t set_at = operations.size();
+  nfs4::SetAttributesArguments set;
+  set.attributes.size = size;
+  operations.emplace_back(std::move(set));
+  operations.emplace_back(nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kSize)});
+  const std::function take_in_return = [&](const initiator::CompoundReply& so_far) {
+    const auto* result = returns ? so_far.result<nfs4::LayoutReturnResponse>(1) : nullptr;
+    if (result != nullptr) file.data->layout_returned(*result);
+  };
+  const auto reply =
+      session_->call(std::move(operations), {}, {.cache_reply = true, .on_repetition = &take_in_return});
+  if (!reply) return std::unexpected(reply.error());
+  take_in_return(*reply);
+  SizeSet answer{.at_return = returns && reply->results.size() == 2,
+                 .done = reply->succeeded(set_at),
+                 .status = reply->status};
+  if (const auto* result = reply->result<nfs4::GetAttributesResponse>(set_at + 1))
+    answer.size = result->attributes.size.value();
+  return answer;
+}
+
 int ModelClient::truncate(OpenFile& file, uint64_t size) {
   constexpr int kTries = 3;
   for (int tries = 1;; ++tries) {
@@ -107,61 +143,16 @@ int ModelClient::truncate(OpenFile& file, uint64_t size) {
     auto layout_return = file.data->truncating(size);
     if (!layout_return) return layout_return.error().number();
     const SteadyTime asked = steady_now();
-    const auto answer = channel_.set_size(
-        file.handle.file, *layout_return, size,
-        [&](const nfs4::LayoutReturnResult& returned) { file.data->layout_returned(returned); });
-    const uint64_t version = file.data->truncated(size, answer.done);
-    const bool at_return = layout_return->has_value() && !answer.returned;
-    if (at_return && initiator::is_lost_state(answer.status)) file.data->layouts_refused(answer.status);
-    if (answer.done) {
-      file.data->server_size(answer.size, version, asked);
+    const auto answer = set_size(file, *layout_return, size);
+    const uint64_t version = file.data->truncated(size, answer && answer->done);
+    if (!answer) return answer.error().number();
+    if (answer->at_return && initiator::is_lost_state(answer->status))
+      file.data->layouts_refused(answer->status);
+    if (answer->done) {
+      file.data->server_size(answer->size, version, asked);
       return 0;
     }
-    if (!initiator::is_lost_state(answer.status) || tries == kTries) return nfs4::to_errno(answer.status);
-  }
-}
-
-void ModelClient::recall_any(uint32_t keep) {
-  callbacks_.push_back([this, keep] {
-    nfs4::CallbackRecallAnyArguments arguments;
-    arguments.objects_to_keep = keep;
-    arguments.types.set(nfs4::kRecallAnyOtherLayoutMin);
-    if (const auto answer = path_->recall_any(arguments); answer.then) answer.then();
-  });
-  called_.ring();
-}
-
-void ModelClient::recall(const nfs4::CallbackLayoutRecallArguments& arguments) {
-  callbacks_.push_back([this, arguments] {
-    constexpr int kTries = 20;
-    for (int tries = 0; tries < kTries && !ending_; ++tries) {
-      sleep_for(dice_.one_in(4) ? dice_.microseconds(300, 20000) : dice_.microseconds(20, 300));
-      while (!channel_.reachable() && !ending_) sleep_for(Milliseconds(10));
-      const auto answer = path_->layout_recall(arguments);
-      if (answer.status == Status::kDelay) {
-        sleep_for(Milliseconds(20));
-        continue;
-      }
-      if (answer.then) answer.then();
-      if (answer.status == Status::kNomatchingLayout) {
-        const auto* file = arguments.what.get_if<nfs4::LayoutRecallType::kFile>();
-        file != nullptr ? mds_.not_held(number_, *file) : mds_.layout_return_all(number_);
-      }
-      return;
-    }
-  });
-  called_.ring();
-}
-
-void ModelClient::serve_callbacks() {
-  while (!ending_ || !callbacks_.empty()) {
-    if (callbacks_.empty()) {
-      (void)called_.wait(SteadyTime::max(), "callbacks");
-      continue;
-    }
-    const auto callback = std::move(callbacks_.front());
-    callbacks_.pop_front();
-    callback();
+    if (!initiator::is_lost_state(answer->status) || tries == kTries) return nfs4::to_errno(answer->status);
   }
 }
 

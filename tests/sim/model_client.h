@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,20 +8,24 @@
 #include <vector>
 
 #include "shared/initiator/data_path.h"
-#include "tests/sim/model_channel.h"
+#include "shared/initiator/session/session_mds.h"
+#include "tests/sim/model_mds.h"
 #include "tests/sim/network.h"
 #include "tests/sim/oracle.h"
 
 namespace pnfsrdma::sim {
 
-// A mount: the project's own data path, with what fuse-client does around it (opens, sizes, truncation), and
-// the callbacks of its session on a fiber of their own.
-class ModelClient final : public Callbacks, public initiator::OpenStateSource {
+// A mount: the project's own session and data path, with what fuse-client does around them (opens, sizes,
+// truncation).
+class ModelClient final : public initiator::RecoveryHandler, public initiator::OpenStateSource {
  public:
   // `host`: whose fibers this one's are.
-  ModelClient(size_t number, uint64_t host, Network& network, ModelMds& mds, MdsProcess& process,
-              const Clock& clock, uint64_t seed);
+  ModelClient(size_t number, uint64_t host, Network& network, ModelMds& mds, const Clock& clock,
+              uint64_t seed);
   ~ModelClient() override;
+
+  // Establishes the session; tries until it is there. Before anything else, on the host.
+  void mount();
 
   struct OpenFile {
     std::shared_ptr<initiator::FileIo> data;
@@ -50,11 +53,13 @@ class ModelClient final : public Callbacks, public initiator::OpenStateSource {
 
   uint64_t host() const { return host_; }
   initiator::DataPath& path() { return *path_; }
-  ModelChannel& channel() { return channel_; }
-  void recall_any(uint32_t keep);
 
-  // --- Callbacks
-  void recall(const nfs4::CallbackLayoutRecallArguments& recall) override;
+  // --- RecoveryHandler
+  void layouts_lost() override { path_->layouts_lost(); }
+  void reclaim() override {}
+  void state_revoked() override { path_->layouts_in_doubt(); }
+  std::vector<nfs4::Stateid> stateids_in_doubt() override { return path_->layout_stateids(); }
+  void stateid_gone(const nfs4::Stateid& stateid) override { path_->layout_stateid_gone(stateid); }
 
   // --- OpenStateSource
   std::optional<initiator::OpenState> open_state(bool) override { return initiator::OpenState{}; }
@@ -68,22 +73,29 @@ class ModelClient final : public Callbacks, public initiator::OpenStateSource {
     simulated::Bell unlocked;
   };
 
-  void serve_callbacks();
   static initiator::DataPathOptions options_for(Dice& dice);
+  static initiator::SessionOptions session_options(size_t number, Dice& dice);
+  uint64_t get_size(size_t file);
+  struct SizeSet {
+    bool at_return = false;  // it was the LAYOUTRETURN in front that failed
+    bool done = false;
+    Status status = Status::kOk;
+    uint64_t size = 0;
+  };
+  Result<SizeSet> set_size(OpenFile& file, std::optional<nfs4::LayoutReturnArguments> layout_return,
+                           uint64_t size);
 
   const size_t number_;
   const uint64_t host_;
+  Network& network_;
   ModelMds& mds_;
+  const Clock& clock_;
   Dice dice_;
-  ModelChannel channel_;
+  std::unique_ptr<initiator::Session> session_;
+  std::unique_ptr<initiator::SessionMds> session_mds_;
   std::unique_ptr<initiator::DataPath> path_;
   std::map<size_t, Inode> inodes_;
   simulated::Bell closed_;
-  std::deque<std::function<void()>> callbacks_;
-  simulated::Bell called_;
-  bool revoked_ = false;  // an answer has said that something is
-  bool ending_ = false;
-  simulated::Thread recall_thread_, lease_thread_;
 };
 
 }  // namespace pnfsrdma::sim

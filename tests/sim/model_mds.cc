@@ -13,6 +13,8 @@ namespace {
 
 // A client that does not give back what is recalled loses it.
 constexpr auto kRecallPatience = std::chrono::seconds(3);
+// As long as that nobody gets a layout while a truncation waits for them.
+constexpr auto kTruncationPause = std::chrono::milliseconds(200);
 constexpr uint64_t kBlocksPerLayout = 8, kBlocksAhead = 4;
 
 uint64_t end_of(uint64_t offset, uint64_t length) {
@@ -95,7 +97,7 @@ MetadataResult<initiator::LayoutGetAnswer> ModelMds::layout_get(size_t client, F
     const auto known = check(client, file, wanted.stateid);
     if (!known) return std::unexpected(known.error());
   }
-  if (file.cutting > 0 || recalls_all(client)) return refuse(Status::kRecallConflict);
+  if (steady_now() < file.no_layouts_until || recalls_all(client)) return refuse(Status::kRecallConflict);
   if (!brick_of(file).up()) return refuse(Status::kLayoutTryLater);
   const bool writing = wanted.io_mode == IoMode::kReadWrite;
   if (!writing && wanted.offset >= file.size) return refuse(Status::kBadLayout);
@@ -108,7 +110,7 @@ MetadataResult<initiator::LayoutGetAnswer> ModelMds::layout_get(size_t client, F
   if (writing) {
     // Readers that were told of a hole have to learn that there is memory; the writer learns it by the answer.
     recall_and_wait(file, from * kBlock, (filled - from) * kBlock, true, client);
-    if (file.cutting > 0 || recalls_all(client)) return refuse(Status::kRecallConflict);
+    if (steady_now() < file.no_layouts_until || recalls_all(client)) return refuse(Status::kRecallConflict);
     if (!brick_of(file).up()) return refuse(Status::kLayoutTryLater);
     for (uint64_t filling = from; filling < filled && allocate(file, filling);) ++filling;
     if (dice_.one_in(10)) {
@@ -330,6 +332,9 @@ bool ModelMds::held_in(const FileLayout& layout, uint64_t offset, uint64_t lengt
 void ModelMds::recall(size_t client, File& file, uint64_t offset, uint64_t length, IoMode iomode) {
   const auto found = file.layouts.find(client);
   if (found == file.layouts.end()) return;
+  // Whole blocks: what the client gets beside it must not go with it.
+  length = length == UINT64_MAX ? length : end_block(offset + length) * kBlock - offset / kBlock * kBlock;
+  offset = offset / kBlock * kBlock;
   ++found->second.stateid.seqid;
   tell("client {} file {} recall {}+{} seqid {}", client, file.number, offset, length,
        found->second.stateid.seqid);
@@ -359,12 +364,12 @@ void ModelMds::recall_all(size_t client) {
   clients_.at(client)->recall(arguments);
 }
 
-void ModelMds::not_held(size_t client, const nfs4::LayoutRecallFile& what) {
+void ModelMds::not_held(size_t client, IoMode iomode, const nfs4::LayoutRecallFile& what) {
   File& recalled = file(what.file_handle);
   const auto found = recalled.layouts.find(client);
   // An answer to a recall of before: what has been granted since is another layout.
   if (found == recalled.layouts.end() || found->second.stateid.other != what.stateid.other) return;
-  (void)drop(client, recalled, IoMode::kAny, what.offset, what.length);
+  (void)drop(client, recalled, iomode, what.offset, what.length);
 }
 
 void ModelMds::recall_and_wait(File& file, uint64_t offset, uint64_t length, bool holes_only,
@@ -382,6 +387,30 @@ void ModelMds::recall_and_wait(File& file, uint64_t offset, uint64_t length, boo
     }
     if (returned_.wait(deadline, "a layout to be returned")) continue;
     for (const size_t client : holders) revoke(client, file);
+  }
+}
+
+bool ModelMds::recall_behind(File& file, uint64_t offset) {
+  const SteadyTime patience = steady_now() + dice_.microseconds(0, 30000);
+  for (;;) {
+    std::vector<size_t> holders;
+    for (const auto& [client, layout] : file.layouts) {
+      if (held_in(layout, offset, UINT64_MAX, false)) holders.push_back(client);
+    }
+    std::erase_if(file.asked, [&](const auto& entry) {
+      return std::find(holders.begin(), holders.end(), entry.first) == holders.end();
+    });
+    if (holders.empty()) return true;
+    for (const size_t client : holders) {
+      const auto [asked, first] = file.asked.try_emplace(client, steady_now() + kRecallPatience);
+      if (first) {
+        recall(client, file, offset, UINT64_MAX, IoMode::kAny);
+      } else if (steady_now() >= asked->second) {
+        revoke(client, file);
+      }
+    }
+    if (steady_now() >= patience) return false;
+    (void)returned_.wait(patience, "layouts to be returned");
   }
 }
 
@@ -404,12 +433,22 @@ void ModelMds::free_stateid(size_t client, const nfs4::Stateid& stateid) {
   std::erase_if(revoked_[client], [&](const nfs4::Stateid& one) { return one.other == stateid.other; });
 }
 
+Status ModelMds::test_stateid(size_t client, const nfs4::Stateid& stateid) {
+  const auto same = [&](const nfs4::Stateid& one) { return one.other == stateid.other; };
+  const auto& revoked = revoked_[client];
+  if (std::any_of(revoked.begin(), revoked.end(), same)) return Status::kAdminRevoked;
+  const bool held = std::any_of(files_.begin(), files_.end(), [&](const auto& file) {
+    const auto found = file->layouts.find(client);
+    return found != file->layouts.end() && same(found->second.stateid);
+  });
+  return held ? Status::kOk : Status::kBadStateid;
+}
+
 MetadataResult<> ModelMds::set_size(File& file, uint64_t size) {
   tell("file {} set size {} from {}", file.number, size, file.size);
-  ++file.cutting;
-  const uint64_t from = std::min(size, file.size);
-  recall_and_wait(file, from, UINT64_MAX, false);
-  --file.cutting;
+  file.no_layouts_until = steady_now() + kTruncationPause;
+  if (!recall_behind(file, std::min(size, file.size))) return refuse(Status::kDelay);
+  file.no_layouts_until = {};
   const uint64_t clean = std::min(size, file.size);
   file.size = size;
   for (auto block = file.blocks.begin(); block != file.blocks.end();) {
@@ -432,6 +471,8 @@ void ModelMds::restart_layouts() {
   for (auto& file : files_) {
     while (!file->layouts.empty())
       (void)drop(file->layouts.begin()->first, *file, IoMode::kAny, 0, UINT64_MAX);
+    file->no_layouts_until = {};
+    file->asked.clear();
   }
   for (ModelBrick* brick : bricks_) brick->withdraw_all();
 }

@@ -57,7 +57,8 @@ class ModelMds {
     uint64_t size = 0;
     std::map<uint64_t, uint64_t> blocks;   // index -> block of the brick
     std::map<size_t, FileLayout> layouts;  // by client
-    int cutting = 0;                       // truncations that wait: nobody gets a layout
+    SteadyTime no_layouts_until{};         // a truncation waits for those of before
+    std::map<size_t, SteadyTime> asked;    // by client: what that one recalled, and until when
   };
 
   void add_client(size_t client, Callbacks& callbacks) { clients_[client] = &callbacks; }
@@ -82,7 +83,7 @@ class ModelMds {
   MetadataResult<nfs4::ReadResult> read(File& file, uint64_t offset, MutableByteSpan sink);
   MetadataResult<nfs4::WriteResult> write(size_t client, File& file, uint64_t offset, ByteSpan source);
   MetadataResult<initiator::WriteVerifier> commit(File& file, uint64_t offset, uint64_t length);
-  // SETATTR of the size: everybody's layouts behind it are recalled first.
+  // SETATTR of the size: everybody's layouts behind it are recalled first. DELAY while they are not back.
   MetadataResult<> set_size(File& file, uint64_t size);
 
   // --- faults
@@ -96,8 +97,9 @@ class ModelMds {
   // What was revoked and not freed: each answer to that client says that there is some.
   const std::vector<nfs4::Stateid>& revoked(size_t client) { return revoked_[client]; }
   void free_stateid(size_t client, const nfs4::Stateid& stateid);
+  Status test_stateid(size_t client, const nfs4::Stateid& stateid);
   // The client's answer to a recall: it has nothing there.
-  void not_held(size_t client, const nfs4::LayoutRecallFile& what);
+  void not_held(size_t client, IoMode iomode, const nfs4::LayoutRecallFile& what);
   uint64_t revocations() const { return revocations_; }
 
  private:
@@ -116,6 +118,8 @@ class ModelMds {
   // Nobody (but `except`) holds anything in the range when it returns.
   void recall_and_wait(File& file, uint64_t offset, uint64_t length, bool holes_only,
                        std::optional<size_t> except = std::nullopt);
+  // The same for a truncation, which waits only for a little. False: somebody does.
+  bool recall_behind(File& file, uint64_t offset);
   void recall_holes(size_t client, File& file, uint64_t from, uint64_t to);
   bool held_in(const FileLayout& layout, uint64_t offset, uint64_t length, bool holes_only) const;
   bool allocate(File& file, uint64_t index);

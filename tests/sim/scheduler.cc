@@ -177,7 +177,8 @@ std::string Scheduler::describe() const {
   std::string text;
   for (const auto& fiber : fibers_) {
     if (fiber->ended) continue;
-    text += "  fiber " + std::to_string(fiber->number) + " waits for " + fiber->waits_for + "\n";
+    text += "  fiber " + std::to_string(fiber->number) + " of host " + std::to_string(fiber->host) +
+            " waits for " + fiber->waits_for + "\n";
   }
   return text;
 }

@@ -250,13 +250,25 @@ void each_of(const World& world, size_t client, Workers& workers, void (Worker::
   for (auto& thread : threads) thread.join();
 }
 
+void mount(ModelClient& client) {
+  simulated::Thread thread;
+  {
+    const simulated::Scheduler::OnHost on_host(client.host());
+    thread = simulated::Thread([&client] { client.mount(); });
+  }
+  thread.join();
+}
+
 // The applications of one client, which start again when it does.
 void work_on(World& world, size_t client, Calls& calls, Workers& workers) {
   for (;;) {
-    for (size_t i = 0; i < kWorkersPerClient; ++i)
-      workers.push_back(std::make_unique<Worker>(world, client, calls));
     const uint64_t host = world.clients[client]->host();
-    each_of(world, client, workers, &Worker::work);
+    mount(*world.clients[client]);
+    if (simulated::Scheduler::current().alive(host)) {
+      for (size_t i = 0; i < kWorkersPerClient; ++i)
+        workers.push_back(std::make_unique<Worker>(world, client, calls));
+      each_of(world, client, workers, &Worker::work);
+    }
     if (simulated::Scheduler::current().alive(host)) return;
     // Nobody is left to take them apart.
     for (auto& worker : workers) (void)worker.release();
@@ -277,12 +289,12 @@ void each(World& world, const std::function<void(size_t)>& body) {
 // The power of everything fails; what was synced is there.
 void fail_power(World& world) {
   for (auto& brick : world.bricks) brick->stop(true);
-  world.mds->restart_layouts();
-  ++world.process.incarnation;
+  world.server->stop();
   for (size_t i = 0; i < world.bricks.size(); ++i) {
     world.mds->brick_lost(i);
     world.bricks[i]->start();
   }
+  world.server->start();
   world.calm_since = steady_now();
 }
 
@@ -310,6 +322,8 @@ void run_workload(World& world) {
   sleep_for(std::chrono::seconds(1));
   each(world, [&](size_t client) { each_of(world, client, workers[client], &Worker::read_everything); });
   ended = true;
+  sleep_for(std::chrono::seconds(1));
+  world.server->check_settled();
   watchdog.join();
 }
 

@@ -31,7 +31,8 @@ World::World(const RunOptions& how)
       dice(how.seed),
       random(how.seed),
       network(dice.next(), random),
-      oracle(3, kFiles, [this](const std::string& what) { violated(what); }),
+      mds_network(dice.next()),
+      oracle(kClientsMax, kFiles, [this](const std::string& what) { violated(what); }),
       calm_since(steady_now()) {
   std::vector<ModelBrick*> known;
   for (size_t i = 0; i < kBricks; ++i) {
@@ -45,7 +46,15 @@ World::World(const RunOptions& how)
   mds = std::make_unique<ModelMds>(std::move(known), dice.next());
   mds->add_files(kFiles);
   if (options.trace) mds->on_event = [this](const std::string& event) { say("mds: " + event); };
-  const size_t count = dice.between(2, 3);
+  const size_t count = dice.between(2, kClientsMax);
+  server = std::make_unique<ModelServer>(*mds, mds_network, count, dice.next());
+  server->on_violation = [this](const std::string& what) { violated(what); };
+  if (options.trace) server->on_event = [this](const std::string& event) { say("server: " + event); };
+  server->on_error = [this](size_t client, ModelServer::Call call, size_t file) {
+    trace("client {} file {}: ordered error of call {}", client, file, static_cast<int>(call));
+    if (call == ModelServer::Call::kWrite || call == ModelServer::Call::kLayoutCommit)
+      oracle.may_be_lost(file, &client);
+  };
   clients.resize(count);
   for (size_t i = 0; i < count; ++i) start(i);
 }
@@ -54,12 +63,7 @@ void World::start(size_t client) {
   // Fibers that are no more still stand in what they used.
   (void)clients[client].release();
   clients[client] = std::make_unique<ModelClient>(client, simulated::Scheduler::current().make_host(),
-                                                  network, *mds, process, clock, dice.next());
-  clients[client]->channel().on_error = [this, client](ModelChannel::Call call, size_t file) {
-    trace("client {} file {}: ordered error of call {}", client, file, static_cast<int>(call));
-    if (call == ModelChannel::Call::kWrite || call == ModelChannel::Call::kLayoutCommit)
-      oracle.may_be_lost(file, &client);
-  };
+                                                  network, *mds, clock, dice.next());
   started.ring();
 }
 
@@ -70,12 +74,14 @@ bool World::alive(size_t client) const {
 void World::crash(size_t client) {
   simulated::Scheduler::current().kill(clients[client]->host());
   network.abandon(client);
+  mds_network.abandon(client);
   oracle.died(client);
 }
 
 void World::expire(size_t client) {
-  while (!process.up || process.serving[client] > 0)
-    (void)process.changed.wait(SteadyTime::max(), "what the MDS still does for a client");
+  while (!server->up() || server->serves(client))
+    (void)server->changed.wait(SteadyTime::max(), "what the MDS still does for a client");
+  server->forget(client);
   mds->expire(client);
   oracle.fenced(client, steady_now());
 }
@@ -96,6 +102,7 @@ void World::say(const std::string& line) const {
 void World::violated(const std::string& what) {
   std::fprintf(stderr, "seed %llu, operation %zu, fault %zu: %s\n",
                static_cast<unsigned long long>(options.seed), operations, faults, what.c_str());
+  if (options.trace) std::fputs(simulated::Scheduler::current().describe().c_str(), stderr);
   std::fflush(nullptr);
   _exit(1);
 }

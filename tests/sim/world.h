@@ -10,6 +10,7 @@
 
 #include "shared/base/random.h"
 #include "tests/sim/model_client.h"
+#include "tests/sim/model_server.h"
 
 namespace pnfsrdma::sim {
 
@@ -38,7 +39,8 @@ class World {
   Network network;
   std::vector<std::unique_ptr<ModelBrick>> bricks;
   std::unique_ptr<ModelMds> mds;
-  MdsProcess process;
+  MdsNetwork mds_network;
+  std::unique_ptr<ModelServer> server;
   Oracle oracle;
   std::vector<std::unique_ptr<ModelClient>> clients;
 
@@ -67,7 +69,7 @@ class World {
   void say(const std::string& line) const;
 };
 
-inline constexpr size_t kBricks = 2, kFiles = 6;
+inline constexpr size_t kBricks = 2, kFiles = 6, kClientsMax = 3;
 inline constexpr uint64_t kBytesMax = uint64_t{2} << 20;  // of a file
 
 // Does what applications do until `world.options.operations` are done, then checks that everything is well.
@@ -85,6 +87,7 @@ class Faults {
   void partition_brick(size_t client, size_t brick, SteadyTime::duration time);
   void partition_brick();
   void partition_mds();
+  void cut_mds();
   void restart_brick(bool lose);
   void restart_mds();
   void recall();
