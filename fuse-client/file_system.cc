@@ -75,18 +75,9 @@ FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
   const Milliseconds believed =
       inode.learn(attributes, question.asked_at, parts_.options.attributes,
                   Inode::Versions{question.namespace_version, question.data_version});
-  Shown shown{with_local_view(inode, attributes), seconds_of(believed), {}};
-  shown.answer = {attributes.change, static_cast<uint64_t>(shown.attributes.status.st_size),
-                  question.asked_at};
+  Shown shown{with_local_view(inode, attributes), seconds_of(believed)};
   inode.told_kernel(shown.attributes);
   return shown;
-}
-
-void FileSystem::take_in_quietly(const std::shared_ptr<Inode>& inode, const Question& question,
-                                 const FileAttributes& attributes, bool of_own_change) {
-  PageAnswer answer = take_in(*inode, question, attributes).answer;
-  answer.of_own_change = of_own_change;
-  (void)parts_.pages.look(inode, answer);
 }
 
 // What this client has written and not committed is newer than the server's word.
@@ -109,10 +100,9 @@ std::expected<FileSystem::Entry, int> FileSystem::make_entry(const Question& que
   if (handle == nullptr || attributes == nullptr) return std::unexpected(EIO);
   const auto file = to_file_attributes(*attributes);
   if (!file) return std::unexpected(nfs4::to_errno(file.error()));
-  Entry entry{parts_.inodes.look_up(*handle, file->status.st_ino), {}, *file, {}};
+  Entry entry{parts_.inodes.look_up(*handle, file->status.st_ino), {}, *file};
   const Shown shown = take_in(*entry.inode, question, *file);
   entry.attributes = shown.attributes;
-  entry.answer = shown.answer;
   entry.param.ino = entry.inode->node;
   entry.param.generation = parts_.inodes.generation_of(*entry.inode);
   entry.param.attr = shown.attributes.status;
@@ -127,36 +117,8 @@ void FileSystem::reply_entry(fuse_req_t request, const std::expected<Entry, int>
     fuse_reply_err(request, entry.error());
     return;
   }
-  parts_.pages.when_current(entry->inode, entry->answer, [this, request, param = entry->param] {
-    // Interrupted meanwhile: the kernel did not take it, so it will not forget it either.
-    if (fuse_reply_entry(request, &param) == -ENOENT) parts_.inodes.forget(param.ino, 1);
-  });
-}
-
-void FileSystem::revalidate(PageWatch::Files files, SteadyTime deadline) {
-  while (!files.empty()) {
-    Operations operations;
-    std::vector<Question> questions;
-    for (const auto& file : files) {
-      questions.push_back(ask(file.get()));
-      operations.emplace_back(nfs4::PutFileHandleArguments{file->handle});
-      operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
-    }
-    initiator::CallOptions options;
-    options.deadline = deadline;
-    const auto reply = parts_.session.call(std::move(operations), initiator::Credential{}, options);
-    if (!reply) return;
-    size_t answered = 0;
-    for (; answered < files.size(); ++answered) {
-      const auto* result = reply->result<nfs4::GetAttributesResponse>(2 * answered + 1);
-      const auto attributes =
-          result != nullptr ? to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo);
-      if (!attributes) break;
-      take_in_quietly(files[answered], questions[answered], *attributes);
-    }
-    // The one that has ended the COMPOUND has no answer.
-    files = files.subspan(std::min(files.size(), answered + 1));
-  }
+  // Interrupted meanwhile: the kernel did not take it, so it will not forget it either.
+  if (fuse_reply_entry(request, &entry->param) == -ENOENT) parts_.inodes.forget(entry->param.ino, 1);
 }
 
 void FileSystem::namespace_changed(fuse_ino_t directory) {

@@ -14,7 +14,6 @@
 #include "fuse-client/inode_table.h"
 #include "fuse-client/invalidator.h"
 #include "fuse-client/kernel_handles.h"
-#include "fuse-client/kernel_pages.h"
 #include "fuse-client/lock_calls.h"
 #include "fuse-client/mount_options.h"
 #include "fuse-client/second_opens.h"
@@ -36,7 +35,6 @@ struct FileSystemParts {
   InodeTable& inodes;
   CallerGroups& callers;
   Invalidator& invalidator;
-  KernelPages& pages;
   LockCalls& lock_calls;
   BlockedLocks& blocked_locks;
   const Clock& clock;
@@ -44,9 +42,6 @@ struct FileSystemParts {
   const MountStatus& status;
   // What close(2) has acknowledged survives a restart of the server: on a server of ours it does without.
   bool commit_at_close = false;
-  // The server's change attribute moves by one at least with each change, so that our own can be told from those of
-  // others: the kernel is asked to keep pages until it is told (KernelPages).
-  bool own_changes_known = false;
 };
 
 // The FUSE requests. Each method answers its request exactly once, from any worker thread. Metadata goes to
@@ -59,12 +54,6 @@ class FileSystem {
   explicit FileSystem(const FileSystemParts& parts) : parts_(parts), second_opens_(parts.clock) {}
 
   const MountOptions& options() const { return parts_.options; }
-  bool own_changes_known() const { return parts_.own_changes_known; }
-  // The kernel has promised to (negotiate()).
-  void keep_pages() { parts_.pages.keep(); }
-
-  // Asks for the attributes of all of them, in one call if each has some.
-  void revalidate(PageWatch::Files files, SteadyTime deadline);
 
   // file_system_attributes.cc
   void lookup(fuse_req_t request, fuse_ino_t parent, const char* name);
@@ -130,7 +119,6 @@ class FileSystem {
     std::shared_ptr<Inode> inode;
     fuse_entry_param param;
     FileAttributes attributes;
-    PageAnswer answer;
   };
 
   // umount(8) asks for stat and statfs of the mount point before anything else, and a umount has to end, on a
@@ -151,20 +139,14 @@ class FileSystem {
   struct Shown {
     FileAttributes attributes;
     double timeout = 0;
-    PageAnswer answer;
   };
   Shown take_in(Inode& inode, const Question& question, const FileAttributes& attributes);
-  // The same of what the kernel is not told at once.
-  void take_in_quietly(const std::shared_ptr<Inode>& inode, const Question& question,
-                       const FileAttributes& attributes, bool of_own_change = false);
   FileAttributes with_local_view(const Inode& inode, FileAttributes attributes) const;
   // The inode behind GETFH and GETATTR results, with one lookup more. An errno if they don't hold what is
   // needed.
   std::expected<Entry, int> make_entry(const Question& question, const nfs4::FileHandle* handle,
                                        const nfs4::Attributes* attributes);
   void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);
-  void reply_attributes(fuse_req_t request, const std::shared_ptr<Inode>& inode, const PageAnswer& answer,
-                        const struct stat& status, double timeout);
   // A name was added, taken or changed: what we believe about link counts and times is in doubt.
   void namespace_changed(fuse_ino_t directory);
   // The same, with the directory's attributes of after the change, as the kernel asks for them next. `asked`:
@@ -190,7 +172,7 @@ class FileSystem {
   OpenAnswer try_open(fuse_req_t request, const std::shared_ptr<Inode>& file, const Inode::Name* name,
                       int flags);
   int finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
-                  OpenAnswer answer, fuse_file_info* info, PageAnswer& told);
+                  OpenAnswer answer, fuse_file_info* info);
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
                                                         Operations& operations);
   void close_if_last(Inode& inode, const std::optional<OpenToClose>& last);
@@ -203,15 +185,10 @@ class FileSystem {
   void drop_flock(const OpenFile& file, uint64_t handle);
   int clear_privileges(fuse_req_t request, fuse_ino_t node);
   int ask_end(fuse_req_t request, OpenFile& file);
-  void reply_lost(fuse_req_t request, const OpenFile& file, const Error& error);
   bool is_direct(const fuse_file_info* info) const;
-  // A read or write of the page cache: only what passes it by names its owner. The descriptor does not tell: one
-  // with O_DIRECT may be mapped.
-  static bool is_for_pages(const fuse_file_info* info);
   Result<size_t> read_on(fuse_req_t request, OpenFile& file, off_t offset, initiator::BufferSlice sink,
                          size_t done);
-  void reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, uint64_t offset,
-                     size_t count);
+  void reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count);
 
   const FileSystemParts parts_;
   std::atomic<uint64_t> namespace_version_ = 1;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <string_view>
 
@@ -84,9 +83,7 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node) {
   if (const auto believed = file->believed(parts_.clock.now(), namespace_version_, data_version)) {
     const FileAttributes shown = with_local_view(*file, believed->attributes);
     file->told_kernel(shown);
-    const PageAnswer answer{shown.change, static_cast<uint64_t>(shown.status.st_size), believed->asked_at};
-    const double left = static_cast<double>(believed->left.count()) / 1000.0;
-    reply_attributes(request, file, answer, shown.status, left);
+    fuse_reply_attr(request, &shown.status, static_cast<double>(believed->left.count()) / 1000.0);
     return;
   }
   const Question question = ask(file.get());
@@ -119,21 +116,7 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node) {
     return;
   }
   const Shown shown = take_in(*file, question, *attributes);
-  reply_attributes(request, file, shown.answer, shown.attributes.status, shown.timeout);
-}
-
-// Told behind its pages the kernel shows attributes without believing them (KernelPages::when_current), and a
-// mapping must not be larger than it believes: who has the file open hears of a larger size when it asks again.
-// What the kernel believes until then is no older than acregmin, PageWatch sees to that.
-void FileSystem::reply_attributes(fuse_req_t request, const std::shared_ptr<Inode>& inode,
-                                  const PageAnswer& answer, const struct stat& status, double timeout) {
-  struct stat behind = status;
-  if (inode->is_open()) {
-    behind.st_size = static_cast<off_t>(std::min(answer.size, inode->pages.kernel_size()));
-  }
-  parts_.pages.when_current(
-      inode, answer, [=] { fuse_reply_attr(request, &status, timeout); },
-      [=] { fuse_reply_attr(request, &behind, 0); });
+  fuse_reply_attr(request, &shown.attributes.status, shown.timeout);
 }
 
 // PUTFH, [LAYOUTRETURN], SETATTR, GETATTR. The size goes with what the data path has to give back first
@@ -154,9 +137,6 @@ void FileSystem::setattr(fuse_req_t request, fuse_ino_t node, const struct stat&
     std::expected<Shown, nfs4::Status> shown = std::unexpected(nfs4::Status::kIo);
     const int error = set_attributes(request, *file, wanted, to_set, shown);
     if (error == 0 && shown) {
-      // The kernel may hold pages back until it is answered. Of another size than it knew it forgets them all.
-      (void)parts_.pages.look(file, shown->answer);
-      file->pages.told(shown->answer.size);
       fuse_reply_attr(request, &shown->attributes.status, shown->timeout);
       return;
     }
@@ -215,7 +195,6 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   if (with_size) {
     if (const auto open = file.open_state(true)) set.stateid = open->stateid;
   }
-  const bool moves_change_once = !with_size && !set.attributes.mask().none();
   const size_t set_at = operations.size();
   operations.emplace_back(std::move(set));
   operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
@@ -247,7 +226,6 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   const auto attributes = to_file_attributes(result->attributes);
   if (attributes) {
     shown = take_in(file, question, *attributes);
-    shown->answer.of_own_change = moves_change_once;
   } else {
     shown = std::unexpected(attributes.error());
   }

@@ -35,7 +35,6 @@ void FileSystem::read(fuse_req_t request, size_t size, off_t offset, fuse_file_i
     fuse_reply_err(request, EIO);
     return;
   }
-  if (is_for_pages(info)) parts_.pages.hand_out(file.inode);
   const initiator::BufferSlice sink =
       buffer->slice(initiator::kBufferHeaderRoom, std::min(size, initiator::kBufferPayload));
   Result<size_t> count = file.data->read(static_cast<uint64_t>(offset), sink);
@@ -57,7 +56,6 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
     fuse_reply_err(request, EIO);
     return;
   }
-  if (is_for_pages(info)) parts_.pages.hand_out(file.inode);
   const initiator::BufferSlice source = slice_of(*buffer, bytes, size);
   if (const int error = clear_privileges(request, node); error != 0) {
     fuse_reply_err(request, error);
@@ -73,19 +71,21 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
       return;
     }
     const Result<uint64_t> at = file.data->append(source, stability);
-    if (!at) return reply_lost(request, file, at.error());
+    if (!at) {
+      fuse_reply_err(request, to_number(at.error()));
+      return;
+    }
     // The kernel put its pages where it believed the end to be.
-    if (*at != static_cast<uint64_t>(offset)) parts_.pages.misplaced(file.inode);
-    reply_written(request, file, info, *at, size);
+    if (*at != static_cast<uint64_t>(offset)) parts_.invalidator.pages(node);
+    reply_written(request, file, info, size);
     return;
   }
   const Result<size_t> count = file.data->write(static_cast<uint64_t>(offset), source, stability);
-  if (!count) return reply_lost(request, file, count.error());
-  reply_written(request, file, info, static_cast<uint64_t>(offset), *count);
-}
-
-bool FileSystem::is_for_pages(const fuse_file_info* info) {
-  return info->lock_owner == 0;
+  if (!count) {
+    fuse_reply_err(request, to_number(count.error()));
+    return;
+  }
+  reply_written(request, file, info, *count);
 }
 
 bool FileSystem::is_direct(const fuse_file_info* info) const {
@@ -105,20 +105,16 @@ Result<size_t> FileSystem::read_on(fuse_req_t request, OpenFile& file, off_t off
 
 // What was not flushed along with the WRITE, and a new size: of direct I/O the kernel leaves that to us; behind
 // buffered I/O it sends an FSYNC.
-void FileSystem::reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info,
-                               uint64_t offset, size_t count) {
+void FileSystem::reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count) {
   if (is_direct(info) && (info->flags & O_DSYNC) != 0) {
     const bool data_only = (info->flags & O_SYNC) != O_SYNC;
     const Result<> synced = data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor);
-    if (!synced) return reply_lost(request, file, synced.error());
+    if (!synced) {
+      fuse_reply_err(request, to_number(synced.error()));
+      return;
+    }
   }
-  parts_.pages.written(file.inode, offset, offset + count);
-  if (is_for_pages(info)) {
-    fuse_reply_write(request, count);
-  } else {
-    parts_.pages.when_forgotten(file.inode, offset, count,
-                                [request, count] { fuse_reply_write(request, count); });
-  }
+  fuse_reply_write(request, count);
 }
 
 // Another client may have appended since we last heard of the file. A layout is no answer to that: others may
@@ -135,7 +131,7 @@ int FileSystem::ask_end(fuse_req_t request, OpenFile& file) {
   const auto attributes =
       result != nullptr ? to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo);
   if (!attributes) return nfs4::to_errno(attributes.error());
-  take_in_quietly(file.inode, question, *attributes);
+  (void)take_in(*file.inode, question, *attributes);
   return 0;
 }
 
@@ -158,7 +154,7 @@ int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
   if (const int error = error_of(answer); error != 0) return error;
   const auto* result = answer->result<nfs4::GetAttributesResponse>(2);
   if (const auto now = result ? to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo)) {
-    take_in_quietly(file, question, *now, true);
+    (void)take_in(*file, question, *now);
   }
   // The answer to a write tells the kernel no mode.
   parts_.invalidator.attributes(node);
@@ -175,21 +171,13 @@ void FileSystem::flush(fuse_req_t request, fuse_file_info* info) {
   }
   if (file.writable && closed) closed = file.data->close(file.cursor);
   drop_posix_locks(file, info->lock_owner);
-  if (!closed) return reply_lost(request, file, closed.error());
-  fuse_reply_err(request, 0);
+  fuse_reply_err(request, closed ? 0 : to_number(closed.error()));
 }
 
 void FileSystem::fsync(fuse_req_t request, bool data_only, fuse_file_info* info) {
   OpenFile& file = open_file(info);
   const Result<> synced = data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor);
-  if (!synced) return reply_lost(request, file, synced.error());
-  fuse_reply_err(request, 0);
-}
-
-// The kernel's pages may hold what the file does not.
-void FileSystem::reply_lost(fuse_req_t request, const OpenFile& file, const Error& error) {
-  parts_.pages.lost(file.inode);
-  fuse_reply_err(request, to_number(error));
+  fuse_reply_err(request, synced ? 0 : to_number(synced.error()));
 }
 
 }  // namespace pnfsrdma::fuse_client

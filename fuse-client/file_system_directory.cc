@@ -156,12 +156,6 @@ bool FileSystem::add_entry(Listing& listing, const Inode& directory, const Direc
   const auto made = make_entry(question, &*entry.attributes.file_handle, &entry.attributes);
   if (!made) return listing.add(entry.name.c_str(), param, next);
   made->inode->named(directory.shared_from_this(), entry.name);
-  if (parts_.pages.outdated_by(*made->inode, made->answer)) {
-    parts_.inodes.forget(made->param.ino, 1);
-    (void)parts_.pages.look(made->inode, made->answer);
-    return listing.add(entry.name.c_str(), param, next);
-  }
-  made->inode->pages.told(made->answer.size);
   if (listing.add(entry.name.c_str(), made->param, next)) return true;
   parts_.inodes.forget(made->param.ino, 1);  // did not fit: the kernel never hears of it
   return false;

@@ -130,14 +130,6 @@ void FileSystem::lock_given(fuse_req_t request, fuse_ino_t node, const std::shar
     }
     (void)file->learn(*attributes, question.asked_at, parts_.options.attributes, std::nullopt);
     change = attributes->change;
-    if (parts_.pages.are_kept()) {
-      const auto size = static_cast<uint64_t>(with_local_view(*file, *attributes).status.st_size);
-      const PageAnswer answer{attributes->change, size, question.asked_at};
-      const auto reply = [request] { fuse_reply_err(request, 0); };
-      if (!parts_.pages.look(file, answer, reply)) return;
-      // What it believes of the size is old, too.
-      return file->kernel_is_behind(*attributes) ? parts_.invalidator.attributes(node, reply) : reply();
-    }
   }
   if (change && file->pages_renewed_at(*change)) {
     fuse_reply_err(request, 0);

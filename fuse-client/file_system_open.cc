@@ -139,16 +139,12 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
     return;
   }
   const Question question = *answer->question;
-  PageAnswer told;
-  if (const int failed = finish_open(request, file, question, std::move(*answer), info, told); failed != 0) {
+  if (const int failed = finish_open(request, file, question, std::move(*answer), info); failed != 0) {
     fuse_reply_err(request, failed);
     return;
   }
-  auto reply = [this, request, granted = *info]() mutable {
-    // Interrupted meanwhile: there will be no release.
-    if (fuse_reply_open(request, &granted) == -ENOENT) release(nullptr, &granted);
-  };
-  if (parts_.pages.look(file, told, reply)) reply();
+  // Interrupted meanwhile: there will be no release.
+  if (fuse_reply_open(request, info) == -ENOENT) release(nullptr, info);
 }
 
 // PUTFH, OPEN (CLAIM_FH), GETATTR, [ACCESS], [LAYOUTGET]; by name with PUTFH, LOOKUP, VERIFY of the
@@ -242,19 +238,15 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
   answer.attributes = attributes->attributes;
   entry->inode->named(inode(parent), name);
   entry->inode->begin_open();
-  PageAnswer told;
-  if (const int failed = finish_open(request, entry->inode, question, std::move(answer), info, told);
-      failed != 0) {
+  if (const int failed = finish_open(request, entry->inode, question, std::move(answer), info); failed != 0) {
     parts_.inodes.forget(entry->param.ino, 1);
     fuse_reply_err(request, failed);
     return;
   }
-  parts_.pages.when_current(entry->inode, entry->answer,
-                            [this, request, param = entry->param, granted = *info]() mutable {
-                              if (fuse_reply_create(request, &param, &granted) != -ENOENT) return;
-                              release(nullptr, &granted);
-                              parts_.inodes.forget(param.ino, 1);
-                            });
+  if (fuse_reply_create(request, &entry->param, info) == -ENOENT) {
+    release(nullptr, info);
+    parts_.inodes.forget(entry->param.ino, 1);
+  }
 }
 
 void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
@@ -289,9 +281,9 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
 }
 
 // The OPEN is granted: joins it to the inode, takes in attributes and layout, makes the open file. `info` is
-// filled for the reply. `told`: what it says of the file's pages. Returns 0 or an errno (then nothing is open).
+// filled for the reply. Returns 0 or an errno (then nothing is open).
 int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
-                            OpenAnswer answer, fuse_file_info* info, PageAnswer& told) {
+                            OpenAnswer answer, fuse_file_info* info) {
   inode->opened(answer.open.stateid, answer.share_access, credential(request));
   const auto attributes = to_file_attributes(answer.attributes);
   if (!attributes || answer.refused) {
@@ -324,16 +316,12 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
 
   // Close-to-open: pages survive only if nobody changed the file since, and the kernel must not go by an old
   // size.
-  Inode::CacheVerdict verdict = inode->at_open(*attributes);
+  const Inode::CacheVerdict verdict = inode->at_open(*attributes);
   // Without data when it was asked the version is 0, which no data path has.
   (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes,
                      Inode::Versions{question.namespace_version, question.data_version});
-  told = {attributes->change, static_cast<uint64_t>(with_local_view(*inode, *attributes).status.st_size),
-          question.asked_at};
-  if (parts_.pages.are_kept())
-    verdict.keep_pages = true;  // those of before go, if they must, before the reply
-  parts_.pages.opened(inode);
-  if (verdict.kernel_attributes_old) parts_.invalidator.attributes(inode->node);
+  if (verdict.kernel_attributes_old)
+    parts_.invalidator.attributes(inode->node);
   info->keep_cache = verdict.keep_pages ? 1 : 0;
   info->direct_io = parts_.options.direct_only || (info->flags & O_DIRECT) != 0 ? 1 : 0;
   // Nothing was written, nothing can be locked: close(2) need not ask us.

@@ -19,7 +19,7 @@ FileSystem& of(fuse_req_t request) {
 
 }  // namespace
 
-bool negotiate(fuse_conn_info* connection, const MountOptions& options, bool own_changes_known) {
+void negotiate(fuse_conn_info* connection, const MountOptions& options) {
   const auto want = [&](unsigned capability, bool wanted) {
     if (wanted) {
       connection->want |= connection->capable & capability;
@@ -39,14 +39,8 @@ bool negotiate(fuse_conn_info* connection, const MountOptions& options, bool own
   // directory without, and a LOOKUP for each.
   want(FUSE_CAP_READDIRPLUS, options.attributes_with_names);
   want(FUSE_CAP_READDIRPLUS_AUTO, false);
-  // The kernel tells its own writes from those of others by the modification time, that is not at all: left to
-  // itself it forgets a file's pages at each read behind a write. So it is told when to (kernel_pages.h), where
-  // we know better. If attributes are believed for no time nobody could ask in its place; with its write-back
-  // cache it does not go by attributes.
-  const bool told = own_changes_known && (connection->capable & FUSE_CAP_EXPLICIT_INVAL_DATA) != 0 &&
-                    !options.writeback && options.attributes.file_min.count() > 0;
-  want(FUSE_CAP_AUTO_INVAL_DATA, !told);
-  want(FUSE_CAP_EXPLICIT_INVAL_DATA, told);
+  // Pages go when a getattr shows another size or mtime: close-to-open between opens.
+  want(FUSE_CAP_AUTO_INVAL_DATA, true);
   // Copying into and out of a registered buffer is what RDMA needs; pipes would only add a step.
   want(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE, false);
   // Truncation at open is a SETATTR of its own: it has to give layouts back first.
@@ -57,7 +51,6 @@ bool negotiate(fuse_conn_info* connection, const MountOptions& options, bool own
   want(FUSE_CAP_FLOCK_LOCKS, !options.flocks_local());
   want(FUSE_CAP_HANDLE_KILLPRIV, false);
   want(FUSE_CAP_WRITEBACK_CACHE, options.writeback);
-  return told;
 }
 
 fuse_lowlevel_ops fuse_operations() {
@@ -65,9 +58,7 @@ fuse_lowlevel_ops fuse_operations() {
   using Node = fuse_ino_t;
   fuse_lowlevel_ops table{};
   table.init = [](void* userdata, fuse_conn_info* connection) {
-    FileSystem& file_system = *static_cast<FileSystem*>(userdata);
-    if (negotiate(connection, file_system.options(), file_system.own_changes_known()))
-      file_system.keep_pages();
+    negotiate(connection, static_cast<FileSystem*>(userdata)->options());
     init_is_answered_next();
   };
   table.lookup = [](Request r, Node parent, const char* name) { of(r).lookup(r, parent, name); };

@@ -49,8 +49,7 @@ std::optional<Inode::Believed> Inode::believed(SteadyTime now, uint64_t namespac
   if (data_version && *data_version != known_versions_.data) return std::nullopt;
   if (!known_ || known_versions_.in_namespace != namespace_version || now - known_at_ >= believed_for_)
     return std::nullopt;
-  return Believed{*known_, std::chrono::duration_cast<Milliseconds>(known_at_ + believed_for_ - now),
-                  known_at_};
+  return Believed{*known_, std::chrono::duration_cast<Milliseconds>(known_at_ + believed_for_ - now)};
 }
 
 void Inode::expire() {
@@ -119,19 +118,11 @@ Inode::CacheVerdict Inode::at_open(const FileAttributes& attributes) {
   const std::lock_guard lock(mutex_);
   CacheVerdict verdict;
   verdict.keep_pages = pages_change_ == attributes.change;
-  verdict.kernel_attributes_old = is_behind(attributes);
+  verdict.kernel_attributes_old =
+      (told_change_ && told_change_ != attributes.change) ||
+      (told_size_ && *told_size_ != static_cast<uint64_t>(attributes.status.st_size));
   pages_change_ = attributes.change;
   return verdict;
-}
-
-bool Inode::kernel_is_behind(const FileAttributes& attributes) const {
-  const std::lock_guard lock(mutex_);
-  return is_behind(attributes);
-}
-
-bool Inode::is_behind(const FileAttributes& attributes) const {
-  return (told_change_ && told_change_ != attributes.change) ||
-         (told_size_ && *told_size_ != static_cast<uint64_t>(attributes.status.st_size));
 }
 
 bool Inode::pages_renewed_at(uint64_t change) const {

@@ -10,7 +10,6 @@
 #include "fuse-client/file_attributes.h"
 #include "fuse-client/file_locks.h"
 #include "fuse-client/mount_options.h"
-#include "fuse-client/page_state.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/file/file_io.h"
 #include "shared/nfs4/basic_types.h"
@@ -68,7 +67,6 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   struct Believed {
     FileAttributes attributes;
     Milliseconds left;
-    SteadyTime asked_at;
   };
   std::optional<Believed> believed(SteadyTime now, uint64_t namespace_version,
                                    std::optional<uint64_t> data_version) const;
@@ -81,8 +79,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // They are known to be old.
   void expire();
   // At open, after learn(): may the kernel keep its pages of before? (Only when the change attribute is the
-  // one under which they were read; where KernelPages decides, that does.) `kernel_attributes_old`: the kernel
-  // believes other attributes than the server's.
+  // one under which they were read.) `kernel_size_old`: the kernel believes another size than the server's.
   struct CacheVerdict {
     bool keep_pages = false;
     bool kernel_attributes_old = false;
@@ -95,11 +92,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void pages_renewed(uint64_t change);
   // The kernel has been told these.
   void told_kernel(const FileAttributes& attributes);
-  // It believes others.
-  bool kernel_is_behind(const FileAttributes& attributes) const;
   bool has_type(mode_t type) const;
-  // What the kernel's pages of it are worth.
-  PageState pages;
 
   // Descriptors of a directory.
   void directory_opened();
@@ -161,7 +154,6 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
 
  private:
   // Under mutex_.
-  bool is_behind(const FileAttributes& attributes) const;
   std::optional<OpenToClose> to_close();
   // Under mutex_. False: an older answer.
   bool take_in(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts);

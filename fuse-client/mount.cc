@@ -36,8 +36,6 @@ using initiator::Session;
 // How long the end of a mount may take for what has to reach the servers; then everything that waits fails.
 constexpr Milliseconds kFarewell = std::chrono::seconds(10);
 constexpr Milliseconds kWatch = std::chrono::seconds(1);
-// For the kernel, which may wait for a page, to forget those of open files.
-constexpr Milliseconds kPagesPatience = std::chrono::seconds(2);
 constexpr int kTrimEach = 5;  // turns
 
 // TERM, INT and HUP arrive here instead of killing threads. Before any thread is started: they inherit the
@@ -268,18 +266,12 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   // What the kernel sees. The inodes go before the data path: they hold its files.
   InodeTable inodes(static_cast<uint32_t>(random.next_u64()));
   inodes.set_root(root.inode);
-  Invalidator invalidator;
-  KernelPages pages(invalidator, clock);
-  const auto learn = [&](const auto& handle, const auto& attributes, SteadyTime at, bool changed) {
+  mds.bring_attributes(stat_attributes(), [&](const auto& handle, const auto& attributes, SteadyTime at) {
     const auto inode = inodes.find(handle);
     const auto data = inode ? inode->data() : nullptr;
     const auto file = to_file_attributes(attributes);
-    if (!inode || !file) return;
-    if (data) inode->learn_with_write(*file, at, options.attributes, data->local_version() + 1);
-    // Of its size the kernel knows more than this answer, which a write may have overtaken.
-    (void)pages.look(inode, {file->change, 0, at, changed});
-  };
-  mds.bring_attributes(stat_attributes(), learn);
+    if (data && file) inode->learn_with_write(*file, at, options.attributes, data->local_version() + 1);
+  });
   LockCalls lock_calls(*session);
   BlockedLocks blocked_locks;
   Reclaimer reclaimer(*session, data_path, inodes, lock_calls);
@@ -287,21 +279,16 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   session->set_handlers(&callbacks, &reclaimer);
   const SessionEnd session_end(*session);
   CallerGroups callers(clock);
+  Invalidator invalidator;
   WorkerCounts worker_counts;
   const MountStatus status(
       {*session, data_path, inodes, worker_counts, options, clock, std::move(transport_names), durability});
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
-  FileSystem file_system({*session, data_path, inodes, callers, invalidator, pages, lock_calls, blocked_locks,
-                          clock, options, status, !root.layouts, root.layouts});
-  PageWatch watch(
-      clock, options.attributes.file_min,
-      [&](PageWatch::Files files, SteadyTime deadline) { file_system.revalidate(files, deadline); },
-      [&](const std::shared_ptr<Inode>& file) { pages.drop_in_doubt(file); });
-  pages.watched_by(watch);
+  FileSystem file_system({*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks, clock,
+                          options, status, !root.layouts});
   TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
                                                  options.mountpoint));
   invalidator.start(point.session());
-  watch.start();
   blocked_locks.start([&](BlockedLocks::Waiting& waiting) { return file_system.try_lock_again(waiting); });
   bool in_time = true;
   {
@@ -320,10 +307,6 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
       session->abort();
     }
   }
-  // Who has files open must not read on in pages that nobody looks after.
-  watch.stop();
-  watch.drop_all();
-  (void)invalidator.drain(steady_now() + kPagesPatience);
   blocked_locks.stop();
   // Only now: it closes /dev/fuse, whose number no worker may still read from.
   invalidator.stop();
