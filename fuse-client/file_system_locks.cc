@@ -146,7 +146,7 @@ int FileSystem::unlock(const OpenFile& file, LockOwner owner, const nfs4::LockRa
   if (!file.inode->locks().has(owner)) return 0;
   // The size is known to the server before anybody else may look. What goes wrong is for fsync and close to
   // say.
-  (void)file.data->settle();
+  (void)file.data->hand_over();
   const Result<> unlocked = parts_.lock_calls.unlock(*file.inode, owner, range, last);
   parts_.blocked_locks.look(*file.inode);
   return unlocked ? 0 : to_number(unlocked.error());

@@ -97,6 +97,9 @@ void add_data(std::vector<MetricFamily>& all, const initiator::Statistics& from)
                         number(from.lost_writes)));
   all.push_back(counter("restored_bytes_total", "Growth written again after its layout was lost.",
                         number(from.restored_bytes)));
+  all.push_back(counter("resent_bytes_total",
+                        "Written again through the server, which had lost what it had not committed.",
+                        number(from.resent_bytes)));
 }
 
 void add_layouts(std::vector<MetricFamily>& all, const initiator::Statistics& from,

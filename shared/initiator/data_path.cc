@@ -214,6 +214,8 @@ CallbackAnswer DataPath::notify_deviceid(const nfs4::CallbackNotifyDeviceIdArgum
 void DataPath::layouts_lost() {
   ++parts_->services.layout_epoch;
   parts_->services.statistics.layouts_dropped.add();
+  // What the server has not committed it may have lost: soon, and not when somebody asks.
+  parts_->closing.post([files = &parts_->files] { files->flush_unstable(); });
 }
 
 void DataPath::layouts_in_doubt() {

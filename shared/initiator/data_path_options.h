@@ -41,6 +41,9 @@ struct DataPathOptions {
   // Copies of growth that is not committed (KeptWrites), of all files; from half of it on growth is committed
   // without being asked.
   uint64_t kept_bytes_max = uint64_t{64} << 20;
+  // Copies of what went through the MDS and is not committed (UnstableWrites), of all files; from half of it on
+  // it is flushed without being asked, and beyond it each WRITE is stable at once.
+  uint64_t unstable_bytes_max = uint64_t{64} << 20;
   // What was written this long ago and nobody has flushed is flushed without being asked; at the latest when
   // it is twice as old. 0: never.
   Milliseconds flush_after{0};

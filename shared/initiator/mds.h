@@ -75,9 +75,9 @@ class Mds {
   // At most `sink` is read into, and the result's data is a view of it.
   virtual MetadataResult<nfs4::ReadResult> read(const FileReference& file, const nfs4::Stateid& stateid,
                                                 uint64_t offset, MutableByteSpan sink) = 0;
-  // UNSTABLE4.
   virtual MetadataResult<nfs4::WriteResult> write(const FileReference& file, const nfs4::Stateid& stateid,
-                                                  uint64_t offset, ByteSpan source) = 0;
+                                                  uint64_t offset, ByteSpan source,
+                                                  nfs4::StableHow stable) = 0;
   virtual MetadataResult<WriteVerifier> commit(const FileReference& file,
                                                const nfs4::CommitArguments& arguments) = 0;
   // Bytes one read or write may carry.

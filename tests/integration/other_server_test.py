@@ -8,6 +8,7 @@ usage: other_server_test.py BIN_DIRECTORY
 import os
 import subprocess
 import sys
+import time
 import unittest
 
 import cluster
@@ -33,6 +34,32 @@ class OtherServer(unittest.TestCase):
         self.assertGreaterEqual(after.get("COMMIT", 0) - before.get("COMMIT", 0), 1)
         self.server.kill()
         self.assertEqual((self.server.path / "file").read_bytes(), content)
+
+    def lose_power(self, kept):
+        """The server comes back with so many bytes of the file."""
+        self.server.kill()
+        os.truncate(self.server.path / "file", kept)
+        time.sleep(1.1)  # its write verifier is the second it was started in
+        self.server.start()
+
+    def test_what_was_not_committed_is_written_again_when_the_server_is_back(self):
+        content = os.urandom(3 << 20)
+        file = cluster.OpenFile(self.mount / "file")
+        file.write(content)
+        self.lose_power(1 << 20)
+        file.fsync()
+        self.assertEqual((self.server.path / "file").read_bytes(), content)
+        counts = self.mount.statistics()
+        self.assertEqual(counts["resent_bytes"], len(content))
+        self.assertEqual(counts["lost_writes"], 0)
+        file.close()
+
+    def test_a_reader_of_the_mount_does_not_see_what_the_server_has_lost(self):
+        file = cluster.OpenFile(self.mount / "file", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+        file.write(b"new!" * 1024)
+        self.lose_power(0)
+        self.assertEqual(file.read(4096), b"new!" * 1024)
+        file.close()
 
     def test_no_layout_is_asked_for(self):
         (self.mount / "file").write_bytes(os.urandom(8 << 20))

@@ -94,6 +94,19 @@ class Restart(unittest.TestCase):
         other.unmount()
         self.mount.unmount()
 
+    def test_a_small_file_that_was_not_synced_survives_a_restart(self):
+        """It goes through the server, which does not know any more what of it was durable."""
+        for daemons in (["mds"], ["brick"], ["mds", "brick"]):
+            with self.subTest(killed=daemons):
+                f = OpenFile(self.mount / f"small-{'-'.join(daemons)}")
+                f.write(b"small" * 100)
+                self.restart(daemons)
+                f.fsync()  # no EIO
+                self.assertEqual(f.read(500), b"small" * 100)
+                f.close()
+        self.assertEqual(self.mount.statistics()["lost_writes"], 0)
+        self.mount.unmount()
+
     def test_revoked_layouts_are_freed_at_the_server(self):
         """It shows that it has revoked something, in each answer, until the client has freed it."""
         files = [self.grown_and_not_synced(f"file{i}", 2 * MIB)[0] for i in range(2)]

@@ -16,6 +16,7 @@ initiator::DataPathOptions ModelClient::options_for(Dice& dice) {
   options.layout_pause = Milliseconds(100);
   options.layout_bytes_min = ModelMds::kBlock * dice.between(1, 4);
   options.layout_bytes_max = ModelMds::kBlock * 16;
+  options.unstable_bytes_max = uint64_t{4} << 10 << dice.between(0, 8);
   options.kept_bytes_max = uint64_t{256} << 10 << dice.between(0, 4);
   options.recall_threads = size_t{1} << dice.below(4);
   options.closed_files_kept = dice.between(1, 4);

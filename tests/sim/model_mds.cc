@@ -293,8 +293,8 @@ MetadataResult<nfs4::ReadResult> ModelMds::read(File& file, uint64_t offset, Mut
   return nfs4::ReadResult{offset + count >= file.size, nfs4::Data::view_of(sink.first(count))};
 }
 
-MetadataResult<nfs4::WriteResult> ModelMds::write(size_t client, File& file, uint64_t offset,
-                                                  ByteSpan source) {
+MetadataResult<nfs4::WriteResult> ModelMds::write(size_t client, File& file, uint64_t offset, ByteSpan source,
+                                                  nfs4::StableHow stable) {
   tell("client {} file {} WRITE unit {}+{}", client, file.number, offset / 32, source.size() / 32);
   // With memory or without: who believes in a hole there would read zeros behind this.
   recall_and_wait(file, offset, source.size(), true);
@@ -303,11 +303,14 @@ MetadataResult<nfs4::WriteResult> ModelMds::write(size_t client, File& file, uin
     const uint64_t count = std::min<uint64_t>(source.size() - done, kBlock - inside);
     if (!allocate(file, index)) return refuse(Status::kNoSpc);
     std::memcpy(brick_of(file).bytes(file.blocks[index]) + inside, source.data() + done, count);
+    if (stable != nfs4::StableHow::kUnstable &&
+        !brick_of(file).persist(file.blocks[index], inside, inside + count))
+      return refuse(Status::kIo);
     done += count;
   }
   file.size = std::max(file.size, offset + source.size());
-  return nfs4::WriteResult{.count = static_cast<uint32_t>(source.size()),
-                           .verifier = brick_of(file).verifier()};
+  return nfs4::WriteResult{
+      .count = static_cast<uint32_t>(source.size()), .committed = stable, .verifier = write_verifier(file)};
 }
 
 MetadataResult<initiator::WriteVerifier> ModelMds::commit(File& file, uint64_t offset, uint64_t length) {
@@ -319,7 +322,14 @@ MetadataResult<initiator::WriteVerifier> ModelMds::commit(File& file, uint64_t o
     if (from < to && !brick_of(file).persist(block, from - index * kBlock, to - index * kBlock))
       return refuse(Status::kIo);
   }
-  return brick_of(file).verifier();
+  return write_verifier(file);
+}
+
+// Of the server's start and of what the brick has lost.
+WriteVerifier ModelMds::write_verifier(const File& file) {
+  WriteVerifier verifier = brick_of(file).verifier();
+  verifier.back() ^= static_cast<std::byte>(starts_);
+  return verifier;
 }
 
 bool ModelMds::held_in(const FileLayout& layout, uint64_t offset, uint64_t length, bool holes_only) const {
@@ -466,6 +476,7 @@ MetadataResult<> ModelMds::set_size(File& file, uint64_t size) {
 }
 
 void ModelMds::restart_layouts() {
+  ++starts_;
   revoked_.clear();
   bulk_recalls_.clear();
   for (auto& file : files_) {

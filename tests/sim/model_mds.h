@@ -19,6 +19,7 @@ namespace pnfsrdma::sim {
 
 using initiator::MetadataError;
 using initiator::MetadataResult;
+using initiator::WriteVerifier;
 using nfs4::IoMode;
 using nfs4::Status;
 
@@ -81,7 +82,8 @@ class ModelMds {
                                                          const nfs4::LayoutReturnFile& wanted);
   void layout_return_all(size_t client);
   MetadataResult<nfs4::ReadResult> read(File& file, uint64_t offset, MutableByteSpan sink);
-  MetadataResult<nfs4::WriteResult> write(size_t client, File& file, uint64_t offset, ByteSpan source);
+  MetadataResult<nfs4::WriteResult> write(size_t client, File& file, uint64_t offset, ByteSpan source,
+                                          nfs4::StableHow stable);
   MetadataResult<initiator::WriteVerifier> commit(File& file, uint64_t offset, uint64_t length);
   // SETATTR of the size: everybody's layouts behind it are recalled first. DELAY while they are not back.
   MetadataResult<> set_size(File& file, uint64_t size);
@@ -108,6 +110,7 @@ class ModelMds {
     if (on_event) on_event(fmt::format(format, std::forward<Args>(args)...));
   }
   uint64_t end_block(uint64_t end) const { return (end + kBlock - 1) / kBlock; }
+  WriteVerifier write_verifier(const File& file);
   FileLayout& layout_of(size_t client, File& file);
   // OLD_STATEID, BAD_STATEID, or the layout.
   MetadataResult<FileLayout*> check(size_t client, File& file, const nfs4::Stateid& stateid);
@@ -128,6 +131,7 @@ class ModelMds {
   Dice dice_;
   std::vector<std::unique_ptr<File>> files_;
   std::map<size_t, Callbacks*> clients_;
+  uint64_t starts_ = 0;
   std::map<size_t, std::vector<nfs4::Stateid>> revoked_;
   std::set<size_t> bulk_recalls_;  // clients that are to give back everything
   simulated::Bell returned_;

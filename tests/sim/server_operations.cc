@@ -69,7 +69,8 @@ nfs4::ResultOperation ModelServer::answer_on_file(const Compound& compound,
   }
   if (const auto* written = std::get_if<nfs4::WriteArguments>(&operation)) {
     if (const auto status = ordered(client, Call::kWrite, file)) return nfs4::WriteResponse(*status);
-    return response_of<nfs4::WriteResponse>(mds_.write(client, file, written->offset, written->data.span()));
+    return response_of<nfs4::WriteResponse>(
+        mds_.write(client, file, written->offset, written->data.span(), written->stable));
   }
   if (const auto* range = std::get_if<nfs4::CommitArguments>(&operation)) {
     if (const auto status = ordered(client, Call::kCommit, file)) return nfs4::CommitResponse(*status);

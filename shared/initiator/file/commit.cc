@@ -23,8 +23,7 @@ MetadataError layout_gone() {
 Result<> FileIo::Parts::claim_commit() {
   std::unique_lock lock(commit_mutex);
   while (committing) {
-    if (services.aborted) return fail(ESHUTDOWN, "LAYOUTCOMMIT: the mount ends");
-    if (CancellationScope::cancelled()) return fail(EINTR, "LAYOUTCOMMIT");
+    TRY(still_wanted("LAYOUTCOMMIT"));
     commit_done.wait_for(lock, std::chrono::seconds(1));
   }
   committing = true;

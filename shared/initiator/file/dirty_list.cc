@@ -48,13 +48,20 @@ bool DirtyList::wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t 
   return extents_.size() > 2 * kExtentsMax;
 }
 
-void DirtyList::wrote_through_mds(uint64_t offset, const nfs4::WriteResult& written) {
+void DirtyList::wrote_through_mds(uint64_t offset, const nfs4::WriteResult& written, UnstableCopy copy) {
   std::lock_guard lock(mutex_);
   const uint64_t end = offset + written.count;
   if (written.committed != nfs4::StableHow::kUnstable) {
     carve(offset, end);
   } else {
-    put({.offset = offset, .end = end, .sequence = ++sequence_, .place = {nullptr, written.verifier}});
+    put({.offset = offset,
+         .end = end,
+         .sequence = ++sequence_,
+         .place = {nullptr, written.verifier},
+         .copied = copy != nullptr});
+    forget_copies({offset, written.count});
+    if (copy) copies_.put({offset, written.count}, std::move(copy));
+    keeps_copies_.store(!copies_.empty(), std::memory_order_release);
   }
   server_reaches(end);
   // Attributes known from before are old: the server has set a new mtime at least.
@@ -149,6 +156,7 @@ void DirtyList::put_flushed(DirtyExtent extent, uint64_t noted) {
 }
 
 void DirtyList::carve(uint64_t offset, uint64_t end) {
+  forget_copies({offset, end - offset});
   auto at = first_behind(offset);
   if (at == extents_.end() || at->offset >= end) return;
   if (at->offset < offset) {
@@ -171,7 +179,8 @@ void DirtyList::carve(uint64_t offset, uint64_t end) {
 bool DirtyList::joins(const DirtyExtent& front, const DirtyExtent& back) const {
   return front.place == back.place && front.lineage == back.lineage &&
          front.incarnation == back.incarnation && front.growth == back.growth &&
-         front.unflushed == back.unflushed && (front.sequence > flushing_) == (back.sequence > flushing_) &&
+         front.unflushed == back.unflushed && front.copied == back.copied &&
+         (front.sequence > flushing_) == (back.sequence > flushing_) &&
          (front.sequence > cutting_) == (back.sequence > cutting_);
 }
 
@@ -210,8 +219,18 @@ void DirtyList::join_neighbours() {
   extents_ = std::move(joined);
 }
 
+void DirtyList::forget_copies(FileRange range) {
+  if (copies_.empty()) return;
+  copies_.forget(range);
+  if (copies_.empty()) keeps_copies_.store(false, std::memory_order_release);
+}
+
 void DirtyList::drop_clean() {
-  std::erase_if(extents_, [](const DirtyExtent& extent) { return !extent.unflushed && !extent.growth; });
+  std::erase_if(extents_, [this](const DirtyExtent& extent) {
+    const bool clean = !extent.unflushed && !extent.growth;
+    if (clean) forget_copies({extent.offset, extent.end - extent.offset});
+    return clean;
+  });
   const auto growth =
       std::find_if(extents_.begin(), extents_.end(), [](const DirtyExtent& extent) { return extent.growth; });
   growth_from_ = growth == extents_.end() ? UINT64_MAX : growth->offset;
@@ -263,6 +282,49 @@ bool DirtyList::verify(const Flush& flush, const Device* device,
   drop_clean();
   if (lost) ++losses_;
   return lost;
+}
+
+DirtyList::Gone DirtyList::gone_from_mds(const Flush& flush, const WriteVerifier& now) {
+  std::lock_guard lock(mutex_);
+  Gone gone;
+  for (DirtyExtent& extent : extents_) {
+    if (!extent.unflushed || extent.sequence > flush.sequence) continue;
+    if (extent.place.device != nullptr || extent.place.verifier == now) continue;
+    const FileRange range{extent.offset, extent.end - extent.offset};
+    std::byte any{};
+    // Without a copy it lies between writes that were joined.
+    extent.unflushed = extent.copied && copies_.first(range, std::span(&any, 1));
+    if (extent.unflushed) gone.copied.push_back(range);
+    if (!extent.copied) gone.lost = true;
+  }
+  drop_clean();
+  if (gone.lost) ++losses_;
+  return gone;
+}
+
+void DirtyList::drop_copies() {
+  std::lock_guard lock(mutex_);
+  copies_ = {};
+  keeps_copies_.store(false, std::memory_order_release);
+  for (DirtyExtent& extent : extents_) extent.copied = false;
+}
+
+std::optional<FileRange> DirtyList::first_copy(FileRange within, MutableByteSpan sink) const {
+  std::lock_guard lock(mutex_);
+  return copies_.first(within, sink);
+}
+
+uint64_t DirtyList::copied_end() const {
+  std::lock_guard lock(mutex_);
+  const auto last = std::find_if(extents_.rbegin(), extents_.rend(),
+                                 [](const DirtyExtent& extent) { return extent.copied; });
+  return last == extents_.rend() ? 0 : last->end;
+}
+
+void DirtyList::lost_at_mds(FileRange range) {
+  std::lock_guard lock(mutex_);
+  carve(range.offset, range.end());
+  ++losses_;
 }
 
 bool DirtyList::pending(const Flush& flush, const Device* device) const {
@@ -504,6 +566,8 @@ DirtyList::Cut DirtyList::end_truncation(std::optional<uint64_t> size) {
     if (extent.sequence > cut) continue;
     if (extent.growth) done.settled.push_back({extent.offset, extent.end - extent.offset});
     extent.growth = false;
+    if (extent.end > *size)
+      forget_copies({std::max(extent.offset, *size), extent.end - std::max(extent.offset, *size)});
     extent.end = std::max(extent.offset, std::min(extent.end, *size));
   }
   std::erase_if(extents_, [](const DirtyExtent& extent) { return extent.offset == extent.end; });

@@ -11,6 +11,7 @@
 #include "shared/base/sync.h"
 #include "shared/initiator/brick/device.h"
 #include "shared/initiator/file/range_set.h"
+#include "shared/initiator/file/unstable_writes.h"
 #include "shared/initiator/mds.h"
 
 namespace pnfsrdma::initiator {
@@ -33,6 +34,8 @@ struct DirtyExtent {
   uint64_t lineage = 0;
   uint32_t incarnation = 0;
   bool unflushed = true;
+  // The MDS has it, and a copy is kept of each write in it.
+  bool copied = false;
   // Behind what the file was known to have, and not committed: a copy is kept, and is written again when the
   // layout is lost.
   bool growth = false;
@@ -89,7 +92,9 @@ class DirtyList {
              WallTime now, std::optional<uint64_t> flushed_behind = std::nullopt);
   // Number of the newest write here.
   uint64_t noted() const;
-  void wrote_through_mds(uint64_t offset, const nfs4::WriteResult& written);
+  // A WRITE that the MDS has answered. Where a copy is kept an UNSTABLE one is not lost with the server: it is
+  // written again.
+  void wrote_through_mds(uint64_t offset, const nfs4::WriteResult& written, UnstableCopy copy = nullptr);
 
   // --- writes without an outcome: nothing goes there another way before they are known to be dead: by a
   // newer connection of the device, or without the layout.
@@ -102,9 +107,26 @@ class DirtyList {
   Flush begin_flush();
   // `done`: all of it is on the medium.
   void end_flush(const Flush& flush, bool done);
-  // The place says this verifier now (none: it is not there any more). What the flush is for and was written
+  // The brick says this verifier now (none: it is not there any more). What the flush is for and was written
   // under another one is void where a copy is kept, and lost otherwise. False: none of it is lost.
   bool verify(const Flush& flush, const Device* device, const std::optional<xdr::FixedOpaque<8>>& now);
+  // The MDS says this write verifier now. What the flush is for and was written under another one has to be
+  // written again from the copies that lie in `copied`, and stays in the list until that is done; what has none is
+  // lost.
+  struct Gone {
+    std::vector<FileRange> copied;
+    bool lost = false;
+  };
+  Gone gone_from_mds(const Flush& flush, const WriteVerifier& now);
+  // As UnstableWrites::first().
+  std::optional<FileRange> first_copy(FileRange within, MutableByteSpan sink) const;
+  // The server does not take it again.
+  void lost_at_mds(FileRange range);
+  // Others may write there from now on: a copy would come over theirs.
+  void drop_copies();
+  // Where what is copied ends; 0: nothing is.
+  uint64_t copied_end() const;
+  bool keeps_copies() const { return keeps_copies_.load(std::memory_order_acquire); }
   // The device still has some of what the flush is for.
   bool pending(const Flush& flush, const Device* device) const;
   bool anything_unflushed() const;
@@ -190,6 +212,7 @@ class DirtyList {
   void bound_extents(size_t most);
   void join_neighbours();
   void drop_clean();
+  void forget_copies(FileRange range);
   void tell_again(const Commit& commit);
   void void_all_growth();
   bool any_growth() const;
@@ -204,6 +227,8 @@ class DirtyList {
   uint64_t cut_at_ = 0;    // version of the last truncation
   SteadyTime size_asked_;  // when whoever was answered last of the size had asked
   Extents extents_;        // sorted, without overlap
+  UnstableWrites copies_;  // of extents that the MDS has
+  std::atomic<bool> keeps_copies_ = false;
   size_t join_at_ = kExtentsMax;
   uint64_t growth_from_ = UINT64_MAX;  // no growth begins before
   std::atomic<uint64_t> commits_ = 0;

@@ -33,7 +33,7 @@ FileIo::~FileIo() = default;
 
 Result<size_t> FileIo::read(uint64_t offset, BufferSlice sink) {
   if (parts_->services.aborted) return fail(ESHUTDOWN, "the mount ends");
-  const uint64_t size = parts_->dirty.size();
+  const uint64_t size = parts_->size();
   if (offset >= size || sink.size() == 0) return size_t{0};
   const size_t count = std::min<uint64_t>(sink.size(), size - offset);
   const Measured measured(parts_->services.clock, parts_->services.statistics.read_latency);
@@ -49,6 +49,7 @@ Result<size_t> FileIo::write(uint64_t offset, BufferSlice source, Stability stab
 }
 
 Result<uint64_t> FileIo::append(BufferSlice source, Stability stability) {
+  if (parts_->unstable_in_doubt()) TRY(parts_->settle_doubt());
   const uint64_t offset = parts_->dirty.begin_append(source.size());
   const auto written = write(offset, source, stability);
   parts_->dirty.end_append(offset, source.size(), written.has_value());
@@ -71,11 +72,22 @@ Result<> FileIo::fsync(ErrorCursor& cursor) {
 }
 
 Result<> FileIo::close(const ErrorCursor& cursor) {
-  return parts_->report(cursor.news(parts_->dirty.losses()), parts_->commit_as_mounted());
+  Result<> told = parts_->commit_as_mounted();
+  parts_->dirty.drop_copies();
+  return parts_->report(cursor.news(parts_->dirty.losses()), std::move(told));
 }
 
 Result<> FileIo::settle() {
   return parts_->commit_as_mounted();
+}
+
+Result<> FileIo::hand_over() {
+  Result<> outcome = settle();
+  if (outcome && parts_->dirty.keeps_copies()) {
+    outcome = parts_->as_mounted([this] { return parts_->flush(false); });
+  }
+  parts_->dirty.drop_copies();
+  return outcome;
 }
 
 Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::truncating(uint64_t new_size) {
@@ -118,11 +130,11 @@ void FileIo::server_size(uint64_t size, uint64_t version, SteadyTime asked) {
 }
 
 LocalAttributes FileIo::local_attributes() const {
-  return {parts_->dirty.size(), parts_->dirty.modified()};
+  return {parts_->size(), parts_->dirty.modified()};
 }
 
 uint64_t FileIo::size() const {
-  return parts_->dirty.size();
+  return parts_->size();
 }
 
 void FileIo::set_thresholds(uint64_t read_size, uint64_t write_size) {

@@ -90,13 +90,17 @@ class FileIo {
   // sends the mtime.
   Result<> fdatasync(ErrorCursor& cursor);
   Result<> fsync(ErrorCursor& cursor);
-  // FUSE flush (each close(2)): LAYOUTCOMMIT when anything was written; waits for it. No flush of data.
+  // FUSE flush (each close(2)): LAYOUTCOMMIT when anything was written; waits for it. No flush of data: what went
+  // through the MDS and is not committed is lost with it from here on, for others may write there now.
   // Reports losses, and leaves them to be reported by fsync: the descriptor may be open elsewhere, too.
   Result<> close(const ErrorCursor& cursor);
 
   // Size and mtime are on the MDS when it returns, nothing deferred is left: call it before a SETATTR that
   // sets times and before a GETATTR whose answer must be exact.
   Result<> settle();
+  // Before a lock is given up: settle(), and what went through the MDS is committed, so that it is never written
+  // again over what others write then.
+  Result<> hand_over();
 
   // Before a SETATTR(size): closes the gate beyond `new_size`, drains, flushes and commits what stays. The
   // LAYOUTRETURN to put in front of the SETATTR (after PUTFH), if any. Then exactly one truncated(). I/O

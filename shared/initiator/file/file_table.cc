@@ -99,6 +99,16 @@ void FileTable::flush_old() {
   }
 }
 
+void FileTable::flush_unstable() {
+  for (const Entry& entry : all()) {
+    if (services_.aborted) return;
+    if (!entry->parts().dirty.keeps_copies()) continue;
+    // What went wrong is said to the next fsync, which finds it again.
+    (void)entry->parts().flush(false);
+    forget_if_idle(entry->parts().handle);
+  }
+}
+
 void FileTable::commit_growth() {
   for (const Entry& entry : all()) {
     if (entry->parts().kept.any()) entry->parts().start_commit_of_growth();

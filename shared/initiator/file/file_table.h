@@ -32,6 +32,8 @@ class FileTable {
   // Flushes what was unflushed the last time, too; but not on a device that does not answer. Closed files
   // that were only kept for that are forgotten.
   void flush_old();
+  // Flushes every file that keeps copies of what went through the MDS.
+  void flush_unstable();
   // Starts to commit what all files have grown by, so that less has to be kept.
   void commit_growth();
 

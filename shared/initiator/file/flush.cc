@@ -133,22 +133,40 @@ Result<> FileIo::Parts::flush(bool through_gate) {
   // If it found its brick silent, they need not find that out one after the other.
   const uint64_t silent_before = silent_flushes;
   while (flushing) {
-    if (services.aborted) return fail(ESHUTDOWN, "flush: the mount ends");
-    if (CancellationScope::cancelled()) return fail(EINTR, "flush");
+    TRY(still_wanted("flush"));
+    // That one may wait for a WRITE or truncation, and that for this recall. What went through the MDS needs no
+    // layout.
+    if (through_gate && sending_again)
+      return fail(EAGAIN, "flush: what the server has lost is written again");
     flushed.wait_for(lock, std::chrono::seconds(1));
     if (silent_flushes != silent_before) return fail(kBrickSilent, "the brick does not answer");
   }
   if (!dirty.anything_unflushed()) return {};
-  const Flush flush = dirty.begin_flush();
   flushing = true;
   lock.unlock();
-  Result<> outcome = flush_all(flush, through_gate);
-  dirty.end_flush(flush, outcome.has_value());
+  Result<> outcome = flush_claimed(through_gate);
   lock.lock();
   flushing = false;
   if (!outcome && outcome.error().number() == kBrickSilent) ++silent_flushes;
   flushed.notify_all();
   return outcome;
+}
+
+Result<> FileIo::Parts::flush_claimed(bool through_gate) {
+  for (int turn = 0; turn < kRestorationsMax; ++turn) {
+    const Flush flush = dirty.begin_flush();
+    bool sent_again = false;
+    const Result<> outcome = flush_all(flush, through_gate, sent_again);
+    dirty.end_flush(flush, outcome.has_value() && !sent_again);
+    if (!outcome || !sent_again) return outcome;
+  }
+  return fail(EIO, "the server loses its uncommitted writes again and again");
+}
+
+void FileIo::Parts::set_sending_again(bool sending) {
+  std::lock_guard lock(flush_mutex);
+  sending_again = sending;
+  flushed.notify_all();
 }
 
 void FileIo::Parts::flush_beside() {
@@ -167,12 +185,25 @@ void FileIo::Parts::flush_if_old() {
   if (flush(false) && dirty.grew()) (void)commit_now();
 }
 
-Result<> FileIo::Parts::flush_all(const Flush& flush, bool through_gate) {
-  if (!flush.by_rdma.empty()) TRY(flush_rdma(flush, through_gate));
-  if (flush.by_mds.empty()) return {};
+Result<> FileIo::Parts::flush_all(const Flush& flush, bool through_gate, bool& sent_again) {
+  const Result<> by_rdma = flush.by_rdma.empty() ? Result<>() : flush_rdma(flush, through_gate);
+  const Result<> by_mds = flush.by_mds.empty() ? Result<>() : flush_mds(flush, through_gate, sent_again);
+  return by_rdma ? by_mds : by_rdma;
+}
+
+Result<> FileIo::Parts::flush_mds(const Flush& flush, bool through_gate, bool& sent_again) {
+  const uint64_t epoch = services.layout_epoch;
   TRY_ASSIGN(const WriteVerifier verifier, flush_by_mds(flush.by_mds.ranges()));
-  verify(flush, nullptr, verifier);
-  return {};
+  const DirtyList::Gone gone = dirty.gone_from_mds(flush, verifier);
+  if (gone.lost) services.statistics.lost_writes.add();
+  sent_again = !gone.copied.empty();
+  if (!sent_again) unstable_epoch = epoch;
+  if (!sent_again) return {};
+  if (through_gate) return fail(EAGAIN, "flush: the server has lost uncommitted writes");
+  set_sending_again(true);
+  const Result<> outcome = send_again(gone.copied);
+  set_sending_again(false);
+  return outcome;
 }
 
 Result<> FileIo::Parts::flush_rdma(const Flush& flush, bool through_gate) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <functional>
@@ -12,6 +13,7 @@
 #include "shared/base/sync.h"
 #include "shared/initiator/brick/device_table.h"
 #include "shared/initiator/file/dirty_list.h"
+#include "shared/initiator/file/exclusion.h"
 #include "shared/initiator/file/file_io.h"
 #include "shared/initiator/file/kept_writes.h"
 #include "shared/initiator/file/layout_cache.h"
@@ -52,6 +54,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // --- transfer.cc: bytes between a buffer and the file
   // Moves all of `slice`; a READ ends early only at the end of the file.
   Result<size_t> move(const Transfer& transfer, uint64_t offset, BufferSlice slice);
+  Result<size_t> move_now(const Transfer& transfer, uint64_t offset, BufferSlice slice);
   // One pin of the gate: returns the bytes done, at least one; none: go through the MDS.
   Result<std::optional<size_t>> step(const Transfer& transfer, uint64_t offset, BufferSlice slice);
   // True: inside. False: go through the MDS.
@@ -77,6 +80,9 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<size_t> through_mds(Direction direction, uint64_t offset, BufferSlice slice);
   Result<size_t> read_through_mds(uint64_t offset, BufferSlice sink);
   Result<size_t> write_through_mds(uint64_t offset, BufferSlice source);
+  // `keep`: until COMMIT; not of what may have been closed already.
+  Result<size_t> send_writes(uint64_t offset, BufferSlice source, bool keep);
+  Result<uint32_t> send_write(uint64_t offset, BufferSlice source, bool keep);
 
   // --- layout.cc: getting layouts
   // True: a layout that covers `offset` may be there now. False: go through the MDS.
@@ -100,13 +106,18 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // Something written is not flushed, or a flush is under way.
   bool to_be_flushed();
   // Flushes what was written and is not flushed. One flush of a file at a time; those that come meanwhile
-  // wait for it.
+  // wait for it. `through_gate`: for a recall or truncation; what the MDS has lost is not written again then
+  // (EAGAIN).
   Result<> flush(bool through_gate);
   // The same, by another thread.
   void flush_beside();
   // Flushes and commits, if something was unflushed at the last call, too. By one thread.
   void flush_if_old();
-  Result<> flush_all(const Flush& flush, bool through_gate);
+  // By whoever has claimed the flush. `sent_again`: some of it was, and has to be flushed once more.
+  Result<> flush_claimed(bool through_gate);
+  Result<> flush_all(const Flush& flush, bool through_gate, bool& sent_again);
+  Result<> flush_mds(const Flush& flush, bool through_gate, bool& sent_again);
+  void set_sending_again(bool sending);
   Result<> flush_rdma(const Flush& flush, bool through_gate);
   struct FlushJob;
   struct FlushTarget;
@@ -137,7 +148,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // Between two tries. Error: this was the last one.
   Result<> rest_of_brick(SteadyTime deadline);
 
-  // --- restore.cc: growth is kept until it is committed, and written again when its layout was lost
+  // --- restore.cc: growth is kept until it is committed, and written again when its layout was lost; so is what
+  // went through the MDS when that has lost it
   // For a copy of what such a write brings beyond the server's end of file. None: make_room(), outside of the
   // gate.
   std::optional<KeptWrites::Room> room_for_copy(const LayoutPin& pin);
@@ -152,6 +164,20 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> restore_growth();
   Result<> write_kept();
   void growth_lost(const Error& error);
+  // Nobody writes by RDMA meanwhile: an old copy must not come over a newer write.
+  Result<> behind_gate(const std::function<Result<>()>& work);
+  // The copies in these ranges; nobody else writes or truncates meanwhile. Error: nobody wants to know any more,
+  // or (the server refused) they are lost.
+  Result<> send_again(const std::vector<FileRange>& ranges);
+  Result<> send_copies(FileRange rest, BufferSlice buffer);
+  // The session is another one than when it was written: the server may be, too, and a reader would see older
+  // bytes.
+  bool unstable_in_doubt() const { return dirty.keeps_copies() && unstable_epoch != services.layout_epoch; }
+  Result<> settle_doubt();
+  // As applications are shown it: what is to be written again belongs to the file.
+  uint64_t size() const { return std::max(dirty.size(), unstable_in_doubt() ? dirty.copied_end() : 0); }
+  // When much is kept: flushes without being asked.
+  void flush_unstable_early();
 
   // --- commit.cc: LAYOUTCOMMIT
   // Tells the MDS everything it does not know; waits.
@@ -195,10 +221,14 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<std::optional<nfs4::LayoutReturnArguments>> truncating(uint64_t new_size);
   struct Truncation;
   Truncation end_truncation();
+  Result<std::optional<nfs4::LayoutReturnArguments>> prepare_truncation(uint64_t new_size);
   void layout_returned(const nfs4::LayoutReturnResult& result);
   uint64_t truncated(uint64_t new_size, bool done);
   // Everything, by ourselves: unmount, RECALL_ANY, a closed file that is dropped.
   void return_everything();
+
+  // Error: the mount ends (ESHUTDOWN), or whoever asked was killed (EINTR).
+  Result<> still_wanted(const char* what) const;
 
   Services& services;
   const nfs4::FileHandle handle;
@@ -214,6 +244,10 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   std::atomic<bool> flush_posted{false};
   bool was_unflushed = false;  // flush_if_old()'s
   std::atomic<bool> return_on_close{false};
+  // WRITEs through the MDS and truncations are inside; whoever writes again what the MDS has lost is alone.
+  Exclusion mds_writes;
+  // Services::layout_epoch under which the copies were last known to be of this server.
+  std::atomic<uint64_t> unstable_epoch{0};
   // WRITEs through the MDS, and how many of them check_server() has found well.
   std::atomic<uint64_t> written_by_mds{0}, checked_by_mds{0};
 
@@ -224,6 +258,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
 
   Mutex flush_mutex;
   bool flushing = false;
+  bool sending_again = false;
   uint64_t silent_flushes = 0;  // that ended with kBrickSilent
   Condition flushed;
 

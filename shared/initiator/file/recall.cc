@@ -126,7 +126,7 @@ void FileIo::Parts::return_everything() {
   // What went through the MDS, or under a layout that is lost.
   if (!to_be_flushed()) return;
   Result<> outcome = check_server();
-  if (outcome) outcome = flush(true);
+  if (outcome) outcome = flush(false);
   if (outcome) return;
   if (outcome.error().number() == ESTALE) {
     dirty.forget_unflushed();  // the file has been removed: nobody will ask for it again
@@ -136,6 +136,14 @@ void FileIo::Parts::return_everything() {
 }
 
 Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uint64_t new_size) {
+  // What is written again meanwhile would make the file longer.
+  TRY(mds_writes.enter([this] { return still_wanted("truncate"); }));
+  auto prepared = prepare_truncation(new_size);
+  if (!prepared) mds_writes.leave();
+  return prepared;
+}
+
+Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::prepare_truncation(uint64_t new_size) {
   {
     // The kernel sends one at a time, but does not wait for one that was interrupted.
     std::unique_lock lock(truncation_mutex);
@@ -202,6 +210,7 @@ uint64_t FileIo::Parts::truncated(uint64_t new_size, bool done) {
   if (was.closed && !done) void_growth();
   if (was.returning) cache.finish_return(std::nullopt, false);
   if (was.closed) cache.open_gate(nfs4::IoMode::kAny, was.gate);
+  mds_writes.leave();
   return cut.version;
 }
 

@@ -17,6 +17,11 @@ namespace {
 // A write that waits this long for room is one that somebody asks about.
 constexpr Milliseconds kLongWait{1000};
 
+// The server has said it; it is not that nobody has waited for what it says.
+bool is_answer(const Error& error) {
+  return error.number() != EINTR && error.number() != ESHUTDOWN && error.number() != ETIMEDOUT;
+}
+
 }  // namespace
 
 std::optional<KeptWrites::Room> FileIo::Parts::room_for_copy(const LayoutPin& pin) {
@@ -68,19 +73,26 @@ void FileIo::Parts::start_commit_of_growth() {
 }
 
 Result<> FileIo::Parts::restore_growth() {
-  // Nobody writes meanwhile: an old copy must not come over a newer write. I/O that meets the closed gate
-  // goes through the MDS, and there waits for the end of this commit first.
+  // I/O that meets the closed gate goes through the MDS, and there waits for the end of this commit first.
+  return behind_gate([this] { return write_kept(); });
+}
+
+Result<> FileIo::Parts::behind_gate(const std::function<Result<>()>& work) {
   const FileRange everything{0, UINT64_MAX};
   cache.close_gate(everything);
   Result<> outcome;
-  while (!cache.drain(everything, services.now() + std::chrono::seconds(1), false)) {
-    if (services.aborted) outcome = fail(ESHUTDOWN, "restore: the mount ends");
-    if (CancellationScope::cancelled()) outcome = fail(EINTR, "restore");
-    if (!outcome) break;
+  while (outcome && !cache.drain(everything, services.now() + std::chrono::seconds(1), false)) {
+    outcome = still_wanted("restore");
   }
-  if (outcome) outcome = write_kept();
+  if (outcome) outcome = work();
   cache.open_gate(nfs4::IoMode::kAny, everything);
   return outcome;
+}
+
+Result<> FileIo::Parts::still_wanted(const char* what) const {
+  if (services.aborted) return fail(ESHUTDOWN, std::string(what) + ": the mount ends");
+  if (CancellationScope::cancelled()) return fail(EINTR, what);
+  return {};
 }
 
 Result<> FileIo::Parts::write_kept() {
@@ -92,11 +104,10 @@ Result<> FileIo::Parts::write_kept() {
     const uint64_t end = rest.end();
     while (const auto range = kept.first(rest, all.bytes())) {
       TRY(end_unknown(*range, true));  // else the next one who asks tries again
-      const auto written = write_through_mds(range->offset, all.slice(0, range->length));
+      const auto written = send_writes(range->offset, all.slice(0, range->length), false);
       if (!written) {
-        const int number = written.error().number();
-        // No answer: then the next one who asks tries again.
-        if (number != EINTR && number != ESHUTDOWN && number != ETIMEDOUT) growth_lost(written.error());
+        // Else the next one who asks tries again.
+        if (is_answer(written.error())) growth_lost(written.error());
         return std::unexpected(written.error());
       }
       bytes += range->length;
@@ -116,6 +127,62 @@ void FileIo::Parts::growth_lost(const Error& error) {
   log_warning("initiator", "write-lost size={} cause=\"{}\"", dirty.size(), error.to_string());
   kept.clear();
   dirty.growth_lost();
+}
+
+Result<> FileIo::Parts::send_again(const std::vector<FileRange>& ranges) {
+  TRY_ASSIGN(const BufferPool::Taken buffer, services.buffers->take());
+  const BufferSlice all = buffer->slice(0, std::min(buffer->size(), services.mds.io_size_max()));
+  TRY(mds_writes.enter_alone([this] { return still_wanted("WRITE"); }));
+  const Result<> outcome = behind_gate([&]() -> Result<> {
+    for (const FileRange& range : ranges) TRY(send_copies(range, all));
+    return {};
+  });
+  mds_writes.leave_alone();
+  if (outcome) {
+    log_info("initiator", "unstable-resent size={} cause=\"the server has another write verifier\"",
+             dirty.server_size());
+  }
+  return outcome;
+}
+
+Result<> FileIo::Parts::send_copies(FileRange rest, BufferSlice buffer) {
+  const uint64_t end = rest.end();
+  while (const auto range = dirty.first_copy(rest, buffer.bytes())) {
+    const auto written = send_writes(range->offset, buffer.slice(0, range->length), true);
+    if (!written) {
+      // Else the next flush tries again.
+      if (is_answer(written.error())) {
+        services.statistics.lost_writes.add();
+        log_warning("initiator", "write-lost size={} cause=\"{}\"", dirty.size(),
+                    written.error().to_string());
+        dirty.lost_at_mds(rest);
+      }
+      return std::unexpected(written.error());
+    }
+    services.statistics.resent_writes.add();
+    services.statistics.resent_bytes.add(range->length);
+    rest = {range->end(), end - range->end()};
+  }
+  return {};
+}
+
+Result<> FileIo::Parts::settle_doubt() {
+  const Result<> outcome = as_mounted([this] {
+    Result<> flushed = flush(false);
+    return unstable_in_doubt() ? flushed : Result<>();
+  });
+  // What else there is to say of the flush is fsync's.
+  if (!outcome && !is_answer(outcome.error())) return outcome;
+  return {};
+}
+
+void FileIo::Parts::flush_unstable_early() {
+  UnstableMemory& memory = services.unstable_memory;
+  if (memory.used() < memory.limit() / 2 || services.unstable_flush_posted.exchange(true)) return;
+  services.closing->post([&shared = services] {
+    shared.unstable_flush_posted = false;
+    shared.files->flush_unstable();
+  });
 }
 
 }  // namespace pnfsrdma::initiator

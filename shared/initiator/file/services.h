@@ -9,6 +9,7 @@
 #include "shared/initiator/file/hole_trust.h"
 #include "shared/initiator/file/kept_memory.h"
 #include "shared/initiator/file/lost_stateids.h"
+#include "shared/initiator/file/unstable_memory.h"
 #include "shared/initiator/mds.h"
 
 namespace pnfsrdma::initiator {
@@ -48,6 +49,9 @@ struct Services : Fabric {
   BufferPool* buffers = nullptr;
   KeptMemory kept_memory{options.kept_bytes_max};
   std::atomic<bool> room_shortage_logged = false;
+  UnstableMemory unstable_memory{options.unstable_bytes_max};
+  // A task that flushes what is kept there waits in the background.
+  std::atomic<bool> unstable_flush_posted = false;
   LostStateids lost_layouts;
   HoleTrust holes{mds, clock};
   // A task that commits the growth of all files waits in the background.

@@ -25,6 +25,17 @@ constexpr int kRoomTries = 3;
 }  // namespace
 
 Result<size_t> FileIo::Parts::move(const Transfer& transfer, uint64_t offset, BufferSlice slice) {
+  if (unstable_in_doubt()) TRY(settle_doubt());
+  Result<size_t> moved = move_now(transfer, offset, slice);
+  // The session has become another one meanwhile: it may be the new server that was read.
+  if (transfer.direction == Direction::kRead && unstable_in_doubt()) {
+    TRY(settle_doubt());
+    moved = move_now(transfer, offset, slice);
+  }
+  return moved;
+}
+
+Result<size_t> FileIo::Parts::move_now(const Transfer& transfer, uint64_t offset, BufferSlice slice) {
   size_t done = 0;
   while (done < slice.size()) {
     const BufferSlice rest = slice.slice(done, slice.size() - done);
@@ -358,30 +369,47 @@ Result<size_t> FileIo::Parts::read_through_mds(uint64_t offset, BufferSlice sink
 }
 
 Result<size_t> FileIo::Parts::write_through_mds(uint64_t offset, BufferSlice source) {
+  TRY(mds_writes.enter([this] { return still_wanted("WRITE"); }));
+  const auto written = send_writes(offset, source, true);
+  mds_writes.leave();
+  flush_unstable_early();
+  return written;
+}
+
+Result<size_t> FileIo::Parts::send_writes(uint64_t offset, BufferSlice source, bool keep) {
   size_t done = 0;
-  int tries = 0;
   while (done < source.size()) {
+    const size_t count = std::min(source.size() - done, services.mds.io_size_max());
+    TRY_ASSIGN(const uint32_t written, send_write(offset + done, source.slice(done, count), keep));
+    done += written;
+  }
+  return done;
+}
+
+Result<uint32_t> FileIo::Parts::send_write(uint64_t offset, BufferSlice source, bool keep) {
+  UnstableCopy copy = keep ? services.unstable_memory.copy(source.bytes()) : nullptr;
+  const auto stable = copy || !keep ? nfs4::StableHow::kUnstable : nfs4::StableHow::kFileSync;
+  if (!dirty.keeps_copies()) unstable_epoch = services.layout_epoch.load();
+  for (int tries = 1;; ++tries) {
     nfs4::Stateid stateid;
     bool open = false;
     const FileReference file = reference(true, &stateid, &open);
     if (!open) return fail(EBADF, "WRITE: not open for writing");
-    const size_t count = std::min(source.size() - done, services.mds.io_size_max());
     const uint64_t holdings = cache.holdings();
-    const auto answer = services.mds.write(file, stateid, offset + done, source.bytes().subspan(done, count));
+    const auto answer = services.mds.write(file, stateid, offset, source.bytes(), stable);
     if (!answer) {
-      if (is_lost_state(answer.error().status) && ++tries < kStateidTries) continue;
+      if (is_lost_state(answer.error().status) && tries < kStateidTries) continue;
       return fail(answer.error().to_errno(), "WRITE through the MDS");
     }
     if (answer->count == 0) return fail(EIO, "WRITE through the MDS: nothing written");
-    cache.learn_size(offset + done + answer->count, holdings);
-    dirty.wrote_through_mds(offset + done, *answer);
+    cache.learn_size(offset + answer->count, holdings);
+    dirty.wrote_through_mds(offset, *answer, std::move(copy));
     ++written_by_mds;
-    kept.forget(offset + done, answer->count);
-    done += answer->count;
+    kept.forget(offset, answer->count);
     services.statistics.mds_writes.add();
     services.statistics.mds_write_bytes.add(answer->count);
+    return answer->count;
   }
-  return done;
 }
 
 FileReference FileIo::Parts::reference(bool for_write, nfs4::Stateid* open_stateid, bool* open) {

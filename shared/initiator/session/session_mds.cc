@@ -135,17 +135,19 @@ MetadataResult<nfs4::ReadResult> SessionMds::read(const FileReference& file, con
 }
 
 MetadataResult<nfs4::WriteResult> SessionMds::write(const FileReference& file, const nfs4::Stateid& stateid,
-                                                    uint64_t offset, ByteSpan source) {
+                                                    uint64_t offset, ByteSpan source,
+                                                    nfs4::StableHow stable) {
   nfs4::WriteArguments arguments;
   arguments.stateid = stateid;
   arguments.offset = offset;
-  arguments.stable = nfs4::StableHow::kUnstable;
+  arguments.stable = stable;
   arguments.data = nfs4::Data::view_of(source);  // encoded straight from the request buffer
   const SteadyTime asked_at = steady_now();
   const auto reply =
       session_.call(and_attributes(on_file(file, std::move(arguments))), file.credential, kIdempotent);
   TRY_ASSIGN(const nfs4::WriteResult* result, last_result<nfs4::WriteResponse>(reply, 1));
-  if (result->count > source.size()) return std::unexpected(MetadataError{nfs4::Status::kOk, EPROTO});
+  if (result->count > source.size() || result->committed < stable)
+    return std::unexpected(MetadataError{nfs4::Status::kOk, EPROTO});
   take_attributes(file.handle, reply, 2, asked_at);
   return *result;
 }

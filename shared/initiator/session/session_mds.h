@@ -36,7 +36,7 @@ class SessionMds final : public Mds {
   MetadataResult<nfs4::ReadResult> read(const FileReference& file, const nfs4::Stateid& stateid,
                                         uint64_t offset, MutableByteSpan sink) override;
   MetadataResult<nfs4::WriteResult> write(const FileReference& file, const nfs4::Stateid& stateid,
-                                          uint64_t offset, ByteSpan source) override;
+                                          uint64_t offset, ByteSpan source, nfs4::StableHow stable) override;
   MetadataResult<WriteVerifier> commit(const FileReference& file,
                                        const nfs4::CommitArguments& arguments) override;
   size_t io_size_max() const override { return session_.io_size_max(); }

@@ -42,6 +42,7 @@ class NaiveList {
     Place place;
     uint64_t sequence = 0;
     uint64_t lineage = 0;
+    std::optional<std::byte> copy = std::nullopt;
   };
 
   explicit NaiveList(size_t bytes, uint64_t size) : server_size(size), bytes_(bytes) {}
@@ -66,15 +67,32 @@ class NaiveList {
     server_size = std::max(server_size, end);
     reached_ = std::max(reached_, end);
   }
-  void wrote_through_mds(uint64_t offset, uint64_t end, bool stable, const Place& place) {
+  void wrote_through_mds(uint64_t offset, uint64_t end, bool stable, const Place& place,
+                         std::optional<std::byte> copy) {
     if (!stable) ++sequence;
     for (uint64_t i = offset; i < end; ++i)
-      bytes_[i] = stable ? Byte{} : Byte{true, false, false, place, sequence};
+      bytes_[i] = stable ? Byte{} : Byte{true, false, false, place, sequence, 0, copy};
     reach(end);
+  }
+  void drop_copies() {
+    for (Byte& byte : bytes_) byte.copy.reset();
+  }
+  bool gone_from_mds(uint64_t until, const Place& now) {
+    bool lost = false;
+    for (Byte& byte : bytes_) {
+      if (!byte.unflushed || byte.sequence > until || byte.place.device != nullptr || byte.place == now)
+        continue;
+      byte.unflushed = byte.copy.has_value();
+      lost = lost || !byte.unflushed;
+    }
+    losses += lost ? 1 : 0;
+    return lost;
   }
   void end_flush(uint64_t until) {
     for (Byte& byte : bytes_) {
-      if (byte.sequence <= until) byte.unflushed = false;
+      if (byte.sequence > until) continue;
+      byte.unflushed = false;
+      byte.copy.reset();
     }
   }
   bool verify(uint64_t until, const Place& now, bool committing) {
@@ -177,7 +195,7 @@ class DirtyListModel {
       case 8:
         return flush_ ? end_flush() : begin_flush();
       case 9:
-        return verify();
+        return below(3) == 0 ? lose_mds() : verify();
       case 10:
       case 11:
         return commit_ ? end_commit() : begin_commit();
@@ -192,6 +210,7 @@ class DirtyListModel {
         return below(4) == 0 ? begin_truncation() : void_growth();
       default:
         if (below(8) == 0) restore();
+        if (below(16) == 0) close();
     }
   }
   // What is known of the size under a layout may be less or more than what was heard of it last.
@@ -277,6 +296,14 @@ class DirtyListModel {
     }
   }
   size_t extents() const { return list_.extents().size(); }
+  void expect_same_copies() {
+    for (uint64_t i = 0; i < bytes_; ++i) {
+      std::byte copy{};
+      const bool kept = list_.first_copy({i, 1}, std::span(&copy, 1)).has_value();
+      ASSERT_EQ(kept, naive_[i].copy.has_value()) << i;
+      if (kept) ASSERT_EQ(copy, *naive_[i].copy) << i;
+    }
+  }
 
  private:
   uint64_t below(uint64_t bound) { return random_.next_u64() % bound; }
@@ -291,15 +318,37 @@ class DirtyListModel {
   void write_through_mds() {
     const auto [offset, end] = range();
     const bool stable = below(4) == 0;
-    list_.wrote_through_mds(
-        offset, {static_cast<uint32_t>(end - offset),
-                 stable ? nfs4::StableHow::kFileSync : nfs4::StableHow::kUnstable, verifiers_[2]});
-    naive_.wrote_through_mds(offset, end, stable, {nullptr, verifiers_[2]});
+    // Each write has a number of its own: those that copies say are those that were written last.
+    const bool copied = !stable && below(3) > 0;
+    const Bytes bytes(end - offset, static_cast<std::byte>(++written_));
+    list_.wrote_through_mds(offset,
+                            {static_cast<uint32_t>(end - offset),
+                             stable ? nfs4::StableHow::kFileSync : nfs4::StableHow::kUnstable, verifiers_[2]},
+                            copied ? memory_.copy(bytes) : nullptr);
+    naive_.wrote_through_mds(offset, end, stable, {nullptr, verifiers_[2]},
+                             copied ? std::optional(bytes.front()) : std::nullopt);
+  }
+  void close() {
+    list_.drop_copies();
+    naive_.drop_copies();
+  }
+  void lose_mds() {
+    if (!flush_) return;
+    const DirtyList::Gone gone = list_.gone_from_mds(*flush_, verifiers_[2]);
+    ASSERT_EQ(gone.lost, naive_.gone_from_mds(flush_until_, {nullptr, verifiers_[2]}));
+    for (uint64_t i = 0; i < bytes_; ++i) {
+      const bool to_be_sent = naive_[i].copy && naive_[i].unflushed && naive_[i].sequence <= flush_until_ &&
+                              naive_[i].place.verifier != verifiers_[2];
+      const bool found = std::any_of(gone.copied.begin(), gone.copied.end(), [i](const FileRange& range) {
+        return range.offset <= i && i < range.end();
+      });
+      ASSERT_TRUE(found || !to_be_sent) << i;
+    }
   }
   void verify() {
     if (!flush_) return;
-    const size_t which = below(3);
-    Device* const device = which < 2 ? &bricks_.devices[which] : nullptr;
+    const size_t which = below(2);
+    Device* const device = &bricks_.devices[which];
     ASSERT_EQ(list_.verify(*flush_, device, verifiers_[which]),
               naive_.verify(flush_until_, {device, verifiers_[which]}, commit_.has_value()));
     ASSERT_FALSE(list_.verify(*flush_, device, verifiers_[which])) << "a loss is found once";
@@ -377,6 +426,8 @@ class DirtyListModel {
   std::optional<Flush> flush_;
   uint64_t flush_until_ = 0;
   std::optional<Commit> commit_;
+  UnstableMemory memory_{1 << 20};
+  uint8_t written_ = 0;
   DirtyList list_;
   NaiveList naive_;
 };
@@ -388,6 +439,7 @@ TEST(DirtyList, IsWhatANaiveListOfBytesIs) {
       model.step();
       model.expect_same_facts();
       if (i % 8 == 0) model.expect_same_bytes(true);
+      if (i % 64 == 0) model.expect_same_copies();
       if (::testing::Test::HasFatalFailure()) FAIL() << "seed " << seed << ", step " << i;
     }
   }
@@ -461,7 +513,7 @@ TEST_F(DirtyListTest, TheRestartOfOneBrickDoubtsItsOwnBytesOnly) {
   list.wrote_through_mds(8192, {4096, nfs4::StableHow::kUnstable, verifier_of(1)});
   const Flush flush = list.begin_flush();
   EXPECT_FALSE(list.verify(flush, &bricks.devices[1], verifier_of(1)));
-  EXPECT_FALSE(list.verify(flush, nullptr, verifier_of(1)));
+  EXPECT_FALSE(list.gone_from_mds(flush, verifier_of(1)).lost);
   EXPECT_TRUE(list.verify(flush, &bricks.devices[0], verifier_of(2)));
   EXPECT_FALSE(list.pending(flush, &bricks.devices[0]));
   EXPECT_TRUE(list.pending(flush, &bricks.devices[1]));

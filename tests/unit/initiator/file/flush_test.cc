@@ -187,18 +187,6 @@ TEST_F(FlushTest, ACommitWithoutAnswerEndsThroughTheMds) {
   EXPECT_EQ(channel.commits, 1);
 }
 
-TEST_F(FlushTest, MdsWritesAreCommittedAndTheirVerifierCounts) {
-  options_now.threshold_write_size = 64 << 10;
-  build(options_now);
-  write(0, 4096, 1);
-  ASSERT_TRUE(file->fsync(cursor));
-  EXPECT_EQ(channel.commits, 1);
-  write(0, 4096, 2);
-  channel.write_verifier = 9;
-  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
-  EXPECT_TRUE(file->fsync(cursor));
-}
-
 TEST_F(FlushTest, GrowthWhoseLayoutWasRevokedIsWrittenAgainAtClose) {
   write(4096, 4096, 2);
   channel.refuse_layoutcommit(nfs4::Status::kBadLayout);

@@ -352,5 +352,18 @@ TEST_F(RestoreTest, RestartsUnderManyWritersLoseNothing) {
   EXPECT_EQ(lost(), 0u);
 }
 
+// Others may have seen it, and written over it, since the close whose commit has found it lost.
+TEST_F(RestoreTest, WhatWasWrittenAgainIsNotWrittenAThirdTime) {
+  write(kEnd, 4096, 1);
+  revoke_everything();
+  ASSERT_TRUE(file->close(cursor));
+  EXPECT_EQ(restorations(), 1u);
+  EXPECT_FALSE(file->parts().dirty.keeps_copies());
+  std::memset(brick.memory() + kEnd, 7, 4096);
+  ++channel.write_verifier;
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+  EXPECT_EQ(brick.memory()[kEnd], std::byte{7});
+}
+
 }  // namespace
 }  // namespace pnfsrdma::initiator

@@ -215,7 +215,7 @@ class ScriptedMds final : public Mds {
     return nfs4::ReadResult{offset + count >= size, nfs4::Data::view_of(sink.first(count))};
   }
   MetadataResult<nfs4::WriteResult> write(const FileReference&, const nfs4::Stateid&, uint64_t offset,
-                                          ByteSpan source) override {
+                                          ByteSpan source, nfs4::StableHow stable) override {
     ++calls;
     ++writes;
     std::lock_guard quiet(quiet_mutex_);
@@ -224,7 +224,8 @@ class ScriptedMds final : public Mds {
     std::lock_guard bytes(bytes_mutex_);
     std::memcpy(brick().memory() + offset, source.data(), source.size());
     grow(offset + source.size());
-    return nfs4::WriteResult{.count = static_cast<uint32_t>(source.size()), .verifier = verifier()};
+    return nfs4::WriteResult{
+        .count = static_cast<uint32_t>(source.size()), .committed = stable, .verifier = verifier()};
   }
   MetadataResult<WriteVerifier> commit(const FileReference&, const nfs4::CommitArguments&) override {
     ++calls;
