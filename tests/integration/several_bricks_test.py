@@ -274,7 +274,7 @@ class AFileOnTwoBricks(unittest.TestCase):
     def test_it_is_written_read_and_freed(self):
         with Cluster(BIN, pool_size="64M", bricks=2) as cluster:
             cluster.start_all()
-            mount, other = cluster.mount(), cluster.mount()
+            mount, other = cluster.mount("flush_after=0"), cluster.mount()
             data = os.urandom(MIB) * 90
             with open(mount / "large", "wb", buffering=0) as f:
                 for at in range(0, len(data), MIB):
@@ -285,6 +285,12 @@ class AFileOnTwoBricks(unittest.TestCase):
             direct = mount.statistics()["rdma_write_bytes"]
             print(f"90 MiB over two bricks of 64 MiB: {direct >> 20} MiB of them by RDMA")
             self.assertGreater(direct, 65 * MIB)
+            with open(mount / "large", "rb+", buffering=0) as f:
+                for at in (0, 89 * MIB):  # one on each brick
+                    os.pwrite(f.fileno(), data[at:at + 4096], at)
+                before = mount.statistics()["rdma_round_trips"]
+                os.fdatasync(f.fileno())
+                self.assertEqual(mount.statistics()["rdma_round_trips"] - before, 1, "both are asked at once")
             with self.assertRaises(OSError) as full:
                 (mount / "more").write_bytes(bytes(60 * MIB))
             self.assertEqual(full.exception.errno, errno.ENOSPC)

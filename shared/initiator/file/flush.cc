@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 
 #include "shared/base/log.h"
 #include "shared/base/sync.h"
@@ -15,39 +16,42 @@ namespace pnfsrdma::initiator {
 namespace {
 
 constexpr int kAttemptsMax = 3;
-// A FLUSH names its length in 32 bits.
 constexpr uint64_t kFlushBytesMax = uint64_t{2} << 30;
 constexpr size_t kMessageRangesMax = brick::kPersistRangesPerMessage;
 
 }  // namespace
-
-// One device's part of a flush.
-struct FileIo::Parts::FlushJob {
-  Device* device = nullptr;
-  std::vector<LayoutSegment> pieces;
-  std::shared_ptr<Connection> connection;
-  // Its brick has spoken behind the flush: the verifier is the same, or the writes are in doubt.
-  bool answered = false;
-  // What could not be flushed here: the MDS does it, or (`again`: the connection died) another try.
-  std::vector<FileRange> failed;
-  bool again = false;
-
-  std::vector<FileRange> ranges() const {
-    std::vector<FileRange> all;
-    for (const LayoutSegment& piece : pieces) all.push_back({piece.offset, piece.length});
-    return all;
-  }
-  void give_up(bool worth_another_try) {
-    failed = ranges();
-    again = worth_another_try;
-  }
-};
 
 struct FileIo::Parts::FlushTarget {
   uint64_t grant = 0;
   uint64_t offset = 0;  // in the grant
   uint64_t length = 0;
   rdma::RemoteSlice memory;  // of the grant
+};
+
+// One device's part of a flush: what is asked of it, one batch after the other, beside those of the others.
+struct FileIo::Parts::FlushJob {
+  Device* device = nullptr;
+  std::vector<LayoutSegment> pieces;
+  std::shared_ptr<Connection> connection;
+  std::vector<FlushTarget> targets;  // that are not asked for yet
+  std::vector<WorkItem> items;       // of the batch
+  std::optional<WorkBatch> batch;    // between start and finish
+  // Its brick has spoken behind the flush: the verifier is the same, or the writes are in doubt.
+  bool answered = false;
+  // What could not be flushed here: the MDS does it, or (`again`: the connection died) another try.
+  std::vector<FileRange> failed;
+  bool again = false;
+
+  bool native() const { return connection->flush == FlushMethod::kNative; }
+  size_t targets_per_batch() const {
+    return native() ? connection->queue_pair.items_max() : kMessageRangesMax;
+  }
+  void give_up(bool worth_another_try) {
+    failed.clear();
+    for (const LayoutSegment& piece : pieces) failed.push_back({piece.offset, piece.length});
+    targets.clear();
+    again = worth_another_try;
+  }
 };
 
 Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
@@ -215,23 +219,21 @@ Result<> FileIo::Parts::flush_rdma(const Flush& flush, bool through_gate) {
     cache.enter(pin, ranges, through_gate, services.layout_epoch);
     missing.insert(missing.end(), pin.missing.begin(), pin.missing.end());
     ranges.clear();
-    std::vector<FlushJob> jobs;
+    // By address: SharedQueuePair::start() wants one order.
+    std::map<Device*, FlushJob, std::less<>> jobs;
     for (const LayoutSegment& piece : pin.pieces) {
-      auto job = std::find_if(jobs.begin(), jobs.end(),
-                              [&](const FlushJob& known) { return known.device == piece.device; });
-      if (job == jobs.end()) job = jobs.insert(jobs.end(), FlushJob{.device = piece.device});
-      job->pieces.push_back(piece);
+      FlushJob& job = jobs[piece.device];
+      job.device = piece.device;
+      job.pieces.push_back(piece);
     }
-    Result<> outcome;
-    for (FlushJob& job : jobs) {
-      outcome = flush_device(job, flush);
-      if (!outcome) break;
-      if (job.answered) answered.push_back(job.device);
+    const Result<> outcome = flush_devices(jobs, flush);
+    cache.leave(pin);
+    TRY(outcome);
+    for (const auto& [device, job] : jobs) {
+      if (job.answered) answered.push_back(device);
       auto& rest = job.again ? ranges : missing;
       rest.insert(rest.end(), job.failed.begin(), job.failed.end());
     }
-    cache.leave(pin);
-    TRY(outcome);
   }
   missing.insert(missing.end(), ranges.begin(), ranges.end());
   if (!missing.empty()) {
@@ -241,7 +243,28 @@ Result<> FileIo::Parts::flush_rdma(const Flush& flush, bool through_gate) {
   return ask_the_others(flush, answered);
 }
 
-Result<> FileIo::Parts::flush_device(FlushJob& job, const Flush& flush) {
+// The usual flush is one round trip, however many bricks: all are asked before the first one is waited for.
+Result<> FileIo::Parts::flush_devices(std::map<Device*, FlushJob, std::less<>>& jobs, const Flush& flush) {
+  for (auto& [device, job] : jobs) TRY(prepare_flush(job, flush));
+  Result<> outcome;
+  for (bool more = true; more && outcome;) {
+    more = false;
+    const SteadyTime deadline = services.io_deadline();
+    for (auto& [device, job] : jobs) more = start_flush(job, deadline) || more;
+    if (std::exchange(more, false)) services.statistics.rdma_round_trips.add();
+    for (auto& [device, job] : jobs) {
+      if (!job.batch) continue;
+      job.connection->queue_pair.finish(*job.batch, deadline);
+      const Result<> one = job.native() ? finish_native(job) : finish_message(job, flush);
+      job.batch.reset();
+      if (outcome) outcome = one;
+      more = more || !job.targets.empty();
+    }
+  }
+  return outcome;
+}
+
+Result<> FileIo::Parts::prepare_flush(FlushJob& job, const Flush& flush) {
   const auto connected = job.device->connect();
   if (!connected) {
     job.give_up(false);
@@ -253,30 +276,46 @@ Result<> FileIo::Parts::flush_device(FlushJob& job, const Flush& flush) {
     job.answered = true;
     return {};
   }
-  std::vector<FlushTarget> targets;
   for (const LayoutSegment& piece : job.pieces) {
     FlushTarget target{.grant = piece.write.grant, .offset = piece.skip, .length = piece.length};
     const bool live = piece.incarnation == job.connection->incarnation &&
                       job.connection->resolve(piece.generation, piece.write, piece.skip + piece.length,
                                               target.memory) == Connection::Lookup::kFound;
     if (live) {
-      targets.push_back(target);
+      add_target(job, target);
     } else {
       job.failed.push_back({piece.offset, piece.length});
     }
   }
-  if (targets.empty()) return {};
+  if (job.targets.empty()) return {};
   switch (job.connection->flush) {
     case FlushMethod::kNative:
-      return flush_native(job, targets);
+      services.statistics.flushes_native.add();
+      return {};
     case FlushMethod::kCommitMessage:
-      return flush_by_message(job, targets, flush);
+      services.statistics.flushes_commit_message.add();
+      return {};
     case FlushMethod::kLayoutCommit:
       break;
   }
+  return flush_by_layout_commit(job);
+}
+
+void FileIo::Parts::add_target(FlushJob& job, FlushTarget target) {
+  // A FLUSH names its length in 32 bits.
+  for (; job.native() && target.length > kFlushBytesMax;
+       target.offset += kFlushBytesMax, target.length -= kFlushBytesMax) {
+    job.targets.push_back(target);
+    job.targets.back().length = kFlushBytesMax;
+  }
+  job.targets.push_back(target);
+}
+
+Result<> FileIo::Parts::flush_by_layout_commit(FlushJob& job) {
   services.statistics.flushes_layoutcommit.add();
   std::vector<nfs4::PersistRange> persist;
   for (const LayoutSegment& piece : job.pieces) persist.push_back({piece.offset, piece.length});
+  job.targets.clear();
   Result<> told = commit_now(std::move(persist));
   if (!told && told.error().number() == ESTALE) {
     // The layout is gone: the MDS flushes by file, not by layout.
@@ -286,57 +325,57 @@ Result<> FileIo::Parts::flush_device(FlushJob& job, const Flush& flush) {
   return told;
 }
 
-// One doorbell for as many as the send queue takes; the usual fsync has one.
-Result<> FileIo::Parts::flush_native(FlushJob& job, std::span<const FlushTarget> targets) {
-  services.statistics.flushes_native.add();
-  std::vector<WorkItem> items;
-  for (const FlushTarget& target : targets) {
-    for (uint64_t at = 0; at < target.length; at += kFlushBytesMax) {
-      const uint64_t length = std::min(kFlushBytesMax, target.length - at);
-      items.push_back(WorkItem{.opcode = rdma::Opcode::kFlush,
-                               .remote = target.memory.slice(target.offset + at, length)});
+// One doorbell for as many as the send queue, or a message, takes; the usual fsync has one.
+bool FileIo::Parts::start_flush(FlushJob& job, SteadyTime deadline) {
+  if (job.targets.empty()) return false;
+  const size_t count = std::min(job.targets_per_batch(), job.targets.size());
+  const std::span<const FlushTarget> now = std::span(job.targets).first(count);
+  brick::PersistCall call;
+  job.items.assign(job.native() ? count : 1, WorkItem{});
+  for (size_t i = 0; i < count; ++i) {
+    const FlushTarget& target = now[i];
+    if (job.native()) {
+      job.items[i] = WorkItem{.opcode = rdma::Opcode::kFlush,
+                              .remote = target.memory.slice(target.offset, target.length)};
+    } else {
+      call.ranges.push_back({target.grant, target.offset, target.length});
     }
   }
-  SharedQueuePair& queue_pair = job.connection->queue_pair;
-  for (size_t at = 0; at < items.size(); at += queue_pair.items_max()) {
-    const size_t count = std::min(queue_pair.items_max(), items.size() - at);
-    WorkBatch batch{std::span(items).subspan(at, count)};
-    services.statistics.rdma_round_trips.add();
-    queue_pair.run(batch, services.io_deadline());
-    if (batch.succeeded()) continue;
+  job.targets.erase(job.targets.begin(), job.targets.begin() + static_cast<ptrdiff_t>(count));
+  job.batch.emplace(job.items);
+  if (job.native()) {
+    job.connection->queue_pair.start(*job.batch, deadline);
+  } else {
+    job.connection->queue_pair.start(*job.batch, std::move(call), deadline);
+  }
+  return true;
+}
+
+// It fails when the verifier has changed since the connection was made.
+Result<> FileIo::Parts::finish_native(FlushJob& job) {
+  if (job.batch->succeeded()) {
+    job.answered = job.targets.empty();
+  } else {
     job.device->lost(job.connection);
     job.give_up(true);
-    return {};
   }
-  // It fails when the verifier has changed since the connection was made.
-  job.answered = true;
   return {};
 }
 
-Result<> FileIo::Parts::flush_by_message(FlushJob& job, std::span<const FlushTarget> targets,
-                                         const Flush& flush) {
-  services.statistics.flushes_commit_message.add();
-  // One message nearly always: it takes far more ranges than a RangeSet has; only many segments make it two.
-  for (size_t at = 0; at < targets.size(); at += kMessageRangesMax) {
-    brick::PersistCall call;
-    for (const FlushTarget& target : targets.subspan(at, std::min(kMessageRangesMax, targets.size() - at))) {
-      call.ranges.push_back({target.grant, target.offset, target.length});
-    }
-    services.statistics.rdma_round_trips.add();
-    const auto reply = job.connection->queue_pair.persist(std::move(call), services.io_deadline());
-    if (outdated(*job.connection, reply)) job.device->lost(job.connection);
-    // Before the status: a flush that failed has changed the verifier.
-    if (reply) verify(flush, job.device, reply->verifier);
-    if (reply && !dirty.pending(flush, job.device)) break;
-    if (!reply || reply->status == brick::PersistStatus::kUnknownGrant) {
-      job.give_up(!reply);
-      return {};
-    }
-    if (reply->status != brick::PersistStatus::kOk) {
-      return fail(EIO, "the brick could not make the data durable");
-    }
+Result<> FileIo::Parts::finish_message(FlushJob& job, const Flush& flush) {
+  const std::optional<brick::PersistReply> reply = job.batch->reply();
+  if (outdated(*job.connection, reply)) job.device->lost(job.connection);
+  // Before the status: a flush that failed has changed the verifier.
+  if (reply) verify(flush, job.device, reply->verifier);
+  if (reply && !dirty.pending(flush, job.device)) {
+    job.targets.clear();
+  } else if (!reply || reply->status == brick::PersistStatus::kUnknownGrant) {
+    job.give_up(!reply);
+    return {};
+  } else if (reply->status != brick::PersistStatus::kOk) {
+    return fail(EIO, "the brick could not make the data durable");
   }
-  job.answered = true;
+  job.answered = job.targets.empty();
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -121,9 +122,15 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   Result<> flush_rdma(const Flush& flush, bool through_gate);
   struct FlushJob;
   struct FlushTarget;
-  Result<> flush_device(FlushJob& job, const Flush& flush);
-  Result<> flush_native(FlushJob& job, std::span<const FlushTarget> targets);
-  Result<> flush_by_message(FlushJob& job, std::span<const FlushTarget> targets, const Flush& flush);
+  Result<> flush_devices(std::map<Device*, FlushJob, std::less<>>& jobs, const Flush& flush);
+  // Error: what the LAYOUTCOMMIT that flushes there has failed with.
+  Result<> prepare_flush(FlushJob& job, const Flush& flush);
+  static void add_target(FlushJob& job, FlushTarget target);
+  Result<> flush_by_layout_commit(FlushJob& job);
+  // True: something was posted.
+  bool start_flush(FlushJob& job, SteadyTime deadline);
+  static Result<> finish_native(FlushJob& job);
+  Result<> finish_message(FlushJob& job, const Flush& flush);
   Result<WriteVerifier> flush_by_mds(std::span<const FileRange> ranges);
   // What went through the MDS lies on a device that it alone knows: it is asked for the least of all, where
   // the mount requires memory that survives a loss of power. EIO: there is less.
