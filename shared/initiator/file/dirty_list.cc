@@ -74,6 +74,8 @@ void DirtyList::posted(const UnknownWrites& writes) {
     if (known.device != writes.device) continue;
     // The hello of a newer connection has ended those of before.
     if (known.connection != writes.connection) known = writes;
+    known.lineage = writes.lineage;
+    known.layout = writes.layout;
     const uint64_t end = std::max(known.range.end(), writes.range.end());
     known.range.offset = std::min(known.range.offset, writes.range.offset);
     known.range.length = end - known.range.offset;

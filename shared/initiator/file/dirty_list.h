@@ -68,6 +68,7 @@ struct UnknownWrites {
   Device* device = nullptr;
   uint32_t connection = 0;  // Hello::connection
   uint64_t lineage = 0;     // of the layout
+  nfs4::Stateid layout;
   FileRange range;
 };
 

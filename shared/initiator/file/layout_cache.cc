@@ -48,6 +48,7 @@ LayoutCache::Entry LayoutCache::enter(LayoutPin& pin, uint64_t offset, uint64_t 
   pin.offset = offset;
   pin.length = position - offset;
   pin.lineage = lineage_;
+  pin.layout = stateid_.value_or(nfs4::Stateid{});
   pin.known_size = known_size_;
   pin.held_end = segments_[index - 1].end();
   while (index < segments_.size() && segments_[index].offset == pin.held_end &&

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "shared/initiator/file/layout_segment.h"
+#include "shared/nfs4/basic_types.h"
 
 namespace pnfsrdma::initiator {
 
@@ -31,6 +32,7 @@ class LayoutPin {
   // LayoutCache::lineage() and known_size() at the gate.
   uint64_t lineage = 0;
   uint64_t known_size = 0;
+  nfs4::Stateid layout;
   // The I/O began where the last one ended; and all of them in a row, with this one, began here.
   bool sequential = false;
   uint64_t run_begin = 0;

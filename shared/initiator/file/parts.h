@@ -221,6 +221,9 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // By ourselves, from a brick that does not answer: so nothing is flushed there. True: it is returned.
   // `again`: also if it is not held any more.
   bool take_from_brick(FileRange range, bool committing, bool again);
+  // The same of a layout that is not held any more: a new session has it forgotten here, but not at the server
+  // if that knows the client still. True: it is not in force there.
+  bool take_forgotten(const UnknownWrites& writes, bool committing);
   // What a return needs of what lies behind the gate. Error: the MDS was not told of the growth.
   Result<> prepare_return(FileRange gate, bool changed);
   // What was grown and not committed has to be written again: by whoever comes next, or soon.

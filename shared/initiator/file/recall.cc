@@ -90,6 +90,16 @@ bool FileIo::Parts::take_from_brick(FileRange range, bool committing, bool again
   return return_layout(nfs4::IoMode::kAny, gate, gate);
 }
 
+bool FileIo::Parts::take_forgotten(const UnknownWrites& writes, bool committing) {
+  const auto now = cache.stateid();
+  if (now && now->other == writes.layout.other) return take_from_brick(writes.range, committing, true);
+  services.statistics.layoutreturns.add();
+  const auto answer = services.mds.layout_return(
+      reference(true), file_return(nfs4::IoMode::kAny, writes.range, writes.layout));
+  if (answer) return true;
+  return is_lost_state(answer.error().status) && answer.error().status != nfs4::Status::kOldStateid;
+}
+
 Result<> FileIo::Parts::end_unknown(FileRange range, bool committing) {
   const SteadyTime deadline = services.io_deadline();
   while (const auto writes = dirty.unknown_in(range)) {
@@ -98,8 +108,8 @@ Result<> FileIo::Parts::end_unknown(FileRange range, bool committing) {
     const auto connected = writes->device->connect();
     if (connected && (*connected)->hello.connection != writes->connection) {
       dirty.dead(writes->device);
-    } else if (writes->lineage != cache.lineage()) {
-      dirty.dead(writes->range);  // the server has taken the layout back
+    } else if (writes->lineage != cache.lineage() && take_forgotten(*writes, committing)) {
+      dirty.dead(writes->range);
     } else if (!take_from_brick(writes->range, committing, false)) {
       // A return of it is under way, or had no answer: then it is sent again, later.
       const Result<> rested = rest_of_brick(deadline);

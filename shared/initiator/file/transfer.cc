@@ -305,7 +305,7 @@ uint32_t FileIo::Parts::take_outcome(BrickTurn& turn, Direction direction, Layou
     turn.outdated = true;
     if (for_write) {
       pin.unanswered = true;
-      dirty.posted({piece.device, hello.connection, pin.lineage, {piece.offset, piece.length}});
+      dirty.posted({piece.device, hello.connection, pin.lineage, pin.layout, {piece.offset, piece.length}});
     }
     if (outcome == rdma::Outcome::kRemoteAccess) {
       cache.drop_grant(for_write ? piece.write.grant : piece.read.grant);

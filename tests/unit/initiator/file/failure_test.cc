@@ -141,6 +141,28 @@ TEST_F(UndeadHandleTest, AReturnThatIsAnsweredLaterEndsTheWait) {
   EXPECT_TRUE(holds(brick.memory(), 0, 4096, 2));
 }
 
+// A new session of the same client: it has forgotten its layouts, the server has not.
+TEST_F(UndeadHandleTest, ALayoutThatWasForgottenWithItsSessionIsNotReturned) {
+  auto written = write_elsewhere();
+  ASSERT_TRUE(waits(written));
+  path->layouts_lost();
+  ASSERT_TRUE(waits(written));
+  EXPECT_EQ(channel.writes, 0);
+  channel.refuse_returns = nfs4::Status::kOk;
+  EXPECT_TRUE(written.get());
+  EXPECT_EQ(channel.writes, 1);
+  EXPECT_TRUE(holds(brick.memory(), 0, 4096, 2));
+}
+
+TEST_F(UndeadHandleTest, OneThatTheServerDoesNotKnowAnyMoreIs) {
+  auto written = write_elsewhere();
+  ASSERT_TRUE(waits(written));
+  channel.refuse_returns = nfs4::Status::kBadStateid;
+  path->layouts_lost();
+  EXPECT_TRUE(written.get());
+  EXPECT_EQ(channel.writes, 1);
+}
+
 TEST_F(UndeadHandleTest, AKilledProcessWaitsNoLonger) {
   struct Killed final : Cancellation {
     std::atomic<bool> killed = false;
