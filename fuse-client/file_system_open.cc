@@ -100,7 +100,7 @@ std::optional<initiator::PendingLayout> FileSystem::layout_wanted(const Inode& i
                         : believed ? static_cast<uint64_t>(believed->attributes.status.st_size)
                                    : 0;
   if (size == 0 || size < small_file_size_) return std::nullopt;
-  initiator::PendingLayout pending = parts_.data_path.layout_at_open(for_write);
+  initiator::PendingLayout pending = parts_.data_path.layout_at_open(for_write, data.get());
   if (!pending.arguments) return std::nullopt;
   operations.emplace_back(*pending.arguments);
   operations.emplace_back(nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kSize)});

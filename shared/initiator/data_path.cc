@@ -87,7 +87,7 @@ std::shared_ptr<FileIo> DataPath::open(const nfs4::FileHandle& handle, OpenState
   return parts_->files.open(handle, opens, size);
 }
 
-PendingLayout DataPath::layout_at_open(bool for_write) {
+PendingLayout DataPath::layout_at_open(bool for_write, FileIo* known) {
   Services& services = parts_->services;
   PendingLayout pending(services.pending_layouts, services.layout_epoch, services.holes.era());
   if (!services.options.layouts || services.bulk_recalls > 0) return pending;
@@ -97,6 +97,7 @@ PendingLayout DataPath::layout_at_open(bool for_write) {
   arguments.length = nfs4::kLengthToEnd;
   arguments.stateid = nfs4::Stateid::current();
   arguments.max_count = kLayoutReplyBytesMax;
+  if (for_write && known != nullptr) known->parts().cache.forget_holes({0, UINT64_MAX});
   pending.arguments = arguments;
   return pending;
 }

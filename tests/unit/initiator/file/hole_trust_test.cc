@@ -85,6 +85,13 @@ TEST_F(HoleTrustTest, WhereMemoryWasAskedForAHoleIsNoneAnyMore) {
   expect_read(kHole, 4096, 5);
 }
 
+TEST_F(HoleTrustTest, NorWhereAnOpenHasAskedForIt) {
+  (void)path->layout_at_open(true, file.get());
+  fill_the_hole();
+  expect_read(kHole, 4096, 0);
+  EXPECT_EQ(channel.layoutgets, 2);
+}
+
 TEST_F(HoleTrustTest, AHoleOfAnOpenFromBeforeTheDoubtIsNoneAnyMore) {
   PendingLayout pending = path->layout_at_open(false);
   nfs4::LayoutGetResult result;
