@@ -155,8 +155,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // Between two tries. Error: this was the last one.
   Result<> rest_of_brick(SteadyTime deadline);
 
-  // --- restore.cc: growth is kept until it is committed, and written again when its layout was lost; so is what
-  // went through the MDS when that has lost it
+  // --- restore.cc: what is written again: growth whose layout was lost, and what the MDS has lost
+
   // For a copy of what such a write brings beyond the server's end of file. None: make_room(), outside of the
   // gate.
   std::optional<KeptWrites::Room> room_for_copy(const LayoutPin& pin);
