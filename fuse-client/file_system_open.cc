@@ -320,8 +320,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   // Without data when it was asked the version is 0, which no data path has.
   (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes,
                      Inode::Versions{question.namespace_version, question.data_version});
-  if (verdict.kernel_attributes_old)
-    parts_.invalidator.attributes(inode->node);
+  if (verdict.kernel_attributes_old) parts_.invalidator.attributes(inode->node);
   info->keep_cache = verdict.keep_pages ? 1 : 0;
   info->direct_io = parts_.options.direct_only || (info->flags & O_DIRECT) != 0 ? 1 : 0;
   // Nothing was written, nothing can be locked: close(2) need not ask us.
