@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <utility>
 
 #include "shared/base/log.h"
 #include "shared/base/random.h"
@@ -49,16 +50,19 @@ Establishment::Establishment(const SessionOptions& options, const std::atomic<bo
 
 Result<Recovered> Establishment::recover(const Socket& socket, Damage damage,
                                          const std::function<Result<>()>& session_lost) {
-  Recovered recovered;
+  TRY(try_to_recover(socket, damage, session_lost));
+  return Recovered{.established = established_,
+                   .new_session = std::exchange(new_session_, false),
+                   .new_client = std::exchange(new_client_, false)};
+}
+
+Result<> Establishment::try_to_recover(const Socket& socket, Damage damage,
+                                       const std::function<Result<>()>& session_lost) {
   if (damage == Damage::kConnection) {
     TRY_ASSIGN(const bool bound, bind(socket));
-    if (bound) {
-      recovered.established = established_;
-      return recovered;
-    }
+    if (bound) return {};
     damage = Damage::kSession;
   }
-  recovered.new_session = true;
   if (damage == Damage::kSession) {
     TRY(session_lost());
     // The clientid may have survived a restart of the server, and with it all stateids.
@@ -68,15 +72,13 @@ Result<Recovered> Establishment::recover(const Socket& socket, Damage damage,
     if (status == Status::kOk) {
       // Most often it is gone anyway; one that is only broken must not stay.
       TRY(exchange(socket, before, kPatience));
-      recovered.established = established_;
-      return recovered;
+      return {};
     }
   }
-  TRY_ASSIGN(recovered.new_client, exchange_id(socket));
+  TRY(exchange_id(socket));
   TRY_ASSIGN(const Status status, create_session(socket));
   if (status != Status::kOk) return std::unexpected(to_error("CREATE_SESSION", status));
-  recovered.established = established_;
-  return recovered;
+  return {};
 }
 
 // False: the session is gone.
@@ -88,8 +90,7 @@ Result<bool> Establishment::bind(const Socket& socket) {
   return results.status == Status::kOk;
 }
 
-// True: the clientid is new, nothing of the state of before exists.
-Result<bool> Establishment::exchange_id(const Socket& socket) {
+Result<> Establishment::exchange_id(const Socket& socket) {
   nfs4::ExchangeIdArguments arguments;
   arguments.owner.verifier = verifier_;
   arguments.owner.owner = nfs4::OwnerId(as_bytes(options_.owner));
@@ -118,12 +119,14 @@ Result<bool> Establishment::exchange_id(const Socket& socket) {
 
   const nfs4::ExchangeIdResult& result = response->result;
   const bool confirmed = (result.flags & nfs4::kExchangeConfirmed) != 0;
+  // Else nothing of the state of before exists.
   const bool same = confirmed && result.client_id == established_.clientid;
+  new_client_ |= !same;
   established_.clientid = result.client_id;
   // Of a confirmed client the sequence says where it stands; of a new one where it begins.
   create_sequence_ = result.sequence_id;
   if (result.implementation) established_.implementation = result.implementation->name;
-  return !same;
+  return {};
 }
 
 nfs4::CreateSessionArguments Establishment::session_wish() const {
@@ -161,6 +164,7 @@ void Establishment::note_session(const nfs4::CreateSessionResult& result) {
   // Only an answered CREATE_SESSION counts: sent again after a lost connection it must have the same number.
   ++create_sequence_;
   established_.session_id = result.session_id;
+  new_session_ = true;
   const auto& fore = result.fore_channel;
   // The server may not give more than was asked for, but may say so.
   established_.slots =

@@ -64,8 +64,10 @@ class Establishment {
                                          nfs4::ArgumentOperation operation, Milliseconds patience);
 
  private:
+  Result<> try_to_recover(const std::shared_ptr<SessionSocket>& socket, Damage damage,
+                          const std::function<Result<>()>& session_lost);
   Result<bool> bind(const std::shared_ptr<SessionSocket>& socket);
-  Result<bool> exchange_id(const std::shared_ptr<SessionSocket>& socket);
+  Result<> exchange_id(const std::shared_ptr<SessionSocket>& socket);
   Result<nfs4::Status> create_session(const std::shared_ptr<SessionSocket>& socket);
   Result<Bytes> await(const std::shared_ptr<SessionSocket>& socket, uint32_t xid, Milliseconds patience);
   nfs4::CreateSessionArguments session_wish() const;
@@ -78,6 +80,8 @@ class Establishment {
   uint32_t create_sequence_ = 0;
   uint32_t next_xid_ = 1;
   Established established_;
+  // Since the last recover() that succeeded: one that failed may have made them all the same.
+  bool new_session_ = false, new_client_ = false;
 };
 
 }  // namespace pnfsrdma::initiator

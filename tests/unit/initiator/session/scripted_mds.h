@@ -66,6 +66,9 @@ class ScriptedMds {
   std::mutex mutex;
   // Guarded by mutex: what the test sets and looks at.
   std::deque<Fault> faults;
+  // The next operation outside of a session that comes to this is done, and the connection closed instead of an
+  // answer.
+  std::optional<std::pair<nfs4::Operation, nfs4::Status>> drop_after;
   uint32_t minor_version_max = 2;
   uint32_t status_flags = 0;
   uint32_t slots = 8;
@@ -203,7 +206,12 @@ class ScriptedMds {
     }
     CHECK(!arguments->operations.empty());
     if (!std::holds_alternative<nfs4::SequenceArguments>(arguments->operations.front())) {
-      reply(peer, header->xid, results_of({outside(arguments->operations.front())}));
+      const Answer answered = outside(arguments->operations.front());
+      if (drop_after == std::pair(nfs4::operation_of(answered), nfs4::status_of(answered))) {
+        drop_after.reset();
+        return false;
+      }
+      reply(peer, header->xid, results_of({answered}));
       return true;
     }
     return in_session(peer, header->xid, record, arguments->operations);

@@ -150,6 +150,37 @@ TEST_F(SessionTest, ALostSessionIsMadeAnewUnderTheSameClient) {
   EXPECT_EQ(handlers.reclaims, 1) << "only the first one, of the start";
 }
 
+// The connection goes when the new session is there, and something is left to be asked.
+TEST_F(SessionTest, ASessionIsNewAlsoWhenTheAttemptThatMadeItHasFailed) {
+  const auto session = start();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(session->call(remove(), {}));
+  mds.lose_session();
+  {
+    const std::lock_guard lock(mds.mutex);
+    mds.drop_after = {nfs4::Operation::kDestroySession, Status::kBadSession};
+  }
+  mds.drop_connections();
+  const auto reply = session->call(remove(), {});
+  ASSERT_TRUE(reply) << reply.error().to_string();
+  EXPECT_TRUE(reply->ok());
+  EXPECT_EQ(look(&ScriptedMds::sessions_made), 2u) << "its numbers begin anew";
+  EXPECT_EQ(handlers.lost, 1);
+  EXPECT_EQ(session->statistics().new_sessions, 1u);
+}
+
+TEST_F(SessionTest, AClientIsReclaimedAlsoWhenTheAttemptThatMadeItHasFailed) {
+  const auto session = start();
+  mds.lose_client();
+  {
+    const std::lock_guard lock(mds.mutex);
+    mds.drop_after = {nfs4::Operation::kCreateSession, Status::kOk};
+  }
+  const auto reply = session->call(remove(), {});
+  ASSERT_TRUE(reply) << reply.error().to_string();
+  EXPECT_EQ(handlers.reclaims, 2) << "the server has confirmed the client, and knows nothing of its state";
+  EXPECT_EQ(look(&ScriptedMds::reclaim_completes), 2u);
+}
+
 // The server did it and died; the next one knows that much of the session it has lost.
 TEST_F(SessionTest, WhatALostSessionHasDoneIsAskedForBeforeItIsDoneAgain) {
   const auto session = start();
