@@ -67,7 +67,8 @@ FileSystem::Question FileSystem::ask(const Inode* inode) {
 }
 
 FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
-                                      const FileAttributes& attributes) {
+                                      const FileAttributes& attributes, bool of_own_change) {
+  judge_pages(inode, question, attributes, of_own_change);
   if (question.data) {
     question.data->server_size(static_cast<uint64_t>(attributes.status.st_size), question.data_version,
                                question.asked_at);
@@ -78,6 +79,17 @@ FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
   Shown shown{with_local_view(inode, attributes), seconds_of(believed)};
   inode.told_kernel(shown.attributes);
   return shown;
+}
+
+void FileSystem::judge_pages(Inode& inode, const Question& question, const FileAttributes& attributes,
+                             bool of_own_change) const {
+  inode.judge_pages({attributes.change, question.asked_at, parts_.clock.now(), of_own_change},
+                    attributes.status.st_mtim);
+}
+
+std::optional<timespec> FileSystem::page_time(Inode& inode, const struct stat& status, bool by_read) const {
+  if (!keeps_pages_ || !S_ISREG(status.st_mode)) return std::nullopt;
+  return inode.page_time_instead_of(status.st_mtim, static_cast<uint64_t>(status.st_size), by_read);
 }
 
 // What this client has written and not committed is newer than the server's word.
@@ -107,6 +119,11 @@ std::expected<FileSystem::Entry, int> FileSystem::make_entry(const Question& que
   entry.param.generation = parts_.inodes.generation_of(*entry.inode);
   entry.param.attr = shown.attributes.status;
   entry.param.attr_timeout = shown.timeout;
+  // Whoever wants to see the time asks for it.
+  if (const auto time = page_time(*entry.inode, entry.param.attr, true)) {
+    entry.param.attr.st_mtim = *time;
+    entry.param.attr_timeout = 0;
+  }
   // How long a name may be believed is a matter of its directory.
   entry.param.entry_timeout = static_cast<double>(parts_.options.attributes.directory_min.count());
   return entry;

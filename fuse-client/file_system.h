@@ -42,6 +42,9 @@ struct FileSystemParts {
   const MountStatus& status;
   // What close(2) has acknowledged survives a restart of the server: on a server of ours it does without.
   bool commit_at_close = false;
+  // The server's change attribute moves by one at least with each change, so that our own can be told from
+  // those of others.
+  bool own_changes_known = false;
 };
 
 // The FUSE requests. Each method answers its request exactly once, from any worker thread. Metadata goes to
@@ -54,12 +57,16 @@ class FileSystem {
   explicit FileSystem(const FileSystemParts& parts) : parts_(parts), second_opens_(parts.clock) {}
 
   const MountOptions& options() const { return parts_.options; }
+  // Once, before the first request: the kernel keeps its pages over our own changes (page_stamp.h), where those
+  // can be told.
+  void keep_pages() { keeps_pages_ = parts_.own_changes_known; }
 
   // file_system_attributes.cc
   void lookup(fuse_req_t request, fuse_ino_t parent, const char* name);
   void forget(fuse_req_t request, fuse_ino_t node, uint64_t lookups);
   void forget_multi(fuse_req_t request, size_t count, fuse_forget_data* forgets);
-  void getattr(fuse_req_t request, fuse_ino_t node);
+  // `by_read`: the kernel asks before it reads from its pages, and shows the answer to nobody.
+  void getattr(fuse_req_t request, fuse_ino_t node, bool by_read);
   void look_up_node(fuse_req_t request, fuse_ino_t node, bool above);
   void setattr(fuse_req_t request, fuse_ino_t node, const struct stat& wanted, int to_set);
   void access(fuse_req_t request, fuse_ino_t node, int mask);
@@ -140,7 +147,13 @@ class FileSystem {
     FileAttributes attributes;
     double timeout = 0;
   };
-  Shown take_in(Inode& inode, const Question& question, const FileAttributes& attributes);
+  Shown take_in(Inode& inode, const Question& question, const FileAttributes& attributes,
+                bool of_own_change = false);
+  void judge_pages(Inode& inode, const Question& question, const FileAttributes& attributes,
+                   bool of_own_change = false) const;
+  // What the kernel is told in place of the file's time: PageStamp::instead_of().
+  std::optional<timespec> page_time(Inode& inode, const struct stat& status, bool by_read) const;
+  void reply_attributes(fuse_req_t request, Inode& inode, struct stat status, double timeout, bool by_read);
   FileAttributes with_local_view(const Inode& inode, FileAttributes attributes) const;
   // The inode behind GETFH and GETATTR results, with one lookup more. An errno if they don't hold what is
   // needed.
@@ -186,11 +199,13 @@ class FileSystem {
   int clear_privileges(fuse_req_t request, fuse_ino_t node);
   int ask_end(fuse_req_t request, OpenFile& file);
   bool is_direct(const fuse_file_info* info) const;
+  void reply_lost(fuse_req_t request, const OpenFile& file, const Error& error);
   Result<size_t> read_on(fuse_req_t request, OpenFile& file, off_t offset, initiator::BufferSlice sink,
                          size_t done);
   void reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count);
 
   const FileSystemParts parts_;
+  bool keeps_pages_ = false;
   std::atomic<uint64_t> namespace_version_ = 1;
   // Files below it are read through the MDS: what its newest mdsthreshold said.
   std::atomic<uint64_t> small_file_size_ = 0;

@@ -71,7 +71,7 @@ void FileSystem::forget_multi(fuse_req_t request, size_t count, fuse_forget_data
   fuse_reply_none(request);
 }
 
-void FileSystem::getattr(fuse_req_t request, fuse_ino_t node) {
+void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   const std::shared_ptr<Inode> file = inode(node);
   // The kernel asks anew after each of its own writes. What those changed we know ourselves until it is
   // committed; what the server did then, only the server knows.
@@ -83,7 +83,8 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node) {
   if (const auto believed = file->believed(parts_.clock.now(), namespace_version_, data_version)) {
     const FileAttributes shown = with_local_view(*file, believed->attributes);
     file->told_kernel(shown);
-    fuse_reply_attr(request, &shown.status, static_cast<double>(believed->left.count()) / 1000.0);
+    reply_attributes(request, *file, shown.status, static_cast<double>(believed->left.count()) / 1000.0,
+                     by_read);
     return;
   }
   const Question question = ask(file.get());
@@ -116,7 +117,22 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node) {
     return;
   }
   const Shown shown = take_in(*file, question, *attributes);
-  fuse_reply_attr(request, &shown.attributes.status, shown.timeout);
+  reply_attributes(request, *file, shown.attributes.status, shown.timeout, by_read);
+}
+
+// An answer that is overtaken by an invalidation the kernel shows and does not take in (Linux 5.8): so pages
+// that miss nothing but our own writes survive a stat(2).
+void FileSystem::reply_attributes(fuse_req_t request, Inode& inode, struct stat status, double timeout,
+                                  bool by_read) {
+  if (const auto time = page_time(inode, status, by_read)) {
+    timeout = 0;
+    if (by_read) {
+      status.st_mtim = *time;
+    } else {
+      parts_.invalidator.attributes(inode.node);
+    }
+  }
+  fuse_reply_attr(request, &status, timeout);
 }
 
 // PUTFH, [LAYOUTRETURN], SETATTR, GETATTR. The size goes with what the data path has to give back first
@@ -131,13 +147,21 @@ void FileSystem::setattr(fuse_req_t request, fuse_ino_t node, const struct stat&
       return;
     }
   }
+  const timespec page_time_before = file->page_time();
   // A layout or an open may die while we speak of it (the server was restarted, or revoked it).
   constexpr int kTries = 3;
   for (int tries = 1;; ++tries) {
     std::expected<Shown, nfs4::Status> shown = std::unexpected(nfs4::Status::kIo);
     const int error = set_attributes(request, *file, wanted, to_set, shown);
     if (error == 0 && shown) {
-      fuse_reply_attr(request, &shown->attributes.status, shown->timeout);
+      // The kernel takes this time in without a look at its pages: those that miss a change of another host,
+      // of which this answer was the first to tell, go at the next read.
+      struct stat& status = shown->attributes.status;
+      if (keeps_pages_ && S_ISREG(status.st_mode) && !is_same_time(page_time_before, status.st_mtim)) {
+        status.st_mtim = page_time_before;
+        shown->timeout = 0;
+      }
+      fuse_reply_attr(request, &status, shown->timeout);
       return;
     }
     if (error == 0 && initiator::is_lost_state(shown.error()) && tries < kTries) continue;
@@ -195,6 +219,7 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   if (with_size) {
     if (const auto open = file.open_state(true)) set.stateid = open->stateid;
   }
+  const bool moves_change_once = !with_size && !set.attributes.mask().none();
   const size_t set_at = operations.size();
   operations.emplace_back(std::move(set));
   operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
@@ -225,7 +250,7 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   }
   const auto attributes = to_file_attributes(result->attributes);
   if (attributes) {
-    shown = take_in(file, question, *attributes);
+    shown = take_in(file, question, *attributes, moves_change_once);
   } else {
     shown = std::unexpected(attributes.error());
   }

@@ -71,20 +71,16 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
       return;
     }
     const Result<uint64_t> at = file.data->append(source, stability);
-    if (!at) {
-      fuse_reply_err(request, to_number(at.error()));
-      return;
-    }
+    if (!at) return reply_lost(request, file, at.error());
     // The kernel put its pages where it believed the end to be.
     if (*at != static_cast<uint64_t>(offset)) parts_.invalidator.pages(node);
     reply_written(request, file, info, size);
     return;
   }
+  // The kernel has put zeros between the end it knew and here; another host may have appended there.
+  if (static_cast<uint64_t>(offset) > file.data->size()) file.inode->doubt_pages();
   const Result<size_t> count = file.data->write(static_cast<uint64_t>(offset), source, stability);
-  if (!count) {
-    fuse_reply_err(request, to_number(count.error()));
-    return;
-  }
+  if (!count) return reply_lost(request, file, count.error());
   reply_written(request, file, info, *count);
 }
 
@@ -109,12 +105,17 @@ void FileSystem::reply_written(fuse_req_t request, OpenFile& file, const fuse_fi
   if (is_direct(info) && (info->flags & O_DSYNC) != 0) {
     const bool data_only = (info->flags & O_SYNC) != O_SYNC;
     const Result<> synced = data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor);
-    if (!synced) {
-      fuse_reply_err(request, to_number(synced.error()));
-      return;
-    }
+    if (!synced) return reply_lost(request, file, synced.error());
   }
+  // Past the pages (what goes through them names no lock owner): a reader may have filled one meanwhile.
+  if (info->lock_owner != 0) file.inode->doubt_pages();
   fuse_reply_write(request, count);
+}
+
+// The kernel's pages may hold what the file does not.
+void FileSystem::reply_lost(fuse_req_t request, const OpenFile& file, const Error& error) {
+  file.inode->doubt_pages();
+  fuse_reply_err(request, to_number(error));
 }
 
 // Another client may have appended since we last heard of the file. A layout is no answer to that: others may
@@ -154,7 +155,7 @@ int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
   if (const int error = error_of(answer); error != 0) return error;
   const auto* result = answer->result<nfs4::GetAttributesResponse>(2);
   if (const auto now = result ? to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo)) {
-    (void)take_in(*file, question, *now);
+    (void)take_in(*file, question, *now, true);
   }
   // The answer to a write tells the kernel no mode.
   parts_.invalidator.attributes(node);
@@ -171,13 +172,15 @@ void FileSystem::flush(fuse_req_t request, fuse_file_info* info) {
   }
   if (file.writable && closed) closed = file.data->close(file.cursor);
   drop_posix_locks(file, info->lock_owner);
-  fuse_reply_err(request, closed ? 0 : to_number(closed.error()));
+  if (!closed) return reply_lost(request, file, closed.error());
+  fuse_reply_err(request, 0);
 }
 
 void FileSystem::fsync(fuse_req_t request, bool data_only, fuse_file_info* info) {
   OpenFile& file = open_file(info);
   const Result<> synced = data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor);
-  fuse_reply_err(request, synced ? 0 : to_number(synced.error()));
+  if (!synced) return reply_lost(request, file, synced.error());
+  fuse_reply_err(request, 0);
 }
 
 }  // namespace pnfsrdma::fuse_client

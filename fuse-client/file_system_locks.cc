@@ -119,25 +119,26 @@ bool FileSystem::try_lock_again(BlockedLocks::Waiting& waiting) {
   return true;
 }
 
-// Pages survive only if nobody has changed the file since the kernel forgot those of before.
+// Pages survive only if nobody else has changed the file since the kernel forgot those of before.
 void FileSystem::lock_given(fuse_req_t request, fuse_ino_t node, const std::shared_ptr<Inode>& file,
                             const Question& question, const std::optional<FileAttributes>& attributes) {
-  std::optional<uint64_t> change;
+  std::optional<uint64_t> foreign_changes;
   if (attributes) {
+    judge_pages(*file, question, *attributes);
     if (question.data) {
       question.data->server_size(static_cast<uint64_t>(attributes->status.st_size), question.data_version,
                                  question.asked_at);
     }
     (void)file->learn(*attributes, question.asked_at, parts_.options.attributes, std::nullopt);
-    change = attributes->change;
+    foreign_changes = file->foreign_changes();
   }
-  if (change && file->pages_renewed_at(*change)) {
+  if (foreign_changes && file->pages_renewed_at(*foreign_changes)) {
     fuse_reply_err(request, 0);
     return;
   }
   // No worker waits for it: pages may wait for workers.
-  parts_.invalidator.pages(node, [request, file, change] {
-    if (change) file->pages_renewed(*change);
+  parts_.invalidator.pages(node, [request, file, foreign_changes] {
+    if (foreign_changes) file->pages_renewed(*foreign_changes);
     fuse_reply_err(request, 0);
   });
 }

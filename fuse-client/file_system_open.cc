@@ -314,8 +314,9 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
                             behind != nullptr ? behind->attributes.size : std::nullopt);
   }
 
-  // Close-to-open: pages survive only if nobody changed the file since, and the kernel must not go by an old
-  // size.
+  // Close-to-open: pages survive only if nobody else changed the file since, and the kernel must not go by an
+  // old size.
+  judge_pages(*inode, question, *attributes);
   const Inode::CacheVerdict verdict = inode->at_open(*attributes);
   // Without data when it was asked the version is 0, which no data path has.
   (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes,

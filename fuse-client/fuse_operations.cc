@@ -12,6 +12,8 @@ namespace {
 
 // More than can ever be held up.
 constexpr unsigned kBackgroundMax = 2 * kParkedRequestsMax;
+// Linux 5.10; from 5.8 on an invalidation overtakes the answer to a question that was asked before it.
+constexpr unsigned kMinorOfOvertakenAnswers = 32;
 
 FileSystem& of(fuse_req_t request) {
   return *static_cast<FileSystem*>(fuse_req_userdata(request));
@@ -19,7 +21,7 @@ FileSystem& of(fuse_req_t request) {
 
 }  // namespace
 
-void negotiate(fuse_conn_info* connection, const MountOptions& options) {
+bool negotiate(fuse_conn_info* connection, const MountOptions& options) {
   const auto want = [&](unsigned capability, bool wanted) {
     if (wanted) {
       connection->want |= connection->capable & capability;
@@ -39,7 +41,8 @@ void negotiate(fuse_conn_info* connection, const MountOptions& options) {
   // directory without, and a LOOKUP for each.
   want(FUSE_CAP_READDIRPLUS, options.attributes_with_names);
   want(FUSE_CAP_READDIRPLUS_AUTO, false);
-  // Pages go when a getattr shows another size or mtime: close-to-open between opens.
+  // Pages go when a getattr shows another size or mtime: close-to-open between opens. What mtime it is shown:
+  // page_stamp.h.
   want(FUSE_CAP_AUTO_INVAL_DATA, true);
   // Copying into and out of a registered buffer is what RDMA needs; pipes would only add a step.
   want(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE, false);
@@ -51,6 +54,7 @@ void negotiate(fuse_conn_info* connection, const MountOptions& options) {
   want(FUSE_CAP_FLOCK_LOCKS, !options.flocks_local());
   want(FUSE_CAP_HANDLE_KILLPRIV, false);
   want(FUSE_CAP_WRITEBACK_CACHE, options.writeback);
+  return !options.writeback && connection->proto_minor >= kMinorOfOvertakenAnswers;
 }
 
 fuse_lowlevel_ops fuse_operations() {
@@ -58,7 +62,8 @@ fuse_lowlevel_ops fuse_operations() {
   using Node = fuse_ino_t;
   fuse_lowlevel_ops table{};
   table.init = [](void* userdata, fuse_conn_info* connection) {
-    negotiate(connection, static_cast<FileSystem*>(userdata)->options());
+    FileSystem& file_system = *static_cast<FileSystem*>(userdata);
+    if (negotiate(connection, file_system.options())) file_system.keep_pages();
     init_is_answered_next();
   };
   table.lookup = [](Request r, Node parent, const char* name) { of(r).lookup(r, parent, name); };
@@ -66,7 +71,8 @@ fuse_lowlevel_ops fuse_operations() {
   table.forget_multi = [](Request r, size_t count, fuse_forget_data* forgets) {
     of(r).forget_multi(r, count, forgets);
   };
-  table.getattr = [](Request r, Node node, fuse_file_info*) { of(r).getattr(r, node); };
+  // stat(2) and fstat(2) come without a descriptor.
+  table.getattr = [](Request r, Node node, fuse_file_info* info) { of(r).getattr(r, node, info != nullptr); };
   table.setattr = [](Request r, Node node, struct stat* wanted, int to_set, fuse_file_info*) {
     of(r).setattr(r, node, *wanted, to_set);
   };

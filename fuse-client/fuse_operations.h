@@ -9,7 +9,7 @@ namespace pnfsrdma::fuse_client {
 // libfuse's table: each entry hands its request to the FileSystem that is the session's userdata.
 fuse_lowlevel_ops fuse_operations();
 
-// What init() settles with the kernel.
-void negotiate(fuse_conn_info* connection, const MountOptions& options);
+// What init() settles with the kernel. True: it keeps its pages over answers that have been overtaken.
+bool negotiate(fuse_conn_info* connection, const MountOptions& options);
 
 }  // namespace pnfsrdma::fuse_client

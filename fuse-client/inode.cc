@@ -117,22 +117,47 @@ std::optional<mode_t> Inode::mode_without_privileges() const {
 Inode::CacheVerdict Inode::at_open(const FileAttributes& attributes) {
   const std::lock_guard lock(mutex_);
   CacheVerdict verdict;
-  verdict.keep_pages = pages_change_ == attributes.change;
+  verdict.keep_pages = opened_at_ == pages_.foreign_changes();
   verdict.kernel_attributes_old =
       (told_change_ && told_change_ != attributes.change) ||
       (told_size_ && *told_size_ != static_cast<uint64_t>(attributes.status.st_size));
-  pages_change_ = attributes.change;
+  opened_at_ = pages_.foreign_changes();
   return verdict;
 }
 
-bool Inode::pages_renewed_at(uint64_t change) const {
+bool Inode::pages_renewed_at(uint64_t foreign_changes) const {
   const std::lock_guard lock(mutex_);
-  return renewed_change_ == change;
+  return renewed_at_ == foreign_changes;
 }
 
-void Inode::pages_renewed(uint64_t change) {
+void Inode::pages_renewed(uint64_t foreign_changes) {
   const std::lock_guard lock(mutex_);
-  renewed_change_ = change;
+  renewed_at_ = foreign_changes;
+}
+
+void Inode::judge_pages(const ChangeAnswer& answer, timespec modified) {
+  const std::lock_guard lock(mutex_);
+  pages_.take_in(answer, modified);
+}
+
+void Inode::doubt_pages() {
+  const std::lock_guard lock(mutex_);
+  pages_.doubt();
+}
+
+timespec Inode::page_time() const {
+  const std::lock_guard lock(mutex_);
+  return pages_.time();
+}
+
+uint64_t Inode::foreign_changes() const {
+  const std::lock_guard lock(mutex_);
+  return pages_.foreign_changes();
+}
+
+std::optional<timespec> Inode::page_time_instead_of(timespec modified, uint64_t size, bool by_read) {
+  const std::lock_guard lock(mutex_);
+  return pages_.instead_of(modified, size, by_read);
 }
 
 void Inode::told_kernel(const FileAttributes& attributes) {

@@ -10,6 +10,7 @@
 #include "fuse-client/file_attributes.h"
 #include "fuse-client/file_locks.h"
 #include "fuse-client/mount_options.h"
+#include "fuse-client/page_stamp.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/file/file_io.h"
 #include "shared/nfs4/basic_types.h"
@@ -78,21 +79,30 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<FileAttributes> last_known() const;
   // They are known to be old.
   void expire();
-  // At open, after learn(): may the kernel keep its pages of before? (Only when the change attribute is the
-  // one under which they were read.) `kernel_size_old`: the kernel believes another size than the server's.
+  // At open, after the answer was judged: may the kernel keep its pages of before? (Only when nobody else has
+  // changed the file since the last open.) `kernel_attributes_old`: the kernel believes other attributes than
+  // the server's.
   struct CacheVerdict {
     bool keep_pages = false;
     bool kernel_attributes_old = false;
   };
   CacheVerdict at_open(const FileAttributes& attributes);
-  // At a lock: were the kernel's pages read after it forgot those of before this change attribute? (Not what
-  // at_open() has said: its answer may not have reached the kernel yet.)
-  bool pages_renewed_at(uint64_t change) const;
-  // The kernel has forgotten its pages since the server said so.
-  void pages_renewed(uint64_t change);
+  // At a lock: were the kernel's pages read after it forgot those of before so many foreign_changes()? (Not
+  // what at_open() has said: its answer may not have reached the kernel yet.)
+  bool pages_renewed_at(uint64_t foreign_changes) const;
+  // The kernel has forgotten its pages since then.
+  void pages_renewed(uint64_t foreign_changes);
   // The kernel has been told these.
   void told_kernel(const FileAttributes& attributes);
   bool has_type(mode_t type) const;
+
+  // --- the time by which the kernel judges its pages: PageStamp
+
+  void judge_pages(const ChangeAnswer& answer, timespec modified);
+  void doubt_pages();
+  timespec page_time() const;
+  uint64_t foreign_changes() const;
+  std::optional<timespec> page_time_instead_of(timespec modified, uint64_t size, bool by_read);
 
   // Descriptors of a directory.
   void directory_opened();
@@ -166,8 +176,9 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   SteadyTime known_at_;
   Versions known_versions_;
   Milliseconds believed_for_{0};
-  std::optional<uint64_t> pages_change_;  // change attribute of the kernel's pages
-  std::optional<uint64_t> renewed_change_;
+  PageStamp pages_;
+  // foreign_changes() of the last open, and before the kernel forgot its pages for a lock.
+  std::optional<uint64_t> opened_at_, renewed_at_;
   std::optional<uint64_t> told_change_;
   std::optional<uint64_t> told_size_;
   std::shared_ptr<const Name> name_;

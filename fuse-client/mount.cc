@@ -266,12 +266,15 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   // What the kernel sees. The inodes go before the data path: they hold its files.
   InodeTable inodes(static_cast<uint32_t>(random.next_u64()));
   inodes.set_root(root.inode);
-  mds.bring_attributes(stat_attributes(), [&](const auto& handle, const auto& attributes, SteadyTime at) {
-    const auto inode = inodes.find(handle);
-    const auto data = inode ? inode->data() : nullptr;
-    const auto file = to_file_attributes(attributes);
-    if (data && file) inode->learn_with_write(*file, at, options.attributes, data->local_version() + 1);
-  });
+  mds.bring_attributes(stat_attributes(),
+                       [&](const auto& handle, const auto& attributes, SteadyTime at, bool changed) {
+                         const auto inode = inodes.find(handle);
+                         const auto data = inode ? inode->data() : nullptr;
+                         const auto file = to_file_attributes(attributes);
+                         if (!data || !file) return;
+                         inode->judge_pages({file->change, at, clock.now(), changed}, file->status.st_mtim);
+                         inode->learn_with_write(*file, at, options.attributes, data->local_version() + 1);
+                       });
   LockCalls lock_calls(*session);
   BlockedLocks blocked_locks;
   Reclaimer reclaimer(*session, data_path, inodes, lock_calls);
@@ -285,7 +288,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
       {*session, data_path, inodes, worker_counts, options, clock, std::move(transport_names), durability});
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
   FileSystem file_system({*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks, clock,
-                          options, status, !root.layouts});
+                          options, status, !root.layouts, root.layouts});
   TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
                                                  options.mountpoint));
   invalidator.start(point.session());

@@ -51,6 +51,11 @@ MetadataResult<nfs4::LayoutCommitResult> commit_result(const Result<CompoundRepl
   return *result;
 }
 
+// It tells a time or a size, which moves the file's change attribute.
+bool changes_file(const nfs4::LayoutCommitArguments& arguments) {
+  return arguments.time_modify || arguments.last_write_offset;
+}
+
 }  // namespace
 
 MetadataResult<nfs4::DeviceAddress> SessionMds::get_device_info(const nfs4::DeviceId& device) {
@@ -85,7 +90,7 @@ MetadataResult<nfs4::LayoutCommitResult> SessionMds::layout_commit(
     const FileReference& file, const nfs4::LayoutCommitArguments& arguments) {
   const SteadyTime asked_at = steady_now();
   const auto reply = session_.call(and_attributes(on_file(file, arguments)), file.credential, kReserved);
-  take_attributes(file.handle, reply, 2, asked_at);
+  take_attributes(file.handle, reply, 2, asked_at, changes_file(arguments));
   return commit_result(reply);
 }
 
@@ -95,18 +100,18 @@ Session::Operations SessionMds::and_attributes(Session::Operations operations) c
 }
 
 void SessionMds::take_attributes(const nfs4::FileHandle& file, const Result<CompoundReply>& reply, size_t at,
-                                 SteadyTime asked_at) const {
+                                 SteadyTime asked_at, bool changed) const {
   if (!reply) return;
   const auto* result = reply->result<nfs4::GetAttributesResponse>(at);
-  if (result != nullptr && attributes_known_) attributes_known_(file, result->attributes, asked_at);
+  if (result != nullptr && attributes_known_) attributes_known_(file, result->attributes, asked_at, changed);
 }
 
 void SessionMds::start_layout_commit(const FileReference& file, const nfs4::LayoutCommitArguments& arguments,
                                      std::function<void(MetadataResult<nfs4::LayoutCommitResult>)> done) {
   session_.post(and_attributes(on_file(file, arguments)), file.credential, kReserved,
-                [this, done = std::move(done), handle = file.handle,
+                [this, done = std::move(done), handle = file.handle, changed = changes_file(arguments),
                  asked_at = steady_now()](const Result<CompoundReply>& reply) {
-                  take_attributes(handle, reply, 2, asked_at);
+                  take_attributes(handle, reply, 2, asked_at, changed);
                   done(commit_result(reply));
                 });
 }
@@ -148,7 +153,7 @@ MetadataResult<nfs4::WriteResult> SessionMds::write(const FileReference& file, c
   TRY_ASSIGN(const nfs4::WriteResult* result, last_result<nfs4::WriteResponse>(reply, 1));
   if (result->count > source.size() || result->committed < stable)
     return std::unexpected(MetadataError{nfs4::Status::kOk, EPROTO});
-  take_attributes(file.handle, reply, 2, asked_at);
+  take_attributes(file.handle, reply, 2, asked_at, true);
   return *result;
 }
 

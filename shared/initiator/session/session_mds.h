@@ -14,10 +14,11 @@ class SessionMds final : public Mds {
   explicit SessionMds(Session& session) : session_(session) {}
 
   // LAYOUTCOMMIT and WRITE bring the file's attributes of after them along (GETATTR in the same COMPOUND).
-  // Called before the data path has noted the success, that is before FileIo::local_version() grows by one
-  // for it; from any thread, must not block.
+  // `changed`: they have moved the change attribute (a LAYOUTCOMMIT that only flushes does not). Called before
+  // the data path has noted the success, that is before FileIo::local_version() grows by one for it; from any
+  // thread, must not block.
   using AttributesKnown = std::function<void(const nfs4::FileHandle& file, const nfs4::Attributes& attributes,
-                                             SteadyTime asked_at)>;
+                                             SteadyTime asked_at, bool changed)>;
   // Once, before the first call. What `known` uses lives as long as the session's threads.
   void bring_attributes(const nfs4::Bitmap& wanted, AttributesKnown known) {
     attributes_wanted_ = wanted;
@@ -46,7 +47,7 @@ class SessionMds final : public Mds {
   Session::Operations and_attributes(Session::Operations operations) const;
   // `at`: the index of the GETATTR.
   void take_attributes(const nfs4::FileHandle& file, const Result<CompoundReply>& reply, size_t at,
-                       SteadyTime asked_at) const;
+                       SteadyTime asked_at, bool changed) const;
 
   Session& session_;
   nfs4::Bitmap attributes_wanted_;

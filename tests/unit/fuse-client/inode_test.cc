@@ -111,10 +111,17 @@ TEST_F(InodeTest, BeliefEndsWithTimeAndWithNamespaceChanges) {
   EXPECT_FALSE(inode.believed(start, 1, 7));
 }
 
-TEST_F(InodeTest, PagesAreKeptOnlyForTheSameChange) {
-  EXPECT_FALSE(inode.at_open(attributes(1)).keep_pages);
-  EXPECT_TRUE(inode.at_open(attributes(1)).keep_pages);
-  EXPECT_FALSE(inode.at_open(attributes(2)).keep_pages);
+TEST_F(InodeTest, PagesAreKeptUntilAnotherHostChangesTheFile) {
+  const auto opens = [&](uint64_t change, SteadyTime asked_at, bool own) {
+    inode.judge_pages({change, asked_at, asked_at + 1ms, own}, {});
+    return inode.at_open(attributes(change)).keep_pages;
+  };
+  EXPECT_FALSE(opens(1, start, false));
+  EXPECT_TRUE(opens(1, start + 10ms, false));
+  EXPECT_TRUE(opens(2, start + 20ms, true));
+  EXPECT_FALSE(opens(3, start + 30ms, false));
+  inode.doubt_pages();
+  EXPECT_FALSE(opens(3, start + 40ms, false));
 }
 
 TEST_F(InodeTest, AnOldSizeInTheKernelIsNoticedAtOpen) {
