@@ -30,7 +30,6 @@ Verifier make_verifier(const std::array<std::byte, 16>& uuid, const BootId& boot
 FlushGate::FlushGate(pmem::Persistence& persistence, const std::array<std::byte, 16>& uuid,
                      const BootId& boot, uint64_t unsafe_events, std::function<void(const Error&)> on_unsafe)
     : persistence_(persistence),
-      threads_(persistence),
       uuid_(uuid),
       boot_(boot),
       on_unsafe_(std::move(on_unsafe)),
@@ -63,13 +62,7 @@ size_t FlushGate::waiting() {
 
 // Of PMEM, whose fence speaks for the flushes of this thread alone: there is nothing to share.
 Result<> FlushGate::flush_lines(std::span<const ByteSpan> ranges) {
-  Result<> flushed;
-  for (const ByteSpan& range : ranges) {
-    flushed = persistence_.flush(range);
-    if (!flushed) break;
-  }
-  if (flushed) flushed = persistence_.fence();
-  return judged(std::move(flushed));
+  return judged(persistence_.persist_all(ranges));
 }
 
 // What of another's bytes fails in our turn has changed the verifier before the next turn begins, so before
@@ -106,7 +99,7 @@ void FlushGate::run_turn(Guarded<Line>::Lock& line) {
   }
   line->busy = true;
   line.unlock();
-  const Result<> flushed = judged(threads_.run(turn.flushes()));
+  const Result<> flushed = judged(persistence_.persist_all(turn.flushes()));
   line.relock();
   line->busy = false;
   for (Waiting* each : served) {

@@ -10,7 +10,6 @@
 #include <span>
 
 #include "server/brickd/boot_id.h"
-#include "server/brickd/flush_threads.h"
 #include "shared/base/bytes.h"
 #include "shared/base/guarded.h"
 #include "shared/base/result.h"
@@ -76,7 +75,6 @@ class FlushGate {
   Result<> judged(Result<> flushed);
 
   pmem::Persistence& persistence_;
-  FlushThreads threads_;
   const std::array<std::byte, 16> uuid_;
   const BootId boot_;
   const std::function<void(const Error&)> on_unsafe_;

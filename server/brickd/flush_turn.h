@@ -12,7 +12,7 @@
 namespace pnfsrdma::brick {
 
 // What is made durable in one turn at the flush gate, for however many callers: the union of their ranges, of
-// which those that touch or nearly touch are one flush. What an msync costs is the wait for the disk, not its
+// which those that touch or nearly touch are one flush. What a flush costs is a place on the disk more than its
 // length; the pages between two ranges are written if they are dirty, which hurts nobody.
 class FlushTurn {
  public:

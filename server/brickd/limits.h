@@ -39,8 +39,6 @@ inline constexpr uint64_t kInlineBytesMax = 64 << 10;
 inline constexpr uint64_t kFlushTurnBytes = 16 << 20;
 inline constexpr size_t kFlushTurnRanges = 64;
 inline constexpr size_t kFlushGapBytes = 256 << 10;
-// Flushes of one turn that run side by side.
-inline constexpr size_t kFlushesAtOnce = 32;
 
 // Piece by which the background zeroes a block: between pieces it can be stopped.
 inline constexpr uint64_t kZeroPieceBytes = 256 << 10;

@@ -80,7 +80,7 @@ class FileMapping final : public Mapping {
     if (what.kind == Kind::kDeviceDax) return std::make_unique<UnflushedPersistence>(Durability::kVolatile);
     if (file_flush == FileFlush::kPageCache)
       return std::make_unique<UnflushedPersistence>(Durability::kProcess);
-    return std::make_unique<SyncPersistence>();
+    return std::make_unique<SyncPersistence>(fd_.get(), bytes().data());
   }
 
  private:

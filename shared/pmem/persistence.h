@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "shared/base/bytes.h"
@@ -32,6 +33,11 @@ class Persistence {
   virtual Result<> fence() = 0;
   Result<> persist(ByteSpan memory) {
     TRY(flush(memory));
+    return fence();
+  }
+  // The same of all of them; with an Error of any that was made durable nothing is known.
+  virtual Result<> persist_all(std::span<const ByteSpan> ranges) {
+    for (const ByteSpan& range : ranges) TRY(flush(range));
     return fence();
   }
 

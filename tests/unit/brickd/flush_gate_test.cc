@@ -201,67 +201,6 @@ TEST_F(FlushTurnTest, IsFullByRanges) {
   EXPECT_TRUE(turn.full());
 }
 
-// --- its flushes, side by side
-
-// Each flush waits until so many are under way; the one of a certain size fails.
-class MeetingPersistence final : public pmem::Persistence {
- public:
-  explicit MeetingPersistence(size_t together) : together_(together) {}
-  void copy(std::byte*, ByteSpan) override {}
-  void zero(MutableByteSpan) override {}
-  Result<> flush(ByteSpan range) override {
-    auto met = met_.lock();
-    ++*met;
-    changed_.notify_all();
-    met.wait(changed_, [this](const size_t& now) { return now >= together_; });
-    if (range.size() == failing) return fail(EIO, "msync");
-    return {};
-  }
-  Result<> fence() override {
-    ++fences;
-    return {};
-  }
-  Durability durability() const override { return Durability::kPower; }
-  bool blocks() const override { return true; }
-  size_t flushes() { return *met_.lock(); }
-
-  size_t failing = 0;
-  std::atomic<size_t> fences = 0;
-
- private:
-  const size_t together_;
-  Guarded<size_t> met_{0};
-  Condition changed_;
-};
-
-std::vector<ByteSpan> ranges_of(const std::vector<std::byte>& memory, size_t count) {
-  std::vector<ByteSpan> ranges;
-  for (size_t number = 0; number < count; ++number) ranges.emplace_back(memory.data(), number + 1);
-  return ranges;
-}
-
-TEST(FlushThreads, FlushSideBySideAndReturnWhenAllHave) {
-  const std::vector<std::byte> memory(100);
-  MeetingPersistence persistence(kFlushesAtOnce);
-  FlushThreads threads(persistence);
-  for (const size_t count : {kFlushesAtOnce, kFlushesAtOnce + 7, size_t{1}, size_t{2}}) {
-    const size_t before = persistence.flushes();
-    EXPECT_TRUE(threads.run(ranges_of(memory, count)));
-    EXPECT_EQ(persistence.flushes(), before + count);
-  }
-  EXPECT_EQ(persistence.fences, persistence.flushes());
-}
-
-TEST(FlushThreads, OneThatFailsFailsAllAndTheNextRunBeginsAnew) {
-  const std::vector<std::byte> memory(100);
-  MeetingPersistence persistence(2);
-  persistence.failing = 2;
-  FlushThreads threads(persistence);
-  EXPECT_EQ(threads.run(ranges_of(memory, 2)).error().number(), EIO);
-  persistence.failing = 0;
-  EXPECT_TRUE(threads.run(ranges_of(memory, 2)));
-}
-
 // --- many threads
 
 // A medium that has of a mapping what was flushed: each word as it was when its flush began.

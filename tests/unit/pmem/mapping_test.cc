@@ -3,12 +3,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "shared/base/owned.h"
 
@@ -90,6 +93,54 @@ TEST(Mapping, BytesPersistedAreInTheFileAfterIsReopened) {
   const auto again = Mapping::open(file.path());
   ASSERT_TRUE(again);
   EXPECT_EQ(as_text((*again)->bytes().subspan(12345, 7)), "durable");
+}
+
+// cachestat(2), Linux 6.5: pages of a part of the file that the disk does not have yet; negative: not known.
+int64_t dirty_pages(const std::string& path, uint64_t offset, uint64_t length) {
+  constexpr long kCachestat = 451;
+  struct {
+    uint64_t offset, length;
+  } range{offset, length};
+  struct {
+    uint64_t cached, dirty, written_back, evicted, recently_evicted;
+  } pages{};
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd || syscall(kCachestat, fd.get(), &range, &pages, 0) != 0) return -1;
+  return static_cast<int64_t>(pages.dirty + pages.written_back);
+}
+
+TEST(Mapping, ManyRangesPersistedAtOnceAreAllOnTheDisk) {
+  if (disk_folder().empty()) GTEST_SKIP() << "no folder on a disk";
+  const TemporaryFile file(disk_folder());
+  const auto mapping = Mapping::open(file.path());
+  ASSERT_TRUE(mapping) << mapping.error().to_string();
+  if ((*mapping)->medium().kind != Kind::kFile) GTEST_SKIP() << "a DAX file system";
+  const auto persistence = (*mapping)->make_persistence(FileFlush::kSync);
+  constexpr size_t kApart = 100'000, kCount = 40;
+  std::vector<ByteSpan> ranges;
+  for (size_t number = 0; number < kCount; ++number) {
+    const MutableByteSpan range = (*mapping)->bytes().subspan(number * kApart, 9000);
+    std::ranges::fill(range, std::byte{7});
+    ranges.push_back(range);
+  }
+  const int64_t before = dirty_pages(file.path(), 0, kApart * kCount);
+  if (before < 0) GTEST_SKIP() << "the kernel has no cachestat(2)";
+  ASSERT_GE(before, static_cast<int64_t>(2 * kCount));
+  EXPECT_TRUE(persistence->persist_all(ranges));
+  EXPECT_EQ(dirty_pages(file.path(), 0, kApart * kCount), 0);
+}
+
+TEST(Mapping, AWriteBackThatFailsIsAnErrorOfAllThatShareIt) {
+  if (disk_folder().empty()) GTEST_SKIP() << "no folder on a disk";
+  const TemporaryFile file(disk_folder());
+  const auto mapping = Mapping::open(file.path());
+  ASSERT_TRUE(mapping) << mapping.error().to_string();
+  const auto persistence = (*mapping)->make_persistence(FileFlush::kSync);
+  if (!persistence->blocks()) GTEST_SKIP() << "a DAX file system";
+  // What lies behind the mapping is no part of the file.
+  const ByteSpan all = (*mapping)->bytes();
+  const std::vector<ByteSpan> ranges = {all.first(1), {all.data() + all.size() + (1 << 30), 1}};
+  EXPECT_FALSE(persistence->persist_all(ranges));
 }
 
 TEST(Mapping, SecondOpenIsRefusedWithTheReason) {
