@@ -8,7 +8,7 @@ namespace pnfsrdma::fuse_client {
 namespace {
 
 // A question costs about as much as reading so many bytes.
-constexpr uint64_t kBytesOfAQuestion = 16 << 10;
+constexpr uint64_t kBytesOfAQuestion = 32 << 10;
 constexpr uint64_t kQuestionsMin = 16;
 constexpr uint64_t kQuestionsMax = 65536;
 constexpr long kNanosecondsMax = 999'999'999;
