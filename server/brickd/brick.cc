@@ -10,6 +10,7 @@
 #include "server/brickd/flush_gate.h"
 #include "server/brickd/mds_lease.h"
 #include "server/brickd/pool.h"
+#include "server/brickd/read_ahead.h"
 #include "server/brickd/reaper.h"
 #include "server/brickd/session_table.h"
 #include "server/brickd/zeroer.h"
@@ -60,7 +61,8 @@ class Brick::Parts {
         committer(loop, *pool, gate),
         zeroer(loop, *pool, gate, committer),
         reaper(loop, pool->persistence().blocks()),
-        sessions({loop, *pool, reaper, destruction, random, {gate, counters}}, options.limits),
+        read_ahead(loop, *pool),
+        sessions({loop, *pool, reaper, read_ahead, destruction, random, {gate, counters}}, options.limits),
         data(loop, *pool, gate),
         lease(loop, options.lease, [this] { lease_expired(); }),
         service({loop, *pool, committer, zeroer, sessions, data, gate, counters, lease}),
@@ -104,6 +106,7 @@ class Brick::Parts {
   Committer committer;
   Zeroer zeroer;
   Reaper reaper;
+  ReadAhead read_ahead;
   DeferredDestruction destruction{"brick-destroy"};
   SessionTable sessions;
   DataOperations data;

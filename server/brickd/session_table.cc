@@ -164,6 +164,7 @@ ExposeResult SessionTable::expose(const ExposeArguments& arguments) {
       break;
     }
     parts_.pool.table().pin(piece);
+    parts_.read_ahead.granted(parts_.pool.memory(piece));
     ++grant_count_;
     session->grants.emplace(number, record);
     if (session->pending && session->pending->connection) session->pending->left.push_back(number);

@@ -13,6 +13,7 @@
 #include "server/brickd/connection.h"
 #include "server/brickd/limits.h"
 #include "server/brickd/pool.h"
+#include "server/brickd/read_ahead.h"
 #include "server/brickd/reaper.h"
 #include "shared/base/deferred_destruction.h"
 #include "shared/base/event_loop.h"
@@ -30,6 +31,7 @@ class SessionTable {
     EventLoop& loop;
     Pool& pool;
     Reaper& reaper;
+    ReadAhead& read_ahead;
     DeferredDestruction& destruction;
     Random& random;
     Connection::Shared shared;

@@ -70,7 +70,16 @@ class FileMapping final : public Mapping {
       : Mapping({static_cast<std::byte*>(pmem2_map_get_address(map.get())), pmem2_map_get_size(map.get())},
                 medium),
         fd_(std::move(fd)),
-        map_(std::move(map)) {}
+        map_(std::move(map)) {
+    // Advice that the kernel does not take costs speed only.
+    if (medium.kind == Kind::kFile) (void)madvise(bytes().data(), bytes().size(), MADV_RANDOM);
+  }
+
+  void read_ahead(ByteSpan range) const override {
+    if (medium().kind != Kind::kFile) return;
+    const auto at = static_cast<off_t>(range.data() - bytes().data());
+    (void)posix_fadvise(fd_.get(), at, static_cast<off_t>(range.size()), POSIX_FADV_WILLNEED);
+  }
 
   std::unique_ptr<Persistence> make_persistence(FileFlush file_flush) const override {
     const Medium what = medium();

@@ -38,6 +38,11 @@ class Mapping {
   // The mapping must outlive it.
   virtual std::unique_ptr<Persistence> make_persistence(FileFlush file_flush) const = 0;
 
+  // Of a plain file: into the page cache what lies on the disk. A touch brings in a single page there: what the
+  // kernel reads ahead comes in larger units, of which a store makes all dirty (ext4 since Linux 6.16: a flush of
+  // 4 KiB wrote 1.9 MiB). May wait for the disk. Any thread.
+  virtual void read_ahead(ByteSpan) const {}
+
  protected:
   Mapping(MutableByteSpan bytes, Medium medium) : bytes_(bytes), medium_(medium) {}
 

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "shared/base/owned.h"
@@ -95,50 +97,94 @@ TEST(Mapping, BytesPersistedAreInTheFileAfterIsReopened) {
   EXPECT_EQ(as_text((*again)->bytes().subspan(12345, 7)), "durable");
 }
 
-// cachestat(2), Linux 6.5: pages of a part of the file that the disk does not have yet; negative: not known.
-int64_t dirty_pages(const std::string& path, uint64_t offset, uint64_t length) {
+struct CachedPages {
+  uint64_t cached, dirty, written_back, evicted, recently_evicted;
+};
+// cachestat(2), Linux 6.5. None: not known.
+std::optional<CachedPages> cached_pages(const std::string& path, uint64_t offset, uint64_t length) {
   constexpr long kCachestat = 451;
   struct {
     uint64_t offset, length;
   } range{offset, length};
-  struct {
-    uint64_t cached, dirty, written_back, evicted, recently_evicted;
-  } pages{};
+  CachedPages pages{};
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd || syscall(kCachestat, fd.get(), &range, &pages, 0) != 0) return -1;
-  return static_cast<int64_t>(pages.dirty + pages.written_back);
+  if (!fd || syscall(kCachestat, fd.get(), &range, &pages, 0) != 0) return std::nullopt;
+  return pages;
 }
 
-TEST(Mapping, ManyRangesPersistedAtOnceAreAllOnTheDisk) {
-  if (disk_folder().empty()) GTEST_SKIP() << "no folder on a disk";
-  const TemporaryFile file(disk_folder());
-  const auto mapping = Mapping::open(file.path());
-  ASSERT_TRUE(mapping) << mapping.error().to_string();
-  if ((*mapping)->medium().kind != Kind::kFile) GTEST_SKIP() << "a DAX file system";
-  const auto persistence = (*mapping)->make_persistence(FileFlush::kSync);
+// A file on a disk, mapped; the test is skipped where that cannot be, or the kernel has no cachestat(2).
+class DiskMapping : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (disk_folder().empty()) GTEST_SKIP() << "no folder on a disk";
+    file_ = std::make_unique<TemporaryFile>(disk_folder());
+    open();
+    if (mapping->medium().kind != Kind::kFile) GTEST_SKIP() << "a DAX file system";
+    if (!cached_pages(file_->path(), 0, 1)) GTEST_SKIP() << "the kernel has no cachestat(2)";
+  }
+  void open() {
+    mapping.reset();
+    auto opened = Mapping::open(file_->path());
+    ASSERT_TRUE(opened) << opened.error().to_string();
+    mapping = std::move(*opened);
+    persistence = mapping->make_persistence(FileFlush::kSync);
+  }
+  uint64_t dirty_pages() const {
+    const auto pages = cached_pages(file_->path(), 0, mapping->bytes().size());
+    return pages->dirty + pages->written_back;
+  }
+  uint64_t pages_in_cache() const { return cached_pages(file_->path(), 0, mapping->bytes().size())->cached; }
+  void forget_pages() {
+    persistence.reset();
+    mapping.reset();
+    const FileDescriptor fd(::open(file_->path().c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_TRUE(fd && fdatasync(fd.get()) == 0 && posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED) == 0);
+    open();
+  }
+
+  std::unique_ptr<Mapping> mapping;
+  std::unique_ptr<Persistence> persistence;
+
+ private:
+  std::unique_ptr<TemporaryFile> file_;
+};
+
+TEST_F(DiskMapping, ManyRangesPersistedAtOnceAreAllOnTheDisk) {
   constexpr size_t kApart = 100'000, kCount = 40;
   std::vector<ByteSpan> ranges;
   for (size_t number = 0; number < kCount; ++number) {
-    const MutableByteSpan range = (*mapping)->bytes().subspan(number * kApart, 9000);
+    const MutableByteSpan range = mapping->bytes().subspan(number * kApart, 9000);
     std::ranges::fill(range, std::byte{7});
     ranges.push_back(range);
   }
-  const int64_t before = dirty_pages(file.path(), 0, kApart * kCount);
-  if (before < 0) GTEST_SKIP() << "the kernel has no cachestat(2)";
-  ASSERT_GE(before, static_cast<int64_t>(2 * kCount));
+  ASSERT_GE(dirty_pages(), 2 * kCount);
   EXPECT_TRUE(persistence->persist_all(ranges));
-  EXPECT_EQ(dirty_pages(file.path(), 0, kApart * kCount), 0);
+  EXPECT_EQ(dirty_pages(), 0U);
 }
 
-TEST(Mapping, AWriteBackThatFailsIsAnErrorOfAllThatShareIt) {
-  if (disk_folder().empty()) GTEST_SKIP() << "no folder on a disk";
-  const TemporaryFile file(disk_folder());
-  const auto mapping = Mapping::open(file.path());
-  ASSERT_TRUE(mapping) << mapping.error().to_string();
-  const auto persistence = (*mapping)->make_persistence(FileFlush::kSync);
-  if (!persistence->blocks()) GTEST_SKIP() << "a DAX file system";
+// The kernel knows pages in larger units when it reads them ahead, and a store makes a whole unit dirty.
+TEST_F(DiskMapping, AStoreMakesOnePageDirty) {
+  const MutableByteSpan bytes = mapping->bytes();
+  for (size_t at = 0; at < bytes.size(); at += 4096) bytes[at] = std::byte{1};
+  ASSERT_TRUE(persistence->persist(bytes));
+  ASSERT_EQ(dirty_pages(), 0U);
+  bytes[1 << 20] = std::byte{2};
+  EXPECT_EQ(dirty_pages(), 1U);
+}
+
+TEST_F(DiskMapping, WhatIsReadAheadIsInThePageCache) {
+  std::ranges::fill(mapping->bytes(), std::byte{3});
+  forget_pages();
+  ASSERT_LT(pages_in_cache(), 100U);
+  mapping->read_ahead(mapping->bytes().subspan(4096, 2 << 20));
+  for (int tries = 0; pages_in_cache() < 512 && tries < 1000; ++tries) usleep(10'000);
+  EXPECT_GE(pages_in_cache(), 512U);
+  EXPECT_EQ(mapping->bytes()[1 << 20], std::byte{3});
+}
+
+TEST_F(DiskMapping, AWriteBackThatFailsIsAnErrorOfAllThatShareIt) {
   // What lies behind the mapping is no part of the file.
-  const ByteSpan all = (*mapping)->bytes();
+  const ByteSpan all = mapping->bytes();
   const std::vector<ByteSpan> ranges = {all.first(1), {all.data() + all.size() + (1 << 30), 1}};
   EXPECT_FALSE(persistence->persist_all(ranges));
 }
