@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "shared/base/clock.h"
 #include "shared/base/event_loop.h"
 #include "tests/unit/brickd/pools.h"
 
@@ -18,7 +19,8 @@ namespace {
 size_t pages_in_cache(ByteSpan memory) {
   std::vector<unsigned char> pages(memory.size() / 4096);
   EXPECT_EQ(mincore(const_cast<std::byte*>(memory.data()), memory.size(), pages.data()), 0);
-  return static_cast<size_t>(std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; }));
+  return static_cast<size_t>(
+      std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; }));
 }
 
 TEST(ReadAhead, BringsTheBlockOfAGrantAndNoOther) {
@@ -34,7 +36,8 @@ TEST(ReadAhead, BringsTheBlockOfAGrantAndNoOther) {
   ASSERT_TRUE(fd && posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED) == 0);
   const auto pool = file.open();
   ASSERT_EQ(pages_in_cache(pool->block(1)), 0U);
-  EventLoop loop;
+  const SystemClock clock;
+  EventLoop loop(clock);
   ReadAhead read_ahead(loop, *pool);
   read_ahead.granted(pool->block(1).subspan(4096, 10));
   const size_t all = pool->block(1).size() / 4096;
@@ -47,7 +50,8 @@ TEST(ReadAhead, OfAPoolInMemoryIsNothing) {
   SystemRandom random;
   const auto pool = Pool::in_memory(2, random);
   ASSERT_TRUE(pool);
-  EventLoop loop;
+  const SystemClock clock;
+  EventLoop loop(clock);
   ReadAhead read_ahead(loop, **pool);
   read_ahead.granted((*pool)->block(1));
 }
