@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -8,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/mds/meta/pinned_reads.h"
+#include "shared/base/latency_histogram.h"
 #include "shared/base/result.h"
 
 // The metadata engine: an ordered map of byte strings whose changes are committed in atomic batches. The
@@ -74,6 +77,26 @@ struct StoreRoom {
   bool stopped = false;   // even removals wait until there is room
 };
 
+// How far a read goes for a row.
+enum class Reach {
+  kMemory,  // kNotAtHand for what is not there
+  kMedium,  // waits for the medium
+};
+
+// The error of a read that would have to wait for the medium, in a request that can be run again
+// (request_reads.h), and of a commit behind it. Nobody but that request's owner sees it.
+inline constexpr int kNotAtHand = EINPROGRESS;
+
+// What reads have cost since the store was opened.
+struct ReadCounts {
+  uint64_t misses = 0;    // rows and parts of scans that were not in memory
+  uint64_t fetches = 0;   // for requests, outside of the loop
+  uint64_t blocking = 0;  // misses that were read in the loop
+  LatencyHistogram fetch_latency;
+};
+
+class RequestReads;
+
 // An open store. All methods belong to the control-loop thread. What was committed is seen by reads at once;
 // it is durable in order: a crash keeps a prefix of the commits, of both kinds, at least up to
 // synced_sequence().
@@ -81,19 +104,20 @@ class KeyValueStore {
  public:
   virtual ~KeyValueStore() = default;
 
-  // nullopt: no such key. Errors: EIO and what else the medium gives.
-  virtual Result<std::optional<std::string>> get(std::string_view key) = 0;
+  // nullopt: no such key. Errors: EIO and what else the medium gives; in a request that can be run again
+  // kNotAtHand. Everywhere else a row that is not in memory is waited for, and counted.
+  Result<std::optional<std::string>> get(std::string_view key);
 
   // Visits keys that begin with `prefix`, in byte order, from the first that is not less than `from` (which
   // may be empty), until the visitor returns false. The visitor may read and commit; whether the scan sees
-  // that is open.
+  // that is open. Errors as of get(); some keys may have been visited then.
   using Visitor = std::function<bool(std::string_view key, std::string_view value)>;
-  virtual Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor) = 0;
+  Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor);
 
   // Never waits for the medium. EAGAIN: the engine would have to stall the writer, or its medium is full;
   // nothing was written, try later. EIO: an earlier sync failed; the store takes no more commits and must be
   // reopened.
-  virtual Result<Sequence> commit(const Batch& batch, CommitKind kind) = 0;
+  Result<Sequence> commit(const Batch& batch, CommitKind kind);
 
   // The newest commit of kind kNamespace. Every reply, a read-only one too, may have seen it and so waits for
   // it.
@@ -111,6 +135,30 @@ class KeyValueStore {
   virtual Result<> sync() = 0;
   // Syncs and closes. Nothing but the destructor may be called afterwards.
   virtual Result<> close() = 0;
+
+  const ReadCounts& read_counts() const { return read_counts_; }
+
+ protected:
+  // The engine's part. A store that has everything in memory never answers kNotAtHand.
+  virtual Result<std::optional<std::string>> read(std::string_view key, Reach reach) = 0;
+  // With kNotAtHand `reached` is a key that all those visited are below, and none that was left out.
+  virtual Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach reach,
+                        std::string& reached) = 0;
+  virtual Result<Sequence> write(const Batch& batch, CommitKind kind) = 0;
+  // Reads from the medium outside of the control loop what was committed before the call, and calls `done` in
+  // the loop, never from inside: an answer for each that was wanted. Of a scan it brings as many rows as it
+  // likes, one at least. After close() `done` need not be called.
+  using Arrived = std::function<void(std::vector<Brought>)>;
+  virtual void fetch(std::vector<Wanted> wanted, Arrived done) = 0;
+
+ private:
+  friend class RequestReads;
+  bool request_waits(std::string_view key, const std::string_view* prefix);
+  void begin_fetch(std::vector<Wanted> wanted, Arrived done);
+
+  RequestReads* request_ = nullptr;  // whose handler runs
+  PinnedReads pinned_;
+  ReadCounts read_counts_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -27,7 +27,7 @@ bool sound(const std::optional<WallTime>& time) {
 }
 
 std::unexpected<Status> wire(const Error& error) {
-  log_error("meta", "read-failed {}", error.to_string());
+  if (error.number() != kNotAtHand) log_error("meta", "read-failed {}", error.to_string());
   return std::unexpected(status_of(error));
 }
 
@@ -39,6 +39,8 @@ Status status_of(const Error& error) {
       return Status::kDelay;
     case ENOSPC:
       return Status::kNoSpc;
+    case kNotAtHand:
+      return kSuspended;
     default:
       return Status::kIo;
   }

@@ -23,7 +23,12 @@ namespace pnfsrdma::mds {
 template <typename T = void>
 using Outcome = std::expected<T, nfs4::Status>;
 
+// What a handler returns when it has to wait. Never on the wire: the COMPOUND loop keeps the operation and
+// runs it again from the top, checks included, when an answer has come.
+inline constexpr nfs4::Status kSuspended = static_cast<nfs4::Status>(0xFFFFFFFF);
+
 // What a failure of the environment is on the wire: EAGAIN -> DELAY, ENOSPC -> NOSPC, everything else -> IO.
+// kNotAtHand -> kSuspended.
 nfs4::Status status_of(const Error& error);
 
 // change_info4 (RFC 8881, 3.3.12); always atomic here.
@@ -106,7 +111,8 @@ struct NamespaceOptions {
 // The tree of files over a KeyValueStore, with a write-through cache. Each operation that changes something
 // is one atomic batch; it is visible at once, and a reply must wait for last_namespace_sequence(). No
 // permission is checked here (permissions.h). Control loop only. Errors besides those named: kStale (no such
-// inode), kDelay, kNoSpc, kIo. Names: kInval (empty), kBadName ("." and ".."), kBadChar ('/' or NUL),
+// inode), kDelay, kNoSpc, kIo; in a request that can be run again kSuspended (request_reads.h), with nothing
+// changed. Names: kInval (empty), kBadName ("." and ".."), kBadChar ('/' or NUL),
 // kNameTooLong (over 255 bytes).
 //
 // Costs, over RocksDB: get() and lookup() in the cache no system call and no allocation (under 0.5 us); a

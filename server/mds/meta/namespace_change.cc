@@ -123,7 +123,8 @@ Outcome<> Namespace::Change::commit(CommitKind kind) {
   }
   const auto sequence = names_.store_.commit(batch_, kind);
   if (!sequence) {
-    log_warning("meta", "commit-refused {}", sequence.error().to_string());
+    if (sequence.error().number() != kNotAtHand)
+      log_warning("meta", "commit-refused {}", sequence.error().to_string());
     return std::unexpected(status_of(sequence.error()));
   }
   update_caches();

@@ -12,15 +12,19 @@
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <unordered_map>
 
 #include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/commit_thread.h"
 #include "server/mds/meta/format_version.h"
 #include "server/mds/meta/log_extent.h"
 #include "server/mds/meta/metadata_room.h"
+#include "server/mds/meta/read_threads.h"
 #include "server/mds/meta/sync_mark.h"
 #include "server/mds/meta/sync_waiters.h"
 #include "shared/base/log.h"
@@ -40,6 +44,12 @@ constexpr Milliseconds kLookEvery{500};
 constexpr Milliseconds kLookStale{1};
 constexpr uint64_t kShareUnlooked = 16;
 constexpr Milliseconds kRecoverAgain{200};
+constexpr size_t kReaders = 2;
+// Of a scan so much is brought at a time.
+constexpr size_t kRowsFetched = 256;
+constexpr size_t kBytesFetched = size_t{64} << 10;
+// More deletions than that between two keys are walked by a reader, in memory as they may be.
+constexpr uint64_t kSkippedInLoop = 1000;
 // Of a small file system: the memtable, and the logs that wait for it.
 constexpr uint64_t kShareOfMemtable = 64;
 constexpr uint64_t kShareOfLogs = 16;
@@ -50,6 +60,39 @@ rocksdb::Slice slice(std::string_view text) {
 std::string_view view(const rocksdb::Slice& slice) {
   return {slice.data(), slice.size()};
 }
+
+rocksdb::ReadOptions memory_only() {
+  rocksdb::ReadOptions options;
+  options.read_tier = rocksdb::kBlockCacheTier;
+  options.max_skippable_internal_keys = kSkippedInLoop;
+  return options;
+}
+
+// The last key a scan has visited, kept without an allocation: the engine forgets it where it stops.
+class LastKey {
+ public:
+  void set(const rocksdb::Slice& key) {
+    if (key.size() > bytes_.size()) {
+      long_.assign(key.data(), key.size());
+    } else {
+      std::memcpy(bytes_.data(), key.data(), key.size());
+    }
+    size_ = key.size();
+  }
+  // The next key there can be; `first` where none was visited.
+  std::string behind(std::string_view first) const {
+    if (size_ == 0) return std::string(first);
+    std::string next(size_ > bytes_.size() ? std::string_view(long_)
+                                           : std::string_view(bytes_.data(), size_));
+    next.push_back('\0');
+    return next;
+  }
+
+ private:
+  std::array<char, 64> bytes_{};
+  std::string long_;
+  size_t size_ = 0;
+};
 
 Error error_of(const rocksdb::Status& status, const char* call) {
   const std::string what = std::string(call) + ": " + status.ToString();
@@ -136,6 +179,53 @@ Result<> make_directory(const std::string& path) {
   return {};
 }
 
+// --- in a reader's thread ---
+
+Brought read_on(rocksdb::DB& database, const Wanted& wanted) {
+  Brought brought;
+  const std::string end = behind_prefix(*wanted.prefix);
+  const rocksdb::Slice end_slice(end);
+  rocksdb::ReadOptions options;
+  if (!end.empty()) options.iterate_upper_bound = &end_slice;
+  const std::unique_ptr<rocksdb::Iterator> at(database.NewIterator(options));
+  size_t bytes = 0;
+  for (at->Seek(wanted.key); at->Valid(); at->Next()) {
+    if (brought.rows.size() == kRowsFetched || bytes >= kBytesFetched) {
+      brought.next = at->key().ToString();
+      return brought;
+    }
+    bytes += at->key().size() + at->value().size();
+    brought.rows.emplace_back(at->key().ToString(), at->value().ToString());
+  }
+  if (!at->status().ok()) brought.outcome = std::unexpected(error_of(at->status(), "scanning metadata"));
+  return brought;
+}
+
+std::vector<Brought> read_all(rocksdb::DB& database, const std::vector<Wanted>& wanted) {
+  std::vector<Brought> all(wanted.size());
+  std::vector<rocksdb::Slice> keys;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i].prefix) {
+      all[i] = read_on(database, wanted[i]);
+    } else {
+      keys.emplace_back(wanted[i].key);
+      places.push_back(i);
+    }
+  }
+  std::vector<std::string> values;
+  const std::vector<rocksdb::Status> statuses = database.MultiGet(rocksdb::ReadOptions(), keys, &values);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    Brought& brought = all[places[i]];
+    if (statuses[i].ok()) {
+      brought.rows.emplace_back(keys[i].ToString(), std::move(values[i]));
+    } else if (!statuses[i].IsNotFound()) {
+      brought.outcome = std::unexpected(error_of(statuses[i], "reading metadata"));
+    }
+  }
+  return all;
+}
+
 // Tells a log that is torn, for good, from tables that found no room and can be written again.
 class BackgroundErrors final : public rocksdb::EventListener {
  public:
@@ -177,72 +267,18 @@ class RocksdbEngine final : public KeyValueStore {
                 },
         },
         kStateDelay);
+    readers_ = std::make_unique<ReadThreads>(kReaders);
     if (room_) watch_room();
   }
   ~RocksdbEngine() override {
     stopping_ = true;
     loop_.cancel(room_timer_);
+    readers_.reset();
     thread_.reset();
     // RocksDB may abort when it closes a log for which a real disk had no room: the process ends, the next
     // one recovers it. A test's medium is opened again in this one: nothing of it may stay behind, nor its
     // lock.
     if (room_ && log_ != Log::kSound) static_cast<void>(database_.release());
-  }
-
-  Result<std::optional<std::string>> get(std::string_view key) override {
-    std::string value;
-    const rocksdb::Status status = database_->Get(rocksdb::ReadOptions(), slice(key), &value);
-    if (status.IsNotFound()) return std::nullopt;
-    if (!status.ok()) return std::unexpected(error_of(status, "reading metadata"));
-    return value;
-  }
-
-  Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor) override {
-    const std::string end = behind_prefix(prefix);
-    const rocksdb::Slice end_slice(end);
-    rocksdb::ReadOptions options;
-    if (!end.empty()) options.iterate_upper_bound = &end_slice;
-    const std::unique_ptr<rocksdb::Iterator> at(database_->NewIterator(options));
-    for (at->Seek(slice(std::max(prefix, from))); at->Valid(); at->Next()) {
-      if (!visitor(view(at->key()), view(at->value()))) return {};
-    }
-    if (!at->status().ok()) return std::unexpected(error_of(at->status(), "scanning metadata"));
-    return {};
-  }
-
-  Result<Sequence> commit(const Batch& batch, CommitKind kind) override {
-    if (failure_) return std::unexpected(*failure_);
-    // A log that meets the end of the medium is torn. So nobody writes that far: near the end it is looked at
-    // before each commit, and farther off before the first one in a millisecond: a stranger may take tens of
-    // megabytes between two looks of the timer. One statvfs(2), below a microsecond.
-    if (room_ && (room_->near_full() || unlooked_ > room_->reserve_bytes() / kShareUnlooked ||
-                  loop_.now() - looked_ >= kLookStale))
-      look_at_room();
-    if (room().stopped) return fail(EAGAIN, "the metadata disk is full");
-    rocksdb::WriteBatch writes;
-    batch.for_each(
-        [&](std::string_view key, std::string_view value) { writes.Put(slice(key), slice(value)); },
-        [&](std::string_view key) { writes.Delete(slice(key)); });
-    const SyncMark::Mark mark = mark_->mark();
-    writes.PutLogData({mark.data(), mark.size()});  // in the log only
-    rocksdb::WriteOptions options;
-    options.no_slowdown = true;
-    const rocksdb::Status status = database_->Write(options, &writes);
-    if (!status.ok()) {
-      const Error error = error_of(status, "writing metadata");
-      if (status.IsNoSpace() && room_ && !errors_->log_torn()) return begin_recovery(error);
-      // Part of it may be in the log: what comes behind would be lost with it. No stall, so this is the end.
-      if (error.number() != EAGAIN) {
-        log_ = Log::kBroken;
-        fail_for_good(error);
-      }
-      return std::unexpected(error);
-    }
-    unlooked_ += writes.GetDataSize();
-    ++last_;
-    if (kind == CommitKind::kNamespace) last_namespace_ = last_;
-    thread_->committed(last_, kind);
-    return last_;
   }
 
   Sequence last_namespace_sequence() const override { return last_namespace_; }
@@ -283,6 +319,8 @@ class RocksdbEngine final : public KeyValueStore {
   Result<> close() override {
     TRY(sync());
     stopping_ = true;
+    readers_.reset();
+    fetches_.clear();
     thread_.reset();
     waiters_.clear();
     const rocksdb::Status status = database_->Close();
@@ -290,7 +328,98 @@ class RocksdbEngine final : public KeyValueStore {
     return {};
   }
 
+ protected:
+  Result<std::optional<std::string>> read(std::string_view key, Reach reach) override {
+    std::string value;
+    const bool memory = reach == Reach::kMemory;
+    const rocksdb::Status status = database_->Get(memory ? memory_only_ : whole_medium_, slice(key), &value);
+    if (status.IsNotFound()) return std::nullopt;
+    if (memory && (status.IsIncomplete() || (status.ok() && value.empty() && !surely_empty(key))))
+      return fail(kNotAtHand, "reading metadata");
+    if (!status.ok()) return std::unexpected(error_of(status, "reading metadata"));
+    return value;
+  }
+
+  Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach reach,
+                std::string& reached) override {
+    const std::string end = behind_prefix(prefix);
+    const rocksdb::Slice end_slice(end);
+    const bool memory = reach == Reach::kMemory;
+    rocksdb::ReadOptions options = memory ? memory_only_ : whole_medium_;
+    if (!end.empty()) options.iterate_upper_bound = &end_slice;
+    const std::unique_ptr<rocksdb::Iterator> at(database_->NewIterator(options));
+    const std::string_view first = std::max(prefix, from);
+    LastKey last;
+    for (at->Seek(slice(first)); at->Valid(); at->Next()) {
+      last.set(at->key());
+      if (!visitor(view(at->key()), view(at->value()))) return {};
+    }
+    if (at->status().ok()) return {};
+    if (!memory || !at->status().IsIncomplete())
+      return std::unexpected(error_of(at->status(), "scanning metadata"));
+    reached = last.behind(first);
+    return fail(kNotAtHand, "scanning metadata");
+  }
+
+  void fetch(std::vector<Wanted> wanted, Arrived done) override {
+    if (!readers_) return;
+    // `done` stays in the loop's hands: what it refers to belongs to the loop's thread.
+    const uint64_t number = ++last_fetch_;
+    fetches_.emplace(number, std::move(done));
+    readers_->run([this, database = database_.get(), number, wanted = std::move(wanted),
+                   alive = std::weak_ptr(alive_)] {
+      auto brought = std::make_shared<std::vector<Brought>>(read_all(*database, wanted));
+      loop_.post([this, number, brought, alive] {
+        if (alive.expired()) return;
+        auto fetched = fetches_.extract(number);
+        if (!fetched.empty()) fetched.mapped()(std::move(*brought));
+      });
+    });
+  }
+
+  Result<Sequence> write(const Batch& batch, CommitKind kind) override {
+    if (failure_) return std::unexpected(*failure_);
+    // A log that meets the end of the medium is torn. So nobody writes that far: near the end it is looked at
+    // before each commit, and farther off before the first one in a millisecond: a stranger may take tens of
+    // megabytes between two looks of the timer. One statvfs(2), below a microsecond.
+    if (room_ && (room_->near_full() || unlooked_ > room_->reserve_bytes() / kShareUnlooked ||
+                  loop_.now() - looked_ >= kLookStale))
+      look_at_room();
+    if (room().stopped) return fail(EAGAIN, "the metadata disk is full");
+    rocksdb::WriteBatch writes;
+    batch.for_each(
+        [&](std::string_view key, std::string_view value) { writes.Put(slice(key), slice(value)); },
+        [&](std::string_view key) { writes.Delete(slice(key)); });
+    const SyncMark::Mark mark = mark_->mark();
+    writes.PutLogData({mark.data(), mark.size()});  // in the log only
+    rocksdb::WriteOptions options;
+    options.no_slowdown = true;
+    const rocksdb::Status status = database_->Write(options, &writes);
+    if (!status.ok()) {
+      const Error error = error_of(status, "writing metadata");
+      if (status.IsNoSpace() && room_ && !errors_->log_torn()) return begin_recovery(error);
+      // Part of it may be in the log: what comes behind would be lost with it. No stall, so this is the end.
+      if (error.number() != EAGAIN) {
+        log_ = Log::kBroken;
+        fail_for_good(error);
+      }
+      return std::unexpected(error);
+    }
+    unlooked_ += writes.GetDataSize();
+    ++last_;
+    if (kind == CommitKind::kNamespace) last_namespace_ = last_;
+    thread_->committed(last_, kind);
+    return last_;
+  }
+
  private:
+  // With a table that is not open the engine says "found" and gives no value.
+  bool surely_empty(std::string_view key) {
+    std::string value;
+    bool found = false;
+    return database_->KeyMayExist(memory_only_, slice(key), &value, &found) && found;
+  }
+
   // kWaits: tables found no room, and the engine takes no commits until they have been written. The log is
   // sound.
   enum class Log : uint8_t { kSound, kWaits, kBroken };
@@ -369,7 +498,13 @@ class RocksdbEngine final : public KeyValueStore {
   Sequence last_namespace_ = 0;
   Sequence synced_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  std::unique_ptr<CommitThread> thread_;  // goes first: it uses the database
+  const rocksdb::ReadOptions memory_only_ = memory_only();
+  const rocksdb::ReadOptions whole_medium_;
+  uint64_t last_fetch_ = 0;
+  std::unordered_map<uint64_t, Arrived> fetches_;  // under way
+  // These go first: they use the database.
+  std::unique_ptr<CommitThread> thread_;
+  std::unique_ptr<ReadThreads> readers_;
 };
 
 // Beside the store, under a name that is free.

@@ -92,6 +92,44 @@ bool judges_nobody(Operation operation) {
   }
 }
 
+// Whose handler reads before it changes anything, so that it can be run again where a row is not in memory
+// (request_reads.h). All others wait for the medium.
+bool may_miss(Operation operation) {
+  switch (operation) {
+    case Operation::kAccess:
+    case Operation::kCommit:
+    case Operation::kCreate:
+    case Operation::kGetAttributes:
+    case Operation::kLayoutCommit:
+    case Operation::kLayoutGet:
+    case Operation::kLayoutReturn:
+    case Operation::kLink:
+    case Operation::kLock:
+    case Operation::kLockTest:
+    case Operation::kLookup:
+    case Operation::kLookupParent:
+    case Operation::kNegatedVerify:
+    case Operation::kOpen:
+    case Operation::kPutFileHandle:
+    case Operation::kPutPublicFileHandle:
+    case Operation::kPutRootFileHandle:
+    case Operation::kRead:
+    case Operation::kReadDirectory:
+    case Operation::kReadLink:
+    case Operation::kRemove:
+    case Operation::kRename:
+    case Operation::kSecurityInfo:
+    case Operation::kSecurityInfoNoName:
+    case Operation::kSetAttributes:
+    case Operation::kUnlock:
+    case Operation::kVerify:
+    case Operation::kWrite:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // What an answer may become that the client can be asked to fetch later (DELAY); 0: of all others, which are
 // small or must not wait.
 size_t large_answer(const nfs4::ArgumentOperation& arguments) {
@@ -199,16 +237,38 @@ Compound::Step Compound::run_operation() {
     if (!known && known.error() == kSuspended) return Step::kWait;
     if (!known) return add_status(item_->operation, known.error());
   }
-  Handlers handlers;
-  const auto done = answer_as_done(context_, *item_->arguments);
-  const nfs4::ResultOperation result = done ? *done : nfs4::dispatch(handlers, *item_->arguments, context_);
+  const nfs4::ResultOperation result = run_handler();
   const SteadyTime now = context_.services.clock.now();
   context_.services.turns.step(nfs4::to_string(item_->operation), context_.client_id(), now - run_begun_);
   if (nfs4::status_of(result) == kSuspended) return Step::kWait;
   context_.suspension.next_operation();
+  context_.reads.clear();
   context_.services.counters.latency[static_cast<size_t>(item_->operation)].add(now - operation_begun_);
   if (context_.replay && context_.kept_reply) return Step::kEnd;
   return add_result(item_->operation, result);
+}
+
+// kSuspended: it waits, and this is run again.
+nfs4::ResultOperation Compound::run_handler() {
+  Handlers handlers;
+  const auto handle = [&]() -> nfs4::ResultOperation {
+    const auto done = answer_as_done(context_, *item_->arguments);
+    return done ? *done : nfs4::dispatch(handlers, *item_->arguments, context_);
+  };
+  const Operation operation = item_->operation;
+  if (!may_miss(operation)) return handle();
+  const CurrentObject current = context_.current;
+  const CurrentObject saved = context_.saved;
+  const RequestReads::Run reading(context_.reads);
+  nfs4::ResultOperation result = handle();
+  if (context_.reads.missed()) {
+    // Whatever it says: it may have taken for absent what is only not read yet.
+    context_.current = current;
+    context_.saved = saved;
+    context_.reads.fetch([this] { run(); });
+    result = nfs4::status_result(operation, kSuspended);
+  }
+  return result;
 }
 
 // SEQUENCE comes first, and nothing else without it (RFC 8881, 2.10.2.1).
@@ -284,6 +344,7 @@ Compound::Step Compound::add_status(Operation operation, Status status) {
   if (operation != Operation::kIllegal) ++context_.services.counters.errors[static_cast<size_t>(operation)];
   writer_->add(nfs4::status_result(operation, status));
   context_.suspension.next_operation();
+  context_.reads.clear();
   item_.reset();
   return Step::kEnd;
 }

@@ -57,6 +57,7 @@ class Compound {
 
   bool begin();
   Step run_operation();
+  nfs4::ResultOperation run_handler();
   Step check_place(nfs4::Operation operation);
   Step refuse_stranger(nfs4::Operation operation);
   bool find_room(const nfs4::ArgumentOperation& arguments);

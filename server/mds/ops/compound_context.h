@@ -41,15 +41,17 @@ struct OpenAccess {
 // All that the handler of one operation sees. Lives as long as its COMPOUND; control loop only.
 //
 // A handler is `Outcome<Result> handle(CompoundContext&, const Arguments&)`. It may return kSuspended after
-// asking `suspension`; it then runs again from the top with the same arguments. So it changes the context
-// (current filehandle, stateid) and any state only after its last question.
+// asking `suspension`, or because a row of the store is not in memory; it then runs again from the top with
+// the same arguments. So it changes the context (current filehandle, stateid) and any state only after its
+// last question and its last read.
 class CompoundContext {
  public:
   CompoundContext(Services& services, std::function<void()> resume)
-      : services(services), suspension(std::move(resume)) {}
+      : services(services), reads(services.store), suspension(reads, std::move(resume)) {}
 
   // The server's parts, and how to wait.
   Services& services;
+  RequestReads reads;
   Suspension suspension;
 
   // The call.

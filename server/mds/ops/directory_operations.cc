@@ -78,6 +78,9 @@ nfs4::CreateResponse handle(CompoundContext& context, const nfs4::CreateArgument
     wanted.device_major = device->major;
     wanted.device_minor = device->minor;
   }
+  // Behind the change the names on the ways to exports are asked for: they are read before it.
+  static_cast<void>(context.services.exports.awaited(directory->id, arguments.name));
+  if (context.reads.missed()) return kSuspended;
   TRY_ASSIGN(const Created created,
              context.services.names.create(directory->id, arguments.name, wanted, context.done_record()));
   // It may be the directory an export was waiting for.

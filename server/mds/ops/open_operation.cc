@@ -171,16 +171,15 @@ Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenA
   return target;
 }
 
-// Finding or making the file is one question, so that a re-run does not make it again (and meet it as
-// existing).
+// Finding or making the file is done once, so that a re-run does not make it again (and meet it as existing).
 Outcome<Target> find_target(CompoundContext& context, const nfs4::OpenArguments& arguments) {
   if (!arguments.claim.is<ClaimType::kNull>()) {
     Target target;
     TRY_ASSIGN(target.handle, context.current_handle());
     return target;
   }
-  TRY_ASSIGN(const Outcome<Target> target, context.suspension.ask<Outcome<Target>>(
-                                               [&](auto done) { done(find_or_create(context, arguments)); }));
+  TRY_ASSIGN(const Outcome<Target> target,
+             context.suspension.once<Outcome<Target>>([&] { return find_or_create(context, arguments); }));
   return target;
 }
 

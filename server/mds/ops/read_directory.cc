@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "server/mds/ops/attribute_values.h"
 #include "server/mds/ops/handlers.h"
 
@@ -20,7 +22,8 @@ Outcome<nfs4::Attributes> entry_attributes(const CompoundContext& context, Inode
   const Services& services = context.services;
   auto inode = services.names.get(id);
   if (!inode) {
-    if (!requested.test(nfs4::Attribute::kReadAttributeError)) return std::unexpected(inode.error());
+    const bool told = requested.test(nfs4::Attribute::kReadAttributeError) && inode.error() != kSuspended;
+    if (!told) return std::unexpected(inode.error());
     nfs4::Attributes error;
     error.read_attribute_error = inode.error();
     return error;
@@ -58,24 +61,54 @@ nfs4::Verifier cookie_verifier(const CompoundContext& context, const Inode& dire
   return verifier;
 }
 
-// Adds entries of one page as long as they fit into `room` bytes, which shrinks. False: the reply is full.
+// How far a listing has come. Kept while the request waits for rows of the store, so that it goes on where it
+// was.
+struct Listing {
+  nfs4::ReadDirectoryResult result;
+  uint64_t cookie = 0;
+  size_t room = 0;
+};
+
+// Adds entries of one page as long as they fit. False: the reply is full. kSuspended: inodes of the page have
+// to be fetched, all of them at once; of those before the first one the entries are there.
 Outcome<bool> add_entries(const CompoundContext& context, const DirectoryPage& page,
-                          const nfs4::Bitmap& requested, size_t& room, nfs4::ReadDirectoryResult& result) {
+                          const nfs4::Bitmap& requested, Listing& listing) {
+  nfs4::ReadDirectoryResult& result = listing.result;
   // An entry is large: sixty optional attributes, which are better not moved.
   result.entries.reserve(result.entries.size() + page.entries.size());
-  for (const DirectoryEntry& from : page.entries) {
+  for (auto from = page.entries.begin(); from != page.entries.end(); ++from) {
     nfs4::DirectoryEntry& entry = result.entries.emplace_back();
-    entry.cookie = from.cookie;
-    entry.name = from.name;
-    TRY_ASSIGN(entry.attributes, entry_attributes(context, from.inode, requested));
+    entry.cookie = from->cookie;
+    entry.name = from->name;
+    auto attributes = entry_attributes(context, from->inode, requested);
+    if (!attributes) {
+      result.entries.pop_back();
+      if (attributes.error() == kSuspended)
+        std::for_each(from, page.entries.end(),
+                      [&](const auto& one) { context.services.names.get(one.inode); });
+      return std::unexpected(attributes.error());
+    }
+    entry.attributes = *std::move(attributes);
     const size_t size = 4 + xdr::encoded_size(entry);
-    if (size > room) {
+    if (size > listing.room) {
       result.entries.pop_back();
       return false;
     }
-    room -= size;
+    listing.room -= size;
+    listing.cookie = from->cookie;
   }
   return true;
+}
+
+Outcome<> add_pages(const CompoundContext& context, const Inode& directory, const nfs4::Bitmap& requested,
+                    Listing& listing) {
+  bool more = true;
+  while (more && !listing.result.end) {
+    TRY_ASSIGN(const DirectoryPage page, read_page(context, directory.id, listing.cookie));
+    TRY_ASSIGN(more, add_entries(context, page, requested, listing));
+    if (more) listing.result.end = page.end;
+  }
+  return {};
 }
 
 }  // namespace
@@ -91,19 +124,16 @@ nfs4::ReadDirectoryResponse handle(CompoundContext& context, const nfs4::ReadDir
 
   const size_t most = std::min(arguments.max_count, context.reply_room);
   if (most < kFixedBytes) return Status::kTooSmall;
-  size_t room = most - kFixedBytes;
-  nfs4::ReadDirectoryResult result;
-  result.cookie_verifier = verifier;
-  bool more = true;
-  for (uint64_t cookie = arguments.cookie; more && !result.end;) {
-    TRY_ASSIGN(const DirectoryPage page, read_page(context, directory->id, cookie));
-    TRY_ASSIGN(more, add_entries(context, page, arguments.requested, room, result));
-    if (more) result.end = page.end;
-    if (!page.entries.empty()) cookie = page.entries.back().cookie;
-  }
+  Listing listing = context.suspension.take_kept<Listing>().value_or(
+      Listing{.result = {.cookie_verifier = verifier, .entries = {}, .end = false},
+              .cookie = arguments.cookie,
+              .room = most - kFixedBytes});
+  const auto added = add_pages(context, *directory, arguments.requested, listing);
+  if (!added && added.error() == kSuspended) context.suspension.keep(std::move(listing));
+  TRY(added);
   // Not even one entry fits.
-  if (result.entries.empty() && !result.end) return Status::kTooSmall;
-  return result;
+  if (listing.result.entries.empty() && !listing.result.end) return Status::kTooSmall;
+  return std::move(listing.result);
 }
 
 }  // namespace pnfsrdma::mds

@@ -5,16 +5,14 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "shared/nfs4/status.h"
+#include "server/mds/meta/namespace.h"
+#include "server/mds/meta/request_reads.h"
 
 namespace pnfsrdma::mds {
-
-// What a handler returns when it has to wait. Never on the wire: the COMPOUND loop keeps the operation and
-// runs it again from the top, checks included, when an answer has come.
-inline constexpr nfs4::Status kSuspended = static_cast<nfs4::Status>(0xFFFFFFFF);
 
 // How the handler of one operation waits without blocking the control loop. A handler asks its questions in a
 // fixed order; a re-run gets the answers that have come, by that order, and suspends at the first one still
@@ -24,7 +22,9 @@ inline constexpr nfs4::Status kSuspended = static_cast<nfs4::Status>(0xFFFFFFFF)
 //              suspension.ask<brick::RunsResult>([&](auto done) { bricks.alloc(arguments, std::move(done));
 //              }));
 //
-// A handler whose checks fail on a re-run gives back what it was given but will not use (undo in ask()).
+// A handler whose checks fail on a re-run gives back what it was given but will not use (undo in ask()). A run
+// that has missed a row of the store (request_reads.h) asks nothing new; to ask is an effect, so that reads
+// behind it wait for the medium.
 // Control loop only. One per COMPOUND; the loop calls begin_run() before each run of a handler and
 // next_operation() behind its end.
 class Suspension {
@@ -33,7 +33,8 @@ class Suspension {
   using Done = std::function<void(T)>;
 
   // `resume` re-runs the operation; it is called at most once per suspension, never from inside ask().
-  explicit Suspension(std::function<void()> resume) : shared_(std::make_shared<Shared>()) {
+  Suspension(RequestReads& reads, std::function<void()> resume)
+      : reads_(reads), shared_(std::make_shared<Shared>()) {
     shared_->resume = std::move(resume);
   }
   // The COMPOUND is gone (connection lost, client expelled): late answers are undone and resume nobody.
@@ -50,6 +51,8 @@ class Suspension {
     const size_t index = next_++;
     auto& answers = shared_->answers;
     if (index == answers.size()) {
+      if (reads_.missed()) return std::unexpected(kSuspended);
+      reads_.end_reading();
       auto answer = std::make_shared<Answer>();
       if (undo) answer->undo = [undo](std::any& value) { undo(std::move(std::any_cast<T&>(value))); };
       answers.push_back(answer);
@@ -66,11 +69,44 @@ class Suspension {
     return std::any_cast<T>(answer->value);
   }
 
+  // What `work` returns, which is done once: a re-run gets the same. Its reads are the request's; where it
+  // misses a row, kSuspended, and it will be done again.
+  template <typename T, typename Work>
+  std::expected<T, nfs4::Status> once(Work work) {
+    const size_t index = next_++;
+    auto& answers = shared_->answers;
+    if (index == answers.size()) {
+      T value = work();
+      if (reads_.missed()) return std::unexpected(kSuspended);
+      auto answer = std::make_shared<Answer>();
+      answer->value = std::move(value);
+      answers.push_back(std::move(answer));
+    }
+    answers[index]->taken = true;
+    return std::any_cast<T>(answers[index]->value);
+  }
+
+  // What a handler keeps of a run that is void, for the next one of the same operation: how far it came.
+  template <typename T>
+  void keep(T value) {
+    kept_ = std::move(value);
+  }
+  template <typename T>
+  std::optional<T> take_kept() {
+    if (!kept_.has_value()) return std::nullopt;
+    std::optional<T> kept = std::any_cast<T>(std::move(kept_));
+    kept_.reset();
+    return kept;
+  }
+
   void begin_run() {
     next_ = 0;
     for (auto& answer : shared_->answers) answer->taken = false;
   }
-  void next_operation() { give_back(std::exchange(shared_->answers, {})); }
+  void next_operation() {
+    give_back(std::exchange(shared_->answers, {}));
+    kept_.reset();
+  }
 
  private:
   struct Answer {
@@ -100,7 +136,9 @@ class Suspension {
   }
   void abandon() { give_back(std::exchange(shared_->answers, {})); }
 
+  RequestReads& reads_;
   std::shared_ptr<Shared> shared_;
+  std::any kept_;
   size_t next_ = 0;
 };
 

@@ -26,11 +26,14 @@ class RecordingStore final : public mds::KeyValueStore {
     CHECK(inner_.sync());
   }
 
-  Result<std::optional<std::string>> get(std::string_view key) override { return inner_.get(key); }
-  Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor) override {
+  Result<std::optional<std::string>> read(std::string_view key, mds::Reach) override {
+    return inner_.get(key);
+  }
+  Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, mds::Reach,
+                std::string&) override {
     return inner_.scan(prefix, from, visitor);
   }
-  Result<mds::Sequence> commit(const mds::Batch& batch, mds::CommitKind kind) override {
+  Result<mds::Sequence> write(const mds::Batch& batch, mds::CommitKind kind) override {
     power_.event();
     const Power::Lock lock(power_.mutex());
     history_->batches.push_back(batch);
@@ -62,6 +65,7 @@ class RecordingStore final : public mds::KeyValueStore {
     return synced;
   }
   Result<> close() override { return sync(); }
+  void fetch(std::vector<mds::Wanted>, Arrived) override { CHECK(false); }
 
  private:
   EventLoop& loop_;

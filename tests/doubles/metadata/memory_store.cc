@@ -12,13 +12,19 @@ MemoryStore::MemoryStore(EventLoop& loop, Syncing syncing) : loop_(loop), syncin
 
 MemoryStore::~MemoryStore() = default;
 
-Result<std::optional<std::string>> MemoryStore::get(std::string_view key) {
+Result<std::optional<std::string>> MemoryStore::read(std::string_view key, Reach reach) {
+  if (fetch_time_ && reach == Reach::kMemory) return fail(kNotAtHand, "the store is cold");
   const auto found = content_.find(key);
   if (found == content_.end()) return std::nullopt;
   return found->second;
 }
 
-Result<> MemoryStore::scan(std::string_view prefix, std::string_view from, const Visitor& visitor) {
+Result<> MemoryStore::walk(std::string_view prefix, std::string_view from, const Visitor& visitor,
+                           Reach reach, std::string& reached) {
+  if (fetch_time_ && reach == Reach::kMemory) {
+    reached = std::max(prefix, from);
+    return fail(kNotAtHand, "the store is cold");
+  }
   auto at = content_.lower_bound(std::max(prefix, from));
   while (at != content_.end() && at->first.starts_with(prefix)) {
     // A copy: the visitor may commit, and what it erases must not be this entry's key under its feet.
@@ -30,7 +36,7 @@ Result<> MemoryStore::scan(std::string_view prefix, std::string_view from, const
   return {};
 }
 
-Result<Sequence> MemoryStore::commit(const Batch& batch, CommitKind kind) {
+Result<Sequence> MemoryStore::write(const Batch& batch, CommitKind kind) {
   if (stalls_ > 0) {
     --stalls_;
     return fail(EAGAIN, "the store is told to stall");
@@ -41,6 +47,35 @@ Result<Sequence> MemoryStore::commit(const Batch& batch, CommitKind kind) {
   if (kind == CommitKind::kNamespace) last_namespace_ = last_;
   plan_sync();
   return last_;
+}
+
+// What is there now, and there later: commits in between make it stale.
+Brought MemoryStore::bring(const Wanted& wanted) const {
+  Brought brought;
+  auto at = content_.lower_bound(wanted.key);
+  if (!wanted.prefix) {
+    if (at != content_.end() && at->first == wanted.key) brought.rows.emplace_back(*at);
+    return brought;
+  }
+  for (; at != content_.end() && at->first.starts_with(*wanted.prefix); ++at) {
+    if (brought.rows.size() == rows_fetched) {
+      brought.next = at->first;
+      break;
+    }
+    brought.rows.emplace_back(*at);
+  }
+  return brought;
+}
+
+void MemoryStore::fetch(std::vector<Wanted> wanted, Arrived done) {
+  std::vector<Brought> all;
+  for (const Wanted& one : wanted) all.push_back(bring(one));
+  auto deliver = [alive = std::weak_ptr(alive_), all = std::move(all), done = std::move(done)] {
+    if (!alive.expired()) done(all);
+  };
+  const Milliseconds time = fetch_time_.value_or(Milliseconds(0));
+  if (time.count() == 0) return loop_.post(std::move(deliver));
+  loop_.after(time, std::move(deliver));
 }
 
 void MemoryStore::when_synced(Sequence sequence, std::function<void()> callback) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,6 @@ class MemoryStore final : public KeyValueStore {
   explicit MemoryStore(EventLoop& loop, Syncing syncing = Syncing::kEachTurn);
   ~MemoryStore() override;
 
-  Result<std::optional<std::string>> get(std::string_view key) override;
-  Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor) override;
-  Result<Sequence> commit(const Batch& batch, CommitKind kind) override;
   Sequence last_namespace_sequence() const override { return last_namespace_; }
   Sequence synced_sequence() const override { return synced_; }
   void when_synced(Sequence sequence, std::function<void()> callback) override;
@@ -38,10 +36,23 @@ class MemoryStore final : public KeyValueStore {
   size_t unsynced() const { return unsynced_.size(); }
   // The next `count` commits are refused with EAGAIN, as a stalling engine would.
   void stall(size_t count) { stalls_ = count; }
+  // From now on nothing is in memory: each row that a request reads is fetched for it, which takes so long.
+  void go_cold(Milliseconds fetch_time = Milliseconds(0)) { fetch_time_ = fetch_time; }
+  void go_warm() { fetch_time_.reset(); }
+  // Of a scan so many rows are fetched at a time.
+  size_t rows_fetched = 3;
+
+ protected:
+  Result<std::optional<std::string>> read(std::string_view key, Reach reach) override;
+  Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach reach,
+                std::string& reached) override;
+  Result<Sequence> write(const Batch& batch, CommitKind kind) override;
+  void fetch(std::vector<Wanted> wanted, Arrived done) override;
 
  private:
   using Content = std::map<std::string, std::string, std::less<>>;
   static void apply(const Batch& batch, Content& content);
+  Brought bring(const Wanted& wanted) const;
   void plan_sync();
   void plan_callbacks();
 
@@ -54,6 +65,7 @@ class MemoryStore final : public KeyValueStore {
   Sequence last_namespace_ = 0;
   Sequence synced_ = 0;
   size_t stalls_ = 0;
+  std::optional<Milliseconds> fetch_time_;  // nullopt: all is in memory
   bool sync_planned_ = false;
   bool callbacks_planned_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

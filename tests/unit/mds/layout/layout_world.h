@@ -72,11 +72,12 @@ class MortalStore final : public KeyValueStore {
   std::vector<CommitKind> kinds;  // of all commits, in order
   MemoryStore inner;
 
-  Result<std::optional<std::string>> get(std::string_view key) override { return inner.get(key); }
-  Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor) override {
+  Result<std::optional<std::string>> read(std::string_view key, Reach) override { return inner.get(key); }
+  Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach,
+                std::string&) override {
     return inner.scan(prefix, from, visitor);
   }
-  Result<Sequence> commit(const Batch& batch, CommitKind kind) override {
+  Result<Sequence> write(const Batch& batch, CommitKind kind) override {
     if (!before_commit()) return fail(EIO, "the process is dead");
     kinds.push_back(kind);
     const auto committed = inner.commit(batch, kind);
@@ -90,6 +91,7 @@ class MortalStore final : public KeyValueStore {
   }
   Result<> sync() override { return inner.sync(); }
   Result<> close() override { return inner.close(); }
+  void fetch(std::vector<Wanted>, Arrived) override { CHECK(false); }
 };
 
 // One MDS with one brick or several, on a clock that stands still. start() and crash() make it live again and

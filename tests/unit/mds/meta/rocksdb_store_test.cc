@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/meta/rocksdb_store.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+
+#include <optional>
 
 #include "server/mds/meta/format_version.h"
 #include "server/mds/meta/keys.h"
+#include "server/mds/meta/request_reads.h"
 #include "server/mds/meta/values.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
@@ -161,6 +165,134 @@ TEST_F(Rocksdb, ADatabaseOfSomebodyElseIsRefused) {
   const auto refused = open();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().number(), EUCLEAN);
+}
+
+// A store much larger than its cache, whose rows are in tables.
+class ColdRocksdb : public Rocksdb {
+ protected:
+  static constexpr int kRows = 20'000;
+  static constexpr size_t kValueBytes = 200;
+
+  ColdRocksdb() {
+    fill();
+    // Opened again, what was in the memtable is in a table.
+    store_ =
+        RocksdbStore::open(loop_, {.path = directory_.path() + "/store", .cache_bytes = 16 << 10}).value();
+  }
+  static std::string key(int i) { return fmt::format("k{:06}", i); }
+  static std::string value(int i) { return std::string(kValueBytes, static_cast<char>('a' + i % 26)); }
+  void fill() {
+    auto store = RocksdbStore::open(loop_, {.path = directory_.path() + "/store"}).value();
+    for (int i = 0; i < kRows; i += 100) {
+      Batch batch;
+      for (int j = i; j < i + 100; ++j) batch.put(key(j), value(j));
+      batch.put(fmt::format("e{:06}", i), {});
+      ASSERT_TRUE(store->commit(batch, CommitKind::kState));
+    }
+    ASSERT_TRUE(store->close());
+  }
+  // As a handler: again and again until nothing is missing.
+  template <typename Request>
+  auto run(Request request) {
+    for (;;) {
+      {
+        const RequestReads::Run run(reads_.emplace_or_get(*store_));
+        auto result = request();
+        if (!reads_->missed()) return result;
+      }
+      bool arrived = false;
+      reads_->fetch([&] { arrived = true; });
+      EXPECT_TRUE(run_until([&] { return arrived; }));
+    }
+  }
+
+  std::unique_ptr<KeyValueStore> store_;
+  struct Lazy : std::optional<RequestReads> {
+    RequestReads& emplace_or_get(KeyValueStore& store) { return has_value() ? **this : emplace(store); }
+  } reads_;
+};
+
+TEST_F(ColdRocksdb, NoRequestWaitsInTheLoop) {
+  const uint64_t before = store_->read_counts().blocking;
+  for (int i = 7; i < kRows; i += 997) {
+    EXPECT_EQ(run([&] { return store_->get(key(i)).value_or("?"); }), value(i)) << i;
+    EXPECT_EQ(run([&] { return store_->get(key(i) + "absent").value_or("?"); }), std::nullopt) << i;
+    reads_->clear();
+  }
+  EXPECT_EQ(run([&] { return store_->get("e000100").value_or("?"); }), "");
+  int rows = 0;
+  EXPECT_TRUE(run([&] {
+    rows = 0;
+    return store_
+        ->scan("k", key(500),
+               [&](std::string_view at, std::string_view found) {
+                 EXPECT_EQ(at, key(500 + rows));
+                 EXPECT_EQ(found, value(500 + rows));
+                 return ++rows < 1000;
+               })
+        .has_value();
+  }));
+  EXPECT_EQ(rows, 1000);
+  EXPECT_EQ(store_->read_counts().blocking, before);
+  EXPECT_GT(store_->read_counts().fetches, 10U);
+}
+
+TEST_F(ColdRocksdb, WhatIsInTheMemtableIsAtHand) {
+  ASSERT_TRUE(store_->commit(one(key(5), "new"), CommitKind::kState));
+  ASSERT_TRUE(store_->commit(one("e", ""), CommitKind::kState));
+  const uint64_t misses = store_->read_counts().misses;
+  EXPECT_EQ(run([&] { return store_->get(key(5)).value_or("?"); }), "new");
+  EXPECT_EQ(run([&] { return store_->get("e").value_or("?"); }), "");
+  EXPECT_EQ(store_->read_counts().misses, misses);
+}
+
+TEST_F(ColdRocksdb, WhoCannotWaitGetsTheSame) {
+  int rows = 0;
+  EXPECT_TRUE(store_->scan("k", {}, [&](std::string_view at, std::string_view found) {
+    EXPECT_EQ(at, key(rows));
+    EXPECT_EQ(found, value(rows));
+    ++rows;
+    return true;
+  }));
+  EXPECT_EQ(rows, kRows);
+  EXPECT_EQ(store_->get("e000200").value(), "");
+  EXPECT_GT(store_->read_counts().blocking, 0U);
+}
+
+// In memory as they are, so many deletions take long to walk.
+TEST_F(ColdRocksdb, DeletionsAreWalkedByAReader) {
+  Batch batch;
+  for (int i = 0; i < kRows - 1; ++i) batch.erase(key(i));
+  ASSERT_TRUE(store_->commit(batch, CommitKind::kState));
+  std::string found;
+  EXPECT_TRUE(run([&] {
+    found.clear();
+    return store_
+        ->scan("k", {},
+               [&](std::string_view at, std::string_view) {
+                 found += at;
+                 return true;
+               })
+        .has_value();
+  }));
+  EXPECT_EQ(found, key(kRows - 1));
+  EXPECT_GT(store_->read_counts().fetches, 0U);
+}
+
+TEST_F(ColdRocksdb, MayBeClosedWhileItReads) {
+  bool arrived = false;
+  {
+    RequestReads reads(*store_);
+    {
+      const RequestReads::Run run(reads);
+      EXPECT_FALSE(store_->get(key(7)));
+    }
+    reads.fetch([&] { arrived = true; });
+    reads_.reset();
+  }
+  store_.reset();
+  loop_.run_once(Milliseconds(0));
+  EXPECT_FALSE(arrived);
 }
 
 }  // namespace

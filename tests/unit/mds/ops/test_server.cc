@@ -8,7 +8,7 @@ namespace pnfsrdma::mds {
 namespace {
 
 std::unique_ptr<Namespace> open_names(TestHost& host) {
-  auto names = Namespace::open(host.store, host.clock, ++host.starts);
+  auto names = Namespace::open(host.store, host.clock, ++host.starts, host.options);
   CHECK(names.has_value());
   return std::move(*names);
 }

@@ -35,6 +35,7 @@ struct TestHost {
   SeededRandom random{7};
   EventLoop loop{clock};
   MemoryStore store{loop};
+  NamespaceOptions options;
   uint64_t starts = 0;
 
   void turn() { loop.run_once(Milliseconds(0)); }
