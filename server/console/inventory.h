@@ -89,6 +89,12 @@ struct LatencyHistogram {
   std::array<uint64_t, kBoundsUs.size() + 1> counts{};
   uint64_t sum_us = 0;
 };
+// Reads of the metadata that were not in memory, since the start.
+struct MetadataReads {
+  uint64_t misses = 0;
+  uint64_t blocking = 0;       // in the control loop, which serves nobody meanwhile
+  LatencyHistogram fetches{};  // all others: of one request at once, outside of the loop
+};
 // How long the turns of a control loop took: while one runs nobody else is served.
 struct LoopTurns {
   LatencyHistogram times;   // since the start; no count: not known
@@ -274,6 +280,7 @@ struct Numbers {
   uint64_t connections_ended = 0;    // since the start: half a request, or their memory was needed
   uint64_t metadata_disk_bytes = 0;  // 0: not known
   uint64_t metadata_disk_free_bytes = 0;
+  MetadataReads metadata_reads;
   LoopTurns turns;
   std::vector<Brick> bricks;
   std::vector<HealthCheck> checks;

@@ -142,6 +142,17 @@ void add_state(Exposition& out, const Numbers& numbers) {
       .value(number(numbers.uptime_seconds));
 }
 
+void add_metadata_reads(Exposition& out, const MetadataReads& reads) {
+  out.counter("pnfsrdma_mds_metadata_read_misses_total", "Reads of metadata that were not in memory.")
+      .value(number(reads.misses));
+  out.counter("pnfsrdma_mds_metadata_blocking_reads_total",
+              "Of them, reads of the disk in the control loop, which serves nobody meanwhile.")
+      .value(number(reads.blocking));
+  out.histogram("pnfsrdma_mds_metadata_fetch_seconds",
+                "Reads of the disk for one request, which waits, outside of the control loop.")
+      .value(reads.fetches, {});
+}
+
 // Both kinds of daemon have one.
 void add_loops(Exposition& out, const Numbers& numbers) {
   out.histogram("pnfsrdma_mds_loop_turn_seconds",
@@ -226,6 +237,7 @@ std::string metrics_text(const Numbers& numbers, const ConsoleCounters& console,
   out.gauge("pnfsrdma_build_info", "Always 1; the version is in its label.").value(1, {{"version", version}});
   add_operations(out, numbers);
   add_state(out, numbers);
+  add_metadata_reads(out, numbers.metadata_reads);
   add_loops(out, numbers);
   add_bricks(out, numbers);
   out.counter("pnfsrdma_console_requests_total", "Requests to the console.").value(number(console.requests));

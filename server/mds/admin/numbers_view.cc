@@ -14,17 +14,19 @@ namespace pnfsrdma::mds {
 
 namespace {
 
+console::LatencyHistogram view_histogram(const pnfsrdma::LatencyHistogram& histogram) {
+  const auto now = histogram.snapshot();
+  return {.counts = now.counts, .sum_us = static_cast<uint64_t>(now.sum.count() / 1000)};
+}
+
 void add_operations(const Counters& counters, console::Numbers& numbers) {
   for (const nfs4::OperationRow& row : nfs4::kOperationTable) {
     if (row.number >= Counters::kOperationsMax) continue;
     if (counters.operations[row.number] == 0 && counters.errors[row.number] == 0) continue;
-    const auto latency = counters.latency[row.number].snapshot();
     console::OperationCounter shown{.name = std::string(row.name),
                                     .count = counters.operations[row.number],
                                     .errors = counters.errors[row.number],
-                                    .latency = {}};
-    shown.latency.counts = latency.counts;
-    shown.latency.sum_us = static_cast<uint64_t>(latency.sum.count() / 1000);
+                                    .latency = view_histogram(counters.latency[row.number])};
     numbers.operations.push_back(std::move(shown));
   }
 }
@@ -206,6 +208,9 @@ console::Numbers view_numbers(const NumbersSources& sources) {
   add_operations(counters, numbers);
   numbers.layouts = static_cast<uint32_t>(sources.layouts.table().layouts());
   numbers.grants = static_cast<uint32_t>(sources.layouts.table().grants());
+  const ReadCounts& reads = sources.store.read_counts();
+  numbers.metadata_reads = {
+      .misses = reads.misses, .blocking = reads.blocking, .fetches = view_histogram(reads.fetch_latency)};
   const StoreRoom room = sources.store.room();
   numbers.metadata_disk_bytes = room.total;
   numbers.metadata_disk_free_bytes = room.free;
