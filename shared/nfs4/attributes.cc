@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/nfs4/attributes.h"
 
+#include <array>
+
 #include "shared/xdr/codec.h"
 
 namespace pnfsrdma::nfs4 {
@@ -15,6 +17,19 @@ void encode_values(xdr::Encoder& encoder, const Attributes& attributes) {
   if (attributes.member) xdr::encode(encoder, *attributes.member);
   PNFSRDMA_NFS4_ATTRIBUTES(PNFSRDMA_ATTRIBUTE)
 #undef PNFSRDMA_ATTRIBUTE
+}
+
+// As xdr::encode(encoder, attributes.mask()) without an allocation: a READDIR does it for each entry.
+void encode_mask(xdr::Encoder& encoder, const Attributes& attributes) {
+  std::array<uint32_t, kAttributeWords> words{};
+#define PNFSRDMA_ATTRIBUTE(number, enumerator, member, type) \
+  words[(number) / 32] |= uint32_t{attributes.member.has_value()} << (number) % 32;
+  PNFSRDMA_NFS4_ATTRIBUTES(PNFSRDMA_ATTRIBUTE)
+#undef PNFSRDMA_ATTRIBUTE
+  size_t count = words.size();
+  while (count > 0 && words[count - 1] == 0) --count;
+  encoder.put_u32(static_cast<uint32_t>(count));
+  for (size_t word = 0; word < count; ++word) encoder.put_u32(words[word]);
 }
 
 bool decode_values(xdr::Decoder& decoder, const Bitmap& mask, Attributes& attributes) {
@@ -52,7 +67,7 @@ void Attributes::keep_only(const Bitmap& wanted) {
 }
 
 void xdr_encode(xdr::Encoder& encoder, const Attributes& attributes) {
-  xdr::encode(encoder, attributes.mask());
+  encode_mask(encoder, attributes);
   const size_t length_at = encoder.position();
   encoder.put_u32(0);
   const size_t start = encoder.position();

@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/xdr/encoder.h"
 
+#include <array>
+
 #include "shared/base/check.h"
 
 namespace pnfsrdma::xdr {
 namespace {
 
-constexpr std::byte kZeros[4]{};
+constexpr std::array<std::byte, sizeof(uint64_t)> kZeros{};
 
 }  // namespace
 
 // Space for `size` more bytes; null on a counter.
-std::byte* Encoder::grow(size_t size) {
+inline std::byte* Encoder::grow(size_t size) {
   if (!out_) {
     counted_ += size;
     return nullptr;
   }
   const size_t start = out_->size();
-  out_->resize(start + size);
+  // Numbers by insert(), which the compiler turns into a store; resize() is a call that puts zeros there.
+  if (size <= kZeros.size()) {
+    out_->insert(out_->end(), kZeros.begin(), kZeros.begin() + static_cast<ptrdiff_t>(size));
+  } else {
+    out_->resize(start + size);
+  }
   return out_->data() + start;
 }
 
@@ -38,7 +45,7 @@ void Encoder::put_fixed(ByteSpan bytes) {
   }
   // insert() and not resize(): bulk data is written once, not zeroed first.
   out_->insert(out_->end(), bytes.begin(), bytes.end());
-  if (pad > 0) out_->insert(out_->end(), kZeros, kZeros + pad);
+  if (pad > 0) out_->insert(out_->end(), kZeros.begin(), kZeros.begin() + static_cast<ptrdiff_t>(pad));
 }
 
 void Encoder::put_opaque(ByteSpan bytes) {
