@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/mds/meta/permissions.h"
+#include "server/mds/meta/read_then.h"
 
 namespace pnfsrdma::mds {
 
@@ -53,17 +54,36 @@ void FileIo::read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> do
 
 void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn,
                       Done<Read> done) {
-  const auto present = names_.get(inode);
-  if (!present) return done(std::unexpected(present.error()));
-  const uint64_t size = (*present)->size;
+  read_then(
+      names_.store(), alive_, [this, inode, offset, count] { return place_of(inode, offset, count); },
+      [this, offset, turn = std::move(turn),
+       done = std::move(done)](std::expected<Place, nfs4::Status> place) mutable {
+        if (!place) return done(std::unexpected(place.error()));
+        read_from(*place, offset, std::move(turn), std::move(done));
+      });
+}
+
+// Only reads.
+std::expected<FileIo::Place, nfs4::Status> FileIo::place_of(uint64_t inode, uint64_t offset, uint32_t count) {
+  TRY_ASSIGN(const InodePointer present, names_.get(inode));
+  const uint64_t size = present->size;
   const uint64_t end = std::min(size, range_of(offset, count).end);
-  auto bytes = std::make_shared<Bytes>(end > offset ? end - offset : 0);  // zeros
+  Place place{.length = end > offset ? end - offset : 0};
   // RFC 8881, 18.22.3: true when the last byte of the file is in the answer, or lies before it.
-  const bool end_of_file = offset >= size || end == size;
+  place.end_of_file = offset >= size || end == size;
+  if (place.length == 0) return place;
+  auto mapped = space_.extents().map(inode, offset, place.length);
+  if (!mapped) return std::unexpected(status_of(mapped.error()));
+  place.mapped = *std::move(mapped);
+  return place;
+}
+
+void FileIo::read_from(const Place& place, uint64_t offset, InodeQueue::Turn turn, Done<Read> done) {
+  auto bytes = std::make_shared<Bytes>(place.length);  // zeros
+  const bool end_of_file = place.end_of_file;
+  const std::vector<Mapping>& mapped = place.mapped;
   if (bytes->empty()) return done(Read{bytes, end_of_file});
-  const auto mapped = space_.extents().map(inode, offset, bytes->size());
-  if (!mapped) return done(std::unexpected(status_of(mapped.error())));
-  const nfs4::Status absent = bricks_.absence(memory_of(*mapped));
+  const nfs4::Status absent = bricks_.absence(memory_of(mapped));
   if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
   struct Progress {
     size_t left = 1;
@@ -77,8 +97,8 @@ void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueu
     if (!progress->good) return done(std::unexpected(nfs4::Status::kDelay));
     done(Read{bytes, end_of_file});
   };
-  for (const Mapping& part : *mapped) progress->left += part.logical ? 1 : 0;
-  for (const Mapping& part : *mapped) {
+  for (const Mapping& part : mapped) progress->left += part.logical ? 1 : 0;
+  for (const Mapping& part : mapped) {
     if (!part.logical) continue;
     const MutableByteSpan sink = MutableByteSpan(*bytes).subspan(part.file_offset - offset, part.length);
     bricks_.memory_at(*part.logical).read(*part.logical, sink, bytes, one_done);
@@ -118,7 +138,12 @@ void FileIo::write(Write what, Done<nfs4::WriteResult> done) {
     return finish(work, nfs4::WriteResult{0, nfs4::StableHow::kFileSync, verifier});
   }
   // Over bytes that have memory already, others may write and read beside us.
-  const auto in_the_way = obstacle(*work);
+  read_then(
+      names_.store(), alive_, [this, work] { return obstacle(*work); },
+      [this, work](std::expected<Obstacle, nfs4::Status> in_the_way) { begin_write(work, in_the_way); });
+}
+
+void FileIo::begin_write(const WritingPointer& work, std::expected<Obstacle, nfs4::Status> in_the_way) {
   if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
   if (*in_the_way != Obstacle::kNone) return write_exclusively(work);
   queue_.shared(work->what.inode, [this, work](InodeQueue::Turn turn) {
@@ -127,6 +152,7 @@ void FileIo::write(Write what, Done<nfs4::WriteResult> done) {
   });
 }
 
+// Only reads.
 std::expected<FileIo::Obstacle, nfs4::Status> FileIo::obstacle(const Writing& work) {
   TRY_ASSIGN(const InodePointer inode, names_.get(work.what.inode));
   // Bytes between the old end and ours become readable: they must be zeros.

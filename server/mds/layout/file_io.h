@@ -53,8 +53,18 @@ class FileIo {
   using WritingPointer = std::shared_ptr<Writing>;
   enum class Obstacle { kNone, kHole, kSeenHole, kDirtyTail, kWriters };
 
+  // What a READ gets: so many bytes, from there.
+  struct Place {
+    uint64_t length = 0;
+    bool end_of_file = false;
+    std::vector<Mapping> mapped;
+  };
+
+  std::expected<Place, nfs4::Status> place_of(uint64_t inode, uint64_t offset, uint32_t count);
+  void read_from(const Place& place, uint64_t offset, InodeQueue::Turn turn, Done<Read> done);
   void read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn, Done<Read> done);
   std::expected<Obstacle, nfs4::Status> obstacle(const Writing& work);
+  void begin_write(const WritingPointer& work, std::expected<Obstacle, nfs4::Status> in_the_way);
   void write_in_place(const WritingPointer& work);
   void write_exclusively(const WritingPointer& work);
   void write_over_clean_tail(const WritingPointer& work);

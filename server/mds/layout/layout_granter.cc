@@ -7,6 +7,7 @@
 
 #include "server/mds/layout/layout_answer.h"
 #include "server/mds/meta/permissions.h"
+#include "server/mds/meta/read_then.h"
 #include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
@@ -118,8 +119,16 @@ void LayoutGranter::make_writable(const WorkPointer& work) {
 }
 
 void LayoutGranter::fill(const WorkPointer& work) {
+  read_then(
+      names_.store(), alive_,
+      [this, work] {
+        return space_.extents().map(work->request.inode, work->needed.begin, work->needed.length());
+      },
+      [this, work](const Result<std::vector<Mapping>>& mapped) { fill_holes(work, mapped); });
+}
+
+void LayoutGranter::fill_holes(const WorkPointer& work, const Result<std::vector<Mapping>>& mapped) {
   const GrantRequest& request = work->request;
-  const auto mapped = space_.extents().map(request.inode, work->needed.begin, work->needed.length());
   if (!mapped) return fail(work, status_of(mapped.error()));
   const bool has_holes =
       std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
@@ -202,14 +211,25 @@ void LayoutGranter::when_durable(const WorkPointer& work) {
 // Only as far as one answer tells it: a writer to the first hole, a reader to the first that is not told
 // whole.
 void LayoutGranter::find_gaps(const WorkPointer& work) {
+  const ByteRange range{work->needed.begin, std::max(work->needed.end, work->request.range.end)};
+  // An extent is a segment at least: more than the answer has room for need not be read.
+  const size_t most = work->request.max_bytes / kSegmentBytesMin + 1;
+  read_then(
+      names_.store(), alive_,
+      [this, inode = work->request.inode, range, most] {
+        return space_.extents().overlapping(inode, range.begin, range.length(), most);
+      },
+      [this, work, range](const Result<std::vector<Extent>>& extents) { list_gaps(work, range, extents); });
+}
+
+void LayoutGranter::list_gaps(const WorkPointer& work, const ByteRange& range,
+                              const Result<std::vector<Extent>>& extents) {
   const GrantRequest& request = work->request;
-  const ByteRange range{work->needed.begin, std::max(work->needed.end, request.range.end)};
   const auto inode = names_.get(request.inode);
   if (!inode) return fail(work, inode.error());
-  // An extent is a segment at least: more than the answer has room for need not be read.
-  const size_t most = request.max_bytes / kSegmentBytesMin + 1;
-  const auto extents = space_.extents().overlapping(request.inode, range.begin, range.length(), most);
   if (!extents) return fail(work, status_of(extents.error()));
+  // Ended while they were read.
+  if (layouts_.gone(request.client)) return fail(work, nfs4::Status::kLayoutTryLater);
   const HeldLayout* held = table_.find(request.inode, request.client);
   uint64_t told = std::max(range.begin, holes_end(work, (*inode)->size));
   for (const Extent& extent : *extents) {

@@ -57,10 +57,12 @@ class LayoutGranter {
   std::optional<nfs4::Status> refusal(const GrantRequest& request);
   void make_writable(const WorkPointer& work);
   void fill(const WorkPointer& work);
+  void fill_holes(const WorkPointer& work, const Result<std::vector<Mapping>>& mapped);
   void clear_stale_holes(const WorkPointer& work);
   void note_writer(const WorkPointer& work);
   void when_durable(const WorkPointer& work);
   void find_gaps(const WorkPointer& work);
+  void list_gaps(const WorkPointer& work, const ByteRange& range, const Result<std::vector<Extent>>& extents);
   void expose_next(const WorkPointer& work);
   void expose(const WorkPointer& work, const Extent& gap);
   bool keep(const WorkPointer& work, const Extent& gap, const brick::ExposeResult& exposed);

@@ -40,15 +40,18 @@ void RequestReads::fetch(std::function<void()> arrived) {
     store_.pinned_.add(pinned);
     under_way_.push_back(&pinned);
   }
-  arrived_ = std::move(arrived);
+  // `arrived` is the store's until then: it may be what keeps this object.
   store_.begin_fetch(std::exchange(wanted_, {}),
-                     [self = std::weak_ptr(self_), round = ++round_](std::vector<Brought> brought) {
-                       if (const auto live = self.lock()) (*live)->take(round, std::move(brought));
+                     [self = std::weak_ptr(self_), round = ++round_,
+                      arrived = std::move(arrived)](std::vector<Brought> brought) {
+                       const auto live = self.lock();
+                       if (live && (*live)->take(round, std::move(brought))) arrived();
                      });
 }
 
-void RequestReads::take(uint64_t round, std::vector<Brought> brought) {
-  if (round != round_ || under_way_.size() != brought.size()) return;
+// False: too late.
+bool RequestReads::take(uint64_t round, std::vector<Brought> brought) {
+  if (round != round_ || under_way_.size() != brought.size()) return false;
   for (size_t i = 0; i < brought.size(); ++i) {
     Pinned& pinned = *under_way_[i];
     pinned.brought = std::move(brought[i]);
@@ -60,7 +63,7 @@ void RequestReads::take(uint64_t round, std::vector<Brought> brought) {
     }
   }
   under_way_.clear();
-  std::exchange(arrived_, nullptr)();  // may delete this
+  return true;
 }
 
 void RequestReads::clear() {
@@ -72,7 +75,6 @@ void RequestReads::clear() {
   pages_.clear();
   under_way_.clear();
   pinned_.clear();
-  arrived_ = nullptr;
   voided_ = 0;
 }
 

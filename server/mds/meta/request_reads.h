@@ -7,6 +7,7 @@
 #include <memory>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "server/mds/meta/pinned_reads.h"
@@ -51,6 +52,8 @@ class RequestReads {
   // Fetches what the last run missed. `arrived` is called from the loop, never from inside, and not when this
   // has gone or has been cleared before.
   void fetch(std::function<void()> arrived);
+  // Takes over what the last run of `other` missed.
+  void adopt(RequestReads& other) { wanted_ = std::exchange(other.wanted_, {}); }
   // The request has ended, or goes on with something else.
   void clear();
 
@@ -64,7 +67,7 @@ class RequestReads {
   bool want(std::string_view key, const std::string_view* prefix);
 
   void drop_stale();
-  void take(uint64_t round, std::vector<Brought> brought);
+  bool take(uint64_t round, std::vector<Brought> brought);
 
   KeyValueStore& store_;
   bool reading_ = false;
@@ -73,7 +76,6 @@ class RequestReads {
   std::list<Pinned> pinned_;
   std::unordered_map<std::string_view, Pinned*> rows_;
   std::vector<Pinned*> pages_;
-  std::function<void()> arrived_;
   uint64_t round_ = 0;
   int voided_ = 0;  // reads that a commit made stale
   std::shared_ptr<RequestReads*> self_;

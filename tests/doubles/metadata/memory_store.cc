@@ -70,8 +70,10 @@ Brought MemoryStore::bring(const Wanted& wanted) const {
 void MemoryStore::fetch(std::vector<Wanted> wanted, Arrived done) {
   std::vector<Brought> all;
   for (const Wanted& one : wanted) all.push_back(bring(one));
-  auto deliver = [alive = std::weak_ptr(alive_), all = std::move(all), done = std::move(done)] {
-    if (!alive.expired()) done(all);
+  const uint64_t number = ++last_fetch_;
+  fetches_.emplace(number, std::move(done));
+  auto deliver = [this, alive = std::weak_ptr(alive_), number, all = std::move(all)] {
+    if (!alive.expired()) fetches_.extract(number).mapped()(all);
   };
   const Milliseconds time = fetch_time_.value_or(Milliseconds(0));
   if (time.count() == 0) return loop_.post(std::move(deliver));

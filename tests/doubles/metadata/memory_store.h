@@ -14,8 +14,8 @@
 namespace pnfsrdma::mds {
 
 // A KeyValueStore in memory, for tests and the simulator. It can lose what was not synced, as a host that
-// crashes does.
-class MemoryStore final : public KeyValueStore {
+// crashes does. Tests may come between its writes.
+class MemoryStore : public KeyValueStore {
  public:
   enum class Syncing {
     kEachTurn,  // at the end of the loop's turn
@@ -66,6 +66,8 @@ class MemoryStore final : public KeyValueStore {
   Sequence synced_ = 0;
   size_t stalls_ = 0;
   std::optional<Milliseconds> fetch_time_;  // nullopt: all is in memory
+  uint64_t last_fetch_ = 0;
+  std::map<uint64_t, Arrived> fetches_;  // under way
   bool sync_planned_ = false;
   bool callbacks_planned_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

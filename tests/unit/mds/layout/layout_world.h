@@ -64,34 +64,21 @@ class FakeRecaller final : public LayoutRecaller {
 };
 
 // The store of an MDS that can die at any commit.
-class MortalStore final : public KeyValueStore {
+class MortalStore final : public MemoryStore {
  public:
-  explicit MortalStore(EventLoop& loop) : inner(loop) {}
+  explicit MortalStore(EventLoop& loop) : MemoryStore(loop) {}
   std::function<bool()> before_commit = [] { return true; };
   std::function<bool()> behind_commit = [] { return true; };
   std::vector<CommitKind> kinds;  // of all commits, in order
-  MemoryStore inner;
 
-  Result<std::optional<std::string>> read(std::string_view key, Reach) override { return inner.get(key); }
-  Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach,
-                std::string&) override {
-    return inner.scan(prefix, from, visitor);
-  }
+ protected:
   Result<Sequence> write(const Batch& batch, CommitKind kind) override {
     if (!before_commit()) return fail(EIO, "the process is dead");
     kinds.push_back(kind);
-    const auto committed = inner.commit(batch, kind);
+    const auto committed = MemoryStore::write(batch, kind);
     if (!behind_commit()) return fail(EIO, "the process is dead");
     return committed;
   }
-  Sequence last_namespace_sequence() const override { return inner.last_namespace_sequence(); }
-  Sequence synced_sequence() const override { return inner.synced_sequence(); }
-  void when_synced(Sequence sequence, std::function<void()> callback) override {
-    inner.when_synced(sequence, std::move(callback));
-  }
-  Result<> sync() override { return inner.sync(); }
-  Result<> close() override { return inner.close(); }
-  void fetch(std::vector<Wanted>, Arrived) override { CHECK(false); }
 };
 
 // One MDS with one brick or several, on a clock that stands still. start() and crash() make it live again and
@@ -174,7 +161,7 @@ class LayoutWorld {
   void crash(std::optional<size_t> keep = std::nullopt) {
     stop();
     if (keep) {
-      store.inner.crash(*keep);
+      store.crash(*keep);
       host_boot += "+";
     }
     brick.dead = false;
