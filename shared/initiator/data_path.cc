@@ -8,6 +8,8 @@
 #include "shared/initiator/brick/device_table.h"
 #include "shared/initiator/file/background.h"
 #include "shared/initiator/file/file_table.h"
+#include "shared/initiator/file/mount.h"
+#include "shared/initiator/file/parts.h"
 #include "shared/initiator/file/recaller.h"
 #include "shared/rpc/universal_address.h"
 
@@ -37,25 +39,37 @@ nfs4::LayoutReturnArguments bulk_return() {
   return {.layout_type = nfs4::kLayoutTypePmem, .what = nfs4::LayoutReturnWhat::make<Which>()};
 }
 
+Result<nfs4::DeviceAddress> address_of_device(Mds& mds, const nfs4::DeviceId& id) {
+  auto asked = mds.get_device_info(id);
+  if (!asked) return fail(asked.error().to_errno(), "GETDEVICEINFO of " + to_hex(id));
+  return *std::move(asked);
+}
+
 }  // namespace
 
 struct DataPath::Parts {
-  Parts(Mds& mds, const Clock& clock, std::vector<TransportDomain> domains, DataPathOptions options)
-      : services(mds, clock, options, std::move(domains), destruction),
-        buffers(services.transports, kBufferSize, options.buffers_kept),
-        devices(services),
-        files(services, options.closed_files_kept) {
-    services.devices = &devices;
-    services.files = &files;
-    services.background = &background;
-    services.closing = &closing;
-    services.buffers = &buffers;
-    if (services.options.flush_after > Milliseconds(0)) flush_old_later();
+  Parts(Mds& server, const Clock& clock, std::vector<TransportDomain> domains, const DataPathOptions& options)
+      : mds(server),
+        fabric{.clock = clock,
+               .options = options,
+               .transports = std::move(domains),
+               .address_of = [&server](const nfs4::DeviceId& id) { return address_of_device(server, id); },
+               .destruction = destruction},
+        layouts(mds, clock),
+        kept_memory(options.kept_bytes_max),
+        unstable_memory(options.unstable_bytes_max),
+        buffers(fabric.transports, kBufferSize, options.buffers_kept),
+        devices(fabric),
+        files(
+            {fabric, mds, layouts, told, kept_memory, unstable_memory, devices, buffers, background, closing},
+            options.closed_files_kept),
+        recaller(options.recall_threads) {
+    if (options.flush_after > Milliseconds(0)) flush_old_later();
   }
   void flush_old_later() {
-    closing.after(services.options.flush_after, [this] {
+    closing.after(fabric.options.flush_after, [this] {
       files.flush_old();
-      if (!services.aborted) flush_old_later();
+      if (!fabric.aborted) flush_old_later();
     });
   }
 
@@ -64,7 +78,12 @@ struct DataPath::Parts {
   CallbackAnswer recall_bulk(bool all, bool changed);
   void give_back_everything(bool all, bool changed);
 
-  Services services;
+  Mds& mds;
+  Fabric fabric;
+  MountLayouts layouts;
+  Told told;
+  KeptMemory kept_memory;
+  UnstableMemory unstable_memory;
   // Memory that a queue pair may write into goes after it: that of messages with its connection, that of
   // workers when an operation is over.
   DeferredDestruction destruction{"data-destroy"};
@@ -73,7 +92,7 @@ struct DataPath::Parts {
   FileTable files;
   // Last, so that their threads are gone before what they work on.
   Background background, closing;
-  Recaller recaller{services.options.recall_threads};
+  Recaller recaller;
 };
 
 DataPath::DataPath(Mds& mds, const Clock& clock, std::vector<std::shared_ptr<rdma::Transport>> transports,
@@ -88,9 +107,9 @@ std::shared_ptr<FileIo> DataPath::open(const nfs4::FileHandle& handle, OpenState
 }
 
 PendingLayout DataPath::layout_at_open(bool for_write, FileIo* known) {
-  Services& services = parts_->services;
-  PendingLayout pending(services.pending_layouts, services.layout_epoch, services.holes.era());
-  if (!services.options.layouts || services.bulk_recalls > 0) return pending;
+  MountLayouts& layouts = parts_->layouts;
+  PendingLayout pending(layouts.pending, layouts.epoch, layouts.holes.era());
+  if (!parts_->fabric.options.layouts || layouts.bulk_recalls > 0) return pending;
   nfs4::LayoutGetArguments arguments;
   arguments.layout_type = nfs4::kLayoutTypePmem;
   arguments.io_mode = for_write ? nfs4::IoMode::kReadWrite : nfs4::IoMode::kRead;
@@ -103,7 +122,7 @@ PendingLayout DataPath::layout_at_open(bool for_write, FileIo* known) {
 }
 
 CallbackAnswer DataPath::layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) {
-  Statistics& counters = parts_->services.statistics;
+  Statistics& counters = parts_->fabric.statistics;
   counters.recalls.add();
   CallbackAnswer answer{nfs4::Status::kNomatchingLayout, {}};
   if (arguments.layout_type == nfs4::kLayoutTypePmem) {
@@ -129,7 +148,7 @@ CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, 
       return {nfs4::Status::kDelay, {}};
     case LayoutCache::Recall::kNothing:
       // It may have overtaken the answer to an OPEN that carries the layout.
-      return {services.pending_layouts > 0 ? nfs4::Status::kDelay : nfs4::Status::kNomatchingLayout, {}};
+      return {layouts.pending > 0 ? nfs4::Status::kDelay : nfs4::Status::kNomatchingLayout, {}};
     case LayoutCache::Recall::kAccepted:
       break;
   }
@@ -154,20 +173,20 @@ Recaller::Subject DataPath::Parts::subject_of(const FileIo& file) {
 
 CallbackAnswer DataPath::Parts::recall_bulk(bool all, bool changed) {
   // From here on no LAYOUTGET begins. One that is under way may be answered with what is recalled.
-  ++services.bulk_recalls;
+  ++layouts.bulk_recalls;
   bool any = false;
-  bool getting = services.pending_layouts > 0;
+  bool getting = layouts.pending > 0;
   for (const FileTable::Entry& file : files.all()) {
     any = any || file->parts().cache.holds_anything();
     getting = getting || file->parts().cache.getting();
   }
   if (any && !getting) {
     return {nfs4::Status::kOk, [this, all, changed] {
-              recaller.post({.file = &services.bulk_recalls},
+              recaller.post({.file = &layouts.bulk_recalls},
                             [this, all, changed] { give_back_everything(all, changed); });
             }};
   }
-  --services.bulk_recalls;
+  --layouts.bulk_recalls;
   return {getting ? nfs4::Status::kDelay : nfs4::Status::kNomatchingLayout, {}};
 }
 
@@ -183,15 +202,15 @@ void DataPath::Parts::give_back_everything(bool all, bool changed) {
   for (const auto& [file, gate] : given) file->parts().begin_bulk_return(gate, changed);
   MetadataResult<nfs4::LayoutReturnResult> answer;
   if (!all && !given.empty())
-    answer = services.mds.layout_return(given.front().first->parts().reference(true),
-                                        bulk_return<nfs4::LayoutReturnType::kFsid>());
-  const auto answer_of_all = services.mds.layout_return({}, bulk_return<nfs4::LayoutReturnType::kAll>());
+    answer = mds.layout_return(given.front().first->parts().reference(true),
+                               bulk_return<nfs4::LayoutReturnType::kFsid>());
+  const auto answer_of_all = mds.layout_return({}, bulk_return<nfs4::LayoutReturnType::kAll>());
   if (!answer_of_all) answer = answer_of_all;
-  services.statistics.layoutreturns.add();
+  fabric.statistics.layoutreturns.add();
   for (const auto& [file, gate] : given)
     file->parts().end_return(nfs4::IoMode::kAny, gate, std::nullopt, answer_of_all.has_value());
   if (!answer) log_warning("initiator", "bulk-return-failed errno={}", answer.error().to_errno());
-  --services.bulk_recalls;
+  --layouts.bulk_recalls;
 }
 
 CallbackAnswer DataPath::recall_any(const nfs4::CallbackRecallAnyArguments& arguments) {
@@ -200,7 +219,7 @@ CallbackAnswer DataPath::recall_any(const nfs4::CallbackRecallAnyArguments& argu
     ours = ours || arguments.types.test(bit);
   }
   if (!ours) return {nfs4::Status::kOk, {}};
-  parts_->services.statistics.recalls.add();
+  parts_->fabric.statistics.recalls.add();
   return {nfs4::Status::kOk, [this, keep = arguments.objects_to_keep] {
             parts_->recaller.post({.file = &parts_->files}, [this, keep] { parts_->files.shrink(keep); });
           }};
@@ -213,18 +232,18 @@ CallbackAnswer DataPath::notify_deviceid(const nfs4::CallbackNotifyDeviceIdArgum
 }
 
 void DataPath::layouts_lost() {
-  ++parts_->services.layout_epoch;
-  parts_->services.statistics.layouts_dropped.add();
+  ++parts_->layouts.epoch;
+  parts_->fabric.statistics.layouts_dropped.add();
   // What the server has not committed it may have lost: soon, and not when somebody asks.
   parts_->closing.post([files = &parts_->files] { files->flush_unstable(); });
 }
 
 void DataPath::layouts_in_doubt() {
-  parts_->services.holes.doubt();
+  parts_->layouts.holes.doubt();
 }
 
 std::vector<nfs4::Stateid> DataPath::layout_stateids() const {
-  std::vector<nfs4::Stateid> stateids = parts_->services.lost_layouts.all();
+  std::vector<nfs4::Stateid> stateids = parts_->layouts.lost.all();
   for (const FileTable::Entry& file : parts_->files.all()) {
     if (const auto held = file->parts().cache.stateid()) stateids.push_back(*held);
   }
@@ -232,7 +251,7 @@ std::vector<nfs4::Stateid> DataPath::layout_stateids() const {
 }
 
 void DataPath::layout_stateid_gone(const nfs4::Stateid& stateid) {
-  parts_->services.lost_layouts.remove(stateid);
+  parts_->layouts.lost.remove(stateid);
   for (const FileTable::Entry& file : parts_->files.all()) file->parts().cache.drop_all(stateid);
 }
 
@@ -241,11 +260,11 @@ BufferPool& DataPath::buffers() {
 }
 
 Result<std::unique_ptr<Buffer>> DataPath::make_buffer(size_t size) {
-  return Buffer::allocate(parts_->services.transports, size);
+  return Buffer::allocate(parts_->fabric.transports, size);
 }
 
 const Statistics& DataPath::statistics() const {
-  return parts_->services.statistics;
+  return parts_->fabric.statistics;
 }
 
 std::vector<DeviceView> DataPath::devices() const {
@@ -259,7 +278,7 @@ std::vector<DeviceView> DataPath::devices() const {
     }
     if (now.connection) {
       view.connected = now.connection->queue_pair.connected();
-      view.transport = parts_->services.transports[now.connection->transport].transport->name();
+      view.transport = parts_->fabric.transports[now.connection->transport].transport->name();
       view.address = now.connection->queue_pair.queue_pair().peer();
       view.flush_method = initiator::to_string(now.connection->flush);
       view.choice = now.connection->choice;
@@ -287,7 +306,7 @@ void DataPath::shut_down(SteadyTime deadline) {
   // In the background, so that a server that does not answer cannot hold us beyond the deadline.
   parts_->background.post([parts = parts_.get(), deadline] {
     for (const FileTable::Entry& file : parts->files.all()) {
-      if (parts->services.now() >= deadline || parts->services.aborted) break;
+      if (parts->fabric.now() >= deadline || parts->fabric.aborted) break;
       file->parts().return_everything();
     }
   });
@@ -296,7 +315,7 @@ void DataPath::shut_down(SteadyTime deadline) {
 }
 
 void DataPath::abort() {
-  parts_->services.aborted = true;
+  parts_->fabric.aborted = true;
   for (Device* device : parts_->devices.all()) device->abort();
 }
 

@@ -23,11 +23,11 @@ MetadataError layout_gone() {
 Result<> FileIo::Parts::claim_commit() {
   std::unique_lock lock(commit_mutex);
   while (committing) {
-    TRY(still_wanted("LAYOUTCOMMIT"));
+    TRY(patience.still_wanted("LAYOUTCOMMIT"));
     commit_done.wait_for(lock, std::chrono::seconds(1));
   }
   committing = true;
-  last_commit = services.now();
+  last_commit = fabric.now();
   return {};
 }
 
@@ -98,8 +98,8 @@ Result<> FileIo::Parts::commit_once(const std::vector<nfs4::PersistRange>& persi
     auto arguments = commit_arguments(*commit, persist);
     if (!arguments) break;
     if (only_persist) arguments->time_modify.reset();
-    services.statistics.layoutcommits.add();
-    answer = services.mds.layout_commit(reference(true), *arguments);
+    fabric.statistics.layoutcommits.add();
+    answer = mds.layout_commit(reference(true), *arguments);
     if (answer || answer.error().status != nfs4::Status::kOldStateid) break;
   }
   Result<> outcome;
@@ -131,29 +131,25 @@ Result<> FileIo::Parts::commit_outcome(const Commit& commit,
   return {};
 }
 
-void FileIo::Parts::forget_copies(std::span<const FileRange> ranges) {
-  for (const FileRange& range : ranges) kept.forget(range.offset, range.length);
-}
-
 void FileIo::Parts::commit_beside() {
   {
     std::lock_guard lock(commit_mutex);
     if (commit_deferred) return;
-    const auto since = services.now() - last_commit;
-    if (committing || since < services.options.commit_distance) {
+    const auto since = fabric.now() - last_commit;
+    if (committing || since < fabric.options.commit_distance) {
       commit_deferred = true;
-      const auto rest = std::chrono::ceil<Milliseconds>(services.options.commit_distance - since);
-      services.background->after(std::max(rest, Milliseconds(1)), [self = shared_from_this()] {
+      const auto rest = std::chrono::ceil<Milliseconds>(fabric.options.commit_distance - since);
+      mount.background.after(std::max(rest, Milliseconds(1)), [this, alive = shared_from_this()] {
         {
-          std::lock_guard inner(self->commit_mutex);
-          self->commit_deferred = false;
+          std::lock_guard inner(commit_mutex);
+          commit_deferred = false;
         }
-        self->commit_beside();
+        commit_beside();
       });
       return;
     }
     committing = true;
-    last_commit = services.now();
+    last_commit = fabric.now();
   }
   send_commit();
 }
@@ -166,24 +162,24 @@ void FileIo::Parts::send_commit() {
     (void)commit_outcome(*commit, std::unexpected(layout_gone()), 0);
     end_commit();
     // Whoever comes next restores it; nobody may come for long.
-    if (commit->size) services.background->post([self = shared_from_this()] { (void)self->commit_now(); });
+    if (commit->size) mount.background.post([this, alive = shared_from_this()] { (void)commit_now(); });
     return;
   }
-  services.statistics.layoutcommits_beside.add();
-  services.mds.start_layout_commit(
+  fabric.statistics.layoutcommits_beside.add();
+  mds.start_layout_commit(
       reference(true), *arguments,
-      [self = shared_from_this(), commit = *commit, holdings = cache.holdings()](const auto& answer) {
+      [this, alive = shared_from_this(), commit = *commit, holdings = cache.holdings()](const auto& answer) {
         const bool outdated = !answer && answer.error().status == nfs4::Status::kOldStateid;
         // Not lost: it is told again by the next fsync, by close, or now.
         if (outdated) {
-          self->dirty.not_committed(commit);
+          dirty.not_committed(commit);
         } else {
-          (void)self->commit_outcome(commit, answer, holdings);
+          (void)commit_outcome(commit, answer, holdings);
         }
-        self->end_commit();
-        if (outdated) self->commit_beside();
-        if (!outdated && self->growth_void()) {
-          self->services.background->post([self] { (void)self->commit_now(); });
+        end_commit();
+        if (outdated) commit_beside();
+        if (!outdated && growth_void()) {
+          mount.background.post([this, alive] { (void)commit_now(); });
         }
       });
 }

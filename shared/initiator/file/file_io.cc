@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "shared/initiator/file/file_table.h"
 #include "shared/initiator/file/parts.h"
 #include "shared/initiator/mds.h"
 
@@ -28,23 +27,30 @@ class Measured {
 
 }  // namespace
 
+FileIo::Parts::Parts(const Mount& what, AllFiles& all, nfs4::FileHandle file, uint64_t size)
+    : FileState(what, std::move(file), size),
+      mount(what),
+      all_files(all),
+      threshold_read_size(what.fabric.options.threshold_read_size),
+      threshold_write_size(what.fabric.options.threshold_write_size) {}
+
 FileIo::FileIo(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
 FileIo::~FileIo() = default;
 
 Result<size_t> FileIo::read(uint64_t offset, BufferSlice sink) {
-  if (parts_->services.aborted) return fail(ESHUTDOWN, "the mount ends");
+  if (parts_->fabric.aborted) return fail(ESHUTDOWN, "the mount ends");
   const uint64_t size = parts_->size();
   if (offset >= size || sink.size() == 0) return size_t{0};
   const size_t count = std::min<uint64_t>(sink.size(), size - offset);
-  const Measured measured(parts_->services.clock, parts_->services.statistics.read_latency);
+  const Measured measured(parts_->fabric.clock, parts_->fabric.statistics.read_latency);
   return parts_->move({Direction::kRead}, offset, sink.slice(0, count));
 }
 
 Result<size_t> FileIo::write(uint64_t offset, BufferSlice source, Stability stability) {
-  if (parts_->services.aborted) return fail(ESHUTDOWN, "the mount ends");
+  if (parts_->fabric.aborted) return fail(ESHUTDOWN, "the mount ends");
   // A file ends where a signed offset ends, as for every application.
   if (offset > INT64_MAX || source.size() > INT64_MAX - offset) return fail(EFBIG, "write");
-  const Measured measured(parts_->services.clock, parts_->services.statistics.write_latency);
+  const Measured measured(parts_->fabric.clock, parts_->fabric.statistics.write_latency);
   return parts_->move({Direction::kWrite, stability}, offset, source);
 }
 
@@ -62,12 +68,12 @@ ErrorCursor FileIo::error_cursor() const {
 }
 
 Result<> FileIo::fdatasync(ErrorCursor& cursor) {
-  const Measured measured(parts_->services.clock, parts_->services.statistics.sync_latency);
+  const Measured measured(parts_->fabric.clock, parts_->fabric.statistics.sync_latency);
   return parts_->sync(true, cursor);
 }
 
 Result<> FileIo::fsync(ErrorCursor& cursor) {
-  const Measured measured(parts_->services.clock, parts_->services.statistics.sync_latency);
+  const Measured measured(parts_->fabric.clock, parts_->fabric.statistics.sync_latency);
   return parts_->sync(false, cursor);
 }
 
@@ -84,7 +90,7 @@ Result<> FileIo::settle() {
 Result<> FileIo::hand_over() {
   Result<> outcome = settle();
   if (outcome && parts_->dirty.keeps_copies()) {
-    outcome = parts_->as_mounted([this] { return parts_->flush(false); });
+    outcome = parts_->patience.as_mounted([this] { return parts_->flush(false); });
   }
   parts_->dirty.drop_copies();
   return outcome;
@@ -92,7 +98,7 @@ Result<> FileIo::hand_over() {
 
 Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::truncating(uint64_t new_size) {
   std::optional<nfs4::LayoutReturnArguments> layout_return;
-  TRY(parts_->as_mounted([&]() -> Result<> {
+  TRY(parts_->patience.as_mounted([&]() -> Result<> {
     TRY_ASSIGN(layout_return, parts_->truncating(new_size));
     return {};
   }));
@@ -115,9 +121,9 @@ void FileIo::layouts_refused(nfs4::Status status) {
 void FileIo::take_layout(PendingLayout pending, const nfs4::LayoutGetResult& result,
                          std::optional<uint64_t> size) {
   // From before layouts_lost(): what it grants is void.
-  if (pending.epoch() != parts_->services.layout_epoch) return;
+  if (pending.epoch() != parts_->layouts.epoch) return;
   if (result.return_on_close) parts_->return_on_close = true;
-  parts_->services.statistics.layoutgets.add();
+  parts_->fabric.statistics.layoutgets.add();
   parts_->cache.take(result.stateid, parts_->segments_of(result, pending.hole_era()), size, pending.epoch());
 }
 
@@ -156,7 +162,7 @@ void FileIo::release() {
   if (!told && parts_->kept.any()) parts_->growth_lost(told.error());
   parts_->kept.clear();
   if (parts_->return_on_close) parts_->return_everything();
-  parts_->services.files->closed(*parts_);
+  parts_->all_files.closed(*parts_);
 }
 
 }  // namespace pnfsrdma::initiator

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,8 +9,10 @@
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
 #include "shared/initiator/brick/buffer.h"
-#include "shared/initiator/credential.h"
+#include "shared/initiator/file/error_cursor.h"
+#include "shared/initiator/file/io.h"
 #include "shared/initiator/file/layout_pin.h"
+#include "shared/initiator/file/open_state.h"
 #include "shared/initiator/file/pending_layout.h"
 #include "shared/initiator/mds.h"
 #include "shared/nfs4/basic_types.h"
@@ -19,46 +20,11 @@
 
 namespace pnfsrdma::initiator {
 
-// Under which open an operation runs. Asked at call time: stateids change after a reclaim.
-struct OpenState {
-  nfs4::Stateid stateid;
-  Credential credential;
-};
-class OpenStateSource {
- public:
-  virtual ~OpenStateSource() = default;
-  // An open with write access when `for_write`, else any with read access. None: the file is not open that
-  // way (EBADF). Called without locks of the data path, from any thread of it; must not block on a wire call.
-  virtual std::optional<OpenState> open_state(bool for_write) = 0;
-};
-
-// Where one open file (a FUSE fh) stands in the errors of its inode: each loss is reported once per open
-// file, by fsync. Belongs to the open. Thread-safe: of several fsyncs at once one reports it.
-class ErrorCursor {
- public:
-  explicit ErrorCursor(uint64_t losses = 0) : seen_(losses) {}
-  ErrorCursor(const ErrorCursor& other) : seen_(other.seen_.load()) {}
-  ErrorCursor& operator=(const ErrorCursor& other) {
-    seen_ = other.seen_.load();
-    return *this;
-  }
-
-  bool news(uint64_t losses) const { return seen_ != losses; }
-  bool take(uint64_t losses) { return seen_.exchange(losses) != losses; }
-
- private:
-  std::atomic<uint64_t> seen_;
-};
-
 // What we know better than the server: written here under a layout and not committed yet.
 struct LocalAttributes {
   uint64_t size = 0;                 // at least this
   std::optional<WallTime> modified;  // set while a LAYOUTCOMMIT is still to come
 };
-
-// kDataSync: as far as one round trip does it, a WRITE takes its flush along; a fdatasync() or fsync() behind
-// it does the rest (a new size; what went through the MDS; a flush that failed).
-enum class Stability { kUnstable, kDataSync };
 
 // The data of one open inode; shared by all its opens. Reads and writes go by RDMA under a layout, else
 // through the MDS. Thread-safe: any number of FUSE threads at once. Write-through: nothing is cached here, so

@@ -5,6 +5,7 @@
 
 #include "shared/base/log.h"
 #include "shared/initiator/file/background.h"
+#include "shared/initiator/file/parts.h"
 
 namespace pnfsrdma::initiator {
 
@@ -12,16 +13,12 @@ FileTable::Entry FileTable::open(const nfs4::FileHandle& handle, OpenStateSource
   std::lock_guard lock(mutex_);
   Entry& entry = files_[handle];
   if (!entry) {
-    auto parts = std::make_shared<FileIo::Parts>(services_, handle, size);
-    parts->threshold_read_size = services_.options.threshold_read_size;
-    parts->threshold_write_size = services_.options.threshold_write_size;
-    entry = std::make_shared<FileIo>(std::move(parts));
+    entry = std::make_shared<FileIo>(std::make_shared<FileIo::Parts>(mount_, *this, handle, size));
   } else if (!is_open(entry)) {
     // Nothing of ours is under way.
     entry->parts().dirty.server_size(size);
   }
-  std::lock_guard source_lock(entry->parts().source_mutex);
-  entry->parts().source = &source;
+  entry->parts().set_source(&source);
   return entry;
 }
 
@@ -40,24 +37,20 @@ std::vector<FileTable::Entry> FileTable::all() {
 }
 
 bool FileTable::is_open(const Entry& entry) {
-  std::lock_guard lock(entry->parts().source_mutex);
-  return entry->parts().source != nullptr;
+  return entry->parts().is_open();
 }
 
-void FileTable::closed(FileIo::Parts& parts) {
+void FileTable::closed(FileState& file) {
   bool shrink_now = false;
   {
     std::lock_guard lock(mutex_);
-    {
-      std::lock_guard source_lock(parts.source_mutex);
-      parts.source = nullptr;
-    }
-    parts.closed_serial = next_serial_++;
+    file.set_source(nullptr);
+    file.closed_serial = next_serial_++;
     shrink_now = ++closed_count_ > closed_max_ && !std::exchange(shrinking_, true);
   }
-  forget_if_idle(parts.handle);
+  forget_if_idle(file.handle);
   if (shrink_now) {
-    services_.closing->post([this] { shrink(closed_max_ - closed_max_ / 8); });
+    mount_.closing.post([this] { shrink(closed_max_ - closed_max_ / 8); });
   }
 }
 
@@ -75,7 +68,7 @@ void FileTable::shrink(size_t keep) {
     idle.resize(idle.size() - std::min(idle.size(), keep));
   }
   for (const Entry& entry : idle) {
-    if (services_.aborted) break;
+    if (mount_.fabric.aborted) break;
     if (entry->parts().dirty.unflushed_on_resting_device()) continue;
     // Reopened meanwhile: then it just asks for its layout again.
     entry->parts().return_everything();
@@ -93,7 +86,7 @@ void FileTable::shrink(size_t keep) {
 
 void FileTable::flush_old() {
   for (const Entry& entry : all()) {
-    if (services_.aborted) return;
+    if (mount_.fabric.aborted) return;
     entry->parts().flush_if_old();
     forget_if_idle(entry->parts().handle);
   }
@@ -101,7 +94,7 @@ void FileTable::flush_old() {
 
 void FileTable::flush_unstable() {
   for (const Entry& entry : all()) {
-    if (services_.aborted) return;
+    if (mount_.fabric.aborted) return;
     if (!entry->parts().dirty.keeps_copies()) continue;
     // What went wrong is said to the next fsync, which finds it again.
     (void)entry->parts().flush(false);
@@ -113,6 +106,22 @@ void FileTable::commit_growth() {
   for (const Entry& entry : all()) {
     if (entry->parts().kept.any()) entry->parts().start_commit_of_growth();
   }
+}
+
+void FileTable::commit_growth_soon() {
+  if (commit_growth_posted_.exchange(true)) return;
+  mount_.background.post([this] {
+    commit_growth_posted_ = false;
+    commit_growth();
+  });
+}
+
+void FileTable::flush_unstable_soon() {
+  if (flush_unstable_posted_.exchange(true)) return;
+  mount_.closing.post([this] {
+    flush_unstable_posted_ = false;
+    flush_unstable();
+  });
 }
 
 void FileTable::forget_if_idle(const nfs4::FileHandle& handle) {

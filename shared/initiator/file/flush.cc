@@ -55,7 +55,7 @@ struct FileIo::Parts::FlushJob {
 };
 
 Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
-  (data_only ? services.statistics.fdatasyncs : services.statistics.fsyncs).add();
+  (data_only ? fabric.statistics.fdatasyncs : fabric.statistics.fsyncs).add();
   Result<> outcome;
   for (int turn = 0; turn < kRestorationsMax; ++turn) {
     // What was lost with its layouts is written again before the flush.
@@ -63,7 +63,7 @@ Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
     if (!outcome) break;
     const uint64_t restorations = dirty.restorations();
     if (!dirty.grew() && !data_only && dirty.anything_uncommitted()) commit_beside();
-    outcome = as_mounted([&] { return flush(false); });
+    outcome = patience.as_mounted([&] { return flush(false); });
     if (outcome && dirty.grew()) outcome = commit_as_mounted();
     if (outcome) outcome = check_server();
     // Lost and written again at the commit: that is not flushed yet.
@@ -73,29 +73,14 @@ Result<> FileIo::Parts::sync(bool data_only, ErrorCursor& cursor) {
   return report_once(cursor, std::move(outcome));
 }
 
-// A brick that is silent while the MDS is well is waited for as the MDS would be: by a hard mount until
-// somebody ends the wait. How many threads wait for a brick is the caller's business.
-Result<> FileIo::Parts::as_mounted(const std::function<Result<>()>& operation) {
-  for (;;) {
-    Result<> outcome = operation();
-    if (outcome || outcome.error().number() != kBrickSilent) return outcome;
-    if (services.options.persistence == Persistence::kSoft) return fail(EIO, outcome.error().what());
-    if (services.options.persistence == Persistence::kSoftError)
-      return fail(ETIMEDOUT, outcome.error().what());
-    // Without a pause this thread has the file's flush again before whoever waits for it is awake: a recall,
-    // say.
-    TRY(rest_of_brick(SteadyTime::max()));
-  }
-}
-
 Result<> FileIo::Parts::check_server() {
   const uint64_t written = written_by_mds;
-  if (!services.options.require_power || written == checked_by_mds) return {};
-  const auto least = services.mds.get_device_info(nfs4::kEveryDevice);
+  if (!fabric.options.require_power || written == checked_by_mds) return {};
+  const auto least = mds.get_device_info(nfs4::kEveryDevice);
   if (!least && least.error().status != nfs4::Status::kNoEnt)
     return fail(least.error().to_errno(), "GETDEVICEINFO of all devices");
   const bool weak = !least || least->durability != Durability::kPower;
-  if (services.server_too_weak.exchange(weak) != weak && weak) {
+  if (mount.told.server_too_weak.exchange(weak) != weak && weak) {
     log_error(
         "initiator",
         "server-too-weak durability={} cause=\"require_durability=persistent, and a brick of this server "
@@ -137,7 +122,7 @@ Result<> FileIo::Parts::flush(bool through_gate) {
   // If it found its brick silent, they need not find that out one after the other.
   const uint64_t silent_before = silent_flushes;
   while (flushing) {
-    TRY(still_wanted("flush"));
+    TRY(patience.still_wanted("flush"));
     // That one may wait for a WRITE or truncation, and that for this recall. What went through the MDS needs no
     // layout.
     if (through_gate && sending_again)
@@ -175,10 +160,10 @@ void FileIo::Parts::set_sending_again(bool sending) {
 
 void FileIo::Parts::flush_beside() {
   if (flush_posted.exchange(true)) return;
-  services.closing->post([self = shared_from_this()] {
-    self->flush_posted = false;
+  mount.closing.post([this, alive = shared_from_this()] {
+    flush_posted = false;
     // An error comes up again where the application asks for it.
-    (void)self->flush(false);
+    (void)flush(false);
   });
 }
 
@@ -196,10 +181,10 @@ Result<> FileIo::Parts::flush_all(const Flush& flush, bool through_gate, bool& s
 }
 
 Result<> FileIo::Parts::flush_mds(const Flush& flush, bool through_gate, bool& sent_again) {
-  const uint64_t epoch = services.layout_epoch;
+  const uint64_t epoch = layouts.epoch;
   TRY_ASSIGN(const WriteVerifier verifier, flush_by_mds(flush.by_mds.ranges()));
   const DirtyList::Gone gone = dirty.gone_from_mds(flush, verifier);
-  if (gone.lost) services.statistics.lost_writes.add();
+  if (gone.lost) fabric.statistics.lost_writes.add();
   sent_again = !gone.copied.empty();
   if (!sent_again) unstable_epoch = epoch;
   if (!sent_again) return {};
@@ -216,7 +201,7 @@ Result<> FileIo::Parts::flush_rdma(const Flush& flush, bool through_gate) {
   std::vector<const Device*> answered;  // behind their part of the flush, under a verifier
   for (int attempt = 0; attempt < kAttemptsMax && !ranges.empty(); ++attempt) {
     FlushPin pin;
-    cache.enter(pin, ranges, through_gate, services.layout_epoch);
+    cache.enter(pin, ranges, through_gate, layouts.epoch);
     missing.insert(missing.end(), pin.missing.begin(), pin.missing.end());
     ranges.clear();
     // By address: SharedQueuePair::start() wants one order.
@@ -249,9 +234,9 @@ Result<> FileIo::Parts::flush_devices(std::map<Device*, FlushJob, std::less<>>& 
   Result<> outcome;
   for (bool more = true; more && outcome;) {
     more = false;
-    const SteadyTime deadline = services.io_deadline();
+    const SteadyTime deadline = fabric.io_deadline();
     for (auto& [device, job] : jobs) more = start_flush(job, deadline) || more;
-    if (std::exchange(more, false)) services.statistics.rdma_round_trips.add();
+    if (std::exchange(more, false)) fabric.statistics.rdma_round_trips.add();
     for (auto& [device, job] : jobs) {
       if (!job.batch) continue;
       job.connection->queue_pair.finish(*job.batch, deadline);
@@ -290,10 +275,10 @@ Result<> FileIo::Parts::prepare_flush(FlushJob& job, const Flush& flush) {
   if (job.targets.empty()) return {};
   switch (job.connection->flush) {
     case FlushMethod::kNative:
-      services.statistics.flushes_native.add();
+      fabric.statistics.flushes_native.add();
       return {};
     case FlushMethod::kCommitMessage:
-      services.statistics.flushes_commit_message.add();
+      fabric.statistics.flushes_commit_message.add();
       return {};
     case FlushMethod::kLayoutCommit:
       break;
@@ -312,7 +297,7 @@ void FileIo::Parts::add_target(FlushJob& job, FlushTarget target) {
 }
 
 Result<> FileIo::Parts::flush_by_layout_commit(FlushJob& job) {
-  services.statistics.flushes_layoutcommit.add();
+  fabric.statistics.flushes_layoutcommit.add();
   std::vector<nfs4::PersistRange> persist;
   for (const LayoutSegment& piece : job.pieces) persist.push_back({piece.offset, piece.length});
   job.targets.clear();
@@ -389,11 +374,11 @@ Result<WriteVerifier> FileIo::Parts::flush_by_mds(std::span<const FileRange> ran
     first = std::min(first, range.offset);
     last = std::max(last, range.end());
   }
-  services.statistics.flushes_mds_commit.add();
+  fabric.statistics.flushes_mds_commit.add();
   // Count 0 is "to the end of the file": for what does not fit 32 bits.
   const uint64_t length = last - first;
   const auto verifier =
-      services.mds.commit(reference(true), {first, length > UINT32_MAX ? 0 : static_cast<uint32_t>(length)});
+      mds.commit(reference(true), {first, length > UINT32_MAX ? 0 : static_cast<uint32_t>(length)});
   if (!verifier) return fail(verifier.error().to_errno(), "COMMIT");
   return *verifier;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "shared/base/log.h"
+#include "shared/initiator/brick/device_table.h"
 #include "shared/initiator/file/background.h"
 #include "shared/initiator/file/parts.h"
 
@@ -26,7 +27,7 @@ MetadataError no_open() {
 }  // namespace
 
 bool FileIo::Parts::layout_wanted(Direction direction, uint64_t offset, uint64_t length) const {
-  if (cache.paused(services.now())) return false;
+  if (cache.paused(fabric.now())) return false;
   // mdsthreshold: a small file costs less through the MDS than a LAYOUTGET and a grant.
   if (direction == Direction::kRead) return dirty.size() >= threshold_read_size;
   return std::max(dirty.size(), range_end(offset, length)) >= threshold_write_size;
@@ -36,9 +37,9 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
   const bool for_write = direction == Direction::kWrite;
   // Three turns: the wide wish, the exact one, and once more when the layout stateid turned out to be dead.
   for (int turn = 0; turn < 3; ++turn) {
-    const uint64_t epoch = services.layout_epoch;
+    const uint64_t epoch = layouts.epoch;
     LayoutCache::Getting getting;
-    switch (cache.begin_get(offset, length, for_write, services.io_deadline(), epoch, getting)) {
+    switch (cache.begin_get(offset, length, for_write, fabric.io_deadline(), epoch, getting)) {
       case LayoutCache::Begin::kHeld:
         return true;
       case LayoutCache::Begin::kBusy:
@@ -47,7 +48,7 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
         break;
     }
     // Behind begin_get(): the recall looks for a LAYOUTGET that is under way when it has said that it is one.
-    if (services.bulk_recalls > 0) {
+    if (layouts.bulk_recalls > 0) {
       cache.finish_get();
       return false;
     }
@@ -60,7 +61,7 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
     }
     const auto got = get_layout(direction, wanted, getting, epoch);
     if (got) {
-      if (epoch == services.layout_epoch) return true;
+      if (epoch == layouts.epoch) return true;
       continue;  // layouts were lost meanwhile: this one too
     }
     const nfs4::Status status = got.error().status;
@@ -85,7 +86,7 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
 
 nfs4::LayoutGetArguments FileIo::Parts::what_to_ask(Direction direction, uint64_t offset, uint64_t length,
                                                     const LayoutCache::Getting& getting) const {
-  const DataPathOptions& options = services.options;
+  const DataPathOptions& options = fabric.options;
   const uint64_t size = dirty.size();
   const uint64_t end = range_end(offset, length);
   nfs4::LayoutGetArguments wanted{.layout_type = nfs4::kLayoutTypePmem, .max_count = kLayoutReplyBytesMax};
@@ -124,16 +125,16 @@ MetadataResult<> FileIo::Parts::get_layout(Direction direction, nfs4::LayoutGetA
     cache.finish_get();
     return std::unexpected(no_open());
   }
-  services.statistics.layoutgets.add();
+  fabric.statistics.layoutgets.add();
   if (direction == Direction::kWrite) cache.forget_holes({wanted.offset, wanted.length});
-  const uint32_t hole_era = services.holes.era();
+  const uint32_t hole_era = layouts.holes.era();
   wanted.stateid = getting.stateid.value_or(stateid);
-  const auto granted = services.mds.layout_get(file, wanted);
+  const auto granted = mds.layout_get(file, wanted);
   if (!granted) {
     cache.finish_get();
     return std::unexpected(granted.error());
   }
-  if (epoch != services.layout_epoch) {
+  if (epoch != layouts.epoch) {
     cache.finish_get();
     return {};
   }
@@ -143,8 +144,8 @@ MetadataResult<> FileIo::Parts::get_layout(Direction direction, nfs4::LayoutGetA
 }
 
 void FileIo::Parts::refused(const MetadataError& error) {
-  services.statistics.layoutgets_refused.add();
-  const DataPathOptions& options = services.options;
+  fabric.statistics.layoutgets_refused.add();
+  const DataPathOptions& options = fabric.options;
   Milliseconds pause = options.layout_pause;
   switch (error.status) {
     case nfs4::Status::kRecallConflict:
@@ -166,11 +167,11 @@ void FileIo::Parts::refused(const MetadataError& error) {
     default:
       break;
   }
-  if (!services.refusal_logged.exchange(true)) {
+  if (!mount.told.layout_refused.exchange(true)) {
     log_warning("initiator", "layout-refused status={} error={}: through the MDS for a while (said once)",
                 nfs4::to_string(error.status), error.number);
   }
-  cache.pause_until(services.now() + pause);
+  cache.pause_until(fabric.now() + pause);
 }
 
 std::vector<LayoutSegment> FileIo::Parts::segments_of(const nfs4::LayoutGetResult& granted,
@@ -194,7 +195,7 @@ std::vector<LayoutSegment> FileIo::Parts::segments_of(const nfs4::LayoutGetResul
       if (held.hole()) {
         held.incarnation = hole_era;
       } else {
-        held.device = &services.devices->find_or_make(segment.device);
+        held.device = &mount.devices.find_or_make(segment.device);
         held.incarnation = held.device->incarnation();
         last_device = held.device;
       }
@@ -213,22 +214,22 @@ void FileIo::Parts::prefetch_behind(const LayoutPin& pin, Direction direction) {
   const uint64_t run = end - pin.run_begin;
   const uint64_t part = inside ? run / kFillingPart : end / 4;
   const uint64_t distance = std::min(kPrefetchDistanceMax, std::max(part, pin.length * 2));
-  if (left > distance || (inside && run < services.options.layout_bytes_min)) return;
+  if (left > distance || (inside && run < fabric.options.layout_bytes_min)) return;
   // Behind the end there is nothing to read; and a small file is not made large on suspicion.
   if (direction == Direction::kRead && pin.held_end >= dirty.size()) return;
-  if (direction == Direction::kWrite && pin.held_end < services.options.layout_bytes_min) return;
+  if (direction == Direction::kWrite && pin.held_end < fabric.options.layout_bytes_min) return;
   // Nor is a file that is only overwritten grown beyond its end.
   if (direction == Direction::kWrite && pin.held_end >= dirty.size() && !dirty.grew()) return;
   if (prefetching.exchange(true)) return;
-  services.background->post([self = shared_from_this(), direction, from = pin.held_end] {
-    self->prefetch(direction, from);
-    self->prefetching = false;
+  mount.background.post([this, alive = shared_from_this(), direction, from = pin.held_end] {
+    prefetch(direction, from);
+    prefetching = false;
   });
 }
 
 void FileIo::Parts::prefetch(Direction direction, uint64_t offset) {
   if (!layout_wanted(direction, offset, 1)) return;
-  if (acquire(direction, offset, 1)) services.statistics.layoutgets_prefetched.add();
+  if (acquire(direction, offset, 1)) fabric.statistics.layoutgets_prefetched.add();
 }
 
 }  // namespace pnfsrdma::initiator

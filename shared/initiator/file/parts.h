@@ -1,73 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "shared/base/sync.h"
-#include "shared/initiator/brick/device_table.h"
-#include "shared/initiator/file/dirty_list.h"
-#include "shared/initiator/file/exclusion.h"
+#include "shared/initiator/file/all_files.h"
 #include "shared/initiator/file/file_io.h"
-#include "shared/initiator/file/kept_writes.h"
-#include "shared/initiator/file/layout_cache.h"
-#include "shared/initiator/file/services.h"
+#include "shared/initiator/file/file_state.h"
 
 namespace pnfsrdma::initiator {
-
-enum class Direction { kRead, kWrite };
-
-// What an I/O is. `attempt`: how often its connection has died.
-struct Transfer {
-  Direction direction = Direction::kRead;
-  Stability stability = Stability::kUnstable;
-  int attempt = 0;
-};
 
 // Fresh stateids are asked for this often: a recall may bump the seqid while a call travels.
 inline constexpr int kStateidTries = 3;
 // Servers that are restarted more often than this during one fsync or commit are not waited for.
 inline constexpr int kRestorationsMax = 8;
 
-// The errno of a brick that could not be asked; not for applications (as_mounted() says what that means on
-// this mount).
-inline constexpr int kBrickSilent = EHOSTDOWN;
-
 // The answer to an operation on a layout that is not there any more.
 bool is_layout_gone(nfs4::Status status);
 
 // The inside of a FileIo; shared with tasks that outlive a call. One group of methods per .cc file.
-struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
-  Parts(Services& shared, nfs4::FileHandle file, uint64_t size)
-      : services(shared),
-        handle(std::move(file)),
-        cache(&shared.lost_layouts, &shared.holes),
-        dirty(size),
-        kept(shared.kept_memory) {}
+struct FileIo::Parts : FileState {
+  Parts(const Mount& what, AllFiles& all, nfs4::FileHandle file, uint64_t size);
 
   // --- transfer.cc: bytes between a buffer and the file
   // Moves all of `slice`; a READ ends early only at the end of the file.
-  Result<size_t> move(const Transfer& transfer, uint64_t offset, BufferSlice slice);
-  Result<size_t> move_now(const Transfer& transfer, uint64_t offset, BufferSlice slice);
+  Result<size_t> move(const Io& io, uint64_t offset, BufferSlice slice);
+  Result<size_t> move_now(const Io& io, uint64_t offset, BufferSlice slice);
   // One pin of the gate: returns the bytes done, at least one; none: go through the MDS.
-  Result<std::optional<size_t>> step(const Transfer& transfer, uint64_t offset, BufferSlice slice);
+  Result<std::optional<size_t>> step(const Io& io, uint64_t offset, BufferSlice slice);
   // True: inside. False: go through the MDS.
   Result<bool> enter(Direction direction, uint64_t offset, uint64_t length, LayoutPin& pin);
   Result<> check_devices(const LayoutPin& pin, uint32_t done) const;
-  Result<> finish_pieces(const Transfer& transfer, const LayoutPin& pin, BufferSlice slice, uint32_t done);
+  Result<> finish_pieces(const Io& io, const LayoutPin& pin, BufferSlice slice, uint32_t done);
   // Posts the pieces of a pin, one batch for each brick, and waits for all; a bit per piece that is done.
-  uint32_t post_pieces(const Transfer& transfer, LayoutPin& pin, BufferSlice slice);
+  uint32_t post_pieces(const Io& io, LayoutPin& pin, BufferSlice slice);
   struct BrickTurn;
   static Device* next_device(const LayoutPin& pin, const Device* behind);
-  bool prepare(BrickTurn& turn, const Transfer& transfer, const LayoutPin& pin, BufferSlice slice,
-               Device& device, std::span<WorkItem> room);
+  bool prepare(BrickTurn& turn, const Io& io, const LayoutPin& pin, BufferSlice slice, Device& device,
+               std::span<WorkItem> room);
   size_t flush_items(const BrickTurn& turn, std::span<WorkItem> room);
   static void start(BrickTurn& turn, const LayoutPin& pin, SteadyTime deadline);
   uint32_t take_outcome(BrickTurn& turn, Direction direction, LayoutPin& pin, BufferSlice slice,
@@ -98,12 +73,9 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   std::vector<LayoutSegment> segments_of(const nfs4::LayoutGetResult& granted, uint32_t hole_era);
   void prefetch_behind(const LayoutPin& pin, Direction direction);
   void prefetch(Direction direction, uint64_t offset);
-  FileReference reference(bool for_write, nfs4::Stateid* open_stateid = nullptr, bool* open = nullptr);
 
   // --- flush.cc: durability
   Result<> sync(bool data_only, ErrorCursor& cursor);
-  // What kBrickSilent means to an application; by no thread that others need.
-  Result<> as_mounted(const std::function<Result<>()>& operation);
   // Something written is not flushed, or a flush is under way.
   bool to_be_flushed();
   // Flushes what was written and is not flushed. One flush of a file at a time; those that come meanwhile
@@ -151,9 +123,6 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // gone, and what its hello said is old. None: the MDS knows no such brick any more, or has given up waiting
   // for it. Error: kBrickSilent, or nobody wants to know any more.
   Result<std::optional<BrickVerifier>> ask_verifier(Device& device);
-  Result<std::shared_ptr<Connection>> connect_patiently(Device& device);
-  // Between two tries. Error: this was the last one.
-  Result<> rest_of_brick(SteadyTime deadline);
 
   // --- restore.cc: what is written again: growth whose layout was lost, and what the MDS has lost
 
@@ -165,7 +134,6 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // When much is kept: commits without being asked.
   void commit_growth_early();
   void start_commit_of_growth();
-  bool growth_void() const { return kept.any() && dirty.growth_void(cache.lineage()); }
   // By whoever has claimed the commit. Error: nothing has changed, or (the server refused) the growth is
   // lost.
   Result<> restore_growth();
@@ -177,12 +145,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // or (the server refused) they are lost.
   Result<> send_again(const std::vector<FileRange>& ranges);
   Result<> send_copies(FileRange rest, BufferSlice buffer);
-  // The session is another one than when it was written: the server may be, too, and a reader would see older
-  // bytes.
-  bool unstable_in_doubt() const { return dirty.keeps_copies() && unstable_epoch != services.layout_epoch; }
   Result<> settle_doubt();
-  // As applications are shown it: what is to be written again belongs to the file.
-  uint64_t size() const { return std::max(dirty.size(), unstable_in_doubt() ? dirty.copied_end() : 0); }
   // When much is kept: flushes without being asked.
   void flush_unstable_early();
 
@@ -190,7 +153,7 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // Tells the MDS everything it does not know; waits.
   Result<> commit_now(std::vector<nfs4::PersistRange> persist = {});
   Result<> commit_as_mounted() {
-    return as_mounted([this] { return commit_now(); });
+    return patience.as_mounted([this] { return commit_now(); });
   }
   Result<> commit_claimed(const std::vector<nfs4::PersistRange>& persist);
   Result<> commit_once(const std::vector<nfs4::PersistRange>& persist);
@@ -204,7 +167,6 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // `holdings`: LayoutCache::holdings() when it was sent.
   Result<> commit_outcome(const Commit& commit, const MetadataResult<nfs4::LayoutCommitResult>& answer,
                           uint64_t holdings);
-  void forget_copies(std::span<const FileRange> ranges);
   // One LAYOUTCOMMIT of a file at a time. Error: aborted, or nobody waits any more.
   Result<> claim_commit();
   void end_commit();
@@ -237,14 +199,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   // Everything, by ourselves: unmount, RECALL_ANY, a closed file that is dropped.
   void return_everything();
 
-  // Error: the mount ends (ESHUTDOWN), or whoever asked was killed (EINTR).
-  Result<> still_wanted(const char* what) const;
-
-  Services& services;
-  const nfs4::FileHandle handle;
-  LayoutCache cache;
-  DirtyList dirty;
-  KeptWrites kept;
+  const Mount mount;
+  AllFiles& all_files;
 
   std::atomic<uint64_t> threshold_read_size{0};
   std::atomic<uint64_t> threshold_write_size{0};
@@ -254,17 +210,8 @@ struct FileIo::Parts : std::enable_shared_from_this<FileIo::Parts> {
   std::atomic<bool> flush_posted{false};
   bool was_unflushed = false;  // flush_if_old()'s
   std::atomic<bool> return_on_close{false};
-  // WRITEs through the MDS and truncations are inside; whoever writes again what the MDS has lost is alone.
-  Exclusion mds_writes;
-  // Services::layout_epoch under which the copies were last known to be of this server.
-  std::atomic<uint64_t> unstable_epoch{0};
   // WRITEs through the MDS, and how many of them check_server() has found well.
   std::atomic<uint64_t> written_by_mds{0}, checked_by_mds{0};
-
-  Mutex source_mutex;
-  OpenStateSource* source = nullptr;  // none: nobody has it open
-  Credential last_credential;
-  uint64_t closed_serial = 0;  // FileTable's: which file was closed first
 
   Mutex flush_mutex;
   bool flushing = false;

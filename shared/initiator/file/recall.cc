@@ -23,7 +23,7 @@ nfs4::LayoutReturnArguments file_return(nfs4::IoMode iomode, FileRange range, co
 
 Result<> FileIo::Parts::prepare_return(FileRange gate, bool changed) {
   // I/O ends by its own deadline; twice that is for the connection that has to be given up.
-  if (!cache.drain(gate, services.now() + 2 * services.options.io_timeout)) {
+  if (!cache.drain(gate, fabric.now() + 2 * fabric.options.io_timeout)) {
     log_error("initiator", "drain-timeout offset={} length={}", gate.offset, gate.length);
   }
   // clora_changed: the layout is void already, what was written under it is not wanted there.
@@ -47,7 +47,7 @@ void FileIo::Parts::give_back(nfs4::IoMode iomode, FileRange gate, FileRange ret
 
 void FileIo::Parts::begin_bulk_return(FileRange gate, bool changed) {
   if (!prepare_return(gate, changed)) void_growth();
-  (void)cache.start_return(nfs4::IoMode::kAny, gate, services.io_deadline());
+  (void)cache.start_return(nfs4::IoMode::kAny, gate, fabric.io_deadline());
 }
 
 void FileIo::Parts::end_return(nfs4::IoMode iomode, FileRange gate, const std::optional<nfs4::Stateid>& left,
@@ -58,14 +58,14 @@ void FileIo::Parts::end_return(nfs4::IoMode iomode, FileRange gate, const std::o
 }
 
 bool FileIo::Parts::return_layout(nfs4::IoMode iomode, FileRange gate, FileRange returned) {
-  const auto stateid = cache.start_return(iomode, gate, services.io_deadline());
+  const auto stateid = cache.start_return(iomode, gate, fabric.io_deadline());
   std::optional<nfs4::Stateid> left;
   bool answered = false;
   for (int tries = 0; stateid && tries < kStateidTries; ++tries) {
     const auto newest = cache.stateid();
     if (!newest) break;
-    services.statistics.layoutreturns.add();
-    const auto answer = services.mds.layout_return(reference(true), file_return(iomode, returned, *newest));
+    fabric.statistics.layoutreturns.add();
+    const auto answer = mds.layout_return(reference(true), file_return(iomode, returned, *newest));
     if (answer) {
       left = answer->stateid;
       answered = true;
@@ -85,7 +85,7 @@ bool FileIo::Parts::take_from_brick(FileRange range, bool committing, bool again
     if (!again) return false;
     cache.close_gate(gate);
   }
-  (void)cache.drain(gate, services.now() + 2 * services.options.io_timeout);
+  (void)cache.drain(gate, fabric.now() + 2 * fabric.options.io_timeout);
   if (!committing && !commit_now()) void_growth();
   return return_layout(nfs4::IoMode::kAny, gate, gate);
 }
@@ -93,15 +93,15 @@ bool FileIo::Parts::take_from_brick(FileRange range, bool committing, bool again
 bool FileIo::Parts::take_forgotten(const UnknownWrites& writes, bool committing) {
   const auto now = cache.stateid();
   if (now && now->other == writes.layout.other) return take_from_brick(writes.range, committing, true);
-  services.statistics.layoutreturns.add();
-  const auto answer = services.mds.layout_return(
-      reference(true), file_return(nfs4::IoMode::kAny, writes.range, writes.layout));
+  fabric.statistics.layoutreturns.add();
+  const auto answer =
+      mds.layout_return(reference(true), file_return(nfs4::IoMode::kAny, writes.range, writes.layout));
   if (answer) return true;
   return is_lost_state(answer.error().status) && answer.error().status != nfs4::Status::kOldStateid;
 }
 
 Result<> FileIo::Parts::end_unknown(FileRange range, bool committing) {
-  const SteadyTime deadline = services.io_deadline();
+  const SteadyTime deadline = fabric.io_deadline();
   while (const auto writes = dirty.unknown_in(range)) {
     // A local abort kills nothing that has left this host: only the brick and the MDS can say that it is
     // dead.
@@ -112,7 +112,7 @@ Result<> FileIo::Parts::end_unknown(FileRange range, bool committing) {
       dirty.dead(writes->range);
     } else if (!take_from_brick(writes->range, committing, false)) {
       // A return of it is under way, or had no answer: then it is sent again, later.
-      const Result<> rested = rest_of_brick(deadline);
+      const Result<> rested = patience.rest_of_brick(deadline);
       if (!rested &&
           (rested.error().number() != kBrickSilent || !take_from_brick(writes->range, committing, true)))
         return rested;
@@ -126,7 +126,7 @@ void FileIo::Parts::void_growth() {
   if (!dirty.grew() || !claim_commit()) return;
   dirty.void_growth();
   end_commit();
-  services.background->post([self = shared_from_this()] { (void)self->commit_now(); });
+  mount.background.post([this, alive = shared_from_this()] { (void)commit_now(); });
 }
 
 void FileIo::Parts::return_everything() {
@@ -147,7 +147,7 @@ void FileIo::Parts::return_everything() {
 
 Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::truncating(uint64_t new_size) {
   // What is written again meanwhile would make the file longer.
-  TRY(mds_writes.enter([this] { return still_wanted("truncate"); }));
+  TRY(mds_writes.enter([this] { return patience.still_wanted("truncate"); }));
   auto prepared = prepare_truncation(new_size);
   if (!prepared) mds_writes.leave();
   return prepared;
@@ -157,7 +157,7 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::prepare_trunca
   {
     // The kernel sends one at a time, but does not wait for one that was interrupted.
     std::unique_lock lock(truncation_mutex);
-    if (!truncation_done.wait_until(lock, services.io_deadline(), [&] { return !truncation; })) {
+    if (!truncation_done.wait_until(lock, fabric.io_deadline(), [&] { return !truncation; })) {
       return fail(EBUSY, "truncate: another one is under way");
     }
     truncation.emplace();
@@ -184,7 +184,7 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::prepare_trunca
     cache.open_gate(nfs4::IoMode::kAny, now.gate);
     return std::unexpected(told.error());
   }
-  const auto stateid = cache.start_return(nfs4::IoMode::kAny, now.gate, services.io_deadline());
+  const auto stateid = cache.start_return(nfs4::IoMode::kAny, now.gate, fabric.io_deadline());
   now.returning = true;
   now.holdings = cache.holdings();
   {
@@ -193,7 +193,7 @@ Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::Parts::prepare_trunca
   }
   dirty.begin_truncation();
   if (!stateid) return std::nullopt;
-  services.statistics.layoutreturns.add();
+  fabric.statistics.layoutreturns.add();
   return file_return(nfs4::IoMode::kAny, {now.gate.offset, UINT64_MAX}, *stateid);
 }
 

@@ -3,8 +3,6 @@
 
 #include "shared/base/log.h"
 #include "shared/initiator/cancellation.h"
-#include "shared/initiator/file/background.h"
-#include "shared/initiator/file/file_table.h"
 #include "shared/initiator/file/parts.h"
 
 // Growth that a restart of a server must not cost. A layout that is lost takes with it what was written
@@ -17,11 +15,6 @@ namespace {
 // A write that waits this long for room is one that somebody asks about.
 constexpr Milliseconds kLongWait{1000};
 
-// The server has said it; it is not that nobody has waited for what it says.
-bool is_answer(const Error& error) {
-  return error.number() != EINTR && error.number() != ESHUTDOWN && error.number() != ETIMEDOUT;
-}
-
 }  // namespace
 
 std::optional<KeptWrites::Room> FileIo::Parts::room_for_copy(const LayoutPin& pin) {
@@ -33,13 +26,13 @@ std::optional<KeptWrites::Room> FileIo::Parts::room_for_copy(const LayoutPin& pi
 bool FileIo::Parts::make_room() {
   // An error comes up again where the application asks for it: at its fsync or close.
   if (kept.any()) return commit_now().has_value();
-  services.files->commit_growth();
-  const SteadyTime began = services.now();
-  const SteadyTime deadline = services.io_deadline();
-  KeptMemory& memory = services.kept_memory;
-  while (!memory.wait_for_room(std::min(deadline, services.now() + Milliseconds(100)))) {
-    if (services.aborted || CancellationScope::cancelled() || services.now() >= deadline) return false;
-    if (services.now() - began >= kLongWait && !services.room_shortage_logged.exchange(true)) {
+  all_files.commit_growth();
+  const SteadyTime began = fabric.now();
+  const SteadyTime deadline = fabric.io_deadline();
+  KeptMemory& memory = mount.kept_memory;
+  while (!memory.wait_for_room(std::min(deadline, fabric.now() + Milliseconds(100)))) {
+    if (fabric.aborted || CancellationScope::cancelled() || fabric.now() >= deadline) return false;
+    if (fabric.now() - began >= kLongWait && !mount.told.room_short.exchange(true)) {
       log_warning(
           "initiator",
           "growth-waits used={} limit={}: writes that make files grow wait until the server has taken "
@@ -47,19 +40,15 @@ bool FileIo::Parts::make_room() {
           memory.used(), memory.limit());
     }
   }
-  if (services.room_shortage_logged.exchange(false)) log_info("initiator", "growth-goes-on");
+  if (mount.told.room_short.exchange(false)) log_info("initiator", "growth-goes-on");
   return true;
 }
 
 void FileIo::Parts::commit_growth_early() {
-  const uint64_t used = services.kept_memory.used();
-  if (used < services.kept_memory.limit() / 2) return;
+  const uint64_t used = mount.kept_memory.used();
+  if (used < mount.kept_memory.limit() / 2) return;
   if (kept.bytes() >= used / 4) return start_commit_of_growth();
-  if (services.commit_growth_posted.exchange(true)) return;
-  services.background->post([&shared = services] {
-    shared.commit_growth_posted = false;
-    shared.files->commit_growth();
-  });
+  all_files.commit_growth_soon();
 }
 
 void FileIo::Parts::start_commit_of_growth() {
@@ -67,7 +56,7 @@ void FileIo::Parts::start_commit_of_growth() {
     std::lock_guard lock(commit_mutex);
     if (committing) return;
     committing = true;
-    last_commit = services.now();
+    last_commit = fabric.now();
   }
   send_commit();
 }
@@ -81,23 +70,17 @@ Result<> FileIo::Parts::behind_gate(const std::function<Result<>()>& work) {
   const FileRange everything{0, UINT64_MAX};
   cache.close_gate(everything);
   Result<> outcome;
-  while (outcome && !cache.drain(everything, services.now() + std::chrono::seconds(1), false)) {
-    outcome = still_wanted("restore");
+  while (outcome && !cache.drain(everything, fabric.now() + std::chrono::seconds(1), false)) {
+    outcome = patience.still_wanted("restore");
   }
   if (outcome) outcome = work();
   cache.open_gate(nfs4::IoMode::kAny, everything);
   return outcome;
 }
 
-Result<> FileIo::Parts::still_wanted(const char* what) const {
-  if (services.aborted) return fail(ESHUTDOWN, std::string(what) + ": the mount ends");
-  if (CancellationScope::cancelled()) return fail(EINTR, what);
-  return {};
-}
-
 Result<> FileIo::Parts::write_kept() {
-  TRY_ASSIGN(const BufferPool::Taken buffer, services.buffers->take());
-  const BufferSlice all = buffer->slice(0, std::min(buffer->size(), services.mds.io_size_max()));
+  TRY_ASSIGN(const BufferPool::Taken buffer, mount.buffers.take());
+  const BufferSlice all = buffer->slice(0, std::min(buffer->size(), mds.io_size_max()));
   uint64_t bytes = 0;
   // Only what is growth still: of what has become part of the file meanwhile a copy may be left, an old one.
   for (FileRange rest : dirty.growth()) {
@@ -115,24 +98,24 @@ Result<> FileIo::Parts::write_kept() {
     }
   }
   kept.clear();
-  if (dirty.restored()) services.statistics.lost_writes.add();
-  services.statistics.restorations.add();
-  services.statistics.restored_bytes.add(bytes);
+  if (dirty.restored()) fabric.statistics.lost_writes.add();
+  fabric.statistics.restorations.add();
+  fabric.statistics.restored_bytes.add(bytes);
   log_info("initiator", "growth-restored bytes={} size={}", bytes, dirty.server_size());
   return {};
 }
 
 void FileIo::Parts::growth_lost(const Error& error) {
-  services.statistics.lost_writes.add();
+  fabric.statistics.lost_writes.add();
   log_warning("initiator", "write-lost size={} cause=\"{}\"", dirty.size(), error.to_string());
   kept.clear();
   dirty.growth_lost();
 }
 
 Result<> FileIo::Parts::send_again(const std::vector<FileRange>& ranges) {
-  TRY_ASSIGN(const BufferPool::Taken buffer, services.buffers->take());
-  const BufferSlice all = buffer->slice(0, std::min(buffer->size(), services.mds.io_size_max()));
-  TRY(mds_writes.enter_alone([this] { return still_wanted("WRITE"); }));
+  TRY_ASSIGN(const BufferPool::Taken buffer, mount.buffers.take());
+  const BufferSlice all = buffer->slice(0, std::min(buffer->size(), mds.io_size_max()));
+  TRY(mds_writes.enter_alone([this] { return patience.still_wanted("WRITE"); }));
   const Result<> outcome = behind_gate([&]() -> Result<> {
     for (const FileRange& range : ranges) TRY(send_copies(range, all));
     return {};
@@ -152,22 +135,22 @@ Result<> FileIo::Parts::send_copies(FileRange rest, BufferSlice buffer) {
     if (!written) {
       // Else the next flush tries again.
       if (is_answer(written.error())) {
-        services.statistics.lost_writes.add();
+        fabric.statistics.lost_writes.add();
         log_warning("initiator", "write-lost size={} cause=\"{}\"", dirty.size(),
                     written.error().to_string());
         dirty.lost_at_mds(rest);
       }
       return std::unexpected(written.error());
     }
-    services.statistics.resent_writes.add();
-    services.statistics.resent_bytes.add(range->length);
+    fabric.statistics.resent_writes.add();
+    fabric.statistics.resent_bytes.add(range->length);
     rest = {range->end(), end - range->end()};
   }
   return {};
 }
 
 Result<> FileIo::Parts::settle_doubt() {
-  const Result<> outcome = as_mounted([this] {
+  const Result<> outcome = patience.as_mounted([this] {
     Result<> flushed = flush(false);
     return unstable_in_doubt() ? flushed : Result<>();
   });
@@ -177,12 +160,8 @@ Result<> FileIo::Parts::settle_doubt() {
 }
 
 void FileIo::Parts::flush_unstable_early() {
-  UnstableMemory& memory = services.unstable_memory;
-  if (memory.used() < memory.limit() / 2 || services.unstable_flush_posted.exchange(true)) return;
-  services.closing->post([&shared = services] {
-    shared.unstable_flush_posted = false;
-    shared.files->flush_unstable();
-  });
+  const UnstableMemory& memory = mount.unstable_memory;
+  if (memory.used() >= memory.limit() / 2) all_files.flush_unstable_soon();
 }
 
 }  // namespace pnfsrdma::initiator

@@ -24,24 +24,24 @@ constexpr int kRoomTries = 3;
 
 }  // namespace
 
-Result<size_t> FileIo::Parts::move(const Transfer& transfer, uint64_t offset, BufferSlice slice) {
+Result<size_t> FileIo::Parts::move(const Io& io, uint64_t offset, BufferSlice slice) {
   if (unstable_in_doubt()) TRY(settle_doubt());
-  Result<size_t> moved = move_now(transfer, offset, slice);
+  Result<size_t> moved = move_now(io, offset, slice);
   // The session has become another one meanwhile: it may be the new server that was read.
-  if (transfer.direction == Direction::kRead && unstable_in_doubt()) {
+  if (io.direction == Direction::kRead && unstable_in_doubt()) {
     TRY(settle_doubt());
-    moved = move_now(transfer, offset, slice);
+    moved = move_now(io, offset, slice);
   }
   return moved;
 }
 
-Result<size_t> FileIo::Parts::move_now(const Transfer& transfer, uint64_t offset, BufferSlice slice) {
+Result<size_t> FileIo::Parts::move_now(const Io& io, uint64_t offset, BufferSlice slice) {
   size_t done = 0;
   while (done < slice.size()) {
     const BufferSlice rest = slice.slice(done, slice.size() - done);
-    TRY_ASSIGN(const std::optional<size_t> stepped, step(transfer, offset + done, rest));
+    TRY_ASSIGN(const std::optional<size_t> stepped, step(io, offset + done, rest));
     if (!stepped) {
-      TRY_ASSIGN(const size_t count, through_mds(transfer.direction, offset + done, rest));
+      TRY_ASSIGN(const size_t count, through_mds(io.direction, offset + done, rest));
       return done + count;
     }
     done += *stepped;
@@ -49,13 +49,12 @@ Result<size_t> FileIo::Parts::move_now(const Transfer& transfer, uint64_t offset
   return done;
 }
 
-Result<std::optional<size_t>> FileIo::Parts::step(const Transfer& transfer, uint64_t offset,
-                                                  BufferSlice slice) {
-  const Direction direction = transfer.direction;
+Result<std::optional<size_t>> FileIo::Parts::step(const Io& io, uint64_t offset, BufferSlice slice) {
+  const Direction direction = io.direction;
   const bool for_write = direction == Direction::kWrite;
-  Counter& fallbacks = services.statistics.fallbacks;
-  if (!services.options.layouts) return std::nullopt;
-  if (transfer.attempt >= kAttemptsMax) {
+  Counter& fallbacks = fabric.statistics.fallbacks;
+  if (!fabric.options.layouts) return std::nullopt;
+  if (io.attempt >= kAttemptsMax) {
     fallbacks.add();
     return std::nullopt;
   }
@@ -72,12 +71,12 @@ Result<std::optional<size_t>> FileIo::Parts::step(const Transfer& transfer, uint
     fallbacks.add();
     return std::nullopt;
   }
-  const uint32_t done = post_pieces(transfer, pin, slice);
+  const uint32_t done = post_pieces(io, pin, slice);
   room.reset();
   cache.leave(pin);
   const uint32_t all = (1u << pin.pieces().size()) - 1;
   if (done != all) TRY(check_devices(pin, done));
-  if (done != all) TRY(finish_pieces(transfer, pin, slice, done));
+  if (done != all) TRY(finish_pieces(io, pin, slice, done));
   if (pin.sequential) prefetch_behind(pin, direction);
   if (for_write && kept.any()) commit_growth_early();
   return static_cast<size_t>(pin.length);
@@ -85,10 +84,10 @@ Result<std::optional<size_t>> FileIo::Parts::step(const Transfer& transfer, uint
 
 Result<bool> FileIo::Parts::enter(Direction direction, uint64_t offset, uint64_t length, LayoutPin& pin) {
   const bool for_write = direction == Direction::kWrite;
-  Counter& fallbacks = services.statistics.fallbacks;
+  Counter& fallbacks = fabric.statistics.fallbacks;
   bool asked = false;
   for (int turn = 0; turn < kStateidTries;) {
-    const auto entry = cache.enter(pin, offset, length, for_write, services.layout_epoch);
+    const auto entry = cache.enter(pin, offset, length, for_write, layouts.epoch);
     if (growth_void()) {
       // First what was lost with its layouts: else a read finds zeros there.
       if (entry == LayoutCache::Entry::kEntered) cache.leave(pin);
@@ -99,7 +98,7 @@ Result<bool> FileIo::Parts::enter(Direction direction, uint64_t offset, uint64_t
     if (entry == LayoutCache::Entry::kEntered) return true;
     if (entry == LayoutCache::Entry::kMissing && !std::exchange(asked, true)) {
       if (!layout_wanted(direction, offset, length)) {
-        if (cache.paused(services.now())) fallbacks.add();
+        if (cache.paused(fabric.now())) fallbacks.add();
         return false;
       }
       if (acquire(direction, offset, length)) continue;
@@ -120,18 +119,17 @@ Result<> FileIo::Parts::check_devices(const LayoutPin& pin, uint32_t done) const
   return {};
 }
 
-Result<> FileIo::Parts::finish_pieces(const Transfer& transfer, const LayoutPin& pin, BufferSlice slice,
-                                      uint32_t done) {
-  Transfer again = transfer;
+Result<> FileIo::Parts::finish_pieces(const Io& io, const LayoutPin& pin, BufferSlice slice, uint32_t done) {
+  Io again = io;
   ++again.attempt;
   // Exactly what was not acknowledged, each piece under what layout and connection there are by now.
   for (size_t i = 0; i < pin.pieces().size(); ++i) {
     if ((done & (1u << i)) != 0) continue;
     const LayoutSegment& piece = pin.pieces()[i];
-    services.statistics.replays.add();
+    fabric.statistics.replays.add();
     const BufferSlice part = slice.slice(piece.offset - pin.offset, piece.length);
     // The hello of a new connection ends the old one: what still lies in the brick's socket lands no more.
-    if (pin.unanswered) (void)connect_patiently(*piece.device);
+    if (pin.unanswered) (void)patience.connect(*piece.device);
     TRY_ASSIGN(const size_t moved, move(again, piece.offset, part));
     // The MDS sees the file end earlier than we did: what is behind it reads as zeros.
     if (moved < part.size()) std::memset(part.data() + moved, 0, part.size() - moved);
@@ -178,26 +176,26 @@ uint32_t fill_holes(const LayoutPin& pin, BufferSlice slice, Counter& bytes) {
 
 }  // namespace
 
-uint32_t FileIo::Parts::post_pieces(const Transfer& transfer, LayoutPin& pin, BufferSlice slice) {
-  uint32_t done = fill_holes(pin, slice, services.statistics.hole_bytes);
+uint32_t FileIo::Parts::post_pieces(const Io& io, LayoutPin& pin, BufferSlice slice) {
+  uint32_t done = fill_holes(pin, slice, fabric.statistics.hole_bytes);
   std::array<WorkItem, 2 * kPiecesMax> items;
   std::array<BrickTurn, kPiecesMax> turns;
   std::span<WorkItem> room = items;
   size_t count = 0;
   // By address: SharedQueuePair::start() wants one order. Nearly always it is one device.
   for (Device* device = next_device(pin, nullptr); device != nullptr; device = next_device(pin, device)) {
-    if (!prepare(turns[count], transfer, pin, slice, *device, room)) continue;
+    if (!prepare(turns[count], io, pin, slice, *device, room)) continue;
     room = room.subspan(turns[count++].items.size());
   }
   if (count == 0) return done;
-  services.statistics.rdma_round_trips.add();
+  fabric.statistics.rdma_round_trips.add();
   // What was complete before the flush was posted lies under these WRITEs; what completes meanwhile may not.
-  const uint64_t noted = transfer.stability == Stability::kDataSync ? dirty.noted() : 0;
-  const SteadyTime deadline = services.io_deadline();
+  const uint64_t noted = io.stability == Stability::kDataSync ? dirty.noted() : 0;
+  const SteadyTime deadline = fabric.io_deadline();
   for (BrickTurn& turn : std::span(turns).first(count)) start(turn, pin, deadline);
   for (BrickTurn& turn : std::span(turns).first(count)) {
     turn.connection->queue_pair.finish(*turn.batch, deadline);
-    done |= take_outcome(turn, transfer.direction, pin, slice, noted);
+    done |= take_outcome(turn, io.direction, pin, slice, noted);
   }
   return done;
 }
@@ -212,13 +210,13 @@ Device* FileIo::Parts::next_device(const LayoutPin& pin, const Device* behind) {
 }
 
 // False: nothing to be posted there.
-bool FileIo::Parts::prepare(BrickTurn& turn, const Transfer& transfer, const LayoutPin& pin,
-                            BufferSlice slice, Device& device, std::span<WorkItem> room) {
+bool FileIo::Parts::prepare(BrickTurn& turn, const Io& io, const LayoutPin& pin, BufferSlice slice,
+                            Device& device, std::span<WorkItem> room) {
   const auto connected = device.connect();
   if (!connected) return false;
   turn.connection = *connected;
   const Connection& connection = **connected;
-  const bool for_write = transfer.direction == Direction::kWrite;
+  const bool for_write = io.direction == Direction::kWrite;
   for (size_t i = 0; i < pin.pieces().size(); ++i) {
     const LayoutSegment& piece = pin.pieces()[i];
     if (piece.device != &device || piece.hole() || piece.incarnation != connection.incarnation) continue;
@@ -238,7 +236,7 @@ bool FileIo::Parts::prepare(BrickTurn& turn, const Transfer& transfer, const Lay
     if (std::exchange(turn.outdated, false)) device.lost(turn.connection);
     return false;
   }
-  const size_t flushes = transfer.stability == Stability::kDataSync ? flush_items(turn, room) : 0;
+  const size_t flushes = io.stability == Stability::kDataSync ? flush_items(turn, room) : 0;
   turn.items = room.first(turn.pieces + flushes);
   return true;
 }
@@ -253,11 +251,11 @@ size_t FileIo::Parts::flush_items(const BrickTurn& turn, std::span<WorkItem> roo
       for (size_t i = 0; i < turn.pieces; ++i) {
         room[turn.pieces + i] = WorkItem{.opcode = rdma::Opcode::kFlush, .remote = room[i].remote};
       }
-      services.statistics.flushes_native.add();
+      fabric.statistics.flushes_native.add();
       return turn.pieces;
     case FlushMethod::kCommitMessage:
       if (turn.pieces + 1 > most) return 0;
-      services.statistics.flushes_commit_message.add();
+      fabric.statistics.flushes_commit_message.add();
       return 1;
     case FlushMethod::kLayoutCommit:
       break;
@@ -323,14 +321,14 @@ void FileIo::Parts::note_written(const LayoutSegment& piece, BufferSlice source,
   const auto keep = [&] { kept.keep(piece.offset + known, source.bytes().subspan(known)); };
   if (known < piece.length) keep();
   if (known > 0) kept.forget(piece.offset, known);
-  if (dirty.wrote(piece, pin.known_size, pin.lineage, verifier, services.clock.wall_now(), flushed_behind))
+  if (dirty.wrote(piece, pin.known_size, pin.lineage, verifier, fabric.clock.wall_now(), flushed_behind))
     flush_beside();
   // A commit between has forgotten the copy, perhaps.
   if (known < piece.length && dirty.commits() != commits) keep();
 }
 
 void FileIo::Parts::count_bytes(Direction direction, uint64_t bytes) {
-  Statistics& counters = services.statistics;
+  Statistics& counters = fabric.statistics;
   (direction == Direction::kRead ? counters.rdma_read_bytes : counters.rdma_write_bytes).add(bytes);
   (direction == Direction::kRead ? counters.rdma_reads : counters.rdma_writes).add();
 }
@@ -341,7 +339,7 @@ Result<size_t> FileIo::Parts::through_mds(Direction direction, uint64_t offset, 
     TRY(commit_as_mounted());
   }
   if (direction == Direction::kRead) return read_through_mds(offset, slice);
-  TRY(as_mounted([&] { return end_unknown({offset, slice.size()}, false); }));
+  TRY(patience.as_mounted([&] { return end_unknown({offset, slice.size()}, false); }));
   return write_through_mds(offset, slice);
 }
 
@@ -353,23 +351,23 @@ Result<size_t> FileIo::Parts::read_through_mds(uint64_t offset, BufferSlice sink
     bool open = false;
     const FileReference file = reference(false, &stateid, &open);
     if (!open) return fail(EBADF, "READ: not open for reading");
-    const size_t count = std::min(sink.size() - done, services.mds.io_size_max());
-    const auto answer = services.mds.read(file, stateid, offset + done, sink.bytes().subspan(done, count));
+    const size_t count = std::min(sink.size() - done, mds.io_size_max());
+    const auto answer = mds.read(file, stateid, offset + done, sink.bytes().subspan(done, count));
     if (!answer) {
       if (is_lost_state(answer.error().status) && ++tries < kStateidTries) continue;
       return fail(answer.error().to_errno(), "READ through the MDS");
     }
     const size_t read = answer->data.size();
     done += read;
-    services.statistics.mds_reads.add();
-    services.statistics.mds_read_bytes.add(read);
+    fabric.statistics.mds_reads.add();
+    fabric.statistics.mds_read_bytes.add(read);
     if (answer->end_of_file || read == 0) break;
   }
   return done;
 }
 
 Result<size_t> FileIo::Parts::write_through_mds(uint64_t offset, BufferSlice source) {
-  TRY(mds_writes.enter([this] { return still_wanted("WRITE"); }));
+  TRY(mds_writes.enter([this] { return patience.still_wanted("WRITE"); }));
   const auto written = send_writes(offset, source, true);
   mds_writes.leave();
   flush_unstable_early();
@@ -379,7 +377,7 @@ Result<size_t> FileIo::Parts::write_through_mds(uint64_t offset, BufferSlice sou
 Result<size_t> FileIo::Parts::send_writes(uint64_t offset, BufferSlice source, bool keep) {
   size_t done = 0;
   while (done < source.size()) {
-    const size_t count = std::min(source.size() - done, services.mds.io_size_max());
+    const size_t count = std::min(source.size() - done, mds.io_size_max());
     TRY_ASSIGN(const uint32_t written, send_write(offset + done, source.slice(done, count), keep));
     done += written;
   }
@@ -387,16 +385,16 @@ Result<size_t> FileIo::Parts::send_writes(uint64_t offset, BufferSlice source, b
 }
 
 Result<uint32_t> FileIo::Parts::send_write(uint64_t offset, BufferSlice source, bool keep) {
-  UnstableCopy copy = keep ? services.unstable_memory.copy(source.bytes()) : nullptr;
+  UnstableCopy copy = keep ? mount.unstable_memory.copy(source.bytes()) : nullptr;
   const auto stable = copy || !keep ? nfs4::StableHow::kUnstable : nfs4::StableHow::kFileSync;
-  if (!dirty.keeps_copies()) unstable_epoch = services.layout_epoch.load();
+  if (!dirty.keeps_copies()) unstable_epoch = layouts.epoch.load();
   for (int tries = 1;; ++tries) {
     nfs4::Stateid stateid;
     bool open = false;
     const FileReference file = reference(true, &stateid, &open);
     if (!open) return fail(EBADF, "WRITE: not open for writing");
     const uint64_t holdings = cache.holdings();
-    const auto answer = services.mds.write(file, stateid, offset, source.bytes(), stable);
+    const auto answer = mds.write(file, stateid, offset, source.bytes(), stable);
     if (!answer) {
       if (is_lost_state(answer.error().status) && tries < kStateidTries) continue;
       return fail(answer.error().to_errno(), "WRITE through the MDS");
@@ -406,24 +404,10 @@ Result<uint32_t> FileIo::Parts::send_write(uint64_t offset, BufferSlice source, 
     dirty.wrote_through_mds(offset, *answer, std::move(copy));
     ++written_by_mds;
     kept.forget(offset, answer->count);
-    services.statistics.mds_writes.add();
-    services.statistics.mds_write_bytes.add(answer->count);
+    fabric.statistics.mds_writes.add();
+    fabric.statistics.mds_write_bytes.add(answer->count);
     return answer->count;
   }
-}
-
-FileReference FileIo::Parts::reference(bool for_write, nfs4::Stateid* open_stateid, bool* open) {
-  FileReference file{handle, {}};
-  std::lock_guard lock(source_mutex);
-  auto state = source != nullptr ? source->open_state(for_write) : std::nullopt;
-  // Any open does to speak of the file (LAYOUTCOMMIT, LAYOUTRETURN, COMMIT).
-  const bool exact = state.has_value();
-  if (!state && source != nullptr) state = source->open_state(!for_write);
-  if (state) last_credential = state->credential;
-  file.credential = last_credential;
-  if (open != nullptr) *open = exact;
-  if (open_stateid != nullptr && state) *open_stateid = state->stateid;
-  return file;
 }
 
 }  // namespace pnfsrdma::initiator

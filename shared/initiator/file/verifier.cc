@@ -26,44 +26,24 @@ Result<> FileIo::Parts::ask_the_others(const Flush& flush, std::span<const Devic
 
 void FileIo::Parts::verify(const Flush& flush, const Device* device,
                            const std::optional<xdr::FixedOpaque<8>>& now) {
-  if (dirty.verify(flush, device, now)) services.statistics.lost_writes.add();
+  if (dirty.verify(flush, device, now)) fabric.statistics.lost_writes.add();
 }
 
 Result<std::optional<BrickVerifier>> FileIo::Parts::ask_verifier(Device& device) {
-  const SteadyTime deadline = services.io_deadline();
+  const SteadyTime deadline = fabric.io_deadline();
   for (;;) {
     const auto connected = device.connect();
     if (connected) {
-      services.statistics.rdma_round_trips.add();
-      const auto reply = (*connected)->queue_pair.persist({}, services.io_deadline());
+      fabric.statistics.rdma_round_trips.add();
+      const auto reply = (*connected)->queue_pair.persist({}, fabric.io_deadline());
       if (outdated(**connected, reply)) device.lost(*connected);
       if (reply) return reply->verifier;
     } else if (connected.error().number() == ENOENT) {
       return std::nullopt;  // of GETDEVICEINFO
     }
     if (device.too_weak()) return std::unexpected(device.weakness());
-    TRY(rest_of_brick(deadline));
+    TRY(patience.rest_of_brick(deadline));
   }
-}
-
-// A brick whose connection has just died rests for a moment; that alone must not become the EIO of an fsync.
-Result<std::shared_ptr<Connection>> FileIo::Parts::connect_patiently(Device& device) {
-  const SteadyTime deadline = services.io_deadline();
-  for (;;) {
-    auto connection = device.connect();
-    if (connection) return connection;
-    if (device.too_weak()) return std::unexpected(device.weakness());
-    TRY(rest_of_brick(deadline));
-  }
-}
-
-Result<> FileIo::Parts::rest_of_brick(SteadyTime deadline) {
-  constexpr Milliseconds kPause{10};
-  if (services.aborted) return fail(ESHUTDOWN, "the mount ends");
-  if (CancellationScope::cancelled()) return fail(EINTR, "whoever asked was killed");
-  if (services.now() >= deadline) return fail(kBrickSilent, "the brick does not answer");
-  sleep_for(kPause);
-  return {};
 }
 
 }  // namespace pnfsrdma::initiator

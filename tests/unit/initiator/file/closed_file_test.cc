@@ -80,10 +80,11 @@ TEST_F(ClosedFileTest, FlushedFilesAreForgottenWhenTheyAreMany) {
 
 TEST_F(ClosedFileTest, ALossThatNobodyHasHeardOfIsHeardByTheNextOpen) {
   write(0, 4096, 1);
-  const auto parts = file->parts().shared_from_this();
+  FileIo::Parts& parts = file->parts();
+  const auto alive = parts.shared_from_this();
   close_last();
   brick.set_verifier(77);
-  ASSERT_TRUE(parts->flush(true));  // of a recall
+  ASSERT_TRUE(parts.flush(true));  // of a recall
   reopen();
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
   EXPECT_TRUE(file->fsync(cursor));
@@ -100,8 +101,9 @@ TEST_F(ClosedFileTest, AFileWhoseFlushIsUnderWayIsNotForgotten) {
     channel.during_commit = nullptr;
     close_last();
   };
-  const auto parts = file->parts().shared_from_this();
-  ASSERT_TRUE(parts->flush(true));
+  FileIo::Parts& parts = file->parts();
+  const auto alive = parts.shared_from_this();
+  ASSERT_TRUE(parts.flush(true));
   ASSERT_EQ(file, nullptr);
   reopen();
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
@@ -111,7 +113,7 @@ TEST_F(ClosedFileTest, ARemovedFileIsForgotten) {
   options_now.threshold_write_size = 2 << 20;
   options_now.closed_files_kept = 0;
   make_file(1 << 20);
-  const std::weak_ptr<FileIo::Parts> parts = file->parts().weak_from_this();
+  const std::weak_ptr<FileState> parts = file->parts().weak_from_this();
   write(0, 4096, 1);
   channel.refuse_commits = nfs4::Status::kStale;
   close_last();
@@ -124,7 +126,7 @@ TEST_F(ClosedFileTest, WhatHasToBeDoneForOthersDoesNotWaitForItsSilentBrick) {
   options_now.io_timeout = std::chrono::hours(1);
   make_file(1 << 20);
   write(0, 4096, 1);
-  Background& background = *file->parts().services.background;
+  Background& background = file->parts().mount.background;
   path->layout_stateid_gone(channel.stateid());
   brick.ticket = 9;
   brick.cut_connection();
@@ -143,22 +145,22 @@ TEST_F(ClosedFileTest, WhoseBrickHasJustNotAnsweredIsLeftForTheNextTime) {
   options_now.connect_pause_first = options_now.connect_pause_max = std::chrono::hours(1);
   make_file(1 << 20);
   FakeBrick other(*brick_transport, "other:0", events);
-  Background& closing = *file->parts().services.closing;
+  Background& closing = file->parts().mount.closing;
   write(0, 4096, 1);
   path->layout_stateid_gone(channel.stateid());
   channel.move_to(other);
-  Device& device = *file->parts().services.devices->all().front();
+  Device& device = *file->parts().mount.devices.all().front();
   device.lost(*device.connect());
   brick.ticket = 9;
   ASSERT_FALSE(device.connect());
   const int commits = channel.commits;
-  const std::weak_ptr<FileIo::Parts> silent = file->parts().weak_from_this();
+  const std::weak_ptr<FileState> silent = file->parts().weak_from_this();
   close_last();
   ASSERT_TRUE(closing.run_all(clock.now() + std::chrono::minutes(1)));
   file = path->open(nfs4::FileHandle{Bytes(16, std::byte{6})}, opens, 1 << 20);
   cursor = file->error_cursor();
   write(0, 4096, 1);
-  const std::weak_ptr<FileIo::Parts> healthy = file->parts().weak_from_this();
+  const std::weak_ptr<FileState> healthy = file->parts().weak_from_this();
   close_last();
   ASSERT_TRUE(closing.run_all(clock.now() + std::chrono::minutes(1)));
   EXPECT_TRUE(healthy.expired());

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/file/file_state.h"
+
+namespace pnfsrdma::initiator {
+
+void FileState::set_source(OpenStateSource* source) {
+  std::lock_guard lock(source_mutex_);
+  source_ = source;
+}
+
+bool FileState::is_open() {
+  std::lock_guard lock(source_mutex_);
+  return source_ != nullptr;
+}
+
+FileReference FileState::reference(bool for_write, nfs4::Stateid* open_stateid, bool* open) {
+  FileReference file{handle, {}};
+  std::lock_guard lock(source_mutex_);
+  auto state = source_ != nullptr ? source_->open_state(for_write) : std::nullopt;
+  // Any open does to speak of the file (LAYOUTCOMMIT, LAYOUTRETURN, COMMIT).
+  const bool exact = state.has_value();
+  if (!state && source_ != nullptr) state = source_->open_state(!for_write);
+  if (state) last_credential_ = state->credential;
+  file.credential = last_credential_;
+  if (open != nullptr) *open = exact;
+  if (open_stateid != nullptr && state) *open_stateid = state->stateid;
+  return file;
+}
+
+void FileState::forget_copies(std::span<const FileRange> ranges) {
+  for (const FileRange& range : ranges) kept.forget(range.offset, range.length);
+}
+
+}  // namespace pnfsrdma::initiator

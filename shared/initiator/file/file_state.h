@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <span>
+
+#include "shared/base/sync.h"
+#include "shared/initiator/file/dirty_list.h"
+#include "shared/initiator/file/exclusion.h"
+#include "shared/initiator/file/kept_writes.h"
+#include "shared/initiator/file/layout_cache.h"
+#include "shared/initiator/file/mount.h"
+#include "shared/initiator/file/open_state.h"
+#include "shared/initiator/file/patience.h"
+
+namespace pnfsrdma::initiator {
+
+// What everything that works on one file shares: its models, each thread-safe by itself, and under which open it is
+// spoken of. It decides nothing and calls nobody. Owned by a shared_ptr, which tasks that outlive a call hold, too.
+class FileState : public std::enable_shared_from_this<FileState> {
+ public:
+  FileState(const Mount& mount, nfs4::FileHandle file, uint64_t size)
+      : fabric(mount.fabric),
+        mds(mount.mds),
+        layouts(mount.layouts),
+        handle(std::move(file)),
+        patience(mount.fabric),
+        cache(&mount.layouts.lost, &mount.layouts.holes),
+        dirty(size),
+        kept(mount.kept_memory) {}
+
+  // None: nobody has it open.
+  void set_source(OpenStateSource* source);
+  bool is_open();
+  // The file in the name of whoever has it open, or had last. `open`: whether it is open that way; then
+  // `open_stateid` is that of the open.
+  FileReference reference(bool for_write, nfs4::Stateid* open_stateid = nullptr, bool* open = nullptr);
+
+  bool growth_void() const { return kept.any() && dirty.growth_void(cache.lineage()); }
+  // The session is another one than when it was written: the server may be, too, and a reader would see older
+  // bytes.
+  bool unstable_in_doubt() const { return dirty.keeps_copies() && unstable_epoch != layouts.epoch; }
+  // As applications are shown it: what is to be written again belongs to the file.
+  uint64_t size() const { return std::max(dirty.size(), unstable_in_doubt() ? dirty.copied_end() : 0); }
+  // They are no growth any more.
+  void forget_copies(std::span<const FileRange> ranges);
+
+  Fabric& fabric;
+  Mds& mds;
+  MountLayouts& layouts;
+  const nfs4::FileHandle handle;
+  const Patience patience;
+  LayoutCache cache;
+  DirtyList dirty;
+  KeptWrites kept;
+  // WRITEs through the MDS and truncations are inside; whoever writes again what the MDS has lost is alone.
+  Exclusion mds_writes;
+  // MountLayouts::epoch under which the copies were last known to be of this server.
+  std::atomic<uint64_t> unstable_epoch{0};
+  uint64_t closed_serial = 0;  // FileTable's: which file was closed first
+
+ private:
+  Mutex source_mutex_;
+  OpenStateSource* source_ = nullptr;
+  Credential last_credential_;
+};
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace pnfsrdma::initiator {
+
+enum class Direction { kRead, kWrite };
+
+// kDataSync: as far as one round trip does it, a WRITE takes its flush along; a fdatasync() or fsync() behind
+// it does the rest (a new size; what went through the MDS; a flush that failed).
+enum class Stability { kUnstable, kDataSync };
+
+// What an I/O is. `attempt`: how often its connection has died.
+struct Io {
+  Direction direction = Direction::kRead;
+  Stability stability = Stability::kUnstable;
+  int attempt = 0;
+};
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "shared/initiator/credential.h"
+#include "shared/nfs4/basic_types.h"
+
+namespace pnfsrdma::initiator {
+
+// Under which open an operation runs. Asked at call time: stateids change after a reclaim.
+struct OpenState {
+  nfs4::Stateid stateid;
+  Credential credential;
+};
+class OpenStateSource {
+ public:
+  virtual ~OpenStateSource() = default;
+  // An open with write access when `for_write`, else any with read access. None: the file is not open that
+  // way (EBADF). Called without locks of the data path, from any thread of it; must not block on a wire call.
+  virtual std::optional<OpenState> open_state(bool for_write) = 0;
+};
+
+}  // namespace pnfsrdma::initiator
