@@ -8,8 +8,8 @@
 #include "shared/initiator/brick/device_table.h"
 #include "shared/initiator/file/background.h"
 #include "shared/initiator/file/file_table.h"
+#include "shared/initiator/file/inside.h"
 #include "shared/initiator/file/mount.h"
-#include "shared/initiator/file/parts.h"
 #include "shared/initiator/file/recaller.h"
 #include "shared/rpc/universal_address.h"
 
@@ -116,7 +116,7 @@ PendingLayout DataPath::layout_at_open(bool for_write, FileIo* known) {
   arguments.length = nfs4::kLengthToEnd;
   arguments.stateid = nfs4::Stateid::current();
   arguments.max_count = kLayoutReplyBytesMax;
-  if (for_write && known != nullptr) known->parts().cache.forget_holes({0, UINT64_MAX});
+  if (for_write && known != nullptr) known->inside().cache.forget_holes({0, UINT64_MAX});
   pending.arguments = arguments;
   return pending;
 }
@@ -142,7 +142,7 @@ CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, 
   FileRange gate{what.offset, std::min(what.length, UINT64_MAX - what.offset)};
   const FileRange returned{what.offset, what.length};
   auto verdict = LayoutCache::Recall::kNothing;
-  if (file) verdict = file->parts().cache.begin_recall(what.stateid, iomode, gate);
+  if (file) verdict = file->inside().cache.begin_recall(what.stateid, iomode, gate);
   switch (verdict) {
     case LayoutCache::Recall::kDelay:
       return {nfs4::Status::kDelay, {}};
@@ -154,7 +154,7 @@ CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, 
   }
   return {nfs4::Status::kOk, [this, file, iomode, gate, returned, changed] {
             recaller.post(subject_of(*file), [file, iomode, gate, returned, changed] {
-              file->parts().give_back(iomode, gate, returned, changed);
+              file->inside().returner.give_back(iomode, gate, returned, changed);
             });
           }};
 }
@@ -162,7 +162,7 @@ CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, 
 // The bricks that giving something of it back has to ask.
 Recaller::Subject DataPath::Parts::subject_of(const FileIo& file) {
   Recaller::Subject subject{.file = &file};
-  for (const auto& devices : {file.parts().cache.devices(), file.parts().dirty.devices()}) {
+  for (const auto& devices : {file.inside().cache.devices(), file.inside().dirty.devices()}) {
     for (const Device* device : devices) {
       if (std::find(subject.devices.begin(), subject.devices.end(), device) == subject.devices.end())
         subject.devices.push_back(device);
@@ -177,8 +177,8 @@ CallbackAnswer DataPath::Parts::recall_bulk(bool all, bool changed) {
   bool any = false;
   bool getting = layouts.pending > 0;
   for (const FileTable::Entry& file : files.all()) {
-    any = any || file->parts().cache.holds_anything();
-    getting = getting || file->parts().cache.getting();
+    any = any || file->inside().cache.holds_anything();
+    getting = getting || file->inside().cache.getting();
   }
   if (any && !getting) {
     return {nfs4::Status::kOk, [this, all, changed] {
@@ -197,18 +197,18 @@ void DataPath::Parts::give_back_everything(bool all, bool changed) {
   std::vector<std::pair<FileTable::Entry, FileRange>> given;
   for (const FileTable::Entry& file : files.all()) {
     FileRange gate{0, UINT64_MAX};
-    if (file->parts().cache.begin_return(nfs4::IoMode::kAny, gate)) given.emplace_back(file, gate);
+    if (file->inside().cache.begin_return(nfs4::IoMode::kAny, gate)) given.emplace_back(file, gate);
   }
-  for (const auto& [file, gate] : given) file->parts().begin_bulk_return(gate, changed);
+  for (const auto& [file, gate] : given) file->inside().returner.begin_bulk_return(gate, changed);
   MetadataResult<nfs4::LayoutReturnResult> answer;
   if (!all && !given.empty())
-    answer = mds.layout_return(given.front().first->parts().reference(true),
+    answer = mds.layout_return(given.front().first->inside().reference(true),
                                bulk_return<nfs4::LayoutReturnType::kFsid>());
   const auto answer_of_all = mds.layout_return({}, bulk_return<nfs4::LayoutReturnType::kAll>());
   if (!answer_of_all) answer = answer_of_all;
   fabric.statistics.layoutreturns.add();
   for (const auto& [file, gate] : given)
-    file->parts().end_return(nfs4::IoMode::kAny, gate, std::nullopt, answer_of_all.has_value());
+    file->inside().returner.end_bulk_return(gate, answer_of_all.has_value());
   if (!answer) log_warning("initiator", "bulk-return-failed errno={}", answer.error().to_errno());
   --layouts.bulk_recalls;
 }
@@ -245,14 +245,14 @@ void DataPath::layouts_in_doubt() {
 std::vector<nfs4::Stateid> DataPath::layout_stateids() const {
   std::vector<nfs4::Stateid> stateids = parts_->layouts.lost.all();
   for (const FileTable::Entry& file : parts_->files.all()) {
-    if (const auto held = file->parts().cache.stateid()) stateids.push_back(*held);
+    if (const auto held = file->inside().cache.stateid()) stateids.push_back(*held);
   }
   return stateids;
 }
 
 void DataPath::layout_stateid_gone(const nfs4::Stateid& stateid) {
   parts_->layouts.lost.remove(stateid);
-  for (const FileTable::Entry& file : parts_->files.all()) file->parts().cache.drop_all(stateid);
+  for (const FileTable::Entry& file : parts_->files.all()) file->inside().cache.drop_all(stateid);
 }
 
 BufferPool& DataPath::buffers() {
@@ -293,7 +293,7 @@ LayoutsView DataPath::layouts() const {
   LayoutsView view;
   for (const FileTable::Entry& file : parts_->files.all()) {
     ++view.known;
-    const LayoutCache::Held held = file->parts().cache.held();
+    const LayoutCache::Held held = file->inside().cache.held();
     view.files += held.segments > 0 ? 1 : 0;
     view.segments += held.segments;
     view.readable_bytes += held.readable_bytes;
@@ -307,7 +307,7 @@ void DataPath::shut_down(SteadyTime deadline) {
   parts_->background.post([parts = parts_.get(), deadline] {
     for (const FileTable::Entry& file : parts->files.all()) {
       if (parts->fabric.now() >= deadline || parts->fabric.aborted) break;
-      file->parts().return_everything();
+      file->inside().returner.return_everything();
     }
   });
   parts_->background.run_all(deadline);

@@ -5,7 +5,8 @@ namespace pnfsrdma::initiator {
 
 class FileState;
 
-// What one file asks of all files of its mount (FileTable), which are built from it. Never per I/O. Thread-safe.
+// What one file asks of all files of its mount (FileTable), which are built from it. Never per I/O.
+// Thread-safe.
 class AllFiles {
  public:
   // Starts to commit what all files have grown by, so that less has to be kept; or has another thread do it.

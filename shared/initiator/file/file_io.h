@@ -20,6 +20,8 @@
 
 namespace pnfsrdma::initiator {
 
+struct FileInside;
+
 // What we know better than the server: written here under a layout and not committed yet.
 struct LocalAttributes {
   uint64_t size = 0;                 // at least this
@@ -35,8 +37,7 @@ struct LocalAttributes {
 // ESHUTDOWN.
 class FileIo {
  public:
-  struct Parts;
-  explicit FileIo(std::shared_ptr<Parts> parts);
+  explicit FileIo(std::shared_ptr<FileInside> inside);
   ~FileIo();
   FileIo(const FileIo&) = delete;
   FileIo& operator=(const FileIo&) = delete;
@@ -106,10 +107,10 @@ class FileIo {
   std::vector<Device*> devices(std::optional<FileRange> range) const;
 
   // For the data path itself.
-  Parts& parts() const { return *parts_; }
+  FileInside& inside() const { return *inside_; }
 
  private:
-  std::shared_ptr<Parts> parts_;
+  std::shared_ptr<FileInside> inside_;
 };
 
 }  // namespace pnfsrdma::initiator

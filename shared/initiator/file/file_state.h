@@ -17,8 +17,12 @@
 
 namespace pnfsrdma::initiator {
 
-// What everything that works on one file shares: its models, each thread-safe by itself, and under which open it is
-// spoken of. It decides nothing and calls nobody. Owned by a shared_ptr, which tasks that outlive a call hold, too.
+// Fresh stateids are asked for this often: a recall may bump the seqid while a call travels.
+inline constexpr int kStateidTries = 3;
+
+// What everything that works on one file shares: its models, each thread-safe by itself, and under which open
+// it is spoken of. It decides nothing and calls nobody. Owned by a shared_ptr, which tasks that outlive a
+// call hold, too.
 class FileState : public std::enable_shared_from_this<FileState> {
  public:
   FileState(const Mount& mount, nfs4::FileHandle file, uint64_t size)

@@ -5,7 +5,7 @@
 
 #include "shared/base/log.h"
 #include "shared/initiator/file/background.h"
-#include "shared/initiator/file/parts.h"
+#include "shared/initiator/file/inside.h"
 
 namespace pnfsrdma::initiator {
 
@@ -13,12 +13,12 @@ FileTable::Entry FileTable::open(const nfs4::FileHandle& handle, OpenStateSource
   std::lock_guard lock(mutex_);
   Entry& entry = files_[handle];
   if (!entry) {
-    entry = std::make_shared<FileIo>(std::make_shared<FileIo::Parts>(mount_, *this, handle, size));
+    entry = std::make_shared<FileIo>(std::make_shared<FileInside>(mount_, *this, handle, size));
   } else if (!is_open(entry)) {
     // Nothing of ours is under way.
-    entry->parts().dirty.server_size(size);
+    entry->inside().dirty.server_size(size);
   }
-  entry->parts().set_source(&source);
+  entry->inside().set_source(&source);
   return entry;
 }
 
@@ -37,7 +37,7 @@ std::vector<FileTable::Entry> FileTable::all() {
 }
 
 bool FileTable::is_open(const Entry& entry) {
-  return entry->parts().is_open();
+  return entry->inside().is_open();
 }
 
 void FileTable::closed(FileState& file) {
@@ -62,17 +62,17 @@ void FileTable::shrink(size_t keep) {
       if (!is_open(entry)) idle.push_back(entry);
     }
     std::sort(idle.begin(), idle.end(), [](const Entry& a, const Entry& b) {
-      return a->parts().closed_serial < b->parts().closed_serial;
+      return a->inside().closed_serial < b->inside().closed_serial;
     });
     closed_count_ = idle.size();
     idle.resize(idle.size() - std::min(idle.size(), keep));
   }
   for (const Entry& entry : idle) {
     if (mount_.fabric.aborted) break;
-    if (entry->parts().dirty.unflushed_on_resting_device()) continue;
+    if (entry->inside().dirty.unflushed_on_resting_device()) continue;
     // Reopened meanwhile: then it just asks for its layout again.
-    entry->parts().return_everything();
-    forget_if_idle(entry->parts().handle);
+    entry->inside().returner.return_everything();
+    forget_if_idle(entry->inside().handle);
   }
   std::lock_guard lock(mutex_);
   shrinking_ = false;
@@ -87,24 +87,24 @@ void FileTable::shrink(size_t keep) {
 void FileTable::flush_old() {
   for (const Entry& entry : all()) {
     if (mount_.fabric.aborted) return;
-    entry->parts().flush_if_old();
-    forget_if_idle(entry->parts().handle);
+    entry->inside().flusher.flush_if_old();
+    forget_if_idle(entry->inside().handle);
   }
 }
 
 void FileTable::flush_unstable() {
   for (const Entry& entry : all()) {
     if (mount_.fabric.aborted) return;
-    if (!entry->parts().dirty.keeps_copies()) continue;
+    if (!entry->inside().dirty.keeps_copies()) continue;
     // What went wrong is said to the next fsync, which finds it again.
-    (void)entry->parts().flush(false);
-    forget_if_idle(entry->parts().handle);
+    (void)entry->inside().flusher.flush(false);
+    forget_if_idle(entry->inside().handle);
   }
 }
 
 void FileTable::commit_growth() {
   for (const Entry& entry : all()) {
-    if (entry->parts().kept.any()) entry->parts().start_commit_of_growth();
+    if (entry->inside().kept.any()) entry->inside().committer.start_commit();
   }
 }
 
@@ -128,10 +128,10 @@ void FileTable::forget_if_idle(const nfs4::FileHandle& handle) {
   std::lock_guard lock(mutex_);
   const auto found = files_.find(handle);
   if (found == files_.end() || is_open(found->second)) return;
-  FileIo::Parts& parts = found->second->parts();
+  FileInside& inside = found->second->inside();
   // Who opens it next may fsync what was written before, and is to hear of what was lost.
-  if (parts.to_be_flushed() || parts.dirty.losses() > parts.dirty.unheard_from()) return;
-  if (parts.cache.holds_anything() || parts.dirty.anything_uncommitted()) return;
+  if (inside.flusher.to_be_flushed() || inside.dirty.losses() > inside.dirty.unheard_from()) return;
+  if (inside.cache.holds_anything() || inside.dirty.anything_uncommitted()) return;
   files_.erase(found);
   if (closed_count_ > 0) --closed_count_;
 }

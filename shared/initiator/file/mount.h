@@ -39,8 +39,8 @@ struct Told {
   std::atomic<bool> server_too_weak = false;
 };
 
-// What a file is built with: all of it is there before the first file does anything, and lives longer than the last
-// one. A value; only constructors take it apart.
+// What a file is built with: all of it is there before the first file does anything, and lives longer than
+// the last one. A value; only constructors take it apart.
 struct Mount {
   Fabric& fabric;
   Mds& mds;

@@ -56,6 +56,13 @@ MAY_INCLUDE = {
     "cli": ["shared/*", "cli/*"],
     "tests": ["shared/*", "server/*", "fuse-client/*", "cli/*", "tests/*"],
 }
+# Within a folder: each of these sources may include what stands in the rows above its own, and what is in no row.
+FLOORS = {
+    "shared/initiator/file": ["layout_cache dirty_list kept_writes exclusion patience mount all_files", "file_state",
+                              "barrier through_mds layout_getter verifier_check", "restorer", "committer",
+                              "growth_room brick_flusher", "flusher", "file_sync brick_io returner", "transfer truncater",
+                              "inside", "file_io", "file_table"],
+}
 LINES_MAX = 700
 LINE_WIDTH_MAX = 120
 
@@ -86,6 +93,19 @@ class Structure(unittest.TestCase):
                 allowed = MAY_INCLUDE[folder] + [folder]
                 if target is None or not any(allows(entry, target) for entry in allowed):
                     bad.append(f"{name} includes {include}")
+        self.assertEqual(bad, [])
+
+    def test_floors_point_one_way(self):
+        bad = []
+        for folder, rows in FLOORS.items():
+            floor = {f"{folder}/{name}": i for i, row in enumerate(rows) for name in row.split()}
+            for path in tracked(".cc", ".h"):
+                stem = str(path.relative_to(ROOT)).rsplit(".", 1)[0]
+                if stem.rsplit("/", 1)[0] != folder:
+                    continue
+                for include in re.findall(r'^#include "([^"]+)\.h"', path.read_text(), re.M):
+                    if include != stem and floor.get(include, -1) >= floor.get(stem, 0):
+                        bad.append(f"{path.relative_to(ROOT)} includes {include}.h")
         self.assertEqual(bad, [])
 
     def test_threads_and_times_go_through_sync_h(self):

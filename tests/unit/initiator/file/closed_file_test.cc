@@ -60,7 +60,7 @@ TEST_F(ClosedFileTest, WhatNobodyFlushesIsFlushedAfterAWhile) {
   write(1 << 20, 4096, 1);
   for (int i = 0; i < 1000 && channel.size == 1 << 20; ++i) std::this_thread::sleep_for(Milliseconds(10));
   EXPECT_EQ(channel.size, (1u << 20) + 4096);
-  EXPECT_FALSE(file->parts().dirty.anything_unflushed());
+  EXPECT_FALSE(file->inside().dirty.anything_unflushed());
 }
 
 TEST_F(ClosedFileTest, FlushedFilesAreForgottenWhenTheyAreMany) {
@@ -80,11 +80,11 @@ TEST_F(ClosedFileTest, FlushedFilesAreForgottenWhenTheyAreMany) {
 
 TEST_F(ClosedFileTest, ALossThatNobodyHasHeardOfIsHeardByTheNextOpen) {
   write(0, 4096, 1);
-  FileIo::Parts& parts = file->parts();
-  const auto alive = parts.shared_from_this();
+  FileInside& inside = file->inside();
+  const auto alive = inside.shared_from_this();
   close_last();
   brick.set_verifier(77);
-  ASSERT_TRUE(parts.flush(true));  // of a recall
+  ASSERT_TRUE(inside.flusher.flush(true));  // of a recall
   reopen();
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
   EXPECT_TRUE(file->fsync(cursor));
@@ -101,9 +101,9 @@ TEST_F(ClosedFileTest, AFileWhoseFlushIsUnderWayIsNotForgotten) {
     channel.during_commit = nullptr;
     close_last();
   };
-  FileIo::Parts& parts = file->parts();
-  const auto alive = parts.shared_from_this();
-  ASSERT_TRUE(parts.flush(true));
+  FileInside& inside = file->inside();
+  const auto alive = inside.shared_from_this();
+  ASSERT_TRUE(inside.flusher.flush(true));
   ASSERT_EQ(file, nullptr);
   reopen();
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
@@ -113,12 +113,12 @@ TEST_F(ClosedFileTest, ARemovedFileIsForgotten) {
   options_now.threshold_write_size = 2 << 20;
   options_now.closed_files_kept = 0;
   make_file(1 << 20);
-  const std::weak_ptr<FileState> parts = file->parts().weak_from_this();
+  const std::weak_ptr<FileState> state = file->inside().weak_from_this();
   write(0, 4096, 1);
   channel.refuse_commits = nfs4::Status::kStale;
   close_last();
-  for (int i = 0; i < 500 && !parts.expired(); ++i) std::this_thread::sleep_for(Milliseconds(10));
-  EXPECT_TRUE(parts.expired());
+  for (int i = 0; i < 500 && !state.expired(); ++i) std::this_thread::sleep_for(Milliseconds(10));
+  EXPECT_TRUE(state.expired());
 }
 
 TEST_F(ClosedFileTest, WhatHasToBeDoneForOthersDoesNotWaitForItsSilentBrick) {
@@ -126,7 +126,7 @@ TEST_F(ClosedFileTest, WhatHasToBeDoneForOthersDoesNotWaitForItsSilentBrick) {
   options_now.io_timeout = std::chrono::hours(1);
   make_file(1 << 20);
   write(0, 4096, 1);
-  Background& background = file->parts().mount.background;
+  Background& background = file->inside().mount.background;
   path->layout_stateid_gone(channel.stateid());
   brick.ticket = 9;
   brick.cut_connection();
@@ -145,22 +145,22 @@ TEST_F(ClosedFileTest, WhoseBrickHasJustNotAnsweredIsLeftForTheNextTime) {
   options_now.connect_pause_first = options_now.connect_pause_max = std::chrono::hours(1);
   make_file(1 << 20);
   FakeBrick other(*brick_transport, "other:0", events);
-  Background& closing = file->parts().mount.closing;
+  Background& closing = file->inside().mount.closing;
   write(0, 4096, 1);
   path->layout_stateid_gone(channel.stateid());
   channel.move_to(other);
-  Device& device = *file->parts().mount.devices.all().front();
+  Device& device = *file->inside().mount.devices.all().front();
   device.lost(*device.connect());
   brick.ticket = 9;
   ASSERT_FALSE(device.connect());
   const int commits = channel.commits;
-  const std::weak_ptr<FileState> silent = file->parts().weak_from_this();
+  const std::weak_ptr<FileState> silent = file->inside().weak_from_this();
   close_last();
   ASSERT_TRUE(closing.run_all(clock.now() + std::chrono::minutes(1)));
   file = path->open(nfs4::FileHandle{Bytes(16, std::byte{6})}, opens, 1 << 20);
   cursor = file->error_cursor();
   write(0, 4096, 1);
-  const std::weak_ptr<FileState> healthy = file->parts().weak_from_this();
+  const std::weak_ptr<FileState> healthy = file->inside().weak_from_this();
   close_last();
   ASSERT_TRUE(closing.run_all(clock.now() + std::chrono::minutes(1)));
   EXPECT_TRUE(healthy.expired());

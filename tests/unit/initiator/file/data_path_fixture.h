@@ -8,7 +8,7 @@
 
 #include "shared/base/random.h"
 #include "shared/initiator/data_path.h"
-#include "shared/initiator/file/parts.h"
+#include "shared/initiator/file/inside.h"
 #include "shared/rdma/iwarp/transport.h"
 #include "tests/doubles/rdma_memory/transport.h"
 #include "tests/unit/initiator/file/scripted_mds.h"

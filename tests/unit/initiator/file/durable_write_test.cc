@@ -175,7 +175,7 @@ TEST_F(DurableWriteTest, ManyAtOnceWaitForCreditsAndAreAllFlushed) {
   EXPECT_EQ(failed, 0);
   EXPECT_EQ(brick.connections, 1);
   EXPECT_EQ(round_trips(), uint64_t{kThreads * kTurns});
-  EXPECT_FALSE(file->parts().dirty.anything_unflushed());
+  EXPECT_FALSE(file->inside().dirty.anything_unflushed());
 }
 
 }  // namespace

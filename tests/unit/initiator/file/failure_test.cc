@@ -193,7 +193,7 @@ TEST_F(UndeadHandleTest, GrowthThatIsToBeWrittenThereAgainIsNotLost) {
   auto written =
       std::async(std::launch::async, [this] { return file->write(4 << 20, buffer->slice(0, 4096)); });
   ASSERT_TRUE(waits(written));
-  file->parts().dirty.void_growth();
+  file->inside().dirty.void_growth();
   auto synced = std::async(std::launch::async, [this] { return file->fsync(cursor); });
   ASSERT_TRUE(waits(synced));
   heal();

@@ -245,9 +245,9 @@ TEST_F(RecallTest, WhatATruncationHasGivenBackIsNotFetchedAgainBeforeItIsDone) {
   ASSERT_TRUE(file->truncating(1 << 20).value());
   file->layout_returned({});
   expect_read(0, 4096, 0);
-  EXPECT_EQ(file->parts().cache.held().readable_bytes, uint64_t{1} << 20);
+  EXPECT_EQ(file->inside().cache.held().readable_bytes, uint64_t{1} << 20);
   write(4096, 4096, 1);
-  EXPECT_EQ(file->parts().cache.held().writable_bytes, uint64_t{1} << 20);
+  EXPECT_EQ(file->inside().cache.held().writable_bytes, uint64_t{1} << 20);
   EXPECT_EQ(channel.reads + channel.writes, 0);
   file->truncated(1 << 20, true);
 }
@@ -296,12 +296,12 @@ TEST_F(RecallTest, UntilABulkReturnIsAnsweredNobodyGetsALayoutAndNoGrantIsTakenF
   make_file(4 << 20);
   write(0, 4096, 1);
   const int layoutgets = channel.layoutgets;
-  const uint64_t lineage = file->parts().cache.lineage();
+  const uint64_t lineage = file->inside().cache.lineage();
   bool asked = false;
   channel.during_bulk_return = [&] {
     asked = true;
     // A WRITE without an answer may still arrive: not before the answer does its layout count as gone.
-    EXPECT_EQ(file->parts().cache.lineage(), lineage);
+    EXPECT_EQ(file->inside().cache.lineage(), lineage);
     expect_read(0, 4096, 1);
     EXPECT_FALSE(path->layout_at_open(true).arguments);
     EXPECT_EQ(channel.layoutgets, layoutgets);
@@ -309,7 +309,7 @@ TEST_F(RecallTest, UntilABulkReturnIsAnsweredNobodyGetsALayoutAndNoGrantIsTakenF
   };
   path->layout_recall(bulk_recall()).then();
   EXPECT_TRUE(asked);
-  EXPECT_NE(file->parts().cache.lineage(), lineage);
+  EXPECT_NE(file->inside().cache.lineage(), lineage);
   expect_read(0, 4096, 1);
   EXPECT_EQ(channel.layoutgets, layoutgets + 1);
   EXPECT_TRUE(path->layout_at_open(true).arguments);
@@ -350,7 +350,7 @@ TEST_F(RecallTest, AnAnswerFromBeforeANewSessionGrantsNothing) {
   nfs4::LayoutGetResult result;
   result.stateid.seqid = 1;
   file->take_layout(std::move(pending), result, channel.size);
-  EXPECT_FALSE(file->parts().cache.stateid().has_value());
+  EXPECT_FALSE(file->inside().cache.stateid().has_value());
 }
 
 TEST_F(RecallTest, ShutDownReturnsWhatIsHeld) {

@@ -46,7 +46,7 @@ TEST_F(ResendTest, FsyncFindsItLostAndWritesItAgainAndCommitsThat) {
   EXPECT_EQ(resent(), 304'096u);
   EXPECT_EQ(lost(), 0u);
   EXPECT_EQ(channel.commits, 2) << "the first one was answered by the new server";
-  EXPECT_FALSE(file->parts().dirty.keeps_copies());
+  EXPECT_FALSE(file->inside().dirty.keeps_copies());
   const int calls = channel.calls;
   ASSERT_TRUE(file->fsync(cursor));
   EXPECT_EQ(channel.calls, calls);
@@ -134,7 +134,7 @@ TEST_F(ResendTest, WhatWasClosedIsNotWrittenAgain) {
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
   EXPECT_EQ(resent(), 0u);
   EXPECT_EQ(lost(), 1u);
-  EXPECT_FALSE(file->parts().dirty.keeps_copies());
+  EXPECT_FALSE(file->inside().dirty.keeps_copies());
 }
 
 TEST_F(ResendTest, WhatWasHandedOverIsCommitted) {
@@ -177,7 +177,7 @@ TEST_F(ResendTest, ARecallDoesNotWaitForWhoWritesAgain) {
   ASSERT_TRUE(file->truncating(8192));  // as a WRITE that is under way
   auto synced = std::async(std::launch::async, [this] { return file->fsync(cursor); });
   EXPECT_EQ(synced.wait_for(Milliseconds(300)), std::future_status::timeout);
-  EXPECT_EQ(file->parts().flush(true).error().number(), EAGAIN);
+  EXPECT_EQ(file->inside().flusher.flush(true).error().number(), EAGAIN);
   file->truncated(8192, false);
   EXPECT_TRUE(synced.get());
   expect_file(0, 8192, 1);
@@ -188,8 +188,8 @@ TEST_F(ResendTest, BeyondTheLimitEachWriteIsStableAtOnce) {
   build(options_now);
   write(0, 4096, 1);
   write(4096, 8192, 2);
-  EXPECT_TRUE(file->parts().dirty.keeps_copies());
-  const auto extents = file->parts().dirty.extents();
+  EXPECT_TRUE(file->inside().dirty.keeps_copies());
+  const auto extents = file->inside().dirty.extents();
   ASSERT_EQ(extents.size(), 1u);
   EXPECT_EQ(extents.front().end, 4096u);
   std::memset(brick.memory(), 0, 4096);
@@ -203,9 +203,9 @@ TEST_F(ResendTest, FromHalfOfTheLimitOnItIsFlushedWithoutBeingAsked) {
   options_now.unstable_bytes_max = 16'000;
   build(options_now);
   write(0, 8192, 1);
-  for (int i = 0; i < 500 && file->parts().dirty.keeps_copies(); ++i)
+  for (int i = 0; i < 500 && file->inside().dirty.keeps_copies(); ++i)
     std::this_thread::sleep_for(Milliseconds(10));
-  EXPECT_FALSE(file->parts().dirty.keeps_copies());
+  EXPECT_FALSE(file->inside().dirty.keeps_copies());
   EXPECT_EQ(channel.commits, 1);
 }
 

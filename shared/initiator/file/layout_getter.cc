@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/file/layout_getter.h"
+
 #include <algorithm>
 
 #include "shared/base/log.h"
 #include "shared/initiator/brick/device_table.h"
-#include "shared/initiator/file/background.h"
-#include "shared/initiator/file/parts.h"
 
 namespace pnfsrdma::initiator {
 
@@ -26,20 +26,33 @@ MetadataError no_open() {
 
 }  // namespace
 
-bool FileIo::Parts::layout_wanted(Direction direction, uint64_t offset, uint64_t length) const {
-  if (cache.paused(fabric.now())) return false;
-  // mdsthreshold: a small file costs less through the MDS than a LAYOUTGET and a grant.
-  if (direction == Direction::kRead) return dirty.size() >= threshold_read_size;
-  return std::max(dirty.size(), range_end(offset, length)) >= threshold_write_size;
+LayoutGetter::LayoutGetter(FileState& file, DeviceTable& devices, Background& background, Told& told)
+    : file_(file),
+      devices_(devices),
+      background_(background),
+      told_(told),
+      threshold_read_size_(file.fabric.options.threshold_read_size),
+      threshold_write_size_(file.fabric.options.threshold_write_size) {}
+
+void LayoutGetter::set_thresholds(uint64_t read_size, uint64_t write_size) {
+  threshold_read_size_ = read_size;
+  threshold_write_size_ = write_size;
 }
 
-bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t length) {
+bool LayoutGetter::layout_wanted(Direction direction, uint64_t offset, uint64_t length) const {
+  if (file_.cache.paused(file_.fabric.now())) return false;
+  // mdsthreshold: a small file costs less through the MDS than a LAYOUTGET and a grant.
+  if (direction == Direction::kRead) return file_.dirty.size() >= threshold_read_size_;
+  return std::max(file_.dirty.size(), range_end(offset, length)) >= threshold_write_size_;
+}
+
+bool LayoutGetter::acquire(Direction direction, uint64_t offset, uint64_t length) {
   const bool for_write = direction == Direction::kWrite;
   // Three turns: the wide wish, the exact one, and once more when the layout stateid turned out to be dead.
   for (int turn = 0; turn < 3; ++turn) {
-    const uint64_t epoch = layouts.epoch;
+    const uint64_t epoch = file_.layouts.epoch;
     LayoutCache::Getting getting;
-    switch (cache.begin_get(offset, length, for_write, fabric.io_deadline(), epoch, getting)) {
+    switch (file_.cache.begin_get(offset, length, for_write, file_.fabric.io_deadline(), epoch, getting)) {
       case LayoutCache::Begin::kHeld:
         return true;
       case LayoutCache::Begin::kBusy:
@@ -48,8 +61,8 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
         break;
     }
     // Behind begin_get(): the recall looks for a LAYOUTGET that is under way when it has said that it is one.
-    if (layouts.bulk_recalls > 0) {
-      cache.finish_get();
+    if (file_.layouts.bulk_recalls > 0) {
+      file_.cache.finish_get();
       return false;
     }
     nfs4::LayoutGetArguments wanted = what_to_ask(direction, offset, length, getting);
@@ -61,7 +74,7 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
     }
     const auto got = get_layout(direction, wanted, getting, epoch);
     if (got) {
-      if (epoch == layouts.epoch) return true;
+      if (epoch == file_.layouts.epoch) return true;
       continue;  // layouts were lost meanwhile: this one too
     }
     const nfs4::Status status = got.error().status;
@@ -75,7 +88,7 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
     const bool overtaken = status == nfs4::Status::kOldStateid;
     const bool again = overtaken || (is_lost_state(status) && getting.stateid) ||
                        (status == nfs4::Status::kBadLayout && wanted.offset < offset) || too_wide;
-    if (is_lost_state(status) && !overtaken && getting.stateid) cache.drop_all();
+    if (is_lost_state(status) && !overtaken && getting.stateid) file_.cache.drop_all();
     if (!again || turn == 2) {
       refused(got.error());
       return false;
@@ -84,10 +97,10 @@ bool FileIo::Parts::acquire(Direction direction, uint64_t offset, uint64_t lengt
   return false;
 }
 
-nfs4::LayoutGetArguments FileIo::Parts::what_to_ask(Direction direction, uint64_t offset, uint64_t length,
-                                                    const LayoutCache::Getting& getting) const {
-  const DataPathOptions& options = fabric.options;
-  const uint64_t size = dirty.size();
+nfs4::LayoutGetArguments LayoutGetter::what_to_ask(Direction direction, uint64_t offset, uint64_t length,
+                                                   const LayoutCache::Getting& getting) const {
+  const DataPathOptions& options = file_.fabric.options;
+  const uint64_t size = file_.dirty.size();
   const uint64_t end = range_end(offset, length);
   nfs4::LayoutGetArguments wanted{.layout_type = nfs4::kLayoutTypePmem, .max_count = kLayoutReplyBytesMax};
   if (direction == Direction::kRead) {
@@ -116,36 +129,37 @@ nfs4::LayoutGetArguments FileIo::Parts::what_to_ask(Direction direction, uint64_
   return wanted;
 }
 
-MetadataResult<> FileIo::Parts::get_layout(Direction direction, nfs4::LayoutGetArguments wanted,
-                                           const LayoutCache::Getting& getting, uint64_t epoch) {
+MetadataResult<> LayoutGetter::get_layout(Direction direction, nfs4::LayoutGetArguments wanted,
+                                          const LayoutCache::Getting& getting, uint64_t epoch) {
   nfs4::Stateid stateid;
   bool open = false;
-  const FileReference file = reference(direction == Direction::kWrite, &stateid, &open);
+  const FileReference file = file_.reference(direction == Direction::kWrite, &stateid, &open);
   if (!open) {
-    cache.finish_get();
+    file_.cache.finish_get();
     return std::unexpected(no_open());
   }
-  fabric.statistics.layoutgets.add();
-  if (direction == Direction::kWrite) cache.forget_holes({wanted.offset, wanted.length});
-  const uint32_t hole_era = layouts.holes.era();
+  file_.fabric.statistics.layoutgets.add();
+  if (direction == Direction::kWrite) file_.cache.forget_holes({wanted.offset, wanted.length});
+  const uint32_t hole_era = file_.layouts.holes.era();
   wanted.stateid = getting.stateid.value_or(stateid);
-  const auto granted = mds.layout_get(file, wanted);
+  const auto granted = file_.mds.layout_get(file, wanted);
   if (!granted) {
-    cache.finish_get();
+    file_.cache.finish_get();
     return std::unexpected(granted.error());
   }
-  if (epoch != layouts.epoch) {
-    cache.finish_get();
+  if (epoch != file_.layouts.epoch) {
+    file_.cache.finish_get();
     return {};
   }
-  if (granted->layouts.return_on_close) return_on_close = true;
-  cache.finish_get(granted->layouts.stateid, segments_of(granted->layouts, hole_era), granted->size, epoch);
+  if (granted->layouts.return_on_close) return_on_close_ = true;
+  file_.cache.finish_get(granted->layouts.stateid, segments_of(granted->layouts, hole_era), granted->size,
+                         epoch);
   return {};
 }
 
-void FileIo::Parts::refused(const MetadataError& error) {
-  fabric.statistics.layoutgets_refused.add();
-  const DataPathOptions& options = fabric.options;
+void LayoutGetter::refused(const MetadataError& error) {
+  file_.fabric.statistics.layoutgets_refused.add();
+  const DataPathOptions& options = file_.fabric.options;
   Milliseconds pause = options.layout_pause;
   switch (error.status) {
     case nfs4::Status::kRecallConflict:
@@ -167,15 +181,15 @@ void FileIo::Parts::refused(const MetadataError& error) {
     default:
       break;
   }
-  if (!mount.told.layout_refused.exchange(true)) {
+  if (!told_.layout_refused.exchange(true)) {
     log_warning("initiator", "layout-refused status={} error={}: through the MDS for a while (said once)",
                 nfs4::to_string(error.status), error.number);
   }
-  cache.pause_until(fabric.now() + pause);
+  file_.cache.pause_until(file_.fabric.now() + pause);
 }
 
-std::vector<LayoutSegment> FileIo::Parts::segments_of(const nfs4::LayoutGetResult& granted,
-                                                      uint32_t hole_era) {
+std::vector<LayoutSegment> LayoutGetter::segments_of(const nfs4::LayoutGetResult& granted,
+                                                     uint32_t hole_era) {
   std::vector<LayoutSegment> segments;
   for (const nfs4::Layout& layout : granted.layouts) {
     const auto body = pmem_body(layout);
@@ -195,9 +209,9 @@ std::vector<LayoutSegment> FileIo::Parts::segments_of(const nfs4::LayoutGetResul
       if (held.hole()) {
         held.incarnation = hole_era;
       } else {
-        held.device = &mount.devices.find_or_make(segment.device);
+        held.device = &devices_.find_or_make(segment.device);
         held.incarnation = held.device->incarnation();
-        last_device = held.device;
+        last_device_ = held.device;
       }
       segments.push_back(held);
     }
@@ -205,31 +219,40 @@ std::vector<LayoutSegment> FileIo::Parts::segments_of(const nfs4::LayoutGetResul
   return segments;
 }
 
-void FileIo::Parts::prefetch_behind(const LayoutPin& pin, Direction direction) {
+void LayoutGetter::prefetch_behind(const LayoutPin& pin, Direction direction) {
   const uint64_t end = pin.offset + pin.length;
   const uint64_t left = pin.held_end - end;
   // What is got ahead of writing inside the file may be memory for a hole, which stays the file's: less, and
   // only for somebody who has gone on for a while.
-  const bool inside = direction == Direction::kWrite && pin.held_end < dirty.size();
+  const bool inside = direction == Direction::kWrite && pin.held_end < file_.dirty.size();
   const uint64_t run = end - pin.run_begin;
   const uint64_t part = inside ? run / kFillingPart : end / 4;
   const uint64_t distance = std::min(kPrefetchDistanceMax, std::max(part, pin.length * 2));
-  if (left > distance || (inside && run < fabric.options.layout_bytes_min)) return;
+  if (left > distance || (inside && run < file_.fabric.options.layout_bytes_min)) return;
   // Behind the end there is nothing to read; and a small file is not made large on suspicion.
-  if (direction == Direction::kRead && pin.held_end >= dirty.size()) return;
-  if (direction == Direction::kWrite && pin.held_end < fabric.options.layout_bytes_min) return;
+  if (direction == Direction::kRead && pin.held_end >= file_.dirty.size()) return;
+  if (direction == Direction::kWrite && pin.held_end < file_.fabric.options.layout_bytes_min) return;
   // Nor is a file that is only overwritten grown beyond its end.
-  if (direction == Direction::kWrite && pin.held_end >= dirty.size() && !dirty.grew()) return;
-  if (prefetching.exchange(true)) return;
-  mount.background.post([this, alive = shared_from_this(), direction, from = pin.held_end] {
+  if (direction == Direction::kWrite && pin.held_end >= file_.dirty.size() && !file_.dirty.grew()) return;
+  if (prefetching_.exchange(true)) return;
+  background_.post([this, alive = file_.shared_from_this(), direction, from = pin.held_end] {
     prefetch(direction, from);
-    prefetching = false;
+    prefetching_ = false;
   });
 }
 
-void FileIo::Parts::prefetch(Direction direction, uint64_t offset) {
+void LayoutGetter::prefetch(Direction direction, uint64_t offset) {
   if (!layout_wanted(direction, offset, 1)) return;
-  if (acquire(direction, offset, 1)) fabric.statistics.layoutgets_prefetched.add();
+  if (acquire(direction, offset, 1)) file_.fabric.statistics.layoutgets_prefetched.add();
+}
+
+void LayoutGetter::take(const PendingLayout& pending, const nfs4::LayoutGetResult& result,
+                        std::optional<uint64_t> size) {
+  // From before layouts_lost(): what it grants is void.
+  if (pending.epoch() != file_.layouts.epoch) return;
+  if (result.return_on_close) return_on_close_ = true;
+  file_.fabric.statistics.layoutgets.add();
+  file_.cache.take(result.stateid, segments_of(result, pending.hole_era()), size, pending.epoch());
 }
 
 }  // namespace pnfsrdma::initiator

@@ -137,7 +137,7 @@ TEST_F(RestoreTest, ALaterWriteToTheSamePlaceIsNotOvertakenByTheOldCopy) {
 
 TEST_F(RestoreTest, OverwritesAreNeitherKeptNorWrittenAgain) {
   write(0, 1 << 20, 1);
-  EXPECT_FALSE(file->parts().kept.any());
+  EXPECT_FALSE(file->inside().kept.any());
   restart_mds();
   EXPECT_TRUE(file->fsync(cursor));
   expect_file(0, 1 << 20, 1);
@@ -146,10 +146,10 @@ TEST_F(RestoreTest, OverwritesAreNeitherKeptNorWrittenAgain) {
 
 TEST_F(RestoreTest, WhatIsCommittedIsNotKept) {
   write(kEnd, 1 << 20, 1);
-  EXPECT_TRUE(file->parts().kept.any());
+  EXPECT_TRUE(file->inside().kept.any());
   ASSERT_TRUE(file->fsync(cursor));
-  EXPECT_FALSE(file->parts().kept.any());
-  EXPECT_EQ(file->parts().mount.kept_memory.used(), 0u);
+  EXPECT_FALSE(file->inside().kept.any());
+  EXPECT_EQ(file->inside().mount.kept_memory.used(), 0u);
   restart_mds();
   EXPECT_TRUE(file->fsync(cursor));
   EXPECT_EQ(restorations(), 0u);
@@ -226,7 +226,7 @@ TEST_F(RestoreTest, WhatTheServerRefusesToTakeAgainIsLostAndReportedOnce) {
   channel.refuse_writes = nfs4::Status::kOk;
   EXPECT_TRUE(file->fsync(cursor));
   EXPECT_EQ(file->size(), kEnd);
-  EXPECT_EQ(file->parts().mount.kept_memory.used(), 0u);
+  EXPECT_EQ(file->inside().mount.kept_memory.used(), 0u);
 }
 
 TEST_F(RestoreTest, GrowthThatGoesThroughTheMdsTakesNoRoom) {
@@ -237,14 +237,14 @@ TEST_F(RestoreTest, GrowthThatGoesThroughTheMdsTakesNoRoom) {
   channel.refuse_layoutgets({nfs4::Status::kLayoutTryLater, nfs4::Status::kLayoutTryLater});
   write(4096, 4096, 1);
   EXPECT_EQ(channel.writes, 2);
-  EXPECT_EQ(file->parts().mount.kept_memory.used(), 0u);
+  EXPECT_EQ(file->inside().mount.kept_memory.used(), 0u);
 }
 
 TEST_F(RestoreTest, AWriteThatWaitsLongForRoomSaysSo) {
   options_now.kept_bytes_max = KeptMemory::kChunkBytes;
   options_now.io_timeout = Milliseconds(1100);
   make_file(0);
-  KeptMemory& memory = file->parts().mount.kept_memory;
+  KeptMemory& memory = file->inside().mount.kept_memory;
   KeptMemory::Chunk other_file = memory.take();
   ::testing::internal::CaptureStderr();
   write(0, 4096, 1);
@@ -260,7 +260,7 @@ TEST_F(RestoreTest, MuchGrowthIsCommittedWithoutBeingAsked) {
   make_file(0);
   for (uint64_t at = 0; at < FakeBrick::kBytes; at += 256 << 10) write(at, 256 << 10, 1);
   EXPECT_GE(channel.size, FakeBrick::kBytes / 2);
-  EXPECT_LE(file->parts().mount.kept_memory.used(), options_now.kept_bytes_max);
+  EXPECT_LE(file->inside().mount.kept_memory.used(), options_now.kept_bytes_max);
   EXPECT_EQ(channel.writes, 0);
   // Half of the limit each, not one for each write.
   EXPECT_LE(channel.layoutcommits, 9);
@@ -280,7 +280,7 @@ TEST_F(RestoreTest, MemoryStaysBoundedWhileTheMdsIsSilent) {
   for (int i = 0; i < 500 && done < (1 << 20); ++i) std::this_thread::sleep_for(Milliseconds(10));
   std::this_thread::sleep_for(Milliseconds(100));
   EXPECT_EQ(done, 1u << 20);
-  EXPECT_LE(file->parts().mount.kept_memory.used(), options_now.kept_bytes_max);
+  EXPECT_LE(file->inside().mount.kept_memory.used(), options_now.kept_bytes_max);
   channel.hold_async_commits = false;
   channel.release_async_commits();
   writer.join();
@@ -358,7 +358,7 @@ TEST_F(RestoreTest, WhatWasWrittenAgainIsNotWrittenAThirdTime) {
   revoke_everything();
   ASSERT_TRUE(file->close(cursor));
   EXPECT_EQ(restorations(), 1u);
-  EXPECT_FALSE(file->parts().dirty.keeps_copies());
+  EXPECT_FALSE(file->inside().dirty.keeps_copies());
   std::memset(brick.memory() + kEnd, 7, 4096);
   ++channel.write_verifier;
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);

@@ -268,7 +268,7 @@ TEST_F(SilentBrickTest, AKilledProcessHearsOfNoLossForTheOthers) {
   struct Killed final : Cancellation {
     bool requested() override { return true; }
   } killed;
-  file->parts().dirty.lost();
+  file->inside().dirty.lost();
   EXPECT_EQ(fsync_elsewhere(&killed).get().error().number(), EINTR);
   heal();
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
@@ -301,7 +301,7 @@ TEST_F(SilentBrickTest, AnotherFlushOfTheFileIsNotHeldUp) {
   auto synced = fsync_elsewhere();
   ASSERT_TRUE(waits(synced));
   const auto begin = clock.now();
-  EXPECT_FALSE(file->parts().flush(true));
+  EXPECT_FALSE(file->inside().flusher.flush(true));
   EXPECT_LT(clock.now() - begin, std::chrono::seconds(5));
   heal();
   EXPECT_TRUE(synced.get());

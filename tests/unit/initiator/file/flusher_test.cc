@@ -144,7 +144,7 @@ TEST_F(FlushTest, ACloseReportsALossAndLeavesItToFsync) {
   ErrorCursor never_synced = file->error_cursor();
   write(4096, 4096, 2);
   brick.set_verifier(77);
-  ASSERT_TRUE(file->parts().flush(false));
+  ASSERT_TRUE(file->inside().flusher.flush(false));
   EXPECT_EQ(file->close(cursor).error().number(), EIO);
   EXPECT_EQ(file->close(cursor).error().number(), EIO);
   EXPECT_EQ(file->fsync(cursor).error().number(), EIO);

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/initiator/file/committer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pnfsrdma::initiator {
+
+namespace {
+
+// The answer to an operation on a layout that is not there any more.
+bool is_layout_gone(nfs4::Status status) {
+  return is_lost_state(status) || status == nfs4::Status::kBadLayout || status == nfs4::Status::kBadIoMode;
+}
+
+MetadataError layout_gone() {
+  return {nfs4::Status::kBadLayout, 0};
+}
+
+}  // namespace
+
+Result<> Committer::claim_commit() {
+  std::unique_lock lock(mutex_);
+  while (committing_) {
+    TRY(file_.patience.still_wanted("LAYOUTCOMMIT"));
+    done_.wait_for(lock, std::chrono::seconds(1));
+  }
+  committing_ = true;
+  last_ = file_.fabric.now();
+  return {};
+}
+
+void Committer::end_commit() {
+  std::lock_guard lock(mutex_);
+  committing_ = false;
+  done_.notify_all();
+}
+
+std::optional<nfs4::LayoutCommitArguments> Committer::commit_arguments(
+    const Commit& commit, const std::vector<nfs4::PersistRange>& persist) {
+  const auto stateid = file_.cache.stateid();
+  if (!stateid) return std::nullopt;
+  // The growth was written under layouts that are lost: the server has zeroed it. Committed under a new one
+  // it would be a file with zeros in it.
+  if (commit.size && file_.dirty.growth_void(file_.cache.lineage())) return std::nullopt;
+  nfs4::LayoutCommitArguments arguments{.offset = commit.first,
+                                        .length = commit.last - commit.first,
+                                        .stateid = *stateid,
+                                        .time_modify = nfs4::Time::from(commit.modified),
+                                        .update = {.layout_type = nfs4::kLayoutTypePmem}};
+  if (commit.size) {
+    // The last byte has to lie in the range (RFC 8881, 18.42.3).
+    arguments.last_write_offset = *commit.size - 1;
+    arguments.length = std::max(arguments.length, *commit.size - arguments.offset);
+  }
+  nfs4::LayoutUpdate update;
+  update.persist.assign(persist.begin(), persist.end());
+  // More than the update holds: the whole range then, which is never less.
+  if (persist.size() > nfs4::kPersistRangesMax) update.persist = {{arguments.offset, arguments.length}};
+  arguments.update.body = xdr::encode_to_bytes(update);
+  return arguments;
+}
+
+Result<> Committer::commit_now(std::vector<nfs4::PersistRange> persist) {
+  if (!file_.dirty.anything_uncommitted() && persist.empty()) return {};
+  TRY(claim_commit());
+  Result<> outcome = commit_claimed(persist);
+  end_commit();
+  return outcome;
+}
+
+Result<> Committer::commit_claimed(const std::vector<nfs4::PersistRange>& persist) {
+  for (int turn = 0; turn < kRestorationsMax; ++turn) {
+    // Not inside a flush: it is under way for exactly what is there now.
+    if (persist.empty() && file_.dirty.growth_void(file_.cache.lineage())) TRY(restorer_.restore_growth());
+    TRY(commit_once(persist));
+    if (!persist.empty() || !file_.dirty.growth_void(file_.cache.lineage())) return {};
+  }
+  return fail(EIO, "layouts are lost again and again");
+}
+
+Result<> Committer::commit_once(const std::vector<nfs4::PersistRange>& persist) {
+  auto commit = file_.dirty.begin_commit(file_.cache.lineage());
+  if (!commit && persist.empty()) return {};
+  // Only a flush: nothing new to tell.
+  const bool only_persist = !commit;
+  if (only_persist) {
+    commit = Commit{.first = persist.front().offset};
+    for (const nfs4::PersistRange& range : persist) {
+      commit->first = std::min(commit->first, range.offset);
+      commit->last = std::max(commit->last, range.offset + range.length);
+    }
+  }
+  MetadataResult<nfs4::LayoutCommitResult> answer = std::unexpected(layout_gone());
+  const uint64_t holdings = file_.cache.holdings();
+  for (int tries = 0; tries < kStateidTries; ++tries) {
+    auto arguments = commit_arguments(*commit, persist);
+    if (!arguments) break;
+    if (only_persist) arguments->time_modify.reset();
+    file_.fabric.statistics.layoutcommits.add();
+    answer = file_.mds.layout_commit(file_.reference(true), *arguments);
+    if (answer || answer.error().status != nfs4::Status::kOldStateid) break;
+  }
+  Result<> outcome;
+  if (!persist.empty() && !answer) {
+    const int number = is_layout_gone(answer.error().status) ? ESTALE : EIO;
+    outcome = fail(number, "LAYOUTCOMMIT with ranges to flush");
+  }
+  if (!only_persist) {
+    const Result<> committed = commit_outcome(*commit, answer, holdings);
+    if (outcome) outcome = committed;
+  }
+  return outcome;
+}
+
+Result<> Committer::commit_outcome(const Commit& commit,
+                                   const MetadataResult<nfs4::LayoutCommitResult>& answer,
+                                   uint64_t holdings) {
+  if (answer) {
+    // Not only what this commit told: if that of before could not be learnt, all behind it would be growth.
+    file_.cache.learn_size(std::max(commit.size.value_or(0), answer->new_size.value_or(0)), holdings);
+    file_.forget_copies(file_.dirty.committed(commit, answer->new_size));
+    return {};
+  }
+  if (!is_layout_gone(answer.error().status)) {
+    file_.dirty.not_committed(commit);
+    return fail(answer.error().to_errno(), "LAYOUTCOMMIT");
+  }
+  file_.dirty.commit_void(commit);
+  return {};
+}
+
+void Committer::commit_beside() {
+  {
+    std::lock_guard lock(mutex_);
+    if (deferred_) return;
+    const auto since = file_.fabric.now() - last_;
+    if (committing_ || since < file_.fabric.options.commit_distance) {
+      deferred_ = true;
+      const auto rest = std::chrono::ceil<Milliseconds>(file_.fabric.options.commit_distance - since);
+      background_.after(std::max(rest, Milliseconds(1)), [this, alive = file_.shared_from_this()] {
+        {
+          std::lock_guard inner(mutex_);
+          deferred_ = false;
+        }
+        commit_beside();
+      });
+      return;
+    }
+    committing_ = true;
+    last_ = file_.fabric.now();
+  }
+  send_commit();
+}
+
+void Committer::start_commit() {
+  {
+    std::lock_guard lock(mutex_);
+    if (committing_) return;
+    committing_ = true;
+    last_ = file_.fabric.now();
+  }
+  send_commit();
+}
+
+void Committer::send_commit() {
+  const auto commit = file_.dirty.begin_commit(file_.cache.lineage());
+  if (!commit) return end_commit();
+  const auto arguments = commit_arguments(*commit, {});
+  if (!arguments) {
+    (void)commit_outcome(*commit, std::unexpected(layout_gone()), 0);
+    end_commit();
+    // Whoever comes next restores it; nobody may come for long.
+    if (commit->size) background_.post([this, alive = file_.shared_from_this()] { (void)commit_now(); });
+    return;
+  }
+  file_.fabric.statistics.layoutcommits_beside.add();
+  file_.mds.start_layout_commit(file_.reference(true), *arguments,
+                                [this, alive = file_.shared_from_this(), commit = *commit,
+                                 holdings = file_.cache.holdings()](const auto& answer) {
+                                  const bool outdated =
+                                      !answer && answer.error().status == nfs4::Status::kOldStateid;
+                                  // Not lost: it is told again by the next fsync, by close, or now.
+                                  if (outdated) {
+                                    file_.dirty.not_committed(commit);
+                                  } else {
+                                    (void)commit_outcome(commit, answer, holdings);
+                                  }
+                                  end_commit();
+                                  if (outdated) commit_beside();
+                                  if (!outdated && file_.growth_void()) {
+                                    background_.post([this, alive] { (void)commit_now(); });
+                                  }
+                                });
+}
+
+void Committer::void_growth() {
+  // Not beside a commit that would tell its size.
+  if (!file_.dirty.grew() || !claim_commit()) return;
+  file_.dirty.void_growth();
+  end_commit();
+  background_.post([this, alive = file_.shared_from_this()] { (void)commit_now(); });
+}
+
+}  // namespace pnfsrdma::initiator

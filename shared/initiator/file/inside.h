@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "shared/initiator/file/file_sync.h"
+#include "shared/initiator/file/transfer.h"
+#include "shared/initiator/file/truncater.h"
+
+namespace pnfsrdma::initiator {
+
+// The inside of a FileIo: what works on one file, each with those above it that it needs. Shared with tasks
+// that outlive a call.
+struct FileInside : FileState {
+  FileInside(const Mount& what, AllFiles& all, nfs4::FileHandle file, uint64_t size);
+
+  Barrier barrier;
+  ThroughMds through_mds;
+  Restorer restorer;
+  Committer committer;
+  GrowthRoom growth_room;
+  VerifierCheck verifiers;
+  BrickFlusher brick_flusher;
+  Flusher flusher;
+  FileSync file_sync;
+  Returner returner;
+  Truncater truncater;
+  LayoutGetter layout_getter;
+  BrickIo brick_io;
+  Transfer transfer;
+  AllFiles& all_files;
+  const Mount& mount;  // the table's; for tests
+};
+
+}  // namespace pnfsrdma::initiator

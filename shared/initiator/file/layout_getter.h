@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "shared/initiator/file/background.h"
+#include "shared/initiator/file/file_state.h"
+#include "shared/initiator/file/io.h"
+#include "shared/initiator/file/pending_layout.h"
+
+namespace pnfsrdma::initiator {
+
+// Gets the layouts of one file: what to ask for, ahead of I/O that goes on in sequence, and how long not to
+// ask when the server refuses. One LAYOUTGET of a file at a time (LayoutCache). Nothing is posted and nothing
+// written here. Waits for the MDS. Thread-safe.
+class LayoutGetter {
+ public:
+  LayoutGetter(FileState& file, DeviceTable& devices, Background& background, Told& told);
+
+  // A layout is worth asking for; while it is not, I/O goes through the MDS.
+  bool layout_wanted(Direction direction, uint64_t offset, uint64_t length) const;
+  // True: a layout that covers `offset` may be there now. False: go through the MDS.
+  bool acquire(Direction direction, uint64_t offset, uint64_t length);
+  // Behind an I/O: has another thread get what comes next.
+  void prefetch_behind(const LayoutPin& pin, Direction direction);
+  // FileIo::take_layout().
+  void take(const PendingLayout& pending, const nfs4::LayoutGetResult& result, std::optional<uint64_t> size);
+
+  // FileIo::set_thresholds().
+  void set_thresholds(uint64_t read_size, uint64_t write_size);
+  // The server has asked for that.
+  bool return_on_close() const { return return_on_close_; }
+  // Where a layout has led last; null: there was none.
+  Device* last_device() const { return last_device_; }
+
+ private:
+  nfs4::LayoutGetArguments what_to_ask(Direction direction, uint64_t offset, uint64_t length,
+                                       const LayoutCache::Getting& getting) const;
+  MetadataResult<> get_layout(Direction direction, nfs4::LayoutGetArguments wanted,
+                              const LayoutCache::Getting& getting, uint64_t epoch);
+  void refused(const MetadataError& error);
+  // `hole_era`: HoleTrust::era() before it was asked for.
+  std::vector<LayoutSegment> segments_of(const nfs4::LayoutGetResult& granted, uint32_t hole_era);
+  void prefetch(Direction direction, uint64_t offset);
+
+  FileState& file_;
+  DeviceTable& devices_;
+  Background& background_;
+  Told& told_;
+  std::atomic<uint64_t> threshold_read_size_, threshold_write_size_;
+  std::atomic<Device*> last_device_{nullptr};
+  std::atomic<bool> prefetching_{false};
+  std::atomic<bool> return_on_close_{false};
+};
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <span>
+
+#include "shared/initiator/file/all_files.h"
+#include "shared/initiator/file/file_state.h"
+
+namespace pnfsrdma::initiator {
+
+// READ, WRITE and COMMIT of one file through the MDS, where no layout is to be had. It asks for no barrier:
+// that nothing which was posted comes over such a WRITE is for its caller to know (Barrier). What the WRITEs
+// brought is kept until COMMIT, inside of FileState::dirty. Thread-safe.
+class ThroughMds {
+ public:
+  ThroughMds(FileState& file, UnstableMemory& unstable_memory, AllFiles& all_files, Told& told)
+      : file_(file), unstable_memory_(unstable_memory), all_files_(all_files), told_(told) {}
+
+  Result<size_t> read(uint64_t offset, BufferSlice sink);
+  // Waits for whoever writes again what the MDS has lost.
+  Result<size_t> write(uint64_t offset, BufferSlice source);
+  // The same without that, by whoever does that. `keep`: until COMMIT; not of what may have been closed
+  // already.
+  Result<size_t> send_writes(uint64_t offset, BufferSlice source, bool keep);
+  Result<WriteVerifier> commit(std::span<const FileRange> ranges);
+  // What went through the MDS lies on a device that it alone knows: it is asked for the least of all, where
+  // the mount requires memory that survives a loss of power. EIO: there is less.
+  Result<> check_server();
+
+ private:
+  Result<uint32_t> send_write(uint64_t offset, BufferSlice source, bool keep);
+
+  FileState& file_;
+  UnstableMemory& unstable_memory_;
+  AllFiles& all_files_;
+  Told& told_;
+  // WRITEs, and how many of them check_server() has found well.
+  std::atomic<uint64_t> written_{0}, checked_{0};
+};
+
+}  // namespace pnfsrdma::initiator

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "shared/initiator/file/brick_io.h"
+#include "shared/initiator/file/growth_room.h"
+#include "shared/initiator/file/layout_getter.h"
+
+namespace pnfsrdma::initiator {
+
+// The way of one I/O of a file: through the gate of its layouts to the bricks, or through the MDS, and again
+// what was not acknowledged. Waits as the mount does. Thread-safe; without a state of its own.
+class Transfer {
+ public:
+  Transfer(FileState& file, Barrier& barrier, ThroughMds& through_mds, Committer& committer,
+           GrowthRoom& growth_room, Flusher& flusher, LayoutGetter& layouts, BrickIo& bricks)
+      : file_(file),
+        barrier_(barrier),
+        through_mds_(through_mds),
+        committer_(committer),
+        growth_room_(growth_room),
+        flusher_(flusher),
+        layouts_(layouts),
+        bricks_(bricks) {}
+
+  // Moves all of `slice`; a READ ends early only at the end of the file.
+  Result<size_t> move(const Io& io, uint64_t offset, BufferSlice slice);
+
+ private:
+  Result<size_t> move_now(const Io& io, uint64_t offset, BufferSlice slice);
+  // One pin of the gate: returns the bytes done, at least one; none: go through the MDS.
+  Result<std::optional<size_t>> step(const Io& io, uint64_t offset, BufferSlice slice);
+  // True: inside. False: go through the MDS.
+  Result<bool> enter(Direction direction, uint64_t offset, uint64_t length, LayoutPin& pin);
+  Result<> check_devices(const LayoutPin& pin, uint32_t done) const;
+  Result<> finish_pieces(const Io& io, const LayoutPin& pin, BufferSlice slice, uint32_t done);
+  Result<size_t> go_through_mds(Direction direction, uint64_t offset, BufferSlice slice);
+
+  FileState& file_;
+  Barrier& barrier_;
+  ThroughMds& through_mds_;
+  Committer& committer_;
+  GrowthRoom& growth_room_;
+  Flusher& flusher_;
+  LayoutGetter& layouts_;
+  BrickIo& bricks_;
+};
+
+}  // namespace pnfsrdma::initiator
