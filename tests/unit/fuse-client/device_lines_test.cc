@@ -152,7 +152,9 @@ TEST_F(DeviceLinesTest, NoLineIsLeftAlone) {
     const bool nobody = std::none_of(at_it.begin(), at_it.end(), [](const auto& at) { return at.second; });
     ASSERT_EQ(lines.any(), !nobody);
     ASSERT_EQ(lines.parked(), parked - served);
-    if (nobody) ASSERT_EQ(lines.parked(), 0u);
+    if (nobody) {
+      ASSERT_EQ(lines.parked(), 0u);
+    }
   }
   for (auto& [worker, busy] : at_it) {
     while (busy) {

@@ -236,7 +236,9 @@ class DirtyListModel {
       for (uint64_t i = extent.offset; i < extent.end; ++i) stays[i] = extent.sequence > noted;
     }
     for (uint64_t i = offset; i < end; ++i) {
-      if (naive_[i].unflushed && naive_[i].sequence > noted) ASSERT_TRUE(stays[i]) << i;
+      if (naive_[i].unflushed && naive_[i].sequence > noted) {
+        ASSERT_TRUE(stays[i]) << i;
+      }
     }
     const LayoutSegment piece{.offset = offset,
                               .length = end - offset,
@@ -301,7 +303,9 @@ class DirtyListModel {
       std::byte copy{};
       const bool kept = list_.first_copy({i, 1}, std::span(&copy, 1)).has_value();
       ASSERT_EQ(kept, naive_[i].copy.has_value()) << i;
-      if (kept) ASSERT_EQ(copy, *naive_[i].copy) << i;
+      if (kept) {
+        ASSERT_EQ(copy, *naive_[i].copy) << i;
+      }
     }
   }
 
