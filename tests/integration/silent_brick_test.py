@@ -22,7 +22,6 @@ from console_client import Console
 BIN = sys.argv.pop(1)
 PAGE = 4096
 SIZE = 1 << 20
-FILES = 24
 STUCK = 200  # requests; the mount has 16 workers
 AT_ONCE = 1.0  # seconds; one in twenty may be late, on a busy machine
 LATE = 5.0
@@ -86,14 +85,16 @@ class Request:
         os.close(self.file)
 
 
-class SilentBrick(unittest.TestCase):
+class OnTwoBricks(unittest.TestCase):
     OPTIONS = "actimeo=0,flush_after=0"
+    FILES = 24
+    POOL = "256M"
 
     def setUp(self):
-        self.cluster = Cluster(BIN, pool_size="256M", lease_seconds=30, bricks=2).start_all()
+        self.cluster = Cluster(BIN, pool_size=self.POOL, lease_seconds=30, bricks=2).start_all()
         self.mount = self.cluster.mount(self.OPTIONS)
-        self.pool = concurrent.futures.ThreadPoolExecutor(STUCK + 16)
-        for i in range(FILES):
+        self.pool = concurrent.futures.ThreadPoolExecutor(max(STUCK, self.FILES) + 16)
+        for i in range(self.FILES):
             self.write_new(f"file{i}")
         self.there, self.silenced = self.files_by_brick()
         self.assertGreater(min(len(self.there), len(self.silenced)), 3)
@@ -111,7 +112,7 @@ class SilentBrick(unittest.TestCase):
     def files_by_brick(self):
         console = Console(self.cluster.home / "console.sock")
         second = {brick["id"] for brick in console.items("/bricks") if "brick2" in brick["address"]}
-        place = {f"file{i}": console.get(f"/files?path=/file{i}").json["extents"][0]["brick"] for i in range(FILES)}
+        place = {f"file{i}": console.get(f"/files?path=/file{i}").json["extents"][0]["brick"] for i in range(self.FILES)}
         return ([name for name in place if place[name] not in second], [name for name in place if place[name] in second])
 
     def drop_caches(self):
@@ -191,6 +192,8 @@ class SilentBrick(unittest.TestCase):
             request.end()
         print(f"all {len(under_way)} ended well {time.monotonic() - begin:.2f} s after it went on: {ended}")
 
+
+class SilentBrick(OnTwoBricks):
     def test_two_hundred_requests_wait_and_others_go_on(self):
         _, under_way = self.silence()
         try:
@@ -258,6 +261,44 @@ class SilentBrick(unittest.TestCase):
         finally:
             self.cluster.signal("brick2", signal.SIGCONT)
         self.all_end_well(under_way, 40)
+
+
+class NoRoomLeft(OnTwoBricks):
+    """More waits for the brick than may be parked: 128 MiB, and a worker for each of the others while one is idle."""
+
+    FILES = 420
+    POOL = "1G"
+
+    def test_what_finds_no_room_fails_and_the_rest_ends_well(self):
+        descriptors, wanted = [], {}
+        for number, name in enumerate(self.silenced):
+            descriptors.append(os.open(self.mount / name, os.O_RDWR | os.O_DIRECT))
+            wanted[descriptors[-1]] = mmap.mmap(-1, SIZE)
+            wanted[descriptors[-1]][:] = bytes([number % 256]) * SIZE
+        self.assertGreater(len(descriptors), 128 + 48 + 5)
+
+        def write(descriptor):
+            try:
+                return os.pwritev(descriptor, [wanted[descriptor]], 0)
+            except OSError as error:
+                return -error.errno
+        self.cluster.signal("brick2", signal.SIGSTOP)
+        writes = {self.pool.submit(write, descriptor): descriptor for descriptor in descriptors}
+        try:
+            refused, _ = concurrent.futures.wait(writes, 15, concurrent.futures.FIRST_COMPLETED)
+            self.assertTrue(refused, "nobody was told that there is no room")
+            self.others_go_on(2)
+        finally:
+            self.cluster.signal("brick2", signal.SIGCONT)
+        answers = {writes[done]: done.result() for done in concurrent.futures.as_completed(writes, 60)}
+        print(f"{sum(a == SIZE for a in answers.values())} written, {sum(a != SIZE for a in answers.values())} refused")
+        self.assertEqual(set(answers.values()), {SIZE, -errno.ENOBUFS})
+        page = mmap.mmap(-1, SIZE)
+        for descriptor, answer in answers.items():
+            if answer == SIZE:
+                os.preadv(descriptor, [page], 0)
+                self.assertEqual(page[:], wanted[descriptor][:])
+            os.close(descriptor)
 
 
 if __name__ == "__main__":
