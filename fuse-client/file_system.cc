@@ -87,9 +87,10 @@ void FileSystem::judge_pages(Inode& inode, const Question& question, const FileA
                     attributes.status.st_mtim);
 }
 
-std::optional<timespec> FileSystem::page_time(Inode& inode, const struct stat& status, bool by_read) const {
+std::optional<timespec> FileSystem::page_time(Inode& inode, const struct stat& status,
+                                              PageAsker asker) const {
   if (!keeps_pages_ || !S_ISREG(status.st_mode)) return std::nullopt;
-  return inode.page_time_instead_of(status.st_mtim, static_cast<uint64_t>(status.st_size), by_read);
+  return inode.page_time_instead_of(status.st_mtim, static_cast<uint64_t>(status.st_size), asker);
 }
 
 // What this client has written and not committed is newer than the server's word.
@@ -120,7 +121,7 @@ std::expected<FileSystem::Entry, int> FileSystem::make_entry(const Question& que
   entry.param.attr = shown.attributes.status;
   entry.param.attr_timeout = shown.timeout;
   // Whoever wants to see the time asks for it.
-  if (const auto time = page_time(*entry.inode, entry.param.attr, true)) {
+  if (const auto time = page_time(*entry.inode, entry.param.attr, PageAsker::kName)) {
     entry.param.attr.st_mtim = *time;
     entry.param.attr_timeout = 0;
   }

@@ -152,7 +152,7 @@ class FileSystem {
   void judge_pages(Inode& inode, const Question& question, const FileAttributes& attributes,
                    bool of_own_change = false) const;
   // What the kernel is told in place of the file's time: PageStamp::instead_of().
-  std::optional<timespec> page_time(Inode& inode, const struct stat& status, bool by_read) const;
+  std::optional<timespec> page_time(Inode& inode, const struct stat& status, PageAsker asker) const;
   void reply_attributes(fuse_req_t request, Inode& inode, struct stat status, double timeout, bool by_read);
   FileAttributes with_local_view(const Inode& inode, FileAttributes attributes) const;
   // The inode behind GETFH and GETATTR results, with one lookup more. An errno if they don't hold what is

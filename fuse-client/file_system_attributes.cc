@@ -124,7 +124,7 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
 // that miss nothing but our own writes survive a stat(2).
 void FileSystem::reply_attributes(fuse_req_t request, Inode& inode, struct stat status, double timeout,
                                   bool by_read) {
-  if (const auto time = page_time(inode, status, by_read)) {
+  if (const auto time = page_time(inode, status, by_read ? PageAsker::kReader : PageAsker::kStat)) {
     timeout = 0;
     if (by_read) {
       status.st_mtim = *time;

@@ -155,9 +155,9 @@ uint64_t Inode::foreign_changes() const {
   return pages_.foreign_changes();
 }
 
-std::optional<timespec> Inode::page_time_instead_of(timespec modified, uint64_t size, bool by_read) {
+std::optional<timespec> Inode::page_time_instead_of(timespec modified, uint64_t size, PageAsker asker) {
   const std::lock_guard lock(mutex_);
-  return pages_.instead_of(modified, size, by_read);
+  return pages_.instead_of(modified, size, asker);
 }
 
 void Inode::told_kernel(const FileAttributes& attributes) {

@@ -102,7 +102,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void doubt_pages();
   timespec page_time() const;
   uint64_t foreign_changes() const;
-  std::optional<timespec> page_time_instead_of(timespec modified, uint64_t size, bool by_read);
+  std::optional<timespec> page_time_instead_of(timespec modified, uint64_t size, PageAsker asker);
 
   // Descriptors of a directory.
   void directory_opened();

@@ -40,11 +40,20 @@ void PageStamp::doubt() {
   change_to(time_);
 }
 
-std::optional<timespec> PageStamp::instead_of(timespec modified, uint64_t size, bool by_read) {
+std::optional<timespec> PageStamp::instead_of(timespec modified, uint64_t size, PageAsker asker) {
   const bool is_news = std::exchange(told_, foreign_changes_) != foreign_changes_;
   if (is_same_time(time_, modified)) return std::nullopt;
   const uint64_t worth = std::clamp(size / kBytesOfAQuestion, kQuestionsMin, kQuestionsMax);
-  if ((by_read || !is_news) && ++questions_ <= worth) return time_;
+  switch (asker) {
+    case PageAsker::kReader:
+      if (++questions_ <= worth) return time_;
+      break;
+    case PageAsker::kStat:
+      if (!is_news) return time_;
+      break;
+    case PageAsker::kName:
+      return time_;
+  }
   before_ = std::exchange(time_, modified);
   return std::nullopt;
 }

@@ -19,6 +19,9 @@ struct ChangeAnswer {
   bool of_own_change = false;
 };
 
+// Who brings the kernel to ask: a read(2) of its pages, stat(2), or a name on some path.
+enum class PageAsker { kReader, kStat, kName };
+
 // The modification time by which the kernel judges its pages of one file. With FUSE_AUTO_INVAL_DATA they go
 // when the attributes behind a read show another time than those of before; so it is told one that moves only
 // when another host has changed the file, and the file's own time where somebody asks for it. A change is ours
@@ -36,11 +39,11 @@ class PageStamp {
   uint64_t foreign_changes() const { return foreign_changes_; }
 
   // What the kernel is told in place of `modified`, of a file of `size` bytes: it does not believe that for long,
-  // and asks again at each read. None: it is told `modified`, because that is time(); because it has not been
-  // told of a foreign change yet, and somebody wants to see the file's own time (`by_read`: nobody does); or
-  // because it has asked so often since the last change that to read the file once more is cheaper. time() is
-  // `modified` from there on.
-  std::optional<timespec> instead_of(timespec modified, uint64_t size, bool by_read);
+  // and asks again at each read. None: it is told `modified`, because that is time(); because somebody looks at
+  // the file of whose foreign change it has not been told yet; or because readers have asked so often since the
+  // last change that to read the file once more is cheaper. time() is `modified` from there on. That is for
+  // readers only: to drop pages waits for those that wait for a brick, and no stat(2) or path has to.
+  std::optional<timespec> instead_of(timespec modified, uint64_t size, PageAsker asker);
 
  private:
   void change_to(timespec time);

@@ -7,6 +7,7 @@ namespace pnfsrdma::fuse_client {
 namespace {
 
 using namespace std::chrono_literals;
+using enum PageAsker;
 
 // Change 10 and the time 100.0 are known, asked for at `start`, heard of one millisecond later.
 class PageStampTest : public testing::Test {
@@ -92,36 +93,48 @@ TEST_F(PageStampTest, DoubtAtTheEndOfASecondMovesIt) {
 
 // A file of 1 MiB: 32 questions cost what reading it costs.
 TEST_F(PageStampTest, GivesInWhenTheQuestionsCostMoreThanTheFile) {
-  (void)stamp.instead_of({100, 0}, 1 << 20, true);
+  (void)stamp.instead_of({100, 0}, 1 << 20, kReader);
   learn(11, 10ms, true, {101, 0});
-  for (int i = 0; i < 32; ++i) ASSERT_TRUE(stamp.instead_of({101, 0}, 1 << 20, true)) << i;
-  EXPECT_FALSE(stamp.instead_of({101, 0}, 1 << 20, true));
+  for (int i = 0; i < 32; ++i) ASSERT_TRUE(stamp.instead_of({101, 0}, 1 << 20, kReader)) << i;
+  EXPECT_FALSE(stamp.instead_of({101, 0}, 1 << 20, kReader));
   EXPECT_TRUE(is({101, 0}));
 }
 
+// Pages that wait for a silent brick hold up who drops them: that must not be a stat(2), nor a path.
+TEST_F(PageStampTest, GivesInForReadersOnly) {
+  (void)stamp.instead_of({100, 0}, 1, kReader);
+  learn(11, 10ms, true, {101, 0});
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(stamp.instead_of({101, 0}, 1, kStat));
+    ASSERT_TRUE(stamp.instead_of({101, 0}, 1, kName));
+  }
+  EXPECT_TRUE(stamp.instead_of({101, 0}, 1, kReader));
+}
+
 TEST_F(PageStampTest, EachChangeBeginsTheCountAnew) {
-  (void)stamp.instead_of({100, 0}, 1, true);
+  (void)stamp.instead_of({100, 0}, 1, kReader);
   for (int change = 11; change < 20; ++change) {
     learn(static_cast<uint64_t>(change), change * 10ms, true, {change + 90, 0});
-    for (int i = 0; i < 16; ++i) ASSERT_TRUE(stamp.instead_of({change + 90, 0}, 1, i % 2 == 0));
+    for (int i = 0; i < 16; ++i)
+      ASSERT_TRUE(stamp.instead_of({change + 90, 0}, 1, i % 2 == 0 ? kReader : kName));
   }
   EXPECT_TRUE(is({100, 0}));
 }
 
 // The kernel must take in the size that came with it, or a mapping of that size would be cut.
 TEST_F(PageStampTest, AForeignChangeIsShownWithTheFilesOwnTime) {
-  (void)stamp.instead_of({100, 0}, 1, true);
+  (void)stamp.instead_of({100, 0}, 1, kReader);
   learn(11, 10ms, true, {101, 0});
   learn(12, 20ms, false, {102, 0});
-  EXPECT_FALSE(stamp.instead_of({103, 0}, 1, false));  // ours, not committed, is later
+  EXPECT_FALSE(stamp.instead_of({103, 0}, 1, kStat));  // ours, not committed, is later
   EXPECT_TRUE(is({103, 0}));
 }
 
 TEST_F(PageStampTest, AForeignChangeIsToldToAReadByTheStamp) {
-  (void)stamp.instead_of({100, 0}, 1, true);
+  (void)stamp.instead_of({100, 0}, 1, kReader);
   learn(12, 20ms, false, {102, 0});
-  ASSERT_TRUE(stamp.instead_of({103, 0}, 1, true));
-  ASSERT_TRUE(stamp.instead_of({103, 0}, 1, false));
+  ASSERT_TRUE(stamp.instead_of({103, 0}, 1, kReader));
+  ASSERT_TRUE(stamp.instead_of({103, 0}, 1, kStat));
   EXPECT_TRUE(is({102, 0}));
 }
 
