@@ -31,18 +31,18 @@ void PageStamp::take_in(const ChangeAnswer& answer, timespec modified) {
   change_ = answer.change;
   heard_at_ = answer.heard_at;
   asked_at_ = std::max(asked_at_, answer.asked_at);
-  questions_ = 0;
   if (!is_own) change_to(modified);
 }
 
 void PageStamp::doubt() {
-  questions_ = 0;
   change_to(time_);
 }
 
 std::optional<timespec> PageStamp::instead_of(timespec modified, uint64_t size, PageAsker asker) {
   const bool is_news = std::exchange(told_, foreign_changes_) != foreign_changes_;
   if (is_same_time(time_, modified)) return std::nullopt;
+  // Our own writes show in it long before the server hears of them.
+  if (!is_same_time(std::exchange(modified_, modified), modified)) questions_ = 0;
   const uint64_t worth = std::clamp(size / kBytesOfAQuestion, kQuestionsMin, kQuestionsMax);
   switch (asker) {
     case PageAsker::kReader:

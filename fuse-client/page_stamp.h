@@ -41,7 +41,7 @@ class PageStamp {
   // What the kernel is told in place of `modified`, of a file of `size` bytes: it does not believe that for long,
   // and asks again at each read. None: it is told `modified`, because that is time(); because somebody looks at
   // the file of whose foreign change it has not been told yet; or because readers have asked so often since the
-  // last change that to read the file once more is cheaper. time() is `modified` from there on. That is for
+  // last change, of ours too, that to read the file once more is cheaper. time() is `modified` from there on. That is for
   // readers only: to drop pages waits for those that wait for a brick, and no stat(2) or path has to.
   std::optional<timespec> instead_of(timespec modified, uint64_t size, PageAsker asker);
 
@@ -54,7 +54,8 @@ class PageStamp {
   timespec time_{}, before_{};
   uint64_t foreign_changes_ = 0;
   uint64_t told_ = 0;       // of them
-  uint64_t questions_ = 0;  // since the last change
+  timespec modified_{};     // the file's time when that was asked for last
+  uint64_t questions_ = 0;  // since it changed
 };
 
 bool is_same_time(timespec one, timespec other);

@@ -121,6 +121,15 @@ TEST_F(PageStampTest, EachChangeBeginsTheCountAnew) {
   EXPECT_TRUE(is({100, 0}));
 }
 
+// They are told to the server once a second or so.
+TEST_F(PageStampTest, WritesOfWhichTheServerHasNotHeardBeginItAnewToo) {
+  (void)stamp.instead_of({100, 0}, 1, kReader);
+  for (int write = 1; write < 100; ++write) {
+    for (int i = 0; i < 16; ++i) ASSERT_TRUE(stamp.instead_of({100, write}, 1, kReader));
+  }
+  EXPECT_TRUE(is({100, 0}));
+}
+
 // The kernel must take in the size that came with it, or a mapping of that size would be cut.
 TEST_F(PageStampTest, AForeignChangeIsShownWithTheFilesOwnTime) {
   (void)stamp.instead_of({100, 0}, 1, kReader);
