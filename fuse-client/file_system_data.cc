@@ -44,6 +44,12 @@ void FileSystem::read(fuse_req_t request, size_t size, off_t offset, fuse_file_i
     fuse_reply_err(request, to_number(count.error()));
     return;
   }
+  // Another host has cut the file: the kernel reads into its pages what it takes for a part of it, and would take
+  // the place where nothing was found for the end. So its question is overtaken, and it asks for the size.
+  if (*count == 0 && offset > 0 && !is_direct(info)) {
+    file.inode->expire();
+    parts_.invalidator.attributes(file.inode->node);
+  }
   fuse_reply_buf(request, reinterpret_cast<const char*>(sink.data()), *count);
 }
 

@@ -255,6 +255,15 @@ class PageCache(unittest.TestCase):
         seen = os.pread(reader, 4096, 0)
         self.assertEqual(seen, b"0" * 500, f"{len(seen)} bytes; elsewhere {os.stat(path_b).st_size}, here {os.fstat(reader).st_size}")
 
+    def test_a_read_that_finds_nothing_is_not_taken_for_the_end(self):
+        path_a, path_b = self.paths()
+        path_a.write_bytes(b"0" * MIB)
+        reader = self.cached(path_a)
+        os.truncate(path_b, 500)
+        os.posix_fadvise(reader, 0, 0, os.POSIX_FADV_DONTNEED)  # of the pages; what is believed of the size stays
+        os.pread(reader, 4096, 8192)
+        self.assertEqual(os.pread(reader, 4096, 0), b"0" * 500)
+
     def test_an_open_sees_what_another_has_closed(self):
         path_a, path_b = self.paths()
         path_a.write_bytes(b"0" * 300_001)
