@@ -38,11 +38,12 @@ class PageStamp {
   // Moves with each change that was not ours.
   uint64_t foreign_changes() const { return foreign_changes_; }
 
-  // What the kernel is told in place of `modified`, of a file of `size` bytes: it does not believe that for long,
-  // and asks again at each read. None: it is told `modified`, because that is time(); because somebody looks at
-  // the file of whose foreign change it has not been told yet; or because readers have asked so often since the
-  // last change, of ours too, that to read the file once more is cheaper. time() is `modified` from there on. That is for
-  // readers only: to drop pages waits for those that wait for a brick, and no stat(2) or path has to.
+  // What the kernel is told in place of `modified`, of a file of `size` bytes: it does not believe that for
+  // long, and asks again at each read. None: it is told `modified`, because that is time(); because somebody
+  // looks at a file of whose foreign change it has not been told yet; or because readers have asked so often
+  // since the last change, of ours too, that to read the file once more is cheaper. time() is `modified` from
+  // there on. That is for readers only: to drop pages waits for those that wait for a brick, and no stat(2) or
+  // path has to.
   std::optional<timespec> instead_of(timespec modified, uint64_t size, PageAsker asker);
 
  private:
