@@ -189,8 +189,23 @@ void Oracle::check_read(const Handle& handle, SteadyTime began, SteadyTime ended
   }
 }
 
+bool Oracle::being_said(const Known& mine, const Handle& handle) {
+  return std::ranges::any_of(mine.asking, [&](SteadyTime began) { return began < handle.ready; });
+}
+
+void Oracle::begin_sync(const Handle& handle, SteadyTime now) {
+  known(handle.client, handle.file).asking.push_back(now);
+}
+
+void Oracle::end_sync(Known& mine, SteadyTime began) {
+  const auto at = std::ranges::find(mine.asking, began);
+  CHECK(at != mine.asking.end());
+  mine.asking.erase(at);
+}
+
 void Oracle::synced(Handle& handle, SteadyTime began, SteadyTime ended, bool success) {
   Known& mine = known(handle.client, handle.file);
+  end_sync(mine, began);
   if (!success) {
     // Of everything that is not synced: this descriptor has heard, others have not.
     may_be_lost(handle.file, &handle.client);
@@ -199,11 +214,12 @@ void Oracle::synced(Handle& handle, SteadyTime began, SteadyTime ended, bool suc
     return;
   }
   handle.heard = heard(mine, handle);
+  const bool others_say = being_said(mine, handle);
   for (const size_t number : mine.unsettled) {
     Write& write = writes_[number];
     if (write.ended >= began) continue;
     write.published = std::min(write.published, ended);
-    if (!write.done || (write.lost != 0 && write.lost <= handle.heard)) continue;
+    if (!write.done || (write.lost != 0 && (write.lost <= handle.heard || others_say))) continue;
     write.lost = 0;
     write.durable = true;
   }
@@ -212,6 +228,7 @@ void Oracle::synced(Handle& handle, SteadyTime began, SteadyTime ended, bool suc
 
 void Oracle::closed(const Handle& handle, SteadyTime began, SteadyTime ended, bool success) {
   Known& mine = known(handle.client, handle.file);
+  end_sync(mine, began);
   if (!success) {
     // Whoever opens the file from now on starts behind that; this descriptor's fsync still has to say it.
     may_be_lost(handle.file, &handle.client);
@@ -236,6 +253,7 @@ void Oracle::died(size_t client) {
     }
     mine.unsettled.clear();
     mine.said.clear();
+    mine.asking.clear();
   }
 }
 

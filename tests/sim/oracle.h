@@ -53,6 +53,8 @@ class Oracle {
   // `count` bytes came of `asked`: what is missing is behind the end of file.
   void check_read(const Handle& handle, SteadyTime began, SteadyTime ended, uint64_t offset, uint64_t asked,
                   ByteSpan bytes, size_t count);
+  // Before an fsync or a close, which then ends with one of the two behind it.
+  void begin_sync(const Handle& handle, SteadyTime now);
   void synced(Handle& handle, SteadyTime began, SteadyTime ended, bool success);
   void closed(const Handle& handle, SteadyTime began, SteadyTime ended, bool success);
   // The client has died with all its descriptors: what it had not synced is there or not, unit by unit. `closed`
@@ -85,10 +87,14 @@ class Oracle {
       uint64_t losses = 0;
     };
     std::vector<Said> said;
+    std::vector<SteadyTime> asking;  // when those that are under way began
   };
 
   // Of the losses that the descriptor need not speak of.
   static uint64_t heard(const Known& mine, const Handle& handle);
+  // Another call, which has not come back, may be saying it: `handle` was opened beside that.
+  static bool being_said(const Known& mine, const Handle& handle);
+  static void end_sync(Known& mine, SteadyTime began);
   Known& known(size_t client, size_t file) { return known_[client * files_ + file]; }
   bool must_be_seen(const Write& write, const Handle& handle, SteadyTime began) const;
   static bool over(const Write& later, const Write& earlier);

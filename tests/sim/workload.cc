@@ -211,6 +211,7 @@ class Worker {
   }
   int sync(OpenFile& file, bool data_only) {
     Watched watched(world_, calls_, client_, name(file, "{}", data_only ? "fdatasync" : "fsync"));
+    world_.oracle.begin_sync(file.handle, watched.began());
     const int error =
         number_of(data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor));
     world_.oracle.synced(file.handle, watched.began(), watched.ended(error), error == 0);
@@ -218,6 +219,7 @@ class Worker {
   }
   void close(OpenFile& file) {
     Watched watched(world_, calls_, client_, name(file, "close"));
+    world_.oracle.begin_sync(file.handle, watched.began());
     const int error = number_of(file.data->close(file.cursor));
     world_.oracle.closed(file.handle, watched.began(), watched.ended(error), error == 0);
   }
