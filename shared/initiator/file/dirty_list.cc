@@ -157,10 +157,24 @@ void DirtyList::put_flushed(DirtyExtent extent, uint64_t noted) {
   }
 }
 
+// What is written over while it is being flushed is not in the list any more, and the flush answers for it all the same.
+void DirtyList::note_overwritten(const DirtyExtent& extent) {
+  if (!extent.unflushed || extent.sequence > flushing_) return;
+  if (std::ranges::find(overwritten_, extent.place) == overwritten_.end())
+    overwritten_.push_back(extent.place);
+}
+
+// The flush cannot answer for it: what lies over it has to be flushed, too.
+void DirtyList::doubt_overwritten(const Device* device, const std::optional<BrickVerifier>& now) {
+  const auto gone = [&](const Place& place) { return place.device == device && place.verifier != now; };
+  if (std::erase_if(overwritten_, gone) > 0) overwritten_lost_ = true;
+}
+
 void DirtyList::carve(uint64_t offset, uint64_t end) {
   forget_copies({offset, end - offset});
   auto at = first_behind(offset);
   if (at == extents_.end() || at->offset >= end) return;
+  for (auto over = at; over != extents_.end() && over->offset < end; ++over) note_overwritten(*over);
   if (at->offset < offset) {
     if (at->end > end) {
       DirtyExtent back = *at;
@@ -250,10 +264,12 @@ Flush DirtyList::begin_flush() {
       flush.devices.push_back(device);
   }
   flushing_ = sequence_;
+  overwritten_.clear();
+  overwritten_lost_ = false;
   return flush;
 }
 
-void DirtyList::end_flush(const Flush& flush, bool done) {
+bool DirtyList::end_flush(const Flush& flush, bool done) {
   std::lock_guard lock(mutex_);
   flushing_ = 0;
   if (done) {
@@ -264,6 +280,7 @@ void DirtyList::end_flush(const Flush& flush, bool done) {
   }
   join_at_ = kExtentsMax;
   bound_extents(join_at_);
+  return !overwritten_lost_;
 }
 
 bool DirtyList::verify(const Flush& flush, const Device* device,
@@ -281,6 +298,7 @@ bool DirtyList::verify(const Flush& flush, const Device* device,
       lost = true;
     }
   }
+  doubt_overwritten(device, now);
   drop_clean();
   if (lost) ++losses_;
   return lost;
@@ -299,6 +317,7 @@ DirtyList::Gone DirtyList::gone_from_mds(const Flush& flush, const WriteVerifier
     if (extent.unflushed) gone.copied.push_back(range);
     if (!extent.copied) gone.lost = true;
   }
+  doubt_overwritten(nullptr, now);
   drop_clean();
   if (gone.lost) ++losses_;
   return gone;
@@ -329,11 +348,23 @@ void DirtyList::lost_at_mds(FileRange range) {
   ++losses_;
 }
 
-bool DirtyList::pending(const Flush& flush, const Device* device) const {
-  std::lock_guard lock(mutex_);
+bool DirtyList::has_unflushed(const Flush& flush, const Device* device) const {
   return std::any_of(extents_.begin(), extents_.end(), [&](const DirtyExtent& extent) {
     return extent.unflushed && extent.sequence <= flush.sequence && extent.place.device == device;
   });
+}
+
+bool DirtyList::pending(const Flush& flush, const Device* device) const {
+  std::lock_guard lock(mutex_);
+  return has_unflushed(flush, device) ||
+         std::ranges::any_of(overwritten_, [&](const Place& place) { return place.device == device; });
+}
+
+bool DirtyList::to_be_asked(const Flush& flush, const Device* device) {
+  std::lock_guard lock(mutex_);
+  const bool unflushed = has_unflushed(flush, device);
+  if (!unflushed) doubt_overwritten(device, std::nullopt);
+  return unflushed;
 }
 
 bool DirtyList::anything_unflushed() const {

@@ -106,8 +106,9 @@ class DirtyList {
 
   // --- flush. One at a time: begin_flush(), then end_flush().
   Flush begin_flush();
-  // `done`: all of it is on the medium.
-  void end_flush(const Flush& flush, bool done);
+  // `done`: all of it is on the medium. False: some of it had been written over when its brick, or the MDS, lost it;
+  // what was written there since has to be flushed as well.
+  [[nodiscard]] bool end_flush(const Flush& flush, bool done);
   // The brick says this verifier now (none: it is not there any more). What the flush is for and was written
   // under another one is void where a copy is kept, and lost otherwise. False: none of it is lost.
   bool verify(const Flush& flush, const Device* device, const std::optional<xdr::FixedOpaque<8>>& now);
@@ -128,8 +129,11 @@ class DirtyList {
   // Where what is copied ends; 0: nothing is.
   uint64_t copied_end() const;
   bool keeps_copies() const { return keeps_copies_.load(std::memory_order_acquire); }
-  // The device still has some of what the flush is for.
+  // The device still has some of what the flush is for, or had before that was written over.
   bool pending(const Flush& flush, const Device* device) const;
+  // The device, which has not answered behind its part of the flush, has to say its verifier. False: nothing of the
+  // flush is there any more; what was written over that has to be flushed, which end_flush() says.
+  bool to_be_asked(const Flush& flush, const Device* device);
   bool anything_unflushed() const;
   // That have some of what is not flushed, each once.
   std::vector<Device*> devices() const;
@@ -208,6 +212,9 @@ class DirtyList {
   void put(const DirtyExtent& extent);
   void put_flushed(DirtyExtent extent, uint64_t noted);
   void carve(uint64_t offset, uint64_t end);
+  bool has_unflushed(const Flush& flush, const Device* device) const;
+  void note_overwritten(const DirtyExtent& extent);
+  void doubt_overwritten(const Device* device, const std::optional<BrickVerifier>& now);
   bool joins(const DirtyExtent& front, const DirtyExtent& back) const;
   Extents::iterator first_behind(uint64_t offset);
   void bound_extents(size_t most);
@@ -236,6 +243,9 @@ class DirtyList {
   uint64_t sequence_ = 0;
   // What is being flushed goes up to here: what comes meanwhile is not joined with it.
   uint64_t flushing_ = 0;
+  // Places of what is being flushed and was written over meanwhile, each once; some of them have lost it.
+  std::vector<Place> overwritten_;
+  bool overwritten_lost_ = false;
   // The same of what is being cut; and the size that the server has shown beside that.
   uint64_t cutting_ = 0;
   uint64_t reached_ = 0;

@@ -40,10 +40,10 @@ Result<> Flusher::flush_claimed(bool through_gate) {
     const Flush flush = file_.dirty.begin_flush();
     bool sent_again = false;
     const Result<> outcome = flush_all(flush, through_gate, sent_again);
-    file_.dirty.end_flush(flush, outcome.has_value() && !sent_again);
-    if (!outcome || !sent_again) return outcome;
+    const bool whole = file_.dirty.end_flush(flush, outcome.has_value() && !sent_again);
+    if (!outcome || (whole && !sent_again)) return outcome;
   }
-  return fail(EIO, "the server loses its uncommitted writes again and again");
+  return fail(EIO, "unflushed writes are lost again and again");
 }
 
 void Flusher::set_sending_again(bool sending) {

@@ -18,7 +18,7 @@ Result<> VerifierCheck::ask_the_others(const Flush& flush, std::span<const Devic
   for (Device* device : flush.devices) {
     if (std::find(answered.begin(), answered.end(), device) != answered.end()) continue;
     // Lost, or written again elsewhere meanwhile.
-    if (!file_.dirty.pending(flush, device)) continue;
+    if (!file_.dirty.to_be_asked(flush, device)) continue;
     TRY_ASSIGN(const auto verifier, ask_verifier(*device));
     verify(flush, device, verifier);
   }

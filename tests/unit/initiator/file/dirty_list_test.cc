@@ -255,7 +255,7 @@ class DirtyListModel {
   }
   void end_flush() {
     const bool done = below(2) == 0;
-    list_.end_flush(*flush_, done);
+    (void)list_.end_flush(*flush_, done);  // of what was written over: below
     if (done) naive_.end_flush(flush_until_);
     flush_.reset();
   }
@@ -487,8 +487,43 @@ TEST_F(DirtyListTest, AFlushClearsOnlyWhatWasCompleteWhenItBegan) {
   const Flush flush = list.begin_flush();
   wrote(4096, 1);
   wrote(0, 1);
-  list.end_flush(flush, true);
+  EXPECT_TRUE(list.end_flush(flush, true));
   EXPECT_EQ(list.begin_flush().by_rdma.ranges().front(), (FileRange{0, 8192}));
+}
+
+// The first write is in no extent any more, and the second is none of the flush's business: together they were nobody's.
+TEST_F(DirtyListTest, AFlushAnswersForWhatWasWrittenOverMeanwhile) {
+  wrote(0, 1);
+  Flush flush = list.begin_flush();
+  wrote(0, 1);
+  EXPECT_TRUE(list.pending(flush, &bricks.devices[0]));
+  EXPECT_FALSE(list.verify(flush, &bricks.devices[0], verifier_of(1)));
+  EXPECT_TRUE(list.end_flush(flush, true));
+
+  flush = list.begin_flush();
+  wrote(0, 1);
+  EXPECT_FALSE(list.verify(flush, &bricks.devices[0], verifier_of(2)));
+  EXPECT_FALSE(list.end_flush(flush, true));
+  flush = list.begin_flush();
+  EXPECT_TRUE(list.verify(flush, &bricks.devices[0], verifier_of(2)));
+  EXPECT_TRUE(list.end_flush(flush, true));
+  EXPECT_EQ(list.losses(), 1u);
+}
+
+TEST_F(DirtyListTest, AFlushAnswersForWhatTheMdsHadAndWasWrittenOverMeanwhile) {
+  list.wrote_through_mds(0, {4096, nfs4::StableHow::kUnstable, verifier_of(1)});
+  const Flush flush = list.begin_flush();
+  wrote(0, 1);
+  EXPECT_FALSE(list.gone_from_mds(flush, verifier_of(2)).lost);
+  EXPECT_FALSE(list.end_flush(flush, true));
+}
+
+TEST_F(DirtyListTest, ASilentBrickIsNotAskedForWhatWasWrittenOver) {
+  wrote(0, 1);
+  const Flush flush = list.begin_flush();
+  list.wrote_through_mds(0, {4096, nfs4::StableHow::kUnstable, verifier_of(1)});
+  EXPECT_FALSE(list.to_be_asked(flush, &bricks.devices[0]));
+  EXPECT_FALSE(list.end_flush(flush, true));
 }
 
 TEST_F(DirtyListTest, AWriteThatTookItsFlushAlongCoversWhatLayUnderItAndNothingNewer) {
