@@ -10,7 +10,7 @@
 
 #include "fuse-client/file_system.h"
 #include "fuse-client/fuse_operations.h"
-#include "fuse-client/mapped_direct_io.h"
+#include "fuse-client/init_answer.h"
 
 namespace pnfsrdma::fuse_client {
 
@@ -33,7 +33,7 @@ Result<MountPoint> MountPoint::mount(FileSystem& file_system, const std::vector<
                             path));
   }
   point.mounted_ = true;
-  TRY(allow_mapped_direct_io(session));
+  TRY(extend_init_answer(session));
   return point;
 }
 

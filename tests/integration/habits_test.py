@@ -176,6 +176,14 @@ class Habits(unittest.TestCase):
             self.assertEqual(f"{mode_of(path):o}", "777")
             path.unlink()
 
+    def test_a_chown_takes_the_set_id_bits_away(self):
+        for mode, left in ((0o6777, 0o777), (0o2767, 0o2767)):
+            path = self.privileged_file(mode)
+            os.chown(path, 4321, 4321)  # root's, too
+            self.assertEqual(f"{mode_of(path):o}", f"{left:o}")
+            self.assertEqual(f"{mode_of(self.there / path.name):o}", f"{left:o}")
+            path.unlink()
+
     def test_roots_write_leaves_the_set_id_bits(self):
         path = self.privileged_file(0o6755)
         with open(path, "r+b") as f:

@@ -70,6 +70,29 @@ class Posix(unittest.TestCase):
             self.assertEqual(path.read_bytes(), data)
             self.assertEqual(path.stat().st_size, size)
 
+    def test_a_buffered_write_is_one_request(self):
+        if tuple(int(n) for n in os.uname().release.split(".")[:2]) < (5, 12):
+            self.skipTest("before Linux 5.12 the kernel asks for security.capability ahead of each buffered write")
+        mount = self.cluster.mount("debug", name="requests")
+        path = mount / self.directory.name / "file"
+        path.write_bytes(bytes(MIB))
+
+        def count(what):
+            return self.cluster.log("requests").count(f"opcode: {what} ")
+        kinds = ("WRITE", "FSYNC", "GETXATTR", "GETATTR", "SETATTR", "LOOKUP")
+        with open(path, "r+b", buffering=0) as f:
+            def write(times):
+                for i in range(times):
+                    os.pwrite(f.fileno(), bytes([i]) * 4096, i * 4096)
+                    os.fsync(f.fileno())
+            write(2)
+            before = {kind: count(kind) for kind in kinds}
+            write(100)
+            after = {kind: count(kind) - before[kind] for kind in kinds}
+        print(f"100 writes with fsync: {after}")
+        self.assertEqual((after.pop("WRITE"), after.pop("FSYNC")), (100, 100))
+        self.assertLess(sum(after.values()), 10)
+
     def test_random_writes_and_truncates_match_a_local_file(self):
         chance = random.Random(2)
         shadow_path = self.cluster.home / "shadow"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fuse-client/mapped_direct_io.h"
+#include "fuse-client/init_answer.h"
 
 #include <linux/fuse.h>
 #include <unistd.h>
@@ -15,11 +15,12 @@ namespace {
 
 // FUSE_DIRECT_IO_ALLOW_MMAP, which older headers do not have.
 constexpr uint64_t kDirectIoAllowMmap = uint64_t{1} << 36;
+constexpr uint64_t kFlags = kDirectIoAllowMmap | FUSE_HANDLE_KILLPRIV_V2;
 
 thread_local bool answers_init = false;
 
 ssize_t write_answer(int fd, iovec* pieces, int count, void*) {
-  if (std::exchange(answers_init, false)) (void)add_mapped_direct_io({pieces, static_cast<size_t>(count)});
+  if (std::exchange(answers_init, false)) (void)add_init_flags({pieces, static_cast<size_t>(count)});
   return ::writev(fd, pieces, count);
 }
 
@@ -33,7 +34,7 @@ void init_is_answered_next() {
   answers_init = true;
 }
 
-bool add_mapped_direct_io(std::span<const iovec> answer) {
+bool add_init_flags(std::span<const iovec> answer) {
   fuse_out_header header{};
   fuse_init_out init{};
   if (answer.size() != 2 || answer[0].iov_len != sizeof header) return false;
@@ -42,13 +43,13 @@ bool add_mapped_direct_io(std::span<const iovec> answer) {
   if (header.error != 0 || answer[1].iov_len < offsetof(fuse_init_out, flags2) + sizeof init.flags2)
     return false;
   std::memcpy(&init, answer[1].iov_base, std::min(sizeof init, answer[1].iov_len));
-  init.flags |= FUSE_INIT_EXT;
-  init.flags2 |= static_cast<uint32_t>(kDirectIoAllowMmap >> 32);
+  init.flags |= static_cast<uint32_t>(kFlags) | FUSE_INIT_EXT;
+  init.flags2 |= static_cast<uint32_t>(kFlags >> 32);
   std::memcpy(answer[1].iov_base, &init, std::min(sizeof init, answer[1].iov_len));
   return true;
 }
 
-Result<> allow_mapped_direct_io(fuse_session* session) {
+Result<> extend_init_answer(fuse_session* session) {
   fuse_custom_io io{};
   io.writev = write_answer;
   io.read = read_request;
