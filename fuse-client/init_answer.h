@@ -11,13 +11,14 @@
 
 namespace pnfsrdma::fuse_client {
 
-// Two flags that libfuse 3.14 has no names for are added to its answer to FUSE_INIT, on the way out. Kernels that do not
-// know them ignore them.
-// - FUSE_DIRECT_IO_ALLOW_MMAP (Linux 6.6): a descriptor with direct I/O may be mapped shared; ENODEV without. The kernel
-//   keeps both views the same: it writes mapped pages back before direct I/O and drops them behind a direct write.
-// - FUSE_HANDLE_KILLPRIV_V2 (Linux 5.12): a write of anybody without CAP_FSETID, a truncation and a chown take the set-id
-//   bits away here, or at the server, and not by a SETATTR of the kernel. Without it the kernel asks for
-//   "security.capability" before each buffered write, a request for every one.
+// Two flags that libfuse 3.14 has no names for are added to its answer to FUSE_INIT, on the way out. Kernels
+// that do not know them ignore them.
+// - FUSE_DIRECT_IO_ALLOW_MMAP (Linux 6.6): a descriptor with direct I/O may be mapped shared; ENODEV without.
+//   The kernel keeps both views the same: it writes mapped pages back before direct I/O and drops them behind
+//   a direct write.
+// - FUSE_HANDLE_KILLPRIV_V2 (Linux 5.12): a write of anybody without CAP_FSETID, a truncation and a chown take
+//   the set-id bits away here, or at the server, and not by a SETATTR of the kernel. Without it the kernel asks
+//   for "security.capability" before each buffered write, a request for every one.
 // Once, on a mounted session that has served nothing yet.
 Result<> extend_init_answer(fuse_session* session);
 

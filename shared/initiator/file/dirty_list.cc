@@ -157,7 +157,8 @@ void DirtyList::put_flushed(DirtyExtent extent, uint64_t noted) {
   }
 }
 
-// What is written over while it is being flushed is not in the list any more, and the flush answers for it all the same.
+// What is written over while it is being flushed is not in the list any more, and the flush answers for it all
+// the same.
 void DirtyList::note_overwritten(const DirtyExtent& extent) {
   if (!extent.unflushed || extent.sequence > flushing_) return;
   if (std::ranges::find(overwritten_, extent.place) == overwritten_.end())

@@ -491,7 +491,8 @@ TEST_F(DirtyListTest, AFlushClearsOnlyWhatWasCompleteWhenItBegan) {
   EXPECT_EQ(list.begin_flush().by_rdma.ranges().front(), (FileRange{0, 8192}));
 }
 
-// The first write is in no extent any more, and the second is none of the flush's business: together they were nobody's.
+// The first write is in no extent any more, and the second is none of the flush's business: together they were
+// nobody's.
 TEST_F(DirtyListTest, AFlushAnswersForWhatWasWrittenOverMeanwhile) {
   wrote(0, 1);
   Flush flush = list.begin_flush();
