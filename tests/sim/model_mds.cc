@@ -178,6 +178,15 @@ MetadataResult<nfs4::LayoutCommitResult> ModelMds::layout_commit(size_t client, 
   return nfs4::LayoutCommitResult{file.size};
 }
 
+bool ModelMds::is_written(const File& file, uint64_t offset, uint64_t length) {
+  return std::ranges::any_of(file.layouts, [&](const auto& entry) {
+    return std::ranges::any_of(entry.second.held, [&](const Held& held) {
+      return held.iomode == IoMode::kReadWrite && held.index * kBlock < offset + length &&
+             offset < (held.index + 1) * kBlock;
+    });
+  });
+}
+
 bool ModelMds::others_write(const File& file, uint64_t index, size_t client) const {
   return std::any_of(file.layouts.begin(), file.layouts.end(), [&](const auto& entry) {
     return entry.first != client &&

@@ -103,6 +103,8 @@ class ModelMds {
   // The client's answer to a recall: it has nothing there.
   void not_held(size_t client, IoMode iomode, const nfs4::LayoutRecallFile& what);
   uint64_t revocations() const { return revocations_; }
+  // Some client writes there without asking.
+  static bool is_written(const File& file, uint64_t offset, uint64_t length);
 
  private:
   template <typename... Args>

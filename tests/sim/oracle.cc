@@ -257,12 +257,14 @@ void Oracle::died(size_t client) {
   }
 }
 
-void Oracle::fenced(size_t client, SteadyTime now) {
+void Oracle::fenced(size_t client, SteadyTime now, const Reached& reached) {
   for (Write& write : writes_) {
     if (write.client != client || (write.cut && write.ended != SteadyTime::max())) continue;
     write.ended = std::min(write.ended, now);
     write.published = std::min(write.published, now);
-    if (!write.durable && !write.cut) write.fenced = std::min(write.fenced, now);
+    if (write.durable || write.cut || write.first == kUnknown) continue;
+    if (!reached(write.file, write.first * kUnit, write.units * kUnit))
+      write.fenced = std::min(write.fenced, now);
   }
 }
 

@@ -59,9 +59,11 @@ class Oracle {
   void closed(const Handle& handle, SteadyTime began, SteadyTime ended, bool success);
   // The client has died with all its descriptors: what it had not synced is there or not, unit by unit. `closed`
   // bytes are at the bricks. Then, fenced: nothing of it comes any more, and what is seen not to be there stays
-  // away.
+  // away, unless a living client may write there (`reached`: file, offset, length): a file may grow over what lies
+  // behind its end in memory that the writer who lets it grow holds.
+  using Reached = std::function<bool(size_t file, uint64_t offset, uint64_t length)>;
   void died(size_t client);
-  void fenced(size_t client, SteadyTime now);
+  void fenced(size_t client, SteadyTime now, const Reached& reached);
   // What lies on these files and is not synced may be gone (`client`: only what it wrote).
   void may_be_lost(size_t file, const size_t* client = nullptr);
 

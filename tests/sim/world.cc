@@ -83,7 +83,9 @@ void World::expire(size_t client) {
     (void)server->changed.wait(SteadyTime::max(), "what the MDS still does for a client");
   server->forget(client);
   mds->expire(client);
-  oracle.fenced(client, steady_now());
+  oracle.fenced(client, steady_now(), [&](size_t file, uint64_t offset, uint64_t length) {
+    return mds->is_written(mds->file(file), offset, length);
+  });
 }
 
 World::~World() {
