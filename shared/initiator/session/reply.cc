@@ -148,6 +148,9 @@ Result<Session::State::Answer> Session::State::interpret(Parts& parts) {
     if (!result) return fail(EPROTO, "the MDS sent results that cannot be decoded");
     answer.reply.results.push_back(std::move(*result));
   }
+  // It was done, its reply is not kept: said by the operation behind SEQUENCE, which is answered anew (RFC
+  // 8881, 2.10.6.1.3). Doing it twice does no harm.
+  if (answer.reply.status == Status::kRetryUncachedRep) return Answer{Verdict::kBuildAnew, {}};
   if (answer.reply.ok() && answer.reply.results.size() != parts.operations.size()) {
     return fail(EPROTO, "the MDS sent a wrong number of results");
   }

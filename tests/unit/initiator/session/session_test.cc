@@ -128,6 +128,22 @@ TEST_F(SessionTest, ALostReplyIsAskedForWithTheSameBytesAndNotDoneTwice) {
   EXPECT_EQ(session->statistics().reconnects, 1u);
 }
 
+TEST_F(SessionTest, ARepeatedCallWhoseAnswerWasNotKeptIsMadeAnew) {
+  const auto session = start();
+  bool said = false;
+  {
+    const std::lock_guard lock(mds.mutex);
+    mds.on_operation = [&](const nfs4::ArgumentOperation& operation) -> nfs4::ResultOperation {
+      const Status status = std::exchange(said, true) ? Status::kOk : Status::kRetryUncachedRep;
+      return nfs4::status_result(nfs4::operation_of(operation), status);
+    };
+  }
+  const auto reply = session->call({nfs4::PutRootFileHandleArguments{}}, {});
+  ASSERT_TRUE(reply) << reply.error().to_string();
+  EXPECT_TRUE(reply->ok()) << nfs4::to_string(reply->status);
+  EXPECT_TRUE(reply->repeated);
+}
+
 TEST_F(SessionTest, ALostRequestIsSentAgain) {
   const auto session = start();
   faults({Fault::kDropBefore, Fault::kDropBefore});
