@@ -122,14 +122,21 @@ void Recalls::end(const Key& key, Pending& pending) {
   if (layout != nullptr) layout->recall_completed(pending.message.stateid.seqid);
 }
 
+// The client has given back what it was asked for, and a handle leads there still: one that it was granted while
+// the recall was on its way, and that reaches beyond it. Only a recall of all of that gets it back.
+bool Recalls::outgrown(const Key& key, const ByteRange& asked) const {
+  const HeldLayout* layout = table_.find(key.second, key.first);
+  return layout != nullptr && !layout->holds(asked, IoMode::kAny) && layout->rounded_out(asked) != asked;
+}
+
 void Recalls::settle(uint64_t client, uint64_t inode) {
   const Key key{client, inode};
   const auto found = pending_.find(key);
   if (found == pending_.end()) return;
   Pending& pending = found->second;
-  if (pending.active &&
-      !table_.reachable(inode, range_of(pending.message.offset, pending.message.length), client)) {
-    end(key, pending);
+  if (pending.active) {
+    const ByteRange asked = range_of(pending.message.offset, pending.message.length);
+    if (!table_.reachable(inode, asked, client) || outgrown(key, asked)) end(key, pending);
   }
   std::vector<Demand> finished;
   std::erase_if(pending.demands, [&](Demand& demand) {

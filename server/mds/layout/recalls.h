@@ -64,6 +64,7 @@ class Recalls {
   void answered(const Key& key, uint64_t number, RecallAnswer answer);
   void expire(const Key& key, uint64_t number);
   void end(const Key& key, Pending& pending);
+  bool outgrown(const Key& key, const ByteRange& asked) const;
   Pending* find(const Key& key, uint64_t number);
 
   EventLoop& loop_;
