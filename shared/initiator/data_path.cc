@@ -140,7 +140,6 @@ CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, 
                                             bool changed) {
   const FileTable::Entry file = files.find(what.file_handle);
   FileRange gate{what.offset, std::min(what.length, UINT64_MAX - what.offset)};
-  const FileRange returned{what.offset, what.length};
   auto verdict = LayoutCache::Recall::kNothing;
   if (file) verdict = file->inside().cache.begin_recall(what.stateid, iomode, gate);
   switch (verdict) {
@@ -152,6 +151,8 @@ CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, 
     case LayoutCache::Recall::kAccepted:
       break;
   }
+  // All that is forgotten here, which may be more than was asked for: a handle lives until all of it is returned.
+  const FileRange returned{gate.offset, what.length == UINT64_MAX ? UINT64_MAX : gate.length};
   return {nfs4::Status::kOk, [this, file, iomode, gate, returned, changed] {
             recaller.post(subject_of(*file), [file, iomode, gate, returned, changed] {
               file->inside().returner.give_back(iomode, gate, returned, changed);

@@ -164,6 +164,16 @@ TEST_F(RecallTest, OnlyTheRecalledRangeIsReturned) {
   EXPECT_EQ(channel.layoutgets, gets + 1);
 }
 
+// What was granted while the recall was on its way may reach further: what is forgotten here is given back there.
+TEST_F(RecallTest, AllThatIsForgottenIsReturned) {
+  expect_read(0, 1 << 20, 0);
+  recall(4096, 4096, channel.recall_stateid()).then();
+  EXPECT_EQ(channel.last_returned, (FileRange{0, 1 << 20}));
+  expect_read(0, 4096, 0);
+  recall(4096, UINT64_MAX, channel.recall_stateid()).then();
+  EXPECT_EQ(channel.last_returned, (FileRange{0, UINT64_MAX}));
+}
+
 TEST_F(RecallTest, NothingTouchesTheMemoryAfterTheReturn) {
   // The fake brick kills the handle in LAYOUTRETURN: a late access would cut the connection.
   std::atomic<bool> stop = false;

@@ -33,6 +33,7 @@ class ScriptedMds final : public Mds {
   std::atomic<Durability> durability = Durability::kVolatile;         // of the device
   std::atomic<Durability> server_durability = Durability::kVolatile;  // the least of all devices
   std::atomic<int> calls = 0;
+  FileRange last_returned;
   std::atomic<int> layoutgets = 0, layoutcommits = 0, layoutreturns = 0, reads = 0, writes = 0, commits = 0;
   std::atomic<int> device_infos = 0;
   std::atomic<uint8_t> write_verifier = 1;
@@ -191,6 +192,7 @@ class ScriptedMds final : public Mds {
     if (refuse_returns.load() != nfs4::Status::kOk)
       return std::unexpected(MetadataError{refuse_returns.load(), 0});
     events_.add("layoutreturn");
+    last_returned = {wanted.offset, wanted.length};
     // As a brick does: the handle is dead before the answer. And as an MDS does: what it has not been told of
     // is zeroed.
     const uint64_t length = std::min<uint64_t>(wanted.length, FakeBrick::kBytes - wanted.offset);
