@@ -209,6 +209,9 @@ void FileSpace::commit_placed(const AllocationPointer& work) {
     end = std::max(end, extent.end());
   }
   InodeUpdate update = work->change.update;
+  // Memory comes with growth only; and a LAYOUTCOMMIT, which waits for no turn, may have grown the file further
+  // meanwhile.
+  if (update.size) update.size = std::max(*update.size, (*inode)->size);
   update.space_used = (*inode)->space_used + static_cast<uint64_t>(extents.growth());
   const bool ahead = end > kept_end(update.size.value_or((*inode)->size));
   const bool on_record = ahead && end > work->plan.needed.end;

@@ -22,6 +22,31 @@ TEST_F(LayoutCommit, GrowsTheFileButNeverShrinksIt) {
   EXPECT_EQ(world.stat(file)->size, 10000u);
 }
 
+// The WRITE has seen the size of before, and waits for a brick: beside each of the calls that it makes.
+TEST_F(LayoutCommit, WhatItHasGrownIsNotTakenBackByAWriteThatFillsAHoleMeanwhile) {
+  for (int beside = 0; beside < 4; ++beside) {
+    const InodeId other = world.create("g" + std::to_string(beside));
+    const auto far = world.get(kAlice, other, IoMode::kReadWrite, 4 << 20, 4096);
+    ASSERT_TRUE(far);
+    int calls = 0;
+    world.brick.before_call = [&] {
+      if (calls++ == beside) {
+        world.mds->committer().commit({.client = kAlice,
+                                       .inode = other,
+                                       .stateid = world.stateid_of(far),
+                                       .range = {4 << 20, (4 << 20) + 4096},
+                                       .last_write_offset = (4 << 20) + 4095},
+                                      [](const LayoutCommitter::Answer& answer) { EXPECT_TRUE(answer); });
+      }
+      return true;
+    };
+    ASSERT_EQ(world.write(other, 0, std::string(3 << 20, 'w')), Status::kOk);
+    world.brick.before_call = [] { return true; };
+    EXPECT_EQ(world.stat(other)->size, calls > beside ? (4u << 20) + 4096 : 3u << 20) << "beside " << beside;
+    EXPECT_EQ(world.read(other, 0, 5000), std::string(5000, 'w'));
+  }
+}
+
 TEST_F(LayoutCommit, FlushesTheRangesFirst) {
   bool size_at_flush = true;
   world.brick.before_call = [&] {
