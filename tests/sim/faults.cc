@@ -16,7 +16,7 @@ void Faults::end() {
   ending_ = true;
   thread_.join();
   for (auto& thread : going_on_) thread.join();
-  world_.server->forget_orders();
+  if (world_.server) world_.server->forget_orders();
   for (auto& brick : world_.bricks) brick->forget_orders();
 }
 
@@ -26,7 +26,13 @@ void Faults::work() {
     const SteadyTime latest = steady_now() + dice_.microseconds(1000, 2000000);
     while (!ending_ && world_.operations < next && steady_now() < latest)
       sleep_for(std::chrono::microseconds(200));
-    if (!ending_) one();
+    if (ending_) break;
+    if (world_.options.no_faults) continue;
+    if (world_.real_mds) {
+      one_real();
+    } else {
+      one();
+    }
   }
 }
 
@@ -122,7 +128,7 @@ void Faults::crash_client() {
     sleep_for(std::min<SteadyTime::duration>(time, kLease));
     world_.expire(client);
     if (time > kLease) sleep_for(time - kLease);
-    while (!world_.server->up()) (void)world_.server->changed.wait(SteadyTime::max(), "the MDS");
+    world_.wait_for_mds();
     world_.trace("FAULT client {} is back", client);
     world_.start(client);
   });
@@ -171,25 +177,26 @@ void Faults::restart_brick(bool lose) {
   if (!world_.bricks[brick]->up()) return;
   const auto time = dice_.microseconds(100, dice_.one_in(3) ? 1500000 : 50000);
   world_.trace("FAULT brick {} stops for {} us{}", brick, time.count(), lose ? ", with its memory" : "");
-  world_.bricks[brick]->stop(lose);
+  world_.stop_brick(brick, lose);
   meanwhile([this, brick, time] {
     sleep_for(time);
-    world_.mds->brick_lost(brick);
-    world_.bricks[brick]->start();
+    world_.start_brick(brick);
     world_.trace("FAULT brick {} is back", brick);
-    world_.server->changed.ring();
+    if (world_.server) world_.server->changed.ring();
   });
 }
 
 void Faults::restart_mds() {
-  if (!world_.server->up()) return;
+  if (!world_.mds_up()) return;
   const auto time = dice_.microseconds(100, dice_.one_in(3) ? 1500000 : 50000);
-  world_.trace("FAULT the MDS stops for {} us", time.count());
-  world_.server->stop();
+  const bool host = world_.real_mds && dice_.one_in(2);
+  world_.trace("FAULT the MDS stops for {} us{}", time.count(), host ? ", with its host" : "");
+  world_.stop_mds(host);
   meanwhile([this, time] {
     sleep_for(time);
     world_.trace("FAULT the MDS is back");
-    world_.server->start();
+    world_.start_mds();
+    while (world_.real_mds && world_.real_mds->in_grace()) sleep_for(Milliseconds(20));
   });
 }
 

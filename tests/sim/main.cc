@@ -18,7 +18,8 @@
 // WORKLOAD: --sharing S (what clients do to each other's files: 0 nothing, 1 all but truncation, 2 anything),
 // --forks (a forked child closes descriptors that live on), --mixed (of five seeds three without either, one
 // with
-// --sharing 1, one with --sharing 2 --forks), --operations O
+// --sharing 1, one with --sharing 2 --forks), --operations O, --real-mds (the MDS itself instead of the model of
+// it), --no-faults
 namespace {
 
 using namespace pnfsrdma;
@@ -38,7 +39,7 @@ Totals run(const sim::RunOptions& options) {
         const SteadyTime began = scheduler.now();
         sim::World world(options);
         sim::run_workload(world);
-        totals = {world.operations, world.faults, world.errors, world.mds->revocations(),
+        totals = {world.operations, world.faults, world.errors, world.revocations(),
                   std::chrono::duration<double>(scheduler.now() - began).count()};
       },
       [&](const std::string& waiting) {
@@ -146,6 +147,10 @@ int main(int count, char** arguments) {
       options.forks = true;
     } else if (name == "--mixed") {
       mixed = true;
+    } else if (name == "--real-mds") {
+      options.real_mds = true;
+    } else if (name == "--no-faults") {
+      options.no_faults = true;
     } else if (name == "--keep-going") {
       keep_going = true;
     } else {

@@ -63,7 +63,11 @@ void Wire::close_client() {
   client_open = false;
   inbox.clear();
   tell();
-  send(kToServer, [self = shared_from_this()] { self->server_open = false; });
+  send(kToServer, [self = shared_from_this()] {
+    if (!self->server_open) return;
+    self->server_open = false;
+    self->network.server_->closed(self);
+  });
 }
 
 void Wire::close_server() {
@@ -78,7 +82,9 @@ void Wire::close_server() {
 void Wire::cut(Dice& dice) {
   drop_some(on_its_way_[kToServer], dice);
   drop_some(on_its_way_[kToClient], dice);
+  const bool heard = server_open;
   close_server();
+  if (heard) network.server_->closed(shared_from_this());
 }
 
 void Wire::abandon(Dice& dice) {

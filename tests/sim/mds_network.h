@@ -73,6 +73,8 @@ class MdsNetwork {
     virtual ~Server() = default;
     virtual bool up() const = 0;
     virtual void message(const std::shared_ptr<Wire>& wire, Bytes record) = 0;
+    // The client, or the network, has ended the connection.
+    virtual void closed(const std::shared_ptr<Wire>& /*wire*/) {}
   };
 
   explicit MdsNetwork(uint64_t seed);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shared/nfs4/pmem_layout.h"
+#include "tests/sim/brick.h"
 #include "tests/sim/network.h"
 
 namespace pnfsrdma::sim {
@@ -17,7 +18,7 @@ using BrickVerifier = xdr::FixedOpaque<8>;
 // A brick by the rules of docs/protocol.md: its memory as it is and as it would be after a loss of power,
 // sessions of clients with their grants, hello, commit message, native flush, verifier. In one place and
 // without time of its own.
-class ModelBrick final : public Responder, public rdma::Flusher {
+class ModelBrick final : public Brick, public Responder, public rdma::Flusher {
  public:
   static constexpr uint64_t kBlockBytes = uint64_t{64} << 10;
 
@@ -26,9 +27,6 @@ class ModelBrick final : public Responder, public rdma::Flusher {
 
   std::string address() const { return "brick:" + std::to_string(number_); }
   uint32_t flush_methods() const { return flush_methods_; }
-  // Bytes that were not flushed are gone, or some of them: told before it happens.
-  std::function<void()> on_loss;
-
   // --- for the MDS
   // A zeroed block; none: the pool is full.
   std::optional<uint64_t> allocate();
@@ -47,13 +45,11 @@ class ModelBrick final : public Responder, public rdma::Flusher {
   void close_session(size_t client);
   uint32_t connection(size_t client) { return session(client).connection; }
 
-  // --- faults
-  // The process ends and starts again after a while. `lose`: with the memory's power.
-  void stop(bool lose);
-  void start();
-  // The next flush fails: the verifier changes.
-  void fail_next_flush() { fail_next_flush_ = true; }
-  void forget_orders() { fail_next_flush_ = false; }
+  // --- Brick
+  void stop(bool lose) override;
+  void start() override;
+  void fail_next_flush() override { fail_next_flush_ = true; }
+  void forget_orders() override { fail_next_flush_ = false; }
 
   // --- Responder
   std::expected<void, brick::RejectReason> connected(const brick::ConnectPrivateData& data,

@@ -35,9 +35,17 @@ initiator::SessionOptions ModelClient::session_options(size_t number, Dice& dice
   return options;
 }
 
-ModelClient::ModelClient(size_t number, uint64_t host, Network& network, ModelMds& mds, const Clock& clock,
+ModelClient::ModelClient(size_t number, uint64_t host, Network& network,
+                         std::function<nfs4::FileHandle(size_t)> handle_of, bool opens, const Clock& clock,
                          uint64_t seed)
-    : number_(number), host_(host), network_(network), mds_(mds), clock_(clock), dice_(seed) {}
+    : number_(number),
+      host_(host),
+      network_(network),
+      handle_of_(std::move(handle_of)),
+      clock_(clock),
+      dice_(seed) {
+  if (opens) opens_.emplace();
+}
 
 void ModelClient::mount() {
   const initiator::SessionOptions options = session_options(number_, dice_);
@@ -68,11 +76,12 @@ std::unique_ptr<ModelClient::OpenFile> ModelClient::open(size_t number, Oracle& 
   while (inode.closing) (void)closed_.wait(SteadyTime::max(), "a file to be closed");
   ++inode.opens;
   const SteadyTime asked = steady_now();
+  if (opens_) opens_->open(*session_, number, handle_of_(number));
   const auto before = inode.data;
   const uint64_t version = before ? before->local_version() : 0;
   const uint64_t size = get_size(number);
   auto file = std::make_unique<OpenFile>();
-  file->data = path_->open(mds_.file(number).handle, *this, size);
+  file->data = path_->open(handle_of_(number), opens_ ? opens_->source(number) : *this, size);
   if (file->data == before) file->data->server_size(size, version, asked);
   inode.data = file->data;
   file->cursor = file->data->error_cursor();
@@ -82,10 +91,14 @@ std::unique_ptr<ModelClient::OpenFile> ModelClient::open(size_t number, Oracle& 
 
 void ModelClient::release(std::unique_ptr<OpenFile> file) {
   Inode& inode = inodes_[file->handle.file];
-  if (--inode.opens > 0) return;
+  if (--inode.opens > 0) {
+    if (opens_) opens_->close(*session_, file->handle.file);
+    return;
+  }
   inode.closing = true;
   inode.data.reset();
   file->data->release();
+  if (opens_) opens_->close(*session_, file->handle.file);
   file.reset();
   inode.closing = false;
   closed_.ring();
@@ -103,7 +116,7 @@ ModelClient::InodeLock::~InodeLock() {
 }
 
 uint64_t ModelClient::get_size(size_t number) {
-  const auto reply = session_->call({nfs4::PutFileHandleArguments{mds_.file(number).handle},
+  const auto reply = session_->call({nfs4::PutFileHandleArguments{handle_of_(number)},
                                      nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kSize)}},
                                     {});
   CHECK(reply && reply->ok());
@@ -113,7 +126,7 @@ uint64_t ModelClient::get_size(size_t number) {
 Result<ModelClient::SizeSet> ModelClient::set_size(OpenFile& file,
                                                    std::optional<nfs4::LayoutReturnArguments> layout_return,
                                                    uint64_t size) {
-  initiator::Session::Operations operations{nfs4::PutFileHandleArguments{mds_.file(file.handle.file).handle}};
+  initiator::Session::Operations operations{nfs4::PutFileHandleArguments{handle_of_(file.handle.file)}};
   const bool returns = layout_return.has_value();
   if (returns) operations.emplace_back(*std::move(layout_return));
   const size_t set_at = operations.size();

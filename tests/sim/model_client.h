@@ -9,6 +9,7 @@
 
 #include "shared/initiator/data_path.h"
 #include "shared/initiator/session/session_mds.h"
+#include "tests/sim/client_opens.h"
 #include "tests/sim/model_mds.h"
 #include "tests/sim/network.h"
 #include "tests/sim/oracle.h"
@@ -19,8 +20,9 @@ namespace pnfsrdma::sim {
 // truncation).
 class ModelClient final : public initiator::RecoveryHandler, public initiator::OpenStateSource {
  public:
-  // `host`: whose fibers this one's are.
-  ModelClient(size_t number, uint64_t host, Network& network, ModelMds& mds, const Clock& clock,
+  // `host`: whose fibers this one's are. `opens`: the server asks for opens.
+  ModelClient(size_t number, uint64_t host, Network& network,
+              std::function<nfs4::FileHandle(size_t)> handle_of, bool opens, const Clock& clock,
               uint64_t seed);
   ~ModelClient() override;
 
@@ -56,7 +58,9 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
 
   // --- RecoveryHandler
   void layouts_lost() override { path_->layouts_lost(); }
-  void reclaim() override {}
+  void reclaim() override {
+    if (opens_) opens_->reclaim(*session_);
+  }
   void state_revoked() override { path_->layouts_in_doubt(); }
   std::vector<nfs4::Stateid> stateids_in_doubt() override { return path_->layout_stateids(); }
   void stateid_gone(const nfs4::Stateid& stateid) override { path_->layout_stateid_gone(stateid); }
@@ -88,12 +92,13 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   const size_t number_;
   const uint64_t host_;
   Network& network_;
-  ModelMds& mds_;
+  const std::function<nfs4::FileHandle(size_t)> handle_of_;
   const Clock& clock_;
   Dice dice_;
   std::unique_ptr<initiator::Session> session_;
   std::unique_ptr<initiator::SessionMds> session_mds_;
   std::unique_ptr<initiator::DataPath> path_;
+  std::optional<ClientOpens> opens_;
   std::map<size_t, Inode> inodes_;
   simulated::Bell closed_;
 };

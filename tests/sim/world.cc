@@ -11,7 +11,8 @@ namespace pnfsrdma::sim {
 
 namespace {
 
-constexpr size_t kBlocks = 200;  // of a brick; more than all files need
+// Of a brick; more than all files need.
+constexpr size_t kBlocks = 200, kServedBlocks = 48;
 
 uint32_t flush_methods(Dice& dice) {
   switch (dice.below(3)) {
@@ -34,19 +35,38 @@ World::World(const RunOptions& how)
       mds_network(dice.next()),
       oracle(kClientsMax, kFiles, [this](const std::string& what) { violated(what); }),
       calm_since(steady_now()) {
+  size_t count = 0;
+  if (options.real_mds) {
+    make_real();
+    count = dice.between(2, kClientsMax);
+  } else {
+    make_model(count);
+  }
+  clients.resize(count);
+  for (size_t i = 0; i < count; ++i) start(i);
+}
+
+void World::watch_losses(size_t brick) {
+  bricks[brick]->on_loss = [this, brick] {
+    trace("brick {} loses what is not flushed", brick);
+    for (size_t file = 0; file < kFiles; ++file) {
+      if (real_mds || file % kBricks == brick) oracle.may_be_lost(file);
+    }
+  };
+}
+
+void World::make_model(size_t& count) {
   std::vector<ModelBrick*> known;
   for (size_t i = 0; i < kBricks; ++i) {
-    bricks.push_back(std::make_unique<ModelBrick>(network, i, kBlocks, flush_methods(dice), dice.next()));
-    known.push_back(bricks.back().get());
-    bricks.back()->on_loss = [this, i] {
-      trace("brick {} loses what is not flushed", i);
-      for (size_t file = i; file < kFiles; file += kBricks) oracle.may_be_lost(file);
-    };
+    auto brick = std::make_unique<ModelBrick>(network, i, kBlocks, flush_methods(dice), dice.next());
+    known.push_back(brick.get());
+    bricks.push_back(std::move(brick));
+    watch_losses(i);
   }
   mds = std::make_unique<ModelMds>(std::move(known), dice.next());
   mds->add_files(kFiles);
   if (options.trace) mds->on_event = [this](const std::string& event) { say("mds: " + event); };
-  const size_t count = dice.between(2, kClientsMax);
+  count = dice.between(2, kClientsMax);
   server = std::make_unique<ModelServer>(*mds, mds_network, count, dice.next());
   server->on_violation = [this](const std::string& what) { violated(what); };
   if (options.trace) server->on_event = [this](const std::string& event) { say("server: " + event); };
@@ -55,15 +75,28 @@ World::World(const RunOptions& how)
     if (call == ModelServer::Call::kWrite || call == ModelServer::Call::kLayoutCommit)
       oracle.may_be_lost(file, &client);
   };
-  clients.resize(count);
-  for (size_t i = 0; i < count; ++i) start(i);
+}
+
+void World::make_real() {
+  std::vector<ServedBrick*> known;
+  for (size_t i = 0; i < kBricks; ++i) {
+    auto brick = std::make_unique<ServedBrick>(network, i, kServedBlocks, flush_methods(dice), dice.next());
+    brick->on_violation = [this](const std::string& what) { violated("the MDS at a brick: " + what); };
+    known.push_back(brick.get());
+    bricks.push_back(std::move(brick));
+    watch_losses(i);
+  }
+  real_mds = std::make_unique<RealMds>(mds_network, std::move(known), kFiles, dice.next());
+  real_mds->on_violation = [this](const std::string& what) { violated(what); };
+  if (options.trace) real_mds->on_event = [this](const std::string& event) { say("mds: " + event); };
 }
 
 void World::start(size_t client) {
   // Fibers that are no more still stand in what they used.
   (void)clients[client].release();
-  clients[client] = std::make_unique<ModelClient>(client, simulated::Scheduler::current().make_host(),
-                                                  network, *mds, clock, dice.next());
+  clients[client] =
+      std::make_unique<ModelClient>(client, simulated::Scheduler::current().make_host(), network, handle_of(),
+                                    real_mds != nullptr, clock, dice.next());
   started.ring();
 }
 
@@ -79,6 +112,12 @@ void World::crash(size_t client) {
 }
 
 void World::expire(size_t client) {
+  if (real_mds) {
+    real_mds->expire(client);
+    // What living clients hold is not asked: any of them may.
+    return oracle.fenced(client, steady_now(),
+                         [&](size_t, uint64_t, uint64_t) { return options.sharing != Sharing::kNone; });
+  }
   while (!server->up() || server->serves(client))
     (void)server->changed.wait(SteadyTime::max(), "what the MDS still does for a client");
   server->forget(client);
@@ -86,6 +125,45 @@ void World::expire(size_t client) {
   oracle.fenced(client, steady_now(), [&](size_t file, uint64_t offset, uint64_t length) {
     return mds->is_written(mds->file(file), offset, length);
   });
+}
+
+bool World::mds_up() const {
+  return real_mds ? real_mds->up() : server->up();
+}
+
+void World::wait_for_mds() {
+  simulated::Bell& changed = real_mds ? real_mds->changed : server->changed;
+  while (!mds_up()) (void)changed.wait(SteadyTime::max(), "the MDS");
+}
+
+void World::stop_mds(bool host) {
+  if (real_mds) return real_mds->stop(host);
+  server->stop();
+}
+
+void World::start_mds() {
+  if (!real_mds) return server->start();
+  real_mds->start();
+  wait_for_mds();
+}
+
+void World::stop_brick(size_t brick, bool lose) {
+  bricks[brick]->stop(lose);
+  if (real_mds) real_mds->brick_changed(brick);
+}
+
+void World::start_brick(size_t brick) {
+  if (!real_mds) mds->brick_lost(brick);
+  bricks[brick]->start();
+  if (real_mds) real_mds->brick_changed(brick);
+}
+
+uint64_t World::revocations() const {
+  return real_mds ? real_mds->revocations() : mds->revocations();
+}
+
+std::function<nfs4::FileHandle(size_t)> World::handle_of() {
+  return [this](size_t file) { return real_mds ? real_mds->handle(file) : mds->file(file).handle; };
 }
 
 World::~World() {

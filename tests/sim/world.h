@@ -11,6 +11,7 @@
 #include "shared/base/random.h"
 #include "tests/sim/model_client.h"
 #include "tests/sim/model_server.h"
+#include "tests/sim/real_mds.h"
 
 namespace pnfsrdma::sim {
 
@@ -24,6 +25,9 @@ struct RunOptions {
   bool forks = false;
   size_t operations = 2000;
   bool trace = false;
+  // The MDS itself, not the model of it.
+  bool real_mds = false;
+  bool no_faults = false;
 };
 
 // What one run is made of: bricks, an MDS, clients, what is known of them, and how a violation ends it.
@@ -37,10 +41,12 @@ class World {
   SeededRandom random;
   SystemClock clock;
   Network network;
-  std::vector<std::unique_ptr<ModelBrick>> bricks;
-  std::unique_ptr<ModelMds> mds;
+  std::vector<std::unique_ptr<Brick>> bricks;
   MdsNetwork mds_network;
+  // Either the model of the MDS, or itself.
+  std::unique_ptr<ModelMds> mds;
   std::unique_ptr<ModelServer> server;
+  std::unique_ptr<RealMds> real_mds;
   Oracle oracle;
   std::vector<std::unique_ptr<ModelClient>> clients;
 
@@ -51,6 +57,16 @@ class World {
   void expire(size_t client);
   void start(size_t client);
   simulated::Bell started;
+
+  // --- the MDS, whichever it is
+  bool mds_up() const;
+  void wait_for_mds();
+  // `host`: with what it has not synced. The model is asked nothing.
+  void stop_mds(bool host);
+  void start_mds();
+  void stop_brick(size_t brick, bool lose);
+  void start_brick(size_t brick);
+  uint64_t revocations() const;
 
   // Totals.
   size_t operations = 0, faults = 0, errors = 0;
@@ -67,6 +83,10 @@ class World {
 
  private:
   void say(const std::string& line) const;
+  void make_model(size_t& clients);
+  void make_real();
+  void watch_losses(size_t brick);
+  std::function<nfs4::FileHandle(size_t)> handle_of();
 };
 
 inline constexpr size_t kBricks = 2, kFiles = 6, kClientsMax = 3;
@@ -83,6 +103,8 @@ class Faults {
  private:
   void work();
   void one();
+  // Those that the MDS itself can take.
+  void one_real();
   void crash_client();
   void partition_brick(size_t client, size_t brick, SteadyTime::duration time);
   void partition_brick();

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shared/base/sync.h"
+#include "tests/sim/world.h"
+
+// What breaks around the MDS itself.
+namespace pnfsrdma::sim {
+
+void Faults::one_real() {
+  ++world_.faults;
+  const size_t client = dice_.below(world_.clients.size());
+  switch (dice_.below(20)) {
+    case 0:
+    case 1:
+    case 2: {
+      const size_t brick = dice_.below(kBricks);
+      world_.trace("FAULT cut client {} from brick {}", client, brick);
+      world_.network.cut(client, brick);
+      world_.calm_since = steady_now();
+      break;
+    }
+    case 3:
+    case 4:
+      return partition_brick();
+    case 5:
+    case 6:
+      return cut_mds();
+    case 7:
+      return restart_brick(false);
+    case 8:
+      return restart_brick(true);
+    case 9:
+    case 10:
+      return restart_mds();
+    case 11: {
+      const size_t brick = dice_.below(kBricks);
+      world_.trace("FAULT the next flush of brick {} fails", brick);
+      world_.bricks[brick]->fail_next_flush();
+      break;
+    }
+    case 12:
+      world_.trace("FAULT recall any of client {}", client);
+      world_.real_mds->recall_any(client, static_cast<uint32_t>(dice_.below(3)));
+      break;
+    case 13:
+      world_.trace("FAULT slow answer for client {}", client);
+      world_.mds_network.delay_next(client, dice_.microseconds(1000, 300000));
+      break;
+    case 14:
+      return partition_mds();
+    case 15:
+    case 16:
+      return crash_client();
+    default: {
+      const size_t file = dice_.below(kFiles);
+      const bool all = dice_.one_in(3);
+      const uint64_t offset = all ? 0 : dice_.below(kBytesMax / 4);
+      const uint64_t length = all ? UINT64_MAX : dice_.between(1, kBytesMax / 4);
+      world_.trace("FAULT recall file {} at {}+{}", file, offset, length);
+      world_.real_mds->recall(file, offset, length);
+    }
+  }
+}
+
+}  // namespace pnfsrdma::sim

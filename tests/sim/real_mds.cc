@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/real_mds.h"
+
+#include <fmt/core.h>
+
+#include "server/mds/admin/layout_module.h"
+#include "server/mds/layout/layouts.h"
+#include "server/mds/meta/boot_record.h"
+#include "server/mds/meta/commit_thread.h"
+#include "server/mds/meta/namespace.h"
+#include "server/mds/ops/handle_keys.h"
+#include "server/mds/ops/layout_callbacks.h"
+#include "server/mds/ops/nfs_program.h"
+#include "server/mds/ops/user_groups.h"
+#include "server/mds/state/idle_connections.h"
+#include "server/mds/state/lease_keeper.h"
+#include "server/mds/state/lock_waiters.h"
+#include "server/mds/state/recovery.h"
+#include "server/mds/state/server_limits.h"
+#include "shared/base/check.h"
+#include "shared/nfs4/compound.h"
+#include "shared/rpc/message.h"
+#include "tests/doubles/metadata/memory_store.h"
+#include "tests/sim/brick_control.h"
+#include "tests/sim/wire_stream.h"
+
+namespace pnfsrdma::sim {
+
+namespace {
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+std::string name_of(size_t file) {
+  return "file" + std::to_string(file);
+}
+
+template <typename T>
+T must(Result<T> result) {
+  if (!result) std::fprintf(stderr, "the MDS does not start: %s\n", result.error().to_string().c_str());
+  CHECK(result.has_value());
+  return *std::move(result);
+}
+
+}  // namespace
+
+// The day begins with the run.
+class VirtualClock final : public Clock {
+ public:
+  SteadyTime now() const override { return steady_now(); }
+  WallTime wall_now() const override {
+    const auto passed = std::chrono::nanoseconds(steady_now().time_since_epoch()).count();
+    return {1'700'000'000 + passed / 1'000'000'000, static_cast<uint32_t>(passed % 1'000'000'000)};
+  }
+};
+
+// Its syncs are the server's own commit thread's, and take a while.
+class SyncedStore final : public mds::MemoryStore {
+ public:
+  SyncedStore(EventLoop& loop, const Rows& rows, uint64_t seed)
+      : MemoryStore(loop, Syncing::kManual),
+        dice_(seed),
+        commits_(loop,
+                 {.sync =
+                      [this] {
+                        sleep_for(dice_.one_in(20) ? dice_.microseconds(1000, 30000)
+                                                   : dice_.microseconds(20, 300));
+                        return Result<>();
+                      },
+                  .progress = [this](mds::Sequence) { (void)MemoryStore::sync(); },
+                  .failed = [](const Error&) { CHECK(false); }},
+                 Milliseconds(mds::kStateSyncMsMax)) {
+    mds::Batch all;
+    for (const auto& [key, value] : rows) all.put(key, value);
+    if (!all.empty()) CHECK(MemoryStore::write(all, mds::CommitKind::kState));
+    (void)MemoryStore::sync();
+  }
+
+  Rows dump() {
+    Rows all;
+    CHECK(scan("", "", [&](std::string_view key, std::string_view value) {
+      all.emplace_back(key, value);
+      return true;
+    }));
+    return all;
+  }
+
+ protected:
+  Result<mds::Sequence> write(const mds::Batch& batch, mds::CommitKind kind) override {
+    auto sequence = MemoryStore::write(batch, kind);
+    if (sequence) commits_.committed(*sequence, kind);
+    return sequence;
+  }
+
+ private:
+  Dice dice_;
+  mds::CommitThread commits_;
+};
+
+class NoNames final : public mds::NameService {
+ public:
+  Result<mds::GroupList> groups_of(uint32_t) override { return mds::GroupList(); }
+};
+
+namespace {
+
+mds::Export everything() {
+  mds::Export one;
+  one.squash = mds::Squash::kNone;
+  return one;
+}
+
+std::vector<std::string> addresses_of(const std::vector<ServedBrick*>& bricks) {
+  std::vector<std::string> all;
+  for (const ServedBrick* brick : bricks) all.push_back(brick->address());
+  return all;
+}
+
+mds::ServerLimits limits_of(Dice& dice) {
+  mds::ServerLimits limits;
+  limits.lease = RealMds::kLease;
+  limits.session_slots_max = static_cast<uint32_t>(dice.between(2, 8));
+  limits.back_slots_max = static_cast<uint32_t>(dice.between(1, 4));
+  return limits;
+}
+
+}  // namespace
+
+// What main() builds.
+struct RealMds::Process {
+  Process(const std::vector<ServedBrick*>& bricks, const Rows& rows, const std::string& host_boot, Dice& dice)
+      : random(dice.next()),
+        loop(clock),
+        limits(limits_of(dice)),
+        store(loop, rows, dice.next()),
+        boot(must(mds::open_boot(store, random, host_boot, limits.lease))),
+        names(must(mds::Namespace::open(store, clock, boot.boot_count))),
+        list(must(mds::BrickList::open(store, clock))),
+        exports(*names, {everything()}),
+        handles(must(mds::HandleKeys::open(store, random, clock, exports, false))),
+        clients(clock, random, limits.lease),
+        sessions(random),
+        state_store(store),
+        grace(clock),
+        callbacks(loop, clients, sessions, limits.lease),
+        lock_waiters(clock, locks, callbacks, limits.lease),
+        layout_callbacks(callbacks, clients, opens, *names, *handles),
+        controls(loop, bricks, dice.next()),
+        identity{boot.instance} {
+    (void)must(list->configure(addresses_of(bricks)));
+    if (dice.one_in(3)) store.go_cold(Milliseconds(dice.below(3)));
+  }
+
+  // Behind the events of the bricks, which need all of it.
+  void begin(std::function<void(const std::string&)> violated) {
+    layouts = std::make_unique<mds::LayoutModule>(
+        mds::LayoutModule::Parts{loop, clock, random, *names, *list, controls.connector(), layout_callbacks,
+                                 counters},
+        mds::LayoutModule::Options{
+            .first_epoch = boot.epoch,
+            .owner = "sim",
+            .lease = limits.lease,
+            .metadata_era = boot.era,
+            .memory = &controls,
+            .on_fenced = [violated](const std::string& why) { violated("the MDS was fenced: " + why); }});
+    names->set_in_use([this](mds::InodeId inode) {
+      return opens.is_open(inode) || layouts->conflicts().file_in_use(inode);
+    });
+    leases = std::make_unique<mds::LeaseKeeper>(clients, sessions, opens, locks, state_store,
+                                                layouts->conflicts(), counters);
+    user_groups = std::make_unique<mds::UserGroups>(loop, name_service);
+    services.reset(
+        new mds::Services{clock,           random,      limits,      identity, exports,
+                          *handles,        store,       *names,      clients,  sessions,
+                          opens,           grace,       state_store, *leases,  layouts->conflicts(),
+                          layouts->data(), callbacks,   counters,    locks,    lock_waiters,
+                          loop.turns(),    *user_groups});
+    compounds = std::make_unique<mds::Compounds>(*services);
+    const auto expiring =
+        must(mds::recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace,
+                                std::max<Milliseconds>(limits.lease, boot.lease_before),
+                                [this] { CHECK(mds::forget_earlier_leases(store, limits.lease)); }));
+    leases->start(loop, std::clamp<Milliseconds>(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
+    leases->resume(expiring);
+    idle = std::make_unique<mds::IdleConnections>(loop, sessions, limits.lease);
+    idle->start();
+    service = mds::nfs_service(*compounds, *idle);
+  }
+
+  std::shared_ptr<WireStream> accept(const std::shared_ptr<Wire>& wire) {
+    auto stream = std::make_shared<WireStream>(loop, wire);
+    const auto connection = rpc::Connection::start(loop, stream, service.options, service.on_call);
+    service.on_accept(connection);
+    return stream;
+  }
+
+  VirtualClock clock;
+  SeededRandom random;
+  EventLoop loop;
+  mds::Counters counters;
+  mds::ServerLimits limits;
+  SyncedStore store;
+  mds::BootRecord boot;
+  std::unique_ptr<mds::Namespace> names;
+  std::unique_ptr<mds::BrickList> list;
+  mds::Exports exports;
+  std::unique_ptr<mds::HandleKeys> handles;
+  mds::ClientTable clients;
+  mds::SessionTable sessions;
+  mds::OpenTable opens;
+  mds::LockTable locks;
+  mds::StateStore state_store;
+  mds::GracePeriod grace;
+  mds::CallbackChannel callbacks;
+  mds::LockWaiters lock_waiters;
+  mds::LayoutCallbacks layout_callbacks;
+  BrickControls controls;
+  mds::ServerIdentity identity;
+  NoNames name_service;
+  std::unique_ptr<mds::LayoutModule> layouts;
+  std::unique_ptr<mds::LeaseKeeper> leases;
+  std::unique_ptr<mds::UserGroups> user_groups;
+  std::unique_ptr<mds::Services> services;
+  std::unique_ptr<mds::Compounds> compounds;
+  std::unique_ptr<mds::IdleConnections> idle;
+  rpc::Service service;
+  std::map<const Wire*, std::shared_ptr<WireStream>> streams;
+};
+
+RealMds::RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, uint64_t seed)
+    : network_(network), bricks_(std::move(bricks)), files_(files), dice_(seed) {
+  network_.serve(*this);
+  start();
+  while (!up_) (void)changed.wait(SteadyTime::max(), "the start of the MDS");
+}
+
+RealMds::~RealMds() {
+  if (up_) stop(false);
+}
+
+void RealMds::make_files() {
+  for (size_t file = 0; file < files_; ++file) {
+    auto found = process_->names->lookup(mds::kRootInode, name_of(file));
+    if (!found) {
+      auto made = process_->names->create(mds::kRootInode, name_of(file), mds::NewInode{.mode = 0644});
+      CHECK(made.has_value());
+      found = made->inode;
+    }
+    const mds::Export* const exported = process_->exports.find_path("/");
+    const auto handle = process_->handles->encode(
+        {.export_id = exported->id, .inode = (*found)->id, .generation = (*found)->generation});
+    if (handles_.size() == file) handles_.push_back(handle);
+    if (!(handles_[file] == handle)) on_violation("a filehandle has changed");
+  }
+  (void)process_->store.sync();
+}
+
+void RealMds::start() {
+  host_ = simulated::Scheduler::current().make_host();
+  const simulated::Scheduler::OnHost on_host(host_);
+  simulated::Thread([this] { serve(); });
+}
+
+void RealMds::serve() {
+  process_ = new Process(bricks_, rows_, "boot " + std::to_string(host_boots_), dice_);
+  make_files();
+  process_->begin([this](const std::string& what) { on_violation(what); });
+  up_ = true;
+  changed.ring();
+  process_->loop.run();
+}
+
+void RealMds::stop(bool host) {
+  up_ = false;
+  simulated::Scheduler::current().kill(host_);
+  Process& process = *std::exchange(process_, nullptr);
+  network_.close_all();
+  revocations_ += process.counters.layouts_revoked;
+  const size_t unsynced = process.store.unsynced();
+  process.store.crash(host ? dice_.below(unsynced + 1) : unsynced);
+  process.store.go_warm();
+  rows_ = process.store.dump();
+  if (host) ++host_boots_;
+}
+
+void RealMds::message(const std::shared_ptr<Wire>& wire, Bytes record) {
+  if (!up_) return;
+  process_->loop.post([this, process = process_, wire, record = std::move(record)]() mutable {
+    if (!wire->server_open) return;
+    auto& stream = process->streams[wire.get()];
+    if (!stream) {
+      stream = process->accept(wire);
+      if (on_event) stream->on_send = [this, wire](ByteSpan sent) { tell(*wire, "is sent", sent); };
+    }
+    if (on_event) tell(*wire, "sends", record);
+    stream->arrived(std::move(record));
+  });
+}
+
+// Operations with their statuses, where they have some.
+void RealMds::tell(const Wire& wire, const char* what, ByteSpan record) const {
+  std::string text = "client " + std::to_string(wire.client) + " " + what;
+  const auto start = rpc::peek_message(record);
+  xdr::Decoder decoder(record);
+  rpc::ReplyHeader reply;
+  if (start && start->type == rpc::MessageType::kReply && xdr::decode(decoder, reply)) {
+    if (const auto results = xdr::decode_from<nfs4::CompoundResults>(decoder.rest())) {
+      for (const auto& result : results->operations)
+        text += fmt::format(" {}={}", nfs4::to_string(nfs4::operation_of(result)),
+                            nfs4::to_string(nfs4::status_of(result)));
+    }
+  } else if (start && rpc::decode_call(decoder)) {
+    auto reader = nfs4::CompoundReader::open(decoder.rest());
+    while (reader && reader->left() > 0)
+      text += fmt::format(" {}", nfs4::to_string(reader->next().operation));
+  }
+  on_event(text);
+}
+
+void RealMds::closed(const std::shared_ptr<Wire>& wire) {
+  if (!up_) return;
+  process_->loop.post([process = process_, wire] {
+    const auto found = process->streams.find(wire.get());
+    if (found == process->streams.end()) return;
+    const auto stream = found->second;
+    process->streams.erase(found);
+    stream->closed();
+  });
+}
+
+void RealMds::brick_changed(size_t brick) {
+  if (up_) process_->controls.changed(brick);
+}
+
+bool RealMds::in_grace() const {
+  return up_ && process_->grace.active();
+}
+
+void RealMds::expire(size_t client) {
+  const std::string owner = std::to_string(client);
+  bool done = false;
+  while (!done) {
+    while (!up_) (void)changed.wait(SteadyTime::max(), "the MDS");
+    Process* const process = process_;
+    process->loop.post([this, process, owner, &done] {
+      const auto known = process->clients.find_confirmed(as_bytes(owner));
+      const auto tell = [this, &done] {
+        done = true;
+        changed.ring();
+      };
+      if (!known) return tell();
+      process->leases->retire(known, tell);
+    });
+    while (!done && process_ == process)
+      (void)changed.wait(steady_now() + Milliseconds(50), "the end of a client at the MDS");
+  }
+}
+
+void RealMds::recall_any(size_t client, uint32_t keep) {
+  if (!up_) return;
+  process_->loop.post([process = process_, owner = std::to_string(client), keep] {
+    if (const auto known = process->clients.find_confirmed(as_bytes(owner)))
+      process->layout_callbacks.recall_any(known->id, keep);
+  });
+}
+
+void RealMds::recall(size_t file, uint64_t offset, uint64_t length) {
+  if (!up_) return;
+  process_->loop.post([process = process_, file, offset, length] {
+    const auto inode = process->names->lookup(mds::kRootInode, name_of(file));
+    if (inode) process->layouts->layouts().clear((*inode)->id, mds::range_of(offset, length), 0, [](bool) {});
+  });
+}
+
+uint64_t RealMds::revocations() const {
+  return revocations_ + (up_ ? process_->counters.layouts_revoked : 0);
+}
+
+}  // namespace pnfsrdma::sim

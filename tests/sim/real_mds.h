@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shared/nfs4/basic_types.h"
+#include "tests/sim/mds_network.h"
+#include "tests/sim/served_brick.h"
+
+namespace pnfsrdma::sim {
+
+// The MDS itself (server/mds) behind the wires: its control loop and its commit thread are fibers, its store is in
+// memory, its bricks are ServedBricks. It dies wherever it is, with its host or without, and starts again from
+// what its store has then.
+class RealMds final : public MdsNetwork::Server {
+ public:
+  // Longer than any client is kept from it.
+  static constexpr auto kLease = std::chrono::seconds(10);
+
+  RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, uint64_t seed);
+  ~RealMds() override;
+
+  // It goes up, or is done with something.
+  simulated::Bell changed;
+  std::function<void(const std::string&)> on_violation;
+  // Every call and every answer, for a trace; may be empty.
+  std::function<void(const std::string&)> on_event;
+
+  const nfs4::FileHandle& handle(size_t file) const { return handles_.at(file); }
+
+  // --- MdsNetwork::Server
+  bool up() const override { return up_; }
+  void message(const std::shared_ptr<Wire>& wire, Bytes record) override;
+  void closed(const std::shared_ptr<Wire>& wire) override;
+
+  // Its process ends. `host`: the host does, and what was not synced is gone, but for some first part of it.
+  void stop(bool host);
+  void start();
+  void brick_changed(size_t brick);
+  // Clients reclaim: nobody gets anything new.
+  bool in_grace() const;
+  // That client's lease is over; returns when nothing of it comes any more.
+  void expire(size_t client);
+  void recall_any(size_t client, uint32_t keep);
+  // From everybody, as a conflict makes it.
+  void recall(size_t file, uint64_t offset, uint64_t length);
+  uint64_t revocations() const;
+
+ private:
+  struct Process;
+  using Rows = std::vector<std::pair<std::string, std::string>>;
+  void serve();
+  void make_files();
+  void tell(const Wire& wire, const char* what, ByteSpan record) const;
+
+  MdsNetwork& network_;
+  const std::vector<ServedBrick*> bricks_;
+  const size_t files_;
+  Dice dice_;
+  std::vector<nfs4::FileHandle> handles_;
+  Rows rows_;
+  uint64_t host_boots_ = 1;
+  uint64_t host_ = 0;  // of its fibers
+  bool up_ = false;
+  uint64_t revocations_ = 0;    // by processes of before
+  Process* process_ = nullptr;  // fibers that are no more still stand in it: never taken apart
+};
+
+}  // namespace pnfsrdma::sim
