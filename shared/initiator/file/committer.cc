@@ -19,9 +19,10 @@ MetadataError layout_gone() {
 
 }  // namespace
 
-Result<> Committer::claim_commit() {
+Result<> Committer::claim_commit(Beside beside) {
   std::unique_lock lock(mutex_);
   while (committing_) {
+    if (restoring_ && beside == Beside::kRestoration) return fail(ESTALE, "growth is being written again");
     TRY(file_.patience.still_wanted("LAYOUTCOMMIT"));
     done_.wait_for(lock, std::chrono::seconds(1));
   }
@@ -63,16 +64,54 @@ std::optional<nfs4::LayoutCommitArguments> Committer::commit_arguments(
 
 Result<> Committer::commit_now(std::vector<nfs4::PersistRange> persist) {
   if (!file_.dirty.anything_uncommitted() && persist.empty()) return {};
-  TRY(claim_commit());
+  TRY(claim_commit(persist.empty() ? Beside::kNothing : Beside::kRestoration));
   Result<> outcome = commit_claimed(persist);
   end_commit();
   return outcome;
 }
 
+// A restoration writes through the MDS, whose WRITE may wait for the very layout that is to go back: nobody who
+// gives it back waits for one, or begins one.
+Result<> Committer::commit_for_return() {
+  if (!file_.dirty.anything_uncommitted()) return {};
+  if (const Result<> claimed = claim_commit(Beside::kRestoration); !claimed) {
+    if (claimed.error().number() != ESTALE) return claimed;
+    // All growth is on its way through the MDS; if it does not arrive it is written again.
+    file_.dirty.void_growth();
+    return {};
+  }
+  Result<> outcome;
+  if (file_.growth_void()) {
+    file_.dirty.void_growth();
+  } else {
+    outcome = commit_once({});
+  }
+  end_commit();
+  if (file_.growth_void()) restore_soon();
+  return outcome;
+}
+
+Result<> Committer::restore() {
+  set_restoring(true);
+  const Result<> outcome = restorer_.restore_growth();
+  set_restoring(false);
+  return outcome;
+}
+
+void Committer::set_restoring(bool restoring) {
+  std::lock_guard lock(mutex_);
+  restoring_ = restoring;
+  done_.notify_all();
+}
+
+void Committer::restore_soon() {
+  background_.post([this, alive = file_.shared_from_this()] { (void)commit_now(); });
+}
+
 Result<> Committer::commit_claimed(const std::vector<nfs4::PersistRange>& persist) {
   for (int turn = 0; turn < kRestorationsMax; ++turn) {
     // Not inside a flush: it is under way for exactly what is there now.
-    if (persist.empty() && file_.dirty.growth_void(file_.cache.lineage())) TRY(restorer_.restore_growth());
+    if (persist.empty() && file_.dirty.growth_void(file_.cache.lineage())) TRY(restore());
     TRY(commit_once(persist));
     if (!persist.empty() || !file_.dirty.growth_void(file_.cache.lineage())) return {};
   }
@@ -171,7 +210,7 @@ void Committer::send_commit() {
     (void)commit_outcome(*commit, std::unexpected(layout_gone()), 0);
     end_commit();
     // Whoever comes next restores it; nobody may come for long.
-    if (commit->size) background_.post([this, alive = file_.shared_from_this()] { (void)commit_now(); });
+    if (commit->size) restore_soon();
     return;
   }
   file_.fabric.statistics.layoutcommits_beside.add();
@@ -195,11 +234,13 @@ void Committer::send_commit() {
 }
 
 void Committer::void_growth() {
-  // Not beside a commit that would tell its size.
-  if (!file_.dirty.grew() || !claim_commit()) return;
+  if (!file_.dirty.grew()) return;
+  // Not beside a commit that would tell its size; a restoration tells none.
+  const Result<> claimed = claim_commit(Beside::kRestoration);
+  if (!claimed && claimed.error().number() != ESTALE) return;
   file_.dirty.void_growth();
-  end_commit();
-  background_.post([this, alive = file_.shared_from_this()] { (void)commit_now(); });
+  if (claimed) end_commit();
+  restore_soon();
 }
 
 }  // namespace pnfsrdma::initiator

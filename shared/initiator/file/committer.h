@@ -20,11 +20,14 @@ class Committer {
       : file_(file), restorer_(restorer), background_(background) {}
 
   // Tells the MDS everything it does not know; waits. `persist`: what the MDS has the brick flush first;
-  // ESTALE: there is no layout that it could be told under.
+  // ESTALE: there is no layout that it could be told under, or growth is being written again.
   Result<> commit_now(std::vector<nfs4::PersistRange> persist = {});
   Result<> commit_as_mounted() {
     return file_.patience.as_mounted([this] { return commit_now(); });
   }
+  // As commit_now(), of a layout that is about to be returned: restores nothing, and waits for nobody who does. What is
+  // void then, or becomes it, is written again soon.
+  Result<> commit_for_return();
   // Sends the mtime and does not wait; deferred when one is under way or was just sent.
   void commit_beside();
   // Sends all and does not wait; nothing when one is under way.
@@ -33,6 +36,9 @@ class Committer {
   void void_growth();
 
  private:
+  Result<> restore();
+  void set_restoring(bool restoring);
+  void restore_soon();
   Result<> commit_claimed(const std::vector<nfs4::PersistRange>& persist);
   Result<> commit_once(const std::vector<nfs4::PersistRange>& persist);
   // The commit is claimed; its end is in the answer.
@@ -43,8 +49,10 @@ class Committer {
   // `holdings`: LayoutCache::holdings() when it was sent.
   Result<> commit_outcome(const Commit& commit, const MetadataResult<nfs4::LayoutCommitResult>& answer,
                           uint64_t holdings);
-  // One LAYOUTCOMMIT of a file at a time. Error: aborted, or nobody waits any more.
-  Result<> claim_commit();
+  // One LAYOUTCOMMIT of a file at a time. Errors: aborted, or nobody waits any more; ESTALE: a restoration has it, and
+  // whoever asks can do without.
+  enum class Beside { kNothing, kRestoration };
+  Result<> claim_commit(Beside beside = Beside::kNothing);
   void end_commit();
 
   FileState& file_;
@@ -55,6 +63,7 @@ class Committer {
   Condition done_;
   // Guarded by mutex_.
   bool committing_ = false;
+  bool restoring_ = false;  // by whoever has claimed the commit
   bool deferred_ = false;
   SteadyTime last_{};
 };

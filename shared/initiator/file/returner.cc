@@ -16,7 +16,7 @@ Result<> Returner::prepare_return(FileRange gate, bool changed) {
     return {};
   }
   const Result<> flushed_all = flusher_.flush(true);
-  const Result<> told = committer_.commit_now();
+  const Result<> told = committer_.commit_for_return();
   for (const Result<>& outcome : {flushed_all, told}) {
     if (!outcome) log_warning("initiator", "return-incomplete error=\"{}\"", outcome.error().to_string());
   }
