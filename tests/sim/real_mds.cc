@@ -8,6 +8,7 @@
 #include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/commit_thread.h"
 #include "server/mds/meta/namespace.h"
+#include "server/mds/meta/sync_waiters.h"
 #include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/nfs_program.h"
@@ -276,6 +277,8 @@ void RealMds::stop(bool host) {
   network_.close_all();
   revocations_ += process.counters.layouts_revoked;
   const size_t unsynced = process.store.unsynced();
+  // What they hold belongs to fibers that are no more: never taken apart.
+  (void)new mds::SyncWaiters(process.store.take_waiters());
   process.store.crash(host ? dice_.below(unsynced + 1) : unsynced);
   process.store.go_warm();
   rows_ = process.store.dump();

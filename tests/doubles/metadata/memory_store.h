@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/mds/meta/key_value.h"
@@ -34,6 +35,8 @@ class MemoryStore : public KeyValueStore {
   // as just opened: sequences start anew, nobody waits.
   void crash(size_t keep);
   size_t unsynced() const { return unsynced_.size(); }
+  // Those who wait are called no more. Where they may not be taken apart, before the crash.
+  SyncWaiters take_waiters() { return std::exchange(waiters_, {}); }
   // The next `count` commits are refused with EAGAIN, as a stalling engine would.
   void stall(size_t count) { stalls_ = count; }
   // From now on nothing is in memory: each row that a request reads is fetched for it, which takes so long.
