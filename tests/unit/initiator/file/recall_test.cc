@@ -98,6 +98,32 @@ TEST_F(RecallTest, GrowthTheServerDidNotTakeBeforeItsReturnIsWrittenAgain) {
   EXPECT_EQ(path->statistics().lost_writes.value(), 0u);
 }
 
+// The MDS lets a WRITE wait until everybody who may write behind the end has given his layout back, its own client too.
+TEST_F(RecallTest, ALayoutGoesBackWhileGrowthIsWrittenAgain) {
+  write(0, 4096, 1);
+  write(4 << 20, 4096, 1);
+  std::atomic<bool> writing = false, all_back = false;
+  channel.during_write = [&] {
+    writing = true;
+    for (int i = 0; i < 300 && !all_back; ++i) {
+      std::this_thread::sleep_for(Milliseconds(10));
+      all_back = channel.layoutreturns == 2;
+    }
+  };
+  channel.refuse_layoutcommit(nfs4::Status::kIo);
+  recall(4 << 20, 1 << 20, channel.recall_stateid()).then();
+  for (int i = 0; i < 300 && !writing; ++i) std::this_thread::sleep_for(Milliseconds(10));
+  ASSERT_TRUE(writing);
+  recall(0, 1 << 20, channel.recall_stateid()).then();
+  EXPECT_EQ(channel.layoutreturns, 2);
+  ASSERT_TRUE(file->fsync(cursor));
+  EXPECT_TRUE(all_back);
+  EXPECT_EQ(channel.size, (4u << 20) + 4096);
+  EXPECT_TRUE(holds(brick.memory(), 0, 4096, 1));
+  EXPECT_TRUE(holds(brick.memory() + (4 << 20), 4 << 20, 4096, 1));
+  EXPECT_EQ(path->statistics().lost_writes.value(), 0u);
+}
+
 TEST_F(RecallTest, GrowthThatWasReturnedForATruncationThatFailsIsWrittenAgain) {
   write(0, 4096, 1);
   write(4 << 20, 4096, 1);

@@ -43,6 +43,7 @@ class ScriptedMds final : public Mds {
   std::function<void()> during_layoutget;
   std::function<void()> during_layoutcommit;
   std::function<void()> during_commit;
+  std::function<void()> during_write;        // before it is done
   std::function<void()> during_bulk_return;  // before it is done
   std::atomic<nfs4::Status> refuse_writes = nfs4::Status::kOk;
   std::atomic<nfs4::Status> refuse_commits = nfs4::Status::kOk;
@@ -220,6 +221,7 @@ class ScriptedMds final : public Mds {
                                           ByteSpan source, nfs4::StableHow stable) override {
     ++calls;
     ++writes;
+    if (during_write) during_write();
     std::lock_guard quiet(quiet_mutex_);
     if (refuse_writes.load() != nfs4::Status::kOk)
       return std::unexpected(MetadataError{refuse_writes.load(), 0});
