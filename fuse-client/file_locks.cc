@@ -88,6 +88,17 @@ std::vector<LockOwner> FileLocks::owners() const {
   return owners;
 }
 
+std::vector<LockOwner> FileLocks::owners_by(uint64_t open_file) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<LockOwner> owners;
+  for (const auto& [owner, entry] : entries_) {
+    const Held& held = entry.held;
+    const bool any = held.stateid || held.doubtful || held.lost;
+    if (any && held.open_file == open_file) owners.push_back(owner);
+  }
+  return owners;
+}
+
 pid_t FileLocks::process_of(const nfs4::OwnerId& name) const {
   const std::lock_guard lock(mutex_);
   const auto found =

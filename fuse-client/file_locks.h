@@ -16,8 +16,9 @@
 
 namespace pnfsrdma::fuse_client {
 
-// Whose lock: the kernel's number for a process's table of files (fcntl), or our own for an open file
-// (flock): the kernel's may be another file's before the release of the first has reached us.
+// Whose lock: the kernel's number for a process's table of files or, of F_OFD_SETLK, for an open file (fcntl;
+// nothing tells the two apart), or our own for an open file (flock): the kernel's may be another file's before
+// the release of the first has reached us.
 struct LockOwner {
   enum class Kind : uint8_t { kPosix, kFlock };
   Kind kind = Kind::kPosix;
@@ -42,6 +43,7 @@ class FileLocks {
     nfs4::RangeLocks ranges;
     initiator::Credential credential;
     pid_t process = 0;
+    uint64_t open_file = 0;  // our number of the one that was locked last
     // A LOCK that nobody knows the outcome of: no answer came.
     std::optional<nfs4::LockRange> doubtful;
     bool lost = false;
@@ -56,6 +58,8 @@ class FileLocks {
 
   // For a reclaim: who holds anything.
   std::vector<LockOwner> owners() const;
+  // For its release: whose last lock was asked for by this open file.
+  std::vector<LockOwner> owners_by(uint64_t open_file) const;
   // The locks are gone and others may have had them since: the file's I/O fails until this owner has unlocked
   // or closed (nfs(5) does the same).
   bool any_lost() const { return lost_ > 0; }

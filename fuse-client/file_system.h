@@ -189,13 +189,14 @@ class FileSystem {
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
                                                         Operations& operations);
   void close_if_last(Inode& inode, const std::optional<OpenToClose>& last);
-  LockWish wish_of(fuse_req_t request, const OpenFile& file, LockOwner owner, const nfs4::LockRange& range);
+  LockWish wish_of(fuse_req_t request, const fuse_file_info* info, LockOwner owner,
+                   const nfs4::LockRange& range);
   void acquire(fuse_req_t request, fuse_ino_t node, LockWish wish, bool waits);
   void lock_given(fuse_req_t request, fuse_ino_t node, const std::shared_ptr<Inode>& file,
                   const Question& question, const std::optional<FileAttributes>& attributes);
   int unlock(const OpenFile& file, LockOwner owner, const nfs4::LockRange& range, bool last = false);
   void drop_posix_locks(const OpenFile& file, uint64_t owner);
-  void drop_flock(const OpenFile& file, uint64_t handle);
+  void drop_open_file_locks(const OpenFile& file, uint64_t open_file);
   int clear_privileges(fuse_req_t request, fuse_ino_t node);
   int ask_end(fuse_req_t request, OpenFile& file);
   bool is_direct(const fuse_file_info* info) const;

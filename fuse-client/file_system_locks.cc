@@ -23,21 +23,22 @@ nfs4::LockRange range_of(const struct flock& lock) {
 
 }  // namespace
 
-LockWish FileSystem::wish_of(fuse_req_t request, const OpenFile& file, LockOwner owner,
+LockWish FileSystem::wish_of(fuse_req_t request, const fuse_file_info* info, LockOwner owner,
                              const nfs4::LockRange& range) {
   LockWish wish;
-  wish.inode = file.inode;
+  wish.inode = open_file(info).inode;
   wish.owner = owner;
   wish.range = range;
   wish.credential = credential(request);
   wish.process = fuse_req_ctx(request)->pid;
+  wish.open_file = info->fh;
   return wish;
 }
 
 void FileSystem::getlk(fuse_req_t request, fuse_file_info* info, struct flock* lock) {
   const OpenFile& file = open_file(info);
   const LockOwner owner{LockOwner::Kind::kPosix, info->lock_owner};
-  const auto denied = parts_.lock_calls.test(wish_of(request, file, owner, range_of(*lock)));
+  const auto denied = parts_.lock_calls.test(wish_of(request, info, owner, range_of(*lock)));
   if (!denied) {
     fuse_reply_err(request, to_number(denied.error()));
     return;
@@ -65,7 +66,7 @@ void FileSystem::setlk(fuse_req_t request, fuse_ino_t node, fuse_file_info* info
     fuse_reply_err(request, unlock(file, owner, range_of(lock)));
     return;
   }
-  LockWish wish = wish_of(request, file, owner, range_of(lock));
+  LockWish wish = wish_of(request, info, owner, range_of(lock));
   wish.process = lock.l_pid;
   acquire(request, node, std::move(wish), waits);
 }
@@ -84,7 +85,7 @@ void FileSystem::flock(fuse_req_t request, fuse_ino_t node, fuse_file_info* info
     fuse_reply_err(request, EBADF);
     return;
   }
-  acquire(request, node, wish_of(request, file, owner, {0, UINT64_MAX, exclusive}),
+  acquire(request, node, wish_of(request, info, owner, {0, UINT64_MAX, exclusive}),
           (operation & LOCK_NB) == 0);
 }
 
@@ -158,8 +159,12 @@ void FileSystem::drop_posix_locks(const OpenFile& file, uint64_t owner) {
   (void)unlock(file, {LockOwner::Kind::kPosix, owner}, kWholeFile, true);
 }
 
-void FileSystem::drop_flock(const OpenFile& file, uint64_t handle) {
-  (void)unlock(file, {LockOwner::Kind::kFlock, handle}, kWholeFile, true);
+// Those of flock and F_OFD_SETLK, which the kernel leaves to us: of the latter it does not even say so. What is
+// a process's was dropped when it closed its descriptor; what it has locked since was by another open file.
+void FileSystem::drop_open_file_locks(const OpenFile& file, uint64_t open_file) {
+  for (const LockOwner owner : file.inode->locks().owners_by(open_file)) {
+    (void)unlock(file, owner, kWholeFile, true);
+  }
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -334,7 +334,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
 // asked.
 void FileSystem::release(fuse_req_t request, fuse_file_info* info) {
   const std::unique_ptr<OpenFile> file = open_files_.take_back(info->fh);
-  if (info->flock_release != 0) drop_flock(*file, info->fh);
+  drop_open_file_locks(*file, info->fh);
   close_if_last(*file->inode, file->inode->release());
   if (request != nullptr) fuse_reply_err(request, 0);
 }

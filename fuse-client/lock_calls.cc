@@ -101,6 +101,7 @@ Result<std::optional<FileAttributes>> LockCalls::lock(const LockWish& wish) {
     held = locks.held(wish.owner);  // a reclaim may have been meanwhile
     held.credential = wish.credential;
     held.process = wish.process;
+    held.open_file = wish.open_file;
     if (!reply) {
       held.doubtful = wish.range;
       locks.keep(wish.owner, std::move(held));
@@ -195,7 +196,8 @@ void LockCalls::settle_doubt(Inode& inode, LockOwner owner) {
                       .owner = owner,
                       .range = *held.doubtful,
                       .credential = held.credential,
-                      .process = held.process};
+                      .process = held.process,
+                      .open_file = held.open_file};
   const Result<Reply> reply = send_lock(wish, held, open->stateid);
   if (!reply) return;
   held = locks.held(owner);

@@ -21,6 +21,7 @@ struct LockWish {
   nfs4::LockRange range;
   initiator::Credential credential;
   pid_t process = 0;
+  uint64_t open_file = 0;                          // our number of it
   bool waits = false;                              // the server may tell when it looks free (CB_NOTIFY_LOCK)
   const std::atomic<bool>* interrupted = nullptr;  // true: nobody wants it any more
 };

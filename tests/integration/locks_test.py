@@ -27,6 +27,11 @@ def lock(descriptor, kind, length=0, start=0):
     fcntl.lockf(descriptor, kind, length, start)
 
 
+def ofd_lock(descriptor, kind=fcntl.F_WRLCK):
+    """F_OFD_SETLK on the whole file: the lock is the open file's, not the process's."""
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 0, 0))
+
+
 def who_holds(descriptor, kind=fcntl.F_WRLCK, start=0, length=0):
     """F_GETLK: (type, start, length) of the lock in the way."""
     asked = struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0)
@@ -172,12 +177,14 @@ class Locks(unittest.TestCase):
     def test_a_process_that_closes_or_dies_holds_nothing(self):
         a, b = self.both()
         path = self.a / self.id().rsplit(".", 1)[-1]
-        code = ("import fcntl, os, sys\nf = os.open(sys.argv[1], os.O_RDWR)\n"
-                "fcntl.lockf(f, fcntl.LOCK_EX) if sys.argv[2] == 'posix' else fcntl.flock(f, fcntl.LOCK_EX)\n"
+        code = ("import fcntl, os, struct, sys\nf = os.open(sys.argv[1], os.O_RDWR)\n"
+                "{'posix': lambda: fcntl.lockf(f, fcntl.LOCK_EX), 'flock': lambda: fcntl.flock(f, fcntl.LOCK_EX),\n"
+                " 'ofd': lambda: fcntl.fcntl(f, fcntl.F_OFD_SETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))\n"
+                "}[sys.argv[2]]()\n"
                 "print('locked', flush=True)\nsys.stdin.readline()\n"
                 "os.close(os.open(sys.argv[1], os.O_RDONLY)) if sys.argv[2] == 'posix' else os.close(f)\n"
                 "print('closed', flush=True)\nsys.stdin.readline()")
-        for kind in ("posix", "flock"):
+        for kind in ("posix", "flock", "ofd"):
             for end in ("close", "kill"):
                 with self.subTest(kind=kind, end=end):
                     child = subprocess.Popen([sys.executable, "-c", code, path, kind], stdin=subprocess.PIPE,
@@ -191,11 +198,34 @@ class Locks(unittest.TestCase):
                     else:
                         child.kill()
                         child.wait()
-                    # The last close of a flock is told to the file system without anybody waiting for it.
+                    # The last close of an open file is told to the file system without anybody waiting for it.
                     wait_until(lambda: not denied(b), SECONDS, "the lock is free")
                     b.call(lock, b.descriptor, fcntl.LOCK_UN)
                     child.kill()
                     child.communicate()
+
+    def test_a_lock_of_an_open_file_lives_as_long_as_that(self):
+        a, b = self.both()
+        a.call(ofd_lock, a.descriptor)
+        other = a.call(os.open, self.a / self.id().rsplit(".", 1)[-1], os.O_RDWR)
+        with self.assertRaises(BlockingIOError):
+            a.call(ofd_lock, other)
+        a.call(os.close, a.call(os.dup, a.descriptor))
+        a.call(os.close, other)
+        time.sleep(0.3)
+        self.assertTrue(denied(b))
+        a.call(ofd_lock, a.descriptor, fcntl.F_UNLCK)
+        self.assertFalse(denied(b))
+
+    def test_a_lock_of_a_process_survives_an_open_file_that_it_closed_before(self):
+        a, b = self.both()
+        for _ in range(20):
+            first = a.call(os.open, self.a / self.id().rsplit(".", 1)[-1], os.O_RDWR)
+            a.call(lock, first, fcntl.LOCK_EX)
+            a.call(os.close, first)
+            a.call(lock, a.descriptor, fcntl.LOCK_EX)
+        time.sleep(0.3)  # nobody waits for the release of the first
+        self.assertTrue(denied(b))
 
     def test_more_wait_than_the_mount_has_workers(self):
         a, b = self.both()

@@ -41,6 +41,21 @@ TEST(FileLocks, KeepsWhatAnOwnerHolds) {
   EXPECT_FALSE(locks.has(kProcess));
 }
 
+TEST(FileLocks, ReleasedOpenFileLeavesTheLocksThatWereLastAskedForByIt) {
+  FileLocks locks;
+  FileLocks::Held held = holding(0, 9);
+  held.open_file = 3;
+  locks.keep(kProcess, held);
+  locks.keep(kOpenFile, held);
+  EXPECT_EQ(locks.owners_by(3), (std::vector{kProcess, kOpenFile}));
+  held.open_file = 4;
+  locks.keep(kProcess, held);
+  EXPECT_EQ(locks.owners_by(3), std::vector{kOpenFile});
+  locks.forget(kOpenFile);
+  EXPECT_TRUE(locks.owners_by(3).empty());
+  EXPECT_TRUE(locks.owners_by(0).empty());
+}
+
 TEST(FileLocks, LostOnesAreSeenUntilTheirOwnerIsForgotten) {
   FileLocks locks;
   locks.keep(kOpenFile, holding(0, 9));
