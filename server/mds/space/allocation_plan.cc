@@ -7,6 +7,10 @@ namespace pnfsrdma::mds {
 
 namespace {
 
+// No byte of a file lies behind; whole grains, and sparse units.
+constexpr uint64_t kFileEndMax = kFileSizeMax + 1;
+static_assert(kFileEndMax % kSparseUnit == 0);
+
 AllocationPlan in_sparse_units(const AllocationPlan& plan, uint64_t ahead_end, uint64_t end_max) {
   const uint64_t end = std::max(round_up(plan.needed.end, kSparseUnit), round_down(ahead_end, kSparseUnit));
   return {plan.needed,
@@ -17,7 +21,8 @@ AllocationPlan in_sparse_units(const AllocationPlan& plan, uint64_t ahead_end, u
 
 AllocationPlan plan_allocation(const Growth& growth) {
   const AllocationPlan plan{grains_of(growth.needed), grains_of(growth.needed)};
-  const uint64_t wish_end = std::max(round_up(growth.wish_end, kGrainSize), plan.needed.end);
+  const uint64_t wish_end =
+      std::max(std::min(round_up(growth.wish_end, kGrainSize), kFileEndMax), plan.needed.end);
   if (plan.needed.end <= kept_end(growth.size)) {
     const uint64_t ahead = growth.in_front / kFillingAhead;
     return in_sparse_units(plan, std::min(plan.needed.end + std::min(ahead, kGrowthMax), wish_end),

@@ -141,6 +141,17 @@ TEST_F(AFragmentedBrick, IsZeroedToTheLastGrain) {
   EXPECT_EQ(zeroed, kBlocks * kBlock / 2);
 }
 
+TEST(FileSpace, NothingIsAheadOfAFileWhereNoFileCanReach) {
+  LayoutWorld world;
+  const InodeId file = world.create("a");
+  constexpr uint64_t kEnd = kFileSizeMax + 1;
+  const char own = static_cast<char>('A' + file % 26);
+  ASSERT_EQ(world.write(file, kEnd - 64 * 1024, std::string(32 * 1024, own)), Status::kOk);
+  EXPECT_EQ(world.write(file, kEnd - 32 * 1024, std::string(28 * 1024, own)), Status::kOk);
+  EXPECT_EQ(world.stat(file)->size, kEnd - 4 * 1024);
+  world.check("written");
+}
+
 TEST(FileSpace, BlocksOnTheirWayBackToTheBrickAreWaitedFor) {
   LayoutWorld world(4);
   const InodeId large = world.create("large");
