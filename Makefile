@@ -85,7 +85,7 @@ bench-server: build ## Our MDS under thousands of clients beside NFS-Ganesha, on
 	@cmake --build build/release -j $(JOBS) --target bench-server
 	@tests/bench/server/server_bench.py --bin build/release/bin --pin --open half $(BENCH) || [ $$? -eq 77 ]
 
-conformance: build ## Strangers' suites in SUITES=FOLDER (pjdfstest, cthon04, fsx, fsstress, pynfs), beside what is expected; ONLY=NAME,...
+conformance: build ## Strangers' suites in SUITES=FOLDER (pjdfstest, cthon04, fsx, fsstress, pynfs, xfstests), beside what is expected; ONLY=NAME,...
 	@packaging/dependencies.sh test
 	@tests/conformance/conformance.py build/release/bin "$(SUITES)" $(if $(ONLY),--only $(ONLY)) || [ $$? -eq 77 ]
 

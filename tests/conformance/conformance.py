@@ -7,7 +7,7 @@ usage: conformance.py BIN SUITES [--only NAME,...] [--seeds N] [--operations N]
 SUITES is a folder with whatever of these is there, built; what is missing is skipped and named:
   pjdfstest/  the program `pjdfstest` and tests/*/*.t       cthon04/   `runtests` and its built programs
   fsx         the program (xfstests, LTP)                   fsstress   the program (xfstests, LTP)
-  pynfs/      nfs4.1/testserver.py
+  pynfs/      nfs4.1/testserver.py                          xfstests/  built in place
 Expected failures stand in expected/SUITE, a case and its reason a line. Exit code: 0 as expected, 1 something else
 failed or an expected failure passed, 77 nothing could be run.
 """
@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "integration"))
@@ -152,8 +153,63 @@ def pynfs(suites, cluster, options):
     return results
 
 
+# What `check` needs to know, a bash script. It compares what is mounted with what it asked for, so the devices have the names
+# that /proc/mounts has, and the type is "fuse". In place of mount(8), which knows installed programs only, ours is called as
+# mount(8) would (suid and dev are the default then).
+XFSTESTS_CONFIG = """
+export FSTYP=fuse FUSE_SUBTYP=.pnfsrdma
+export TEST_DEV='127.0.0.1:/test[iwarp+power]' TEST_DIR={home}/test
+export SCRATCH_DEV='127.0.0.1:/scratch[iwarp+power]' SCRATCH_MNT={home}/scratch
+export RESULT_BASE={home}/results
+export MOUNT_PROG=mount_program DF_PROG=df_program
+mount_program() {{
+  [ "$1 $2" = "-t fuse.pnfsrdma" ] || {{ command mount "$@"; return; }}
+  set -- "${{@/#127.0.0.1:/127.0.0.1:{port}:}}"
+  (exec -a mount.pnfsrdma {fuse} "${{@/%\\[*\\]/}}")
+}}
+df_program() {{
+  command df -T -P "$@" | sed 's/fuse\\.pnfsrdma/fuse/'
+}}
+export -f mount_program df_program
+"""
+
+
+def first_difference(wanted, seen):
+    """The first line of the file `seen` that is not in `wanted`."""
+    known = wanted.read_text(errors="replace").splitlines() if wanted.exists() else []
+    lines = seen.read_text(errors="replace").splitlines() if seen.exists() else []
+    return next((line[:160] for line in lines if line not in known), "something is missing in its output")
+
+
+def xfstests(suites, cluster, options):
+    """The group `quick` of the tests for any file system; what `check` finds not to concern us it does not run."""
+    folder, results = needed(suites / "xfstests"), Results()
+    needed(folder / "ltp" / "fsstress")
+    mount = cluster.mount()
+    for name in ("test", "scratch"):
+        (mount / name).mkdir()
+        (cluster.home / name).mkdir()
+    mount.unmount()
+    config = cluster.home / "xfstests.config"
+    config.write_text(XFSTESTS_CONFIG.format(home=cluster.home, port=cluster.nfs_port, fuse=cluster.program("fuse")))
+    code, output = run(["./check", "-fuse", "-R", "xunit-quiet", "-g", "generic/quick"], 6 * 3600, cwd=folder,
+                       env={**os.environ, "HOST_OPTIONS": str(config)})
+    for name in ("test", "scratch"):
+        run(["umount", "-l", cluster.home / name])
+    report = cluster.home / "results" / "result.xml"
+    if not report.exists():
+        results.add_run("check", code or 1, output)
+        return results
+    for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+        name = case.get("name")
+        if case.find("skipped") is None:
+            results.add(name, None if case.find("failure") is None else
+                        first_difference(folder / "tests" / f"{name}.out", cluster.home / "results" / f"{name}.out.bad"))
+    return results
+
+
 SUITES = {"pjdfstest": (pjdfstest, {}), "cthon04": (cthon04, {}), "fsx": (fsx, {}), "fsstress": (fsstress, {}),
-          "pynfs": (pynfs, {"lease_seconds": 10, "insecure": True})}
+          "pynfs": (pynfs, {"lease_seconds": 10, "insecure": True}), "xfstests": (xfstests, {"pool_size": "8G"})}
 
 
 def expected_of(name):
