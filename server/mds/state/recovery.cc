@@ -32,11 +32,13 @@ Result<std::vector<ClientId>> recover_state(bool same_host_boot, StateStore& sto
                                             OpenTable& opens, LockTable& locks, GracePeriod& grace,
                                             Milliseconds grace_longest, std::function<void()> grace_ended) {
   TRY_ASSIGN(StateStore::Loaded loaded, store.load());
-  if (same_host_boot) {
+  TRY_ASSIGN(const bool in_grace, store.in_grace());
+  if (same_host_boot && !in_grace) {
     std::vector<ClientId> expiring = loaded.expiring;
     keep(std::move(loaded), clients, opens, locks);
     return expiring;
   }
+  TRY(store.note_grace(true));
   TRY(store.forget_opens());
   std::vector<Bytes> owners;
   std::vector<ClientId> old;
@@ -51,6 +53,8 @@ Result<std::vector<ClientId>> recover_state(bool same_host_boot, StateStore& sto
         log_warning("mds", "client-record-kept client={:#x} error={}", client, forgotten.error().to_string());
       }
     }
+    if (const auto noted = store.note_grace(false); !noted)
+      log_warning("mds", "grace-not-ended error=\"{}\"", noted.error().to_string());
     if (grace_ended) grace_ended();
   });
   return std::vector<ClientId>();

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <set>
 
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/values.h"
 #include "server/mds/state/server_limits.h"
 #include "shared/xdr/codec.h"
 
@@ -12,6 +14,7 @@ namespace pnfsrdma::mds {
 namespace {
 
 inline constexpr uint32_t kRecordVersion = 1;
+constexpr std::string_view kGraceName = "grace";  // there while it runs
 
 struct ClientRecord {
   uint32_t version = kRecordVersion;
@@ -214,6 +217,22 @@ Result<> StateStore::forget_opens() {
   TRY(records_.clear(RecordKind::kLock));
   TRY(records_.clear(RecordKind::kOpen));
   return records_.clear(RecordKind::kExpiring);
+}
+
+Result<> StateStore::note_grace(bool running) {
+  Batch batch;
+  if (running) {
+    put_value(batch, meta_key(kGraceName), StoredNumber{1});
+  } else {
+    batch.erase(meta_key(kGraceName));
+  }
+  TRY(store_.commit(batch, CommitKind::kState));
+  return {};
+}
+
+Result<bool> StateStore::in_grace() {
+  TRY_ASSIGN(const std::optional<std::string> noted, store_.get(meta_key(kGraceName)));
+  return noted.has_value();
 }
 
 Result<StateStore::Loaded> StateStore::load() {

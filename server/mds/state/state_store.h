@@ -44,6 +44,9 @@ class StateStore {
   // period is over.
   Result<> forget_opens();
   Result<> forget_client(ClientId client);
+  // From before that until the grace period is over: then the records are not all that clients may hold.
+  Result<> note_grace(bool running);
+  Result<bool> in_grace();
   DoneRecords done() { return DoneRecords(store_); }
 
  private:

@@ -170,6 +170,36 @@ TEST_F(LeaseTest, RebootOfTheHostBringsGraceWithReclaim) {
   EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{handle}, reclaim}), Status::kNoGrace);
 }
 
+// Whoever has not reclaimed by then has no opens here, and would never hear of it.
+TEST_F(LeaseTest, ARestartInTheGracePeriodBeginsItAnew) {
+  ASSERT_TRUE(make(client_, "f").ok());
+  const auto handle = client_.last_handle;
+  server_ = nullptr;
+  {
+    const TestServer rebooted(host_, {TestServer::default_export()}, /*same_boot=*/false);
+    EXPECT_EQ(rebooted.clients.size(), 0u);
+  }
+  {
+    TestServer again(host_);
+    EXPECT_TRUE(again.grace.active());
+    TestClient client(again);
+    client.id = client_.id;
+    EXPECT_EQ(client.create_session(client_.create_sequence + 1).status, Status::kStaleClientId);
+    const auto exchanged = client.exchange_id();
+    client.id = exchanged.result.client_id;
+    ASSERT_TRUE(client.create_session(exchanged.result.sequence_id).ok());
+    auto reclaim = client.open_arguments("", kShareBoth);
+    reclaim.claim = nfs4::OpenClaim::of(nfs4::ClaimType::kPrevious);
+    EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{handle}, reclaim}), Status::kOk);
+    ASSERT_EQ(client.status({nfs4::ReclaimCompleteArguments{}}), Status::kOk);
+    EXPECT_FALSE(again.grace.active());
+  }
+  TestServer later(host_);
+  EXPECT_FALSE(later.grace.active());
+  EXPECT_EQ(later.clients.size(), 1u);
+  EXPECT_EQ(later.opens.size(), 1u);
+}
+
 TEST_F(LeaseTest, GraceGoesOnWhileReclaimsArriveAndNoLongerThanTwice) {
   ASSERT_TRUE(make(client_, "f").ok());
   const auto handle = client_.last_handle;
