@@ -73,6 +73,7 @@ void Exports::add(Export added) {
   Entry& entry = exports_[added.id];
   entry.parts = parts_of(added.path);
   entry.rules = std::move(added);
+  without_directory_.push_back(&entry);
   ++size_;
   ++version_;
 }
@@ -85,7 +86,10 @@ void Exports::change(const Export& changed) {
 
 void Exports::remove(uint16_t id) {
   CHECK(find(id) != nullptr && id != kPseudoId);
-  exports_[id].removed = true;
+  Entry& entry = exports_[id];
+  entry.removed = true;
+  std::erase(without_directory_, &entry);
+  std::erase_if(directories_, [&](const auto& item) { return item.second == &entry; });
   --size_;
   ++version_;
 }
@@ -131,11 +135,19 @@ const std::vector<InodeId>& Exports::walk(const Entry& of) const {
   return of.found;
 }
 
+// What was found stays (an export's directory is neither renamed nor removed).
+void Exports::find_directories() const {
+  std::erase_if(without_directory_, [&](const Entry* entry) {
+    if (!complete(*entry)) return false;
+    directories_.emplace(entry->found.back(), entry);
+    return true;
+  });
+}
+
 const Export* Exports::at(InodeId directory) const {
-  for (const auto& [id, entry] : exports_) {
-    if (!entry.removed && complete(entry) && entry.found.back() == directory) return &entry.rules;
-  }
-  return nullptr;
+  find_directories();
+  const auto found = directories_.find(directory);
+  return found == directories_.end() ? nullptr : &found->second->rules;
 }
 
 const Export* Exports::around(const Export& of) const {

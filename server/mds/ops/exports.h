@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "server/mds/meta/namespace.h"
@@ -125,12 +125,16 @@ class Exports {
   };
   const std::vector<InodeId>& walk(const Entry& of) const;
   bool complete(const Entry& of) const { return walk(of).size() == of.parts.size() + 1; }
+  void find_directories() const;
   // The export that shows the directory of the first `depth` parts of this one's path.
   const Export* nearest(const Entry& of, size_t depth) const;
   uint16_t shown_by(const Entry& of, size_t depth, std::string_view host) const;
 
   Namespace& names_;
   std::map<uint16_t, Entry> exports_;
+  // Their directories, and those whose directory was not there when it was last looked for.
+  mutable std::unordered_map<InodeId, const Entry*> directories_;
+  mutable std::vector<const Entry*> without_directory_;
   size_t size_ = 0;
   uint16_t next_id_ = 1;
   uint64_t version_;
