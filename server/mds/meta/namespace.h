@@ -51,6 +51,7 @@ struct NewInode {
   uint32_t mode = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
+  uint64_t size = 0;  // of a regular file; all of it a hole
   std::string symlink_target;
   uint32_t device_major = 0;
   uint32_t device_minor = 0;

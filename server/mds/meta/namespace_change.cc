@@ -42,6 +42,7 @@ Inode& Namespace::Change::add(const NewInode& what) {
   inode.atime = what.atime.value_or(now_);
   inode.change = names_.next_change(inode);
   inode.symlink_target = what.symlink_target;
+  if (what.type == FileType::kRegular) inode.size = what.size;
   if (what.type == FileType::kSymlink) inode.size = what.symlink_target.size();
   inode.device_major = what.device_major;
   inode.device_minor = what.device_minor;

@@ -38,6 +38,7 @@ Outcome<NewInode> new_inode(const CompoundContext& context, const Inode& directo
   if (setgid_of_foreign_group(who, directory, type)) made.mode &= ~uint32_t{S_ISGID};
   made.uid = wanted.uid.value_or(who.uid);
   made.gid = wanted.gid.value_or(who.gid);
+  made.size = wanted.size.value_or(0);
   made.atime = wanted.atime;
   made.mtime = wanted.mtime;
   return made;

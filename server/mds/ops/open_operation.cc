@@ -116,9 +116,17 @@ Outcome<> meet_existing(const CompoundContext& context, const Creation& creation
   return {};
 }
 
+Outcome<> check_room(const CompoundContext& context) {
+  const size_t opens = context.services.opens.opens_of_client(context.client_id()).size();
+  if (opens >= context.services.limits.opens_per_client_max) return std::unexpected(Status::kDelay);
+  return {};
+}
+
+// Whatever can refuse the open does so before: the name would be there when a GUARDED one is asked for again.
 Outcome<> create_file(const CompoundContext& context, const Creation& creation, const Inode& directory,
                       std::string_view name, Target& target) {
   TRY(context.check_writable());
+  TRY(check_room(context));
   TRY_ASSIGN(NewInode wanted, new_inode(context, directory, FileType::kRegular, creation.attributes));
   const Status allowed = check_create(context.credentials(), directory);
   if (allowed != Status::kOk) return std::unexpected(allowed);
@@ -129,7 +137,6 @@ Outcome<> create_file(const CompoundContext& context, const Creation& creation, 
   target.change = {true, created.directory.before, created.directory.after};
   target.attributes_set = creation.attributes.mask();
   target.entitled = true;
-  if (creation.attributes.size.value_or(0) > 0) target.resize = creation.attributes.size;
   return {};
 }
 
@@ -216,9 +223,7 @@ Outcome<nfs4::Stateid> take_state(CompoundContext& context, const Inode& inode, 
     opens.replace(*open, std::move(upgraded));
     return open->stateid();
   }
-  if (opens.opens_of_client(context.client_id()).size() >= context.services.limits.opens_per_client_max) {
-    return std::unexpected(Status::kDelay);
-  }
+  TRY(check_room(context));
   OpenState made;
   made.other = make_stateid_other(StateKind::kOpen, context.services.random);
   made.client = context.client_id();

@@ -99,12 +99,35 @@ TEST_F(OpenTest, Exclusive41SetsAttributesAtOnce) {
   EXPECT_TRUE(opened.result.attributes_set.test(nfs4::Attribute::kMode));
 }
 
-TEST_F(OpenTest, CreationThatWaitsForABrickHappensOnce) {
+TEST_F(OpenTest, CreationWithASizeAsksNoBrick) {
   nfs4::Attributes attributes = mode_attribute(0644);
   attributes.size = 100;
   server_.layouts.hold = true;
+  const auto made = client_.open(create("f", nfs4::CreateMode::kGuarded, attributes));
+  ASSERT_TRUE(made.ok());
+  EXPECT_TRUE(made.result.attributes_set.test(nfs4::Attribute::kSize));
+  EXPECT_EQ(server_.layouts.size_changes, 0);
+  EXPECT_EQ(size(), 100U);
+}
+
+TEST_F(OpenTest, WhatIsPutOffHasCreatedNothing) {
+  const auto first = make("f");
+  ASSERT_TRUE(first.ok());
+  server_.limits.opens_per_client_max = 1;
+  EXPECT_EQ(client_.open(create("g", nfs4::CreateMode::kGuarded, mode_attribute(0644))).status,
+            Status::kDelay);
+  EXPECT_EQ(client_.open(client_.open_arguments("g", kShareRead)).status, Status::kNoEnt);
+  ASSERT_EQ(close(first.result.stateid), Status::kOk);
+  EXPECT_TRUE(client_.open(create("g", nfs4::CreateMode::kGuarded, mode_attribute(0644))).ok());
+}
+
+TEST_F(OpenTest, TruncationThatWaitsForABrickHappensOnce) {
+  ASSERT_TRUE(make("f").ok());
+  nfs4::Attributes attributes = mode_attribute(0644);
+  attributes.size = 0;
+  server_.layouts.hold = true;
   const auto reply = server_.begin({client_.next_sequence(), nfs4::PutRootFileHandleArguments{},
-                                    create("f", nfs4::CreateMode::kGuarded, attributes)});
+                                    create("f", nfs4::CreateMode::kUnchecked, attributes)});
   host_.turn();
   EXPECT_EQ(*reply, nullptr);
   server_.layouts.release();
