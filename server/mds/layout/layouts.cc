@@ -138,17 +138,6 @@ void Layouts::recall_layout(uint64_t client, uint64_t inode) {
   recalls_.demand(client, inode, kWholeFile, [] {});
 }
 
-// Somebody who is answered when handles are dead, or when nobody can tell because their brick is away. The
-// table has them as dying until it is back, and nothing happens to their memory before.
-struct Layouts::Waiting {
-  std::vector<BrickNumber> bricks;
-  std::function<void()> done;
-
-  void finish() {
-    if (done) std::exchange(done, nullptr)();
-  }
-};
-
 // `dead` has been given to the table as dying. Withdraws it; never needs the client's help.
 void Layouts::end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending,
                          std::function<void()> done) {

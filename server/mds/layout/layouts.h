@@ -11,6 +11,7 @@
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "server/mds/bricks/brick_set.h"
@@ -116,7 +117,16 @@ class Layouts final : public LayoutConflicts {
     SteadyTime until;
   };
   struct Clearing;
-  struct Waiting;
+  // Somebody who is answered when handles are dead, or when nobody can tell because their brick is away. The
+  // table has them as dying until it is back, and nothing happens to their memory before.
+  struct Waiting {
+    std::vector<BrickNumber> bricks;
+    std::function<void()> done;
+
+    void finish() {
+      if (done) std::exchange(done, nullptr)();
+    }
+  };
   // A brick that was lost: how far its layouts' end is.
   struct Loss {
     uint64_t answered = 0;          // of waiting_: numbers up to this one have been looked at
