@@ -56,22 +56,33 @@ initiator::OpenStateSource& ClientOpens::source(size_t number) {
   return *files_.at(number);
 }
 
+// None: the connection is lost again, and all of it will be repeated. False: it is not open there.
+std::optional<bool> ClientOpens::open_again(initiator::Session& session, File& file, nfs4::OpenClaim claim) {
+  const auto reply = session.call({nfs4::PutFileHandleArguments{file.handle}, arguments(std::move(claim))},
+                                  {}, {.cache_reply = true, .recovery = true});
+  if (!reply) return std::nullopt;
+  const auto* opened = reply->result<nfs4::OpenResponse>(1);
+  if (opened != nullptr) file.stateid = opened->stateid;
+  return opened != nullptr;
+}
+
 void ClientOpens::reclaim(initiator::Session& session) {
+  refused_.clear();
   for (auto& [number, file] : files_) {
     if (!file->stateid) continue;
-    for (const bool previous : {true, false}) {
-      auto claim = previous ? nfs4::OpenClaim::make<nfs4::ClaimType::kPrevious>(nfs4::DelegationType::kNone)
-                            : nfs4::OpenClaim::make<nfs4::ClaimType::kFileHandle>();
-      const auto reply =
-          session.call({nfs4::PutFileHandleArguments{file->handle}, arguments(std::move(claim))}, {},
-                       {.cache_reply = true, .recovery = true});
-      if (!reply) return;
-      const auto* opened = reply->result<nfs4::OpenResponse>(1);
-      if (opened == nullptr) continue;
-      file->stateid = opened->stateid;
-      break;
-    }
+    const auto done = open_again(
+        session, *file, nfs4::OpenClaim::make<nfs4::ClaimType::kPrevious>(nfs4::DelegationType::kNone));
+    if (!done) return;
+    if (!*done) refused_.push_back(file.get());
   }
+}
+
+void ClientOpens::reopen(initiator::Session& session) {
+  for (File* file : refused_) {
+    if (file->stateid && !open_again(session, *file, nfs4::OpenClaim::make<nfs4::ClaimType::kFileHandle>()))
+      return;
+  }
+  refused_.clear();
 }
 
 }  // namespace pnfsrdma::sim

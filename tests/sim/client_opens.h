@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "shared/initiator/file/open_state.h"
 #include "shared/initiator/session/session.h"
@@ -21,14 +22,17 @@ class ClientOpens {
   void open(initiator::Session& session, size_t file, const nfs4::FileHandle& handle);
   void close(initiator::Session& session, size_t file);
   initiator::OpenStateSource& source(size_t file);
-  // By the session, which is being recovered.
+  // By the session, which is being recovered: first what can be reclaimed, then the rest anew.
   void reclaim(initiator::Session& session);
+  void reopen(initiator::Session& session);
 
  private:
   struct File;
   static nfs4::OpenArguments arguments(nfs4::OpenClaim claim);
+  static std::optional<bool> open_again(initiator::Session& session, File& file, nfs4::OpenClaim claim);
 
   std::map<size_t, std::unique_ptr<File>> files_;
+  std::vector<File*> refused_;
 };
 
 }  // namespace pnfsrdma::sim

@@ -113,7 +113,7 @@ void Faults::one() {
 void Faults::crash_client() {
   const size_t client = dice_.below(world_.clients.size());
   const auto time = dice_.microseconds(100, dice_.one_in(3) ? 3000000 : 100000);
-  if (!world_.alive(client)) return;
+  if (!world_.alive(client) || leaving_.contains(client)) return;
   if (!dice_.one_in(4)) {
     for (size_t brick = 0; brick < kBricks; ++brick)
       partition_brick(client, brick, dice_.microseconds(20000, 1500000));
@@ -123,7 +123,9 @@ void Faults::crash_client() {
   // Its applications start again with it: not behind the end.
   if (world_.operations >= world_.options.operations) return;
   world_.trace("FAULT client {} dies for {} us", client, time.count());
+  const uint64_t incarnation = world_.options.leases_end ? world_.real_mds->id_of(client) : 0;
   world_.crash(client);
+  if (incarnation != 0) return leave_to_lease(client, incarnation, time);
   meanwhile([this, client, time] {
     sleep_for(std::min<SteadyTime::duration>(time, kLease));
     world_.expire(client);
@@ -131,6 +133,22 @@ void Faults::crash_client() {
     world_.wait_for_mds();
     world_.trace("FAULT client {} is back", client);
     world_.start(client);
+  });
+}
+
+// Its lease ends by itself, or when it is back before that.
+void Faults::leave_to_lease(size_t client, uint64_t incarnation, SteadyTime::duration time) {
+  leaving_.insert(client);
+  meanwhile([this, client, time] {
+    sleep_for(time);
+    world_.wait_for_mds();
+    world_.trace("FAULT client {} is back", client);
+    world_.start(client);
+  });
+  meanwhile([this, client, incarnation] {
+    world_.wait_for_fence(client, incarnation);
+    world_.trace("client {}: nothing of its last life comes any more", client);
+    leaving_.erase(client);
   });
 }
 
@@ -162,7 +180,8 @@ void Faults::cut_mds() {
 void Faults::partition_mds() {
   const size_t client = dice_.below(world_.clients.size());
   if (!world_.mds_network.reachable(client)) return;
-  const auto time = dice_.microseconds(1000, dice_.one_in(3) ? 4000000 : 200000);
+  auto time = dice_.microseconds(1000, dice_.one_in(3) ? 4000000 : 200000);
+  if (world_.options.leases_end && !dice_.one_in(3)) time = world_.lease * dice_.between(8, 25) / 10;
   world_.trace("FAULT client {} and the MDS are apart for {} us", client, time.count());
   world_.mds_network.set_reachable(client, false);
   meanwhile([this, client, time] {

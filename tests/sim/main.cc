@@ -19,7 +19,8 @@
 // --forks (a forked child closes descriptors that live on), --mixed (of five seeds three without either, one
 // with
 // --sharing 1, one with --sharing 2 --forks), --operations O, --real-mds (the MDS itself instead of the model of
-// it), --no-faults
+// it), --leases-end (short leases that end by themselves, --real-mds only; of --mixed it is each third five),
+// --no-faults
 namespace {
 
 using namespace pnfsrdma;
@@ -55,6 +56,7 @@ void mix(sim::RunOptions& options) {
                     : options.seed % 5 == 4 ? sim::Sharing::kNoTruncation
                                             : sim::Sharing::kNone;
   options.forks = options.seed % 5 == 0;
+  options.leases_end = options.real_mds && options.seed / 5 % 3 == 1;
 }
 
 // In a process of its own: a failure ends it.
@@ -149,6 +151,8 @@ int main(int count, char** arguments) {
       mixed = true;
     } else if (name == "--real-mds") {
       options.real_mds = true;
+    } else if (name == "--leases-end") {
+      options.leases_end = true;
     } else if (name == "--no-faults") {
       options.no_faults = true;
     } else if (name == "--keep-going") {

@@ -61,6 +61,9 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   void reclaim() override {
     if (opens_) opens_->reclaim(*session_);
   }
+  void reopen() override {
+    if (opens_) opens_->reopen(*session_);
+  }
   void state_revoked() override { path_->layouts_in_doubt(); }
   std::vector<nfs4::Stateid> stateids_in_doubt() override { return path_->layout_stateids(); }
   void stateid_gone(const nfs4::Stateid& stateid) override { path_->layout_stateid_gone(stateid); }

@@ -244,6 +244,7 @@ void Oracle::closed(const Handle& handle, SteadyTime began, SteadyTime ended, bo
 
 void Oracle::died(size_t client) {
   ++losses_;
+  died_[client] = writes_.size();
   for (size_t file = 0; file < files_; ++file) {
     Known& mine = known(client, file);
     for (const size_t number : mine.unsettled) {
@@ -258,7 +259,9 @@ void Oracle::died(size_t client) {
 }
 
 void Oracle::fenced(size_t client, SteadyTime now, const Reached& reached) {
-  for (Write& write : writes_) {
+  // Behind these are those of its next life.
+  for (size_t number = 1; number < died_.at(client); ++number) {
+    Write& write = writes_[number];
     if (write.client != client || (write.cut && write.ended != SteadyTime::max())) continue;
     write.ended = std::min(write.ended, now);
     write.published = std::min(write.published, now);

@@ -113,6 +113,7 @@ class Oracle {
   const size_t files_;
   std::vector<std::vector<std::vector<uint32_t>>> units_;  // [file][unit]: the writes there
   std::vector<std::vector<size_t>> cuts_;
+  std::map<size_t, size_t> died_;               // client: how many writes there were then, of all clients
   std::vector<std::vector<size_t>> abandoned_;  // [file]: closed and not synced by a client that died
   std::map<std::pair<size_t, uint64_t>, SteadyTime> absent_;  // write and unit: seen not to be there
   uint64_t losses_ = 0;

@@ -7,6 +7,7 @@ namespace pnfsrdma::sim {
 
 void Faults::one_real() {
   ++world_.faults;
+  if (world_.options.leases_end && dice_.one_in(8)) return partition_mds();
   const size_t client = dice_.below(world_.clients.size());
   switch (dice_.below(20)) {
     case 0:

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "server/mds/admin/layout_module.h"
 #include "server/mds/layout/layouts.h"
 #include "server/mds/meta/boot_record.h"
@@ -116,9 +118,9 @@ std::vector<std::string> addresses_of(const std::vector<ServedBrick*>& bricks) {
   return all;
 }
 
-mds::ServerLimits limits_of(Dice& dice) {
+mds::ServerLimits limits_of(Milliseconds lease, Dice& dice) {
   mds::ServerLimits limits;
-  limits.lease = RealMds::kLease;
+  limits.lease = lease;
   limits.session_slots_max = static_cast<uint32_t>(dice.between(2, 8));
   limits.back_slots_max = static_cast<uint32_t>(dice.between(1, 4));
   return limits;
@@ -128,10 +130,11 @@ mds::ServerLimits limits_of(Dice& dice) {
 
 // What main() builds.
 struct RealMds::Process {
-  Process(const std::vector<ServedBrick*>& bricks, const Rows& rows, const std::string& host_boot, Dice& dice)
+  Process(const std::vector<ServedBrick*>& bricks, const Rows& rows, const std::string& host_boot,
+          Milliseconds lease, Dice& dice)
       : random(dice.next()),
         loop(clock),
-        limits(limits_of(dice)),
+        limits(limits_of(lease, dice)),
         store(loop, rows, dice.next()),
         boot(must(mds::open_boot(store, random, host_boot, limits.lease))),
         names(must(mds::Namespace::open(store, clock, boot.boot_count))),
@@ -227,8 +230,9 @@ struct RealMds::Process {
   std::map<const Wire*, std::shared_ptr<WireStream>> streams;
 };
 
-RealMds::RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, uint64_t seed)
-    : network_(network), bricks_(std::move(bricks)), files_(files), dice_(seed) {
+RealMds::RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, Milliseconds lease,
+                 uint64_t seed)
+    : network_(network), bricks_(std::move(bricks)), files_(files), lease_(lease), dice_(seed) {
   network_.serve(*this);
   start();
   while (!up_) (void)changed.wait(SteadyTime::max(), "the start of the MDS");
@@ -262,7 +266,7 @@ void RealMds::start() {
 }
 
 void RealMds::serve() {
-  process_ = new Process(bricks_, rows_, "boot " + std::to_string(host_boots_), dice_);
+  process_ = new Process(bricks_, rows_, "boot " + std::to_string(host_boots_), lease_, dice_);
   make_files();
   process_->begin([this](const std::string& what) { on_violation(what); });
   up_ = true;
@@ -356,6 +360,17 @@ void RealMds::expire(size_t client) {
     while (!done && process_ == process)
       (void)changed.wait(steady_now() + Milliseconds(50), "the end of a client at the MDS");
   }
+}
+
+uint64_t RealMds::id_of(size_t client) const {
+  if (!up_) return 0;
+  const auto known = process_->clients.find_confirmed(as_bytes(std::to_string(client)));
+  return known ? known->id : 0;
+}
+
+bool RealMds::gone(uint64_t id) const {
+  return up_ && !process_->clients.find(id) &&
+         std::ranges::none_of(bricks_, [&](const ServedBrick* brick) { return brick->lets_in(id); });
 }
 
 void RealMds::recall_any(size_t client, uint32_t keep) {

@@ -19,10 +19,8 @@ namespace pnfsrdma::sim {
 // what its store has then.
 class RealMds final : public MdsNetwork::Server {
  public:
-  // Longer than any client is kept from it.
-  static constexpr auto kLease = std::chrono::seconds(10);
-
-  RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, uint64_t seed);
+  RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, Milliseconds lease,
+          uint64_t seed);
   ~RealMds() override;
 
   // It goes up, or is done with something.
@@ -46,6 +44,10 @@ class RealMds final : public MdsNetwork::Server {
   bool in_grace() const;
   // That client's lease is over; returns when nothing of it comes any more.
   void expire(size_t client);
+  // Its client ID; 0: it has none, or the MDS is down.
+  uint64_t id_of(size_t client) const;
+  // The MDS knows no such client, and no brick lets it in.
+  bool gone(uint64_t id) const;
   void recall_any(size_t client, uint32_t keep);
   // From everybody, as a conflict makes it.
   void recall(size_t file, uint64_t offset, uint64_t length);
@@ -61,6 +63,7 @@ class RealMds final : public MdsNetwork::Server {
   MdsNetwork& network_;
   const std::vector<ServedBrick*> bricks_;
   const size_t files_;
+  const Milliseconds lease_;
   Dice dice_;
   std::vector<nfs4::FileHandle> handles_;
   Rows rows_;

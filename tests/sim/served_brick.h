@@ -43,6 +43,8 @@ class ServedBrick final : public Brick, public Responder, public rdma::Flusher {
   // --- by the MDS's own memory handles. False: the claim of then is not in force.
   uint64_t epoch() const { return epoch_; }
   uint64_t process() const { return incarnation_; }
+  // The client, by the MDS's number for it.
+  bool lets_in(uint64_t client) const { return sessions_.contains(client); }
   bool read(uint64_t epoch, uint64_t logical, MutableByteSpan sink);
   bool write(uint64_t epoch, uint64_t logical, ByteSpan source);
 

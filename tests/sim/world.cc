@@ -13,6 +13,8 @@ namespace {
 
 // Of a brick; more than all files need.
 constexpr size_t kBlocks = 200, kServedBlocks = 48;
+// Longer than any client is kept from the MDS.
+constexpr auto kLongLease = std::chrono::seconds(10);
 
 uint32_t flush_methods(Dice& dice) {
   switch (dice.below(3)) {
@@ -30,6 +32,7 @@ uint32_t flush_methods(Dice& dice) {
 World::World(const RunOptions& how)
     : options(how),
       dice(how.seed),
+      lease(how.leases_end ? std::chrono::seconds(dice.between(1, 3)) : kLongLease),
       random(how.seed),
       network(dice.next(), random),
       mds_network(dice.next()),
@@ -86,7 +89,7 @@ void World::make_real() {
     bricks.push_back(std::move(brick));
     watch_losses(i);
   }
-  real_mds = std::make_unique<RealMds>(mds_network, std::move(known), kFiles, dice.next());
+  real_mds = std::make_unique<RealMds>(mds_network, std::move(known), kFiles, lease, dice.next());
   real_mds->on_violation = [this](const std::string& what) { violated(what); };
   if (options.trace) real_mds->on_event = [this](const std::string& event) { say("mds: " + event); };
 }
@@ -125,6 +128,12 @@ void World::expire(size_t client) {
   oracle.fenced(client, steady_now(), [&](size_t file, uint64_t offset, uint64_t length) {
     return mds->is_written(mds->file(file), offset, length);
   });
+}
+
+void World::wait_for_fence(size_t client, uint64_t incarnation) {
+  while (!real_mds->gone(incarnation)) sleep_for(Milliseconds(5));
+  oracle.fenced(client, steady_now(),
+                [&](size_t, uint64_t, uint64_t) { return options.sharing != Sharing::kNone; });
 }
 
 bool World::mds_up() const {

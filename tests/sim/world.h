@@ -5,6 +5,7 @@
 
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct RunOptions {
   // The MDS itself, not the model of it.
   bool real_mds = false;
   bool no_faults = false;
+  // Leases are short and end by themselves: of clients that are kept from the MDS for longer, and of dead ones, but
+  // where they are back before.
+  bool leases_end = false;
 };
 
 // What one run is made of: bricks, an MDS, clients, what is known of them, and how a violation ends it.
@@ -38,6 +42,7 @@ class World {
 
   const RunOptions options;
   Dice dice;
+  const Milliseconds lease;
   SeededRandom random;
   SystemClock clock;
   Network network;
@@ -56,6 +61,8 @@ class World {
   void crash(size_t client);
   void expire(size_t client);
   void start(size_t client);
+  // Waits until nothing comes any more of the one that has crashed, however that comes about.
+  void wait_for_fence(size_t client, uint64_t incarnation);
   simulated::Bell started;
 
   // --- the MDS, whichever it is
@@ -106,6 +113,7 @@ class Faults {
   // Those that the MDS itself can take.
   void one_real();
   void crash_client();
+  void leave_to_lease(size_t client, uint64_t incarnation, SteadyTime::duration time);
   void partition_brick(size_t client, size_t brick, SteadyTime::duration time);
   void partition_brick();
   void partition_mds();
@@ -121,6 +129,7 @@ class Faults {
   World& world_;
   Dice dice_;
   bool ending_ = false;
+  std::set<size_t> leaving_;  // dead clients, or those of before of living ones, whose lease has not ended
   std::list<simulated::Thread> going_on_;
   simulated::Thread thread_;
 };
