@@ -150,8 +150,9 @@ Result<ModelClient::SizeSet> ModelClient::set_size(OpenFile& file,
   return answer;
 }
 
-int ModelClient::truncate(OpenFile& file, uint64_t size) {
+int ModelClient::truncate(OpenFile& file, uint64_t size, bool& refused) {
   constexpr int kTries = 3;
+  refused = true;
   for (int tries = 1;; ++tries) {
     if (const auto settled = file.data->settle(); !settled) return settled.error().number();
     auto layout_return = file.data->truncating(size);
@@ -159,10 +160,14 @@ int ModelClient::truncate(OpenFile& file, uint64_t size) {
     const SteadyTime asked = steady_now();
     const auto answer = set_size(file, *layout_return, size);
     const uint64_t version = file.data->truncated(size, answer && answer->done);
-    if (!answer) return answer.error().number();
+    if (!answer) {
+      refused = false;
+      return answer.error().number();
+    }
     if (answer->at_return && initiator::is_lost_state(answer->status))
       file.data->layouts_refused(answer->status);
     if (answer->done) {
+      refused = false;
       file.data->server_size(answer->size, version, asked);
       return 0;
     }

@@ -37,8 +37,8 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   std::unique_ptr<OpenFile> open(size_t file, Oracle& oracle);
   // The last one settles the file.
   void release(std::unique_ptr<OpenFile> file);
-  // Answers an errno.
-  int truncate(OpenFile& file, uint64_t size);
+  // Answers an errno. `refused`: the server has said that it did nothing, or was not asked.
+  int truncate(OpenFile& file, uint64_t size, bool& refused);
 
   // The kernel's lock of the inode: of writes and truncations one at a time.
   class InodeLock {

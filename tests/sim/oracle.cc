@@ -79,10 +79,11 @@ size_t Oracle::begin_truncation(size_t client, size_t file, uint64_t size, Stead
   return number;
 }
 
-void Oracle::end(size_t number, bool done, SteadyTime now) {
+void Oracle::end(size_t number, bool done, SteadyTime now, bool refused) {
   Write& write = writes_[number];
   write.ended = now;
   write.done = done;
+  write.refused = refused;
   if (write.cut && done) {
     write.durable = true;
     write.published = now;
@@ -119,7 +120,8 @@ bool Oracle::zero_is_legal(uint64_t unit, const Handle& handle, SteadyTime began
   const auto& cuts = cuts_[handle.file];
   return std::any_of(cuts.begin(), cuts.end(), [&](size_t number) {
     const Write& cut = writes_[number];
-    return cut.first <= unit && cut.began < ended && !dominated(&cut, unit, handle, began);
+    const bool past = cut.refused && cut.ended < began;
+    return cut.first <= unit && cut.began < ended && !past && !dominated(&cut, unit, handle, began);
   });
 }
 

@@ -48,7 +48,8 @@ class Oracle {
   void fill(size_t write, MutableByteSpan bytes) const;
   void place(size_t write, uint64_t offset);
   size_t begin_truncation(size_t client, size_t file, uint64_t size, SteadyTime now);
-  void end(size_t write, bool done, SteadyTime now);
+  // `refused`: it has failed and not happened, as far as a truncation can.
+  void end(size_t write, bool done, SteadyTime now, bool refused = false);
 
   // `count` bytes came of `asked`: what is missing is behind the end of file.
   void check_read(const Handle& handle, SteadyTime began, SteadyTime ended, uint64_t offset, uint64_t asked,
@@ -73,7 +74,7 @@ class Oracle {
     uint64_t first = 0, units = 0;  // `first` in units
     bool cut = false;               // a truncation: zeros from `first` on
     SteadyTime began, ended = SteadyTime::max();
-    bool done = false;
+    bool done = false, refused = false;
     bool durable = false;
     SteadyTime fenced = SteadyTime::max();  // its client has died unsynced, and sends nothing any more
     uint64_t lost = 0;                      // which loss it may have been part of; 0: none

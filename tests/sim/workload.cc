@@ -206,8 +206,9 @@ class Worker {
     const ModelClient::InodeLock lock(mount(), file.handle.file);
     Watched watched(world_, calls_, client_, name(file, "truncate to unit {}", size / kUnit));
     const size_t number = world_.oracle.begin_truncation(client_, file.handle.file, size, watched.began());
-    const int error = mount().truncate(file, size);
-    world_.oracle.end(number, error == 0, watched.ended(error));
+    bool refused = false;
+    const int error = mount().truncate(file, size, refused);
+    world_.oracle.end(number, error == 0, watched.ended(error), refused);
   }
   int sync(OpenFile& file, bool data_only) {
     Watched watched(world_, calls_, client_, name(file, "{}", data_only ? "fdatasync" : "fsync"));
