@@ -72,14 +72,17 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
       (info->flags & O_DSYNC) != 0 ? initiator::Stability::kDataSync : initiator::Stability::kUnstable;
   // What the kernel writes back of a shared mapping has its place, however the file was opened.
   if (file.append && !parts_.options.writeback && !info->writepage) {
-    if (const int error = ask_end(request, file); error != 0) {
-      fuse_reply_err(request, error);
-      return;
+    Result<std::optional<uint64_t>> at = file.data->append_unasked(source, stability);
+    if (at && !*at) {
+      if (const int error = ask_end(request, file); error != 0) {
+        fuse_reply_err(request, error);
+        return;
+      }
+      at = file.data->append(source, stability);
     }
-    const Result<uint64_t> at = file.data->append(source, stability);
     if (!at) return reply_lost(request, file, at.error());
     // The kernel put its pages where it believed the end to be.
-    if (*at != static_cast<uint64_t>(offset)) parts_.invalidator.pages(node);
+    if (**at != static_cast<uint64_t>(offset)) parts_.invalidator.pages(node);
     reply_written(request, file, info, size);
     return;
   }
@@ -124,8 +127,8 @@ void FileSystem::reply_lost(fuse_req_t request, const OpenFile& file, const Erro
   fuse_reply_err(request, to_number(error));
 }
 
-// Another client may have appended since we last heard of the file. A layout is no answer to that: others may
-// have one behind the same end.
+// Another client may have appended since we last heard of the file. A layout alone is no answer to that: others
+// may have one behind the same end.
 int FileSystem::ask_end(fuse_req_t request, OpenFile& file) {
   const Question question = ask(file.inode.get());
   CompoundReply reply;

@@ -26,10 +26,22 @@ bool is_lost_state(nfs4::Status status) {
 
 std::optional<nfs4::LayoutBody> pmem_body(const nfs4::Layout& layout) {
   if (layout.content.layout_type != nfs4::kLayoutTypePmem) return std::nullopt;
-  auto body = xdr::decode_from<nfs4::LayoutBody>(layout.content.body);
-  if (body) return *std::move(body);
-  log_warning("initiator", "layout-malformed error={}", xdr::to_string(body.error()));
+  nfs4::LayoutBody body;
+  nfs4::LayoutEnd end;
+  xdr::Decoder decoder(layout.content.body);
+  bool whole = xdr::decode(decoder, body) && (decoder.remaining() == 0 || xdr::decode(decoder, end));
+  whole = whole && decoder.remaining() == 0;
+  if (whole) return body;
+  log_warning("initiator", "layout-malformed bytes={}", layout.content.body.size());
   return std::nullopt;
+}
+
+uint64_t end_token(const nfs4::Layout& layout) {
+  if (layout.content.layout_type != nfs4::kLayoutTypePmem) return 0;
+  nfs4::LayoutBody body;
+  nfs4::LayoutEnd end;
+  xdr::Decoder decoder(layout.content.body);
+  return xdr::decode(decoder, body) && decoder.remaining() > 0 && xdr::decode(decoder, end) ? end.token : 0;
 }
 
 }  // namespace pnfsrdma::initiator

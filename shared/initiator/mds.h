@@ -48,6 +48,8 @@ struct LayoutGetAnswer {
 // The body of a layout of our type. None: it is malformed or of another type, and grants nothing (the stateid
 // counts all the same).
 std::optional<nfs4::LayoutBody> pmem_body(const nfs4::Layout& layout);
+// What stands behind its body; 0: nothing does.
+uint64_t end_token(const nfs4::Layout& layout);
 
 using WriteVerifier = nfs4::Verifier;
 

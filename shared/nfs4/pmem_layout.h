@@ -79,6 +79,13 @@ struct LayoutBody {
   bool operator==(const LayoutBody&) const = default;
 };
 
+// Stands behind the first loc_body of an answer to a LAYOUTGET that asked for it (signal_when_available) and got
+// it: what lies behind the end of the file is this client's alone.
+struct LayoutEnd {
+  uint64_t token = 0;  // another number whenever somebody else may have had it between
+  bool operator==(const LayoutEnd&) const = default;
+};
+
 struct PersistRange {
   uint64_t offset = 0;  // in the file
   uint64_t length = 0;

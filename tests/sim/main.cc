@@ -17,10 +17,9 @@
 //                          runs N seeds from A on, each in a process of its own; N = 0: without end
 // WORKLOAD: --sharing S (what clients do to each other's files: 0 nothing, 1 all but truncation, 2 anything),
 // --forks (a forked child closes descriptors that live on), --mixed (of five seeds three without either, one
-// with
-// --sharing 1, one with --sharing 2 --forks), --operations O, --real-mds (the MDS itself instead of the model of
-// it), --leases-end (short leases that end by themselves, --real-mds only; of --mixed it is each third five),
-// --no-faults
+// with --sharing 1, one with --sharing 2 --forks), --appends (all clients, to the same logs), --operations O,
+// --real-mds (the MDS itself instead of the model of it), --leases-end (short leases that end by themselves,
+// --real-mds only; of --mixed it is each third five), --no-faults
 namespace {
 
 using namespace pnfsrdma;
@@ -147,6 +146,9 @@ int main(int count, char** arguments) {
       options.sharing = static_cast<sim::Sharing>(value());
     } else if (name == "--forks") {
       options.forks = true;
+    } else if (name == "--appends") {
+      options.appends = true;
+      options.sharing = sim::Sharing::kAnything;
     } else if (name == "--mixed") {
       mixed = true;
     } else if (name == "--real-mds") {

@@ -104,6 +104,15 @@ void ModelClient::release(std::unique_ptr<OpenFile> file) {
   closed_.ring();
 }
 
+Result<uint64_t> ModelClient::append(OpenFile& file, initiator::BufferSlice source) {
+  TRY_ASSIGN(const std::optional<uint64_t> at, file.data->append_unasked(source));
+  if (at) return *at;
+  const SteadyTime asked = steady_now();
+  const uint64_t version = file.data->local_version();
+  file.data->server_size(get_size(file.handle.file), version, asked);
+  return file.data->append(source);
+}
+
 ModelClient::InodeLock::InodeLock(ModelClient& client, size_t file)
     : locked_(client.inodes_[file].locked), unlocked_(client.inodes_[file].unlocked) {
   while (locked_) (void)unlocked_.wait(SteadyTime::max(), "an inode");

@@ -37,6 +37,8 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   std::unique_ptr<OpenFile> open(size_t file, Oracle& oracle);
   // The last one settles the file.
   void release(std::unique_ptr<OpenFile> file);
+  // Where it went.
+  Result<uint64_t> append(OpenFile& file, initiator::BufferSlice source);
   // Answers an errno. `refused`: the server has said that it did nothing, or was not asked.
   int truncate(OpenFile& file, uint64_t size, bool& refused);
 

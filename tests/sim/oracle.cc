@@ -72,6 +72,21 @@ void Oracle::place(size_t number, uint64_t offset) {
     units[unit].push_back(static_cast<uint32_t>(number));
 }
 
+// Of each write that reaches beyond `offset` one unit is enough: truncations cut from behind.
+void Oracle::check_append(size_t number, SteadyTime ended, uint64_t offset) {
+  const Write& append = writes_[number];
+  const Handle now{append.client, append.file, append.began, append.began};
+  for (const Write& write : writes_) {
+    if (write.file != append.file || write.cut || write.first == kUnknown) continue;
+    const uint64_t unit = std::max(write.first, offset / kUnit);
+    if (unit >= write.first + write.units || !must_be_seen(write, now, append.began)) continue;
+    if (zero_is_legal(unit, now, append.began, ended)) continue;
+    return violated_(fmt::format(
+        "client {} appends to file {} at unit {} from {:.3f} to {:.3f} ms, over\n    {}", append.client,
+        append.file, offset / kUnit, milliseconds(append.began), milliseconds(ended), describe(write)));
+  }
+}
+
 size_t Oracle::begin_truncation(size_t client, size_t file, uint64_t size, SteadyTime now) {
   const size_t number = writes_.size();
   writes_.push_back({.client = client, .file = file, .first = size / kUnit, .cut = true, .began = now});

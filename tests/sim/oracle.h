@@ -47,6 +47,8 @@ class Oracle {
   size_t begin_write(size_t client, size_t file, uint64_t offset, uint64_t length, SteadyTime now);
   void fill(size_t write, MutableByteSpan bytes) const;
   void place(size_t write, uint64_t offset);
+  // Before its place: an append goes behind all that is there for whoever would open the file now.
+  void check_append(size_t write, SteadyTime ended, uint64_t offset);
   size_t begin_truncation(size_t client, size_t file, uint64_t size, SteadyTime now);
   // `refused`: it has failed and not happened, as far as a truncation can.
   void end(size_t write, bool done, SteadyTime now, bool refused = false);

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kBufferBytes = size_t{64} << 10;
 constexpr auto kCallMax = std::chrono::seconds(5);
 constexpr auto kSlow = Milliseconds(500);
-constexpr size_t kWorkersPerClient = 2, kOpenMax = 3;
+constexpr size_t kWorkersPerClient = 2, kOpenMax = 3, kLogs = 2;
 
 double milliseconds(SteadyTime::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
@@ -132,11 +132,30 @@ class Worker {
   // One that this client may use.
   size_t some_file() {
     const size_t clients = world_.clients.size();
+    if (world_.options.appends) return dice_.below(kLogs);
     if (world_.options.sharing != Sharing::kNone) return dice_.below(kFiles);
     return client_ + clients * dice_.below(kFiles / clients);
   }
 
+  // A log: opened, appended to for a while, now and then read or cut, closed. So one client is at times the only one
+  // that has it open.
+  void step_of_log() {
+    if (files_.empty()) {
+      sleep_for(dice_.microseconds(1, dice_.one_in(4) ? 200000 : 2000));
+      return open(some_file());
+    }
+    OpenFile& file = *files_.front();
+    const uint64_t choice = dice_.below(100);
+    if (choice < 74) return append(file, kUnit * dice_.between(1, dice_.one_in(10) ? 2048 : 100));
+    if (choice < 80) return (void)read(file, kUnit * dice_.below(kBytesMax / kUnit), kBufferBytes);
+    if (choice < 84) return (void)write_and_again(file, kUnit * dice_.below(kBytesMax / kUnit), kUnit);
+    if (choice < 86) return truncate(file, kUnit * dice_.below(kBytesMax / 8 / kUnit));
+    if (choice < 92) return (void)sync(file, dice_.one_in(2));
+    close_one(0);
+  }
+
   void step() {
+    if (world_.options.appends) return step_of_log();
     const uint64_t choice = dice_.below(100);
     if (files_.empty() || (choice < 8 && files_.size() < kOpenMax)) return open(some_file());
     const size_t index = dice_.below(files_.size());
@@ -188,9 +207,13 @@ class Worker {
     const size_t number =
         world_.oracle.begin_write(client_, file.handle.file, Oracle::kUnknown, length, watched.began());
     world_.oracle.fill(number, source.bytes());
-    const auto at = file.data->append(source);
-    if (at && *at + length <= 4 * kBytesMax) world_.oracle.place(number, *at);
-    world_.oracle.end(number, at.has_value(), watched.ended(at ? 0 : at.error().number()));
+    const auto at = mount().append(file, source);
+    const SteadyTime ended = watched.ended(at ? 0 : at.error().number());
+    if (at && *at + length <= 4 * kBytesMax) {
+      world_.oracle.check_append(number, ended, *at);
+      world_.oracle.place(number, *at);
+    }
+    world_.oracle.end(number, at.has_value(), ended);
   }
   int read(OpenFile& file, uint64_t offset, uint64_t length) {
     Watched watched(world_, calls_, client_, name(file, "read unit {}+{}", offset / kUnit, length / kUnit));

@@ -24,6 +24,8 @@ struct RunOptions {
   Sharing sharing = Sharing::kNone;
   // A descriptor is closed by a forked child and lives on.
   bool forks = false;
+  // Logs: clients append to the same two files, in turns and at once.
+  bool appends = false;
   size_t operations = 2000;
   bool trace = false;
   // The MDS itself, not the model of it.

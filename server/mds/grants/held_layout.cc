@@ -147,6 +147,8 @@ ByteRange HeldLayout::rounded_out(ByteRange range) const {
 
 std::vector<HeldGrant> HeldLayout::give_back(const ByteRange& range, IoMode mode) {
   std::vector<HeldGrant> dead;
+  // Whoever gives back anything to write by gives the end back with it.
+  if (mode != IoMode::kRead) end_token_ = 0;
   if (mode != IoMode::kReadWrite) holes_.remove(range);
   const auto [first, last] = near(range);
   size_t kept = first;

@@ -59,6 +59,10 @@ class HeldLayout {
     old_handle_ = old;
   }
 
+  // What lies behind the end of the file is this client's alone, it was told so under this number; 0: it is not.
+  uint64_t end_token() const { return end_token_; }
+  void set_end_token(uint64_t token) { end_token_ = token; }
+
   // The next seqid, past 0 when it wraps: on every LAYOUTGET reply, LAYOUTRETURN reply and CB_LAYOUTRECALL.
   const LayoutStateid& advance();
   // RFC 8881, 12.5.3: not 0, not newer than the newest, not older than `window` steps. BAD_STATEID,
@@ -112,6 +116,7 @@ class HeldLayout {
   uint16_t export_id_ = 0;
   uint64_t generation_ = 0;
   bool old_handle_ = false;
+  uint64_t end_token_ = 0;
   SteadyTime granted_;
   std::optional<uint32_t> completed_recall_;
   std::vector<HeldGrant> grants_;  // by file offset

@@ -185,6 +185,23 @@ bool LayoutTable::writable_past(uint64_t inode, uint64_t offset, uint64_t client
          });
 }
 
+uint64_t LayoutTable::end_holder(uint64_t inode, uint64_t client) const {
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return 0;
+  for (const auto& [holder, layout] : file->second.layouts) {
+    if (holder != client && layout.end_token() != 0) return holder;
+  }
+  return 0;
+}
+
+void LayoutTable::drop_end(uint64_t inode, uint64_t except) {
+  const auto file = files_.find(inode);
+  if (file == files_.end()) return;
+  for (auto& [holder, layout] : file->second.layouts) {
+    if (holder != except) layout.set_end_token(0);
+  }
+}
+
 RangeSet LayoutTable::out_of_reach(uint64_t inode, RangeSet bytes) const {
   const auto file = files_.find(inode);
   if (file == files_.end()) return bytes;

@@ -157,6 +157,7 @@ std::expected<FileIo::Obstacle, nfs4::Status> FileIo::obstacle(const Writing& wo
   TRY_ASSIGN(const InodePointer inode, names_.get(work.what.inode));
   // Bytes between the old end and ours become readable: they must be zeros.
   const bool grows = work.range.end > inode->size;
+  if (grows && table_.end_holder(work.what.inode, work.what.client) != 0) return Obstacle::kWriters;
   if (grows && space_.tail_dirty(work.what.inode)) {
     if (!table_.writable_past(work.what.inode, inode->size)) return Obstacle::kDirtyTail;
     // Without a gap all that becomes readable is ours.
@@ -197,6 +198,7 @@ void FileIo::write_exclusively(const WritingPointer& work) {
                              const nfs4::Status absent = space_.absence(work->what.inode, behind);
                              if (absent != nfs4::Status::kOk) return finish(work, std::unexpected(absent));
                              if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
+                             table_.drop_end(work->what.inode, work->what.client);
                              write_over_clean_tail(work);
                            });
   });

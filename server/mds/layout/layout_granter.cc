@@ -9,6 +9,8 @@
 #include "server/mds/meta/permissions.h"
 #include "server/mds/meta/read_then.h"
 #include "shared/base/log.h"
+#include "shared/nfs4/pmem_layout.h"
+#include "shared/xdr/codec.h"
 
 namespace pnfsrdma::mds {
 
@@ -21,6 +23,8 @@ constexpr size_t kExposuresMax = 256;
 constexpr uint64_t kHoleMax = uint64_t{64} << 20;
 // No segment is shorter on the wire.
 constexpr uint32_t kSegmentBytesMin = 64;
+// Of a LayoutEnd.
+constexpr uint32_t kEndBytes = 8;
 
 }  // namespace
 
@@ -369,7 +373,8 @@ void LayoutGranter::answer(const WorkPointer& work) {
   const IoMode mode = work->from_writable ? IoMode::kReadWrite : request.mode;
   const ByteRange range{work->needed.begin, std::max(work->needed.end, request.range.end)};
   LayoutAnswer told = describe_layout(
-      *layout, [this](uint64_t logical) { return bricks_.uuid_at(logical); }, range, mode, request.max_bytes);
+      *layout, [this](uint64_t logical) { return bricks_.uuid_at(logical); }, range, mode,
+      request.max_bytes - std::min(request.max_bytes, request.wants_end ? kEndBytes : 0));
   const bool enough = told.end >= work->needed.end;
   if (!enough || told.layouts.empty()) {
     if (work->limit) layouts_.ask_for_less(request.client);
@@ -379,11 +384,24 @@ void LayoutGranter::answer(const WorkPointer& work) {
   const LayoutStateid& stateid = layout->advance();
   result.stateid = {stateid.seqid, stateid.other};
   result.layouts = std::move(told.layouts);
+  if (request.wants_end && mode == IoMode::kReadWrite) tell_end(request, *layout, result.layouts.front());
   ++counters_.layouts_granted;
   take_back_untold(work, told.end);
   tell_of_filled_holes(work);
   work->turn.reset();
   std::exchange(work->done, nullptr)(std::move(result));
+}
+
+// In the turn in which the answer goes: what is true now is true until his layout behind the end was recalled.
+void LayoutGranter::tell_end(const GrantRequest& request, HeldLayout& layout, nfs4::Layout& told) {
+  const auto inode = names_.get(request.inode);
+  if (!inode) return;
+  if (layout.end_token() == 0) {
+    if (!layouts_.end_is_free(request.inode, request.client, (*inode)->size)) return;
+    layout.set_end_token(next_end_token_++);
+  }
+  xdr::Encoder encoder(told.content.body);
+  xdr::encode(encoder, nfs4::LayoutEnd{layout.end_token()});
 }
 
 // Of what was booked on the way, what the answer does not name: it names everything in front of `told_end`.

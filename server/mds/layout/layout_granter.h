@@ -25,6 +25,7 @@ struct GrantRequest {
   uint64_t min_length = 0;               // what it needs
   uint32_t max_bytes = 0;                // of the LayoutGetResult
   bool clear_setid = false;              // whoever asks to write is not privileged
+  bool wants_end = false;                // he appends: the end of the file for himself, if it can be had
   std::optional<LayoutStateid> stateid;  // the layout's; none when asked under an open stateid
 };
 
@@ -70,6 +71,7 @@ class LayoutGranter {
   uint64_t holes_end(const WorkPointer& work, uint64_t size) const;
   void note_holes(const WorkPointer& work);
   void answer(const WorkPointer& work);
+  void tell_end(const GrantRequest& request, HeldLayout& layout, nfs4::Layout& told);
   void fail(const WorkPointer& work, nfs4::Status status);
   void take_back_untold(const WorkPointer& work, uint64_t told_end);
   HeldLayout& layout_of(const GrantRequest& request);
@@ -83,6 +85,7 @@ class LayoutGranter {
   Layouts& layouts_;
   Counters& counters_;
   Random& random_;
+  uint64_t next_end_token_ = 1;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -12,6 +12,8 @@ namespace {
 // Clients whose end is remembered: longer than any operation of theirs can still be waiting.
 constexpr size_t kGoneRemembered = 65536;
 constexpr Milliseconds kReapAgain{1000};
+// Files whose end is shared: more are looked through for those that are so no more.
+constexpr size_t kEndsSharedMany = 4096;
 constexpr ByteRange kWholeFile{0, kEndOfFile};
 }  // namespace
 
@@ -335,6 +337,23 @@ bool Layouts::reserved_against(uint64_t inode, uint64_t client) {
   return false;
 }
 
+bool Layouts::end_is_free(uint64_t inode, uint64_t client, uint64_t size) {
+  if (const auto shared = end_shared_.find(inode); shared != end_shared_.end()) {
+    if (clock_.now() < shared->second) return false;
+    end_shared_.erase(shared);
+  }
+  if (recaller_.is_written_by_others(inode, client)) return false;
+  if (recalls_.progress(client, inode, kWholeFile) != Recalls::Progress::kNone) return false;
+  // Layouts outlive their opens: who is asked for his now does not stand in the way of the next question.
+  bool free = true;
+  for (const uint64_t other : table_.clients_of_file(inode)) {
+    if (other == client || !table_.writable_past(inode, size, other)) continue;
+    free = false;
+    recalls_.demand(other, inode, {size, kEndOfFile}, [] {});
+  }
+  return free;
+}
+
 // --- operations in conflict
 // ----------------------------------------------------------------------------------------------
 
@@ -363,6 +382,7 @@ void Layouts::resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQue
     const auto reservation = reserved_.find(inode);
     if (reservation != reserved_.end() && reservation->second.client == requester)
       reserved_.erase(reservation);
+    table_.drop_end(inode, requester);
     if (grows) return grow(inode, size, answer);
     space_.cut(inode, size, {.mtime = clock_.wall_now()}, answer);
   };
@@ -400,6 +420,26 @@ void Layouts::before_set_id(uint64_t inode, uint64_t requester, Done done) {
     clear_writers(inode, 0, requester,
                   [turn, done](bool cleared) { done(cleared ? nfs4::Status::kOk : nfs4::Status::kDelay); });
   });
+}
+
+void Layouts::before_open_to_write(uint64_t inode, uint64_t requester, Done done) {
+  const uint64_t holder = table_.end_holder(inode, requester);
+  if (holder == 0) return done(nfs4::Status::kOk);
+  const auto present = names_.get(inode);
+  if (!present) return done(present.error());
+  if (end_shared_.size() >= kEndsSharedMany)
+    std::erase_if(end_shared_, [now = clock_.now()](const auto& each) { return each.second <= now; });
+  // From here on, so that he does not get it again before the other one has the file open.
+  end_shared_[inode] = clock_.now() + kEndShared;
+  end_lost(inode);
+  std::vector<uint64_t> holders;
+  if (table_.writable_past(inode, (*present)->size, holder)) holders.push_back(holder);
+  demand_all(inode, {(*present)->size, kEndOfFile}, requester, holders,
+             [this, inode, requester, done = std::move(done)](bool cleared) {
+               if (!cleared) return done(nfs4::Status::kDelay);
+               table_.drop_end(inode, requester);
+               done(nfs4::Status::kOk);
+             });
 }
 
 // --- orphans and space ahead of the size

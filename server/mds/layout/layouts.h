@@ -31,6 +31,9 @@ namespace pnfsrdma::mds {
 inline constexpr Milliseconds kRecallPatience{250};
 // How long after such a DELAY nobody gets a new layout of the file: the one who was put off comes back first.
 inline constexpr Milliseconds kReservation{1000};
+// How long nobody becomes the only writer of a file behind its end again, once a second one has opened it while
+// it had one: to recall costs more than to ask.
+inline constexpr Milliseconds kEndShared{10'000};
 // Layouts that end in one turn of the loop, files that are touched: each is one commit.
 inline constexpr size_t kLayoutsPerSlice = 64;
 
@@ -51,6 +54,10 @@ class Layouts final : public LayoutConflicts {
   void set_size(uint64_t inode, uint64_t size, uint64_t requester, Done done) override;
   void before_access_change(uint64_t inode, uint64_t requester, Done done) override;
   void before_set_id(uint64_t inode, uint64_t requester, Done done) override;
+  void before_open_to_write(uint64_t inode, uint64_t requester, Done done) override;
+  bool has_sole_writer(uint64_t inode, uint64_t requester) const override {
+    return table_.end_holder(inode, requester) != 0;
+  }
   void on_orphaned(uint64_t inode) override;
   void on_last_close(uint64_t inode) override;
   void on_client_gone(uint64_t client, std::function<void()> done) override;
@@ -84,6 +91,8 @@ class Layouts final : public LayoutConflicts {
   void recall_holes(uint64_t client, uint64_t inode, const ByteRange& range);
   // The file is kept for somebody who was put off because of layouts.
   bool reserved_against(uint64_t inode, uint64_t client);
+  // Nobody else can change where the file ends, or write behind it, without a recall from this client.
+  bool end_is_free(uint64_t inode, uint64_t client, uint64_t size);
   // Takes back what is ahead of some files, open ones too, but not of one; see FileSpace::TakeBack.
   void take_back_ahead(uint64_t except, std::function<void()> done);
   // The client's lease is over: it gets nothing new.
@@ -180,6 +189,7 @@ class Layouts final : public LayoutConflicts {
   Recalls recalls_;
   std::map<uint64_t, std::set<std::array<std::byte, 12>>> revoked_;  // by client
   std::unordered_map<uint64_t, Reservation> reserved_;
+  std::unordered_map<uint64_t, SteadyTime> end_shared_;  // until then
   // Who waits for handles to die, until their brick is lost.
   std::map<uint64_t, std::shared_ptr<Waiting>> waiting_;
   uint64_t next_waiting_ = 1;

@@ -75,6 +75,12 @@ bool LayoutCallbacks::is_open_by(uint64_t inode, uint64_t client) const {
   return opens_.access_of_client(inode, client) != 0;
 }
 
+bool LayoutCallbacks::is_written_by_others(uint64_t inode, uint64_t client) const {
+  return std::ranges::any_of(opens_.opens_of_file(inode), [&](const OpenState* open) {
+    return open->client != client && (open->access & kShareWrite) != 0;
+  });
+}
+
 uint32_t LayoutCallbacks::stateid_window(uint64_t id) const {
   uint32_t window = 0;
   if (const auto client = clients_.find(id)) {

@@ -23,6 +23,7 @@ class LayoutCallbacks final : public LayoutRecaller {
   void revoked_layouts_freed(uint64_t client) override;
   bool is_open(uint64_t inode) const override { return opens_.is_open(inode); }
   bool is_open_by(uint64_t inode, uint64_t client) const override;
+  bool is_written_by_others(uint64_t inode, uint64_t client) const override;
   uint32_t stateid_window(uint64_t client) const override;
 
  private:

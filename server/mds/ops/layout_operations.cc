@@ -149,6 +149,7 @@ nfs4::LayoutGetResponse DataService::layout_get(CompoundContext& context,
   }
   TRY(check_handle_rights(access, writes));
   request.clear_setid = !context.credentials().is_root();
+  request.wants_end = arguments.signal_when_available;
   request.range = range_of(arguments.offset, arguments.length);
   request.min_length = arguments.min_length;
   request.max_bytes = std::min(arguments.max_count, context.reply_room);

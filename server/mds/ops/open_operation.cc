@@ -272,7 +272,17 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
     }));
     if (recalled != Status::kOk) return recalled;
   }
+  const bool writes = (access & kShareWrite) != 0;
+  if (writes) {
+    TRY_ASSIGN(const Status asks_again, context.suspension.ask<Status>([&](auto done) {
+      context.services.layouts.before_open_to_write(inode->id, context.client_id(), std::move(done));
+    }));
+    if (asks_again != Status::kOk) return asks_again;
+  }
   if (target.resize) TRY(change_size(context, *inode, *target.resize));
+  // While the size was changed.
+  if (writes && context.services.layouts.has_sole_writer(inode->id, context.client_id()))
+    return Status::kDelay;
 
   TRY_ASSIGN(const nfs4::Stateid stateid, take_state(context, *inode, share, arguments.owner.owner));
   context.set_current(target.handle);

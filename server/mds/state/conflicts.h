@@ -35,6 +35,12 @@ class LayoutConflicts {
   // RDMA would not clear it. Call before the change is committed.
   virtual void before_set_id(uint64_t inode, uint64_t requester, Done done) = 0;
 
+  // The file is about to be opened for writing: who appends to it as its only writer has to ask again where it
+  // ends, so what he holds behind its end is recalled.
+  virtual void before_open_to_write(uint64_t inode, uint64_t requester, Done done) = 0;
+  // Somebody else has become its only writer since before_open_to_write().
+  virtual bool has_sole_writer(uint64_t inode, uint64_t requester) const = 0;
+
   // The last link is gone and the orphan record is in the same batch as the removal of the entry; REMOVE and
   // RENAME may be answered right after. Layouts are recalled and the file freed once nobody has it open.
   // Survives a restart.

@@ -60,6 +60,12 @@ class LayoutRecaller {
     static_cast<void>(client);
     return is_open(inode);
   }
+  // Whether anybody else has the file open for writing. Default: as if.
+  virtual bool is_written_by_others(uint64_t inode, uint64_t client) const {
+    static_cast<void>(inode);
+    static_cast<void>(client);
+    return true;
+  }
   // Sum over the client's sessions of (ca_maxoperations - 1): how far a layout stateid's seqid may lag
   // (12.5.3).
   virtual uint32_t stateid_window(uint64_t client) const = 0;

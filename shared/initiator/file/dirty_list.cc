@@ -573,16 +573,19 @@ void DirtyList::server_size(uint64_t size) {
   server_size_ = size;
 }
 
-void DirtyList::server_size(uint64_t size, uint64_t version, SteadyTime asked) {
+bool DirtyList::server_size(uint64_t size, uint64_t version, SteadyTime asked) {
   std::lock_guard lock(mutex_);
-  if (asked < size_asked_) return;
+  if (asked < size_asked_) return false;
   size_asked_ = asked;
   if (version == version_) {
     server_size_ = size;
-  } else if (version >= cut_at_) {
+    return true;
+  }
+  if (version >= cut_at_) {
     // Beside what changed here another client may have made it longer.
     server_size_ = std::max(server_size_.load(), size);
   }
+  return false;
 }
 
 void DirtyList::begin_truncation() {

@@ -184,7 +184,7 @@ class DirtyList {
   uint64_t version() const;
   // The answer to who asked when this was at `version`. When something changed here since, it makes the file no
   // shorter; when it was cut here since, or somebody who asked later has been answered, it says nothing.
-  void server_size(uint64_t size, uint64_t version, SteadyTime asked);
+  bool server_size(uint64_t size, uint64_t version, SteadyTime asked);
   // Nothing of ours is under way: the server's word counts.
   void server_size(uint64_t size);
   std::optional<WallTime> modified() const;

@@ -2,6 +2,7 @@
 #include "shared/initiator/file/file_io.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "shared/initiator/file/inside.h"
 #include "shared/initiator/mds.h"
@@ -50,10 +51,29 @@ Result<size_t> FileIo::write(uint64_t offset, BufferSlice source, Stability stab
 Result<uint64_t> FileIo::append(BufferSlice source, Stability stability) {
   if (inside_->unstable_in_doubt()) TRY(inside_->flusher.settle_doubt());
   const uint64_t offset = inside_->dirty.begin_append(source.size());
+  inside_->layout_getter.appended(offset);
   const auto written = write(offset, source, stability);
   inside_->dirty.end_append(offset, source.size(), written.has_value());
   if (!written) return std::unexpected(written.error());
   return offset;
+}
+
+Result<std::optional<uint64_t>> FileIo::append_unasked(BufferSlice source, Stability stability) {
+  if (inside_->fabric.aborted) return fail(ESHUTDOWN, "the mount ends");
+  const uint64_t end = inside_->cache.end();
+  if (end == 0 || inside_->unstable_in_doubt()) return std::nullopt;
+  const uint64_t offset = inside_->dirty.begin_append(source.size());
+  const Measured measured(inside_->fabric.clock, inside_->fabric.statistics.write_latency);
+  // Inside of the gate the end is asked for again: a recall that came since has not let it in, and one that comes
+  // now waits for it.
+  Result<size_t> written = fail(ECANCELED, "append");
+  if (offset <= INT64_MAX && source.size() <= INT64_MAX - offset)
+    written = inside_->transfer.move({.direction = Direction::kWrite, .stability = stability, .end = end},
+                                     offset, source);
+  inside_->dirty.end_append(offset, source.size(), written.has_value());
+  if (written) return offset;
+  if (written.error().number() == ECANCELED) return std::nullopt;
+  return std::unexpected(written.error());
 }
 
 ErrorCursor FileIo::error_cursor() const {
@@ -121,7 +141,7 @@ uint64_t FileIo::local_version() const {
 }
 
 void FileIo::server_size(uint64_t size, uint64_t version, SteadyTime asked) {
-  inside_->dirty.server_size(size, version, asked);
+  if (inside_->dirty.server_size(size, version, asked)) inside_->cache.know_end(asked);
 }
 
 LocalAttributes FileIo::local_attributes() const {
@@ -149,6 +169,7 @@ void FileIo::release() {
   // Without an open nothing can be written again.
   if (!told && inside_->kept.any()) inside_->restorer.growth_lost(told.error());
   inside_->kept.clear();
+  inside_->layout_getter.closed();
   if (inside_->layout_getter.return_on_close()) inside_->returner.return_everything();
   inside_->all_files.closed(*inside_);
 }

@@ -50,6 +50,11 @@ class FileIo {
   // Returns the offset it wrote at.
   Result<uint64_t> append(BufferSlice source, Stability stability = Stability::kUnstable);
 
+  // The same without asking, where only we may write behind the end and know where it is. None: nothing was
+  // appended, ask.
+  Result<std::optional<uint64_t>> append_unasked(BufferSlice source,
+                                                 Stability stability = Stability::kUnstable);
+
   // Where a new open file starts: losses of before are its business only if no other open file has heard of
   // them.
   ErrorCursor error_cursor() const;

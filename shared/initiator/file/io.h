@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 namespace pnfsrdma::initiator {
 
 enum class Direction { kRead, kWrite };
@@ -9,11 +11,13 @@ enum class Direction { kRead, kWrite };
 // it does the rest (a new size; what went through the MDS; a flush that failed).
 enum class Stability { kUnstable, kDataSync };
 
-// What an I/O is. `attempt`: how often its connection has died.
+// What an I/O is. `attempt`: how often its connection has died. `end`: an append to where only we may write
+// (LayoutCache::end()); its first bytes go under a layout and while that is so, or nothing does (ECANCELED).
 struct Io {
   Direction direction = Direction::kRead;
   Stability stability = Stability::kUnstable;
   int attempt = 0;
+  uint64_t end = 0;
 };
 
 }  // namespace pnfsrdma::initiator

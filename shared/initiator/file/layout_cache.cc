@@ -22,9 +22,10 @@ bool newer(uint32_t seqid, uint32_t than) {
 }  // namespace
 
 LayoutCache::Entry LayoutCache::enter(LayoutPin& pin, uint64_t offset, uint64_t length, bool for_write,
-                                      uint64_t epoch) {
+                                      uint64_t epoch, uint64_t appended_to) {
   Lock lock(mutex_);
   refresh(epoch);
+  if (appended_to != 0 && !(has_end() && end_number_ == appended_to)) return Entry::kClosed;
   const uint64_t end = range_end(offset, length);
   uint64_t position = offset;
   pin.count_ = 0;
@@ -155,8 +156,51 @@ uint64_t LayoutCache::held_end() const {
 }
 
 void LayoutCache::some_went() {
+  end_went();
   ++holdings_;
   known_size_ = std::min(known_size_, held_end());
+}
+
+void LayoutCache::end_went() {
+  ++ends_lost_;
+  end_token_ = 0;
+  end_known_ = false;
+}
+
+// What went while the answer was under way may have taken it along at the server.
+void LayoutCache::take_end(const End& end) {
+  if (end.token == 0 || end.ends_lost != ends_lost_ || !closing_.empty() || returning_ > 0) return end_went();
+  end_era_ = end.era;
+  if (end.token == end_token_) return;
+  end_went();
+  end_token_ = end.token;
+  ++end_number_;
+  end_taken_ = end.now;
+}
+
+// Whose layout was revoked, or whose lease may be over, has lost it and may not have heard which one it was.
+bool LayoutCache::has_end() const {
+  return end_token_ != 0 && (holes_ == nullptr || holes_->believes(end_era_));
+}
+
+uint64_t LayoutCache::end() const {
+  Lock lock(mutex_);
+  return has_end() && end_known_ ? end_number_ : 0;
+}
+
+bool LayoutCache::holds_end() const {
+  Lock lock(mutex_);
+  return has_end();
+}
+
+void LayoutCache::know_end(SteadyTime asked) {
+  Lock lock(mutex_);
+  if (end_token_ != 0 && asked > end_taken_) end_known_ = true;
+}
+
+void LayoutCache::lose_end() {
+  Lock lock(mutex_);
+  end_went();
 }
 
 uint64_t LayoutCache::known_size() const {
@@ -197,11 +241,7 @@ void LayoutCache::drop_all(const nfs4::Stateid& stateid) {
 LayoutCache::Begin LayoutCache::begin_get(uint64_t offset, uint64_t length, bool for_write,
                                           SteadyTime deadline, uint64_t epoch, Getting& getting) {
   Lock lock(mutex_);
-  while (getting_ || returning_ > 0) {
-    // Somebody else's LAYOUTGET may bring what we need. A return is never waited for.
-    if (returning_ > 0) return Begin::kBusy;
-    if (operation_done_.wait_until(lock, deadline) == std::cv_status::timeout) return Begin::kBusy;
-  }
+  if (!begin_getting(lock, deadline)) return Begin::kBusy;
   refresh(epoch);
   if (!closing_.empty() && closed(offset, length, for_write ? nfs4::IoMode::kReadWrite : nfs4::IoMode::kRead))
     return Begin::kBusy;
@@ -211,8 +251,35 @@ LayoutCache::Begin LayoutCache::begin_get(uint64_t offset, uint64_t length, bool
   }
   getting_ = true;
   getting.stateid = stateid_;
+  getting.ends_lost = ends_lost_;
   getting.gap = gap_around(offset, length, for_write);
   for (const LayoutSegment& segment : segments_) getting.held_bytes += segment.length;
+  return Begin::kGo;
+}
+
+// Nobody else's LAYOUTGET or LAYOUTRETURN is under way.
+bool LayoutCache::begin_getting(Lock& lock, SteadyTime deadline) {
+  while (getting_ || returning_ > 0) {
+    // Somebody else's LAYOUTGET may bring what we need. A return is never waited for.
+    if (returning_ > 0) return false;
+    if (operation_done_.wait_until(lock, deadline) == std::cv_status::timeout) return false;
+  }
+  return true;
+}
+
+LayoutCache::Begin LayoutCache::begin_get_again(uint64_t offset, SteadyTime deadline, uint64_t epoch,
+                                                Getting& getting) {
+  Lock lock(mutex_);
+  if (!begin_getting(lock, deadline)) return Begin::kBusy;
+  refresh(epoch);
+  if (end_token_ != 0) return Begin::kHeld;
+  const size_t index = find(offset);
+  const bool held =
+      index < segments_.size() && segments_[index].offset <= offset && usable(segments_[index], true);
+  if (!held || !closing_.empty()) return Begin::kBusy;
+  getting_ = true;
+  getting.stateid = stateid_;
+  getting.ends_lost = ends_lost_;
   return Begin::kGo;
 }
 
@@ -248,23 +315,37 @@ void LayoutCache::finish_get() {
 }
 
 void LayoutCache::finish_get(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments,
-                             std::optional<uint64_t> size, uint64_t epoch) {
-  take(stateid, std::move(segments), size, epoch);
+                             std::optional<uint64_t> size, uint64_t epoch, const std::optional<End>& end) {
+  {
+    const Lock lock(mutex_);
+    take_in(stateid, segments, size, epoch, end);
+  }
   finish_get();
 }
 
 void LayoutCache::take(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments,
                        std::optional<uint64_t> size, uint64_t epoch) {
-  Lock lock(mutex_);
+  const Lock lock(mutex_);
+  take_in(stateid, segments, size, epoch, std::nullopt);
+}
+
+void LayoutCache::take_in(const nfs4::Stateid& stateid, const std::vector<LayoutSegment>& segments,
+                          std::optional<uint64_t> size, uint64_t epoch, const std::optional<End>& end) {
   // From before layouts_lost(): what it grants is void.
   if (epoch < epoch_) return;
   refresh(epoch);
   take_stateid(stateid);
   uint64_t granted_end = 0;
+  bool writable = false;
   for (const LayoutSegment& segment : segments) {
     insert(segment);
+    writable = writable || segment.writable();
     if (!segment.hole()) granted_end = std::max(granted_end, segment.end());
   }
+  // Room to write that says nothing of the end may have come after it was taken from us, when there was nothing to
+  // recall.
+  if (end) take_end(*end);
+  if (!end && writable) end_went();
   ++holdings_;
   if (size) known_size_ = std::min({*size, std::max(known_size_, granted_end), held_end()});
 }
@@ -339,6 +420,7 @@ bool LayoutCache::round_out(nfs4::IoMode iomode, FileRange& range) const {
 LayoutCache::Recall LayoutCache::begin_recall(const nfs4::Stateid& stateid, nfs4::IoMode iomode,
                                               FileRange& range) {
   Lock lock(mutex_);
+  end_went();
   if (!stateid_ || stateid_->other != stateid.other) {
     return getting_ ? Recall::kDelay : Recall::kNothing;
   }
@@ -356,12 +438,14 @@ LayoutCache::Recall LayoutCache::begin_recall(const nfs4::Stateid& stateid, nfs4
 bool LayoutCache::begin_return(nfs4::IoMode iomode, FileRange& range) {
   Lock lock(mutex_);
   if (!stateid_ || !round_out(iomode, range)) return false;
+  end_went();
   closing_.push_back({iomode, range});
   return true;
 }
 
 void LayoutCache::close_gate(FileRange range) {
   Lock lock(mutex_);
+  end_went();
   closing_.push_back({nfs4::IoMode::kAny, range});
 }
 

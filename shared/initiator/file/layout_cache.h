@@ -28,8 +28,9 @@ class LayoutCache {
   enum class Entry { kEntered, kMissing, kClosed };
   // Lets an I/O in with as much of the range, from its start, as segments cover (at most kPiecesMax pieces).
   // kMissing: no usable layout at `offset`. kClosed: it is being given back; go another way, never wait for
-  // it.
-  Entry enter(LayoutPin& pin, uint64_t offset, uint64_t length, bool for_write, uint64_t epoch);
+  // it. `end`: only while end() still says so.
+  Entry enter(LayoutPin& pin, uint64_t offset, uint64_t length, bool for_write, uint64_t epoch,
+              uint64_t end = 0);
   void leave(LayoutPin& pin);
   // For a flush: everything of `ranges` that is held, and what is not. `through_gate`: the flush of a recall
   // itself.
@@ -50,17 +51,27 @@ class LayoutCache {
     std::optional<nfs4::Stateid> stateid;  // none: use an open stateid
     FileRange gap;  // around the range that is needed: not held, nor being given back; unbounded at the end
     uint64_t held_bytes = 0;
+    uint64_t ends_lost = 0;
   };
   Begin begin_get(uint64_t offset, uint64_t length, bool for_write, SteadyTime deadline, uint64_t epoch,
                   Getting& getting);
+  // For what is held already: what the server says of it now.
+  Begin begin_get_again(uint64_t offset, SteadyTime deadline, uint64_t epoch, Getting& getting);
   // Memory is asked for there: holes are not believed any more. The server takes them from us with its answer,
   // which may be lost, or be long in coming while others write there.
   void forget_holes(FileRange range);
   // Ends it: with the segments of the answer, or without. `epoch` as at its begin: an answer from before is
   // void.
   void finish_get();
+  // `end`: none, if the end of the file was not asked for; 0: refused.
+  struct End {
+    uint64_t token = 0;
+    uint64_t ends_lost = 0;  // of Getting
+    uint32_t era = 0;        // HoleTrust's, before it was asked for
+    SteadyTime now;
+  };
   void finish_get(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments,
-                  std::optional<uint64_t> size, uint64_t epoch);
+                  std::optional<uint64_t> size, uint64_t epoch, const std::optional<End>& end = std::nullopt);
   // A layout that came otherwise (behind an OPEN). `size`: of the file, asked for behind the grant.
   void take(const nfs4::Stateid& stateid, std::vector<LayoutSegment> segments, std::optional<uint64_t> size,
             uint64_t epoch);
@@ -101,6 +112,16 @@ class LayoutCache {
   // The server has said it in an answer; `holdings` as when it was asked: by others it proves nothing.
   void learn_size(uint64_t size, uint64_t holdings);
 
+  // While what lies behind the end of the file is ours alone, and we know where that is: a number that is never
+  // the same again once it was not so. 0: it is not, or we do not know.
+  uint64_t end() const;
+  // Whether it is ours, known or not.
+  bool holds_end() const;
+  // The server has said where it is, asked then, and nothing of our own has overtaken the answer.
+  void know_end(SteadyTime asked);
+  // We change it ourselves, in a way whose outcome may stay unknown.
+  void lose_end();
+
   struct Held {
     size_t segments = 0;
     uint64_t readable_bytes = 0;  // holes left out
@@ -120,6 +141,12 @@ class LayoutCache {
     bool operator==(const Closing& other) const = default;
   };
 
+  bool begin_getting(Lock& lock, SteadyTime deadline);
+  void take_in(const nfs4::Stateid& stateid, const std::vector<LayoutSegment>& segments,
+               std::optional<uint64_t> size, uint64_t epoch, const std::optional<End>& end);
+  void take_end(const End& end);
+  bool has_end() const;
+  void end_went();
   void refresh(uint64_t epoch);
   void clear(bool returned);
   bool closed(uint64_t offset, uint64_t length, nfs4::IoMode held) const;
@@ -156,6 +183,12 @@ class LayoutCache {
   uint64_t lineage_ = 1;
   uint64_t known_size_ = 0;  // never behind held_end()
   uint64_t holdings_ = 0;
+  uint64_t end_token_ = 0;   // the server's number; 0: not ours
+  uint64_t end_number_ = 0;  // our own
+  bool end_known_ = false;
+  SteadyTime end_taken_{};
+  uint32_t end_era_ = 0;
+  uint64_t ends_lost_ = 0;  // counts what ended it, or would have
   uint64_t last_end_ = 0;
   uint64_t run_begin_ = 0;
   SteadyTime paused_until_{};

@@ -19,6 +19,10 @@ constexpr uint64_t kFillingPart = 16;
 constexpr uint64_t kExactBytesMax = uint64_t{64} << 20;
 // While our own layout is being recalled, or the server says DELAY.
 constexpr Milliseconds kConflictPause{20};
+// The end of a file that others append to is asked for again behind so many appends at most.
+constexpr uint32_t kAppendsBetweenAsksMax = 1024;
+// A small file that is appended to so often is worth a layout: each append costs two calls without.
+constexpr uint32_t kAppendsForLayout = 8;
 
 MetadataError no_open() {
   return {nfs4::Status::kOk, EBADF};
@@ -43,6 +47,7 @@ bool LayoutGetter::layout_wanted(Direction direction, uint64_t offset, uint64_t 
   if (file_.cache.paused(file_.fabric.now())) return false;
   // mdsthreshold: a small file costs less through the MDS than a LAYOUTGET and a grant.
   if (direction == Direction::kRead) return file_.dirty.size() >= threshold_read_size_;
+  if (appends_ >= kAppendsForLayout) return true;
   return std::max(file_.dirty.size(), range_end(offset, length)) >= threshold_write_size_;
 }
 
@@ -126,6 +131,7 @@ nfs4::LayoutGetArguments LayoutGetter::what_to_ask(Direction direction, uint64_t
   // grows by little. What is read may end in a hole.
   const uint64_t needed_end = direction == Direction::kWrite ? end : offset + 1;
   wanted.min_length = std::min(wanted.length, needed_end - wanted.offset);
+  wanted.signal_when_available = direction == Direction::kWrite && appends_ >= kAppendsForEnd;
   return wanted;
 }
 
@@ -152,9 +158,53 @@ MetadataResult<> LayoutGetter::get_layout(Direction direction, nfs4::LayoutGetAr
     return {};
   }
   if (granted->layouts.return_on_close) return_on_close_ = true;
+  std::optional<LayoutCache::End> end;
+  if (wanted.signal_when_available) {
+    end = {.token = granted->layouts.layouts.empty() ? 0 : end_token(granted->layouts.layouts.front()),
+           .ends_lost = getting.ends_lost,
+           .era = hole_era,
+           .now = file_.fabric.now()};
+  }
   file_.cache.finish_get(granted->layouts.stateid, segments_of(granted->layouts, hole_era), granted->size,
-                         epoch);
+                         epoch, end);
   return {};
+}
+
+void LayoutGetter::appended(uint64_t offset) {
+  ++appends_;
+  if (file_.cache.holds_end()) {
+    asked_appends_ = 0;
+    next_ask_ = kAppendsForEnd;
+    return;
+  }
+  if (++asked_appends_ < next_ask_ || appends_ < kAppendsForEnd) return;
+  asked_appends_ = 0;
+  next_ask_ = std::min(next_ask_ * 2, kAppendsBetweenAsksMax);
+  if (layout_wanted(Direction::kWrite, offset, 1)) ask_for_end(offset);
+}
+
+// How seldom the end is asked for stays: others may have the file still.
+void LayoutGetter::closed() {
+  appends_ = 0;
+}
+
+// Without a layout there it comes with the LAYOUTGET of the append.
+void LayoutGetter::ask_for_end(uint64_t offset) {
+  const uint64_t epoch = file_.layouts.epoch;
+  LayoutCache::Getting getting;
+  const auto begun = file_.cache.begin_get_again(offset, file_.fabric.io_deadline(), epoch, getting);
+  if (begun != LayoutCache::Begin::kGo) return;
+  if (file_.layouts.bulk_recalls > 0) return file_.cache.finish_get();
+  const uint64_t page = offset / kPage * kPage;
+  (void)get_layout(Direction::kWrite,
+                   {.signal_when_available = true,
+                    .layout_type = nfs4::kLayoutTypePmem,
+                    .io_mode = nfs4::IoMode::kReadWrite,
+                    .offset = page,
+                    .length = kPage,
+                    .min_length = offset + 1 - page,
+                    .max_count = kLayoutReplyBytesMax},
+                   getting, epoch);
 }
 
 void LayoutGetter::refused(const MetadataError& error) {

@@ -22,6 +22,12 @@ class LayoutGetter {
   bool layout_wanted(Direction direction, uint64_t offset, uint64_t length) const;
   // True: a layout that covers `offset` may be there now. False: go through the MDS.
   bool acquire(Direction direction, uint64_t offset, uint64_t length);
+  // The file is appended to at `offset`, and the server was asked where it ends. From the fourth time on since it
+  // was opened each LAYOUTGET asks whether what lies behind is ours alone; where the layout is held already, one
+  // of its own does now and then.
+  void appended(uint64_t offset);
+  // The last open ends.
+  void closed();
   // Behind an I/O: has another thread get what comes next.
   void prefetch_behind(const LayoutPin& pin, Direction direction);
   // FileIo::take_layout().
@@ -35,11 +41,15 @@ class LayoutGetter {
   Device* last_device() const { return last_device_; }
 
  private:
+  // Who appends a little and closes asks for nothing: others may do the same in turns.
+  static constexpr uint32_t kAppendsForEnd = 4;
+
   nfs4::LayoutGetArguments what_to_ask(Direction direction, uint64_t offset, uint64_t length,
                                        const LayoutCache::Getting& getting) const;
   MetadataResult<> get_layout(Direction direction, nfs4::LayoutGetArguments wanted,
                               const LayoutCache::Getting& getting, uint64_t epoch);
   void refused(const MetadataError& error);
+  void ask_for_end(uint64_t offset);
   // `hole_era`: HoleTrust::era() before it was asked for.
   std::vector<LayoutSegment> segments_of(const nfs4::LayoutGetResult& granted, uint32_t hole_era);
   void prefetch(Direction direction, uint64_t offset);
@@ -52,6 +62,9 @@ class LayoutGetter {
   std::atomic<Device*> last_device_{nullptr};
   std::atomic<bool> prefetching_{false};
   std::atomic<bool> return_on_close_{false};
+  std::atomic<uint32_t> appends_{0};        // that were asked for, since the file was opened
+  std::atomic<uint32_t> asked_appends_{0};  // since the end was asked for in vain, or was ours
+  std::atomic<uint32_t> next_ask_{kAppendsForEnd};
 };
 
 }  // namespace pnfsrdma::initiator

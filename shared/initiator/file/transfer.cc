@@ -2,6 +2,7 @@
 #include "shared/initiator/file/transfer.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -32,16 +33,19 @@ Result<size_t> Transfer::move(const Io& io, uint64_t offset, BufferSlice slice) 
   return moved;
 }
 
-Result<size_t> Transfer::move_now(const Io& io, uint64_t offset, BufferSlice slice) {
+Result<size_t> Transfer::move_now(Io io, uint64_t offset, BufferSlice slice) {
   size_t done = 0;
   while (done < slice.size()) {
     const BufferSlice rest = slice.slice(done, slice.size() - done);
     TRY_ASSIGN(const std::optional<size_t> stepped, step(io, offset + done, rest));
     if (!stepped) {
+      if (io.end != 0) return fail(ECANCELED, "append: the end of the file is not ours alone any more");
       TRY_ASSIGN(const size_t count, go_through_mds(io.direction, offset + done, rest));
       return done + count;
     }
     done += *stepped;
+    // What has begun has its place, whosever the end is by now.
+    io.end = 0;
   }
   return done;
 }
@@ -58,7 +62,7 @@ Result<std::optional<size_t>> Transfer::step(const Io& io, uint64_t offset, Buff
   LayoutPin pin;
   std::optional<KeptWrites::Room> room;
   for (int tries = 1; !room; ++tries) {
-    TRY_ASSIGN(const bool entered, enter(direction, offset, slice.size(), pin));
+    TRY_ASSIGN(const bool entered, enter(io, offset, slice.size(), pin));
     if (!entered) return std::nullopt;
     // For what goes by RDMA, and no more; inside of the gate nobody waits.
     room = for_write ? growth_room_.room_for_copy(pin) : KeptWrites::Room();
@@ -79,12 +83,13 @@ Result<std::optional<size_t>> Transfer::step(const Io& io, uint64_t offset, Buff
   return static_cast<size_t>(pin.length);
 }
 
-Result<bool> Transfer::enter(Direction direction, uint64_t offset, uint64_t length, LayoutPin& pin) {
+Result<bool> Transfer::enter(const Io& io, uint64_t offset, uint64_t length, LayoutPin& pin) {
+  const Direction direction = io.direction;
   const bool for_write = direction == Direction::kWrite;
   Counter& fallbacks = file_.fabric.statistics.fallbacks;
   bool asked = false;
   for (int turn = 0; turn < kStateidTries;) {
-    const auto entry = file_.cache.enter(pin, offset, length, for_write, file_.layouts.epoch);
+    const auto entry = file_.cache.enter(pin, offset, length, for_write, file_.layouts.epoch, io.end);
     if (file_.growth_void()) {
       // First what was lost with its layouts: else a read finds zeros there.
       if (entry == LayoutCache::Entry::kEntered) file_.cache.leave(pin);
@@ -119,6 +124,7 @@ Result<> Transfer::check_devices(const LayoutPin& pin, uint32_t done) const {
 Result<> Transfer::finish_pieces(const Io& io, const LayoutPin& pin, BufferSlice slice, uint32_t done) {
   Io again = io;
   ++again.attempt;
+  if (done != 0) again.end = 0;
   // Exactly what was not acknowledged, each piece under what layout and connection there are by now.
   for (size_t i = 0; i < pin.pieces().size(); ++i) {
     if ((done & (1u << i)) != 0) continue;
@@ -128,6 +134,7 @@ Result<> Transfer::finish_pieces(const Io& io, const LayoutPin& pin, BufferSlice
     // The hello of a new connection ends the old one: what still lies in the brick's socket lands no more.
     if (pin.unanswered) (void)file_.patience.connect(*piece.device);
     TRY_ASSIGN(const size_t moved, move(again, piece.offset, part));
+    again.end = 0;
     // The MDS sees the file end earlier than we did: what is behind it reads as zeros.
     if (moved < part.size()) std::memset(part.data() + moved, 0, part.size() - moved);
   }

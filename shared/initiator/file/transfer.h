@@ -28,11 +28,11 @@ class Transfer {
   Result<size_t> move(const Io& io, uint64_t offset, BufferSlice slice);
 
  private:
-  Result<size_t> move_now(const Io& io, uint64_t offset, BufferSlice slice);
+  Result<size_t> move_now(Io io, uint64_t offset, BufferSlice slice);
   // One pin of the gate: returns the bytes done, at least one; none: go through the MDS.
   Result<std::optional<size_t>> step(const Io& io, uint64_t offset, BufferSlice slice);
   // True: inside. False: go through the MDS.
-  Result<bool> enter(Direction direction, uint64_t offset, uint64_t length, LayoutPin& pin);
+  Result<bool> enter(const Io& io, uint64_t offset, uint64_t length, LayoutPin& pin);
   Result<> check_devices(const LayoutPin& pin, uint32_t done) const;
   Result<> finish_pieces(const Io& io, const LayoutPin& pin, BufferSlice slice, uint32_t done);
   Result<size_t> go_through_mds(Direction direction, uint64_t offset, BufferSlice slice);

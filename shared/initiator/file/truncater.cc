@@ -22,6 +22,7 @@ Result<std::optional<nfs4::LayoutReturnArguments>> Truncater::prepare(uint64_t n
     }
     turn_.emplace();
   }
+  file_.cache.lose_end();
   Turn now{.gate = {new_size, UINT64_MAX - new_size}, .holdings = file_.cache.holdings()};
   now.closed = file_.cache.begin_return(nfs4::IoMode::kAny, now.gate);
   if (!now.closed) {
@@ -73,6 +74,7 @@ void Truncater::layout_returned(const nfs4::LayoutReturnResult& result) {
 
 uint64_t Truncater::end(uint64_t new_size, bool done) {
   const Turn was = end_turn();
+  file_.cache.lose_end();
   if (done) file_.cache.learn_size(new_size, was.holdings);
   const DirtyList::Cut cut = file_.dirty.end_truncation(done ? std::optional(new_size) : std::nullopt);
   file_.forget_copies(cut.settled);

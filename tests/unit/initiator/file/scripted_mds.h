@@ -34,6 +34,8 @@ class ScriptedMds final : public Mds {
   std::atomic<Durability> server_durability = Durability::kVolatile;  // the least of all devices
   std::atomic<int> calls = 0;
   FileRange last_returned;
+  std::atomic<int> ends_asked = 0;
+  std::atomic<uint64_t> end_token = 0;  // 0: the end is not to be had
   std::atomic<int> layoutgets = 0, layoutcommits = 0, layoutreturns = 0, reads = 0, writes = 0, commits = 0;
   std::atomic<int> device_infos = 0;
   std::atomic<uint8_t> write_verifier = 1;
@@ -165,7 +167,13 @@ class ScriptedMds final : public Mds {
     }
     ++layout_stateid_.seqid;
     layout_stateid_.other.fill(std::byte{layout_serial_});
-    layout.content = {nfs4::kLayoutTypePmem, xdr::encode_to_bytes(body)};
+    Bytes content = xdr::encode_to_bytes(body);
+    if (wanted.signal_when_available) ++ends_asked;
+    if (wanted.signal_when_available && end_token != 0) {
+      const Bytes end = xdr::encode_to_bytes(nfs4::LayoutEnd{end_token});
+      content.insert(content.end(), end.begin(), end.end());
+    }
+    layout.content = {nfs4::kLayoutTypePmem, std::move(content)};
     return LayoutGetAnswer{{.stateid = layout_stateid_, .layouts = {layout}}, size.load()};
   }
 

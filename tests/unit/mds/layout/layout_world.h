@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -50,6 +51,10 @@ class FakeRecaller final : public LayoutRecaller {
     return false;
   }
   bool is_open_by(uint64_t inode, uint64_t client) const override { return opens.contains({inode, client}); }
+  bool is_written_by_others(uint64_t inode, uint64_t client) const override {
+    return std::ranges::any_of(
+        opens, [&](const auto& open) { return open.first == inode && open.second != client; });
+  }
   uint32_t stateid_window(uint64_t) const override { return 3; }
 
   std::vector<LayoutRecall> recalls;
@@ -110,6 +115,7 @@ class LayoutWorld {
   std::unique_ptr<FakeMemory> memory;
   std::unique_ptr<LayoutModule> mds;
   std::string fenced;
+  bool wants_end = false;  // who asks by get() appends
   std::string host_boot = "host-boot";
 
   // One more brick in the configuration, or to be added.
@@ -198,6 +204,7 @@ class LayoutWorld {
     request.min_length = min_length;
     request.max_bytes = max_bytes;
     request.stateid = stateid;
+    request.wants_end = wants_end;
     mds->granter().grant(request, [&](LayoutGranter::Answer got) { answer = std::move(got); });
     settle();
     if (!answer) return std::unexpected(nfs4::Status::kServerFault);

@@ -30,6 +30,8 @@ class FakeLayouts final : public LayoutConflicts {
     done(nfs4::Status::kOk);
   }
   void before_set_id(uint64_t, uint64_t, Done done) override { done(nfs4::Status::kOk); }
+  void before_open_to_write(uint64_t, uint64_t, Done done) override { done(nfs4::Status::kOk); }
+  bool has_sole_writer(uint64_t, uint64_t) const override { return false; }
   void on_orphaned(uint64_t inode) override { orphaned.push_back(inode); }
   void on_last_close(uint64_t inode) override { closed.push_back(inode); }
   void on_client_gone(uint64_t client, std::function<void()> done) override {
