@@ -45,6 +45,8 @@ Result<size_t> FileIo::write(uint64_t offset, BufferSlice source, Stability stab
   // A file ends where a signed offset ends, as for every application.
   if (offset > INT64_MAX || source.size() > INT64_MAX - offset) return fail(EFBIG, "write");
   const Measured measured(inside_->fabric.clock, inside_->fabric.statistics.write_latency);
+  if (inside_->sync_habit.expects_sync()) stability = Stability::kDataSync;
+  inside_->sync_habit.wrote();
   return inside_->transfer.move({Direction::kWrite, stability}, offset, source);
 }
 
@@ -67,10 +69,12 @@ Result<std::optional<uint64_t>> FileIo::append_unasked(BufferSlice source, Stabi
   // Inside of the gate the end is asked for again: a recall that came since has not let it in, and one that comes
   // now waits for it.
   Result<size_t> written = fail(ECANCELED, "append");
+  if (inside_->sync_habit.expects_sync()) stability = Stability::kDataSync;
   if (offset <= INT64_MAX && source.size() <= INT64_MAX - offset)
     written = inside_->transfer.move({.direction = Direction::kWrite, .stability = stability, .end = end},
                                      offset, source);
   inside_->dirty.end_append(offset, source.size(), written.has_value());
+  if (written) inside_->sync_habit.wrote();
   if (written) return offset;
   if (written.error().number() == ECANCELED) return std::nullopt;
   return std::unexpected(written.error());
@@ -81,11 +85,13 @@ ErrorCursor FileIo::error_cursor() const {
 }
 
 Result<> FileIo::fdatasync(ErrorCursor& cursor) {
+  inside_->sync_habit.synced();
   const Measured measured(inside_->fabric.clock, inside_->fabric.statistics.sync_latency);
   return inside_->file_sync.sync(true, cursor);
 }
 
 Result<> FileIo::fsync(ErrorCursor& cursor) {
+  inside_->sync_habit.synced();
   const Measured measured(inside_->fabric.clock, inside_->fabric.statistics.sync_latency);
   return inside_->file_sync.sync(false, cursor);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "shared/initiator/file/file_sync.h"
+#include "shared/initiator/file/sync_habit.h"
 #include "shared/initiator/file/transfer.h"
 #include "shared/initiator/file/truncater.h"
 
@@ -26,6 +27,7 @@ struct FileInside : FileState {
   LayoutGetter layout_getter;
   BrickIo brick_io;
   Transfer transfer;
+  SyncHabit sync_habit;
   AllFiles& all_files;
   const Mount& mount;  // the table's; for tests
 };

@@ -62,6 +62,24 @@ TEST_F(DurableWriteTest, AnOverwriteIsOneRoundTripWithANativeFlushBehindIt) {
   EXPECT_EQ(mds_calls(), 0);
 }
 
+TEST_F(DurableWriteTest, WhoSyncsEachWriteHasItInOneRoundTripSoon) {
+  // ready() was the first of four.
+  for (int i = 0; i < 10; ++i) {
+    write(4096, 4096, 2);
+    ASSERT_TRUE(file->fdatasync(cursor));
+  }
+  EXPECT_EQ(round_trips(), 3u * 2 + 7);
+  EXPECT_EQ(events.take(), Events(10, "persist 4096+4096"));
+  EXPECT_TRUE(holds(brick.memory() + 4096, 4096, 4096, 2));
+  // No more when two writes come in a row.
+  write(4096, 4096, 3);
+  begin();
+  write(8192, 4096, 3);
+  EXPECT_EQ(events.take(), Events{});
+  ASSERT_TRUE(file->fdatasync(cursor));
+  EXPECT_EQ(events.take(), Events{"persist 8192+4096"});
+}
+
 TEST_F(DurableWriteTest, AppendsToo) {
   const auto at = file->append(filled(1 << 20, 4096, 2), Stability::kDataSync);
   ASSERT_TRUE(at);
