@@ -2,6 +2,7 @@
 #include "server/mds/state/callback_channel.h"
 
 #include <cerrno>
+#include <optional>
 
 #include "shared/nfs4/compound.h"
 
@@ -17,19 +18,22 @@ inline constexpr uint32_t kProcedureCallbackCompound = 1;
 
 }  // namespace
 
-struct CallbackChannel::Call {
-  ClientId client;
-  nfs4::CallbackArgumentOperation operation;
-  Done done;
-  SteadyTime deadline;
-};
-
 struct CallbackChannel::Place {
   std::shared_ptr<Session> session;
   rpc::ConnectionPointer connection;
   uint32_t slot = 0;
 
   BackSlot& back_slot() const { return session->back().slots[slot]; }
+};
+
+struct CallbackChannel::Call {
+  ClientId client;
+  nfs4::CallbackArgumentOperation operation;
+  Done done;
+  SteadyTime deadline;
+  // Where it went and was not answered. The slot stays busy: the client may have seen its number, under which
+  // it would answer another call as it has answered this one.
+  std::optional<Place> unanswered = std::nullopt;
 };
 
 CallbackChannel::CallbackChannel(EventLoop& loop, ClientTable& clients, SessionTable& sessions,
@@ -45,31 +49,51 @@ void CallbackChannel::call(ClientId client, nfs4::CallbackArgumentOperation oper
   });
 }
 
-// A session with a live connection and a slot at rest.
+// A session with a live connection and a slot at rest, best one whose number is known.
 bool CallbackChannel::find_place(const Client& client, Place& place) {
-  for (Session* session : client.sessions) {
-    auto connection = session->back_connection();
-    if (!connection) continue;
-    auto& slots = session->back().slots;
-    for (uint32_t slot = 0; slot < slots.size(); ++slot) {
-      if (slots[slot].busy || slots[slot].broken) continue;
-      place = {sessions_.find(session->id()), std::move(connection), slot};
-      return place.session != nullptr;
+  for (const bool uncertain : {false, true}) {
+    for (Session* session : client.sessions) {
+      auto connection = session->back_connection();
+      if (!connection) continue;
+      auto& slots = session->back().slots;
+      for (uint32_t slot = 0; slot < slots.size(); ++slot) {
+        if (slots[slot].busy || slots[slot].broken || slots[slot].uncertain != uncertain) continue;
+        place = {sessions_.find(session->id()), std::move(connection), slot};
+        return place.session != nullptr;
+      }
     }
   }
   return false;
+}
+
+// Where it went before, if the session has a connection again. False, and it has none: nowhere else while the
+// session lives.
+bool CallbackChannel::find_place_of_before(const CallPointer& call, Place& place) {
+  place = *call->unanswered;
+  if (sessions_.find(place.session->id()) != place.session) {
+    call->unanswered.reset();
+    return false;
+  }
+  place.connection = place.session->back_connection();
+  if (!place.connection) return false;
+  call->unanswered.reset();
+  return true;
 }
 
 void CallbackChannel::attempt(const CallPointer& call) {
   const auto client = clients_.find(call->client);
   if (!client) return call->done(std::unexpected(CallbackFailure::kNoPath));
   Place place;
-  if (!find_place(*client, place)) return retry(call, CallbackFailure::kNoPath);
+  if (call->unanswered && find_place_of_before(call, place)) return send(call, std::move(place));
+  if (call->unanswered || !find_place(*client, place)) return retry(call, CallbackFailure::kNoPath);
   send(call, std::move(place));
 }
 
 void CallbackChannel::retry(const CallPointer& call, CallbackFailure why) {
-  if (loop_.now() + kRetryDelay >= call->deadline) return call->done(std::unexpected(why));
+  if (loop_.now() + kRetryDelay >= call->deadline) {
+    if (call->unanswered) call->unanswered->back_slot().busy = false;
+    return call->done(std::unexpected(why));
+  }
   loop_.after(kRetryDelay, [this, alive = std::weak_ptr(alive_), call] {
     if (!alive.expired()) attempt(call);
   });
@@ -106,7 +130,11 @@ void CallbackChannel::answered(const CallPointer& call, const Place& place, Resu
   slot.busy = false;
   if (!reply) {
     const int error = reply.error().number();
-    if (error == ECONNRESET || error == EAGAIN) return retry(call, CallbackFailure::kNoPath);
+    if (error == ECONNRESET || error == EAGAIN) {
+      slot.busy = true;
+      call->unanswered = place;
+      return retry(call, CallbackFailure::kNoPath);
+    }
     place.session->unbind_back(*place.connection);
     const auto why = error == ETIMEDOUT ? CallbackFailure::kTimeout : CallbackFailure::kRefused;
     return call->done(std::unexpected(why));

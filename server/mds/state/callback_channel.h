@@ -41,6 +41,7 @@ class CallbackChannel {
   using CallPointer = std::shared_ptr<Call>;
 
   bool find_place(const Client& client, Place& place);
+  bool find_place_of_before(const CallPointer& call, Place& place);
   void attempt(const CallPointer& call);
   void send(const CallPointer& call, Place place);
   void retry(const CallPointer& call, CallbackFailure why);

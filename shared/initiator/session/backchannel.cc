@@ -102,15 +102,16 @@ void Backchannel::serve(const Job& job) {
   if (call->procedure != nfs4::kProcedureCompound) {
     return send(rpc::ReplyHeader::refusal(xid, rpc::AcceptStatus::kProcedureUnavailable), {});
   }
-  auto reader = nfs4::CallbackCompoundReader::open(decoder.rest());
+  const ByteSpan request = decoder.rest();
+  auto reader = nfs4::CallbackCompoundReader::open(request);
   if (!reader) return send(rpc::ReplyHeader::refusal(xid, rpc::AcceptStatus::kGarbageArguments), {});
-  const Executed executed = execute(*reader);
+  const Executed executed = execute(*reader, request);
   send(rpc::ReplyHeader::success(xid), executed.results);
   if (executed.then) executed.then();
 }
 
 // RFC 8881, 20.9.3: CB_SEQUENCE first, its slot decides whether this is new, a repetition, or out of order.
-Backchannel::Executed Backchannel::execute(nfs4::CallbackCompoundReader& reader) {
+Backchannel::Executed Backchannel::execute(nfs4::CallbackCompoundReader& reader, ByteSpan request) {
   const nfs4::Tag tag = reader.header().tag;
   if (reader.minor_version() < 1 || reader.minor_version() > 2)
     return {refused(tag, Status::kMinorVersMismatch), {}};
@@ -127,7 +128,7 @@ Backchannel::Executed Backchannel::execute(nfs4::CallbackCompoundReader& reader)
   }
   CallbackSlot* slot = nullptr;
   bool replay = false;
-  const nfs4::CallbackSequenceResponse sequenced = sequence(*arguments, slot, replay);
+  const nfs4::CallbackSequenceResponse sequenced = sequence(*arguments, request, slot, replay);
   if (replay) return {slot->reply, {}};
   writer.add(sequenced);
   if (!sequenced.ok()) return executed;
@@ -143,13 +144,14 @@ Backchannel::Executed Backchannel::execute(nfs4::CallbackCompoundReader& reader)
   const std::lock_guard lock(mutex_);
   // A new session may have come meanwhile; its slots are others.
   if (arguments->session_id == session_ && arguments->slot_id < slots_.size()) {
-    slots_[arguments->slot_id] = {arguments->sequence_id, executed.results};
+    slots_[arguments->slot_id] = {arguments->sequence_id, Bytes(request.begin(), request.end()),
+                                  executed.results};
   }
   return executed;
 }
 
 nfs4::CallbackSequenceResponse Backchannel::sequence(const nfs4::CallbackSequenceArguments& arguments,
-                                                     CallbackSlot*& slot, bool& replay) {
+                                                     ByteSpan request, CallbackSlot*& slot, bool& replay) {
   {
     const std::lock_guard lock(mutex_);
     if (arguments.session_id != session_) return Status::kBadSession;
@@ -157,6 +159,8 @@ nfs4::CallbackSequenceResponse Backchannel::sequence(const nfs4::CallbackSequenc
     if (arguments.highest_slot_id >= slots_.size()) return Status::kBadHighSlot;
     slot = &slots_[arguments.slot_id];
     if (arguments.sequence_id == slot->sequence && slot->sequence != 0) {
+      // Another call under the number of one whose answer the server has not seen: that answer is not its own.
+      if (!std::ranges::equal(request, slot->request)) return Status::kSeqFalseRetry;
       replay = true;
       return Status::kOk;
     }

@@ -44,6 +44,7 @@ class Backchannel {
   };
   struct CallbackSlot {
     uint32_t sequence = 0;  // of the last request
+    Bytes request;          // its COMPOUND
     Bytes reply;            // its results
   };
   // The results of one COMPOUND and what to do behind the reply.
@@ -54,8 +55,8 @@ class Backchannel {
 
   void run();
   void serve(const Job& job);
-  Executed execute(nfs4::CallbackCompoundReader& reader);
-  nfs4::CallbackSequenceResponse sequence(const nfs4::CallbackSequenceArguments& arguments,
+  Executed execute(nfs4::CallbackCompoundReader& reader, ByteSpan request);
+  nfs4::CallbackSequenceResponse sequence(const nfs4::CallbackSequenceArguments& arguments, ByteSpan request,
                                           CallbackSlot*& slot, bool& replay);
   nfs4::Status wait_for_referred(const nfs4::CallbackSequenceArguments& arguments);
   nfs4::CallbackResultOperation answer(const nfs4::CallbackArgumentOperation& arguments,

@@ -411,6 +411,21 @@ TEST_F(SessionTest, ARepeatedCallbackIsAnsweredFromTheSlot) {
   EXPECT_EQ(wrong->status, Status::kSeqMisordered);
 }
 
+TEST_F(SessionTest, AnotherCallbackUnderTheSameNumberIsNotAnsweredForTheFirst) {
+  const auto session = start();
+  ASSERT_TRUE(mds.call_back(nfs4::CallbackLayoutRecallArguments{}, 1));
+  nfs4::CallbackLayoutRecallArguments other;
+  other.changed = true;
+  const auto refused = mds.call_back(other, 1);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, Status::kSeqFalseRetry);
+  EXPECT_EQ(handlers.recalls, 1);
+  const auto served = mds.call_back(other, 2);
+  ASSERT_TRUE(served);
+  EXPECT_EQ(served->status, Status::kOk);
+  EXPECT_EQ(handlers.recalls, 2);
+}
+
 TEST_F(SessionTest, UnknownCallbacksAreNotSupported) {
   const auto session = start();
   const auto results = mds.call_back(nfs4::CallbackRecallArguments{});

@@ -80,6 +80,7 @@ class NfsProgramTest : public ::testing::Test {
     const auto first = reader->next();
     const auto& sequence = std::get<nfs4::CallbackSequenceArguments>(*first.arguments);
     callback_seqids_.push_back(sequence.sequence_id);
+    callback_slots_.push_back(sequence.slot_id);
     writer.add(
         nfs4::CallbackSequenceResponse(nfs4::CallbackSequenceResult{.session_id = sequence.session_id,
                                                                     .sequence_id = sequence.sequence_id,
@@ -118,7 +119,7 @@ class NfsProgramTest : public ::testing::Test {
   rpc::ConnectionPointer server_connection_;
   rpc::ConnectionPointer client_connection_;
   uint32_t callback_program_ = 0;
-  std::vector<uint32_t> callback_seqids_;
+  std::vector<uint32_t> callback_seqids_, callback_slots_;
   std::vector<nfs4::CallbackLayoutRecallArguments> recalls_;
   Status recall_status_ = Status::kOk;
   bool answer_callbacks_ = true;
@@ -173,6 +174,43 @@ TEST_F(NfsProgramTest, BrokenPathIsShownUntilTheClientBindsAnother) {
             nfs4::DirectionFromServer::kBoth);
   EXPECT_EQ(flags(), 0U);
   EXPECT_EQ(recall(), RecallAnswer::kAccepted);
+}
+
+// The client would answer it as it has answered that one.
+TEST_F(NfsProgramTest, NoOtherCallbackComesUnderTheNumberOfOneWhoseAnswerWasLost) {
+  make_session();
+  answer_callbacks_ = false;
+  std::vector<RecallAnswer> answers;
+  const auto demand = [&](uint32_t seqid) {
+    LayoutRecall what = recall_of_root();
+    what.stateid.seqid = seqid;
+    callbacks_.recall_layout(what, [&](RecallAnswer given) { answers.push_back(given); });
+    for (int turn = 0; turn < 10; ++turn) host_.turn();
+  };
+  demand(2);
+  ASSERT_EQ(recalls_.size(), 1U);
+  client_connection_->close();
+  server_connection_->close();
+  for (int turn = 0; turn < 5; ++turn) host_.turn();
+  connect();
+  nfs4::BindConnectionToSessionArguments bind;
+  bind.session_id = client_.session;
+  bind.direction = nfs4::DirectionFromClient::kForeOrBoth;
+  (void)compound({bind});
+  answer_callbacks_ = true;
+  demand(3);
+  for (int tenth = 0; tenth < 10; ++tenth) {
+    host_.clock.advance(Milliseconds(100));
+    for (int turn = 0; turn < 10; ++turn) host_.turn();
+  }
+  ASSERT_EQ(recalls_.size(), 3U);
+  const auto which = [&](size_t at) {
+    return recalls_[at].what.get_if<nfs4::LayoutRecallType::kFile>()->stateid.seqid;
+  };
+  EXPECT_EQ((std::vector{which(0), which(1), which(2)}), (std::vector<uint32_t>{2, 3, 2}));
+  EXPECT_EQ(callback_slots_, (std::vector<uint32_t>{0, 1, 0}));
+  EXPECT_EQ(callback_seqids_, (std::vector<uint32_t>{1, 1, 1}));
+  EXPECT_EQ(answers, (std::vector{RecallAnswer::kAccepted, RecallAnswer::kAccepted}));
 }
 
 TEST_F(NfsProgramTest, RecallWithoutAPathEndsUnreachable) {
