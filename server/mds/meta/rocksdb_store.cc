@@ -61,8 +61,16 @@ std::string_view view(const rocksdb::Slice& slice) {
   return {slice.data(), slice.size()};
 }
 
-rocksdb::ReadOptions memory_only() {
+// Every scan: RocksDB before 8.5.2 loses the error of a table that a scan goes over to ("not in memory", "damaged"), and
+// the scan ends as if there were no more rows. It does so where it looks for deleted ranges, and we delete none.
+rocksdb::ReadOptions whole_medium() {
   rocksdb::ReadOptions options;
+  options.ignore_range_deletions = true;
+  return options;
+}
+
+rocksdb::ReadOptions memory_only() {
+  rocksdb::ReadOptions options = whole_medium();
   options.read_tier = rocksdb::kBlockCacheTier;
   options.max_skippable_internal_keys = kSkippedInLoop;
   return options;
@@ -185,7 +193,7 @@ Brought read_on(rocksdb::DB& database, const Wanted& wanted) {
   Brought brought;
   const std::string end = behind_prefix(*wanted.prefix);
   const rocksdb::Slice end_slice(end);
-  rocksdb::ReadOptions options;
+  rocksdb::ReadOptions options = whole_medium();
   if (!end.empty()) options.iterate_upper_bound = &end_slice;
   const std::unique_ptr<rocksdb::Iterator> at(database.NewIterator(options));
   size_t bytes = 0;
@@ -214,7 +222,7 @@ std::vector<Brought> read_all(rocksdb::DB& database, const std::vector<Wanted>& 
     }
   }
   std::vector<std::string> values;
-  const std::vector<rocksdb::Status> statuses = database.MultiGet(rocksdb::ReadOptions(), keys, &values);
+  const std::vector<rocksdb::Status> statuses = database.MultiGet(whole_medium(), keys, &values);
   for (size_t i = 0; i < keys.size(); ++i) {
     Brought& brought = all[places[i]];
     if (statuses[i].ok()) {
@@ -499,7 +507,7 @@ class RocksdbEngine final : public KeyValueStore {
   Sequence synced_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   const rocksdb::ReadOptions memory_only_ = memory_only();
-  const rocksdb::ReadOptions whole_medium_;
+  const rocksdb::ReadOptions whole_medium_ = whole_medium();
   uint64_t last_fetch_ = 0;
   std::unordered_map<uint64_t, Arrived> fetches_;  // under way
   // These go first: they use the database.

@@ -3,7 +3,9 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <rocksdb/db.h>
 
+#include <fstream>
 #include <optional>
 
 #include "server/mds/meta/format_version.h"
@@ -293,6 +295,78 @@ TEST_F(ColdRocksdb, MayBeClosedWhileItReads) {
   store_.reset();
   loop_.run_once(Milliseconds(0));
   EXPECT_FALSE(arrived);
+}
+
+// Below the first level a row is in one of many tables, and a scan goes over from one to the next.
+class LevelledRocksdb : public ColdRocksdb {
+ protected:
+  LevelledRocksdb() {
+    store_.reset();
+    rocksdb::Options options;
+    options.compression = rocksdb::kNoCompression;
+    options.target_file_size_base = 256 << 10;
+    rocksdb::DB* opened = nullptr;
+    EXPECT_TRUE(rocksdb::DB::Open(options, directory_.path() + "/store", &opened).ok());
+    const std::unique_ptr<rocksdb::DB> database(opened);
+    rocksdb::CompactRangeOptions rewritten;
+    rewritten.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    EXPECT_TRUE(database->CompactRange(rewritten, nullptr, nullptr).ok());
+    std::vector<rocksdb::LiveFileMetaData> files;
+    database->GetLiveFilesMetaData(&files);
+    for (const auto& file : files) {
+      if (file.level > 0 && file.smallestkey.starts_with('k'))
+        tables_.emplace(file.smallestkey, file.db_path + file.name);
+    }
+    EXPECT_TRUE(database->Close().ok());
+  }
+  void open_store() { store_ = RocksdbStore::open(loop_, {.path = directory_.path() + "/store"}).value(); }
+  // The rows below `end`, which are in memory then.
+  void warm_up_to(const std::string& end) {
+    EXPECT_TRUE(store_->scan("k", {}, [&](std::string_view at, std::string_view) { return at < end; }));
+  }
+  Result<int> count() {
+    int rows = 0;
+    TRY(store_->scan("k", {}, [&](std::string_view, std::string_view) { return ++rows > 0; }));
+    return rows;
+  }
+
+  std::map<std::string, std::string> tables_;  // by the first key: the file
+};
+
+TEST_F(LevelledRocksdb, AScanIsNotOverWhereTheNextTableIsNotInMemory) {
+  ASSERT_GT(tables_.size(), 3U);
+  for (auto table = std::next(tables_.begin()); table != tables_.end(); ++table) {
+    open_store();
+    warm_up_to(fmt::format("k{:06}", std::stoi(table->first.substr(1)) - 1));
+    EXPECT_EQ(count().value(), kRows) << "up to " << table->first << " in memory";
+    store_.reset();
+    open_store();
+    warm_up_to(fmt::format("k{:06}", std::stoi(table->first.substr(1)) - 1));
+    int rows = 0;
+    EXPECT_TRUE(run([&] {
+      const auto counted = count();
+      rows = counted.value_or(0);
+      return counted.has_value();
+    }));
+    EXPECT_EQ(rows, kRows) << "up to " << table->first << " in memory, by a request";
+    reads_.reset();
+    store_.reset();
+  }
+}
+
+TEST_F(LevelledRocksdb, ATableThatCannotBeReadIsNoEndOfAScan) {
+  ASSERT_GT(tables_.size(), 3U);
+  {
+    std::fstream damaged(std::next(tables_.begin())->second, std::ios::in | std::ios::out | std::ios::binary);
+    damaged.seekp(100);
+    damaged << std::string(200, '\0');
+    ASSERT_TRUE(damaged.good());
+  }
+  open_store();
+  const auto counted = count();
+  ASSERT_FALSE(counted) << *counted << " of " << kRows << " rows";
+  EXPECT_FALSE(run([&]() -> Result<int> { return count(); }));
+  reads_.reset();
 }
 
 }  // namespace
