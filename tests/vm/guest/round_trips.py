@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the packets of an overwrite of 4 KiB and of the fdatasync behind it, on the client's network device.
+"""Counts the packets of an overwrite of 4 KiB, of an fdatasync, and of the two as a database's log has them, on the client's
+network device.
 
 A round trip is a burst of requests that the client sends before it has heard anything, and what comes back. Ends with 1
-unless both took one each, no call went to the MDS, and the flush was of the kind expected. With --round-trip-ms the link has
-been made that slow, and the clock is asked instead.
+unless the first two took one each, a write that is always followed by its fdatasync took one with it, no call went to the
+MDS, and the flush was of the kind expected. With --round-trip-ms the link has been made that slow, and the clock is asked
+instead.
 """
 import argparse
 import collections
+import itertools
 import json
 import os
 import socket
@@ -21,6 +24,7 @@ NAMES = {0x00: "SEND", 0x01: "SEND", 0x02: "SEND", 0x04: "SEND", 0x06: "WRITE", 
 ANSWERS = {"ACK", "RESPONSE"}
 EXPECTED = {"native": ["> FLUSH", "< RESPONSE"], "message": ["> SEND", "< SEND"]}
 REPETITIONS = 20
+HABIT = 5
 RARELY = 2  # the lease is renewed now and then
 SETTLE = 0.05
 
@@ -70,38 +74,68 @@ def counters(mount):
     return json.loads(os.getxattr(mount, "system.pnfsrdma.statistics"))
 
 
+def overwrite(file, number):
+    os.pwrite(file, os.urandom(4096), number * 4096)
+
+
+def form_habit(file):
+    """From then on a write takes its flush along; two writes in a row end that."""
+    for number in range(HABIT):
+        overwrite(file, number)
+        os.fdatasync(file)
+
+
 def by_packets(file, options):
     wire = Wire(options.device)
-    writes, flushes = [], []
-    for number in range(REPETITIONS):
+
+    def sent_for(call, *arguments):
         wire.take()
-        os.pwrite(file, os.urandom(4096), number * 4096)
+        call(*arguments)
         time.sleep(SETTLE)
-        writes.append(wire.take())
-        os.fdatasync(file)
-        time.sleep(SETTLE)
-        flushes.append(wire.take())
+        return wire.take()
+
+    writes, flushes, taken_along, afterwards = [], [], [], []
+    for number in range(REPETITIONS):
+        writes.append(sent_for(overwrite, file, number))
+        overwrite(file, number + 1)
+        flushes.append(sent_for(os.fdatasync, file))
+    form_habit(file)
+    for number in range(REPETITIONS):
+        taken_along.append(sent_for(overwrite, file, number))
+        afterwards.append(sent_for(os.fdatasync, file))
+
     failures = []
-    for what, rows in (("write of 4 KiB", writes), ("fdatasync", flushes)):
-        usual, times = collections.Counter(map(tuple, rows)).most_common(1)[0]
-        print(f"{what}: {round_trips(usual)} round trip; {times} of {REPETITIONS} times: {', '.join(usual)}")
-        if sum(round_trips(row) != 1 or any("TCP" in packet for packet in row) for row in rows) > RARELY:
-            failures.append(f"{what}: not one round trip without the MDS: {rows}")
-    usual = collections.Counter(map(tuple, flushes)).most_common(1)[0][0]
-    if [packet for packet in usual if packet[2:] != "ACK"] != EXPECTED[options.method]:
-        failures.append(f"fdatasync: {EXPECTED[options.method]} is expected, and ACKs")
+    usual = {}
+    for what, rows, expected in (("write of 4 KiB", writes, 1), ("fdatasync", flushes, 1),
+                                 ("write of 4 KiB with its flush", taken_along, 1), ("fdatasync behind it", afterwards, 0)):
+        usual[what], times = collections.Counter(map(tuple, rows)).most_common(1)[0]
+        print(f"{what}: {round_trips(usual[what])} round trips; {times} of {REPETITIONS} times: {', '.join(usual[what])}")
+        if sum(round_trips(row) != expected or any("TCP" in packet for packet in row) for row in rows) > RARELY:
+            failures.append(f"{what}: not {expected} round trips without the MDS: {rows}")
+    flush = EXPECTED[options.method]
+    for what, expected in (("fdatasync", flush), ("write of 4 KiB with its flush", ["> WRITE", *flush])):
+        # A WRITE is as many packets as the MTU makes of it.
+        if [packet for packet, _ in itertools.groupby(usual[what]) if packet[2:] != "ACK"] != expected:
+            failures.append(f"{what}: {expected} is expected, and ACKs")
     return failures
 
 
 def by_clock(file, options):
-    took = {"write of 4 KiB": [], "fdatasync": []}
-    for number in range(REPETITIONS):
+    took = {"write of 4 KiB": [], "fdatasync": [], "write of 4 KiB and its fdatasync": []}
+
+    def timed(what, *calls):
         begin = time.monotonic()
-        os.pwrite(file, os.urandom(4096), number * 4096)
-        middle = time.monotonic()
-        os.fdatasync(file)
-        took["write of 4 KiB"].append(1000 * (middle - begin))
-        took["fdatasync"].append(1000 * (time.monotonic() - middle))
+        for call, *arguments in calls:
+            call(*arguments)
+        took[what].append(1000 * (time.monotonic() - begin))
+
+    for number in range(REPETITIONS):
+        timed("write of 4 KiB", (overwrite, file, number))
+        overwrite(file, number + 1)
+        timed("fdatasync", (os.fdatasync, file))
+    form_habit(file)
+    for number in range(REPETITIONS):
+        timed("write of 4 KiB and its fdatasync", (overwrite, file, number), (os.fdatasync, file))
     failures = []
     for what, times in took.items():
         # A busy machine adds to many; what is never less than two round trips stays so in the best quarter, too.

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # hosts: server client
-# What an fdatasync costs on the wire, packet by packet, and in round trips of a slow link: one, by native flush and by the
-# commit message.
+# What a write and an fdatasync cost on the wire, packet by packet, and in round trips of a slow link: one each, and one together
+# where each write is followed by its fdatasync. By native flush and by the commit message.
 . /source/tests/vm/guest/cases.sh
 . /source/tests/vm/guest/hosts.sh
 
