@@ -53,6 +53,7 @@ constexpr uint64_t kSkippedInLoop = 1000;
 // Of a small file system: the memtable, and the logs that wait for it.
 constexpr uint64_t kShareOfMemtable = 64;
 constexpr uint64_t kShareOfLogs = 16;
+constexpr int kCacheShardBits = 2;
 
 rocksdb::Slice slice(std::string_view text) {
   return {text.data(), text.size()};
@@ -163,7 +164,9 @@ rocksdb::Options options_of(const RocksdbOptions& options, const MetadataRoom* r
   tuned.stats_dump_period_sec = 0;
   tuned.stats_persist_period_sec = 0;
   rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
+  // A filter is one block of up to a megabyte: in shards of no more than that (the engine's default) each one pushes
+  // the others out, and is read from the medium again and again. Few threads look here.
+  table.block_cache = rocksdb::NewLRUCache(options.cache_bytes, kCacheShardBits);
   table.cache_index_and_filter_blocks = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kFilterBitsPerKey));
   tuned.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
