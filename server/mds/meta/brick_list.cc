@@ -9,6 +9,13 @@
 #include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
+namespace {
+
+bool is_whole_grains(const LogicalRange& range) {
+  return range.logical % kGrainSize == 0 && range.length % kGrainSize == 0 && range.end() > range.logical;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<BrickList>> BrickList::open(KeyValueStore& store, const Clock& clock) {
   std::unique_ptr<BrickList> list(new BrickList(store, clock));
@@ -23,22 +30,33 @@ Result<> BrickList::read() {
     TRY_ASSIGN(members_.at(record.number).verifier, records_.verifier(record.number));
   }
   TRY_ASSIGN(verifier_changes_, records_.verifier_changes());
-  std::vector<std::pair<uint64_t, uint64_t>> ranges;  // logical, length
+  TRY(read_extents());
+  for (auto& [number, member] : members_) TRY(member.space->begin());
+  return {};
+}
+
+// Before anything is served, so it must be quick: with a million extents 0.2 s, four fifths of it the scan.
+Result<> BrickList::read_extents() {
+  std::vector<LogicalRange> ranges;
   TRY(Extents(store_).scan([&](InodeId, const Extent& extent) {
-    ranges.emplace_back(extent.logical, extent.length);
+    ranges.push_back({extent.logical, extent.length});
     return true;
   }));
   std::ranges::sort(ranges);
   uint64_t end = 0;
-  for (const auto& [logical, length] : ranges) {
-    const std::string place = "logical address " + std::to_string(logical);
-    if (logical < end) return fail(EUCLEAN, "two extents have the same place at " + place);
-    end = logical + length;
-    const BrickNumber brick = brick_of(logical);
-    if (brick == kNoBrick) return fail(EUCLEAN, "no brick is known for the extent at " + place);
-    members_.at(brick).space->use(logical, length);
+  for (auto from = ranges.begin(); from != ranges.end();) {
+    const BrickNumber brick = brick_of(from->logical);
+    auto to = from;
+    for (; to != ranges.end() && brick_of(to->logical) == brick; ++to) {
+      const auto place = [&] { return "logical address " + std::to_string(to->logical); };
+      if (!is_whole_grains(*to)) return fail(EUCLEAN, "an extent is not whole grains at " + place());
+      if (to->logical < end) return fail(EUCLEAN, "two extents have the same place at " + place());
+      if (brick == kNoBrick) return fail(EUCLEAN, "no brick is known for the extent at " + place());
+      end = to->end();
+    }
+    members_.at(brick).space->use({from, to});
+    from = to;
   }
-  for (auto& [number, member] : members_) TRY(member.space->begin());
   return {};
 }
 

@@ -59,6 +59,7 @@ class BrickList {
 
   BrickList(KeyValueStore& store, const Clock& clock) : store_(store), clock_(clock), records_(store) {}
   Result<> read();
+  Result<> read_extents();
   void enter(const BrickRecord& record);
   Result<uint32_t> next_zone(BrickNumber number);
   Result<> check_unique(const BrickRecord& record) const;

@@ -56,15 +56,42 @@ void GrainPool::index(uint64_t block, const BlockGrains& grains, GrainRange rang
   }
 }
 
-void GrainPool::use(uint64_t logical, uint64_t length) {
-  for_each_block(logical, length, [&](uint64_t block, GrainRange range) {
-    const bool known = ours_.contains(block);
-    ours_.insert(block, 1);
-    if (range.count == kGrainsPerBlock) return;
-    if (!known)
-      change(block, {0, kGrainsPerBlock},
-             [](BlockGrains& grains) { grains.give_back({0, kGrainsPerBlock}, false); });
-    take_run(block, range);
+void GrainPool::use(std::span<const LogicalRange> extents) {
+  uint64_t block = 0;
+  std::vector<GrainRange> used;  // of it, where it is not wholly used
+  for (const LogicalRange& extent : extents) {
+    const uint64_t first = extent.logical / kBlockSize;
+    const uint64_t last = (extent.end() - 1) / kBlockSize;
+    ours_.insert(first, last - first + 1);
+    const auto use_part = [&](uint64_t part, GrainRange range) {
+      if (range.count == kGrainsPerBlock) return;
+      if (part != block) {
+        use_in(block, used);
+        used.clear();
+        block = part;
+      }
+      used.push_back(range);
+    };
+    const uint64_t first_end = std::min(extent.end(), (first + 1) * kBlockSize);
+    use_part(first, grains_between(extent.logical, first_end, first));
+    if (last != first) use_part(last, grains_between(last * kBlockSize, extent.end(), last));
+  }
+  use_in(block, used);
+}
+
+void GrainPool::use_in(uint64_t block, std::span<const GrainRange> used) {
+  if (used.empty()) return;
+  CHECK(!shared_.contains(block));
+  change(block, {0, kGrainsPerBlock}, [&](BlockGrains& grains) {
+    uint32_t at = 0;
+    const auto free_up_to = [&](uint32_t end) {
+      if (at < end) grains.give_back({at, end - at}, false);
+    };
+    for (const GrainRange& range : used) {
+      free_up_to(range.first);
+      at = range.end();
+    }
+    free_up_to(kGrainsPerBlock);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "server/mds/meta/block_grains.h"
@@ -23,6 +24,14 @@ struct Piece {
   uint64_t length = 0;
   bool clean = false;
   bool operator==(const Piece&) const = default;
+};
+
+// Where an extent is.
+struct LogicalRange {
+  uint64_t logical = 0;
+  uint64_t length = 0;
+  uint64_t end() const { return logical + length; }
+  auto operator<=>(const LogicalRange&) const = default;
 };
 
 // What somebody needs, in grains.
@@ -62,8 +71,9 @@ class GrainPool {
   void set_capacity(uint64_t blocks) { capacity_ = blocks; }
   uint64_t capacity() const { return capacity_; }
 
-  // An extent has this range. What else is in its blocks was free before the restart: not known to be clean.
-  void use(uint64_t logical, uint64_t length);
+  // Extents have these ranges, ascending; all that is used of a block at once. What else is in the block was free
+  // before the restart: not known to be clean. O(1) an extent.
+  void use(std::span<const LogicalRange> extents);
 
   // `next_block`: the number of the first of as many fresh block addresses as blocks_needed() says.
   std::expected<Taken, Shortage> take(const GrainRequest& request, uint64_t next_block);
@@ -115,6 +125,7 @@ class GrainPool {
   template <typename Change>
   void change(uint64_t block, GrainRange range, Change change);
   void index(uint64_t block, const BlockGrains& grains, GrainRange range, bool enter);
+  void use_in(uint64_t block, std::span<const GrainRange> used);
   Piece take_run(uint64_t block, GrainRange range);
   std::optional<Piece> take_at(uint64_t logical, uint64_t count);
   std::optional<Piece> take_best(uint64_t count);

@@ -5,6 +5,7 @@
 #include <expected>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "server/mds/meta/brick_records.h"
@@ -48,8 +49,8 @@ class Space {
   Space(const Space&) = delete;
   Space& operator=(const Space&) = delete;
 
-  // An extent has this range.
-  void use(uint64_t logical, uint64_t length) { pool_.use(logical, length); }
+  // Extents have these ranges: see GrainPool.
+  void use(std::span<const LogicalRange> extents) { pool_.use(extents); }
   // All extents are known. EUCLEAN: the counter of addresses cannot be read.
   Result<> begin();
   // Blocks the brick has, in use or not.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "shared/base/random.h"
 
@@ -164,6 +165,50 @@ TEST_F(Grains, ALargeFileGivesWholeBlocksBackAndSharesTheRest) {
   EXPECT_EQ(runs, (std::vector<brick::Run>{{base + 2 * kBlockSize, 2}}));
   EXPECT_EQ(pool_.ours().count(), 2u);
   EXPECT_EQ(pool_.waiting_grains(), kGrainsPerBlock - 10);
+}
+
+// Any extents: what they use is used, all else in their blocks is free and not clean, and nothing is given twice.
+TEST(GrainPool, IsBuiltFromAnyExtents) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SeededRandom random(seed);
+    const auto below = [&](uint64_t most) { return random.next_u64() % most; };
+    constexpr uint64_t kFirst = 5 * kGrainsPerBlock;
+    const uint64_t end = kFirst + (1 + below(40)) * kGrainsPerBlock;
+    std::vector<LogicalRange> extents;
+    std::set<uint64_t> blocks;
+    std::vector<bool> used(end);
+    const uint64_t longest = below(3) == 0 ? 4 * kGrainsPerBlock : 1 + below(40);
+    for (uint64_t grain = kFirst + below(kGrainsPerBlock); grain < end;) {
+      const uint64_t count = std::min(1 + below(longest), end - grain);
+      extents.push_back({grain * kGrainSize, count * kGrainSize});
+      for (uint64_t one = grain; one < grain + count; ++one) {
+        used[one] = true;
+        blocks.insert(one / kGrainsPerBlock);
+      }
+      grain += count + (below(2) == 0 ? 0 : below(2 * longest));
+    }
+    GrainPool pool;
+    pool.set_capacity(blocks.size());
+    pool.use(extents);
+    const auto in_use = static_cast<uint64_t>(std::ranges::count(used, true));
+    const uint64_t free = blocks.size() * kGrainsPerBlock - in_use;
+    ASSERT_EQ(pool.ours().count(), blocks.size()) << "seed " << seed;
+    ASSERT_EQ(pool.free_grains(), free) << "seed " << seed;
+    if (free == 0) continue;
+    const auto taken = pool.take({.hard = free, .scattered = true}, 0);
+    ASSERT_TRUE(taken) << "seed " << seed;
+    for (const Piece& piece : taken->pieces) {
+      ASSERT_FALSE(piece.clean) << "seed " << seed;
+      for (uint64_t one = piece.logical / kGrainSize; one < (piece.logical + piece.length) / kGrainSize;
+           ++one) {
+        ASSERT_TRUE(blocks.contains(one / kGrainsPerBlock)) << "seed " << seed;
+        if (one >= used.size()) continue;
+        ASSERT_FALSE(used[one]) << "seed " << seed << " grain " << one;
+        used[one] = true;
+      }
+    }
+    EXPECT_EQ(pool.free_grains(), 0U) << "seed " << seed;
+  }
 }
 
 TEST_F(Grains, TheZeroerReachesEveryBlock) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "server/mds/meta/brick_list.h"
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/values.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {
@@ -135,6 +137,15 @@ TEST_F(Allocation, FreedGrainsRestAndAreThenNotClean) {
 TEST_F(Allocation, ExtentsThatOverlapAreNotServed) {
   record(kBlockSize, 2 * kBlockSize);
   record(2 * kBlockSize, kBlockSize);
+  const auto opened = BrickList::open(store_, clock_);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().number(), EUCLEAN);
+}
+
+TEST_F(Allocation, AnExtentThatIsNotWholeGrainsIsNotServed) {
+  Batch batch;
+  put_value(batch, number_key(kExtentTag, 7, kGrainSize), StoredExtent{kBlockSize + 512, kGrainSize});
+  ASSERT_TRUE(store_.commit(batch, CommitKind::kNamespace));
   const auto opened = BrickList::open(store_, clock_);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().number(), EUCLEAN);
