@@ -250,7 +250,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   const Milliseconds grace_longest = std::max(grace_wanted, boot.lease_before);
   TRY_ASSIGN(
       const std::vector<ClientId> expiring,
-      recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace, grace_longest, [&] {
+      recover_state(boot, state_store, clients, opens, locks, grace, grace_longest, [&] {
         if (const auto noted = forget_earlier_leases(*store, limits.lease); !noted)
           log_warning("mds", "lease-not-noted error=\"{}\"", noted.error().to_string());
       }));

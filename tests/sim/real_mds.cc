@@ -180,7 +180,7 @@ struct RealMds::Process {
                           loop.turns(),    *user_groups});
     compounds = std::make_unique<mds::Compounds>(*services);
     const auto expiring =
-        must(mds::recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace,
+        must(mds::recover_state(boot, state_store, clients, opens, locks, grace,
                                 std::max<Milliseconds>(limits.lease, boot.lease_before),
                                 [this] { CHECK(mds::forget_earlier_leases(store, limits.lease)); }));
     leases->start(loop, std::clamp<Milliseconds>(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));

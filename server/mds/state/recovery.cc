@@ -28,14 +28,15 @@ void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens, Loc
 
 }  // namespace
 
-Result<std::vector<ClientId>> recover_state(bool same_host_boot, StateStore& store, ClientTable& clients,
+Result<std::vector<ClientId>> recover_state(const BootRecord& boot, StateStore& store, ClientTable& clients,
                                             OpenTable& opens, LockTable& locks, GracePeriod& grace,
                                             Milliseconds grace_longest, std::function<void()> grace_ended) {
   TRY_ASSIGN(StateStore::Loaded loaded, store.load());
   TRY_ASSIGN(const bool in_grace, store.in_grace());
-  if (same_host_boot && !in_grace) {
+  if (boot.same_host_boot && !in_grace) {
     std::vector<ClientId> expiring = loaded.expiring;
     keep(std::move(loaded), clients, opens, locks);
+    if (boot.lease_before > clients.lease()) clients.lengthen_leases(boot.lease_before - clients.lease());
     return expiring;
   }
   TRY(store.note_grace(true));

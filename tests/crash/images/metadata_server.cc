@@ -86,8 +86,7 @@ MetadataServer::MetadataServer(const Host& host_in)
       compounds(services) {
   names->set_in_use(
       [this](mds::InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });
-  const auto expiring =
-      mds::recover_state(boot.same_host_boot, state_store, clients, opens, locks, grace, limits.lease);
+  const auto expiring = mds::recover_state(boot, state_store, clients, opens, locks, grace, limits.lease);
   CHECK(expiring);
   leases.resume(*expiring);
 }

@@ -133,6 +133,23 @@ TEST_F(LeaseTest, RestartOnTheSameBootKeepsClientsAndStateids) {
   EXPECT_TRUE(make(client, "g").ok());
 }
 
+// A client hears of a shorter lease with its next session: until then it may be silent for as long as it was told.
+TEST_F(LeaseTest, AClientOfBeforeHasTheLeaseItWasTold) {
+  ASSERT_TRUE(make(client_, "f").ok());
+  server_ = nullptr;
+  host_.lease_before = Milliseconds(90'000);
+  TestServer again(host_);
+  host_.clock.advance(Milliseconds(80'000));
+  again.leases.expire_due();
+  EXPECT_EQ(again.opens.size(), 1U);
+  TestClient client(again);
+  client.id = client_.id;
+  ASSERT_TRUE(client.create_session(client_.create_sequence + 1).ok());
+  host_.clock.advance(Milliseconds(31'000));
+  again.leases.expire_due();
+  EXPECT_EQ(again.opens.size(), 0U);
+}
+
 TEST_F(LeaseTest, CreateSessionAnsweredByNobodyIsRunAgainAfterARestart) {
   server_ = nullptr;
   TestServer again(host_);

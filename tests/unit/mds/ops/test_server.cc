@@ -35,7 +35,8 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
                user_groups},
       compounds(services) {
   names->set_in_use([this](InodeId inode) { return opens.is_open(inode); });
-  const auto expiring = recover_state(same_boot, state_store, clients, opens, locks, grace, limits.lease);
+  const auto expiring = recover_state({.same_host_boot = same_boot, .lease_before = host.lease_before},
+                                      state_store, clients, opens, locks, grace, limits.lease);
   CHECK(expiring.has_value());
   leases.resume(*expiring);
 }

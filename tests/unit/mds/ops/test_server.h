@@ -37,6 +37,7 @@ struct TestHost {
   MemoryStore store{loop};
   NamespaceOptions options;
   uint64_t starts = 0;
+  Milliseconds lease_before{};  // that clients of earlier starts were told
 
   void turn() { loop.run_once(Milliseconds(0)); }
 };
