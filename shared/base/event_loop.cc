@@ -104,8 +104,7 @@ SteadyTime EventLoop::run_turn(Milliseconds longest, SteadyTime now) {
     const auto handler = found->second;
     (*handler)(events[i].events);
   }
-  for (Task& task : std::exchange(next_turn_, {})) task();
-  run_posted();
+  run_due();
   run_timers();
   while (!turn_end_.empty()) {
     for (Task& task : std::exchange(turn_end_, {})) task();
@@ -115,10 +114,18 @@ SteadyTime EventLoop::run_turn(Milliseconds longest, SteadyTime now) {
   return ended;
 }
 
-void EventLoop::run_posted() {
-  std::vector<Task> tasks;
-  std::swap(tasks, *posted_.lock());
-  for (Task& task : tasks) task();
+void EventLoop::run_due() {
+  std::ranges::move(std::exchange(next_turn_, {}), std::back_inserter(due_));
+  std::vector<Task> posted;
+  std::swap(posted, *posted_.lock());
+  std::ranges::move(posted, std::back_inserter(due_));
+  const SteadyTime end = clock_.now() + kSlice;
+  while (!due_.empty()) {
+    const Task task = std::move(due_.front());
+    due_.pop_front();
+    task();
+    if (clock_.now() >= end) break;
+  }
 }
 
 void EventLoop::run_timers() {
@@ -128,11 +135,12 @@ void EventLoop::run_timers() {
     timer_times_.erase(timers_.begin()->first.second);
     timers_.erase(timers_.begin());
     task();
+    if (clock_.now() >= now + kSlice) break;
   }
 }
 
 int EventLoop::wait_milliseconds(Milliseconds longest, SteadyTime now) const {
-  if (!turn_end_.empty() || !next_turn_.empty()) return 0;
+  if (!turn_end_.empty() || !next_turn_.empty() || !due_.empty()) return 0;
   if (timers_.empty()) return static_cast<int>(longest.count());
   const auto until = std::chrono::ceil<Milliseconds>(timers_.begin()->first.first - now);
   return static_cast<int>(std::clamp(until, Milliseconds(0), longest).count());

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,6 +25,10 @@ class EventLoop {
   using Task = std::function<void()>;
   using FdHandler = std::function<void(uint32_t epoll_events)>;
   using TimerId = uint64_t;
+
+  // A turn spends so long on what was posted, and so long on timers: what is left of them has the next one, behind the
+  // descriptors. So the thousand answers of one sync do not keep everybody else waiting.
+  static constexpr Milliseconds kSlice{4};
 
   explicit EventLoop(const Clock& clock);
   ~EventLoop();
@@ -79,7 +84,7 @@ class EventLoop {
 
  private:
   SteadyTime run_turn(Milliseconds longest, SteadyTime now);
-  void run_posted();
+  void run_due();
   void run_timers();
   int wait_milliseconds(Milliseconds longest, SteadyTime now) const;
 
@@ -93,6 +98,7 @@ class EventLoop {
   std::unordered_map<int, std::shared_ptr<FdHandler>> handlers_;
   std::vector<Task> turn_end_;
   std::vector<Task> next_turn_;
+  std::deque<Task> due_;  // of earlier turns, and of this one
   Guarded<std::vector<Task>> posted_;
   TurnTimes turns_;
 };

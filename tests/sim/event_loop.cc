@@ -93,7 +93,7 @@ SteadyTime EventLoop::run_turn(Milliseconds longest, SteadyTime now) {
   }
   const SteadyTime begun = clock_.now();
   for (Task& task : std::exchange(next_turn_, {})) task();
-  run_posted();
+  run_due();
   run_timers();
   while (!turn_end_.empty()) {
     for (Task& task : std::exchange(turn_end_, {})) task();
@@ -103,7 +103,7 @@ SteadyTime EventLoop::run_turn(Milliseconds longest, SteadyTime now) {
   return ended;
 }
 
-void EventLoop::run_posted() {
+void EventLoop::run_due() {
   for (Task& task : std::exchange(posts_of(this).tasks, {})) task();
 }
 

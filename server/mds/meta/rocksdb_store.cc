@@ -299,7 +299,7 @@ class RocksdbEngine final : public KeyValueStore {
     waiters_.add(sequence, std::move(callback));
     if (sequence > synced_) return;
     loop_.at_turn_end([this, alive = std::weak_ptr(alive_)] {
-      if (!alive.expired()) waiters_.run(synced_);
+      if (!alive.expired()) progress(durable_);
     });
   }
 
@@ -323,7 +323,7 @@ class RocksdbEngine final : public KeyValueStore {
     loop_.at_turn_end([this, covered, alive = std::weak_ptr(alive_)] {
       if (!alive.expired()) progress(covered);
     });
-    synced_ = std::max(synced_, covered);
+    synced_ = durable_ = std::max(durable_, covered);
     return {};
   }
 
@@ -480,9 +480,20 @@ class RocksdbEngine final : public KeyValueStore {
     return {};
   }
 
+  // In slices: one sync may be what thousands wait for. Who sees `synced_` may take it that they have run.
   void progress(Sequence synced) {
-    synced_ = std::max(synced_, synced);
-    waiters_.run(synced_);
+    durable_ = std::max(durable_, synced);
+    const SteadyTime end = loop_.now() + EventLoop::kSlice;
+    bool any = false;
+    const Sequence reached =
+        waiters_.run(durable_, [&] { return std::exchange(any, true) && loop_.now() >= end; });
+    synced_ = std::max(synced_, reached);
+    if (reached >= durable_ || std::exchange(goes_on_, true)) return;
+    loop_.at_next_turn([this, alive = std::weak_ptr(alive_)] {
+      if (alive.expired()) return;
+      goes_on_ = false;
+      progress(durable_);
+    });
   }
 
   void fail_for_good(const Error& error) {
@@ -507,7 +518,9 @@ class RocksdbEngine final : public KeyValueStore {
   SyncWaiters waiters_;
   Sequence last_ = 0;
   Sequence last_namespace_ = 0;
-  Sequence synced_ = 0;
+  Sequence synced_ = 0;   // told to all who waited for it
+  Sequence durable_ = 0;  // not less
+  bool goes_on_ = false;  // the next turn tells more of them
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   const rocksdb::ReadOptions memory_only_ = memory_only();
   const rocksdb::ReadOptions whole_medium_ = whole_medium();

@@ -14,8 +14,9 @@ class SyncWaiters {
   void add(Sequence sequence, std::function<void()> callback) {
     waiting_.emplace(sequence, std::move(callback));
   }
-  // Runs those that wait for `synced` or less, in order. A callback may add others.
-  void run(Sequence synced);
+  // Runs those that wait for `synced` or less, in order, until `enough` says so. A callback may add others. Returns
+  // up to where all have run: `synced`, if it was not enough.
+  Sequence run(Sequence synced, const std::function<bool()>& enough = [] { return false; });
   bool empty() const { return waiting_.empty(); }
   void clear() { waiting_.clear(); }
 

@@ -115,6 +115,32 @@ TEST_F(Rocksdb, ALogThatCannotBeWrittenIsTheEndAsWell) {
   EXPECT_EQ(refused.error().number(), EIO);
 }
 
+TEST_F(Rocksdb, ThoseWhoWaitForOneSyncAreToldInSlices) {
+  ManualClock clock;
+  EventLoop loop(clock);
+  auto store = RocksdbStore::open(loop, {.path = directory_.path() + "/store"}).value();
+  const Sequence before = store->last_namespace_sequence();
+  std::vector<uint64_t> told;
+  for (int i = 0; i < 10; ++i) {
+    const Sequence one_more = store->commit(one("a", std::to_string(i)), CommitKind::kState).value();
+    store->when_synced(one_more, [&, one_more] {
+      EXPECT_LE(store->synced_sequence(), one_more) << "somebody in front of us has not been told";
+      told.push_back(one_more);
+      clock.advance(EventLoop::kSlice / 4);
+    });
+  }
+  // The urgent one takes the others along.
+  store->when_synced(store->commit(one("b", ""), CommitKind::kNamespace).value(), [&] { told.push_back(0); });
+  const SteadyTime end = clock_.now() + Milliseconds(5000);
+  while (told.empty() && clock_.now() < end) loop.run_once(Milliseconds(5));
+  EXPECT_LE(told.size(), 4U);
+  for (int turn = 0; turn < 3; ++turn) loop.run_once(Milliseconds(0));
+  ASSERT_EQ(told.size(), 11U);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end() - 1));
+  EXPECT_EQ(told.back(), 0U);
+  EXPECT_GT(store->synced_sequence(), before);
+}
+
 TEST_F(Rocksdb, ASecondProcessIsToldWhoHasTheStore) {
   auto store = open().value();
   const auto second = open();
