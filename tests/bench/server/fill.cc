@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "shared/nfs4/pmem_layout.h"
 #include "tests/bench/server/tree.h"
 
 namespace pnfsrdma::bench {
@@ -11,6 +12,9 @@ namespace {
 
 using nfs4::CompoundResultReader;
 using nfs4::CompoundWriter;
+
+constexpr uint64_t kLayoutBytes = 4096;
+constexpr uint32_t kLayoutReplyBytes = 4096;
 
 // CREATE makes the new folder the current filehandle.
 void build_folder(Worker& worker, CompoundWriter& compound) {
@@ -38,14 +42,25 @@ bool folders_left(const Worker& worker) {
   return worker.tree.many.begun_folders < worker.tree.many.folders.size();
 }
 
-// OPEN and CLOSE in one COMPOUND, by the current stateid.
+void put_layoutget(CompoundWriter& compound) {
+  nfs4::LayoutGetArguments arguments;
+  arguments.layout_type = nfs4::kLayoutTypePmem;
+  arguments.io_mode = nfs4::IoMode::kReadWrite;
+  arguments.length = arguments.min_length = kLayoutBytes;
+  arguments.stateid = nfs4::Stateid::current();
+  arguments.max_count = kLayoutReplyBytes;
+  put(compound, arguments);
+}
+
+// OPEN and CLOSE, or what is held of the file, in one COMPOUND, by the current stateid.
 void build_file(Worker& worker, CompoundWriter& compound) {
   ManyFiles& many = worker.tree.many;
   worker.taken = std::min(worker.taken, many.begun);
   if (worker.taken == many.begun) ++many.begun;
   put_handle(compound, many.folders[worker.taken % many.folders.size()]);
   put(compound, open_arguments(worker, "file" + std::to_string(worker.taken), true));
-  put(compound, nfs4::CloseArguments{0, nfs4::Stateid::current()});
+  if (many.layouts_held) put_layoutget(compound);
+  if (!many.opens_held) put(compound, nfs4::CloseArguments{0, nfs4::Stateid::current()});
 }
 
 Outcome read_file(Worker& worker, CompoundResultReader&) {
@@ -64,7 +79,7 @@ bool files_left(const Worker& worker) {
 
 }  // namespace
 
-Result<Filling> fill(Fleet& fleet, Tree& tree, uint64_t files, uint32_t folders) {
+Result<Filling> fill(Fleet& fleet, Tree& tree, const ServerSettings& settings) {
   static const Calls kFolders = {{.what = "CREATE of a folder",
                                   .build = build_folder,
                                   .read = read_folder,
@@ -78,15 +93,17 @@ Result<Filling> fill(Fleet& fleet, Tree& tree, uint64_t files, uint32_t folders)
                                 .again = files_left,
                                 .wanted = files_left}};
   tree.many = ManyFiles();
-  tree.many.wanted = files;
-  tree.many.folders.resize(folders);
+  tree.many.wanted = settings.fill;
+  tree.many.layouts_held = settings.hold == "layouts";
+  tree.many.opens_held = tree.many.layouts_held || settings.hold == "opens";
+  tree.many.folders.resize(settings.folders);
   TRY(fleet.play(kFolders));
   auto before = std::chrono::steady_clock::now();
   TRY(fleet.play(kFiles));
-  Filling filling{.files = files, .rates = {}};
+  Filling filling{.files = settings.fill, .rates = {}};
   for (const auto& mark : tree.many.marks) {
     const double seconds = std::chrono::duration<double>(mark - before).count();
-    filling.rates.push_back(static_cast<double>(files) / Filling::kParts / seconds);
+    filling.rates.push_back(static_cast<double>(settings.fill) / Filling::kParts / seconds);
     before = mark;
   }
   return filling;

@@ -18,6 +18,6 @@ struct Filling {
   std::vector<double> rates;
 };
 
-Result<Filling> fill(Fleet& fleet, Tree& tree, uint64_t files, uint32_t folders);
+Result<Filling> fill(Fleet& fleet, Tree& tree, const ServerSettings& settings);
 
 }  // namespace pnfsrdma::bench

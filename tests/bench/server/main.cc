@@ -57,9 +57,9 @@ class Bench {
     for (size_t i = 0; i < trees_.size(); ++i) {
       Fleet fleet(loop_, settings_.targets[i], settings_, trees_[i]);
       TRY(fleet.connect(std::ranges::min(settings_.clients), settings_.slots));
-      TRY_ASSIGN(const Filling filling, fill(fleet, trees_[i], settings_.fill, settings_.folders));
+      TRY_ASSIGN(const Filling filling, fill(fleet, trees_[i], settings_));
       report_.add(settings_.targets[i].name, filling);
-      TRY(fleet.leave());
+      if (settings_.hold == "nothing") TRY(fleet.leave());
     }
     return {};
   }
@@ -234,6 +234,11 @@ void add_options(CLI::App& app, ServerSettings& settings, std::vector<std::strin
                  "make so many files instead, and leave them: files a second, tenth by tenth");
   app.add_option("--folders", settings.folders, "into so many folders")
       ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option(
+         "--hold", settings.hold,
+         "with --fill: what is held of each file until the clients' lease has ended: nothing, opens, layouts")
+      ->check(CLI::IsMember({"nothing", "opens", "layouts"}))
       ->capture_default_str();
   app.add_flag("--keep", settings.keep, "leave the folder on the server");
   app.add_flag("--json", settings.json, "one JSON object instead of tables");

@@ -2,21 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many files in our metadata server, made by the load generator: files a second from the beginning to the end, bytes of metadata
 a file, memory of MDS and brick, and how long a restart of the MDS takes until its first answer.
+
+With --hold the generator's clients keep the open, or the layout, of every file, and leave without a word: what another client
+waits while their leases end, and the turns of the loop meanwhile.
 """
 import argparse
 import json
 import os
 import pathlib
+import re
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
 import server_bench  # noqa: E402
+from console_client import Console  # noqa: E402
 
 # An RPC call without arguments: mark, xid, call, RPC 2, NFS, version 4, NULL, no credential, no verifier.
 NULL_CALL = struct.pack(">11I", 0x80000000 | 40, 1, 0, 2, 100003, 4, 0, 0, 0, 0, 0)
@@ -35,11 +41,58 @@ def bytes_below(folder):
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+class Healthy(threading.Thread):
+    """A client with a connection of its own: a NULL call every 5 ms, and what it waited."""
+
+    def __init__(self, port):
+        super().__init__()
+        self.connection = socket.create_connection(("127.0.0.1", port))
+        self.waited, self.ended = [], threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.ended.wait(0.005):
+            begun = time.monotonic()
+            self.connection.sendall(NULL_CALL)
+            self.connection.recv(28, socket.MSG_WAITALL)
+            self.waited.append(time.monotonic() - begun)
+
+    def end(self):
+        self.ended.set()
+        self.join()
+        self.connection.close()
+        ordered = sorted(self.waited)
+        return [1e3 * ordered[int(len(ordered) * share)] for share in (0.5, 0.99, 0.999)] + [1e3 * ordered[-1]]
+
+
+def teardown(ours):
+    """Until nobody is left whose lease has ended."""
+    before, healthy = ours.turns(), Healthy(ours.nfs_port)
+    console = Console(ours.home / "console.sock")
+    held, begun, last = None, None, None
+    while True:
+        text = console.get("/metrics", prefix="").text
+        opens, layouts = (int(re.search(rf"^{name} (\d+)", text, re.MULTILINE)[1])
+                          for name in ("pnfsrdma_mds_opens", "pnfsrdma_mds_layouts"))
+        held = held or (opens, layouts)
+        if (opens, layouts) != held and begun is None:
+            begun = time.monotonic()
+        last = time.monotonic()
+        if opens + layouts == 0:
+            break
+        time.sleep(0.2)
+    p50, p99, p999, longest = healthy.end()
+    print(f"{held[0]} opens and {held[1]} layouts of clients that left without a word, gone in {last - (begun or last):.1f} s")
+    print(f"a NULL call of another client meanwhile, the wait for the lease's end included: p50 {p50:.2f} ms, p99 {p99:.2f} ms,"
+          f" p99.9 {p999:.2f} ms, longest {longest:.1f} ms")
+    server_bench.print_turns(before, ours.turns())
+
+
 def generate(arguments, ours, files):
     with tempfile.NamedTemporaryFile(suffix=".json") as figures:
         subprocess.run([f"{arguments.bin}/bench-server", f"ours=127.0.0.1:{ours.nfs_port}", "--fill", str(files), "--folders",
-                        str(arguments.folders), "--clients", str(arguments.clients), "--slots", "1", "--json-file",
-                        figures.name], check=True, stdin=subprocess.DEVNULL)
+                        str(arguments.folders), "--clients", str(arguments.clients), "--slots", str(arguments.slots), "--hold",
+                        arguments.hold, "--json-file", figures.name], check=True, stdin=subprocess.DEVNULL)
         return json.loads(pathlib.Path(figures.name).read_text())["filled"]["ours"]["rates"]
 
 
@@ -62,6 +115,9 @@ def main():
     parser.add_argument("--files", type=int, default=200_000)
     parser.add_argument("--folders", type=int, default=100)
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--slots", type=int, default=1, help="calls that a client has under way")
+    parser.add_argument("--hold", choices=("nothing", "opens", "layouts"), default="nothing", help="what clients hold of each file")
+    parser.add_argument("--pool-size", default="1G")
     parser.add_argument("--folder", default=server_bench.DISK, help="for the servers' data")
     parser.add_argument("--nice", type=int, default=0, help="of servers and generator: -20 where others work on the machine")
     parser.add_argument("--json-file")
@@ -72,12 +128,14 @@ def main():
     server_bench.be_nice(arguments.nice)
     with tempfile.TemporaryDirectory(prefix="bench-server.", dir=arguments.folder) as home:
         os.chmod(home, 0o755)
-        ours = server_bench.Ours(arguments.bin, home, "1G")
+        ours = server_bench.Ours(arguments.bin, home, arguments.pool_size)
         try:
             ours.start_all()
             before, memory_before = bytes_below(ours.home / "mds"), ours.resident_mib()
             rates = generate(arguments, ours, arguments.files)
             memory = ours.resident_mib()
+            if arguments.hold != "nothing":
+                teardown(ours)
             restarts = {"clean": restart_seconds(ours, False), "killed": restart_seconds(ours, True)}
             bytes_a_file = (bytes_below(ours.home / "mds") - before) / arguments.files
         finally:

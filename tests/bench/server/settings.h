@@ -33,7 +33,9 @@ struct ServerSettings {
   uint32_t gid = 0;
   uint64_t fill = 0;  // not 0: so many files are made, and nothing else
   uint32_t folders = 100;
-  bool keep = false;  // the folder stays
+  // What is held of each of those files until the lease has ended: with one, the generator leaves without a word.
+  std::string hold = "nothing";  // "opens", "layouts"
+  bool keep = false;             // the folder stays
   bool json = false;
   std::string json_file;
 };

@@ -18,6 +18,8 @@ struct ManyFiles {
   uint64_t begun = 0;
   uint64_t made = 0;
   uint64_t begun_folders = 0;
+  bool opens_held = false;
+  bool layouts_held = false;
   std::vector<nfs4::FileHandle> folders;
   std::vector<SteadyTime> marks;  // when each tenth of the files was made
 };
