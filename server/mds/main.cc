@@ -248,12 +248,11 @@ Result<> serve(const Config& config, const std::string& config_path) {
   const Milliseconds grace_wanted =
       config.grace_seconds ? Milliseconds(std::chrono::seconds(config.grace_seconds)) : limits.lease;
   const Milliseconds grace_longest = std::max(grace_wanted, boot.lease_before);
-  TRY_ASSIGN(
-      const std::vector<ClientId> expiring,
-      recover_state(boot, state_store, clients, opens, locks, grace, grace_longest, [&] {
-        if (const auto noted = forget_earlier_leases(*store, limits.lease); !noted)
-          log_warning("mds", "lease-not-noted error=\"{}\"", noted.error().to_string());
-      }));
+  TRY_ASSIGN(const std::vector<ClientId> expiring,
+             recover_state(boot, state_store, clients, opens, locks, grace, grace_longest, [&] {
+               if (const auto noted = forget_earlier_leases(*store, limits.lease); !noted)
+                 log_warning("mds", "lease-not-noted error=\"{}\"", noted.error().to_string());
+             }));
   leases.start(loop, std::clamp(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
   leases.resume(expiring);
   Administrator administrator({.loop = loop,

@@ -62,8 +62,9 @@ std::string_view view(const rocksdb::Slice& slice) {
   return {slice.data(), slice.size()};
 }
 
-// Every scan: RocksDB before 8.5.2 loses the error of a table that a scan goes over to ("not in memory", "damaged"), and
-// the scan ends as if there were no more rows. It does so where it looks for deleted ranges, and we delete none.
+// Every scan: RocksDB before 8.5.2 loses the error of a table that a scan goes over to ("not in memory",
+// "damaged"), and the scan ends as if there were no more rows. It does so where it looks for deleted ranges,
+// and we delete none.
 rocksdb::ReadOptions whole_medium() {
   rocksdb::ReadOptions options;
   options.ignore_range_deletions = true;
@@ -164,8 +165,8 @@ rocksdb::Options options_of(const RocksdbOptions& options, const MetadataRoom* r
   tuned.stats_dump_period_sec = 0;
   tuned.stats_persist_period_sec = 0;
   rocksdb::BlockBasedTableOptions table;
-  // A filter is one block of up to a megabyte: in shards of no more than that (the engine's default) each one pushes
-  // the others out, and is read from the medium again and again. Few threads look here.
+  // A filter is one block of up to a megabyte: in shards of no more than that (the engine's default) each one
+  // pushes the others out, and is read from the medium again and again. Few threads look here.
   table.block_cache = rocksdb::NewLRUCache(options.cache_bytes, kCacheShardBits);
   table.cache_index_and_filter_blocks = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kFilterBitsPerKey));
