@@ -51,6 +51,16 @@ template <typename T>
 concept EnumType = std::is_enum_v<T> && sizeof(T) == 4;
 
 template <typename T>
+void encode(Encoder& encoder, const T& value);
+
+// As a Chain has it.
+template <typename T>
+void encode_item(Encoder& encoder, const T& item) {
+  encoder.put_u32(1);
+  encode(encoder, item);
+}
+
+template <typename T>
 void encode(Encoder& encoder, const T& value) {
   if constexpr (CustomType<T>) {
     xdr_encode(encoder, value);
@@ -79,10 +89,8 @@ void encode(Encoder& encoder, const T& value) {
     encoder.put_u32(static_cast<uint32_t>(value.size()));
     for (const auto& item : value) encode(encoder, item);
   } else if constexpr (ChainType<T>) {
-    for (const auto& item : value) {
-      encoder.put_u32(1);
-      encode(encoder, item);
-    }
+    encoder.put_fixed(value.encoded);
+    for (const auto& item : value) encode_item(encoder, item);
     encoder.put_u32(0);
   } else if constexpr (UnionType<T>) {
     encode(encoder, value.discriminant());

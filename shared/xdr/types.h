@@ -55,6 +55,9 @@ struct List : std::vector<T> {
 template <typename T>
 struct Chain : std::vector<T> {
   using std::vector<T>::vector;
+  // Items in front of those above, on the wire already (encode_item() of codec.h): who makes large ones one by one
+  // need not keep them. Decoding leaves it empty.
+  Bytes encoded;
 };
 
 // opaque name<Max> of bulk data. Decoding gives a view into the record (no copy; it lives as long as the

@@ -10,7 +10,10 @@ using nfs4::Status;
 
 namespace {
 
-inline constexpr size_t kPageEntries = 128;
+// Rows read at once: as many as there is room for, by the bytes that an entry with the attributes of `ls -l` takes.
+inline constexpr size_t kPageEntriesMin = 16;
+inline constexpr size_t kPageEntriesMax = 128;
+inline constexpr size_t kEntryBytesUsual = 160;
 // cookieverf, the end of the list, eof.
 inline constexpr size_t kFixedBytes = 8 + 4 + 4;
 
@@ -49,9 +52,11 @@ DirectoryPage pseudo_page(const CompoundContext& context, InodeId directory, uin
   return page;
 }
 
-Outcome<DirectoryPage> read_page(const CompoundContext& context, InodeId directory, uint64_t cookie) {
+Outcome<DirectoryPage> read_page(const CompoundContext& context, InodeId directory, uint64_t cookie,
+                                 size_t room) {
   if (context.current.handle->export_id == Exports::kPseudoId) return pseudo_page(context, directory, cookie);
-  return context.services.names.read_directory(directory, cookie, kPageEntries);
+  const size_t entries = std::clamp(room / kEntryBytesUsual, kPageEntriesMin, kPageEntriesMax);
+  return context.services.names.read_directory(directory, cookie, entries);
 }
 
 nfs4::Verifier cookie_verifier(const CompoundContext& context, const Inode& directory) {
@@ -73,25 +78,23 @@ struct Listing {
 // to be fetched, all of them at once; of those before the first one the entries are there.
 Outcome<bool> add_entries(const CompoundContext& context, const DirectoryPage& page,
                           const nfs4::Bitmap& requested, Listing& listing) {
-  nfs4::ReadDirectoryResult& result = listing.result;
-  // An entry is large: sixty optional attributes, which are better not moved.
-  result.entries.reserve(result.entries.size() + page.entries.size());
+  // An entry is large, sixty optional attributes: it is encoded, once, and not kept.
+  Bytes& entries = listing.result.entries.encoded;
+  entries.reserve(entries.size() + std::min(listing.room, page.entries.size() * kEntryBytesUsual));
+  xdr::Encoder encoder(entries);
   for (auto from = page.entries.begin(); from != page.entries.end(); ++from) {
-    nfs4::DirectoryEntry& entry = result.entries.emplace_back();
-    entry.cookie = from->cookie;
-    entry.name = from->name;
     auto attributes = entry_attributes(context, from->inode, requested);
     if (!attributes) {
-      result.entries.pop_back();
       if (attributes.error() == kSuspended)
         std::for_each(from, page.entries.end(),
                       [&](const auto& one) { context.services.names.get(one.inode); });
       return std::unexpected(attributes.error());
     }
-    entry.attributes = *std::move(attributes);
-    const size_t size = 4 + xdr::encoded_size(entry);
+    const size_t before = encoder.position();
+    xdr::encode_item(encoder, nfs4::DirectoryEntry{from->cookie, from->name, *std::move(attributes)});
+    const size_t size = encoder.position() - before;
     if (size > listing.room) {
-      result.entries.pop_back();
+      encoder.truncate(before);
       return false;
     }
     listing.room -= size;
@@ -104,7 +107,7 @@ Outcome<> add_pages(const CompoundContext& context, const Inode& directory, cons
                     Listing& listing) {
   bool more = true;
   while (more && !listing.result.end) {
-    TRY_ASSIGN(const DirectoryPage page, read_page(context, directory.id, listing.cookie));
+    TRY_ASSIGN(const DirectoryPage page, read_page(context, directory.id, listing.cookie, listing.room));
     TRY_ASSIGN(more, add_entries(context, page, requested, listing));
     if (more) listing.result.end = page.end;
   }
@@ -132,7 +135,7 @@ nfs4::ReadDirectoryResponse handle(CompoundContext& context, const nfs4::ReadDir
   if (!added && added.error() == kSuspended) context.suspension.keep(std::move(listing));
   TRY(added);
   // Not even one entry fits.
-  if (listing.result.entries.empty() && !listing.result.end) return Status::kTooSmall;
+  if (listing.result.entries.encoded.empty() && !listing.result.end) return Status::kTooSmall;
   return std::move(listing.result);
 }
 
