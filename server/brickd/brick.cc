@@ -16,6 +16,7 @@
 #include "server/brickd/zeroer.h"
 #include "shared/base/deferred_destruction.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 #include "shared/base/log.h"
 #include "shared/nfs4/pmem_layout.h"
 #include "shared/rdma/transport.h"
@@ -72,19 +73,16 @@ class Brick::Parts {
     service.advertised().flush_methods = nfs4::kFlushCommitMessage | nfs4::kFlushLayoutCommit;
   }
 
-  ~Parts() { *alive = false; }
-
   // In whatever thread flushed: the verifier has changed already, the medium follows.
   void note_unsafe(const Error& error) {
     log_error("brick", "flush-failed error=\"{}\" the verifier changes, clients rewrite", error.to_string());
-    loop.post([this, alive = alive] {
-      if (!*alive) return;
+    loop.post(lifetime.guard([this] {
       // When the table's own flush has failed there is only the page cache left to remember it.
       if (committer.failed()) return static_cast<void>(pool->superblock().add_unsafe_event());
       committer.submit(
           [this] { return Committer::Outcome{Status::kOk, pool->superblock().add_unsafe_event()}; },
           [](Status) {});
-    });
+    }));
   }
 
   // Whatever the MDS believes of this brick is void from here on, and it is told so by the end of its
@@ -99,7 +97,6 @@ class Brick::Parts {
   }
 
   EventLoop& loop;
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
   std::unique_ptr<Pool> pool;
   FlushGate gate;
   Counters counters;
@@ -114,6 +111,7 @@ class Brick::Parts {
   ControlService service;
   ControlServer server;
   std::vector<std::unique_ptr<rdma::Listener>> listeners;
+  Lifetime lifetime;  // the last member: it ends first
 };
 
 Brick::Brick(EventLoop& loop, std::unique_ptr<Pool> pool, const BootId& boot, Random& random,
@@ -137,11 +135,11 @@ Result<std::string> Brick::listen_data(rdma::Transport& transport, const DataEnd
   TRY_ASSIGN(const bool native_flush, flushes_natively(transport, *parts_->pool));
   // Requests come in a thread of the transport's; one that reaches a brick that is gone is dropped, which
   // rejects it.
-  const auto on_request = [parts = parts_.get(), alive = parts_->alive, &loop = parts_->loop, &transport,
-                           native_flush](std::unique_ptr<rdma::ConnectionRequest> request) {
+  const auto on_request = [parts = parts_.get(), token = parts_->lifetime.token(), &loop = parts_->loop,
+                           &transport, native_flush](std::unique_ptr<rdma::ConnectionRequest> request) {
     auto shared = std::make_shared<std::unique_ptr<rdma::ConnectionRequest>>(std::move(request));
-    loop.post([parts, alive, &transport, native_flush, shared] {
-      if (*alive) parts->sessions.admit(transport, native_flush, std::move(*shared));
+    loop.post([parts, token, &transport, native_flush, shared] {
+      if (!token.expired()) parts->sessions.admit(transport, native_flush, std::move(*shared));
     });
   };
   TRY_ASSIGN(auto listener, transport.listen(endpoint.listen, on_request));

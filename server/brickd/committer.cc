@@ -16,9 +16,7 @@ void Committer::submit(Change change, Done done) {
   waiting_.push_back({std::move(change), std::move(done)});
   if (waiting_.size() == 1 && !busy_) {
     busy_ = true;
-    loop_.at_turn_end([this, alive = std::weak_ptr(alive_)] {
-      if (!alive.expired()) run_next();
-    });
+    loop_.at_turn_end(lifetime_.guard([this] { run_next(); }));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "server/brickd/flush_gate.h"
 #include "server/brickd/pool.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 #include "shared/brick/protocol.h"
 
 namespace pnfsrdma::brick {
@@ -52,7 +53,7 @@ class Committer {
   bool failed_ = false;
   // Behind what its jobs use.
   std::unique_ptr<Executor> executor_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::brick

@@ -16,7 +16,7 @@ Executor::~Executor() {
 }
 
 void Executor::run(std::function<void()> work, std::function<void()> done) {
-  ++*unfinished_;
+  ++unfinished_;
   queue_.lock()->jobs.push_back({std::move(done), std::move(work)});
   wake_.notify_one();
 }
@@ -37,12 +37,10 @@ void Executor::work() {
 }
 
 void Executor::finish(std::function<void()> done) {
-  loop_.post([alive = std::weak_ptr(unfinished_), done = std::move(done)] {
-    const auto unfinished = alive.lock();
-    if (!unfinished) return;
-    --*unfinished;
+  loop_.post(lifetime_.guard([this, done = std::move(done)] {
+    --unfinished_;
     done();
-  });
+  }));
 }
 
 }  // namespace pnfsrdma::brick

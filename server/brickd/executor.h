@@ -8,6 +8,7 @@
 
 #include "shared/base/event_loop.h"
 #include "shared/base/guarded.h"
+#include "shared/base/lifetime.h"
 #include "shared/base/sync.h"
 
 namespace pnfsrdma::brick {
@@ -23,7 +24,7 @@ class Executor {
 
   // `work` in the thread, then `done` in the loop.
   void run(std::function<void()> work, std::function<void()> done);
-  size_t unfinished() const { return *unfinished_; }
+  size_t unfinished() const { return unfinished_; }
 
  private:
   // `done` outlives `work` when a job is dropped: it may own what the work uses.
@@ -40,8 +41,8 @@ class Executor {
   void finish(std::function<void()> done);
 
   EventLoop& loop_;
-  std::shared_ptr<size_t> unfinished_ =
-      std::make_shared<size_t>(0);  // also says to posted tasks that we are alive
+  size_t unfinished_ = 0;  // the loop's thread
+  Lifetime lifetime_;
   Guarded<Queue> queue_;
   Condition wake_;
   Thread thread_;

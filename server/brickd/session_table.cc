@@ -25,7 +25,7 @@ void add(rdma::TransportCounters& sum, const rdma::TransportCounters& more) {
 SessionTable::SessionTable(Parts parts, Limits limits) : parts_(parts), limits_(limits) {}
 
 SessionTable::~SessionTable() {
-  alive_.reset();
+  lifetime_.end();
   for (const auto& connection : connections_) connection->fail();
   // Not only let go: what waits in the loop may hold one, and its thread would post to the loop as that ends.
   for (const auto& connection : connections_) connection->end();
@@ -114,9 +114,7 @@ void SessionTable::unpin_slice() {
   }
   in_slice_ = false;
   if (unpinning_.empty()) return;
-  parts_.loop.post([this, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired()) unpin_slice();
-  });
+  parts_.loop.post(lifetime_.guard([this] { unpin_slice(); }));
 }
 
 bool SessionTable::room_for(const Session& session, size_t grants) const {
@@ -246,9 +244,8 @@ void SessionTable::admit(rdma::Transport& transport, bool native_flush,
   if (session->pending) session->pending->refuse(RejectReason::kBusy);
   session->pending = pending;
   const Milliseconds put_off = this->put_off(*session);
-  const auto enter = [this, alive = std::weak_ptr(alive_), client, waiting = std::weak_ptr(pending)] {
-    if (!alive.expired()) admit(client, waiting.lock());
-  };
+  const auto enter =
+      lifetime_.guard([this, client, waiting = std::weak_ptr(pending)] { admit(client, waiting.lock()); });
   disconnect(*session, [put_off, enter, &loop = parts_.loop] {
     if (put_off == Milliseconds(0)) return enter();
     loop.after(put_off, enter);
@@ -297,9 +294,8 @@ void SessionTable::register_slice(uint64_t client, const std::shared_ptr<Pending
     if (parts_.loop.now() > limit) break;
   }
   if (!pending->left.empty()) {
-    return parts_.loop.post([this, alive = std::weak_ptr(alive_), client, waiting = std::weak_ptr(pending)] {
-      if (!alive.expired()) register_slice(client, waiting.lock());
-    });
+    return parts_.loop.post(lifetime_.guard(
+        [this, client, waiting = std::weak_ptr(pending)] { register_slice(client, waiting.lock()); }));
   }
   session->pending.reset();
   if (CRYPTO_memcmp(session->ticket.data(), pending->ticket.data(), pending->ticket.size()) != 0) {
@@ -311,12 +307,9 @@ void SessionTable::register_slice(uint64_t client, const std::shared_ptr<Pending
 
 Result<> SessionTable::connect(Session& session, uint64_t client, PendingConnection& pending) {
   session.connection = std::move(pending.connection);
-  const auto tell = [this, client, alive = std::weak_ptr(alive_), &loop = parts_.loop,
-                     connection = std::weak_ptr(session.connection)] {
-    loop.post([this, client, alive, connection] {
-      if (!alive.expired()) ended(client, connection.lock());
-    });
-  };
+  const auto ended_here = lifetime_.guard(
+      [this, client, connection = std::weak_ptr(session.connection)] { ended(client, connection.lock()); });
+  const auto tell = [&loop = parts_.loop, ended_here] { loop.post(ended_here); };
   if (auto result = session.connection->accept(*pending.request, tell); !result) {
     session.connection.reset();
     return result;

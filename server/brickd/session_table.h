@@ -17,6 +17,7 @@
 #include "server/brickd/reaper.h"
 #include "shared/base/deferred_destruction.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 #include "shared/base/random.h"
 #include "shared/brick/protocol.h"
 
@@ -125,7 +126,7 @@ class SessionTable {
   std::deque<Unpinning> unpinning_;
   bool in_slice_ = false;
   rdma::TransportCounters ended_counters_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::brick

@@ -65,11 +65,10 @@ void Zeroer::finish(uint64_t block, const Result<>& result) {
         pool_.table().mark_clean(block);
         return Committer::Outcome{};
       },
-      [this, alive = std::weak_ptr(alive_)](Status) {
-        if (alive.expired()) return;
+      lifetime_.guard([this](Status) {
         busy_ = false;
         wake();
-      });
+      }));
 }
 
 }  // namespace pnfsrdma::brick

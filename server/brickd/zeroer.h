@@ -8,6 +8,7 @@
 #include "server/brickd/flush_gate.h"
 #include "server/brickd/pool.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 
 namespace pnfsrdma::brick {
 
@@ -34,7 +35,7 @@ class Zeroer {
   std::atomic<bool> stopping_ = false;
   bool busy_ = false;
   EventLoop::TimerId timer_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
   Executor executor_;
 };
 

@@ -152,9 +152,7 @@ void MemoryBudget::changed(MemoryAccount& account, size_t bytes) {
   account.held_ = bytes;
   peak_ = std::max(peak_, held());
   if (!less || waiting_.empty() || loop_ == nullptr || std::exchange(relief_scheduled_, true)) return;
-  loop_->after(kReliefDelay, [this, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired()) relieve();
-  });
+  loop_->after(kReliefDelay, lifetime_.guard([this] { relieve(); }));
 }
 
 // Handlers may end connections, and with them accounts.
@@ -170,9 +168,7 @@ void MemoryBudget::relieve() {
 }
 
 void MemoryBudget::look_later() {
-  loop_->after(kLookEvery, [this, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired()) look();
-  });
+  loop_->after(kLookEvery, lifetime_.guard([this] { look(); }));
 }
 
 void MemoryBudget::look() {

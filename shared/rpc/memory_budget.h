@@ -12,6 +12,7 @@
 
 #include "shared/base/event_loop.h"
 #include "shared/base/heap_trimmer.h"
+#include "shared/base/lifetime.h"
 #include "shared/rpc/limits.h"
 
 namespace pnfsrdma::rpc {
@@ -139,7 +140,7 @@ class MemoryBudget {
 
   const Clock& clock_;
   EventLoop* loop_ = nullptr;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // what timers look at first
+  Lifetime lifetime_;  // what timers look at first
   const MemoryLimits limits_;
   size_t held_ = 0;
   size_t reserved_ = 0;

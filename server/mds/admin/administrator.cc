@@ -10,6 +10,7 @@
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
 #include "server/mds/layout/layouts.h"
+#include "shared/base/join.h"
 #include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
@@ -79,26 +80,20 @@ void Administrator::revoke(uint64_t client, uint64_t inode, Done<Revoked> done) 
 }
 
 void Administrator::revoke(const Holdings& held, std::string_view why, Done<Revoked> done) {
-  struct Progress {
-    size_t left = 1;
-    Revoked revoked;
-  };
-  const auto progress = std::make_shared<Progress>();
-  const auto one_less = [progress, done = std::move(done)] {
-    if (--progress->left == 0) done(progress->revoked);
-  };
-  progress->left += held.size();
+  const auto revoked = std::make_shared<Revoked>();
+  const Join join([revoked, done = std::move(done)] { done(*revoked); });
   for (const auto& [holder, file] : held) {
     log_info("mds", "layout-revoked client={:#x} inode={} why={}", holder, file, why);
-    parts_.layouts.layouts().revoke_layout(holder, file, [progress, one_less](std::optional<size_t> handles) {
-      if (handles) {
-        ++progress->revoked.layouts;
-        progress->revoked.grants += *handles;
-      }
-      one_less();
-    });
+    parts_.layouts.layouts().revoke_layout(holder, file,
+                                           [revoked, end = join.part()](std::optional<size_t> handles) {
+                                             if (handles) {
+                                               ++revoked->layouts;
+                                               revoked->grants += *handles;
+                                             }
+                                             end();
+                                           });
   }
-  one_less();
+  join.end();
 }
 
 void Administrator::expel(uint64_t client, Done<> done) {

@@ -144,20 +144,19 @@ void BrickAdministration::block_map(const std::string& id, Done<console::BlockMa
 void BrickAdministration::survey_next(const std::shared_ptr<Survey>& work) {
   BrickDevice* const brick = parts_.bricks.find(work->number);
   if (brick == nullptr) return work->done(fail(ENOENT, "the brick was removed"));
-  brick->survey({work->next, kSurveyedRunsPerCall}, [this, alive = std::weak_ptr(alive_), work,
-                                                     brick](BrickDevice::Answer<brick::SurveyResult> page) {
-    if (alive.expired()) return;
-    if (!page) return work->done(fail(EAGAIN, "the brick is not ready: " + brick->detail()));
-    work->runs.insert(work->runs.end(), page->runs.begin(), page->runs.end());
-    if (!page->end && !page->runs.empty()) {
-      work->next = page->runs.back().first + page->runs.back().count;
-      return survey_next(work);
-    }
-    console::BlockMap map{.brick = id_of(brick->record()), .block_bytes = brick::kBlockSize};
-    map.blocks = brick->identity().block_count;
-    map.runs = map_blocks(work->runs, grants_of(work->number));
-    work->done(std::move(map));
-  });
+  brick->survey({work->next, kSurveyedRunsPerCall},
+                lifetime_.guard([this, work, brick](BrickDevice::Answer<brick::SurveyResult> page) {
+                  if (!page) return work->done(fail(EAGAIN, "the brick is not ready: " + brick->detail()));
+                  work->runs.insert(work->runs.end(), page->runs.begin(), page->runs.end());
+                  if (!page->end && !page->runs.empty()) {
+                    work->next = page->runs.back().first + page->runs.back().count;
+                    return survey_next(work);
+                  }
+                  console::BlockMap map{.brick = id_of(brick->record()), .block_bytes = brick::kBlockSize};
+                  map.blocks = brick->identity().block_count;
+                  map.runs = map_blocks(work->runs, grants_of(work->number));
+                  work->done(std::move(map));
+                }));
 }
 
 std::vector<MappedGrant> BrickAdministration::grants_of(BrickNumber number) const {
@@ -206,12 +205,11 @@ void BrickAdministration::await(BrickNumber number, SteadyTime deadline, Done<co
   if (brick == nullptr) return done(fail(ENOENT, "the brick was removed meanwhile"));
   if (brick->ready()) {
     return parts_.store.when_synced(parts_.store.last_namespace_sequence(),
-                                    [this, alive = std::weak_ptr(alive_), number, done] {
-                                      if (alive.expired()) return;
+                                    lifetime_.guard([this, number, done] {
                                       if (parts_.bricks.find(number) != nullptr)
                                         return done(describe(number));
                                       done(fail(ENOENT, "the brick was removed meanwhile"));
-                                    });
+                                    }));
   }
   const bool refused =
       brick->state() == BrickDevice::State::kForeign || brick->state() == BrickDevice::State::kFenced;
@@ -224,10 +222,9 @@ void BrickAdministration::await(BrickNumber number, SteadyTime deadline, Done<co
                                                    brick->detail() + "): does pnfsrdma-brickd run there?");
     return forget(number, [done, why](const Result<>&) { done(std::unexpected(why)); });
   }
-  parts_.loop.after(kLookAgain,
-                    [this, alive = std::weak_ptr(alive_), number, deadline, done = std::move(done)] {
-                      if (!alive.expired()) await(number, deadline, done);
-                    });
+  parts_.loop.after(kLookAgain, lifetime_.guard([this, number, deadline, done = std::move(done)] {
+    await(number, deadline, done);
+  }));
 }
 
 void BrickAdministration::forget(BrickNumber number, std::function<void(Result<>)> done) {
@@ -239,9 +236,7 @@ void BrickAdministration::forget(BrickNumber number, std::function<void(Result<>
     return done(std::unexpected(removed.error()));
   }
   log_info("bricks", "brick-removed brick={}", number);
-  parts_.store.when_synced(*removed, [alive = std::weak_ptr(alive_), done = std::move(done)] {
-    if (!alive.expired()) done({});
-  });
+  parts_.store.when_synced(*removed, lifetime_.guard([done = std::move(done)] { done({}); }));
 }
 
 void BrickAdministration::remove(const std::string& id, Done<void> done) {
@@ -251,19 +246,15 @@ void BrickAdministration::remove(const std::string& id, Done<void> done) {
   if (brick.space().used_blocks() > 0) return done(fail(EBUSY, "files have data on the brick"));
   // What is on its way to the brick finds it closed, or has taken its blocks already.
   parts_.bricks.set_closed(*number, true);
-  brick.release(
-      [this, alive = std::weak_ptr(alive_), number = *number, done = std::move(done)](bool released) {
-        if (alive.expired()) return;
-        if (!released)
-          log_warning("bricks", "brick-not-released brick={} what=\"it keeps this server's name\"", number);
-        // Not from inside its own callback.
-        parts_.loop.post([this, alive, number, done] {
-          if (alive.expired()) return;
-          if (parts_.bricks.find(number) == nullptr)
-            return done(fail(ENOENT, "the brick was removed meanwhile"));
-          forget(number, done);
-        });
-      });
+  brick.release(lifetime_.guard([this, number = *number, done = std::move(done)](bool released) {
+    if (!released)
+      log_warning("bricks", "brick-not-released brick={} what=\"it keeps this server's name\"", number);
+    // Not from inside its own callback.
+    parts_.loop.post(lifetime_.guard([this, number, done] {
+      if (parts_.bricks.find(number) == nullptr) return done(fail(ENOENT, "the brick was removed meanwhile"));
+      forget(number, done);
+    }));
+  }));
 }
 
 void BrickAdministration::set_draining(const std::string& id, bool draining, Done<void> done) {
@@ -273,9 +264,7 @@ void BrickAdministration::set_draining(const std::string& id, bool draining, Don
   record.leaving = draining;
   const auto stored = parts_.list.update(record);
   if (!stored) return done(std::unexpected(stored.error()));
-  parts_.store.when_synced(*stored, [alive = std::weak_ptr(alive_), done = std::move(done)] {
-    if (!alive.expired()) done({});
-  });
+  parts_.store.when_synced(*stored, lifetime_.guard([done = std::move(done)] { done({}); }));
 }
 
 // --- jobs

@@ -15,6 +15,7 @@
 #include "server/mds/grants/layout_table.h"
 #include "server/mds/meta/extents.h"
 #include "shared/base/clock.h"
+#include "shared/base/lifetime.h"
 
 namespace pnfsrdma::mds {
 
@@ -87,7 +88,7 @@ class BrickAdministration {
 
   Parts parts_;
   BrickObserver observer_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 inline constexpr Milliseconds kAddPatience{10'000};

@@ -26,14 +26,9 @@ Result<console::Job> JobTable::start(const std::string& kind, const std::string&
                    .cancellable = true};
   log_info("mds", "job-started job={} kind={} subject={} user={}", id, kind, subject, user);
   auto cancel =
-      begin({.on_progress =
-                 [this, alive = std::weak_ptr(alive_), id](double share, const std::string& message) {
-                   if (!alive.expired()) progress(id, share, message);
-                 },
-             .on_end =
-                 [this, alive = std::weak_ptr(alive_), id](Result<std::string> outcome) {
-                   if (!alive.expired()) end(id, outcome);
-                 }});
+      begin({.on_progress = lifetime_.guard(
+                 [this, id](double share, const std::string& message) { progress(id, share, message); }),
+             .on_end = lifetime_.guard([this, id](Result<std::string> outcome) { end(id, outcome); })});
   jobs_[id].cancel = std::move(cancel);
   const console::Job started = jobs_[id].job;
   // The oldest that has ended makes room.

@@ -9,6 +9,7 @@
 
 #include "server/console/inventory.h"
 #include "shared/base/clock.h"
+#include "shared/base/lifetime.h"
 #include "shared/base/result.h"
 
 namespace pnfsrdma::mds {
@@ -46,7 +47,7 @@ class JobTable {
   const Clock& clock_;
   std::map<uint64_t, Entry> jobs_;
   uint64_t next_ = 1;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

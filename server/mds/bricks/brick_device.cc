@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/base/join.h"
 #include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
@@ -64,8 +65,7 @@ void BrickDevice::enter(State state, std::string detail) {
 
 template <typename T>
 std::function<void(Result<T>)> BrickDevice::guard(Done<T> done) {
-  return [this, alive = std::weak_ptr(alive_), round = round_, done = std::move(done)](Result<T> result) {
-    if (alive.expired()) return;
+  return lifetime_.guard([this, round = round_, done = std::move(done)](Result<T> result) {
     if (!result || round != round_) return done(std::unexpected(brick::Status::kTryLater));
     if (result->status == brick::Status::kStaleEpoch) fenced("a newer metadata server has claimed the brick");
     if (result->status == brick::Status::kLapsed) {
@@ -74,14 +74,12 @@ std::function<void(Result<T>)> BrickDevice::guard(Done<T> done) {
     }
     if (result->status != brick::Status::kOk) return done(std::unexpected(result->status));
     done(std::move(*result));
-  };
+  });
 }
 
 template <typename T>
 void BrickDevice::refuse(Done<T> done, brick::Status status) {
-  loop_.post([alive = std::weak_ptr(alive_), done = std::move(done), status] {
-    if (!alive.expired()) done(std::unexpected(status));
-  });
+  loop_.post(lifetime_.guard([done = std::move(done), status] { done(std::unexpected(status)); }));
 }
 
 // --- from connection to service
@@ -252,17 +250,18 @@ void BrickDevice::close_listed_sessions() {
   control_.list_sessions(guard<brick::SessionsResult>([this](Answer<brick::SessionsResult> listed) {
     if (!usable()) return;
     if (!listed) return begin_again("its sessions could not be listed");
-    auto left = std::make_shared<size_t>(listed->sessions.size());
-    if (*left == 0) return sessions_closed();
+    const Join join([this] { sessions_closed(); });
     for (const brick::SessionEntry& session : listed->sessions) {
-      control_.close_session({epoch_, session.client},
-                             guard<brick::StatusResult>([this, left](Answer<brick::StatusResult> closed) {
-                               if (!usable()) return;
-                               if (!closed && closed.error() != brick::Status::kNotFound)
-                                 return begin_again("a session could not be closed");
-                               if (--*left == 0) sessions_closed();
-                             }));
+      control_.close_session(
+          {epoch_, session.client},
+          guard<brick::StatusResult>([this, end = join.part()](Answer<brick::StatusResult> closed) {
+            if (!usable()) return;
+            if (!closed && closed.error() != brick::Status::kNotFound)
+              return begin_again("a session could not be closed");
+            end();
+          }));
     }
+    join.end();
   }));
 }
 
@@ -284,9 +283,7 @@ void BrickDevice::tell_dead() {
     done();
   }
   if (!dead_.empty()) {
-    return loop_.post([this, alive = std::weak_ptr(alive_)] {
-      if (!alive.expired()) tell_dead();
-    });
+    return loop_.post(lifetime_.guard([this] { tell_dead(); }));
   }
   if (std::exchange(round_to_list_, 0) == round_ && usable())
     list_blocks(0, std::make_shared<std::vector<brick::Run>>());
@@ -321,11 +318,11 @@ void BrickDevice::compare_blocks(const std::vector<brick::Run>& listed) {
   }
   const uint64_t round = round_;
   if (!hooks_.zero_tails) return finish_reconciling(round);
-  hooks_.zero_tails([this, alive = std::weak_ptr(alive_), round](bool zeroed) {
-    if (alive.expired() || round != round_ || state_ != State::kReconciling) return;
+  hooks_.zero_tails(lifetime_.guard([this, round](bool zeroed) {
+    if (round != round_ || state_ != State::kReconciling) return;
     if (!zeroed) return begin_again("tails could not be zeroed");
     finish_reconciling(round);
-  });
+  }));
 }
 
 void BrickDevice::finish_reconciling(uint64_t round) {
@@ -392,24 +389,20 @@ void BrickDevice::withdraw(uint64_t client, const std::vector<uint64_t>& grants,
     waiting_for_reset_.push_back(std::move(done));
     return;
   }
-  auto left =
-      std::make_shared<size_t>((grants.size() + brick::kGrantsPerCallMax - 1) / brick::kGrantsPerCallMax);
+  const Join join(std::move(done));
   for (size_t at = 0; at < grants.size(); at += brick::kGrantsPerCallMax) {
     brick::WithdrawArguments arguments{.epoch = epoch_, .client = client};
     const size_t count = std::min(brick::kGrantsPerCallMax, grants.size() - at);
     arguments.grants.assign(grants.begin() + static_cast<ptrdiff_t>(at),
                             grants.begin() + static_cast<ptrdiff_t>(at + count));
-    const auto one_done = [left, done] {
-      if (--*left == 0) done();
-    };
-    control_.withdraw(arguments, guard<brick::StatusResult>(
-                                     [this, resets = resets_, one_done](Answer<brick::StatusResult> answer) {
-                                       // No such session: it was closed, and its handles with it.
-                                       if (answer || answer.error() == brick::Status::kNotFound)
-                                         return one_done();
-                                       after_reset(resets, one_done);
-                                     }));
+    control_.withdraw(arguments, guard<brick::StatusResult>([this, resets = resets_, end = join.part()](
+                                                                Answer<brick::StatusResult> answer) {
+                        // No such session: it was closed, and its handles with it.
+                        if (answer || answer.error() == brick::Status::kNotFound) return end();
+                        after_reset(resets, end);
+                      }));
   }
+  join.end();
 }
 
 // --- blocks and bytes
@@ -422,21 +415,22 @@ void BrickDevice::alloc(uint64_t logical, uint64_t count, Done<brick::RunsResult
 
 void BrickDevice::free(const std::vector<brick::Run>& runs, std::function<void()> done) {
   if (runs.empty() || !usable() || !compared_) return done();
-  auto left = std::make_shared<size_t>((runs.size() + brick::kRunsMax - 1) / brick::kRunsMax);
+  const Join join(std::move(done));
   for (size_t at = 0; at < runs.size(); at += brick::kRunsMax) {
     const size_t count = std::min(brick::kRunsMax, runs.size() - at);
     brick::BlocksArguments arguments{.epoch = epoch_};
     arguments.runs.assign(runs.begin() + static_cast<ptrdiff_t>(at),
                           runs.begin() + static_cast<ptrdiff_t>(at + count));
-    control_.free(arguments,
-                  guard<brick::StatusResult>([runs = count, left, done](Answer<brick::StatusResult> freed) {
-                    if (!freed && freed.error() != brick::Status::kTryLater) {
-                      log_error("layouts", "blocks-not-freed runs={} status={}", runs,
-                                static_cast<uint32_t>(freed.error()));
-                    }
-                    if (--*left == 0) done();
-                  }));
+    control_.free(arguments, guard<brick::StatusResult>(
+                                 [runs = count, end = join.part()](Answer<brick::StatusResult> freed) {
+                                   if (!freed && freed.error() != brick::Status::kTryLater) {
+                                     log_error("layouts", "blocks-not-freed runs={} status={}", runs,
+                                               static_cast<uint32_t>(freed.error()));
+                                   }
+                                   end();
+                                 }));
   }
+  join.end();
 }
 
 namespace {
@@ -538,16 +532,14 @@ void BrickDevice::erase(uint64_t from, uint64_t count, Done<brick::StatusResult>
 
 void BrickDevice::release(std::function<void(bool)> done) {
   if (!usable()) {
-    return loop_.post([alive = std::weak_ptr(alive_), done = std::move(done)] {
-      if (!alive.expired()) done(false);
-    });
+    return loop_.post(lifetime_.guard([done = std::move(done)] { done(false); }));
   }
   next_epoch_(0, [this, current = current(), done = std::move(done)](uint64_t epoch) {
     if (!current()) return done(false);
     control_.claim({.epoch = epoch, .owner = ""},
-                   [alive = std::weak_ptr(alive_), done](const Result<brick::ClaimResult>& result) {
-                     if (!alive.expired()) done(result && result->status == brick::Status::kOk);
-                   });
+                   lifetime_.guard([done](const Result<brick::ClaimResult>& result) {
+                     done(result && result->status == brick::Status::kOk);
+                   }));
   });
 }
 

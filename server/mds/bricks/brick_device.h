@@ -12,6 +12,7 @@
 
 #include "server/mds/meta/brick_list.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 #include "shared/base/random.h"
 #include "shared/brick/control.h"
 #include "shared/nfs4/status.h"
@@ -172,10 +173,9 @@ class BrickDevice {
   void fenced(const std::string& why);
   void enter(State state, std::string detail);
   bool unclaimed() const { return (state_ == State::kOffline && !claiming_) || state_ == State::kForeign; }
-  // `alive` and of this round: what a callback must be to go on.
+  // Whether the device is still there, and in this round: what a callback must know to go on.
   auto current() {
-    return
-        [this, alive = std::weak_ptr(alive_), round = round_] { return !alive.expired() && round == round_; };
+    return [this, token = lifetime_.token(), round = round_] { return !token.expired() && round == round_; };
   }
 
   EventLoop& loop_;
@@ -204,7 +204,7 @@ class BrickDevice {
   std::vector<std::function<void()>> waiting_for_reset_;
   std::deque<std::function<void()>> dead_;  // of them, those who have not been told yet
   std::vector<std::function<void()>> waiting_for_closing_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 // What a refusal of the brick is on the wire.

@@ -26,9 +26,8 @@ void BrickObserver::look() {
   if (!looked_ || loop_.now() - *looked_ > kInterest) return;
   for (BrickDevice* const brick : bricks_.all()) {
     if (!brick->ready()) continue;
-    const auto known = [this, alive = std::weak_ptr(alive_),
-                        number = brick->number()]() -> BrickObservation* {
-      return alive.expired() || bricks_.find(number) == nullptr ? nullptr : &latest_[number];
+    const auto known = [this, token = lifetime_.token(), number = brick->number()]() -> BrickObservation* {
+      return token.expired() || bricks_.find(number) == nullptr ? nullptr : &latest_[number];
     };
     brick->statistics([known](BrickDevice::Answer<brick::StatisticsResult> answer) {
       if (BrickObservation* const entry = answer ? known() : nullptr) entry->statistics = *answer;

@@ -8,6 +8,7 @@
 
 #include "server/mds/bricks/brick_set.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 
 namespace pnfsrdma::mds {
 
@@ -39,7 +40,7 @@ class BrickObserver {
   std::map<BrickNumber, BrickObservation> latest_;
   EventLoop::TimerId timer_ = 0;
   std::optional<SteadyTime> looked_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -8,6 +8,7 @@
 #include "server/mds/bricks/rdma_block_memory.h"
 #include "server/mds/meta/records.h"
 #include "shared/base/check.h"
+#include "shared/base/join.h"
 #include "shared/base/log.h"
 #include "shared/base/sync.h"
 
@@ -216,23 +217,19 @@ template <typename Result>
 void BrickSet::on_each(const std::vector<brick::Range>& ranges, Done done,
                        void (BrickDevice::*call)(const std::vector<brick::Range>&,
                                                  BrickDevice::Done<Result>)) {
-  struct Progress {
-    size_t left = 0;
-    nfs4::Status status = nfs4::Status::kOk;
-  };
-  const Split parts = split(ranges);
-  auto progress = std::make_shared<Progress>(Progress{.left = parts.size()});
-  if (parts.empty()) return done(nfs4::Status::kOk);
-  for (const auto& [number, part] : parts) {
+  const auto gravest = std::make_shared<nfs4::Status>(nfs4::Status::kOk);
+  const Join join([gravest, done = std::move(done)] { done(*gravest); });
+  for (const auto& [number, part] : split(ranges)) {
     BrickDevice& brick = at(part[0].logical);
-    (brick.*call)(part, [&brick, progress, done](BrickDevice::Answer<Result> answer) {
+    (brick.*call)(part, [&brick, gravest, end = join.part()](BrickDevice::Answer<Result> answer) {
       nfs4::Status status = answer ? nfs4::Status::kOk : status_of(answer.error());
       // Lost on the way, or away: for how long says which error.
       if (!answer && answer.error() == brick::Status::kTryLater && !brick.usable()) status = brick.absence();
-      progress->status = graver(progress->status, status);
-      if (--progress->left == 0) done(progress->status);
+      *gravest = graver(*gravest, status);
+      end();
     });
   }
+  join.end();
 }
 
 void BrickSet::persist(const std::vector<brick::Range>& ranges, Done done) {
@@ -251,14 +248,12 @@ void BrickSet::free(const std::vector<brick::Run>& runs) {
     for (const brick::Run& run : part) ranges.push_back({run.logical, run.count * brick::kBlockSize});
     Member& member = member_at(part[0].logical);
     ++member.frees;
-    const auto freed = [this, alive = std::weak_ptr(alive_), number] {
-      if (alive.expired()) return;
+    const auto freed = lifetime_.guard([this, number] {
       if (const auto found = members_.find(number); found != members_.end()) --found->second->frees;
-    };
-    member.memory->forget(ranges, [this, alive = std::weak_ptr(alive_), number, part, freed] {
-      if (alive.expired()) return;
-      if (BrickDevice* const brick = find(number)) brick->free(part, freed);
     });
+    member.memory->forget(ranges, lifetime_.guard([this, number, part, freed] {
+      if (BrickDevice* const brick = find(number)) brick->free(part, freed);
+    }));
   }
 }
 
@@ -270,21 +265,15 @@ bool BrickSet::freeing(BrickNumber number) const {
 void BrickSet::withdraw(uint64_t client, const std::vector<HeldGrant>& grants, std::function<void()> done) {
   std::map<BrickNumber, std::vector<uint64_t>> parts;
   for (const HeldGrant& grant : grants) parts[parts_.list.brick_of(grant.logical)].push_back(grant.grant);
-  auto left = std::make_shared<size_t>(parts.size() + 1);
-  const auto one_less = [left, done = std::move(done)] {
-    if (--*left == 0) done();
-  };
-  for (const auto& [number, numbers] : parts) find(number)->withdraw(client, numbers, one_less);
-  one_less();
+  const Join join(std::move(done));
+  for (const auto& [number, numbers] : parts) find(number)->withdraw(client, numbers, join.part());
+  join.end();
 }
 
 void BrickSet::close_session(uint64_t client, std::function<void()> done) {
-  auto left = std::make_shared<size_t>(members_.size() + 1);
-  const auto one_less = [left, done = std::move(done)] {
-    if (--*left == 0) done();
-  };
-  for (const auto& [number, member] : members_) member->device->close_session(client, one_less);
-  one_less();
+  const Join join(std::move(done));
+  for (const auto& [number, member] : members_) member->device->close_session(client, join.part());
+  join.end();
 }
 
 }  // namespace pnfsrdma::mds

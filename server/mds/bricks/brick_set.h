@@ -14,6 +14,7 @@
 #include "server/mds/bricks/brick_device.h"
 #include "server/mds/grants/held_layout.h"
 #include "server/mds/meta/brick_list.h"
+#include "shared/base/lifetime.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/brick/buffer.h"
 
@@ -118,7 +119,7 @@ class BrickSet {
   Hooks hooks_;
   std::map<BrickNumber, std::unique_ptr<Member>> members_;
   std::vector<Thread> leaving_;  // of members that are gone; joined at the end
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -44,7 +44,7 @@ RdmaBlockMemory::RdmaBlockMemory(EventLoop& loop, BrickDevice& brick,
 }
 
 RdmaBlockMemory::~RdmaBlockMemory() {
-  alive_.reset();
+  lifetime_.end();
   if (connector_.joinable()) connector_.join();
   if (link_) loop_.unwatch(link_->queue_pair->fd());
   link_.reset();
@@ -148,9 +148,7 @@ bool RdmaBlockMemory::post(Piece& piece, Exposure& exposure) {
   if (!posted) {
     // The connection has ended: on_readable() will see it.
     again(std::move(piece));
-    loop_.post([this, alive = std::weak_ptr(alive_)] {
-      if (!alive.expired()) on_readable();
-    });
+    loop_.post(lifetime_.guard([this] { on_readable(); }));
     return true;
   }
   ++exposure.in_flight;
@@ -191,13 +189,11 @@ void RdmaBlockMemory::on_readable() {
 void RdmaBlockMemory::connect() {
   if (connecting_) return;
   connecting_ = true;
-  brick_.open_session(kOwnBrickClient,
-                      [this, alive = std::weak_ptr(alive_)](BrickDevice::Answer<Ticket> ticket) {
-                        if (alive.expired()) return;
-                        if (ticket) return connect_with(*ticket);
-                        connecting_ = false;
-                        fail_all();
-                      });
+  brick_.open_session(kOwnBrickClient, lifetime_.guard([this](BrickDevice::Answer<Ticket> ticket) {
+    if (ticket) return connect_with(*ticket);
+    connecting_ = false;
+    fail_all();
+  }));
 }
 
 void RdmaBlockMemory::connect_with(const Ticket& ticket) {
@@ -210,8 +206,9 @@ void RdmaBlockMemory::connect_with(const Ticket& ticket) {
   if (connector_.joinable()) connector_.join();  // it has posted its result: it is over
   // connect() waits for the brick: on a thread of its own. It touches nothing of ours but copies: it may
   // outlive us.
-  connector_ =
-      Thread([this, alive = std::weak_ptr(alive_), usable, options, transports = transports_, &loop = loop_] {
+  connector_ = Thread(
+      [arrived = lifetime_.guard([this](Result<std::unique_ptr<Link>>& link) { connected(std::move(link)); }),
+       usable, options, transports = transports_, &loop = loop_] {
         auto attempt = [&](const initiator::UsablePath& path) -> Result<std::unique_ptr<Link>> {
           const initiator::TransportDomain& through = transports[path.transport];
           auto link = std::make_unique<Link>();
@@ -231,9 +228,7 @@ void RdmaBlockMemory::connect_with(const Ticket& ticket) {
           if (link) break;
         }
         auto result = std::make_shared<Result<std::unique_ptr<Link>>>(std::move(link));
-        loop.post([this, alive, result] {
-          if (!alive.expired()) connected(std::move(*result));
-        });
+        loop.post([arrived, result] { arrived(*result); });
       });
 }
 
@@ -294,10 +289,10 @@ void RdmaBlockMemory::expose(uint64_t block) {
   exposure.recent = recent_.begin();
   evict();
   brick_.expose(kOwnBrickClient, block, brick::kBlockSize, true,
-                [this, alive = std::weak_ptr(alive_), block,
-                 number = exposure.number](BrickDevice::Answer<brick::ExposeResult> answer) {
-                  if (!alive.expired()) exposed(block, number, std::move(answer));
-                });
+                lifetime_.guard(
+                    [this, block, number = exposure.number](BrickDevice::Answer<brick::ExposeResult> answer) {
+                      exposed(block, number, std::move(answer));
+                    }));
 }
 
 void RdmaBlockMemory::exposed(uint64_t block, uint64_t number,

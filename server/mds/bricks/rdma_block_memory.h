@@ -13,6 +13,7 @@
 #include "server/mds/bricks/block_memory.h"
 #include "server/mds/bricks/brick_device.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/brick/device_path.h"
 #include "shared/initiator/brick/message_area.h"
@@ -105,7 +106,7 @@ class RdmaBlockMemory final : public BlockMemory {
   std::map<uint64_t, Exposure> exposures_;  // by logical address of the block
   std::list<uint64_t> recent_;              // blocks, most recently used first
   bool pumping_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -7,6 +7,7 @@
 
 #include "server/mds/meta/permissions.h"
 #include "server/mds/meta/read_then.h"
+#include "shared/base/join.h"
 
 namespace pnfsrdma::mds {
 
@@ -55,7 +56,8 @@ void FileIo::read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> do
 void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn,
                       Done<Read> done) {
   read_then(
-      names_.store(), alive_, [this, inode, offset, count] { return place_of(inode, offset, count); },
+      names_.store(), lifetime_.token(),
+      [this, inode, offset, count] { return place_of(inode, offset, count); },
       [this, offset, turn = std::move(turn),
        done = std::move(done)](std::expected<Place, nfs4::Status> place) mutable {
         if (!place) return done(std::unexpected(place.error()));
@@ -85,25 +87,20 @@ void FileIo::read_from(const Place& place, uint64_t offset, InodeQueue::Turn tur
   if (bytes->empty()) return done(Read{bytes, end_of_file});
   const nfs4::Status absent = bricks_.absence(memory_of(mapped));
   if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
-  struct Progress {
-    size_t left = 1;
-    bool good = true;
-  };
-  auto progress = std::make_shared<Progress>();
-  const auto one_done = [progress, bytes, end_of_file, turn = std::move(turn),
-                         done = std::move(done)](bool moved) {
-    progress->good = progress->good && moved;
-    if (--progress->left > 0) return;
-    if (!progress->good) return done(std::unexpected(nfs4::Status::kDelay));
+  const auto good = std::make_shared<bool>(true);
+  const Join join([good, bytes, end_of_file, turn = std::move(turn), done = std::move(done)] {
+    if (!*good) return done(std::unexpected(nfs4::Status::kDelay));
     done(Read{bytes, end_of_file});
-  };
-  for (const Mapping& part : mapped) progress->left += part.logical ? 1 : 0;
+  });
   for (const Mapping& part : mapped) {
     if (!part.logical) continue;
     const MutableByteSpan sink = MutableByteSpan(*bytes).subspan(part.file_offset - offset, part.length);
-    bricks_.memory_at(*part.logical).read(*part.logical, sink, bytes, one_done);
+    bricks_.memory_at(*part.logical).read(*part.logical, sink, bytes, [good, end = join.part()](bool moved) {
+      *good = *good && moved;
+      end();
+    });
   }
-  one_done(true);
+  join.end();
 }
 
 // --- WRITE
@@ -139,7 +136,7 @@ void FileIo::write(Write what, Done<nfs4::WriteResult> done) {
   }
   // Over bytes that have memory already, others may write and read beside us.
   read_then(
-      names_.store(), alive_, [this, work] { return obstacle(*work); },
+      names_.store(), lifetime_.token(), [this, work] { return obstacle(*work); },
       [this, work](std::expected<Obstacle, nfs4::Status> in_the_way) { begin_write(work, in_the_way); });
 }
 
@@ -284,42 +281,37 @@ void FileIo::commit_size(const WritingPointer& work) {
 
 void FileIo::place_when_synced(const WritingPointer& work) {
   KeyValueStore& store = names_.store();
-  store.when_synced(store.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), work] {
-    if (!alive.expired()) place(work);
-  });
+  store.when_synced(store.last_namespace_sequence(), lifetime_.guard([this, work] { place(work); }));
 }
 
 void FileIo::place(const WritingPointer& work) {
   const auto mapped = space_.extents().map(work->what.inode, work->range.begin, work->range.length());
   if (!mapped) return finish(work, std::unexpected(status_of(mapped.error())));
-  struct Progress {
-    size_t left = 1;
-    bool good = true;
-  };
-  auto progress = std::make_shared<Progress>();
-  const auto one_done = [this, progress, work](bool moved) {
-    progress->good = progress->good && moved;
-    if (--progress->left > 0) return;
+  const auto good = std::make_shared<bool>(true);
+  const Join join([this, good, work] {
     // Who read meanwhile saw old bytes, or zeros under the new size: what it caches must not pass for the new
     // ones, so `change` moves when they are there (RFC 8881, 5.8.1.4).
     const auto touched = names_.touch(work->what.inode);
     if (!touched) return finish(work, std::unexpected(touched.error()));
-    if (!progress->good) return finish(work, std::unexpected(nfs4::Status::kDelay));
+    if (!*good) return finish(work, std::unexpected(nfs4::Status::kDelay));
     make_stable(work);
-  };
+  });
   work->bricks = bricks_.verifiers(memory_of(*mapped));
-  progress->left += mapped->size();
   for (const Mapping& part : *mapped) {
     const ByteSpan source =
         ByteSpan(*work->what.data).subspan(part.file_offset - work->range.begin, part.length);
     // Our turn keeps the extents, so there is no hole: allocate() filled them all.
+    const auto moved = [good, end = join.part()](bool written) {
+      *good = *good && written;
+      end();
+    };
     if (part.logical) {
-      bricks_.memory_at(*part.logical).write(*part.logical, source, work->what.data, one_done);
+      bricks_.memory_at(*part.logical).write(*part.logical, source, work->what.data, moved);
     } else {
-      one_done(false);
+      moved(false);
     }
   }
-  one_done(true);
+  join.end();
 }
 
 void FileIo::make_stable(const WritingPointer& work) {
@@ -364,12 +356,11 @@ void FileIo::commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::
   if (memory.empty()) return committed(inode, mark, whole, done);
   const nfs4::Status absent = bricks_.absence(memory);
   if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
-  bricks_.persist(memory, [this, alive = std::weak_ptr(alive_), inode, mark, whole,
-                           done = std::move(done)](nfs4::Status status) {
-    if (alive.expired()) return;
-    if (status != nfs4::Status::kOk) return done(std::unexpected(status));
-    committed(inode, mark, whole, done);
-  });
+  bricks_.persist(memory,
+                  lifetime_.guard([this, inode, mark, whole, done = std::move(done)](nfs4::Status status) {
+                    if (status != nfs4::Status::kOk) return done(std::unexpected(status));
+                    committed(inode, mark, whole, done);
+                  }));
 }
 
 void FileIo::committed(uint64_t inode, uint64_t mark, bool whole, const Done<nfs4::Verifier>& done) {

@@ -8,6 +8,7 @@
 
 #include "server/mds/bricks/write_verifiers.h"
 #include "server/mds/layout/layouts.h"
+#include "shared/base/lifetime.h"
 #include "shared/nfs4/file_operations.h"
 
 namespace pnfsrdma::mds {
@@ -86,7 +87,7 @@ class FileIo {
   Layouts& layouts_;
   WriteVerifiers verifiers_;
   const WriteVerifiers::Current verifier_now_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -16,14 +16,12 @@ void LayoutCommitter::commit(const CommitRequest& request, Done done) {
   const auto memory = memory_of(request);
   if (!memory) return done(std::unexpected(memory.error()));
   if (memory->empty()) return done(apply(request));
-  bricks_.persist(*memory, [this, alive = std::weak_ptr(alive_), request,
-                            done = std::move(done)](nfs4::Status persisted) {
-    if (alive.expired()) return;
+  bricks_.persist(*memory, lifetime_.guard([this, request, done = std::move(done)](nfs4::Status persisted) {
     // A crash here: bytes behind the old size, with their tail record. The client has no answer and sends
     // again.
     if (persisted != nfs4::Status::kOk) return done(std::unexpected(persisted));
     done(apply(request));
-  });
+  }));
 }
 
 std::expected<InodePointer, nfs4::Status> LayoutCommitter::check(const CommitRequest& request) {

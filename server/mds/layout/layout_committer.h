@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/mds/layout/layouts.h"
+#include "shared/base/lifetime.h"
 #include "shared/nfs4/pmem_layout.h"
 
 namespace pnfsrdma::mds {
@@ -53,7 +54,7 @@ class LayoutCommitter {
   BrickSet& bricks_;
   FileSpace& space_;
   Layouts& layouts_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

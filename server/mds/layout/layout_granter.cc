@@ -124,7 +124,7 @@ void LayoutGranter::make_writable(const WorkPointer& work) {
 
 void LayoutGranter::fill(const WorkPointer& work) {
   read_then(
-      names_.store(), alive_,
+      names_.store(), lifetime_.token(),
       [this, work] {
         return space_.extents().map(work->request.inode, work->needed.begin, work->needed.length());
       },
@@ -206,9 +206,7 @@ void LayoutGranter::when_durable(const WorkPointer& work) {
   // A crash before this: the client has no handle. Behind it: the record finds the dirty tail.
   KeyValueStore& store = names_.store();
   if (store.synced_sequence() >= store.last_namespace_sequence()) return find_gaps(work);
-  store.when_synced(store.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), work] {
-    if (!alive.expired()) find_gaps(work);
-  });
+  store.when_synced(store.last_namespace_sequence(), lifetime_.guard([this, work] { find_gaps(work); }));
 }
 
 // What of the extents the client asked for it does not hold yet. Whole extents: a large file is few segments.
@@ -219,7 +217,7 @@ void LayoutGranter::find_gaps(const WorkPointer& work) {
   // An extent is a segment at least: more than the answer has room for need not be read.
   const size_t most = work->request.max_bytes / kSegmentBytesMin + 1;
   read_then(
-      names_.store(), alive_,
+      names_.store(), lifetime_.token(),
       [this, inode = work->request.inode, range, most] {
         return space_.extents().overlapping(inode, range.begin, range.length(), most);
       },
@@ -260,30 +258,26 @@ void LayoutGranter::expose_next(const WorkPointer& work) {
   work->limit = grants_max > 0 && table_.grants_of_client(request.client) + 1 >= grants_max;
   if (work->limit) return note_holes(work);
   if (layouts_.gone(request.client)) return fail(work, nfs4::Status::kLayoutTryLater);
-  brick.open_session(request.client,
-                     [this, alive = std::weak_ptr(alive_), work](BrickDevice::Answer<Ticket> open) {
-                       if (alive.expired()) return;
-                       if (!open) return fail(work, nfs4::Status::kLayoutTryLater);
-                       const Extent gap = work->gaps.front();
-                       work->gaps.pop_front();
-                       expose(work, gap);
-                     });
+  brick.open_session(request.client, lifetime_.guard([this, work](BrickDevice::Answer<Ticket> open) {
+    if (!open) return fail(work, nfs4::Status::kLayoutTryLater);
+    const Extent gap = work->gaps.front();
+    work->gaps.pop_front();
+    expose(work, gap);
+  }));
 }
 
 void LayoutGranter::expose(const WorkPointer& work, const Extent& gap) {
   bricks_.at(gap.logical)
-      .expose(
-          work->request.client, gap.logical, gap.length, work->request.mode == IoMode::kReadWrite,
-          [this, alive = std::weak_ptr(alive_), work, gap](BrickDevice::Answer<brick::ExposeResult> exposed) {
-            if (alive.expired()) return;
-            if (exposed && keep(work, gap, *exposed)) return expose_next(work);
-            if (!exposed && exposed.error() == brick::Status::kLimit) {
-              work->limit = true;
-              return note_holes(work);
-            }
-            // Expelled, or the brick is gone: whatever it exposed has died with the session.
-            fail(work, nfs4::Status::kLayoutTryLater);
-          });
+      .expose(work->request.client, gap.logical, gap.length, work->request.mode == IoMode::kReadWrite,
+              lifetime_.guard([this, work, gap](BrickDevice::Answer<brick::ExposeResult> exposed) {
+                if (exposed && keep(work, gap, *exposed)) return expose_next(work);
+                if (!exposed && exposed.error() == brick::Status::kLimit) {
+                  work->limit = true;
+                  return note_holes(work);
+                }
+                // Expelled, or the brick is gone: whatever it exposed has died with the session.
+                fail(work, nfs4::Status::kLayoutTryLater);
+              }));
 }
 
 // Enters what the brick exposed. False: that is not what was asked for; it is withdrawn again.

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "server/mds/layout/layouts.h"
+#include "shared/base/lifetime.h"
 #include "shared/base/random.h"
 #include "shared/nfs4/pnfs_operations.h"
 
@@ -86,7 +87,7 @@ class LayoutGranter {
   Counters& counters_;
   Random& random_;
   uint64_t next_end_token_ = 1;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

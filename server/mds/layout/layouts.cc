@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/base/join.h"
 #include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
@@ -76,13 +77,12 @@ struct Layouts::Returning {
   IoMode mode = IoMode::kAny;
   std::vector<std::pair<uint64_t, LayoutStateid>> held;  // files, and what the client knows of each
   size_t next = 0;
-  size_t left = 1;
-  std::function<void()> done;
+  Join join;
 };
 
 void Layouts::give_back_all(uint64_t client, IoMode mode, std::function<void()> done) {
   auto returning =
-      std::make_shared<Returning>(Returning{.client = client, .mode = mode, .done = std::move(done)});
+      std::make_shared<Returning>(Returning{.client = client, .mode = mode, .join = Join(std::move(done))});
   for (const uint64_t inode : table_.files_of_client(client))
     returning->held.emplace_back(inode, table_.find(inode, client)->stateid());
   give_back_slice(returning);
@@ -90,22 +90,16 @@ void Layouts::give_back_all(uint64_t client, IoMode mode, std::function<void()> 
 
 void Layouts::give_back_slice(const std::shared_ptr<Returning>& returning) {
   const EventLoop::Step step(loop_, "layoutreturn-all", returning->client);
-  const auto one_less = [returning] {
-    if (--returning->left == 0) returning->done();
-  };
   const size_t end = std::min(returning->held.size(), returning->next + kLayoutsPerSlice);
   for (; returning->next < end; ++returning->next) {
     const auto& [inode, stateid] = returning->held[returning->next];
     const HeldLayout* layout = table_.find(inode, returning->client);
     // Of another stateid: what an answer behind this call has given it. That it has not returned.
     if (layout == nullptr || layout->stateid() != stateid) continue;
-    ++returning->left;
-    give_back(returning->client, inode, kWholeFile, returning->mode, one_less);
+    give_back(returning->client, inode, kWholeFile, returning->mode, returning->join.part());
   }
-  if (end == returning->held.size()) return one_less();
-  loop_.post([this, alive = std::weak_ptr(alive_), returning] {
-    if (!alive.expired()) give_back_slice(returning);
-  });
+  if (end == returning->held.size()) return returning->join.end();
+  loop_.post(lifetime_.guard([this, returning] { give_back_slice(returning); }));
 }
 
 void Layouts::take_back(uint64_t client, uint64_t inode, std::span<const HeldGrant> grants,
@@ -147,12 +141,11 @@ void Layouts::end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant>
   for (const HeldGrant& grant : dead) waiting->bricks.push_back(bricks_.at(grant.logical).number());
   const uint64_t number = next_waiting_++;
   waiting_.emplace(number, waiting);
-  bricks_.withdraw(client, dead, [this, alive = std::weak_ptr(alive_), client, inode, dead, ending, number] {
-    if (alive.expired()) return;
+  bricks_.withdraw(client, dead, lifetime_.guard([this, client, inode, dead, ending, number] {
     grants_dead(client, inode, dead, ending);
     const auto found = waiting_.extract(number);
     found.mapped()->finish();
-  });
+  }));
   const auto away = [this](BrickNumber brick) { return !bricks_.find(brick)->usable(); };
   if (std::ranges::any_of(waiting->bricks, away)) waiting->finish();
 }
@@ -201,9 +194,8 @@ void Layouts::on_client_gone(uint64_t client, std::function<void()> done) {
     gone_order_.pop_front();
   }
   // Fence first: whatever it still holds is dead when this is answered.
-  bricks_.close_session(client, [this, alive = std::weak_ptr(alive_), client, done = std::move(done)] {
-    if (!alive.expired()) forget_client(client, done);
-  });
+  bricks_.close_session(
+      client, lifetime_.guard([this, client, done = std::move(done)] { forget_client(client, done); }));
 }
 
 // The layouts of a client that no brick lets in any more. Until its turn comes each counts as reachable.
@@ -216,9 +208,7 @@ void Layouts::forget_client(uint64_t client, const std::function<void()>& done) 
     grants_dead(client, inode, dead, Ending::kByForce);
   }
   if (table_.layouts_of_client(client) > 0) {
-    return loop_.post([this, alive = std::weak_ptr(alive_), client, done] {
-      if (!alive.expired()) forget_client(client, done);
-    });
+    return loop_.post(lifetime_.guard([this, client, done] { forget_client(client, done); }));
   }
   revoked_.erase(client);
   done();
@@ -254,7 +244,6 @@ void Layouts::ask_for_less(uint64_t client) {
 // --------------------------------------------------------------------------------------
 
 struct Layouts::Clearing {
-  size_t left = 0;
   bool finished = false;
   EventLoop::TimerId timer = 0;
   std::function<void(bool)> done;
@@ -268,24 +257,20 @@ struct Layouts::Clearing {
 void Layouts::demand_all(uint64_t inode, const ByteRange& range, uint64_t requester,
                          const std::vector<uint64_t>& clients, std::function<void(bool)> done) {
   auto clearing = std::make_shared<Clearing>();
-  clearing->left = clients.size() + 1;
   clearing->done = std::move(done);
-  const auto one_less = [this, clearing] {
-    if (--clearing->left > 0) return;
+  const Join join([this, clearing] {
     loop_.cancel(clearing->timer);
     clearing->finish(true);
-  };
+  });
   if (!clients.empty()) {
-    clearing->timer =
-        loop_.after(kRecallPatience, [this, alive = std::weak_ptr(alive_), clearing, inode, requester] {
-          if (alive.expired()) return;
-          reserved_[inode] = {requester, clock_.now() + kReservation};
-          clearing->finish(false);
-        });
+    clearing->timer = loop_.after(kRecallPatience, lifetime_.guard([this, clearing, inode, requester] {
+      reserved_[inode] = {requester, clock_.now() + kReservation};
+      clearing->finish(false);
+    }));
   }
   counters_.layouts_recalled += clients.size();
-  for (const uint64_t client : clients) recalls_.demand(client, inode, range, one_less);
-  one_less();
+  for (const uint64_t client : clients) recalls_.demand(client, inode, range, join.part());
+  join.end();
 }
 
 void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester,
@@ -458,29 +443,26 @@ void Layouts::on_last_close(uint64_t inode) {
 
 void Layouts::take_back_ahead(uint64_t except, std::function<void()> done) {
   struct Round {
-    size_t left = 0;
     EventLoop::TimerId timer = 0;
     std::function<void()> done;
   };
   const std::vector<InodeId> files = space_.ahead().ask(except);
-  auto round = std::make_shared<Round>(Round{.left = files.size() + 1, .done = std::move(done)});
-  // None left to ask: others wait for the answers, and so do we.
-  if (files.empty()) ++round->left;
-  const auto one_less = [this, round] {
-    if (--round->left > 0) return;
+  auto round = std::make_shared<Round>(Round{.done = std::move(done)});
+  const Join join([this, round] {
     loop_.cancel(round->timer);
     if (round->done) std::exchange(round->done, nullptr)();
-  };
-  round->timer = loop_.after(kRoomPatience, [alive = std::weak_ptr(alive_), round] {
-    if (!alive.expired() && round->done) std::exchange(round->done, nullptr)();
   });
+  round->timer = loop_.after(kRoomPatience, lifetime_.guard([round] {
+    if (round->done) std::exchange(round->done, nullptr)();
+  }));
   for (const InodeId inode : files) {
-    take_back(inode, [this, inode, one_less] {
+    take_back(inode, [this, inode, end = join.part()] {
       space_.ahead().asked(inode);
-      one_less();
+      end();
     });
   }
-  one_less();
+  // None left to ask: others wait for the answers, and so do we.
+  if (!files.empty()) join.end();
 }
 
 // What is ahead of the file: whoever reaches it commits what he has written there, and gives it back.
@@ -495,13 +477,10 @@ void Layouts::take_back(uint64_t inode, std::function<void()> done) {
   for (const uint64_t client : table_.clients_of_file(inode)) {
     if (table_.reachable(inode, ahead, client)) holders.push_back(client);
   }
-  auto left = std::make_shared<size_t>(holders.size() + 1);
-  const auto one_less = [this, inode, left, done = std::move(done)] {
-    if (--*left == 0) tidy_up(inode, done);
-  };
+  const Join join([this, inode, done = std::move(done)] { tidy_up(inode, done); });
   counters_.layouts_recalled += holders.size();
-  for (const uint64_t client : holders) recalls_.demand(client, inode, ahead, one_less);
-  one_less();
+  for (const uint64_t client : holders) recalls_.demand(client, inode, ahead, join.part());
+  join.end();
 }
 
 // Nobody is known to reach what is ahead of the file.
@@ -519,12 +498,9 @@ void Layouts::reap(uint64_t inode) {
   if (recaller_.is_open(inode) || !reaping_.insert(inode).second) return;
   // No patience needed: nobody waits. The clients' lease bounds it.
   const std::vector<uint64_t> holders = table_.clients_of_file(inode);
-  auto left = std::make_shared<size_t>(holders.size() + 1);
-  const auto one_less = [this, inode, left] {
-    if (--*left == 0) reap_now(inode);
-  };
-  for (const uint64_t client : holders) recalls_.demand(client, inode, kWholeFile, one_less);
-  one_less();
+  const Join join([this, inode] { reap_now(inode); });
+  for (const uint64_t client : holders) recalls_.demand(client, inode, kWholeFile, join.part());
+  join.end();
 }
 
 void Layouts::reap_now(uint64_t inode) {
@@ -532,15 +508,10 @@ void Layouts::reap_now(uint64_t inode) {
     reaping_.erase(inode);
     const auto present = names_.get(inode);
     if (!present || ((*present)->flags & kInodeOrphan) == 0 || recaller_.is_open(inode)) return;
-    if (table_.in_use(inode))
-      return loop_.post([this, alive = std::weak_ptr(alive_), inode] {
-        if (!alive.expired()) reap(inode);
-      });
+    if (table_.in_use(inode)) return loop_.post(lifetime_.guard([this, inode] { reap(inode); }));
     space_.destroy(inode, [this, inode, turn](nfs4::Status status) {
       if (status == nfs4::Status::kOk || status == nfs4::Status::kStale) return;
-      loop_.after(kReapAgain, [this, alive = std::weak_ptr(alive_), inode] {
-        if (!alive.expired()) reap(inode);
-      });
+      loop_.after(kReapAgain, lifetime_.guard([this, inode] { reap(inode); }));
     });
   });
 }

@@ -24,6 +24,7 @@
 #include "server/mds/state/conflicts.h"
 #include "server/mds/state/counters.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 
 namespace pnfsrdma::mds {
 
@@ -200,7 +201,7 @@ class Layouts final : public LayoutConflicts {
   bool touched_interrupted_ = false;
   std::string next_interrupted_;                      // key of the next record
   std::vector<std::function<void()>> touch_waiters_;  // while they are being touched
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 // The key under which RecordKind::kLayout says that somebody may be writing a file: whatever ends that

@@ -14,9 +14,7 @@ constexpr size_t kTailsAtATime = 64;
 }  // namespace
 
 void Layouts::later(std::function<void()> task) {
-  loop_.post([alive = std::weak_ptr(alive_), task = std::move(task)] {
-    if (!alive.expired()) task();
-  });
+  loop_.post(lifetime_.guard([task = std::move(task)] { task(); }));
 }
 
 bool Layouts::on_lost_brick(const HeldLayout& layout) const {

@@ -19,7 +19,7 @@ Recalls::Recalls(EventLoop& loop, LayoutTable& table, LayoutRecaller& recaller, 
     : loop_(loop), table_(table), recaller_(recaller), lease_(lease), powers_(std::move(powers)) {}
 
 Recalls::~Recalls() {
-  alive_.reset();
+  lifetime_.end();
   for (auto& [key, pending] : pending_) {
     loop_.cancel(pending.lease_timer);
     loop_.cancel(pending.retry_timer);
@@ -65,9 +65,9 @@ void Recalls::send(const Key& key) {
   Pending& pending = pending_.at(key);
   ++sent_;
   recaller_.recall_layout(pending.message,
-                          [alive = std::weak_ptr(alive_), key, number = pending.number](RecallAnswer answer) {
-                            if (const auto self = alive.lock()) (*self)->answered(key, number, answer);
-                          });
+                          lifetime_.guard([this, key, number = pending.number](RecallAnswer answer) {
+                            answered(key, number, answer);
+                          }));
 }
 
 Recalls::Pending* Recalls::find(const Key& key, uint64_t number) {

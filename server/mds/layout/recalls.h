@@ -10,6 +10,7 @@
 #include "server/mds/grants/layout_table.h"
 #include "server/mds/state/recaller.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 
 namespace pnfsrdma::mds {
 
@@ -75,7 +76,7 @@ class Recalls {
   uint64_t next_number_ = 1;
   uint64_t sent_ = 0;
   std::map<Key, Pending> pending_;
-  std::shared_ptr<Recalls*> alive_ = std::make_shared<Recalls*>(this);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

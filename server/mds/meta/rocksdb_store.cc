@@ -27,6 +27,7 @@
 #include "server/mds/meta/read_threads.h"
 #include "server/mds/meta/sync_mark.h"
 #include "server/mds/meta/sync_waiters.h"
+#include "shared/base/lifetime.h"
 #include "shared/base/log.h"
 #include "shared/base/random.h"
 #include "shared/base/sync.h"
@@ -264,19 +265,12 @@ class RocksdbEngine final : public KeyValueStore {
         database_(std::move(database)),
         room_(std::move(room)),
         on_failure_(std::move(failed)) {
-    const std::weak_ptr<bool> alive = alive_;
     thread_ = std::make_unique<CommitThread>(
         loop,
         CommitThread::Hooks{
             .sync = [this, database = database_.get()] { return sync_or_recover(*database); },
-            .progress =
-                [this, alive](Sequence synced) {
-                  if (!alive.expired()) progress(synced);
-                },
-            .failed =
-                [this, alive](const Error& error) {
-                  if (!alive.expired()) fail_for_good(error);
-                },
+            .progress = lifetime_.guard([this](Sequence synced) { progress(synced); }),
+            .failed = lifetime_.guard([this](const Error& error) { fail_for_good(error); }),
         },
         kStateDelay);
     readers_ = std::make_unique<ReadThreads>(kReaders);
@@ -299,9 +293,7 @@ class RocksdbEngine final : public KeyValueStore {
   void when_synced(Sequence sequence, std::function<void()> callback) override {
     waiters_.add(sequence, std::move(callback));
     if (sequence > synced_) return;
-    loop_.at_turn_end([this, alive = std::weak_ptr(alive_)] {
-      if (!alive.expired()) progress(durable_);
-    });
+    loop_.at_turn_end(lifetime_.guard([this] { progress(durable_); }));
   }
 
   StoreRoom room() const override {
@@ -321,9 +313,7 @@ class RocksdbEngine final : public KeyValueStore {
       fail_for_good(outcome.error());
       return outcome;
     }
-    loop_.at_turn_end([this, covered, alive = std::weak_ptr(alive_)] {
-      if (!alive.expired()) progress(covered);
-    });
+    loop_.at_turn_end(lifetime_.guard([this, covered] { progress(covered); }));
     synced_ = durable_ = std::max(durable_, covered);
     return {};
   }
@@ -378,14 +368,13 @@ class RocksdbEngine final : public KeyValueStore {
     // `done` stays in the loop's hands: what it refers to belongs to the loop's thread.
     const uint64_t number = ++last_fetch_;
     fetches_.emplace(number, std::move(done));
-    readers_->run([this, database = database_.get(), number, wanted = std::move(wanted),
-                   alive = std::weak_ptr(alive_)] {
+    auto arrived = lifetime_.guard([this, number](std::vector<Brought>& brought) {
+      auto fetched = fetches_.extract(number);
+      if (!fetched.empty()) fetched.mapped()(std::move(brought));
+    });
+    readers_->run([&loop = loop_, database = database_.get(), wanted = std::move(wanted), arrived] {
       auto brought = std::make_shared<std::vector<Brought>>(read_all(*database, wanted));
-      loop_.post([this, number, brought, alive] {
-        if (alive.expired()) return;
-        auto fetched = fetches_.extract(number);
-        if (!fetched.empty()) fetched.mapped()(std::move(*brought));
-      });
+      loop.post([arrived, brought] { arrived(*brought); });
     });
   }
 
@@ -490,11 +479,10 @@ class RocksdbEngine final : public KeyValueStore {
         waiters_.run(durable_, [&] { return std::exchange(any, true) && loop_.now() >= end; });
     synced_ = std::max(synced_, reached);
     if (reached >= durable_ || std::exchange(goes_on_, true)) return;
-    loop_.at_next_turn([this, alive = std::weak_ptr(alive_)] {
-      if (alive.expired()) return;
+    loop_.at_next_turn(lifetime_.guard([this] {
       goes_on_ = false;
       progress(durable_);
-    });
+    }));
   }
 
   void fail_for_good(const Error& error) {
@@ -522,7 +510,7 @@ class RocksdbEngine final : public KeyValueStore {
   Sequence synced_ = 0;   // told to all who waited for it
   Sequence durable_ = 0;  // not less
   bool goes_on_ = false;  // the next turn tells more of them
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
   const rocksdb::ReadOptions memory_only_ = memory_only();
   const rocksdb::ReadOptions whole_medium_ = whole_medium();
   uint64_t last_fetch_ = 0;

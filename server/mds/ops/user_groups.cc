@@ -37,8 +37,7 @@ Result<GroupList> HostNameService::groups_of(uint32_t uid) {
   return groups;
 }
 
-UserGroups::UserGroups(EventLoop& loop, NameService& names)
-    : loop_(loop), names_(names), self_(std::make_shared<UserGroups*>(this)) {}
+UserGroups::UserGroups(EventLoop& loop, NameService& names) : loop_(loop), names_(names) {}
 
 UserGroups::~UserGroups() {
   queue_.lock()->stopping = true;
@@ -84,9 +83,8 @@ void UserGroups::work() {
       uid = queue->users.front();
       queue->users.pop_front();
     }
-    loop_.post([self = std::weak_ptr(self_), uid, groups = names_.groups_of(uid)]() mutable {
-      if (const auto alive = self.lock()) (*alive)->answered(uid, std::move(groups));
-    });
+    loop_.post(lifetime_.guard(
+        [this, uid, groups = names_.groups_of(uid)]() mutable { answered(uid, std::move(groups)); }));
   }
 }
 

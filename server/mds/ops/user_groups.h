@@ -11,6 +11,7 @@
 #include "server/mds/meta/bounded_cache.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/guarded.h"
+#include "shared/base/lifetime.h"
 #include "shared/base/result.h"
 #include "shared/base/sync.h"
 
@@ -103,7 +104,7 @@ class UserGroups {
   Condition wake_;
   std::vector<Thread> threads_;
   // Goes with this object: what a thread has posted must not meet a dead one.
-  std::shared_ptr<UserGroups*> self_;
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -72,9 +72,7 @@ void FileSpace::clean_tail(InodeId inode, Done done) {
   const uint64_t size = (*present)->size;
   if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, std::move(done));
   if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
-    loop_.after(left, [this, alive = std::weak_ptr(alive_), inode, done = std::move(done)] {
-      if (!alive.expired()) clean_tail(inode, done);
-    });
+    loop_.after(left, lifetime_.guard([this, inode, done = std::move(done)] { clean_tail(inode, done); }));
     return;
   }
   const uint64_t end = kept_end(size);
@@ -122,16 +120,16 @@ void FileSpace::shorten(InodeId inode, uint64_t end, InodeUpdate update, bool ma
   ahead_.leave(inode);
   // A crash before the sync: the old size, the old extents, all bytes still there. Nothing may be destroyed
   // before it.
-  store_.when_synced(store_.last_namespace_sequence(), [this, alive = std::weak_ptr(alive_), inode, size,
-                                                        removed = *removed, done = std::move(done)] {
-    if (alive.expired()) return;
-    // A crash from here on: blocks without an extent, freed at the next start; a dirty tail with its record,
-    // zeroed then.
-    release(removed);
-    // A writer whose grant ends with the last grain may have bytes there that he has not committed.
-    if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, done);
-    zero_tail(inode, done);
-  });
+  store_.when_synced(store_.last_namespace_sequence(),
+                     lifetime_.guard([this, inode, size, removed = *removed, done = std::move(done)] {
+                       // A crash from here on: blocks without an extent, freed at the next start; a dirty tail
+                       // with its record, zeroed then.
+                       release(removed);
+                       // A writer whose grant ends with the last grain may have bytes there that he has not
+                       // committed.
+                       if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, done);
+                       zero_tail(inode, done);
+                     }));
 }
 
 void FileSpace::left_behind(InodeId inode, const ByteRange& range) {
@@ -150,9 +148,7 @@ void FileSpace::zero_leftovers(InodeId inode, uint64_t size, Done done) {
   const auto found = leftovers_.find(inode);
   if (found == leftovers_.end()) return done(nfs4::Status::kOk);
   if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
-    loop_.after(left, [this, alive = std::weak_ptr(alive_), inode, done = std::move(done)] {
-      if (!alive.expired()) clean_tail(inode, done);
-    });
+    loop_.after(left, lifetime_.guard([this, inode, done = std::move(done)] { clean_tail(inode, done); }));
     return;
   }
   const std::vector<ByteRange> dead = table_.out_of_reach(inode, found->second).within({size, kEndOfFile});
@@ -172,11 +168,10 @@ void FileSpace::zero_leftovers(InodeId inode, uint64_t size, Done done) {
     done(nfs4::Status::kOk);
   };
   if (memory.empty()) return clean();
-  bricks_.zero(memory, [alive = std::weak_ptr(alive_), clean, done](nfs4::Status status) {
-    if (alive.expired()) return;
+  bricks_.zero(memory, lifetime_.guard([clean, done](nfs4::Status status) {
     if (status != nfs4::Status::kOk) return done(status);
     clean();
-  });
+  }));
 }
 
 void FileSpace::zero_tail(InodeId inode, Done done) {
@@ -184,9 +179,7 @@ void FileSpace::zero_tail(InodeId inode, Done done) {
   if (!present || !tail_dirty(inode)) return done(nfs4::Status::kOk);
   const uint64_t size = (*present)->size;
   if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
-    loop_.after(left, [this, alive = std::weak_ptr(alive_), inode, done = std::move(done)] {
-      if (!alive.expired()) zero_tail(inode, done);
-    });
+    loop_.after(left, lifetime_.guard([this, inode, done = std::move(done)] { zero_tail(inode, done); }));
     return;
   }
   const auto extents = extents_.overlapping(inode, size, kEndOfFile - size);
@@ -206,12 +199,11 @@ void FileSpace::zero_tail(InodeId inode, Done done) {
     done(committed ? nfs4::Status::kOk : status_of(committed.error()));
   };
   if (tail.empty()) return clean();
-  bricks_.zero(tail, [alive = std::weak_ptr(alive_), clean, done](nfs4::Status status) {
-    if (alive.expired()) return;
+  bricks_.zero(tail, lifetime_.guard([clean, done](nfs4::Status status) {
     // The record stays: whoever grows the file, and every start, zeroes first.
     if (status != nfs4::Status::kOk) return done(status);
     clean();
-  });
+  }));
 }
 
 void FileSpace::destroy(InodeId inode, Done done) {
@@ -226,11 +218,10 @@ void FileSpace::destroy(InodeId inode, Done done) {
   resting_.erase(inode);
   leftovers_.erase(inode);
   store_.when_synced(store_.last_namespace_sequence(),
-                     [this, alive = std::weak_ptr(alive_), removed = *removed, done = std::move(done)] {
-                       if (alive.expired()) return;
+                     lifetime_.guard([this, removed = *removed, done = std::move(done)] {
                        release(removed);
                        done(nfs4::Status::kOk);
-                     });
+                     }));
 }
 
 // The extents are in no file any more, durably, and no client reaches them.
@@ -282,8 +273,7 @@ void FileSpace::zero_free_grains(BrickNumber number) {
     zeroing_.erase(number);
     return;
   }
-  bricks_.zero(ranges, [this, alive = std::weak_ptr(alive_), number, work](nfs4::Status status) {
-    if (alive.expired()) return;
+  bricks_.zero(ranges, lifetime_.guard([this, number, work](nfs4::Status status) {
     const bool zeroed = status == nfs4::Status::kOk;
     zeroing_.erase(number);
     std::vector<brick::Run> emptied;
@@ -294,10 +284,8 @@ void FileSpace::zero_free_grains(BrickNumber number) {
     bricks_.free(emptied);
     // There may be more.
     if (zeroed && work->left == 0)
-      loop_.after(kZeroingGap, [this, alive, number] {
-        if (!alive.expired()) zero_free_grains(number);
-      });
-  });
+      loop_.after(kZeroingGap, lifetime_.guard([this, number] { zero_free_grains(number); }));
+  }));
 }
 
 }  // namespace pnfsrdma::mds

@@ -18,6 +18,7 @@
 #include "server/mds/space/ahead_files.h"
 #include "server/mds/space/allocation_plan.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 
 namespace pnfsrdma::mds {
 
@@ -159,7 +160,7 @@ class FileSpace {
   std::unordered_map<InodeId, RangeSet> leftovers_;
   EventLoop::TimerId zeroing_timer_ = 0;
   std::set<BrickNumber> zeroing_;  // where a batch is under way
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

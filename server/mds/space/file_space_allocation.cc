@@ -141,13 +141,12 @@ void FileSpace::take(const AllocationPointer& work, BrickDevice& brick, const By
   if (!taken->fresh) return allocated(work, hole, *taken);
   // A crash from here on: blocks on the brick that no extent names. The next start frees them.
   brick.alloc(taken->fresh->logical, taken->fresh->count,
-              [this, alive = std::weak_ptr(alive_), work, number = brick.number(), hole,
-               taken = *taken](BrickDevice::Answer<brick::RunsResult> answer) {
-                if (alive.expired()) return;
+              lifetime_.guard([this, work, number = brick.number(), hole,
+                               taken = *taken](BrickDevice::Answer<brick::RunsResult> answer) {
                 if (!answer) return not_allocated(work, number, taken, answer.error());
                 bricks_.space_at(taken.fresh->logical).allocated(*taken.fresh);
                 allocated(work, hole, taken);
-              });
+              }));
 }
 
 void FileSpace::allocated(const AllocationPointer& work, const ByteRange& hole, const Taken& taken) {
@@ -187,12 +186,11 @@ void FileSpace::zero_placed(const AllocationPointer& work) {
     if (!placed.piece.clean) dirty.push_back({placed.piece.logical, placed.piece.length});
   }
   if (dirty.empty()) return commit_placed(work);
-  bricks_.zero(dirty, [this, alive = std::weak_ptr(alive_), work](nfs4::Status status) {
-    if (alive.expired()) return;
+  bricks_.zero(dirty, lifetime_.guard([this, work](nfs4::Status status) {
     if (status != nfs4::Status::kOk) return retreat(work, status);
     for (Placed& placed : work->placed) placed.piece.clean = true;
     commit_placed(work);
-  });
+  }));
 }
 
 void FileSpace::commit_placed(const AllocationPointer& work) {
@@ -280,13 +278,12 @@ void FileSpace::make_room(const AllocationPointer& work) {
   }
   if (work->files_left == 0) return finish(work, nfs4::Status::kNoSpc);
   work->files_left -= std::min(work->files_left, AheadFiles::kAskedAtOnce);
-  take_back_(work->inode, [this, alive = std::weak_ptr(alive_), work, before = released_] {
-    if (alive.expired()) return;
+  take_back_(work->inode, lifetime_.guard([this, work, before = released_] {
     if (released_ == before) return make_room(work);
     work->range = work->plan.needed;
     work->shared = work->scattered = false;
     begin_anew(work);
-  });
+  }));
 }
 
 void FileSpace::finish(const AllocationPointer& work, nfs4::Status status) {

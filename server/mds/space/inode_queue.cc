@@ -6,13 +6,13 @@
 namespace pnfsrdma::mds {
 
 InodeQueue::~InodeQueue() {
-  alive_.reset();
+  lifetime_.end();
   // Turns captured by waiting work end here, with nobody left to tell.
   lines_.clear();
 }
 
 InodeQueue::TurnState::~TurnState() {
-  if (const auto queue = queue_.lock()) (*queue)->leave(inode_);
+  if (!token_.expired()) queue_.leave(inode_);
 }
 
 void InodeQueue::enter(uint64_t inode, bool exclusive, Work work) {
@@ -38,7 +38,7 @@ void InodeQueue::advance(uint64_t inode) {
     line.waiting.pop_front();
     ++line.running;
     line.exclusive = next.exclusive;
-    next.work(std::make_shared<TurnState>(alive_, inode));
+    next.work(std::make_shared<TurnState>(*this, inode));
   }
   line.advancing = false;
   if (line.waiting.empty() && line.running == 0) lines_.erase(inode);

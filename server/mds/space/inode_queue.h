@@ -7,6 +7,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include "shared/base/lifetime.h"
+
 namespace pnfsrdma::mds {
 
 // Keeps work on one file in order: whoever changes which memory belongs to it, or what the brick does with
@@ -48,18 +50,20 @@ class InodeQueue {
   void advance(uint64_t inode);
 
   std::unordered_map<uint64_t, Line> lines_;
-  std::shared_ptr<InodeQueue*> alive_ = std::make_shared<InodeQueue*>(this);
+  Lifetime lifetime_;
 };
 
 class InodeQueue::TurnState {
  public:
-  TurnState(std::weak_ptr<InodeQueue*> queue, uint64_t inode) : queue_(std::move(queue)), inode_(inode) {}
+  TurnState(InodeQueue& queue, uint64_t inode)
+      : queue_(queue), token_(queue.lifetime_.token()), inode_(inode) {}
   ~TurnState();
   TurnState(const TurnState&) = delete;
   TurnState& operator=(const TurnState&) = delete;
 
  private:
-  std::weak_ptr<InodeQueue*> queue_;
+  InodeQueue& queue_;
+  std::weak_ptr<const void> token_;  // a turn may outlast the queue
   uint64_t inode_;
 };
 

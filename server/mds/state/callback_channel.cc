@@ -44,9 +44,7 @@ void CallbackChannel::call(ClientId client, nfs4::CallbackArgumentOperation oper
   auto call =
       std::make_shared<Call>(Call{client, std::move(operation), std::move(done), loop_.now() + timeout_});
   // A turn later at the earliest: `done` must not meet its caller still at work.
-  loop_.at_turn_end([this, alive = std::weak_ptr(alive_), call] {
-    if (!alive.expired()) attempt(call);
-  });
+  loop_.at_turn_end(lifetime_.guard([this, call] { attempt(call); }));
 }
 
 // A session with a live connection and a slot at rest, best one whose number is known.
@@ -94,9 +92,7 @@ void CallbackChannel::retry(const CallPointer& call, CallbackFailure why) {
     if (call->unanswered) call->unanswered->back_slot().busy = false;
     return call->done(std::unexpected(why));
   }
-  loop_.after(kRetryDelay, [this, alive = std::weak_ptr(alive_), call] {
-    if (!alive.expired()) attempt(call);
-  });
+  loop_.after(kRetryDelay, lifetime_.guard([this, call] { attempt(call); }));
 }
 
 void CallbackChannel::send(const CallPointer& call, Place place) {
@@ -120,9 +116,9 @@ void CallbackChannel::send(const CallPointer& call, Place place) {
   const auto left = std::chrono::duration_cast<Milliseconds>(call->deadline - loop_.now());
   place.connection->call(back.program, nfs4::kCallbackVersion, kProcedureCallbackCompound, back.credential,
                          std::move(arguments), std::max(left, Milliseconds(1)),
-                         [this, alive = std::weak_ptr(alive_), call, place](Result<rpc::Reply> reply) {
-                           if (!alive.expired()) answered(call, place, std::move(reply));
-                         });
+                         lifetime_.guard([this, call, place](Result<rpc::Reply> reply) {
+                           answered(call, place, std::move(reply));
+                         }));
 }
 
 void CallbackChannel::answered(const CallPointer& call, const Place& place, Result<rpc::Reply> reply) {

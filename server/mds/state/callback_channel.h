@@ -8,6 +8,7 @@
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/session_table.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 #include "shared/nfs4/operations.h"
 
 namespace pnfsrdma::mds {
@@ -52,7 +53,7 @@ class CallbackChannel {
   ClientTable& clients_;
   SessionTable& sessions_;
   const Milliseconds timeout_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

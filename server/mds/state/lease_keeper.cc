@@ -84,11 +84,10 @@ void LeaseKeeper::drop(Leaving leaving) {
 void LeaseKeeper::drop_slices(const std::shared_ptr<Leaving>& leaving) {
   while (drop_slice(*leaving)) {
     if (loop_ == nullptr) continue;
-    return loop_->post([this, alive = std::weak_ptr(alive_), leaving] {
-      if (alive.expired()) return;
+    return loop_->post(lifetime_.guard([this, leaving] {
       const EventLoop::Step step(*loop_, "client-teardown", leaving->client);
       drop_slices(leaving);
-    });
+    }));
   }
   leaving->done();
 }

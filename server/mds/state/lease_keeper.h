@@ -13,6 +13,7 @@
 #include "server/mds/state/session_table.h"
 #include "server/mds/state/state_store.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 
 namespace pnfsrdma::mds {
 
@@ -63,7 +64,7 @@ class LeaseKeeper {
   LayoutConflicts& layouts_;
   Counters& counters_;
   EventLoop* loop_ = nullptr;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds
