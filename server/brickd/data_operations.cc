@@ -17,10 +17,10 @@ uint64_t bytes_of(const std::vector<Piece>& pieces) {
   return sum;
 }
 
-Status status_of(const Result<>& result, const char* operation) {
+Status status_of(const Result<>& result) {
   if (result) return Status::kOk;
   if (result.error().number() == ECANCELED) return Status::kStaleEpoch;
-  log_error("brick", "{}-failed error=\"{}\"", operation, result.error().to_string());
+  log_error("brick", "data-operation-failed error=\"{}\"", result.error().to_string());
   return Status::kIo;
 }
 
@@ -109,7 +109,7 @@ void DataOperations::answer(const std::vector<Persist>& persists) {
   for (const Persist& persist : persists) {
     for (const Piece& piece : persist.pieces) pool_.table().unpin(piece);
     --waiting_;
-    persist.done(status_of(persist.result, "data-operation"));
+    persist.done(status_of(persist.result));
   }
 }
 
@@ -158,7 +158,7 @@ Result<> DataOperations::copy_pieces(const Pieces& source, const Pieces& target)
 void DataOperations::run(uint64_t epoch, Pieces pinned, uint64_t bytes, Work work, Done done) {
   const bool inline_is_quick = bytes <= kInlineBytesMax && !pool_.persistence().blocks();
   // Not past what waits in the thread: an MDS may count on the order of its calls.
-  if (inline_is_quick && executor_.unfinished() == 0) return done(status_of(work(), "data-operation"));
+  if (inline_is_quick && executor_.unfinished() == 0) return done(status_of(work()));
 
   for (const Piece& piece : pinned) pool_.table().pin(piece);
   ++waiting_;
@@ -172,7 +172,7 @@ void DataOperations::run(uint64_t epoch, Pieces pinned, uint64_t bytes, Work wor
       [this, result, pinned = std::move(pinned), done = std::move(done)] {
         for (const Piece& piece : pinned) pool_.table().unpin(piece);
         --waiting_;
-        done(status_of(*result, "data-operation"));
+        done(status_of(*result));
       });
 }
 
