@@ -13,6 +13,7 @@
 #include "cli/api/token.h"
 #include "shared/base/result.h"
 #include "shared/rpc/dial.h"
+#include "shared/rpc/socket_address.h"
 
 namespace pnfsrdma::cli {
 namespace {
@@ -46,6 +47,15 @@ class UnixClient final : public httplib::ClientImpl {
 
   const std::string path_;
 };
+
+// Why the host of a URL has no address; empty when it has one.
+std::string unresolved(const std::string& server) {
+  const auto url = parse_server(server);
+  if (!url) return {};
+  const bool v6 = url->host.find(':') != std::string::npos;
+  const auto address = rpc::SocketAddress::parse(v6 ? "[" + url->host + "]" : url->host);
+  return address ? std::string() : address.error().what();
+}
 
 std::string path_and_query(const std::string& path, const Query& query) {
   std::string all = kBase + path;
@@ -134,6 +144,10 @@ Failure ApiClient::unreachable(int number) const {
             "Is pnfsrdma-mdsd running, with a console?",
             "systemctl status pnfsrdma-mdsd; --socket PATH or --server https://HOST:8443 for another one"};
   }
+  if (const std::string why = unresolved(where_); !why.empty()) {
+    return {
+        ExitCode::kUnreachable, why, {}, "check the spelling; getent hosts NAME shows what this host knows"};
+  }
   return {ExitCode::kUnreachable, where_ + ": nobody answers there (" + httplib::to_string(error) + ")",
           "The console listens on loopback only until a password is set.",
           "check address and port; pnfsrdma doctor on the server shows who listens"};
@@ -164,6 +178,7 @@ Outcome<Answer> ApiClient::send(const Request& request) {
 }
 
 void ApiClient::wait_at_most(std::chrono::seconds patience) {
+  http_->set_connection_timeout(std::min(patience, kConnectPatience));
   http_->set_read_timeout(patience);
 }
 

@@ -18,20 +18,52 @@ int usage(int code) {
   return code == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
 }
 
+// The command that was understood, and the words that led to it.
+struct Understood {
+  const CLI::App* command;
+  std::string so_far = "pnfsrdma ";
+
+  explicit Understood(const CLI::App& app) : command(&app) {
+    while (!command->get_subcommands().empty()) {
+      command = command->get_subcommands().front();
+      so_far += command->get_name() + ' ';
+    }
+  }
+};
+
+std::string question(const std::string& unknown, const std::vector<std::string>& known) {
+  const auto nearest = nearest_word(unknown, known);
+  return nearest ? "; did you mean \"" + *nearest + "\"?" : "";
+}
+
 // A word that is no command, behind the nouns that were understood.
 Failure no_command(const CLI::App& app, const std::string& unknown) {
-  const CLI::App* at = &app;
-  std::string so_far = "pnfsrdma ";
-  while (!at->get_subcommands().empty()) {
-    at = at->get_subcommands().front();
-    so_far += at->get_name() + ' ';
+  const Understood understood(app);
+  std::vector<std::string> known;
+  for (const CLI::App* command : understood.command->get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(command->get_name());
+  return {ExitCode::kUsage,
+          "there is no command \"" + unknown + "\"" + question(unknown, known),
+          {},
+          understood.so_far + "--help"};
+}
+
+// A word more than the command takes, or an option it does not have.
+Failure not_expected(const CLI::App& app, const std::string& unknown) {
+  const Understood understood(app);
+  if (!unknown.starts_with('-')) {
+    return {ExitCode::kUsage, "unexpected argument \"" + unknown + "\"", {}, understood.so_far + "--help"};
   }
   std::vector<std::string> known;
-  for (const CLI::App* command : at->get_subcommands([](const CLI::App*) { return true; }))
-    known.push_back(command->get_name());
-  const auto nearest = nearest_word(unknown, known);
-  const std::string question = nearest ? "; did you mean \"" + *nearest + "\"?" : "";
-  return {ExitCode::kUsage, "there is no command \"" + unknown + "\"" + question, {}, so_far + "--help"};
+  for (const CLI::App* level = understood.command; level != nullptr; level = level->get_parent()) {
+    for (const CLI::Option* option : level->get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+  }
+  return {ExitCode::kUsage,
+          "there is no option " + unknown + question(unknown, known),
+          {},
+          understood.so_far + "--help"};
 }
 
 }  // namespace
@@ -68,7 +100,7 @@ void build_application(CLI::App& app, Administration& administration) {
   add_event_commands(app, administration);
   add_account_commands(app, administration);
   add_server_commands(app, administration);
-  add_completion_command(app, context);
+  add_completion_command(app, administration);
 }
 
 int run_application(int count, char** arguments) {
@@ -85,6 +117,10 @@ int run_application(int count, char** arguments) {
     const std::vector<std::string> unknown = app.remaining(true);
     if (unknown.empty()) return usage(app.exit(error));
     return static_cast<int>(output.complain(no_command(app, unknown.front())));
+  } catch (const CLI::ExtrasError& error) {
+    const std::vector<std::string> unknown = app.remaining(true);
+    if (unknown.empty()) return usage(app.exit(error));
+    return static_cast<int>(output.complain(not_expected(app, unknown.front())));
   } catch (const CLI::ParseError& error) {
     return usage(app.exit(error));
   }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command/completion.h"
 
+#include <array>
 #include <memory>
 
+#include "cli/output/json_member.h"
 #include "cli/stat/mount_reader.h"
 
 namespace pnfsrdma::cli {
@@ -69,21 +71,85 @@ void add_options(const CLI::App& app, const std::string& begun, std::vector<Cand
   }
 }
 
+// Where names of things come from.
+struct Names {
+  const char* noun;
+  const char* path;
+  const char* word;  // JSON pointers
+  const char* description;
+};
+constexpr std::array kNames = {
+    Names{"brick", "/bricks", "/id", "/address"},    Names{"client", "/clients", "/id", "/name"},
+    Names{"export", "/exports", "/path", "/source"}, Names{"layout", "/layouts", "/id", "/path"},
+    Names{"user", "/users", "/name", "/role"},       Names{"token", "/tokens", "/name", "/user"},
+    Names{"job", "/jobs", "/id", "/kind"},
+};
+
+void add_names(const std::string& noun, const std::string& begun, const AskServer& ask,
+               std::vector<Candidate>& found) {
+  for (const Names& names : kNames) {
+    if (noun != names.noun) continue;
+    for (const nlohmann::json& each : ask(names.path)) {
+      const std::string text = text_at(each, names.word);
+      const std::string word = text.empty() ? std::to_string(number_at(each, names.word)) : text;
+      if (word.starts_with(begun)) found.push_back({word, text_at(each, names.description)});
+    }
+  }
+  if (noun != "config") return;
+  for (const nlohmann::json& each : ask("/configuration")) {
+    const std::string word = text_at(each, "/name");
+    if (flag_at(each, "/run_time") && word.starts_with(begun))
+      found.push_back({word, "now " + each["value"].dump()});
+  }
+}
+
+// The values of an option: words it is checked against, or names of what it is called after.
+void add_values(const std::string& option, const std::string& begun, const AskServer& ask,
+                std::vector<Candidate>& found) {
+  if (option == "--client" || option == "--brick") return add_names(option.substr(2), begun, ask, found);
+  const std::array<std::pair<const char*, std::vector<const char*>>, 3> known = {
+      {{"--role", {"viewer", "operator", "admin"}},
+       {"--level", {"debug", "info", "warning", "error"}},
+       {"--output", {"json", "table"}}}};
+  for (const auto& [name, values] : known) {
+    for (const std::string value : values) {
+      if ((option == name || (option == "-o" && name == std::string("--output"))) && value.starts_with(begun))
+        found.push_back({value, ""});
+    }
+  }
+}
+
+// Whether a verb takes the name of something that is there.
+bool takes_a_name(const CLI::App& verb) {
+  const std::string name = verb.get_name();
+  if (name == "list" || name == "create" || name == "add" || verb.get_parent() == nullptr) return false;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->get_positional()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-std::vector<Candidate> candidates_for(const CLI::App& app, const std::vector<std::string>& words) {
+std::vector<Candidate> candidates_for(const CLI::App& app, const std::vector<std::string>& words,
+                                      const AskServer& ask) {
   const CLI::App* level = &app;
+  size_t names = 0;  // of things, behind the verb
   for (size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i].starts_with('-')) {
       if (words[i].find('=') == std::string::npos && wants_value(*level, words[i])) ++i;
     } else if (const CLI::App* deeper = subcommand_of(*level, words[i])) {
       level = deeper;
+    } else {
+      ++names;
     }
   }
   const std::string begun = words.empty() ? "" : words.back();
   if (words.size() > 1 && words[words.size() - 2].starts_with('-') &&
       wants_value(*level, words[words.size() - 2])) {
-    return {};
+    std::vector<Candidate> values;
+    add_values(words[words.size() - 2], begun, ask, values);
+    return values;
   }
   std::vector<Candidate> found;
   if (begun.starts_with('-')) {
@@ -100,10 +166,44 @@ std::vector<Candidate> candidates_for(const CLI::App& app, const std::vector<std
       if (mounted.path.starts_with(begun)) found.push_back({mounted.path, mounted.source});
     }
   }
+  if (names == 0 && takes_a_name(*level)) add_names(level->get_parent()->get_name(), begun, ask, found);
   return found;
 }
 
-void add_completion_command(CLI::App& app, Context& context) {
+ApiOptions api_options_of(const std::vector<std::string>& words) {
+  ApiOptions options;
+  for (size_t i = 0; i < words.size(); ++i) {
+    for (const auto& [name, value] :
+         {std::pair{"--socket", &options.socket}, std::pair{"--server", &options.server},
+          std::pair{"--token-file", &options.token_file}, std::pair{"--ca", &options.ca}}) {
+      if (words[i] == name && i + 1 < words.size()) *value = words[i + 1];
+      if (words[i].starts_with(name + std::string("=")))
+        *value = words[i].substr(std::string(name).size() + 1);
+    }
+    if (words[i] == "--insecure") options.insecure = true;
+  }
+  return options;
+}
+
+namespace {
+
+// Nobody wants to wait for the end of a word.
+constexpr std::chrono::seconds kPatience(2);
+constexpr size_t kNamesMax = 200;
+
+nlohmann::json ask_server(const ApiOptions& options, const std::string& path) {
+  auto client = ApiClient::make(options);
+  if (!client) return nlohmann::json::array();
+  client->wait_at_most(kPatience);
+  if (path != "/configuration") return client->list(path, {}, kNamesMax).value_or(nlohmann::json::array());
+  const auto now = client->get(path);
+  return now ? settings_of(now->body) : nlohmann::json::array();
+}
+
+}  // namespace
+
+void add_completion_command(CLI::App& app, Administration& administration) {
+  Context& context = administration.context;
   CLI::App* const command =
       app.add_subcommand("completion", "Shell completion: source <(pnfsrdma completion bash)");
   command->require_subcommand(1);
@@ -124,7 +224,8 @@ void add_completion_command(CLI::App& app, Context& context) {
   words->add_option("word", *line, "of the line");
   words->callback([&app, &context, line] {
     context.action = [&app, &context, line] {
-      for (const Candidate& candidate : candidates_for(app, *line)) {
+      const auto ask = [line](const std::string& path) { return ask_server(api_options_of(*line), path); };
+      for (const Candidate& candidate : candidates_for(app, *line, ask)) {
         context.output.line(candidate.word + '\t' + candidate.description);
       }
       return ExitCode::kDone;

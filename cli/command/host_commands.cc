@@ -43,29 +43,29 @@ void take_words(const std::array<std::string, 3>& words, StatOptions& options) {
     } else if (options.count == 0 && *value >= 1 && *value == std::floor(*value)) {
       options.count = static_cast<uint64_t>(*value);
     } else {
-      throw CLI::ValidationError("count", "what " + word + " means is not clear");
+      throw CLI::ValidationError("count", "unexpected argument " + word);
     }
   }
 }
 
 void add_stat(CLI::App& app, Context& context) {
   CLI::App* const command =
-      app.add_subcommand("stat", "What a mount of this host does: transport, durability, counters");
+      app.add_subcommand("stat", "What the mounts of this host do: transport, durability, counters, rates");
   const auto options = std::make_shared<StatOptions>();
   const auto words = std::make_shared<std::array<std::string, 3>>();
   command->add_option("mount", (*words)[0], "the mount, or a path in it (default: all mounts)");
-  command->add_option("seconds", (*words)[1], "rates, every so many seconds: as --watch --interval");
-  command->add_option("count", (*words)[2], "so often: as --count");
+  command->add_option("seconds", (*words)[1], "show rates, every so many seconds: as --watch --interval");
+  command->add_option("count", (*words)[2], "stop after so many reports: as --count");
   CLI::Option* const prometheus = command->add_flag(
       "--prometheus", options->prometheus, "Prometheus text, for node_exporter's textfile collector");
   const auto seconds = std::make_shared<double>(kWatchSeconds);
   const auto watching = std::make_shared<bool>(false);
-  CLI::Option* const watch =
-      command->add_flag("-w,--watch", *watching, "rates, again and again, as nfsiostat(8)");
-  command->add_option("-i,--interval", *seconds, "with --watch: seconds between (2)")
+  CLI::Option* const watch = command->add_flag(
+      "-w,--watch", *watching, "show rates per second until interrupted, as zpool iostat does");
+  command->add_option("-i,--interval", *seconds, "with --watch: seconds between reports (2)")
       ->check(CLI::Range(0.1, 86400.0))
       ->needs(watch);
-  command->add_option("-c,--count", options->count, "with --watch: end after so many")->needs(watch);
+  command->add_option("-c,--count", options->count, "with --watch: stop after so many reports")->needs(watch);
   prometheus->excludes(watch);
   command->callback([&context, options, seconds, watching, words, prometheus] {
     take_words(*words, *options);
@@ -87,7 +87,7 @@ Outcome<ExitCode> doctor(const DoctorOptions& wanted, const ApiOptions& api, Out
 
 void add_doctor(CLI::App& app, Administration& administration) {
   CLI::App* const command =
-      app.add_subcommand("doctor", "What on this host stands in the way, and the command that mends it");
+      app.add_subcommand("doctor", "What is wrong on this host, and the command that fixes it");
   const auto options = std::make_shared<DoctorOptions>();
   command->add_option("--mds", options->server,
                       "an MDS to look for: HOST or HOST:PORT; --server asks its console");

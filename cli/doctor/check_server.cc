@@ -22,7 +22,9 @@ std::string fix_for(int number, const std::string& address) {
   if (number == ECONNREFUSED)
     return "start pnfsrdma-mdsd there; its \"listen\" must name an address clients reach";
   if (number == ETIMEDOUT) return "let the firewalls on the way pass TCP to " + address;
-  return "check the name and the route: getent hosts NAME; ip route get ADDRESS";
+  if (number == ENXIO || number == EAGAIN)
+    return "check the spelling; getent hosts NAME shows what this host knows";
+  return "check the route: ip route get ADDRESS";
 }
 
 }  // namespace

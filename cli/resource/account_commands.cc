@@ -62,6 +62,7 @@ void add_users(CLI::App& app, Administration& admin) {
   const auto with_password = std::make_shared<bool>(false);
   edit->add_flag("--password", *with_password, "asks for a new password; ends the user's sessions");
   admin.does(edit, [&admin, edited, new_role, with_password](ApiClient& client) -> Outcome<> {
+    TRY(find_user(client, *edited));
     const std::string path = "/users/" + encoded(*edited);
     TRY_ASSIGN(const Answer now, client.get(path));
     json body = {{"role", new_role->empty() ? text_at(now.body, "/role") : *new_role}};
@@ -76,6 +77,7 @@ void add_users(CLI::App& app, Administration& admin) {
   CLI::App* const remove = noun->add_subcommand("remove", "a user with its sessions and tokens");
   const auto removed = required_word(remove, "name", "of the user");
   admin.does(remove, [&admin, removed](ApiClient& client) -> Outcome<> {
+    TRY(find_user(client, *removed));
     const std::string path = "/users/" + encoded(*removed);
     TRY_ASSIGN(const Answer now, client.get(path));
     TRY(admin.sure("Its sessions end and its tokens are void.", *removed));

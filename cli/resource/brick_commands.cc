@@ -168,9 +168,10 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
   add_show(brick, admin, "brick", kBrickCalled, find_brick, kBrickFields);
 
   CLI::App* const add = brick->add_subcommand("add", "use one more brick; it must run and be formatted");
-  const auto address = required_word(add, "address", "unix:/path or tcp:host:port of a pnfsrdma-brickd");
+  const auto address =
+      required_word(add, "address", "/path or host:port where a pnfsrdma-brickd has its control socket");
   admin.does(add, [&admin, address](ApiClient& client) -> Outcome<> {
-    TRY_ASSIGN(const Answer made, client.post("/bricks", {{"address", *address}}));
+    TRY_ASSIGN(const Answer made, client.post("/bricks", {{"address", brick_address(*address)}}));
     admin.done("brick " + text_at(made.body, "/id") + " added", made.body);
     return {};
   });

@@ -123,7 +123,7 @@ Choice add_choice(CLI::App* command, bool with_brick) {
 void add_revoke(CLI::App* noun, Administration& admin) {
   CLI::App* const revoke = noun->add_subcommand(
       "revoke", "take layouts back by force: the memory is out of reach when it is answered");
-  const auto id = optional_word(revoke, "layout", "one layout: CLIENT-INODE");
+  const auto id = optional_word(revoke, "layout", "one layout: CLIENT-INODE, or the beginning of CLIENT");
   const Choice choice = add_choice(revoke, false);
   admin.does(revoke, [&admin, id, choice](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const Query query, choice.query(client));
@@ -131,11 +131,15 @@ void add_revoke(CLI::App* noun, Administration& admin) {
       return refuse(ExitCode::kUsage, "which layouts?", {},
                     "pnfsrdma layout revoke LAYOUT, or --client, --path or both");
     }
-    const std::string what = id->empty() ? *(choice.client->empty() ? choice.path : choice.client) : *id;
+    std::string one;
+    if (!id->empty()) {
+      TRY_ASSIGN(one, find_layout(client, *id));
+    }
+    const std::string what = one.empty() ? *(choice.client->empty() ? choice.path : choice.client) : one;
     const std::string name = what.empty() ? *choice.inode : what;
     TRY(admin.sure("Unflushed writes under these layouts are lost (" + name + ").", name));
     TRY_ASSIGN(const Answer answer,
-               id->empty() ? client.remove("/layouts", query) : client.remove("/layouts/" + encoded(*id)));
+               one.empty() ? client.remove("/layouts", query) : client.remove("/layouts/" + encoded(one)));
     admin.done(fmt::format("revoked: {} layouts, {} grants", number_at(answer.body, "/layouts"),
                            number_at(answer.body, "/grants")),
                answer.body);
@@ -155,9 +159,10 @@ void add_layouts(CLI::App& app, Administration& admin) {
   });
 
   CLI::App* const show = noun->add_subcommand("show", "one layout with its grants");
-  const auto id = required_word(show, "layout", "CLIENT-INODE");
+  const auto id = required_word(show, "layout", "CLIENT-INODE, or the beginning of CLIENT");
   admin.does(show, [&admin, id](ApiClient& client) -> Outcome<> {
-    const std::string path = "/layouts/" + encoded(*id);
+    TRY_ASSIGN(const std::string found, find_layout(client, *id));
+    const std::string path = "/layouts/" + encoded(found);
     TRY_ASSIGN(const Answer answer, client.get(path));
     TRY_ASSIGN(const json grants, client.list(path));
     if (admin.output().json) {

@@ -66,6 +66,9 @@ inline std::shared_ptr<std::string> optional_word(CLI::App* command, const std::
   return word;
 }
 
+// The settings in an answer of /configuration as a list: each with its "name".
+nlohmann::json settings_of(const nlohmann::json& configuration);
+
 // The families; one file each.
 void add_brick_commands(CLI::App& app, Administration& administration);
 void add_export_commands(CLI::App& app, Administration& administration);

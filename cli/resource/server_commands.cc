@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cli/output/json_member.h"
+#include "cli/output/nearest_word.h"
 #include "cli/output/units.h"
 #include "cli/resource/resource_command.h"
 #include "cli/resource/view.h"
@@ -11,9 +12,21 @@
 
 // The server itself: health, config (show, set, reset), audit (list).
 namespace pnfsrdma::cli {
-namespace {
 
 using nlohmann::json;
+
+json settings_of(const json& configuration) {
+  json all = json::array();
+  const json settings = configuration.value("settings", json::object());
+  for (const auto& [name, setting] : settings.items()) {
+    json one = setting;
+    one["name"] = name;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+namespace {
 
 constexpr std::array kChecks = {
     Field{"STATUS", "/status", Field::kState},
@@ -60,25 +73,33 @@ Outcome<> show_health(ApiClient& client, Output& output) {
   return {};
 }
 
-json settings_of(const json& configuration) {
-  json all = json::array();
-  const json settings = configuration.value("settings", json::object());
-  for (const auto& [name, setting] : settings.items()) {
-    json one = setting;
-    one["name"] = name;
-    all.push_back(std::move(one));
-  }
-  return all;
-}
-
 // "debug" is text, "65536" a number.
 json value_of(const std::string& text) {
   json value = json::parse(text, nullptr, false);
   return value.is_discarded() || value.is_object() ? json(text) : value;
 }
 
+// Whether a setting is there and can change while the server runs; if not, what to do.
+Outcome<> check_changeable(const json& configuration, const std::string& name) {
+  const json settings = configuration.value("settings", json::object());
+  if (!settings.contains(name)) {
+    std::vector<std::string> known;
+    for (const auto& [each, setting] : settings.items()) known.push_back(each);
+    const auto nearest = nearest_word(name, known);
+    return refuse(ExitCode::kNotFound, "there is no setting " + name, {},
+                  nearest ? "did you mean " + *nearest + "?" : "pnfsrdma config show");
+  }
+  if (flag_at(settings[name], "/run_time")) return {};
+  std::string file = text_at(configuration, "/configuration_file");
+  if (file.empty()) file = "the configuration file";
+  return refuse(ExitCode::kFailed, name + " is read when the server starts",
+                "Nothing was changed. Mounts survive a restart of the server.",
+                "set it in " + file + ", then systemctl restart pnfsrdma-mdsd");
+}
+
 Outcome<> change(ApiClient& client, Administration& admin, const std::string& name, const json& value) {
   TRY_ASSIGN(const Answer now, client.get("/configuration"));
+  TRY(check_changeable(now.body, name));
   TRY_ASSIGN(const Answer changed, client.patch("/configuration", {{name, value}}, now.etag));
   const json setting = changed.body.value(json::json_pointer("/settings/" + name), json::object());
   admin.done(fmt::format("{} is {} (from the {})", name, setting.value("value", json()).dump(),

@@ -62,8 +62,8 @@ Result<SocketAddress> SocketAddress::parse(std::string_view text, uint16_t defau
   const int outcome =
       getaddrinfo(parts->host.empty() ? nullptr : parts->host.c_str(), parts->port.c_str(), &hints, &found);
   if (outcome != 0) {
-    return fail(outcome == EAI_AGAIN ? EAGAIN : EHOSTUNREACH,
-                "address " + std::string(text) + " (" + gai_strerror(outcome) + ")");
+    return fail(outcome == EAI_AGAIN ? EAGAIN : ENXIO,
+                "the name " + parts->host + " cannot be resolved (" + gai_strerror(outcome) + ")");
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
   SocketAddress address;

@@ -151,6 +151,10 @@ class Cli(unittest.TestCase):
         self.assertEqual(self.value("config", "set", "log_level", "debug")["value"], "debug")
         self.assertEqual(self.value("config", "reset", "log_level")["value"], before["value"])
         self.fails(1, "config", "set", "log_level", "loud")
+        complaint = self.fails(1, "config", "set", "lease_seconds", "10")
+        self.assertIn("lease_seconds is read when the server starts", complaint)
+        self.assertIn("restart pnfsrdma-mdsd", complaint)
+        self.assertIn("did you mean log_level?", self.fails(5, "config", "set", "log_levl", "debug"))
 
     def test_users_tokens_and_the_network(self):
         self.cli("setup", given=PASSWORD + "\n")  # once
@@ -176,7 +180,29 @@ class Cli(unittest.TestCase):
         self.assertEqual(self.cli("user", "remove", "eve", "--yes").returncode, 0)
         self.assertTrue(self.value("audit", "list"))
 
+    def test_words_that_are_not_known_are_answered_with_those_that_are(self):
+        self.assertIn('did you mean "--watch"?', self.fails(2, "stat", "--wach"))
+        self.assertIn('did you mean "brick"?', self.fails(2, "brik", "list"))
+        self.assertIn("/extra", self.fails(2, "brick", "list", "/extra"))
+
+    def test_ids_are_short_and_completed(self):
+        (brick,) = self.value("brick", "list")
+        self.assertEqual(self.value("brick", "show", brick["id"][:2])["id"], brick["id"])
+        path = brick["address"].removeprefix("unix:")
+        self.assertEqual(self.value("brick", "show", path)["id"], brick["id"])
+        (layout, *_) = self.value("layout", "list", "--path", "/held")
+        if len(self.value("layout", "list")) == 1:
+            self.assertEqual(self.value("layout", "show", layout["id"][:3])["layout"]["id"], layout["id"])
+        socket = ["--socket", f"{self.cluster.home}/console.sock"]
+        ask = lambda *words: self.cli("completion", "words", "--", *socket, *words, socket=False).stdout
+        completed = lambda *words: [line.split("\t")[0] for line in ask(*words).splitlines()]
+        self.assertEqual(completed("brick", "show", ""), [brick["id"]])
+        self.assertEqual(completed("config", "set", "log"), ["log_level"])
+        self.assertEqual(completed("layout", "show", ""), [each["id"] for each in self.value("layout", "list")])
+
     def test_nobody_there(self):
+        complaint = self.fails(3, "--server", "https://no.such.host.invalid", "health", socket=False)
+        self.assertIn("cannot be resolved", complaint)
         self.fails(3, "--socket", "/no/such/socket", "brick", "list", socket=False)
         self.fails(2, "brick")
         self.fails(2, "brick", "nonsense")

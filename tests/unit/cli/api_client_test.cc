@@ -12,6 +12,7 @@
 #include "cli/api/problem.h"
 #include "cli/api/server_url.h"
 #include "cli/api/token.h"
+#include "cli/output/json_member.h"
 #include "cli/resource/lookup.h"
 #include "tests/unit/cli/api_server.h"
 
@@ -219,9 +220,60 @@ TEST(Lookup, ByIdNameOrBeginningOfTheId) {
   EXPECT_EQ(several.error().code, ExitCode::kUsage);
   EXPECT_THAT(several.error().detail, HasSubstr("c300000000000000"));
   EXPECT_EQ(find_client(client, "0000").error().code, ExitCode::kUsage);
-  EXPECT_EQ(find_client(client, "c3").error().code, ExitCode::kNotFound);  // too short to be meant
+  EXPECT_EQ((*find_client(client, "c3"))["owner"], "q");
   EXPECT_EQ((*find_export(client, "/a"))["id"], 2);
   EXPECT_EQ((*find_export(client, "1"))["path"], "/");
+}
+
+TEST(Lookup, TheBeginningOfAnIdWillDoWhileOnlyOneBeginsSo) {
+  ApiServer server;
+  server.answer("/bricks",
+                R"({"items":[{"id":"5e1f00","address":"unix:/run/a"},{"id":"5e2000","address":"tcp:b:1"}]})");
+  server.start();
+  ApiClient client = server.client();
+  EXPECT_EQ(text_at(find_brick(client, "5e1").value(), "/id"), "5e1f00");
+  EXPECT_EQ(find_brick(client, "5e").error().code, ExitCode::kUsage);
+  EXPECT_EQ(find_brick(client, "").error().code, ExitCode::kNotFound);
+  EXPECT_EQ(text_at(find_brick(client, "/run/a").value(), "/id"), "5e1f00");
+  EXPECT_EQ(text_at(find_brick(client, "b:1").value(), "/id"), "5e2000");
+}
+
+TEST(Lookup, WhatMayHaveBeenMeantIsNamed) {
+  ApiServer server;
+  server.answer("/users", R"({"items":[{"name":"margaret"},{"name":"eve"}]})");
+  server.answer("/exports", R"({"items":[{"id":1,"path":"/projects"}]})");
+  server.start();
+  ApiClient client = server.client();
+  EXPECT_EQ(find_user(client, "margret").error().fix, "did you mean margaret?");
+  EXPECT_EQ(find_user(client, "zoe").error().fix, "pnfsrdma user list");
+  EXPECT_EQ(find_export(client, "/project").error().fix, "did you mean /projects?");
+}
+
+TEST(Lookup, AWholeLayoutIdIsNeverTheBeginningOfAnother) {
+  ApiServer server;
+  server.answer("/layouts", R"({"items":[{"id":"00000000000000ab-12"},{"id":"10000000000000ab-12"}]})");
+  server.start();
+  ApiClient client = server.client();
+  EXPECT_EQ(find_layout(client, "00000000000000ab-1").value(), "00000000000000ab-1");
+  EXPECT_EQ(find_layout(client, "10").value(), "10000000000000ab-12");
+  EXPECT_EQ(find_layout(client, "2").error().code, ExitCode::kNotFound);
+}
+
+TEST(BrickAddress, IsCompletedAsItIsTyped) {
+  EXPECT_EQ(brick_address("/run/brick.sock"), "unix:/run/brick.sock");
+  EXPECT_EQ(brick_address("unix:/run/brick.sock"), "unix:/run/brick.sock");
+  EXPECT_EQ(brick_address("host:20050"), "tcp:host:20050");
+  EXPECT_EQ(brick_address("tcp:host:20050"), "tcp:host:20050");
+  EXPECT_EQ(brick_address("[::1]:20050"), "tcp:[::1]:20050");
+  EXPECT_EQ(brick_address("5e1f"), "5e1f");
+}
+
+TEST(ApiClient, ANameThatDoesNotResolveIsCalledThat) {
+  ApiClient client = ApiClient::make({.server = "https://no.such.host.invalid:8443"}).value();
+  const auto answer = client.get("/version");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ExitCode::kUnreachable);
+  EXPECT_THAT(answer.error().title, HasSubstr("cannot be resolved"));
 }
 
 }  // namespace

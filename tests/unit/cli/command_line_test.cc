@@ -31,9 +31,23 @@ class CommandLine : public ::testing::Test {
       return error.get_exit_code();
     }
   }
-  std::vector<Candidate> complete(std::vector<std::string> words) { return candidates_for(*app, words); }
+  std::vector<Candidate> complete(std::vector<std::string> words) {
+    return candidates_for(*app, words, [this](const std::string& path) {
+      asked.push_back(path);
+      return server.value(path, nlohmann::json::array());
+    });
+  }
   static auto word(const std::string& text) { return Contains(Field(&Candidate::word, text)); }
 
+  nlohmann::json server = {
+      {"/bricks", {{{"id", "5e1f"}, {"address", "unix:/run/a"}}, {{"id", "77aa"}, {"address", "tcp:b:1"}}}},
+      {"/users", {{{"name", "eve"}, {"role", "viewer"}}}},
+      {"/jobs", {{{"id", 12}, {"kind", "check"}}}},
+      {"/clients", {{{"id", "00ff"}, {"name", "host-a"}}}},
+      {"/configuration",
+       {{{"name", "log_level"}, {"run_time", true}, {"value", "info"}},
+        {{"name", "listen"}, {"run_time", false}}}}};
+  std::vector<std::string> asked;
   Output output{stdout, stderr};
   Context context{output, {}};
   TerminalPrompter prompter;
@@ -115,6 +129,36 @@ TEST_F(CommandLine, CompletionKnowsCommandsAndOptions) {
   EXPECT_THAT(complete({"completion", ""}), word("fish"));
   EXPECT_THAT(complete({"completion", ""}), Not(word("words")));
   EXPECT_TRUE(complete({"doctor", "--mds", ""}).empty());
+}
+
+TEST_F(CommandLine, CompletionKnowsWhatTheServerHas) {
+  EXPECT_THAT(complete({"brick", "show", ""}),
+              testing::ElementsAre(Candidate{"5e1f", "unix:/run/a"}, Candidate{"77aa", "tcp:b:1"}));
+  EXPECT_THAT(complete({"brick", "check", "7"}), testing::ElementsAre(Candidate{"77aa", "tcp:b:1"}));
+  EXPECT_THAT(complete({"user", "edit", ""}), word("eve"));
+  EXPECT_THAT(complete({"job", "follow", ""}), word("12"));
+  EXPECT_THAT(complete({"config", "set", ""}), word("log_level"));
+  EXPECT_THAT(complete({"config", "set", ""}), Not(word("listen")));  // cannot be set
+  EXPECT_THAT(complete({"layout", "list", "--client", ""}), word("00ff"));
+  EXPECT_THAT(complete({"user", "edit", "eve", "--role", "o"}),
+              testing::ElementsAre(Candidate{"operator", ""}));
+}
+
+TEST_F(CommandLine, CompletionAsksForNothingThatIsNew) {
+  EXPECT_TRUE(complete({"user", "create", ""}).empty());
+  EXPECT_TRUE(complete({"brick", "add", ""}).empty());
+  EXPECT_TRUE(complete({"config", "set", "log_level", ""}).empty());
+  EXPECT_TRUE(complete({"brick", "list", ""}).empty());
+  EXPECT_THAT(asked, testing::IsEmpty());
+}
+
+TEST_F(CommandLine, CompletionAsksTheServerThatTheLineNames) {
+  const ApiOptions options =
+      api_options_of({"--server=https://a", "--token-file", "/t", "--insecure", "brick", ""});
+  EXPECT_EQ(options.server, "https://a");
+  EXPECT_EQ(options.token_file, "/t");
+  EXPECT_TRUE(options.insecure);
+  EXPECT_EQ(api_options_of({"brick", ""}).socket, ApiOptions{}.socket);
 }
 
 }  // namespace
