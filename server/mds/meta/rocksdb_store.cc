@@ -27,6 +27,7 @@
 #include "server/mds/meta/read_threads.h"
 #include "server/mds/meta/sync_mark.h"
 #include "server/mds/meta/sync_waiters.h"
+#include "server/mds/meta/upgrade_copy.h"
 #include "shared/base/lifetime.h"
 #include "shared/base/log.h"
 #include "shared/base/random.h"
@@ -573,8 +574,10 @@ Result<std::unique_ptr<KeyValueStore>> RocksdbStore::open(EventLoop& loop, const
   rocksdb::DB* database = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(tuned, options.path, &database);
   if (!status.ok()) return std::unexpected(open_error(status, options.path));
-  auto store = std::make_unique<RocksdbEngine>(loop, std::unique_ptr<rocksdb::DB>(database), std::move(room),
-                                               errors, std::move(mark), std::move(failed));
+  std::unique_ptr<rocksdb::DB> opened(database);
+  if (options.create) TRY(keep_upgrade_copy(*opened, options.path));
+  auto store = std::make_unique<RocksdbEngine>(loop, std::move(opened), std::move(room), errors,
+                                               std::move(mark), std::move(failed));
   if (const Result<> checked = check_format_version(*store); !checked) {
     return std::unexpected(checked.error().in("opening the metadata store " + options.path));
   }
