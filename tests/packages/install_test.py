@@ -13,6 +13,7 @@ from unit import Unit
 
 BASE, PACKAGES, NEWER = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
 ALL = ("pnfsrdma", "pnfsrdma-fuse", "pnfsrdma-server")
+DISK_MIB_MAX = 256
 BRICK, MDS = "pnfsrdma-brickd.service", "pnfsrdma-mdsd.service"
 WRITTEN = "cd /mnt; mkdir -p a/b; head -c 9000000 /dev/urandom >a/b/big; echo small >a/small; sha256sum a/b/big a/small >sums; sync"
 
@@ -36,6 +37,8 @@ def check_installed(tree):
         tree.run(f"pnfsrdma-{name}", "--config", f"/etc/pnfsrdma/{name}.json", "--print-config")
     tree.run("bash", "-c", ". /usr/share/bash-completion/completions/pnfsrdma && complete -p pnfsrdma")
     tree.run("test", "-s", "/usr/share/pnfsrdma/web/index.html")
+    assert 'SUBSYSTEM=="dax"' in tree.sh("cat /usr/lib/udev/rules.d/60-pnfsrdma.rules")
+    assert "udev" in tree.sh("zcat /usr/share/doc/pnfsrdma-server/changelog*.gz")
 
 
 def mounted(tree, *how):
@@ -50,6 +53,10 @@ def use(tree, brick, mds):
     assert "not-persistent-memory" in brick.said()
     mds.start()
     case("both daemons are ready by their units' command lines, as user pnfsrdma, and ping the watchdog")
+    taken = tree.sh("{ dpkg -L pnfsrdma pnfsrdma-fuse pnfsrdma-server | while read -r path; do [ -f \"$path\" ] && echo \"$path\"; done; "
+                    "find /var/lib/pnfsrdma -type f; } | sort -u | tr '\\n' '\\0' | du -cm --files0-from=- | tail -n 1")
+    assert int(taken.split()[0]) <= DISK_MIB_MAX, taken
+    case(f"a fresh server takes {taken.split()[0]} MiB of the disk, at most {DISK_MIB_MAX}")
     tree.run("mount", "-t", "pnfsrdma", "127.0.0.1:/", "/mnt", "-o", "nosuid,nodev,_netdev,nofail,x-systemd.automount")
     tree.sh(WRITTEN)
     status = tree.sh("pnfsrdma stat /mnt")
