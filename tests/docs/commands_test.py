@@ -76,19 +76,21 @@ class Scratch:
 
 
 class Commands(unittest.TestCase):
-    def check(self, document, least):
-        found = blocks(document)
+    def check(self, document, least, times=1):
+        found = blocks(document) * times
         self.assertGreaterEqual(len(found), least, f"{document} has no commands to run: has the mark gone?")
         scratch = Scratch(BIN)
         try:
             result = scratch.run("\n".join(found))
             print(result.stdout)
             self.assertEqual(result.returncode, 0, result.stdout[-3000:])
+            return result.stdout
         finally:
             scratch.close()
 
     def test_of_the_readme(self):
-        self.check("README.md", 1)
+        # Twice: what it starts it stops, and it begins again where it ended.
+        self.check("README.md", 2, times=2)
 
     def test_of_the_administrators_guide(self):
         self.check("docs/administration.md", 3)

@@ -6,6 +6,7 @@ usage: posix_test.py BIN_DIRECTORY
 """
 import ctypes
 import errno
+import fcntl
 import os
 import pathlib
 import random
@@ -187,6 +188,22 @@ class Posix(unittest.TestCase):
             result = libc.renameat2(-100, bytes(a), -100, bytes(b), flags)
             self.assertEqual(result, -1)
             self.assertIn(ctypes.get_errno(), (errno.EINVAL, errno.EEXIST))
+
+    def test_what_the_readme_lists_as_not_supported_is_answered_so(self):
+        a = self.directory / "a"
+        a.write_text("one")
+        self.refused(errno.ENOTSUP, os.setxattr, a, "user.x", b"1")
+        self.refused(errno.ENOTSUP, os.open, self.directory, os.O_TMPFILE | os.O_RDWR)
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open(a, "r+") as file, open(self.directory / "b", "w") as copy:
+            for mode in (0, 3):  # more room; a hole (FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE)
+                self.assertEqual(libc.fallocate(file.fileno(), mode, ctypes.c_long(0), ctypes.c_long(4096)), -1)
+                self.assertEqual(ctypes.get_errno(), errno.ENOTSUP)
+            self.refused(errno.ENOTSUP, fcntl.ioctl, copy, 0x40049409, file.fileno())  # FICLONE
+            with self.assertRaises(OSError):
+                fcntl.ioctl(file, 0x80086601, bytes(8))  # FS_IOC_GETFLAGS: chattr, lsattr
+            os.posix_fallocate(file.fileno(), 0, 8192)
+        self.assertEqual(a.read_bytes(), b"one" + bytes(8189))
 
     def test_hard_links_count(self):
         a = self.directory / "a"
