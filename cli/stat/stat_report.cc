@@ -76,6 +76,14 @@ std::string head(const MountReading& reading, const Terminal& terminal) {
          facts.to_string(terminal, false);
 }
 
+// As the server shows it: a brick's id with its dashes.
+std::string brick_id(const std::string& device) {
+  if (device.size() != 32 || device.find('-') != std::string::npos) return device;
+  std::string id = device;
+  for (const size_t at : {8, 13, 18, 23}) id.insert(at, 1, '-');
+  return id;
+}
+
 std::string devices(const json& status, const Terminal& terminal) {
   Table table({{"DEVICE", Align::kLeft, true},
                {"TRANSPORT"},
@@ -88,7 +96,7 @@ std::string devices(const json& status, const Terminal& terminal) {
   for (const json& device : status.value("devices", json::array())) {
     const bool connected = flag_at(device, "/connected");
     const std::string durability = text_at(device, "/durability");
-    table.add({text_at(device, "/device"),
+    table.add({brick_id(text_at(device, "/device")),
                text_at(device, "/transport"),
                text_at(device, "/address"),
                {durability, style_of_durability(durability)},

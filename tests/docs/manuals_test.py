@@ -73,6 +73,15 @@ class Manuals(unittest.TestCase):
         self.assertEqual(seen - told, set(), "not in the manual")
         self.assertEqual(told - seen, set(), "only in the manual")
 
+    def test_the_guide_explains_every_column_of_stat(self):
+        source = (ROOT / "cli/stat/stat_report.cc").read_text() + (ROOT / "cli/stat/rates.cc").read_text()
+        shown = set(re.findall(r'\{"([A-Z][A-Z /]*)"', source)) | set(re.findall(r'\{"  (\w+)"', source))
+        self.assertGreater(len(shown), 20, "are the columns written otherwise now?")
+        section = (ROOT / "docs/administration.md").read_text().partition("## What `pnfsrdma stat` shows")[2]
+        told = {word for line in re.findall(r"^\| (`.*?) \|", section, re.M) for word in re.findall(r"`([^`]+)`", line)}
+        self.assertEqual(shown - told, set(), "not in the guide")
+        self.assertEqual(told - shown, set(), "only in the guide")
+
     def test_has_every_mount_option(self):
         source = (ROOT / "fuse-client/mount_options.cc").read_text()
         names = set(re.findall(r'Flag\{"([\w_]+)"', source)) | set(re.findall(r'option\.name [!=]= "(\w+)"', source))
