@@ -67,6 +67,7 @@ void Attributes::keep_only(const Bitmap& wanted) {
 }
 
 void xdr_encode(xdr::Encoder& encoder, const Attributes& attributes) {
+  const xdr::Encoder::Staging staging(encoder);
   encode_mask(encoder, attributes);
   const size_t length_at = encoder.position();
   encoder.put_u32(0);

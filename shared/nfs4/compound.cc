@@ -80,6 +80,7 @@ BasicResultWriter<Channel>::BasicResultWriter(Bytes& out, const Tag& tag)
 
 template <typename Channel>
 void BasicResultWriter<Channel>::add(const typename Channel::Results& result) {
+  const xdr::Encoder::Staging staging(encoder_);
   last_ = encoder_.position();
   encoder_.put_u32(number_of<Channel>(result));
   encode_operation(encoder_, result);

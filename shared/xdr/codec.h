@@ -232,7 +232,10 @@ template <typename T>
 Bytes encode_to_bytes(const T& value) {
   Bytes bytes;
   Encoder encoder(bytes);
-  encode(encoder, value);
+  {
+    const Encoder::Staging staging(encoder);
+    encode(encoder, value);
+  }
   return bytes;
 }
 

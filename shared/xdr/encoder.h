@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "shared/base/bytes.h"
@@ -15,12 +16,14 @@ constexpr size_t padding(size_t size) {
 // Appends XDR to a Bytes that belongs to the caller and must outlive it. Cannot fail. Not thread-safe.
 class Encoder {
  public:
+  class Staging;
+
   explicit Encoder(Bytes& out) : out_(&out) {}
   // Counts instead of writing: what would encoding add?
   static Encoder counter() { return Encoder(); }
 
-  void put_u32(uint32_t value);
-  void put_u64(uint64_t value);
+  void put_u32(uint32_t value) { put_number(value); }
+  void put_u64(uint64_t value) { put_number(value); }
   // opaque name[n]: the bytes and their padding.
   void put_fixed(ByteSpan bytes);
   // opaque name<>: length, bytes, padding.
@@ -30,7 +33,7 @@ class Encoder {
   MutableByteSpan reserve_opaque(size_t size);
 
   // Where the next byte goes, in the whole Bytes (0 based; what a counter() has counted).
-  size_t position() const { return out_ ? out_->size() : counted_; }
+  size_t position() const { return (out_ ? out_->size() : counted_) + staged(); }
   // Overwrites four bytes put earlier: counts and statuses that are known late. On a counter: nothing.
   void patch_u32(size_t position, uint32_t value);
   // Takes back everything from `position` on.
@@ -38,10 +41,44 @@ class Encoder {
 
  private:
   Encoder() = default;
+  template <typename T>
+  void put_number(T value) {
+    if (static_cast<size_t>(stage_end_ - next_) >= sizeof value) {
+      store_big_endian(next_, value);
+      next_ += sizeof value;
+    } else if (std::byte* to = grow(sizeof value)) {
+      store_big_endian(to, value);
+    }
+  }
   std::byte* grow(size_t size);
+  size_t staged() const { return static_cast<size_t>(next_ - stage_); }
+  // What is staged goes to the Bytes.
+  void flush();
 
   Bytes* out_ = nullptr;
   size_t counted_ = 0;
+  // Of the Staging that lives: where it begins, what is free of it, where it ends. All null without one.
+  std::byte* stage_ = nullptr;
+  std::byte* next_ = nullptr;
+  std::byte* stage_end_ = nullptr;
+};
+
+// While it lives, small things that are put wait on the stack and reach the Bytes together: a store each,
+// where they would be an insertion each. For what has many of them: attributes, a stored value. The Bytes are
+// whole when it has ended; positions are right all the time. One inside another one, or on a counter(), does
+// nothing.
+class Encoder::Staging {
+ public:
+  explicit Staging(Encoder& encoder);
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+ private:
+  static constexpr size_t kBytes = 512;
+
+  Encoder* encoder_;                     // null: does nothing
+  std::array<std::byte, kBytes> bytes_;  // NOLINT(*-member-init): written before they are read
 };
 
 }  // namespace pnfsrdma::xdr

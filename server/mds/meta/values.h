@@ -40,10 +40,12 @@ struct StoredNumber {
 template <typename T>
 void put_value(Batch& batch, std::string_view key, const T& value, uint32_t version = kValueVersion) {
   Bytes bytes;
-  bytes.reserve(256);
   xdr::Encoder encoder(bytes);
-  encoder.put_u32(version);
-  xdr::encode(encoder, value);
+  {
+    const xdr::Encoder::Staging staging(encoder);
+    encoder.put_u32(version);
+    xdr::encode(encoder, value);
+  }
   batch.put(key, as_text(bytes));
 }
 

@@ -21,7 +21,7 @@ Outcome<bool> has_values(const CompoundContext& context, const nfs4::Attributes&
   nfs4::Bitmap incomparable = write_only_attributes();
   incomparable.set(nfs4::Attribute::kReadAttributeError);
   if (!(asked & incomparable).none()) return std::unexpected(Status::kInval);
-  return attribute_values(context.services, *context.current.handle, *inode, asked) == wanted;
+  return WantedAttributes(asked).of(context.services, *context.current.handle, *inode) == wanted;
 }
 
 // The stateid and the mode it must be open with (RFC 8881, 18.30.3): only a change of size needs either.
@@ -60,7 +60,7 @@ nfs4::GetAttributesResponse handle(CompoundContext& context, const nfs4::GetAttr
   TRY_ASSIGN(const InodePointer inode, context.current_inode());
   if (!(arguments.requested & write_only_attributes()).none()) return Status::kInval;
   return nfs4::GetAttributesResult{
-      attribute_values(context.services, *context.current.handle, *inode, arguments.requested)};
+      WantedAttributes(arguments.requested).of(context.services, *context.current.handle, *inode)};
 }
 
 // RFC 8881, 18.30

@@ -50,7 +50,7 @@ nfs4::MdsThreshold threshold(const ServerLimits& limits) {
 
 // Attributes of the one object.
 void put_object(Attributes& values, const ObjectHandle& handle, const Inode& inode, const Services& services,
-                const Bitmap& requested) {
+                bool handle_wanted) {
   values.type = static_cast<nfs4::FileType>(inode.type);
   values.change = inode.change;
   values.size = size_of(inode);
@@ -58,9 +58,7 @@ void put_object(Attributes& values, const ObjectHandle& handle, const Inode& ino
   // Each export is a file system of its own: another fsid tells the client that it has crossed over.
   values.fsid = nfs4::Fsid{major, handle.export_id};
   // The one value here that costs an allocation.
-  if (requested.test(Attribute::kFileHandle)) {
-    values.file_handle = services.handles.encode(handle);
-  }
+  if (handle_wanted) values.file_handle = services.handles.encode(handle);
   values.file_id = inode.id;
   values.mounted_on_file_id = inode.id;
   values.mode = inode.mode;
@@ -172,14 +170,20 @@ const Bitmap& settable_attributes() {
   return kSettable;
 }
 
-Attributes attribute_values(const Services& services, const ObjectHandle& handle, const Inode& inode,
-                            const Bitmap& requested) {
+WantedAttributes::WantedAttributes(const Bitmap& requested)
+    : wanted_((requested & supported_attributes()).without(write_only_attributes())),
+      handle_wanted_(wanted_.test(Attribute::kFileHandle)),
+      error_wanted_(wanted_.test(Attribute::kReadAttributeError)),
+      layouts_wanted_(overlap(wanted_, layout_attributes())),
+      server_wanted_(!object_attributes().contains(wanted_)) {}
+
+Attributes WantedAttributes::of(const Services& services, const ObjectHandle& handle,
+                                const Inode& inode) const {
   Attributes values;
-  const Bitmap wanted = (requested & supported_attributes()).without(write_only_attributes());
-  put_object(values, handle, inode, services, wanted);
-  if (overlap(wanted, layout_attributes())) put_layouts(values, inode, services);
-  if (!object_attributes().contains(wanted)) put_server(values, services, wanted);
-  values.keep_only(wanted);
+  put_object(values, handle, inode, services, handle_wanted_);
+  if (layouts_wanted_) put_layouts(values, inode, services);
+  if (server_wanted_) put_server(values, services, wanted_);
+  values.keep_only(wanted_);
   return values;
 }
 

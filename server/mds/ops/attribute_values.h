@@ -16,10 +16,24 @@ const nfs4::Bitmap& write_only_attributes();
 // has its own place, no attribute is used to keep it.
 const nfs4::Bitmap& settable_attributes();
 
-// The attributes of `inode` as seen through `handle` that are asked for and supported (RFC 8881, 5: others
-// are left out without a word).
-nfs4::Attributes attribute_values(const Services& services, const ObjectHandle& handle, const Inode& inode,
-                                  const nfs4::Bitmap& requested);
+// What a request wants to know of objects, looked at once: of a READDIR it holds for each entry. Those that are
+// not supported are left out without a word (RFC 8881, 5). Not thread-safe; belongs to one request.
+class WantedAttributes {
+ public:
+  // Write-only attributes are left out, too: whether they are an error is the operation's to say.
+  explicit WantedAttributes(const nfs4::Bitmap& requested);
+
+  // Of `inode` as seen through `handle`.
+  nfs4::Attributes of(const Services& services, const ObjectHandle& handle, const Inode& inode) const;
+  bool error_wanted() const { return error_wanted_; }
+
+ private:
+  nfs4::Bitmap wanted_;
+  bool handle_wanted_;
+  bool error_wanted_;  // rdattr_error
+  bool layouts_wanted_;
+  bool server_wanted_;
+};
 
 // owner and owner_group on the wire are decimal numbers (RFC 8881, 5.9): every host maps names by itself.
 std::string owner_text(uint32_t id);

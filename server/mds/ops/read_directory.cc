@@ -21,11 +21,11 @@ inline constexpr size_t kFixedBytes = 8 + 4 + 4;
 // mount point), or those of the pseudo file system if that one does not admit the client or its port; where
 // the inode cannot be read, rdattr_error if that was asked for (RFC 8881, 18.23.3).
 Outcome<nfs4::Attributes> entry_attributes(const CompoundContext& context, InodeId id,
-                                           const nfs4::Bitmap& requested) {
+                                           const WantedAttributes& wanted) {
   const Services& services = context.services;
   auto inode = services.names.get(id);
   if (!inode) {
-    const bool told = requested.test(nfs4::Attribute::kReadAttributeError) && inode.error() != kSuspended;
+    const bool told = wanted.error_wanted() && inode.error() != kSuspended;
     if (!told) return std::unexpected(inode.error());
     nfs4::Attributes error;
     error.read_attribute_error = inode.error();
@@ -37,7 +37,7 @@ Outcome<nfs4::Attributes> entry_attributes(const CompoundContext& context, Inode
     if (!context.serves_port(*services.exports.find_accepted(through))) through = Exports::kPseudoId;
   }
   if (through == Exports::kPseudoId) inode = context.pseudo_directory(**inode);
-  return attribute_values(services, context.handle_of(**inode, through), **inode, requested);
+  return wanted.of(services, context.handle_of(**inode, through), **inode);
 }
 
 // The names on the ways to exports that admit the client, as a page of the directory.
@@ -77,19 +77,20 @@ struct Listing {
 // Adds entries of one page as long as they fit. False: the reply is full. kSuspended: inodes of the page have
 // to be fetched, all of them at once; of those before the first one the entries are there.
 Outcome<bool> add_entries(const CompoundContext& context, const DirectoryPage& page,
-                          const nfs4::Bitmap& requested, Listing& listing) {
+                          const WantedAttributes& wanted, Listing& listing) {
   // An entry is large, sixty optional attributes: it is encoded, once, and not kept.
   Bytes& entries = listing.result.entries.encoded;
   entries.reserve(entries.size() + std::min(listing.room, page.entries.size() * kEntryBytesUsual));
   xdr::Encoder encoder(entries);
   for (auto from = page.entries.begin(); from != page.entries.end(); ++from) {
-    auto attributes = entry_attributes(context, from->inode, requested);
+    auto attributes = entry_attributes(context, from->inode, wanted);
     if (!attributes) {
       if (attributes.error() == kSuspended)
         std::for_each(from, page.entries.end(),
                       [&](const auto& one) { context.services.names.get(one.inode); });
       return std::unexpected(attributes.error());
     }
+    const xdr::Encoder::Staging staging(encoder);
     const size_t before = encoder.position();
     xdr::encode_item(encoder, nfs4::DirectoryEntry{from->cookie, from->name, *std::move(attributes)});
     const size_t size = encoder.position() - before;
@@ -103,12 +104,12 @@ Outcome<bool> add_entries(const CompoundContext& context, const DirectoryPage& p
   return true;
 }
 
-Outcome<> add_pages(const CompoundContext& context, const Inode& directory, const nfs4::Bitmap& requested,
+Outcome<> add_pages(const CompoundContext& context, const Inode& directory, const WantedAttributes& wanted,
                     Listing& listing) {
   bool more = true;
   while (more && !listing.result.end) {
     TRY_ASSIGN(const DirectoryPage page, read_page(context, directory.id, listing.cookie, listing.room));
-    TRY_ASSIGN(more, add_entries(context, page, requested, listing));
+    TRY_ASSIGN(more, add_entries(context, page, wanted, listing));
     if (more) listing.result.end = page.end;
   }
   return {};
@@ -131,7 +132,7 @@ nfs4::ReadDirectoryResponse handle(CompoundContext& context, const nfs4::ReadDir
       Listing{.result = {.cookie_verifier = verifier, .entries = {}, .end = false},
               .cookie = arguments.cookie,
               .room = most - kFixedBytes});
-  const auto added = add_pages(context, *directory, arguments.requested, listing);
+  const auto added = add_pages(context, *directory, WantedAttributes(arguments.requested), listing);
   if (!added && added.error() == kSuspended) context.suspension.keep(std::move(listing));
   TRY(added);
   // Not even one entry fits.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "shared/brick/protocol.h"
 #include "shared/brick/session_messages.h"
 #include "shared/nfs4/pmem_layout.h"
@@ -186,6 +188,62 @@ TEST(Encoder, LateNumbersArePatchedAndTheEndTakenBack) {
   encoder.patch_u32(0, 0xabcd);
   encoder.truncate(4);
   EXPECT_EQ(to_hex(record), "0000abcd");
+}
+
+// The same puts, patches and truncations with and without Stagings, of one inside another, too.
+TEST(Encoder, WhatIsStagedIsWhatIsWritten) {
+  const auto write = [](Encoder& encoder, uint32_t seed, bool stage) {
+    std::mt19937 random(seed);
+    const auto below = [&random](size_t bound) { return random() % bound; };
+    std::vector<size_t> numbers;
+    const size_t puts = below(300);
+    std::optional<Encoder::Staging> outer;
+    std::optional<Encoder::Staging> inner;
+    for (size_t put = 0; put < puts; ++put) {
+      const size_t turn = below(40);
+      if (stage && turn == 0) outer.emplace(encoder);
+      if (stage && turn == 1) inner.emplace(encoder);
+      if (stage && turn == 2) inner.reset();
+      if (stage && turn == 3 && !inner) outer.reset();
+      const Bytes bytes(below(below(10) == 0 ? 700 : 40), static_cast<std::byte>(below(256)));
+      switch (below(6)) {
+        case 0:
+          numbers.push_back(encoder.position());
+          encoder.put_u32(static_cast<uint32_t>(put));
+          break;
+        case 1:
+          encoder.put_u64(put);
+          break;
+        case 2:
+          encoder.put_opaque(bytes);
+          break;
+        case 3:
+          encoder.put_fixed(bytes);
+          break;
+        case 4:
+          if (!numbers.empty()) encoder.patch_u32(numbers[below(numbers.size())], 77);
+          break;
+        default:
+          std::ranges::copy(bytes, encoder.reserve_opaque(bytes.size()).begin());
+          break;
+      }
+      if (below(20) == 0 && !numbers.empty()) {
+        encoder.truncate(numbers.back());
+        numbers.pop_back();
+      }
+    }
+    inner.reset();
+    outer.reset();
+    return encoder.position();
+  };
+  for (uint32_t seed = 0; seed < 2'000; ++seed) {
+    Bytes plain{std::byte{1}};
+    Bytes staged{std::byte{1}};
+    Encoder one(plain);
+    Encoder other(staged);
+    EXPECT_EQ(write(one, seed, false), write(other, seed, true)) << seed;
+    ASSERT_EQ(plain, staged) << seed;
+  }
 }
 
 TEST(Encoder, ACounterCountsWhatIsPatchedLater) {
