@@ -44,9 +44,7 @@ constexpr std::array kAudit = {
     Field{"TIME", "/time"},
     Field{"USER", "/user"},
     Field{"FROM", "/origin", Field::kText, true},
-    Field{"ACTION", "/action"},
-    Field{"SUBJECT", "/subject", Field::kText, true},
-    Field{"STATUS", "/status", Field::kNumber},
+    Field{"WHAT", "/summary", Field::kText, true},
 };
 
 // A server that takes so long to say how it is is not well.
@@ -110,7 +108,7 @@ Outcome<> change(ApiClient& client, Administration& admin, const std::string& na
 
 void add_configuration(CLI::App& app, Administration& admin) {
   CLI::App* const noun = add_noun(app, "config", "Configuration of the server");
-  admin.does(noun->add_subcommand("show", "what is in force, and where it comes from"),
+  admin.does(noun->add_subcommand("show", "show the settings in force and where they come from"),
              [&admin](ApiClient& client) -> Outcome<> {
                TRY_ASSIGN(const Answer now, client.get("/configuration"));
                if (admin.output().json) {
@@ -120,13 +118,13 @@ void add_configuration(CLI::App& app, Administration& admin) {
                }
                return {};
              });
-  CLI::App* const set = noun->add_subcommand("set", "change what can change at run time; kept over restarts");
+  CLI::App* const set = noun->add_subcommand("set", "change a setting at run time; survives restarts");
   const auto name = required_word(set, "setting", "its name");
   const auto value = required_word(set, "value", "a text or a number");
   admin.does(set, [&admin, name, value](ApiClient& client) {
     return change(client, admin, *name, value_of(*value));
   });
-  CLI::App* const reset = noun->add_subcommand("reset", "what the configuration file says counts again");
+  CLI::App* const reset = noun->add_subcommand("reset", "return to the value in the configuration file");
   const auto reset_name = required_word(reset, "setting", "its name");
   admin.does(reset,
              [&admin, reset_name](ApiClient& client) { return change(client, admin, *reset_name, json()); });
@@ -135,13 +133,13 @@ void add_configuration(CLI::App& app, Administration& admin) {
 }  // namespace
 
 void add_server_commands(CLI::App& app, Administration& admin) {
-  admin.does(app.add_subcommand("health", "Whether the server is well, and if not, what to do"),
+  admin.does(app.add_subcommand("health", "Whether the server works, and if not, what to do"),
              [&admin](ApiClient& client) { return show_health(client, admin.output()); });
   add_configuration(app, admin);
   CLI::App* const audit = add_noun(app, "audit", "Audit log: who changed what");
   CLI::App* const list = audit->add_subcommand("list", "newest first");
   const auto limit = std::make_shared<size_t>(100);
-  list->add_option("-n,--limit", *limit, "so many at most (100)")->check(CLI::Range(1, 100000));
+  list->add_option("-n,--limit", *limit, "maximum number of entries (100)")->check(CLI::Range(1, 100000));
   admin.does(list, [&admin, limit](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json all, client.list("/audit", {}, *limit));
     show_list(admin.output(), all, kAudit, "Nothing was changed yet.");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "server/console/audit_words.h"
 #include "server/console/authenticate.h"
 #include "server/console/event_stream.h"
 #include "server/console/http_limits.h"
@@ -120,7 +121,8 @@ Response list_audit(Backend& backend, Call& call) {
   Json items = Json::array();
   for (const Json& entry : entries) {
     if (items.size() >= call.limit()) return ok(page_json(items, number_cursor(items.back()["sequence"])));
-    items.push_back(entry);
+    Json& item = items.emplace_back(entry);
+    item["summary"] = audit_summary(entry);
   }
   return ok(page_json(items, {}));
 }

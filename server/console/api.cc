@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "server/console/audit_words.h"
 #include "server/console/authenticate.h"
 #include "server/console/metrics.h"
 #include "server/console/time_text.h"
@@ -171,15 +172,16 @@ Answer<> Api::audit(const Call& call, const Answer<HttpResponse>& answer) {
   const std::string named = body.is_object() ? body.value("user", "-") : "-";
   const std::string user = call.caller.user == "-" ? named : call.caller.user;
   const std::string origin = call.request.peer.local_socket ? "unix" : call.request.peer.address;
-  const auto added = backend_.audit.add({{"time", rfc3339(backend_.clock.wall_now())},
-                                         {"user", user},
-                                         {"method", call.caller.method},
-                                         {"origin", origin},
-                                         {"action", call.operation.id},
-                                         {"subject", call.request.path},
-                                         {"status", status},
-                                         {"before", call.before},
-                                         {"after", without_secrets(body)}});
+  const Json entry{{"time", rfc3339(backend_.clock.wall_now())},
+                   {"user", user},
+                   {"method", call.caller.method},
+                   {"origin", origin},
+                   {"action", call.operation.id},
+                   {"subject", call.request.path},
+                   {"status", status},
+                   {"before", call.before},
+                   {"after", without_secrets(body)}};
+  const auto added = backend_.audit.add(entry);
   if (!added) {
     log_error("console", "audit-failed error=\"{}\"", added.error().to_string());
     if (status >= 400) return {};
@@ -189,10 +191,11 @@ Answer<> Api::audit(const Call& call, const Answer<HttpResponse>& answer) {
                   "Make room where the audit log is.");
   }
   if (status < 400)
-    log_info("console", "changed user={} origin={} action={} subject={}", user, origin, call.operation.id,
-             call.request.path);
+    log_info("console", "changed user={} origin={} action={} subject={} what=\"{}\"", user, origin,
+             call.operation.id, call.request.path, plain_text(audit_summary(entry)));
   if (status == 403)
-    log_warning("console", "refused user={} origin={} action={}", user, origin, call.operation.id);
+    log_warning("console", "refused user={} origin={} action={} what=\"{}\"", user, origin, call.operation.id,
+                plain_text(audit_summary(entry)));
   return {};
 }
 

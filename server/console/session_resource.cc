@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/console/audit_words.h"
 #include "server/console/authenticate.h"
 #include "server/console/resources.h"
 #include "server/console/time_text.h"
@@ -58,7 +59,7 @@ Answer<User> check_password(Backend& backend, const Call& call, const std::strin
   }
   backend.attempts.failed(by_address);
   backend.attempts.failed(by_user);
-  log_warning("console", "login-failed origin={}", call.request.peer.address);
+  log_warning("console", "login-failed user=\"{}\" origin={}", plain_text(name), call.request.peer.address);
   return refuse("wrong-credentials", "User or password is wrong.");
 }
 
@@ -80,14 +81,16 @@ Response post_setup(Backend& backend, Call& call) {
     return too_many("Too many wrong tokens.", wait);
   if (!backend.setup.matches(call.arguments.body["token"])) {
     backend.attempts.failed(key);
-    return refuse("not-permitted", "This is not the set-up token.",
-                  "Read it from the file that GET /api/v1/setup names.");
+    return refuse(
+        "not-permitted", "The one-time token is wrong.",
+        "Copy the whole line of the file as it is now, on the server, as root: cat " + backend.setup.path());
   }
   const auto hash = backend.passwords.hash(call.arguments.body["password"]);
   if (!hash) return too_many("Too many passwords are being hashed.", 3);
   TRY_ASSIGN(const User admin, backend.accounts.set_first_password(*hash));
   backend.setup.destroy();
   backend.password_set();
+  backend.accounts.note_login(admin.name);
   return logged_in(backend, call, admin);
 }
 

@@ -55,6 +55,9 @@ class ConsoleOfRealDaemons(unittest.TestCase):
         self.assertEqual(remote.request("POST", "/setup", {"token": "x" * 43, "password": PASSWORD}).status, 403)
         self.assertEqual(remote.request("POST", "/setup", {"token": token, "password": PASSWORD}).status, 201)
         self.assertFalse(os.path.exists(setup["token_file"]))
+        wrong = remote.request("POST", "/session", {"user": "eve\" level=\"error", "password": "nonsense-nonsense"})
+        self.assertEqual(wrong.status, 401)
+        self.assertIn('login-failed user="eve? level=?error" origin=127.0.0.1', self.cluster.log("mds"))
         admin = remote.log_in("admin", PASSWORD)
         self.assertEqual(admin.get("/session").json["role"], "admin")
         # Users, tokens and the audit log are there after a crash; sessions are not.

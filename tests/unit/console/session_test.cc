@@ -46,7 +46,18 @@ TEST_F(Session, TheFirstPasswordIsSetWithTheTokenFromThisHostOnly) {
   EXPECT_FALSE(std::filesystem::exists(world.setup.path()));
   EXPECT_EQ(world.send(here).status, 409);
   EXPECT_FALSE(ApiWorld::json_of(world.send("GET", "/api/v1/setup"))["needed"]);
+  // It is a login, too.
+  EXPECT_FALSE(ApiWorld::json_of(world.send("GET", "/api/v1/users/admin"))["last_login"].is_null());
   EXPECT_EQ(login().status, 201);
+}
+
+TEST_F(Session, AWrongTokenIsCalledThatAndWhereTheRightOneIsIsSaid) {
+  const Json body{{"token", "nonsense"}, {"password", kPassword}};
+  const auto refused =
+      world.send(ApiWorld::from(world.request("POST", "/api/v1/setup", body), "127.0.0.1", true));
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_EQ(ApiWorld::json_of(refused)["detail"], "The one-time token is wrong.");
+  EXPECT_NE(refused.body.find(world.setup.path()), std::string::npos);
 }
 
 TEST_F(Session, WhereTheTokenIsIsToldOnThisHostAlone) {

@@ -19,14 +19,14 @@ export function Audit() {
     <Panel title="Who changed what" aside={<span class="muted">newest {SHOWN}</span>}>
       <Loaded from={audit}>
         {({ items }) => items.length === 0
-          ? <Empty title="Nothing was changed yet." />
+          ? <Empty title="Nothing has been changed yet." />
           : (
             <DataTable caption="Audit" rows={items} rowKey={(entry) => entry.sequence} columns={[
               { title: "Time", cell: (entry) => <time class="nowrap" dateTime={entry.time}>{absoluteText(entry.time)}</time> },
-              { title: "Who", cell: (entry) => <><strong>{entry.user || "nobody"}</strong> <span class="muted">{entry.method}, {entry.origin}</span></> },
-              { title: "What", cell: (entry) => <><code class="strong">{entry.action}</code> <code class="wrap muted">{entry.subject}</code></> },
-              { title: "Answer", cell: (entry) => <Badge tone={entry.status < 400 ? "good" : "bad"}>{entry.status}</Badge> },
-              { title: "Before and after", cell: (entry) => <BeforeAndAfter entry={entry} /> },
+              { title: "User", cell: (entry) => <><strong>{entry.user || "nobody"}</strong> <span class="muted">{entry.method}, {entry.origin}</span></> },
+              { title: "What", cell: (entry) => <span class="wrap">{entry.summary}</span> },
+              { title: "Result", cell: (entry) => <Badge tone={entry.status < 400 ? "good" : "bad"}>{resultOf(entry.status)}</Badge> },
+              { title: "Details", cell: (entry) => <BeforeAndAfter entry={entry} /> },
             ]} />
           )}
       </Loaded>
@@ -34,12 +34,17 @@ export function Audit() {
   );
 }
 
+function resultOf(status: number): string {
+  if (status < 400) return "done";
+  return status === 503 ? "unknown" : status === 401 || status === 403 ? "refused" : "failed";
+}
+
+// The call as the API has it: for who compares it with other logs.
 function BeforeAndAfter({ entry }: { entry: AuditEntry }) {
-  if (entry.before === null && entry.after === null) return <span class="muted">–</span>;
   return (
     <details>
       <summary>Show</summary>
-      <pre class="shell-line" tabIndex={0} aria-label="Before and after">{`before ${JSON.stringify(entry.before, null, 1)}\nafter  ${JSON.stringify(entry.after, null, 1)}`}</pre>
+      <pre class="shell-line" tabIndex={0} aria-label="Before and after">{`${entry.action} ${entry.subject}\nbefore ${JSON.stringify(entry.before, null, 1)}\nafter  ${JSON.stringify(entry.after, null, 1)}`}</pre>
     </details>
   );
 }

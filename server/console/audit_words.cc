@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/console/audit_words.h"
+
+#include <fmt/format.h>
+
+namespace pnfsrdma::console {
+
+namespace {
+
+// The words between "tried to " and the end, and those of what was done: "revoke …", "revoked …".
+struct Words {
+  std::string did;
+  std::string would;
+};
+
+const Json& part(const Json& entry, const char* name) {
+  static const Json none;
+  const auto found = entry.find(name);
+  return found == entry.end() || !found->is_object() ? none : *found;
+}
+
+std::string text(const Json& from, const char* name, const std::string& otherwise = {}) {
+  const auto found = from.is_object() ? from.find(name) : from.end();
+  if (!from.is_object() || found == from.end()) return otherwise;
+  return found->is_string() ? found->get<std::string>() : to_text(*found);
+}
+
+// "/users/eve" -> "eve"
+std::string last_of(const std::string& path, int from_end = 0) {
+  std::string_view rest = path;
+  for (; from_end > 0 && rest.rfind('/') != std::string_view::npos; --from_end)
+    rest = rest.substr(0, rest.rfind('/'));
+  return std::string(rest.substr(rest.rfind('/') + 1));
+}
+
+// "role viewer -> operator, read_only false -> true": the members that both have and that differ.
+std::string differences(const Json& before, const Json& after) {
+  std::string all;
+  if (!before.is_object() || !after.is_object()) return all;
+  for (const auto& item : after.items()) {
+    if (!before.contains(item.key()) || before[item.key()] == item.value()) continue;
+    all += fmt::format("{} {} {} -> {}", all.empty() ? ":" : ",", item.key(),
+                       text(before, item.key().c_str()), text(after, item.key().c_str()));
+  }
+  return all;
+}
+
+// "/data from host1"
+std::string file_and_client(const Json& layout, const std::string& id) {
+  const std::string path = text(layout, "path");
+  const std::string file = path.empty() ? "a file (layout " + id + ")" : path;
+  return fmt::format("{} from {}", file, text(layout, "client_name", "a client"));
+}
+
+Words layouts_words(const Json& before) {
+  const auto first = before.is_object() ? before.find("first") : before.end();
+  const bool named = before.is_object() && first != before.end() && first->is_array() && !first->empty();
+  const std::string count = text(before, "layouts", "the");
+  const std::string what =
+      named ? fmt::format("{} layouts, among them that of {}", count, file_and_client(first->front(), ""))
+            : count + " layouts";
+  return {"revoked " + what, "revoke " + what};
+}
+
+Words user_words(const Json& before, const Json& after, const std::string& name) {
+  if (before.is_null() && !after.is_null()) {
+    const std::string what = fmt::format("the user {}, role {}", name, text(after, "role", "unknown"));
+    return {"created " + what, "create " + what};
+  }
+  std::string changes = differences(before, after);
+  if (changes.empty()) changes = ": new password";
+  return {"changed the user " + name + changes, "change the user " + name};
+}
+
+Words setting_words(const Json& after) {
+  std::string all;
+  if (!after.is_object()) return {"changed settings", "change settings"};
+  for (const auto& item : after.items()) {
+    const std::string now =
+        item.value().is_null() ? "as in the configuration file" : text(after, item.key().c_str());
+    all += fmt::format("{}{} to {}", all.empty() ? "" : ", ", item.key(), now);
+  }
+  return {"set " + all, "set " + all};
+}
+
+Words export_words(const std::string& action, const Json& before, const Json& after) {
+  if (action == "postExport") {
+    // Of a refused call the body is not read.
+    const std::string what = after.is_null() ? "an export" : "the export " + text(after, "path");
+    return {"created " + what, "create " + what};
+  }
+  const std::string path = text(before, "path", "unknown");
+  if (action == "deleteExport") return {"removed the export " + path, "remove the export " + path};
+  return {"changed the export " + path + differences(before, after), "change the export " + path};
+}
+
+Words brick_words(const std::string& action, const std::string& subject, const Json& before,
+                  const Json& after) {
+  if (action == "postBrick") {
+    const std::string what = after.is_null() ? "a brick" : "the brick at " + text(after, "address");
+    return {"added " + what, "add " + what};
+  }
+  const bool job = action == "postBrickFormat" || action == "postBrickCheck";
+  const std::string address = text(before, "address");
+  const std::string brick =
+      "the brick " + last_of(subject, job ? 1 : 0) + (address.empty() ? "" : " at " + address);
+  if (action == "postBrickFormat") return {"began to format " + brick, "format " + brick};
+  if (action == "postBrickCheck") return {"began to check " + brick, "check " + brick};
+  if (action == "deleteBrick") return {"removed " + brick, "remove " + brick};
+  if (text(after, "draining") == "true") return {"drained " + brick, "drain " + brick};
+  if (text(after, "draining") == "false") return {"ended draining " + brick, "end draining " + brick};
+  return {"changed " + brick + differences(before, after), "change " + brick};
+}
+
+Words words_of(const std::string& action, const std::string& subject, const Json& before, const Json& after) {
+  const std::string last = last_of(subject);
+  if (action == "postSetup") return {"set the first password", "set the first password"};
+  if (action == "postSession") return {"logged in", "log in as " + text(after, "user", "nobody")};
+  if (action == "deleteSession") return {"logged out", "log out"};
+  if (action == "putPassword") return {"changed the own password", "change the own password"};
+  if (action == "putUser") return user_words(before, after, last);
+  if (action == "deleteUser") return {"removed the user " + last, "remove the user " + last};
+  if (action == "postToken") {
+    const std::string what =
+        after.is_null() ? "a token"
+                        : fmt::format("the token {}, role {}", text(after, "name"), text(after, "role"));
+    return {"created " + what, "create " + what};
+  }
+  if (action == "deleteToken") {
+    const std::string what =
+        fmt::format("the token {} of {}", text(before, "name", last), text(before, "user", "?"));
+    return {"removed " + what, "remove " + what};
+  }
+  if (action.find("Brick") != std::string::npos) return brick_words(action, subject, before, after);
+  if (action.find("Export") != std::string::npos) return export_words(action, before, after);
+  if (action == "deleteLayouts") return layouts_words(before);
+  if (action == "deleteLayout") {
+    const std::string what = "the layout of " + file_and_client(before, last);
+    return {"revoked " + what, "revoke " + what};
+  }
+  if (action == "deleteClient") {
+    const std::string what = "the client " + text(before, "name", last);
+    return {"expelled " + what, "expel " + what};
+  }
+  if (action == "patchConfiguration") return setting_words(after);
+  if (action == "deleteJob") return {"cancelled job " + last, "cancel job " + last};
+  return {action + " " + subject, action + " " + subject};
+}
+
+}  // namespace
+
+std::string audit_summary(const Json& entry) {
+  const Words words =
+      words_of(text(entry, "action"), text(entry, "subject"), part(entry, "before"), part(entry, "after"));
+  const std::string status = text(entry, "status", "0");
+  if (status == "503") return "tried to " + words.would + "; whether it happened is not known";
+  if (status == "401") return "failed to " + words.would;
+  if (status == "403") return "was not permitted to " + words.would;
+  return status >= "400" ? "could not " + words.would : words.did;
+}
+
+std::string plain_text(std::string_view text) {
+  std::string plain;
+  for (const char c : text) plain += static_cast<unsigned char>(c) < 0x20 || c == '"' || c == 0x7f ? '?' : c;
+  return plain;
+}
+
+}  // namespace pnfsrdma::console
