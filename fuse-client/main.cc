@@ -19,26 +19,26 @@ namespace {
 using namespace pnfsrdma;
 
 constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
-  hard | soft | softerr          what a call does when the server is silent (default: hard)
-  timeo=N  retrans=N             patience in tenths of a second (600), and how often (2)
-  proto=tcp|rdma|iwarp           calls by TCP, data by iWARP in user space (tcp); both by an RDMA device or not at all
-                                 (rdma); both by iWARP (iwarp). Else: calls by TCP, data by the best that works
+  hard | soft | softerr          what a call does when the server does not answer (hard)
+  timeo=N  retrans=N             timeout in tenths of a second (600), and retries (2)
+  proto=tcp|rdma|iwarp           calls by TCP, data by iWARP in user space (tcp); both by an RDMA device, or fail
+                                 (rdma); both by iWARP (iwarp). Default: calls by TCP, data by the best path
   port=N                         of the MDS (2049; with proto=rdma and iwarp 20049)
-  vers=4.1|4.2                   protocol version to begin with (4.2)
+  vers=4.1|4.2                   protocol version to try first (4.2)
   acregmin= acregmax= acdirmin= acdirmax= actimeo=  noac
-                                 seconds that attributes are believed (3, 60, 30, 60)
-  rdirplus | nordirplus          a listing tells the kernel the attributes, too, or not (rdirplus)
+                                 seconds that attributes are cached (3, 60, 30, 60)
+  rdirplus | nordirplus          whether a listing includes attributes (rdirplus)
   ro | rw   sec=sys
   local_lock=none|flock|posix|all
-                                 locks that only this host knows of (none)
+                                 locks that are visible on this host only (none)
   require_durability=persistent  refuse a server whose memory does not survive a loss of power
-  writeback                      the kernel's write-back cache: only for a single writer
-  direct_io                      no page cache
-  allow_other | noallow_other    others than the mounting user may use it (default when root)
-  flush_after=N                  flush what nobody has flushed for N seconds (5); 0: never
-  threads=N                      FUSE threads at most (16)
-  metrics=ADDRESS:PORT|unix:/path  answer Prometheus there (GET /metrics); no authentication
-  remount                        change ro, rw, nosuid and the like of a mount that is there
+  writeback                      use the kernel's write-back cache: only for a single writer
+  direct_io                      bypass the page cache
+  allow_other | noallow_other    whether other users may access the mount (default: if root mounts)
+  flush_after=N                  flush data written more than N seconds ago (5); 0: never
+  threads=N                      maximum number of FUSE threads (16)
+  metrics=ADDRESS:PORT|unix:/path  serve metrics there (GET /metrics), without authentication
+  remount                        change ro, rw, nosuid and so on of an existing mount
   nosuid nodev noexec noatime …  as in mount(8)
 )";
 
@@ -121,14 +121,14 @@ int main(int argc, char** argv) {
   bool fake = false, ignored = false;
   app.add_option("source", line.source, "server[:port]:/path")->required();
   app.add_option("mountpoint", line.mountpoint, "an existing directory")->required();
-  app.add_option("-o", line.options, "mount options, with commas between")->allow_extra_args(false);
+  app.add_option("-o", line.options, "mount options, separated by commas")->allow_extra_args(false);
   app.add_flag("-f", is_helper ? fake : line.foreground, is_helper ? "check only" : "stay in the foreground");
   app.add_flag("-d", line.debug, "log every FUSE request; stay in the foreground");
   app.add_flag("-r", line.read_only, "read-only");
   app.add_flag("-s,-n,-v,-w", ignored, "accepted for mount(8)");
   std::string of_mount;
   app.add_option("-t", of_mount, "accepted for mount(8): the type");
-  app.add_option("-N", of_mount, "accepted for mount(8): a namespace it has entered already");
+  app.add_option("-N", of_mount, "accepted for mount(8): a namespace");
   CLI11_PARSE(app, argc, argv);
   return run(line, fake);
 }

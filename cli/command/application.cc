@@ -71,8 +71,7 @@ Failure not_expected(const CLI::App& app, const std::string& unknown) {
 void build_application(CLI::App& app, Administration& administration) {
   Context& context = administration.context;
   app.name("pnfsrdma");
-  app.description(
-      "Looks at and steers persistent memory on the network: mounts, bricks, exports, layouts, clients.");
+  app.description("Administers persistent memory on the network: mounts, bricks, exports, layouts, clients.");
   app.footer(kExitCodes);
   app.set_version_flag("-V,--version", version_text("pnfsrdma"));
   // Options of above may stand behind the command: pnfsrdma stat --json
@@ -81,9 +80,9 @@ void build_application(CLI::App& app, Administration& administration) {
   app.add_flag("--json", context.output.json, "results as JSON, for programs");
   app.add_option_function<std::string>(
          "-o,--output", [&context](const std::string& form) { context.output.json = form == "json"; },
-         "the same in kubectl's words: -o json")
+         "-o json is the same as --json")
       ->check(CLI::IsMember({"json", "table"}));
-  app.add_flag("-y,--yes", administration.yes, "do not ask before something is destroyed");
+  app.add_flag("-y,--yes", administration.yes, "do not ask before destroying something");
   ApiOptions& api = administration.api;
   app.add_option("--socket", api.socket, "the console's Unix socket (" + api.socket + ")");
   app.add_option("--server", api.server,
@@ -91,7 +90,7 @@ void build_application(CLI::App& app, Administration& administration) {
   app.add_option("--token-file", api.token_file,
                  "a file with the token ($PNFSRDMA_TOKEN_FILE, $PNFSRDMA_TOKEN)");
   app.add_option("--ca", api.ca, "certificates to trust, PEM ($PNFSRDMA_CA)");
-  app.add_flag("--insecure", api.insecure, "trust any certificate: whoever answers gets the token");
+  app.add_flag("--insecure", api.insecure, "trust any certificate: whoever answers receives the token");
   add_host_commands(app, administration);
   add_brick_commands(app, administration);
   add_export_commands(app, administration);

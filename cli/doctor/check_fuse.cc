@@ -39,8 +39,8 @@ Finding mount_helper(const Host& host) {
   const std::string program = host.program("pnfsrdma-fuse");
   if (program.empty()) {
     return {"mount helper", Verdict::kWarning,
-            "pnfsrdma-fuse is not in PATH, nor is there a /sbin/mount.pnfsrdma",
-            "install the client: ln -s .../pnfsrdma-fuse /sbin/mount.pnfsrdma"};
+            "the client is not installed: mount -t pnfsrdma says \"unknown filesystem type\"",
+            "install the package pnfsrdma-fuse"};
   }
   return {"mount helper", Verdict::kWarning,
           "no /sbin/mount.pnfsrdma: mount -t pnfsrdma and fstab do not work",

@@ -4,6 +4,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
@@ -68,10 +69,19 @@ Outcome<> confirm(Prompter& prompter, const std::string& what, const std::string
 }
 
 Outcome<std::string> new_password(Prompter& prompter, const std::string& for_whom) {
-  TRY_ASSIGN(std::string password, prompter.ask("Password for " + printable(for_whom) + ": ", true));
+  constexpr ptrdiff_t kLeast = 10;  // as server/console/openapi.json has it
+  const std::string question = "Password for " + printable(for_whom) + " (at least 10 characters): ";
+  TRY_ASSIGN(std::string password, prompter.ask(question, true));
+  const auto begins = [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  };  // a character of UTF-8
+  if (std::ranges::count_if(password, begins) < kLeast) {
+    return refuse(ExitCode::kFailed, "the password is too short: nothing was changed", {},
+                  "use at least 10 characters");
+  }
   if (!prompter.is_there()) return password;
-  TRY_ASSIGN(const std::string again, prompter.ask("Once more: ", true));
-  if (again != password) return refuse(ExitCode::kFailed, "the two differ: nothing was changed");
+  TRY_ASSIGN(const std::string again, prompter.ask("Repeat the password: ", true));
+  if (again != password) return refuse(ExitCode::kFailed, "the passwords do not match: nothing was changed");
   return password;
 }
 

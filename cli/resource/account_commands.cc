@@ -39,7 +39,7 @@ void add_users(CLI::App& app, Administration& admin) {
   add_list(noun, admin, "all users", "/users", kUsers, "No users: pnfsrdma setup");
 
   CLI::App* const create =
-      noun->add_subcommand("create", "a new user; asks for the password, or reads it from a pipe");
+      noun->add_subcommand("create", "create a user; asks for the password, or reads it from a pipe");
   const auto name = required_word(create, "name", "small letters, digits, _ . -");
   const auto role = add_role(create, true);
   admin.does(create, [&admin, name, role](ApiClient& client) -> Outcome<> {
@@ -56,7 +56,7 @@ void add_users(CLI::App& app, Administration& admin) {
     return {};
   });
 
-  CLI::App* const edit = noun->add_subcommand("edit", "another role, or with --password another password");
+  CLI::App* const edit = noun->add_subcommand("edit", "change the role, or with --password the password");
   const auto edited = required_word(edit, "name", "of the user");
   const auto new_role = add_role(edit, false);
   const auto with_password = std::make_shared<bool>(false);
@@ -74,7 +74,7 @@ void add_users(CLI::App& app, Administration& admin) {
     return {};
   });
 
-  CLI::App* const remove = noun->add_subcommand("remove", "a user with its sessions and tokens");
+  CLI::App* const remove = noun->add_subcommand("remove", "remove a user with all sessions and tokens");
   const auto removed = required_word(remove, "name", "of the user");
   admin.does(remove, [&admin, removed](ApiClient& client) -> Outcome<> {
     TRY(find_user(client, *removed));
@@ -89,15 +89,15 @@ void add_users(CLI::App& app, Administration& admin) {
 
 void add_tokens(CLI::App& app, Administration& admin) {
   CLI::App* const noun = add_noun(app, "token", "Tokens: for programs that use the API");
-  add_list(noun, admin, "one's own; an admin sees all", "/tokens", kTokens, "No tokens.");
+  add_list(noun, admin, "your tokens; an admin sees all", "/tokens", kTokens, "No tokens.");
 
-  CLI::App* const create =
-      noun->add_subcommand("create", "prints the secret, once: put it into a file of mode 600");
-  const auto name = required_word(create, "name", "for people: what it is for");
+  CLI::App* const create = noun->add_subcommand(
+      "create", "create a token and print its secret once: store it in a file of mode 600");
+  const auto name = required_word(create, "name", "what the token is for");
   const auto role = add_role(create, true);
   const auto days = std::make_shared<uint32_t>(0);
   CLI::Option* const expires =
-      create->add_option("--expires-days", *days, "void after so many days")->check(CLI::Range(1, 3650));
+      create->add_option("--expires-days", *days, "days until it expires")->check(CLI::Range(1, 3650));
   admin.does(create, [&admin, name, role, days, expires](ApiClient& client) -> Outcome<> {
     json body = {{"name", *name}, {"role", *role}};
     if (expires->count() > 0) body["expires_days"] = *days;
@@ -106,7 +106,8 @@ void add_tokens(CLI::App& app, Administration& admin) {
     return {};
   });
 
-  CLI::App* const remove = noun->add_subcommand("remove", "what uses it is refused from now on");
+  CLI::App* const remove =
+      noun->add_subcommand("remove", "remove a token; programs that use it are refused at once");
   const auto removed = required_word(remove, "token", "id or name");
   admin.does(remove, [&admin, removed](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json one, find_token_called(client, *removed));

@@ -119,7 +119,7 @@ void add_job_verb(CLI::App* noun, Administration& admin, const char* verb, const
   CLI::App* const command = noun->add_subcommand(verb, description);
   const auto called = required_word(command, "brick", kBrickCalled);
   const auto background = std::make_shared<bool>(false);
-  command->add_flag("--background", *background, "do not wait: pnfsrdma job follow ID");
+  command->add_flag("--background", *background, "do not wait for the job (pnfsrdma job follow ID waits)");
   admin.does(
       command,
       [&admin, called, background, verb = std::string(verb), erases](ApiClient& client) -> Outcome<> {
@@ -162,12 +162,12 @@ void add_drain_verb(CLI::App* noun, Administration& admin, const char* verb, con
 }  // namespace
 
 void add_brick_commands(CLI::App& app, Administration& admin) {
-  CLI::App* const brick = add_noun(app, "brick", "Bricks: the servers whose memory files are in");
+  CLI::App* const brick = add_noun(app, "brick", "Bricks: the servers whose memory holds the files");
   add_list(brick, admin, "all bricks", "/bricks", kBrickColumns,
            "No bricks: pnfsrdma brick add unix:/run/pnfsrdma/brick.sock");
   add_show(brick, admin, "brick", kBrickCalled, find_brick, kBrickFields);
 
-  CLI::App* const add = brick->add_subcommand("add", "use one more brick; it must run and be formatted");
+  CLI::App* const add = brick->add_subcommand("add", "add a running, formatted brick");
   const auto address =
       required_word(add, "address", "/path or host:port where a pnfsrdma-brickd has its control socket");
   admin.does(add, [&admin, address](ApiClient& client) -> Outcome<> {
@@ -176,7 +176,7 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
     return {};
   });
 
-  CLI::App* const remove = brick->add_subcommand("remove", "use a brick no longer; it must hold no data");
+  CLI::App* const remove = brick->add_subcommand("remove", "remove a brick that holds no data");
   const auto removed = required_word(remove, "brick", kBrickCalled);
   admin.does(remove, [&admin, removed](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json one, find_brick(client, *removed));
@@ -187,13 +187,13 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
     return {};
   });
 
-  add_drain_verb(brick, admin, "drain", "put no new files on it, so that it empties", true);
-  add_drain_verb(brick, admin, "undrain", "put new files on it again", false);
+  add_drain_verb(brick, admin, "drain", "stop putting new files on a brick", true);
+  add_drain_verb(brick, admin, "undrain", "allow new files on a brick again", false);
   add_job_verb(brick, admin, "format", "erase a brick that no file uses", true);
-  add_job_verb(brick, admin, "check", "compare a brick's blocks with the metadata", false);
+  add_job_verb(brick, admin, "check", "compare the blocks of a brick with the metadata", false);
 
   CLI::App* const blocks =
-      brick->add_subcommand("blocks", "what its memory is used for, and who can reach it now");
+      brick->add_subcommand("blocks", "show how its memory is used and which clients can reach it");
   const auto mapped = required_word(blocks, "brick", kBrickCalled);
   admin.does(blocks, [&admin, mapped](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json one, find_brick(client, *mapped));
@@ -205,7 +205,7 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
     return {};
   });
 
-  CLI::App* const device = add_noun(app, "device", "Devices: the memory of bricks as clients reach it");
+  CLI::App* const device = add_noun(app, "device", "Devices: the paths on which clients reach the bricks");
   admin.does(
       device->add_subcommand("list", "every path to every brick"), [&admin](ApiClient& client) -> Outcome<> {
         TRY_ASSIGN(const json all, client.list("/bricks"));

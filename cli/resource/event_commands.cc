@@ -86,16 +86,16 @@ Outcome<> follow(ApiClient& client, const Filter& filter, Output& output, uint64
 
 void add_event_commands(CLI::App& app, Administration& admin) {
   CLI::App* const noun = add_noun(app, "event", "Events: what happens on the server");
-  CLI::App* const list = noun->add_subcommand("list", "the newest, oldest first");
+  CLI::App* const list = noun->add_subcommand("list", "the latest events, oldest first");
   const Filter listed = add_filter(list);
   const auto limit = std::make_shared<size_t>(kListedAtOnce);
-  list->add_option("-n,--limit", *limit, "so many at most (100)")->check(CLI::Range(1, 1000));
+  list->add_option("-n,--limit", *limit, "maximum number of entries (100)")->check(CLI::Range(1, 1000));
   admin.does(list, [&admin, listed, limit](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json all, client.list("/events", listed.query(), *limit));
     show_list(admin.output(), all, kEventColumns, "No such events.");
     return {};
   });
-  CLI::App* const command = noun->add_subcommand("follow", "events as they happen; Ctrl-C ends it");
+  CLI::App* const command = noun->add_subcommand("follow", "show events as they happen, until Ctrl-C");
   const Filter followed = add_filter(command);
   const auto count = std::make_shared<uint64_t>(0);
   command->add_option("-c,--count", *count, "end after so many");

@@ -46,12 +46,13 @@ class Rules {
  public:
   explicit Rules(CLI::App* command) {
     flag(command, "--read-only,!--read-write", "read_only", "clients may only read");
-    flag(command, "--root-squash,!--no-root-squash", "root_squash", "root of a client is the anonymous user");
-    flag(command, "--all-squash,!--no-all-squash", "all_squash", "everybody is the anonymous user");
+    flag(command, "--root-squash,!--no-root-squash", "root_squash",
+         "map root on clients to the anonymous user");
+    flag(command, "--all-squash,!--no-all-squash", "all_squash", "map all users to the anonymous user");
     flag(command, "--insecure,!--secure", "insecure",
-         "serve calls from ports of 1024 and above, which any user of a client can make");
+         "accept calls from ports above 1023, which any user of a client can make");
     flag(command, "--manage-gids,!--no-manage-gids", "manage_gids",
-         "the server's host says what groups a user is in; else his calls do, with 16 at most");
+         "look up the groups of users on the server; otherwise the call names them, 16 at most");
     number(command, "--anonuid", "anonuid", "number of the anonymous user");
     number(command, "--anongid", "anongid", "number of the anonymous group");
     clients_ = command
@@ -119,7 +120,7 @@ std::string path_of(const json& one) {
 }
 
 void add_edit(CLI::App* noun, Administration& admin) {
-  CLI::App* const edit = noun->add_subcommand("edit", "change an export; what is not given stays");
+  CLI::App* const edit = noun->add_subcommand("edit", "change an export; options not given stay as they are");
   const auto called = required_word(edit, "export", "number or path");
   const auto rules = std::make_shared<Rules>(edit);
   edit->parse_complete_callback([rules] {
@@ -143,12 +144,12 @@ void add_edit(CLI::App* noun, Administration& admin) {
 }  // namespace
 
 void add_export_commands(CLI::App& app, Administration& admin) {
-  CLI::App* const noun = add_noun(app, "export", "Exports: which directories who may mount");
+  CLI::App* const noun = add_noun(app, "export", "Exports: which directories clients may mount");
   add_list(noun, admin, "all exports", "/exports", kExportColumns,
            "No exports: pnfsrdma export create /PATH");
   add_show(noun, admin, "export", "number or path", find_export, kExportFields);
 
-  CLI::App* const create = noun->add_subcommand("create", "export a directory; it may come later");
+  CLI::App* const create = noun->add_subcommand("create", "export a directory, which need not exist yet");
   const auto path = required_word(create, "path", "from the root of the server");
   const auto rules = std::make_shared<Rules>(create);
   admin.does(create, [&admin, path, rules](ApiClient& client) -> Outcome<> {
@@ -164,7 +165,7 @@ void add_export_commands(CLI::App& app, Administration& admin) {
 
   add_edit(noun, admin);
 
-  CLI::App* const remove = noun->add_subcommand("remove", "take an export away; its files stay");
+  CLI::App* const remove = noun->add_subcommand("remove", "remove an export; its files stay");
   const auto removed = required_word(remove, "export", "number or path");
   admin.does(remove, [&admin, removed](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json one, find_export(client, *removed));

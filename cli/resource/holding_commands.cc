@@ -122,7 +122,7 @@ Choice add_choice(CLI::App* command, bool with_brick) {
 
 void add_revoke(CLI::App* noun, Administration& admin) {
   CLI::App* const revoke = noun->add_subcommand(
-      "revoke", "take layouts back by force: the memory is out of reach when it is answered");
+      "revoke", "revoke layouts by force: the memory is out of reach when the command returns");
   const auto id = optional_word(revoke, "layout", "one layout: CLIENT-INODE, or the beginning of CLIENT");
   const Choice choice = add_choice(revoke, false);
   admin.does(revoke, [&admin, id, choice](ApiClient& client) -> Outcome<> {
@@ -148,7 +148,7 @@ void add_revoke(CLI::App* noun, Administration& admin) {
 }
 
 void add_layouts(CLI::App& app, Administration& admin) {
-  CLI::App* const noun = add_noun(app, "layout", "Layouts: who can reach which memory now");
+  CLI::App* const noun = add_noun(app, "layout", "Layouts: which client can reach which memory now");
   CLI::App* const list = noun->add_subcommand("list", "all layouts, or those of a client, file or brick");
   const Choice choice = add_choice(list, true);
   admin.does(list, [&admin, choice](ApiClient& client) -> Outcome<> {
@@ -177,7 +177,7 @@ void add_layouts(CLI::App& app, Administration& admin) {
 }
 
 void add_clients(CLI::App& app, Administration& admin) {
-  CLI::App* const noun = add_noun(app, "client", "Clients: who has mounted, and what they hold");
+  CLI::App* const noun = add_noun(app, "client", "Clients: which hosts have mounted, and what they hold");
   add_list(noun, admin, "all clients", "/clients", kClients, "No clients.");
   CLI::App* const show = noun->add_subcommand("show", "one client, its sessions and connections");
   const auto shown = required_word(show, "client", "id, the beginning of it, or name");
@@ -188,8 +188,8 @@ void add_clients(CLI::App& app, Administration& admin) {
     show_part(admin.output(), "Connections to bricks", one.value("bricks", json::array()), kConnections);
     return {};
   });
-  CLI::App* const expel =
-      noun->add_subcommand("expel", "end a client's sessions, opens and access to memory; it may come back");
+  CLI::App* const expel = noun->add_subcommand(
+      "expel", "end the sessions, opens and memory access of a client; it may come back");
   const auto expelled = required_word(expel, "client", "id, the beginning of it, or name");
   admin.does(expel, [&admin, expelled](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json one, find_client(client, *expelled));
@@ -202,7 +202,7 @@ void add_clients(CLI::App& app, Administration& admin) {
 }
 
 void add_files(CLI::App& app, Administration& admin) {
-  CLI::App* const noun = add_noun(app, "file", "Files: where their bytes are");
+  CLI::App* const noun = add_noun(app, "file", "Files: where their data is");
   CLI::App* const show =
       noun->add_subcommand("show", "one file: extents, who has it open, who holds layouts");
   const auto path = required_word(show, "path", "from the root of the server, whatever is exported");

@@ -27,8 +27,8 @@ constexpr std::array kJobColumns = {
 }  // namespace
 
 void add_job_commands(CLI::App& app, Administration& admin) {
-  CLI::App* const noun = add_noun(app, "job", "Jobs: what takes its time on the server");
-  add_list(noun, admin, "jobs of this run of the server, newest first", "/jobs", kJobColumns, "No jobs.");
+  CLI::App* const noun = add_noun(app, "job", "Jobs: long operations on the server");
+  add_list(noun, admin, "jobs since the server was started, newest first", "/jobs", kJobColumns, "No jobs.");
   CLI::App* const show = noun->add_subcommand("show", "one job");
   const auto shown = required_word(show, "job", "its number");
   admin.does(show, [&admin, shown](ApiClient& client) -> Outcome<> {
@@ -40,7 +40,7 @@ void add_job_commands(CLI::App& app, Administration& admin) {
     }
     return {};
   });
-  CLI::App* const follow = noun->add_subcommand("follow", "wait for a job's end");
+  CLI::App* const follow = noun->add_subcommand("follow", "wait until a job has ended");
   const auto followed = required_word(follow, "job", "its number");
   admin.does(follow, [&admin, followed](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(Answer now, client.get("/jobs/" + encoded(*followed)));
@@ -49,7 +49,7 @@ void add_job_commands(CLI::App& app, Administration& admin) {
                job);
     return {};
   });
-  CLI::App* const cancel = noun->add_subcommand("cancel", "end a job early");
+  CLI::App* const cancel = noun->add_subcommand("cancel", "cancel a job");
   const auto cancelled = required_word(cancel, "job", "its number");
   admin.does(cancel, [&admin, cancelled](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const Answer job, client.remove("/jobs/" + encoded(*cancelled)));

@@ -105,7 +105,7 @@ std::string devices(const json& status, const Terminal& terminal) {
                connected ? Cell("connected", Style::kGood) : Cell("not connected", Style::kWarning),
                text_at(device, "/choice")});
   }
-  if (table.empty()) return "\nNo device in use yet: no file with a layout was touched.\n";
+  if (table.empty()) return "\nNo brick in use yet: no file with a layout has been accessed.\n";
   return '\n' + table.to_string(terminal);
 }
 

@@ -180,12 +180,12 @@ int run(const CommandLine& line) {
 
 int main(int count, char** arguments) {
   pnfsrdma::brick::CommandLine line;
-  CLI::App app("pnfsrdma-brickd: owns persistent memory and lets clients reach it by RDMA, as its MDS says.");
+  CLI::App app("pnfsrdma-brickd: serves persistent memory to clients by RDMA, as its MDS requests.");
   app.set_version_flag("--version,-V", pnfsrdma::version_text("pnfsrdma-brickd"));
   app.add_option("--config,-c", line.config, "JSON configuration file: pnfsrdma.json(5)")->required();
-  app.add_flag("--print-config", line.print_config, "print the configuration with its defaults and exit");
-  app.add_flag("--format", line.format, "make the pool and exit; a file of pool.size is created");
-  app.add_flag("--force", line.force, "with --format: destroy what is there");
+  app.add_flag("--print-config", line.print_config, "print the configuration with all defaults and exit");
+  app.add_flag("--format", line.format, "create the pool (a file of pool.size, or the device) and exit");
+  app.add_flag("--force", line.force, "with --format: destroy an existing pool");
   app.add_flag("--check", line.check, "check the pool and exit: 0 sound, 1 problems, 2 cannot be opened");
   CLI11_PARSE(app, count, arguments);
   return pnfsrdma::brick::run(line);

@@ -332,14 +332,14 @@ int run(const CommandLine& line) {
 
 int main(int count, char** arguments) {
   pnfsrdma::mds::CommandLine line;
-  CLI::App app("pnfsrdma-mdsd: the NFSv4.2 metadata server that grants RDMA layouts on bricks.");
+  CLI::App app("pnfsrdma-mdsd: the NFSv4.2 metadata server, which grants RDMA layouts on bricks.");
   app.set_version_flag("--version,-V", pnfsrdma::version_text("pnfsrdma-mdsd"));
   app.add_option("--config,-c", line.config, "JSON configuration file: pnfsrdma.json(5)")->required();
-  app.add_flag("--print-config", line.print_config, "print the configuration with its defaults and exit");
+  app.add_flag("--print-config", line.print_config, "print the configuration with all defaults and exit");
   app.add_flag("--check", line.check,
                "check metadata and blocks and exit: 0 sound, 1 problems, 2 cannot be opened");
   app.add_flag("--accept-metadata-loss", line.accept_loss,
-               "keep a copy of a damaged metadata store, make what can be read of it usable, and exit");
+               "copy a damaged metadata store, keep what can be read, and exit");
   CLI11_PARSE(app, count, arguments);
   return pnfsrdma::mds::run(line);
 }

@@ -66,6 +66,16 @@ TEST(NewPassword, IsTypedTwiceAndHidden) {
   EXPECT_EQ(new_password(pipe, "admin").value(), "from-a-pipe");
 }
 
+TEST(NewPassword, TheRuleIsSaidBeforeAndAShortOneIsNotSent) {
+  Typist brief({"123456789", "123456789"});
+  const auto outcome = new_password(brief, "admin");
+  EXPECT_THAT(brief.asked, HasSubstr("at least 10 characters"));
+  ASSERT_FALSE(outcome);
+  EXPECT_THAT(outcome.error().title, HasSubstr("too short"));
+  Typist letters({"äöüäöüäöü"}, false);  // 18 bytes, 9 characters
+  EXPECT_FALSE(new_password(letters, "admin"));
+}
+
 TEST(ProgressBar, FitsItsLine) {
   EXPECT_EQ(ProgressBar::line(0.5, "erasing", 80), "[#############.............]  50 %  erasing");
   EXPECT_EQ(ProgressBar::line(0, "", 80), "[..........................]   0 %  ");

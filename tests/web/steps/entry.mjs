@@ -11,13 +11,13 @@ export async function firstStart({ page, cluster, output }) {
   const token = await cluster.ask("read", { path: command.replace("cat ", "") });
   await page.getByLabel("One-time token").fill("wrong");
   await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
-  await page.getByLabel("New password again").fill(`${PASSWORD}!`);
-  await page.getByText("The two differ.").waitFor();
-  await page.getByLabel("New password again").fill(PASSWORD);
-  await page.getByRole("button", { name: "Set the password" }).click();
-  await page.getByRole("alert").first().waitFor();
+  await page.getByLabel("Repeat new password").fill(`${PASSWORD}!`);
+  await page.getByText("The passwords do not match.").waitFor();
+  await page.getByLabel("Repeat new password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Set password" }).click();
+  await page.getByText("The one-time token is wrong.").waitFor();
   await page.getByLabel("One-time token").fill(token);
-  await page.getByRole("button", { name: "Set the password" }).click();
+  await page.getByRole("button", { name: "Set password" }).click();
   await page.getByRole("heading", { name: "Overview" }).waitFor();
 }
 

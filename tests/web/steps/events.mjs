@@ -18,6 +18,6 @@ export async function eventsArrive({ page, cluster, output }) {
   await lookAt(page, "events", output);
   await page.getByLabel("Level").selectOption("error");
   await page.getByLabel("Component").fill("no-such-component");
-  await page.getByText("No event like that.").waitFor();
+  await page.getByText("No matching events.").waitFor();
   return `${Math.round(took)} ms after the revocation was answered`;
 }

@@ -16,6 +16,8 @@ export async function makeViewer({ page, output }) {
   await dialog.getByRole("button", { name: "Save" }).click();
   await dialog.waitFor({ state: "detached" });
   await page.getByRole("row", { name: VIEWER.user }).waitFor();
+  const admin = await page.getByRole("row", { name: "admin" }).first().textContent();
+  assert.equal(admin.includes("never"), false, `who has set the first password has logged in: ${admin}`);
   await lookAt(page, "settings-users", output);
 }
 
@@ -24,10 +26,10 @@ export async function makeToken({ page, output }) {
   await page.getByRole("button", { name: "New token" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("watchdog");
-  await dialog.getByRole("button", { name: "Make" }).click();
+  await dialog.getByRole("button", { name: "Create" }).click();
   const secret = await page.getByLabel("Token", { exact: true }).textContent();
   assert.ok(secret.length >= 20, "the secret is shown");
-  await page.getByRole("button", { name: "I have it" }).click();
+  await page.getByRole("button", { name: "Done" }).click();
   await page.getByRole("row", { name: "watchdog" }).waitFor();
   assert.equal((await page.content()).includes(secret), false, "the secret is shown once only");
   await lookAt(page, "settings-tokens", output);
@@ -44,8 +46,9 @@ export async function changeLogLevel({ page, output }) {
 export async function auditTells({ page, output }) {
   await page.getByRole("link", { name: "Audit" }).click();
   const table = page.getByRole("table", { name: "Audit" });
-  for (const action of ["postBrick", "postExport", "deleteLayout", "deleteClient", "putUser", "patchConfiguration"]) {
-    await table.getByText(action, { exact: true }).first().waitFor();
+  for (const words of ["added the brick at unix:", "created the export /", "revoked the layout of /idle.bin from", "expelled the client",
+    `created the user ${VIEWER.user}, role viewer`, "set log_level to debug"]) {
+    await table.getByText(words).first().waitFor();
   }
   assert.equal((await page.content()).includes(VIEWER.password), false, "no password stands in the audit log");
   await lookAt(page, "settings-audit", output);

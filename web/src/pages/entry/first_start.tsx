@@ -15,7 +15,7 @@ interface Props {
   onSetUpElsewhere: () => void;
 }
 
-// Sets the first password. The one-time token proves that whoever sits here may read root's files on the server.
+// Sets the first password. The one-time token proves that its user can read root's files on the server.
 export function FirstStart({ setup, onDone, onSetUpElsewhere }: Props) {
   const [token, setToken] = useState("");
   const [password, setPassword] = useState("");
@@ -31,19 +31,19 @@ export function FirstStart({ setup, onDone, onSetUpElsewhere }: Props) {
   };
   return (
     <Entry title="First start">
-      <p>No password is set yet, so this server listens on its own host only. Prove that you are its administrator, and
-        choose the password of the user <code>admin</code>.</p>
-      <Form submit="Set the password" disabled={token.trim() === "" || password === "" || fault !== undefined} onSubmit={send}>
+      <p>No password is set yet, so the console can be reached from the server itself only. Prove that you administer
+        this server, and choose a password for the user <code>admin</code>.</p>
+      <Form submit="Set password" disabled={token.trim() === "" || password === "" || fault !== undefined} onSubmit={send}>
         {(problem) => (
           <>
             <TextField label="One-time token" value={token} onValue={setToken} error={problem?.errorOf("token")}
               hint={setup.token_file
                 ? <>On the server, as root: <code class="wrap">cat {setup.token_file}</code></>
-                : "The server's log says where it stands."}
+                : "The server's log names the file that contains it."}
               input={{ autocomplete: "off", autoFocus: true }} />
             <TextField label="New password" value={password} onValue={setPassword} error={problem?.errorOf("password")}
               hint="At least 10 characters." input={{ type: "password", autocomplete: "new-password" }} />
-            <TextField label="New password again" value={again} onValue={setAgain} error={again === "" ? undefined : fault}
+            <TextField label="Repeat new password" value={again} onValue={setAgain} error={again === "" ? undefined : fault}
               input={{ type: "password", autocomplete: "new-password" }} />
           </>
         )}

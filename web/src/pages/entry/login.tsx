@@ -11,7 +11,7 @@ export function Login({ ended, onDone }: { ended: boolean; onDone: (session: Ses
   const [password, setPassword] = useState("");
   return (
     <Entry title="Log in">
-      {ended && <p class="note" role="status">Your session has ended. Log in to go on.</p>}
+      {ended && <p class="note" role="status">Your session has ended. Log in to continue.</p>}
       <Form submit="Log in" disabled={user === "" || password === ""}
         onSubmit={async () => onDone(await call("POST /session", { body: { user, password } }))}>
         {(problem) => (

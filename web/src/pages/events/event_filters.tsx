@@ -6,7 +6,7 @@ import { TextField } from "../../parts/text_field";
 import type { EventFilter, Level } from "./use_events";
 
 const LEVELS: { value: Level; label: string }[] = [
-  { value: "debug", label: "everything" },
+  { value: "debug", label: "all levels" },
   { value: "info", label: "info and above" },
   { value: "warning", label: "warnings and errors" },
   { value: "error", label: "errors only" },

@@ -12,7 +12,7 @@ import { useEvents, type EventFilter, type LiveEvents } from "./use_events";
 const STATES: Record<LiveEvents["state"], { tone: Tone; text: string }> = {
   opening: { tone: "quiet", text: "opening" },
   live: { tone: "good", text: "live" },
-  away: { tone: "bad", text: "interrupted, trying again" },
+  away: { tone: "bad", text: "disconnected, retrying" },
   paused: { tone: "warn", text: "paused" },
 };
 
@@ -23,15 +23,15 @@ export function Events() {
   const shown = STATES[state];
   return (
     <>
-      <PageHead title="Events" lead="What happens on the server, as it happens: the same lines as in its log.">
+      <PageHead title="Events" lead="What happens on the server, live: the same lines as in its log.">
         <span role="status"><Badge tone={shown.tone}>{shown.text}</Badge></span>
-        <button type="button" class="button" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? "Go on" : "Pause"}</button>
+        <button type="button" class="button" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? "Resume" : "Pause"}</button>
       </PageHead>
       <Panel title="Newest first" aside={<span class="muted">{events.length}</span>}>
         <EventFilters filter={filter} seen={events} onFilter={setFilter} />
         <ProblemNote problem={problem} />
         {events.length === 0 && !problem && state !== "opening"
-          ? <Empty title="No event like that."><p>Choose a lower level, or clear the component and the name.</p></Empty>
+          ? <Empty title="No matching events."><p>Choose a lower level, or clear component and name.</p></Empty>
           : <EventTable events={events} />}
       </Panel>
     </>

@@ -11,20 +11,20 @@ import { useSession } from "../../session";
 import { passwordFault } from "./password";
 
 const ROLES = {
-  viewer: "sees everything, changes nothing",
-  operator: "also revokes, expels and runs checks",
-  admin: "may do everything",
+  viewer: "can see everything and change nothing",
+  operator: "can also revoke layouts, expel clients and run checks",
+  admin: "can do everything",
 };
 
 export function Account() {
   const { session } = useSession();
   return (
     <div class="columns">
-      <Panel title="You">
+      <Panel title="Your account">
         <Facts of={[
           ["User", session.user],
           ["Role", <>{session.role} <span class="muted">{ROLES[session.role]}</span></>],
-          ["Known by", session.method],
+          ["Logged in with", session.method],
           ["Session ends", session.expires ? <Time at={session.expires} /> : "never"],
         ]} />
       </Panel>
@@ -39,18 +39,18 @@ function PasswordForm() {
   const [again, setAgain] = useState("");
   const fault = passwordFault(new_password, again);
   return (
-    <Form submit="Change" disabled={old_password === "" || fault !== undefined} onSubmit={async () => {
+    <Form submit="Change password" disabled={old_password === "" || fault !== undefined} onSubmit={async () => {
       await call("PUT /session/password", { body: { old_password, new_password } });
       [setOld, setNew, setAgain].forEach((set) => set(""));
       notify("Password changed. Your other sessions have ended.");
     }}>
       {(problem) => (
         <>
-          <TextField label="Password now" value={old_password} onValue={setOld} error={problem?.errorOf("old_password")}
+          <TextField label="Current password" value={old_password} onValue={setOld} error={problem?.errorOf("old_password")}
             input={{ type: "password", autocomplete: "current-password" }} />
           <TextField label="New password" value={new_password} onValue={setNew} error={problem?.errorOf("new_password")}
             hint="At least 10 characters." input={{ type: "password", autocomplete: "new-password" }} />
-          <TextField label="New password again" value={again} onValue={setAgain} error={again === "" ? undefined : fault}
+          <TextField label="Repeat new password" value={again} onValue={setAgain} error={again === "" ? undefined : fault}
             input={{ type: "password", autocomplete: "new-password" }} />
         </>
       )}

@@ -20,7 +20,7 @@ export function EditUser({ user, onClose }: { user: User | null; onClose: () => 
   const save = async () => {
     const etag = user ? (await callFor("GET /users/{name}", { path: { name } })).etag ?? undefined : undefined;
     await call("PUT /users/{name}", { path: { name }, body: { role, ...(password ? { password } : {}) }, ifMatch: etag });
-    notify(user ? `Changed ${name}.` : `Made the user ${name}.`);
+    notify(user ? `Changed ${name}.` : `Created the user ${name}.`);
     onClose();
   };
   return (
@@ -29,12 +29,12 @@ export function EditUser({ user, onClose }: { user: User | null; onClose: () => 
         {(problem) => (
           <>
             <TextField label="Name" value={name} onValue={setName} error={problem?.errorOf("name")}
-              hint="Small letters, digits, _ . and -; a letter first." input={{ readOnly: user !== null, autocomplete: "off", autoFocus: !user }} />
+              hint="Lower-case letters, digits, _ . and -; starts with a letter." input={{ readOnly: user !== null, autocomplete: "off", autoFocus: !user }} />
             <SelectField label="Role" value={role} onValue={setRole} options={ROLES.map((each) => ({ value: each, label: each }))}
-              hint="viewer sees, operator also revokes and expels, admin may do everything." />
+              hint="A viewer can see everything, an operator can also revoke and expel, an admin can do everything." />
             <TextField label={user ? "New password" : "Password"} value={password} onValue={setPassword}
-              error={problem?.errorOf("password") ?? (short ? `At least ${PASSWORD_LENGTH_MIN} characters are needed.` : undefined)}
-              hint={user ? "Left empty it stays. A new one ends the user's sessions." : undefined}
+              error={problem?.errorOf("password") ?? (short ? `Use at least ${PASSWORD_LENGTH_MIN} characters.` : undefined)}
+              hint={`At least ${PASSWORD_LENGTH_MIN} characters.${user ? " Leave empty to keep the password. A new one ends the user's sessions." : ""}`}
               input={{ type: "password", autocomplete: "new-password" }} />
           </>
         )}

@@ -10,8 +10,8 @@ import { RANK, useSession } from "../../session";
 
 const DAYS = [
   { value: "30", label: "30 days" },
-  { value: "365", label: "a year" },
-  { value: "", label: "it does not expire" },
+  { value: "365", label: "1 year" },
+  { value: "", label: "no expiry" },
 ] as const;
 
 export const ROLES: Role[] = ["viewer", "operator", "admin"];
@@ -25,17 +25,17 @@ export function NewToken({ onClose }: { onClose: () => void }) {
   if (made) return <Secret made={made} onClose={onClose} />;
   return (
     <Dialog title="New token" onClose={onClose}>
-      <Form submit="Make" disabled={name.trim() === ""} onCancel={onClose} onSubmit={async () => {
+      <Form submit="Create" disabled={name.trim() === ""} onCancel={onClose} onSubmit={async () => {
         const body = { name: name.trim(), role, ...(days ? { expires_days: Number(days) } : {}) };
         setMade(await call("POST /tokens", { body }));
       }}>
         {(problem) => (
           <>
-            <TextField label="Name" value={name} onValue={setName} error={problem?.errorOf("name")} hint="For people: what uses it."
+            <TextField label="Name" value={name} onValue={setName} error={problem?.errorOf("name")} hint="Which program uses it."
               input={{ autocomplete: "off", autoFocus: true }} />
             <SelectField label="Role" value={role} onValue={setRole}
               options={ROLES.filter((each) => RANK[each] <= RANK[session.role]).map((each) => ({ value: each, label: each }))} />
-            <SelectField label="Lasts" value={days} options={DAYS} onValue={setDays} />
+            <SelectField label="Valid for" value={days} options={DAYS} onValue={setDays} />
           </>
         )}
       </Form>
@@ -46,11 +46,11 @@ export function NewToken({ onClose }: { onClose: () => void }) {
 function Secret({ made, onClose }: { made: TokenCreated; onClose: () => void }) {
   return (
     <Dialog title={`The token ${made.token.name}`} onClose={onClose}>
-      <p>It is shown this once. Keep it where only the program can read it.</p>
+      <p>The token is shown only once. Store it where only the program can read it.</p>
       <pre class="shell-line" tabIndex={0} aria-label="Token">{made.secret}</pre>
       <div class="actions actions-end">
         <button type="button" class="button" onClick={() => void navigator.clipboard?.writeText(made.secret)}>Copy</button>
-        <button type="button" class="button button-main" onClick={onClose}>I have it</button>
+        <button type="button" class="button button-main" onClick={onClose}>Done</button>
       </div>
     </Dialog>
   );

@@ -23,13 +23,13 @@ export function RunTimeSettings({ configuration, etag, onChanged }: Props) {
   const small0 = small_file_bytes?.source === "store" ? String(small_file_bytes.value) : FILE;
   const [level, setLevel] = useState(level0);
   const [small, setSmall] = useState(small0);
-  const smallFault = small === "" || /^\d{1,10}$/.test(small) ? undefined : "A number of bytes.";
+  const smallFault = small === "" || /^\d{1,10}$/.test(small) ? undefined : "Enter a number of bytes.";
   const save = async () => {
     const body: ConfigurationPatch = {};
     if (level !== level0) body.log_level = level === FILE ? null : level as ConfigurationPatch["log_level"];
     if (small !== small0) body.small_file_bytes = small === FILE ? null : Number(small);
     await call("PATCH /configuration", { body, ifMatch: etag });
-    notify("Changed; it stays so over restarts.");
+    notify("Changed. The change survives a restart.");
     onChanged();
   };
   const now = (value: unknown) => `Now ${JSON.stringify(value)}.`;
@@ -38,9 +38,9 @@ export function RunTimeSettings({ configuration, etag, onChanged }: Props) {
       {(problem) => (
         <>
           <SelectField label="Log level" value={level} onValue={setLevel} hint={now(log_level?.value)}
-            options={[{ value: FILE, label: "as the configuration file has it" }, ...LEVELS.map((each) => ({ value: each, label: each }))]} />
-          <TextField label="Small files, bytes" value={small} onValue={setSmall} error={problem?.errorOf("small_file_bytes") ?? smallFault}
-            hint={`${now(small_file_bytes?.value)} Files up to this size go through the server. Empty: as the configuration file has it.`}
+            options={[{ value: FILE, label: "as in the configuration file" }, ...LEVELS.map((each) => ({ value: each, label: each }))]} />
+          <TextField label="Small files (bytes)" value={small} onValue={setSmall} error={problem?.errorOf("small_file_bytes") ?? smallFault}
+            hint={`${now(small_file_bytes?.value)} Files up to this size are read and written through the server. Empty: as in the configuration file.`}
             input={{ inputMode: "numeric" }} />
         </>
       )}

@@ -25,12 +25,12 @@ export function Server() {
             {(value) => <Facts of={[
               ["Version", `${value.product} ${value.version}`],
               ["NFS", value.protocols.join(", ")],
-              ["API", <a href="/api/v1/">{value.api}, its description</a>],
+              ["API", <a href="/api/v1/">{value.api} reference</a>],
             ]} />}
           </Loaded>
         </Panel>
         {may("PATCH /configuration") && (
-          <Panel title="While it runs">
+          <Panel title="Change at run time">
             <Loaded from={configuration}>
               {({ value, etag }) => <RunTimeSettings key={etag} configuration={value} etag={etag ?? ""} onChanged={configuration.refresh} />}
             </Loaded>
@@ -48,13 +48,12 @@ function SettingsTable({ configuration }: { configuration: Configuration }) {
   const rows = Object.entries(configuration.settings).map(([name, setting]) => ({ name, ...setting }));
   return (
     <>
-      <p class="muted">From <code class="wrap">{configuration.configuration_file}</code>; what it does not name has its default. What listens
-        where and the certificate stand here too.</p>
+      <p class="muted">From <code class="wrap">{configuration.configuration_file}</code>; everything else has its default value.</p>
       <DataTable caption="Settings" rows={rows} rowKey={(row) => row.name} columns={[
         { title: "Setting", cell: (row) => <code class="strong">{row.name}</code> },
         { title: "Value", cell: (row) => <code class="wrap">{JSON.stringify(row.value)}</code> },
         { title: "From", cell: (row) => SOURCES[row.source] },
-        { title: "Change", cell: (row) => row.run_time ? <Badge tone="good">while it runs</Badge> : <span class="muted">in the file, at the next start</span> },
+        { title: "Change", cell: (row) => row.run_time ? <Badge tone="good">at run time</Badge> : <span class="muted">in the file, then restart</span> },
       ]} />
     </>
   );

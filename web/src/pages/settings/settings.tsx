@@ -37,7 +37,7 @@ export function Settings() {
       </nav>
       {Content
         ? <Content />
-        : <Empty title="There is no such part, or your role does not see it."><Link href="/settings" class="button">To your account</Link></Empty>}
+        : <Empty title="There is no such page, or your role cannot see it."><Link href="/settings" class="button">Your account</Link></Empty>}
     </>
   );
 }

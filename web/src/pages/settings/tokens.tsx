@@ -30,13 +30,13 @@ export function Tokens() {
     <Panel title="Tokens for programs" aside={make}>
       <Loaded from={tokens}>
         {({ items }) => items.length === 0
-          ? <Empty title="No token yet."><p>A program sends one instead of logging in: <code>Authorization: Bearer …</code></p></Empty>
+          ? <Empty title="No tokens yet."><p>Programs send a token instead of logging in: <code>Authorization: Bearer …</code></p></Empty>
           : (
             <DataTable caption="Tokens" rows={items} rowKey={(token) => token.id} columns={[
               { title: "Name", cell: (token) => <strong>{token.name}</strong> },
-              { title: "Of", cell: (token) => token.user },
+              { title: "User", cell: (token) => token.user },
               { title: "Role", cell: (token) => token.role },
-              { title: "Made", cell: (token) => <Time at={token.created} /> },
+              { title: "Created", cell: (token) => <Time at={token.created} /> },
               { title: "Expires", cell: (token) => <Time at={token.expires} /> },
               { title: "Last used", cell: (token) => <Time at={token.last_used} /> },
               { title: "Actions", quiet: true, cell: (token) =>
@@ -51,7 +51,7 @@ export function Tokens() {
             await call("DELETE /tokens/{id}", { path: { id: removed.id } });
             notify(`Removed the token ${removed.name}.`);
           }}>
-          <p>Programs that send it are refused at once.</p>
+          <p>Programs that use it are refused at once.</p>
         </ConfirmDialog>
       )}
     </Panel>

@@ -31,8 +31,8 @@ export function Users() {
           <DataTable caption="Users" rows={items} rowKey={(user) => user.name} columns={[
             { title: "Name", cell: (user) => <strong>{user.name}</strong> },
             { title: "Role", cell: (user) => user.role },
-            { title: "Password", cell: (user) => user.has_password ? "set" : <Badge tone="warn">none: cannot log in</Badge> },
-            { title: "Made", cell: (user) => <Time at={user.created} /> },
+            { title: "Password", cell: (user) => user.has_password ? "set" : <Badge tone="warn">not set: cannot log in</Badge> },
+            { title: "Created", cell: (user) => <Time at={user.created} /> },
             { title: "Last login", cell: (user) => <Time at={user.last_login} /> },
             { title: "Actions", quiet: true, cell: (user) => (
               <div class="actions actions-end">
@@ -57,7 +57,7 @@ function RemoveUser({ user, onClose }: { user: User; onClose: () => void }) {
         await call("DELETE /users/{name}", { path: { name: user.name } });
         notify(`Removed ${user.name}.`);
       }}>
-      <p>Its sessions end and its tokens stop working at once.</p>
+      <p>The user's sessions end and their tokens stop working at once.</p>
     </ConfirmDialog>
   );
 }
