@@ -20,6 +20,7 @@ if [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
 fi
 
 node generate/api_types.mjs ../server/console/openapi.json src/api/generated.ts
+node generate/event_meanings.mjs ../docs/events.md src/pages/events/generated.ts
 [ "$#" -gt 0 ] || exit 0
 node node_modules/typescript/bin/tsc --noEmit
 PNFSRDMA_WEB_OUT=$1 node node_modules/vite/bin/vite.js build --logLevel warn

@@ -15,6 +15,7 @@ export async function eventsArrive({ page, cluster, output }) {
     await fetch(`/api/v1/layouts/${items[0].id}`, { method: "DELETE", headers: { "X-CSRF-Token": csrf_token } });
   });
   const took = await within(2000, "a revocation shows among the events", async () => await newest() !== before);
+  await page.getByText("An administrator revoked a layout.").first().waitFor();
   await lookAt(page, "events", output);
   await page.getByLabel("Level").selectOption("error");
   await page.getByLabel("Component").fill("no-such-component");

@@ -4,6 +4,7 @@ import { absoluteText } from "../../format/time";
 import { Badge, type Tone } from "../../parts/badge";
 import { DataTable } from "../../parts/data_table";
 import { identity } from "./event_list";
+import { EVENT_MEANINGS } from "./generated";
 
 const TONES: Record<ServerEvent["level"], Tone> = { debug: "quiet", info: "quiet", warning: "warn", error: "bad" };
 
@@ -13,9 +14,20 @@ export function EventTable({ events }: { events: ServerEvent[] }) {
       { title: "Time", cell: (event) => <time class="nowrap" dateTime={event.time}>{absoluteText(event.time)}</time> },
       { title: "Level", cell: (event) => <Badge tone={TONES[event.level]}>{event.level}</Badge> },
       { title: "Component", cell: (event) => event.component },
-      { title: "Event", cell: (event) => <code class="strong">{event.name}</code> },
+      { title: "Event", cell: (event) => <EventName name={event.name} /> },
       { title: "Details", cell: (event) => <EventFields fields={event.fields} text={event.text} /> },
     ]} />
+  );
+}
+
+// What it means, and what to do about it: as docs/events.md has it.
+function EventName({ name }: { name: string }) {
+  const known = EVENT_MEANINGS[name];
+  return (
+    <>
+      <code class="strong">{name}</code>
+      {known && <p class="hint">{known.meaning} {known.remedy && <>What to do: {known.remedy}</>}</p>}
+    </>
   );
 }
 
