@@ -42,16 +42,16 @@ console::HealthCheck check_of(const StoreRoom& room) {
                 fmt::format("The disk of the metadata is full: {} MiB are left, and kept. Nothing new can be "
                             "made; files are read and removed.{}",
                             room.free >> 20, room.stopped ? " Changes wait until there is room." : ""),
-            .fix = "Make room on that disk, or remove files; it goes on by itself."};
+            .fix = "Free space on that disk, or remove files; the server recovers by itself."};
   }
   if (room.used_share >= kWarned && room.free < kPlenty) {
     return {.name = "metadata",
             .status = "warning",
             .detail = fmt::format("The disk of the metadata is {:.0f} % full: {} of {} MiB are free.",
                                   room.used_share * 100, room.free >> 20, room.total >> 20),
-            .fix = "Make room on that disk: when it is full, nothing new can be made."};
+            .fix = "Free space on that disk: when it is full, no files can be created."};
   }
-  return {.name = "metadata", .status = "ok", .detail = "Commits become durable.", .fix = {}};
+  return {.name = "metadata", .status = "ok", .detail = "Changes become durable.", .fix = {}};
 }
 
 void add_checks(const StoreRoom& room, console::Numbers& numbers) {
@@ -63,8 +63,9 @@ void add_checks(const StoreRoom& room, console::Numbers& numbers) {
        .detail =
            grace ? fmt::format("Clients may reclaim what they held before the reboot; new opens wait {} s.",
                                numbers.grace_seconds_left)
-                 : "No grace period runs.",
-       .fix = grace ? "Wait: it ends when all clients have come back, or with its time." : ""});
+                 : "No grace period is active.",
+       .fix = grace ? "Wait: it ends when all clients have reclaimed their state, or after its time limit."
+                    : ""});
 }
 
 }  // namespace
@@ -83,10 +84,11 @@ void add_old_handles(const std::vector<HandleKeys::OldHandles>& exports, console
        .status = used.empty() ? "ok" : "warning",
        .detail =
            used.empty()
-               ? "No client uses filehandles of before the upgrade."
-               : "Clients use filehandles of before the upgrade, which are stale afterwards: " + used + ".",
-       .fix = used.empty() ? ""
-                           : "Unmount and mount again on clients that have not done so since the upgrade."});
+               ? "No client uses filehandles from before the upgrade."
+               : "Clients use filehandles from before the upgrade, which become stale at the time given: " +
+                     used + ".",
+       .fix =
+           used.empty() ? "" : "Unmount and mount again on clients that were mounted before the upgrade."});
 }
 
 void add_port_refusals(const Counters& counters, const Exports& exports, SteadyTime now,
@@ -106,10 +108,9 @@ void add_port_refusals(const Counters& counters, const Exports& exports, SteadyT
        .status = refused.empty() ? "ok" : "warning",
        .detail = refused.empty() ? "No request was refused for its port in the last hour."
                                  : "Requests from ports above 1023 were refused: " + refused + ".",
-       .fix = refused.empty()
-                  ? ""
-                  : "Mount as root of the host; for mounts of users, user-space clients, rootless "
-                    "containers and NAT: pnfsrdma export edit PATH --insecure --all-squash"});
+       .fix = refused.empty() ? ""
+                              : "Mount as root; for mounts by users, user-space clients, rootless "
+                                "containers and NAT: pnfsrdma export edit PATH --insecure --all-squash"});
 }
 
 void add_name_service(const UserGroups& groups, console::Numbers& numbers) {
@@ -117,10 +118,11 @@ void add_name_service(const UserGroups& groups, console::Numbers& numbers) {
   numbers.checks.push_back(
       {.name = "groups",
        .status = failure ? "warning" : "ok",
-       .detail = failure ? "The name service of this host does not answer (" + failure->to_string() +
-                               "): where exports have manage_gids, users whose groups are not known wait."
-                         : fmt::format("The groups of {} users are known, for exports with manage_gids.",
-                                       groups.remembered()),
+       .detail = failure
+                     ? "The name service of this host does not answer (" + failure->to_string() +
+                           "): where exports have manage_gids, users whose groups are not known have to wait."
+                     : fmt::format("For exports with manage_gids, the groups of {} users are known.",
+                                   groups.remembered()),
        .fix = failure ? "On this host: getent passwd UID, id USER; see what /etc/nsswitch.conf names" : ""});
 }
 
@@ -135,15 +137,15 @@ void add_memory(const rpc::MemoryBudget& memory, console::Numbers& numbers) {
   numbers.checks.push_back(
       {.name = "memory",
        .status = short_of_it ? "warning" : "ok",
-       .detail = fmt::format("Clients make this server hold {} of {} MiB by {} connections; {} wait for "
-                             "memory. Since its start {} "
-                             "were refused, {} ended.",
-                             memory.held() >> 20, memory.limits().bytes >> 20, memory.connections(),
-                             memory.waiting(), memory.refused(), memory.ended()),
-       .fix = short_of_it
-                  ? "See who it is: journalctl, lines with connection-ended or connection-refused. If these "
-                    "are clients, raise memory_budget_mib or memory_per_address_mib."
-                  : ""});
+       .detail = fmt::format(
+           "Requests of clients take {} of {} MiB, on {} connections; {} wait for memory. Since the "
+           "start, {} connections were refused and {} closed for want of it.",
+           memory.held() >> 20, memory.limits().bytes >> 20, memory.connections(), memory.waiting(),
+           memory.refused(), memory.ended()),
+       .fix = short_of_it ? "journalctl PNFSRDMA_EVENT=connection-ended (or connection-refused) shows which "
+                            "clients. If they are legitimate, "
+                            "raise memory_budget_mib or memory_per_address_mib."
+                          : ""});
 }
 
 console::LoopTurns view_turns(const TurnTimes& turns, SteadyTime now) {
@@ -164,17 +166,18 @@ console::HealthCheck check_of_turns(const std::string& who, const console::LoopT
   constexpr uint64_t kStallsBorne = 2;
   const bool stalls = turns.stalled > kStallsBorne;
   std::string detail = fmt::format(
-      "{}: 99.99 % of the turns of its loop took at most {:.1f} ms; {} more than 100 ms since its start.",
+      "{}: 99.99 % of the turns of the main loop took at most {:.1f} ms; {} took more than 100 ms since the "
+      "start.",
       who, console::percentile(turns.times, 0.9999) / 1000, turns.slow);
   if (turns.longest_ms > 0) {
     detail +=
-        fmt::format(" In the last minutes everybody waited for up to {} ms, {} times for more than 1 s.",
+        fmt::format(" In the last minutes all clients waited for up to {} ms, {} times for more than 1 s.",
                     turns.longest_ms, turns.stalled);
   }
   return {.name = "loop",
           .status = stalls ? "warning" : "ok",
           .detail = std::move(detail),
-          .fix = stalls ? "See what it did: journalctl, lines with slow-turn." : ""};
+          .fix = stalls ? "journalctl PNFSRDMA_EVENT=slow-turn shows what it was busy with." : ""};
 }
 
 console::Numbers view_numbers(const NumbersSources& sources) {
