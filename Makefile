@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop packages test test-unit test-web test-tsan test-fuzz test-demo test-packages test-lab sim sim-soak lab lab-test lab-bench bench bench-server conformance soak format format-check tidy clean
+.PHONY: help build demo demo-stop packages test test-unit test-web pictures test-tsan test-fuzz test-demo test-packages test-lab sim sim-soak lab lab-test lab-bench bench bench-server conformance soak format format-check tidy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ test-web: ## The console's pages: their logic, and all of them in a browser agai
 	@packaging/dependencies.sh build test web
 	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse web
 	@ctest --preset dev -L web --no-tests=error
+
+pictures: ## The pictures of docs/console.md, made anew by test-web's story
+	@mkdir -p docs/pictures && PNFSRDMA_PICTURES=$(CURDIR)/docs/pictures $(MAKE) --no-print-directory test-web
 
 test-tsan:
 	@packaging/dependencies.sh build test

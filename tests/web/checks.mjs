@@ -9,6 +9,9 @@ const WEIGHT_MAX = 150_000;
 const FIRST_PAINT_MS_MAX = 500;
 const SIZES = [{ width: 1280, height: 860 }, { width: 360, height: 740 }];
 const SCHEMES = ["light", "dark"];
+// Pages that docs/console.md shows; with PNFSRDMA_PICTURES=FOLDER their pictures are made anew there.
+const SHOWN = ["first-start", "overview", "devices", "exports", "clients", "exposure-block", "events", "settings-users",
+  "settings-server", "settings-audit"];
 
 // Looks at the page as everybody may see it: wide and narrow, light and dark. Each is kept as a picture, fits its width,
 // and has no serious finding of axe.
@@ -20,6 +23,9 @@ export async function lookAt(page, name, folder) {
       await page.setViewportSize(size);
       await page.waitForTimeout(400);
       await page.screenshot({ path: join(folder, `${name}-${size.width}-${colorScheme}.png`), fullPage: true });
+      if (process.env.PNFSRDMA_PICTURES && SHOWN.includes(name) && size === SIZES[0] && colorScheme === "light") {
+        await page.screenshot({ path: join(process.env.PNFSRDMA_PICTURES, `${name}.png`) });
+      }
       const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       assert.equal(wider, 0, `${name} at ${size.width} px is ${wider} px too wide`);
       await accessible(page, `${name} ${size.width} ${colorScheme}`);
