@@ -9,6 +9,7 @@
 
 #include "fuse-client/blocked_locks.h"
 #include "fuse-client/caller.h"
+#include "fuse-client/close_queue.h"
 #include "fuse-client/directory_stream.h"
 #include "fuse-client/fuse_header.h"
 #include "fuse-client/inode_table.h"
@@ -37,6 +38,7 @@ struct FileSystemParts {
   Invalidator& invalidator;
   LockCalls& lock_calls;
   BlockedLocks& blocked_locks;
+  CloseQueue& closes;
   const Clock& clock;
   const MountOptions& options;
   const MountStatus& status;
@@ -188,7 +190,7 @@ class FileSystem {
                   OpenAnswer answer, fuse_file_info* info);
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
                                                         Operations& operations);
-  void close_if_last(Inode& inode, const std::optional<OpenToClose>& last);
+  void close_if_last(const std::shared_ptr<Inode>& inode, bool last);
   LockWish wish_of(fuse_req_t request, const fuse_file_info* info, LockOwner owner,
                    const nfs4::LockRange& range);
   void acquire(fuse_req_t request, fuse_ino_t node, LockWish wish, bool waits);

@@ -128,13 +128,13 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   if (answer->by_name == ByName::kLeadsElsewhere) {
     file->lose_name(name);
     if (!is_second) {
-      close_if_last(*file, file->open_failed());
+      close_if_last(file, file->open_failed());
       return look_up_again();
     }
   }
   if (answer->by_name != ByName::kDone) answer.emplace(try_open(request, file, nullptr, info->flags));
   if (answer->error != 0) {
-    close_if_last(*file, file->open_failed());
+    close_if_last(file, file->open_failed());
     fuse_reply_err(request, answer->error);
     return;
   }
@@ -276,7 +276,7 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
   // As any other open, so that it can't cross another one's CLOSE.
   entry->inode->begin_open();
   entry->inode->opened(opened->stateid, nfs4::kShareAccessRead, credential(request));
-  close_if_last(*entry->inode, entry->inode->release());
+  close_if_last(entry->inode, entry->inode->release());
   reply_entry(request, entry);
 }
 
@@ -287,7 +287,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   inode->opened(answer.open.stateid, answer.share_access, credential(request));
   const auto attributes = to_file_attributes(answer.attributes);
   if (!attributes || answer.refused) {
-    close_if_last(*inode, inode->release());
+    close_if_last(inode, inode->release());
     return attributes ? EACCES : nfs4::to_errno(attributes.error());
   }
   const auto size = static_cast<uint64_t>(attributes->status.st_size);
@@ -330,29 +330,23 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   return 0;
 }
 
-// The kernel does not wait for a release, so the CLOSE is waited for here. `request` may be null: nobody
-// asked.
+// The kernel does not wait for a release. `request` may be null: nobody asked.
 void FileSystem::release(fuse_req_t request, fuse_file_info* info) {
   const std::unique_ptr<OpenFile> file = open_files_.take_back(info->fh);
   drop_open_file_locks(*file, info->fh);
-  close_if_last(*file->inode, file->inode->release());
+  close_if_last(file->inode, file->inode->release());
   if (request != nullptr) fuse_reply_err(request, 0);
 }
 
-// Whoever leaves last, an open that failed too, settles the data and closes. Errors are nobody's any more:
-// data was committed at close(2), and a server that has lost the open has closed it.
-void FileSystem::close_if_last(Inode& inode, const std::optional<OpenToClose>& last) {
+// Whoever leaves last, an open that failed too, settles the data; the CLOSE follows with others.
+void FileSystem::close_if_last(const std::shared_ptr<Inode>& inode, bool last) {
   if (!last) return;
-  if (const auto data = inode.data()) {
+  if (const auto data = inode->data()) {
     data->release();
-    inode.data_settled(data->local_version());
+    inode->data_settled(data->local_version());
   }
-  nfs4::CloseArguments close;
-  close.open_stateid = last->stateid;
-  initiator::CallOptions options;
-  options.cache_reply = true;
-  (void)parts_.session.call({nfs4::PutFileHandleArguments{inode.handle}, close}, last->credential, options);
-  inode.closed();
+  inode->settled();
+  parts_.closes.add(inode);
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -188,11 +188,11 @@ bool Inode::begin_open_if_wanted() {
   return true;
 }
 
-std::optional<OpenToClose> Inode::open_failed() {
+bool Inode::open_failed() {
   const std::lock_guard lock(mutex_);
   CHECK(opening_ > 0);
   --opening_;
-  return to_close();
+  return has_ended();
 }
 
 void Inode::opened(const nfs4::Stateid& stateid, uint32_t share_access,
@@ -229,16 +229,30 @@ void Inode::data_settled(uint64_t data_version) {
   if (known_versions_.data != data_version) believed_for_ = Milliseconds(0);
 }
 
-std::optional<OpenToClose> Inode::release() {
+bool Inode::release() {
   const std::lock_guard lock(mutex_);
   CHECK(opens_ > 0);
   --opens_;
-  return to_close();
+  return has_ended();
 }
 
-std::optional<OpenToClose> Inode::to_close() {
-  if (opens_ > 0 || opening_ > 0 || !open_at_server_) return std::nullopt;
+bool Inode::has_ended() {
+  if (opens_ > 0 || opening_ > 0 || !open_at_server_ || closing_) return false;
   closing_ = true;
+  return true;
+}
+
+void Inode::settled() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = false;
+  }
+  opens_changed_.notify_all();
+}
+
+std::optional<OpenToClose> Inode::begin_close() {
+  const std::lock_guard lock(mutex_);
+  if (!has_ended()) return std::nullopt;
   return OpenToClose{stateid_, (share_access_ & nfs4::kShareAccessWrite) != 0 ? writer_ : reader_};
 }
 

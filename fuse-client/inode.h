@@ -130,13 +130,13 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // --- the open at the server: one per inode, shared by all opens of the mount (one open owner)
   // --------------------------
 
-  // Around an OPEN: waits while a CLOSE is under way, so that the two can't overtake each other. Each
-  // begin_open() is followed by one opened() or open_failed().
+  // Around an OPEN: waits while the last close settles the data and while a CLOSE is under way, so that the
+  // two can't overtake each other. Each begin_open() is followed by one opened() or open_failed().
   void begin_open();
   // The same, but false when nobody wants the open any more (the CLOSE may wait for a silent server).
   bool begin_open_if_wanted();
-  // As release(): the last one may have left meanwhile, and left the CLOSE to this one.
-  std::optional<OpenToClose> open_failed();
+  // As release(): the last one may have left meanwhile, and left the rest to this one.
+  bool open_failed();
   void opened(const nfs4::Stateid& stateid, uint32_t share_access, const initiator::Credential& credential);
   // The file's data path is its open files', and the data path's own while it holds a layout of the file or
   // owes the server something: a closed file costs no more than its name and attributes.
@@ -144,8 +144,12 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::shared_ptr<initiator::FileIo> data() const;
   // At the last close: all is told. Attributes from before are not believed when nobody is there to know it.
   void data_settled(uint64_t data_version);
-  // One open less. When it was the last one: what to close; then closed() has to follow.
-  std::optional<OpenToClose> release();
+  // One open less. True: it was the last one. Then its data is to be settled, then settled() to be called: from
+  // then on it may be opened again, or closed at the server.
+  bool release();
+  void settled();
+  // What to close at the server, then closed() has to follow. None: it is open again, or closed.
+  std::optional<OpenToClose> begin_close();
   void closed();
 
   std::optional<initiator::OpenState> open_state(bool for_write) override;
@@ -164,7 +168,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
 
  private:
   // Under mutex_.
-  std::optional<OpenToClose> to_close();
+  bool has_ended();
   // Under mutex_. False: an older answer.
   bool take_in(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts);
 
@@ -187,8 +191,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   Condition opens_changed_;
   nfs4::Stateid stateid_;
   bool open_at_server_ = false;
-  bool closing_ = false;
-  bool broken_ = false;  // could not be reclaimed
+  bool closing_ = false;  // its data is being settled, or a CLOSE is under way
+  bool broken_ = false;   // could not be reclaimed
   uint32_t share_access_ = 0;
   uint32_t opens_ = 0;
   uint32_t opening_ = 0;

@@ -66,6 +66,31 @@ class Calls(unittest.TestCase):
                          {"LOOKUP": 1, "OPEN": 1, "LAYOUTGET": 1, "LAYOUTCOMMIT": 1, "CLOSE": 1})
         self.assertLessEqual(calls, 5)
 
+    def test_many_new_files(self):
+        """LOOKUP and OPEN each; the CLOSEs go sixteen to a call."""
+        directory = self.mount / "new"
+        directory.mkdir()
+
+        def create():
+            for number in range(320):
+                os.close(os.open(directory / str(number), os.O_WRONLY | os.O_CREAT, 0o644))
+        calls, counts = self.calls(create)
+        self.assertEqual({k: counts.get(k) for k in ("LOOKUP", "OPEN", "CLOSE")},
+                         {"LOOKUP": 320, "OPEN": 320, "CLOSE": 320})
+        self.assertLessEqual(calls, 640 + 240)
+
+    def test_opened_again_and_again(self):
+        """A file that is opened again before its CLOSE was sent stays open at the server."""
+        self.create(4096)
+
+        def work():
+            for _ in range(100):
+                os.close(os.open(self.path, os.O_RDONLY))
+        calls, counts = self.calls(work)
+        self.assertEqual(counts["OPEN"], 100)
+        self.assertLessEqual(counts["CLOSE"], 50)
+        self.assertLessEqual(calls, 150)
+
     def test_growing_by_a_gibibyte(self):
         block = os.urandom(MIB)
 

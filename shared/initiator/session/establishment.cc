@@ -27,7 +27,7 @@ using Socket = std::shared_ptr<SessionSocket>;
 constexpr Milliseconds kPatience = std::chrono::seconds(10);
 constexpr int kDelaysMax = 50;
 
-constexpr uint32_t kOperationsWanted = 16;
+constexpr uint32_t kOperationsWanted = 40;
 constexpr uint32_t kCachedReplyWanted = 8192;
 constexpr uint32_t kCallbackSize = 4096;
 constexpr uint32_t kCallbackSlots = 4;

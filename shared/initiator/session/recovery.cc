@@ -114,6 +114,7 @@ void Session::State::publish(const std::shared_ptr<SessionSocket>& socket, const
     poller_.start_timer(options.idle_delay);
     changed_.notify_all();
   }
+  operations_max = recovered.established.operations_max;
   // READ's reply and WRITE's request have less than this around the data.
   constexpr uint32_t kAround = 4096;
   const uint32_t smaller =

@@ -145,6 +145,10 @@ uint32_t Session::minor_version() const {
 uint64_t Session::clientid() const {
   return state_->established().clientid;
 }
+uint32_t Session::operations_max() const {
+  return state_->operations_max;
+}
+
 uint32_t Session::io_size_max() const {
   return state_->io_size_max;
 }

@@ -151,6 +151,8 @@ class Session {
   uint64_t clientid() const;
   // Bytes that a READ or WRITE may carry so that request and reply fit the session (at least 4096).
   uint32_t io_size_max() const;
+  // Operations that one COMPOUND may hold, SEQUENCE among them.
+  uint32_t operations_max() const;
   Milliseconds lease() const;
   // A lease after the newest answered call was sent: until then the server has not expired it.
   SteadyTime lease_end() const;

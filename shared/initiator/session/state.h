@@ -68,6 +68,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   std::atomic<bool> aborted = false;
   std::atomic<uint64_t> generation = 1;
   std::atomic<uint32_t> io_size_max = 4096;
+  std::atomic<uint32_t> operations_max = 2;
   std::atomic<SteadyTime> lease_end = SteadyTime{};  // written under the mutex
   LatencyHistogram latency;
   std::string server_name;

@@ -142,7 +142,9 @@ TEST_F(InodeTest, OpensShareOneStateidAndTheLastReleaseClosesIt) {
   EXPECT_EQ(inode.to_reclaim()->stateid.seqid, 2u);
   EXPECT_EQ(inode.open_state(false)->stateid.seqid, 0u);
   EXPECT_FALSE(inode.release());
-  const auto close = inode.release();
+  ASSERT_TRUE(inode.release());
+  inode.settled();
+  const auto close = inode.begin_close();
   ASSERT_TRUE(close);
   EXPECT_EQ(close->stateid, stateid(1, 2));
   inode.closed();
@@ -184,7 +186,9 @@ TEST_F(InodeTest, AnOpenUnderWayKeepsTheFileFromBeingClosed) {
   inode.begin_open();
   EXPECT_FALSE(inode.open_failed());
   // It has failed too, and is the last.
-  const auto close = inode.open_failed();
+  ASSERT_TRUE(inode.open_failed());
+  inode.settled();
+  const auto close = inode.begin_close();
   ASSERT_TRUE(close);
   EXPECT_EQ(close->stateid, stateid(1, 1));
   inode.closed();
@@ -198,6 +202,8 @@ TEST_F(InodeTest, AttributesOfAnOpenFileAreNotBelievedEverLonger) {
   EXPECT_EQ(inode.learn(attributes(1), start + 8s, timeouts, kNow), timeouts.file_min);
   EXPECT_EQ(inode.learn(attributes(1), start + 12s, timeouts, kNow), timeouts.file_min);
   ASSERT_TRUE(inode.release());
+  inode.settled();
+  ASSERT_TRUE(inode.begin_close());
   inode.closed();
   EXPECT_EQ(inode.learn(attributes(1), start + 16s, timeouts, kNow), 2 * timeouts.file_min);
 }
@@ -208,19 +214,45 @@ TEST_F(InodeTest, AnOpenThatFailsWithoutAnyOtherClosesNothing) {
 }
 
 TEST_F(InodeTest, AnOpenWaitsForACloseUnderWay) {
+  for (const bool settling : {true, false}) {
+    inode.begin_open();
+    inode.opened(stateid(1, 1), nfs4::kShareAccessRead, {});
+    ASSERT_TRUE(inode.release());
+    if (!settling) {
+      inode.settled();
+      ASSERT_TRUE(inode.begin_close());
+    }
+    std::atomic<bool> begun = false;
+    std::thread opener([&] {
+      inode.begin_open();
+      begun = true;
+    });
+    std::this_thread::sleep_for(20ms);
+    EXPECT_FALSE(begun);
+    settling ? inode.settled() : inode.closed();
+    opener.join();
+    EXPECT_TRUE(begun);
+    EXPECT_EQ(inode.open_failed(), settling);
+    if (settling) inode.settled();
+  }
+}
+
+TEST_F(InodeTest, WhatIsOpenedAgainBeforeItsCloseStaysOpen) {
   inode.begin_open();
   inode.opened(stateid(1, 1), nfs4::kShareAccessRead, {});
   ASSERT_TRUE(inode.release());
-  std::atomic<bool> begun = false;
-  std::thread opener([&] {
-    inode.begin_open();
-    begun = true;
-  });
-  std::this_thread::sleep_for(20ms);
-  EXPECT_FALSE(begun);
+  inode.settled();
+  EXPECT_TRUE(inode.open_state(false));  // for what goes on behind the close
+  inode.begin_open();
+  EXPECT_FALSE(inode.begin_close());
+  inode.opened(stateid(1, 2), nfs4::kShareAccessRead, {});
+  EXPECT_FALSE(inode.begin_close());
+  ASSERT_TRUE(inode.release());
+  inode.settled();
+  EXPECT_EQ(inode.begin_close()->stateid, stateid(1, 2));
+  EXPECT_FALSE(inode.begin_close());  // added twice
   inode.closed();
-  opener.join();
-  EXPECT_TRUE(begun);
+  EXPECT_FALSE(inode.begin_close());
 }
 
 TEST_F(InodeTest, AWriteByAUserTakesSetUserIdAway) {

@@ -157,6 +157,8 @@ TEST_F(LockCallsTest, WhatIsRefusedIsNotHeld) {
 
 TEST_F(LockCallsTest, AFileThatIsNotOpenThatWayIsNotAskedFor) {
   file_->release();
+  file_->settled();
+  ASSERT_TRUE(file_->begin_close());
   file_->closed();
   open(nfs4::kShareAccessRead);
   EXPECT_EQ(lock(kFirst), EBADF);

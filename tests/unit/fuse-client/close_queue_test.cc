@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/close_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "shared/nfs4/open_operations.h"
+#include "tests/unit/initiator/session/scripted_mds.h"
+
+namespace pnfsrdma::fuse_client {
+namespace {
+
+using initiator::ScriptedMds;
+using nfs4::Status;
+
+nfs4::Stateid open_stateid(uint8_t number) {
+  nfs4::Stateid made{.seqid = 1};
+  made.other.fill(std::byte{number});
+  return made;
+}
+
+// A server that notes what is closed and with how many others, and refuses the stateids it is told to.
+class CloseQueueTest : public testing::Test {
+ protected:
+  CloseQueueTest() {
+    mds_.on_operation = [this](const ScriptedMds::Operation& operation) { return answer(operation); };
+    session_ = std::move(*initiator::Session::start({.host = "127.0.0.1",
+                                                     .port = mds_.port,
+                                                     .owner = "closes",
+                                                     .persistence = initiator::Persistence::kSoftError,
+                                                     .timeout = Milliseconds(300),
+                                                     .retransmissions = 0},
+                                                    nullptr, nullptr));
+  }
+
+  static std::shared_ptr<Inode> open(uint8_t number, uint32_t user = 0) {
+    auto inode =
+        std::make_shared<Inode>(nfs4::FileHandle(as_bytes("file " + std::to_string(number))), number);
+    reopen(*inode, number, user);
+    return inode;
+  }
+  static void reopen(Inode& inode, uint8_t number, uint32_t user = 0) {
+    inode.begin_open();
+    inode.opened(open_stateid(number), nfs4::kShareAccessRead, {user, user, {}});
+  }
+  static void release(const std::shared_ptr<Inode>& inode, CloseQueue& queue) {
+    ASSERT_TRUE(inode->release());
+    inode->settled();
+    queue.add(inode);
+  }
+  size_t closed() {
+    const std::lock_guard guard(mds_.mutex);
+    return closed_.size();
+  }
+  uint32_t compounds() {
+    const std::lock_guard guard(mds_.mutex);
+    return mds_.executed;
+  }
+
+  // Guarded by mds_.mutex.
+  std::multiset<std::byte> closed_;
+  std::set<std::byte> refused_;
+  ScriptedMds mds_;
+  std::unique_ptr<initiator::Session> session_;
+
+ private:
+  // Called with mds_.mutex held.
+  ScriptedMds::Answer answer(const ScriptedMds::Operation& operation) {
+    const auto* close = std::get_if<nfs4::CloseArguments>(&operation);
+    if (close == nullptr) return nfs4::status_result(nfs4::operation_of(operation), Status::kOk);
+    closed_.insert(close->open_stateid.other[0]);
+    if (refused_.contains(close->open_stateid.other[0]))
+      return nfs4::status_result(nfs4::Operation::kClose, Status::kBadStateid);
+    return nfs4::CloseResponse(nfs4::CloseResult{});
+  }
+};
+
+TEST_F(CloseQueueTest, SixteenGoTogether) {
+  std::vector<std::shared_ptr<Inode>> files;
+  const uint32_t before = compounds();
+  {
+    CloseQueue queue(*session_);
+    for (uint8_t number = 1; number <= 32; ++number) {
+      files.push_back(open(number));
+      release(files.back(), queue);
+    }
+  }
+  EXPECT_EQ(closed(), 32u);
+  // Which of them meet is the threads' affair; one by one they were not.
+  EXPECT_LE(compounds() - before, 4u);
+  for (const auto& file : files) EXPECT_FALSE(file->is_open());
+}
+
+TEST_F(CloseQueueTest, WhatTheServerRefusesDoesNotKeepTheOthersOpen) {
+  refused_ = {std::byte{2}, std::byte{5}};
+  {
+    CloseQueue queue(*session_);
+    for (uint8_t number = 1; number <= 6; ++number) release(open(number), queue);
+  }
+  EXPECT_EQ(closed(), 6u);
+  for (uint8_t number = 1; number <= 6; ++number) EXPECT_EQ(closed_.count(std::byte{number}), 1u);
+}
+
+TEST_F(CloseQueueTest, ACallIsInOneName) {
+  std::vector<std::shared_ptr<Inode>> files;
+  {
+    CloseQueue queue(*session_);
+    for (uint8_t number = 1; number <= 6; ++number) release(open(number, number % 3), queue);
+  }
+  EXPECT_EQ(closed(), 6u);
+}
+
+TEST_F(CloseQueueTest, OpenAgainIsNotClosed) {
+  const auto file = open(1);
+  {
+    CloseQueue queue(*session_);
+    release(file, queue);
+    reopen(*file, 1);
+  }
+  EXPECT_EQ(closed(), 0u);
+  EXPECT_TRUE(file->is_open());
+}
+
+TEST_F(CloseQueueTest, AnAbortedSessionEndsIt) {
+  const auto file = open(1);
+  {
+    const std::lock_guard guard(mds_.mutex);
+    mds_.faults = {ScriptedMds::Fault::kSilence};
+  }
+  CloseQueue queue(*session_);
+  release(file, queue);
+  session_->abort();
+  queue.stop();
+  EXPECT_FALSE(file->is_open());
+}
+
+}  // namespace
+}  // namespace pnfsrdma::fuse_client
