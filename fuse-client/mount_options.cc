@@ -289,6 +289,7 @@ initiator::SessionOptions session_options(const MountOptions& options, std::stri
   // nfs(5): RPC-over-RDMA has a port of its own.
   session.port = options.calls_by_rdma && !options.port_given ? rpc_rdma::kPort : options.port;
   session.owner = std::move(owner);
+  session.mount_point = options.mountpoint;
   session.persistence = options.persistence;
   session.timeout = Milliseconds(options.timeout_deciseconds * 100);
   session.retransmissions = options.retransmissions;

@@ -141,6 +141,22 @@ void add_edit(CLI::App* noun, Administration& admin) {
   });
 }
 
+// Inside another export it costs clients that are mounted now: said before it is made, and asked where some of
+// them lose the path.
+Outcome<> accept_effect(Administration& admin, ApiClient& client, const json& body) {
+  Query query{{"path", text_at(body, "/path")}};
+  std::string networks;
+  for (const json& network : body.value("clients", json::array()))
+    networks += (networks.empty() ? "" : ",") + network.get<std::string>();
+  if (!networks.empty()) query.emplace_back("clients", networks);
+  const auto effect = client.get("/exports/effect", query);
+  if (!effect) return {};  // an older server, or one that will refuse the export itself
+  const std::string text = effect->body.value("text", "");
+  if (!effect->body.value("losing", json::array()).empty()) return admin.sure(text, text_at(body, "/path"));
+  if (!text.empty() && !admin.output().json) admin.output().line(text);
+  return {};
+}
+
 }  // namespace
 
 void add_export_commands(CLI::App& app, Administration& admin) {
@@ -155,11 +171,9 @@ void add_export_commands(CLI::App& app, Administration& admin) {
   admin.does(create, [&admin, path, rules](ApiClient& client) -> Outcome<> {
     json body = {{"path", *path}};
     rules->apply_to(body);
+    TRY(accept_effect(admin, client, body));
     TRY_ASSIGN(const Answer made, client.post("/exports", body));
-    const std::string warning = made.body.value("warning", "");
-    admin.done(fmt::format("export {} is number {}{}", *path, number_at(made.body, "/id"),
-                           warning.empty() ? "" : ". " + warning),
-               made.body);
+    admin.done(fmt::format("export {} is number {}", *path, number_at(made.body, "/id")), made.body);
     return {};
   });
 

@@ -32,6 +32,7 @@ constexpr std::array kGrants = {
 constexpr std::array kClients = {
     Field{"CLIENT", "/id"},
     Field{"NAME", "/name", Field::kText, true},
+    Field{"MOUNTED AT", "/mount_point", Field::kText, true},
     Field{"LEASE", "/lease_seconds_left", Field::kSeconds},
     Field{"OPENS", "/opens", Field::kNumber},
     Field{"LOCKS", "/locks", Field::kNumber},
@@ -42,6 +43,7 @@ constexpr std::array kClients = {
 constexpr std::array kClient = {
     Field{"client", "/id"},
     Field{"name", "/name"},
+    Field{"mounted at", "/mount_point"},
     Field{"owner", "/owner"},
     Field{"user", "/uid", Field::kNumber},
     Field{"lease left", "/lease_seconds_left", Field::kSeconds},

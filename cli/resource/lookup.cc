@@ -68,7 +68,7 @@ Outcome<json> find_export(ApiClient& client, const std::string& called) {
 
 Outcome<json> find_client(ApiClient& client, const std::string& called) {
   TRY_ASSIGN(const json all, client.list("/clients"));
-  return one_called(all, "client", called, {"/name", "/owner"});
+  return one_called(all, "client", called, {"/name", "/host", "/owner"});
 }
 
 Outcome<json> find_user(ApiClient& client, const std::string& called) {

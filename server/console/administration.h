@@ -44,6 +44,8 @@ class Administration {
   virtual void expel(uint64_t client, Done<> done) = 0;
 
   // --- exports ---
+  // Before it is made. EINVAL.
+  virtual Result<ExportEffect> export_effect(const ExportRules& rules) = 0;
   virtual void add_export(const ExportRules& rules, Done<Export> done) = 0;
   // The path stays.
   virtual void change_export(uint16_t id, const ExportRules& rules, Done<Export> done) = 0;
@@ -56,6 +58,8 @@ class Administration {
   virtual Holders holders(const std::string& brick) = 0;
   // Draining: no new files go there.
   virtual void drain_brick(const std::string& brick, bool draining, Done<> done) = 0;
+  // EEXIST: another one is called so. Empty: no name.
+  virtual void name_brick(const std::string& brick, const std::string& name, Done<> done) = 0;
   virtual Result<Job> format_brick(const std::string& brick, const std::string& user) = 0;
   virtual Result<Job> check_brick(const std::string& brick, const std::string& user) = 0;
   // EBUSY when it cannot be cancelled.

@@ -17,7 +17,8 @@ std::string key_of(const Brick& brick) {
 }
 
 std::string etag_of(const Brick& brick) {
-  return etag_of_text(brick.id + "\n" + brick.address + (brick.state == "draining" ? "\ndraining" : ""));
+  return etag_of_text(brick.id + "\n" + brick.address + (brick.state == "draining" ? "\ndraining" : "") +
+                      "\n" + brick.name);
 }
 
 Answer<Brick> find_brick(Backend& backend, const std::string& id) {
@@ -25,6 +26,32 @@ Answer<Brick> find_brick(Backend& backend, const std::string& id) {
   const auto found = std::ranges::find(numbers->bricks, id, &Brick::id);
   if (found == numbers->bricks.end()) return refuse("not-found", "There is no brick " + id + ".");
   return *found;
+}
+
+Answer<> change_name(Backend& backend, const std::string& id, const std::string& name) {
+  TRY(or_problem(backend.loop.ask<bool>([&backend, id, name](auto done) {
+    backend.administration.name_brick(id, name, [done](Result<> outcome) {
+      outcome ? done(true) : done(std::unexpected(outcome.error()));
+    });
+  })));
+  return {};
+}
+
+Answer<> change_draining(Backend& backend, const std::string& id, bool draining) {
+  TRY(or_problem(backend.loop.ask<bool>([&backend, id, draining](auto done) {
+    backend.administration.drain_brick(id, draining, [done](Result<> outcome) {
+      outcome ? done(true) : done(std::unexpected(outcome.error()));
+    });
+  })));
+  return {};
+}
+
+// Before a brick is added, so that a name that is taken adds nothing.
+Answer<> check_free(Backend& backend, const std::string& name) {
+  TRY_ASSIGN(const auto numbers, or_problem(backend.numbers.get()));
+  if (name.empty() || std::ranges::find(numbers->bricks, name, &Brick::name) == numbers->bricks.end())
+    return {};
+  return refuse("conflict", "Another brick is called " + name + " already.");
 }
 
 Response started(Result<Result<Job>> answer) {
@@ -50,10 +77,14 @@ Response get_brick(Backend& backend, Call& call) {
 
 Response post_brick(Backend& backend, Call& call) {
   const std::string address = call.arguments.body["address"];
-  TRY_ASSIGN(const Brick brick,
+  const std::string name = call.arguments.body.value("name", "");
+  TRY(check_free(backend, name));
+  TRY_ASSIGN(Brick brick,
              or_problem(backend.loop.ask<Brick>(
                  [&backend, address](auto done) { backend.administration.add_brick(address, done); },
                  kSlowLoopDeadline)));
+  if (!name.empty()) TRY(change_name(backend, brick.id, name));
+  brick.name = name;
   backend.numbers.outdate();
   return ok(to_json(brick), 201).with("Location", "/api/v1/bricks/" + brick.id);
 }
@@ -62,12 +93,9 @@ Response patch_brick(Backend& backend, Call& call) {
   TRY_ASSIGN(const Brick before, find_brick(backend, call.text("brick")));
   call.before = to_json(before);
   TRY(check_if_match(call.if_match(), etag_of(before), Precondition::kRequired));
-  const bool draining = call.arguments.body["draining"];
-  TRY(or_problem(backend.loop.ask<bool>([&backend, id = before.id, draining](auto done) {
-    backend.administration.drain_brick(id, draining, [done](Result<> outcome) {
-      outcome ? done(true) : done(std::unexpected(outcome.error()));
-    });
-  })));
+  const Json& body = call.arguments.body;
+  if (body.contains("name")) TRY(change_name(backend, before.id, body["name"]));
+  if (body.contains("draining")) TRY(change_draining(backend, before.id, body["draining"]));
   backend.numbers.outdate();
   TRY_ASSIGN(const Brick after, find_brick(backend, before.id));
   return ok(to_json(after)).with("ETag", etag_of(after));

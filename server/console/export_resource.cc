@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <sstream>
 
 #include "server/console/etag.h"
 #include "server/console/inventory_json.h"
@@ -55,6 +56,20 @@ Response list_exports(Backend& backend, Call& call) {
 Response get_export(Backend& backend, Call& call) {
   TRY_ASSIGN(const Export found, find_export(backend, call.number("id")));
   return ok(to_json(found)).with("ETag", etag_of(found));
+}
+
+Response get_export_effect(Backend& backend, Call& call) {
+  ExportRules rules{.path = call.query_text("path")};
+  std::istringstream networks(call.query_text("clients"));
+  for (std::string network; std::getline(networks, network, ',');) rules.clients.push_back(network);
+  TRY_ASSIGN(const Result<ExportEffect> effect,
+             or_problem(backend.loop.call<Result<ExportEffect>>(
+                 [&backend, rules] { return backend.administration.export_effect(rules); })));
+  if (!effect) return std::unexpected(Problem::from(effect.error()));
+  return ok({{"inside", effect->inside.empty() ? Json() : Json(effect->inside)},
+             {"clients", effect->clients},
+             {"losing", effect->losing},
+             {"text", effect->text}});
 }
 
 Response post_export(Backend& backend, Call& call) {

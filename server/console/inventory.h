@@ -33,8 +33,10 @@ struct ClientBrick {
 };
 struct Client {
   uint64_t id = 0;
-  std::string name;
-  std::string owner;  // printable
+  std::string name;         // "HOST-1a2b3c"
+  std::string host;         // as it says; else its address
+  std::string mount_point;  // as it says, printable; empty: it does not
+  std::string owner;        // printable
   uint32_t uid = 0;
   bool confirmed = false;
   double lease_seconds_left = 0;
@@ -59,6 +61,13 @@ struct Grant {
   uint64_t logical = 0;
   uint32_t connection = 0;
 };
+// Bytes within reach, each counted once however many handles lead to it.
+struct Reach {
+  uint64_t bytes = 0;
+  uint64_t writable_bytes = 0;
+};
+Reach reach_of(const std::vector<Grant>& grants);
+
 // All that one client holds of one file.
 struct Layout {
   uint64_t client = 0;
@@ -124,6 +133,7 @@ struct BrickCounters {
 };
 struct Brick {
   std::string id;       // uuid; empty while it was never reached
+  std::string name;     // that people gave it; empty: none
   std::string address;  // as configured
   std::string state;    // "connecting", "reconciling", "ready", "draining", "away", "fenced", "foreign"
   std::string detail;   // why it is not ready; empty when it is
@@ -135,7 +145,9 @@ struct Brick {
   uint64_t block_bytes = 0;
   uint64_t blocks = 0;
   uint64_t free_blocks = 0;
-  uint64_t used_bytes = 0;  // grains of files
+  uint64_t used_bytes = 0;     // grains of files
+  std::string remove_refusal;  // why it would be refused now; empty: it would not
+  std::string format_refusal;  // likewise
   uint32_t sessions = 0;
   std::map<std::string, uint32_t> connections;  // of clients, by transport: "verbs", "iwarp"
   uint32_t grants = 0;
@@ -153,11 +165,13 @@ struct BlockGrant {
   bool writable = false;
   uint64_t offset = 0;  // in the file
   uint64_t length = 0;
+  uint64_t bytes = 0;  // of the run, without those that a grant before it of the same layout reaches
 };
 struct BlockRun {
   uint64_t block = 0;
   uint64_t count = 0;
   BlockState state = BlockState::kFree;
+  Reach reach;                     // of all clients
   std::vector<BlockGrant> grants;  // at most kBlockGrantsMax
 };
 inline constexpr size_t kBlockGrantsMax = 64;
@@ -194,6 +208,14 @@ struct Export {
   bool stored = false;  // in the store; else from the configuration file
   bool directory_exists = false;
   std::string warning;  // of the change that is answered
+};
+
+// What a new export would cost clients that are mounted now.
+struct ExportEffect {
+  std::string inside;               // path of the export it lies in; empty: in none, and it costs nothing
+  uint64_t clients = 0;             // that have that one mounted: their filehandles end
+  std::vector<std::string> losing;  // those of them that the new one does not admit: they lose its path
+  std::string text;                 // for people
 };
 
 struct FileExtent {

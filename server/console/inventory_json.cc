@@ -98,6 +98,8 @@ Json to_json(const Client& client) {
   }
   return {{"id", id_text(client.id)},
           {"name", client.name},
+          {"host", client.host},
+          {"mount_point", text_or_null(client.mount_point)},
           {"owner", client.owner},
           {"uid", client.uid},
           {"confirmed", client.confirmed},
@@ -114,12 +116,7 @@ Json to_json(const Client& client) {
 }
 
 Json to_json(const Layout& layout) {
-  uint64_t bytes = 0;
-  uint64_t writable = 0;
-  for (const Grant& grant : layout.grants) {
-    bytes += grant.length;
-    if (grant.writable) writable += grant.length;
-  }
+  const Reach reach = reach_of(layout.grants);
   return {{"id", layout_id(layout.client, layout.inode)},
           {"client", id_text(layout.client)},
           {"client_name", layout.client_name},
@@ -128,8 +125,8 @@ Json to_json(const Layout& layout) {
           {"export", layout.export_id},
           {"iomode", iomode_of(layout)},
           {"grants", layout.grants.size()},
-          {"bytes", bytes},
-          {"writable_bytes", writable},
+          {"bytes", reach.bytes},
+          {"writable_bytes", reach.writable_bytes},
           {"granted", rfc3339(layout.granted)},
           {"age_seconds", layout.age_seconds},
           {"transport", text_or_null(layout.transport)},
@@ -148,6 +145,7 @@ Json to_json(const Brick& brick) {
     paths.push_back({{"netid", path.netid}, {"address", path.address}, {"endpoint", endpoint_of(path)}});
   const BrickCounters& counters = brick.counters;
   return {{"id", brick.id},
+          {"name", brick.name},
           {"address", brick.address},
           {"state", brick.state},
           {"detail", text_or_null(brick.detail)},
@@ -162,6 +160,8 @@ Json to_json(const Brick& brick) {
           {"capacity_bytes", brick.blocks * brick.block_bytes},
           {"free_bytes", brick.free_blocks * brick.block_bytes},
           {"used_bytes", brick.used_bytes},
+          {"remove_refusal", text_or_null(brick.remove_refusal)},
+          {"format_refusal", text_or_null(brick.format_refusal)},
           {"sessions", brick.sessions},
           {"connections", brick.connections},
           {"grants", brick.grants},
@@ -186,9 +186,15 @@ Json to_json(const BlockRun& run) {
                       {"layout", layout_id(grant.client, grant.inode)},
                       {"writable", grant.writable},
                       {"offset", grant.offset},
-                      {"length", grant.length}});
+                      {"length", grant.length},
+                      {"bytes", grant.bytes}});
   }
-  return {{"block", run.block}, {"count", run.count}, {"state", name_of(run.state)}, {"grants", grants}};
+  return {{"block", run.block},
+          {"count", run.count},
+          {"state", name_of(run.state)},
+          {"bytes", run.reach.bytes},
+          {"writable_bytes", run.reach.writable_bytes},
+          {"grants", grants}};
 }
 
 Json to_json(const Export& item) {

@@ -45,6 +45,7 @@ Response post_brick_check(Backend& backend, Call& call);
 Response list_exports(Backend& backend, Call& call);
 Response post_export(Backend& backend, Call& call);
 Response get_export(Backend& backend, Call& call);
+Response get_export_effect(Backend& backend, Call& call);
 Response put_export(Backend& backend, Call& call);
 Response delete_export(Backend& backend, Call& call);
 // holdings_resource.cc

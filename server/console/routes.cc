@@ -36,6 +36,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/bricks/{brick}/check", "postBrickCheck", Role::kOperator, post_brick_check},
     {"GET", "/exports", "listExports", Role::kViewer, list_exports, Answers::kShared},
     {"POST", "/exports", "postExport", Role::kAdmin, post_export},
+    {"GET", "/exports/effect", "getExportEffect", Role::kViewer, get_export_effect},
     {"GET", "/exports/{id}", "getExport", Role::kViewer, get_export, Answers::kShared},
     {"PUT", "/exports/{id}", "putExport", Role::kAdmin, put_export},
     {"DELETE", "/exports/{id}", "deleteExport", Role::kAdmin, delete_export},

@@ -128,7 +128,9 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
       if (const auto link = self.lock()) link->dial();
     });
     backoff_ = std::min(backoff_ * 2, options_.backoff_longest);
-    if (std::exchange(was_connected_, false) && events_.on_lost) events_.on_lost(reason);
+    const bool was_connected = std::exchange(was_connected_, false);
+    const auto& tell = was_connected ? events_.on_lost : events_.on_unreachable;
+    if (tell) tell(reason);
   }
 
   void keep_alive_later() {

@@ -42,6 +42,7 @@ class BrickClient final : public Control {
   struct Events {
     std::function<void()> on_connected;         // each time: claim first, then calls
     std::function<void(const Error&)> on_lost;  // after all outstanding calls have failed with ECONNRESET
+    std::function<void(const Error&)> on_unreachable{};  // each attempt to connect that failed
   };
 
   BrickClient(EventLoop& loop, BrickClientOptions options, Events events);

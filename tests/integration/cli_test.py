@@ -84,7 +84,10 @@ class Cli(unittest.TestCase):
         self.assertEqual(self.value("job", "follow", job["id"])["state"], "done")
 
     def test_exports(self):
-        made = self.value("export", "create", "/projects", "--read-only", "--clients", "192.0.2.0/24,2001:db8::/32")
+        command = ("export", "create", "/projects", "--read-only", "--clients", "192.0.2.0/24,2001:db8::/32")
+        # This host has / mounted and would lose the path: that is asked, and nobody is there to answer.
+        self.assertIn("1 of them may not mount /projects", self.fails(2, *command))
+        made = self.value(*command, "--yes")
         self.assertEqual((made["read_only"], made["clients"]), (True, ["192.0.2.0/24", "2001:db8::/32"]))
         changed = self.value("export", "edit", "/projects", "--read-write", "--anonuid", "1234")
         self.assertEqual((changed["read_only"], changed["anonuid"], changed["clients"]), (False, 1234, made["clients"]))

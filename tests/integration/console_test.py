@@ -7,7 +7,9 @@ usage: console_test.py BIN_DIRECTORY
 import json
 import os
 import re
+import socket
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -83,7 +85,10 @@ class ConsoleOfRealDaemons(unittest.TestCase):
         self.assertGreaterEqual(layout["writable_bytes"], MIB)
         self.assertEqual(layout["path"], "/held")
         client = self.root.get(f"/clients/{layout['client']}").json
-        self.assertEqual(client["name"], "127.0.0.1")
+        self.assertEqual(client["host"], socket.gethostname())
+        self.assertRegex(client["name"], f"^{re.escape(socket.gethostname())}-[0-9a-f]{{6}}$")
+        self.assertEqual(client["mount_point"], str(mount.path))
+        self.assertEqual(layout["client_name"], client["name"])
         self.assertEqual(client["sessions"][0]["callbacks"], "up")
         detail = self.root.get(f"/layouts/{layout['id']}").json
         self.assertEqual(sum(g["length"] for g in detail["items"]), layout["bytes"])
@@ -108,13 +113,92 @@ class ConsoleOfRealDaemons(unittest.TestCase):
         self.assertEqual(before[0]["opens"], 1)
         answer = self.root.request("DELETE", f"/clients/{before[0]['id']}")
         self.assertEqual(answer.status, 204, answer.text)
+        self.assertIn(before[0]["name"], self.root.items("/audit")[0]["summary"])
+        self.assertIn(f"name={before[0]['name']}", self.cluster.log("mds"))
         self.assertEqual(self.root.get(f"/clients/{before[0]['id']}").status, 404)
         self.assertFalse([l for l in self.root.items("/layouts") if l["client"] == before[0]["id"]])
         # Whatever becomes of the file that was open, the mount goes on.
         (mount / "another").write_bytes(b"x")
         wait_until(lambda: len(self.root.items("/clients")) == 1, 60, "the client is there anew")
         self.assertNotEqual(self.root.items("/clients")[0]["id"], before[0]["id"])
+        self.assertEqual(self.root.items("/clients")[0]["name"], before[0]["name"], "one mount, one name")
         del held
+
+    def test_a_brick_address_where_nothing_listens_is_refused_at_once(self):
+        for address, why in ((f"unix:{self.cluster.home}/nowhere.sock", "No such file or directory"),
+                             ("tcp:127.0.0.1:1", "Connection refused")):
+            begun = time.monotonic()
+            refused = self.root.request("POST", "/bricks", {"address": address})
+            self.assertEqual((refused.status, refused.problem), (422, "brick-unreachable"), refused.text)
+            self.assertLess(time.monotonic() - begun, 2)
+            self.assertIn(why, refused.json["detail"])
+        self.assertEqual(len(self.root.items("/bricks")), 1)
+        self.assertEqual(self.root.get("/health").json["status"], "ok")
+
+    def test_the_numbers_are_those_of_df_and_of_the_brick(self):
+        mount = self.cluster.mount()
+        held = self.file_with_layout(mount)
+        wait_until(lambda: self.layouts("/held"), 60, "the layout is in the list")
+        (mount / "other").write_bytes(os.urandom(5 * MIB))
+
+        def agree():
+            df = os.statvfs(mount.path)
+            brick = self.root.items("/bricks")[0]
+            self.assertEqual(df.f_blocks * df.f_frsize, brick["capacity_bytes"])
+            return (df.f_blocks - df.f_bfree) * df.f_frsize == brick["used_bytes"]
+        wait_until(agree, 20, "df and the console say the same is used")
+        self.assertGreaterEqual(self.root.items("/bricks")[0]["used_bytes"], 6 * MIB)
+
+        # The brick lists what it has; the metadata, the map and the brick's own numbers have as many blocks.
+        brick = self.root.items("/bricks")[0]
+        job = self.root.request("POST", f"/bricks/{brick['id']}/check").json
+        wait_until(lambda: self.root.get(f"/jobs/{job['id']}").json["state"] != "running", 60, "the check ends")
+        checked = self.root.get(f"/jobs/{job['id']}").json
+        self.assertEqual(checked["state"], "done", checked)
+        sound = re.match(r"(\d+) blocks in use, 0 missing, 0 in no file, 0 damaged", checked["message"])
+        in_use = int(sound.group(1))
+        brick = self.root.items("/bricks")[0]
+        self.assertEqual(brick["blocks"] - brick["free_blocks"], in_use)
+        runs = self.root.get(f"/bricks/{brick['id']}/blocks?limit=10000").json["runs"]
+        self.assertEqual(sum(run["count"] for run in runs if run["state"] != "free"), in_use)
+
+        # What is reached: by the map, by the layouts and by the client.
+        by_map = sum(grant["bytes"] for run in runs for grant in run["grants"])
+        layouts = self.root.items("/layouts")
+        self.assertEqual(by_map, sum(layout["bytes"] for layout in layouts))
+        self.assertEqual(by_map, self.root.items("/clients")[0]["bytes"])
+        self.assertEqual(sum(run["bytes"] for run in runs), by_map, "one client holds all")
+        held.close()
+
+    def test_what_is_shown_as_in_force_is_in_force(self):
+        def settings():
+            return self.root.get("/configuration").json["settings"]
+        self.assertEqual([one["path"] for one in settings()["exports"]["value"]], ["/"])
+        before = settings()["exports"]["source"]
+        self.assertNotEqual(before, "store")
+        self.assertEqual(self.root.request("POST", "/exports", {"path": "/data", "read_only": True}).status, 201)
+        now = settings()["exports"]
+        self.assertEqual([(one["path"], one["read_only"]) for one in now["value"]], [("/", False), ("/data", True)])
+        self.assertEqual(now["source"], "store")
+        self.assertEqual(settings()["bricks"]["value"], [brick["address"] for brick in self.root.items("/bricks")])
+
+    def test_a_nested_export_says_beforehand_who_loses_the_path(self):
+        mount = self.cluster.mount()
+        (mount / "data").mkdir()
+        name = self.root.items("/clients")[0]["name"]
+        effect = self.root.get("/exports/effect?path=/data&clients=192.0.2.0/24").json
+        self.assertEqual((effect["inside"], effect["clients"], effect["losing"]), ("/", 1, [name]))
+        self.assertEqual(self.root.get("/exports/effect?path=/data").json["losing"], [])
+        command = [f"{BIN}/pnfsrdma", "--socket", str(self.cluster.home / "console.sock"), "export", "create",
+                   "/data", "--clients", "192.0.2.0/24"]
+        asked = subprocess.run(command, input="no\n", capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(asked.returncode, 0)
+        self.assertIn(f"1 of them may not mount /data, and will no longer find it: {name}.",
+                      asked.stdout + asked.stderr)
+        self.assertEqual(len(self.root.items("/exports")), 1, "nothing was made")
+        made = self.root.request("POST", "/exports", {"path": "/data", "clients": ["192.0.2.0/24"]})
+        self.assertIn(f"and will no longer find it: {name}.", made.json["warning"])
+        self.assertRegex(self.cluster.log("mds"), r"handles-end export=/ clients=1 losing=1 ")
 
     def test_exports_change_at_run_time_and_stay(self):
         mount = self.cluster.mount()

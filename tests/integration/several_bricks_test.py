@@ -205,12 +205,34 @@ class SeveralBricks(unittest.TestCase):
         before = len(self.cluster.log("brick2"))
         self.cluster.start_brick("brick2")
         wait_until(lambda: "brick-foreign" in self.cluster.log("mds"), 20, "the MDS sees that it is another brick")
+        checks = Console(self.cluster.home / "console.sock").get("/health").json["checks"]
+        foreign = next(check for check in checks if "foreign" in check["detail"])
+        self.assertIn("Do not format it before you know whose data it has.", foreign["fix"])
         self.assertNotIn("claimed", self.cluster.log("brick2")[before:])
         self.cluster.stop("brick2")
         pool.unlink()
         kept.rename(pool)
         self.cluster.start_brick("brick2")
         self.all_come_back()
+
+
+class WhileABrickIsAway(unittest.TestCase):
+    def test_the_file_system_is_not_full(self):
+        with Cluster(BIN, pool_size="256M") as cluster:
+            cluster.start_all()
+            mount = cluster.mount("actimeo=0")
+            (mount / "file").write_bytes(os.urandom(MIB))
+            before = os.statvfs(mount.path)
+            self.assertGreater(before.f_bavail, 0)
+            cluster.kill("brick")
+            console = Console(cluster.home / "console.sock")
+            wait_until(lambda: console.items("/bricks")[0]["state"] == "away", 20, "it is seen to be away")
+            away = console.items("/bricks")[0]
+            self.assertIsNotNone(away["format_refusal"])
+            now = os.statvfs(mount.path)
+            self.assertEqual(now.f_blocks, before.f_blocks)
+            self.assertGreater(now.f_bavail, before.f_bavail // 2)
+            cluster.start_brick()
 
 
 class ABrickAddedAtRunTime(unittest.TestCase):

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import type { BlockRun } from "../src/api/generated";
-import { cellsOf, countsOf, exposedOf, nextExposed } from "../src/pages/exposure/block_grid";
-import { cellAt, gridShape } from "../src/pages/exposure/draw_blocks";
+import { bytesOf, cellsOf, exposedOf, nextExposed, runsWithin } from "../src/pages/exposure/block_grid";
+import { cellAt, filledHeight, gridShape } from "../src/pages/exposure/draw_blocks";
 
-function grant(layout: string, writable: boolean): BlockRun["grants"][number] {
-  return { client: "0".repeat(16), client_name: "host", inode: 2, path: "/f", layout, writable, offset: 0, length: 4096 };
+function grant(layout: string, writable: boolean, bytes = 4096): BlockRun["grants"][number] {
+  return { client: "0".repeat(16), client_name: "host", inode: 2, path: "/f", layout, writable, offset: 0, length: 4096, bytes };
 }
 
+const BLOCK = 2 << 20;
 const RUNS: BlockRun[] = [
-  { block: 0, count: 4, state: "data", grants: [] },
-  { block: 4, count: 2, state: "granted-read", grants: [grant("a", false)] },
-  { block: 6, count: 1, state: "granted-write", grants: [grant("a", false), grant("b", true)] },
-  { block: 10, count: 3, state: "granted-write", grants: [grant("b", true), grant("b", true)] },
+  { block: 0, count: 4, state: "data", bytes: 0, writable_bytes: 0, grants: [] },
+  { block: 4, count: 2, state: "granted-read", bytes: 2 * BLOCK, writable_bytes: 0, grants: [grant("a", false, 2 * BLOCK)] },
+  { block: 6, count: 1, state: "granted-write", bytes: 32768, writable_bytes: 4096,
+    grants: [grant("a", false, 32768), grant("b", true, 4096)] },
+  { block: 10, count: 3, state: "granted-write", bytes: 3 * BLOCK, writable_bytes: 3 * BLOCK,
+    grants: [grant("b", true, 3 * BLOCK), grant("b", true, 0)] },
 ];
-const MAP = { blocks: 16, runs: RUNS };
+const MAP = { blocks: 16, block_bytes: BLOCK, runs: RUNS };
 
 describe("cells", () => {
   test("are blocks while they fit; what no run names is free", () => {
@@ -49,19 +52,44 @@ describe("cells", () => {
   });
 });
 
-test("blocks are counted by state", () => {
-  expect(countsOf(MAP)).toEqual({ "free": 6, "data": 4, "granted-read": 2, "granted-write": 4 });
+test("bytes are counted by state, and make up the device", () => {
+  const bytes = bytesOf(MAP);
+  expect(bytes).toEqual({ "free": 6 * BLOCK, "data": 5 * BLOCK - 32768, "granted-read": 2 * BLOCK + 28672,
+    "granted-write": 3 * BLOCK + 4096 });
+  expect(Object.values(bytes).reduce((sum, each) => sum + each)).toBe(16 * BLOCK);
 });
 
-test("a layout is one line, writers first, and a block counts once for it", () => {
-  const lines = exposedOf(RUNS).map(({ layout, writable, blocks, block }) => ({ layout, writable, blocks, block }));
+test("a layout is one line, writers first, with the bytes that it reaches", () => {
+  const lines = exposedOf(RUNS).map(({ layout, writable, bytes, block }) => ({ layout, writable, bytes, block }));
   expect(lines).toEqual([
-    { layout: "b", writable: true, blocks: 4, block: 6 },
-    { layout: "a", writable: false, blocks: 3, block: 4 },
+    { layout: "b", writable: true, bytes: 3 * BLOCK + 4096, block: 6 },
+    { layout: "a", writable: false, bytes: 2 * BLOCK + 32768, block: 4 },
   ]);
 });
 
+test("of some blocks only their own bytes count", () => {
+  const [read, write] = runsWithin(RUNS, { block: 5, count: 2 });
+  expect(read).toMatchObject({ block: 5, count: 1, bytes: BLOCK });
+  expect(read?.grants[0]?.bytes).toBe(BLOCK);
+  expect(write).toMatchObject({ block: 6, count: 1, bytes: 32768 });
+  expect(runsWithin(RUNS, { block: 7, count: 3 })).toEqual([]);
+});
+
+test("a cell knows how much of it is reached", () => {
+  const { cells } = cellsOf(MAP, 100);
+  expect(cells[6]).toMatchObject({ reachable: 32768, writable: 4096, used: 1 });
+  expect(cells[11]).toMatchObject({ reachable: BLOCK, writable: BLOCK });
+  expect(cellsOf(MAP, 4).cells[1]).toMatchObject({ count: 4, used: 3, reachable: 2 * BLOCK + 32768, writable: 4096 });
+});
+
 describe("the picture", () => {
+  test("fills a cell as far as it is reached, and shows the least reach", () => {
+    expect(filledHeight(0, BLOCK, 20)).toBe(0);
+    expect(filledHeight(32768, BLOCK, 20)).toBe(3);
+    expect(filledHeight(BLOCK / 2, BLOCK, 20)).toBe(10);
+    expect(filledHeight(BLOCK, BLOCK, 20)).toBe(20);
+  });
+
   test("gives every cell a place of its own and finds it again", () => {
     for (const [width, count] of [[320, 1000], [640, 4096], [300, 1], [10, 50]] as const) {
       const shape = gridShape(width, count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { bodyOf, differences, fault, NEW_EXPORT, pathAround, pathFault, networks } from "../src/pages/exports/export_rules";
+import { bodyOf, differences, fault, NEW_EXPORT, nfsPort, pathAround, pathFault, networks } from "../src/pages/exports/export_rules";
 import { addressFault } from "../src/pages/devices/brick_address";
 import { passwordFault } from "../src/pages/settings/password";
 
@@ -9,6 +9,9 @@ test.each([["/", true], ["/a/b", true], ["a", false], ["/a//b", false], ["/a/../
 
 test.each([["/a/b/c", "/a/b"], ["/a/bc", "/a"], ["/x", "/"], ["/a", "/"], ["/", undefined], ["/a/b", "/a"]])(
   "a new export of %s lies in %s", (path, around) => expect(pathAround(path, ["/", "/a/b", "/a"])).toBe(around));
+test.each([[["0.0.0.0:2050", "[::1]:7"], 2050], [["[::]:2051"], 2051], [["192.0.2.7"], 2049], [["::1"], 2049], [undefined, 2049]])(
+  "a server that listens at %j is mounted from port %i", (listen, port) => expect(nfsPort(listen)).toBe(port));
+
 test("where nothing else is exported it lies in none", () => expect(pathAround("/a", ["/ab", "/b"])).toBeUndefined());
 
 test("networks may stand in lines, commas or blanks", () => {

@@ -6,10 +6,14 @@
 #include <cerrno>
 #include <utility>
 
+#include "server/mds/admin/brick_administration.h"
+#include "server/mds/admin/client_names.h"
 #include "server/mds/admin/file_view.h"
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
 #include "server/mds/layout/layouts.h"
+#include "server/mds/ops/network.h"
+#include "server/mds/state/session.h"
 #include "shared/base/join.h"
 #include "shared/base/log.h"
 
@@ -18,7 +22,9 @@ namespace pnfsrdma::mds {
 Administrator::Administrator(const Parts& parts)
     : parts_(parts),
       started_(parts.clock.now()),
-      exports_(parts.store, parts.exports, parts.handles, [this](uint16_t id) { recall_layouts_of(id); }),
+      exports_(
+          parts.store, parts.exports, parts.handles, [this](uint16_t id) { recall_layouts_of(id); },
+          [this] { return mounted_clients(); }),
       settings_(parts.store, parts.config, parts.limits),
       jobs_(parts.clock) {}
 
@@ -99,11 +105,42 @@ void Administrator::revoke(const Holdings& held, std::string_view why, Done<Revo
 void Administrator::expel(uint64_t client, Done<> done) {
   const auto found = parts_.clients.find(client);
   if (!found) return done(fail(ENOENT, fmt::format("there is no client {:016x}", client)));
-  log_warning("mds", "client-expelled client={:#x} why=administrator", client);
+  log_warning("mds", "client-expelled client={:#x} name={} why=administrator", client, client_name(*found));
   parts_.leases.retire(found, [done = std::move(done)] { done({}); });
 }
 
+// What the configuration file says of exports and bricks is where a server begins; the store has what is in
+// force since.
+std::vector<console::Setting> Administrator::settings() {
+  std::vector<console::Setting> all = settings_.all();
+  for (console::Setting& setting : all) {
+    if (setting.name == "exports" && exports_.stored()) {
+      setting.value = exports_.text();
+      setting.source = "store";
+    }
+    if (setting.name == "bricks") {
+      const std::string in_force = parts_.layouts.brick_administration().addresses_text();
+      if (in_force != setting.value) setting.source = "store";
+      setting.value = in_force;
+    }
+  }
+  return all;
+}
+
 // --- exports ---
+
+std::vector<ExportKeeper::MountedClient> Administrator::mounted_clients() const {
+  std::vector<ExportKeeper::MountedClient> mounted;
+  for (const auto& [id, client] : parts_.clients.all()) {
+    for (Session* const session : client->sessions) {
+      const std::vector<std::string> peers = session->peers();
+      if (peers.empty()) continue;
+      mounted.push_back({.name = client_name(*client), .host = std::string(host_of(peers.front()))});
+      break;
+    }
+  }
+  return mounted;
+}
 
 void Administrator::add_export(const console::ExportRules& rules, Done<console::Export> done) {
   exports_.add(rules, std::move(done));

@@ -44,13 +44,16 @@ class Administrator final : public console::Administration {
   console::Holdings holdings() override;
   std::vector<console::Export> exports() override { return exports_.all(); }
   std::vector<console::Job> jobs() override { return jobs_.all(); }
-  std::vector<console::Setting> settings() override { return settings_.all(); }
+  std::vector<console::Setting> settings() override;
   Result<console::File> file(const std::string& path) override;
   void block_map(const std::string& brick, Done<console::BlockMap> done) override;
 
   void revoke(uint64_t client, uint64_t inode, Done<Revoked> done) override;
   void expel(uint64_t client, Done<> done) override;
 
+  Result<console::ExportEffect> export_effect(const console::ExportRules& rules) override {
+    return exports_.effect(rules);
+  }
   void add_export(const console::ExportRules& rules, Done<console::Export> done) override;
   void change_export(uint16_t id, const console::ExportRules& rules, Done<console::Export> done) override;
   void remove_export(uint16_t id, Done<> done) override;
@@ -58,6 +61,7 @@ class Administrator final : public console::Administration {
   void add_brick(const std::string& address, Done<console::Brick> done) override;
   void remove_brick(const std::string& brick, Done<> done) override;
   void drain_brick(const std::string& brick, bool draining, Done<> done) override;
+  void name_brick(const std::string& brick, const std::string& name, Done<> done) override;
   console::Holders holders(const std::string& brick) override;
   Result<console::Job> format_brick(const std::string& brick, const std::string& user) override;
   Result<console::Job> check_brick(const std::string& brick, const std::string& user) override;
@@ -70,6 +74,7 @@ class Administrator final : public console::Administration {
   void add_bricks(console::Numbers& numbers);
   // Layouts, by client and inode.
   using Holdings = std::vector<std::pair<uint64_t, uint64_t>>;
+  std::vector<ExportKeeper::MountedClient> mounted_clients() const;
   // Those that were got through the export.
   Holdings held_under(uint16_t export_id) const;
   void recall_layouts_of(uint16_t export_id);

@@ -7,6 +7,7 @@
 #include "server/console/throughput.h"
 #include "server/mds/admin/administrator.h"
 #include "server/mds/admin/brick_administration.h"
+#include "server/mds/admin/client_names.h"
 #include "server/mds/admin/numbers_view.h"
 
 namespace pnfsrdma::mds {
@@ -23,8 +24,24 @@ std::string export_of(const Exports& exports, const std::string& path) {
   return longest;
 }
 
+std::string name_of(const console::Brick& brick) {
+  return brick.name.empty() ? brick.address : brick.name;
+}
+
+// What to do about a brick that is not ready.
+std::string remedy_of(const console::Brick& brick) {
+  if (brick.state == "reconciling") return "Wait: it is being brought into agreement with the metadata.";
+  if (brick.state == "foreign")
+    return "Do not format it before you know whose data it has. Start pnfsrdma-brickd with the pool that "
+           "belongs here, or correct its address. If the other server is to give it up, remove it there.";
+  if (brick.state == "fenced")
+    return "A second pnfsrdma-mdsd runs with the same metadata: stop one of them, then restart this one.";
+  return "See that pnfsrdma-brickd runs and answers at " + brick.address +
+         "; until then its files wait, then fail with EIO.";
+}
+
 console::HealthCheck check_of(const console::Brick& brick) {
-  const std::string name = brick.id.empty() ? brick.address : brick.id;
+  const std::string name = name_of(brick);
   if (brick.state == "ready")
     return {.name = "bricks", .status = "ok", .detail = "Brick " + name + " is ready.", .fix = {}};
   if (brick.state == "draining")
@@ -32,14 +49,11 @@ console::HealthCheck check_of(const console::Brick& brick) {
             .status = "warning",
             .detail = "Brick " + name + " gets no new data.",
             .fix = "Remove it when it is empty, or let it take data again."};
-  const bool passing = brick.state == "reconciling";
   return {
       .name = "bricks",
-      .status = passing ? "warning" : "failed",
+      .status = brick.state == "reconciling" ? "warning" : "failed",
       .detail = "Brick " + name + " is " + brick.state + (brick.detail.empty() ? "." : ": " + brick.detail),
-      .fix = passing ? "Wait: it is being brought into agreement with the metadata."
-                     : "See that pnfsrdma-brickd runs and answers at " + brick.address +
-                           "; until then its files wait, then fail with EIO."};
+      .fix = remedy_of(brick)};
 }
 
 }  // namespace
@@ -56,7 +70,7 @@ void Administrator::add_bricks(console::Numbers& numbers) {
     }
     numbers.checks.push_back(check_of(brick));
     if (percentile(brick.turns.times, 1) > 0)
-      numbers.checks.push_back(check_of_turns("Brick " + brick.id, brick.turns));
+      numbers.checks.push_back(check_of_turns("Brick " + name_of(brick), brick.turns));
   }
   if (numbers.bricks.empty())
     numbers.checks.push_back({.name = "bricks",
@@ -93,6 +107,10 @@ void Administrator::remove_brick(const std::string& brick, Done<> done) {
 
 void Administrator::drain_brick(const std::string& brick, bool draining, Done<> done) {
   parts_.layouts.brick_administration().set_draining(brick, draining, std::move(done));
+}
+
+void Administrator::name_brick(const std::string& brick, const std::string& name, Done<> done) {
+  parts_.layouts.brick_administration().set_name(brick, name, std::move(done));
 }
 
 console::Holders Administrator::holders(const std::string& brick) {

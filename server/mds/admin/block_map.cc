@@ -2,6 +2,7 @@
 #include "server/mds/admin/block_map.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -17,6 +18,12 @@ bool in_use(brick::BlockUse use) {
   return use == brick::BlockUse::kAllocated || use == brick::BlockUse::kParked;
 }
 
+uint64_t bytes_of(const RangeSet& ranges) {
+  uint64_t bytes = 0;
+  for (const ByteRange& range : ranges.all()) bytes += range.length();
+  return bytes;
+}
+
 // Sweeps over the logical blocks of one run, in which grants begin and end.
 class Sweep {
  public:
@@ -25,21 +32,33 @@ class Sweep {
   void add(size_t grant) { active_.insert(grant); }
   void remove(size_t grant) { active_.erase(grant); }
 
-  void append(uint64_t block, uint64_t count, std::vector<console::BlockRun>& runs) const {
+  // `logical`: the first of the blocks, as files name it.
+  void append(uint64_t block, uint64_t count, uint64_t logical, std::vector<console::BlockRun>& runs) const {
     if (count == 0) return;
     console::BlockRun run{.block = block, .count = count, .state = console::BlockState::kData};
+    const ByteRange whole{logical * brick::kBlockSize, (logical + count) * brick::kBlockSize};
+    RangeSet reachable;
+    RangeSet writable;
+    std::map<std::pair<uint64_t, uint64_t>, RangeSet> by_layout;
     for (const size_t number : active_) {
       const MappedGrant& grant = grants_[number];
+      const ByteRange part = intersection(grant.memory, whole);
+      reachable.add(part);
+      if (grant.writable) writable.add(part);
       if (grant.writable) run.state = console::BlockState::kGrantedWrite;
       if (run.state == console::BlockState::kData) run.state = console::BlockState::kGrantedRead;
-      if (run.grants.size() < console::kBlockGrantsMax) {
-        run.grants.push_back({.client = grant.client,
-                              .inode = grant.inode,
-                              .writable = grant.writable,
-                              .offset = grant.offset,
-                              .length = grant.memory.length()});
-      }
+      if (run.grants.size() >= console::kBlockGrantsMax) continue;
+      RangeSet& layout = by_layout[{grant.client, grant.inode}];
+      const uint64_t before = bytes_of(layout);
+      layout.add(part);
+      run.grants.push_back({.client = grant.client,
+                            .inode = grant.inode,
+                            .writable = grant.writable,
+                            .offset = grant.offset,
+                            .length = grant.memory.length(),
+                            .bytes = bytes_of(layout) - before});
     }
+    run.reach = {bytes_of(reachable), bytes_of(writable)};
     runs.push_back(std::move(run));
   }
 
@@ -48,18 +67,23 @@ class Sweep {
   std::set<size_t> active_;
 };
 
-// Where the set of grants changes: at its block `grant` begins, or is no more.
+// Where a run ends: at its block `grant` begins, or is no more, or a block that it covers in part is over.
 struct Edge {
+  enum class Kind { kBegins, kEnds, kCuts };
   uint64_t block = 0;
-  bool begins = false;
+  Kind kind = Kind::kCuts;
   size_t grant = 0;
 };
 
 std::vector<Edge> edges_of(const std::vector<MappedGrant>& grants) {
   std::vector<Edge> edges;
   for (size_t i = 0; i < grants.size(); ++i) {
-    edges.push_back({block_of(grants[i].memory.begin), true, i});
-    edges.push_back({block_of(grants[i].memory.end - 1) + 1, false, i});
+    const auto [begin, end] = grants[i].memory;
+    edges.push_back({block_of(begin), Edge::Kind::kBegins, i});
+    edges.push_back({block_of(end - 1) + 1, Edge::Kind::kEnds, i});
+    // A block in part is a run of its own: its bytes are not spread over others.
+    if (begin % brick::kBlockSize != 0) edges.push_back({block_of(begin) + 1, Edge::Kind::kCuts, i});
+    if (end % brick::kBlockSize != 0) edges.push_back({block_of(end), Edge::Kind::kCuts, i});
   }
   std::ranges::sort(edges, {}, &Edge::block);
   return edges;
@@ -81,7 +105,8 @@ std::vector<console::BlockRun> map_blocks(const std::vector<brick::SurveyedRun>&
   Sweep sweep(grants);
   auto edge = edges.begin();
   const auto pass = [&] {
-    edge->begins ? sweep.add(edge->grant) : sweep.remove(edge->grant);
+    if (edge->kind == Edge::Kind::kBegins) sweep.add(edge->grant);
+    if (edge->kind == Edge::Kind::kEnds) sweep.remove(edge->grant);
     ++edge;
   };
   for (const size_t number : order) {
@@ -90,11 +115,11 @@ std::vector<console::BlockRun> map_blocks(const std::vector<brick::SurveyedRun>&
     uint64_t at = first;
     while (edge != edges.end() && edge->block <= first) pass();
     while (edge != edges.end() && edge->block < first + run.count) {
-      sweep.append(run.first + (at - first), edge->block - at, runs);
+      sweep.append(run.first + (at - first), edge->block - at, at, runs);
       at = edge->block;
       while (edge != edges.end() && edge->block == at) pass();
     }
-    sweep.append(run.first + (at - first), first + run.count - at, runs);
+    sweep.append(run.first + (at - first), first + run.count - at, at, runs);
   }
   for (const brick::SurveyedRun& run : surveyed) {
     if (!in_use(run.use))

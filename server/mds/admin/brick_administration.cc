@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <nlohmann/json.hpp>
 #include <unordered_set>
 #include <utility>
 
@@ -57,6 +58,12 @@ bool is_address(const std::string& text) {
   return text.starts_with("tcp:") && text.size() > 4;
 }
 
+// Empty: nothing is on it.
+std::string why_not_removed(const Space& space) {
+  if (space.used_blocks() == 0) return {};
+  return "Files have data on it, or space reserved: " + std::to_string(space.used_blocks()) + " blocks.";
+}
+
 console::LoopTurns turns_of(const brick::LoopTurnsResult& told) {
   console::LoopTurns shown{
       .times = {}, .slow = told.slow, .longest_ms = told.longest_ms, .stalled = told.stalled};
@@ -83,8 +90,18 @@ Result<BrickNumber> BrickAdministration::find(const std::string& id) const {
 
 std::vector<console::Brick> BrickAdministration::bricks() {
   std::vector<console::Brick> found;
-  for (const BrickNumber number : parts_.list.numbers()) found.push_back(describe(number));
+  for (const BrickNumber number : parts_.list.numbers()) {
+    if (!being_added_.contains(number)) found.push_back(describe(number));
+  }
   return found;
+}
+
+std::string BrickAdministration::addresses_text() const {
+  nlohmann::json addresses = nlohmann::json::array();
+  for (const BrickNumber number : parts_.list.numbers()) {
+    if (!being_added_.contains(number)) addresses.push_back(parts_.list.find(number)->address);
+  }
+  return addresses.dump();
 }
 
 console::Brick BrickAdministration::describe(BrickNumber number) {
@@ -93,7 +110,8 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
   const brick::ClaimResult& identity = brick.identity();
   const brick::StatisticsResult& now = observer_.latest(number).statistics;
   const Space& space = brick.space();
-  console::Brick shown{.id = id_of(record), .address = record.address, .state = state_of(brick)};
+  console::Brick shown{
+      .id = id_of(record), .name = record.name, .address = record.address, .state = state_of(brick)};
   shown.detail = brick.detail();
   // Long before it is given up, whoever looks is told why I/O stands still.
   if (const auto silence = parts_.bricks.silence(number); brick.ready() && silence >= kSilence) {
@@ -111,6 +129,10 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
   shown.blocks = record.block_count;
   shown.free_blocks = record.block_count - std::min(record.block_count, space.used_blocks());
   shown.used_bytes = space.used_blocks() * brick::kBlockSize - space.free_grain_bytes();
+  shown.remove_refusal = why_not_removed(space);
+  shown.format_refusal = shown.remove_refusal;
+  if (shown.format_refusal.empty() && !brick.ready())
+    shown.format_refusal = "It is " + shown.state + ": only a connected brick can be formatted.";
   shown.sessions = now.sessions;
   for (const brick::SessionEntry& session : observer_.latest(number).sessions) {
     if (session.connection != 0 && session.client != kOwnBrickClient) ++shown.connections[session.transport];
@@ -194,7 +216,7 @@ void BrickAdministration::add(const std::string& address, Done<console::Brick> d
   }
   const auto added = parts_.list.add(address, false);
   if (!added) return done(std::unexpected(added.error()));
-  log_info("bricks", "brick-added brick={} address={}", *added, address);
+  being_added_.insert(*added);
   parts_.bricks.connect(*added);
   await(*added, parts_.loop.now() + kAddPatience, std::move(done));
 }
@@ -204,6 +226,8 @@ void BrickAdministration::await(BrickNumber number, SteadyTime deadline, Done<co
   BrickDevice* const brick = parts_.bricks.find(number);
   if (brick == nullptr) return done(fail(ENOENT, "the brick was removed meanwhile"));
   if (brick->ready()) {
+    being_added_.erase(number);
+    log_info("bricks", "brick-added brick={} address={}", number, brick->record().address);
     return parts_.store.when_synced(parts_.store.last_namespace_sequence(),
                                     lifetime_.guard([this, number, done] {
                                       if (parts_.bricks.find(number) != nullptr)
@@ -213,13 +237,14 @@ void BrickAdministration::await(BrickNumber number, SteadyTime deadline, Done<co
   }
   const bool refused =
       brick->state() == BrickDevice::State::kForeign || brick->state() == BrickDevice::State::kFenced;
-  if (refused || parts_.loop.now() >= deadline) {
+  if (refused || brick->unreachable_why() || parts_.loop.now() >= deadline) {
     const int number_of_error = !refused                                                      ? EHOSTUNREACH
                                 : brick->detail().find("in use already") != std::string::npos ? EEXIST
                                                                                               : EBUSY;
-    const Error why(number_of_error, refused ? brick->detail()
-                                             : "nobody answers at " + brick->record().address + " (" +
-                                                   brick->detail() + "): does pnfsrdma-brickd run there?");
+    const bool told = refused || brick->unreachable_why();
+    const Error why(number_of_error, told ? brick->detail()
+                                          : "the brick at " + brick->record().address +
+                                                " does not answer: " + brick->detail());
     return forget(number, [done, why](const Result<>&) { done(std::unexpected(why)); });
   }
   parts_.loop.after(kLookAgain, lifetime_.guard([this, number, deadline, done = std::move(done)] {
@@ -228,6 +253,7 @@ void BrickAdministration::await(BrickNumber number, SteadyTime deadline, Done<co
 }
 
 void BrickAdministration::forget(BrickNumber number, std::function<void(Result<>)> done) {
+  const bool never_shown = being_added_.erase(number) > 0;
   parts_.bricks.disconnect(number);
   observer_.forget(number);
   const auto removed = parts_.list.remove(number);
@@ -235,7 +261,7 @@ void BrickAdministration::forget(BrickNumber number, std::function<void(Result<>
     parts_.bricks.connect(number);  // as it was
     return done(std::unexpected(removed.error()));
   }
-  log_info("bricks", "brick-removed brick={}", number);
+  if (!never_shown) log_info("bricks", "brick-removed brick={}", number);
   parts_.store.when_synced(*removed, lifetime_.guard([done = std::move(done)] { done({}); }));
 }
 
@@ -262,6 +288,18 @@ void BrickAdministration::set_draining(const std::string& id, bool draining, Don
   if (!number) return done(std::unexpected(number.error()));
   BrickRecord record = *parts_.list.find(*number);
   record.leaving = draining;
+  update(record, std::move(done));
+}
+
+void BrickAdministration::set_name(const std::string& id, const std::string& name, Done<void> done) {
+  const auto number = find(id);
+  if (!number) return done(std::unexpected(number.error()));
+  BrickRecord record = *parts_.list.find(*number);
+  record.name = name;
+  update(record, std::move(done));
+}
+
+void BrickAdministration::update(const BrickRecord& record, Done<void> done) {
   const auto stored = parts_.list.update(record);
   if (!stored) return done(std::unexpected(stored.error()));
   parts_.store.when_synced(*stored, lifetime_.guard([done = std::move(done)] { done({}); }));

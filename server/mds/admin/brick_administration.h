@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ class BrickAdministration {
 
   // --- what is; at once, counters not older than a second ---
   std::vector<console::Brick> bricks();
+  // Where they are, as JSON in the form of the configuration file.
+  std::string addresses_text() const;
   // ENOENT
   Result<BrickNumber> find(const std::string& id) const;
   console::Brick describe(BrickNumber number);
@@ -65,14 +68,17 @@ class BrickAdministration {
 
   // --- changes: durable when `done` ---
   // A brick that runs, is formatted, and is no other server's. EINVAL: no address; EEXIST: in use already;
-  // EHOSTUNREACH: nobody answers there within kAddPatience; EBUSY: it is another server's. After an error the
-  // list is as before.
+  // EHOSTUNREACH: no connection can be made, which is answered at once, or the brick says nothing within
+  // kAddPatience; EBUSY: it is another server's. It is shown when it is ready; after an error the list is as
+  // before.
   void add(const std::string& address, Done<console::Brick> done);
   // ENOENT; EBUSY: files have data on it, or are getting it. A brick that is away keeps this server's name
   // until it is formatted.
   void remove(const std::string& id, Done<void> done);
   // Draining: it gets no new data; removing files empties it. ENOENT.
   void set_draining(const std::string& id, bool draining, Done<void> done);
+  // What people call it; empty: nothing. ENOENT; EEXIST: another one is called so; EINVAL: too long.
+  void set_name(const std::string& id, const std::string& name, Done<void> done);
 
   // --- jobs; ENOENT by on_end ---
   CancelJob format(const std::string& id, BrickJobEvents events);
@@ -83,11 +89,13 @@ class BrickAdministration {
 
   void survey_next(const std::shared_ptr<Survey>& work);
   void await(BrickNumber number, SteadyTime deadline, Done<console::Brick> done);
+  void update(const BrickRecord& record, Done<void> done);
   void forget(BrickNumber number, std::function<void(Result<>)> done);
   std::vector<MappedGrant> grants_of(BrickNumber number) const;
 
   Parts parts_;
   BrickObserver observer_;
+  std::set<BrickNumber> being_added_;
   Lifetime lifetime_;
 };
 

@@ -263,6 +263,12 @@ Result<Config> load_config(const std::string& path) {
   return config;
 }
 
+std::string exports_to_json(const std::vector<Export>& exports) {
+  Json json = Json::array();
+  for (const Export& item : exports) json.push_back(export_to_json(item));
+  return json.dump();
+}
+
 std::string to_json(const Config& config) {
   Json json;
   json["listen"] = config.listen;

@@ -50,6 +50,8 @@ Result<Config> parse_config(const std::string& json_text);
 Result<Config> load_config(const std::string& path);
 // As parse_config() takes it, defaults filled in.
 std::string to_json(const Config& config);
+// Its member "exports".
+std::string exports_to_json(const std::vector<Export>& exports);
 // What the console keeps: certificate, audit log, set-up token.
 std::string console_directory(const Config& config);
 

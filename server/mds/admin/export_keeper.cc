@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <map>
 
+#include "server/mds/admin/config.h"
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/values.h"
 #include "shared/base/log.h"
@@ -115,10 +116,19 @@ Result<Export> parse(const console::ExportRules& rules) {
 }
 
 // What an export costs the one it is made in.
-std::string warning_of(const Export& added, const Export* around) {
-  if (around == nullptr) return {};
-  return "Clients of " + around->path + " must open their files anew: their filehandles may lead into " +
-         added.path + ", and end.";
+std::string text_of(const console::ExportEffect& effect, const std::string& path) {
+  constexpr size_t kNamed = 10;
+  const std::string& around = effect.inside;
+  std::string text = "Clients of " + around +
+                     " must open their files anew: their filehandles may lead into " + path + ", and end. " +
+                     std::to_string(effect.clients) +
+                     (effect.clients == 1 ? " client has " : " clients have ") + around + " mounted now";
+  if (effect.losing.empty()) return text + "; all of them are let into " + path + ".";
+  text += "; " + std::to_string(effect.losing.size()) + " of them may not mount " + path +
+          ", and will no longer find it: ";
+  for (size_t i = 0; i < std::min(effect.losing.size(), kNamed); ++i)
+    text += (i == 0 ? "" : ", ") + effect.losing[i];
+  return text + (effect.losing.size() > kNamed ? ", …" : "") + ".";
 }
 
 bool same_networks(const Export& one, const Export& other) {
@@ -135,8 +145,12 @@ bool narrower(const Export& before, const Export& after) {
 }  // namespace
 
 ExportKeeper::ExportKeeper(KeyValueStore& store, Exports& exports, HandleKeys& handles,
-                           OnNarrowed on_narrowed)
-    : store_(store), exports_(exports), handles_(handles), on_narrowed_(std::move(on_narrowed)) {
+                           OnNarrowed on_narrowed, Mounted mounted)
+    : store_(store),
+      exports_(exports),
+      handles_(handles),
+      on_narrowed_(std::move(on_narrowed)),
+      mounted_(std::move(mounted)) {
   const auto next = Records(store).get(RecordKind::kExport, kNextKey);
   stored_ = next && next->has_value();
 }
@@ -186,12 +200,37 @@ std::vector<console::Export> ExportKeeper::all() const {
   return all;
 }
 
+std::string ExportKeeper::text() const {
+  std::vector<Export> all;
+  for (const Export* item : exports_.all()) all.push_back(*item);
+  return exports_to_json(all);
+}
+
 Batch ExportKeeper::begin() const {
   Batch batch;
   if (stored_) return batch;
   for (const Export* item : exports_.all()) put(batch, *item);
   put(batch, kNextKey, StoredNumber{exports_.next_id()});
   return batch;
+}
+
+Result<console::ExportEffect> ExportKeeper::effect(const console::ExportRules& rules) const {
+  TRY_ASSIGN(const Export item, parse(rules));
+  return effect_of(item);
+}
+
+console::ExportEffect ExportKeeper::effect_of(const Export& added) const {
+  console::ExportEffect effect;
+  const Export* around = exports_.around(added);
+  if (around == nullptr) return effect;
+  effect.inside = around->path;
+  for (const MountedClient& client : mounted_()) {
+    if (!around->admits(client.host)) continue;
+    ++effect.clients;
+    if (!added.admits(client.host)) effect.losing.push_back(client.name);
+  }
+  effect.text = text_of(effect, added.path);
+  return effect;
 }
 
 void ExportKeeper::add(const console::ExportRules& rules, Done<console::Export> done) {
@@ -208,8 +247,11 @@ void ExportKeeper::add(const console::ExportRules& rules, Done<console::Export> 
   const uint16_t id = item->id;
   const Export* around = exports_.around(*item);
   const auto keys = handles_.prepare_add(batch, *item, around);
-  const std::string warning = warning_of(*item, around);
-  if (!warning.empty()) log_warning("mds", "handles-end export={} why=\"{}\"", around->path, warning);
+  const console::ExportEffect effect = effect_of(*item);
+  const std::string warning = effect.text;
+  if (around != nullptr)
+    log_warning("mds", "handles-end export={} clients={} losing={} why=\"{}\"", around->path, effect.clients,
+                effect.losing.size(), warning);
   commit(
       batch,
       [&] {

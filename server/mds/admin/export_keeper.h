@@ -21,7 +21,15 @@ class ExportKeeper {
   // An export lets its clients do less than before.
   using OnNarrowed = std::function<void(uint16_t id)>;
 
-  ExportKeeper(KeyValueStore& store, Exports& exports, HandleKeys& handles, OnNarrowed on_narrowed);
+  // A client with a connection, and the address it comes from.
+  struct MountedClient {
+    std::string name;
+    std::string host;
+  };
+  using Mounted = std::function<std::vector<MountedClient>()>;
+
+  ExportKeeper(KeyValueStore& store, Exports& exports, HandleKeys& handles, OnNarrowed on_narrowed,
+               Mounted mounted);
 
   // What a start serves: the store's if there are any, else `configured`. EUCLEAN.
   struct Initial {
@@ -32,6 +40,12 @@ class ExportKeeper {
   static Result<Initial> initial(KeyValueStore& store, std::vector<Export> configured);
 
   std::vector<console::Export> all() const;
+  // They changed at run time: what the configuration file says of them is not in force any more.
+  bool stored() const { return stored_; }
+  // Those in force, as JSON in the form of the configuration file.
+  std::string text() const;
+  // What add() would cost clients that are mounted now. EINVAL (path, networks).
+  Result<console::ExportEffect> effect(const console::ExportRules& rules) const;
   // EINVAL (path, networks), EEXIST (the path), ENOSPC (65535 were made). Inside another export it ends the
   // filehandles of that one, which may lead into it: the answer's warning says so.
   void add(const console::ExportRules& rules, Done<console::Export> done);
@@ -41,6 +55,7 @@ class ExportKeeper {
   void remove(uint16_t id, Done<void> done);
 
  private:
+  console::ExportEffect effect_of(const Export& added) const;
   // With everything that is in force, when the store has nothing yet.
   Batch begin() const;
   console::Export shown(const Export& item) const;
@@ -51,6 +66,7 @@ class ExportKeeper {
   Exports& exports_;
   HandleKeys& handles_;
   const OnNarrowed on_narrowed_;
+  const Mounted mounted_;
   bool stored_;
 };
 

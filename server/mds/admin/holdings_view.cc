@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/admin/holdings_view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
 #include "server/mds/admin/brick_administration.h"
+#include "server/mds/admin/client_names.h"
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
 #include "server/mds/layout/layouts.h"
-#include "server/mds/ops/network.h"
 #include "server/mds/state/session.h"
 
 namespace pnfsrdma::mds {
@@ -33,6 +31,8 @@ console::ClientSession view_session(Session& session) {
 console::Client view_client(const HoldingsSources& sources, const Client& client) {
   console::Client shown{.id = client.id,
                         .name = client_name(client),
+                        .host = host_of_client(client),
+                        .mount_point = printable(as_bytes(client.mount_point)),
                         .owner = printable(client.owner),
                         .uid = client.principal.uid,
                         .confirmed = client.confirmed,
@@ -101,24 +101,6 @@ std::string transport_of(const console::Layout& layout, const console::Client& c
 
 }  // namespace
 
-std::string printable(ByteSpan bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) {
-    const auto c = static_cast<unsigned char>(byte);
-    text += c >= 0x20 && c < 0x7F && c != '\\' ? std::string(1, static_cast<char>(c))
-                                               : fmt::format("\\x{:02x}", c);
-  }
-  return text;
-}
-
-std::string client_name(const Client& client) {
-  for (const Session* session : client.sessions) {
-    const std::vector<std::string> peers = session->peers();
-    if (!peers.empty()) return std::string(host_of(peers.front()));
-  }
-  return printable(client.owner);
-}
-
 console::Holdings view_holdings(const HoldingsSources& sources) {
   console::Holdings all;
   std::map<uint64_t, console::Client> clients;
@@ -136,10 +118,10 @@ console::Holdings view_holdings(const HoldingsSources& sources) {
         layout.transport = transport_of(layout, client);
         ++client.layouts;
         client.grants += static_cast<uint32_t>(layout.grants.size());
-        for (const console::Grant& grant : layout.grants) {
-          client.bytes += grant.length;
-          if (grant.writable) client.writable_bytes += grant.length;
-        }
+        // Files share no memory: what is reached of each adds up.
+        const console::Reach reach = console::reach_of(layout.grants);
+        client.bytes += reach.bytes;
+        client.writable_bytes += reach.writable_bytes;
       }
       all.layouts.push_back(std::move(layout));
     }

@@ -24,9 +24,5 @@ struct HoldingsSources {
 // Clients by id with their sessions, and layouts by client and inode with their grants. About a microsecond
 // per grant.
 console::Holdings view_holdings(const HoldingsSources& sources);
-// What people call a client: where its calls come from, else what it calls itself.
-std::string client_name(const Client& client);
-// Bytes a client has chosen, readable: others than printable ASCII as \xNN.
-std::string printable(ByteSpan bytes);
 
 }  // namespace pnfsrdma::mds

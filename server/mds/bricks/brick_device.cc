@@ -86,6 +86,7 @@ void BrickDevice::refuse(Done<T> done, brick::Status status) {
 // ----------------------------------------------------------------------------------------
 
 void BrickDevice::connected() {
+  unreachable_why_.reset();
   if (state_ == State::kFenced) return;
   lost();
   identify();
@@ -93,6 +94,11 @@ void BrickDevice::connected() {
 
 void BrickDevice::lost() {
   end_round("no connection to its control socket");
+}
+
+void BrickDevice::unreachable(const Error& why) {
+  unreachable_why_ = why;
+  if (state_ == State::kOffline) detail_ = "nothing answers at " + record().address + ": " + why.to_string();
 }
 
 void BrickDevice::end_round(const std::string& why) {

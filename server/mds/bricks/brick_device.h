@@ -6,6 +6,7 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -84,6 +85,7 @@ class BrickDevice {
   // From the connection's events.
   void connected();
   void lost();
+  void unreachable(const Error& why);
 
   BrickNumber number() const { return number_; }
   State state() const { return state_; }
@@ -94,6 +96,8 @@ class BrickDevice {
   bool usable() const { return state_ == State::kReconciling || state_ == State::kReady; }
   // What an operation answers that needs this brick: OK, DELAY for a while, then IO.
   nfs4::Status absence() const;
+  // Why the last attempt to connect failed; none: there is a connection, or nothing was tried yet.
+  const std::optional<Error>& unreachable_why() const { return unreachable_why_; }
   // Since when it is ready, or is not.
   SteadyTime since() const { return since_; }
   const BrickRecord& record() const { return *list_.find(number_); }
@@ -190,6 +194,7 @@ class BrickDevice {
   Hooks hooks_;
   State state_ = State::kOffline;
   std::string detail_ = "not reached yet";
+  std::optional<Error> unreachable_why_;
   SteadyTime since_;
   bool claiming_ = false;
   bool compared_ = false;  // the blocks it listed in this round, with ours

@@ -51,10 +51,11 @@ void BrickSet::connect(BrickNumber number) {
   auto& member = members_[number];
   member = std::make_unique<Member>();
   // The events come from the loop, when all is in its place.
-  member->connection =
-      parts_.connect(parts_.list.find(number)->address,
-                     {.on_connected = [made = member.get()] { made->device->connected(); },
-                      .on_lost = [made = member.get()](const Error&) { made->device->lost(); }});
+  member->connection = parts_.connect(
+      parts_.list.find(number)->address,
+      {.on_connected = [made = member.get()] { made->device->connected(); },
+       .on_lost = [made = member.get()](const Error&) { made->device->lost(); },
+       .on_unreachable = [made = member.get()](const Error& why) { made->device->unreachable(why); }});
   member->device = std::make_unique<BrickDevice>(
       BrickDevice::Parts{parts_.loop, parts_.store, member->connection->control(), parts_.list,
                          parts_.random},

@@ -121,6 +121,8 @@ Result<> BrickList::check_unique(const BrickRecord& record) const {
     const std::string other = "brick " + std::to_string(number);
     if (member.record.address == record.address)
       return fail(EEXIST, record.address + " is the address of " + other + " already");
+    if (!record.name.empty() && member.record.name == record.name)
+      return fail(EEXIST, "the brick at " + member.record.address + " is called " + record.name + " already");
     if (record.claimed_before() && member.record.uuid == record.uuid)
       return fail(EEXIST, "the brick at " + record.address + " is in use already: it is " + other + " at " +
                               member.record.address);

@@ -31,8 +31,8 @@ class BrickList {
 
   // A new brick, not claimed yet. EEXIST: the address is in use.
   Result<BrickNumber> add(const std::string& address, bool configured);
-  // Replaces what may change: uuid, address, block count, durability, leaving. EEXIST: another brick has
-  // that uuid or address. The sequence is for when_synced().
+  // Replaces what may change: uuid, name, address, block count, durability, leaving. EEXIST: another brick
+  // has that uuid, name or address. The sequence is for when_synced().
   Result<Sequence> update(const BrickRecord& record);
   // What the brick says its verifier is now. When that is another one than it was, verifier_changes() grows.
   // None: nothing has to be stored. The sequence is for when_synced().

@@ -25,6 +25,15 @@ std::string verifier_key(BrickNumber number) {
   return meta_key("verifier." + std::to_string(number));
 }
 
+// A record of its own: programs that know no names leave it alone.
+struct StoredName {
+  xdr::String<BrickRecords::kNameBytesMax> name;
+};
+
+std::string name_key(BrickNumber number) {
+  return meta_key("brick-name." + std::to_string(number));
+}
+
 // What the key (number) does not say.
 struct StoredBrick {
   BrickUuid uuid{};
@@ -75,6 +84,12 @@ Result<std::vector<BrickRecord>> BrickRecords::all() {
   TRY(outcome);
   TRY_ASSIGN(const std::optional<std::string> settled, store_.get(meta_key(kNextBrick)));
   if (!settled) return of_format_1();
+  for (BrickRecord& record : records) {
+    TRY_ASSIGN(const std::optional<std::string> named, store_.get(name_key(record.number)));
+    if (!named) continue;
+    TRY_ASSIGN(const StoredName name, read_value<StoredName>(*named, "a brick's name"));
+    record.name = name.name;
+  }
   return records;
 }
 
@@ -139,6 +154,7 @@ Result<> BrickRecords::put(Batch& batch, const BrickRecord& record) {
 
 Result<> BrickRecords::write(Batch& batch, const BrickRecord& record) {
   if (record.address.size() > kAddressBytesMax) return fail(EINVAL, "the brick's address is too long");
+  if (record.name.size() > kNameBytesMax) return fail(EINVAL, "the brick's name is too long");
   StoredBrick stored{.uuid = record.uuid,
                      .address = record.address,
                      .block_count = record.block_count,
@@ -147,6 +163,11 @@ Result<> BrickRecords::write(Batch& batch, const BrickRecord& record) {
                      .leaving = record.leaving,
                      .zones = record.zones};
   put_value(batch, number_key(kBrickTag, record.number), stored);
+  if (record.name.empty()) {
+    batch.erase(name_key(record.number));
+  } else {
+    put_value(batch, name_key(record.number), StoredName{record.name});
+  }
   return {};
 }
 
@@ -154,6 +175,7 @@ void BrickRecords::erase(Batch& batch, BrickNumber number) {
   batch.erase(number_key(kBrickTag, number));
   batch.erase(address_counter_key(number));
   batch.erase(verifier_key(number));
+  batch.erase(name_key(number));
 }
 
 Result<std::optional<BrickVerifier>> BrickRecords::verifier(BrickNumber number) {

@@ -38,6 +38,7 @@ constexpr uint32_t zone_of(uint64_t logical) {
 struct BrickRecord {
   BrickNumber number = kNoBrick;
   BrickUuid uuid{};             // of its pool; zeros until it was claimed for the first time
+  std::string name;             // that people gave it; empty: none
   std::string address;          // of its control socket: "unix:/path" or "tcp:host:port"
   uint64_t block_count = 0;     // when it was claimed last
   uint32_t durability = 0;      // Durability, likewise
@@ -54,6 +55,7 @@ struct BrickRecord {
 class BrickRecords {
  public:
   static constexpr size_t kAddressBytesMax = 256;
+  static constexpr size_t kNameBytesMax = 64;
 
   explicit BrickRecords(KeyValueStore& store) : store_(store) {}
 
@@ -64,7 +66,7 @@ class BrickRecords {
   Result<> add(Batch& batch, BrickRecord& record);
   // One more zone.
   Result<> extend(Batch& batch, BrickRecord& record);
-  // Replaces the record. EINVAL: the address is too long.
+  // Replaces the record. EINVAL: the address or the name is too long.
   Result<> put(Batch& batch, const BrickRecord& record);
   static void erase(Batch& batch, BrickNumber number);
   // The verifier a brick had when it was heard of last; none: never.

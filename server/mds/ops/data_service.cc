@@ -98,8 +98,8 @@ DataOperations::Space DataService::space() const {
     const uint64_t free = brick->space().unused_bytes();
     sum.total += total;
     sum.free += free;
-    // What of it somebody can have now.
-    if (brick->ready() && !brick->record().leaving) sum.available += free;
+    // One that is away has its space still: the file system is not full because of it.
+    if (!brick->record().leaving) sum.available += free;
   }
   return sum;
 }

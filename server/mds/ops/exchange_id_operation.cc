@@ -78,6 +78,14 @@ nfs4::Implementation implementation(const Services& services) {
   return self;
 }
 
+// Our client ends the name of its implementation with where it is mounted.
+std::string mount_point_told(std::string_view implementation) {
+  constexpr std::string_view kKey = " mount=";
+  const size_t at = implementation.find(kKey);
+  if (!implementation.starts_with("pnfsrdma-fuse") || at == std::string_view::npos) return {};
+  return std::string(implementation.substr(at + kKey.size()));
+}
+
 }  // namespace
 
 nfs4::ExchangeIdResponse handle(CompoundContext& context, const nfs4::ExchangeIdArguments& arguments) {
@@ -90,6 +98,7 @@ nfs4::ExchangeIdResponse handle(CompoundContext& context, const nfs4::ExchangeId
   } else {
     TRY_ASSIGN(client, establish(context, confirmed, arguments, principal));
   }
+  if (arguments.implementation) client->mount_point = mount_point_told(arguments.implementation->name);
   const ByteSpan instance = context.services.identity.instance;
   nfs4::ExchangeIdResult result;
   result.client_id = client->id;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "server/mds/state/stateid.h"
@@ -41,6 +42,7 @@ struct Client {
   uint32_t create_sequence = 0;  // csa_sequence of the last CREATE_SESSION that was run, 0 before the first
 
   // What does not.
+  std::string mount_point;                                // as the client told it; empty: it did not
   std::optional<nfs4::CreateSessionResult> create_reply;  // CREATE_SESSION's replay cache (RFC 8881, 18.36.4)
   SteadyTime lease_end;
   uint32_t running_compounds = 0;  // a lease does not end under a COMPOUND of its client

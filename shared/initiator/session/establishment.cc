@@ -26,6 +26,7 @@ using Socket = std::shared_ptr<SessionSocket>;
 // A server that is there answers these at once; a connection that brings no answer is better made anew.
 constexpr Milliseconds kPatience = std::chrono::seconds(10);
 constexpr int kDelaysMax = 50;
+constexpr size_t kMountPointBytesMax = 255;
 
 constexpr uint32_t kOperationsWanted = 40;
 constexpr uint32_t kCachedReplyWanted = 8192;
@@ -97,7 +98,10 @@ Result<> Establishment::exchange_id(const Socket& socket) {
   arguments.flags = nfs4::kExchangeUsePnfsMds;
   nfs4::Implementation implementation;
   implementation.domain = "pnfsrdma";
+  // The path comes last: it may have spaces.
   implementation.name = "pnfsrdma-fuse";
+  if (!options_.mount_point.empty() && options_.mount_point.size() <= kMountPointBytesMax)
+    implementation.name += " mount=" + options_.mount_point;
   arguments.implementation = implementation;
 
   TRY_ASSIGN(nfs4::CompoundResults results, exchange(socket, arguments, kPatience));

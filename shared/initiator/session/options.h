@@ -24,6 +24,8 @@ struct SessionOptions {
   std::vector<std::shared_ptr<rdma::Transport>> rdma_transports;
   // eia_clientowner.co_ownerid: the same for the life of a mount, different for every other mount.
   std::string owner;
+  // Where it is mounted, told to the server for its administrator; empty: nothing is told.
+  std::string mount_point;
 
   Persistence persistence = Persistence::kHard;
   // One transmission; after 1 + `retransmissions` of them a soft call fails (nfs(5): timeo is in deciseconds

@@ -30,6 +30,26 @@ TEST(Bricks, AreFormattedOnlyWhenTheirIdIsRepeated) {
   EXPECT_EQ(ApiWorld::json_of(started)["user"], "root");
 }
 
+TEST(Bricks, AreCalledWhatPeopleCallThem) {
+  ApiWorld world;
+  const auto change = [&](const Json& body) {
+    return world.send(ApiWorld::with(world.request("PATCH", kPath, body), "if-match", "*"));
+  };
+  const auto named = change({{"name", "rack 3 left"}});
+  EXPECT_EQ(named.status, 200);
+  EXPECT_EQ(ApiWorld::json_of(named)["name"], "rack 3 left");
+  // A name that is taken adds nothing, and says why.
+  EXPECT_EQ(
+      world.send("POST", "/api/v1/bricks", {{"address", "tcp:192.0.2.9:20050"}, {"name", "rack 3 left"}})
+          .status,
+      409);
+  const auto other =
+      world.send("POST", "/api/v1/bricks", {{"address", "tcp:192.0.2.9:20050"}, {"name", "rack 4"}});
+  EXPECT_EQ(other.status, 201);
+  EXPECT_EQ(ApiWorld::json_of(other)["name"], "rack 4");
+  EXPECT_EQ(change({{"name", "<b>"}}).status, 422);
+}
+
 TEST(Bricks, BlocksComeInPagesThatCoverEverythingOnce) {
   ApiWorld world;
   std::string cursor;
@@ -52,6 +72,17 @@ TEST(Bricks, PathsAreReadable) {
   EXPECT_EQ(paths[0]["endpoint"], "192.0.2.7:20051");
   EXPECT_EQ(paths[1]["endpoint"], "[2001:db8::1]:20052");
   EXPECT_EQ(paths[2]["endpoint"], "odd");
+}
+
+TEST(Layouts, AByteThatSeveralHandlesReachCountsOnce) {
+  Layout layout;
+  layout.grants = {{.length = 96, .logical = 1000},
+                   {.length = 96, .writable = true, .logical = 1000},
+                   {.length = 10, .logical = 1090},
+                   {.length = 5, .logical = 5000}};
+  const Json shown = to_json(layout);
+  EXPECT_EQ(shown["bytes"], 105);
+  EXPECT_EQ(shown["writable_bytes"], 96);
 }
 
 TEST(Ids, OfLayoutsReadBack) {

@@ -82,6 +82,10 @@ class FakeAdministration final : public Administration {
     std::erase_if(clients, [&](const Client& one) { return one.id == client; });
     done({});
   }
+  Result<ExportEffect> export_effect(const ExportRules& rules) override {
+    if (rules.path == "/../") return fail(EINVAL, "no path");
+    return ExportEffect{.inside = "/", .clients = 2, .losing = {"alice-1"}, .text = "One loses it."};
+  }
   void add_export(const ExportRules& rules, Done<Export> done) override {
     for (const Export& one : all_exports) {
       if (one.rules.path == rules.path) return done(fail(EEXIST, rules.path + " is exported already"));
@@ -118,6 +122,12 @@ class FakeAdministration final : public Administration {
   void drain_brick(const std::string& id, bool draining, Done<> done) override {
     if (id != kBrickId) return done(fail(ENOENT, "there is no brick " + id));
     brick.state = draining ? "draining" : "ready";
+    done({});
+  }
+  void name_brick(const std::string& id, const std::string& name, Done<> done) override {
+    if (id != kBrickId) return done(fail(ENOENT, "there is no brick " + id));
+    if (name == "taken") return done(fail(EEXIST, "another brick is called so"));
+    brick.name = name;
     done({});
   }
   Holders holders(const std::string&) override { return {3, 4096, {"/"}}; }

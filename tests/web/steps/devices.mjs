@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { lookAt } from "../checks.mjs";
+import assert from "node:assert/strict";
+import { lookAt, within } from "../checks.mjs";
 
 const EMPTY = { "/": "No device yet", "/devices": "files have nowhere to be", "/clients": "No client is there", "/exposure": "no memory to reach" };
 
@@ -22,11 +23,14 @@ async function add(page, address) {
 
 export async function refuseWrongAddress({ page, brick, output }) {
   const dialog = await add(page, `${brick}.nowhere`);
-  await dialog.getByRole("alert").first().waitFor();
+  const took = await within(1000, "the address is refused", async () => await dialog.getByText("No such file or directory").count() > 0);
+  const known = await page.evaluate(async () => (await (await fetch("/api/v1/bricks")).json()).items.length);
+  assert.equal(known, 0, "a brick that was refused is in the list");
   await lookAt(page, "add-device-refused", output);
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   await page.getByText("files have nowhere to be").waitFor();
+  return `${Math.round(took)} ms`;
 }
 
 async function addReady(page, address) {
@@ -42,22 +46,32 @@ export async function addDevice({ page, brick, output }) {
   await lookAt(page, "devices", output);
 }
 
-async function remove(page, address) {
-  const name = address.replace("unix:", "");
+async function remove(page, name) {
   await page.getByRole("region", { name, exact: true }).getByRole("button", { name: "Remove…" }).click();
   const dialog = page.getByRole("dialog");
   const button = dialog.getByRole("button", { name: "Remove" });
   if (await button.isEnabled()) throw new Error("removing was possible before the name was typed");
-  await dialog.getByLabel("Type the device's address to confirm").fill(name);
+  await dialog.getByLabel("Type the device's name to confirm").fill(name);
   await button.click();
   return dialog;
 }
 
-// A second device: kept from new files and used again, checked, formatted.
+const SECOND_NAME = "rack 4";
+
+async function rename(page, panel) {
+  await panel.getByRole("button", { name: "Rename…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill(SECOND_NAME);
+  await dialog.getByRole("button", { name: "Rename", exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
+}
+
+// A second device: named, kept from new files and used again, checked, formatted.
 export async function tendDevice(story) {
   const { page, cluster, output } = story;
   story.second = await cluster.ask("another_brick");
-  const panel = await addReady(page, story.second);
+  await rename(page, await addReady(page, story.second));
+  const panel = page.getByRole("region", { name: SECOND_NAME });
   await panel.getByRole("button", { name: "Drain" }).click();
   await panel.getByText("draining", { exact: true }).waitFor();
   await panel.getByRole("button", { name: "Use again" }).click();
@@ -99,14 +113,19 @@ async function cancelCheck(panel, jobs) {
   throw new Error("no check could be cancelled before it was done");
 }
 
-export async function removeDevices({ page, brick, second, output }) {
+export async function removeDevices({ page, brick, output }) {
   await page.goto("/devices");
-  const panel = page.getByRole("region", { name: second.replace("unix:", "") });
-  const full = await remove(page, brick);
-  await full.getByText("still live there").waitFor();
+  const full = page.getByRole("region", { name: brick.replace("unix:", ""), exact: true });
+  await full.getByText("Cannot be formatted or removed now. Files have data on it").waitFor();
+  for (const action of ["Format…", "Remove…"]) {
+    const button = full.getByRole("button", { name: action });
+    assert.equal(await button.getAttribute("aria-disabled"), "true");
+    await button.click({ force: true });
+    assert.equal(await page.getByRole("dialog").count(), 0, `${action} opened although it would be refused`);
+  }
   await lookAt(page, "remove-device-refused", output);
-  await page.keyboard.press("Escape");
-  const empty = await remove(page, second);
+  const panel = page.getByRole("region", { name: SECOND_NAME });
+  const empty = await remove(page, SECOND_NAME);
   await empty.waitFor({ state: "detached" });
   await panel.waitFor({ state: "detached" });
 }

@@ -21,6 +21,8 @@ export async function createExport({ page, output }) {
   await dialog.getByRole("button", { name: "Export", exact: true }).click();
   await dialog.waitFor({ state: "detached" });
   await page.getByRole("row", { name: "127.0.0.0/8" }).waitFor();
+  const port = await page.evaluate(async () => (await (await fetch("/api/v1/configuration")).json()).settings.listen.value[0].split(":").pop());
+  assert.match(await page.getByLabel("Commands").textContent(), new RegExp(`-o port=${port} .*vers=4\\.2,port=${port} `, "s"));
   await lookAt(page, "exports", output);
 }
 
@@ -61,7 +63,11 @@ export async function removeExport({ page, output }) {
   const made = page.getByRole("dialog");
   await made.getByLabel("Path").fill("/not/there/yet");
   await made.getByText("It lies in the export /.").waitFor();
+  await made.getByText("1 client has / mounted now. All of them are let into /not/there/yet.").waitFor();
+  await made.getByLabel("Client networks").fill("192.0.2.0/24");
+  await made.getByText(/^1 of them loses \/not\/there\/yet: .+-[0-9a-f]{6}\.$/).waitFor();
   await lookAt(page, "new-export-inside", output);
+  await made.getByLabel("Client networks").fill("");
   await made.getByRole("button", { name: "Export", exact: true }).click();
   await made.waitFor({ state: "detached" });
   await page.getByText("Clients of / must open their files anew").waitFor();

@@ -48,6 +48,28 @@ TEST(BlockMap, GrantsCutTheRunsTheyCover) {
   EXPECT_EQ(runs[3].grants[0].client, 2u);
 }
 
+TEST(BlockMap, ABlockInPartSaysHowManyOfItsBytesAreReached) {
+  // 32 KiB across the border of two blocks, twice for the same file; another client writes 4 KiB of them.
+  const auto runs = map_blocks(
+      {{0, 8, brick::BlockUse::kAllocated, 0}},
+      {{.client = 1, .inode = 7, .memory = {2 * kBlock - 16384, 2 * kBlock + 16384}},
+       {.client = 1, .inode = 7, .memory = {2 * kBlock - 16384, 2 * kBlock + 4096}, .writable = true},
+       {.client = 2, .inode = 7, .memory = {2 * kBlock, 2 * kBlock + 4096}, .writable = true}});
+  ASSERT_EQ(runs.size(), 4u);
+  EXPECT_EQ(runs[1].block, 1u);
+  EXPECT_EQ(runs[1].count, 1u);
+  EXPECT_EQ(runs[1].reach.bytes, 16384u);
+  EXPECT_EQ(runs[1].reach.writable_bytes, 16384u);
+  EXPECT_EQ(runs[2].block, 2u);
+  EXPECT_EQ(runs[2].reach.bytes, 16384u);
+  EXPECT_EQ(runs[2].reach.writable_bytes, 4096u);
+  uint64_t of_first = 0;
+  for (const auto& run : runs)
+    for (const auto& grant : run.grants) of_first += grant.client == 1 ? grant.bytes : 0;
+  EXPECT_EQ(of_first, 32768u);
+  EXPECT_EQ(runs[3].reach.bytes, 0u);
+}
+
 TEST(BlockMap, LogicalNeighboursMayLieApartInTheBrick) {
   const auto runs = map_blocks(
       {{0, 1, brick::BlockUse::kAllocated, 21 * kBlock}, {1, 1, brick::BlockUse::kAllocated, 20 * kBlock}},
@@ -127,6 +149,20 @@ TEST_F(Bricks, WhatDoesNotAnswerIsNotAdded) {
   EXPECT_EQ((*answer)->error().number(), EHOSTUNREACH);
   EXPECT_EQ(world.list->numbers(), std::vector<BrickNumber>{1});
   EXPECT_TRUE(world.mds->ready());
+}
+
+TEST_F(Bricks, AnAddressWhereNothingListensIsRefusedAtOnce) {
+  const std::string address = world.lend_brick(64);
+  const auto answer = add(address);
+  world.settle();
+  // While it is tried nobody sees a brick of which nothing is known.
+  EXPECT_EQ(admin().bricks().size(), 1u);
+  world.plug.refuse(address, Error(ENOENT, "connect to " + address));
+  world.pass(Milliseconds(100));
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_EQ((*answer)->error().number(), EHOSTUNREACH);
+  EXPECT_NE((*answer)->error().what().find("No such file or directory"), std::string::npos);
+  EXPECT_EQ(world.list->numbers(), std::vector<BrickNumber>{1});
 }
 
 TEST_F(Bricks, AnotherServersBrickIsNotAddedAndNotClaimed) {
@@ -240,6 +276,39 @@ TEST_F(Bricks, AwayAndForeignOnesAreShownAsThat) {
   world.settle();
   EXPECT_EQ(admin().bricks()[0].state, "foreign");
   EXPECT_NE(admin().bricks()[0].detail.find("another"), std::string::npos);
+}
+
+TEST_F(Bricks, WhatWouldBeRefusedSaysSoBeforehand) {
+  EXPECT_EQ(admin().bricks()[0].remove_refusal, "");
+  EXPECT_EQ(admin().bricks()[0].format_refusal, "");
+  ASSERT_EQ(world.write(world.create("f"), 0, "x"), Status::kOk);
+  EXPECT_NE(admin().bricks()[0].remove_refusal, "");
+  EXPECT_NE(admin().bricks()[0].format_refusal, "");
+}
+
+TEST_F(Bricks, OneThatIsAwayIsNotFormatted) {
+  world.plug.down(world.kBrick);
+  EXPECT_EQ(admin().bricks()[0].format_refusal, "It is away: only a connected brick can be formatted.");
+  EXPECT_EQ(admin().bricks()[0].remove_refusal, "");
+}
+
+TEST_F(Bricks, ANameStaysAndBelongsToOne) {
+  ASSERT_TRUE(added());
+  const auto name = [&](BrickNumber number, const std::string& text) {
+    std::optional<Result<>> answer;
+    admin().set_name(hex(number), text, [&](Result<> got) { answer = std::move(got); });
+    world.settle();
+    return answer.value_or(fail(EINPROGRESS, "no answer"));
+  };
+  ASSERT_TRUE(name(1, "rack 3 left"));
+  EXPECT_EQ(name(2, "rack 3 left").error().number(), EEXIST);
+  EXPECT_EQ(name(2, std::string(65, 'x')).error().number(), EINVAL);
+  world.crash(0);
+  world.start();
+  EXPECT_EQ(admin().bricks()[0].name, "rack 3 left");
+  EXPECT_EQ(admin().bricks()[1].name, "");
+  ASSERT_TRUE(name(1, ""));
+  EXPECT_EQ(admin().bricks()[0].name, "");
 }
 
 // --- jobs ---

@@ -27,8 +27,9 @@ struct Keeper : ::testing::Test {
     exports = std::make_unique<Exports>(*names, initial.exports);
     exports->reserve_ids(initial.next_id);
     handles = *HandleKeys::open(*store, random, clock, *exports, false);
-    keeper = std::make_unique<ExportKeeper>(*store, *exports, *handles,
-                                            [this](uint16_t id) { narrowed.push_back(id); });
+    keeper = std::make_unique<ExportKeeper>(
+        *store, *exports, *handles, [this](uint16_t id) { narrowed.push_back(id); },
+        [this] { return mounted; });
   }
   template <typename T>
   Result<T> wait(const std::function<void(ExportKeeper::Done<T>)>& ask) {
@@ -56,6 +57,7 @@ struct Keeper : ::testing::Test {
   SystemRandom random;
   std::unique_ptr<Exports> exports;
   std::unique_ptr<HandleKeys> handles;
+  std::vector<ExportKeeper::MountedClient> mounted;
   std::unique_ptr<ExportKeeper> keeper;
   Narrowed narrowed;
 };
@@ -109,6 +111,31 @@ TEST_F(Keeper, AnExportStoredByAnEarlierVersionIsSecure) {
     put(unknown);
     EXPECT_EQ(ExportKeeper::initial(*store, {}).error().number(), EUCLEAN) << unknown;
   }
+}
+
+TEST_F(Keeper, WhatAnExportInsideAnotherCostsIsKnownBeforeItIsMade) {
+  mounted = {{"db7-0123ab", "192.0.2.7"}, {"web3-4567cd", "198.51.100.3"}};
+  const auto effect = keeper->effect({.path = "/inner", .clients = {"192.0.2.0/24"}});
+  ASSERT_TRUE(effect.has_value());
+  EXPECT_EQ(effect->inside, "/");
+  EXPECT_EQ(effect->clients, 2u);
+  EXPECT_EQ(effect->losing, std::vector<std::string>{"web3-4567cd"});
+  EXPECT_NE(effect->text.find("1 of them may not mount /inner, and will no longer find it: web3-4567cd."),
+            std::string::npos)
+      << effect->text;
+  EXPECT_EQ(keeper->all().size(), 1u) << "nothing was made";
+  EXPECT_EQ(add({.path = "/inner", .clients = {"192.0.2.0/24"}})->warning, effect->text);
+  EXPECT_EQ(keeper->effect({.path = "inner"}).error().number(), EINVAL);
+}
+
+TEST_F(Keeper, AnExportThatLiesInNoneCostsNothing) {
+  start({});
+  mounted = {{"db7-0123ab", "192.0.2.7"}};
+  const auto effect = keeper->effect({.path = "/data"});
+  ASSERT_TRUE(effect.has_value());
+  EXPECT_EQ(effect->inside, "");
+  EXPECT_EQ(effect->clients, 0u);
+  EXPECT_EQ(effect->text, "");
 }
 
 // Handles of the outer export may lead into the new one.

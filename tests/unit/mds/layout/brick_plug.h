@@ -23,6 +23,9 @@ class BrickPlug {
     };
   }
   void up(const std::string& address) { bricks_.at(address).events.on_connected(); }
+  void refuse(const std::string& address, const Error& why) {
+    bricks_.at(address).events.on_unreachable(why);
+  }
   void silent_for(const std::string& address, Milliseconds silence) { bricks_.at(address).silence = silence; }
   void down(const std::string& address) {
     bricks_.at(address).events.on_lost(Error(ECONNRESET, "unplugged"));

@@ -18,6 +18,7 @@ export function ClientPanel({ client }: { client: Client }) {
   return (
     <Panel title={clientName(client)}>
       <Facts of={[
+        ["Mounted at", client.mount_point === null ? <span class="muted">not told</span> : <code class="wrap">{client.mount_point}</code>],
         ["Id", <code>{client.id}</code>],
         ["Owner", <code class="wrap">{client.owner}</code>],
         ["User id", String(client.uid)],

@@ -24,6 +24,8 @@ export function ClientTable({ clients, chosen, onChoose, onExpel }: Props) {
             {clientName(client)}
           </button>
         ) },
+        { title: "Mounted at", cell: (client) => client.mount_point === null
+          ? <span class="muted">not told</span> : <code class="wrap">{client.mount_point}</code> },
         { title: "State", cell: (client) => <ClientState client={client} /> },
         { title: "Data by", cell: (client) => transports(client).map((name) => <code key={name} class="chip">{name}</code>) },
         { title: "Lease", numeric: true, cell: (client) => durationText(client.lease_seconds_left) },

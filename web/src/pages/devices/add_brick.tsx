@@ -10,11 +10,12 @@ import { brickName } from "./brick_words";
 
 export function AddBrick({ onClose }: { onClose: () => void }) {
   const [address, setAddress] = useState("");
+  const [name, setName] = useState("");
   const fault = address === "" ? undefined : addressFault(address);
   return (
     <Dialog title="Add a device" onClose={onClose}>
       <Form submit="Add" disabled={address === "" || fault !== undefined} onCancel={onClose} onSubmit={async () => {
-        const brick = await call("POST /bricks", { body: { address } });
+        const brick = await call("POST /bricks", { body: { address, name } });
         notify(`Added ${brickName(brick)}: it is ready for new files.`);
         onClose();
       }}>
@@ -24,6 +25,8 @@ export function AddBrick({ onClose }: { onClose: () => void }) {
             <TextField label="Control address" value={address} onValue={setAddress} error={problem?.errorOf("address") ?? fault}
               hint={<>As in its configuration: <code>unix:/run/pnfsrdma/brick.sock</code> or <code>tcp:192.0.2.7:20050</code></>}
               input={{ autocomplete: "off", autoFocus: true }} />
+            <TextField label="Name" value={name} onValue={setName} error={problem?.errorOf("name")}
+              hint="What you call it, for example “rack 3”. Without one it is called by its address." input={{ autocomplete: "off", maxLength: 63 }} />
           </>
         )}
       </Form>

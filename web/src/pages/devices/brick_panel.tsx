@@ -11,28 +11,29 @@ import { Meter } from "../../parts/meter";
 import { Panel } from "../../parts/panel";
 import { Time } from "../../parts/time";
 import { useMay } from "../../session";
-import { brickName, durabilityMeaning, kindName, stateTone, transportName } from "./brick_words";
+import { BETWEEN_MEANING, betweenBytes, brickName, durabilityMeaning, FILES_MEANING, freeBytes, kindName, stateTone, transportName } from "./brick_words";
 
 interface Props {
   brick: Brick;
   onFormat: () => void;
+  onName: () => void;
   onRemove: () => void;
 }
 
 // One brick: what it is, how full, how it is reached, what can be done with it.
-export function BrickPanel({ brick, onFormat, onRemove }: Props) {
+export function BrickPanel({ brick, onFormat, onName, onRemove }: Props) {
   const { counters } = brick;
-  const reserved = Math.max(0, brick.capacity_bytes - brick.free_bytes - brick.used_bytes);
   return (
     <Panel title={brickName(brick)} aside={<><Badge tone={stateTone(brick.state)}>{brick.state}</Badge> <span class="muted">since <Time at={brick.since} /></span></>}>
       {brick.detail && <p class={`note ${stateTone(brick.state) === "bad" ? "note-bad" : ""}`}>{brick.detail}</p>}
       <Meter label="Space" whole={brick.capacity_bytes} parts={[
         { label: "files", value: brick.used_bytes, tone: "data" },
-        { label: "reserved", value: reserved, tone: "held" },
+        { label: "free in blocks in use", value: betweenBytes(brick), tone: "held" },
       ]} />
       <Facts of={[
-        ["Free", <>{bytesText(brick.free_bytes)} of {bytesText(brick.capacity_bytes)}</>],
-        ["Files", <>{bytesText(brick.used_bytes)} <span class="muted">and {bytesText(reserved)} reserved</span></>],
+        ["Used by files", <>{bytesText(brick.used_bytes)} <span class="muted">({FILES_MEANING})</span></>],
+        ["Free", <>{bytesText(freeBytes(brick))} of {bytesText(brick.capacity_bytes)}, as <code>df</code> shows it</>],
+        ["In blocks in use", <>{bytesText(betweenBytes(brick))} <span class="muted">({BETWEEN_MEANING})</span></>],
         ["Medium", kindName(brick.kind)],
         ["Durability", <><Badge tone={brick.durability === "power" ? "good" : "warn"}>{brick.durability}</Badge> <span class="muted">survives {durabilityMeaning(brick.durability)}</span></>],
         ["Flush", brick.flush_methods.join(", ") || "–"],
@@ -44,14 +45,15 @@ export function BrickPanel({ brick, onFormat, onRemove }: Props) {
         ["Read by iWARP", <>{bytesText(counters.rdma_read_bytes)} <span class="muted">in {countText(counters.rdma_reads)}</span></>],
         ["Written by iWARP", <>{bytesText(counters.rdma_write_bytes)} <span class="muted">in {countText(counters.rdma_writes)}</span></>],
         ["Flushes", <>{countText(counters.rdma_flushes)} native, {countText(counters.commit_messages)} by message, {countText(counters.mds_flushes)} by the server</>],
+        ["Control address", <code class="wrap">{brick.address}</code>],
         ["Id", <code class="wrap">{brick.id}</code>],
       ]} />
-      <Actions brick={brick} onFormat={onFormat} onRemove={onRemove} />
+      <Actions brick={brick} onFormat={onFormat} onName={onName} onRemove={onRemove} />
     </Panel>
   );
 }
 
-function Actions({ brick, onFormat, onRemove }: Props) {
+function Actions({ brick, onFormat, onName, onRemove }: Props) {
   const may = useMay();
   const check = async () => {
     try {
@@ -80,8 +82,27 @@ function Actions({ brick, onFormat, onRemove }: Props) {
         <button type="button" class="button" aria-pressed={draining} title="A draining device gets no new files"
           onClick={() => void drain()}>{draining ? "Use again" : "Drain"}</button>
       )}
-      {may("POST /bricks/{brick}/format") && <button type="button" class="button" onClick={onFormat}>Format…</button>}
-      {may("DELETE /bricks/{brick}") && <button type="button" class="button" onClick={onRemove}>Remove…</button>}
+      {may("PATCH /bricks/{brick}") && <button type="button" class="button" onClick={onName}>Rename…</button>}
+      {may("POST /bricks/{brick}/format") &&
+        <RefusableButton refusal={brick.format_refusal} onClick={onFormat}>Format…</RefusableButton>}
+      {may("DELETE /bricks/{brick}") &&
+        <RefusableButton refusal={brick.remove_refusal} onClick={onRemove}>Remove…</RefusableButton>}
+      <Refusals brick={brick} />
     </div>
   );
+}
+
+// Stays in the order of Tab, so that its reason can be read by everybody.
+function RefusableButton({ refusal, onClick, children }: { refusal: string | null; onClick: () => void; children: string }) {
+  return (
+    <button type="button" class="button" aria-disabled={refusal !== null} title={refusal ?? undefined}
+      onClick={() => { if (refusal === null) onClick(); }}>{children}</button>
+  );
+}
+
+function Refusals({ brick }: { brick: Brick }) {
+  const reasons = [...new Set([brick.format_refusal, brick.remove_refusal])].filter((reason) => reason !== null);
+  if (reasons.length === 0) return null;
+  const what = brick.remove_refusal === null ? "Cannot be formatted now." : "Cannot be formatted or removed now.";
+  return <p class="hint refusal">{what} {reasons.join(" ")}</p>;
 }

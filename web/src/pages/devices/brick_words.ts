@@ -2,11 +2,25 @@
 import type { Brick } from "../../api/generated";
 import type { Tone } from "../../parts/badge";
 
-// What people call a brick: where it is, not what its pool is numbered.
-export function brickName(brick: Pick<Brick, "address" | "id">): string {
+// What people call a brick; without a name, where it is.
+export function brickName(brick: Pick<Brick, "name" | "address" | "id">): string {
+  if (brick.name) return brick.name;
   const address = brick.address.replace(/^(unix|tcp):/, "");
   return address || brick.id;
 }
+
+// What no file has, as df shows it: whole free blocks, and what is free in blocks that files use in part.
+export function freeBytes(brick: Pick<Brick, "capacity_bytes" | "used_bytes">): number {
+  return Math.max(0, brick.capacity_bytes - brick.used_bytes);
+}
+
+// The part of that which lies in blocks in use, or is being zeroed: other files get it.
+export function betweenBytes(brick: Pick<Brick, "capacity_bytes" | "free_bytes" | "used_bytes">): number {
+  return Math.max(0, freeBytes(brick) - brick.free_bytes);
+}
+
+export const FILES_MEANING = "space given ahead to files that are open counts, too";
+export const BETWEEN_MEANING = "free, in blocks that files use in part or that are being zeroed: other files get it";
 
 export function stateTone(state: Brick["state"]): Tone {
   switch (state) {

@@ -11,11 +11,12 @@ import { AddBrick } from "./add_brick";
 import { BrickPanel } from "./brick_panel";
 import { FormatBrick } from "./format_brick";
 import { Jobs } from "./jobs";
+import { NameBrick } from "./name_brick";
 import { RemoveBrick } from "./remove_brick";
 
 const BRICKS_MS = 1000;
 
-type Open = { what: "add" } | { what: "format" | "remove"; brick: Brick } | null;
+type Open = { what: "add" } | { what: "format" | "name" | "remove"; brick: Brick } | null;
 
 export function Devices() {
   const bricks = usePoll("bricks", (signal) => everyPage("GET /bricks", { signal }), BRICKS_MS);
@@ -41,11 +42,13 @@ export function Devices() {
           )
           : items.map((brick) => (
             <BrickPanel key={brick.id} brick={brick} onFormat={() => setOpen({ what: "format", brick })}
+              onName={() => setOpen({ what: "name", brick })}
               onRemove={() => setOpen({ what: "remove", brick })} />
           ))}
       </Loaded>
       <Jobs />
       {open?.what === "add" && <AddBrick onClose={close} />}
+      {open?.what === "name" && <NameBrick brick={open.brick} onClose={close} />}
       {open?.what === "format" && <FormatBrick brick={open.brick} onClose={close} />}
       {open?.what === "remove" && <RemoveBrick brick={open.brick} onClose={close} />}
     </>

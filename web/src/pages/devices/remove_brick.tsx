@@ -8,7 +8,7 @@ import { brickName } from "./brick_words";
 
 export function RemoveBrick({ brick, onClose }: { brick: Brick; onClose: () => void }) {
   return (
-    <ConfirmDialog title={`Remove ${brickName(brick)}`} name={brickName(brick)} what="device's address" submit="Remove"
+    <ConfirmDialog title={`Remove ${brickName(brick)}`} name={brickName(brick)} what="device's name" submit="Remove"
       onClose={onClose} onConfirm={async () => {
         await call("DELETE /bricks/{brick}", { path: { brick: brick.id } });
         notify(`Removed ${brickName(brick)}.`);

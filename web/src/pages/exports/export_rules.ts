@@ -58,6 +58,15 @@ export function pathAround(path: string, paths: string[]): string | undefined {
   return paths.filter(holds).sort((one, other) => other.length - one.length)[0];
 }
 
+const NFS_PORT = 2049;
+
+// The port clients mount from, of the configuration's "listen": "0.0.0.0:2049", "[::]:2049", or without a port.
+export function nfsPort(listen: unknown): number {
+  const first = Array.isArray(listen) ? String(listen[0] ?? "") : "";
+  const port = /^(?:\[[^\]]*\]|[^:]*):(\d+)$/.exec(first)?.[1];
+  return port === undefined ? NFS_PORT : Number(port);
+}
+
 export function idFault(id: string): string | undefined {
   return /^\d{1,10}$/.test(id) && Number(id) <= 4294967295 ? undefined : "A number from 0 to 4294967295.";
 }

@@ -10,6 +10,7 @@ import { Panel } from "../../parts/panel";
 import { useMay } from "../../session";
 import { EditExport } from "./edit_export";
 import { ExportTable } from "./export_table";
+import { MountCommands } from "./mount_commands";
 import { NewExport } from "./new_export";
 import { RemoveExport } from "./remove_export";
 
@@ -39,8 +40,7 @@ export function Exports() {
         </Loaded>
       </Panel>
       <Panel title="How a client mounts one">
-        <pre class="shell-line" tabIndex={0} aria-label="Commands">{`mount -t pnfsrdma ${location.hostname}:/PATH /mnt        # memory over the network
-mount -t nfs4 -o vers=4.2 ${location.hostname}:/PATH /mnt  # the kernel's client, through the server`}</pre>
+        <MountCommands />
       </Panel>
       {open?.what === "new" && <NewExport paths={exports.value?.items.map((item) => item.path) ?? []} onClose={close} />}
       {open?.what === "edit" && <EditExport id={open.of.id} path={open.of.path} onClose={close} />}

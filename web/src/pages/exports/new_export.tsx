@@ -4,6 +4,7 @@ import { call } from "../../api/call";
 import { notify } from "../../notices";
 import { Dialog } from "../../parts/dialog";
 import { Form } from "../../parts/form";
+import { MountedNow, useEffectOf } from "./export_effect";
 import { ExportFields } from "./export_fields";
 import { bodyOf, fault, NEW_EXPORT, pathAround } from "./export_rules";
 
@@ -11,6 +12,7 @@ import { bodyOf, fault, NEW_EXPORT, pathAround } from "./export_rules";
 export function NewExport({ paths, onClose }: { paths: string[]; onClose: () => void }) {
   const [rules, setRules] = useState(NEW_EXPORT);
   const around = fault(rules) === undefined ? pathAround(rules.path, paths) : undefined;
+  const effect = useEffectOf(around === undefined ? undefined : rules);
   return (
     <Dialog title="New export" onClose={onClose}>
       <Form submit="Export" disabled={fault(rules) !== undefined} onCancel={onClose} onSubmit={async () => {
@@ -25,6 +27,7 @@ export function NewExport({ paths, onClose }: { paths: string[]; onClose: () => 
               <div class="note" role="status">
                 <p><strong>It lies in the export {around}.</strong> Filehandles of {around} may lead into it, so they end: clients
                   that have {around} mounted must open their files anew, and see here only what this export allows them.</p>
+                {effect && <MountedNow effect={effect} path={rules.path} />}
               </div>
             )}
           </>

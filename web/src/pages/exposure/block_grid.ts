@@ -11,6 +11,11 @@ export interface Cell {
   block: number;
   count: number;
   state: BlockState;
+  // Blocks in use.
+  used: number;
+  // Bytes that a client reaches, and those of them that one can write.
+  reachable: number;
+  writable: number;
   // Indices of the runs that lie in it.
   runs: number[];
 }
@@ -20,7 +25,7 @@ export function cellsOf(map: Pick<BlockMap, "blocks" | "runs">, cells_max: numbe
   const blocksPerCell = Math.max(1, Math.ceil(map.blocks / Math.max(1, cells_max)));
   const cells: Cell[] = [];
   for (let block = 0; block < map.blocks; block += blocksPerCell) {
-    cells.push({ block, count: Math.min(blocksPerCell, map.blocks - block), state: "free", runs: [] });
+    cells.push({ block, count: Math.min(blocksPerCell, map.blocks - block), state: "free", used: 0, reachable: 0, writable: 0, runs: [] });
   }
   map.runs.forEach((run, index) => {
     const first = Math.floor(run.block / blocksPerCell);
@@ -30,21 +35,28 @@ export function cellsOf(map: Pick<BlockMap, "blocks" | "runs">, cells_max: numbe
       if (!cell) break;
       if (STATES.indexOf(run.state) > STATES.indexOf(cell.state)) cell.state = run.state;
       if (run.grants.length > 0) cell.runs.push(index);
+      const blocks = Math.min(run.block + run.count, cell.block + cell.count) - Math.max(run.block, cell.block);
+      if (run.state !== "free") cell.used += blocks;
+      // A run of several blocks is reached evenly: the server cuts where that changes.
+      cell.reachable += run.bytes * blocks / run.count;
+      cell.writable += run.writable_bytes * blocks / run.count;
     }
   });
   return { cells, blocksPerCell };
 }
 
-// How many blocks are in each state.
-export function countsOf(map: Pick<BlockMap, "blocks" | "runs">): Record<BlockState, number> {
-  const counts = { "free": 0, "data": 0, "granted-read": 0, "granted-write": 0 };
-  let named = 0;
+// How many bytes are in each state; together they are the device.
+export function bytesOf(map: Pick<BlockMap, "blocks" | "block_bytes" | "runs">): Record<BlockState, number> {
+  const bytes = { "free": map.blocks * map.block_bytes, "data": 0, "granted-read": 0, "granted-write": 0 };
   for (const run of map.runs) {
-    counts[run.state] += run.count;
-    named += run.count;
+    if (run.state === "free") continue;
+    const all = run.count * map.block_bytes;
+    bytes.free -= all;
+    bytes.data += all - run.bytes;
+    bytes["granted-read"] += run.bytes - run.writable_bytes;
+    bytes["granted-write"] += run.writable_bytes;
   }
-  counts.free += Math.max(0, map.blocks - named);
-  return counts;
+  return bytes;
 }
 
 export interface Exposed {
@@ -54,28 +66,39 @@ export interface Exposed {
   path: string | null;
   inode: number;
   writable: boolean;
-  blocks: number;
+  // How much of the device it reaches.
+  bytes: number;
   // Its first block here.
   block: number;
+}
+
+// The runs inside of some blocks, cut to them.
+export function runsWithin(runs: BlockRun[], { block, count }: { block: number; count: number }): BlockRun[] {
+  return runs.flatMap((run) => {
+    const first = Math.max(run.block, block);
+    const blocks = Math.min(run.block + run.count, block + count) - first;
+    if (blocks <= 0) return [];
+    const part = blocks / run.count;
+    return [{ ...run, block: first, count: blocks, bytes: run.bytes * part, writable_bytes: run.writable_bytes * part,
+      grants: run.grants.map((grant) => ({ ...grant, bytes: grant.bytes * part })) }];
+  });
 }
 
 // Who can reach something, one line a layout, writers first.
 export function exposedOf(runs: BlockRun[]): Exposed[] {
   const byLayout = new Map<string, Exposed>();
   for (const run of runs) {
-    const seen = new Set<string>();
     for (const grant of run.grants) {
       const known = byLayout.get(grant.layout);
       const entry = known ?? { layout: grant.layout, client: grant.client, client_name: grant.client_name,
-        path: grant.path, inode: grant.inode, writable: false, blocks: 0, block: run.block };
+        path: grant.path, inode: grant.inode, writable: false, bytes: 0, block: run.block };
       entry.writable ||= grant.writable;
-      if (!seen.has(grant.layout)) entry.blocks += run.count;
-      seen.add(grant.layout);
+      entry.bytes += grant.bytes;
       if (!known) byLayout.set(grant.layout, entry);
     }
   }
   return [...byLayout.values()].sort((a, b) =>
-    Number(b.writable) - Number(a.writable) || b.blocks - a.blocks || a.layout.localeCompare(b.layout));
+    Number(b.writable) - Number(a.writable) || b.bytes - a.bytes || a.layout.localeCompare(b.layout));
 }
 
 export const STATE_WORDS: Record<BlockState, string> = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { BlockMap } from "../../api/generated";
+import { bytesText } from "../../format/number";
 import { useWidth } from "../../parts/use_width";
 import { useColours } from "../../theme";
 import { cellsOf, nextExposed, STATE_WORDS, type Cell } from "./block_grid";
@@ -28,7 +29,7 @@ export function BlockPicture({ map, picked, onPick }: Props) {
   const pickedCell = picked === null ? null : Math.floor(picked / blocksPerCell);
 
   useEffect(() => {
-    if (canvas.current && width > 0) drawBlocks(canvas.current, shape, cells, { at, picked: pickedCell });
+    if (canvas.current && width > 0) drawBlocks(canvas.current, shape, cells, map.block_bytes, { at, picked: pickedCell });
   }, [cells, shape, width, at, pickedCell, colours]);
 
   const cell = at === null ? undefined : cells[at];
@@ -75,7 +76,7 @@ function step(key: string, at: number, cells: Cell[], columns: number): number |
   }
 }
 
-const NAMES_MAX = 3;
+const NAMES_MAX = 2;
 
 export function describe(cell: Cell, map: BlockMap): string {
   const place = cell.count === 1 ? `Block ${cell.block}` : `Blocks ${cell.block} to ${cell.block + cell.count - 1}`;
@@ -83,5 +84,6 @@ export function describe(cell: Cell, map: BlockMap): string {
   const names = [...new Set(grants.map((grant) =>
     `${grant.client_name || grant.client} ${grant.writable ? "writes" : "reads"} ${grant.path ?? `inode ${grant.inode}`}`))];
   const who = names.slice(0, NAMES_MAX).join("; ") + (names.length > NAMES_MAX ? `; and ${names.length - NAMES_MAX} more` : "");
-  return `${place}: ${STATE_WORDS[cell.state]}${who ? `. ${who}` : ""}`;
+  const reach = cell.reachable > 0 ? `, ${bytesText(cell.reachable)} of ${bytesText(cell.count * map.block_bytes)}` : "";
+  return `${place}: ${STATE_WORDS[cell.state]}${reach}${who ? `. ${who}` : ""}`;
 }

@@ -7,10 +7,10 @@ import { Loaded } from "../../parts/loaded";
 import { Panel } from "../../parts/panel";
 import { brickName } from "../devices/brick_words";
 import { BlockPicture } from "./block_picture";
-import { countsOf, exposedOf, STATES, STATE_WORDS } from "./block_grid";
+import { bytesOf, exposedOf, runsWithin, STATES, STATE_WORDS } from "./block_grid";
 import { blockMap } from "./block_pages";
 import { ExposedTable } from "./exposed_table";
-import { revokeLayout } from "./revoke";
+import { RevokeLayout, type Revocable } from "./revoke_layout";
 
 // A layout that is granted is to be seen within a second, and gone as soon when it is revoked.
 const MAP_MS = 400;
@@ -19,30 +19,29 @@ const MAP_MS = 400;
 export function DeviceMap({ brick }: { brick: Brick }) {
   const map = usePoll(`blocks ${brick.id}`, (signal) => blockMap(brick.id, signal), MAP_MS);
   const [picked, setPicked] = useState<{ block: number; count: number } | null>(null);
-  const revoke = async (layout: string, path: string | null) => {
-    await revokeLayout(layout, path);
-    map.refresh();
-  };
+  const [revoked, setRevoked] = useState<Revocable | null>(null);
   return (
-    <Loaded from={map}>
-      {(value) => {
-        const shown = picked === null ? value.runs : value.runs.filter((run) =>
-          run.block < picked.block + picked.count && run.block + run.count > picked.block);
-        return (
-          <div class="exposure">
-            <Panel title={brickName(brick)} aside={<span class="muted">{plural(value.blocks, "block")} of {bytesText(value.block_bytes)}</span>}>
-              <Key map={value} />
-              <BlockPicture map={value} picked={picked?.block ?? null} onPick={setPicked} />
-              {value.next_cursor !== null && <p class="note">The device is too scattered to be shown whole.</p>}
-            </Panel>
-            <Panel title={picked === null ? "Who reaches it" : `Who reaches ${blocksText(picked)}`} aside={picked !== null &&
-              <button type="button" class="button" onClick={() => setPicked(null)}>Show all</button>}>
-              <ExposedTable exposed={exposedOf(shown)} blockBytes={value.block_bytes} all={picked === null} onRevoke={revoke} />
-            </Panel>
-          </div>
-        );
-      }}
-    </Loaded>
+    <>
+      <Loaded from={map}>
+        {(value) => {
+          const shown = picked === null ? value.runs : runsWithin(value.runs, picked);
+          return (
+            <div class="exposure">
+              <Panel title={brickName(brick)} aside={<span class="muted">{plural(value.blocks, "block")} of {bytesText(value.block_bytes)}</span>}>
+                <Key map={value} />
+                <BlockPicture map={value} picked={picked?.block ?? null} onPick={setPicked} />
+                {value.next_cursor !== null && <p class="note">The device is too scattered to be shown whole.</p>}
+              </Panel>
+              <Panel title={picked === null ? "Who reaches it" : `Who reaches ${blocksText(picked)}`} aside={picked !== null &&
+                <button type="button" class="button" onClick={() => setPicked(null)}>Show all</button>}>
+                <ExposedTable exposed={exposedOf(shown)} all={picked === null} onRevoke={setRevoked} />
+              </Panel>
+            </div>
+          );
+        }}
+      </Loaded>
+      {revoked && <RevokeLayout layout={revoked} onChanged={map.refresh} onClose={() => setRevoked(null)} />}
+    </>
   );
 }
 
@@ -51,13 +50,13 @@ function blocksText({ block, count }: { block: number; count: number }): string 
 }
 
 function Key({ map }: { map: BlockMap }) {
-  const counts = countsOf(map);
+  const bytes = bytesOf(map);
   return (
     <ul class="key">
       {STATES.map((state) => (
         <li key={state}>
           <span class={`key-cell key-${state}`} aria-hidden="true" />
-          {STATE_WORDS[state]} <span class="legend-value">{bytesText(counts[state] * map.block_bytes)}</span>
+          {STATE_WORDS[state]} <span class="legend-value">{bytesText(bytes[state])}</span>
         </li>
       ))}
     </ul>

@@ -34,9 +34,17 @@ const COLOURS: Record<BlockState, string> = {
   "free": "--block-free", "data": "--block-data", "granted-read": "--read", "granted-write": "--write",
 };
 
+const REACHED_HEIGHT_MIN = 3;
+
+// How high a part of a cell is filled, in pixels of its side: what is reached at all is to be seen.
+export function filledHeight(part: number, whole: number, side: number): number {
+  if (part <= 0 || whole <= 0) return 0;
+  return Math.min(side, Math.max(REACHED_HEIGHT_MIN, Math.round((part / whole) * side)));
+}
+
 // Colours say what a cell is, and marks say it again for who does not see colours: free is hollow, what can be read
-// has a hole, what can be written is full.
-export function drawBlocks(canvas: HTMLCanvasElement, shape: GridShape, cells: Cell[],
+// has a hole, what can be written is full. A cell is filled from below as far as clients reach its bytes.
+export function drawBlocks(canvas: HTMLCanvasElement, shape: GridShape, cells: Cell[], blockBytes: number,
   marks: { at: number | null; picked: number | null }): void {
   const ratio = window.devicePixelRatio || 1;
   const width = shape.columns * shape.pitch;
@@ -55,18 +63,26 @@ export function drawBlocks(canvas: HTMLCanvasElement, shape: GridShape, cells: C
   cells.forEach((cell, position) => {
     const x = (position % shape.columns) * shape.pitch;
     const y = Math.floor(position / shape.columns) * shape.pitch;
-    paint.fillStyle = fills[cell.state] ?? "";
+    paint.fillStyle = fills[cell.used > 0 ? "data" : "free"] ?? "";
     paint.fillRect(x, y, side, side);
-    if (cell.state === "free" && side > 3) hollow(paint, x, y, side, 1, ground);
-    if (cell.state === "granted-read") hollow(paint, x, y, side, Math.ceil(side / 3), ground);
+    if (cell.used === 0 && side > 3) hollow(paint, x, y, side, side, 1, ground);
+    const whole = cell.count * blockBytes;
+    const reachable = filledHeight(cell.reachable, whole, side);
+    const writable = filledHeight(cell.writable, whole, side);
+    paint.fillStyle = fills["granted-read"] ?? "";
+    paint.fillRect(x, y + side - reachable, side, reachable);
+    if (reachable > writable) hollow(paint, x, y + side - reachable, side, reachable - writable, Math.ceil(side / 3), ground);
+    paint.fillStyle = fills["granted-write"] ?? "";
+    paint.fillRect(x, y + side - writable, side, writable);
   });
   outline(paint, shape, side, marks.picked, colour("--text"), 2);
   outline(paint, shape, side, marks.at, colour("--focus"), 2);
 }
 
-function hollow(paint: CanvasRenderingContext2D, x: number, y: number, side: number, rim: number, ground: string): void {
+function hollow(paint: CanvasRenderingContext2D, x: number, y: number, width: number, height: number, rim: number, ground: string): void {
+  if (height <= 2 * rim) return;
   paint.fillStyle = ground;
-  paint.fillRect(x + rim, y + rim, side - 2 * rim, side - 2 * rim);
+  paint.fillRect(x + rim, y + rim, width - 2 * rim, height - 2 * rim);
 }
 
 function outline(paint: CanvasRenderingContext2D, shape: GridShape, side: number, position: number | null,

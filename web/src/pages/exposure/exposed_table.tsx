@@ -6,16 +6,16 @@ import { Empty } from "../../parts/empty";
 import { Link } from "../../parts/link";
 import { useMay } from "../../session";
 import type { Exposed } from "./block_grid";
+import type { Revocable } from "./revoke_layout";
 
 interface Props {
   exposed: Exposed[];
-  blockBytes: number;
   all: boolean;
-  onRevoke: (layout: string, path: string | null) => Promise<void>;
+  onRevoke: (layout: Revocable) => void;
 }
 
 // The picture in words, with the button that ends it.
-export function ExposedTable({ exposed, blockBytes, all, onRevoke }: Props) {
+export function ExposedTable({ exposed, all, onRevoke }: Props) {
   const may = useMay();
   if (exposed.length === 0) {
     return (
@@ -29,10 +29,10 @@ export function ExposedTable({ exposed, blockBytes, all, onRevoke }: Props) {
       { title: "File", cell: (row) => <code class="wrap strong">{row.path ?? `inode ${row.inode}`}</code> },
       { title: "Client", cell: (row) => <Link href={`/clients?client=${row.client}`}>{row.client_name || row.client}</Link> },
       { title: "Rights", cell: (row) => row.writable ? <Badge tone="write">read and write</Badge> : <Badge tone="read">read</Badge> },
-      { title: "Blocks", numeric: true, cell: (row) => <>{row.blocks} <span class="muted">({bytesText(row.blocks * blockBytes)})</span></> },
+      { title: "Reaches", numeric: true, cell: (row) => bytesText(row.bytes) },
       { title: "Actions", quiet: true, cell: (row) => may("DELETE /layouts/{id}") &&
         <button type="button" class="button button-danger" aria-label={`Revoke ${row.path ?? row.layout} from ${row.client_name || row.client}`}
-          onClick={() => void onRevoke(row.layout, row.path)}>Revoke</button> },
+          onClick={() => onRevoke({ ...row, id: row.layout })}>Revoke…</button> },
     ]} />
   );
 }

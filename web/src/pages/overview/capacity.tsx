@@ -5,7 +5,7 @@ import { Badge } from "../../parts/badge";
 import { Empty } from "../../parts/empty";
 import { Link } from "../../parts/link";
 import { Meter } from "../../parts/meter";
-import { brickName, durabilityMeaning, stateTone } from "../devices/brick_words";
+import { BETWEEN_MEANING, betweenBytes, brickName, durabilityMeaning, FILES_MEANING, freeBytes, stateTone } from "../devices/brick_words";
 
 // How full, and what a written byte survives: of all devices, then of each.
 export function Capacity({ bricks }: { bricks: Brick[] }) {
@@ -14,12 +14,13 @@ export function Capacity({ bricks }: { bricks: Brick[] }) {
   }
   const sum = (of: (brick: Brick) => number) => bricks.reduce((total, brick) => total + of(brick), 0);
   const capacity = sum((brick) => brick.capacity_bytes);
-  const used = capacity - sum((brick) => brick.free_bytes);
+  const used = sum((brick) => brick.used_bytes);
   return (
     <>
       <p class="capacity-total">
-        <strong>{bytesText(used)}</strong> of {bytesText(capacity)} allocated <span class="muted">({percent(used, capacity)})</span>
+        <strong>{bytesText(used)}</strong> of {bytesText(capacity)} used by files <span class="muted">({percent(used, capacity)})</span>
       </p>
+      <p class="muted">As <code>df</code> shows it; {FILES_MEANING}.</p>
       <ul class="capacity-list">
         {bricks.map((brick) => (
           <li key={brick.id}>
@@ -32,9 +33,9 @@ export function Capacity({ bricks }: { bricks: Brick[] }) {
             </div>
             <Meter label="Space" whole={brick.capacity_bytes} parts={[
               { label: "files", value: brick.used_bytes, tone: "data" },
-              { label: "reserved", value: Math.max(0, brick.capacity_bytes - brick.free_bytes - brick.used_bytes), tone: "held" },
+              { label: "free in blocks in use", value: betweenBytes(brick), tone: "held" },
             ]} />
-            <p class="muted">{bytesText(brick.free_bytes)} free, {plural(brick.grants, "live handle")}, survives {durabilityMeaning(brick.durability)}</p>
+            <p class="muted">{bytesText(freeBytes(brick))} free <span title={BETWEEN_MEANING}>({bytesText(betweenBytes(brick))} in blocks in use)</span>, {plural(brick.grants, "live handle")}, survives {durabilityMeaning(brick.durability)}</p>
           </li>
         ))}
       </ul>
