@@ -7,7 +7,9 @@
 
 #include "server/console/audit_words.h"
 #include "server/console/authenticate.h"
+#include "server/console/etag.h"
 #include "server/console/metrics.h"
+#include "server/console/page.h"
 #include "server/console/time_text.h"
 #include "shared/base/log.h"
 
@@ -58,6 +60,22 @@ Json without_secrets(Json body) {
   return body;
 }
 
+// An answer that the caller has already is not sent again (RFC 9110, 13.1.2).
+HttpResponse unless_known(const HttpRequest& request, HttpResponse answer) {
+  if (answer.status != 200 || answer.stream || answer.body.empty()) return answer;
+  const auto given = std::ranges::find(answer.headers, "ETag", &std::pair<std::string, std::string>::first);
+  const std::string etag = etag_of_answer(given == answer.headers.end() ? "" : given->second, answer.body);
+  if (given == answer.headers.end()) {
+    answer.with("ETag", etag);
+  } else {
+    given->second = etag;
+  }
+  if (!is_known(request.header("if-none-match"), etag)) return answer;
+  answer.status = 304;
+  answer.body.clear();
+  return answer;
+}
+
 }  // namespace
 
 bool match(std::string_view pattern, std::string_view path, PathParameters& parameters) {
@@ -104,7 +122,8 @@ Answer<HttpResponse> Api::respond_api(const HttpRequest& request, std::string_vi
     if (route.method != request.method) continue;
     Call call{request, backend_.document.operation(route.id), {}, {}, {}};
     auto answer = respond_call(route, call, parameters);
-    if (request.method == "GET") return answer;
+    if (request.method == "GET") return answer ? unless_known(request, std::move(*answer)) : answer;
+    if (call.replayed) return answer;
     note_change();
     TRY(audit(call, answer));
     return answer;
@@ -119,15 +138,42 @@ Answer<HttpResponse> Api::respond_call(const Route& route, Call& call, const Pat
   TRY(admit(route, call));
   if (route.answers == Answers::kShared && call.request.body.empty())
     return respond_shared(route, call, path);
-  TRY_ASSIGN(call.arguments, backend_.document.parse(call.operation, path, call.request));
+  TRY(read_arguments(call, path));
+  if (route.method == "POST" && route.role != Role::kPublic) return respond_once(route, call);
   return route.respond(backend_, call);
+}
+
+// Cursors leave and come back sealed; in between they are places in lists.
+Answer<> Api::read_arguments(Call& call, const PathParameters& path) {
+  TRY_ASSIGN(call.arguments, backend_.document.parse(call.operation, path, call.request));
+  const auto cursor = call.arguments.query.find("cursor");
+  if (cursor == call.arguments.query.end()) return {};
+  const auto place = unseal_cursor(cursor->get<std::string>());
+  if (!place) return strange_cursor();
+  *cursor = *place;
+  return {};
+}
+
+// A request that is repeated with its Idempotency-Key, because its answer was lost, is done once.
+Answer<HttpResponse> Api::respond_once(const Route& route, Call& call) {
+  const std::string given(call.request.header("idempotency-key"));
+  if (given.empty()) return route.respond(backend_, call);
+  const std::string key = call.caller.user + " " + call.request.path + " " + given;
+  TRY_ASSIGN(auto known, repeats_.begin(key, call.request.body));
+  if (known) {
+    call.replayed = true;
+    return known->with("Idempotency-Replayed", "true");
+  }
+  auto answer = route.respond(backend_, call);
+  repeats_.end(key, answer);
+  return answer;
 }
 
 Answer<HttpResponse> Api::respond_shared(const Route& route, Call& call, const PathParameters& path) {
   const AnswerCache::Moment now{.events = backend_.events.range().newest, .changes = changes_};
   const std::string question = question_of(call.request);
   if (auto known = answers_.find(question, now)) return *std::move(known);
-  TRY_ASSIGN(call.arguments, backend_.document.parse(call.operation, path, call.request));
+  TRY(read_arguments(call, path));
   TRY_ASSIGN(HttpResponse made, route.respond(backend_, call));
   answers_.keep(question, now, made);
   return made;

@@ -9,6 +9,7 @@
 #include "server/console/answer_cache.h"
 #include "server/console/backend.h"
 #include "server/console/call.h"
+#include "server/console/repeated_requests.h"
 #include "server/console/static_files.h"
 
 namespace pnfsrdma::console {
@@ -36,7 +37,11 @@ using PathParameters = std::vector<std::pair<std::string, std::string>>;
 class Api {
  public:
   Api(Backend& backend, const StaticFiles& files)
-      : backend_(backend), files_(files), answers_(backend.clock), refusals_(backend.clock) {}
+      : backend_(backend),
+        files_(files),
+        answers_(backend.clock),
+        repeats_(backend.clock),
+        refusals_(backend.clock) {}
 
   HttpResponse handle(const HttpRequest& request);
 
@@ -44,6 +49,8 @@ class Api {
   Answer<HttpResponse> respond(const HttpRequest& request);
   Answer<HttpResponse> respond_api(const HttpRequest& request, std::string_view path);
   Answer<HttpResponse> respond_call(const Route& route, Call& call, const PathParameters& path);
+  Answer<HttpResponse> respond_once(const Route& route, Call& call);
+  Answer<> read_arguments(Call& call, const PathParameters& path);
   Answer<HttpResponse> respond_shared(const Route& route, Call& call, const PathParameters& path);
   void note_change();
   Answer<> admit(const Route& route, Call& call);
@@ -54,6 +61,7 @@ class Api {
   Backend& backend_;
   const StaticFiles& files_;
   AnswerCache answers_;
+  RepeatedRequests repeats_;
   std::atomic<uint64_t> changes_ = 0;  // requests that may have changed something
   LoginLimit refusals_;                // written into the audit log
 };

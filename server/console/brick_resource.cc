@@ -134,7 +134,7 @@ Response get_blocks(Backend& backend, Call& call) {
   for (const BlockRun& run : map->runs) {
     if (run.block < first) continue;
     if (runs.size() >= call.limit()) {
-      next = number_cursor(run.block);
+      next = seal_cursor(number_cursor(run.block));
       break;
     }
     runs.push_back(to_json(run));

@@ -19,7 +19,8 @@ struct Call {
   const ApiDocument::Operation& operation;
   Caller caller;
   ApiDocument::Arguments arguments;
-  Json before;  // for the audit log: what the change met
+  Json before;            // for the audit log: what the change met
+  bool replayed = false;  // answered as an earlier request with this Idempotency-Key was: nothing was done
 
   std::string text(const char* path_parameter) const { return arguments.path.at(path_parameter); }
   uint64_t number(const char* path_parameter) const { return arguments.path.at(path_parameter); }

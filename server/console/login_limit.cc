@@ -31,6 +31,11 @@ int LoginLimit::wait_seconds(const std::string& key) {
   return attempts.left >= 1 ? 0 : static_cast<int>(std::ceil((1 - attempts.left) / kPerSecond));
 }
 
+bool LoginLimit::has_failed(const std::string& key) {
+  auto all = attempts_.lock();
+  return refilled(*all, key).left < kBurst;
+}
+
 void LoginLimit::failed(const std::string& key) {
   auto all = attempts_.lock();
   Attempts& attempts = refilled(*all, key);

@@ -17,6 +17,8 @@ class LoginLimit {
 
   // 0: go ahead. Else the seconds to wait.
   int wait_seconds(const std::string& key);
+  // Whether an attempt failed lately: less than the full number is left.
+  bool has_failed(const std::string& key);
   void failed(const std::string& key);
   void succeeded(const std::string& key) { attempts_.lock()->erase(key); }
 

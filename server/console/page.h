@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,16 @@
 
 namespace pnfsrdma::console {
 
+// A place in a list as clients get it: nothing they can read or make.
+std::string seal_cursor(const std::string& place);
+// None: it is none of ours.
+std::optional<std::string> unseal_cursor(const std::string& cursor);
+
 // One page of a list: {"items": […], "next_cursor": …}. Cursors name a place, not a number of items: a list
 // that changes meanwhile neither repeats nor leaves out what stays.
 inline Json page_json(Json items, const std::string& next_cursor) {
-  return {{"items", std::move(items)}, {"next_cursor", next_cursor.empty() ? Json() : Json(next_cursor)}};
+  return {{"items", std::move(items)},
+          {"next_cursor", next_cursor.empty() ? Json() : Json(seal_cursor(next_cursor))}};
 }
 
 // The page of `all`, which is in the order of `key_of` (a string), behind `cursor` (the key of the last item
@@ -32,6 +39,11 @@ Json make_page(const Items& all, const std::string& cursor, size_t limit, KeyOf 
   return page_json(std::move(items), {});
 }
 
+inline std::unexpected<Problem> strange_cursor() {
+  return refuse("bad-request", "cursor is none of this list.",
+                "Give next_cursor of the page before, or none.");
+}
+
 // For keys that are numbers: all of the same length, so that they sort as numbers do.
 inline std::string number_cursor(uint64_t number) {
   std::string digits = std::to_string(number);
@@ -42,8 +54,7 @@ inline Answer<uint64_t> number_of_cursor(const std::string& cursor) {
   const char* end = cursor.data() + cursor.size();
   const auto parsed = std::from_chars(cursor.data(), end, number);
   if (parsed.ec == std::errc() && parsed.ptr == end) return number;
-  return std::unexpected(Problem{
-      .name = "invalid", .detail = "cursor is none of ours.", .errors = {{"cursor", "is none of ours"}}});
+  return strange_cursor();
 }
 
 }  // namespace pnfsrdma::console

@@ -44,8 +44,9 @@ Answer<User> check_password(Backend& backend, const Call& call, const std::strin
                             const std::string& password) {
   const std::string by_address = "address " + network_of(call.request.peer.address);
   const std::string by_user = "user " + name;
-  const int wait =
-      std::max(backend.attempts.wait_seconds(by_address), backend.attempts.wait_seconds(by_user));
+  // Whoever guesses a user's password elsewhere does not lock the user out where nobody has failed.
+  int wait = backend.attempts.wait_seconds(by_address);
+  if (backend.attempts.has_failed(by_address)) wait = std::max(wait, backend.attempts.wait_seconds(by_user));
   if (wait > 0) return too_many("Too many wrong passwords.", wait);
   const auto user = backend.accounts.user(name);
   switch (backend.passwords.verify(user ? user->password_hash : "", password)) {

@@ -17,5 +17,6 @@ export const PAGES: Page[] = [
   { path: "clients", title: "Clients", component: lazy(async () => (await import("./pages/clients/clients")).Clients) },
   { path: "exposure", title: "Exposure", component: lazy(async () => (await import("./pages/exposure/exposure")).Exposure) },
   { path: "events", title: "Events", component: lazy(async () => (await import("./pages/events/events")).Events) },
+  { path: "api-operations", title: "REST API", component: lazy(async () => (await import("./pages/try_api/try_api")).TryApi) },
   { path: "settings", title: "Settings", component: lazy(async () => (await import("./pages/settings/settings")).Settings) },
 ];

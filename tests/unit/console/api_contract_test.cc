@@ -48,6 +48,32 @@ TEST(ApiContract, EveryOperationAnswersAsTheDocumentSays) {
   }
 }
 
+// What a person or a program learns the API from is there, and true.
+TEST(ApiContract, EveryOperationIsDescribedWithExamplesThatAreValid) {
+  const ApiDocument document;
+  const auto look = [&](const std::string& where, const Json& content) {
+    for (const auto& type : content.items()) {
+      ASSERT_TRUE(type.value().contains("example")) << where;
+      if (type.key() != "application/json") continue;
+      for (const auto& wrong :
+           find_wrong(document.json(), type.value().at("schema"), type.value().at("example")))
+        ADD_FAILURE() << where << ": " << wrong.pointer << " " << wrong.detail;
+    }
+  };
+  for (const auto& path : document.json()["paths"].items()) {
+    for (const auto& method : path.value().items()) {
+      const Json& operation = method.value();
+      const std::string where = method.key() + " " + path.key();
+      EXPECT_FALSE(operation.value("description", "").empty()) << where;
+      if (operation.contains("requestBody")) look(where, operation["requestBody"]["content"]);
+      for (const auto& answer : operation["responses"].items()) {
+        if (answer.key().starts_with('2') && answer.value().contains("content"))
+          look(where + " " + answer.key(), answer.value()["content"]);
+      }
+    }
+  }
+}
+
 TEST(ApiContract, TheTableOfRoutesIsTheDocuments) {
   const ApiDocument document;
   ASSERT_EQ(routes().size(), document.operations().size());

@@ -194,6 +194,20 @@ TEST_F(Session, APasswordIsNotChangedOverANewerOne) {
   EXPECT_EQ(world.accounts.user("admin")->password_hash, "newer");
 }
 
+// Whoever guesses from one address does not lock the user out everywhere.
+TEST_F(Session, TheRightPasswordIsTakenFromAnAddressThatHasNotFailed) {
+  set_password();
+  const auto status_from = [&](const std::string& address, const std::string& password) {
+    const Json body{{"user", "admin"}, {"password", password}};
+    return world.send(ApiWorld::from(world.request("POST", "/api/v1/session", body), address)).status;
+  };
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(status_from("198.51.100.9", "nonsense"), 401);
+  EXPECT_EQ(status_from("198.51.100.9", kPassword), 429);
+  // A new address has one attempt for a user whom others guess at.
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(status_from("198.51.100.10", "nonsense"), i == 0 ? 401 : 429);
+  EXPECT_EQ(status_from("192.0.2.7", kPassword), 201);
+}
+
 // A host takes another address of its network whenever it likes; another network is somebody else.
 TEST_F(Session, WrongPasswordsFromOneNetworkAreCountedTogether) {
   set_password();

@@ -9,6 +9,7 @@ import { expelClient, seeClient } from "./clients.mjs";
 import { eventsArrive } from "./events.mjs";
 import { auditTells, changeLogLevel, makeToken, makeViewer } from "./settings.mjs";
 import { logOut, viewerIsRefused } from "./roles.mjs";
+import { tryOperations } from "./try_api.mjs";
 
 export const steps = [
   ["the first start sets the password; a wrong token is refused", firstStart],
@@ -34,6 +35,7 @@ export const steps = [
   ["a viewer and a token are made", async (story) => { await makeViewer(story); await makeToken(story); }],
   ["the log level changes while it runs", changeLogLevel],
   ["the audit log tells who did what", auditTells],
+  ["an operation of the API is tried", tryOperations],
   ["after logging out nothing is shown", logOut],
   ["a viewer is offered nothing it may not do, and refused", viewerIsRefused],
 ];

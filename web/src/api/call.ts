@@ -75,6 +75,20 @@ export async function callFor<Name extends OperationName>(
   return { value: value as Answer<Name>, etag: response.headers.get("ETag"), status: response.status };
 }
 
+// Any request to the API, as somebody wrote it; refusals are answers here. Throws Problem when nobody answers.
+export async function rawCall(method: string, path: string, body: string | undefined): Promise<{ status: number; text: string }> {
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (method !== "GET") headers["If-Match"] = "*";
+  if (method !== "GET" && csrfToken) headers["X-CSRF-Token"] = csrfToken;
+  try {
+    const response = await fetch(ROOT + path, { method, headers, credentials: "same-origin", cache: "no-store", body });
+    return { status: response.status, text: await response.text() };
+  } catch {
+    throw unreachable();
+  }
+}
+
 export async function call<Name extends OperationName>(
   name: Name, options: CallOptions<Name> = {}): Promise<Answer<Name>> {
   return (await callFor(name, options)).value;
