@@ -29,6 +29,7 @@ class DirectoryStream {
   // When the entries were asked for.
   SteadyTime asked_at;
   uint64_t namespace_version = 0;
+  uint64_t new_names = 0;
 
   // Where READDIR goes on for a FUSE offset.
   static uint64_t cookie_of(uint64_t offset) { return offset <= kDotDotOffset ? 0 : offset; }

@@ -60,7 +60,7 @@ initiator::Credential FileSystem::credential(fuse_req_t request) {
 }
 
 FileSystem::Question FileSystem::ask(const Inode* inode) {
-  Question question{parts_.clock.now(), namespace_version_, nullptr, 0};
+  Question question{parts_.clock.now(), namespace_version_, nullptr, 0, new_names_};
   if (inode != nullptr) question.data = inode->data();
   if (question.data) question.data_version = question.data->local_version();
   return question;
@@ -75,7 +75,7 @@ FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
   }
   const Milliseconds believed =
       inode.learn(attributes, question.asked_at, parts_.options.attributes,
-                  Inode::Versions{question.namespace_version, question.data_version});
+                  Inode::Versions{question.namespace_version, question.data_version, question.new_names});
   Shown shown{with_local_view(inode, attributes), seconds_of(believed)};
   inode.told_kernel(shown.attributes);
   return shown;
@@ -151,13 +151,25 @@ void FileSystem::namespace_changed(fuse_ino_t directory, Question& asked, const 
   // Another change was under way: whether these attributes are from before or behind it nobody knows.
   if (!alone) return namespace_changed(directory);
   ++asked.namespace_version;
-  const std::shared_ptr<Inode> changed = inode(directory);
-  changed->expire();
+  inode(directory)->expire();
+  learn_directory(directory, asked, reply, at);
+}
+
+void FileSystem::name_added(fuse_ino_t directory, const Question& asked, const CompoundReply& reply,
+                            std::optional<size_t> at) {
+  Question answered = asked;
+  answered.new_names = ++new_names_;
+  const bool alone = inode(directory)->name_added(asked.new_names, answered.new_names);
+  if (alone && at) learn_directory(directory, answered, reply, *at);
+}
+
+void FileSystem::learn_directory(fuse_ino_t directory, const Question& asked, const CompoundReply& reply,
+                                 size_t at) {
   const auto* result = reply.result<nfs4::GetAttributesResponse>(at);
   if (result == nullptr) return;
   if (const auto attributes = to_file_attributes(result->attributes)) {
-    (void)changed->learn(*attributes, asked.asked_at, parts_.options.attributes,
-                         Inode::Versions{asked.namespace_version, 0});
+    (void)inode(directory)->learn(*attributes, asked.asked_at, parts_.options.attributes,
+                                  Inode::Versions{asked.namespace_version, 0, asked.new_names});
   }
 }
 

@@ -123,6 +123,7 @@ class FileSystem {
     uint64_t namespace_version = 0;
     std::shared_ptr<initiator::FileIo> data;
     uint64_t data_version = 0;
+    uint64_t new_names = 0;
   };
   struct Entry {
     std::shared_ptr<Inode> inode;
@@ -162,11 +163,16 @@ class FileSystem {
   std::expected<Entry, int> make_entry(const Question& question, const nfs4::FileHandle* handle,
                                        const nfs4::Attributes* attributes);
   void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);
-  // A name was added, taken or changed: what we believe about link counts and times is in doubt.
+  // A name was taken away, moved or linked: what we believe about the link count and times of any inode is in
+  // doubt.
   void namespace_changed(fuse_ino_t directory);
   // The same, with the directory's attributes of after the change, as the kernel asks for them next. `asked`:
   // from before the call; what else its answer holds may then be taken in with it.
   void namespace_changed(fuse_ino_t directory, Question& asked, const CompoundReply& reply, size_t at);
+  // A new file or directory: only the directory it is in has changed. Its attributes are at `at`, if they came.
+  void name_added(fuse_ino_t directory, const Question& asked, const CompoundReply& reply,
+                  std::optional<size_t> at);
+  void learn_directory(fuse_ino_t directory, const Question& asked, const CompoundReply& reply, size_t at);
 
   int set_attributes(fuse_req_t request, Inode& file, const struct stat& wanted, int to_set,
                      std::expected<Shown, nfs4::Status>& shown);
@@ -210,6 +216,7 @@ class FileSystem {
   const FileSystemParts parts_;
   bool keeps_pages_ = false;
   std::atomic<uint64_t> namespace_version_ = 1;
+  std::atomic<uint64_t> new_names_ = 0;
   // Files below it are read through the MDS: what its newest mdsthreshold said.
   std::atomic<uint64_t> small_file_size_ = 0;
   SecondOpens second_opens_;

@@ -140,6 +140,7 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
   stream.take(cookie, *result);
   stream.asked_at = question.asked_at;
   stream.namespace_version = question.namespace_version;
+  stream.new_names = question.new_names;
   return 0;
 }
 
@@ -152,7 +153,7 @@ bool FileSystem::add_entry(Listing& listing, const Inode& directory, const Direc
   if (!plus) return listing.add(entry.name.c_str(), param.attr, next);
   // Without a handle the kernel gets the name only (node 0) and looks it up when it needs more.
   if (!attributes || !entry.attributes.file_handle) return listing.add(entry.name.c_str(), param, next);
-  const Question question{stream.asked_at, stream.namespace_version, nullptr, 0};
+  const Question question{stream.asked_at, stream.namespace_version, nullptr, 0, stream.new_names};
   const auto made = make_entry(question, &*entry.attributes.file_handle, &entry.attributes);
   if (!made) return listing.add(entry.name.c_str(), param, next);
   made->inode->named(directory.shared_from_this(), entry.name);

@@ -17,7 +17,7 @@ void FileSystem::make(fuse_req_t request, fuse_ino_t parent, const char* name, n
   create.type = std::move(type);
   create.name = name;
   create.attributes = mode_of_new(mode);
-  Question question = ask(nullptr);
+  const Question question = ask(nullptr);
   CompoundReply reply;
   const int error = call(
       request,
@@ -25,7 +25,7 @@ void FileSystem::make(fuse_req_t request, fuse_ino_t parent, const char* name, n
        std::move(create), nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()},
        nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
       reply, true);
-  namespace_changed(parent, question, reply, 6);
+  name_added(parent, question, reply, 6);
   if (error != 0) {
     fuse_reply_err(request, error);
     return;

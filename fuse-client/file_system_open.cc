@@ -95,10 +95,9 @@ std::optional<std::pair<uint64_t, uint64_t>> thresholds_of(const nfs4::Attribute
 std::optional<initiator::PendingLayout> FileSystem::layout_wanted(const Inode& inode, bool for_write,
                                                                   Operations& operations) {
   const std::shared_ptr<initiator::FileIo> data = inode.data();
-  const auto believed = inode.believed(parts_.clock.now(), namespace_version_, std::nullopt);
-  const uint64_t size = data       ? data->size()
-                        : believed ? static_cast<uint64_t>(believed->attributes.status.st_size)
-                                   : 0;
+  // Only a hint, so what was known last will do, however old.
+  const auto known = inode.last_known();
+  const uint64_t size = data ? data->size() : known ? static_cast<uint64_t>(known->status.st_size) : 0;
   if (size == 0 || size < small_file_size_) return std::nullopt;
   initiator::PendingLayout pending = parts_.data_path.layout_at_open(for_write, data.get());
   if (!pending.arguments) return std::nullopt;
@@ -209,7 +208,7 @@ FileSystem::OpenAnswer FileSystem::try_open(fuse_req_t request, const std::share
 void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode,
                         fuse_file_info* info) {
   (void)second_opens_.take(fuse_req_ctx(request)->pid);
-  Question question = ask(nullptr);
+  const Question question = ask(nullptr);
   OpenAnswer answer;
   answer.share_access = share_access_of(info->flags);
   nfs4::OpenArguments open = open_arguments(answer.share_access);
@@ -221,7 +220,7 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
             std::move(open), nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{open_attributes()},
             nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
            answer.reply, true);
-  namespace_changed(parent, question, answer.reply, 6);
+  name_added(parent, question, answer.reply, 6);
   const auto* opened = answer.reply.result<nfs4::OpenResponse>(2);
   const auto* handle = answer.reply.result<nfs4::GetFileHandleResponse>(3);
   const auto* attributes = answer.reply.result<nfs4::GetAttributesResponse>(4);
@@ -259,7 +258,7 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
                          {nfs4::PutFileHandleArguments{inode(parent)->handle}, std::move(open),
                           nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
                          reply, true);
-  namespace_changed(parent);
+  name_added(parent, question, reply, std::nullopt);
   const auto* opened = reply.result<nfs4::OpenResponse>(1);
   const auto* handle = reply.result<nfs4::GetFileHandleResponse>(2);
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(3);
@@ -320,7 +319,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   const Inode::CacheVerdict verdict = inode->at_open(*attributes);
   // Without data when it was asked the version is 0, which no data path has.
   (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes,
-                     Inode::Versions{question.namespace_version, question.data_version});
+                     Inode::Versions{question.namespace_version, question.data_version, question.new_names});
   if (verdict.kernel_attributes_old) parts_.invalidator.attributes(inode->node);
   info->keep_cache = verdict.keep_pages ? 1 : 0;
   info->direct_io = parts_.options.direct_only || (info->flags & O_DIRECT) != 0 ? 1 : 0;

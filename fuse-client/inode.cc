@@ -14,6 +14,7 @@ Milliseconds Inode::learn(const FileAttributes& attributes, SteadyTime asked_at,
   const std::lock_guard lock(mutex_);
   if (!take_in(attributes, asked_at, timeouts)) return Milliseconds(0);
   if (versions) known_versions_ = *versions;
+  if (versions && versions->new_names < newest_name_) believed_for_ = Milliseconds(0);
   return believed_for_;
 }
 
@@ -50,6 +51,14 @@ std::optional<Inode::Believed> Inode::believed(SteadyTime now, uint64_t namespac
   if (!known_ || known_versions_.in_namespace != namespace_version || now - known_at_ >= believed_for_)
     return std::nullopt;
   return Believed{*known_, std::chrono::duration_cast<Milliseconds>(known_at_ + believed_for_ - now)};
+}
+
+bool Inode::name_added(uint64_t asked, uint64_t new_names) {
+  const std::lock_guard lock(mutex_);
+  const bool alone = newest_name_ <= asked;
+  newest_name_ = std::max(newest_name_, new_names);
+  believed_for_ = Milliseconds(0);
+  return alone;
 }
 
 void Inode::expire() {

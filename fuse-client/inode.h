@@ -51,10 +51,12 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // --- attributes
   // ---------------------------------------------------------------------------------------------------
 
-  // Of when attributes are: FileSystem's count of changes to names, FileIo::local_version().
+  // Of when attributes are: FileSystem's count of names taken away, moved or linked, which may have changed any
+  // inode; FileIo::local_version(); FileSystem's count of new names, which change their directory only.
   struct Versions {
     uint64_t in_namespace = 0;
     uint64_t data = 0;
+    uint64_t new_names = UINT64_MAX;  // none has been missed
   };
   // What the server just said. `asked_at`: when the question was sent; an older answer than the one known is
   // dropped, with its versions (none: those known stay). Which of two is older is not certain when the one
@@ -79,6 +81,9 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<FileAttributes> last_known() const;
   // They are known to be old.
   void expire();
+  // The same of a directory that has got a name, the `new_names`th: answers to what was asked before it are not
+  // believed. True: none since `asked`, so the answer that brought it holds all of them.
+  bool name_added(uint64_t asked, uint64_t new_names);
   // At open, after the answer was judged: may the kernel keep its pages of before? (Only when nobody else has
   // changed the file since the last open.) `kernel_attributes_old`: the kernel believes other attributes than
   // the server's.
@@ -179,6 +184,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<FileAttributes> known_;
   SteadyTime known_at_;
   Versions known_versions_;
+  uint64_t newest_name_ = 0;  // of name_added()
   Milliseconds believed_for_{0};
   PageStamp pages_;
   // foreign_changes() of the last open, and before the kernel forgot its pages for a lock.

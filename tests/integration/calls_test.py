@@ -5,6 +5,7 @@ the table). A change that makes one dearer has to say so here.
 
 usage: calls_test.py BIN_DIRECTORY
 """
+import mmap
 import os
 import subprocess
 import sys
@@ -121,6 +122,20 @@ class Calls(unittest.TestCase):
             os.rename(self.path, self.mount / "directory" / "other")
             os.rename(self.mount / "directory" / "other", self.path)
             os.stat(self.path)
+
+    def test_open_and_read_beside_new_files(self):
+        """The layout comes with the OPEN, whatever else has happened in the file system."""
+        self.create(MIB)
+        for number in range(2):
+            (self.mount / "directory" / f"beside-{number}").touch()
+
+            def work():
+                descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
+                with mmap.mmap(-1, 4096) as page:
+                    self.assertEqual(os.preadv(descriptor, [page], 0), 4096)
+                os.close(descriptor)
+            calls, counts = self.calls(work)
+            self.assertEqual(calls, 2, counts)
 
     def test_utimes(self):
         self.create(4096)

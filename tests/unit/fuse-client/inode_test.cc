@@ -151,6 +151,27 @@ TEST_F(InodeTest, OpensShareOneStateidAndTheLastReleaseClosesIt) {
   EXPECT_FALSE(inode.open_state(false));
 }
 
+// A new name changes its directory: an answer to what was asked before it is overtaken.
+TEST_F(InodeTest, ADirectoryThatHasGotANameIsNotBelievedAsItWas) {
+  const auto is_believed = [&] { return inode.believed(start + 1ms, 1, std::nullopt).has_value(); };
+  const auto learn = [&](uint64_t change, SteadyTime asked_at, uint64_t new_names) {
+    return inode.learn(attributes(change), asked_at, timeouts, Inode::Versions{1, 0, new_names});
+  };
+  EXPECT_GT(learn(1, start, 0), 0ms);
+  EXPECT_TRUE(is_believed());
+  EXPECT_TRUE(inode.name_added(0, 5));  // 1 to 4 were elsewhere
+  EXPECT_FALSE(is_believed());
+  EXPECT_EQ(learn(1, start + 1us, 4), 0ms);
+  EXPECT_FALSE(is_believed());
+  EXPECT_GT(learn(2, start + 2us, 5), 0ms);
+  EXPECT_TRUE(is_believed());
+  // Two at once: what the first one's answer says may be from before the other.
+  EXPECT_TRUE(inode.name_added(5, 6));
+  EXPECT_FALSE(inode.name_added(5, 7));
+  EXPECT_EQ(learn(3, start + 3us, 6), 0ms);
+  EXPECT_GT(learn(4, start + 4us, 7), 0ms);
+}
+
 // A server checks reclaims: none may ask for what only the other user had.
 TEST_F(InodeTest, AReclaimAsksForEachUserWhatHeHad) {
   inode.begin_open();
