@@ -32,6 +32,17 @@ export function useRoute(): Route {
   return route;
 }
 
+// The present address with other parameters; null and "" take one away.
+export function hrefWith(changes: Record<string, string | null>, { pathname, search } = location as Pick<Location, "pathname" | "search">): string {
+  const query = new URLSearchParams(search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) query.set(name, value);
+    else query.delete(name);
+  }
+  const text = query.toString();
+  return text ? `${pathname}?${text}` : pathname;
+}
+
 export function go(href: string, how: "push" | "replace" = "push"): void {
   if (how === "push") history.pushState(null, "", href);
   else history.replaceState(null, "", href);

@@ -5,11 +5,17 @@ import { useColours } from "../theme";
 import { chartOptions } from "./chart_options";
 import { useWidth } from "./use_width";
 
+// One meaning each, in every chart: what is read and written, calls to the server (how slow: three shades), flushes,
+// layouts (how forcefully they change hands: three shades).
+export type LineTone = "read" | "write" | "calls" | "calls-slow" | "calls-slowest" | "flush" |
+  "layouts" | "layouts-recalled" | "layouts-revoked";
+
 export interface Line {
   label: string;
-  tone: "read" | "write" | "other" | "good";
+  tone: LineTone;
   dashed?: boolean;
-  values: number[];
+  // null: there was nothing to measure, which is a gap and not a zero.
+  values: (number | null)[];
 }
 
 interface Props {
@@ -69,7 +75,7 @@ export function Chart({ title, times, seconds, lines, format, binary = false }: 
           {lines.map((line) => (
             <li key={line.label}>
               <span class={`swatch swatch-${line.tone} ${line.dashed ? "swatch-dashed" : ""}`} aria-hidden="true" />
-              {line.label} <span class="legend-value">{index >= 0 ? format(line.values[index] ?? 0) : "–"}</span>
+              {line.label} <span class="legend-value">{legendText(line.values[index], format)}</span>
             </li>
           ))}
         </ul>
@@ -79,3 +85,6 @@ export function Chart({ title, times, seconds, lines, format, binary = false }: 
   );
 }
 
+export function legendText(value: number | null | undefined, format: (value: number) => string): string {
+  return value === null || value === undefined ? "–" : format(value);
+}

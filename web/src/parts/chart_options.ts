@@ -42,9 +42,16 @@ export function chartOptions({ width, lines, format, binary, range, onPoint }: W
 function series(line: Line): uPlot.Series {
   const stroke = colour(`--${line.tone}`);
   return {
-    label: line.label, stroke, width: 1.5, points: { show: false },
+    label: line.label, stroke, width: 1.5,
+    points: { show: true, size: 4, fill: stroke, filter: (plot, index) => lonePoints(plot.data[index] ?? []) },
     ...(line.dashed ? { dash: [4, 3] } : { fill: stroke.replace(/^rgb\((.*)\)$/, "rgba($1, 0.12)") }),
   };
+}
+
+// A value between two gaps has no line to lie on: it is drawn as a point. Indexes of those.
+export function lonePoints(values: ArrayLike<number | null | undefined>): number[] {
+  const missing = (index: number) => values[index] === null || values[index] === undefined;
+  return Array.from(values, (_, index) => index).filter((index) => !missing(index) && missing(index - 1) && missing(index + 1));
 }
 
 // A little air above the highest value, and never an axis of no height.

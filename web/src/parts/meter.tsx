@@ -4,7 +4,7 @@ import { percent } from "../format/number";
 interface Part {
   label: string;
   value: number;
-  tone: "data" | "held" | "read" | "write" | "busy";
+  tone: "data" | "held";
 }
 
 // How a whole is divided. The numbers stand beside it; the bar is for the eye.
