@@ -21,7 +21,7 @@ export class Browser {
     browser.complaints = [];
     browser.context = await chromium.launchPersistentContext(browser.profile, {
       executablePath: process.env.PNFSRDMA_CHROMIUM ?? "/usr/bin/chromium", headless: true, args: ARGUMENTS,
-      ignoreHTTPSErrors: true, baseURL: base, viewport: { width: 1280, height: 860 }, colorScheme: "light",
+      ignoreHTTPSErrors: true, baseURL: base, viewport: { width: 1440, height: 900 }, colorScheme: "light",
     });
     browser.page = browser.context.pages()[0] ?? await browser.context.newPage();
     browser.context.setDefaultTimeout(20_000);

@@ -15,6 +15,7 @@ export const PAGES: Page[] = [
   { path: "devices", title: "Devices", component: lazy(async () => (await import("./pages/devices/devices")).Devices) },
   { path: "exports", title: "Exports", component: lazy(async () => (await import("./pages/exports/exports")).Exports) },
   { path: "clients", title: "Clients", component: lazy(async () => (await import("./pages/clients/clients")).Clients) },
+  { path: "layouts", title: "Layouts", component: lazy(async () => (await import("./pages/clients/layouts")).Layouts) },
   { path: "exposure", title: "Exposure", component: lazy(async () => (await import("./pages/exposure/exposure")).Exposure) },
   { path: "events", title: "Events", component: lazy(async () => (await import("./pages/events/events")).Events) },
   { path: "api-operations", title: "REST API", component: lazy(async () => (await import("./pages/try_api/try_api")).TryApi) },

@@ -77,11 +77,10 @@ describe("a list", () => {
   test("is read page by page", async () => {
     fetched.mockImplementation((url: string) => Promise.resolve(url.includes("cursor=two")
       ? answer(200, { items: [3], next_cursor: null }) : answer(200, { items: [1, 2], next_cursor: "two" })));
-    expect(await everyPage("GET /jobs")).toEqual({ items: [1, 2, 3], truncated: false });
+    expect(await everyPage("GET /jobs")).toEqual({ items: [1, 2, 3] });
   });
-  test("without end is cut and says so", async () => {
+  test("without end is cut", async () => {
     fetched.mockImplementation(() => Promise.resolve(answer(200, { items: [1], next_cursor: "more" })));
-    const { items, truncated } = await everyPage("GET /jobs");
-    expect([items.length, truncated]).toEqual([20, true]);
+    expect((await everyPage("GET /jobs")).items.length).toBe(20);
   });
 });

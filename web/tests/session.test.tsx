@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { renderToString } from "preact-render-to-string";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Export, Role } from "../src/api/generated";
 import { ExportTable } from "../src/pages/exports/export_table";
 import { permits, SessionContext } from "../src/session";
+
+vi.stubGlobal("location", { pathname: "/exports", search: "" });
 
 const EXPORT: Export = { id: 1, path: "/p", read_only: false, root_squash: true, all_squash: false, anonuid: 65534, anongid: 65534,
   insecure: false, manage_gids: false, clients: [], source: "store", directory_exists: false };
@@ -12,7 +14,7 @@ function shownTo(role: Role): string {
   const session = { user: "u", role, method: "password" as const, csrf_token: null, expires: null };
   return renderToString(
     <SessionContext.Provider value={{ session, logOut: () => Promise.resolve() }}>
-      <ExportTable exports={[EXPORT]} onEdit={() => undefined} onRemove={() => undefined} />
+      <ExportTable exports={[EXPORT]} empty="none" onEdit={() => undefined} onRemove={() => undefined} />
     </SessionContext.Provider>);
 }
 
@@ -25,7 +27,7 @@ test("a role may do what the contract says", () => {
 });
 
 test("what a viewer may not do is not offered", () => {
-  expect(shownTo("viewer")).not.toContain("<button");
+  expect(shownTo("viewer")).not.toMatch(/Edit|Remove/);
   expect(shownTo("admin")).toContain("Remove /p");
 });
 

@@ -76,7 +76,7 @@ export async function tendDevice(story) {
   await panel.getByText("draining", { exact: true }).waitFor();
   await panel.getByRole("button", { name: "Use again" }).click();
   await panel.getByText("ready", { exact: true }).waitFor();
-  const jobs = page.getByRole("table", { name: "Jobs, newest first" });
+  const jobs = page.getByRole("table", { name: "Jobs" });
   const cancelled = await cancelCheck(panel, jobs);
   await panel.getByRole("button", { name: "Check" }).click();
   await newest(jobs, "check", "done");

@@ -5,7 +5,7 @@ export async function eventsArrive({ page, cluster, output }) {
   await cluster.ask("write", { name: "event.bin", mebibytes: 2 });
   await page.goto("/events");
   await page.getByText("live", { exact: true }).waitFor();
-  const rows = page.getByRole("table", { name: "Events, newest first" }).getByRole("row");
+  const rows = page.getByRole("table", { name: "Events" }).getByRole("row");
   await rows.nth(1).waitFor();
   const newest = () => rows.nth(1).textContent();
   const before = await newest();

@@ -14,8 +14,9 @@ export interface Polled<T> {
 }
 
 // Asks again `interval_ms` after each answer (never two requests at once), not while the page is hidden. `key` names
-// what is asked for: another key starts over. interval_ms 0: only once and on refresh().
-export function usePoll<T>(key: string, ask: (signal: AbortSignal) => Promise<T>, interval_ms: number): Polled<T> {
+// what is asked for: another key starts over. interval_ms 0: only once and on refresh(). It waits at least `rest` times as long
+// as the answer took.
+export function usePoll<T>(key: string, ask: (signal: AbortSignal) => Promise<T>, interval_ms: number, rest = 0): Polled<T> {
   const [state, setState] = useState<{ key: string; value?: T; problem?: Problem; at: number }>({ key, at: 0 });
   const askNow = useRef(ask);
   askNow.current = ask;
@@ -34,6 +35,7 @@ export function usePoll<T>(key: string, ask: (signal: AbortSignal) => Promise<T>
         return;
       }
       busy = true;
+      const begin = performance.now();
       try {
         const value = await askNow.current(controller.signal);
         if (!controller.signal.aborted) setState({ key, value, at: Date.now() });
@@ -46,7 +48,7 @@ export function usePoll<T>(key: string, ask: (signal: AbortSignal) => Promise<T>
         again = false;
         void round();
       } else if (interval_ms > 0 && !document.hidden) {
-        timer = window.setTimeout(() => void round(), interval_ms);
+        timer = window.setTimeout(() => void round(), Math.max(interval_ms, rest * (performance.now() - begin)));
       }
     };
     const shown = () => {

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Client } from "../../api/generated";
-import { everyPage } from "../../api/every_page";
-import { usePoll } from "../../api/use_poll";
 import { DataTable } from "../../parts/data_table";
 import { Facts } from "../../parts/facts";
-import { Loaded } from "../../parts/loaded";
 import { Panel } from "../../parts/panel";
 import { clientName } from "./client_words";
 import { LayoutTable } from "./layout_table";
 
-const LAYOUTS_MS = 1000;
-
 // One client: its sessions, its connections to devices, its layouts.
 export function ClientPanel({ client }: { client: Client }) {
-  const layouts = usePoll(`layouts ${client.id}`,
-    (signal) => everyPage("GET /layouts", { query: { client: client.id }, signal }), LAYOUTS_MS);
   return (
     <Panel title={clientName(client)}>
       <Facts of={[
@@ -45,7 +38,7 @@ export function ClientPanel({ client }: { client: Client }) {
         ]} />
       )}
       <h3>Layouts</h3>
-      <Loaded from={layouts}>{({ items }) => <LayoutTable layouts={items} onChanged={layouts.refresh} />}</Loaded>
+      <LayoutTable name="layouts" client={client.id} empty="It holds none: it reaches no memory." />
     </Panel>
   );
 }

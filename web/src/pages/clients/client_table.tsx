@@ -2,47 +2,58 @@
 import type { Client } from "../../api/generated";
 import { bytesText, countText } from "../../format/number";
 import { durationText } from "../../format/time";
-import { Badge } from "../../parts/badge";
-import { DataTable } from "../../parts/data_table";
+import { DataList } from "../../list/data_list";
+import { listOf } from "../../list/source";
+import { Badge, type Tone } from "../../parts/badge";
+import { Link } from "../../parts/link";
+import { Empty } from "../../parts/empty";
 import { useMay } from "../../session";
 import { callbacks, clientName, transports } from "./client_words";
 
+const CLIENTS_MS = 1000;
+
 interface Props {
-  clients: Client[];
   chosen: string | null;
   onChoose: (id: string) => void;
   onExpel: (client: Client) => void;
+  changes: number;
 }
 
-export function ClientTable({ clients, chosen, onChoose, onExpel }: Props) {
+export function ClientTable({ chosen, onChoose, onExpel, changes }: Props) {
   const may = useMay();
   return (
-    <DataTable caption="Clients" rows={clients} rowKey={(client) => client.id}
+    <DataList caption="Clients" from={listOf("GET /clients", CLIENTS_MS)} rowKey={(client) => client.id} sort="client" changes={changes}
+      empty={<Empty title="No client is there."><p>Mount an export on a client; it appears here.</p><Link href="/exports" class="button">See the exports</Link></Empty>}
       rowClass={(client) => (client.id === chosen ? "selected" : "")} columns={[
-        { title: "Client", cell: (client) => (
+        { title: "Client", value: clientName, cell: (client) => (
           <button type="button" class="button button-link" aria-expanded={client.id === chosen} onClick={() => onChoose(client.id)}>
             {clientName(client)}
           </button>
         ) },
-        { title: "Mounted at", cell: (client) => client.mount_point === null
+        { title: "Mounted at", value: (client) => client.mount_point, cell: (client) => client.mount_point === null
           ? <span class="muted">not told</span> : <code class="wrap">{client.mount_point}</code> },
-        { title: "State", cell: (client) => <ClientState client={client} /> },
-        { title: "Data by", cell: (client) => transports(client).map((name) => <code key={name} class="chip">{name}</code>) },
-        { title: "Lease", numeric: true, cell: (client) => durationText(client.lease_seconds_left) },
-        { title: "Opens", numeric: true, cell: (client) => countText(client.opens) },
-        { title: "Locks", numeric: true, cell: (client) => countText(client.locks) },
-        { title: "Layouts", numeric: true, cell: (client) => countText(client.layouts) },
-        { title: "Reachable", numeric: true, cell: (client) => bytesText(client.bytes) },
-        { title: "Writable", numeric: true, cell: (client) => bytesText(client.writable_bytes) },
+        { title: "State", value: (client) => stateOf(client).word, cell: (client) => <ClientState client={client} /> },
+        { title: "Data by", value: (client) => transports(client).join(" "), cell: (client) => transports(client).map((name) => <code key={name} class="chip">{name}</code>) },
+        { title: "Lease", numeric: true, unit: "seconds", value: (client) => client.lease_seconds_left, cell: (client) => durationText(client.lease_seconds_left) },
+        { title: "Opens", numeric: true, value: (client) => client.opens, cell: (client) => countText(client.opens) },
+        { title: "Locks", numeric: true, value: (client) => client.locks, cell: (client) => countText(client.locks) },
+        { title: "Layouts", numeric: true, value: (client) => client.layouts, cell: (client) => countText(client.layouts) },
+        { title: "Reachable", numeric: true, unit: "bytes", value: (client) => client.bytes, cell: (client) => bytesText(client.bytes) },
+        { title: "Writable", numeric: true, unit: "bytes", value: (client) => client.writable_bytes, cell: (client) => bytesText(client.writable_bytes) },
         { title: "Actions", quiet: true, cell: (client) => may("DELETE /clients/{id}") &&
           <button type="button" class="button" aria-label={`Expel ${clientName(client)}`} onClick={() => onExpel(client)}>Expel…</button> },
       ]} />
   );
 }
 
+function stateOf(client: Client): { word: string; tone: Tone; title?: string } {
+  if (!client.confirmed) return { word: "not confirmed", tone: "quiet" };
+  if (client.lease_seconds_left <= 0) return { word: "lease over", tone: "bad" };
+  if (callbacks(client) === "up") return { word: "well", tone: "good" };
+  return { word: "no callbacks", tone: "warn", title: "It cannot be asked to give memory back; it is revoked instead" };
+}
+
 function ClientState({ client }: { client: Client }) {
-  if (!client.confirmed) return <Badge>not confirmed</Badge>;
-  if (client.lease_seconds_left <= 0) return <Badge tone="bad">lease over</Badge>;
-  if (callbacks(client) !== "up") return <Badge tone="warn" title="It cannot be asked to give memory back; it is revoked instead">no callbacks</Badge>;
-  return <Badge tone="good">well</Badge>;
+  const { word, tone, title } = stateOf(client);
+  return <Badge tone={tone} title={title}>{word}</Badge>;
 }

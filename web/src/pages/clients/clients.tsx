@@ -1,47 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
 import type { Client } from "../../api/generated";
-import { everyPage } from "../../api/every_page";
+import { call } from "../../api/call";
+import { asProblem } from "../../api/problem";
 import { usePoll } from "../../api/use_poll";
-import { Empty } from "../../parts/empty";
-import { Link } from "../../parts/link";
-import { Loaded } from "../../parts/loaded";
 import { PageHead } from "../../parts/page_head";
 import { Panel } from "../../parts/panel";
-import { go, useRoute } from "../../route";
+import { ProblemNote } from "../../parts/problem_note";
+import { go, hrefWith, useRoute } from "../../route";
 import { ClientPanel } from "./client_panel";
 import { ClientTable } from "./client_table";
 import { ExpelClient } from "./expel_client";
 
-const CLIENTS_MS = 1000;
+const CLIENT_MS = 1000;
+// What belongs to the client before: where its layouts were looked at.
+const OTHER_LAYOUTS = { "layouts.search": null, "layouts.sort": null, "layouts.page": null };
 
 export function Clients() {
-  const clients = usePoll("clients", (signal) => everyPage("GET /clients", { signal }), CLIENTS_MS);
   const [expelled, setExpelled] = useState<Client | null>(null);
+  const [changes, setChanges] = useState(0);
   const chosen = useRoute().query.get("client");
   return (
     <>
       <PageHead title="Clients" lead="Who mounts this server, and which memory each can reach now." />
-      <Loaded from={clients}>
-        {({ items, truncated }) => {
-          const client = items.find((candidate) => candidate.id === chosen);
-          return (
-            <>
-              <Panel title="All clients" aside={<span class="muted">{items.length}{truncated && "+"}</span>}>
-                {items.length === 0
-                  ? <Empty title="No client is there."><p>Mount an export on a client; it appears here.</p><Link href="/exports" class="button">See the exports</Link></Empty>
-                  : <ClientTable clients={items} chosen={chosen} onExpel={setExpelled}
-                      onChoose={(id) => go(id === chosen ? "/clients" : `/clients?client=${id}`, "replace")} />}
-              </Panel>
-              {client && <ClientPanel client={client} />}
-            </>
-          );
-        }}
-      </Loaded>
+      <Panel title="All clients">
+        <ClientTable chosen={chosen} onExpel={setExpelled} changes={changes}
+          onChoose={(id) => go(hrefWith({ client: id === chosen ? null : id, ...OTHER_LAYOUTS }), "replace")} />
+      </Panel>
+      {chosen && <ChosenClient key={chosen} id={chosen} />}
       {expelled && <ExpelClient client={expelled} onClose={() => {
         setExpelled(null);
-        clients.refresh();
+        setChanges(changes + 1);
       }} />}
     </>
   );
+}
+
+// Whichever page of the list it stands on.
+function ChosenClient({ id }: { id: string }) {
+  const polled = usePoll(`client ${id}`, (signal) => clientOf(id, signal), CLIENT_MS);
+  if (polled.value === null) return <p class="note">The client {id} is not there any more.</p>;
+  return <><ProblemNote problem={polled.problem} retry={polled.refresh} />{polled.value && <ClientPanel client={polled.value} />}</>;
+}
+
+// null: there is no such client (any more).
+async function clientOf(id: string, signal: AbortSignal): Promise<Client | null> {
+  try {
+    return await call("GET /clients/{id}", { path: { id }, signal });
+  } catch (error) {
+    if (asProblem(error).status === 404) return null;
+    throw error;
+  }
 }

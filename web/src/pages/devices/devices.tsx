@@ -8,6 +8,7 @@ import { Empty } from "../../parts/empty";
 import { Loaded } from "../../parts/loaded";
 import { PageHead } from "../../parts/page_head";
 import { AddBrick } from "./add_brick";
+import { BrickList } from "./brick_list";
 import { BrickPanel } from "./brick_panel";
 import { FormatBrick } from "./format_brick";
 import { Jobs } from "./jobs";
@@ -40,11 +41,13 @@ export function Devices() {
               {add}
             </Empty>
           )
-          : items.map((brick) => (
-            <BrickPanel key={brick.id} brick={brick} onFormat={() => setOpen({ what: "format", brick })}
-              onName={() => setOpen({ what: "name", brick })}
-              onRemove={() => setOpen({ what: "remove", brick })} />
-          ))}
+          : (
+            <BrickList bricks={items} below={(brick) => (
+              <BrickPanel key={brick.id} brick={brick} onFormat={() => setOpen({ what: "format", brick })}
+                onName={() => setOpen({ what: "name", brick })}
+                onRemove={() => setOpen({ what: "remove", brick })} />
+            )} />
+          )}
       </Loaded>
       <Jobs />
       {open?.what === "add" && <AddBrick onClose={close} />}

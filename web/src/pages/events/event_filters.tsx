@@ -5,7 +5,7 @@ import { SelectField } from "../../parts/select_field";
 import { TextField } from "../../parts/text_field";
 import type { EventFilter, Level } from "./use_events";
 
-const LEVELS: { value: Level; label: string }[] = [
+export const LEVELS: { value: Level; label: string }[] = [
   { value: "debug", label: "all levels" },
   { value: "info", label: "info and above" },
   { value: "warning", label: "warnings and errors" },

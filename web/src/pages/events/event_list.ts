@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Event as ServerEvent } from "../../api/generated";
 
-export const EVENTS_SHOWN_MAX = 500;
+export const EVENTS_SHOWN_MAX = 2000;
 
 // What is shown, newest first: `fresh` (in any order) joined in, each event once. Events of an earlier run of the server
 // stay below those of the present one.

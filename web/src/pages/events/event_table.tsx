@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Event as ServerEvent } from "../../api/generated";
 import { absoluteText } from "../../format/time";
+import type { ComponentChildren } from "preact";
+import { DataList } from "../../list/data_list";
+import { rowsOf } from "../../list/source";
 import { Badge, type Tone } from "../../parts/badge";
-import { DataTable } from "../../parts/data_table";
 import { identity } from "./event_list";
 import { EVENT_MEANINGS } from "./generated";
 
 const TONES: Record<ServerEvent["level"], Tone> = { debug: "quiet", info: "quiet", warning: "warn", error: "bad" };
 
-export function EventTable({ events }: { events: ServerEvent[] }) {
+export function EventTable({ events, empty }: { events: ServerEvent[]; empty: ComponentChildren }) {
   return (
-    <DataTable caption="Events, newest first" rows={events} rowKey={identity} columns={[
-      { title: "Time", cell: (event) => <time class="nowrap" dateTime={event.time}>{absoluteText(event.time)}</time> },
-      { title: "Level", cell: (event) => <Badge tone={TONES[event.level]}>{event.level}</Badge> },
-      { title: "Component", cell: (event) => event.component },
-      { title: "Event", cell: (event) => <EventName name={event.name} /> },
-      { title: "Details", cell: (event) => <EventFields fields={event.fields} text={event.text} /> },
+    <DataList caption="Events" from={rowsOf("events", events)} rowKey={identity} sort="-time" empty={empty} columns={[
+      { title: "Time", value: (event) => event.time, cell: (event) => <time class="nowrap" dateTime={event.time}>{absoluteText(event.time)}</time> },
+      { title: "Level", value: (event) => event.level, cell: (event) => <Badge tone={TONES[event.level]}>{event.level}</Badge> },
+      { title: "Component", value: (event) => event.component, cell: (event) => event.component },
+      { title: "Event", value: (event) => event.name, cell: (event) => <EventName name={event.name} /> },
+      { title: "Details", value: fieldsText, cell: (event) => <EventFields fields={event.fields} text={event.text} /> },
     ]} />
   );
 }
@@ -29,6 +31,10 @@ function EventName({ name }: { name: string }) {
       {known && <p class="hint">{known.meaning} {known.remedy && <>What to do: {known.remedy}</>}</p>}
     </>
   );
+}
+
+function fieldsText({ fields, text }: ServerEvent): string {
+  return Object.entries(fields).map(([key, value]) => `${key}=${value}`).join(" ") || text;
 }
 
 function EventFields({ fields, text }: { fields: Record<string, string>; text: string }) {

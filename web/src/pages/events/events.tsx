@@ -5,7 +5,8 @@ import { Empty } from "../../parts/empty";
 import { PageHead } from "../../parts/page_head";
 import { Panel } from "../../parts/panel";
 import { ProblemNote } from "../../parts/problem_note";
-import { EventFilters } from "./event_filters";
+import { go, hrefWith, useRoute } from "../../route";
+import { EventFilters, LEVELS } from "./event_filters";
 import { EventTable } from "./event_table";
 import { useEvents, type EventFilter, type LiveEvents } from "./use_events";
 
@@ -17,7 +18,9 @@ const STATES: Record<LiveEvents["state"], { tone: Tone; text: string }> = {
 };
 
 export function Events() {
-  const [filter, setFilter] = useState<EventFilter>({ level: "info", component: "", name: "" });
+  const filter = filterOf(useRoute().query);
+  const setFilter = ({ level, component, name }: EventFilter) =>
+    go(hrefWith({ level: level === "info" ? null : level, component, name, page: null }), "replace");
   const [paused, setPaused] = useState(false);
   const { events, state, problem } = useEvents(filter, paused);
   const shown = STATES[state];
@@ -27,13 +30,17 @@ export function Events() {
         <span role="status"><Badge tone={shown.tone}>{shown.text}</Badge></span>
         <button type="button" class="button" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? "Resume" : "Pause"}</button>
       </PageHead>
-      <Panel title="Newest first" aside={<span class="muted">{events.length}</span>}>
+      <Panel title="What has happened">
         <EventFilters filter={filter} seen={events} onFilter={setFilter} />
         <ProblemNote problem={problem} />
-        {events.length === 0 && !problem && state !== "opening"
-          ? <Empty title="No matching events."><p>Choose a lower level, or clear component and name.</p></Empty>
-          : <EventTable events={events} />}
+        <EventTable events={events} empty={!problem && state !== "opening" &&
+          <Empty title="No matching events."><p>Choose a lower level, or clear component and name.</p></Empty>} />
       </Panel>
     </>
   );
+}
+
+function filterOf(query: URLSearchParams): EventFilter {
+  const level = LEVELS.find(({ value }) => value === query.get("level"))?.value ?? "info";
+  return { level, component: query.get("component") ?? "", name: query.get("name") ?? "" };
 }

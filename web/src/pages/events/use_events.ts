@@ -20,7 +20,7 @@ export interface LiveEvents {
   problem: Problem | undefined;
 }
 
-const OLD_SHOWN = 200;
+const OLD_SHOWN = 1000;
 
 // What has happened, then what happens, by one stream; a break is repaired by the browser, which says where it was.
 export function useEvents({ level, component, name }: EventFilter, paused: boolean): LiveEvents {

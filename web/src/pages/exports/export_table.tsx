@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Export } from "../../api/generated";
+import type { ComponentChildren } from "preact";
+import { DataList } from "../../list/data_list";
+import { rowsOf } from "../../list/source";
 import { Badge } from "../../parts/badge";
-import { DataTable } from "../../parts/data_table";
 import { useMay } from "../../session";
 import { squashText } from "./export_rules";
 
 interface Props {
   exports: Export[];
+  empty: ComponentChildren;
   onEdit: (of: Export) => void;
   onRemove: (of: Export) => void;
 }
 
-export function ExportTable({ exports, onEdit, onRemove }: Props) {
+export function ExportTable({ exports, empty, onEdit, onRemove }: Props) {
   const may = useMay();
   return (
-    <DataTable caption="Exports" rows={exports} rowKey={(row) => row.id} columns={[
-      { title: "Path", cell: (row) => (
+    <DataList caption="Exports" from={rowsOf("exports", exports)} rowKey={(row) => row.id} sort="path" empty={empty} columns={[
+      { title: "Path", value: (row) => row.path, cell: (row) => (
         <>
           <code class="wrap strong">{row.path}</code>{" "}
           {!row.directory_exists && <Badge tone="warn" title="Clients get it when the directory is made">no such directory</Badge>}
         </>
       ) },
-      { title: "Clients", cell: (row) => row.clients.length ? row.clients.map((client) => <code key={client} class="chip">{client}</code>) : <Badge tone="warn">everybody</Badge> },
-      { title: "Access", cell: (row) => row.read_only ? <Badge tone="read">read only</Badge> : <Badge tone="write">read and write</Badge> },
-      { title: "Users", cell: (row) => (
+      { title: "Clients", value: (row) => row.clients.join(" ") || "everybody", cell: (row) => row.clients.length ? row.clients.map((client) => <code key={client} class="chip">{client}</code>) : <Badge tone="warn">everybody</Badge> },
+      { title: "Access", value: accessText, cell: (row) => <Badge tone={row.read_only ? "read" : "write"}>{accessText(row)}</Badge> },
+      { title: "Users", value: (row) => squashText(row) + (row.insecure ? " insecure" : ""), cell: (row) => (
         <>
           {squashText(row)}{" "}
           {row.insecure && <Badge tone="warn" title="Requests from every port are served: any user of a client can say he is another">insecure</Badge>}
         </>
       ) },
-      { title: "From", cell: (row) => <span class="muted">{row.source === "file" ? "configuration file" : "this console"}</span> },
+      { title: "From", value: sourceText, cell: (row) => <span class="muted">{sourceText(row)}</span> },
       { title: "Actions", quiet: true, cell: (row) => (
         <div class="actions actions-end">
           {may("PUT /exports/{id}") && <button type="button" class="button" aria-label={`Edit ${row.path}`} onClick={() => onEdit(row)}>Edit…</button>}
@@ -38,4 +41,12 @@ export function ExportTable({ exports, onEdit, onRemove }: Props) {
       ) },
     ]} />
   );
+}
+
+function accessText(row: Export): string {
+  return row.read_only ? "read only" : "read and write";
+}
+
+function sourceText(row: Export): string {
+  return row.source === "file" ? "configuration file" : "this console";
 }

@@ -34,9 +34,11 @@ export function Exports() {
       <PageHead title="Exports" lead="Directories that clients may mount, and who may.">{create}</PageHead>
       <Panel title="Exported directories">
         <Loaded from={exports}>
-          {({ items }) => items.length === 0
-            ? <Empty title="Nothing is exported: no client can mount."><p>Export a directory to begin; / is all of it.</p>{create}</Empty>
-            : <ExportTable exports={items} onEdit={(of) => setOpen({ what: "edit", of })} onRemove={(of) => setOpen({ what: "remove", of })} />}
+          {({ items }) => (
+            <ExportTable exports={items}
+              empty={<Empty title="Nothing is exported: no client can mount."><p>Export a directory to begin; / is all of it.</p>{create}</Empty>}
+              onEdit={(of) => setOpen({ what: "edit", of })} onRemove={(of) => setOpen({ what: "remove", of })} />
+          )}
         </Loaded>
       </Panel>
       <Panel title="How a client mounts one">

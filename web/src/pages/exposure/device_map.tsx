@@ -34,7 +34,7 @@ export function DeviceMap({ brick }: { brick: Brick }) {
               </Panel>
               <Panel title={picked === null ? "Who reaches it" : `Who reaches ${blocksText(picked)}`} aside={picked !== null &&
                 <button type="button" class="button" onClick={() => setPicked(null)}>Show all</button>}>
-                <ExposedTable exposed={exposedOf(shown)} all={picked === null} onRevoke={setRevoked} />
+                <ExposedTable exposed={exposedOf(shown)} of={picked === null ? "" : blocksText(picked)} onRevoke={setRevoked} />
               </Panel>
             </div>
           );

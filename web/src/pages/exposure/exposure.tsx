@@ -6,7 +6,7 @@ import { Link } from "../../parts/link";
 import { Loaded } from "../../parts/loaded";
 import { PageHead } from "../../parts/page_head";
 import { SelectField } from "../../parts/select_field";
-import { go, useRoute } from "../../route";
+import { go, hrefWith, useRoute } from "../../route";
 import { brickName } from "../devices/brick_words";
 import { DeviceMap } from "./device_map";
 
@@ -28,7 +28,7 @@ export function Exposure() {
           return (
             <>
               {items.length > 1 && (
-                <SelectField label="Device" value={brick.id} onValue={(id) => go(`/exposure?brick=${id}`, "replace")}
+                <SelectField label="Device" value={brick.id} onValue={(id) => go(hrefWith({ brick: id, page: null }), "replace")}
                   options={items.map((each) => ({ value: each.id, label: brickName(each) }))} />
               )}
               <DeviceMap key={brick.id} brick={brick} />

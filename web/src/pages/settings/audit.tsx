@@ -1,35 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AuditEntry } from "../../api/generated";
-import { call } from "../../api/call";
-import { usePoll } from "../../api/use_poll";
 import { absoluteText } from "../../format/time";
+import { DataList } from "../../list/data_list";
+import { listOf } from "../../list/source";
 import { Badge } from "../../parts/badge";
-import { DataTable } from "../../parts/data_table";
 import { Empty } from "../../parts/empty";
-import { Loaded } from "../../parts/loaded";
 import { Panel } from "../../parts/panel";
 
 const AUDIT_MS = 3000;
-const SHOWN = 200;
 
 // Who changed what.
 export function Audit() {
-  const audit = usePoll("audit", (signal) => call("GET /audit", { query: { limit: SHOWN }, signal }), AUDIT_MS);
   return (
-    <Panel title="Who changed what" aside={<span class="muted">newest {SHOWN}</span>}>
-      <Loaded from={audit}>
-        {({ items }) => items.length === 0
-          ? <Empty title="Nothing has been changed yet." />
-          : (
-            <DataTable caption="Audit" rows={items} rowKey={(entry) => entry.sequence} columns={[
-              { title: "Time", cell: (entry) => <time class="nowrap" dateTime={entry.time}>{absoluteText(entry.time)}</time> },
-              { title: "User", cell: (entry) => <><strong>{entry.user || "nobody"}</strong> <span class="muted">{entry.method}, {entry.origin}</span></> },
-              { title: "What", cell: (entry) => <span class="wrap">{entry.summary}</span> },
-              { title: "Result", cell: (entry) => <Badge tone={entry.status < 400 ? "good" : "bad"}>{resultOf(entry.status)}</Badge> },
-              { title: "Details", cell: (entry) => <BeforeAndAfter entry={entry} /> },
-            ]} />
-          )}
-      </Loaded>
+    <Panel title="Who changed what">
+      <DataList caption="Audit" from={listOf("GET /audit", AUDIT_MS)} rowKey={(entry) => entry.sequence} sort="-time"
+        empty={<Empty title="Nothing has been changed yet." />} columns={[
+          { title: "Time", value: (entry) => entry.time, cell: (entry) => <time class="nowrap" dateTime={entry.time}>{absoluteText(entry.time)}</time> },
+          { title: "User", value: (entry) => `${entry.user || "nobody"} ${entry.method} ${entry.origin}`, cell: (entry) =>
+            <><strong>{entry.user || "nobody"}</strong> <span class="muted">{entry.method}, {entry.origin}</span></> },
+          { title: "What", value: (entry) => entry.summary, cell: (entry) => <span class="wrap">{entry.summary}</span> },
+          { title: "Result", value: (entry) => resultOf(entry.status), cell: (entry) =>
+            <Badge tone={entry.status < 400 ? "good" : "bad"}>{resultOf(entry.status)}</Badge> },
+          { title: "Details", cell: (entry) => <BeforeAndAfter entry={entry} /> },
+        ]} />
     </Panel>
   );
 }
