@@ -92,9 +92,12 @@ export async function tendDevice(story) {
   return `cancelled after ${cancelled}`;
 }
 
+// Zeroing a brick takes half a minute where the machine has other things to do.
+const JOB_MS = 90_000;
+
 // The first row below the head.
 async function newest(jobs, kind, state) {
-  await jobs.getByRole("row").nth(1).filter({ hasText: new RegExp(`^${kind}.*${state}`) }).waitFor();
+  await jobs.getByRole("row").nth(1).filter({ hasText: new RegExp(`^${kind}.*${state}`) }).waitFor({ timeout: JOB_MS });
 }
 
 // A check takes two seconds: on a busy machine it may be done before the button is there.
