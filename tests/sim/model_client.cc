@@ -153,6 +153,7 @@ Result<ModelClient::SizeSet> ModelClient::set_size(OpenFile& file,
   take_in_return(*reply);
   SizeSet answer{.at_return = returns && reply->results.size() == 2,
                  .done = reply->succeeded(set_at),
+                 .repeated = reply->repeated,
                  .status = reply->status};
   if (const auto* result = reply->result<nfs4::GetAttributesResponse>(set_at + 1))
     answer.size = result->attributes.size.value();
@@ -162,6 +163,7 @@ Result<ModelClient::SizeSet> ModelClient::set_size(OpenFile& file,
 int ModelClient::truncate(OpenFile& file, uint64_t size, bool& refused) {
   constexpr int kTries = 3;
   refused = true;
+  bool repeated = false;
   for (int tries = 1;; ++tries) {
     if (const auto settled = file.data->settle(); !settled) return settled.error().number();
     auto layout_return = file.data->truncating(size);
@@ -173,6 +175,7 @@ int ModelClient::truncate(OpenFile& file, uint64_t size, bool& refused) {
       refused = false;
       return answer.error().number();
     }
+    repeated |= answer->repeated;
     if (answer->at_return && initiator::is_lost_state(answer->status))
       file.data->layouts_refused(answer->status);
     if (answer->done) {
@@ -180,7 +183,10 @@ int ModelClient::truncate(OpenFile& file, uint64_t size, bool& refused) {
       file.data->server_size(answer->size, version, asked);
       return 0;
     }
-    if (!initiator::is_lost_state(answer->status) || tries == kTries) return nfs4::to_errno(answer->status);
+    if (initiator::is_lost_state(answer->status) && tries < kTries) continue;
+    // Of what was sent again the first one may have happened, its answer being lost.
+    refused = !repeated;
+    return nfs4::to_errno(answer->status);
   }
 }
 

@@ -88,6 +88,7 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   struct SizeSet {
     bool at_return = false;  // it was the LAYOUTRETURN in front that failed
     bool done = false;
+    bool repeated = false;  // sent again under a new session: the first one may have done it
     Status status = Status::kOk;
     uint64_t size = 0;
   };
