@@ -117,6 +117,7 @@ async function run(pages, output) {
   let failed = false;
   try {
     browser = await Browser.open(`http://127.0.0.1:${server.address().port}`);
+    browser.context.setDefaultTimeout(150_000); // 100,000 rows are read anew for each page that is opened
     for (const [what, step] of steps) {
       const begin = performance.now();
       const note = await step(browser);
