@@ -35,7 +35,10 @@ void CloseQueue::run() {
     if (waiting_.empty()) return;
     changed_.wait_until(lock, steady_now() + kDelay,
                         [this] { return stopping_ || waiting_.size() >= kBatch; });
-    const std::vector<std::shared_ptr<Inode>> due = std::exchange(waiting_, {});
+    // No more than go together: an open waits for the CLOSE of its own file, and not for those before it.
+    const auto end = waiting_.begin() + static_cast<ptrdiff_t>(std::min(kBatch, waiting_.size()));
+    const std::vector<std::shared_ptr<Inode>> due(waiting_.begin(), end);
+    waiting_.erase(waiting_.begin(), end);
     lock.unlock();
     send(due);
     lock.lock();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -45,7 +46,7 @@ class CloseQueue {
   Mutex mutex_;
   Condition changed_;
   // Guarded by mutex_.
-  std::vector<std::shared_ptr<Inode>> waiting_;
+  std::deque<std::shared_ptr<Inode>> waiting_;
   bool stopping_ = false;
   Thread thread_;  // last: uses the others
 };

@@ -104,12 +104,13 @@ TEST_F(CloseQueueTest, WhatTheServerRefusesDoesNotKeepTheOthersOpen) {
 }
 
 TEST_F(CloseQueueTest, ACallIsInOneName) {
-  std::vector<std::shared_ptr<Inode>> files;
+  const uint32_t before = compounds();
   {
     CloseQueue queue(*session_);
     for (uint8_t number = 1; number <= 6; ++number) release(open(number, number % 3), queue);
   }
   EXPECT_EQ(closed(), 6u);
+  EXPECT_EQ(compounds() - before, 6u);  // no two neighbours have the same
 }
 
 TEST_F(CloseQueueTest, OpenAgainIsNotClosed) {
