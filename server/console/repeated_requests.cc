@@ -11,8 +11,7 @@ Answer<std::optional<HttpResponse>> RepeatedRequests::begin(const std::string& k
   if (key.size() > kKeyBytesMax) return refuse("invalid", "The Idempotency-Key is too long.");
   auto kept = kept_.lock();
   const SteadyTime now = clock_.now();
-  std::erase_if(*kept,
-                [&](const auto& entry) { return entry.second.answer && now - entry.second.seen > kKept; });
+  std::erase_if(*kept, [&](const auto& entry) { return now - entry.second.seen > kKept; });
   const std::string digest = digest_of(body);
   if (const auto found = kept->find(key); found != kept->end()) {
     if (found->second.body_digest != digest)

@@ -55,6 +55,15 @@ TEST(RepeatedRequests, TheFirstMustHaveBeenAnswered) {
   EXPECT_FALSE(repeats.begin("passing", "body")->has_value()) << "it may be tried again";
 }
 
+// Its handler never came back with one.
+TEST(RepeatedRequests, AKeyWithoutAnAnswerIsForgottenLikeTheOthers) {
+  ManualClock clock;
+  RepeatedRequests repeats(clock);
+  EXPECT_FALSE(repeats.begin("key", "body")->has_value());
+  clock.advance(RepeatedRequests::kKept + Milliseconds(1));
+  EXPECT_FALSE(repeats.begin("key", "body")->has_value());
+}
+
 TEST(Cursors, AreOpaqueAndOnlyOurs) {
   const std::string sealed = seal_cursor("admin");
   EXPECT_EQ(sealed.find("admin"), std::string::npos);
