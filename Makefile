@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop packages test test-unit test-web pictures test-tsan test-fuzz test-demo test-packages test-lab sim sim-soak lab lab-test lab-bench bench bench-server conformance soak format format-check tidy clean
+.PHONY: help build demo demo-stop packages test test-unit test-web pictures test-tsan test-fuzz test-demo test-packages test-lab build-dev build-tsan build-fuzz build-lab build-ahead built-ahead sim sim-soak lab lab-test lab-bench bench bench-server conformance soak format format-check tidy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,11 +37,34 @@ test-packages: ## The packages checked, and installed, used, upgraded and remove
 	@cmake --build build/release -j $(JOBS) --target pnfsrdma man completion
 	@code=0; tests/packages/test.sh build/release || code=$$?; [ $$code -eq 0 ] || [ $$code -eq 77 ]
 
-test: test-unit test-web test-tsan test-fuzz test-demo test-lab ## Every test: unit to crash under ASan/UBSan, the console in a browser, concurrency under TSan, each fuzzer, the demo's checks, the lab
+test: build-ahead test-unit test-web test-demo test-tsan test-fuzz test-lab ## Every test: unit to crash under ASan/UBSan, the console in a browser, concurrency under TSan, each fuzzer, the demo's checks, the lab
 
-test-unit:
-	@packaging/dependencies.sh build test demo
+build-dev:
+	@packaging/dependencies.sh build test demo web-build
 	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS)
+
+build-tsan:
+	@packaging/dependencies.sh build test
+	@cmake --preset tsan >/dev/null && cmake --build build/tsan -j $(JOBS)
+
+build-fuzz:
+	@packaging/dependencies.sh build fuzz
+	@cmake --preset fuzz -DPNFSRDMA_FUZZ_SECONDS=$(FUZZ_SECONDS) >/dev/null && cmake --build build/fuzz -j $(JOBS)
+
+build-lab:
+	@code=0; tests/vm/lab.py prepare || code=$$?; [ $$code -eq 0 ] || [ $$code -eq 77 ]
+
+# Half of the time of test-unit is waiting, for leases and stopped programs: the builds of what comes behind it use it, at a
+# priority that yields to everything else. They hold the lock until they are done; what failed is built, and told, again.
+build-ahead: build-dev
+	@packaging/dependencies.sh build test demo web fuzz
+	@exec 9>build/ahead.lock && flock 9 && \
+	  { chrt --idle 0 $(MAKE) -k --no-print-directory build-tsan build-fuzz build-lab >build/ahead.log 2>&1 </dev/null & }
+
+built-ahead:
+	@mkdir -p build && flock build/ahead.lock true
+
+test-unit: build-dev
 	@ctest --preset dev -j $(JOBS) -LE web --no-tests=error
 
 test-web: ## The console's pages: their logic, and all of them in a browser against the real programs
@@ -52,14 +75,10 @@ test-web: ## The console's pages: their logic, and all of them in a browser agai
 pictures: ## The pictures of docs/console.md, made anew by test-web's story
 	@mkdir -p docs/pictures && PNFSRDMA_PICTURES=$(CURDIR)/docs/pictures $(MAKE) --no-print-directory test-web
 
-test-tsan:
-	@packaging/dependencies.sh build test
-	@cmake --preset tsan >/dev/null && cmake --build build/tsan -j $(JOBS) 
+test-tsan: built-ahead build-tsan
 	@ctest --preset tsan -j $(JOBS) --no-tests=error
 
-test-fuzz:
-	@packaging/dependencies.sh build fuzz
-	@cmake --preset fuzz -DPNFSRDMA_FUZZ_SECONDS=$(FUZZ_SECONDS) >/dev/null && cmake --build build/fuzz -j $(JOBS)
+test-fuzz: built-ahead build-fuzz
 	@ctest --test-dir build/fuzz -j $(JOBS) -L fuzz --no-tests=error
 
 # With the programs of test-unit: under sanitizers, and without a third build of everything.
@@ -74,7 +93,7 @@ lab: ## A shell in a QEMU machine with Soft-RoCE (rxe0) and device DAX (/dev/dax
 lab-test: ## The lab's scenarios: real verbs, device DAX, the Linux kernel's NFS client, several machines
 	@code=0; tests/vm/lab.py test || code=$$?; [ $$code -eq 0 ] || [ $$code -eq 77 ]
 
-test-lab: lab-test
+test-lab: built-ahead lab-test
 
 lab-bench: ## In the lab: our transport beside perftest, our mount beside the Linux kernel's NFS/RDMA client, durable writes beside librpma
 	@tests/vm/lab.py compare
