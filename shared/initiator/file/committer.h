@@ -20,7 +20,7 @@ class Committer {
       : file_(file), restorer_(restorer), background_(background) {}
 
   // Tells the MDS everything it does not know; waits. `persist`: what the MDS has the brick flush first;
-  // ESTALE: there is no layout that it could be told under, or growth is being written again.
+  // ESTALE: there is no layout that it could be told under, or growth is being rewritten.
   Result<> commit_now(std::vector<nfs4::PersistRange> persist = {});
   Result<> commit_as_mounted() {
     return file_.patience.as_mounted([this] { return commit_now(); });
