@@ -31,7 +31,7 @@ def of_transport(report):
         rows.append({"what": f"{key.upper()}, {bandwidth['bytes'] >> 20} MiB", "unit": "GB/s", "ours": bandwidth[key], "reference": bandwidth["tcp"]})
     for key in ("read", "write"):
         rows.append({"what": f"{key.upper()}, 4 KiB, latency", "unit": "us", "ours": latency[key], "reference": latency["tcp"], "smaller_is_better": True})
-    return {"title": "RDMA in user space (iWARP)", "reference": "plain TCP over loopback", "conditions": f"CPUs: {report['pin']}, without CRC", "rows": rows}
+    return {"title": "RDMA in user space (iWARP)", "reference": "plain TCP over loopback", "conditions": f"CPUs: {report['pin']}; without CRC; the right column is ours : reference", "rows": rows}
 
 
 def load(path):
@@ -67,8 +67,9 @@ class Chart:
 
     def group(self, group):
         self.text(MARGIN, self.y + 14, group["title"], "title")
-        self.text(MARGIN, self.y + 34, f"Times as fast as {group['reference']} (dashed line: equal). {group['conditions']}.", "faint")
-        top = self.y + 46
+        self.text(MARGIN, self.y + 34, f"Times as fast as {group['reference']} (dashed line: equal).", "faint")
+        self.text(MARGIN, self.y + 51, f"{group['conditions']}.", "faint")
+        top = self.y + 63
         for number_of_row, row in enumerate(group["rows"]):
             self.row(row, top + number_of_row * ROW)
         self.y = top + len(group["rows"]) * ROW
