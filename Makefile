@@ -72,7 +72,7 @@ test-web: ## The console's pages: their logic, and all of them in a browser agai
 	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse web
 	@ctest --preset dev -L web --no-tests=error
 
-pictures: ## The pictures of docs/console.md, made anew by test-web's story
+pictures: ## Recreate the pictures of docs/console.md, with the browser test
 	@mkdir -p docs/pictures && PNFSRDMA_PICTURES=$(CURDIR)/docs/pictures $(MAKE) --no-print-directory test-web
 
 test-tsan: built-ahead build-tsan
@@ -98,16 +98,16 @@ test-lab: built-ahead lab-test
 lab-bench: ## In the lab: our transport beside perftest, our mount beside the Linux kernel's NFS/RDMA client, durable writes beside librpma
 	@tests/vm/lab.py compare
 
-bench: build ## Transport and mount benchmarks, each beside its ceiling in the same run
+bench: build ## Transport and mount benchmarks, each beside its ceiling in the same run; CHART=FILE.svg draws them
 	@packaging/dependencies.sh bench
-	@tests/bench/bench.sh build/release/bin
+	@CHART="$(CHART)" tests/bench/bench.sh build/release/bin
 
 bench-server: build ## Our MDS under thousands of clients beside NFS-Ganesha, one processor each; BENCH="--medium tmpfs" and more: tests/bench/server
 	@packaging/dependencies.sh test peers
 	@cmake --build build/release -j $(JOBS) --target bench-server
 	@tests/bench/server/server_bench.py --bin build/release/bin --pin --open half $(BENCH) || [ $$? -eq 77 ]
 
-conformance: build ## Strangers' suites in SUITES=FOLDER (pjdfstest, cthon04, fsx, fsstress, pynfs, xfstests), beside what is expected; ONLY=NAME,...
+conformance: build ## Third-party suites in SUITES=FOLDER (pjdfstest, cthon04, fsx, fsstress, pynfs, xfstests), compared with the expected results; ONLY=NAME,...
 	@packaging/dependencies.sh test
 	@tests/conformance/conformance.py build/release/bin "$(SUITES)" $(if $(ONLY),--only $(ONLY)) || [ $$? -eq 77 ]
 

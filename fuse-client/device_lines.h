@@ -17,7 +17,7 @@
 
 namespace pnfsrdma::fuse_client {
 
-// Who waits for which device. When as many workers as one may keep are held up at a device, it is full: what else
+// The requests that wait for a device. When as many workers as one may keep are held up at a device, it is full: what else
 // comes for it is parked, in a line of its own and in its order, and holds no worker. A worker that leaves
 // takes the first of the line with it, so that never more of them are at a line than the device may keep, and
 // a line is never left alone. Who leaves soon has seen that the device answers: from then on what comes goes

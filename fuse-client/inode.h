@@ -61,7 +61,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // What the server just said. `asked_at`: when the question was sent; an older answer than the one known is
   // dropped, with its versions (none: those known stay). Which of two is older is not certain when the one
   // that was asked for first has the later change: a SETATTR waits at the server while others are answered.
-  // Then the next one asks anew. Returns the time for which the kernel may believe it (nfs(5): between ac*min
+  // Then the next one asks again. Returns the time for which the kernel may believe it (nfs(5): between ac*min
   // and ac*max, doubling while nothing changes; of an open file not longer than acregmin).
   Milliseconds learn(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts,
                      const std::optional<Versions>& versions);

@@ -87,8 +87,8 @@ int run_remount(const CommandLine& line, bool only_check) {
   if (!done) return complain(done.error());
   if (!done->ignored.empty()) {
     std::fprintf(stderr,
-                 "pnfsrdma-fuse: remount changes ro, rw and other flags of mount(8) only; for %s unmount, "
-                 "and mount anew\n",
+                 "pnfsrdma-fuse: remount changes ro, rw and other flags of mount(8) only; to change %s, "
+                 "unmount and mount again\n",
                  fmt::format("{}", fmt::join(done->ignored, ",")).c_str());
   }
   return EXIT_SUCCESS;

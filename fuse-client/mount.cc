@@ -87,7 +87,7 @@ Result<Root> find_root(Session& session, const MountOptions& options) {
                             options.path, nfs4::to_string(reply.status)));
   }
   const auto file = to_file_attributes(attributes->attributes);
-  if (!file) return fail(EPROTO, "the server does not tell the attributes of the root");
+  if (!file) return fail(EPROTO, "the server does not return the attributes of the root");
   if (!S_ISDIR(file->status.st_mode))
     return fail(ENOTDIR, options.path + " is not a directory on the server");
   Root root{std::make_shared<Inode>(handle->object, file->status.st_ino)};

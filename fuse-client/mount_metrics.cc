@@ -95,10 +95,9 @@ void add_data(std::vector<MetricFamily>& all, const initiator::Statistics& from)
   all.push_back(counter("lost_writes_total",
                         "Verifier changes and revocations that cost unflushed writes (EIO at the next sync).",
                         number(from.lost_writes)));
-  all.push_back(counter("restored_bytes_total", "Growth written again after its layout was lost.",
+  all.push_back(counter("restored_bytes_total", "Growth rewritten after its layout was lost.",
                         number(from.restored_bytes)));
-  all.push_back(counter("resent_bytes_total",
-                        "Written again through the server, which had lost what it had not committed.",
+  all.push_back(counter("resent_bytes_total", "Rewrites through the server, which had lost uncommitted data.",
                         number(from.resent_bytes)));
 }
 
@@ -107,7 +106,7 @@ void add_layouts(std::vector<MetricFamily>& all, const initiator::Statistics& fr
   all.push_back(gauge("data_files",
                       "Files with data state: open, or closed with a layout or something to flush.",
                       {{{}, double(held.known)}}));
-  all.push_back(gauge("layout_files", "Files a layout is held of.", {{{}, double(held.files)}}));
+  all.push_back(gauge("layout_files", "Files with a layout.", {{{}, double(held.files)}}));
   all.push_back(gauge("layout_segments", "Layout segments held.", {{{}, double(held.segments)}}));
   all.push_back(gauge("granted_bytes", "Bytes granted to this mount, by right.",
                       {{{{"right", "read"}}, double(held.readable_bytes)},
@@ -164,10 +163,10 @@ void add_session(std::vector<MetricFamily>& all, const initiator::SessionStatist
   all.push_back(counter("mds_operations_total", "Operations sent to the MDS.", operations));
   all.push_back(
       counter("lease_renewals_total", "COMPOUNDs that only renew the lease.", double(from.renewals)));
-  all.push_back(counter("mds_reconnects_total", "Connections to the MDS that had to be made anew.",
-                        double(from.reconnects)));
-  all.push_back(counter("mds_new_sessions_total", "Sessions made anew.", double(from.new_sessions)));
-  all.push_back(counter("mds_new_clientids_total", "Clientids made anew: the server had forgotten us.",
+  all.push_back(counter("mds_reconnects_total", "Reconnections to the MDS.", double(from.reconnects)));
+  all.push_back(
+      counter("mds_new_sessions_total", "Sessions that replaced a lost one.", double(from.new_sessions)));
+  all.push_back(counter("mds_new_clientids_total", "New client IDs: the server had forgotten the old one.",
                         double(from.new_clientids)));
   all.push_back(
       counter("mds_delays_total", "Repetitions after DELAY, GRACE and the like.", double(from.delays)));

@@ -56,7 +56,7 @@ Result<Transports> make_transports(DataTransports wanted, Random& random) {
     } else if (wanted == DataTransports::kRdma) {
       return std::unexpected(devices.error().in("proto=rdma (proto=iwarp does without a device)"));
     } else if (devices.error().number() != ENODEV) {
-      log_warning("fuse", "no-rdma error=\"{}\" the data travels by iwarp", devices.error().to_string());
+      log_warning("fuse", "no-rdma error=\"{}\" data uses iwarp", devices.error().to_string());
     }
   }
   if (wanted != DataTransports::kRdma) transports.push_back(rdma::iwarp::make_transport({}, random));
@@ -73,7 +73,7 @@ void leave_out_surplus(Transports& devices) {
   log_warning(
       "fuse",
       "devices-left-out devices={} cause=\"a mount uses {} RDMA devices\" what=\"bricks that only these "
-      "lead to are reached by iwarp, or through the server\"",
+      "can reach use iwarp, or the server\"",
       names, kDevicesMax);
 }
 

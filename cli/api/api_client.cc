@@ -131,8 +131,8 @@ Failure ApiClient::unreachable(int number) const {
   }
   if (error == httplib::Error::Read) {
     return {ExitCode::kUnreachable, where_ + ": no answer",
-            "The server took the request and said nothing: it stands still, or is very busy.",
-            "journalctl -u pnfsrdma-mdsd says with what"};
+            "The server accepted the request and did not answer: it hangs, or is very busy.",
+            "journalctl -u pnfsrdma-mdsd shows what it is doing"};
   }
   if (where_.starts_with('/')) {
     if (::access(where_.c_str(), F_OK) == 0 && ::access(where_.c_str(), W_OK) != 0) {
@@ -148,7 +148,7 @@ Failure ApiClient::unreachable(int number) const {
     return {
         ExitCode::kUnreachable, why, {}, "check the spelling; getent hosts NAME shows what this host knows"};
   }
-  return {ExitCode::kUnreachable, where_ + ": nobody answers there (" + httplib::to_string(error) + ")",
+  return {ExitCode::kUnreachable, where_ + ": no answer there (" + httplib::to_string(error) + ")",
           "The console listens on loopback only until a password is set.",
           "check address and port; pnfsrdma doctor on the server shows who listens"};
 }
@@ -172,7 +172,8 @@ Outcome<Answer> ApiClient::send(const Request& request) {
   Answer answer{.body = nullptr, .etag = answered->get_header_value("ETag")};
   if (!answered->body.empty()) {
     answer.body = json::parse(answered->body, nullptr, false);
-    if (!answer.body.is_object()) return refuse(ExitCode::kFailed, where_ + ": the answer is no JSON object");
+    if (!answer.body.is_object())
+      return refuse(ExitCode::kFailed, where_ + ": the answer is not a JSON object");
   }
   return answer;
 }
@@ -215,7 +216,7 @@ Outcome<json> ApiClient::list(const std::string& path, Query query, size_t limit
     TRY_ASSIGN(const Answer answer, get(path, page));
     const auto items = answer.body.find("items");
     if (items == answer.body.end() || !items->is_array()) {
-      return refuse(ExitCode::kFailed, where_ + ": the answer is no list");
+      return refuse(ExitCode::kFailed, where_ + ": the answer is not a list");
     }
     for (const json& item : *items) all.push_back(item);
     const auto next = answer.body.find("next_cursor");

@@ -128,8 +128,8 @@ int run_application(int count, char** arguments) {
   } catch (const nlohmann::json::exception& error) {
     // A server of another version: members of other types than its description says.
     return static_cast<int>(
-        output.complain({ExitCode::kFailed, "the answer is not of the form this program knows", error.what(),
-                         "use the pnfsrdma of the server's version"}));
+        output.complain({ExitCode::kFailed, "the answer has a form that this program does not know",
+                         error.what(), "use the pnfsrdma of the server's version"}));
   }
 }
 

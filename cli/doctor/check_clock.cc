@@ -10,7 +10,7 @@ Findings check_clock(const Host& host) {
     return {{"clock", Verdict::kOk, "synchronised, at most " + latency_text(clock.error_max) + " off", ""}};
   }
   // Times of files are the server's and the clients' own: make(1), rsync(1) and backups compare them.
-  return {{"clock", Verdict::kWarning, "not synchronised: times of files may run against the server's",
+  return {{"clock", Verdict::kWarning, "not synchronised: times of files may differ from the server's",
            "apt-get install chrony   (or timedatectl set-ntp true)"}};
 }
 

@@ -33,12 +33,12 @@ Finding skew(ApiClient& client, SystemTime now) {
   const auto answer = client.get("/throughput", {{"seconds", "2"}});
   const json samples = answer ? answer->body.value("samples", json::array()) : json::array();
   const auto time = samples.empty() ? std::nullopt : parse_time(text_at(samples.back(), "/time"));
-  if (!time) return {"server clock", Verdict::kOk, "not known: the server has told no time yet", ""};
+  if (!time) return {"server clock", Verdict::kOk, "not known: the server has not reported its time yet", ""};
   const double seconds = std::chrono::duration<double>(now - *time).count();
   const std::string what =
       fmt::format("{:.0f} s {} this host's", std::abs(seconds), seconds > 0 ? "behind" : "ahead of");
   if (std::abs(seconds) <= kSkewSeconds) return {"server clock", Verdict::kOk, "as this host's", ""};
-  return {"server clock", Verdict::kWarning, what + ": times of files run against each other",
+  return {"server clock", Verdict::kWarning, what + ": the times of files will be inconsistent",
           "synchronise both: apt-get install chrony; chronyc makestep"};
 }
 

@@ -34,8 +34,7 @@ Findings check_kernel(const Host& host) {
   Finding finding{"kernel", Verdict::kOk, "Linux " + release, ""};
   if (version < kOldest) {
     finding.verdict = Verdict::kWarning;
-    finding.what +=
-        fmt::format("; older than {}.{}, where nothing of this was tried", kOldest.major, kOldest.minor);
+    finding.what += fmt::format("; older than {}.{}, which was never tested", kOldest.major, kOldest.minor);
     finding.fix = "use a newer kernel";
   } else if (version < kSoftRoceFlush) {
     finding.what +=

@@ -36,7 +36,7 @@ Finding locked_memory(const Host& host) {
   // The mount raises the soft limit to the hard one by itself.
   if (!limit.hard || *limit.hard >= kMountNeeds) {
     const std::string hard = limit.hard ? bytes_text(double(*limit.hard)) : "unlimited";
-    return {"memlock", Verdict::kOk, fmt::format("{}, and {} can be had: enough for a mount", soft, hard),
+    return {"memlock", Verdict::kOk, fmt::format("{}, and {} are available: enough for a mount", soft, hard),
             ""};
   }
   return {"memlock", devices ? Verdict::kProblem : Verdict::kWarning,

@@ -77,7 +77,7 @@ Finding port(const Host& host, const Wanted& wanted, const std::map<uint16_t, st
     finding.fix = "ask as root: sudo pnfsrdma doctor";
   } else if (owner.name.empty()) {
     finding.verdict = Verdict::kProblem;
-    finding.what = fmt::format("taken by no process to be seen: the kernel's NFS server? Wanted for {}",
+    finding.what = fmt::format("taken, but by no visible process: the kernel's NFS server? Wanted for {}",
                                wanted.what_for);
     finding.fix = fmt::format("systemctl disable --now nfs-server   (or another port: {})", wanted.setting);
   } else {

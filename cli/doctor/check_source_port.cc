@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint32_t kCapNetBindService = 10;
 constexpr const char* kFix =
-    "mount as root of the host, or on the server: pnfsrdma export edit PATH --insecure --all-squash (who can "
-    "reach the export is then believed to be nobody else)";
+    "mount as root of the host, or on the server: pnfsrdma export edit PATH --insecure --all-squash (the "
+    "server then ignores which user a client claims to be)";
 
 // user_namespaces(7): in the first one every user is himself.
 bool in_user_namespace(const Host& host) {
@@ -58,7 +58,7 @@ Findings check_source_port(const Host& host) {
   }
   return {
       {"source port", Verdict::kOk,
-       "calls come from a port below 1024, as exports that are not insecure want it (behind NAT the server "
+       "calls come from a port below 1024, as exports that are not insecure require (behind NAT the server "
        "may see another)",
        ""}};
 }

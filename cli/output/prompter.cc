@@ -60,7 +60,8 @@ Outcome<std::string> TerminalPrompter::ask(const std::string& question, bool hid
 Outcome<> confirm(Prompter& prompter, const std::string& what, const std::string& name, bool yes) {
   if (yes) return {};
   if (!prompter.is_there()) {
-    return refuse(ExitCode::kUsage, what, "Nobody is there to confirm it.", "add --yes if that is meant");
+    return refuse(ExitCode::kUsage, what, "There is no terminal to confirm it on.",
+                  "add --yes if that is meant");
   }
   TRY_ASSIGN(const std::string typed,
              prompter.ask(printable(what) + "\nType " + printable(name) + " to go on: ", false));

@@ -181,7 +181,7 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
   admin.does(remove, [&admin, removed](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json one, find_brick(client, *removed));
     const std::string id = text_at(one, "/id");
-    TRY(admin.sure("This takes the brick " + id + " away from the server.", text_at(one, "/address")));
+    TRY(admin.sure("This removes the brick " + id + " from the server.", text_at(one, "/address")));
     TRY(client.remove("/bricks/" + encoded(id)));
     admin.done("brick " + id + " removed", one);
     return {};
@@ -206,12 +206,13 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
   });
 
   CLI::App* const device = add_noun(app, "device", "Devices: the paths on which clients reach the bricks");
-  admin.does(
-      device->add_subcommand("list", "every path to every brick"), [&admin](ApiClient& client) -> Outcome<> {
-        TRY_ASSIGN(const json all, client.list("/bricks"));
-        show_list(admin.output(), devices_of(all), kDevices, "No devices: no brick has told its paths yet.");
-        return {};
-      });
+  admin.does(device->add_subcommand("list", "every path to every brick"),
+             [&admin](ApiClient& client) -> Outcome<> {
+               TRY_ASSIGN(const json all, client.list("/bricks"));
+               show_list(admin.output(), devices_of(all), kDevices,
+                         "No devices: no brick has reported its paths yet.");
+               return {};
+             });
 }
 
 }  // namespace pnfsrdma::cli

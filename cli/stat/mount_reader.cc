@@ -28,8 +28,9 @@ Failure failure_of(int number, const Mounted& mounted) {
               "It was mounted by another user without allow_other.", "ask as that user, or as root"};
     case ENOTSUP:
     case ENODATA:
-      return {ExitCode::kFailed, mounted.path + ": the mount does not tell its status",
-              "Its pnfsrdma-fuse is older than this program.", "mount it anew with the installed version"};
+      return {ExitCode::kFailed, mounted.path + ": the mount does not report its status",
+              "Its pnfsrdma-fuse is older than this program.",
+              "unmount it and mount it with the installed version"};
     default:
       return {ExitCode::kFailed, mounted.path + ": " + std::strerror(number), {}, {}};
   }

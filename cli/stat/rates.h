@@ -22,7 +22,7 @@ struct Rate {
 };
 using Rates = std::array<Rate, 4>;
 
-// `later` is of the same mount. Counters that ran backwards (mounted anew) count from zero.
+// `later` is of the same mount. Counters that ran backwards (a new mount) count from zero.
 Rates rates_between(const MountReading& earlier, const MountReading& later,
                     std::chrono::duration<double> interval);
 

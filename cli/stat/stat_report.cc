@@ -162,12 +162,12 @@ std::string events(const json& counters, const Terminal& terminal) {
       {"/fallbacks", Style::kWarning, "I/Os through the MDS although a layout was wanted"},
       {"/layouts_dropped", Style::kWarning, "all layouts of the mount or a device died"},
       {"/layoutgets_refused", Style::kWarning, "the MDS refused a layout"},
-      {"/reconnects", Style::kPlain, "connections to a device made anew"},
+      {"/reconnects", Style::kPlain, "reconnections to a device"},
       {"/replays", Style::kPlain, "I/Os posted again after their connection died"},
-      {"/restorations", Style::kPlain, "times growth was written again after its layout was lost"},
-      {"/recalls", Style::kPlain, "the MDS wanted layouts back"},
-      {"/mds_reconnects", Style::kPlain, "connections to the MDS made anew"},
-      {"/mds_new_sessions", Style::kPlain, "sessions with the MDS made anew"},
+      {"/restorations", Style::kPlain, "times growth was rewritten after its layout was lost"},
+      {"/recalls", Style::kPlain, "layout recalls by the MDS"},
+      {"/mds_reconnects", Style::kPlain, "reconnections to the MDS"},
+      {"/mds_new_sessions", Style::kPlain, "sessions that replaced a lost one"},
       {"/mds_delays", Style::kPlain, "repetitions because the MDS was busy (DELAY, GRACE)"},
   };
   Table table({{"EVENT"}, {"COUNT", Align::kRight}, {"", Align::kLeft, true}});

@@ -61,7 +61,7 @@ class BlockTable {
   static Result<> write_new(MutableByteSpan table, pmem::Persistence& persistence, const Geometry& geometry,
                             format::State state);
 
-  // Scans the table. Free blocks that are dirty rest anew from `now` on.
+  // Scans the table. Free blocks that are dirty rest again from `now` on.
   BlockTable(MutableByteSpan table, pmem::Persistence& persistence, const Geometry& geometry, SteadyTime now);
 
   // All or nothing, each: kInvalid for bad addresses or counts, and

@@ -31,7 +31,7 @@ class Committer {
 
   // `done` is called from the loop at the end of a turn or later, never from inside. A flush that fails
   // answers kIo, and so does every change behind it: what the medium holds is then unknown, only a restart
-  // reads it anew.
+  // reads it again.
   void submit(Change change, Done done);
   bool failed() const { return failed_; }
   size_t waiting() const { return waiting_.size(); }

@@ -109,9 +109,9 @@ Result<> check(const Config& config) {
     return fail(EINVAL, "pool.path is missing: the file or device that holds the data");
   if (!config.pool.size.empty()) TRY(parse_size(config.pool.size));
   if (config.pool.create && config.pool.size.empty())
-    return fail(EINVAL, "pool.create needs pool.size: how large shall the file be? For example \"4G\"");
+    return fail(EINVAL, "pool.create needs pool.size: set the size of the file, for example \"4G\"");
   if (config.pool.create && is_device(config.pool.path))
-    return fail(EINVAL, "pool.create is for files; a device is made a pool with --format");
+    return fail(EINVAL, "pool.create is for files; make a pool of a device with --format");
   TRY(one_of("pool.durability", config.pool.durability, {"power", "process"}));
   TRY(one_of("data.crc", config.data.crc, {"auto", "on", "off"}));
   TRY(one_of("log_level", config.log_level, {"debug", "info", "warning", "error", "off"}));
@@ -121,8 +121,9 @@ Result<> check(const Config& config) {
   if (config.data.listen.empty())
     return fail(EINVAL, "data.listen is empty: no client could reach the brick");
   if (config.data.advertise.empty() && std::ranges::any_of(config.data.listen, is_wildcard)) {
-    return fail(EINVAL,
-                "data.listen has a wildcard address: say in data.advertise which addresses clients can use");
+    return fail(
+        EINVAL,
+        "data.listen has a wildcard address: list in data.advertise the addresses that clients can use");
   }
   if (std::ranges::any_of(config.data.rdma, is_wildcard)) {
     return fail(EINVAL, "data.rdma has a wildcard address: write \"auto\" for all addresses of RDMA devices");
@@ -152,7 +153,8 @@ Result<uint64_t> parse_size(std::string_view text) {
     shift = good ? static_cast<int>(index + 1) * 10 : 0;
   }
   if (!good || number > (UINT64_MAX >> 1 >> shift)) {
-    return fail(EINVAL, fmt::format("\"{}\" is no size: write \"4G\", \"512M\" or a number of bytes", text));
+    return fail(EINVAL,
+                fmt::format("\"{}\" is not a size: write \"4G\", \"512M\" or a number of bytes", text));
   }
   return number << shift;
 }
@@ -160,7 +162,7 @@ Result<uint64_t> parse_size(std::string_view text) {
 Result<LogLevel> parse_log_level(std::string_view text) {
   constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warning", "error", "off"};
   const auto found = std::ranges::find(kNames, text);
-  if (found == kNames.end()) return fail(EINVAL, fmt::format("\"{}\" is no log level", text));
+  if (found == kNames.end()) return fail(EINVAL, fmt::format("\"{}\" is not a log level", text));
   return static_cast<LogLevel>(found - kNames.begin());
 }
 

@@ -63,7 +63,7 @@ class DataOperations {
   FlushGate& gate_;
   std::atomic<uint64_t> epoch_;
   size_t waiting_ = 0;
-  SharedBatch last_batch_;  // null: what is last in the thread's line is no batch
+  SharedBatch last_batch_;  // null: the last entry in the thread's queue is not a batch
   Executor executor_;
 };
 

@@ -53,7 +53,7 @@ Result<> make_file(int fd, const Config& config, uint64_t old_size, bool force) 
     TRY_ASSIGN(size, parse_size(config.pool.size));
   }
   if (size == 0)
-    return fail(EINVAL, "pool.size is missing: how large shall " + path + " be? For example \"4G\"");
+    return fail(EINVAL, "pool.size is missing: set the size of " + path + ", for example \"4G\"");
   size -= size % kBlockSize;
   if (format::blocks_that_fit(size, kBlockSize) == 0) {
     return fail(EINVAL, fmt::format("pool.size {} is too small: a pool takes at least 4M", config.pool.size));

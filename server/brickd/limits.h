@@ -25,7 +25,7 @@ inline constexpr Milliseconds kRegisteringTurn{2};
 // Grants whose blocks are unpinned in one turn, when their handles are dead.
 inline constexpr size_t kUnpinnedPerTurn = 4096;
 
-// Who has more grants than one turn registers and connects again so soon is put off, each time for twice as
+// A client with more grants than one turn registers that reconnects so soon is delayed, each time for twice as
 // long. The longest is well below what clients wait for a connection (three seconds).
 inline constexpr Milliseconds kKnockApart{10'000};
 inline constexpr Milliseconds kPutOffShortest{10};

@@ -109,9 +109,9 @@ void reload(const std::string& path, const Config& config) {
   log_info("brick", "reloaded path={}", path);
   fresh->log_level = config.log_level;
   if (print_config(*fresh) != print_config(config)) {
-    log_warning(
-        "brick",
-        "restart-needed what=\"more than log_level has changed in the file: that counts after a restart\"");
+    log_warning("brick",
+                "restart-needed what=\"keys other than log_level have changed in the file: they take effect "
+                "after a restart\"");
   }
 }
 

@@ -46,7 +46,7 @@ Result<RdmaTransports> open_rdma_devices(const Config& config) {
     return transports;
   }
   if (!all_auto(config.data.rdma)) return std::unexpected(transports.error().in("data.rdma"));
-  log_info("brick", "no-rdma reason=\"{}\" clients come by iwarp", transports.error().what());
+  log_info("brick", "no-rdma reason=\"{}\" clients use iwarp", transports.error().what());
   return RdmaTransports();
 }
 
@@ -61,7 +61,7 @@ Result<> open_rdma_doors(Brick& brick, const RdmaTransports& transports, const C
     if (hosts.empty()) {
       log_warning("brick",
                   "no-rdma-address fix=\"ip address add, to a network interface of `rdma link`\" "
-                  "clients come by iwarp");
+                  "clients use iwarp");
     }
     for (const std::string& host : hosts) {
       const bool six = host.find(':') != std::string::npos;

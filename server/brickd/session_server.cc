@@ -105,7 +105,7 @@ Result<> SessionServer::receive(uint32_t number, uint32_t length) {
     return {};
   }
   const auto* call = std::get_if<PersistCall>(&message_);
-  if (call == nullptr || !greeted_) return fail(EPROTO, "a message that is not the client's turn");
+  if (call == nullptr || !greeted_) return fail(EPROTO, "a message out of turn");
   waiting_.emplace_back(persist(*call));
   return {};
 }

@@ -286,7 +286,7 @@ void SessionTable::register_slice(uint64_t client, const std::shared_ptr<Pending
     pending->left.pop_back();
     if (grant == session->grants.end()) continue;
     if (!register_grant(*pending->connection, grant->first, grant->second)) {
-      log_warning("brick", "connection-failed client={} error=\"registering its {} grants\"", client,
+      log_warning("brick", "connection-failed client={} error=\"could not register its {} grants\"", client,
                   session->grants.size());
       session->pending.reset();
       return pending->refuse(RejectReason::kBusy);

@@ -64,7 +64,7 @@ class SessionTable {
   // reason. It is answered when the handles of the old one are dead, so that nothing of the old connection
   // can land behind the new one's hello, and when the client's grants are registered for it, so many a turn.
   // The newest of those that wait for that is let in, the others are rejected. So is whoever has
-  // kConnectionsPerSessionMax that the device has not given up. Who has many grants and connects again within
+  // kConnectionsPerSessionMax that the device has not given up. A client with many grants that reconnects within
   // kKnockApart is put off, each time for longer (limits.h).
   void admit(rdma::Transport& transport, bool native_flush, std::unique_ptr<rdma::ConnectionRequest> request);
 

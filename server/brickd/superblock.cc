@@ -74,8 +74,9 @@ Result<Superblock> Superblock::open(MutableByteSpan pool, pmem::Persistence& per
   }
   if (!current) return fail(EUCLEAN, "both copies of the superblock are damaged");
   if (!sizes_fit(load(pool, *current), pool.size())) {
-    return fail(EUCLEAN, fmt::format("the superblock does not fit the pool's {} bytes: was the file cut?",
-                                     pool.size()));
+    return fail(
+        EUCLEAN,
+        fmt::format("the superblock does not fit the pool's {} bytes: was the file truncated?", pool.size()));
   }
   return Superblock(pool, persistence, *current, damaged);
 }

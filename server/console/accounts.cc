@@ -178,7 +178,7 @@ Answer<> Accounts::keep(User user) {
 Answer<User> Accounts::put(const std::string& name, Role role, const std::optional<std::string>& hash,
                            const IfMatch& if_match, bool& made) {
   if (is_of_socket(name))
-    return refuse("conflict", name + " is who comes over the Unix socket.", "Take another name.");
+    return refuse("conflict", name + " is the user of the Unix socket.", "Take another name.");
   const std::lock_guard changing(changing_);
   const auto before = user(name);
   made = !before;

@@ -63,7 +63,7 @@ Response stream_events(Backend& backend, Call& call) {
   std::shared_ptr<void> place(nullptr, [&backend](void*) { --backend.streams; });
   if (++backend.streams > kStreamsMax)
     return std::unexpected(Problem{.name = "too-many-requests",
-                                   .detail = "Too many read the stream already.",
+                                   .detail = "Too many clients read the stream already.",
                                    .retry_after_seconds = 10});
   const std::string last(call.request.header("last-event-id"));
   const uint64_t newest = backend.events.range().newest;

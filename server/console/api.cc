@@ -107,7 +107,7 @@ Answer<HttpResponse> Api::respond(const HttpRequest& request) {
   if (path == "/metrics") return metrics(request);
   if (path == kPrefix) return HttpResponse{.status = 308}.with("Location", "/api/v1/");
   if (path.starts_with("/api/") && !path.starts_with("/api/v1/"))
-    return refuse("not-found", "This server has /api/v1 alone.");
+    return refuse("not-found", "This server supports only /api/v1.");
   if (path.starts_with("/api/")) return respond_api(request, path.substr(kPrefix.size()));
   if (request.method != "GET") return refuse("method-not-allowed", "Files can only be read.");
   return files_.get(request);
@@ -190,7 +190,7 @@ Answer<> Api::admit(const Route& route, Call& call) {
   if (route.role == Role::kPublic) return {};
   TRY_ASSIGN(call.caller, authenticate(backend_, call.request));
   if (call.caller.role == Role::kPublic)
-    return refuse("not-logged-in", "Nobody has logged in here.", "POST /api/v1/session, or send a token.");
+    return refuse("not-logged-in", "Not logged in.", "POST /api/v1/session, or send a token.");
   if (call.caller.role < route.role)
     return refuse("not-permitted", "This needs the role " + std::string(name_of(route.role)) + "; " +
                                        call.caller.user + " has " + std::string(name_of(call.caller.role)) +
@@ -232,9 +232,10 @@ Answer<> Api::audit(const Call& call, const Answer<HttpResponse>& answer) {
     log_error("console", "audit-failed error=\"{}\"", added.error().to_string());
     if (status >= 400) return {};
     // The change is made and cannot be taken back; the caller must not take it for an ordinary one.
-    return refuse("busy",
-                  "It was done, but could not be written to the audit log: " + added.error().to_string(),
-                  "Make room where the audit log is.");
+    return refuse(
+        "busy",
+        "The change was made, but could not be written to the audit log: " + added.error().to_string(),
+        "Free space on the disk of the audit log.");
   }
   if (status < 400)
     log_info("console", "changed user={} origin={} action={} subject={} what=\"{}\"", user, origin,

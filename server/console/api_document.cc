@@ -67,7 +67,7 @@ void ApiDocument::parse_query(const Operation& operation, const HttpRequest& req
       return parameter.in == "query" && parameter.name == name;
     });
     if (known == operation.parameters.end()) {
-      wrong.push_back({name, "is no parameter of this operation"});
+      wrong.push_back({name, "is not a parameter of this operation"});
     } else if (arguments.query.contains(name)) {
       wrong.push_back({name, "is given twice"});
     } else {

@@ -153,7 +153,7 @@ std::string audit_summary(const Json& entry) {
   const Words words =
       words_of(text(entry, "action"), text(entry, "subject"), part(entry, "before"), part(entry, "after"));
   const std::string status = text(entry, "status", "0");
-  if (status == "503") return "tried to " + words.would + "; whether it happened is not known";
+  if (status == "503") return "tried to " + words.would + "; the outcome is unknown";
   if (status == "401") return "failed to " + words.would;
   if (status == "403") return "was not permitted to " + words.would;
   return status >= "400" ? "could not " + words.would : words.did;

@@ -13,11 +13,11 @@ constexpr std::string_view kBearer = "Bearer ";
 
 Answer<Caller> by_token(Backend& backend, std::string_view authorization) {
   if (!authorization.starts_with(kBearer))
-    return refuse("not-logged-in", "Only bearer tokens are taken.", "Send Authorization: Bearer TOKEN.");
+    return refuse("not-logged-in", "Only bearer tokens are accepted.", "Send Authorization: Bearer TOKEN.");
   const auto token = backend.accounts.token_by_digest(digest_of(authorization.substr(kBearer.size())));
   if (!token)
-    return refuse("not-logged-in", "The token is not valid: never made, removed or expired.",
-                  "Make a new one: POST /api/v1/tokens.");
+    return refuse("not-logged-in", "The token is not valid: never created, removed or expired.",
+                  "Create a new one: POST /api/v1/tokens.");
   return Caller{.user = token->user, .role = token->role, .method = "token", .expires = token->expires};
 }
 

@@ -36,7 +36,7 @@ constexpr std::optional<Role> role_of(std::string_view name) {
 inline constexpr std::string_view kSocketRoot = "root";
 inline constexpr std::string_view kSocketUid = "uid:";
 
-// Who asks, as far as we know.
+// The caller, as far as it is known.
 struct Caller {
   std::string user = "-";
   Role role = Role::kPublic;

@@ -83,7 +83,7 @@ Result<T> ControlLoop::ask(std::function<void(std::function<void(Result<T>)> don
       return std::move(*state->answer);
   }
   if (state->stage == Stage::kBegun)
-    return fail(ETIMEDOUT, "no answer yet: it goes on, ask again how it ended");
+    return fail(ETIMEDOUT, "no answer yet: the change may still be carried out, check later how it ended");
   state->stage = Stage::kAbandoned;
   return fail(EAGAIN, stopping_ ? "the server is stopping" : "the server is too busy: nothing was changed");
 }

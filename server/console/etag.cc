@@ -46,12 +46,12 @@ Answer<> check_if_match(const std::optional<std::string>& if_match, const std::s
                         Precondition precondition) {
   if (!if_match) {
     if (precondition == Precondition::kOptional) return {};
-    return refuse("precondition-required", "A change must say what it was made from.",
+    return refuse("precondition-required", "A change must name the version it is based on.",
                   "Give the ETag of the newest GET as If-Match, or * to overwrite whatever is there.");
   }
   if (*if_match == "*" || changeable_part(*if_match) == etag) return {};
-  return refuse("changed-meanwhile", "It is not what it was when you saw it: somebody has changed it.",
-                "GET it again, look, and repeat the change with the new ETag.");
+  return refuse("changed-meanwhile", "Somebody has changed it since you read it.",
+                "GET it again, check it, and repeat the change with the new ETag.");
 }
 
 }  // namespace pnfsrdma::console

@@ -70,7 +70,7 @@ class EventLog {
   Condition added_;
 };
 
-// "name key=value key=\"with spaces\" …" taken apart; what is no pair is left out.
+// "name key=value key=\"with spaces\" …" split up; anything that is not a pair is left out.
 std::vector<std::pair<std::string, std::string>> parse_fields(std::string_view text);
 std::string_view name_of(LogLevel level);
 

@@ -86,7 +86,7 @@ Result<ListeningSocket> ListeningSocket::tcp(const std::string& address) {
 Result<ListeningSocket> ListeningSocket::unix_path(const std::string& path) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   if (path.empty() || path.size() >= sizeof address.sun_path)
-    return fail(ENAMETOOLONG, "\"" + path + "\" is no path for a Unix socket (at most 107 bytes)");
+    return fail(ENAMETOOLONG, "\"" + path + "\" is not a path for a Unix socket (at most 107 bytes)");
   std::memcpy(address.sun_path, path.data(), path.size());
   if (somebody_listens(address)) return fail(EADDRINUSE, "listening on " + path);
   ::unlink(path.c_str());

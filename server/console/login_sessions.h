@@ -12,7 +12,7 @@
 
 namespace pnfsrdma::console {
 
-// Who has logged in with a password: by the digest of the cookie. In memory alone: a restart of the server
+// Users logged in with a password, by the digest of the cookie. In memory only: a restart of the server
 // logs everybody out. A session ends half an hour after its last use, and twelve hours after its first.
 // Thread-safe.
 class LoginSessions {

@@ -84,10 +84,11 @@ void add_operations(Exposition& out, const Numbers& numbers) {
   out.counter("pnfsrdma_mds_compounds_total", "COMPOUND calls begun.").value(number(numbers.compounds));
   out.counter("pnfsrdma_mds_replays_total", "Calls answered from the reply cache.")
       .value(number(numbers.replays));
-  out.counter("pnfsrdma_mds_illegal_operations_total", "Operations that NFS does not have.")
+  out.counter("pnfsrdma_mds_illegal_operations_total", "Operations that NFS does not define.")
       .value(number(numbers.illegal_operations));
-  out.counter("pnfsrdma_mds_old_handle_uses_total",
-              "Filehandles of version 1 that were taken: their clients have not mounted since the upgrade.")
+  out.counter(
+         "pnfsrdma_mds_old_handle_uses_total",
+         "Filehandles of version 1 that were accepted: their clients have not mounted since the upgrade.")
       .value(number(numbers.old_handle_uses));
   out.counter("pnfsrdma_mds_port_refusals_total",
               "Calls from ports above 1023 to exports that are not insecure, refused.")
@@ -115,15 +116,14 @@ void add_state(Exposition& out, const Numbers& numbers) {
       .value(numbers.running_compounds);
   out.gauge("pnfsrdma_mds_metadata_unsynced_commits", "Metadata commits that are not durable yet.")
       .value(number(numbers.unsynced_commits));
-  out.gauge("pnfsrdma_mds_memory_budget_bytes", "What peers may make the MDS hold (memory_budget_mib).")
+  out.gauge("pnfsrdma_mds_memory_budget_bytes", "Limit on the memory held for peers (memory_budget_mib).")
       .value(number(numbers.memory_budget_bytes));
   out.gauge("pnfsrdma_mds_memory_held_bytes",
-            "Requests, answers not taken, reply caches: what peers make it hold.")
+            "Memory held for peers: requests, unsent replies, reply caches.")
       .value(number(numbers.memory_bytes));
   out.gauge("pnfsrdma_mds_memory_waiting_connections", "Connections not read from because of the budget.")
       .value(number(numbers.memory_waiting));
-  out.gauge("pnfsrdma_mds_connections", "Connections by which calls come.")
-      .value(number(numbers.connections));
+  out.gauge("pnfsrdma_mds_connections", "Connections that carry calls.").value(number(numbers.connections));
   out.counter("pnfsrdma_mds_connections_refused_total",
               "Connections refused by a limit of memory or address.")
       .value(number(numbers.connections_refused));
@@ -133,10 +133,10 @@ void add_state(Exposition& out, const Numbers& numbers) {
   if (numbers.metadata_disk_bytes > 0) {
     out.gauge("pnfsrdma_mds_metadata_disk_bytes", "Size of the file system under the metadata.")
         .value(number(numbers.metadata_disk_bytes));
-    out.gauge("pnfsrdma_mds_metadata_disk_free_bytes", "What is free of it, the MDS's reserve not counted.")
+    out.gauge("pnfsrdma_mds_metadata_disk_free_bytes", "Free space on it, without the MDS's reserve.")
         .value(number(numbers.metadata_disk_free_bytes));
   }
-  out.gauge("pnfsrdma_mds_grace_seconds_left", "What is left of the grace period.")
+  out.gauge("pnfsrdma_mds_grace_seconds_left", "Time left in the grace period.")
       .value(number(numbers.grace_seconds_left));
   out.gauge("pnfsrdma_mds_uptime_seconds", "Since the start of the MDS.")
       .value(number(numbers.uptime_seconds));
@@ -146,7 +146,7 @@ void add_metadata_reads(Exposition& out, const MetadataReads& reads) {
   out.counter("pnfsrdma_mds_metadata_read_misses_total", "Reads of metadata that were not in memory.")
       .value(number(reads.misses));
   out.counter("pnfsrdma_mds_metadata_blocking_reads_total",
-              "Of them, reads of the disk in the control loop, which serves nobody meanwhile.")
+              "Of them, reads of the disk in the control loop, which blocks all requests.")
       .value(number(reads.blocking));
   out.histogram("pnfsrdma_mds_metadata_fetch_seconds",
                 "Reads of the disk for one request, which waits, outside of the control loop.")
@@ -203,7 +203,7 @@ void add_bricks(Exposition& out, const Numbers& numbers) {
     if (!brick.id.empty()) out.value(1, {{"brick", brick.id}, {"class", brick.durability}});
   }
   out.counter("pnfsrdma_brick_bytes_total",
-              "Data moved by RDMA in software (iwarp); what a device moves the mounts count.");
+              "Data moved by iWARP in user space; the mounts count what an RDMA device moves.");
   for (const Brick& brick : numbers.bricks) {
     if (brick.id.empty()) continue;
     out.value(number(brick.counters.rdma_read_bytes), {{"brick", brick.id}, {"direction", "read"}});
@@ -215,13 +215,13 @@ void add_bricks(Exposition& out, const Numbers& numbers) {
     out.value(number(brick.counters.rdma_reads), {{"brick", brick.id}, {"direction", "read"}});
     out.value(number(brick.counters.rdma_writes), {{"brick", brick.id}, {"direction", "write"}});
   }
-  out.counter("pnfsrdma_brick_flush_failures_total", "Flushes that the medium refused.");
+  out.counter("pnfsrdma_brick_flush_failures_total", "Flushes of the medium that failed.");
   each([](const Brick& brick) { return number(brick.counters.flush_failures); });
   out.gauge("pnfsrdma_brick_damaged_blocks", "Blocks whose table entry cannot be read.");
   each([](const Brick& brick) { return number(brick.counters.damaged_blocks); });
-  out.gauge("pnfsrdma_brick_queue_length", "Changes of the block table and work on memory that wait.");
+  out.gauge("pnfsrdma_brick_queue_length", "Waiting changes of the block table and operations on memory.");
   each([](const Brick& brick) { return brick.counters.waiting; });
-  out.counter("pnfsrdma_brick_flushes_total", "Flushes, by how they were asked for.");
+  out.counter("pnfsrdma_brick_flushes_total", "Flushes, by the way they were requested.");
   for (const Brick& brick : numbers.bricks) {
     if (brick.id.empty()) continue;
     out.value(number(brick.counters.rdma_flushes), {{"brick", brick.id}, {"method", "native"}});

@@ -40,8 +40,8 @@ Json make_page(const Items& all, const std::string& cursor, size_t limit, KeyOf 
 }
 
 inline std::unexpected<Problem> strange_cursor() {
-  return refuse("bad-request", "cursor is none of this list.",
-                "Give next_cursor of the page before, or none.");
+  return refuse("bad-request", "The cursor does not belong to this list.",
+                "Use next_cursor of the previous page, or none.");
 }
 
 // For keys that are numbers: all of the same length, so that they sort as numbers do.

@@ -13,7 +13,7 @@ namespace pnfsrdma::console {
 struct PasswordCost {
   unsigned long long operations = 2;  // crypto_pwhash_OPSLIMIT_INTERACTIVE
   size_t memory_bytes = 64 << 20;     // crypto_pwhash_MEMLIMIT_INTERACTIVE
-  Milliseconds patience{3000};        // of who waits for one of the places
+  Milliseconds patience{3000};        // of a caller that waits for a free place
 };
 
 // Hashes passwords with Argon2id (libsodium): 64 MiB and about a tenth of a second each, so at most two at

@@ -17,9 +17,9 @@ constexpr ProblemType kTypes[] = {
     {"wrong-credentials", 401, "User or password is wrong"},
     {"not-permitted", 403, "Not permitted"},
     {"csrf", 403, "The X-CSRF-Token header is missing or wrong"},
-    {"not-found", 404, "There is no such thing"},
-    {"method-not-allowed", 405, "This method is not for this resource"},
-    {"conflict", 409, "It would conflict with what is there"},
+    {"not-found", 404, "The resource does not exist"},
+    {"method-not-allowed", 405, "The resource does not support this method"},
+    {"conflict", 409, "The change conflicts with the current state"},
     {"brick-in-use", 409, "The brick still holds data"},
     {"setup-done", 409, "A password has been set already"},
     {"changed-meanwhile", 412, "It was changed meanwhile"},
@@ -57,7 +57,7 @@ Problem Problem::from(const Error& error) {
     case EHOSTUNREACH:
       return {.name = "brick-unreachable",
               .detail = error.what(),
-              .fix = "See that pnfsrdma-brickd runs there and that its control address is this one."};
+              .fix = "Check that pnfsrdma-brickd runs there and that its control address is this one."};
     case ETIMEDOUT:
     case EAGAIN:
       return {.name = "busy", .detail = error.what(), .retry_after_seconds = kRetrySeconds};
@@ -73,7 +73,7 @@ Problem problem_of_status(int status) {
   switch (status) {
     case 413:
     case 414:
-      return {.name = "too-large", .detail = "Path or body is longer than this server takes."};
+      return {.name = "too-large", .detail = "Path or body is longer than this server accepts."};
     case 415:
       return {.name = "unsupported-media-type",
               .detail = "Bodies are JSON, not compressed.",

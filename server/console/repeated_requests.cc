@@ -16,7 +16,7 @@ Answer<std::optional<HttpResponse>> RepeatedRequests::begin(const std::string& k
   if (const auto found = kept->find(key); found != kept->end()) {
     if (found->second.body_digest != digest)
       return refuse("invalid", "This Idempotency-Key was used for another request.",
-                    "Make a new key for each.");
+                    "Use a new key for each request.");
     if (!found->second.answer)
       return refuse("busy", "The first request with this Idempotency-Key is not answered yet.");
     return found->second.answer;

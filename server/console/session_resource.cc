@@ -122,11 +122,11 @@ Response delete_session(Backend& backend, Call& call) {
 Response put_password(Backend& backend, Call& call) {
   const std::string name = call.caller.user;
   if (call.caller.method != "password")
-    return refuse("conflict", "Only who has logged in with a password can change it so.",
+    return refuse("conflict", "Only a user who has logged in with a password can change it here.",
                   "An admin changes it by PUT /api/v1/users/NAME.");
   const auto user = check_password(backend, call, name, call.arguments.body["old_password"]);
   if (!user && user.error().name == "wrong-credentials")
-    return refuse("conflict", "The old password is not this one.");
+    return refuse("conflict", "The old password is wrong.");
   TRY(user);
   const auto hash = backend.passwords.hash(call.arguments.body["new_password"]);
   if (!hash) return too_many("Too many passwords are being hashed.", 3);

@@ -94,8 +94,8 @@ Response post_token(Backend& backend, Call& call) {
   const Json& body = call.arguments.body;
   const Role role = *role_of(body["role"].get<std::string>());
   if (role > call.caller.role)
-    return refuse("not-permitted", "A token can do no more than who makes it: " +
-                                       std::string(name_of(call.caller.role)) + ".");
+    return refuse("not-permitted",
+                  "A token can do no more than its creator: " + std::string(name_of(call.caller.role)) + ".");
   constexpr size_t kTokensMax = 1000;
   if (backend.accounts.tokens().size() >= kTokensMax)
     return refuse("conflict", "There are 1000 tokens already.", "Remove those nobody uses.");

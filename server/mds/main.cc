@@ -66,9 +66,10 @@ void reload(const std::string& path, Administrator& administrator) {
   const std::vector<std::string> waiting = administrator.reload(*fresh);
   log_info("mds", "reloaded path={}", path);
   if (!waiting.empty()) {
-    log_warning("mds",
-                "restart-needed keys={} what=\"these have changed in the file and count after a restart\"",
-                fmt::join(waiting, ","));
+    log_warning(
+        "mds",
+        "restart-needed keys={} what=\"these have changed in the file and take effect after a restart\"",
+        fmt::join(waiting, ","));
   }
 }
 
@@ -153,7 +154,7 @@ ConnectBrick connect_bricks(EventLoop& loop, const Config& config) {
 // Files are served without it, too: what keeps it from starting must not keep clients from their data.
 void start_console(console::Console& console) {
   if (const auto started = console.start(); !started)
-    log_error("console", "not-started error=\"{}\" what=\"files are served all the same\"",
+    log_error("console", "not-started error=\"{}\" what=\"files are still served\"",
               started.error().to_string());
 }
 
@@ -172,24 +173,27 @@ Result<> serve(const Config& config, const std::string& config_path) {
   ServerLimits limits = limits_of(config);
 
   Compounds* serving = nullptr;
-  TRY_ASSIGN(const auto store, open_store(loop, config, [&](const Error& failed) {
-               // What is in memory and not on the medium can be trusted no more: end, recover at the next
-               // start.
-               log_error("mds",
-                         "metadata-sync-failed error=\"{}\" what=\"stopping: nothing more can be promised\"",
-                         failed.to_string());
-               note_failed_sync(metadata_path(config), random);
-               outcome = std::unexpected(failed.in("syncing the metadata"));
-               if (serving != nullptr) serving->refuse_all();
-               loop.stop();
-             }));
+  TRY_ASSIGN(
+      const auto store, open_store(loop, config, [&](const Error& failed) {
+        // What is in memory and not on the medium can be trusted no more: end, recover at the next
+        // start.
+        log_error(
+            "mds",
+            "metadata-sync-failed error=\"{}\" what=\"stopping: no further change can be made durable\"",
+            failed.to_string());
+        note_failed_sync(metadata_path(config), random);
+        outcome = std::unexpected(failed.in("syncing the metadata"));
+        if (serving != nullptr) serving->refuse_all();
+        loop.stop();
+      }));
   TRY_ASSIGN(const std::string host_boot, read_host_boot_id(metadata_path(config)));
   TRY_ASSIGN(const BootRecord boot, open_boot(*store, random, host_boot, limits.lease));
   TRY_ASSIGN(const auto names, Namespace::open(*store, clock, boot.boot_count));
   TRY_ASSIGN(const auto bricks, BrickList::open(*store, clock));
   TRY_ASSIGN(const std::vector<std::string> strange, bricks->configure(config.bricks));
   for (const std::string& address : strange) {
-    log_warning("mds", "brick-not-in-use address={} what=\"the list of bricks is stored: add it there\"",
+    log_warning("mds",
+                "brick-not-in-use address={} what=\"the stored list of bricks is used: pnfsrdma brick add\"",
                 address);
   }
   TRY_ASSIGN(auto initial_exports, ExportKeeper::initial(*store, config.exports));

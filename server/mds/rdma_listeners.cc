@@ -28,7 +28,7 @@ Devices open_devices() {
   Devices devices;
   auto transports = rdma::verbs::make_transports();
   if (!transports) {
-    log_info("mds", "no-rdma-device reason=\"{}\" RPC-over-RDMA goes by iwarp", transports.error().what());
+    log_info("mds", "no-rdma-device reason=\"{}\" RPC-over-RDMA uses iwarp", transports.error().what());
     return devices;
   }
   raise_locked_memory_limit();

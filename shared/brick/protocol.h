@@ -61,7 +61,7 @@ enum class Status : uint32_t {
   kLimit = 7,       // sessions, grants or registrations are used up
   kIo = 8,          // the medium or the device failed; the log says what
   kTryLater = 9,    // blocks are free but not zeroed yet, or rest in quarantine
-  kLapsed = 10,     // the claim ended with its lease: claim anew, all sessions are gone
+  kLapsed = 10,     // the claim ended with its lease: claim again, all sessions are gone
 };
 constexpr bool xdr_known(Status value) {
   return value <= Status::kLapsed;
@@ -75,7 +75,7 @@ constexpr bool xdr_known(Status value) {
 // session that has ended is dead.
 //
 // A claim is in force until the next one, the end of the brick's process, or the end of its lease: an MDS
-// that is silent for so long loses all sessions and the connection, and its epoch is answered kLapsed.
+// that is silent for this time loses all sessions and the connection, and its epoch is answered kLapsed.
 struct ClaimArguments {
   uint64_t epoch = 0;
   xdr::String<64> owner;

@@ -45,7 +45,7 @@ class RecoveryHandler {
   // follows when this returns.
   virtual void reclaim() = 0;
   // Behind RECLAIM_COMPLETE, before which a server gives no new state (RFC 8881, 18.51.3): what could not be
-  // reclaimed (the lease ran out, there was no grace) is opened anew or broken.
+  // reclaimed (the lease ran out, there was no grace) is reopened or broken.
   virtual void reopen() {}
   // An answer, which its caller does not have yet, shows revoked state (SEQ4_STATUS_*_REVOKED). On any
   // thread; must not block.

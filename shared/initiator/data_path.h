@@ -59,7 +59,7 @@ class DataPath final : public CallbackHandler {
   // LAYOUTGET to append to an OPEN's COMPOUND (PUTFH, OPEN, GETFH, GETATTR, LAYOUTGET, GETATTR of the size;
   // it uses the current stateid). Hand the object to FileIo::take_layout(), or drop it when the OPEN has
   // failed: meanwhile a recall that names a layout we do not know yet is answered DELAY. Empty arguments when
-  // layouts are off, or all are being given back. `known`: of the file, where there is one: for writing it forgets
+  // layouts are off, or all are being returned. `known`: of the file, where there is one: for writing it forgets
   // its holes, for the answer may be lost.
   PendingLayout layout_at_open(bool for_write, FileIo* known = nullptr);
 

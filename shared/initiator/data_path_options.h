@@ -15,7 +15,7 @@ struct DataPathOptions {
   // The mount's. A brick that has to be asked for its verifier and is silent is waited for as the MDS is: for
   // ever (hard), or io_timeout.
   Persistence persistence = Persistence::kHard;
-  // One RDMA operation; when it passes, the connection is given up and made anew.
+  // One RDMA operation; when it passes, the connection is closed and reestablished.
   Milliseconds io_timeout = std::chrono::seconds(10);
   // Connecting to a device, hello included. Afterwards the I/O goes through the MDS and the device rests.
   Milliseconds connect_timeout = std::chrono::seconds(3);

@@ -33,7 +33,7 @@ struct WantDelegationResult {
 };
 using WantDelegationResponse = Response<WantDelegationResult>;
 
-// GET_DIR_DELEGATION (18.39). NFS4_OK has a second status inside: granted, or not to be had now.
+// GET_DIR_DELEGATION (18.39). NFS4_OK has a second status inside: granted, or not available now.
 struct GetDirectoryDelegationArguments {
   bool signal_when_available = false;
   Bitmap notification_types;

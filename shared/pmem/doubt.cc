@@ -100,7 +100,7 @@ std::string doubt_of_loop_file(const std::string& file, const Sysfs& sysfs, int 
   struct statfs filesystem{};
   if (::stat(file.c_str(), &status) != 0 || ::statfs(file.c_str(), &filesystem) != 0) {
     return fmt::format(
-        "a loop device whose file ({}) the brick cannot look at ({}): let its user and unit reach the file, "
+        "a loop device whose file ({}) the brick cannot examine ({}): let its user and unit reach the file, "
         "or "
         "make the file itself the pool",
         file, Error::from_errno("stat").to_string());
@@ -117,7 +117,7 @@ std::string doubt_of_slaves(const fs::path& disk, const Sysfs& sysfs, int layers
   for (const auto& slave : fs::directory_iterator(disk / "slaves", error)) {
     const fs::path below = fs::canonical(slave.path(), error);
     if (error)
-      return fmt::format("a volume whose part {} cannot be looked at", slave.path().filename().string());
+      return fmt::format("a volume whose part {} cannot be examined", slave.path().filename().string());
     if (auto doubt = doubt_of_block_place(below, sysfs, layers); !doubt.empty()) return doubt;
   }
   return {};
@@ -125,7 +125,7 @@ std::string doubt_of_slaves(const fs::path& disk, const Sysfs& sysfs, int layers
 
 std::string doubt_of_block_place(const fs::path& place, const Sysfs& sysfs, int layers) {
   if (place.empty()) return {};
-  if (layers == 0) return "too many devices upon each other";
+  if (layers == 0) return "too many stacked devices";
   const auto is_ram = [&](std::string_view name) { return place.string().find(name) != std::string::npos; };
   if (std::any_of(kRamDisks.begin(), kRamDisks.end(), is_ram))
     return fmt::format("a RAM disk ({})", place.filename().string());

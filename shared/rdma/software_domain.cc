@@ -44,7 +44,7 @@ Result<std::shared_ptr<Registration>> SoftwareDomain::add(MutableByteSpan memory
   }
   std::lock_guard lock(mutex_);
   if (registrations_.size() >= kRegistrationsMax) {
-    return fail(ENOSPC, "this protection domain has as many memory regions as it may have");
+    return fail(ENOSPC, "this protection domain has the maximum number of memory regions");
   }
   // 24 random bits of index and 8 of key, as STags are built (RFC 5040 leaves it to us). Keys with index 0
   // are kept free: peers use small STags in zero-length messages.

@@ -61,7 +61,7 @@ void Connection::start_stream() {
                                  [weak = weak_from_this()] {
                                    if (const auto live = weak.lock())
                                      live->fail_with(
-                                         Error(ENOBUFS, "its memory was needed, or it stood still"));
+                                         Error(ENOBUFS, "its memory was needed, or it made no progress"));
                                  }});
   }
   stream_->start({.on_message = [self](Bytes message) { self->deliver(std::move(message)); },
@@ -77,7 +77,7 @@ void Connection::deliver(Bytes message) {
   ++messages_received_;
   if (options_.memory) options_.memory->completed();
   const std::optional<MessageStart> start = peek_message(message);
-  if (!start) return fail_with(Error(EBADMSG, "a record is no RPC message"));
+  if (!start) return fail_with(Error(EBADMSG, "a record is not an RPC message"));
   if (start->type == MessageType::kReply) {
     deliver_reply(std::move(message), start->xid);
   } else {
@@ -90,7 +90,7 @@ void Connection::deliver_call(Bytes message) {
   xdr::Decoder decoder(message);
   std::expected<CallHeader, CallRefused> header = decode_call(decoder);
   if (!header) {
-    if (!header.error().reply) return fail_with(Error(EBADMSG, "a record is no RPC call"));
+    if (!header.error().reply) return fail_with(Error(EBADMSG, "a record is not an RPC call"));
     return send(encode_head(*header.error().reply), nullptr);
   }
   const uint32_t xid = header->xid;

@@ -19,7 +19,7 @@ inline constexpr size_t kCallCost = 4096;
 // Our own calls on one connection without an answer; one more fails with EAGAIN.
 inline constexpr size_t kCallsOutstandingMax = 4096;
 inline constexpr size_t kConnectionsMax = 4096;
-// A TCP peer that has not acknowledged anything for so long is gone.
+// A TCP peer that has not acknowledged anything for this time is gone.
 inline constexpr unsigned kPeerPatienceMs = 60'000;
 // iovecs of one sendmsg(2): three for each record.
 inline constexpr size_t kSendVectorsMax = 96;

@@ -103,7 +103,7 @@ std::shared_ptr<MemoryAccount> MemoryBudget::open(const std::string& peer) {
     if (clock_.now() - logged_ >= kLogEvery) {
       logged_ = clock_.now();
       log_warning("rpc", "connection-refused address={} why=\"{}\" refused={}", name,
-                  too_many ? "as many connections as one address may have" : "the memory budget is used up",
+                  too_many ? "too many connections from one address" : "the memory budget is used up",
                   refused_);
     }
     return nullptr;
@@ -207,7 +207,7 @@ void MemoryBudget::end_stalled() {
   for (MemoryAccount* account : accounts_)
     if (account->half_record_ && now - account->moved_ >= limits_.stalled_record) stalled.push_back(account);
   for (MemoryAccount* account : stalled)
-    if (accounts_.contains(account)) end(*account, "half a record, and nothing more of it");
+    if (accounts_.contains(account)) end(*account, "a partial record without progress");
 }
 
 void MemoryBudget::end_victims(const std::string& address, size_t bytes) {

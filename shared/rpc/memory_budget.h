@@ -52,7 +52,7 @@ class MemoryAccount {
   // A whole message came, or all of the output has gone.
   void completed();
   // Whether more may be read from this peer. What holds no more than kAccountFloor always may: small requests
-  // (SEQUENCE, CLOSE, LAYOUTRETURN, LAYOUTCOMMIT) are how memory and state are given back. False: on_relief
+  // (SEQUENCE, CLOSE, LAYOUTRETURN, LAYOUTCOMMIT) free memory and state. False: on_relief
   // is called when that changes.
   bool may_read();
   // Whether there is room for `bytes` more: for an answer that can be put off.

@@ -40,7 +40,7 @@ Endpoint::Endpoint(Role role, std::shared_ptr<rdma::Transport> transport, std::u
 
 Result<> Endpoint::send(Bytes head, std::shared_ptr<const Bytes> body) {
   const auto start = rpc::peek_message(head);
-  if (!start) return fail(EINVAL, "what is to be sent is no RPC message");
+  if (!start) return fail(EINVAL, "the outgoing data is not an RPC message");
   Message message{start->xid, std::move(head), std::move(body)};
   if (start->type == rpc::MessageType::kCall) return requester_.call(std::move(message));
   responder_.reply(std::move(message));

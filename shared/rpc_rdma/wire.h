@@ -35,7 +35,7 @@ class MessageBuffers {
 // What both ends ask of a queue pair.
 rdma::QueuePairLimits queue_pair_limits();
 
-// A queue pair with its message buffers: counts what is posted, so that nothing is refused for want of room,
+// A queue pair with its message buffers: counts what is posted, so that nothing is refused for lack of room,
 // and keeps what a message needs until its SEND has completed. Not thread-safe.
 class Wire {
  public:

@@ -80,6 +80,17 @@ def medians(path):
     return {job: statistics.median(v) for job, v in values.items()}
 
 
+def report(ours, theirs, rounds):
+    """What chart.py draws."""
+    rows = []
+    for job, _, what in ROWS:
+        if job in ours and job in theirs:
+            words, _, unit = what.rstrip(")").rpartition(" (")
+            rows.append({"what": words, "unit": unit, "ours": ours[job], "reference": theirs[job]})
+    return {"title": "The mount", "reference": "an in-memory FUSE file system with one TCP round trip per operation",
+            "conditions": f"One CPU, volatile pool, medians of {rounds} rounds; the right column is ours : reference", "rows": rows}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, help="the folder with our programs")
@@ -87,7 +98,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3, help="of each timed workload")
     parser.add_argument("--size", default="512m", help="of the file")
+    parser.add_argument("--pool", default="3G", help="size of the pool, in memory")
     parser.add_argument("--sections", default="seq rand fsync")
+    parser.add_argument("--json", type=pathlib.Path, help="write the results to this file, too: for chart.py")
     parser.add_argument("--cpu", type=int, default=0, help="everything runs on this CPU")
     arguments = parser.parse_args()
     if not (arguments.ceiling / "bench.sh").exists():
@@ -99,7 +112,7 @@ def main():
         shutil.copy(arguments.ceiling / name, home / name)
     ceiling = Ceiling(arguments.ceiling, home)
     try:
-        with Cluster(arguments.bin, pool_size="3G") as cluster:  # on tmpfs: volatile, as the ceiling is
+        with Cluster(arguments.bin, pool_size=arguments.pool) as cluster:  # on tmpfs: volatile, as the ceiling is
             cluster.start_all()
             mount = cluster.mount()
             for number in range(arguments.rounds):
@@ -117,6 +130,8 @@ def main():
             ratio = ours[job] / theirs[job]
             verdict = "" if job not in AIMED else ("  ok" if ratio >= AIM else f"  below {AIM}")
             print(f"{what:<52}{ours[job]:>12,.0f}{theirs[job]:>12,.0f}{ratio:>8.2f}{verdict}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report(ours, theirs, arguments.rounds), indent=2))
     shutil.rmtree(home)
 
 

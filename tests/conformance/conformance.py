@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Strangers' test-suites on a mount of the real programs, compared with what is expected to fail.
+"""Third-party test suites on a mount of the real programs, compared with what is expected to fail.
 
 usage: conformance.py BIN SUITES [--only NAME,...] [--seeds N] [--operations N]
 

@@ -229,7 +229,7 @@ class ConsoleOfRealDaemons(unittest.TestCase):
         # Its id is not given again, and the mount of "/" goes on, though not by the handles it had.
         again = self.root.request("POST", "/exports", {"path": "/data", "root_squash": False})
         self.assertGreater(again.json["id"], made.json["id"])
-        self.assertIn("Clients of / must open their files anew", again.json["warning"])
+        self.assertIn("Clients of / must reopen their files", again.json["warning"])
         (mount / "data" / "new").write_bytes(b"x")
 
     def test_events_stream_and_the_log_level_changes(self):

@@ -30,13 +30,13 @@ std::string name_of(const console::Brick& brick) {
 
 // What to do about a brick that is not ready.
 std::string remedy_of(const console::Brick& brick) {
-  if (brick.state == "reconciling") return "Wait: it is being brought into agreement with the metadata.";
+  if (brick.state == "reconciling") return "Wait: its blocks are being reconciled with the metadata.";
   if (brick.state == "foreign")
     return "Do not format it before you know whose data it has. Start pnfsrdma-brickd with the pool that "
            "belongs here, or correct its address. If the other server is to give it up, remove it there.";
   if (brick.state == "fenced")
     return "A second pnfsrdma-mdsd runs with the same metadata: stop one of them, then restart this one.";
-  return "See that pnfsrdma-brickd runs and answers at " + brick.address +
+  return "Check that pnfsrdma-brickd runs and answers at " + brick.address +
          "; until then its files wait, then fail with EIO.";
 }
 

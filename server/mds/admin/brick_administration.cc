@@ -212,7 +212,8 @@ Result<BrickAdministration::Holders> BrickAdministration::holders(const std::str
 
 void BrickAdministration::add(const std::string& address, Done<console::Brick> done) {
   if (!is_address(address)) {
-    return done(fail(EINVAL, "\"" + address + "\" is no address of a brick: unix:/path or tcp:host:port"));
+    return done(
+        fail(EINVAL, "\"" + address + "\" is not the address of a brick: unix:/path or tcp:host:port"));
   }
   const auto added = parts_.list.add(address, false);
   if (!added) return done(std::unexpected(added.error()));
@@ -274,7 +275,7 @@ void BrickAdministration::remove(const std::string& id, Done<void> done) {
   parts_.bricks.set_closed(*number, true);
   brick.release(lifetime_.guard([this, number = *number, done = std::move(done)](bool released) {
     if (!released)
-      log_warning("bricks", "brick-not-released brick={} what=\"it keeps this server's name\"", number);
+      log_warning("bricks", "brick-not-released brick={} what=\"it stays claimed by this server\"", number);
     // Not from inside its own callback.
     parts_.loop.post(lifetime_.guard([this, number, done] {
       if (parts_.bricks.find(number) == nullptr) return done(fail(ENOENT, "the brick was removed meanwhile"));

@@ -75,7 +75,7 @@ Result<Export> read_export(std::string_view value) {
   const StoredExport& stored = whole.base;
   if ((whole.flags & ~(kInsecure | kManageGids)) != 0 || stored.id == 0 || stored.id > UINT16_MAX ||
       stored.squash > static_cast<uint32_t>(Squash::kAll) || !is_normal_path(stored.path))
-    return fail(EUCLEAN, "the metadata store has an export that makes no sense");
+    return fail(EUCLEAN, "the metadata store has an invalid export");
   Export item{.id = static_cast<uint16_t>(stored.id),
               .path = stored.path,
               .read_only = stored.read_only,
@@ -119,11 +119,10 @@ Result<Export> parse(const console::ExportRules& rules) {
 std::string text_of(const console::ExportEffect& effect, const std::string& path) {
   constexpr size_t kNamed = 10;
   const std::string& around = effect.inside;
-  std::string text = "Clients of " + around +
-                     " must open their files anew: their filehandles may lead into " + path + ", and end. " +
-                     std::to_string(effect.clients) +
+  std::string text = "Clients of " + around + " must reopen their files: their filehandles may lead into " +
+                     path + ", and end. " + std::to_string(effect.clients) +
                      (effect.clients == 1 ? " client has " : " clients have ") + around + " mounted now";
-  if (effect.losing.empty()) return text + "; all of them are let into " + path + ".";
+  if (effect.losing.empty()) return text + "; all of them may mount " + path + ".";
   text += "; " + std::to_string(effect.losing.size()) + " of them may not mount " + path +
           ", and will no longer find it: ";
   for (size_t i = 0; i < std::min(effect.losing.size(), kNamed); ++i)
@@ -275,7 +274,7 @@ void ExportKeeper::change(uint16_t id, const console::ExportRules& rules, Done<c
   auto item = parse(rules);
   if (!item) return done(std::unexpected(item.error()));
   if (item->path != before->path)
-    return done(fail(EINVAL, "the path of an export stays: remove this one and make another"));
+    return done(fail(EINVAL, "the path of an export cannot change: remove this one and create another"));
   item->id = id;
   const bool less = narrower(*before, *item);
   Batch batch = begin();

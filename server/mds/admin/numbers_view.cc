@@ -38,10 +38,10 @@ console::HealthCheck check_of(const StoreRoom& room) {
   if (room.full) {
     return {.name = "metadata",
             .status = "failed",
-            .detail =
-                fmt::format("The disk of the metadata is full: {} MiB are left, and kept. Nothing new can be "
-                            "made; files are read and removed.{}",
-                            room.free >> 20, room.stopped ? " Changes wait until there is room." : ""),
+            .detail = fmt::format(
+                "The disk of the metadata is full: {} MiB are left, in reserve. Nothing new can be "
+                "created; files can be read and removed.{}",
+                room.free >> 20, room.stopped ? " Changes wait until there is room." : ""),
             .fix = "Free space on that disk, or remove files; the server recovers by itself."};
   }
   if (room.used_share >= kWarned && room.free < kPlenty) {
@@ -139,7 +139,7 @@ void add_memory(const rpc::MemoryBudget& memory, console::Numbers& numbers) {
        .status = short_of_it ? "warning" : "ok",
        .detail = fmt::format(
            "Requests of clients take {} of {} MiB, on {} connections; {} wait for memory. Since the "
-           "start, {} connections were refused and {} closed for want of it.",
+           "start, {} connections were refused and {} closed for lack of it.",
            memory.held() >> 20, memory.limits().bytes >> 20, memory.connections(), memory.waiting(),
            memory.refused(), memory.ended()),
        .fix = short_of_it ? "journalctl PNFSRDMA_EVENT=connection-ended (or connection-refused) shows which "

@@ -206,7 +206,7 @@ void BrickDevice::claimed(Result<brick::ClaimResult> result) {
   identity_ = std::move(*result);
   identified_ = true;
   compared_ = false;
-  enter(State::kReconciling, "being brought into agreement with the metadata");
+  enter(State::kReconciling, "being reconciled with the metadata");
   remember();
 }
 

@@ -222,7 +222,7 @@ void RdmaBlockMemory::connect_with(const Ticket& ticket) {
           return link;
         };
         Result<std::unique_ptr<Link>> link =
-            fail(EHOSTUNREACH, "the brick names no path that a transport of ours can go");
+            fail(EHOSTUNREACH, "the brick offers no path that our transports can use");
         for (const initiator::UsablePath& path : usable) {
           link = attempt(path);
           if (link) break;

@@ -24,7 +24,7 @@ namespace pnfsrdma::mds {
 // The MDS as one more initiator: a session and a queue pair of its own at the brick, blocks exposed to it
 // when they are first touched and cached, least recently used out first. The queue pair is driven from the
 // control loop by its fd; only connecting, which blocks, happens on a thread of its own. When the connection
-// ends, every exposure is withdrawn and made anew on the next one, and what was in flight is done again:
+// ends, every exposure is withdrawn and recreated on the next one, and what was in flight is repeated:
 // reads and writes of the same bytes under the same turn may be repeated.
 class RdmaBlockMemory final : public BlockMemory {
  public:

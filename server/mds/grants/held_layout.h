@@ -80,7 +80,7 @@ class HeldLayout {
   void take_back_hole(const ByteRange& range) { holes_.remove(range); }
   std::vector<HeldGrant> take_back(std::span<const HeldGrant> grants);
 
-  // The grant of exactly this mode that reaches `offset`, none of it given back.
+  // The grant of exactly this mode that reaches `offset`, none of it returned.
   const HeldGrant* at(uint64_t offset, IoMode mode) const;
   // What of `range` no such grant reaches, in order.
   std::vector<ByteRange> gaps(const ByteRange& range, IoMode mode) const;

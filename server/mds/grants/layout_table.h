@@ -52,7 +52,7 @@ class LayoutTable {
   bool reachable(uint64_t inode, const ByteRange& range, uint64_t client = 0) const;
   // Whether memory at or behind `offset` may still be written: by `client`, or by anybody (0).
   bool writable_past(uint64_t inode, uint64_t offset, uint64_t client = 0) const;
-  // Who has been told that the end of the file is his alone, but for `client`; 0: nobody.
+  // The client that owns the end of the file, other than `client`; 0: none.
   uint64_t end_holder(uint64_t inode, uint64_t client) const;
   // He holds nothing there any more that could be recalled, and what he knows of the end is not true any more.
   void drop_end(uint64_t inode, uint64_t except);

@@ -191,7 +191,7 @@ class Layouts final : public LayoutConflicts {
   std::map<uint64_t, std::set<std::array<std::byte, 12>>> revoked_;  // by client
   std::unordered_map<uint64_t, Reservation> reserved_;
   std::unordered_map<uint64_t, SteadyTime> end_shared_;  // until then
-  // Who waits for handles to die, until their brick is lost.
+  // Those that wait for handles to die, until their brick is lost.
   std::map<uint64_t, std::shared_ptr<Waiting>> waiting_;
   uint64_t next_waiting_ = 1;
   std::map<BrickNumber, Loss> lost_;

@@ -14,7 +14,7 @@ class BlockRuns {
  public:
   // What is there already stays.
   void insert(uint64_t first, uint64_t count);
-  // What is not there is no matter.
+  // Missing ones are ignored.
   void erase(uint64_t first, uint64_t count);
 
   bool contains(uint64_t block) const;

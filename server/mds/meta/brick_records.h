@@ -25,7 +25,7 @@ using BrickVerifier = xdr::FixedOpaque<8>;
 std::string uuid_text(const BrickUuid& uuid);
 
 // The logical addresses of all bricks are one space, cut into zones of 2^48 bytes. A zone belongs to one
-// brick for ever, so an address says on which brick it is. A brick that has used up its zone (addresses are
+// brick forever, so an address says on which brick it is. A brick that has used up its zone (addresses are
 // not used twice) gets another one.
 inline constexpr uint64_t kZoneBytes = uint64_t{1} << 48;
 inline constexpr uint32_t kZonesMax = 1 << 15;  // 2^63 bytes: what an extent can name

@@ -60,7 +60,7 @@ class Batch {
   std::vector<Entry> entries_;
 };
 
-// Who waits for a commit to be durable.
+// Those that wait for a commit to be durable.
 enum class CommitKind {
   kNamespace,  // replies wait for it: synced as soon as can be
   kState,      // nobody waits: survives the death of the process at once, of the host within kStateSyncMsMax

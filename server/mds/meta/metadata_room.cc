@@ -58,10 +58,10 @@ void MetadataRoom::look() {
   room_.used_share = 1 - static_cast<double>(left - std::min(left, reserve_bytes_)) /
                              static_cast<double>(room_.total - std::min(room_.total / 2, 2 * reserve_bytes_));
   if (room_.full && !was) {
-    log_error(
-        "meta",
-        "metadata-disk-full directory={} free_bytes={} what=\"nothing new is made until there is room\"",
-        parent_, room_.free);
+    log_error("meta",
+              "metadata-disk-full directory={} free_bytes={} what=\"nothing new can be created until there "
+              "is room\"",
+              parent_, room_.free);
   }
   if (!room_.full && was)
     log_info("meta", "metadata-disk-has-room directory={} free_bytes={}", parent_, room_.free);

@@ -155,7 +155,7 @@ class Namespace {
   Outcome<Linked> link(InodeId inode, InodeId directory, std::string_view name, const Batch& extra = {});
 
   // At most `limit` entries behind `cookie` (0: from the start), without "." and "..". A cookie names a place
-  // for ever: it survives changes and restarts. kNotDir, kBadCookie (1 and 2: reserved).
+  // forever: it survives changes and restarts. kNotDir, kBadCookie (1 and 2: reserved).
   Outcome<DirectoryPage> read_directory(InodeId directory, uint64_t cookie, size_t limit);
   // cookieverf4: constant while the directory lives.
   static ExclusiveVerifier cookie_verifier(const Inode& directory);

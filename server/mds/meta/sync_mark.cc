@@ -64,7 +64,7 @@ Result<std::unique_ptr<SyncMark>> SyncMark::open(const std::string& directory, R
     mark->now_ = found->synced;
     return mark;
   }
-  if (size > 0) log_warning("meta", "sync-mark-unreadable path={} what=\"it is made anew\"", path);
+  if (size > 0) log_warning("meta", "sync-mark-unreadable path={} what=\"it is recreated\"", path);
   std::unique_ptr<SyncMark> mark(new SyncMark(std::move(file), random.next_u64() | 1));
   TRY(mark->set_back(0));
   TRY(sync_directory(directory));

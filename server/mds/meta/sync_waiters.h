@@ -8,7 +8,7 @@
 
 namespace pnfsrdma::mds {
 
-// Who waits for which commit to be durable. Control loop only.
+// Those that wait for a commit to be durable. Control loop only.
 class SyncWaiters {
  public:
   void add(Sequence sequence, std::function<void()> callback) {

@@ -72,11 +72,10 @@ Outcome<> CompoundContext::check_port(const Export& to) {
   refused.last = services.clock.now();
   refused.host = peer_host();
   if (refused.calls == 1) {
-    log_warning(
-        "mds",
-        "port-refused export={} peer={} what=\"only calls from ports below 1024, which programs of root "
-        "have, are served, unless the export is insecure (said once)\"",
-        to.path, peer);
+    log_warning("mds",
+                "port-refused export={} peer={} what=\"calls from ports above 1023 are refused unless the "
+                "export is insecure (logged once)\"",
+                to.path, peer);
   }
   return std::unexpected(Status::kPerm);
 }

@@ -138,8 +138,7 @@ Result<std::unique_ptr<HandleKeys>> HandleKeys::open(KeyValueStore& store, Rando
     Key& outer = made->keys_[around->id];
     ++outer.generation;
     put_key(batch, outer);
-    log_warning("mds", "handles-end export={} why=\"{} is an export of its own now\"", around->path,
-                item->path);
+    log_warning("mds", "handles-end export={} why=\"{} is now a separate export\"", around->path, item->path);
   }
   // Of exports that are gone: one that comes back is another.
   for (const auto& [path, key] : known) Records::erase(batch, RecordKind::kHandleKey, path);

@@ -18,7 +18,7 @@ class Network {
   static Result<Network> parse(std::string_view text);
 
   // `host` is a numeric address, as rpc::Connection::peer() gives it without the port. An IPv4 address and
-  // the same one mapped into IPv6 are one. False for what is no address.
+  // the same one mapped into IPv6 are one. False for anything that is not an address.
   bool contains(std::string_view host) const;
   const std::string& text() const { return text_; }
 

@@ -122,8 +122,8 @@ UserGroups::Answer UserGroups::remembered_answer(uint32_t uid) {
 void UserGroups::note_failure(uint32_t uid, const Error& error) {
   if (!failure_)
     log_warning("mds",
-                "name-service-failed error=\"{}\" what=\"users whose groups are not known wait, earlier "
-                "answers count for up to an hour more (said once)\"",
+                "name-service-failed error=\"{}\" what=\"users whose groups are unknown wait; earlier "
+                "answers are used for up to an hour more (logged once)\"",
                 error.to_string());
   failure_ = error;
   const Known* before = known_.find(uid);

@@ -44,7 +44,7 @@ class UserGroups {
 
   // As long as the kernel's server believes rpc.mountd(8).
   static constexpr Milliseconds kLifetime = std::chrono::minutes(30);
-  // An answer that is older still counts for so long, while the name service gives no new one.
+  // An older answer is still used for this time, while the name service gives no new one.
   static constexpr Milliseconds kOldAnswers = std::chrono::hours(1);
   // How long a caller waits for the name service.
   static constexpr Milliseconds kPatience{2000};
@@ -61,7 +61,7 @@ class UserGroups {
 
   // `done` is called once: at once if the answer is known, else from the loop, after kPatience at the latest.
   void find(uint32_t uid, Done done);
-  // Everything is asked anew; what is being asked now, too.
+  // Everything is asked again, including what is being asked now.
   void forget();
 
   // The last failure, while no question has been answered since.

@@ -153,7 +153,7 @@ class FileSpace {
   const TakeBack take_back_;
   AheadFiles ahead_;
   uint64_t released_ = 0;  // bytes, ever
-  // The newest namespace commit when memory was last given lazily: a newer one takes that along.
+  // The newest namespace commit when memory was last given lazily: a newer one includes it.
   std::optional<Sequence> lazy_behind_;
   std::unordered_map<InodeId, SteadyTime> resting_;
   // Of files with a dirty tail. Only of handles of this run: a start zeroes tails before there is any.

@@ -36,7 +36,7 @@ class ClientTable {
   void remove(Client& client);
 
   void renew(Client& client) const;
-  // Nobody could be heard for so long: that is nobody's fault.
+  // Nobody could be heard for this time, and that is nobody's fault.
   void lengthen_leases(Milliseconds by);
   // Whose lease has run out and that nothing runs for.
   std::vector<std::shared_ptr<Client>> expired() const;

@@ -46,7 +46,7 @@ class LayoutConflicts {
   // Survives a restart.
   virtual void on_orphaned(uint64_t inode) = 0;
 
-  // Nobody has the file open any more: orphans go, space allocated ahead of the size is given back.
+  // Nobody has the file open any more: orphans go, space allocated ahead of the size is freed.
   virtual void on_last_close(uint64_t inode) = 0;
 
   // The lease expired, DESTROY_CLIENTID, or the client rebooted: fences first. `done` when no memory of any

@@ -158,7 +158,7 @@ void LeaseKeeper::start(EventLoop& loop, Milliseconds every) {
 
 void LeaseKeeper::look(Milliseconds late) {
   if (late >= kStall) {
-    log_warning("mds", "stalled milliseconds={} leases are longer by that", late.count());
+    log_warning("mds", "stalled milliseconds={} leases were extended by that", late.count());
     clients_.lengthen_leases(late);
   }
   expire_due();

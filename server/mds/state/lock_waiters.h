@@ -21,7 +21,7 @@ namespace pnfsrdma::mds {
 // asks, and who waits for other bytes than were released, costs O(log n). Control loop only.
 class LockWaiters {
  public:
-  // A waiter who does not ask again for so long has given up.
+  // A waiter that does not ask again within this time has given up.
   LockWaiters(const Clock& clock, LockTable& locks, CallbackChannel& callbacks, Milliseconds patience);
   LockWaiters(const LockWaiters&) = delete;
   LockWaiters& operator=(const LockWaiters&) = delete;

@@ -76,7 +76,7 @@ class Buffer {
   std::array<uint32_t, kTransportsMax> keys_{};
 };
 
-// Buffers that were given back, ready for the next taker: registering costs milliseconds, taking one from
+// Returned buffers, ready for the next user: registering costs milliseconds, taking one from
 // here a lock. Thread-safe.
 class BufferPool {
  public:

@@ -114,7 +114,8 @@ Result<> Device::check_durability(const nfs4::DeviceAddress& address) {
     log_error(
         "initiator",
         "device-too-weak device={} durability={} cause=\"require_durability=persistent, and this brick's "
-        "memory does not survive a loss of power: I/O of its files is EIO\" fix=\"remove the brick, put "
+        "memory does not survive a loss of power: I/O to its files fails with EIO\" fix=\"remove the brick, "
+        "put "
         "its pool on PMEM or a disk file, or mount without require_durability\"",
         to_hex(id_), to_string(address.durability));
   }
@@ -128,7 +129,7 @@ Error Device::weakness() const {
 Result<std::shared_ptr<Connection>> Device::connect_to(const nfs4::DeviceAddress& address,
                                                        SteadyTime deadline) {
   auto paths = usable_paths(address.paths, fabric_.transports);
-  Error last(EAFNOSUPPORT, "device " + to_hex(id_) + ": no path that this mount's transports can go");
+  Error last(EAFNOSUPPORT, "device " + to_hex(id_) + ": no path that this mount's transports can use");
   rdma::ConnectOptions options;
   options.private_data = brick::encode_connect({.ticket = address.ticket});
   options.limits.send_depth = kSendDepth;

@@ -45,7 +45,7 @@ struct Connection {
                  rdma::RemoteSlice& slice) const;
 };
 
-// One brick on one rail: one queue pair, made when it is first needed and made anew when it died.
+// One brick on one rail: one queue pair, created when it is first needed and recreated when it died.
 // Thread-safe; never destroyed while the mount lives, so that layouts and pins point to it.
 class Device {
  public:

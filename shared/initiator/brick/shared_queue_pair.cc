@@ -212,7 +212,8 @@ void SharedQueuePair::take_reply(const rdma::Completion& completion) {
   WorkBatch* batch = replies_;
   while (reply != nullptr && batch != nullptr && batch->reply_id_ != reply->id) batch = batch->next_reply_;
   if (reply == nullptr || batch == nullptr) {
-    log_warning("initiator", "device-protocol-error peer={} answer to nothing we asked", queue_pair_->peer());
+    log_warning("initiator", "device-protocol-error peer={} an answer without a request",
+                queue_pair_->peer());
     queue_pair_->fail();
     return;
   }

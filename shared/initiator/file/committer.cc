@@ -22,7 +22,7 @@ MetadataError layout_gone() {
 Result<> Committer::claim_commit(Beside beside) {
   std::unique_lock lock(mutex_);
   while (committing_) {
-    if (restoring_ && beside == Beside::kRestoration) return fail(ESTALE, "growth is being written again");
+    if (restoring_ && beside == Beside::kRestoration) return fail(ESTALE, "growth is being rewritten");
     TRY(file_.patience.still_wanted("LAYOUTCOMMIT"));
     done_.wait_for(lock, std::chrono::seconds(1));
   }
@@ -115,7 +115,7 @@ Result<> Committer::commit_claimed(const std::vector<nfs4::PersistRange>& persis
     TRY(commit_once(persist));
     if (!persist.empty() || !file_.dirty.growth_void(file_.cache.lineage())) return {};
   }
-  return fail(EIO, "layouts are lost again and again");
+  return fail(EIO, "layouts are lost repeatedly");
 }
 
 Result<> Committer::commit_once(const std::vector<nfs4::PersistRange>& persist) {

@@ -20,7 +20,7 @@ class Committer {
       : file_(file), restorer_(restorer), background_(background) {}
 
   // Tells the MDS everything it does not know; waits. `persist`: what the MDS has the brick flush first;
-  // ESTALE: there is no layout that it could be told under, or growth is being written again.
+  // ESTALE: there is no layout to commit it under, or growth is being rewritten.
   Result<> commit_now(std::vector<nfs4::PersistRange> persist = {});
   Result<> commit_as_mounted() {
     return file_.patience.as_mounted([this] { return commit_now(); });
@@ -43,7 +43,7 @@ class Committer {
   Result<> commit_once(const std::vector<nfs4::PersistRange>& persist);
   // The commit is claimed; its end is in the answer.
   void send_commit();
-  // None: there is no layout that it could be told under.
+  // None: there is no layout to commit it under.
   std::optional<nfs4::LayoutCommitArguments> commit_arguments(const Commit& commit,
                                                               const std::vector<nfs4::PersistRange>& persist);
   // `holdings`: LayoutCache::holdings() when it was sent.

@@ -16,7 +16,7 @@
 
 namespace pnfsrdma::initiator {
 
-// Who has the bytes of a write, under which verifier it took them: a brick, or the MDS.
+// The place that has the bytes of a write, and its verifier then: a brick, or the MDS.
 struct Place {
   Device* device = nullptr;  // none: the MDS
   xdr::FixedOpaque<8> verifier{};
@@ -113,7 +113,7 @@ class DirtyList {
   // under another one is void where a copy is kept, and lost otherwise. False: none of it is lost.
   bool verify(const Flush& flush, const Device* device, const std::optional<xdr::FixedOpaque<8>>& now);
   // The MDS says this write verifier now. What the flush is for and was written under another one has to be
-  // written again from the copies that lie in `copied`, and stays in the list until that is done; what has none is
+  // rewritten from the copies in `copied`, and stays in the list until that is done; data without a copy is
   // lost.
   struct Gone {
     std::vector<FileRange> copied;
@@ -144,7 +144,7 @@ class DirtyList {
 
   // --- commit. One at a time: begin_commit(), then one of the three. None: nothing to tell.
   std::optional<Commit> begin_commit(uint64_t lineage);
-  // `new_size`: of the file behind the commit, where the server said it. Returns what is no growth any more,
+  // `new_size`: of the file behind the commit, where the server said it. Returns what is no longer growth,
   // and needs no copy.
   std::vector<FileRange> committed(const Commit& commit, std::optional<uint64_t> new_size);
   void not_committed(const Commit& commit);

@@ -24,7 +24,7 @@ Result<> FileSync::sync(bool data_only, ErrorCursor& cursor) {
     if (!outcome || file_.dirty.restorations() == restorations)
       return report_once(cursor, std::move(outcome));
   }
-  if (outcome) outcome = fail(EIO, "layouts are lost again and again");
+  if (outcome) outcome = fail(EIO, "layouts are lost repeatedly");
   return report_once(cursor, std::move(outcome));
 }
 

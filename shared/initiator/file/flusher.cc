@@ -20,7 +20,7 @@ Result<> Flusher::flush(bool through_gate) {
     // That one may wait for a WRITE or truncation, and that for this recall. What went through the MDS needs no
     // layout.
     if (through_gate && sending_again_)
-      return fail(EAGAIN, "flush: what the server has lost is written again");
+      return fail(EAGAIN, "flush: data that the server has lost is being rewritten");
     flushed_.wait_for(lock, std::chrono::seconds(1));
     if (silent_flushes_ != silent_before) return fail(kBrickSilent, "the brick does not answer");
   }
@@ -43,7 +43,7 @@ Result<> Flusher::flush_claimed(bool through_gate) {
     const bool whole = file_.dirty.end_flush(flush, outcome.has_value() && !sent_again);
     if (!outcome || (whole && !sent_again)) return outcome;
   }
-  return fail(EIO, "unflushed writes are lost again and again");
+  return fail(EIO, "unflushed writes are lost repeatedly");
 }
 
 void Flusher::set_sending_again(bool sending) {

@@ -34,8 +34,8 @@ bool GrowthRoom::make_room() {
     if (file_.fabric.now() - began >= kLongWait && !told_.room_short.exchange(true)) {
       log_warning(
           "initiator",
-          "growth-waits used={} limit={}: writes that make files grow wait until the server has taken "
-          "the growth of before (LAYOUTCOMMIT)",
+          "growth-waits used={} limit={}: writes that extend files wait until the server has accepted "
+          "earlier growth (LAYOUTCOMMIT)",
           memory.used(), memory.limit());
     }
   }

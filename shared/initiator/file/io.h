@@ -7,7 +7,7 @@ namespace pnfsrdma::initiator {
 
 enum class Direction { kRead, kWrite };
 
-// kDataSync: as far as one round trip does it, a WRITE takes its flush along; a fdatasync() or fsync() behind
+// kDataSync: as far as one round trip can do it, a WRITE includes its flush; a fdatasync() or fsync() behind
 // it does the rest (a new size; what went through the MDS; a flush that failed).
 enum class Stability { kUnstable, kDataSync };
 

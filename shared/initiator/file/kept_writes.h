@@ -42,7 +42,7 @@ class KeptWrites {
     KeptWrites* kept_ = nullptr;
     FileRange range_;
   };
-  // None: there is no memory, or the writes lie too scattered; committing helps.
+  // None: there is no memory, or the writes are too scattered; committing helps.
   std::optional<Room> set_aside(uint64_t offset, uint64_t length);
   // Takes a copy. Later bytes replace earlier ones.
   void keep(uint64_t offset, ByteSpan bytes);

@@ -27,7 +27,7 @@ class LayoutCache {
 
   enum class Entry { kEntered, kMissing, kClosed };
   // Lets an I/O in with as much of the range, from its start, as segments cover (at most kPiecesMax pieces).
-  // kMissing: no usable layout at `offset`. kClosed: it is being given back; go another way, never wait for
+  // kMissing: no usable layout at `offset`. kClosed: it is being returned; go another way, never wait for
   // it. `end`: only while end() still says so.
   Entry enter(LayoutPin& pin, uint64_t offset, uint64_t length, bool for_write, uint64_t epoch,
               uint64_t end = 0);
@@ -49,7 +49,7 @@ class LayoutCache {
   enum class Begin { kGo, kHeld, kBusy };
   struct Getting {
     std::optional<nfs4::Stateid> stateid;  // none: use an open stateid
-    FileRange gap;  // around the range that is needed: not held, nor being given back; unbounded at the end
+    FileRange gap;  // around the range that is needed: not held, nor being returned; unbounded at the end
     uint64_t held_bytes = 0;
     uint64_t ends_lost = 0;
   };
@@ -105,7 +105,7 @@ class LayoutCache {
 
   // So long the file is at least, and stays as long as what is held is held: before a server cuts a file it
   // takes back every layout behind the new end. What was said of the size before a layout was got proves
-  // nothing for it, and what goes takes its knowledge along.
+  // nothing for it, and what goes invalidates its knowledge.
   uint64_t known_size() const;
   // Counts what is granted and what goes.
   uint64_t holdings() const;

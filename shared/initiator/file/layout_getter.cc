@@ -232,7 +232,8 @@ void LayoutGetter::refused(const MetadataError& error) {
       break;
   }
   if (!told_.layout_refused.exchange(true)) {
-    log_warning("initiator", "layout-refused status={} error={}: through the MDS for a while (said once)",
+    log_warning("initiator",
+                "layout-refused status={} error={}: I/O goes through the MDS for a while (logged once)",
                 nfs4::to_string(error.status), error.number);
   }
   file_.cache.pause_until(file_.fabric.now() + pause);

@@ -15,7 +15,7 @@ namespace pnfsrdma::initiator {
 inline constexpr size_t kPiecesMax = 16;
 
 // An I/O that has passed the gate of a file's layouts, on the stack of its thread: while it is inside, its
-// range is not given back. It holds copies of what it needs of the segments, so that they may change
+// range is not returned. It holds copies of what it needs of the segments, so that they may change
 // meanwhile.
 class LayoutPin {
  public:

@@ -8,7 +8,7 @@
 
 namespace pnfsrdma::initiator {
 
-// Stateids that are not used any more and were not given back: the server may have revoked them and then
+// Stateids that are no longer used and were not returned: the server may have revoked them and then
 // remembers them until they are freed (FREE_STATEID, RFC 8881, 18.38). Bounded: the oldest are forgotten;
 // the server forgets them with the lease. Thread-safe.
 class LostStateids {

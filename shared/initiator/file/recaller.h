@@ -11,7 +11,7 @@
 namespace pnfsrdma::initiator {
 
 // What recalls leave to do (drain, flush, LAYOUTCOMMIT, LAYOUTRETURN), several at once: it may take as long
-// as a brick is silent, and the server revokes what is not given back in time. So those of one brick never
+// as a brick is silent, and the server revokes what is not returned in time. So those of one brick never
 // take all threads, and those of one file run one after the other, in their order. Tasks may make wire calls.
 // Threads are started when they are first needed. Thread-safe.
 class Recaller {

@@ -5,7 +5,7 @@
 
 namespace pnfsrdma::initiator {
 
-// Whether each write of a file is followed by an fsync, as in a database's log. Then a write takes its flush along, and
+// Whether each write of a file is followed by an fsync, as in a database's log. Then a write includes its flush, and
 // the fsync behind it finds nothing to do: one round trip instead of two. A guess: a wrong one costs a flush that
 // nobody has asked for, and the next two writes in a row end it. Thread-safe; what is said at once may count once.
 class SyncHabit {

@@ -106,8 +106,8 @@ Result<> ThroughMds::check_server() {
     log_error(
         "initiator",
         "server-too-weak durability={} cause=\"require_durability=persistent, and a brick of this server "
-        "has memory that does not survive a loss of power: an fsync of what went through the MDS is "
-        "EIO\" fix=\"remove the brick, put its pool on PMEM or a disk file, or mount without "
+        "has memory that does not survive a loss of power: fsync of data written through the MDS "
+        "fails with EIO\" fix=\"remove the brick, put its pool on PMEM or a disk file, or mount without "
         "require_durability\"",
         least ? to_string(least->durability) : "unknown");
   }

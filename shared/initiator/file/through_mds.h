@@ -9,7 +9,7 @@
 
 namespace pnfsrdma::initiator {
 
-// READ, WRITE and COMMIT of one file through the MDS, where no layout is to be had. It asks for no barrier:
+// READ, WRITE and COMMIT of one file through the MDS, where no layout is available. It asks for no barrier:
 // that nothing which was posted comes over such a WRITE is for its caller to know (Barrier). What the WRITEs
 // brought is kept until COMMIT, inside of FileState::dirty. Thread-safe.
 class ThroughMds {

@@ -18,7 +18,7 @@ Result<std::optional<nfs4::LayoutReturnArguments>> Truncater::prepare(uint64_t n
     // The kernel sends one at a time, but does not wait for one that was interrupted.
     std::unique_lock lock(mutex_);
     if (!done_.wait_until(lock, file_.fabric.io_deadline(), [&] { return !turn_; })) {
-      return fail(EBUSY, "truncate: another one is under way");
+      return fail(EBUSY, "truncate: another one is in progress");
     }
     turn_.emplace();
   }

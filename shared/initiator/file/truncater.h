@@ -9,7 +9,7 @@
 namespace pnfsrdma::initiator {
 
 // A truncation of our own, around the SETATTR(size) that somebody else sends: what lies behind the new size
-// is given back before it, and the sizes follow its answer. One of a file at a time. Thread-safe.
+// is returned before it, and the sizes follow its answer. One of a file at a time. Thread-safe.
 class Truncater {
  public:
   Truncater(FileState& file, Committer& committer, Returner& returner)

@@ -18,7 +18,7 @@ bool Session::State::usable_by(const CallOptions& call) const {
 
 // Why the call must not wait any longer, if so.
 std::optional<Error> Session::State::stop_reason(Lock&, Parts& parts) {
-  if (aborted || stopping_) return Error(ESHUTDOWN, "the mount is being ended");
+  if (aborted || stopping_) return Error(ESHUTDOWN, "the mount is ending");
   if (parts.options.interrupted != nullptr && *parts.options.interrupted) return Error(EINTR, "interrupted");
   if (CancellationScope::cancelled()) return Error(EINTR, "whoever asked was killed");
   const SteadyTime time = now();

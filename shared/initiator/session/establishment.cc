@@ -119,7 +119,7 @@ Result<> Establishment::exchange_id(const Socket& socket) {
   }
   if (results.status != Status::kOk) return std::unexpected(to_error("EXCHANGE_ID", results.status));
   const auto* response = std::get_if<nfs4::ExchangeIdResponse>(&results.operations.at(0));
-  if (response == nullptr) return fail(EPROTO, "EXCHANGE_ID: the MDS answers another operation");
+  if (response == nullptr) return fail(EPROTO, "EXCHANGE_ID: the MDS answered another operation");
 
   const nfs4::ExchangeIdResult& result = response->result;
   const bool confirmed = (result.flags & nfs4::kExchangeConfirmed) != 0;
@@ -159,7 +159,7 @@ Result<Status> Establishment::create_session(const Socket& socket) {
   TRY_ASSIGN(const nfs4::CompoundResults results, exchange(socket, session_wish(), kPatience));
   if (results.status != Status::kOk) return results.status;
   const auto* response = std::get_if<nfs4::CreateSessionResponse>(&results.operations.at(0));
-  if (response == nullptr) return fail(EPROTO, "CREATE_SESSION: the MDS answers another operation");
+  if (response == nullptr) return fail(EPROTO, "CREATE_SESSION: the MDS answered another operation");
   note_session(response->result);
   return Status::kOk;
 }
@@ -198,7 +198,7 @@ Result<nfs4::CompoundResults> Establishment::exchange(const Socket& socket, nfs4
     }
     if (results->status != Status::kDelay || round >= kDelaysMax) return std::move(*results);
     sleep_for(back_off.next());
-    if (stop_) return fail(ECANCELED, "the mount is being ended");
+    if (stop_) return fail(ECANCELED, "the mount is ending");
   }
 }
 
@@ -221,7 +221,7 @@ Result<Bytes> Establishment::await(const Socket& socket, uint32_t xid, Milliseco
     records.clear();
     if (steady_now() > until) return fail(ETIMEDOUT, "the MDS does not answer");
   }
-  return fail(ECANCELED, "the mount is being ended");
+  return fail(ECANCELED, "the mount is ending");
 }
 
 Result<Bytes> Establishment::repeat(const Socket& socket, ByteSpan request, uint32_t xid) {

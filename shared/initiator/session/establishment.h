@@ -12,7 +12,7 @@
 
 namespace pnfsrdma::initiator {
 
-// How much has to be made anew, each including what stands before it.
+// How much must be reestablished, each including those before it.
 enum class Damage { kConnection = 0, kSession = 1, kClient = 2 };
 
 // What client and server agreed on. A value.

@@ -21,11 +21,11 @@ constexpr rpc_rdma::UpperLayer kNfs{.argument_items = nfs4::argument_data_items,
 // Bytes of a call's RPC header; all of a reply's.
 Result<size_t> head_size(ByteSpan message) {
   const auto start = rpc::peek_message(message);
-  if (!start) return fail(EINVAL, "what is to be sent is no RPC message");
+  if (!start) return fail(EINVAL, "the outgoing data is not an RPC message");
   if (start->type == rpc::MessageType::kReply) return message.size();
   xdr::Decoder decoder(message);
   rpc::CallHeader header;
-  if (!xdr::decode(decoder, header)) return fail(EINVAL, "what is to be sent is no RPC call");
+  if (!xdr::decode(decoder, header)) return fail(EINVAL, "the outgoing data is not an RPC call");
   return decoder.position();
 }
 

@@ -58,7 +58,7 @@ void CallRecord::finish() {
 Result<ByteSpan> results_of(ByteSpan record) {
   xdr::Decoder decoder(record);
   rpc::ReplyHeader header;
-  if (!xdr::decode(decoder, header)) return fail(EPROTO, "the MDS sent something that is no RPC reply");
+  if (!xdr::decode(decoder, header)) return fail(EPROTO, "the MDS sent something that is not an RPC reply");
   if (!header.successful()) return std::unexpected(header.to_error());
   return decoder.rest();
 }

@@ -24,7 +24,7 @@ class CallRecord {
   std::optional<nfs4::CompoundWriter> compound_;
 };
 
-// The results inside a reply's record, a view. EPROTO for what is no reply, the errno of
+// The results inside a reply's record, a view. EPROTO if it is not a reply, the errno of
 // ReplyHeader::to_error() for one that refuses.
 Result<ByteSpan> results_of(ByteSpan record);
 

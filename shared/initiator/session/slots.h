@@ -24,7 +24,7 @@ struct Slot {
     kBuilding,     // its owner encodes; `request` is the owner's alone
     kSent,         // on the wire, or to be sent again after a reconnect; `request` is read-only
     kAnswered,     // `reply` is the owner's alone
-    kSessionLost,  // the session died under it: to be built anew
+    kSessionLost,  // the session died under it: to be rebuilt
     kFailed,       // `failure` says why
   };
   explicit Slot(uint32_t slot_id) : id(slot_id) {}

@@ -55,7 +55,7 @@ MpaFrame make_request(const QueuePairLimits& limits, uint8_t revision, bool crc,
 
 Result<Agreement> agree_on_reply(const QueuePairLimits& limits, const MpaFrame& request,
                                  const MpaFrame& reply, const Prefixed& said) {
-  if (reply.markers) return fail(EPROTO, "the peer wants MPA markers, which are not spoken here");
+  if (reply.markers) return fail(EPROTO, "the peer wants MPA markers, which are not supported");
   if (reply.revision > request.revision || (reply.enhanced && !request.enhanced)) {
     return fail(EPROTO, "the peer answered with an MPA revision that was not offered");
   }
@@ -72,7 +72,7 @@ Result<Agreement> agree_on_reply(const QueuePairLimits& limits, const MpaFrame& 
     agreement.limits.read_depth = std::min<uint32_t>(agreement.limits.read_depth, reply.inbound_depth);
   }
   // Without a READ no WRITE can be proved (RFC 6581, 9.1 leaves it to us to refuse).
-  if (agreement.limits.read_depth == 0) return fail(EPROTO, "the peer takes no READs (IRD 0)");
+  if (agreement.limits.read_depth == 0) return fail(EPROTO, "the peer accepts no READs (IRD 0)");
   if (reply.outbound_depth != kDepthOpen && reply.outbound_depth > agreement.inbound_depth) {
     return fail(EPROTO, "the peer wants more READs in flight than were offered");
   }

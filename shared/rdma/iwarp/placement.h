@@ -9,7 +9,7 @@
 
 namespace pnfsrdma::rdma::iwarp {
 
-// Where a segment's payload goes. The registration is pinned anew for every piece that arrives, so a region
+// Where a segment's payload goes. The registration is pinned again for every piece that arrives, so a region
 // that dies in the middle of a segment gets not one byte more.
 struct Placement {
   std::shared_ptr<Registration> registration;

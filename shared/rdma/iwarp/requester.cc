@@ -16,7 +16,7 @@ Requester::Requester(const QueuePairLimits& limits, SoftwareDomain& domain, Atom
       outstanding_(limits.read_depth) {}
 
 Result<> Requester::check_post(bool needs_answer) const {
-  if (needs_answer && limits_.read_depth == 0) return fail(EOPNOTSUPP, "the peer takes no READs");
+  if (needs_answer && limits_.read_depth == 0) return fail(EOPNOTSUPP, "the peer accepts no READs");
   if (requests_.size() + completions_.sends() >= limits_.send_depth) {
     return fail(ENOBUFS, "the send queue is full");
   }

@@ -21,7 +21,7 @@ Result<> receive_exactly(int socket, MutableByteSpan bytes, SteadyTime deadline)
     ssize_t count = ::recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (count < 0) return std::unexpected(Error::from_errno("waiting for the MPA reply"));
-    if (count == 0) return fail(ECONNRESET, "the peer hung up instead of an MPA reply");
+    if (count == 0) return fail(ECONNRESET, "the peer closed the connection instead of sending an MPA reply");
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
   return {};

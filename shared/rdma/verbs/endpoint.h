@@ -13,17 +13,17 @@ namespace pnfsrdma::rdma::verbs {
 // How the reliable connection behaves when packets get lost or the peer has no receive posted.
 struct RetryOptions {
   // Acknowledgement timeout as the wire has it: 4.096 us * 2^17 = 0.54 s. Seven repetitions: a link that is
-  // down for longer than about four seconds ends the connection, which then is made anew.
+  // down for longer than about four seconds ends the connection, which is then reestablished.
   uint8_t timeout_exponent = 17;
   uint8_t retries = 7;
-  // Finite always: a peer that posts no receives must not stall us for ever.
+  // Finite always: a peer that posts no receives must not stall us forever.
   uint8_t rnr_retries = 3;
   // What our receiver asks of the sender between two tries: 82 ms.
   uint8_t rnr_timer = 26;
 };
 
 // The C objects of one connection in creation order, and the transitions of its queue pair, which are done
-// here and not by librdmacm: it would take the peer's word for the number of RNR retries (7 is for ever).
+// here and not by librdmacm: it would take the peer's word for the number of RNR retries (7 is forever).
 // Not thread-safe, but modify_to_error() is.
 class Endpoint {
  public:

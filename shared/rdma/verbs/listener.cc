@@ -81,7 +81,7 @@ void VerbsListener::run() {
 
 void VerbsListener::take(const ConnectionEvent& event) {
   if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-    log_error("verbs", "device-removed listener={} nobody can connect there any more", address_);
+    log_error("verbs", "device-removed listener={} no longer accepts connections", address_);
     return;
   }
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;

@@ -24,7 +24,7 @@ unsigned usable_processors() {
 const char* reason_of(ibv_event_type type) {
   switch (type) {
     case IBV_EVENT_QP_ACCESS_ERR:
-      return "the peer reached for what it may not have";
+      return "the peer accessed memory without permission";
     case IBV_EVENT_QP_REQ_ERR:
       return "the peer sent a malformed request";
     case IBV_EVENT_DEVICE_FATAL:
@@ -32,7 +32,7 @@ const char* reason_of(ibv_event_type type) {
     case IBV_EVENT_CQ_ERR:
       return "the completion queue has an error";
     default:
-      return "the device gave the queue pair up";
+      return "the device gave up the queue pair";
   }
 }
 
@@ -178,7 +178,7 @@ void VerbsQueuePair::submit() {
     if (state_.load(std::memory_order_acquire) != State::kReady) return;
     posted = sends_->submit();
   }
-  if (!posted) end("the device takes no work requests");
+  if (!posted) end("the device accepts no work requests");
 }
 
 // Readable at once: the first poll() arms it.

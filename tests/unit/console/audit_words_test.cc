@@ -53,7 +53,7 @@ TEST(AuditSummary, SaysHowItEnded) {
   EXPECT_EQ(audit_summary(entry("putUser", "/api/v1/users/eve", nullptr, nullptr, 403)),
             "was not permitted to change the user eve");
   EXPECT_EQ(audit_summary(entry("postExport", "/api/v1/exports", nullptr, {{"path", "/x"}}, 503)),
-            "tried to create the export /x; whether it happened is not known");
+            "tried to create the export /x; the outcome is unknown");
 }
 
 TEST(AuditSummary, TakesEntriesOfOtherVersions) {

@@ -63,14 +63,14 @@ export async function removeExport({ page, output }) {
   const made = page.getByRole("dialog");
   await made.getByLabel("Path").fill("/not/there/yet");
   await made.getByText("It lies in the export /.").waitFor();
-  await made.getByText("1 client has / mounted now. All of them are let into /not/there/yet.").waitFor();
+  await made.getByText("1 client has / mounted now. All of them may mount /not/there/yet.").waitFor();
   await made.getByLabel("Client networks").fill("192.0.2.0/24");
   await made.getByText(/^1 of them loses \/not\/there\/yet: .+-[0-9a-f]{6}\.$/).waitFor();
   await lookAt(page, "new-export-inside", output);
   await made.getByLabel("Client networks").fill("");
   await made.getByRole("button", { name: "Export", exact: true }).click();
   await made.waitFor({ state: "detached" });
-  await page.getByText("Clients of / must open their files anew").waitFor();
+  await page.getByText("Clients of / must reopen their files").waitFor();
   const row = page.getByRole("row", { name: "/not/there/yet" });
   await row.getByText("no such directory").waitFor();
   await row.getByText("everybody").waitFor();

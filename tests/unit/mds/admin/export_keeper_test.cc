@@ -144,7 +144,7 @@ TEST_F(Keeper, AnExportInsideAnotherEndsTheHandlesOfThatOneAndSaysSo) {
   const auto before = handles->encode(handle);
   const auto inner = add({.path = "/inner"});
   ASSERT_TRUE(inner.has_value());
-  EXPECT_NE(inner->warning.find("Clients of / must open their files anew"), std::string::npos);
+  EXPECT_NE(inner->warning.find("Clients of / must reopen their files"), std::string::npos);
   EXPECT_EQ(narrowed, Narrowed{1});
   ASSERT_TRUE(handles->decode(before).has_value());
   EXPECT_TRUE(handles->decode(before)->superseded);

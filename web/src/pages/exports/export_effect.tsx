@@ -34,7 +34,7 @@ export function MountedNow({ effect, path }: { effect: ExportEffect; path: strin
     <p>
       {plural(clients, "client has", "clients have")} {inside} mounted now.{" "}
       {losing.length > 0 && <strong>{plural(losing.length, "of them loses", "of them lose")} {path}: {losing.join(", ")}.</strong>}
-      {losing.length === 0 && clients > 0 && `All of them are let into ${path}.`}
+      {losing.length === 0 && clients > 0 && `All of them may mount ${path}.`}
     </p>
   );
 }
