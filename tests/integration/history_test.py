@@ -22,6 +22,7 @@ class HistoryOfRealDaemons(unittest.TestCase):
         self.cluster = Cluster(BIN).start_all()
         self.addCleanup(self.cluster.close)
         self.root = Console(self.cluster.home / "console.sock")
+        wait_until(lambda: self.brick()["state"] == "ready", 20, "the brick is ready")
 
     def history(self, of, ident=None, span="15m"):
         answer = self.root.get(f"/history?of={of}&range={span}" + (f"&id={ident}" if ident else ""))
