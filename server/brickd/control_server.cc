@@ -65,6 +65,8 @@ std::string_view name_of(Procedure procedure) {
       return "erase";
     case Procedure::kLoopTurns:
       return "loop-turns";
+    case Procedure::kSessionTraffic:
+      return "session-traffic";
   }
   return "unknown-procedure";
 }
@@ -191,6 +193,8 @@ void ControlServer::dispatch(const rpc::Connection* connection, const rpc::Incom
       return serve(encoded, std::move(responder), &Control::statistics);
     case Procedure::kLoopTurns:
       return serve(encoded, std::move(responder), &Control::loop_turns);
+    case Procedure::kSessionTraffic:
+      return serve(encoded, std::move(responder), &Control::session_traffic);
     case Procedure::kIdentify:
       return serve(encoded, std::move(responder), &Control::identify);
   }

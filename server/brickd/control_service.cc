@@ -243,4 +243,8 @@ void ControlService::loop_turns(Done<LoopTurnsResult> done) {
   answer(std::move(done), std::move(result));
 }
 
+void ControlService::session_traffic(Done<SessionTrafficResult> done) {
+  answer(std::move(done), parts_.sessions.traffic());
+}
+
 }  // namespace pnfsrdma::brick

@@ -67,6 +67,7 @@ class ControlService final : public Control {
   void copy(const CopyArguments& arguments, Done<StatusResult> done) override;
   void statistics(Done<StatisticsResult> done) override;
   void loop_turns(Done<LoopTurnsResult> done) override;
+  void session_traffic(Done<SessionTrafficResult> done) override;
 
  private:
   // kOk for the claimed epoch (and renews the lease), kLapsed for it when it is not in force, kStaleEpoch

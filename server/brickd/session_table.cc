@@ -26,9 +26,9 @@ SessionTable::SessionTable(Parts parts, Limits limits) : parts_(parts), limits_(
 
 SessionTable::~SessionTable() {
   lifetime_.end();
-  for (const auto& connection : connections_) connection->fail();
+  for (const auto& live : connections_) live.connection->fail();
   // Not only let go: what waits in the loop may hold one, and its thread would post to the loop as that ends.
-  for (const auto& connection : connections_) connection->end();
+  for (const auto& live : connections_) live.connection->end();
   sessions_.clear();
   connections_.clear();
 }
@@ -220,8 +220,25 @@ GrantsResult SessionTable::list_grants(uint64_t client) const {
 
 rdma::TransportCounters SessionTable::transport_counters() const {
   rdma::TransportCounters sum = ended_counters_;
-  for (const auto& connection : connections_) add(sum, connection->counters());
+  for (const auto& live : connections_) add(sum, live.connection->counters());
   return sum;
+}
+
+// A connection counts for its session until its thread has ended: a sum never falls.
+SessionTrafficResult SessionTable::traffic() const {
+  std::unordered_map<const void*, rdma::TransportCounters> live;
+  for (const auto& [connection, places] : connections_) add(live[places], connection->counters());
+  SessionTrafficResult result;
+  for (const auto& [client, session] : sessions_) {
+    rdma::TransportCounters sum = session.ended;
+    if (const auto found = live.find(session.places.get()); found != live.end()) add(sum, found->second);
+    result.sessions.push_back({.client = client,
+                               .read_bytes = sum.responder_read_bytes,
+                               .write_bytes = sum.responder_write_bytes,
+                               .reads = sum.responder_read_operations,
+                               .writes = sum.responder_write_operations});
+  }
+  return result;
 }
 
 void SessionTable::PendingConnection::refuse(RejectReason reason) {
@@ -314,7 +331,7 @@ Result<> SessionTable::connect(Session& session, uint64_t client, PendingConnect
     session.connection.reset();
     return result;
   }
-  connections_.push_back(session.connection);
+  connections_.push_back({session.connection, session.places.get()});
   log_info("brick", "connected client={} connection={} transport={} peer={} grants={}", client,
            session.last_connection, pending.transport.name(), session.connection->peer(),
            session.grants.size());
@@ -324,9 +341,14 @@ Result<> SessionTable::connect(Session& session, uint64_t client, PendingConnect
 void SessionTable::ended(uint64_t client, const std::shared_ptr<Connection>& connection) {
   if (!connection) return;
   add(ended_counters_, connection->counters());
-  std::erase(connections_, connection);
-  log_info("brick", "disconnected client={} connection={}", client, connection->number());
   Session* session = find(client);
+  std::erase_if(connections_, [&](const LiveConnection& live) {
+    if (live.connection != connection) return false;
+    if (session != nullptr && live.places == session->places.get())
+      add(session->ended, connection->counters());
+    return true;
+  });
+  log_info("brick", "disconnected client={} connection={}", client, connection->number());
   if (session != nullptr && session->connection == connection) disconnect(*session, [] {});
 }
 

@@ -59,6 +59,7 @@ class SessionTable {
   size_t sessions() const { return sessions_.size(); }
   size_t grants() const { return grant_count_; }
   rdma::TransportCounters transport_counters() const;
+  SessionTrafficResult traffic() const;
 
   // A connection knocks: in with the right ticket, replacing the client's old one; else rejected with the
   // reason. It is answered when the handles of the old one are dead, so that nothing of the old connection
@@ -94,6 +95,7 @@ class SessionTable {
     std::optional<SteadyTime> knocked;
     Milliseconds put_off{0};
     std::shared_ptr<void> places = std::make_shared<char>();  // each connection holds one
+    rdma::TransportCounters ended;                            // of its connections that are no more
     bool full() const { return static_cast<size_t>(places.use_count()) > kConnectionsPerSessionMax; }
   };
 
@@ -116,7 +118,11 @@ class SessionTable {
   Parts parts_;
   const Limits limits_;
   std::unordered_map<uint64_t, Session> sessions_;
-  std::vector<std::shared_ptr<Connection>> connections_;  // all whose thread has not ended
+  struct LiveConnection {
+    std::shared_ptr<Connection> connection;
+    const void* places;  // tells its session from a later one of the same client
+  };
+  std::vector<LiveConnection> connections_;  // all whose thread has not ended
   size_t grant_count_ = 0;
   // Grants whose handles are dead, and who is told when their blocks are not pinned any more; in order.
   struct Unpinning {

@@ -28,6 +28,9 @@ class Administration {
   // --- what is ---
   virtual Numbers numbers() = 0;
   virtual Holdings holdings() = 0;
+  virtual Activity activity() = 0;
+  // The busiest first.
+  virtual std::vector<BusyFile> busy_files(size_t count) = 0;
   virtual std::vector<Export> exports() = 0;
   virtual std::vector<Job> jobs() = 0;
   virtual std::vector<Setting> settings() = 0;

@@ -12,6 +12,7 @@
 #include "server/console/block_maps.h"
 #include "server/console/control_loop.h"
 #include "server/console/event_log.h"
+#include "server/console/history.h"
 #include "server/console/login_limit.h"
 #include "server/console/login_sessions.h"
 #include "server/console/password.h"
@@ -38,6 +39,7 @@ struct Backend {
   AuditLog& audit;
   EventLog& events;
   Throughput& throughput;
+  History& history;
   const Clock& clock;
   Random& random;
   std::string version;

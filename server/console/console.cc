@@ -83,6 +83,7 @@ struct Console::Machinery {
   std::unique_ptr<AuditLog> audit;
   EventLog events;
   Throughput throughput;
+  History history;
   TlsContext tls;
   StaticFiles files;
   std::unique_ptr<Backend> backend;
@@ -117,6 +118,7 @@ Result<> Console::Machinery::prepare() {
       .audit = *audit,
       .events = events,
       .throughput = throughput,
+      .history = history,
       .clock = parts.clock,
       .random = parts.random,
       .version = options.version,
@@ -183,7 +185,9 @@ void Console::Machinery::listen_beyond_loopback() {
 }
 
 void Console::Machinery::sample() {
-  throughput.add(parts.administration.numbers());
+  const Numbers now = parts.administration.numbers();
+  throughput.add(now);
+  history.add(now, parts.administration.activity());
   sampler = parts.loop.after(kSampleEvery, [this] { sample(); });
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shared/base/clock.h"
@@ -97,6 +98,12 @@ struct LatencyHistogram {
       5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000};
   std::array<uint64_t, kBoundsUs.size() + 1> counts{};
   uint64_t sum_us = 0;
+
+  LatencyHistogram& operator+=(const LatencyHistogram& more) {
+    for (size_t i = 0; i < counts.size(); ++i) counts[i] += more.counts[i];
+    sum_us += more.sum_us;
+    return *this;
+  }
 };
 // Reads of the metadata that were not in memory, since the start.
 struct MetadataReads {
@@ -152,6 +159,7 @@ struct Brick {
   std::map<std::string, uint32_t> connections;  // of clients, by transport: "verbs", "iwarp"
   uint32_t grants = 0;
   uint32_t grants_max = 0;
+  bool counted = false;  // `counters` are the brick's, no longer the zeros of before it told them
   BrickCounters counters;
   LoopTurns turns;
 };
@@ -186,6 +194,51 @@ struct Holders {
   uint64_t files = 0;
   uint64_t bytes = 0;
   std::vector<std::string> exports;  // paths
+};
+
+// --- who does how much ------------------------------------------------------------------------------------
+
+// Since the start of the server, of one client or export: what went through it.
+struct ServedCounters {
+  uint64_t operations = 0;
+  uint64_t read_bytes = 0;
+  uint64_t write_bytes = 0;
+};
+// What one client moved straight to and from one brick, since its session there began; not of a client that has
+// an RDMA device.
+struct DirectCounters {
+  uint64_t read_bytes = 0;
+  uint64_t write_bytes = 0;
+  uint64_t reads = 0;
+  uint64_t writes = 0;
+};
+struct ClientActivity {
+  uint64_t id = 0;
+  std::string name;
+  ServedCounters served;
+};
+struct ExportActivity {
+  uint16_t id = 0;
+  std::string path;
+  ServedCounters served;
+};
+struct BrickActivity {
+  std::string brick;  // uuid
+  std::vector<std::pair<uint64_t, DirectCounters>> clients;
+};
+// Of those that are there now. Cheap: asked for once a second.
+struct Activity {
+  std::vector<ClientActivity> clients;
+  std::vector<ExportActivity> exports;
+  std::vector<BrickActivity> bricks;  // those that have told; one of before does not know it
+};
+// A file that is busy now: rates of the last half minute or so, per second; bytes are those through the server.
+struct BusyFile {
+  uint64_t inode = 0;
+  std::optional<std::string> path;
+  double operations = 0;
+  double read_bytes = 0;
+  double write_bytes = 0;
 };
 
 // --- exports, files ---------------------------------------------------------------------------------------

@@ -68,5 +68,9 @@ Response get_job(Backend& backend, Call& call);
 Response delete_job(Backend& backend, Call& call);
 Response list_audit(Backend& backend, Call& call);
 Response get_throughput(Backend& backend, Call& call);
+// history_resource.cc
+Response get_history(Backend& backend, Call& call);
+Response get_top(Backend& backend, Call& call);
+Response get_capacity(Backend& backend, Call& call);
 
 }  // namespace pnfsrdma::console

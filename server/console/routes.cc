@@ -57,6 +57,9 @@ constexpr Route kRoutes[] = {
     {"DELETE", "/jobs/{id}", "deleteJob", Role::kOperator, delete_job},
     {"GET", "/audit", "listAudit", Role::kAdmin, list_audit},
     {"GET", "/throughput", "getThroughput", Role::kViewer, get_throughput, Answers::kShared},
+    {"GET", "/history", "getHistory", Role::kViewer, get_history, Answers::kShared},
+    {"GET", "/top", "getTop", Role::kViewer, get_top, Answers::kShared},
+    {"GET", "/capacity", "getCapacity", Role::kViewer, get_capacity, Answers::kShared},
 };
 
 }  // namespace

@@ -33,12 +33,15 @@ Operations sum(const Numbers& numbers) {
   return all;
 }
 
-// Brick by brick: one that comes, goes or starts anew must not show as a leap.
+// Brick by brick: one that comes, goes, starts anew or tells its counters for the first time must not show as a leap.
 BrickCounters grown_bricks(const Numbers& now, const Numbers& before) {
   std::map<std::string, BrickCounters> known;
-  for (const Brick& brick : before.bricks) known[brick.id] = brick.counters;
+  for (const Brick& brick : before.bricks) {
+    if (brick.counted) known[brick.id] = brick.counters;
+  }
   BrickCounters all;
   for (const Brick& brick : now.bricks) {
+    if (!brick.counted) continue;
     const auto found = known.find(brick.id);
     if (found == known.end()) continue;
     for (uint64_t BrickCounters::* member :

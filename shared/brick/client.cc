@@ -234,5 +234,8 @@ void BrickClient::statistics(Done<StatisticsResult> done) {
 void BrickClient::loop_turns(Done<LoopTurnsResult> done) {
   link_->call(Procedure::kLoopTurns, xdr::Void{}, std::move(done));
 }
+void BrickClient::session_traffic(Done<SessionTrafficResult> done) {
+  link_->call(Procedure::kSessionTraffic, xdr::Void{}, std::move(done));
+}
 
 }  // namespace pnfsrdma::brick

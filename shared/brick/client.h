@@ -78,6 +78,7 @@ class BrickClient final : public Control {
   void copy(const CopyArguments& arguments, Done<StatusResult> done) override;
   void statistics(Done<StatisticsResult> done) override;
   void loop_turns(Done<LoopTurnsResult> done) override;
+  void session_traffic(Done<SessionTrafficResult> done) override;
 
  private:
   class Link;

@@ -48,6 +48,7 @@ class Control {
 
   virtual void statistics(Done<StatisticsResult> done) = 0;
   virtual void loop_turns(Done<LoopTurnsResult> done) = 0;
+  virtual void session_traffic(Done<SessionTrafficResult> done) = 0;
 };
 
 }  // namespace pnfsrdma::brick

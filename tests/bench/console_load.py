@@ -33,7 +33,7 @@ from console_client import Console  # noqa: E402
 AIM = 0.95
 # What pages and scrapers ask for; the block map is what the exposure page polls.
 PATHS = ["/throughput?seconds=5", "/bricks", "/clients", "/layouts", "/health", "/events?limit=20", "/exports", "/jobs",
-         "/bricks/{brick}/blocks", "/configuration"]
+         "/bricks/{brick}/blocks", "/configuration", "/history?range=24h", "/top", "/capacity"]
 WORKLOADS = {
     "4 KiB random read": ["--rw=randread", "--bs=4k"],
     "4 KiB random write": ["--rw=randwrite", "--bs=4k"],

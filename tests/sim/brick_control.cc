@@ -87,6 +87,7 @@ class BrickControls::Way final : public brick::Control, public std::enable_share
   void list_grants(const brick::ListGrantsArguments&, Done<brick::GrantsResult>) override { CHECK(false); }
   void copy(const brick::CopyArguments&, Done<brick::StatusResult>) override { CHECK(false); }
   void loop_turns(Done<brick::LoopTurnsResult>) override { CHECK(false); }
+  void session_traffic(Done<brick::SessionTrafficResult>) override { CHECK(false); }
 
  private:
   // In the loop: the connection is lost when the brick's process is another one, and made when that is up.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "server/mds/admin/activity_view.h"
 #include "server/mds/admin/brick_administration.h"
 #include "server/mds/admin/client_names.h"
 #include "server/mds/admin/file_view.h"
@@ -22,6 +23,7 @@ namespace pnfsrdma::mds {
 Administrator::Administrator(const Parts& parts)
     : parts_(parts),
       started_(parts.clock.now()),
+      aged_(started_),
       exports_(
           parts.store, parts.exports, parts.handles, [this](uint16_t id) { recall_layouts_of(id); },
           [this] { return mounted_clients(); }),
@@ -60,6 +62,19 @@ console::Holdings Administrator::holdings() {
                         .locks = parts_.locks,
                         .layouts = parts_.layouts,
                         .names = parts_.names});
+}
+
+console::Activity Administrator::activity() {
+  const SteadyTime now = parts_.clock.now();
+  parts_.counters.busy_files.age(std::chrono::duration<double>(now - std::exchange(aged_, now)).count());
+  return view_activity({.counters = parts_.counters,
+                        .clients = parts_.clients,
+                        .exports = parts_.exports,
+                        .bricks = parts_.layouts.brick_administration()});
+}
+
+std::vector<console::BusyFile> Administrator::busy_files(size_t count) {
+  return view_busy_files(parts_.counters.busy_files, parts_.names, count);
 }
 
 Result<console::File> Administrator::file(const std::string& path) {

@@ -17,7 +17,7 @@ class Administrator final : public console::Administration {
   struct Parts {
     EventLoop& loop;
     const Clock& clock;
-    const Counters& counters;
+    Counters& counters;
     KeyValueStore& store;
     Namespace& names;
     Exports& exports;
@@ -42,6 +42,8 @@ class Administrator final : public console::Administration {
 
   console::Numbers numbers() override;
   console::Holdings holdings() override;
+  console::Activity activity() override;
+  std::vector<console::BusyFile> busy_files(size_t count) override;
   std::vector<console::Export> exports() override { return exports_.all(); }
   std::vector<console::Job> jobs() override { return jobs_.all(); }
   std::vector<console::Setting> settings() override;
@@ -83,6 +85,7 @@ class Administrator final : public console::Administration {
 
   const Parts parts_;
   const SteadyTime started_;
+  SteadyTime aged_;  // the busy files
   ExportKeeper exports_;
   SettingKeeper settings_;
   JobTable jobs_;

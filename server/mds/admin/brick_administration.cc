@@ -96,6 +96,16 @@ std::vector<console::Brick> BrickAdministration::bricks() {
   return found;
 }
 
+std::vector<std::pair<std::string, const BrickObservation&>> BrickAdministration::observations() {
+  std::vector<std::pair<std::string, const BrickObservation&>> found;
+  for (const BrickNumber number : parts_.list.numbers()) {
+    const BrickDevice* const brick = parts_.bricks.find(number);
+    if (brick != nullptr && brick->ready())
+      found.emplace_back(id_of(brick->record()), observer_.latest(number));
+  }
+  return found;
+}
+
 std::string BrickAdministration::addresses_text() const {
   nlohmann::json addresses = nlohmann::json::array();
   for (const BrickNumber number : parts_.list.numbers()) {
@@ -139,6 +149,7 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
   }
   shown.grants = now.grants;
   shown.grants_max = identity.grants_max;
+  shown.counted = observer_.latest(number).counted;
   shown.counters = {.rdma_read_bytes = now.rdma_read_bytes,
                     .rdma_write_bytes = now.rdma_write_bytes,
                     .rdma_reads = now.rdma_reads,

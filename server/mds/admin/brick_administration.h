@@ -52,6 +52,8 @@ class BrickAdministration {
   const std::vector<brick::SessionEntry>& sessions(BrickNumber number) {
     return observer_.latest(number).sessions;
   }
+  // What each usable brick says, by its name.
+  std::vector<std::pair<std::string, const BrickObservation&>> observations();
   const brick::StatisticsResult& statistics(BrickNumber number) {
     return observer_.latest(number).statistics;
   }

@@ -514,6 +514,11 @@ void BrickDevice::loop_turns(Done<brick::LoopTurnsResult> done) {
   control_.loop_turns(guard<brick::LoopTurnsResult>(std::move(done)));
 }
 
+void BrickDevice::session_traffic(Done<brick::SessionTrafficResult> done) {
+  if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
+  control_.session_traffic(guard<brick::SessionTrafficResult>(std::move(done)));
+}
+
 void BrickDevice::list_sessions(Done<brick::SessionsResult> done) {
   if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
   control_.list_sessions(guard<brick::SessionsResult>(std::move(done)));

@@ -132,6 +132,7 @@ class BrickDevice {
   // --- for administrators ---
   void statistics(Done<brick::StatisticsResult> done);
   void loop_turns(Done<brick::LoopTurnsResult> done);
+  void session_traffic(Done<brick::SessionTrafficResult> done);
   void list_sessions(Done<brick::SessionsResult> done);
   void list(const brick::ListArguments& arguments, Done<brick::ListResult> done);
   void survey(const brick::SurveyArguments& arguments, Done<brick::SurveyResult> done);

@@ -30,10 +30,16 @@ void BrickObserver::look() {
       return token.expired() || bricks_.find(number) == nullptr ? nullptr : &latest_[number];
     };
     brick->statistics([known](BrickDevice::Answer<brick::StatisticsResult> answer) {
-      if (BrickObservation* const entry = answer ? known() : nullptr) entry->statistics = *answer;
+      BrickObservation* const entry = answer ? known() : nullptr;
+      if (entry == nullptr) return;
+      entry->statistics = *answer;
+      entry->counted = true;
     });
     brick->loop_turns([known](BrickDevice::Answer<brick::LoopTurnsResult> answer) {
       if (BrickObservation* const entry = answer ? known() : nullptr) entry->turns = *answer;
+    });
+    brick->session_traffic([known](BrickDevice::Answer<brick::SessionTrafficResult> answer) {
+      if (BrickObservation* const entry = answer ? known() : nullptr) entry->traffic = answer->sessions;
     });
     brick->list_sessions([known](BrickDevice::Answer<brick::SessionsResult> answer) {
       if (BrickObservation* const entry = answer ? known() : nullptr) entry->sessions = answer->sessions;

@@ -14,9 +14,12 @@ namespace pnfsrdma::mds {
 
 // What a brick says of itself, not older than a second while it answers and somebody looks.
 struct BrickObservation {
+  bool counted = false;  // `statistics` is what it said, no longer the zeros of before
   brick::StatisticsResult statistics;
   brick::LoopTurnsResult turns;
   std::vector<brick::SessionEntry> sessions;
+  // Nothing before the first answer; never one from a brick that does not know the question.
+  std::optional<std::vector<brick::SessionTraffic>> traffic;
 };
 
 // Asks every brick for its counters and sessions once a second, so that whoever shows them need not wait; not

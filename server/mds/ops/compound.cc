@@ -243,6 +243,7 @@ Compound::Step Compound::run_operation() {
   if (nfs4::status_of(result) == kSuspended) return Step::kWait;
   context_.suspension.next_operation();
   context_.reads.clear();
+  context_.count({.operations = 1});
   context_.services.counters.latency[static_cast<size_t>(item_->operation)].add(now - operation_begun_);
   if (context_.replay && context_.kept_reply) return Step::kEnd;
   return add_result(item_->operation, result);

@@ -12,6 +12,13 @@ namespace pnfsrdma::mds {
 
 using nfs4::Status;
 
+void CompoundContext::count(const Activity& more) {
+  if (client) client->activity += more;
+  if (!current.handle) return;
+  services.counters.by_export[current.handle->export_id] += more;
+  services.counters.busy_files.add(current.handle->inode, more);
+}
+
 Outcome<ObjectHandle> CompoundContext::current_handle() const {
   if (!current.handle) return std::unexpected(Status::kNoFileHandle);
   return *current.handle;

@@ -94,6 +94,9 @@ class CompoundContext {
   // if the reply is to be kept). REP_TOO_BIG or REP_TOO_BIG_TO_CACHE for what does not fit.
   uint32_t reply_room = 0;
 
+  // For those who watch: what has been done for this client, on the current object and its export.
+  void count(const Activity& more);
+
   // --- the current object ---
   // NOFILEHANDLE.
   Outcome<ObjectHandle> current_handle() const;

@@ -36,6 +36,7 @@ nfs4::ReadResponse DataService::read(CompoundContext& context, const nfs4::ReadA
   }));
   TRY(answer);
   context.services.counters.bytes_read += answer->data->size();
+  context.count({.read_bytes = answer->data->size()});
   return nfs4::ReadResult{answer->end_of_file, nfs4::Data(std::move(*answer->data))};
 }
 
@@ -60,6 +61,7 @@ nfs4::WriteResponse DataService::write(CompoundContext& context, const nfs4::Wri
   }));
   TRY(answer);
   context.services.counters.bytes_written += answer->count;
+  context.count({.write_bytes = answer->count});
   return *answer;
 }
 

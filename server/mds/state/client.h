@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "server/mds/state/activity.h"
 #include "server/mds/state/stateid.h"
 #include "shared/base/bytes.h"
 #include "shared/base/clock.h"
@@ -42,6 +43,7 @@ struct Client {
   uint32_t create_sequence = 0;  // csa_sequence of the last CREATE_SESSION that was run, 0 before the first
 
   // What does not.
+  Activity activity;
   std::string mount_point;                                // as the client told it; empty: it did not
   std::optional<nfs4::CreateSessionResult> create_reply;  // CREATE_SESSION's replay cache (RFC 8881, 18.36.4)
   SteadyTime lease_end;

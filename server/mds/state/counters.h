@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "server/mds/state/activity.h"
+#include "server/mds/state/busy_files.h"
 #include "shared/base/clock.h"
 #include "shared/base/latency_histogram.h"
 
@@ -34,6 +36,8 @@ struct Counters {
     std::string host;
   };
   std::map<uint16_t, PortRefusals> port_refusals;  // by export
+  std::map<uint16_t, Activity> by_export;
+  BusyFiles busy_files;
 };
 
 // One line of JSON: {"compounds":…,"read_bytes":…,"operations":{"GETATTR":…},"errors":{…}}; operations never

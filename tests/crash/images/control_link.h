@@ -78,6 +78,9 @@ class ControlLink final : public brick::Control {
   void loop_turns(Done<brick::LoopTurnsResult> d) override {
     if (const auto done = track(std::move(d))) control_->loop_turns(done);
   }
+  void session_traffic(Done<brick::SessionTrafficResult> d) override {
+    if (const auto done = track(std::move(d))) control_->session_traffic(done);
+  }
 
  private:
   template <typename Arguments, typename T>

@@ -56,6 +56,30 @@ TEST_P(BrickData, WrittenBytesAreInThePoolAndComeBackByRead) {
   EXPECT_EQ(brick.call(&Control::statistics).rdma_write_bytes, 100000u);
 }
 
+TEST_P(BrickData, WhatAClientHasMovedIsToldBySessionAndSurvivesItsConnection) {
+  const auto traffic = [&] {
+    const SessionTrafficResult told = brick.call(&Control::session_traffic);
+    EXPECT_EQ(told.sessions.size(), 1u);
+    return told.sessions.at(0);
+  };
+  {
+    const auto client = greeted();
+    const Grant target = grant(kBlock, kBlock);
+    ASSERT_EQ(client->write(target, 0, 100000), rdma::Outcome::kSuccess);
+    ASSERT_EQ(client->read(target, 0, 3000), rdma::Outcome::kSuccess);
+    const StatisticsResult all = brick.call(&Control::statistics);
+    EXPECT_EQ(traffic().write_bytes, 100000u);
+    EXPECT_EQ(traffic().read_bytes, all.rdma_read_bytes);
+    EXPECT_EQ(traffic().writes, all.rdma_writes);
+    EXPECT_EQ(traffic().reads, all.rdma_reads);
+  }
+  const auto again = greeted();
+  EXPECT_EQ(traffic().write_bytes, 100000u);
+  ASSERT_EQ(again->write(grant(0, kBlock), 0, 5), rdma::Outcome::kSuccess);
+  EXPECT_EQ(traffic().write_bytes, 100005u);
+  EXPECT_EQ(traffic().write_bytes, brick.call(&Control::statistics).rdma_write_bytes);
+}
+
 TEST_P(BrickData, GrantsMadeBeforeTheConnectionAreInItsHello) {
   const ExposeResult exposed = brick.expose(0, 2 * kBlock);
   ASSERT_EQ(exposed.status, Status::kOk);

@@ -144,6 +144,16 @@ inline std::vector<Case> cases() {
       {"listAudit", "GET", "/audit", {}, 200, ""},
       {"getThroughput", "GET", "/throughput", {}, 200, ""},
       {"getThroughput", "GET", "/throughput?seconds=601", {}, 422, ""},
+      {"getHistory", "GET", "/history", {}, 200, ""},
+      {"getHistory", "GET", "/history?of=brick&range=24h&id=" + kBrickId, {}, 200, ""},
+      {"getHistory", "GET", "/history?of=client&range=15m&id=00000000000a11ce", {}, 200, ""},
+      {"getHistory", "GET", "/history?of=export&range=6h&id=1", {}, 200, ""},
+      {"getHistory", "GET", "/history?of=export&id=99", {}, 404, ""},
+      {"getHistory", "GET", "/history?range=2h", {}, 422, ""},
+      {"getHistory", "GET", "/history?of=brick", {}, 422, ""},
+      {"getHistory", "GET", "/history?id=1", {}, 422, ""},
+      {"getTop", "GET", "/top", {}, 200, ""},
+      {"getCapacity", "GET", "/capacity", {}, 200, ""},
   };
 }
 

@@ -38,6 +38,8 @@ class ApiWorld {
   explicit ApiWorld(PasswordCost cost = kCheap) : passwords(cost) {
     EXPECT_TRUE(accounts.load());
     EXPECT_TRUE(setup.create());
+    sample();
+    sample();
     thread_ = std::thread([this] { events_loop.run(); });
   }
   ~ApiWorld() {
@@ -45,6 +47,14 @@ class ApiWorld {
     events.stop();
     events_loop.stop();
     thread_.join();
+  }
+
+  // As the daemon does once a second. Before the loop runs, or in it.
+  void sample() {
+    Numbers now = administration.numbers();
+    now.time = clock.wall_now();
+    throughput.add(now);
+    history.add(now, administration.activity());
   }
 
   HttpRequest request(const std::string& method, const std::string& path, const Json& body = Json()) {
@@ -102,6 +112,7 @@ class ApiWorld {
   std::unique_ptr<AuditLog> audit = *AuditLog::open(folder.path());
   EventLog events{clock};
   Throughput throughput;
+  History history;
   StaticFiles files;
   int passwords_set = 0;
   Backend backend{.loop = loop,
@@ -118,6 +129,7 @@ class ApiWorld {
                   .audit = *audit,
                   .events = events,
                   .throughput = throughput,
+                  .history = history,
                   .clock = clock,
                   .random = random,
                   .version = "0.1.0",

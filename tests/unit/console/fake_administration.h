@@ -37,6 +37,7 @@ class FakeAdministration final : public Administration {
     brick.durability = "power";
     brick.block_bytes = 2 << 20;
     brick.blocks = 100;
+    brick.counted = true;
     brick.free_blocks = 90;
     brick.paths = {{"tcp", "192.0.2.7.78.83"}};
     all_settings = {{"log_level", "\"info\"", "default", true}, {"lease_seconds", "30", "file", false}};
@@ -51,6 +52,18 @@ class FakeAdministration final : public Administration {
     return now;
   }
   Holdings holdings() override { return {clients, layouts}; }
+  Activity activity() override {
+    Activity now{.clients = {{.id = kAlice, .name = "alice", .served = served}}, .exports = {}, .bricks = {}};
+    for (const Export& one : all_exports)
+      now.exports.push_back({.id = one.id, .path = one.rules.path, .served = served});
+    now.bricks = {{.brick = kBrickId, .clients = {{kAlice, direct}}}};
+    return now;
+  }
+  std::vector<BusyFile> busy_files(size_t count) override {
+    std::vector<BusyFile> busy = files;
+    if (busy.size() > count) busy.resize(count);
+    return busy;
+  }
   std::vector<Export> exports() override { return all_exports; }
   std::vector<Job> jobs() override { return all_jobs; }
   std::vector<Setting> settings() override { return all_settings; }
@@ -169,6 +182,9 @@ class FakeAdministration final : public Administration {
   std::vector<Setting> all_settings;
   Brick brick;
   Numbers counters;
+  ServedCounters served;
+  DirectCounters direct;
+  std::vector<BusyFile> files;
   bool brick_in_use = true;
   std::atomic<bool> silent = false;  // add_export() is begun and not answered
   std::atomic<bool> begun = false;

@@ -21,6 +21,7 @@ Numbers numbers_at(int64_t second, uint64_t operations, uint64_t brick_bytes) {
   numbers.operations = {getattr};
   numbers.bricks.push_back(
       {.id = "b", .state = "ready", .durability = "power", .block_bytes = 2 << 20, .blocks = 4});
+  numbers.bricks[0].counted = true;
   numbers.bricks[0].counters.rdma_write_bytes = brick_bytes;
   return numbers;
 }
@@ -55,6 +56,18 @@ TEST(Throughput, ABrickThatStartsAnewOrComesDoesNotLeap) {
   const auto samples = throughput.newest(0, 10);
   EXPECT_EQ(samples[0].bricks.rdma_write_bytes, 100u);
   EXPECT_EQ(samples[1].bricks.rdma_write_bytes, 0u);
+}
+
+TEST(Throughput, ABrickThatTellsItsCountersForTheFirstTimeDoesNotLeap) {
+  Throughput throughput;
+  Numbers silent = numbers_at(10, 0, 0);
+  silent.bricks[0].counted = false;
+  throughput.add(silent);
+  throughput.add(numbers_at(11, 0, uint64_t{1} << 40));
+  throughput.add(numbers_at(12, 0, (uint64_t{1} << 40) + 7));
+  const auto samples = throughput.newest(0, 10);
+  EXPECT_EQ(samples[0].bricks.rdma_write_bytes, 0u);
+  EXPECT_EQ(samples[1].bricks.rdma_write_bytes, 7u);
 }
 
 TEST(Throughput, PercentilesLieInTheirBucket) {

@@ -3,7 +3,7 @@
 import { firstStart, loadsFast } from "./entry.mjs";
 import { addDevice, devicesEmpty, refuseWrongAddress, removeDevices, tendDevice } from "./devices.mjs";
 import { createExport, editConflict, exportsEmpty, removeExport } from "./exports.mjs";
-import { chartMoves, mountAndWork } from "./overview.mjs";
+import { chartMoves, historyIsShown, mountAndWork } from "./overview.mjs";
 import { layoutAppears, revokeIdle, revokeUnderLoad, walkByKeyboard } from "./exposure.mjs";
 import { expelClient, seeClient } from "./clients.mjs";
 import { eventsArrive } from "./events.mjs";
@@ -21,6 +21,7 @@ export const steps = [
   ["an export is created", createExport],
   ["it is mounted and works", mountAndWork],
   ["the charts move", chartMoves],
+  ["the last 15 minutes, who is busy, and the forecast", historyIsShown],
   ["a layout appears in the exposure map within a second", layoutAppears],
   ["the map is walked by keyboard", walkByKeyboard],
   ["an idle layout is revoked and gone within a second", revokeIdle],

@@ -10,6 +10,8 @@ export async function seeClient({ page, cluster, output }) {
   await page.getByRole("table", { name: "Sessions" }).waitFor();
   await page.getByRole("table", { name: "Connections to devices" }).getByText("iwarp").waitFor();
   await page.getByRole("table", { name: "Layouts" }).getByText("held.bin").waitFor();
+  await page.getByRole("heading", { name: /^History of / }).waitFor();
+  await page.getByText("Written, iWARP").waitFor();
   await lookAt(page, "clients", output);
 }
 

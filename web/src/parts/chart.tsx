@@ -6,9 +6,9 @@ import { chartOptions } from "./chart_options";
 import { useWidth } from "./use_width";
 
 // One meaning each, in every chart: what is read and written, calls to the server (how slow: three shades), flushes,
-// layouts (how forcefully they change hands: three shades).
+// layouts (how forcefully they change hands: three shades), data at rest.
 export type LineTone = "read" | "write" | "calls" | "calls-slow" | "calls-slowest" | "flush" |
-  "layouts" | "layouts-recalled" | "layouts-revoked";
+  "layouts" | "layouts-recalled" | "layouts-revoked" | "block-data";
 
 export interface Line {
   label: string;

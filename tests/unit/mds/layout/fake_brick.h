@@ -297,6 +297,9 @@ class FakeBrick final : public brick::Control {
   void loop_turns(Done<brick::LoopTurnsResult> done) override {
     run("loop_turns", done, [] { return brick::LoopTurnsResult{}; });
   }
+  void session_traffic(Done<brick::SessionTrafficResult> done) override {
+    run("session_traffic", done, [] { return brick::SessionTrafficResult{}; });
+  }
   void statistics(Done<brick::StatisticsResult> done) override {
     run("statistics", done, [&] {
       brick::StatisticsResult result;

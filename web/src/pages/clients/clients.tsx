@@ -4,12 +4,14 @@ import type { Client } from "../../api/generated";
 import { call } from "../../api/call";
 import { asProblem } from "../../api/problem";
 import { usePoll } from "../../api/use_poll";
+import { HistorySection } from "../../history/history_section";
 import { PageHead } from "../../parts/page_head";
 import { Panel } from "../../parts/panel";
 import { ProblemNote } from "../../parts/problem_note";
 import { go, hrefWith, useRoute } from "../../route";
 import { ClientPanel } from "./client_panel";
 import { ClientTable } from "./client_table";
+import { clientName } from "./client_words";
 import { ExpelClient } from "./expel_client";
 
 const CLIENT_MS = 1000;
@@ -40,7 +42,20 @@ export function Clients() {
 function ChosenClient({ id }: { id: string }) {
   const polled = usePoll(`client ${id}`, (signal) => clientOf(id, signal), CLIENT_MS);
   if (polled.value === null) return <p class="note">The client {id} is not there any more.</p>;
-  return <><ProblemNote problem={polled.problem} retry={polled.refresh} />{polled.value && <ClientPanel client={polled.value} />}</>;
+  return <><ProblemNote problem={polled.problem} retry={polled.refresh} />{polled.value && <><ClientPanel client={polled.value} /><ClientHistory client={polled.value} /></>}</>;
+}
+
+function ClientHistory({ client }: { client: Client }) {
+  const verbs = client.bricks.some(({ transport }) => transport === "verbs");
+  return (
+    <HistorySection of="client" what="client" choices={[{ id: client.id, label: clientName(client) }]}
+      note={() => verbs && (
+        <p class="note">
+          Only what goes through the server: this client has an RDMA device, which moves its bytes without asking a processor of the
+          server. The mount counts them: <code>pnfsrdma stat</code>.
+        </p>
+      )} />
+  );
 }
 
 // null: there is no such client (any more).

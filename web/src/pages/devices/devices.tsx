@@ -3,13 +3,16 @@ import { useState } from "preact/hooks";
 import type { Brick } from "../../api/generated";
 import { everyPage } from "../../api/every_page";
 import { usePoll } from "../../api/use_poll";
+import { HistorySection } from "../../history/history_section";
 import { useMay } from "../../session";
 import { Empty } from "../../parts/empty";
 import { Loaded } from "../../parts/loaded";
 import { PageHead } from "../../parts/page_head";
+import { Uncounted } from "../overview/uncounted";
 import { AddBrick } from "./add_brick";
 import { BrickList } from "./brick_list";
 import { BrickPanel } from "./brick_panel";
+import { brickName } from "./brick_words";
 import { FormatBrick } from "./format_brick";
 import { Jobs } from "./jobs";
 import { NameBrick } from "./name_brick";
@@ -42,11 +45,15 @@ export function Devices() {
             </Empty>
           )
           : (
-            <BrickList bricks={items} below={(brick) => (
-              <BrickPanel key={brick.id} brick={brick} onFormat={() => setOpen({ what: "format", brick })}
-                onName={() => setOpen({ what: "name", brick })}
-                onRemove={() => setOpen({ what: "remove", brick })} />
-            )} />
+            <>
+              <BrickList bricks={items} below={(brick) => (
+                <BrickPanel key={brick.id} brick={brick} onFormat={() => setOpen({ what: "format", brick })}
+                  onName={() => setOpen({ what: "name", brick })}
+                  onRemove={() => setOpen({ what: "remove", brick })} />
+              )} />
+              <HistorySection of="brick" what="device" choices={items.map((brick) => ({ id: brick.id, label: brickName(brick) }))}
+                note={(id) => <Uncounted bricks={items.filter((brick) => brick.id === id)} />} />
+            </>
           )}
       </Loaded>
       <Jobs />

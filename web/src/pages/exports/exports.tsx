@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Export } from "../../api/generated";
 import { everyPage } from "../../api/every_page";
 import { usePoll } from "../../api/use_poll";
+import { HistorySection } from "../../history/history_section";
 import { Empty } from "../../parts/empty";
 import { Loaded } from "../../parts/loaded";
 import { PageHead } from "../../parts/page_head";
@@ -41,6 +42,12 @@ export function Exports() {
           )}
         </Loaded>
       </Panel>
+      {exports.value && (
+        <HistorySection of="export" what="export" choices={exports.value.items.map(({ id, path }) => ({ id: String(id), label: path }))}
+          note={() => (
+            <p class="muted">Only what goes through the server: which export the bytes belong to that go straight to a device, only the mounts know.</p>
+          )} />
+      )}
       <Panel title="How a client mounts one">
         <MountCommands />
       </Panel>

@@ -8,7 +8,7 @@ import { Meter } from "../../parts/meter";
 import { BETWEEN_MEANING, betweenBytes, brickName, durabilityMeaning, FILES_MEANING, freeBytes, stateTone } from "../devices/brick_words";
 
 // How full, and what a written byte survives: of all devices, then of each.
-export function Capacity({ bricks }: { bricks: Brick[] }) {
+export function Capacity({ bricks, forecast }: { bricks: Brick[]; forecast: string | undefined }) {
   if (bricks.length === 0) {
     return <Empty title="No device yet."><Link href="/devices" class="button">Add a device</Link></Empty>;
   }
@@ -20,6 +20,7 @@ export function Capacity({ bricks }: { bricks: Brick[] }) {
       <p class="capacity-total">
         <strong>{bytesText(used)}</strong> of {bytesText(capacity)} used by files <span class="muted">({percent(used, capacity)})</span>
       </p>
+      {forecast && <p class="forecast">{forecast}</p>}
       <p class="muted">As <code>df</code> shows it; {FILES_MEANING}.</p>
       <ul class="capacity-list">
         {bricks.map((brick) => (

@@ -4,15 +4,19 @@ import type { Sample } from "../../api/generated";
 import { rate } from "../../api/samples";
 import { bytesPerSecond, microseconds, perSecond, quantityText } from "../../format/number";
 import { Chart, type Line } from "../../parts/chart";
-import { Segments } from "../../parts/segments";
-import { go, hrefWith, useRoute } from "../../route";
+import { HistoryCharts } from "../../history/history_charts";
+import { RangeSwitch } from "../../history/range_switch";
+import { type Range, RANGES } from "../../history/ranges";
+import { useHistory } from "../../history/use_history";
+import { Empty } from "../../parts/empty";
+import { Loaded } from "../../parts/loaded";
+import { useRoute } from "../../route";
 
-// As far back as the server keeps its samples.
-const SPANS = [
-  { value: "60", label: "1 min" },
-  { value: "300", label: "5 min" },
-  { value: "600", label: "10 min" },
-] as const;
+// The newest samples, second by second; everything longer is history.
+const LIVE = { value: "5m", label: "5 min" } as const;
+const LIVE_SECONDS = 300;
+const SPANS = [LIVE, ...RANGES] as const;
+type Span = (typeof SPANS)[number]["value"];
 
 function line(samples: Sample[], label: string, tone: Line["tone"], value: (sample: Sample) => number | null, dashed = false): Line {
   return { label, tone, dashed, values: samples.map(value) };
@@ -23,10 +27,29 @@ export function latency(of: (us: Sample["latency_us"]) => number): (sample: Samp
   return (sample) => (sample.operations === 0 ? null : of(sample.latency_us));
 }
 
+// What is shown: live, or one of the ranges the server keeps.
 export function Charts({ samples }: { samples: Sample[] }) {
-  const asked = useRoute().query.get("span");
-  const span = SPANS.find(({ value }) => value === asked)?.value ?? "300";
-  const shown = useMemo(() => samples.slice(-Number(span)), [samples, span]);
+  const asked = useRoute().query.get("range");
+  const span: Span = SPANS.find(({ value }) => value === asked)?.value ?? LIVE.value;
+  return (
+    <>
+      <RangeSwitch ranges={SPANS} value={span} />
+      {span === LIVE.value ? <LiveCharts samples={samples} /> : <ServerHistory key={span} range={span} />}
+    </>
+  );
+}
+
+function ServerHistory({ range }: { range: Range }) {
+  const history = useHistory({ of: "server" }, range);
+  return (
+    <Loaded from={history}>
+      {(value) => value === null ? <Empty title="Nothing is known of it yet." /> : <HistoryCharts history={value} />}
+    </Loaded>
+  );
+}
+
+function LiveCharts({ samples }: { samples: Sample[] }) {
+  const shown = useMemo(() => samples.slice(-LIVE_SECONDS), [samples]);
   const times = shown.map((sample) => Date.parse(sample.time) / 1000);
   const per = (amount: (sample: Sample) => number) => (sample: Sample) => rate(sample, amount(sample));
   const speed = (value: number) => quantityText(bytesPerSecond(value));
@@ -57,14 +80,10 @@ export function Charts({ samples }: { samples: Sample[] }) {
     ] },
   ];
   return (
-    <>
-      <div class="chart-tools"><Segments label="Time shown" options={SPANS} value={span}
-        onValue={(value) => go(hrefWith({ span: value }), "replace")} /></div>
-      <div class="charts">
-        {charts.map(({ title, format, binary, lines }) => (
-          <Chart key={title} title={title} times={times} seconds={Number(span)} lines={lines} format={format} binary={binary} />
-        ))}
-      </div>
-    </>
+    <div class="charts">
+      {charts.map(({ title, format, binary, lines }) => (
+        <Chart key={title} title={title} times={times} seconds={LIVE_SECONDS} lines={lines} format={format} binary={binary} />
+      ))}
+    </div>
   );
 }
