@@ -24,6 +24,11 @@ uint64_t risen(uint64_t now, uint64_t before) {
   return now >= before ? now - before : now;
 }
 
+// A client or export that was not there a second ago has done all that it is said to have done since.
+bool begins_with_zero(HistoryOf of) {
+  return of == HistoryOf::kClient || of == HistoryOf::kExport;
+}
+
 int64_t ms_of(const WallTime& time) {
   return time.seconds * 1000 + time.nanoseconds / 1'000'000;
 }
@@ -189,13 +194,15 @@ void History::add(const Numbers& numbers, const Activity& activity) {
   for (Subject& subject : subjects_of(state, numbers, activity)) {
     now[subject.key] = {subject.totals, ms};
     const auto before = state.before.find(subject.key);
-    if (before == state.before.end()) continue;
+    const bool known = before != state.before.end();
+    if (!known && (first || !begins_with_zero(subject.key.of))) continue;
+    const Before from = known ? before->second : Before{.ms = ms - kUsualMs};
     Amounts since = subject.more;
     for (uint64_t Amounts::* const counter : kCounters)
-      since.*counter += risen(subject.totals.*counter, before->second.totals.*counter);
+      since.*counter += risen(subject.totals.*counter, from.totals.*counter);
     since.used_bytes = subject.totals.used_bytes;
     // The wall clock may have been set.
-    since.covered_ms = static_cast<uint64_t>(ms > before->second.ms ? ms - before->second.ms : kUsualMs);
+    since.covered_ms = static_cast<uint64_t>(ms > from.ms ? ms - from.ms : kUsualMs);
     const HistoryKey place = place_of(state, subject.key, ms);
     if (place != subject.key) {
       Amounts& sum = shared[place.of];

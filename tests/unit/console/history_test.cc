@@ -157,6 +157,19 @@ TEST(History, WhoeverComesOrStartsAnewDoesNotLeap) {
   EXPECT_EQ(alice.rdma_read_bytes, 70u);
 }
 
+TEST(History, WhatAClientDoesInItsFirstSecondCounts) {
+  History history;
+  Turned turned(kNoon);
+  turned.hand_in(history);
+  ++turned.numbers.time.seconds;
+  turned.activity.clients.push_back({.id = 3, .name = "carol", .served = {.operations = 12}});
+  turned.hand_in(history);
+  const auto carol = history.get({HistoryOf::kClient, "0000000000000003"}, 0, kNoon + 1);
+  ASSERT_TRUE(carol);
+  EXPECT_EQ(carol->points.back()->operations, 12u);
+  EXPECT_EQ(carol->points.back()->covered_ms, 1000u);
+}
+
 TEST(History, ABrickThatIsAwayIsAGapAndAnIdleOneIsZero) {
   History history;
   Turned turned(kNoon - 20);
