@@ -219,6 +219,7 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   if (with_size) {
     if (const auto open = file.open_state(true)) set.stateid = open->stateid;
   }
+  const nfs4::Stateid stateid = set.stateid;
   const bool moves_change_once = !with_size && !set.attributes.mask().none();
   const size_t set_at = operations.size();
   operations.emplace_back(std::move(set));
@@ -245,6 +246,9 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   const auto* result = reply.result<nfs4::GetAttributesResponse>(set_at + 1);
   if (!done || result == nullptr) {
     if (reply.results.empty()) return error != 0 ? error : EIO;
+    const bool at_set = reply.results.size() == set_at + 1 && initiator::is_lost_state(reply.status);
+    if (const auto open = file.open_state(true); at_set && open && open->stateid.other == stateid.other)
+      parts_.session.renew_opens();
     shown = std::unexpected(reply.ok() ? nfs4::Status::kIo : reply.status);
     return 0;
   }

@@ -158,6 +158,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void closed();
 
   std::optional<initiator::OpenState> open_state(bool for_write) override;
+  bool locks_lost() override { return locks_.any_lost(); }
   bool is_open() const;
 
   // After a new clientid.

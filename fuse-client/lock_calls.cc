@@ -120,6 +120,10 @@ Result<std::optional<FileAttributes>> LockCalls::lock(const LockWish& wish) {
     const auto reopened = wish.inode->open_state(wish.range.exclusive);
     if (!same_state(sent, held.stateid) || !reopened || !same_state(open->stateid, reopened->stateid))
       continue;
+    if (!sent) {  // nor the open's
+      session_.renew_opens();
+      continue;
+    }
     // The server does not know the owner's stateid any more, and with it the locks.
     if (!held.ranges.empty()) {
       log_warning("fuse", "locks-lost inode={} status={}", wish.inode->id, nfs4::to_string(reply->status));

@@ -86,6 +86,9 @@ class Mds {
   virtual size_t io_size_max() const = 0;
   // Until then the server keeps what it has granted, unless it recalls it or says that it took it back.
   virtual SteadyTime lease_end() const { return SteadyTime::max(); }
+  // The server does not know the stateid of an open, and the session lives: makes all opens good and waits for
+  // that.
+  virtual void renew_opens() {}
 };
 
 }  // namespace pnfsrdma::initiator

@@ -3,26 +3,42 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <optional>
 #include <string>
 
 #include "shared/base/log.h"
 #include "shared/base/log_observer.h"
 #include "tests/sim/world.h"
 
-// sim SEED [WORKLOAD]      replays one with a trace
-// sim --from A --count N [WORKLOAD] [--keep-going]
-//                          runs N seeds from A on, each in a process of its own; N = 0: without end
-// WORKLOAD: --sharing S (what clients do to each other's files: 0 nothing, 1 all but truncation, 2 anything),
-// --forks (a forked child closes descriptors that live on), --mixed (of five seeds three without either, one
-// with --sharing 1, one with --sharing 2 --forks), --appends (all clients, to the same logs), --operations O,
-// --real-mds (the MDS itself instead of the model of it), --leases-end (short leases that end by themselves,
-// --real-mds only; of --mixed it is each third five), --no-faults
 namespace {
 
 using namespace pnfsrdma;
+
+constexpr const char* kHelp =
+    R"(sim: the client, and with --real-mds the MDS, in virtual time against faults by a seed (tests/sim/README.md)
+
+usage: sim SEED [WORKLOAD]         replays one, with a trace
+       sim [--from A] [--count N] [--keep-going] [WORKLOAD]
+                                   runs N seeds from A on (1 from 1 on), each in a process of its own; 0: without end
+
+  --keep-going      goes on behind a seed that failed
+
+workload:
+  --mixed           of five seeds three --sharing 0, one --sharing 1, one --sharing 2 --forks
+  --sharing S       what clients do to each other's files: 0 nothing, 1 all but truncation, 2 anything
+  --forks           a forked child closes descriptors that live on
+  --appends         all clients, to the same logs
+  --operations O    so many of them
+  --real-mds        the MDS itself instead of the model of it
+  --leases-end      short leases that end by themselves, --real-mds only; of --mixed it is each third five
+  --disowned        the MDS forgets opens, without a word, --real-mds only
+  --no-faults
+
+Exits with 1 when a seed failed, with 2 for what it does not know.
+)";
 
 constexpr rlim_t kProcessorSecondsMax = 20;  // a seed that turns in circles
 
@@ -125,45 +141,81 @@ int run_many(sim::RunOptions options, uint64_t count, bool keep_going, bool mixe
   return failed > 0 ? 1 : 0;
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
+// What the command line asks for.
+struct Wishes {
   sim::RunOptions options;
   uint64_t seeds = 1;
+  uint64_t sharing = 0;
   bool keep_going = false;
   bool one = false;
   bool mixed = false;
+
+  // Where the number behind this option goes; null: it has none.
+  uint64_t* number(const std::string& name) {
+    if (name == "--from") return &options.seed;
+    if (name == "--count") return &seeds;
+    if (name == "--operations") return &options.operations;
+    if (name == "--sharing") return &sharing;
+    return nullptr;
+  }
+  bool take(const std::string& name) {
+    bool* const flag = name == "--forks"        ? &options.forks
+                       : name == "--appends"    ? &options.appends
+                       : name == "--mixed"      ? &mixed
+                       : name == "--real-mds"   ? &options.real_mds
+                       : name == "--leases-end" ? &options.leases_end
+                       : name == "--disowned"   ? &options.disowned
+                       : name == "--no-faults"  ? &options.no_faults
+                       : name == "--keep-going" ? &keep_going
+                                                : nullptr;
+    if (flag == nullptr) return false;
+    *flag = true;
+    if (flag == &options.appends) sharing = static_cast<uint64_t>(sim::Sharing::kAnything);
+    return true;
+  }
+};
+
+std::optional<uint64_t> number_of(const std::string& text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+int refuse(const std::string& what) {
+  std::fprintf(stderr, "sim: %s: not understood; sim --help\n", what.c_str());
+  return 2;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  Wishes wishes;
   for (int i = 1; i < count; ++i) {
     const std::string name = arguments[i];
-    const auto value = [&] { return i + 1 < count ? std::strtoull(arguments[++i], nullptr, 10) : 0; };
-    if (name == "--from") {
-      options.seed = value();
-    } else if (name == "--count") {
-      seeds = value();
-    } else if (name == "--operations") {
-      options.operations = value();
-    } else if (name == "--sharing") {
-      options.sharing = static_cast<sim::Sharing>(value());
-    } else if (name == "--forks") {
-      options.forks = true;
-    } else if (name == "--appends") {
-      options.appends = true;
-      options.sharing = sim::Sharing::kAnything;
-    } else if (name == "--mixed") {
-      mixed = true;
-    } else if (name == "--real-mds") {
-      options.real_mds = true;
-    } else if (name == "--leases-end") {
-      options.leases_end = true;
-    } else if (name == "--no-faults") {
-      options.no_faults = true;
-    } else if (name == "--keep-going") {
-      keep_going = true;
-    } else {
-      options.seed = std::strtoull(name.c_str(), nullptr, 10);
-      one = true;
+    if (name == "--help" || name == "-h") {
+      std::fputs(kHelp, stdout);
+      return 0;
     }
+    bool understood = false;
+    if (number_of(name)) {
+      wishes.options.seed = *number_of(name);
+      understood = wishes.one = true;
+    } else if (uint64_t* const wanted = wishes.number(name)) {
+      const auto value = i + 1 < count ? number_of(arguments[++i]) : std::nullopt;
+      understood = value.has_value();
+      *wanted = value.value_or(0);
+    } else {
+      understood = wishes.take(name);
+    }
+    if (!understood) return refuse(name);
   }
+  if (wishes.sharing > static_cast<uint64_t>(sim::Sharing::kAnything)) return refuse("--sharing");
+  sim::RunOptions& options = wishes.options;
+  options.sharing = static_cast<sim::Sharing>(wishes.sharing);
+  if (options.leases_end && !options.real_mds) return refuse("--leases-end without --real-mds");
+  if (options.disowned && !options.real_mds) return refuse("--disowned without --real-mds");
+  const bool one = wishes.one;
   // Written or not, the same steps: a trace must not change the run.
   set_log_level(LogLevel::kInfo);
   write_log_with([one](LogLevel, std::string_view component, std::string_view text) {
@@ -171,8 +223,8 @@ int main(int count, char** arguments) {
       std::fprintf(stderr, "                    %s: %s\n", std::string(component).c_str(),
                    std::string(text).c_str());
   });
-  if (!one) return run_many(options, seeds, keep_going, mixed);
-  if (mixed) mix(options);
+  if (!one) return run_many(options, wishes.seeds, wishes.keep_going, wishes.mixed);
+  if (wishes.mixed) mix(options);
   options.trace = true;
   const Totals totals = run(options);
   std::printf("seed %llu is well: %llu operations, %llu faults, %llu errors, %.1f s of virtual time\n",

@@ -9,6 +9,11 @@ void Faults::one_real() {
   ++world_.faults;
   if (world_.options.leases_end && dice_.one_in(8)) return partition_mds();
   const size_t client = dice_.below(world_.clients.size());
+  if (world_.options.disowned && dice_.one_in(4)) {
+    const size_t file = dice_.below(kFiles);
+    world_.trace("FAULT the open of client {} of file {} is forgotten", client, file);
+    return world_.real_mds->disown(client, file);
+  }
   switch (dice_.below(20)) {
     case 0:
     case 1:

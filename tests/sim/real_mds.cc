@@ -381,6 +381,22 @@ void RealMds::recall_any(size_t client, uint32_t keep) {
   });
 }
 
+// As its CLOSE does, without one.
+void RealMds::disown(size_t client, size_t file) {
+  if (!up_) return;
+  process_->loop.post([process = process_, owner = std::to_string(client), file] {
+    const auto known = process->clients.find_confirmed(as_bytes(owner));
+    const auto inode = process->names->lookup(mds::kRootInode, name_of(file));
+    if (!known || !inode) return;
+    mds::OpenState* open = nullptr;
+    for (mds::OpenState* each : process->opens.opens_of_client(known->id))
+      if (each->inode == (*inode)->id) open = each;
+    if (open == nullptr || !process->state_store.erase(*open, {})) return;
+    process->opens.remove(*open);
+    if (!process->opens.is_open((*inode)->id)) process->layouts->conflicts().on_last_close((*inode)->id);
+  });
+}
+
 void RealMds::recall(size_t file, uint64_t offset, uint64_t length) {
   if (!up_) return;
   process_->loop.post([process = process_, file, offset, length] {

@@ -49,6 +49,8 @@ class RealMds final : public MdsNetwork::Server {
   // The MDS knows no such client, and no brick lets it in.
   bool gone(uint64_t id) const;
   void recall_any(size_t client, uint32_t keep);
+  // It forgets that client's open of the file, without a word; its layouts stay.
+  void disown(size_t client, size_t file);
   // From everybody, as a conflict makes it.
   void recall(size_t file, uint64_t offset, uint64_t length);
   uint64_t revocations() const;

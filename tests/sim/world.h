@@ -34,6 +34,8 @@ struct RunOptions {
   // Leases are short and end by themselves: of clients that are kept from the MDS for longer, and of dead ones, but
   // where they are back before.
   bool leases_end = false;
+  // The MDS forgets opens, without a word.
+  bool disowned = false;
 };
 
 // What one run is made of: bricks, an MDS, clients, what is known of them, and how a violation ends it.

@@ -27,6 +27,15 @@ FileReference FileState::reference(bool for_write, nfs4::Stateid* open_stateid, 
   return file;
 }
 
+bool FileState::renew_open(bool for_write, const nfs4::Stateid& refused) {
+  nfs4::Stateid known;
+  (void)reference(for_write, &known);
+  // Another one: somebody else has been here while the call travelled.
+  if (known.other == refused.other) mds.renew_opens();
+  std::lock_guard lock(source_mutex_);
+  return source_ == nullptr || !source_->locks_lost();
+}
+
 void FileState::forget_copies(std::span<const FileRange> ranges) {
   for (const FileRange& range : ranges) kept.forget(range.offset, range.length);
 }

@@ -17,7 +17,7 @@
 
 namespace pnfsrdma::initiator {
 
-// Fresh stateids are asked for this often: a recall may bump the seqid while a call travels.
+// Fresh stateids are asked for this often.
 inline constexpr int kStateidTries = 3;
 
 // What everything that works on one file shares: its models, each thread-safe by itself, and under which open
@@ -41,6 +41,10 @@ class FileState : public std::enable_shared_from_this<FileState> {
   // The file in the name of whoever has it open, or had last. `open`: whether it is open that way; then
   // `open_stateid` is that of the open.
   FileReference reference(bool for_write, nfs4::Stateid* open_stateid = nullptr, bool* open = nullptr);
+
+  // The server does not know `refused`, which reference() gave for an open: from here on that gives another one,
+  // if the file can be opened again. False: not to be tried again, locks of the file were lost with it.
+  bool renew_open(bool for_write, const nfs4::Stateid& refused);
 
   bool growth_void() const { return kept.any() && dirty.growth_void(cache.lineage()); }
   // The session is another one than when it was written: the server may be, too, and a reader would see older

@@ -19,6 +19,8 @@ class OpenStateSource {
   // An open with write access when `for_write`, else any with read access. None: the file is not open that
   // way (EBADF). Called without locks of the data path, from any thread of it; must not block on a wire call.
   virtual std::optional<OpenState> open_state(bool for_write) = 0;
+  // Locks on the file went with an open that the server took back, and their owners do not know yet.
+  virtual bool locks_lost() { return false; }
 };
 
 }  // namespace pnfsrdma::initiator

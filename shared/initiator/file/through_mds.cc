@@ -19,7 +19,8 @@ Result<size_t> ThroughMds::read(uint64_t offset, BufferSlice sink) {
     const size_t count = std::min(sink.size() - done, file_.mds.io_size_max());
     const auto answer = file_.mds.read(file, stateid, offset + done, sink.bytes().subspan(done, count));
     if (!answer) {
-      if (is_lost_state(answer.error().status) && ++tries < kStateidTries) continue;
+      const bool again = is_lost_state(answer.error().status) && ++tries < kStateidTries;
+      if (again && file_.renew_open(false, stateid)) continue;
       return fail(answer.error().to_errno(), "READ through the MDS");
     }
     const size_t read = answer->data.size();
@@ -62,7 +63,8 @@ Result<uint32_t> ThroughMds::send_write(uint64_t offset, BufferSlice source, boo
     const uint64_t holdings = file_.cache.holdings();
     const auto answer = file_.mds.write(file, stateid, offset, source.bytes(), stable);
     if (!answer) {
-      if (is_lost_state(answer.error().status) && tries < kStateidTries) continue;
+      const bool again = is_lost_state(answer.error().status) && tries < kStateidTries;
+      if (again && file_.renew_open(true, stateid)) continue;
       return fail(answer.error().to_errno(), "WRITE through the MDS");
     }
     if (answer->count == 0) return fail(EIO, "WRITE through the MDS: nothing written");

@@ -109,7 +109,7 @@ void Session::State::publish(const std::shared_ptr<SessionSocket>& socket, const
     if (recovered.new_session) status_flags_ = 0;
     // Stays until the reclaim is complete: a connection lost meanwhile does not end the need.
     reclaim_wanted_ |= recovered.new_client;
-    standing_ = reclaim_wanted_ ? Standing::kReclaiming : Standing::kLive;
+    standing_ = reclaim_wanted_ || renewal_wanted_ ? Standing::kReclaiming : Standing::kLive;
     poller_.watch(socket);
     poller_.start_timer(options.idle_delay);
     changed_.notify_all();
@@ -191,7 +191,8 @@ Result<> Session::State::reclaim() {
   if (standing_ != Standing::kReclaiming)
     return fail(ECONNRESET, "the connection was lost while state was reclaimed");
   standing_ = Standing::kLive;
-  reclaim_wanted_ = false;
+  reclaim_wanted_ = renewal_wanted_ = false;
+  ++reclaims_;
   changed_.notify_all();
   appoint_poller();
   return {};

@@ -15,7 +15,7 @@ using nfs4::Status;
 
 // Far within ca_maxrequestsize.
 constexpr size_t kStateidsPerTest = 1024;
-// While the server is not content, it is not asked more often than this.
+// While the server is not content, it is not asked more often than this, nor are opens it does not know renewed.
 constexpr Milliseconds kTestDistance = std::chrono::seconds(1);
 
 bool is_revoked(Status status) {
@@ -70,6 +70,28 @@ void Session::State::free_stateid(const nfs4::Stateid& stateid) {
     gone(stateid);
   };
   post(std::move(parts));
+}
+
+// Layouts stay: they are held by stateids of their own, and what is forgotten here would never be returned.
+void Session::State::renew_opens() {
+  Parts parts;
+  parts.began = now();
+  Lock lock(mutex_);
+  const uint64_t before = reclaims_;
+  while (reclaims_ == before && standing_ == Standing::kLive) {
+    if (stop_reason(lock, parts)) return;
+    if (now() >= renew_again_at_) {
+      renew_again_at_ = now() + kTestDistance;
+      renewal_wanted_ = true;
+      lose(lock, socket_, Damage::kConnection, "the server does not know the stateid of an open");
+    } else {
+      changed_.wait_until(lock, std::min(renew_again_at_, now() + SessionSocket::kSlice));
+    }
+  }
+  lock.unlock();
+  // A SEQUENCE alone, which goes out when recovery is over. Whatever became of it, the caller's own call will
+  // tell.
+  (void)finish(parts);
 }
 
 void Session::State::gone(const nfs4::Stateid& stateid) {

@@ -124,6 +124,10 @@ void Session::post(Operations operations, const Credential& credential, const Ca
   state_->post(std::move(parts));
 }
 
+void Session::renew_opens() {
+  state_->renew_opens();
+}
+
 bool Session::drain_posts(SteadyTime deadline) {
   return state_->drain_posts(deadline);
 }

@@ -137,6 +137,11 @@ class Session {
   // Waits until all posted calls are complete. False when `deadline` passed first.
   bool drain_posts(SteadyTime deadline);
 
+  // The server does not know the stateid of an open, though the session lives and no flag says so: the opens are
+  // reclaimed or opened anew (RecoveryHandler; layouts stay), and this waits until they are. Once a
+  // second at most; whoever comes earlier waits for the next time.
+  void renew_opens();
+
   // Takes leave of the server (as the destructor does) and ends all threads: no handler runs any more. Later
   // calls fail with ESHUTDOWN.
   void end();

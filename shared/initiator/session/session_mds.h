@@ -42,6 +42,7 @@ class SessionMds final : public Mds {
                                        const nfs4::CommitArguments& arguments) override;
   size_t io_size_max() const override { return session_.io_size_max(); }
   SteadyTime lease_end() const override { return session_.lease_end(); }
+  void renew_opens() override { session_.renew_opens(); }
 
  private:
   Session::Operations and_attributes(Session::Operations operations) const;

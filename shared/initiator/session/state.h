@@ -59,6 +59,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void post(std::unique_ptr<Parts> parts);
   bool drain_posts(SteadyTime deadline);
   void give_up(Parts& parts);
+  void renew_opens();
   void abort();
 
   // Set before the threads start, or atomic.
@@ -151,10 +152,13 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   uint32_t slot_waiters_ = 0;
   Condition changed_;  // a slot came free, or standing_ changed
   uint32_t status_flags_ = 0;
-  SteadyTime test_again_at_{};  // stateids, while the server says that some are revoked
+  SteadyTime test_again_at_{};   // stateids, while the server says that some are revoked
+  SteadyTime renew_again_at_{};  // opens that it does not know
   SteadyTime renewed_at_;
   SteadyTime last_call_;
-  bool reclaim_wanted_ = false;                        // stateids are in doubt
+  bool reclaim_wanted_ = false;  // stateids are in doubt
+  bool renewal_wanted_ = false;  // those of opens only
+  uint64_t reclaims_ = 0;
   std::deque<std::unique_ptr<Parts>> finished_posts_;  // answered, or never sent
   std::vector<std::unique_ptr<Parts>> posted_;         // on the wire
   uint32_t posts_open_ = 0;

@@ -122,6 +122,7 @@ class LockCallsTest : public testing::Test {
     explicit Recovery(LockCallsTest& of) : test(of) {}
     void layouts_lost() override {}
     void reclaim() override {
+      test.file_->reclaimed(state_of(8, 3));
       EXPECT_TRUE(LockCalls(*test.session_).reclaim(*test.file_, state_of(8, 3), true));
       ++reclaims;
     }
@@ -172,6 +173,16 @@ TEST_F(LockCallsTest, AStateidTheServerDoesNotKnowIsGivenUpWhereNothingIsLost) {
   refuse({Status::kBadStateid});
   EXPECT_EQ(lock(kSecond), 0);
   EXPECT_TRUE(last_lock().locker.is<nfs4::Locker::kNewOwner>());
+  EXPECT_FALSE(file_->locks().any_lost());
+}
+
+TEST_F(LockCallsTest, AnOpenThatTheServerDoesNotKnowIsMadeGoodForTheFirstLock) {
+  const int before = recovery_.reclaims;
+  refuse({Status::kBadStateid});
+  EXPECT_EQ(lock(kFirst), 0);
+  EXPECT_EQ(recovery_.reclaims, before + 1);
+  const auto first = *last_lock().locker.get_if<nfs4::Locker::kNewOwner>();
+  EXPECT_EQ(first.open_stateid.other, state_of(8).other);
   EXPECT_FALSE(file_->locks().any_lost());
 }
 

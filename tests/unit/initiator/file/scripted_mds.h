@@ -47,6 +47,9 @@ class ScriptedMds final : public Mds {
   std::function<void()> during_commit;
   std::function<void()> during_write;        // before it is done
   std::function<void()> during_bulk_return;  // before it is done
+  std::function<void()> during_renewal;
+  std::atomic<int> renewals = 0;
+  std::atomic<uint8_t> known_open = 0;  // READ and WRITE under the open of another number are BAD_STATEID
   std::atomic<nfs4::Status> refuse_writes = nfs4::Status::kOk;
   std::atomic<nfs4::Status> refuse_commits = nfs4::Status::kOk;
   std::atomic<nfs4::Status> refuse_returns = nfs4::Status::kOk;
@@ -215,21 +218,23 @@ class ScriptedMds final : public Mds {
     if (brick().grants() == 0) return nfs4::LayoutReturnResult{};
     return nfs4::LayoutReturnResult{layout_stateid_};
   }
-  MetadataResult<nfs4::ReadResult> read(const FileReference&, const nfs4::Stateid&, uint64_t offset,
+  MetadataResult<nfs4::ReadResult> read(const FileReference&, const nfs4::Stateid& stateid, uint64_t offset,
                                         MutableByteSpan sink) override {
     ++calls;
     ++reads;
+    if (!knows(stateid)) return std::unexpected(MetadataError{nfs4::Status::kBadStateid, 0});
     std::lock_guard bytes(bytes_mutex_);
     const uint64_t end = std::min<uint64_t>(size, offset + sink.size());
     const size_t count = end > offset ? end - offset : 0;
     std::memcpy(sink.data(), brick().memory() + offset, count);
     return nfs4::ReadResult{offset + count >= size, nfs4::Data::view_of(sink.first(count))};
   }
-  MetadataResult<nfs4::WriteResult> write(const FileReference&, const nfs4::Stateid&, uint64_t offset,
+  MetadataResult<nfs4::WriteResult> write(const FileReference&, const nfs4::Stateid& stateid, uint64_t offset,
                                           ByteSpan source, nfs4::StableHow stable) override {
     ++calls;
     ++writes;
     if (during_write) during_write();
+    if (!knows(stateid)) return std::unexpected(MetadataError{nfs4::Status::kBadStateid, 0});
     std::lock_guard quiet(quiet_mutex_);
     if (refuse_writes.load() != nfs4::Status::kOk)
       return std::unexpected(MetadataError{refuse_writes.load(), 0});
@@ -250,8 +255,15 @@ class ScriptedMds final : public Mds {
   }
   size_t io_size_max() const override { return 1 << 20; }
   SteadyTime lease_end() const override { return lease_over ? SteadyTime{} : SteadyTime::max(); }
+  void renew_opens() override {
+    ++renewals;
+    if (during_renewal) during_renewal();
+  }
 
  private:
+  bool knows(const nfs4::Stateid& stateid) const {
+    return stateid.other.front() == std::byte{known_open.load()};
+  }
   MetadataResult<nfs4::LayoutReturnResult> return_all() {
     ++calls;
     ++layoutreturns;

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "shared/initiator/cancellation.h"
+#include "shared/initiator/session/session.h"
+#include "tests/unit/initiator/session/scripted_mds.h"
+
+namespace pnfsrdma::initiator {
+namespace {
+
+class CountingRecovery final : public RecoveryHandler {
+ public:
+  void layouts_lost() override { ++lost; }
+  void reclaim() override { ++reclaims; }
+  void reopen() override { ++reopens; }
+  std::atomic<int> lost = 0, reclaims = 0, reopens = 0;
+};
+
+class RenewOpensTest : public testing::Test {
+ protected:
+  RenewOpensTest() {
+    session_ = std::move(
+        *Session::start({.host = "127.0.0.1", .port = mds_.port, .owner = "opens"}, nullptr, &recovery_));
+    recovery_.lost = recovery_.reclaims = recovery_.reopens = 0;  // a new client begins with a reclaim
+  }
+
+  ScriptedMds mds_;
+  CountingRecovery recovery_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(RenewOpensTest, TheyAreMadeGoodBeforeTheCallerGoesOn) {
+  const SessionStatistics before = session_->statistics();
+  session_->renew_opens();
+  EXPECT_EQ(recovery_.reclaims, 1);
+  EXPECT_EQ(recovery_.reopens, 1);
+  EXPECT_EQ(session_->statistics().new_sessions, before.new_sessions);
+  EXPECT_TRUE(session_->call({nfs4::PutRootFileHandleArguments{}}, {}));
+}
+
+// What is forgotten here while the server counts on it is never returned, and recalls of it last for a lease.
+TEST_F(RenewOpensTest, LayoutsStay) {
+  session_->renew_opens();
+  EXPECT_EQ(recovery_.lost, 0);
+}
+
+TEST_F(RenewOpensTest, OnceASecondAndOnceForAllWhoWait) {
+  const SteadyTime began = steady_now();
+  session_->renew_opens();
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 8; ++i) callers.emplace_back([&] { session_->renew_opens(); });
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(recovery_.reclaims, 2);
+  EXPECT_GE(steady_now() - began, std::chrono::seconds(1));
+}
+
+class KilledSoon final : public Cancellation {
+ public:
+  bool requested() override { return ++asked_ > 1; }
+
+ private:
+  int asked_ = 0;
+};
+
+TEST_F(RenewOpensTest, WhoWaitsAndIsKilledWaitsNoLonger) {
+  session_->renew_opens();
+  KilledSoon cancellation;
+  const CancellationScope scope(cancellation);
+  session_->renew_opens();
+  EXPECT_EQ(recovery_.reclaims, 1);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::initiator
