@@ -5,6 +5,7 @@ the table). A change that makes one dearer has to say so here.
 
 usage: calls_test.py BIN_DIRECTORY
 """
+import fcntl
 import mmap
 import os
 import subprocess
@@ -212,6 +213,35 @@ class Calls(unittest.TestCase):
                 os.close(descriptor)
             calls, counts = self.calls(work)
             self.assertEqual(calls, 2, counts)
+
+    def test_a_small_file(self):
+        """What each costs today, in all: a change that makes one of them cheaper says so here, too."""
+        directory = self.known_directory("small")
+        path = directory / "data"
+
+        def create_and_sync():
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+            os.write(descriptor, bytes(3072))
+            os.fsync(descriptor)
+            os.close(descriptor)
+
+        def read():
+            self.assertEqual(len(path.read_bytes()), 3072)
+
+        def lock_and_unlock():
+            fcntl.lockf(self.locked, fcntl.LOCK_EX)
+            fcntl.lockf(self.locked, fcntl.LOCK_UN)
+        for what, work, most in (("create, write 3 KiB, fsync, close", create_and_sync, 4),
+                                 ("open, read 3 KiB, close: just written", read, 4),
+                                 ("the same again", read, 3)):
+            self.assertLessEqual(self.calls(work)[0], most, what)
+        other = self.cluster.mount("actimeo=3600,flush_after=0", name="small-reader")
+        path = other / "small" / "data"
+        path.stat()
+        self.assertLessEqual(self.calls(read, other)[0], 3, "open, read 3 KiB, close: the first time")
+        other.unmount()
+        with open(directory / "file", "r+b", buffering=0) as self.locked:
+            self.assertLessEqual(self.calls(lock_and_unlock)[0], 2, "lock and unlock")
 
     def test_utimes(self):
         self.create(4096)
