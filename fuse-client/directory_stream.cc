@@ -5,6 +5,32 @@
 
 namespace pnfsrdma::fuse_client {
 
+void ListedNames::take(uint64_t cookie, std::optional<uint64_t> change,
+                       const nfs4::ReadDirectoryResult& result) {
+  if (cookie == 0) *this = {};
+  if (cookie == 0 && change) {
+    so_far_.change = *change;
+    broken_ = false;
+  }
+  broken_ = broken_ || cookie != next_ || change != so_far_.change ||
+            so_far_.names.size() + result.entries.size() > DirectoryNames::kPresentMax;
+  if (broken_) {
+    so_far_ = {};
+    return;
+  }
+  for (const nfs4::DirectoryEntry& entry : result.entries) {
+    so_far_.names.emplace(entry.name);
+    next_ = entry.cookie;
+  }
+  whole_ = result.end;
+}
+
+std::optional<ListedNames::Whole> ListedNames::take_whole() {
+  if (!whole_ || broken_) return std::nullopt;
+  broken_ = true;
+  return std::exchange(so_far_, {});
+}
+
 const nfs4::DirectoryEntry* DirectoryStream::after(uint64_t cookie) {
   if (!filled_) return nullptr;
   const uint64_t before_next = next_ == 0 ? first_cookie_ : entries_[next_ - 1].cookie;

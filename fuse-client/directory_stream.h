@@ -3,8 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "fuse-client/directory_names.h"
 #include "shared/base/clock.h"
 #include "shared/base/sync.h"
 #include "shared/nfs4/directory_operations.h"
@@ -18,6 +23,25 @@ class Inode;
 inline constexpr uint64_t kDotOffset = 1;
 inline constexpr uint64_t kDotDotOffset = 2;
 
+// The names of a whole listing, if the directory did not change meanwhile and nobody moved in it. A value.
+class ListedNames {
+ public:
+  // The next answer: the entries behind `cookie`, the directory's change attribute ahead of it.
+  void take(uint64_t cookie, std::optional<uint64_t> change, const nfs4::ReadDirectoryResult& result);
+  // All names, once: behind the last answer.
+  struct Whole {
+    std::unordered_set<std::string> names;
+    uint64_t change = 0;
+  };
+  std::optional<Whole> take_whole();
+
+ private:
+  Whole so_far_;
+  uint64_t next_ = 0;
+  bool whole_ = false;
+  bool broken_ = true;
+};
+
 // One open directory: the entries of the last READDIR, so that several FUSE requests are served by one call.
 // Used with its mutex held by one request at a time.
 class DirectoryStream {
@@ -30,6 +54,7 @@ class DirectoryStream {
   SteadyTime asked_at;
   uint64_t namespace_version = 0;
   uint64_t new_names = 0;
+  ListedNames names;
 
   // Where READDIR goes on for a FUSE offset.
   static uint64_t cookie_of(uint64_t offset) { return offset <= kDotDotOffset ? 0 : offset; }

@@ -126,7 +126,8 @@ std::expected<FileSystem::Entry, int> FileSystem::make_entry(const Question& que
     entry.param.attr_timeout = 0;
   }
   // How long a name may be believed is a matter of its directory.
-  entry.param.entry_timeout = static_cast<double>(parts_.options.attributes.directory_min.count());
+  if (parts_.options.lookup_cache != LookupCache::kNone)
+    entry.param.entry_timeout = static_cast<double>(parts_.options.attributes.directory_min.count());
   return entry;
 }
 
@@ -139,20 +140,23 @@ void FileSystem::reply_entry(fuse_req_t request, const std::expected<Entry, int>
   if (fuse_reply_entry(request, &entry->param) == -ENOENT) parts_.inodes.forget(entry->param.ino, 1);
 }
 
-void FileSystem::namespace_changed(fuse_ino_t directory) {
-  ++namespace_version_;
-  inode(directory)->expire();
+bool FileSystem::caches_absent_names() const {
+  return parts_.options.lookup_cache == LookupCache::kAll && parts_.options.default_permissions;
 }
 
-void FileSystem::namespace_changed(fuse_ino_t directory, Question& asked, const CompoundReply& reply,
-                                   size_t at) {
+void FileSystem::namespace_changed(std::initializer_list<ChangedDirectory> directories, Question& asked,
+                                   const CompoundReply& reply) {
   uint64_t version = asked.namespace_version;
   const bool alone = namespace_version_.compare_exchange_strong(version, version + 1);
   // Another change was under way: whether these attributes are from before or behind it nobody knows.
-  if (!alone) return namespace_changed(directory);
-  ++asked.namespace_version;
-  inode(directory)->expire();
-  learn_directory(directory, asked, reply, at);
+  if (alone) {
+    ++asked.namespace_version;
+  } else {
+    ++namespace_version_;
+  }
+  for (const ChangedDirectory& changed : directories) inode(changed.node)->expire();
+  if (!alone) return;
+  for (const ChangedDirectory& changed : directories) learn_directory(changed.node, asked, reply, changed.at);
 }
 
 void FileSystem::name_added(fuse_ino_t directory, const Question& asked, const CompoundReply& reply,
@@ -161,6 +165,15 @@ void FileSystem::name_added(fuse_ino_t directory, const Question& asked, const C
   answered.new_names = ++new_names_;
   const bool alone = inode(directory)->name_added(asked.new_names, answered.new_names);
   if (alone && at) learn_directory(directory, answered, reply, *at);
+}
+
+void FileSystem::learn_names(Inode& directory, const nfs4::ChangeInfo* done,
+                             const std::function<void(DirectoryNames&)>& change) {
+  if (done != nullptr) {
+    directory.change_names(change);
+  } else {
+    directory.forget_names();
+  }
 }
 
 void FileSystem::learn_directory(fuse_ino_t directory, const Question& asked, const CompoundReply& reply,

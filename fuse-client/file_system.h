@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <memory>
+#include <string_view>
 
 #include "fuse-client/blocked_locks.h"
 #include "fuse-client/caller.h"
@@ -162,16 +165,27 @@ class FileSystem {
   // needed.
   std::expected<Entry, int> make_entry(const Question& question, const nfs4::FileHandle* handle,
                                        const nfs4::Attributes* attributes);
+  // Names that are not there are remembered; other answers are judged by the server for each caller.
+  bool caches_absent_names() const;
   void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);
   // A name was taken away, moved or linked: what we believe about the link count and times of any inode is in
   // doubt.
-  void namespace_changed(fuse_ino_t directory);
-  // The same, with the directory's attributes of after the change, as the kernel asks for them next. `asked`:
-  // from before the call; what else its answer holds may then be taken in with it.
-  void namespace_changed(fuse_ino_t directory, Question& asked, const CompoundReply& reply, size_t at);
+  // The directories' attributes of after the change are at `at` in the reply, if they came, as the kernel asks
+  // for them next. `asked`: from before the call; what else its answer holds may then be taken in with it.
+  struct ChangedDirectory {
+    fuse_ino_t node;
+    size_t at;
+  };
+  void namespace_changed(std::initializer_list<ChangedDirectory> directories, Question& asked,
+                         const CompoundReply& reply);
   // A new file or directory: only the directory it is in has changed. Its attributes are at `at`, if they came.
   void name_added(fuse_ino_t directory, const Question& asked, const CompoundReply& reply,
                   std::optional<size_t> at);
+  // What an operation of ours has done to the names of a directory; null: it failed.
+  static void learn_names(Inode& directory, const nfs4::ChangeInfo* done,
+                          const std::function<void(DirectoryNames&)>& change);
+  void learn_rename(fuse_ino_t parent, std::string_view name, fuse_ino_t new_parent,
+                    std::string_view new_name, const nfs4::RenameResult* renamed);
   void learn_directory(fuse_ino_t directory, const Question& asked, const CompoundReply& reply, size_t at);
 
   int set_attributes(fuse_req_t request, Inode& file, const struct stat& wanted, int to_set,

@@ -12,26 +12,39 @@ namespace pnfsrdma::fuse_client {
 
 using initiator::CompoundReply;
 
-// PUTFH, LOOKUP, GETFH, GETATTR. No negative entries: another client's new file is to be seen at once.
+// PUTFH, GETATTR of the directory, LOOKUP, GETFH, GETATTR; 0 calls for a name that is known not to be there. The
+// kernel gets no negative entries: when they end is known here. The directory's attributes come first: a name that
+// somebody makes behind the LOOKUP makes them old.
 void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   const std::string_view component = name;
   if (component == "." || component == "..") return look_up_node(request, parent, component == "..");
+  const std::shared_ptr<Inode> directory = inode(parent);
   const Question question = ask(nullptr);
   CompoundReply reply;
-  const int error = call(request,
-                         {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::LookupArguments{name},
-                          nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
-                         reply);
+  int error = 0;
+  if (caches_absent_names() && directory->lacks_name(name, question.asked_at, parts_.options.attributes)) {
+    error = ENOENT;
+  } else {
+    error = call(request,
+                 {nfs4::PutFileHandleArguments{directory->handle},
+                  nfs4::GetAttributesArguments{stat_attributes()}, nfs4::LookupArguments{name},
+                  nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
+                 reply);
+    learn_directory(parent, question, reply, 1);
+    const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
+    if (error == ENOENT && before != nullptr && before->attributes.change)
+      directory->name_is_absent(name, *before->attributes.change);
+  }
   if (error != 0) {
     (void)second_opens_.take(fuse_req_ctx(request)->pid);  // there is nothing to open a second time
     fuse_reply_err(request, error);
     return;
   }
-  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(2);
-  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(3);
+  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(3);
+  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(4);
   const auto entry = make_entry(question, handle ? &handle->object : nullptr,
                                 attributes ? &attributes->attributes : nullptr);
-  if (entry) entry->inode->named(inode(parent), name);
+  if (entry) entry->inode->named(directory, name);
   reply_entry(request, entry);
 }
 

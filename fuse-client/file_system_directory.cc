@@ -128,15 +128,24 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
   arguments.requested = entry_attributes();
   const Question question = ask(nullptr);
   initiator::CompoundReply reply;
-  const int error =
-      call(request, {nfs4::PutFileHandleArguments{directory.handle}, std::move(arguments)}, reply);
+  const int error = call(request,
+                         {nfs4::PutFileHandleArguments{directory.handle},
+                          nfs4::GetAttributesArguments{stat_attributes()}, std::move(arguments)},
+                         reply);
   // Removed while it was open: empty, as rmdir(2) wanted it.
   if (error == ESTALE) {
     stream.take(cookie, {.cookie_verifier = {}, .entries = {}, .end = true});
     return 0;
   }
-  const auto* result = reply.result<nfs4::ReadDirectoryResponse>(1);
+  learn_directory(directory.node, question, reply, 1);
+  const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
+  const auto* result = reply.result<nfs4::ReadDirectoryResponse>(2);
   if (error != 0 || result == nullptr) return error != 0 ? error : EIO;
+  if (caches_absent_names()) {
+    stream.names.take(cookie, before ? before->attributes.change : std::nullopt, *result);
+    if (const auto whole = stream.names.take_whole())
+      stream.directory->names_complete(whole->names, whole->change);
+  }
   stream.take(cookie, *result);
   stream.asked_at = question.asked_at;
   stream.namespace_version = question.namespace_version;

@@ -220,8 +220,10 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
             std::move(open), nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{open_attributes()},
             nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
            answer.reply, true);
-  name_added(parent, question, answer.reply, 6);
   const auto* opened = answer.reply.result<nfs4::OpenResponse>(2);
+  learn_names(*inode(parent), opened ? &opened->change : nullptr,
+              [&](DirectoryNames& names) { names.added(name, opened->change); });
+  name_added(parent, question, answer.reply, 6);
   const auto* handle = answer.reply.result<nfs4::GetFileHandleResponse>(3);
   const auto* attributes = answer.reply.result<nfs4::GetAttributesResponse>(4);
   if (opened == nullptr || handle == nullptr || attributes == nullptr) {
@@ -258,8 +260,10 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
                          {nfs4::PutFileHandleArguments{inode(parent)->handle}, std::move(open),
                           nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
                          reply, true);
-  name_added(parent, question, reply, std::nullopt);
   const auto* opened = reply.result<nfs4::OpenResponse>(1);
+  learn_names(*inode(parent), opened ? &opened->change : nullptr,
+              [&](DirectoryNames& names) { names.added(name, opened->change); });
+  name_added(parent, question, reply, std::nullopt);
   const auto* handle = reply.result<nfs4::GetFileHandleResponse>(2);
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(3);
   if (opened == nullptr || handle == nullptr || attributes == nullptr) {

@@ -71,6 +71,32 @@ bool Inode::has_type(mode_t type) const {
   return known_ && (known_->status.st_mode & S_IFMT) == type;
 }
 
+void Inode::name_is_absent(std::string_view name, uint64_t change) {
+  change_names([&](DirectoryNames& names) { names.absent(name, change); });
+}
+
+void Inode::names_complete(const std::unordered_set<std::string>& names, uint64_t change) {
+  change_names([&](DirectoryNames& known) { known.complete(names, change); });
+}
+
+void Inode::change_names(const std::function<void(DirectoryNames&)>& change) {
+  const std::lock_guard lock(mutex_);
+  if (!names_) names_ = std::make_unique<DirectoryNames>();
+  change(*names_);
+}
+
+void Inode::forget_names() {
+  const std::lock_guard lock(mutex_);
+  if (names_) names_->forget();
+}
+
+bool Inode::lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const {
+  const std::lock_guard lock(mutex_);
+  if (!names_ || !known_ || now - known_at_ >= std::min(timeouts.file_min, timeouts.directory_min))
+    return false;
+  return names_->lacks(name, known_->change);
+}
+
 void Inode::directory_opened() {
   const std::lock_guard lock(mutex_);
   ++directory_opens_;

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
+#include "fuse-client/directory_names.h"
 #include "fuse-client/file_attributes.h"
 #include "fuse-client/file_locks.h"
 #include "fuse-client/mount_options.h"
@@ -101,6 +104,18 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void told_kernel(const FileAttributes& attributes);
   bool has_type(mode_t type) const;
 
+  // --- the names that a directory does not have: DirectoryNames
+
+  void name_is_absent(std::string_view name, uint64_t change);
+  void names_complete(const std::unordered_set<std::string>& names, uint64_t change);
+  // What an operation of ours has made of what is known.
+  void change_names(const std::function<void(DirectoryNames&)>& change);
+  void forget_names();
+  // There is no such name: the server has said so of the directory as it was when its attributes were asked for
+  // last, which is not longer ago than the least time for which attributes of files and directories are
+  // believed. (Not the longer one of a directory: a new file of another host is waited for.)
+  bool lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const;
+
   // --- the time by which the kernel judges its pages: PageStamp
 
   void judge_pages(const ChangeAnswer& answer, timespec modified);
@@ -185,7 +200,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<FileAttributes> known_;
   SteadyTime known_at_;
   Versions known_versions_;
-  uint64_t newest_name_ = 0;  // of name_added()
+  uint64_t newest_name_ = 0;               // of name_added()
+  std::unique_ptr<DirectoryNames> names_;  // of a directory in which something was looked for
   Milliseconds believed_for_{0};
   PageStamp pages_;
   // foreign_changes() of the last open, and before the kernel forgot its pages for a lock.

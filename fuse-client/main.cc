@@ -27,6 +27,8 @@ constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
   vers=4.1|4.2                   protocol version to try first (4.2)
   acregmin= acregmax= acdirmin= acdirmax= actimeo=  noac
                                  seconds that attributes are cached (3, 60, 30, 60)
+  lookupcache=all|pos|none       which names are cached: also those that are not there (all), only those that are
+                                 (pos), or no names (none)
   rdirplus | nordirplus          whether a listing includes attributes (rdirplus)
   ro | rw   sec=sys
   local_lock=none|flock|posix|all

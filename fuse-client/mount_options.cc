@@ -146,6 +146,12 @@ Result<bool> take_fixed(const Option& option, MountOptions& options) {
     for (const LocalLock which : {LocalLock::kNone, LocalLock::kFlock, LocalLock::kPosix, LocalLock::kAll}) {
       if (to_string(which) == *option.value) options.local_lock = which;
     }
+  } else if (option.name == "lookupcache") {
+    TRY(one_of(option, {"all", "pos", "positive", "none"},
+               "which answers are believed for a while: all, pos (names that are there) or none"));
+    options.lookup_cache = *option.value == "all"    ? LookupCache::kAll
+                           : *option.value == "none" ? LookupCache::kNone
+                                                     : LookupCache::kPositive;
   } else if (option.name == "require_durability") {
     TRY(one_of(option, {"persistent", "power", "none"}, "persistent or none"));
     options.require_persistent = *option.value != "none";

@@ -30,6 +30,9 @@ enum class DataTransports : uint8_t { kBest, kRdma, kTcp };
 // local_lock=: which locks stay on this host (nfs(5)).
 enum class LocalLock : uint8_t { kNone, kFlock, kPosix, kAll };
 
+// lookupcache=: which answers to LOOKUP are believed for a while (nfs(5)).
+enum class LookupCache : uint8_t { kAll, kPositive, kNone };
+
 // What `-o` and the command line say, after defaults: one aggregate, in the words of nfs(5).
 struct MountOptions {
   std::string host;
@@ -44,6 +47,7 @@ struct MountOptions {
   AttributeTimeouts attributes;
   bool read_only = false;
   bool writeback = false;  // the kernel's write-back cache: for a single writer
+  LookupCache lookup_cache = LookupCache::kAll;
   std::optional<LocalLock> local_lock;
   bool require_persistent = false;  // require_durability=persistent
   bool allow_other = false;

@@ -5,6 +5,7 @@ the table). A change that makes one dearer has to say so here.
 
 usage: calls_test.py BIN_DIRECTORY
 """
+import fcntl
 import mmap
 import os
 import subprocess
@@ -58,27 +59,103 @@ class Calls(unittest.TestCase):
     def test_create_write_4_kib_close(self):
         calls, counts = self.calls(lambda: self.create(4096))
         self.assertEqual({k: counts.get(k) for k in ("LOOKUP", "OPEN", "WRITE", "CLOSE")},
-                         {"LOOKUP": 1, "OPEN": 1, "WRITE": 1, "CLOSE": 1})
-        self.assertLessEqual(calls, 4)
+                         {"LOOKUP": None, "OPEN": 1, "WRITE": 1, "CLOSE": 1})
+        self.assertLessEqual(calls, 3)
 
     def test_create_write_64_kib_close(self):
         calls, counts = self.calls(lambda: self.create(65536))
         self.assertEqual({k: counts.get(k) for k in ("LOOKUP", "OPEN", "LAYOUTGET", "LAYOUTCOMMIT", "CLOSE")},
-                         {"LOOKUP": 1, "OPEN": 1, "LAYOUTGET": 1, "LAYOUTCOMMIT": 1, "CLOSE": 1})
-        self.assertLessEqual(calls, 5)
+                         {"LOOKUP": None, "OPEN": 1, "LAYOUTGET": 1, "LAYOUTCOMMIT": 1, "CLOSE": 1})
+        self.assertLessEqual(calls, 4)
 
     def test_many_new_files(self):
-        """LOOKUP and OPEN each; the CLOSEs go sixteen to a call."""
+        """In a new directory, of which this mount knows that nothing is in it: an OPEN each. CLOSEs go sixteen to a
+        call."""
         directory = self.mount / "new"
         directory.mkdir()
-
-        def create():
-            for number in range(320):
-                os.close(os.open(directory / str(number), os.O_WRONLY | os.O_CREAT, 0o644))
-        calls, counts = self.calls(create)
+        calls, counts = self.calls(lambda: self.create_in(directory, 320))
         self.assertEqual({k: counts.get(k) for k in ("LOOKUP", "OPEN", "CLOSE")},
-                         {"LOOKUP": 320, "OPEN": 320, "CLOSE": 320})
-        self.assertLessEqual(calls, 640 + 240)
+                         {"LOOKUP": None, "OPEN": 320, "CLOSE": 320})
+        self.assertLessEqual(calls, 320 + 240)
+
+    def test_many_new_files_in_a_directory_of_which_little_is_known(self):
+        """LOOKUP and OPEN each. Once the directory has been listed, no LOOKUP."""
+        (self.mount / "strange").mkdir()
+        other = self.cluster.mount("actimeo=3600,flush_after=0", name="stranger")
+        directory = other / "strange"
+        directory.stat()
+        calls, counts = self.calls(lambda: self.create_in(directory, 32), other)
+        self.assertEqual({k: counts.get(k) for k in ("LOOKUP", "OPEN")}, {"LOOKUP": 32, "OPEN": 32})
+        self.assertEqual(len(os.listdir(directory)), 32)
+        calls, counts = self.calls(lambda: self.create_in(directory, 32, "again"), other)
+        self.assertEqual({k: counts.get(k) for k in ("LOOKUP", "OPEN")}, {"LOOKUP": None, "OPEN": 32})
+        other.unmount()
+
+    @staticmethod
+    def create_in(directory, count, name=""):
+        for number in range(count):
+            os.close(os.open(directory / f"{name}{number}", os.O_WRONLY | os.O_CREAT, 0o644))
+
+    def known_directory(self, name):
+        """One that this mount knows completely: its own."""
+        directory = self.mount / name
+        directory.mkdir()
+        (directory / "file").touch()
+        return directory
+
+    def test_mkdir_symlink_link_rename_unlink_in_a_known_directory(self):
+        """One call each, with which comes all that the kernel asks for next."""
+        directory = self.known_directory("names")
+        self.mount.wait_until_quiet()
+        for work, operation in ((lambda: (directory / "below").mkdir(), "CREATE"),
+                                (lambda: (directory / "symlink").symlink_to("file"), "CREATE"),
+                                (lambda: os.link(directory / "file", directory / "link"), "LINK"),
+                                (lambda: os.rename(directory / "file", directory / "renamed"), "RENAME"),
+                                (lambda: os.rename(directory / "renamed", directory / "below" / "moved"), "RENAME"),
+                                (lambda: os.unlink(directory / "below" / "moved"), "REMOVE"),
+                                (lambda: os.rmdir(directory / "below"), "REMOVE")):
+            calls, counts = self.calls(work)
+            self.assertEqual(counts.get(operation), 1)
+            self.assertEqual(calls, 1, counts)
+
+    def test_looking_again_for_what_is_not_there(self):
+        """Each name once while the directory is as it was; own changes of it end nothing."""
+        directory = self.mount / "directory"
+        paths = [directory / f"absent-{number}" for number in range(20)]
+
+        def look():
+            for path in paths:
+                self.assertFalse(path.exists())
+        look()
+        self.assertEqual(self.calls(look)[0], 0)
+        self.create(0)
+        self.assertEqual(self.calls(look)[0], 0)
+        self.path.unlink()
+        self.assertEqual(self.calls(look)[0], 0)
+
+    def test_exclusive_creation_asks_the_server(self):
+        """Also in a directory that is known completely: another host may have been there."""
+        directory = self.known_directory("exclusive")
+        other = self.cluster.mount("flush_after=0", name="exclusive-other")
+        (other / "exclusive" / "taken").touch()
+        with self.assertRaises(FileExistsError):
+            os.open(directory / "taken", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        self.assertTrue((directory / "taken").exists())  # and what was wrong is not believed any more
+        other.unmount()
+
+    def test_ls_l_asks_for_nothing_but_the_listing(self):
+        """Nor for extended attributes and ACLs: there are none, which the server need not be asked."""
+        directory = self.mount / "listed"
+        directory.mkdir()
+        self.create_in(directory, 200)
+        other = self.cluster.mount("actimeo=3600,flush_after=0", name="lister")
+        other_directory = other / "listed"
+        other_directory.stat()
+        calls, counts = self.calls(
+            lambda: subprocess.run(["ls", "-l", str(other_directory)], check=True, capture_output=True), other)
+        self.assertLessEqual(calls, 2, counts)
+        self.assertNotIn("LOOKUP", counts)
+        other.unmount()
 
     def test_opened_again_and_again(self):
         """A file that is opened again before its CLOSE was sent stays open at the server."""
@@ -137,6 +214,35 @@ class Calls(unittest.TestCase):
             calls, counts = self.calls(work)
             self.assertEqual(calls, 2, counts)
 
+    def test_a_small_file(self):
+        """What each costs today, in all: a change that makes one of them cheaper says so here, too."""
+        directory = self.known_directory("small")
+        path = directory / "data"
+
+        def create_and_sync():
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+            os.write(descriptor, bytes(3072))
+            os.fsync(descriptor)
+            os.close(descriptor)
+
+        def read():
+            self.assertEqual(len(path.read_bytes()), 3072)
+
+        def lock_and_unlock():
+            fcntl.lockf(self.locked, fcntl.LOCK_EX)
+            fcntl.lockf(self.locked, fcntl.LOCK_UN)
+        for what, work, most in (("create, write 3 KiB, fsync, close", create_and_sync, 4),
+                                 ("open, read 3 KiB, close: just written", read, 4),
+                                 ("the same again", read, 3)):
+            self.assertLessEqual(self.calls(work)[0], most, what)
+        other = self.cluster.mount("actimeo=3600,flush_after=0", name="small-reader")
+        path = other / "small" / "data"
+        path.stat()
+        self.assertLessEqual(self.calls(read, other)[0], 3, "open, read 3 KiB, close: the first time")
+        other.unmount()
+        with open(directory / "file", "r+b", buffering=0) as self.locked:
+            self.assertLessEqual(self.calls(lock_and_unlock)[0], 2, "lock and unlock")
+
     def test_utimes(self):
         self.create(4096)
         os.stat(self.path)
@@ -164,7 +270,8 @@ class Calls(unittest.TestCase):
             calls, counts = self.calls(lambda: found.extend(self.find_empty(other / "many")), other)
             self.assertEqual(len(found), files, what)
             self.assertLessEqual(counts.get("LOOKUP", 0), 2, what)
-            self.assertLessEqual(counts.get("GETATTR", 0), 4, what)
+            # Ahead of each READDIR and LOOKUP is one of the directory.
+            self.assertLessEqual(counts.get("GETATTR", 0) - counts["READDIR"], 4, what)
             self.assertLessEqual(calls, 30, what)
             time.sleep(3.2)  # longer than acregmin
         other.unmount()

@@ -66,5 +66,33 @@ TEST(DirectoryStream, CookieZeroHasNoVerifier) {
   EXPECT_EQ(DirectoryStream::cookie_of(10), 10u);
 }
 
+TEST(ListedNames, AreWholeWhenTheDirectoryDidNotChangeMeanwhile) {
+  ListedNames names;
+  names.take(0, 5, entries({10, 11}, false));
+  EXPECT_FALSE(names.take_whole());
+  names.take(11, 5, entries({12}, true));
+  const auto whole = names.take_whole();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->change, 5u);
+  EXPECT_EQ(whole->names, (std::unordered_set<std::string>{"10", "11", "12"}));
+  EXPECT_FALSE(names.take_whole());
+  names.take(0, 6, entries({10}, true));  // rewound
+  EXPECT_EQ(names.take_whole()->names, (std::unordered_set<std::string>{"10"}));
+}
+
+TEST(ListedNames, AreNotWholeWithAGap) {
+  ListedNames names;
+  names.take(11, 5, entries({12}, true));  // from the middle on
+  EXPECT_FALSE(names.take_whole());
+  names.take(0, 5, entries({10}, false));
+  names.take(11, 5, entries({12}, true));  // somebody moved in it
+  EXPECT_FALSE(names.take_whole());
+  names.take(0, 5, entries({10}, false));
+  names.take(10, 6, entries({12}, true));  // it has changed
+  EXPECT_FALSE(names.take_whole());
+  names.take(0, std::nullopt, entries({}, true));
+  EXPECT_FALSE(names.take_whole());
+}
+
 }  // namespace
 }  // namespace pnfsrdma::fuse_client

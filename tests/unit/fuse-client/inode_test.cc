@@ -151,6 +151,26 @@ TEST_F(InodeTest, OpensShareOneStateidAndTheLastReleaseClosesIt) {
   EXPECT_FALSE(inode.open_state(false));
 }
 
+TEST_F(InodeTest, ANameThatIsNotThereIsBelievedForTheLeastTimeWhileItsDirectoryIsAsItWas) {
+  const auto lacks = [&](SteadyTime now) { return inode.lacks_name("a", now, timeouts); };
+  EXPECT_FALSE(lacks(start));
+  inode.name_is_absent("a", 1);
+  EXPECT_FALSE(lacks(start));  // nothing is known of the directory
+  inode.learn(attributes(1), start, timeouts, kNow);
+  EXPECT_TRUE(lacks(start + 2999ms));
+  EXPECT_FALSE(lacks(start + 3s));
+  inode.learn(attributes(1), start + 4s, timeouts, kNow);
+  EXPECT_TRUE(lacks(start + 5s));
+  EXPECT_FALSE(inode.lacks_name("a", start + 5s, {0s, 60s, 30s, 60s}));
+  EXPECT_FALSE(inode.lacks_name("a", start + 5s, {3s, 60s, 0s, 60s}));
+  inode.learn(attributes(2), start + 5s, timeouts, kNow);
+  EXPECT_FALSE(lacks(start + 5s));
+  inode.names_complete({"b"}, 2);
+  EXPECT_TRUE(lacks(start + 5s));
+  inode.forget_names();
+  EXPECT_FALSE(lacks(start + 5s));
+}
+
 // A new name changes its directory: an answer to what was asked before it is overtaken.
 TEST_F(InodeTest, ADirectoryThatHasGotANameIsNotBelievedAsItWas) {
   const auto is_believed = [&] { return inode.believed(start + 1ms, 1, std::nullopt).has_value(); };

@@ -89,6 +89,21 @@ TEST(MountOptions, AttributeTimeouts) {
   EXPECT_THAT(refusal("acregmin=61"), HasSubstr("acregmax"));
 }
 
+TEST(MountOptions, WhichNamesAreCachedIsSaidInTheWordsOfNfs) {
+  const auto parsed = [](std::string_view text) {
+    MountOptions options;
+    EXPECT_TRUE(parse_options(text, options)) << text;
+    return options.lookup_cache;
+  };
+  EXPECT_EQ(MountOptions().lookup_cache, LookupCache::kAll);
+  EXPECT_EQ(parsed("lookupcache=all"), LookupCache::kAll);
+  EXPECT_EQ(parsed("lookupcache=pos"), LookupCache::kPositive);
+  EXPECT_EQ(parsed("lookupcache=positive"), LookupCache::kPositive);
+  EXPECT_EQ(parsed("lookupcache=none"), LookupCache::kNone);
+  MountOptions options;
+  EXPECT_FALSE(parse_options("lookupcache=negative", options));
+}
+
 TEST(MountOptions, AttributesWithNames) {
   MountOptions options;
   EXPECT_TRUE(options.attributes_with_names);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/directory_names.h"
+
+namespace pnfsrdma::fuse_client {
+
+void DirectoryNames::absent(std::string_view name, uint64_t change) {
+  if (change < change_) return;  // overtaken
+  if (change > change_) forget();
+  change_ = change;
+  has_not(name);
+}
+
+void DirectoryNames::complete(const std::unordered_set<std::string>& names, uint64_t change) {
+  if (change < change_ || names.size() > kPresentMax) return;
+  forget();
+  change_ = change;
+  complete_ = true;
+  present_.insert(names.begin(), names.end());
+}
+
+void DirectoryNames::added(std::string_view name, const nfs4::ChangeInfo& change) {
+  (void)follow(change);
+  has(name);
+}
+
+void DirectoryNames::removed(std::string_view name, const nfs4::ChangeInfo& change) {
+  if (follow(change)) has_not(name);
+}
+
+void DirectoryNames::renamed(std::string_view from, std::string_view to, const nfs4::ChangeInfo& change) {
+  // Two names of one file: rename(2) leaves both.
+  if (follow(change) && change.before != change.after) has_not(from);
+  has(to);
+}
+
+void DirectoryNames::forget() {
+  complete_ = false;
+  absent_.clear();
+  present_.clear();
+}
+
+bool DirectoryNames::lacks(std::string_view name, uint64_t change) const {
+  if (change != change_) return false;
+  return complete_ ? !present_.contains(name) : absent_.contains(name);
+}
+
+bool DirectoryNames::follow(const nfs4::ChangeInfo& change) {
+  const bool follows = change.atomic && change.before == change_;
+  if (!follows) forget();
+  // An answer that another one has overtaken is from before what is known next.
+  if (follows || change.after > change_) change_ = change.after;
+  return follows;
+}
+
+void DirectoryNames::has(std::string_view name) {
+  if (const auto found = absent_.find(name); found != absent_.end()) absent_.erase(found);
+  if (!complete_) return;
+  if (present_.size() >= kPresentMax) return forget();
+  present_.emplace(name);
+}
+
+void DirectoryNames::has_not(std::string_view name) {
+  if (complete_) {
+    if (const auto found = present_.find(name); found != present_.end()) present_.erase(found);
+    return;
+  }
+  if (absent_.size() >= kAbsentMax) absent_.erase(absent_.begin());
+  absent_.emplace(name);
+}
+
+}  // namespace pnfsrdma::fuse_client
