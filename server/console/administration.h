@@ -34,7 +34,7 @@ class Administration {
   virtual std::vector<Export> exports() = 0;
   virtual std::vector<Job> jobs() = 0;
   virtual std::vector<Setting> settings() = 0;
-  virtual Result<File> file(const std::string& path) = 0;
+  virtual void file(const std::string& path, Done<File> done) = 0;
   virtual void block_map(const std::string& brick, Done<BlockMap> done) = 0;
 
   // --- layouts and clients: `done` when the handles are dead ---

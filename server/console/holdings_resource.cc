@@ -13,9 +13,8 @@ namespace pnfsrdma::console {
 namespace {
 
 Answer<File> ask_file(Backend& backend, const std::string& path) {
-  TRY_ASSIGN(Result<File> file, or_problem(backend.loop.call<Result<File>>(
-                                    [&backend, path] { return backend.administration.file(path); })));
-  return or_problem(std::move(file));
+  return or_problem(backend.loop.ask<File>(
+      [&backend, path](auto done) { backend.administration.file(path, std::move(done)); }));
 }
 
 // Sorts as (client, inode) do.

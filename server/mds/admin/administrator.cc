@@ -13,6 +13,7 @@
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
 #include "server/mds/layout/layouts.h"
+#include "server/mds/meta/read_then.h"
 #include "server/mds/ops/network.h"
 #include "server/mds/state/session.h"
 #include "shared/base/join.h"
@@ -77,12 +78,15 @@ std::vector<console::BusyFile> Administrator::busy_files(size_t count) {
   return view_busy_files(parts_.counters.busy_files, parts_.names, count);
 }
 
-Result<console::File> Administrator::file(const std::string& path) {
-  auto file = view_file(parts_.names, parts_.opens, path);
-  if (!file) return file;
-  for (console::FileExtent& extent : file->extents)
-    extent.brick = uuid_text(parts_.layouts.bricks().uuid_at(extent.logical));
-  return file;
+void Administrator::file(const std::string& path, Done<console::File> done) {
+  read_then(
+      parts_.store, lifetime_.token(), [this, path] { return view_file(parts_.names, parts_.opens, path); },
+      [this, done = std::move(done)](Result<console::File> file) {
+        if (!file) return done(std::move(file));
+        for (console::FileExtent& extent : file->extents)
+          extent.brick = uuid_text(parts_.layouts.bricks().uuid_at(extent.logical));
+        done(std::move(file));
+      });
 }
 
 // --- layouts and clients ---

@@ -47,7 +47,7 @@ class Administrator final : public console::Administration {
   std::vector<console::Export> exports() override { return exports_.all(); }
   std::vector<console::Job> jobs() override { return jobs_.all(); }
   std::vector<console::Setting> settings() override;
-  Result<console::File> file(const std::string& path) override;
+  void file(const std::string& path, Done<console::File> done) override;
   void block_map(const std::string& brick, Done<console::BlockMap> done) override;
 
   void revoke(uint64_t client, uint64_t inode, Done<Revoked> done) override;
@@ -89,6 +89,7 @@ class Administrator final : public console::Administration {
   ExportKeeper exports_;
   SettingKeeper settings_;
   JobTable jobs_;
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

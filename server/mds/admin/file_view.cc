@@ -51,7 +51,7 @@ Result<InodePointer> walk(Namespace& names, const std::string& path) {
 
 Result<> add_extents(Namespace& names, const Inode& inode, console::File& file) {
   Extents extents(names.store());
-  TRY_ASSIGN(const auto all, extents.all(inode.id));
+  TRY_ASSIGN(const auto all, extents.overlapping(inode.id, 0, UINT64_MAX, kExtentsMax + 1));
   for (const Extent& extent : all) {
     if (file.extents.size() >= kExtentsMax) {
       file.extents_truncated = true;

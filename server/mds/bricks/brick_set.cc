@@ -6,6 +6,7 @@
 
 #include "server/mds/bricks/placement.h"
 #include "server/mds/bricks/rdma_block_memory.h"
+#include "server/mds/meta/read_then.h"
 #include "server/mds/meta/records.h"
 #include "shared/base/check.h"
 #include "shared/base/join.h"
@@ -91,19 +92,27 @@ void BrickSet::disconnect(BrickNumber number) {
 // Epochs for claims: each higher than any before it, of this run or an earlier one, of any brick, and durable
 // before it is used.
 void BrickSet::next_epoch(uint64_t above, std::function<void(uint64_t)> done) {
-  const auto stored = Records(parts_.store).get(RecordKind::kBrick, kEpochKey);
-  if (!stored) return log_error("layouts", "epoch-unreadable error=\"{}\"", stored.error().to_string());
-  uint64_t last = 0;
-  if (*stored && (*stored)->size() == sizeof(last))
-    last = load_big_endian<uint64_t>(as_bytes(**stored).data());
-  const uint64_t epoch = std::max({options_.first_epoch, last + 1, above + 1});
+  const auto read = [this] { return Records(parts_.store).get(RecordKind::kBrick, kEpochKey); };
+  read_then(parts_.store, lifetime_.token(), read,
+            [this, above, done = std::move(done)](const Result<std::optional<std::string>>& stored) {
+              if (!stored)
+                return log_error("layouts", "epoch-unreadable error=\"{}\"", stored.error().to_string());
+              uint64_t last = 0;
+              if (*stored && (*stored)->size() == sizeof(last))
+                last = load_big_endian<uint64_t>(as_bytes(**stored).data());
+              begin_epoch(std::max(last, above) + 1, done);
+            });
+}
+
+void BrickSet::begin_epoch(uint64_t least, const std::function<void(uint64_t)>& done) {
+  const uint64_t epoch = std::max(options_.first_epoch, least);
   std::byte value[sizeof(epoch)];
   store_big_endian(value, epoch);
   Batch batch;
   Records::put(batch, RecordKind::kBrick, kEpochKey, as_text(value));
   const auto committed = parts_.store.commit(batch, CommitKind::kNamespace);
   if (!committed) return log_error("layouts", "epoch-not-stored error=\"{}\"", committed.error().to_string());
-  parts_.store.when_synced(*committed, [epoch, done = std::move(done)] { done(epoch); });
+  parts_.store.when_synced(*committed, [epoch, done] { done(epoch); });
 }
 
 // --- which brick

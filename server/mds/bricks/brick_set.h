@@ -110,6 +110,7 @@ class BrickSet {
   Member& member_at(uint64_t logical);
   Split split(const std::vector<brick::Range>& ranges) const;
   void next_epoch(uint64_t above, std::function<void(uint64_t)> done);
+  void begin_epoch(uint64_t least, const std::function<void(uint64_t)>& done);
   template <typename Result>
   void on_each(const std::vector<brick::Range>& ranges, Done done,
                void (BrickDevice::*call)(const std::vector<brick::Range>&, BrickDevice::Done<Result>));

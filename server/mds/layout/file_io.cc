@@ -44,13 +44,17 @@ std::vector<brick::Range> memory_of(const std::vector<Mapping>& mapped) {
 // ----------------------------------------------------------------------------------------------------------------
 
 void FileIo::read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> done) {
-  // Before the queue: somebody in front of us may be waiting for the brick.
-  const nfs4::Status absent = space_.absence(inode, range_of(offset, count));
-  if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
   // A shared turn: the blocks stay the file's while the RDMA READs run.
-  queue_.shared(inode, [this, inode, offset, count, done = std::move(done)](InodeQueue::Turn turn) {
-    read_now(inode, offset, count, std::move(turn), done);
-  });
+  const auto wait = [this, inode, offset, count, done = std::move(done)](nfs4::Status absent) {
+    if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
+    queue_.shared(inode, [this, inode, offset, count, done](InodeQueue::Turn turn) {
+      read_now(inode, offset, count, std::move(turn), done);
+    });
+  };
+  // Before the queue: somebody in front of us may be waiting for the brick.
+  read_then(
+      names_.store(), lifetime_.token(),
+      [this, inode, offset, count] { return space_.absence(inode, range_of(offset, count)); }, wait);
 }
 
 void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn,
@@ -111,8 +115,11 @@ struct FileIo::Writing {
   ByteRange range;
   InodeQueue::Turn turn;
   Done<nfs4::WriteResult> done;
-  WriteVerifiers::Bricks bricks;  // what the bytes go to, with the verifiers of before
+  std::vector<Mapping> mapped;    // where the bytes go; our turn keeps it so
+  WriteVerifiers::Bricks bricks;  // of that, with the verifiers of before
+  bool fresh = false;             // nothing has happened since `mapped` was looked up
   bool sync_first = false;        // bytes go to old memory behind the old end
+  bool good = true;               // all bytes are there
 };
 
 void FileIo::finish(const WritingPointer& work, std::expected<nfs4::WriteResult, nfs4::Status> answer) {
@@ -134,48 +141,60 @@ void FileIo::write(Write what, Done<nfs4::WriteResult> done) {
         verifiers_.committed(work->what.inode, 0, false, bricks_.verifier_changes(), verifier_now_);
     return finish(work, nfs4::WriteResult{0, nfs4::StableHow::kFileSync, verifier});
   }
-  // Over bytes that have memory already, others may write and read beside us.
-  read_then(
-      names_.store(), lifetime_.token(), [this, work] { return obstacle(*work); },
-      [this, work](std::expected<Obstacle, nfs4::Status> in_the_way) { begin_write(work, in_the_way); });
+  look_and(&FileIo::begin_write, work);
 }
 
-void FileIo::begin_write(const WritingPointer& work, std::expected<Obstacle, nfs4::Status> in_the_way) {
-  if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
-  if (*in_the_way != Obstacle::kNone) return write_exclusively(work);
-  queue_.shared(work->what.inode, [this, work](InodeQueue::Turn turn) {
-    work->turn = std::move(turn);
-    write_in_place(work);
-  });
+void FileIo::look_and(Step step, const WritingPointer& work) {
+  read_then(
+      names_.store(), lifetime_.token(), [this, work] { return look(*work); },
+      [this, step, work](std::expected<Sight, nfs4::Status> sight) {
+        if (!sight) return finish(work, std::unexpected(sight.error()));
+        (this->*step)(work, *std::move(sight));
+      });
 }
 
 // Only reads.
-std::expected<FileIo::Obstacle, nfs4::Status> FileIo::obstacle(const Writing& work) {
-  TRY_ASSIGN(const InodePointer inode, names_.get(work.what.inode));
+std::expected<FileIo::Sight, nfs4::Status> FileIo::look(const Writing& work) {
+  TRY_ASSIGN(InodePointer inode, names_.get(work.what.inode));
+  auto mapped = space_.extents().map(work.what.inode, work.range.begin, work.range.length());
+  if (!mapped) return std::unexpected(status_of(mapped.error()));
+  Sight sight{.inode = std::move(inode), .mapped = *std::move(mapped)};
+  TRY_ASSIGN(sight.obstacle, obstacle(work, sight));
+  return sight;
+}
+
+std::expected<FileIo::Obstacle, nfs4::Status> FileIo::obstacle(const Writing& work, const Sight& sight) {
   // Bytes between the old end and ours become readable: they must be zeros.
-  const bool grows = work.range.end > inode->size;
+  const bool grows = work.range.end > sight.inode->size;
   if (grows && table_.end_holder(work.what.inode, work.what.client) != 0) return Obstacle::kWriters;
   if (grows && space_.tail_dirty(work.what.inode)) {
-    if (!table_.writable_past(work.what.inode, inode->size)) return Obstacle::kDirtyTail;
+    if (!table_.writable_past(work.what.inode, sight.inode->size)) return Obstacle::kDirtyTail;
     // Without a gap all that becomes readable is ours.
-    if (work.range.begin > inode->size) return Obstacle::kWriters;
+    if (work.range.begin > sight.inode->size) return Obstacle::kWriters;
   }
-  const auto mapped = space_.extents().map(work.what.inode, work.range.begin, work.range.length());
-  if (!mapped) return std::unexpected(status_of(mapped.error()));
-  const nfs4::Status absent = bricks_.absence(memory_of(*mapped));
+  const nfs4::Status absent = bricks_.absence(memory_of(sight.mapped));
   if (absent != nfs4::Status::kOk) return std::unexpected(absent);
-  const bool hole =
-      std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
+  const bool hole = std::ranges::any_of(sight.mapped, [](const Mapping& part) { return !part.logical; });
   if (hole) return Obstacle::kHole;
   // Memory that came for more than a layout told: whoever saw the hole reads zeros until he has given it back.
   return layouts_.holds_hole(work.what.inode, work.range) ? Obstacle::kSeenHole : Obstacle::kNone;
 }
 
-void FileIo::write_in_place(const WritingPointer& work) {
-  // Things may have changed while we waited for the turn.
-  const auto in_the_way = obstacle(*work);
-  if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
-  if (*in_the_way == Obstacle::kNone) return commit_size(work);
+// Over bytes that have memory already, others may write and read beside us.
+void FileIo::begin_write(const WritingPointer& work, Sight sight) {
+  if (sight.obstacle != Obstacle::kNone) return write_exclusively(work);
+  work->fresh = true;
+  queue_.shared(work->what.inode, [this, work, sight = std::move(sight)](InodeQueue::Turn turn) mutable {
+    work->turn = std::move(turn);
+    if (work->fresh) return commit_size(work, std::move(sight));
+    // Things may have changed while we waited for the turn.
+    look_and(&FileIo::write_in_place, work);
+  });
+  work->fresh = false;
+}
+
+void FileIo::write_in_place(const WritingPointer& work, Sight sight) {
+  if (sight.obstacle == Obstacle::kNone) return commit_size(work, std::move(sight));
   work->turn.reset();
   write_exclusively(work);
 }
@@ -183,90 +202,132 @@ void FileIo::write_in_place(const WritingPointer& work) {
 void FileIo::write_exclusively(const WritingPointer& work) {
   queue_.exclusive(work->what.inode, [this, work](InodeQueue::Turn turn) {
     work->turn = std::move(turn);
-    const auto in_the_way = obstacle(*work);
-    if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
-    const auto inode = names_.get(work->what.inode);
-    if (!inode) return finish(work, std::unexpected(inode.error()));
-    if (*in_the_way != Obstacle::kWriters) return write_over_clean_tail(work);
-    // They commit what they mean to keep, and leave.
-    const ByteRange behind{(*inode)->size, kEndOfFile};
-    layouts_.clear_writers(work->what.inode, behind.begin, work->what.client,
-                           [this, work, behind](bool cleared) {
-                             const nfs4::Status absent = space_.absence(work->what.inode, behind);
-                             if (absent != nfs4::Status::kOk) return finish(work, std::unexpected(absent));
-                             if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
-                             table_.drop_end(work->what.inode, work->what.client);
-                             write_over_clean_tail(work);
-                           });
+    look_and(&FileIo::clear_writers, work);
   });
+}
+
+void FileIo::clear_writers(const WritingPointer& work, Sight sight) {
+  if (sight.obstacle != Obstacle::kWriters) return write_over_clean_tail(work);
+  // They commit what they mean to keep, and leave.
+  const ByteRange behind{sight.inode->size, kEndOfFile};
+  layouts_.clear_writers(
+      work->what.inode, behind.begin, work->what.client, [this, work, behind](bool cleared) {
+        read_then(
+            names_.store(), lifetime_.token(),
+            [this, work, behind] { return space_.absence(work->what.inode, behind); },
+            [this, work, cleared](nfs4::Status absent) { go_on_without_writers(work, cleared, absent); });
+      });
+}
+
+void FileIo::go_on_without_writers(const WritingPointer& work, bool cleared, nfs4::Status absent) {
+  if (absent != nfs4::Status::kOk) return finish(work, std::unexpected(absent));
+  if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
+  table_.drop_end(work->what.inode, work->what.client);
+  write_over_clean_tail(work);
 }
 
 void FileIo::write_over_clean_tail(const WritingPointer& work) {
   space_.clean_tail(work->what.inode, [this, work](nfs4::Status cleaned) {
     if (cleaned != nfs4::Status::kOk) return finish(work, std::unexpected(cleaned));
-    const auto in_the_way = obstacle(*work);
-    if (!in_the_way) return finish(work, std::unexpected(in_the_way.error()));
-    if (*in_the_way == Obstacle::kHole) return allocate(work);
-    if (*in_the_way == Obstacle::kSeenHole) return clear_seen_holes(work);
-    commit_size(work);
+    look_and(&FileIo::fill_or_place, work);
   });
+}
+
+void FileIo::fill_or_place(const WritingPointer& work, Sight sight) {
+  if (sight.obstacle == Obstacle::kHole) return allocate(work);
+  if (sight.obstacle == Obstacle::kSeenHole) return clear_seen_holes(work);
+  commit_size(work, std::move(sight));
 }
 
 void FileIo::clear_seen_holes(const WritingPointer& work) {
   layouts_.clear_holes(work->what.inode, work->range, 0, [this, work](bool cleared) {
     if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
-    commit_size(work);
+    look_and(&FileIo::commit_size, work);
   });
 }
 
-void FileIo::allocate(const WritingPointer& work) {
-  const auto inode = names_.get(work->what.inode);
-  if (!inode) return finish(work, std::unexpected(inode.error()));
+struct FileIo::Filling {
+  AllocationPlan plan;
+  bool over_old_memory = false;
+};
+
+// Only reads.
+std::expected<FileIo::Filling, nfs4::Status> FileIo::filling(const Writing& work) {
+  TRY_ASSIGN(const InodePointer inode, names_.get(work.what.inode));
   // Room ahead only for files that grow at their end, as one written by 1 MiB after the other does.
-  const uint64_t wish_end =
-      work->range.begin <= (*inode)->size && work->range.end > kSmallFileMax ? kEndOfFile : work->range.end;
-  const auto planned = space_.plan(work->what.inode, work->range, wish_end);
-  if (!planned) return finish(work, std::unexpected(planned.error()));
-  const AllocationPlan plan = *planned;
-  const uint64_t behind = std::max(work->range.begin, (*inode)->size);
-  if (behind < work->range.end) {
-    const auto old = space_.extents().overlapping(work->what.inode, behind, work->range.end - behind);
-    if (!old) return finish(work, std::unexpected(status_of(old.error())));
-    work->sync_first = !old->empty();
+  const bool ahead = work.range.begin <= inode->size && work.range.end > kSmallFileMax;
+  Filling filling;
+  TRY_ASSIGN(filling.plan, space_.plan(work.what.inode, work.range, ahead ? kEndOfFile : work.range.end));
+  const uint64_t behind = std::max(work.range.begin, inode->size);
+  if (behind < work.range.end) {
+    const auto old = space_.extents().overlapping(work.what.inode, behind, work.range.end - behind);
+    if (!old) return std::unexpected(status_of(old.error()));
+    filling.over_old_memory = !old->empty();
   }
-  // Whoever reads zeros from a hole there must ask again, the writer too.
-  layouts_.clear_holes(work->what.inode, plan.wished, 0, [this, work, plan](bool cleared) {
-    if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
-    const auto inode = names_.get(work->what.inode);
-    if (!inode) return finish(work, std::unexpected(inode.error()));
-    // The size goes with the extents, before the bytes: a crash between leaves zeros nobody was promised
-    // otherwise, and no byte behind the end.
-    FileSpace::Change change{.scattered = true};
-    change.update.mtime = clock_.wall_now();
-    change.update.clear_setid = work->what.clear_setid;
-    change.update.size = std::max((*inode)->size, work->range.end);
-    // RFC 8881, 18.32.3: the size of an UNSTABLE4 write may be lost as its bytes may, until COMMIT. Setuid
-    // bits must not come back.
-    const bool lazy = work->what.stable == nfs4::StableHow::kUnstable && !work->sync_first &&
-                      !(work->what.clear_setid && (*inode)->mode != mode_without_setid(**inode));
-    if (lazy) change.kind = CommitKind::kState;
-    space_.allocate(work->what.inode, plan, std::move(change), [this, work](nfs4::Status status) {
-      if (status != nfs4::Status::kOk) return finish(work, std::unexpected(status));
-      // New memory needs no sync before it is written: if the commit is lost, no file has it, and it is
-      // zeroed before the next one gets it.
-      if (!work->sync_first) return place(work);
-      place_when_synced(work);
-    });
+  return filling;
+}
+
+void FileIo::allocate(const WritingPointer& work) {
+  read_then(
+      names_.store(), lifetime_.token(), [this, work] { return filling(*work); },
+      [this, work](const std::expected<Filling, nfs4::Status>& filling) {
+        if (!filling) return finish(work, std::unexpected(filling.error()));
+        work->sync_first = filling->over_old_memory;
+        // Whoever reads zeros from a hole there must ask again, the writer too.
+        const AllocationPlan& plan = filling->plan;
+        layouts_.clear_holes(work->what.inode, plan.wished, 0, [this, work, plan](bool cleared) {
+          if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
+          read_then(
+              names_.store(), lifetime_.token(), [this, work] { return names_.get(work->what.inode); },
+              [this, work, plan](const Outcome<InodePointer>& inode) {
+                if (!inode) return finish(work, std::unexpected(inode.error()));
+                fill(work, **inode, plan);
+              });
+        });
+      });
+}
+
+void FileIo::fill(const WritingPointer& work, const Inode& inode, const AllocationPlan& plan) {
+  // The size goes with the extents, before the bytes: a crash between leaves zeros nobody was promised
+  // otherwise, and no byte behind the end.
+  FileSpace::Change change{.scattered = true};
+  change.update.mtime = clock_.wall_now();
+  change.update.clear_setid = work->what.clear_setid;
+  change.update.size = std::max(inode.size, work->range.end);
+  // RFC 8881, 18.32.3: the size of an UNSTABLE4 write may be lost as its bytes may, until COMMIT. Setuid
+  // bits must not come back.
+  const bool lazy = work->what.stable == nfs4::StableHow::kUnstable && !work->sync_first &&
+                    !(work->what.clear_setid && inode.mode != mode_without_setid(inode));
+  if (lazy) change.kind = CommitKind::kState;
+  space_.allocate(work->what.inode, plan, std::move(change), [this, work](nfs4::Status status) {
+    if (status != nfs4::Status::kOk) return finish(work, std::unexpected(status));
+    place_filled(work);
   });
+}
+
+void FileIo::place_filled(const WritingPointer& work) {
+  read_then(
+      names_.store(), lifetime_.token(),
+      [this, work] {
+        return space_.extents().map(work->what.inode, work->range.begin, work->range.length());
+      },
+      [this, work](Result<std::vector<Mapping>> mapped) {
+        if (!mapped) return finish(work, std::unexpected(status_of(mapped.error())));
+        work->mapped = *std::move(mapped);
+        // New memory needs no sync before it is written: if the commit is lost, no file has it, and it is
+        // zeroed before the next one gets it.
+        if (!work->sync_first) return place(work);
+        place_when_synced(work);
+      });
 }
 
 // Memory is there. A size that grows over old memory must be durable before the bytes are: else a crash
 // leaves bytes behind the end without a tail record.
-void FileIo::commit_size(const WritingPointer& work) {
-  const auto inode = names_.get(work->what.inode);
-  if (!inode) return finish(work, std::unexpected(inode.error()));
-  if (work->range.end <= (*inode)->size) {
-    if (work->what.clear_setid && (*inode)->mode != mode_without_setid(**inode)) {
+void FileIo::commit_size(const WritingPointer& work, Sight sight) {
+  work->mapped = std::move(sight.mapped);
+  const Inode& inode = *sight.inode;
+  if (work->range.end <= inode.size) {
+    if (work->what.clear_setid && inode.mode != mode_without_setid(inode)) {
       const auto cleared = names_.update(work->what.inode, {.mtime = clock_.wall_now(), .clear_setid = true});
       if (!cleared) return finish(work, std::unexpected(cleared.error()));
     }
@@ -285,26 +346,16 @@ void FileIo::place_when_synced(const WritingPointer& work) {
 }
 
 void FileIo::place(const WritingPointer& work) {
-  const auto mapped = space_.extents().map(work->what.inode, work->range.begin, work->range.length());
-  if (!mapped) return finish(work, std::unexpected(status_of(mapped.error())));
-  const auto good = std::make_shared<bool>(true);
-  const Join join([this, good, work] {
-    // Who read meanwhile saw old bytes, or zeros under the new size: what it caches must not pass for the new
-    // ones, so `change` moves when they are there (RFC 8881, 5.8.1.4).
-    const auto touched = names_.touch(work->what.inode);
-    if (!touched) return finish(work, std::unexpected(touched.error()));
-    if (!*good) return finish(work, std::unexpected(nfs4::Status::kDelay));
-    make_stable(work);
-  });
-  work->bricks = bricks_.verifiers(memory_of(*mapped));
-  for (const Mapping& part : *mapped) {
+  const Join join([this, work] { placed(work); });
+  work->bricks = bricks_.verifiers(memory_of(work->mapped));
+  for (const Mapping& part : work->mapped) {
     const ByteSpan source =
         ByteSpan(*work->what.data).subspan(part.file_offset - work->range.begin, part.length);
-    // Our turn keeps the extents, so there is no hole: allocate() filled them all.
-    const auto moved = [good, end = join.part()](bool written) {
-      *good = *good && written;
+    const auto moved = [work, end = join.part()](bool written) {
+      work->good = work->good && written;
       end();
     };
+    // No hole: allocate() filled them all.
     if (part.logical) {
       bricks_.memory_at(*part.logical).write(*part.logical, source, work->what.data, moved);
     } else {
@@ -314,45 +365,79 @@ void FileIo::place(const WritingPointer& work) {
   join.end();
 }
 
-void FileIo::make_stable(const WritingPointer& work) {
+void FileIo::placed(const WritingPointer& work) {
+  look_then(
+      names_.store(), lifetime_.token(), [this, work] { static_cast<void>(names_.get(work->what.inode)); },
+      [this, work] {
+        // Who read meanwhile saw old bytes, or zeros under the new size: what it caches must not pass for the
+        // new ones, so `change` moves when they are there (RFC 8881, 5.8.1.4).
+        const auto touched = names_.touch(work->what.inode);
+        if (!touched) return finish(work, std::unexpected(touched.error()));
+        if (!work->good) return finish(work, std::unexpected(nfs4::Status::kDelay));
+        make_stable(work, (*touched)->size);
+      });
+}
+
+void FileIo::make_stable(const WritingPointer& work, uint64_t size) {
   nfs4::WriteResult result{static_cast<uint32_t>(work->what.data->size()), work->what.stable, {}};
   if (work->what.stable == nfs4::StableHow::kUnstable) {
     result.verifier =
         verifiers_.wrote(work->what.inode, work->bricks, bricks_.verifier_changes(), verifier_now_);
     return finish(work, result);
   }
-  commit(work->what.inode, work->range.begin, static_cast<uint32_t>(work->range.length()),
-         [this, work, result](std::expected<nfs4::Verifier, nfs4::Status> verifier) mutable {
-           if (!verifier) return finish(work, std::unexpected(verifier.error()));
-           // Lost between the bytes and the flush.
-           const bool lost = std::ranges::any_of(
-               work->bricks, [&](const auto& took) { return verifier_now_(took.first) != took.second; });
-           if (lost) return finish(work, std::unexpected(nfs4::Status::kDelay));
-           result.verifier = *verifier;
-           finish(work, result);
-         });
+  if (const auto made = space_.make_durable(); !made) return finish(work, std::unexpected(made.error()));
+  const bool whole = work->range.begin == 0 && work->range.end >= size;
+  persist(work->what.inode, memory_of(work->mapped), whole,
+          [this, work, result](std::expected<nfs4::Verifier, nfs4::Status> verifier) mutable {
+            if (!verifier) return finish(work, std::unexpected(verifier.error()));
+            // Lost between the bytes and the flush.
+            const bool lost = std::ranges::any_of(
+                work->bricks, [&](const auto& took) { return verifier_now_(took.first) != took.second; });
+            if (lost) return finish(work, std::unexpected(nfs4::Status::kDelay));
+            result.verifier = *verifier;
+            finish(work, result);
+          });
 }
 
 // --- COMMIT
 // --------------------------------------------------------------------------------------------------------------
 
+struct FileIo::Committing {
+  std::vector<brick::Range> memory;
+  bool whole = false;
+};
+
 void FileIo::commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done) {
   // The reply waits for the sync beside the flush.
   if (const auto made = space_.make_durable(); !made) return done(std::unexpected(made.error()));
-  const auto present = names_.get(inode);
-  if (!present) return done(std::unexpected(present.error()));
-  const uint64_t size = (*present)->size;
+  read_then(
+      names_.store(), lifetime_.token(),
+      [this, inode, offset, count] { return committing(inode, offset, count); },
+      [this, inode, done = std::move(done)](std::expected<Committing, nfs4::Status> what) {
+        if (!what) return done(std::unexpected(what.error()));
+        persist(inode, std::move(what->memory), what->whole, done);
+      });
+}
+
+// Only reads.
+std::expected<FileIo::Committing, nfs4::Status> FileIo::committing(uint64_t inode, uint64_t offset,
+                                                                   uint32_t count) {
+  TRY_ASSIGN(const InodePointer present, names_.get(inode));
   // Behind the end, too: what a client has written there under a layout is not in the size until its
   // LAYOUTCOMMIT, and it may have lost the way to flush it itself.
-  const uint64_t end = count == 0 ? size : range_of(offset, count).end;
+  const uint64_t end = count == 0 ? present->size : range_of(offset, count).end;
+  Committing what{.memory = {}, .whole = offset == 0 && end >= present->size};
+  if (end <= offset) return what;
+  const auto mapped = space_.extents().map(inode, offset, end - offset);
+  if (!mapped) return std::unexpected(status_of(mapped.error()));
+  what.memory = memory_of(*mapped);
+  return what;
+}
+
+// `whole`: it is all of the file.
+void FileIo::persist(uint64_t inode, const std::vector<brick::Range>& memory, bool whole,
+                     Done<nfs4::Verifier> done) {
   const uint64_t mark = verifiers_.mark(inode);
-  const bool whole = offset == 0 && end >= size;
-  std::vector<brick::Range> memory;
-  if (end > offset) {
-    const auto mapped = space_.extents().map(inode, offset, end - offset);
-    if (!mapped) return done(std::unexpected(status_of(mapped.error())));
-    memory = memory_of(*mapped);
-  }
   if (memory.empty()) return committed(inode, mark, whole, done);
   const nfs4::Status absent = bricks_.absence(memory);
   if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));

@@ -64,17 +64,39 @@ class FileIo {
   std::expected<Place, nfs4::Status> place_of(uint64_t inode, uint64_t offset, uint32_t count);
   void read_from(const Place& place, uint64_t offset, InodeQueue::Turn turn, Done<Read> done);
   void read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn, Done<Read> done);
-  std::expected<Obstacle, nfs4::Status> obstacle(const Writing& work);
-  void begin_write(const WritingPointer& work, std::expected<Obstacle, nfs4::Status> in_the_way);
-  void write_in_place(const WritingPointer& work);
+  // What is in the way of a WRITE, and where its bytes go as far as there is memory.
+  struct Sight {
+    InodePointer inode;
+    Obstacle obstacle = Obstacle::kNone;
+    std::vector<Mapping> mapped;
+  };
+  std::expected<Sight, nfs4::Status> look(const Writing& work);
+  std::expected<Obstacle, nfs4::Status> obstacle(const Writing& work, const Sight& sight);
+  // The next step, with what is there now.
+  using Step = void (FileIo::*)(const WritingPointer& work, Sight sight);
+  void look_and(Step step, const WritingPointer& work);
+  void begin_write(const WritingPointer& work, Sight sight);
+  void write_in_place(const WritingPointer& work, Sight sight);
   void write_exclusively(const WritingPointer& work);
+  void clear_writers(const WritingPointer& work, Sight sight);
+  void go_on_without_writers(const WritingPointer& work, bool cleared, nfs4::Status absent);
   void write_over_clean_tail(const WritingPointer& work);
+  void fill_or_place(const WritingPointer& work, Sight sight);
   void allocate(const WritingPointer& work);
+  struct Filling;
+  std::expected<Filling, nfs4::Status> filling(const Writing& work);
+  void fill(const WritingPointer& work, const Inode& inode, const AllocationPlan& plan);
+  void place_filled(const WritingPointer& work);
   void clear_seen_holes(const WritingPointer& work);
-  void commit_size(const WritingPointer& work);
+  void commit_size(const WritingPointer& work, Sight sight);
   void place_when_synced(const WritingPointer& work);
   void place(const WritingPointer& work);
-  void make_stable(const WritingPointer& work);
+  void placed(const WritingPointer& work);
+  void make_stable(const WritingPointer& work, uint64_t size);
+  struct Committing;
+  std::expected<Committing, nfs4::Status> committing(uint64_t inode, uint64_t offset, uint32_t count);
+  void persist(uint64_t inode, const std::vector<brick::Range>& memory, bool whole,
+               Done<nfs4::Verifier> done);
   void committed(uint64_t inode, uint64_t mark, bool whole, const Done<nfs4::Verifier>& done);
   static void finish(const WritingPointer& work, std::expected<nfs4::WriteResult, nfs4::Status> answer);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/mds/meta/permissions.h"
+#include "server/mds/meta/read_then.h"
 
 namespace pnfsrdma::mds {
 
@@ -12,15 +13,28 @@ LayoutCommitter::LayoutCommitter(const Clock& clock, Namespace& names, BrickSet&
     : clock_(clock), names_(names), bricks_(bricks), space_(space), layouts_(layouts) {}
 
 void LayoutCommitter::commit(const CommitRequest& request, Done done) {
+  look_then(
+      names_.store(), lifetime_.token(),
+      [this, request] {
+        static_cast<void>(names_.get(request.inode));
+        static_cast<void>(memory_of(request));
+      },
+      [this, request, done = std::move(done)] { persist(request, done); });
+}
+
+void LayoutCommitter::persist(const CommitRequest& request, const Done& done) {
   if (const auto checked = check(request); !checked) return done(std::unexpected(checked.error()));
   const auto memory = memory_of(request);
   if (!memory) return done(std::unexpected(memory.error()));
   if (memory->empty()) return done(apply(request));
-  bricks_.persist(*memory, lifetime_.guard([this, request, done = std::move(done)](nfs4::Status persisted) {
+  bricks_.persist(*memory, lifetime_.guard([this, request, done](nfs4::Status persisted) {
     // A crash here: bytes behind the old size, with their tail record. The client has no answer and sends
     // again.
     if (persisted != nfs4::Status::kOk) return done(std::unexpected(persisted));
-    done(apply(request));
+    look_then(
+        names_.store(), lifetime_.token(),
+        [this, inode = request.inode] { static_cast<void>(names_.get(inode)); },
+        [this, request, done] { done(apply(request)); });
   }));
 }
 

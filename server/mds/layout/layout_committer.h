@@ -47,6 +47,7 @@ class LayoutCommitter {
  private:
   std::expected<InodePointer, nfs4::Status> check(const CommitRequest& request);
   std::expected<std::vector<brick::Range>, nfs4::Status> memory_of(const CommitRequest& request);
+  void persist(const CommitRequest& request, const Done& done);
   Answer apply(const CommitRequest& request);
 
   const Clock& clock_;

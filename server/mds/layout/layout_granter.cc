@@ -59,11 +59,23 @@ void LayoutGranter::grant(const GrantRequest& request, Done done) {
   work->done = std::move(done);
   // Before the queue: a recall that an operation in front of us waits for would keep us waiting for
   // ourselves.
-  if (const auto status = refusal(request)) return fail(work, *status);
-  queue_.exclusive(request.inode, [this, work](InodeQueue::Turn turn) {
-    work->turn = std::move(turn);
-    begin(work);
-  });
+  look_then(
+      names_.store(), lifetime_.token(), [this, work] { look(*work); },
+      [this, work] {
+        if (const auto status = refusal(work->request)) return fail(work, *status);
+        queue_.exclusive(work->request.inode, [this, work](InodeQueue::Turn turn) {
+          work->turn = std::move(turn);
+          look_then(
+              names_.store(), lifetime_.token(), [this, work] { look(*work); },
+              [this, work] { begin(work); });
+        });
+      });
+}
+
+// What refusal() and begin() read.
+void LayoutGranter::look(const Work& work) {
+  static_cast<void>(names_.get(work.request.inode));
+  static_cast<void>(space_.absence(work.request.inode, work.request.range));
 }
 
 std::optional<nfs4::Status> LayoutGranter::refusal(const GrantRequest& request) {
@@ -124,48 +136,61 @@ void LayoutGranter::make_writable(const WorkPointer& work) {
 
 void LayoutGranter::fill(const WorkPointer& work) {
   read_then(
-      names_.store(), lifetime_.token(),
-      [this, work] {
-        return space_.extents().map(work->request.inode, work->needed.begin, work->needed.length());
-      },
-      [this, work](const Result<std::vector<Mapping>>& mapped) { fill_holes(work, mapped); });
+      names_.store(), lifetime_.token(), [this, work] { return filling(*work); },
+      [this, work](const std::expected<std::optional<AllocationPlan>, nfs4::Status>& plan) {
+        if (!plan) return fail(work, plan.error());
+        if (!*plan) return clear_stale_holes(work);
+        fill_holes(work, **plan);
+      });
 }
 
-void LayoutGranter::fill_holes(const WorkPointer& work, const Result<std::vector<Mapping>>& mapped) {
+// Only reads. nullopt: there is memory everywhere.
+std::expected<std::optional<AllocationPlan>, nfs4::Status> LayoutGranter::filling(const Work& work) {
+  const auto mapped = space_.extents().map(work.request.inode, work.needed.begin, work.needed.length());
+  if (!mapped) return std::unexpected(status_of(mapped.error()));
+  if (std::ranges::all_of(*mapped, [](const Mapping& part) { return part.logical.has_value(); }))
+    return std::nullopt;
+  return space_.plan(work.request.inode, work.needed, work.request.range.end);
+}
+
+void LayoutGranter::fill_holes(const WorkPointer& work, const AllocationPlan& plan) {
   const GrantRequest& request = work->request;
-  if (!mapped) return fail(work, status_of(mapped.error()));
-  const bool has_holes =
-      std::any_of(mapped->begin(), mapped->end(), [](const Mapping& part) { return !part.logical; });
-  if (!has_holes) return clear_stale_holes(work);
-  const auto planned = space_.plan(request.inode, work->needed, request.range.end);
-  if (!planned) return fail(work, planned.error());
-  const AllocationPlan plan = *planned;
   // Whoever reads zeros there from a hole must ask again, or he would go on reading zeros.
   layouts_.clear_holes(request.inode, plan.wished, request.client, [this, work, plan](bool cleared) {
     if (!cleared) return fail(work, nfs4::Status::kLayoutTryLater);
-    FileSpace::Change change{.update = {.space_only = true}, .extra = writer_marks(work->request, true)};
-    space_.allocate(work->request.inode, plan, std::move(change), [this, work, plan](nfs4::Status status) {
-      // The brick is away: what goes through the server says for how long.
-      if (status == nfs4::Status::kDelay || status == nfs4::Status::kIo)
-        status = nfs4::Status::kLayoutTryLater;
-      if (status != nfs4::Status::kOk) return fail(work, status);
-      work->filled = plan.wished;
-      when_durable(work);
-    });
+    read_then(
+        names_.store(), lifetime_.token(), [this, work] { return writer_marks(work->request, true); },
+        [this, work, plan](Batch marks) { allocate(work, plan, std::move(marks)); });
+  });
+}
+
+void LayoutGranter::allocate(const WorkPointer& work, const AllocationPlan& plan, Batch marks) {
+  FileSpace::Change change{.update = {.space_only = true}, .extra = std::move(marks)};
+  space_.allocate(work->request.inode, plan, std::move(change), [this, work, plan](nfs4::Status status) {
+    // The brick is away: what goes through the server says for how long.
+    if (status == nfs4::Status::kDelay || status == nfs4::Status::kIo) status = nfs4::Status::kLayoutTryLater;
+    if (status != nfs4::Status::kOk) return fail(work, status);
+    work->filled = plan.wished;
+    when_durable(work);
   });
 }
 
 // Memory everywhere, but somebody may still be looking at the hole that was there: one whose answer was cut
 // short.
 void LayoutGranter::clear_stale_holes(const WorkPointer& work) {
-  const GrantRequest& request = work->request;
-  const auto extents = space_.extents().overlapping(request.inode, work->needed.begin, work->needed.length());
-  if (!extents) return fail(work, status_of(extents.error()));
-  const ByteRange whole{extents->front().file_offset, extents->back().end()};
-  layouts_.clear_holes(request.inode, whole, request.client, [this, work](bool cleared) {
-    if (!cleared) return fail(work, nfs4::Status::kLayoutTryLater);
-    note_writer(work);
-  });
+  read_then(
+      names_.store(), lifetime_.token(),
+      [this, work] {
+        return space_.extents().overlapping(work->request.inode, work->needed.begin, work->needed.length());
+      },
+      [this, work](const Result<std::vector<Extent>>& extents) {
+        if (!extents) return fail(work, status_of(extents.error()));
+        const ByteRange whole{extents->front().file_offset, extents->back().end()};
+        layouts_.clear_holes(work->request.inode, whole, work->request.client, [this, work](bool cleared) {
+          if (!cleared) return fail(work, nfs4::Status::kLayoutTryLater);
+          note_writer(work);
+        });
+      });
 }
 
 // Of the holes it had, the client may have been granted less than was filled: there it would go on reading
@@ -184,20 +209,25 @@ Batch LayoutGranter::writer_marks(const GrantRequest& request, bool mark_tail) {
 }
 
 void LayoutGranter::note_writer(const WorkPointer& work) {
-  const GrantRequest& request = work->request;
-  const auto inode = names_.get(request.inode);
-  if (!inode) return fail(work, inode.error());
+  read_then(
+      names_.store(), lifetime_.token(), [this, work] { return marks_of_grant(work->request); },
+      [this, work](const std::expected<Batch, nfs4::Status>& marks) {
+        if (!marks) return fail(work, marks.error());
+        if (!marks->empty()) {
+          if (const auto committed = names_.store().commit(*marks, CommitKind::kNamespace); !committed)
+            return fail(work, status_of(committed.error()));
+        }
+        when_durable(work);
+      });
+}
+
+// Only reads.
+std::expected<Batch, nfs4::Status> LayoutGranter::marks_of_grant(const GrantRequest& request) {
+  TRY_ASSIGN(const InodePointer inode, names_.get(request.inode));
   // Grants are whole extents: whether one of those we may grant reaches past the end.
-  const auto behind =
-      space_.extents().overlapping(request.inode, (*inode)->size, kEndOfFile - (*inode)->size, 1);
-  if (!behind) return fail(work, status_of(behind.error()));
-  const Batch marks = writer_marks(request, !behind->empty());
-  if (!marks.empty()) {
-    if (const auto committed = names_.store().commit(marks, CommitKind::kNamespace); !committed) {
-      return fail(work, status_of(committed.error()));
-    }
-  }
-  when_durable(work);
+  const auto behind = space_.extents().overlapping(request.inode, inode->size, kEndOfFile - inode->size, 1);
+  if (!behind) return std::unexpected(status_of(behind.error()));
+  return writer_marks(request, !behind->empty());
 }
 
 void LayoutGranter::when_durable(const WorkPointer& work) {
@@ -219,6 +249,7 @@ void LayoutGranter::find_gaps(const WorkPointer& work) {
   read_then(
       names_.store(), lifetime_.token(),
       [this, inode = work->request.inode, range, most] {
+        static_cast<void>(names_.get(inode));
         return space_.extents().overlapping(inode, range.begin, range.length(), most);
       },
       [this, work, range](const Result<std::vector<Extent>>& extents) { list_gaps(work, range, extents); });
@@ -338,24 +369,44 @@ uint64_t LayoutGranter::holes_end(const WorkPointer& work, uint64_t size) const 
 }
 
 void LayoutGranter::note_holes(const WorkPointer& work) {
-  const GrantRequest& request = work->request;
-  const auto inode = names_.get(request.inode);
-  if (!inode) return fail(work, inode.error());
-  const uint64_t end = holes_end(work, (*inode)->size);
+  read_then(
+      names_.store(), lifetime_.token(), [this, work] { return holes_to_tell(work); },
+      [this, work](const std::expected<std::vector<ByteRange>, nfs4::Status>& holes) {
+        if (!holes) return fail(work, holes.error());
+        for (const ByteRange& hole : *holes) {
+          for (const ByteRange& fresh : layout_of(work->request).add_hole(hole))
+            work->booked_holes.push_back(fresh);
+        }
+        answer(work);
+      });
+}
+
+// Only reads.
+std::expected<std::vector<ByteRange>, nfs4::Status> LayoutGranter::holes_to_tell(const WorkPointer& work) {
+  TRY_ASSIGN(const InodePointer inode, names_.get(work->request.inode));
+  std::vector<ByteRange> holes;
+  const uint64_t end = holes_end(work, inode->size);
   const uint64_t begin = round_down(work->needed.begin, kGrainSize);
-  if (end > begin) {
-    const auto mapped = space_.extents().map(request.inode, begin, end - begin);
-    if (!mapped) return fail(work, status_of(mapped.error()));
-    for (const Mapping& part : *mapped) {
-      if (part.logical) continue;
-      const ByteRange hole{part.file_offset, part.file_offset + part.length};
-      for (const ByteRange& fresh : layout_of(request).add_hole(hole)) work->booked_holes.push_back(fresh);
-    }
+  if (end <= begin) return holes;
+  const auto mapped = space_.extents().map(work->request.inode, begin, end - begin);
+  if (!mapped) return std::unexpected(status_of(mapped.error()));
+  for (const Mapping& part : *mapped) {
+    if (!part.logical) holes.push_back({part.file_offset, part.file_offset + part.length});
   }
-  answer(work);
+  return holes;
 }
 
 void LayoutGranter::answer(const WorkPointer& work) {
+  // Where the file ends is told as it is in the turn of the answer.
+  look_then(
+      names_.store(), lifetime_.token(),
+      [this, work] {
+        if (work->request.wants_end) static_cast<void>(names_.get(work->request.inode));
+      },
+      [this, work] { answer_now(work); });
+}
+
+void LayoutGranter::answer_now(const WorkPointer& work) {
   const GrantRequest& request = work->request;
   layouts_.end_lost(request.inode);
   HeldLayout* layout = table_.find(request.inode, request.client);

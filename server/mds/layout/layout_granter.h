@@ -55,13 +55,17 @@ class LayoutGranter {
   struct Work;
   using WorkPointer = std::shared_ptr<Work>;
 
+  void look(const Work& work);
   void begin(const WorkPointer& work);
   std::optional<nfs4::Status> refusal(const GrantRequest& request);
   void make_writable(const WorkPointer& work);
   void fill(const WorkPointer& work);
-  void fill_holes(const WorkPointer& work, const Result<std::vector<Mapping>>& mapped);
+  std::expected<std::optional<AllocationPlan>, nfs4::Status> filling(const Work& work);
+  void fill_holes(const WorkPointer& work, const AllocationPlan& plan);
+  void allocate(const WorkPointer& work, const AllocationPlan& plan, Batch marks);
   void clear_stale_holes(const WorkPointer& work);
   void note_writer(const WorkPointer& work);
+  std::expected<Batch, nfs4::Status> marks_of_grant(const GrantRequest& request);
   void when_durable(const WorkPointer& work);
   void find_gaps(const WorkPointer& work);
   void list_gaps(const WorkPointer& work, const ByteRange& range, const Result<std::vector<Extent>>& extents);
@@ -71,7 +75,9 @@ class LayoutGranter {
   void tell_of_filled_holes(const WorkPointer& work);
   uint64_t holes_end(const WorkPointer& work, uint64_t size) const;
   void note_holes(const WorkPointer& work);
+  std::expected<std::vector<ByteRange>, nfs4::Status> holes_to_tell(const WorkPointer& work);
   void answer(const WorkPointer& work);
+  void answer_now(const WorkPointer& work);
   void tell_end(const GrantRequest& request, HeldLayout& layout, nfs4::Layout& told);
   void fail(const WorkPointer& work, nfs4::Status status);
   void take_back_untold(const WorkPointer& work, uint64_t told_end);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/mds/meta/read_then.h"
 #include "shared/base/join.h"
 #include "shared/base/log.h"
 
@@ -141,13 +142,24 @@ void Layouts::end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant>
   for (const HeldGrant& grant : dead) waiting->bricks.push_back(bricks_.at(grant.logical).number());
   const uint64_t number = next_waiting_++;
   waiting_.emplace(number, waiting);
-  bricks_.withdraw(client, dead, lifetime_.guard([this, client, inode, dead, ending, number] {
-    grants_dead(client, inode, dead, ending);
-    const auto found = waiting_.extract(number);
-    found.mapped()->finish();
+  const auto all = std::make_shared<const std::vector<HeldGrant>>(std::move(dead));
+  bricks_.withdraw(client, *all, lifetime_.guard([this, client, inode, all, ending, number] {
+    look_then(
+        names_.store(), lifetime_.token(), [this, inode, all] { look_at_dead(inode, *all); },
+        [this, client, inode, all, ending, number] {
+          grants_dead(client, inode, *all, ending);
+          const auto found = waiting_.extract(number);
+          found.mapped()->finish();
+        });
   }));
   const auto away = [this](BrickNumber brick) { return !bricks_.find(brick)->usable(); };
   if (std::ranges::any_of(waiting->bricks, away)) waiting->finish();
+}
+
+// What grants_dead() reads; until then they count as dying.
+void Layouts::look_at_dead(uint64_t inode, const std::vector<HeldGrant>& dead) {
+  static_cast<void>(names_.get(inode));
+  if (std::ranges::any_of(dead, &HeldGrant::writable)) static_cast<void>(space_.tail_dirty(inode));
 }
 
 void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead,
@@ -200,6 +212,23 @@ void Layouts::on_client_gone(uint64_t client, std::function<void()> done) {
 
 // The layouts of a client that no brick lets in any more. Until its turn comes each counts as reachable.
 void Layouts::forget_client(uint64_t client, const std::function<void()>& done) {
+  look_then(
+      names_.store(), lifetime_.token(),
+      [this, client] {
+        for (const uint64_t inode : table_.files_of_client(client, kLayoutsPerSlice))
+          look_at_dead(inode, table_.find(inode, client)->grants());
+      },
+      [this, client, done] {
+        forget_slice(client);
+        if (table_.layouts_of_client(client) > 0) {
+          return loop_.post(lifetime_.guard([this, client, done] { forget_client(client, done); }));
+        }
+        revoked_.erase(client);
+        done();
+      });
+}
+
+void Layouts::forget_slice(uint64_t client) {
   const EventLoop::Step step(loop_, "client-layouts", client);
   for (const uint64_t inode : table_.files_of_client(client, kLayoutsPerSlice)) {
     std::vector<HeldGrant> dead = table_.give_back(*table_.find(inode, client), kWholeFile, IoMode::kAny);
@@ -207,11 +236,6 @@ void Layouts::forget_client(uint64_t client, const std::function<void()>& done) 
     table_.erase(inode, client);
     grants_dead(client, inode, dead, Ending::kByForce);
   }
-  if (table_.layouts_of_client(client) > 0) {
-    return loop_.post(lifetime_.guard([this, client, done] { forget_client(client, done); }));
-  }
-  revoked_.erase(client);
-  done();
 }
 
 nfs4::Status Layouts::test_stateid(uint64_t client, const LayoutStateid& stateid) const {
@@ -343,25 +367,35 @@ bool Layouts::end_is_free(uint64_t inode, uint64_t client, uint64_t size) {
 // ----------------------------------------------------------------------------------------------
 
 void Layouts::set_size(uint64_t inode, uint64_t size, uint64_t requester, Done done) {
-  const auto present = names_.get(inode);
-  if (!present) return done(present.error());
   // Whoever could write there cannot be asked either: before the wait for them.
-  const nfs4::Status absent =
-      space_.absence(inode, {round_down(std::min(size, (*present)->size), kGrainSize), kEndOfFile});
-  if (absent != nfs4::Status::kOk) return done(absent);
-  queue_.exclusive(inode, [this, inode, size, requester, done = std::move(done)](InodeQueue::Turn turn) {
-    resize(inode, size, requester, std::move(turn), done);
-  });
+  const auto absence = [this, inode, size] {
+    const auto present = names_.get(inode);
+    if (!present) return present.error();
+    return space_.absence(inode, {round_down(std::min(size, (*present)->size), kGrainSize), kEndOfFile});
+  };
+  const auto begin = [this, inode, size, requester, done = std::move(done)](nfs4::Status absent) {
+    if (absent != nfs4::Status::kOk) return done(absent);
+    queue_.exclusive(inode, [this, inode, size, requester, done](const InodeQueue::Turn& turn) {
+      with_inode(inode, [this, inode, size, requester, turn, done](const Outcome<InodePointer>& present) {
+        if (!present) return done(present.error());
+        resize(**present, size, requester, turn, done);
+      });
+    });
+  };
+  read_then(names_.store(), lifetime_.token(), absence, begin);
 }
 
-void Layouts::resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQueue::Turn turn, Done done) {
-  const auto present = names_.get(inode);
-  if (!present) return done(present.error());
+void Layouts::with_inode(uint64_t inode, std::function<void(const Outcome<InodePointer>&)> then) {
+  read_then(names_.store(), lifetime_.token(), [this, inode] { return names_.get(inode); }, std::move(then));
+}
+
+void Layouts::resize(const Inode& present, uint64_t size, uint64_t requester, const InodeQueue::Turn& turn,
+                     const Done& done) {
+  const uint64_t inode = present.id;
   if (size > kFileSizeMax) return done(nfs4::Status::kFBig);
   const auto answer = [turn, done](nfs4::Status status) { done(status); };
-  const bool grows = size >= (*present)->size;
-  const auto cleared = [this, inode, size, requester, grows, answer](bool all) {
-    const nfs4::Status absent = space_.absence(inode, {round_down(size, kGrainSize), kEndOfFile});
+  const bool grows = size >= present.size;
+  const auto cut_or_grow = [this, inode, size, requester, grows, answer](bool all, nfs4::Status absent) {
     if (absent != nfs4::Status::kOk) return answer(absent);
     if (!all) return answer(nfs4::Status::kDelay);
     const auto reservation = reserved_.find(inode);
@@ -371,19 +405,26 @@ void Layouts::resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQue
     if (grows) return grow(inode, size, answer);
     space_.cut(inode, size, {.mtime = clock_.wall_now()}, answer);
   };
-  if (grows) return clear_writers(inode, (*present)->size, requester, cleared);
+  const auto cleared = [this, inode, size, cut_or_grow](bool all) {
+    read_then(
+        names_.store(), lifetime_.token(),
+        [this, inode, size] { return space_.absence(inode, {round_down(size, kGrainSize), kEndOfFile}); },
+        [cut_or_grow, all](nfs4::Status absent) { cut_or_grow(all, absent); });
+  };
+  if (grows) return clear_writers(inode, present.size, requester, cleared);
   clear(inode, {round_down(size, kGrainSize), kEndOfFile}, requester, cleared);
 }
 
 void Layouts::grow(uint64_t inode, uint64_t size, Done done) {
   space_.clean_tail(inode, [this, inode, size, done = std::move(done)](nfs4::Status cleaned) {
     if (cleaned != nfs4::Status::kOk) return done(cleaned);
-    // LAYOUTCOMMIT takes no turn: the size may have grown past ours since.
-    const auto present = names_.get(inode);
-    if (!present) return done(present.error());
-    const auto updated =
-        names_.update(inode, {.size = std::max(size, (*present)->size), .mtime = clock_.wall_now()});
-    done(updated ? nfs4::Status::kOk : updated.error());
+    with_inode(inode, [this, inode, size, done](const Outcome<InodePointer>& present) {
+      if (!present) return done(present.error());
+      // LAYOUTCOMMIT takes no turn: the size may have grown past ours since.
+      const auto updated =
+          names_.update(inode, {.size = std::max(size, (*present)->size), .mtime = clock_.wall_now()});
+      done(updated ? nfs4::Status::kOk : updated.error());
+    });
   });
 }
 
@@ -408,19 +449,26 @@ void Layouts::before_set_id(uint64_t inode, uint64_t requester, Done done) {
 }
 
 void Layouts::before_open_to_write(uint64_t inode, uint64_t requester, Done done) {
+  if (table_.end_holder(inode, requester) == 0) return done(nfs4::Status::kOk);
+  with_inode(inode, [this, requester, done = std::move(done)](const Outcome<InodePointer>& present) {
+    if (!present) return done(present.error());
+    share_end(**present, requester, done);
+  });
+}
+
+void Layouts::share_end(const Inode& present, uint64_t requester, const Done& done) {
+  const uint64_t inode = present.id;
   const uint64_t holder = table_.end_holder(inode, requester);
   if (holder == 0) return done(nfs4::Status::kOk);
-  const auto present = names_.get(inode);
-  if (!present) return done(present.error());
   if (end_shared_.size() >= kEndsSharedMany)
     std::erase_if(end_shared_, [now = clock_.now()](const auto& each) { return each.second <= now; });
   // From here on, so that he does not get it again before the other one has the file open.
   end_shared_[inode] = clock_.now() + kEndShared;
   end_lost(inode);
   std::vector<uint64_t> holders;
-  if (table_.writable_past(inode, (*present)->size, holder)) holders.push_back(holder);
-  demand_all(inode, {(*present)->size, kEndOfFile}, requester, holders,
-             [this, inode, requester, done = std::move(done)](bool cleared) {
+  if (table_.writable_past(inode, present.size, holder)) holders.push_back(holder);
+  demand_all(inode, {present.size, kEndOfFile}, requester, holders,
+             [this, inode, requester, done](bool cleared) {
                if (!cleared) return done(nfs4::Status::kDelay);
                table_.drop_end(inode, requester);
                done(nfs4::Status::kOk);
@@ -434,11 +482,27 @@ void Layouts::on_orphaned(uint64_t inode) {
   reap(inode);
 }
 
-void Layouts::on_last_close(uint64_t inode) {
-  const auto present = names_.get(inode);
-  if (!present || !(*present)->is_regular()) return;
-  if ((*present)->flags & kInodeOrphan) return reap(inode);
-  if (space_.ahead().contains(inode)) take_back(inode, [] {});
+void Layouts::on_last_close(std::vector<uint64_t> files, std::function<void()> done) {
+  read_then(
+      names_.store(), lifetime_.token(),
+      [this, files = std::move(files)] {
+        std::vector<InodePointer> present;
+        for (const uint64_t inode : files) {
+          if (auto one = names_.get(inode)) present.push_back(*std::move(one));
+        }
+        return present;
+      },
+      [this, done = std::move(done)](const std::vector<InodePointer>& present) {
+        for (const InodePointer& inode : present) {
+          if (!inode->is_regular()) continue;
+          if (inode->flags & kInodeOrphan) {
+            reap(inode->id);
+          } else if (space_.ahead().contains(inode->id)) {
+            take_back(inode->id, [] {});
+          }
+        }
+        done();
+      });
 }
 
 void Layouts::take_back_ahead(uint64_t except, std::function<void()> done) {
@@ -467,17 +531,21 @@ void Layouts::take_back_ahead(uint64_t except, std::function<void()> done) {
 
 // What is ahead of the file: whoever reaches it commits what he has written there, and gives it back.
 void Layouts::take_back(uint64_t inode, std::function<void()> done) {
-  const auto present = names_.get(inode);
-  if (!present) {
+  with_inode(inode, [this, inode, done = std::move(done)](const Outcome<InodePointer>& present) {
+    if (present) return recall_ahead(**present, done);
     space_.ahead().leave(inode);
-    return done();
-  }
-  const ByteRange ahead{kept_end((*present)->size), kEndOfFile};
+    done();
+  });
+}
+
+void Layouts::recall_ahead(const Inode& present, const std::function<void()>& done) {
+  const uint64_t inode = present.id;
+  const ByteRange ahead{kept_end(present.size), kEndOfFile};
   std::vector<uint64_t> holders;
   for (const uint64_t client : table_.clients_of_file(inode)) {
     if (table_.reachable(inode, ahead, client)) holders.push_back(client);
   }
-  const Join join([this, inode, done = std::move(done)] { tidy_up(inode, done); });
+  const Join join([this, inode, done] { tidy_up(inode, done); });
   counters_.layouts_recalled += holders.size();
   for (const uint64_t client : holders) recalls_.demand(client, inode, ahead, join.part());
   join.end();
@@ -485,12 +553,15 @@ void Layouts::take_back(uint64_t inode, std::function<void()> done) {
 
 // Nobody is known to reach what is ahead of the file.
 void Layouts::tidy_up(uint64_t inode, std::function<void()> done) {
-  const auto present = names_.get(inode);
-  if (!present || !space_.ahead().contains(inode)) return done();
-  queue_.exclusive(inode, [this, inode, done = std::move(done)](InodeQueue::Turn turn) {
-    // While a brick is away there is nothing to gain: the next close or lost layout brings us back.
-    if (space_.absence(inode, kWholeFile) != nfs4::Status::kOk) return done();
-    space_.trim(inode, [turn, done](nfs4::Status) { done(); });
+  if (!space_.ahead().contains(inode)) return done();
+  queue_.exclusive(inode, [this, inode, done = std::move(done)](const InodeQueue::Turn& turn) {
+    read_then(
+        names_.store(), lifetime_.token(), [this, inode] { return space_.absence(inode, kWholeFile); },
+        [this, inode, turn, done](nfs4::Status absent) {
+          // While a brick is away there is nothing to gain: the next close or lost layout brings us back.
+          if (absent != nfs4::Status::kOk) return done();
+          space_.trim(inode, [turn, done](nfs4::Status) { done(); });
+        });
   });
 }
 
@@ -504,14 +575,15 @@ void Layouts::reap(uint64_t inode) {
 }
 
 void Layouts::reap_now(uint64_t inode) {
-  queue_.exclusive(inode, [this, inode](InodeQueue::Turn turn) {
-    reaping_.erase(inode);
-    const auto present = names_.get(inode);
-    if (!present || ((*present)->flags & kInodeOrphan) == 0 || recaller_.is_open(inode)) return;
-    if (table_.in_use(inode)) return loop_.post(lifetime_.guard([this, inode] { reap(inode); }));
-    space_.destroy(inode, [this, inode, turn](nfs4::Status status) {
-      if (status == nfs4::Status::kOk || status == nfs4::Status::kStale) return;
-      loop_.after(kReapAgain, lifetime_.guard([this, inode] { reap(inode); }));
+  queue_.exclusive(inode, [this, inode](const InodeQueue::Turn& turn) {
+    with_inode(inode, [this, inode, turn](const Outcome<InodePointer>& present) {
+      reaping_.erase(inode);
+      if (!present || ((*present)->flags & kInodeOrphan) == 0 || recaller_.is_open(inode)) return;
+      if (table_.in_use(inode)) return loop_.post(lifetime_.guard([this, inode] { reap(inode); }));
+      space_.destroy(inode, [this, inode, turn](nfs4::Status status) {
+        if (status == nfs4::Status::kOk || status == nfs4::Status::kStale) return;
+        loop_.after(kReapAgain, lifetime_.guard([this, inode] { reap(inode); }));
+      });
     });
   });
 }

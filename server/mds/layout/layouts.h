@@ -60,7 +60,7 @@ class Layouts final : public LayoutConflicts {
     return table_.end_holder(inode, requester) != 0;
   }
   void on_orphaned(uint64_t inode) override;
-  void on_last_close(uint64_t inode) override;
+  void on_last_close(std::vector<uint64_t> files, std::function<void()> done) override;
   void on_client_gone(uint64_t client, std::function<void()> done) override;
   nfs4::Status test_stateid(uint64_t client, const LayoutStateid& stateid) const override;
   nfs4::Status free_stateid(uint64_t client, const LayoutStateid& stateid) override;
@@ -149,7 +149,11 @@ class Layouts final : public LayoutConflicts {
 
   void demand_all(uint64_t inode, const ByteRange& range, uint64_t requester,
                   const std::vector<uint64_t>& clients, std::function<void(bool)> done);
-  void resize(uint64_t inode, uint64_t size, uint64_t requester, InodeQueue::Turn turn, Done done);
+  // What the metadata has of it; at once where that is in memory.
+  void with_inode(uint64_t inode, std::function<void(const Outcome<InodePointer>&)> then);
+  void resize(const Inode& present, uint64_t size, uint64_t requester, const InodeQueue::Turn& turn,
+              const Done& done);
+  void share_end(const Inode& present, uint64_t requester, const Done& done);
   void grow(uint64_t inode, uint64_t size, Done done);
   void revoke(uint64_t client, uint64_t inode) {
     revoke_layout(client, inode, [](std::optional<size_t>) {});
@@ -158,14 +162,17 @@ class Layouts final : public LayoutConflicts {
   void end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending,
                   std::function<void()> done);
   void touch(uint64_t inode, const Batch& forgotten);
+  void look_at_dead(uint64_t inode, const std::vector<HeldGrant>& dead);
   void grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead, Ending ending);
   void take_back(uint64_t inode, std::function<void()> done);
+  void recall_ahead(const Inode& present, const std::function<void()>& done);
   void tidy_up(uint64_t inode, std::function<void()> done = [] {});
   void reap(uint64_t inode);
   void reap_now(uint64_t inode);
   struct Returning;
   void give_back_slice(const std::shared_ptr<Returning>& returning);
   void forget_client(uint64_t client, const std::function<void()>& done);
+  void forget_slice(uint64_t client);
   bool on_lost_brick(const HeldLayout& layout) const;
   void lost_slice(BrickNumber brick);
   size_t answer_waiting(Loss& loss, BrickNumber brick, size_t most);
@@ -174,7 +181,13 @@ class Layouts final : public LayoutConflicts {
   void zero_tail(BrickNumber brick, uint64_t inode, const Done& done);
   void touch_interrupted_files(std::function<void()> then);
   void touch_slice();
+  Result<std::vector<std::string>> next_interrupted();
+  void touch_files(const std::vector<std::string>& records);
+  void reap_orphans();
   void sweep(const std::shared_ptr<Sweep>& sweep);
+  // A page of files behind `from`.
+  using Page = std::function<Result<std::vector<InodeId>>(InodeId from, size_t most)>;
+  void gather(const std::shared_ptr<Sweep>& into, Page page, std::function<void(bool)> done);
   // In the next turn.
   void later(std::function<void()> task);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/mds/layout/layouts.h"
+#include "server/mds/meta/read_then.h"
 #include "shared/base/log.h"
 
 // A brick's life, as far as layouts are concerned: lost, back, ready.
@@ -11,6 +12,15 @@ namespace pnfsrdma::mds {
 namespace {
 // Tails that are zeroed at a time, of all that are found dirty when a brick comes back.
 constexpr size_t kTailsAtATime = 64;
+// Records of files that are read in one turn.
+constexpr size_t kRecordsAtATime = 1024;
+
+std::optional<InodeId> inode_of_record(std::string_view key) {
+  const std::string_view number = key.substr(Records::key(RecordKind::kLayout, {}).size());
+  if (number.size() != sizeof(InodeId)) return std::nullopt;
+  return load_big_endian<InodeId>(as_bytes(number).data());
+}
+
 }  // namespace
 
 void Layouts::later(std::function<void()> task) {
@@ -138,25 +148,43 @@ void Layouts::sweep(const std::shared_ptr<Sweep>& sweep) {
   }
 }
 
+// All of them, page by page.
+void Layouts::gather(const std::shared_ptr<Sweep>& into, Page page, std::function<void(bool)> done) {
+  const InodeId from = into->files.empty() ? 0 : into->files.back() + 1;
+  const auto read = [page, from] { return page(from, kRecordsAtATime); };
+  read_then(names_.store(), lifetime_.token(), read,
+            [this, into, page, done = std::move(done)](const Result<std::vector<InodeId>>& found) {
+              if (!found) return done(false);
+              into->files.insert(into->files.end(), found->begin(), found->end());
+              if (found->size() < kRecordsAtATime) return done(true);
+              later([this, into, page, done] { gather(into, page, done); });
+            });
+}
+
 void Layouts::zero_dirty_tails(BrickNumber brick, std::function<void(bool)> done) {
-  auto dirty = space_.extents().dirty_tails();
-  if (!dirty) return done(false);
   auto work = std::make_shared<Sweep>();
-  work->files = std::move(*dirty);
   work->each = [this, brick](InodeId inode, const Done& one) { zero_tail(brick, inode, one); };
   work->done = std::move(done);
-  sweep(work);
+  const auto page = [this](InodeId from, size_t most) { return space_.extents().dirty_tails(from, most); };
+  gather(work, page, [this, work](bool all) {
+    if (!all) return work->done(false);
+    sweep(work);
+  });
 }
 
 void Layouts::zero_tail(BrickNumber brick, uint64_t inode, const Done& done) {
-  queue_.exclusive(inode, [this, brick, inode, done](InodeQueue::Turn turn) {
+  // What of a tail is on a brick that is away is zeroed when that comes back, and nobody can write there or
+  // grow the file over it before.
+  const auto is_ours = [this, brick, inode] {
     const auto present = names_.get(inode);
-    // What of a tail is on a brick that is away is zeroed when that comes back, and nobody can write
-    // there or grow the file over it before.
-    if (!present || !space_.has_memory_past(inode, (*present)->size, brick) ||
-        space_.tail_is_away(inode, (*present)->size))
-      return done(nfs4::Status::kOk);
-    space_.clean_tail(inode, [turn, done](nfs4::Status status) { done(status); });
+    return present && space_.has_memory_past(inode, (*present)->size, brick) &&
+           !space_.tail_is_away(inode, (*present)->size);
+  };
+  queue_.exclusive(inode, [this, inode, is_ours, done](const InodeQueue::Turn& turn) {
+    read_then(names_.store(), lifetime_.token(), is_ours, [this, inode, turn, done](bool ours) {
+      if (!ours) return done(nfs4::Status::kOk);
+      space_.clean_tail(inode, [turn, done](nfs4::Status status) { done(status); });
+    });
   });
 }
 
@@ -169,21 +197,37 @@ void Layouts::touch_interrupted_files(std::function<void()> then) {
 }
 
 void Layouts::touch_slice() {
-  const EventLoop::Step step(loop_, "interrupted-writers");
-  const std::string prefix = Records::key(RecordKind::kLayout, {});
+  read_then(
+      names_.store(), lifetime_.token(), [this] { return next_interrupted(); },
+      [this](const Result<std::vector<std::string>>& records) {
+        const EventLoop::Step step(loop_, "interrupted-writers");
+        if (!records)
+          log_error("layouts", "layout-records-unreadable error=\"{}\"", records.error().to_string());
+        touch_files(records.value_or(std::vector<std::string>()));
+      });
+}
+
+// Only reads: the next records, and the files they name.
+Result<std::vector<std::string>> Layouts::next_interrupted() {
   std::vector<std::string> keys;
   const auto visit = [&](std::string_view key, std::string_view) {
     keys.emplace_back(key);
     return keys.size() < kLayoutsPerSlice;
   };
-  const auto scanned = names_.store().scan(prefix, next_interrupted_, visit);
-  if (!scanned) log_error("layouts", "layout-records-unreadable error=\"{}\"", scanned.error().to_string());
+  TRY(names_.store().scan(Records::key(RecordKind::kLayout, {}), next_interrupted_, visit));
   for (const std::string& key : keys) {
-    const std::string_view number = std::string_view(key).substr(prefix.size());
-    if (number.size() != sizeof(uint64_t)) continue;
+    if (const auto inode = inode_of_record(key)) static_cast<void>(names_.get(*inode));
+  }
+  return keys;
+}
+
+void Layouts::touch_files(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    const auto inode = inode_of_record(key);
+    if (!inode) continue;
     Batch forgotten;
     forgotten.erase(key);
-    touch(load_big_endian<uint64_t>(as_bytes(number).data()), forgotten);
+    touch(*inode, forgotten);
   }
   if (keys.size() == kLayoutsPerSlice) {
     next_interrupted_ = keys.back() + '\0';  // the next key there can be
@@ -196,15 +240,7 @@ void Layouts::touch_slice() {
 void Layouts::on_brick_ready() {
   // What an earlier run left behind, and what it gave ahead of files that nobody has open any more or that we
   // could not reach.
-  const auto orphans = names_.orphans();
-  if (!orphans) return;
-  auto reaping = std::make_shared<Sweep>();
-  reaping->files = *orphans;
-  reaping->each = [this](InodeId inode, const Done& one) {
-    reap(inode);
-    one(nfs4::Status::kOk);
-  };
-  sweep(reaping);
+  reap_orphans();
   auto tidying = std::make_shared<Sweep>();
   tidying->files = space_.ahead().all();
   tidying->each = [this](InodeId inode, const Done& one) {
@@ -212,6 +248,23 @@ void Layouts::on_brick_ready() {
     tidy_up(inode, [one] { one(nfs4::Status::kOk); });
   };
   sweep(tidying);
+}
+
+void Layouts::reap_orphans() {
+  auto reaping = std::make_shared<Sweep>();
+  reaping->each = [this](InodeId inode, const Done& one) {
+    reap(inode);
+    one(nfs4::Status::kOk);
+  };
+  const auto page = [this](InodeId from, size_t most) -> Result<std::vector<InodeId>> {
+    auto orphans = names_.orphans(from, most);
+    if (!orphans) return fail(EIO, "reading the files that are to go");
+    return *std::move(orphans);
+  };
+  // What cannot be read now goes when the next brick is ready.
+  gather(reaping, page, [this, reaping](bool all) {
+    if (all) sweep(reaping);
+  });
 }
 
 }  // namespace pnfsrdma::mds

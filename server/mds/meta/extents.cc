@@ -105,12 +105,13 @@ Result<bool> Extents::tail_dirty(InodeId inode) {
   return found.has_value();
 }
 
-Result<std::vector<InodeId>> Extents::dirty_tails() {
+Result<std::vector<InodeId>> Extents::dirty_tails(InodeId from, size_t most) {
   std::vector<InodeId> inodes;
-  TRY(store_.scan(tag_prefix(kTailTag), {}, [&](std::string_view key, std::string_view) {
-    if (const auto inode = number_of_key(kTailTag, key)) inodes.push_back(*inode);
-    return true;
-  }));
+  TRY(store_.scan(tag_prefix(kTailTag), number_key(kTailTag, from),
+                  [&](std::string_view key, std::string_view) {
+                    if (const auto inode = number_of_key(kTailTag, key)) inodes.push_back(*inode);
+                    return inodes.size() < most;
+                  }));
   return inodes;
 }
 

@@ -58,7 +58,8 @@ class Extents {
   static void mark_tail_dirty(Batch& batch, InodeId inode);
   static void mark_tail_clean(Batch& batch, InodeId inode);
   Result<bool> tail_dirty(InodeId inode);
-  Result<std::vector<InodeId>> dirty_tails();
+  // In order, from this one on; the first `most` of them.
+  Result<std::vector<InodeId>> dirty_tails(InodeId from = 0, size_t most = SIZE_MAX);
 
  private:
   KeyValueStore& store_;

@@ -7,6 +7,7 @@
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/namespace_change.h"
 #include "server/mds/meta/permissions.h"
+#include "server/mds/meta/request_reads.h"
 #include "server/mds/meta/values.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
@@ -119,6 +120,8 @@ Outcome<std::optional<NameEntry>> Namespace::find(InodeId directory, std::string
 std::optional<std::string> Namespace::last_path(InodeId id) {
   // No path a client can make is deeper.
   constexpr int kDepthMax = 4096;
+  RequestReads reads(store_);
+  const RequestReads::Run in_memory(reads);
   std::string path;
   for (int depth = 0; depth < kDepthMax; ++depth) {
     if (id == kRootInode) return path.empty() ? "/" : path;
@@ -232,12 +235,13 @@ Outcome<InodePointer> Namespace::touch_atime(InodeId id) {
   return change.result(id);
 }
 
-Outcome<std::vector<InodeId>> Namespace::orphans() {
+Outcome<std::vector<InodeId>> Namespace::orphans(InodeId from, size_t most) {
   std::vector<InodeId> found;
-  const auto scanned = store_.scan(tag_prefix(kOrphanTag), {}, [&](std::string_view key, std::string_view) {
+  const auto visit = [&](std::string_view key, std::string_view) {
     if (const auto inode = number_of_key(kOrphanTag, key)) found.push_back(*inode);
-    return true;
-  });
+    return found.size() < most;
+  };
+  const auto scanned = store_.scan(tag_prefix(kOrphanTag), number_key(kOrphanTag, from), visit);
   if (!scanned) return wire(scanned.error());
   return found;
 }

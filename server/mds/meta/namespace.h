@@ -137,7 +137,7 @@ class Namespace {
   // kNoEnt at the root.
   Outcome<InodePointer> lookup_parent(InodeId directory);
   // For people: a path that leads to the inode, by names it was found or made by since the start. nullopt:
-  // none is known, or none is left.
+  // none is known, none is left, or it is not in memory: it is not worth a wait.
   std::optional<std::string> last_path(InodeId id);
 
   // `extra` of this and the next three: goes into the same batch; nothing is written where nothing changes.
@@ -170,7 +170,8 @@ class Namespace {
   Outcome<InodePointer> touch_atime(InodeId id);
 
   // All orphans, those of earlier boots too.
-  Outcome<std::vector<InodeId>> orphans();
+  // In order, from this one on; the first `most` of them.
+  Outcome<std::vector<InodeId>> orphans(InodeId from = 0, size_t most = SIZE_MAX);
   // Deletes an orphan (kInval if it is none) and its tail record with `extra`, which must erase its extents.
   Outcome<> destroy(InodeId id, const Batch& extra = {});
 

@@ -58,4 +58,17 @@ void read_then(KeyValueStore& store, const std::weak_ptr<const void>& alive, Rea
   std::make_shared<WaitingRead<Read, Then>>(store, alive, std::move(read), std::move(then))->fetch(reads);
 }
 
+// The same where `then` looks at the rows again itself: `look` is what brings them.
+template <typename Look, typename Then>
+void look_then(KeyValueStore& store, const std::weak_ptr<const void>& alive, Look look, Then then) {
+  struct Looked {};
+  read_then(
+      store, alive,
+      [look = std::move(look)]() mutable {
+        look();
+        return Looked{};
+      },
+      [then = std::move(then)](Looked) mutable { then(); });
+}
+
 }  // namespace pnfsrdma::mds

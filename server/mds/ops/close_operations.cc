@@ -52,7 +52,7 @@ nfs4::CloseResponse handle(CompoundContext& context, const nfs4::CloseArguments&
   locks.remove(held);
   const InodeId inode = open->inode;
   context.services.opens.remove(*open);
-  if (!context.services.opens.is_open(inode)) context.services.layouts.on_last_close(inode);
+  if (!context.services.opens.is_open(inode)) context.services.layouts.on_last_close({inode}, [] {});
   // The stateid is dead; the RFC wants it answered so that nobody can use it by mistake.
   context.set_current_stateid(nfs4::Stateid::invalid());
   return nfs4::CloseResult{nfs4::Stateid::invalid()};

@@ -120,6 +120,7 @@ bool may_miss(Operation operation) {
     case Operation::kRename:
     case Operation::kSecurityInfo:
     case Operation::kSecurityInfoNoName:
+    case Operation::kSequence:
     case Operation::kSetAttributes:
     case Operation::kUnlock:
     case Operation::kVerify:

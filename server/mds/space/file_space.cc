@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/mds/meta/read_then.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
 
@@ -67,32 +68,57 @@ void FileSpace::cut(InodeId inode, uint64_t size, const InodeUpdate& update, Don
 }
 
 void FileSpace::clean_tail(InodeId inode, Done done) {
+  look_then(
+      store_, lifetime_.token(),
+      [this, inode] {
+        const auto present = names_.get(inode);
+        if (present && tail_dirty(inode)) static_cast<void>(kept_behind(inode, (*present)->size));
+      },
+      [this, inode, done = std::move(done)] { clean_tail_now(inode, done); });
+}
+
+Result<std::vector<Extent>> FileSpace::kept_behind(InodeId inode, uint64_t size) {
+  const uint64_t end = kept_end(size);
+  return extents_.overlapping(inode, end, kEndOfFile - end);
+}
+
+void FileSpace::clean_tail_now(InodeId inode, const Done& done) {
   const auto present = names_.get(inode);
   if (!present || !tail_dirty(inode)) return done(nfs4::Status::kOk);
   const uint64_t size = (*present)->size;
-  if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, std::move(done));
+  if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, done);
   if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
-    loop_.after(left, lifetime_.guard([this, inode, done = std::move(done)] { clean_tail(inode, done); }));
+    loop_.after(left, lifetime_.guard([this, inode, done] { clean_tail(inode, done); }));
     return;
   }
   const uint64_t end = kept_end(size);
-  const auto behind = extents_.overlapping(inode, end, kEndOfFile - end);
+  const auto behind = kept_behind(inode, size);
   if (!behind) return done(status_of(behind.error()));
   // Readers may still look at the memory behind the end: then it stays, zeroed.
-  if (behind->empty() || table_.reachable(inode, {end, kEndOfFile})) return zero_tail(inode, std::move(done));
-  shorten(inode, end, {.space_only = true}, false, std::move(done));
+  if (behind->empty() || table_.reachable(inode, {end, kEndOfFile})) return zero_tail(inode, done);
+  shorten(inode, end, {.space_only = true}, false, done);
 }
 
 void FileSpace::trim(InodeId inode, Done done) {
+  look_then(
+      store_, lifetime_.token(),
+      [this, inode] {
+        const auto present = names_.get(inode);
+        if (present) static_cast<void>(kept_behind(inode, (*present)->size));
+      },
+      [this, inode, done = std::move(done)] { trim_now(inode, done); });
+}
+
+void FileSpace::trim_now(InodeId inode, const Done& done) {
   const auto present = names_.get(inode);
   if (!present) return done(nfs4::Status::kOk);
   const uint64_t end = kept_end((*present)->size);
   if (table_.reachable(inode, {end, kEndOfFile})) return done(nfs4::Status::kOk);
-  const auto behind = extents_.overlapping(inode, end, kEndOfFile - end);
+  const auto behind = kept_behind(inode, (*present)->size);
   if (!behind) return done(status_of(behind.error()));
-  if (!behind->empty()) return shorten(inode, end, {.space_only = true}, false, std::move(done));
+  if (!behind->empty()) return shorten(inode, end, {.space_only = true}, false, done);
   leave_ahead(inode);
-  clean_tail(inode, std::move(done));
+  clean_tail(inode, done);
 }
 
 // It has nothing ahead.
@@ -104,16 +130,37 @@ void FileSpace::leave_ahead(InodeId inode) {
   ahead_.leave(inode);
 }
 
-void FileSpace::shorten(InodeId inode, uint64_t end, InodeUpdate update, bool mark_dirty, Done done) {
-  const auto present = names_.get(inode);
-  if (!present) return done(present.error());
-  const uint64_t size = update.size.value_or((*present)->size);
+struct FileSpace::Removal {
+  InodePointer inode;
+  ExtentChange change;
+  std::vector<Extent> removed;
+};
+
+// Only reads.
+std::expected<FileSpace::Removal, nfs4::Status> FileSpace::removal(InodeId inode, uint64_t end) {
+  TRY_ASSIGN(InodePointer present, names_.get(inode));
   ExtentChange change(store_, inode);
-  const auto removed = change.remove(end, kEndOfFile - end);
-  if (!removed) return done(status_of(removed.error()));
-  update.space_used = (*present)->space_used + static_cast<uint64_t>(change.growth());
+  auto removed = change.remove(end, kEndOfFile - end);
+  if (!removed) return std::unexpected(status_of(removed.error()));
+  return Removal{std::move(present), std::move(change), *std::move(removed)};
+}
+
+void FileSpace::shorten(InodeId inode, uint64_t end, const InodeUpdate& update, bool mark_dirty, Done done) {
+  read_then(
+      store_, lifetime_.token(), [this, inode, end] { return removal(inode, end); },
+      [this, inode, end, update, mark_dirty,
+       done = std::move(done)](const std::expected<Removal, nfs4::Status>& removal) {
+        if (!removal) return done(removal.error());
+        shorten_by(inode, *removal, end, update, mark_dirty, done);
+      });
+}
+
+void FileSpace::shorten_by(InodeId inode, const Removal& removal, uint64_t end, InodeUpdate update,
+                           bool mark_dirty, const Done& done) {
+  const uint64_t size = update.size.value_or(removal.inode->size);
+  update.space_used = removal.inode->space_used + static_cast<uint64_t>(removal.change.growth());
   Batch batch;
-  change.write_to(batch);
+  removal.change.write_to(batch);
   ahead_.take_off_record(batch, inode);
   if (mark_dirty && size < end) Extents::mark_tail_dirty(batch, inode);
   if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
@@ -121,7 +168,7 @@ void FileSpace::shorten(InodeId inode, uint64_t end, InodeUpdate update, bool ma
   // A crash before the sync: the old size, the old extents, all bytes still there. Nothing may be destroyed
   // before it.
   store_.when_synced(store_.last_namespace_sequence(),
-                     lifetime_.guard([this, inode, size, removed = *removed, done = std::move(done)] {
+                     lifetime_.guard([this, inode, size, removed = removal.removed, done] {
                        // A crash from here on: blocks without an extent, freed at the next start; a dirty tail
                        // with its record, zeroed then.
                        release(removed);
@@ -143,43 +190,73 @@ bool FileSpace::has_leftovers(InodeId inode, const ByteRange& range) const {
   return found != leftovers_.end() && table_.out_of_reach(inode, found->second).overlaps(range);
 }
 
+struct FileSpace::Leftovers {
+  std::vector<ByteRange> dead;
+  std::vector<brick::Range> memory;
+};
+
+// Only reads. What none of those reaches who write behind the end.
+Result<FileSpace::Leftovers> FileSpace::dead_leftovers(InodeId inode, uint64_t size) {
+  Leftovers all;
+  const auto found = leftovers_.find(inode);
+  if (found == leftovers_.end()) return all;
+  all.dead = table_.out_of_reach(inode, found->second).within({size, kEndOfFile});
+  for (const ByteRange& range : all.dead) {
+    TRY_ASSIGN(const std::vector<Mapping> mapped, extents_.map(inode, range.begin, range.length()));
+    for (const Mapping& part : mapped) {
+      if (part.logical) all.memory.push_back({*part.logical, part.length});
+    }
+  }
+  return all;
+}
+
 // Others write behind the end: only what none of them reaches can be zeroed now.
 void FileSpace::zero_leftovers(InodeId inode, uint64_t size, Done done) {
-  const auto found = leftovers_.find(inode);
-  if (found == leftovers_.end()) return done(nfs4::Status::kOk);
+  if (!leftovers_.contains(inode)) return done(nfs4::Status::kOk);
   if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
     loop_.after(left, lifetime_.guard([this, inode, done = std::move(done)] { clean_tail(inode, done); }));
     return;
   }
-  const std::vector<ByteRange> dead = table_.out_of_reach(inode, found->second).within({size, kEndOfFile});
-  std::vector<brick::Range> memory;
-  for (const ByteRange& range : dead) {
-    const auto mapped = extents_.map(inode, range.begin, range.length());
-    if (!mapped) return done(status_of(mapped.error()));
-    for (const Mapping& part : *mapped) {
-      if (part.logical) memory.push_back({*part.logical, part.length});
-    }
-  }
-  const auto clean = [this, inode, dead, done] {
+  read_then(
+      store_, lifetime_.token(), [this, inode, size] { return dead_leftovers(inode, size); },
+      [this, inode, done = std::move(done)](const Result<Leftovers>& all) {
+        if (!all) return done(status_of(all.error()));
+        zero_dead(inode, *all, done);
+      });
+}
+
+void FileSpace::zero_dead(InodeId inode, const Leftovers& all, const Done& done) {
+  const auto clean = [this, inode, dead = all.dead, done] {
     if (const auto rest = leftovers_.find(inode); rest != leftovers_.end()) {
       for (const ByteRange& range : dead) rest->second.remove(range);
       if (rest->second.empty()) leftovers_.erase(rest);
     }
     done(nfs4::Status::kOk);
   };
-  if (memory.empty()) return clean();
-  bricks_.zero(memory, lifetime_.guard([clean, done](nfs4::Status status) {
+  if (all.memory.empty()) return clean();
+  bricks_.zero(all.memory, lifetime_.guard([clean, done](nfs4::Status status) {
     if (status != nfs4::Status::kOk) return done(status);
     clean();
   }));
 }
 
 void FileSpace::zero_tail(InodeId inode, Done done) {
+  look_then(
+      store_, lifetime_.token(),
+      [this, inode] {
+        const auto present = names_.get(inode);
+        if (!present || !tail_dirty(inode)) return;
+        static_cast<void>(extents_.overlapping(inode, (*present)->size, kEndOfFile - (*present)->size));
+      },
+      [this, inode, done = std::move(done)] { zero_tail_now(inode, done); });
+}
+
+void FileSpace::zero_tail_now(InodeId inode, const Done& done) {
   const auto present = names_.get(inode);
   if (!present || !tail_dirty(inode)) return done(nfs4::Status::kOk);
   const uint64_t size = (*present)->size;
   if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
-    loop_.after(left, lifetime_.guard([this, inode, done = std::move(done)] { zero_tail(inode, done); }));
+    loop_.after(left, lifetime_.guard([this, inode, done] { zero_tail(inode, done); }));
     return;
   }
   const auto extents = extents_.overlapping(inode, size, kEndOfFile - size);
@@ -207,18 +284,24 @@ void FileSpace::zero_tail(InodeId inode, Done done) {
 }
 
 void FileSpace::destroy(InodeId inode, Done done) {
-  ExtentChange change(store_, inode);
-  const auto removed = change.remove(0, kEndOfFile);
-  if (!removed) return done(status_of(removed.error()));
+  read_then(
+      store_, lifetime_.token(), [this, inode] { return removal(inode, 0); },
+      [this, inode, done = std::move(done)](const std::expected<Removal, nfs4::Status>& removal) {
+        if (!removal) return done(removal.error());
+        destroy_with(inode, *removal, done);
+      });
+}
+
+void FileSpace::destroy_with(InodeId inode, const Removal& removal, const Done& done) {
   Batch batch;
-  change.write_to(batch);
+  removal.change.write_to(batch);
   ahead_.take_off_record(batch, inode);
   if (const auto destroyed = names_.destroy(inode, batch); !destroyed) return done(destroyed.error());
   ahead_.leave(inode);
   resting_.erase(inode);
   leftovers_.erase(inode);
   store_.when_synced(store_.last_namespace_sequence(),
-                     lifetime_.guard([this, removed = *removed, done = std::move(done)] {
+                     lifetime_.guard([this, removed = removal.removed, done] {
                        release(removed);
                        done(nfs4::Status::kOk);
                      }));

@@ -108,7 +108,11 @@ class FileSpace {
   Extents& extents() { return extents_; }
 
  private:
+  struct Removal;    // extents of a file that go
+  struct Leftovers;  // what is to be zeroed beside living writers
   struct Placed;
+  struct Placing;  // the new extents of a file
+  struct Hole;
   struct Allocation;
   using AllocationPointer = std::shared_ptr<Allocation>;
   struct Zeroing {
@@ -120,13 +124,15 @@ class FileSpace {
   void begin_placing(const AllocationPointer& work);
   std::expected<std::deque<BrickNumber>, nfs4::Status> places(InodeId inode, uint64_t begin);
   void place_next(const AllocationPointer& work);
-  std::expected<GrainRequest, nfs4::Status> request_for(const AllocationPointer& work, BrickDevice& brick,
-                                                        const ByteRange& hole);
-  void take(const AllocationPointer& work, BrickDevice& brick, const ByteRange& hole);
+  void find_holes(const AllocationPointer& work, const std::vector<Mapping>& mapped);
+  GrainRequest request_for(const AllocationPointer& work, BrickDevice& brick, const Hole& hole);
+  void take(const AllocationPointer& work, BrickDevice& brick, const Hole& hole);
   void allocated(const AllocationPointer& work, const ByteRange& hole, const Taken& taken);
   void not_allocated(const AllocationPointer& work, BrickNumber number, Taken taken, brick::Status why);
   void zero_placed(const AllocationPointer& work);
   void commit_placed(const AllocationPointer& work);
+  std::expected<Placing, nfs4::Status> placing(const Allocation& work);
+  void commit_extents(const AllocationPointer& work, const Placing& placing);
   void give_back(const AllocationPointer& work);
   void retreat(const AllocationPointer& work, nfs4::Status status);
   void make_room(const AllocationPointer& work);
@@ -134,9 +140,19 @@ class FileSpace {
 
   // Extents of the file behind `end` go, what is kept behind `size` is zeroed: the common end of cut,
   // clean_tail and trim.
-  void shorten(InodeId inode, uint64_t end, InodeUpdate update, bool mark_dirty, Done done);
+  void shorten(InodeId inode, uint64_t end, const InodeUpdate& update, bool mark_dirty, Done done);
+  void shorten_by(InodeId inode, const Removal& removal, uint64_t end, InodeUpdate update, bool mark_dirty,
+                  const Done& done);
+  std::expected<Removal, nfs4::Status> removal(InodeId inode, uint64_t end);
+  Result<std::vector<Extent>> kept_behind(InodeId inode, uint64_t size);
+  void clean_tail_now(InodeId inode, const Done& done);
+  void trim_now(InodeId inode, const Done& done);
   void zero_tail(InodeId inode, Done done);
+  void zero_tail_now(InodeId inode, const Done& done);
   void zero_leftovers(InodeId inode, uint64_t size, Done done);
+  Result<Leftovers> dead_leftovers(InodeId inode, uint64_t size);
+  void zero_dead(InodeId inode, const Leftovers& all, const Done& done);
+  void destroy_with(InodeId inode, const Removal& removal, const Done& done);
   void release(const std::vector<Extent>& extents);
   void zero_in_background();
   void zero_free_grains(BrickNumber number);

@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "server/mds/meta/read_then.h"
 #include "server/mds/space/file_space.h"
 
 // The half of FileSpace that gives memory to files.
@@ -28,6 +29,18 @@ struct FileSpace::Placed {
   uint64_t end() const { return file_offset + piece.length; }
 };
 
+struct FileSpace::Placing {
+  InodePointer inode;
+  ExtentChange extents;
+  uint64_t end = 0;
+};
+
+struct FileSpace::Hole {
+  ByteRange range;
+  // Where the memory of the bytes in front of it ends, so that it can go on there.
+  std::optional<uint64_t> in_front;
+};
+
 struct FileSpace::Allocation {
   InodeId inode = kNoInode;
   AllocationPlan plan;
@@ -36,7 +49,7 @@ struct FileSpace::Allocation {
   ByteRange range;                 // what is tried now: wished, or needed
   std::deque<BrickNumber> places;  // the first one is tried now
   bool shared = false;             // no brick alone has enough: each gives what it has
-  std::vector<ByteRange> holes;    // still to place, the last one first
+  std::vector<Hole> holes;         // still to place, the last one first
   std::vector<Placed> placed;
   bool scattered = false;  // a brick has enough, in too many pieces
   // Once nothing is free: the files still to be asked for what is ahead of them, and until when.
@@ -70,10 +83,14 @@ void FileSpace::allocate(InodeId inode, const AllocationPlan& plan, Change chang
 void FileSpace::begin_anew(const AllocationPointer& work) {
   // Where the bytes are has to be written down, too.
   if (names_.store().room().full) return finish(work, nfs4::Status::kNoSpc);
-  auto order = places(work->inode, work->plan.needed.begin);
-  if (!order) return finish(work, order.error());
-  work->places = std::move(*order);
-  begin_placing(work);
+  using Order = std::expected<std::deque<BrickNumber>, nfs4::Status>;
+  read_then(
+      store_, lifetime_.token(), [this, work] { return places(work->inode, work->plan.needed.begin); },
+      [this, work](Order order) {
+        if (!order) return finish(work, order.error());
+        work->places = *std::move(order);
+        begin_placing(work);
+      });
 }
 
 // The file's brick is that of the memory in front, or of any other that it has.
@@ -92,10 +109,24 @@ std::expected<std::deque<BrickNumber>, nfs4::Status> FileSpace::places(InodeId i
 }
 
 void FileSpace::begin_placing(const AllocationPointer& work) {
-  const auto mapped = extents_.map(work->inode, work->range.begin, work->range.length());
-  if (!mapped) return finish(work, status_of(mapped.error()));
-  for (const Mapping& mapping : *mapped) {
-    if (!mapping.logical) work->holes.push_back({mapping.file_offset, mapping.file_offset + mapping.length});
+  // From the byte in front.
+  const uint64_t begin = work->range.begin - std::min<uint64_t>(work->range.begin, 1);
+  read_then(
+      store_, lifetime_.token(),
+      [this, work, begin] { return extents_.map(work->inode, begin, work->range.end - begin); },
+      [this, work](const Result<std::vector<Mapping>>& mapped) {
+        if (!mapped) return finish(work, status_of(mapped.error()));
+        find_holes(work, *mapped);
+      });
+}
+
+void FileSpace::find_holes(const AllocationPointer& work, const std::vector<Mapping>& mapped) {
+  std::optional<uint64_t> in_front;
+  for (const Mapping& mapping : mapped) {
+    const ByteRange range{std::max(mapping.file_offset, work->range.begin),
+                          mapping.file_offset + mapping.length};
+    if (!mapping.logical && !range.empty()) work->holes.push_back({range, in_front});
+    in_front = mapping.logical ? std::optional(*mapping.logical + mapping.length) : std::nullopt;
   }
   std::reverse(work->holes.begin(), work->holes.end());
   place_next(work);
@@ -107,41 +138,38 @@ void FileSpace::place_next(const AllocationPointer& work) {
   BrickDevice* const brick = bricks_.find(work->places.front());
   // Removed while we waited; there is nothing of ours on it.
   if (brick == nullptr) return retreat(work, nfs4::Status::kDelay);
-  ByteRange hole = work->holes.back();
+  Hole hole = work->holes.back();
   work->holes.pop_back();
-  if (const uint64_t free = brick->space().free_bytes(); work->shared && free < hole.length()) {
+  if (const uint64_t free = brick->space().free_bytes(); work->shared && free < hole.range.length()) {
     work->places.pop_front();
-    const uint64_t middle = hole.begin + free;
-    work->holes.push_back({middle, hole.end});
-    if (free == 0) return place_next(work);
-    hole.end = middle;
+    if (free == 0) {
+      work->holes.push_back(hole);
+      return place_next(work);
+    }
+    const uint64_t middle = hole.range.begin + free;
+    work->holes.push_back({{middle, hole.range.end}, std::nullopt});
+    hole.range.end = middle;
   }
   take(work, *brick, hole);
 }
 
-std::expected<GrainRequest, nfs4::Status> FileSpace::request_for(const AllocationPointer& work,
-                                                                 BrickDevice& brick, const ByteRange& hole) {
+GrainRequest FileSpace::request_for(const AllocationPointer& work, BrickDevice& brick, const Hole& hole) {
+  const ByteRange& range = hole.range;
   GrainRequest request{.scattered = work->change.scattered};
-  const uint64_t hard_end = std::clamp(work->plan.needed.end, hole.begin, hole.end);
-  request.hard = (hard_end - hole.begin) / kGrainSize;
-  request.soft = std::min(hole.end - hard_end, brick.space().free_bytes() / kAheadOfFree) / kGrainSize;
-  if (hole.begin == 0) return request;
-  const auto before = extents_.overlapping(work->inode, hole.begin - 1, 1);
-  if (!before) return std::unexpected(status_of(before.error()));
-  if (!before->empty() && &bricks_.at(before->front().logical) == &brick)
-    request.goal = before->front().logical_end();
+  const uint64_t hard_end = std::clamp(work->plan.needed.end, range.begin, range.end);
+  request.hard = (hard_end - range.begin) / kGrainSize;
+  request.soft = std::min(range.end - hard_end, brick.space().free_bytes() / kAheadOfFree) / kGrainSize;
+  if (hole.in_front && &bricks_.at(*hole.in_front - 1) == &brick) request.goal = *hole.in_front;
   return request;
 }
 
-void FileSpace::take(const AllocationPointer& work, BrickDevice& brick, const ByteRange& hole) {
-  const auto request = request_for(work, brick, hole);
-  if (!request) return retreat(work, request.error());
-  const auto taken = brick.space().take(*request);
+void FileSpace::take(const AllocationPointer& work, BrickDevice& brick, const Hole& hole) {
+  const auto taken = brick.space().take(request_for(work, brick, hole));
   if (!taken) return retreat(work, shortage(taken.error()));
-  if (!taken->fresh) return allocated(work, hole, *taken);
+  if (!taken->fresh) return allocated(work, hole.range, *taken);
   // A crash from here on: blocks on the brick that no extent names. The next start frees them.
   brick.alloc(taken->fresh->logical, taken->fresh->count,
-              lifetime_.guard([this, work, number = brick.number(), hole,
+              lifetime_.guard([this, work, number = brick.number(), hole = hole.range,
                                taken = *taken](BrickDevice::Answer<brick::RunsResult> answer) {
                 if (!answer) return not_allocated(work, number, taken, answer.error());
                 bricks_.space_at(taken.fresh->logical).allocated(*taken.fresh);
@@ -194,27 +222,39 @@ void FileSpace::zero_placed(const AllocationPointer& work) {
 }
 
 void FileSpace::commit_placed(const AllocationPointer& work) {
+  read_then(
+      store_, lifetime_.token(), [this, work] { return placing(*work); },
+      [this, work](const std::expected<Placing, nfs4::Status>& placing) {
+        if (!placing) return retreat(work, placing.error());
+        commit_extents(work, *placing);
+      });
+}
+
+// Only reads.
+std::expected<FileSpace::Placing, nfs4::Status> FileSpace::placing(const Allocation& work) {
+  TRY_ASSIGN(InodePointer inode, names_.get(work.inode));
+  Placing placing{.inode = std::move(inode), .extents = ExtentChange(store_, work.inode)};
+  for (const Placed& placed : work.placed) {
+    const Extent extent{placed.file_offset, placed.piece.logical, placed.piece.length};
+    if (const auto inserted = placing.extents.insert(extent); !inserted)
+      return std::unexpected(status_of(inserted.error()));
+    placing.end = std::max(placing.end, extent.end());
+  }
+  return placing;
+}
+
+void FileSpace::commit_extents(const AllocationPointer& work, const Placing& placing) {
   // No byte of another file is in what we commit: blocks come zeroed from the brick, grains were zeroed
   // above, durably.
-  const auto inode = names_.get(work->inode);
-  if (!inode) return retreat(work, inode.error());
-  ExtentChange extents(store_, work->inode);
-  uint64_t end = 0;
-  for (const Placed& placed : work->placed) {
-    const Extent extent{placed.file_offset, placed.piece.logical, placed.piece.length};
-    if (const auto inserted = extents.insert(extent); !inserted)
-      return retreat(work, status_of(inserted.error()));
-    end = std::max(end, extent.end());
-  }
   InodeUpdate update = work->change.update;
   // Memory comes with growth only; and a LAYOUTCOMMIT, which waits for no turn, may have grown the file further
   // meanwhile.
-  if (update.size) update.size = std::max(*update.size, (*inode)->size);
-  update.space_used = (*inode)->space_used + static_cast<uint64_t>(extents.growth());
-  const bool ahead = end > kept_end(update.size.value_or((*inode)->size));
-  const bool on_record = ahead && end > work->plan.needed.end;
+  if (update.size) update.size = std::max(*update.size, placing.inode->size);
+  update.space_used = placing.inode->space_used + static_cast<uint64_t>(placing.extents.growth());
+  const bool ahead = placing.end > kept_end(update.size.value_or(placing.inode->size));
+  const bool on_record = ahead && placing.end > work->plan.needed.end;
   Batch batch;
-  extents.write_to(batch);
+  placing.extents.write_to(batch);
   batch.append(work->change.extra);
   if (on_record) ahead_.put_on_record(batch, work->inode);
   const auto updated = names_.update(work->inode, update, batch, work->change.kind);

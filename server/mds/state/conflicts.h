@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "server/mds/state/recaller.h"
 #include "shared/nfs4/status.h"
@@ -46,8 +47,9 @@ class LayoutConflicts {
   // Survives a restart.
   virtual void on_orphaned(uint64_t inode) = 0;
 
-  // Nobody has the file open any more: orphans go, space allocated ahead of the size is freed.
-  virtual void on_last_close(uint64_t inode) = 0;
+  // Nobody has these files open any more: orphans go, space allocated ahead of the size is given back. `done`
+  // when that has begun for all of them.
+  virtual void on_last_close(std::vector<uint64_t> files, std::function<void()> done) = 0;
 
   // The lease expired, DESTROY_CLIENTID, or the client rebooted: fences first. `done` when no memory of any
   // brick is reachable for this client any more and its layouts are gone; only then may its state be dropped.

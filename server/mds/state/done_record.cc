@@ -55,7 +55,7 @@ Outcome<std::optional<DoneRecord>> DoneRecords::find(const SessionId& session, u
                     .request_hash = done->request_hash};
 }
 
-Outcome<> DoneRecords::forget(const SessionId& session) {
+Outcome<Batch> DoneRecords::of_session(const SessionId& session) {
   Batch batch;
   const std::string prefix = Records::key(RecordKind::kDone, as_text(session));
   const auto scanned = store_.scan(prefix, {}, [&](std::string_view key, std::string_view) {
@@ -63,32 +63,32 @@ Outcome<> DoneRecords::forget(const SessionId& session) {
     return true;
   });
   if (!scanned) return std::unexpected(status_of(scanned.error()));
-  if (batch.empty()) return {};
-  const auto committed = store_.commit(batch, CommitKind::kState);
-  if (!committed) return std::unexpected(status_of(committed.error()));
-  return {};
+  return batch;
 }
 
-Outcome<std::string> DoneRecords::forget_earlier(const std::function<bool(const SessionId&)>& alive,
-                                                 const std::string& from, size_t most) {
-  Batch batch;
-  std::string next;
+Outcome<DoneRecords::Earlier> DoneRecords::earlier(const std::function<bool(const SessionId&)>& alive,
+                                                   const std::string& from, size_t most) {
+  Earlier found;
   size_t seen = 0;
   const std::string prefix = Records::key(RecordKind::kDone, {});
   const auto scanned = store_.scan(prefix, from, [&](std::string_view key, std::string_view) {
     if (seen++ == most) {
-      next = key;
+      found.next = key;
       return false;
     }
     const auto session = session_of(key.substr(prefix.size()));
-    if (!session || !alive(*session)) batch.erase(key);
+    if (!session || !alive(*session)) found.dead.erase(key);
     return true;
   });
   if (!scanned) return std::unexpected(status_of(scanned.error()));
-  if (batch.empty()) return next;
-  const auto committed = store_.commit(batch, CommitKind::kState);
+  return found;
+}
+
+Outcome<> DoneRecords::forget(const Batch& records) {
+  if (records.empty()) return {};
+  const auto committed = store_.commit(records, CommitKind::kState);
   if (!committed) return std::unexpected(status_of(committed.error()));
-  return next;
+  return {};
 }
 
 }  // namespace pnfsrdma::mds

@@ -33,12 +33,17 @@ class DoneRecords {
   static void put(Batch& batch, const DoneRecord& record);
   // Of a session that is gone. A record that cannot be read is none.
   Outcome<std::optional<DoneRecord>> find(const SessionId& session, uint32_t slot);
-  // The session ends in order: nobody repeats anything in it.
-  Outcome<> forget(const SessionId& session);
-  // Looks at up to `most` records from `from` on (a key; empty: the first), and forgets those whose session
-  // is not `alive`. Returns where to go on; empty: that was all.
-  Outcome<std::string> forget_earlier(const std::function<bool(const SessionId&)>& alive,
-                                      const std::string& from, size_t most);
+  // What forgets a session that ends in order: nobody repeats anything in it. Only reads.
+  Outcome<Batch> of_session(const SessionId& session);
+  // What forgets those of sessions that are not `alive`, of up to `most` records from `from` on (a key; empty:
+  // the first), and where to go on; empty: that was all. Only reads.
+  struct Earlier {
+    Batch dead;
+    std::string next;
+  };
+  Outcome<Earlier> earlier(const std::function<bool(const SessionId&)>& alive, const std::string& from,
+                           size_t most);
+  Outcome<> forget(const Batch& records);
 
  private:
   KeyValueStore& store_;

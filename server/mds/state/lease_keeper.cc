@@ -5,6 +5,7 @@
 #include <iterator>
 #include <set>
 
+#include "server/mds/meta/read_then.h"
 #include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
@@ -32,11 +33,19 @@ LeaseKeeper::LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable
       layouts_(layouts),
       counters_(counters) {
   sessions_.set_on_destroy([this](const Session& session) {
-    if (!session.has_changed()) return;
-    // What cannot be forgotten now goes some time after the next start.
-    if (const auto forgotten = store_.done().forget(session.id()); !forgotten)
-      log_warning("mds", "session-records-kept status={}", nfs4::to_string(forgotten.error()));
+    if (session.has_changed()) forget_session(session.id());
   });
+}
+
+void LeaseKeeper::forget_session(const SessionId& session) {
+  read_then(
+      store_.store(), lifetime_.token(), [this, session] { return store_.done().of_session(session); },
+      [this](const Outcome<Batch>& records) {
+        const auto forgotten = records ? store_.done().forget(*records) : std::unexpected(records.error());
+        // What cannot be forgotten now goes some time after the next start.
+        if (!forgotten)
+          log_warning("mds", "session-records-kept status={}", nfs4::to_string(forgotten.error()));
+      });
 }
 
 void LeaseKeeper::retire(const std::shared_ptr<Client>& client, std::function<void()> done) {
@@ -82,18 +91,18 @@ void LeaseKeeper::drop(Leaving leaving) {
 }
 
 void LeaseKeeper::drop_slices(const std::shared_ptr<Leaving>& leaving) {
-  while (drop_slice(*leaving)) {
-    if (loop_ == nullptr) continue;
-    return loop_->post(lifetime_.guard([this, leaving] {
+  drop_slice(*leaving, [this, leaving](bool left) {
+    if (!left) return leaving->done();
+    if (loop_ == nullptr) return drop_slices(leaving);
+    loop_->post(lifetime_.guard([this, leaving] {
       const EventLoop::Step step(*loop_, "client-teardown", leaving->client);
       drop_slices(leaving);
     }));
-  }
-  leaving->done();
+  });
 }
 
-// Whether some are left. Locks first: none is without its open.
-bool LeaseKeeper::drop_slice(const Leaving& leaving) {
+// `then` with whether some are left. Locks first: none is without its open.
+void LeaseKeeper::drop_slice(const Leaving& leaving, std::function<void(bool)> then) {
   const auto some = [](const auto& all, size_t most) {
     return std::vector(all.begin(),
                        std::next(all.begin(), static_cast<ptrdiff_t>(std::min(all.size(), most))));
@@ -116,10 +125,9 @@ bool LeaseKeeper::drop_slice(const Leaving& leaving) {
     inodes.insert(open->inode);
     opens_.remove(*open);
   }
-  for (const uint64_t inode : inodes) {
-    if (!opens_.is_open(inode)) layouts_.on_last_close(inode);
-  }
-  return !last;
+  std::vector<uint64_t> closed(inodes.begin(), inodes.end());
+  std::erase_if(closed, [this](uint64_t inode) { return opens_.is_open(inode); });
+  layouts_.on_last_close(std::move(closed), lifetime_.guard([last, then = std::move(then)] { then(!last); }));
 }
 
 void LeaseKeeper::expire_due() {
@@ -135,13 +143,19 @@ void LeaseKeeper::expire_due() {
 
 // In slices: a slot of each session has a record, at most.
 void LeaseKeeper::forget_earlier_sessions(const std::string& from) {
-  const EventLoop::Step step(*loop_, "earlier-sessions");
-  const auto next = store_.done().forget_earlier(
-      [this](const SessionId& id) { return sessions_.find(id) != nullptr; }, from, kStatesPerSlice);
-  if (next && next->empty()) return;
-  // Refused: the store is full or stalls; later.
-  loop_->after(next ? kNextSlice : kEarlierSessionsKept,
-               [this, from = next.value_or(from)] { forget_earlier_sessions(from); });
+  const auto read = [this, from] {
+    return store_.done().earlier([this](const SessionId& id) { return sessions_.find(id) != nullptr; }, from,
+                                 kStatesPerSlice);
+  };
+  read_then(
+      store_.store(), lifetime_.token(), read, [this, from](const Outcome<DoneRecords::Earlier>& earlier) {
+        const EventLoop::Step step(*loop_, "earlier-sessions");
+        const bool forgotten = earlier && store_.done().forget(earlier->dead);
+        if (forgotten && earlier->next.empty()) return;
+        // Refused: the store is full or stalls; later.
+        loop_->after(forgotten ? kNextSlice : kEarlierSessionsKept,
+                     [this, from = forgotten ? earlier->next : from] { forget_earlier_sessions(from); });
+      });
 }
 
 void LeaseKeeper::start(EventLoop& loop, Milliseconds every) {

@@ -53,7 +53,8 @@ class LeaseKeeper {
   void look(Milliseconds late);
   void drop(Leaving leaving);
   void drop_slices(const std::shared_ptr<Leaving>& leaving);
-  bool drop_slice(const Leaving& leaving);
+  void drop_slice(const Leaving& leaving, std::function<void(bool)> then);
+  void forget_session(const SessionId& session);
   void forget_earlier_sessions(const std::string& from);
 
   ClientTable& clients_;

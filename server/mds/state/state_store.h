@@ -47,6 +47,7 @@ class StateStore {
   // From before that until the grace period is over: then the records are not all that clients may hold.
   Result<> note_grace(bool running);
   Result<bool> in_grace();
+  KeyValueStore& store() { return store_; }
   DoneRecords done() { return DoneRecords(store_); }
 
  private:

@@ -3,6 +3,8 @@
 """Many files in our metadata server, made by the load generator: files a second from the beginning to the end, bytes of metadata
 a file, memory of MDS and brick, and how long a restart of the MDS takes until its first answer.
 
+With --walk a mount looks at all of them and removes them: `find`, `find` with the attributes of each, `rm -rf`.
+
 With --hold the generator's clients keep the open, or the layout, of every file, and leave without a word: what another client
 waits while their leases end, and the turns of the loop meanwhile.
 """
@@ -109,6 +111,34 @@ def restart_seconds(ours, kill):
     return time.monotonic() - begun
 
 
+def walk(ours, files):
+    """Through a mount of our own: how long what people do to a tree takes."""
+    mount = ours.mount()
+    tree = str(mount.path)
+    seconds = {}
+
+    def timed(name, command):
+        begun = time.monotonic()
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        seconds[name] = time.monotonic() - begun
+        return done.stdout.count(b"\n")
+
+    found = timed("find", ["find", tree, "-type", "f"])
+    # Of no file is it known without its attributes, and it is true of all.
+    with_attributes = timed("find -mmin", ["find", tree, "-type", "f", "-mmin", "-100000"])
+    memory = ours.resident_mib() | {"mount": server_bench.resident_mib(mount.process.pid)}
+    timed("rm -rf", ["sh", "-c", 'exec rm -rf "$0"/*', tree])
+    left = len(os.listdir(tree))
+    mount.unmount()
+    # The generator has some of its own beside them.
+    if found < files or with_attributes != found or left:
+        raise RuntimeError(f"of {files} files find found {found}, with attributes {with_attributes}, {left} were left")
+    print(f"{found} files through a mount: " + ", ".join(
+        f"{name} {spent:.2f} s ({found / spent:,.0f} files/s)" for name, spent in seconds.items()))
+    print("resident behind both finds, MiB: " + ", ".join(f"{name} {mib:.0f}" for name, mib in memory.items()))
+    return {"files": found, "seconds": seconds, "resident_mib": memory}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True, help="the folder with our programs and the generator")
@@ -117,6 +147,7 @@ def main():
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--slots", type=int, default=1, help="calls that a client has under way")
     parser.add_argument("--hold", choices=("nothing", "opens", "layouts"), default="nothing", help="what clients hold of each file")
+    parser.add_argument("--walk", action="store_true", help="then find and rm -rf through a mount (pnfsrdma-fuse)")
     parser.add_argument("--pool-size", default="1G")
     parser.add_argument("--folder", default=server_bench.DISK, help="for the servers' data")
     parser.add_argument("--nice", type=int, default=0, help="of servers and generator: -20 where others work on the machine")
@@ -138,6 +169,7 @@ def main():
                 teardown(ours)
             restarts = {"clean": restart_seconds(ours, False), "killed": restart_seconds(ours, True)}
             bytes_a_file = (bytes_below(ours.home / "mds") - before) / arguments.files
+            walked = walk(ours, arguments.files) if arguments.walk else None
         finally:
             ours.close()
     print(f"the last tenth : the first {rates[-1] / rates[0]:.2f}")
@@ -147,7 +179,8 @@ def main():
     if arguments.json_file:
         pathlib.Path(arguments.json_file).write_text(json.dumps(
             {"files": arguments.files, "folders": arguments.folders, "rates": rates, "bytes_a_file": bytes_a_file,
-             "resident_mib": {"before": memory_before, "after": memory}, "restart_seconds": restarts}, indent=1) + "\n")
+             "resident_mib": {"before": memory_before, "after": memory}, "restart_seconds": restarts, "walk": walked},
+            indent=1) + "\n")
     return 0
 
 

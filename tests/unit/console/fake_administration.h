@@ -67,9 +67,9 @@ class FakeAdministration final : public Administration {
   std::vector<Export> exports() override { return all_exports; }
   std::vector<Job> jobs() override { return all_jobs; }
   std::vector<Setting> settings() override { return all_settings; }
-  Result<File> file(const std::string& path) override {
-    if (path != "/data/file") return fail(ENOENT, "there is no file " + path);
-    return File{.path = path, .inode = kFile, .type = "file", .size = 4096, .mode = 0644};
+  void file(const std::string& path, Done<File> done) override {
+    if (path != "/data/file") return done(fail(ENOENT, "there is no file " + path));
+    done(File{.path = path, .inode = kFile, .type = "file", .size = 4096, .mode = 0644});
   }
   void block_map(const std::string& id, Done<BlockMap> done) override {
     if (id != kBrickId) return done(fail(ENOENT, "there is no brick " + id));

@@ -8,6 +8,7 @@ namespace pnfsrdma::mds::testing {
 namespace {
 
 using nfs4::Status;
+using Stable = nfs4::StableHow;
 
 class ColdExtents : public ::testing::Test {
  protected:
@@ -80,6 +81,162 @@ TEST_F(ColdExtents, TheServerMayEndMeanwhile) {
   world_.store.go_warm();
   world_.start();
   EXPECT_EQ(world_.read(file_, 0, 5), "hello");
+}
+
+// Every row has to be fetched each time it is read, but for what was read or changed last.
+class NothingAtHand : public ::testing::Test {
+ protected:
+  NothingAtHand() {
+    world_.stop();
+    world_.options = {.cached_inodes = 1, .cached_names = 1};
+    world_.start();
+    world_.obey_recalls();
+    for (const char* name : {"a", "b", "c"}) files_.push_back(world_.create(name));
+    for (const InodeId file : files_) EXPECT_EQ(world_.write(file, 0, text(file, 10'000)), Status::kOk);
+    world_.store.rows_fetched = 1;
+    world_.store.go_cold();
+    before_ = blocking();
+  }
+  // Not only of the test itself.
+  ~NothingAtHand() override {
+    EXPECT_EQ(blocking(), before_);
+    world_.store.go_warm();
+    world_.check("in the end");
+  }
+  uint64_t blocking() const { return world_.store.read_counts().blocking; }
+  // What LayoutWorld::check() looks for in a file.
+  static std::string text(InodeId file, size_t length) {
+    return std::string(length, static_cast<char>('A' + file % 26));
+  }
+  LayoutGranter::Answer write_layout(uint64_t client, InodeId file, uint64_t offset = 0) {
+    return world_.get(client, file, IoMode::kReadWrite, offset, 1 << 20, 1 << 16);
+  }
+  uint64_t size_of(InodeId file) {
+    world_.store.go_warm();
+    const uint64_t size = world_.stat(file)->size;
+    world_.store.go_cold();
+    return size;
+  }
+
+  LayoutWorld world_;
+  std::vector<InodeId> files_;
+  uint64_t before_ = 0;
+};
+
+TEST_F(NothingAtHand, AWriteThroughTheServerReadsBesideTheLoop) {
+  for (const InodeId file : files_) {
+    EXPECT_EQ(world_.write(file, 5'000, text(file, 10'000), Stable::kUnstable), Status::kOk);
+    EXPECT_EQ(world_.write(file, 3 * kSparseUnit, text(file, 100)), Status::kOk);
+    EXPECT_EQ(world_.write(file, 3 * kSparseUnit, text(file, 50)), Status::kOk);
+    EXPECT_TRUE(world_.commit(file));
+    EXPECT_EQ(world_.read(file, 14'999, 2), text(file, 1) + '\0');
+  }
+}
+
+TEST_F(NothingAtHand, AWriteOverMemoryLooksUpItsPlaceOnce) {
+  ASSERT_EQ(world_.write(files_[0], 0, text(files_[0], 3)), Status::kOk);
+  const uint64_t before = world_.store.read_counts().misses;
+  EXPECT_EQ(world_.write(files_[0], 0, text(files_[0], 4)), Status::kOk);
+  EXPECT_EQ(world_.store.read_counts().misses, before + 1);
+}
+
+TEST_F(NothingAtHand, ALayoutsWholeLifeReadsBesideTheLoop) {
+  for (const InodeId file : files_) {
+    const auto answer = write_layout(kAlice, file);
+    ASSERT_TRUE(answer);
+    const auto stateid = world_.stateid_of(answer);
+    EXPECT_EQ(world_.commit(kAlice, file, stateid, {0, 1 << 20}, 19'999, {{0, 4096}}), Status::kOk);
+    EXPECT_EQ(world_.commit(kAlice, file, stateid, {0, 1 << 20}, 100), Status::kOk);
+    EXPECT_TRUE(world_.get(kBob, file, IoMode::kRead, 0, 1 << 20));
+    EXPECT_TRUE(world_.give_back(kAlice, file));
+    EXPECT_EQ(size_of(file), 20'000U);
+  }
+}
+
+TEST_F(NothingAtHand, ATruncationReadsBesideTheLoop) {
+  for (const InodeId file : files_) {
+    EXPECT_TRUE(write_layout(kAlice, file));
+    EXPECT_EQ(world_.set_size(file, 30'000), Status::kOk);
+    EXPECT_TRUE(write_layout(kAlice, file));
+    EXPECT_EQ(world_.set_size(file, 5), Status::kOk);
+    EXPECT_EQ(world_.set_size(file, 50), Status::kOk);
+    EXPECT_EQ(world_.read(file, 0, 100), text(file, 5) + std::string(45, '\0'));
+  }
+}
+
+TEST_F(NothingAtHand, ALastCloseGivesBackWhatIsAheadWithoutAWait) {
+  for (const InodeId file : files_) {
+    EXPECT_TRUE(write_layout(kAlice, file, 8 << 20));
+    EXPECT_TRUE(world_.give_back(kAlice, file));
+  }
+  bool begun = false;
+  world_.mds->conflicts().on_last_close(files_, [&] { begun = true; });
+  EXPECT_FALSE(begun);
+  world_.settle();
+  EXPECT_TRUE(begun);
+  for (const InodeId file : files_) {
+    world_.store.go_warm();
+    EXPECT_EQ(world_.extents(file).size(), 1U);
+    world_.store.go_cold();
+  }
+}
+
+TEST_F(NothingAtHand, AClientsEndReadsBesideTheLoop) {
+  for (const InodeId file : files_) EXPECT_TRUE(write_layout(kAlice, file));
+  bool gone = false;
+  world_.mds->conflicts().on_client_gone(kAlice, [&] { gone = true; });
+  world_.settle();
+  EXPECT_TRUE(gone);
+  for (const InodeId file : files_) EXPECT_FALSE(world_.mds->table().in_use(file));
+  world_.pass(Milliseconds(2 * brick::kQuarantineMs));
+  for (const InodeId file : files_) EXPECT_EQ(world_.set_size(file, 30'000), Status::kOk);
+}
+
+TEST_F(NothingAtHand, ARemovedFileGoesWithoutAWait) {
+  for (const char* name : {"a", "b", "c"}) {
+    world_.store.go_warm();
+    world_.recaller.opens.insert({files_.front(), kAlice});
+    ASSERT_TRUE(world_.names->remove(kRootInode, name));
+    world_.recaller.opens.clear();
+    world_.store.go_cold();
+    world_.mds->conflicts().on_orphaned(files_.front());
+    world_.settle();
+    world_.store.go_warm();
+    EXPECT_FALSE(world_.names->get(files_.front()));
+    world_.store.go_cold();
+    files_.erase(files_.begin());
+  }
+}
+
+TEST_F(NothingAtHand, ABricksWayBackReadsBesideTheLoop) {
+  for (const InodeId file : files_) EXPECT_TRUE(write_layout(kAlice, file));
+  world_.plug.down(world_.kBrick);
+  world_.settle();
+  EXPECT_EQ(world_.write(files_[0], 0, "absent"), Status::kDelay);
+  EXPECT_FALSE(write_layout(kBob, files_[1]));
+  EXPECT_EQ(world_.set_size(files_[2], 5), Status::kDelay);
+  world_.plug.up(world_.kBrick);
+  world_.settle();
+  world_.pass(Milliseconds(2 * brick::kQuarantineMs));
+  for (const InodeId file : files_) EXPECT_TRUE(write_layout(kBob, file));
+}
+
+// Writers that the last run left, their dirty tails, a file that was being removed: only opening the store
+// itself waits for it.
+TEST_F(NothingAtHand, WhatTheLastRunLeftIsReadBesideTheLoop) {
+  for (const InodeId file : files_) EXPECT_TRUE(write_layout(kAlice, file));
+  world_.store.go_warm();
+  world_.recaller.opens.insert({files_[0], kAlice});
+  ASSERT_TRUE(world_.names->remove(kRootInode, "a"));
+  world_.crash();
+  world_.build();
+  world_.store.go_cold();
+  world_.plug.up(world_.kBrick);
+  world_.settle();
+  world_.pass(Milliseconds(2 * brick::kQuarantineMs));
+  world_.store.go_warm();
+  EXPECT_FALSE(world_.names->get(files_[0]));
+  EXPECT_TRUE(Extents(world_.store).dirty_tails().value().empty());
 }
 
 }  // namespace

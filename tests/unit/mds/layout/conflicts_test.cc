@@ -236,7 +236,7 @@ TEST_F(Conflicts, SpaceAheadIsGivenBackAtTheLastClose) {
   const uint64_t change = world.stat(file)->change;
   world.recaller.opens.clear();
   world.obey_recalls();
-  world.mds->conflicts().on_last_close(file);
+  world.mds->conflicts().on_last_close({file}, [] {});
   world.settle();
   EXPECT_EQ(world.stat(file)->space_used, 3u << 20);
   EXPECT_EQ(world.stat(file)->change, change);
@@ -253,7 +253,7 @@ TEST_F(Conflicts, AnUnlinkedFileIsFreedAfterTheLastCloseAndTheLastHandle) {
   EXPECT_TRUE(world.recaller.recalls.empty());
   EXPECT_FALSE(world.extents(file).empty());
   world.recaller.opens.clear();
-  world.mds->conflicts().on_last_close(file);
+  world.mds->conflicts().on_last_close({file}, [] {});
   world.settle();
   ASSERT_EQ(world.recaller.recalls.size(), 1u);
   EXPECT_FALSE(world.extents(file).empty());

@@ -83,7 +83,7 @@ void live(LayoutWorld& world, const Files& files, const Reaper& reaper) {
       [&] { world.give_back(kAlice, files.b); },
       [&] { world.write(files.c, 120, pattern(files.c, 20)); },
       [&] {
-        world.mds->conflicts().on_last_close(files.b);
+        world.mds->conflicts().on_last_close({files.b}, [] {});
         world.settle();
       },
       [&] { write_directly(world, files.c, 0, 5000); },

@@ -117,6 +117,7 @@ class LayoutWorld {
   std::string fenced;
   bool wants_end = false;  // who asks by get() appends
   std::string host_boot = "host-boot";
+  NamespaceOptions options;  // from the next start on
 
   // One more brick in the configuration, or to be added.
   std::string lend_brick(uint64_t blocks) {
@@ -135,7 +136,7 @@ class LayoutWorld {
   void build() {
     const auto boot = open_boot(store, random, host_boot);
     ASSERT_TRUE(boot) << boot.error().to_string();
-    names = *Namespace::open(store, clock, boot->boot_count);
+    names = *Namespace::open(store, clock, boot->boot_count, options);
     list = *BrickList::open(store, clock);
     ASSERT_TRUE(list->configure(addresses()));
     memory = std::make_unique<FakeMemory>(loop, brick);

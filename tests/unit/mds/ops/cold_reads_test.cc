@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "server/mds/meta/records.h"
 #include "server/mds/meta/request_reads.h"
 #include "server/mds/ops/attribute_values.h"
 #include "tests/unit/mds/ops/test_server.h"
@@ -292,6 +293,36 @@ TEST_F(SlowStore, ARowThatChangesAgainAndAgainIsWaitedForInTheEnd) {
   }
   ASSERT_NE(*waiting, nullptr);
   EXPECT_GT(host_.store.read_counts().blocking, 0U);
+}
+
+TEST_F(SlowStore, ASessionsRecordsGoWithoutAWait) {
+  const auto records = [this] {
+    size_t found = 0;
+    host_.store.go_warm();
+    EXPECT_TRUE(Records(host_.store).scan(RecordKind::kDone, [&](std::string_view, std::string_view) {
+      ++found;
+      return true;
+    }));
+    host_.store.go_cold(kDisk);
+    return found;
+  };
+  EXPECT_EQ(records(), 1U);  // one slot
+  const uint64_t before = host_.store.read_counts().blocking;
+  TestClient restarted(*server_, "client", 2);
+  restarted.connect();
+  for (int i = 0; i < 3; ++i) disk();
+  EXPECT_EQ(host_.store.read_counts().blocking, before);
+  EXPECT_EQ(records(), 0U);
+}
+
+TEST_F(SlowStore, ARequestOfAnEarlierSessionKeepsNobodyWaiting) {
+  server_ = nullptr;
+  server_ = std::make_unique<TestServer>(host_);
+  const uint64_t before = host_.store.read_counts().blocking;
+  const auto waiting = begin({kTop, new_directory("new")});
+  EXPECT_EQ(*waiting, nullptr);
+  EXPECT_EQ(results(waiting).status, Status::kBadSession);
+  EXPECT_EQ(host_.store.read_counts().blocking, before);
 }
 
 TEST_F(SlowStore, AListingGoesOnWhereItWas) {

@@ -33,7 +33,10 @@ class FakeLayouts final : public LayoutConflicts {
   void before_open_to_write(uint64_t, uint64_t, Done done) override { done(nfs4::Status::kOk); }
   bool has_sole_writer(uint64_t, uint64_t) const override { return false; }
   void on_orphaned(uint64_t inode) override { orphaned.push_back(inode); }
-  void on_last_close(uint64_t inode) override { closed.push_back(inode); }
+  void on_last_close(std::vector<uint64_t> files, std::function<void()> done) override {
+    closed.insert(closed.end(), files.begin(), files.end());
+    done();
+  }
   void on_client_gone(uint64_t client, std::function<void()> done) override {
     gone.push_back(client);
     hold ? held.push_back(done) : done();

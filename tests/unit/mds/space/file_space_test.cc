@@ -258,7 +258,7 @@ TEST_F(AGrowingFile, IsFullWhenNothingIsAheadOfAnyFile) {
 TEST_F(AGrowingFile, KeepsItsFrontAtTheLastCloseAndNothingAhead) {
   world.obey_recalls();
   world.recaller.opens.clear();
-  world.mds->conflicts().on_last_close(file);
+  world.mds->conflicts().on_last_close({file}, [] {});
   world.settle();
   EXPECT_EQ(world.stat(file)->space_used, kSize);
   EXPECT_FALSE(world.mds->table().find(file, kAlice) == nullptr);  // the layout of the front stays
