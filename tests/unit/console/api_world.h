@@ -38,6 +38,7 @@ class ApiWorld {
   explicit ApiWorld(PasswordCost cost = kCheap) : passwords(cost) {
     EXPECT_TRUE(accounts.load());
     EXPECT_TRUE(setup.create());
+    alerts.evaluate();
     thread_ = std::thread([this] { events_loop.run(); });
   }
   ~ApiWorld() {
@@ -102,6 +103,17 @@ class ApiWorld {
   std::unique_ptr<AuditLog> audit = *AuditLog::open(folder.path());
   EventLog events{clock};
   Throughput throughput;
+  Webhook webhook{clock, folder.path(), "server1"};
+  // One fires: alert 1.
+  double certificate_seconds_left = 3600;
+  AlertKeeper alerts{{.clock = clock,
+                      .directory = folder.path(),
+                      .server = "server1",
+                      .numbers = [this]() -> Result<std::shared_ptr<const Numbers>> {
+                        return std::make_shared<const Numbers>(Numbers{});
+                      },
+                      .certificate_seconds_left = [this] { return std::optional(certificate_seconds_left); },
+                      .tell = [this](const Alert& alert) { webhook.tell(alert); }}};
   StaticFiles files;
   int passwords_set = 0;
   Backend backend{.loop = loop,
@@ -118,13 +130,16 @@ class ApiWorld {
                   .audit = *audit,
                   .events = events,
                   .throughput = throughput,
+                  .alerts = alerts,
+                  .webhook = webhook,
                   .clock = clock,
                   .random = random,
                   .version = "0.1.0",
                   .run = "r",
                   .configuration_file = "/etc/mds.json",
                   .password_set = [this] { ++passwords_set; },
-                  .check_certificate = [] { return HealthCheck{"certificate", "ok", "", ""}; }};
+                  .check_certificate = [] { return HealthCheck{"certificate", "ok", "", ""}; },
+                  .certificate_seconds_left = [this] { return std::optional(certificate_seconds_left); }};
   Api api{backend, files};
 
  private:
