@@ -85,5 +85,5 @@ function Actions({ alert, onAcknowledge, onChanged }: { alert: Alert; onAcknowle
     }
     onChanged();
   };
-  return <button type="button" class="button" aria-label={`Take the acknowledgement back: ${alert.summary}`} onClick={() => void takeBack()}>Take back</button>;
+  return <button type="button" class="button" aria-label={`Take back the acknowledgement: ${alert.summary}`} onClick={() => void takeBack()}>Take back</button>;
 }

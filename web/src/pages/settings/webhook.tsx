@@ -87,7 +87,7 @@ function Status({ target, onTried }: { target: Target; onTried: () => void }) {
     setBusy(true);
     try {
       const { delivered, detail } = await call("POST /webhook/test");
-      notify(delivered ? `Delivered: ${detail}.` : `Not delivered: ${detail}.`, delivered ? "good" : "bad");
+      notify(delivered ? `Delivered: ${detail}` : `Not delivered: ${detail}`, delivered ? "good" : "bad");
     } catch (error) {
       notify(asProblem(error).message, "bad");
     }
