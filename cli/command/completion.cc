@@ -79,7 +79,9 @@ struct Names {
   const char* description;
 };
 constexpr std::array kNames = {
-    Names{"brick", "/bricks", "/id", "/address"},    Names{"client", "/clients", "/id", "/name"},
+    Names{"brick", "/bricks", "/id", "/address"},    Names{"brick", "/bricks", "/name", "/address"},
+    Names{"device", "/bricks", "/id", "/address"},   Names{"device", "/bricks", "/name", "/address"},
+    Names{"alert", "/alerts", "/id", "/summary"},    Names{"client", "/clients", "/id", "/name"},
     Names{"export", "/exports", "/path", "/source"}, Names{"layout", "/layouts", "/id", "/path"},
     Names{"user", "/users", "/name", "/role"},       Names{"token", "/tokens", "/name", "/user"},
     Names{"job", "/jobs", "/id", "/kind"},
@@ -90,6 +92,8 @@ void add_names(const std::string& noun, const std::string& begun, const AskServe
   for (const Names& names : kNames) {
     if (noun != names.noun) continue;
     for (const nlohmann::json& each : ask(names.path)) {
+      const auto named = nlohmann::json::json_pointer(names.word);
+      if (!each.contains(named) || each[named] == "") continue;  // a brick that people have not named
       const std::string text = text_at(each, names.word);
       const std::string word = text.empty() ? std::to_string(number_at(each, names.word)) : text;
       if (word.starts_with(begun)) found.push_back({word, text_at(each, names.description)});

@@ -10,26 +10,24 @@
 #include "cli/resource/lookup.h"
 #include "cli/resource/verbs.h"
 
-// brick: list, show, add, remove, drain, undrain, format, check, blocks. device: list.
+// brick: list, show, add, rename, remove, drain, undrain, format, check, blocks. device: list, show, rename.
 namespace pnfsrdma::cli {
 namespace {
 
 using nlohmann::json;
 
-constexpr const char* kBrickCalled = "id, the beginning of it, or address";
+constexpr const char* kBrickCalled = "name, id, the beginning of it, or address";
 
 constexpr std::array kBrickColumns = {
-    Field{"BRICK", "/id", Field::kText, true},
-    Field{"ADDRESS", "/address", Field::kText, true},
-    Field{"STATE", "/state", Field::kState},
-    Field{"DURABILITY", "/durability", Field::kState},
-    Field{"CAPACITY", "/capacity_bytes", Field::kBytes},
-    Field{"FREE", "/free_bytes", Field::kBytes},
-    Field{"CLIENTS", "/sessions", Field::kNumber},
+    Field{"BRICK", "/id", Field::kText, true},         Field{"NAME", "/name", Field::kText, true},
+    Field{"ADDRESS", "/address", Field::kText, true},  Field{"STATE", "/state", Field::kState},
+    Field{"DURABILITY", "/durability", Field::kState}, Field{"CAPACITY", "/capacity_bytes", Field::kBytes},
+    Field{"FREE", "/free_bytes", Field::kBytes},       Field{"CLIENTS", "/sessions", Field::kNumber},
     Field{"GRANTS", "/grants", Field::kNumber},
 };
 constexpr std::array kBrickFields = {
     Field{"brick", "/id"},
+    Field{"name", "/name"},
     Field{"address", "/address"},
     Field{"state", "/state", Field::kState},
     Field{"detail", "/detail"},
@@ -53,6 +51,7 @@ constexpr std::array kBrickFields = {
 // A brick's memory as clients reach it: a line per path.
 constexpr std::array kDevices = {
     Field{"BRICK", "/brick", Field::kText, true},
+    Field{"NAME", "/name", Field::kText, true},
     Field{"KIND", "/kind"},
     Field{"DURABILITY", "/durability", Field::kState},
     Field{"FLUSH", "/flush_methods", Field::kList},
@@ -66,7 +65,7 @@ json devices_of(const json& bricks) {
   for (const json& brick : bricks) {
     for (const json& path : brick.value("paths", json::array())) {
       json device = path;
-      for (const char* key : {"kind", "durability", "flush_methods", "state"})
+      for (const char* key : {"name", "kind", "durability", "flush_methods", "state"})
         device[key] = brick.value(key, json());
       device["brick"] = brick.value("id", json());
       devices.push_back(std::move(device));
@@ -142,6 +141,23 @@ void add_job_verb(CLI::App* noun, Administration& admin, const char* verb, const
       });
 }
 
+// What people call it; an empty name: it is called by its address again.
+void add_rename_verb(CLI::App* noun, Administration& admin) {
+  CLI::App* const command = noun->add_subcommand("rename", "give a brick a name");
+  const auto called = required_word(command, "brick", kBrickCalled);
+  const auto name =
+      required_word(command, "name", "letters, digits, spaces and ._-; \"\" takes the name away");
+  admin.does(command, [&admin, called, name](ApiClient& client) -> Outcome<> {
+    TRY_ASSIGN(const json brick, find_brick(client, *called));
+    const std::string path = "/bricks/" + encoded(text_at(brick, "/id"));
+    TRY_ASSIGN(const Answer now, client.get(path));
+    TRY_ASSIGN(const Answer changed, client.patch(path, {{"name", *name}}, now.etag));
+    admin.done("brick " + text_at(brick, "/id") + (name->empty() ? " has no name" : " is called " + *name),
+               changed.body);
+    return {};
+  });
+}
+
 // No new files on it, so that it empties; or again.
 void add_drain_verb(CLI::App* noun, Administration& admin, const char* verb, const char* description,
                     bool draining) {
@@ -176,6 +192,8 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
     return {};
   });
 
+  add_rename_verb(brick, admin);
+
   CLI::App* const remove = brick->add_subcommand("remove", "remove a brick that holds no data");
   const auto removed = required_word(remove, "brick", kBrickCalled);
   admin.does(remove, [&admin, removed](ApiClient& client) -> Outcome<> {
@@ -206,13 +224,21 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
   });
 
   CLI::App* const device = add_noun(app, "device", "Devices: the paths on which clients reach the bricks");
-  admin.does(device->add_subcommand("list", "every path to every brick"),
-             [&admin](ApiClient& client) -> Outcome<> {
-               TRY_ASSIGN(const json all, client.list("/bricks"));
-               show_list(admin.output(), devices_of(all), kDevices,
-                         "No devices: no brick has reported its paths yet.");
-               return {};
-             });
+  admin.does(
+      device->add_subcommand("list", "every path to every brick"), [&admin](ApiClient& client) -> Outcome<> {
+        TRY_ASSIGN(const json all, client.list("/bricks"));
+        show_list(admin.output(), devices_of(all), kDevices, "No devices: no brick has reported its paths yet.");
+        return {};
+      });
+  CLI::App* const show = device->add_subcommand("show", "every path to one brick");
+  const auto shown = required_word(show, "brick", kBrickCalled);
+  admin.does(show, [&admin, shown](ApiClient& client) -> Outcome<> {
+    TRY_ASSIGN(const json one, find_brick(client, *shown));
+    show_list(admin.output(), devices_of(json::array({one})), kDevices,
+              "No devices: the brick has not reported its paths yet.");
+    return {};
+  });
+  add_rename_verb(device, admin);
 }
 
 }  // namespace pnfsrdma::cli

@@ -32,7 +32,7 @@ Outcome<json> one_called(const json& all, const std::string& noun, const std::st
   for (const json& resource : all) {
     const std::string id = text_at(resource, "/id");
     bool named = id == called || (resource.contains("id") && resource["id"].dump() == called);
-    for (const char* name : names) named = named || text_at(resource, name) == called;
+    for (const char* name : names) named = named || (!called.empty() && text_at(resource, name) == called);
     if (named) exact.push_back(resource);
     if (!called.empty() && id.starts_with(called)) begun.push_back(resource);
   }
@@ -58,7 +58,7 @@ std::string brick_address(const std::string& typed) {
 
 Outcome<json> find_brick(ApiClient& client, const std::string& called) {
   TRY_ASSIGN(const json all, client.list("/bricks"));
-  return one_called(all, "brick", brick_address(called), {"/address"});
+  return one_called(all, "brick", brick_address(called), {"/name", "/address"});
 }
 
 Outcome<json> find_export(ApiClient& client, const std::string& called) {

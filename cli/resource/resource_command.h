@@ -73,6 +73,7 @@ nlohmann::json settings_of(const nlohmann::json& configuration);
 void add_brick_commands(CLI::App& app, Administration& administration);
 void add_export_commands(CLI::App& app, Administration& administration);
 void add_holding_commands(CLI::App& app, Administration& administration);  // layout, client, file
+void add_alert_commands(CLI::App& app, Administration& administration);
 void add_job_commands(CLI::App& app, Administration& administration);
 void add_event_commands(CLI::App& app, Administration& administration);
 void add_account_commands(CLI::App& app, Administration& administration);  // user, token, setup

@@ -256,7 +256,8 @@ Answer<HttpResponse> Api::metrics(const HttpRequest& request) {
   const ConsoleCounters console{.requests = backend_.requests,
                                 .refused = backend_.refused,
                                 .streams = backend_.streams,
-                                .events = backend_.events.range().newest};
+                                .events = backend_.events.range().newest,
+                                .certificate_seconds_left = backend_.certificate_seconds_left()};
   return HttpResponse{.content_type = kMetricsType,
                       .body = metrics_text(*numbers, console, backend_.version)};
 }

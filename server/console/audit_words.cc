@@ -112,6 +112,29 @@ Words brick_words(const std::string& action, const std::string& subject, const J
   return {"changed " + brick + differences(before, after), "change " + brick};
 }
 
+// Of the URL what stands before the path: the rest is often a secret, and this is logged.
+std::string receiver_of(const Json& webhook) {
+  const std::string url = text(webhook, "url", "nowhere");
+  const size_t host = url.find("//");
+  return host == std::string::npos ? url : url.substr(0, url.find_first_of("/?", host + 2));
+}
+
+Words alert_words(const std::string& action, const Json& before, const Json& after, const std::string& id) {
+  const std::string alert = fmt::format("the alert {} ({})", id, text(before, "summary", "unknown"));
+  if (action == "deleteAcknowledgement")
+    return {"took back the acknowledgement of " + alert, "take back the acknowledgement of " + alert};
+  const std::string comment = text(after, "comment");
+  return {"acknowledged " + alert + (comment.empty() ? "" : ": " + comment), "acknowledge " + alert};
+}
+
+Words webhook_words(const std::string& action, const Json& before, const Json& after) {
+  if (action == "postWebhookTest")
+    return {"sent a test alert to " + receiver_of(before), "send a test alert to " + receiver_of(before)};
+  if (action == "deleteWebhook")
+    return {"removed the webhook to " + receiver_of(before), "remove the webhook to " + receiver_of(before)};
+  return {"set the webhook to " + receiver_of(after), "set the webhook to " + receiver_of(after)};
+}
+
 Words words_of(const std::string& action, const std::string& subject, const Json& before, const Json& after) {
   const std::string last = last_of(subject);
   if (action == "postSetup") return {"set the first password", "set the first password"};
@@ -143,6 +166,9 @@ Words words_of(const std::string& action, const std::string& subject, const Json
     return {"expelled " + what, "expel " + what};
   }
   if (action == "patchConfiguration") return setting_words(after);
+  if (action.find("Acknowledgement") != std::string::npos)
+    return alert_words(action, before, after, last_of(subject, 1));
+  if (action.find("Webhook") != std::string::npos) return webhook_words(action, before, after);
   if (action == "deleteJob") return {"cancelled job " + last, "cancel job " + last};
   return {action + " " + subject, action + " " + subject};
 }

@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "server/console/accounts.h"
 #include "server/console/administration.h"
+#include "server/console/alert_keeper.h"
 #include "server/console/api_document.h"
 #include "server/console/audit_log.h"
 #include "server/console/block_maps.h"
@@ -19,6 +21,7 @@
 #include "server/console/setup_token.h"
 #include "server/console/snapshot.h"
 #include "server/console/throughput.h"
+#include "server/console/webhook.h"
 #include "shared/base/sync.h"
 
 namespace pnfsrdma::console {
@@ -40,6 +43,8 @@ struct Backend {
   EventLog& events;
   Throughput& throughput;
   History& history;
+  AlertKeeper& alerts;
+  Webhook& webhook;
   const Clock& clock;
   Random& random;
   std::string version;
@@ -47,6 +52,7 @@ struct Backend {
   std::string configuration_file;
   std::function<void()> password_set;  // the first one: more addresses may listen now
   std::function<HealthCheck()> check_certificate;
+  std::function<std::optional<double>()> certificate_seconds_left;
 
   std::atomic<uint64_t> requests = 0;
   std::atomic<uint64_t> refused = 0;
@@ -54,6 +60,7 @@ struct Backend {
   // Of each kind of resource with ETags one change at a time, from its check to its end.
   Mutex changing_exports;
   Mutex changing_settings;
+  Mutex changing_webhook;
 };
 
 }  // namespace pnfsrdma::console

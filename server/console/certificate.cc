@@ -138,14 +138,21 @@ Result<std::string> fingerprint_of(const TlsContext& context) {
   return text;
 }
 
-Result<int> days_left(const TlsContext& context) {
+Result<double> seconds_left(const TlsContext& context) {
+  constexpr double kDay = 24 * 3600;
   int days = 0;
   int seconds = 0;
   const X509* certificate = SSL_CTX_get0_certificate(context.get());
   if (certificate == nullptr ||
       ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(certificate)) != 1)
     return tls_failure("reading the console's certificate");
-  return seconds < 0 && days == 0 ? -1 : days;
+  return days * kDay + seconds;
+}
+
+Result<int> days_left(const TlsContext& context) {
+  constexpr double kDay = 24 * 3600;
+  TRY_ASSIGN(const double seconds, seconds_left(context));
+  return seconds < 0 && seconds > -kDay ? -1 : static_cast<int>(seconds / kDay);
 }
 
 }  // namespace pnfsrdma::console

@@ -23,5 +23,6 @@ Result<TlsContext> load_tls_context(const CertificateFiles& files);
 Result<std::string> fingerprint_of(const TlsContext& context);
 // Of the certificate; negative when it has expired.
 Result<int> days_left(const TlsContext& context);
+Result<double> seconds_left(const TlsContext& context);
 
 }  // namespace pnfsrdma::console

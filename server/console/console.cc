@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/console/console.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <utility>
 
@@ -43,6 +45,12 @@ HealthCheck check_of(const TlsContext& context, const std::string& path) {
           "Replace " + path + " and its key, then restart (one of our own: remove both files)."};
 }
 
+// What alerts call this server.
+std::string server_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
+}
+
 }  // namespace
 
 // In the order they are built on each other.
@@ -62,6 +70,8 @@ struct Console::Machinery {
         events(parts.clock) {}
 
   Result<> prepare();
+  void make_alerts();
+  std::optional<double> certificate_seconds_left() const;
   void listen_at_start();
   Result<> listen_unix();
   Result<> listen_tcp(const std::string& address);
@@ -86,6 +96,8 @@ struct Console::Machinery {
   History history;
   TlsContext tls;
   StaticFiles files;
+  std::unique_ptr<Webhook> webhook;
+  std::unique_ptr<AlertKeeper> alerts;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Api> api;
   EventLoop::TimerId sampler = 0;
@@ -103,6 +115,7 @@ Result<> Console::Machinery::prepare() {
   TRY_ASSIGN(files, StaticFiles::load(options.web_directory));
   if (options.certificate.empty()) TRY(make_certificate_if_missing(certificate_files(options)));
   TRY_ASSIGN(tls, load_tls_context(certificate_files(options)));
+  make_alerts();
   backend.reset(new Backend{
       .loop = loop,
       .administration = parts.administration,
@@ -119,13 +132,16 @@ Result<> Console::Machinery::prepare() {
       .events = events,
       .throughput = throughput,
       .history = history,
+      .alerts = *alerts,
+      .webhook = *webhook,
       .clock = parts.clock,
       .random = parts.random,
       .version = options.version,
       .run = new_name(parts.random),
       .configuration_file = options.configuration_file,
       .password_set = [this] { listen_beyond_loopback(); },
-      .check_certificate = [this] { return check_of(tls, certificate_files(options).certificate); }});
+      .check_certificate = [this] { return check_of(tls, certificate_files(options).certificate); },
+      .certificate_seconds_left = [this] { return certificate_seconds_left(); }});
   api = std::make_unique<Api>(*backend, files);
   if (accounts.password_set()) return {};
   TRY(setup.create());
@@ -136,6 +152,26 @@ Result<> Console::Machinery::prepare() {
       "root: pnfsrdma setup\"",
       setup.path());
   return {};
+}
+
+std::optional<double> Console::Machinery::certificate_seconds_left() const {
+  const auto left = seconds_left(tls);
+  return left ? std::optional(*left) : std::nullopt;
+}
+
+void Console::Machinery::make_alerts() {
+  webhook = std::make_unique<Webhook>(parts.clock, options.directory, server_name());
+  alerts = std::make_unique<AlertKeeper>(
+      AlertKeeper::Parts{.clock = parts.clock,
+                         .directory = options.directory,
+                         .server = server_name(),
+                         .numbers =
+                             [this] {
+                               webhook->end_overdue();
+                               return numbers.get();
+                             },
+                         .certificate_seconds_left = [this] { return certificate_seconds_left(); },
+                         .tell = [this](const Alert& alert) { webhook->tell(alert); }});
 }
 
 Result<> Console::Machinery::listen_tcp(const std::string& address) {
@@ -212,6 +248,7 @@ Console::~Console() {
 Result<> Console::start() {
   TRY(machinery_->prepare());
   machinery_->sample();
+  machinery_->alerts->start();
   machinery_->listen_at_start();
   return {};
 }

@@ -245,6 +245,9 @@ std::string metrics_text(const Numbers& numbers, const ConsoleCounters& console,
       .value(number(console.refused));
   out.counter("pnfsrdma_console_events_total", "Events logged.").value(number(console.events));
   out.gauge("pnfsrdma_console_streams", "Event streams open.").value(number(console.streams));
+  out.gauge("pnfsrdma_console_certificate_seconds_left",
+            "Until the console's certificate expires; negative: it has.");
+  if (console.certificate_seconds_left) out.value(*console.certificate_seconds_left);
   return out.text();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "server/console/inventory.h"
@@ -13,6 +14,7 @@ struct ConsoleCounters {
   uint64_t refused = 0;  // answered with 4xx or 5xx
   uint64_t streams = 0;  // open now
   uint64_t events = 0;
+  std::optional<double> certificate_seconds_left;
 };
 
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";

@@ -60,6 +60,16 @@ Response delete_client(Backend& backend, Call& call);
 // configuration_resource.cc
 Response get_configuration(Backend& backend, Call& call);
 Response patch_configuration(Backend& backend, Call& call);
+// alert_resource.cc
+Response list_alerts(Backend& backend, Call& call);
+Response get_alert(Backend& backend, Call& call);
+Response post_acknowledgement(Backend& backend, Call& call);
+Response delete_acknowledgement(Backend& backend, Call& call);
+// webhook_resource.cc
+Response get_webhook(Backend& backend, Call& call);
+Response put_webhook(Backend& backend, Call& call);
+Response delete_webhook(Backend& backend, Call& call);
+Response post_webhook_test(Backend& backend, Call& call);
 // activity_resource.cc
 Response list_events(Backend& backend, Call& call);
 Response stream_events(Backend& backend, Call& call);

@@ -50,10 +50,23 @@ class Service:
         (home / "brick.json").write_text(json.dumps(config))
         command = [self.cluster.program("brickd"), "--config", str(home / "brick.json")]
         subprocess.run([*command, "--format"], check=True, capture_output=True, timeout=60)
-        with open(self.cluster.home / f"{home.name}.log", "a") as log:
-            self.bricks[home.name] = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        wait_until(lambda: answers(port), 60, f"{home.name} answers")
+        self.bricks[home.name] = None
+        return self.start_brick(home.name)
+
+    def start_brick(self, name):
+        home = self.cluster.home / name
+        config = json.loads((home / "brick.json").read_text())
+        port = int(config["data"]["listen"][0].rsplit(":", 1)[1])
+        with open(self.cluster.home / f"{name}.log", "a") as log:
+            self.bricks[name] = subprocess.Popen(
+                [self.cluster.program("brickd"), "--config", str(home / "brick.json")], stdout=log, stderr=log,
+                stdin=subprocess.DEVNULL)
+        wait_until(lambda: answers(port), 60, f"{name} answers")
         return f"unix:{home}/brick.sock"
+
+    def stop_brick(self, name):
+        self.bricks[name].terminate()
+        return self.bricks[name].wait(timeout=60)
 
     def read(self, path):
         return pathlib.Path(path).read_text().strip()

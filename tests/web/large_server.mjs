@@ -43,6 +43,7 @@ function answer(path, query) {
     case "/setup": return { needed: false };
     case "/session": return { user: "admin", role: "admin", method: "password", csrf_token: "t", expires: null };
     case "/version": return { version: "0", host: "large" };
+    case "/alerts": return { items: [], next_cursor: null };
     case "/health": return { status: "ok", checks: [], uptime_seconds: 1, start_count: 1, grace_seconds_left: 0 };
     case "/clients": return page(CLIENTS, client, query);
     case "/layouts": {

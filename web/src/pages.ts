@@ -12,6 +12,7 @@ export interface Page {
 // The console's pages in the order of its navigation; each comes when it is first opened.
 export const PAGES: Page[] = [
   { path: "", title: "Overview", component: lazy(async () => (await import("./pages/overview/overview")).Overview) },
+  { path: "alerts", title: "Alerts", component: lazy(async () => (await import("./pages/alerts/alerts")).Alerts) },
   { path: "devices", title: "Devices", component: lazy(async () => (await import("./pages/devices/devices")).Devices) },
   { path: "exports", title: "Exports", component: lazy(async () => (await import("./pages/exports/exports")).Exports) },
   { path: "clients", title: "Clients", component: lazy(async () => (await import("./pages/clients/clients")).Clients) },

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { AlertCount } from "./alert_count";
 import { call } from "./api/call";
 import { asProblem } from "./api/problem";
 import { usePoll } from "./api/use_poll";
@@ -10,7 +11,7 @@ import { useSession } from "./session";
 
 const HEALTH_MS = 3000;
 
-// Which server, whether it is well, who is logged in.
+// Which server, whether it is well, what asks for attention, who is logged in.
 export function TopBar() {
   const { session, logOut } = useSession();
   const health = usePoll("health", (signal) => call("GET /health", { signal }), HEALTH_MS);
@@ -23,6 +24,7 @@ export function TopBar() {
       <Link href="/" class={`health health-${status}`}>
         <span class="health-dot" aria-hidden="true" /><span role="status">{words[status]}</span>
       </Link>
+      <AlertCount />
       <span class="top-space" />
       <ThemeSwitch />
       <Link href="/settings" class="who">{session.user} <span class="muted">{session.role}</span></Link>

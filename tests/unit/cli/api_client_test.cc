@@ -227,14 +227,15 @@ TEST(Lookup, ByIdNameOrBeginningOfTheId) {
 
 TEST(Lookup, TheBeginningOfAnIdWillDoWhileOnlyOneBeginsSo) {
   ApiServer server;
-  server.answer("/bricks",
-                R"({"items":[{"id":"5e1f00","address":"unix:/run/a"},{"id":"5e2000","address":"tcp:b:1"}]})");
+  server.answer("/bricks", R"({"items":[{"id":"5e1f00","name":"rack 1","address":"unix:/run/a"},)"
+                           R"({"id":"5e2000","name":"","address":"tcp:b:1"}]})");
   server.start();
   ApiClient client = server.client();
   EXPECT_EQ(text_at(find_brick(client, "5e1").value(), "/id"), "5e1f00");
   EXPECT_EQ(find_brick(client, "5e").error().code, ExitCode::kUsage);
   EXPECT_EQ(find_brick(client, "").error().code, ExitCode::kNotFound);
   EXPECT_EQ(text_at(find_brick(client, "/run/a").value(), "/id"), "5e1f00");
+  EXPECT_EQ(text_at(find_brick(client, "rack 1").value(), "/id"), "5e1f00");
   EXPECT_EQ(text_at(find_brick(client, "b:1").value(), "/id"), "5e2000");
 }
 

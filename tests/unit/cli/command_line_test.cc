@@ -144,6 +144,26 @@ TEST_F(CommandLine, CompletionKnowsWhatTheServerHas) {
               testing::ElementsAre(Candidate{"operator", ""}));
 }
 
+TEST_F(CommandLine, BricksAreCompletedByTheNamesPeopleGaveThem) {
+  server["/bricks"][0]["name"] = "rack1";
+  server["/bricks"][1]["name"] = "";
+  EXPECT_THAT(complete({"brick", "show", "r"}), testing::ElementsAre(Candidate{"rack1", "unix:/run/a"}));
+  EXPECT_THAT(complete({"device", "rename", ""}), word("rack1"));
+  EXPECT_THAT(complete({"device", "show", ""}), word("77aa"));
+  EXPECT_THAT(complete({"device", "show", ""}), Not(word("")));
+  EXPECT_THAT(complete({"device", "show", ""}), Not(word("0")));
+}
+
+TEST_F(CommandLine, AlertsAreCompletedByNumber) {
+  server["/alerts"] = {{{"id", 7}, {"summary", "The brick rack1 is unreachable"}}};
+  EXPECT_THAT(complete({"alert", "acknowledge", ""}),
+              testing::ElementsAre(Candidate{"7", "The brick rack1 is unreachable"}));
+  EXPECT_EQ(parse({"alert", "acknowledge", "7", "--comment", "seen", "--for", "2h"}), 0);
+  EXPECT_NE(parse({"alert", "acknowledge"}), 0);
+  EXPECT_NE(parse({"brick", "rename", "rack1"}), 0);
+  EXPECT_EQ(parse({"brick", "rename", "rack1", ""}), 0);
+}
+
 TEST_F(CommandLine, CompletionAsksForNothingThatIsNew) {
   EXPECT_TRUE(complete({"user", "create", ""}).empty());
   EXPECT_TRUE(complete({"brick", "add", ""}).empty());

@@ -10,6 +10,9 @@ namespace pnfsrdma::console::testing {
 
 inline const Json kRules{{"path", "/new"}};
 inline const std::string kBrickPath = "/bricks/" + kBrickId;
+inline const std::string kAcknowledgement = "/alerts/1/acknowledgement";
+// Where nobody listens.
+inline const Json kReceiver{{"url", "http://127.0.0.1:1/in"}, {"secret", "sixteen or more of them"}};
 inline const std::string kNoBrickId = "ff112233-4455-6677-8899-aabbccddeeff";
 inline const std::string kNoBrickPath = "/bricks/" + kNoBrickId;
 
@@ -141,6 +144,23 @@ inline std::vector<Case> cases() {
       {"getJob", "GET", "/jobs/99", {}, 404, ""},
       {"deleteJob", "DELETE", "/jobs/1", {}, 200, ""},
       {"deleteJob", "DELETE", "/jobs/99", {}, 404, ""},
+      {"listAlerts", "GET", "/alerts?state=firing&severity=critical", {}, 200, ""},
+      {"listAlerts", "GET", "/alerts?cursor=x", {}, 400, ""},
+      {"listAlerts", "GET", "/alerts?state=loud", {}, 422, ""},
+      {"getAlert", "GET", "/alerts/1", {}, 200, ""},
+      {"getAlert", "GET", "/alerts/99", {}, 404, ""},
+      {"postAcknowledgement", "POST", kAcknowledgement, {{"comment", "seen"}, {"for_seconds", 60}}, 200, ""},
+      {"postAcknowledgement", "POST", kAcknowledgement, {{"for_seconds", 0}}, 422, ""},
+      {"postAcknowledgement", "POST", "/alerts/99/acknowledgement", Json::object(), 404, ""},
+      {"deleteAcknowledgement", "DELETE", kAcknowledgement, {}, 200, ""},
+      {"deleteAcknowledgement", "DELETE", "/alerts/99/acknowledgement", {}, 404, ""},
+      {"getWebhook", "GET", "/webhook", {}, 200, ""},
+      {"postWebhookTest", "POST", "/webhook/test", {}, 404, ""},
+      {"putWebhook", "PUT", "/webhook", {{"url", "ftp://nobody"}}, 422, ""},
+      {"putWebhook", "PUT", "/webhook", kReceiver, 200, ""},
+      {"getWebhook", "GET", "/webhook", {}, 200, ""},
+      {"postWebhookTest", "POST", "/webhook/test", {}, 200, ""},
+      {"deleteWebhook", "DELETE", "/webhook", {}, 204, ""},
       {"listAudit", "GET", "/audit", {}, 200, ""},
       {"getThroughput", "GET", "/throughput", {}, 200, ""},
       {"getThroughput", "GET", "/throughput?seconds=601", {}, 422, ""},

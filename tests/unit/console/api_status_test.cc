@@ -134,7 +134,9 @@ void see_unaudited(Seen& see) {
   const auto made =
       ApiWorld::json_of(world.send("POST", "/api/v1/tokens", {{"name", "t"}, {"role", "viewer"}}));
   const std::string id = made["token"]["id"];
+  world.send("PUT", "/api/v1/webhook", kReceiver);
   const FullMedium medium;
+  see("postWebhookTest", world.send("POST", "/api/v1/webhook/test").status);
   see("deleteToken", world.send("DELETE", "/api/v1/tokens/" + id).status);
   see("postSetup",
       world.send("POST", "/api/v1/setup", {{"token", token}, {"password", "long enough"}}).status);
@@ -165,6 +167,11 @@ void see_the_rest(Seen& see) {
   change = ApiWorld::with(change, "cookie", std::string(kCookieName) + "=" + opened.cookie);
   change = ApiWorld::with(change, "x-csrf-token", opened.session.csrf_token);
   see("putPassword", world.send(change).status);
+  // Its alert is over.
+  world.certificate_seconds_left = 1e9;
+  world.alerts.evaluate();
+  see("postAcknowledgement", world.send("POST", "/api/v1" + kAcknowledgement, Json::object()).status);
+  see("deleteAcknowledgement", world.send("DELETE", "/api/v1" + kAcknowledgement).status);
   world.administration.brick_in_use = false;
   see("postBrickFormat",
       world.send("POST", "/api/v1" + kBrickPath + "/format", {{"confirm", kBrickId}}).status);

@@ -40,6 +40,7 @@ class ApiWorld {
     EXPECT_TRUE(setup.create());
     sample();
     sample();
+    alerts.evaluate();
     thread_ = std::thread([this] { events_loop.run(); });
   }
   ~ApiWorld() {
@@ -113,6 +114,17 @@ class ApiWorld {
   EventLog events{clock};
   Throughput throughput;
   History history;
+  Webhook webhook{clock, folder.path(), "server1"};
+  // One fires: alert 1.
+  double certificate_seconds_left = 3600;
+  AlertKeeper alerts{{.clock = clock,
+                      .directory = folder.path(),
+                      .server = "server1",
+                      .numbers = [this]() -> Result<std::shared_ptr<const Numbers>> {
+                        return std::make_shared<const Numbers>(Numbers{});
+                      },
+                      .certificate_seconds_left = [this] { return std::optional(certificate_seconds_left); },
+                      .tell = [this](const Alert& alert) { webhook.tell(alert); }}};
   StaticFiles files;
   int passwords_set = 0;
   Backend backend{.loop = loop,
@@ -130,13 +142,16 @@ class ApiWorld {
                   .events = events,
                   .throughput = throughput,
                   .history = history,
+                  .alerts = alerts,
+                  .webhook = webhook,
                   .clock = clock,
                   .random = random,
                   .version = "0.1.0",
                   .run = "r",
                   .configuration_file = "/etc/mds.json",
                   .password_set = [this] { ++passwords_set; },
-                  .check_certificate = [] { return HealthCheck{"certificate", "ok", "", ""}; }};
+                  .check_certificate = [] { return HealthCheck{"certificate", "ok", "", ""}; },
+                  .certificate_seconds_left = [this] { return std::optional(certificate_seconds_left); }};
   Api api{backend, files};
 
  private:

@@ -3,6 +3,7 @@
 import { firstStart, loadsFast } from "./entry.mjs";
 import { addDevice, devicesEmpty, refuseWrongAddress, removeDevices, tendDevice } from "./devices.mjs";
 import { createExport, editConflict, exportsEmpty, removeExport } from "./exports.mjs";
+import { alertFires, webhookIsSet } from "./alerts.mjs";
 import { chartMoves, historyIsShown, mountAndWork } from "./overview.mjs";
 import { layoutAppears, revokeIdle, revokeUnderLoad, walkByKeyboard } from "./exposure.mjs";
 import { expelClient, seeClient } from "./clients.mjs";
@@ -31,9 +32,11 @@ export const steps = [
   ["the client is seen with its sessions and layouts", seeClient],
   ["the client is expelled, its name typed", expelClient],
   ["a second device is drained, checked (the first time cancelled) and formatted", tendDevice],
+  ["a device dies: its alert fires, is acknowledged by keyboard, and over when it is back", alertFires],
   ["a device with data stays, an empty one goes", removeDevices],
   ["an export is removed, its path typed", removeExport],
   ["a viewer and a token are made", async (story) => { await makeViewer(story); await makeToken(story); }],
+  ["a webhook is set, tried and taken away", webhookIsSet],
   ["the log level changes while it runs", changeLogLevel],
   ["the audit log tells who did what", auditTells],
   ["an operation of the API is tried", tryOperations],

@@ -9,6 +9,7 @@ import { PageHead } from "../../parts/page_head";
 import { Panel } from "../../parts/panel";
 import { Capacity } from "./capacity";
 import { Charts } from "./charts";
+import { FiringAlerts } from "./firing_alerts";
 import { HealthChecks } from "./health_checks";
 import { Numbers } from "./numbers";
 import { Top } from "./top";
@@ -29,6 +30,7 @@ export function Overview() {
   return (
     <>
       <PageHead title="Overview" lead="Blue is read, amber is written; solid goes straight to memory, dashed through the server." />
+      <FiringAlerts />
       <Loaded from={samples}>{(all) => <><Numbers newest={all.at(-1)} /><Charts samples={all} /></>}</Loaded>
       <Loaded from={bricks}>{(listing) => <Uncounted bricks={listing.items} />}</Loaded>
       <Loaded from={top}>{(value) => <Top top={value} />}</Loaded>

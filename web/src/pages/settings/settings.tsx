@@ -11,6 +11,7 @@ import { Audit } from "./audit";
 import { Server } from "./server";
 import { Tokens } from "./tokens";
 import { Users } from "./users";
+import { Webhook } from "./webhook";
 
 // Parts of the settings, each with what a reader must be allowed to see it.
 const PARTS: { path: string; title: string; needs: OperationName; component: ComponentType }[] = [
@@ -18,6 +19,7 @@ const PARTS: { path: string; title: string; needs: OperationName; component: Com
   { path: "tokens", title: "Tokens", needs: "GET /tokens", component: Tokens },
   { path: "users", title: "Users", needs: "GET /users", component: Users },
   { path: "server", title: "Server", needs: "GET /configuration", component: Server },
+  { path: "webhook", title: "Webhook", needs: "GET /webhook", component: Webhook },
   { path: "audit", title: "Audit", needs: "GET /audit", component: Audit },
 ];
 
