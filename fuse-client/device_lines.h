@@ -17,12 +17,13 @@
 
 namespace pnfsrdma::fuse_client {
 
-// The requests that wait for a device. When as many workers as one may keep are held up at a device, it is full: what else
-// comes for it is parked, in a line of its own and in its order, and holds no worker. A worker that leaves
-// takes the first of the line with it, so that never more of them are at a line than the device may keep, and
-// a line is never left alone. Who leaves soon has seen that the device answers: from then on what comes goes
-// straight on, and the line is worked off beside. A request is only ever parked while its caller waits for the
-// answer, so nothing that POSIX puts in order is put out of it. No I/O here. Thread-safe.
+// The requests that wait for a device. When as many workers as one may keep are held up at a device, it is
+// full: what else comes for it is parked, in a line of its own and in its order, and holds no worker. A
+// worker that leaves takes the first of the line with it, so that never more of them are at a line than the
+// device may keep, and a line is never left alone. Who leaves soon has seen that the device answers: from
+// then on what comes goes straight on, and the line is worked off beside. A request is only ever parked
+// while its caller waits for the answer, so nothing that POSIX puts in order is put out of it. No I/O here.
+// Thread-safe.
 class DeviceLines {
  public:
   // Pointers that tell them apart. No device: nobody knows what the request waits for.

@@ -20,14 +20,14 @@ constexpr seconds kHour{3600};
 constexpr AlertRule kRules[] = {
     {"PnfsrdmaMdsRestarts", "resets(pnfsrdma_mds_compounds_total[1h]) > 3", kAtOnce, "warning", "server",
      "The MDS {{ $labels.instance }} has started {{ $value }} times in an hour",
-     "journalctl -u pnfsrdma-mdsd says why; metadata-sync-failed means that its disk fails."},
+     "The reason is in journalctl -u pnfsrdma-mdsd; metadata-sync-failed means that its disk is failing."},
     {"PnfsrdmaMdsSlow",
      "histogram_quantile(0.99, sum by (instance, le) (rate(pnfsrdma_mds_operation_seconds_bucket[5m]))) > "
      "0.5",
      kTenMinutes, "warning", "server",
      "1 % of the operations of {{ $labels.instance }} take longer than {{ $value | humanizeDuration }}",
-     "Clients that do not give layouts back, a brick that is slow to answer, or a disk that is slow to sync "
-     "the metadata."},
+     "Possible causes: clients that do not return layouts, a brick that is slow to answer, or a disk that is "
+     "slow to sync the metadata."},
     {"PnfsrdmaMetadataNotDurable", "pnfsrdma_mds_metadata_unsynced_commits > 10000", kMinute, "warning",
      "server", "{{ $value }} metadata commits of {{ $labels.instance }} wait for their disk",
      "Answers wait with them. Look at the disk under the MDS's data_directory: iostat -x 1."},
@@ -46,8 +46,8 @@ constexpr AlertRule kRules[] = {
      "Its opens and layouts are gone; what it had not flushed is lost. Is the host down, or the network "
      "between? pnfsrdma event list --name lease-expired."},
     {"PnfsrdmaLayoutsRevoked", "increase(pnfsrdma_mds_revocations_total[10m]) > 0", kAtOnce, "warning",
-     "server", "{{ $labels.instance }} took {{ $value | humanize }} layouts by force",
-     "A client did not give back what was recalled, or an administrator revoked it: pnfsrdma audit list. "
+     "server", "{{ $labels.instance }} revoked {{ $value | humanize }} layouts",
+     "A client did not return a recalled layout, or an administrator revoked it: pnfsrdma audit list. "
      "Unflushed writes under them are lost."},
     {"PnfsrdmaCertificateExpires", "pnfsrdma_console_certificate_seconds_left < 2592000 >= 604800", kAtOnce,
      "warning", "certificate",
@@ -61,7 +61,7 @@ constexpr AlertRule kRules[] = {
      "pnfsrdma-mdsd; for one of its own, remove both files."},
     {"PnfsrdmaBrickAway", "pnfsrdma_brick_up == 0", kMinute, "critical", "brick",
      "The brick {{ $labels.brick }} is unreachable",
-     "Its files answer with an error until it is back: pnfsrdma brick show {{ $labels.brick }}; on its host: "
+     "I/O to its files fails until it is back: pnfsrdma brick show {{ $labels.brick }}; on its host: "
      "systemctl status pnfsrdma-brickd."},
     {"PnfsrdmaBrickNearlyFull", "pnfsrdma_brick_free_bytes / pnfsrdma_brick_capacity_bytes < 0.1",
      kTenMinutes, "warning", "brick",

@@ -62,7 +62,7 @@ TEST_F(Doctor, KernelVersions) {
 }
 
 TEST_F(Doctor, LockedMemoryIsAProblemOnlyWhereRdmaNeedsIt) {
-  expect(check_memory(host), "memlock", Verdict::kOk, "unlimited can be had");
+  expect(check_memory(host), "memlock", Verdict::kOk, "unlimited are available");
   host.memlock = {uint64_t{8} << 20, uint64_t{8} << 20};
   expect(check_memory(host), "memlock", Verdict::kWarning, "8.0 MiB; RDMA pins memory");
   add_rxe();

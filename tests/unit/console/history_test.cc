@@ -146,12 +146,14 @@ TEST(History, WhoeverComesOrStartsAnewDoesNotLeap) {
   ++turned.numbers.time.seconds;
   turned.hand_in(history);
   Amounts server;
-  for (const auto& point : history.get(kServer, 0, kNoon + 5)->points) {
+  const auto servers = history.get(kServer, 0, kNoon + 5);
+  for (const auto& point : servers->points) {
     if (point) server += *point;
   }
   EXPECT_EQ(server.rdma_read_bytes, 70u);
   Amounts alice;
-  for (const auto& point : history.get(kAlice, 0, kNoon + 5)->points) {
+  const auto alices = history.get(kAlice, 0, kNoon + 5);
+  for (const auto& point : alices->points) {
     if (point) alice += *point;
   }
   EXPECT_EQ(alice.rdma_read_bytes, 70u);

@@ -54,7 +54,7 @@ names_are_seen() {
   touch "$m"/names/{1..30}
   [ "$(on_other "ls $m/names | wc -l")" = 30 ]
   on_other "mv $m/names/1 $m/names/renamed"
-  sleep 2
+  sleep 4 # an absent name is believed for acregmin, 3 s
   [ -e "$m/names/renamed" ]
 }
 a_killed_clients_uncommitted_bytes_are_not_readable() {
