@@ -15,7 +15,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "integration"))
-from cluster import Cluster  # noqa: E402
+from cluster import Cluster, wait_until  # noqa: E402
 
 BIN = sys.argv.pop(1)
 SET_FORMAT = sys.argv.pop(1)
@@ -80,6 +80,8 @@ class Upgrade(unittest.TestCase):
         with Cluster(BIN) as cluster:
             unpack(cluster)
             start(cluster)
+            # The brick has to see this epoch; the MDS is ready before it is.
+            wait_until(lambda: "brick-ready" in cluster.log("mds"), 30, "the brick is ready")
             stop(cluster)
             store = cluster.home / "mds/metadata"
             store.rename(cluster.home / "mds/metadata.converted")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
 
 #include "shared/base/check.h"
@@ -14,6 +15,16 @@
 namespace pnfsrdma::initiator {
 bool Session::State::usable_by(const CallOptions& call) const {
   return standing_ == Standing::kLive || (standing_ == Standing::kReclaiming && call.recovery);
+}
+
+// Calls that have a slot of this session, from before a renewal of its opens, send and receive as ever.
+bool Session::State::connected() const {
+  return standing_ == Standing::kLive || standing_ == Standing::kReclaiming;
+}
+
+bool Session::State::replies_awaited() {
+  return std::ranges::any_of(slots_.all(),
+                             [](const auto& slot) { return slot->phase == Slot::Phase::kSent; });
 }
 
 // Why the call must not wait any longer, if so.
@@ -44,6 +55,12 @@ Result<Slot*> Session::State::acquire(Parts& parts, bool wait) {
       }
     }
     if (!wait) return nullptr;
+    // While the background thread reclaims, nobody else receives the replies of calls that were given up or
+    // posted, and they hold slots.
+    if (parts.options.recovery && !polling_ && replies_awaited()) {
+      poll_once(lock, true);
+      continue;
+    }
     ++slot_waiters_;
     changed_.wait_until(lock, std::min(parts.options.deadline, now() + SessionSocket::kSlice));
     --slot_waiters_;
@@ -71,8 +88,8 @@ Result<bool> Session::State::send_new(Parts& parts, bool wait) {
       slot->sent_at = last_call_ = now();
       slot->transmissions = 1;
       parts.slot = slot;
-      // Not usable any more: recovery sends it, as it sends all that are kSent.
-      if (usable_by(parts.options)) socket = socket_;
+      // Not connected any more: recovery sends it, as it sends all that are kSent.
+      if (connected()) socket = socket_;
     }
     if (socket) transmit(socket, slot->request);
     return true;
@@ -99,8 +116,8 @@ Result<> Session::State::await_reply(Parts& parts) {
       appoint_poller();
       return std::unexpected(std::move(*reason));
     }
-    check_patience(lock, parts);
-    if (!polling_ && usable_by(parts.options)) {
+    check_patience(lock, slot);
+    if (!polling_ && connected()) {
       poll_once(lock, true);
     } else {
       slot.sleeping = true;
@@ -114,9 +131,8 @@ Result<> Session::State::await_reply(Parts& parts) {
 
 // RFC 8881, 2.10.6.2: no retransmission on a connection that lives. So a server that is silent for too long
 // costs it the connection, and recovery sends again.
-void Session::State::check_patience(Lock& lock, Parts& parts) {
-  const Slot& slot = *parts.slot;
-  if (!usable_by(parts.options) || now() - slot.sent_at < options.timeout) return;
+void Session::State::check_patience(Lock& lock, const Slot& slot) {
+  if (!connected() || now() - slot.sent_at < options.timeout) return;
   log_warning("session", "server-not-responding server={} transmissions={}", server_name, slot.transmissions);
   lose(lock, socket_, Damage::kConnection, "no reply in time");
 }

@@ -107,7 +107,7 @@ void Session::State::send_again(Parts& parts) {
     }
     slot.phase = Slot::Phase::kSent;
     slot.sent_at = steady_now();
-    if (usable_by(parts.options)) socket = socket_;
+    if (connected()) socket = socket_;
   }
   if (socket) transmit(socket, parts.slot->request);
 }

@@ -83,7 +83,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
     kLive,
     kDisconnected,  // the background thread has to act: `damage_` says how much is lost
     kRecovering,    // it is at it
-    kReclaiming,    // the session is there; only calls of the reclaim may use it
+    kReclaiming,    // the session is there; only the reclaim may begin calls in it
   };
   using Lock = std::unique_lock<Mutex>;
 
@@ -93,8 +93,10 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void transmit(const std::shared_ptr<SessionSocket>& socket, ByteSpan record);
   Result<> await_reply(Parts& parts);
   std::optional<Error> stop_reason(Lock& lock, Parts& parts);
-  void check_patience(Lock& lock, Parts& parts);
+  void check_patience(Lock& lock, const Slot& slot);
   bool usable_by(const CallOptions& call) const;
+  bool connected() const;
+  bool replies_awaited();
   void poll_once(Lock& lock, bool wait);
   void deliver(Bytes record);
   void deliver_reply(Slot& slot, Bytes record);

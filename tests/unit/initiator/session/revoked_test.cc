@@ -14,14 +14,19 @@ namespace {
 class CountingRecovery final : public RecoveryHandler {
  public:
   void layouts_lost() override { ++lost; }
-  void reclaim() override { ++reclaims; }
+  void reclaim() override {
+    ++reclaims;
+    std::this_thread::sleep_for(takes.load());
+  }
   void reopen() override { ++reopens; }
   std::atomic<int> lost = 0, reclaims = 0, reopens = 0;
+  std::atomic<Milliseconds> takes = Milliseconds(0);
 };
 
 class RenewOpensTest : public testing::Test {
  protected:
-  RenewOpensTest() {
+  explicit RenewOpensTest(uint32_t slots = 8) {
+    mds_.slots = slots;
     session_ = std::move(
         *Session::start({.host = "127.0.0.1", .port = mds_.port, .owner = "opens"}, nullptr, &recovery_));
     recovery_.lost = recovery_.reclaims = recovery_.reopens = 0;  // a new client begins with a reclaim
@@ -55,6 +60,48 @@ TEST_F(RenewOpensTest, OnceASecondAndOnceForAllWhoWait) {
   for (auto& caller : callers) caller.join();
   EXPECT_EQ(recovery_.reclaims, 2);
   EXPECT_GE(steady_now() - began, std::chrono::seconds(1));
+}
+
+// The connection is lost on purpose, and the session stays: so do the calls that are under way in it.
+TEST_F(RenewOpensTest, ACallThatTheServerPutsOffMeanwhileIsRepeatedAtOnce) {
+  recovery_.takes = Milliseconds(500);
+  {
+    const std::lock_guard lock(mds_.mutex);
+    mds_.faults = {ScriptedMds::Fault::kSequenceDelay};
+  }
+  std::thread renewal([&] { session_->renew_opens(); });
+  const SteadyTime began = steady_now();
+  EXPECT_TRUE(session_->call({nfs4::PutRootFileHandleArguments{}}, {}));
+  EXPECT_LT(steady_now() - began, std::chrono::seconds(5));
+  renewal.join();
+}
+
+class RenewOpensOnTwoSlotsTest : public RenewOpensTest {
+ protected:
+  RenewOpensOnTwoSlotsTest() : RenewOpensTest(2) {}
+};
+
+TEST_F(RenewOpensOnTwoSlotsTest, CallsThatHoldEverySlotGetTheirAnswers) {
+  std::vector<std::thread> callers;
+  for (const Urgency urgency : {Urgency::kNormal, Urgency::kReserved}) {
+    const auto fault_is_waiting = [&] {
+      const std::lock_guard lock(mds_.mutex);
+      return !mds_.faults.empty();
+    };
+    {
+      const std::lock_guard lock(mds_.mutex);
+      mds_.faults = {ScriptedMds::Fault::kSilence};
+    }
+    callers.emplace_back([&, urgency] {
+      EXPECT_TRUE(session_->call({nfs4::PutRootFileHandleArguments{}}, {}, {.urgency = urgency}));
+    });
+    while (fault_is_waiting()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const SteadyTime began = steady_now();
+  session_->renew_opens();
+  for (auto& caller : callers) caller.join();
+  EXPECT_LT(steady_now() - began, std::chrono::seconds(5));
+  EXPECT_EQ(recovery_.reopens, 1);
 }
 
 class KilledSoon final : public Cancellation {
