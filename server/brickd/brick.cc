@@ -58,7 +58,8 @@ class Brick::Parts {
       : loop(event_loop),
         pool(std::move(opened)),
         gate(pool->persistence(), pool->superblock().content().uuid, boot,
-             pool->superblock().content().unsafe_events, [this](const Error& error) { note_unsafe(error); }),
+             pool->superblock().content().unsafe_events,
+             [this, alive = lifetime.token()](const Error& error) { note_unsafe(error, alive); }),
         committer(loop, *pool, gate),
         zeroer(loop, *pool, gate, committer),
         reaper(loop, pool->persistence().blocks()),
@@ -73,10 +74,14 @@ class Brick::Parts {
     service.advertised().flush_methods = nfs4::kFlushCommitMessage | nfs4::kFlushLayoutCommit;
   }
 
-  // In whatever thread flushed: the verifier has changed already, the medium follows.
-  void note_unsafe(const Error& error) {
+  // Before the members whose threads still flush.
+  ~Parts() { lifetime.end(); }
+
+  // In whatever thread flushed, which may be while this ends: the verifier has changed already, the medium
+  // follows.
+  void note_unsafe(const Error& error, const std::weak_ptr<const void>& alive) {
     log_error("brick", "flush-failed error=\"{}\" the verifier changes, clients rewrite", error.to_string());
-    loop.post(lifetime.guard([this] {
+    loop.post(GuardedCallback(alive, [this] {
       // When the table's own flush has failed there is only the page cache left to remember it.
       if (committer.failed()) return static_cast<void>(pool->superblock().add_unsafe_event());
       committer.submit(
@@ -96,6 +101,7 @@ class Brick::Parts {
     server.disconnect(epoch);
   }
 
+  Lifetime lifetime;
   EventLoop& loop;
   std::unique_ptr<Pool> pool;
   FlushGate gate;
@@ -111,7 +117,6 @@ class Brick::Parts {
   ControlService service;
   ControlServer server;
   std::vector<std::unique_ptr<rdma::Listener>> listeners;
-  Lifetime lifetime;  // the last member: it ends first
 };
 
 Brick::Brick(EventLoop& loop, std::unique_ptr<Pool> pool, const BootId& boot, Random& random,
