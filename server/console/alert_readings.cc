@@ -161,7 +161,8 @@ void AlertReadings::pool_rules(const Numbers& numbers) {
 
 void AlertReadings::brick_rules(const Brick& brick) {
   const std::string& subject = brick.id.empty() ? brick.address : brick.id;
-  const std::string& called = brick.name.empty() ? subject : brick.name;
+  const std::string& place = brick.address.empty() ? subject : brick.address;
+  const std::string& called = brick.name.empty() ? place : brick.name;
   const bool up = brick.state == "ready" || brick.state == "draining";
   if (!up) say(rule_called("PnfsrdmaBrickAway"), subject, called, 0);
 

@@ -102,8 +102,9 @@ Words brick_words(const std::string& action, const std::string& subject, const J
   }
   const bool job = action == "postBrickFormat" || action == "postBrickCheck";
   const std::string address = text(before, "address");
-  const std::string brick =
-      "the brick " + last_of(subject, job ? 1 : 0) + (address.empty() ? "" : " at " + address);
+  const std::string name = text(before, "name");
+  const std::string brick = "the brick " + (name.empty() ? last_of(subject, job ? 1 : 0) : name) +
+                            (address.empty() ? "" : " at " + address);
   if (action == "postBrickFormat") return {"began to format " + brick, "format " + brick};
   if (action == "postBrickCheck") return {"began to check " + brick, "check " + brick};
   if (action == "deleteBrick") return {"removed " + brick, "remove " + brick};

@@ -63,7 +63,7 @@ Webhook::~Webhook() {
   {
     auto state = state_.lock();
     state->stopping = true;
-    for (WebhookPost* post : state->running) post->stop();
+    for (const auto& post : state->running) post->stop();
   }
   woken_.notify_all();
   thread_.join();
@@ -186,17 +186,18 @@ void Webhook::deliver(const WebhookTarget& target, uint64_t version, const std::
 
 WebhookPost::Outcome Webhook::post(const WebhookTarget& target, const std::vector<Alert>& alerts) {
   const std::string body = to_text(webhook_message(alerts, server_));
-  WebhookPost post({.url = *parse_webhook_url(target.url),
-                    .ca_file = target.ca_file,
-                    .signature = target.secret.empty() ? "" : signature_of(body, target.secret),
-                    .body = body});
+  const auto post = std::make_shared<WebhookPost>(
+      WebhookPost::Request{.url = *parse_webhook_url(target.url),
+                           .ca_file = target.ca_file,
+                           .signature = target.secret.empty() ? "" : signature_of(body, target.secret),
+                           .body = body});
   {
     auto state = state_.lock();
     if (state->stopping) return {.status = 0, .detail = "the server is stopping"};
-    state->running.insert(&post);
+    state->running.insert(post);
   }
-  const WebhookPost::Outcome outcome = post.send();
-  state_.lock()->running.erase(&post);
+  const WebhookPost::Outcome outcome = post->send();
+  state_.lock()->running.erase(post);
   return outcome;
 }
 
@@ -217,8 +218,9 @@ Result<WebhookPost::Outcome> Webhook::test() {
 }
 
 void Webhook::end_overdue() {
-  auto state = state_.lock();
-  for (WebhookPost* post : state->running) {
+  // Without the lock: the end of a connection may take seconds.
+  const auto running = state_.lock()->running;
+  for (const auto& post : running) {
     if (post->overdue()) post->stop();
   }
 }

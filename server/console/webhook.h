@@ -73,7 +73,7 @@ class Webhook {
     uint64_t version = 0;  // of the target
     std::deque<Alert> waiting;
     size_t attempts = 0;  // failed ones, of what waits in front
-    std::set<WebhookPost*> running;
+    std::set<std::shared_ptr<WebhookPost>> running;
     WebhookStatus status;
     bool stopping = false;
   };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/console/alert_readings.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace pnfsrdma::console {
@@ -100,9 +102,19 @@ TEST_F(Readings, ABrickThatWasNeverReachedIsAwayAndNothingElseIsKnownOfIt) {
                               "PnfsrdmaBrickVolatile"}));
 }
 
-TEST_F(Readings, AVolatileBrickIsNamed) {
+TEST_F(Readings, AVolatileBrickIsNamedAndOneWithoutANameGoesByItsAddress) {
   numbers.bricks.front().durability = "volatile";
   EXPECT_EQ(holding(), Names{"PnfsrdmaBrickVolatile"});
+  const auto summary = [&] {
+    const auto readings = evaluate();
+    return std::ranges::find(readings, "PnfsrdmaBrickVolatile",
+                             [](const auto& one) { return one.rule->name; })
+        ->summary;
+  };
+  numbers.bricks.front().name = "north";
+  EXPECT_THAT(summary(), ::testing::HasSubstr("brick north "));
+  numbers.bricks.front().name.clear();
+  EXPECT_THAT(summary(), ::testing::HasSubstr("brick " + numbers.bricks.front().address + " "));
 }
 
 TEST_F(Readings, TheDiskOfTheMetadataMayBeLargeAndFullByShare) {

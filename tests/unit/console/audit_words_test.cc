@@ -39,6 +39,9 @@ TEST(AuditSummary, SaysWhatIsOtherThanBefore) {
   EXPECT_EQ(
       audit_summary(entry("patchBrick", "/api/v1/bricks/5e", {{"address", "unix:/b"}}, {{"draining", true}})),
       "drained the brick 5e at unix:/b");
+  EXPECT_EQ(audit_summary(entry("deleteBrick", "/api/v1/bricks/5e",
+                                {{"address", "unix:/b"}, {"name", "north"}}, nullptr)),
+            "removed the brick north at unix:/b");
   EXPECT_EQ(audit_summary(entry("postBrickCheck", "/api/v1/bricks/5e/check", nullptr, nullptr)),
             "began to check the brick 5e");
 }
