@@ -224,12 +224,13 @@ void add_brick_commands(CLI::App& app, Administration& admin) {
   });
 
   CLI::App* const device = add_noun(app, "device", "Devices: the paths on which clients reach the bricks");
-  admin.does(
-      device->add_subcommand("list", "every path to every brick"), [&admin](ApiClient& client) -> Outcome<> {
-        TRY_ASSIGN(const json all, client.list("/bricks"));
-        show_list(admin.output(), devices_of(all), kDevices, "No devices: no brick has reported its paths yet.");
-        return {};
-      });
+  admin.does(device->add_subcommand("list", "every path to every brick"),
+             [&admin](ApiClient& client) -> Outcome<> {
+               TRY_ASSIGN(const json all, client.list("/bricks"));
+               show_list(admin.output(), devices_of(all), kDevices,
+                         "No devices: no brick has reported its paths yet.");
+               return {};
+             });
   CLI::App* const show = device->add_subcommand("show", "every path to one brick");
   const auto shown = required_word(show, "brick", kBrickCalled);
   admin.does(show, [&admin, shown](ApiClient& client) -> Outcome<> {

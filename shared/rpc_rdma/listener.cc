@@ -57,7 +57,8 @@ Result<std::unique_ptr<Endpoint>> accept_endpoint(const std::shared_ptr<rdma::Tr
 Result<std::unique_ptr<Listener>> Listener::listen(EventLoop& loop,
                                                    std::shared_ptr<rdma::Transport> transport,
                                                    const std::string& address, rpc::Service service,
-                                                   const UpperLayer& upper_layer, DeferredDestruction& destruction) {
+                                                   const UpperLayer& upper_layer,
+                                                   DeferredDestruction& destruction) {
   std::shared_ptr<Shared> shared(
       new Shared{loop, std::move(transport), std::move(service), upper_layer, destruction});
   std::unique_ptr<Listener> listener(new Listener(shared));

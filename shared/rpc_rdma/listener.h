@@ -25,7 +25,8 @@ class Listener {
   // rdma::Transport::listen().
   static Result<std::unique_ptr<Listener>> listen(EventLoop& loop, std::shared_ptr<rdma::Transport> transport,
                                                   const std::string& address, rpc::Service service,
-                                                  const UpperLayer& upper_layer, DeferredDestruction& destruction);
+                                                  const UpperLayer& upper_layer,
+                                                  DeferredDestruction& destruction);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

@@ -393,7 +393,8 @@ void RealMds::disown(size_t client, size_t file) {
       if (each->inode == (*inode)->id) open = each;
     if (open == nullptr || !process->state_store.erase(*open, {})) return;
     process->opens.remove(*open);
-    if (!process->opens.is_open((*inode)->id)) process->layouts->conflicts().on_last_close({(*inode)->id}, [] {});
+    if (!process->opens.is_open((*inode)->id))
+      process->layouts->conflicts().on_last_close({(*inode)->id}, [] {});
   });
 }
 

@@ -10,7 +10,8 @@ namespace pnfsrdma::initiator {
 
 Result<std::shared_ptr<SessionSocket>> SessionSocket::connect(const SessionOptions& options,
                                                               Milliseconds timeout, size_t record_bytes_max,
-                                                              Counters& counters, DeferredDestruction& destruction) {
+                                                              Counters& counters,
+                                                              DeferredDestruction& destruction) {
   const bool is_v6 = options.host.find(':') != std::string::npos;
   const std::string host = is_v6 ? "[" + options.host + "]" : options.host;
   TRY_ASSIGN(const rpc::SocketAddress address,

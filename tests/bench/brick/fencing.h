@@ -9,9 +9,9 @@
 #include "tests/bench/brick/behaviour.h"
 #include "tests/bench/brick/brick_owner.h"
 #include "tests/bench/brick/bystander.h"
-#include "tests/bench/percentiles.h"
 #include "tests/bench/brick/settings.h"
 #include "tests/bench/brick/watched_process.h"
+#include "tests/bench/percentiles.h"
 
 namespace pnfsrdma::bench {
 

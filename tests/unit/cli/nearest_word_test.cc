@@ -6,7 +6,8 @@
 namespace pnfsrdma::cli {
 namespace {
 
-const std::vector<std::string> kNouns = {"stat", "doctor", "brick", "device", "export", "layout", "client", "health"};
+const std::vector<std::string> kNouns = {"stat",   "doctor", "brick",  "device",
+                                         "export", "layout", "client", "health"};
 
 TEST(NearestWord, FindsSlipsOfTheFinger) {
   EXPECT_EQ(nearest_word("brik", kNouns), "brick");
