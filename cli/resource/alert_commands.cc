@@ -53,7 +53,7 @@ json with_state(json alert) {
 }
 
 void add_alert_list(CLI::App* noun, Administration& admin) {
-  CLI::App* const command = noun->add_subcommand("list", "alerts that fire or are pending, newest first");
+  CLI::App* const command = noun->add_subcommand("list", "firing and pending alerts, newest first");
   const auto all = std::make_shared<bool>(false);
   command->add_flag("--all", *all, "those too that were resolved in the last seven days");
   admin.does(command, [&admin, all](ApiClient& client) -> Outcome<> {
@@ -70,7 +70,7 @@ void add_alert_list(CLI::App* noun, Administration& admin) {
 
 void add_alert_acknowledge(CLI::App* noun, Administration& admin) {
   CLI::App* const command =
-      noun->add_subcommand("acknowledge", "say that you have seen an alert: it no longer asks for attention");
+      noun->add_subcommand("acknowledge", "mark an alert as seen: it no longer needs attention");
   const auto called = required_word(command, "alert", "its number");
   const auto comment = std::make_shared<std::string>();
   const auto duration = std::make_shared<std::string>();
@@ -92,7 +92,7 @@ void add_alert_acknowledge(CLI::App* noun, Administration& admin) {
 }  // namespace
 
 void add_alert_commands(CLI::App& app, Administration& admin) {
-  CLI::App* const noun = add_noun(app, "alert", "Alerts: what is not as it should be on the server");
+  CLI::App* const noun = add_noun(app, "alert", "Alerts: problems of the server that need attention");
   add_alert_list(noun, admin);
   CLI::App* const show = noun->add_subcommand("show", "one alert, and what to do");
   const auto shown = required_word(show, "alert", "its number");
@@ -102,8 +102,7 @@ void add_alert_commands(CLI::App& app, Administration& admin) {
     return {};
   });
   add_alert_acknowledge(noun, admin);
-  CLI::App* const command =
-      noun->add_subcommand("unacknowledge", "take the acknowledgement of an alert back");
+  CLI::App* const command = noun->add_subcommand("unacknowledge", "withdraw the acknowledgement of an alert");
   const auto called = required_word(command, "alert", "its number");
   admin.does(command, [&admin, called](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const Answer alert, client.remove("/alerts/" + encoded(*called) + "/acknowledgement"));

@@ -14,10 +14,9 @@ namespace {
 std::string words_of(httplib::Error error, const WebhookUrl& url) {
   switch (error) {
     case httplib::Error::Connection:
-      return url.origin() +
-             " cannot be connected to: is its name right, does it listen, does a firewall refuse it?";
+      return "cannot connect to " + url.origin() + ": check the name, the port and the firewall";
     case httplib::Error::SSLConnection:
-      return url.origin() + " does not speak TLS as it should";
+      return url.origin() + " does not speak TLS correctly";
     case httplib::Error::SSLServerVerification:
       return "the certificate of " + url.origin() +
              " is not trusted, or is for another host: give the CA that signed it (ca_file)";

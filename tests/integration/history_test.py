@@ -117,6 +117,8 @@ class HistoryOfRealDaemons(unittest.TestCase):
         mount.wait_until_quiet()
         written = self.brick()["counters"]["rdma_write_bytes"]
         self.assertGreater(written, 0)
+        # Nobody has read: what the transport asks behind a write is none of the application's reads.
+        self.assertEqual(self.brick()["counters"]["rdma_reads"], 0)
         # A server that begins anew knows nothing of before, and does not take it for news.
         self.cluster.stop("mds")
         self.cluster.start_mds()

@@ -30,7 +30,7 @@ export function Shell() {
       <a class="skip" href="#content" onClick={(event) => {
         event.preventDefault();
         main.current?.focus();
-      }}>Skip to the content</a>
+      }}>Skip to content</a>
       <TopBar />
       <nav class="nav" aria-label="Pages" ref={navigation}>
         {PAGES.map(({ path, title }) => (

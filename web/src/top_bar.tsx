@@ -16,7 +16,7 @@ export function TopBar() {
   const { session, logOut } = useSession();
   const health = usePoll("health", (signal) => call("GET /health", { signal }), HEALTH_MS);
   const status = health.problem ? "away" : health.value?.status ?? "unknown";
-  const words = { ok: "Healthy", warning: "Needs attention", failed: "Failed", away: "Server away", unknown: "Asking…" };
+  const words = { ok: "Healthy", warning: "Needs attention", failed: "Failed", away: "Server unreachable", unknown: "Asking…" };
   return (
     <header class="top">
       <Link href="/" class="brand"><Mark /><span>pnfsrdma</span></Link>

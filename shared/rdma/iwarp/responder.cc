@@ -205,7 +205,8 @@ Responder::Added Responder::add_frames(FrameBatch& batch) {
     response.sent += payload;
     AtomicCounters::add(counters_.responder_read_bytes, payload);
   } while (response.sent < response.length);
-  AtomicCounters::add(counters_.responder_read_operations, 1);
+  // A READ of nothing only asks whether the WRITEs before it are placed.
+  if (response.length > 0) AtomicCounters::add(counters_.responder_read_operations, 1);
   response.source.registration.reset();
   responses_.pop();
   return Added::kFrames;

@@ -51,19 +51,19 @@ export async function alertFires({ page, cluster, output }) {
 export async function webhookIsSet({ page, output }) {
   const secret = "a secret of this test";
   await page.goto("/settings/webhook");
-  await page.getByText("Alerts are sent nowhere.").waitFor();
+  await page.getByText("No webhook is set.").waitFor();
   await page.getByLabel("URL").fill("ftp://127.0.0.1/in");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("must begin with https:// or http://").first().waitFor();
   await page.getByLabel("URL").fill("http://127.0.0.1:1/in");
   await page.getByLabel("Secret").fill(secret);
   await page.getByRole("button", { name: "Save" }).click();
-  await page.getByText("One is set and not shown").waitFor();
-  await page.getByRole("button", { name: "Send a test" }).click();
-  await page.getByText("cannot be connected to").first().waitFor();
+  await page.getByText("A secret is set but not shown").waitFor();
+  await page.getByRole("button", { name: "Send test" }).click();
+  await page.getByText("cannot connect").first().waitFor();
   assert.equal(await page.getByLabel("Secret").inputValue(), "");
   assert.equal((await page.content()).includes(secret), false, "the secret is shown");
   await lookAt(page, "settings-webhook", output);
-  await page.getByRole("button", { name: "Send alerts nowhere" }).click();
-  await page.getByText("Alerts are sent nowhere.").first().waitFor();
+  await page.getByRole("button", { name: "Remove webhook" }).click();
+  await page.getByText("No webhook is set.").first().waitFor();
 }

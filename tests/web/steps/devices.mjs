@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { lookAt, within } from "../checks.mjs";
 
-const EMPTY = { "/": "No device yet", "/devices": "files have nowhere to be", "/clients": "No client is there", "/exposure": "no memory to reach" };
+const EMPTY = { "/": "No device yet", "/devices": "there is no space for files", "/clients": "No client has mounted this server", "/exposure": "no memory to reach" };
 
 export async function devicesEmpty({ page, output }) {
   for (const [path, words] of Object.entries(EMPTY)) {
@@ -29,7 +29,7 @@ export async function refuseWrongAddress({ page, brick, output }) {
   await lookAt(page, "add-device-refused", output);
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
-  await page.getByText("files have nowhere to be").waitFor();
+  await page.getByText("there is no space for files").waitFor();
   return `${Math.round(took)} ms`;
 }
 

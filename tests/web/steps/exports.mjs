@@ -13,7 +13,7 @@ export async function createExport({ page, output }) {
   await page.getByRole("button", { name: "New export" }).first().click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Path").fill("no-slash");
-  await dialog.getByText("A path begins with /.").waitFor();
+  await dialog.getByText("A path starts with /.").waitFor();
   await lookAt(page, "new-export", output);
   await dialog.getByLabel("Path").fill("/");
   await dialog.getByLabel("Client networks").fill("127.0.0.0/8");
@@ -45,11 +45,11 @@ export async function editConflict({ page, context, output }) {
   await other.close();
 
   await mine.getByRole("button", { name: "Save" }).click();
-  await mine.getByText("It was changed meanwhile.").waitFor();
+  await mine.getByText("Somebody else changed it meanwhile.").waitFor();
   const row = await mine.getByRole("row", { name: "Anonymous user" }).textContent();
   assert.match(row, /2002.*1001/);
   await lookAt(page, "edit-conflict", output);
-  await mine.getByRole("button", { name: "Keep mine, then save again" }).click();
+  await mine.getByRole("button", { name: "Keep my changes and save again" }).click();
   await mine.getByRole("button", { name: "Save" }).click();
   await mine.waitFor({ state: "detached" });
   const saved = await page.evaluate(async () => (await (await fetch("/api/v1/exports")).json()).items[0].anonuid);
@@ -62,7 +62,7 @@ export async function removeExport({ page, output }) {
   await page.getByRole("button", { name: "New export" }).first().click();
   const made = page.getByRole("dialog");
   await made.getByLabel("Path").fill("/not/there/yet");
-  await made.getByText("It lies in the export /.").waitFor();
+  await made.getByText("It is inside the export /.").waitFor();
   await made.getByText("1 client has / mounted now. All of them may mount /not/there/yet.").waitFor();
   await made.getByLabel("Client networks").fill("192.0.2.0/24");
   await made.getByText(/^1 of them loses \/not\/there\/yet: .+-[0-9a-f]{6}\.$/).waitFor();

@@ -43,5 +43,5 @@ export async function viewerIsRefused({ page, cluster, output }) {
   });
   assert.deepEqual(refused, [403, 403, 403, 403]);
   await page.goto("/settings/users");
-  await page.getByText("your role cannot see it").waitFor();
+  await page.getByText("your role may not see it").waitFor();
 }

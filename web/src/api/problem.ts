@@ -36,7 +36,7 @@ export function unreachable(): Problem {
     title: "The server does not answer",
     status: 0,
     detail: "The server does not answer, or the connection to it is broken.",
-    fix: "See whether pnfsrdma-mdsd runs (systemctl status pnfsrdma-mdsd). This page goes on by itself when it is back.",
+    fix: "Check whether pnfsrdma-mdsd is running (systemctl status pnfsrdma-mdsd). This page continues when the server is back.",
   });
 }
 

@@ -40,7 +40,7 @@ export function chartsOf(history: History) {
 export function HistoryCharts({ history }: { history: History }) {
   const charts = chartsOf(history);
   const spoken = RANGES.find(({ value }) => value === history.range)?.spoken ?? history.range;
-  if (charts.length === 0) return <Empty title={`Nothing is known of the last ${spoken} yet.`} />;
+  if (charts.length === 0) return <Empty title={`No data for the last ${spoken} yet.`} />;
   const times = timesOf(history);
   return (
     <div class="charts">

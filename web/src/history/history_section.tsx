@@ -50,7 +50,7 @@ export function HistoryOf({ of, id }: Subject) {
     <>
       <RangeSwitch ranges={RANGES} value={range} />
       <Loaded from={history}>
-        {(value) => value === null ? <Empty title="Nothing is known of it yet." /> : <HistoryCharts history={value} />}
+        {(value) => value === null ? <Empty title="No data yet." /> : <HistoryCharts history={value} />}
       </Loaded>
     </>
   );

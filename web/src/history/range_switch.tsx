@@ -12,7 +12,7 @@ export function RangeSwitch<T extends string>({ ranges, value }: Props<T>) {
   return (
     <div class="chart-tools">
       <span class="muted" aria-hidden="true">Last</span>
-      <Segments label="Time shown: last" options={ranges} value={value} onValue={(range) => go(hrefWith({ range }), "replace")} />
+      <Segments label="Time range: last" options={ranges} value={value} onValue={(range) => go(hrefWith({ range }), "replace")} />
     </div>
   );
 }

@@ -69,7 +69,7 @@ export function DataList<T>({ caption, from, columns, rowKey, rowClass, sort, na
           aria-label={`Save ${caption.toLowerCase()} as CSV`} onClick={() => void saveAll()}>{saving ? "Saving…" : "CSV"}</button>
       </div>
       {view.rows.length === 0 && !reading
-        ? <p class="muted">{view.matching > 0 ? "Nothing stands behind this place any more." : "Nothing matches the search."}</p>
+        ? <p class="muted">{view.matching > 0 ? "Nothing stands behind this place any more." : "No matches."}</p>
         : <DataTable caption={caption} rows={view.rows} columns={columns} rowKey={rowKey} rowClass={rowClass} order={address.order}
           onOrder={(order) => go(hrefWith(orderParameters(name, order, sort)), "replace")} />}
       <ListPages label={caption} view={view} reading={reading} placeOf={placeOf}

@@ -33,8 +33,8 @@ export function AcknowledgeAlert({ alert, onClose }: { alert: Alert; onClose: ()
           <>
             <TextField label="Comment" value={comment} onValue={setComment} error={problem?.errorOf("comment")}
               hint="For others: what is being done about it." input={{ autocomplete: "off", autoFocus: true, maxLength: 1000 }} />
-            <SelectField label="How long" value={period} onValue={setPeriod} options={PERIODS}
-              hint="It stays in the list and no longer asks for attention. When it comes again, it is a new alert." />
+            <SelectField label="For" value={period} onValue={setPeriod} options={PERIODS}
+              hint="It stays in the list but no longer needs attention. If it fires again after it was resolved, it is a new alert." />
           </>
         )}
       </Form>

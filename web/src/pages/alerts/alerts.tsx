@@ -26,12 +26,12 @@ export function Alerts() {
   const changed = () => setChanges((count) => count + 1);
   return (
     <>
-      <PageHead title="Alerts" lead="The rules that are shipped for Prometheus, evaluated by the server itself.">
+      <PageHead title="Alerts" lead="The alert rules shipped for Prometheus, evaluated by the server itself.">
         {may("GET /webhook") && <Link href="/settings/webhook" class="button">Webhook</Link>}
       </PageHead>
-      <Panel title="Now and in the last seven days">
+      <Panel title="Firing now or in the last seven days">
         <DataList caption="Alerts" from={listOf("GET /alerts", ALERTS_MS)} rowKey={(alert) => alert.id} sort="-since" changes={changes}
-          empty={<Empty title="No alerts: nothing is wrong, and nothing was in the last seven days." />} columns={[
+          empty={<Empty title="No alerts now or in the last seven days." />} columns={[
             { title: "State", value: stateOf, cell: (alert) => <Badge tone={stateTone(alert)}>{stateOf(alert)}</Badge> },
             { title: "Severity", value: (alert) => alert.severity, cell: (alert) => <Badge tone={alert.needs_attention ? SEVERITY_TONES[alert.severity] : "quiet"}>{alert.severity}</Badge> },
             { title: "What", value: (alert) => `${alert.summary} ${alert.rule} ${alert.subject}`, cell: (alert) => <What alert={alert} /> },
@@ -62,7 +62,7 @@ function What({ alert }: { alert: Alert }) {
 
 function Acknowledged({ alert }: { alert: Alert }) {
   const seen = alert.acknowledged;
-  if (!seen) return <span class="muted">by nobody</span>;
+  if (!seen) return <span class="muted">no</span>;
   return (
     <>
       <strong>{seen.user}</strong> <span class="muted"><Time at={seen.time} />{seen.until && <>, until <Time at={seen.until} absolute /></>}</span>
@@ -85,5 +85,5 @@ function Actions({ alert, onAcknowledge, onChanged }: { alert: Alert; onAcknowle
     }
     onChanged();
   };
-  return <button type="button" class="button" aria-label={`Take back the acknowledgement: ${alert.summary}`} onClick={() => void takeBack()}>Take back</button>;
+  return <button type="button" class="button" aria-label={`Unacknowledge: ${alert.summary}`} onClick={() => void takeBack()}>Unacknowledge</button>;
 }

@@ -11,7 +11,7 @@ export function ClientPanel({ client }: { client: Client }) {
   return (
     <Panel title={clientName(client)}>
       <Facts of={[
-        ["Mounted at", client.mount_point === null ? <span class="muted">not told</span> : <code class="wrap">{client.mount_point}</code>],
+        ["Mounted at", client.mount_point === null ? <span class="muted">unknown</span> : <code class="wrap">{client.mount_point}</code>],
         ["Id", <code>{client.id}</code>],
         ["Owner", <code class="wrap">{client.owner}</code>],
         ["User id", String(client.uid)],
@@ -38,7 +38,7 @@ export function ClientPanel({ client }: { client: Client }) {
         ]} />
       )}
       <h3>Layouts</h3>
-      <LayoutTable name="layouts" client={client.id} empty="It holds none: it reaches no memory." />
+      <LayoutTable name="layouts" client={client.id} empty="This client holds no layout and can reach no memory." />
     </Panel>
   );
 }

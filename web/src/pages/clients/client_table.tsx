@@ -23,7 +23,7 @@ export function ClientTable({ chosen, onChoose, onExpel, changes }: Props) {
   const may = useMay();
   return (
     <DataList caption="Clients" from={listOf("GET /clients", CLIENTS_MS)} rowKey={(client) => client.id} sort="client" changes={changes}
-      empty={<Empty title="No client is there."><p>Mount an export on a client; it appears here.</p><Link href="/exports" class="button">See the exports</Link></Empty>}
+      empty={<Empty title="No client has mounted this server."><p>A client appears here when it mounts an export.</p><Link href="/exports" class="button">See the exports</Link></Empty>}
       rowClass={(client) => (client.id === chosen ? "selected" : "")} columns={[
         { title: "Client", value: clientName, cell: (client) => (
           <button type="button" class="button button-link" aria-expanded={client.id === chosen} onClick={() => onChoose(client.id)}>
@@ -31,7 +31,7 @@ export function ClientTable({ chosen, onChoose, onExpel, changes }: Props) {
           </button>
         ) },
         { title: "Mounted at", value: (client) => client.mount_point, cell: (client) => client.mount_point === null
-          ? <span class="muted">not told</span> : <code class="wrap">{client.mount_point}</code> },
+          ? <span class="muted">unknown</span> : <code class="wrap">{client.mount_point}</code> },
         { title: "State", value: (client) => stateOf(client).word, cell: (client) => <ClientState client={client} /> },
         { title: "Data by", value: (client) => transports(client).join(" "), cell: (client) => transports(client).map((name) => <code key={name} class="chip">{name}</code>) },
         { title: "Lease", numeric: true, unit: "seconds", value: (client) => client.lease_seconds_left, cell: (client) => durationText(client.lease_seconds_left) },
@@ -50,7 +50,7 @@ function stateOf(client: Client): { word: string; tone: Tone; title?: string } {
   if (!client.confirmed) return { word: "not confirmed", tone: "quiet" };
   if (client.lease_seconds_left <= 0) return { word: "lease over", tone: "bad" };
   if (callbacks(client) === "up") return { word: "well", tone: "good" };
-  return { word: "no callbacks", tone: "warn", title: "It cannot be asked to give memory back; it is revoked instead" };
+  return { word: "no callbacks", tone: "warn", title: "The server cannot recall its layouts; it revokes them instead" };
 }
 
 function ClientState({ client }: { client: Client }) {

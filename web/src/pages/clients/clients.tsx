@@ -24,7 +24,7 @@ export function Clients() {
   const chosen = useRoute().query.get("client");
   return (
     <>
-      <PageHead title="Clients" lead="Who mounts this server, and which memory each can reach now." />
+      <PageHead title="Clients" lead="Which hosts have mounted this server, and which memory each can reach now." />
       <Panel title="All clients">
         <ClientTable chosen={chosen} onExpel={setExpelled} changes={changes}
           onChoose={(id) => go(hrefWith({ client: id === chosen ? null : id, ...OTHER_LAYOUTS }), "replace")} />
@@ -41,7 +41,7 @@ export function Clients() {
 // Whichever page of the list it stands on.
 function ChosenClient({ id }: { id: string }) {
   const polled = usePoll(`client ${id}`, (signal) => clientOf(id, signal), CLIENT_MS);
-  if (polled.value === null) return <p class="note">The client {id} is not there any more.</p>;
+  if (polled.value === null) return <p class="note">The client {id} no longer exists.</p>;
   return <><ProblemNote problem={polled.problem} retry={polled.refresh} />{polled.value && <><ClientPanel client={polled.value} /><ClientHistory client={polled.value} /></>}</>;
 }
 
@@ -51,7 +51,7 @@ function ClientHistory({ client }: { client: Client }) {
     <HistorySection of="client" what="client" choices={[{ id: client.id, label: clientName(client) }]}
       note={() => verbs && (
         <p class="note">
-          Only what goes through the server: this client has an RDMA device, which moves its bytes without asking a processor of the
+          Only what goes through the server: this client has an RDMA device, which moves its bytes without the server's CPU, which cannot count them. The
           server. The mount counts them: <code>pnfsrdma stat</code>.
         </p>
       )} />

@@ -13,8 +13,8 @@ export function ExpelClient({ client, onClose }: { client: Client; onClose: () =
         await call("DELETE /clients/{id}", { path: { id: client.id } });
         notify(`Expelled ${clientName(client)}: no device lets it in.`);
       }}>
-      <p>{bytesText(client.bytes)} of memory go out of its reach at once; {plural(client.opens, "open file")} and its locks are lost,
-        and what it had not flushed. It may come back as a new client: to keep it away, take its network out of the exports.</p>
+      <p>{bytesText(client.bytes)} of memory become unreachable for it at once; {plural(client.opens, "open file")}, its locks
+        and unflushed writes are lost. It may return as a new client: to keep it away, remove its network from the exports.</p>
     </ConfirmDialog>
   );
 }

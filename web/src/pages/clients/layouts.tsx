@@ -8,7 +8,7 @@ export function Layouts() {
   return (
     <>
       <PageHead title="Layouts" lead="Parts of files that clients read and write directly, and the memory they reach by them." />
-      <Panel title="All layouts"><LayoutTable empty="No client holds a layout: nobody reaches any memory." /></Panel>
+      <Panel title="All layouts"><LayoutTable empty="No client holds a layout, so no client can reach any memory." /></Panel>
     </>
   );
 }

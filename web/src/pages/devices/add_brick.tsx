@@ -26,7 +26,7 @@ export function AddBrick({ onClose }: { onClose: () => void }) {
               hint={<>As in its configuration: <code>unix:/run/pnfsrdma/brick.sock</code> or <code>tcp:192.0.2.7:20050</code></>}
               input={{ autocomplete: "off", autoFocus: true }} />
             <TextField label="Name" value={name} onValue={setName} error={problem?.errorOf("name")}
-              hint="What you call it, for example “rack 3”. Without one it is called by its address." input={{ autocomplete: "off", maxLength: 63 }} />
+              hint="For example “rack 3”. Without a name the device is shown by its address." input={{ autocomplete: "off", maxLength: 63 }} />
           </>
         )}
       </Form>

@@ -41,7 +41,7 @@ export function BrickPanel({ brick, onFormat, onName, onRemove }: Props) {
           ? <ul class="plain">{brick.paths.map((path) => <li key={path.netid + path.endpoint}><code>{path.endpoint}</code> <span class="muted">{transportName(path.netid)}</span></li>)}</ul>
           : "–"],
         ["Clients connected", Object.entries(brick.connections).map(([transport, count]) => `${countText(count)} by ${transport}`).join(", ") || "none"],
-        ["Live handles", <>{countText(brick.grants)}{brick.grants_max > 0 && <span class="muted"> of at most {countText(brick.grants_max)} a client</span>}</>],
+        ["Live handles", <>{countText(brick.grants)}{brick.grants_max > 0 && <span class="muted"> of at most {countText(brick.grants_max)} per client</span>}</>],
         ["Read by iWARP", <>{bytesText(counters.rdma_read_bytes)} <span class="muted">in {countText(counters.rdma_reads)}</span></>],
         ["Written by iWARP", <>{bytesText(counters.rdma_write_bytes)} <span class="muted">in {countText(counters.rdma_writes)}</span></>],
         ["Flushes", <>{countText(counters.rdma_flushes)} native, {countText(counters.commit_messages)} by message, {countText(counters.mds_flushes)} by the server</>],
@@ -69,7 +69,7 @@ function Actions({ brick, onFormat, onName, onRemove }: Props) {
       const path = { brick: brick.id };
       const { etag } = await callFor("GET /bricks/{brick}", { path });
       await call("PATCH /bricks/{brick}", { path, body: { draining: !draining }, ifMatch: etag ?? "" });
-      notify(draining ? `${brickName(brick)} takes new files again.` : `${brickName(brick)} gets no new files.`);
+      notify(draining ? `${brickName(brick)} accepts new files again.` : `${brickName(brick)} gets no new files.`);
     } catch (error) {
       notify(asProblem(error).message, "bad");
     }

@@ -36,10 +36,10 @@ export function stateTone(state: Brick["state"]): Tone {
 
 export function durabilityMeaning(durability: Brick["durability"]): string {
   switch (durability) {
-    case "volatile": return "nothing: for trying and measuring";
+    case "volatile": return "nothing: for experiments and benchmarks";
     case "process": return "a crash of the programs, not of the host";
     case "power": return "loss of power";
-    case "unknown": return "nobody knows yet: it was never reached";
+    case "unknown": return "unknown: it was never reached";
   }
 }
 
@@ -50,7 +50,7 @@ export function transportName(netid: string): string {
 
 export function kindName(kind: string): string {
   const names: Record<string, string> = {
-    devdax: "device DAX", fsdax: "file on a DAX file system", file: "plain file", tmpfs: "memory file system",
+    devdax: "device DAX", fsdax: "file on a DAX file system", file: "plain file", tmpfs: "tmpfs",
   };
   return names[kind] ?? kind;
 }

@@ -39,8 +39,8 @@ export function Devices() {
       <Loaded from={bricks}>
         {({ items }) => items.length === 0
           ? (
-            <Empty title="No device yet: files have nowhere to be.">
-              <p>Start <code>pnfsrdma-brickd</code> on a host with memory to give, then add it here by its control address.</p>
+            <Empty title="No device yet: there is no space for files.">
+              <p>Start <code>pnfsrdma-brickd</code> on a host with persistent memory, then add it here by its control address.</p>
               {add}
             </Empty>
           )

@@ -13,8 +13,8 @@ export function FormatBrick({ brick, onClose }: { brick: Brick; onClose: () => v
         await call("POST /bricks/{brick}/format", { path: { brick: brick.id }, body: { confirm: brick.id } });
         notify(`Formatting ${brickName(brick)}: see the jobs below.`);
       }}>
-      <p>All {bytesText(brick.capacity_bytes)} of it will be erased. It is refused while a file of this server has data there
-        {brick.used_bytes > 0 && <>; now {bytesText(brick.used_bytes)} of files are there</>}.</p>
+      <p>All {bytesText(brick.capacity_bytes)} of it will be erased. This is refused while it holds data of a file
+        {brick.used_bytes > 0 && <>; it now holds {bytesText(brick.used_bytes)} of files</>}.</p>
     </ConfirmDialog>
   );
 }

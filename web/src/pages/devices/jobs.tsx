@@ -29,7 +29,7 @@ export function Jobs() {
   return (
     <Panel title="Jobs">
       <DataList caption="Jobs" name="jobs" from={listOf("GET /jobs", JOBS_MS)} rowKey={(job) => job.id} sort="-started" changes={changes}
-        empty={<p class="muted">None since the server started. Formatting or checking a device makes one.</p>} columns={[
+        empty={<p class="muted">No jobs since the server started. Formatting or checking a device starts one.</p>} columns={[
           { title: "Job", value: (job) => `${job.kind} ${job.subject}`, cell: (job) => <>{job.kind} <code class="wrap">{job.subject}</code></> },
           { title: "State", value: (job) => job.state, cell: (job) => <Badge tone={TONES[job.state]}>{job.state}</Badge> },
           { title: "Progress", value: (job) => job.message, cell: (job) => <JobProgress job={job} /> },

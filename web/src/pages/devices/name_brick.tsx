@@ -19,7 +19,7 @@ export function NameBrick({ brick, onClose }: { brick: Brick; onClose: () => voi
       }}>
         {(problem) => (
           <TextField label="Name" value={name} onValue={setName} error={problem?.errorOf("name")}
-            hint={<>Leave it empty to call it by its address: <code class="wrap">{brick.address}</code></>}
+            hint={<>Leave it empty to show the device by its address: <code class="wrap">{brick.address}</code></>}
             input={{ autocomplete: "off", autoFocus: true, maxLength: 63 }} />
         )}
       </Form>

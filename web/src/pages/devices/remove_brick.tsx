@@ -13,8 +13,8 @@ export function RemoveBrick({ brick, onClose }: { brick: Brick; onClose: () => v
         await call("DELETE /bricks/{brick}", { path: { brick: brick.id } });
         notify(`Removed ${brickName(brick)}.`);
       }}>
-      <p>The server forgets this device. It is refused while a file has data there
-        {brick.used_bytes > 0 && <>; now {bytesText(brick.used_bytes)} of files are there</>}. What is on the device stays on it.</p>
+      <p>The server forgets this device. This is refused while it holds data of a file
+        {brick.used_bytes > 0 && <>; it now holds {bytesText(brick.used_bytes)} of files</>}. Its contents are kept.</p>
     </ConfirmDialog>
   );
 }

@@ -13,7 +13,7 @@ export function Away({ problem, retry }: { problem: Problem; retry: () => void }
     return () => window.clearInterval(timer);
   }, [retry]);
   return (
-    <Entry title="The server is away">
+    <Entry title="The server does not answer">
       <ProblemNote problem={problem} retry={retry} />
     </Entry>
   );

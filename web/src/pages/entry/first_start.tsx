@@ -31,7 +31,7 @@ export function FirstStart({ setup, onDone, onSetUpElsewhere }: Props) {
   };
   return (
     <Entry title="First start">
-      <p>No password is set yet, so the console can be reached from the server itself only. Prove that you administer
+      <p>No password is set yet, so the console can only be reached from the server itself. Prove that you administer
         this server, and choose a password for the user <code>admin</code>.</p>
       <Form submit="Set password" disabled={token.trim() === "" || password === "" || fault !== undefined} onSubmit={send}>
         {(problem) => (

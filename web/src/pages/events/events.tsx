@@ -26,11 +26,11 @@ export function Events() {
   const shown = STATES[state];
   return (
     <>
-      <PageHead title="Events" lead="What happens on the server, live: the same lines as in its log.">
+      <PageHead title="Events" lead="Live events of the server, the same lines as in its log.">
         <span role="status"><Badge tone={shown.tone}>{shown.text}</Badge></span>
         <button type="button" class="button" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? "Resume" : "Pause"}</button>
       </PageHead>
-      <Panel title="What has happened">
+      <Panel title="Events of this server">
         <EventFilters filter={filter} seen={events} onFilter={setFilter} />
         <ProblemNote problem={problem} />
         <EventTable events={events} empty={!problem && state !== "opening" &&

@@ -13,17 +13,17 @@ export function Conflict({ theirs, mine, onChoice }: Props) {
   const rows = differences(theirs, mine);
   return (
     <div class="note note-bad" role="alert">
-      <p><strong>It was changed meanwhile.</strong> Nothing was saved.</p>
+      <p><strong>Somebody else changed it meanwhile.</strong> Nothing was saved.</p>
       {rows.length === 0
-        ? <p>The change is the very one you made.</p>
+        ? <p>Their change is the same as yours.</p>
         : <DataTable caption="Differences" rows={rows} rowKey={(row) => row.name} columns={[
           { title: "Rule", cell: (row) => row.name },
           { title: "On the server now", cell: (row) => row.theirs },
           { title: "In this form", cell: (row) => row.mine },
         ]} />}
       <div class="actions">
-        <button type="button" class="button" onClick={() => onChoice("theirs")}>Take the server's</button>
-        <button type="button" class="button" onClick={() => onChoice("mine")}>Keep mine, then save again</button>
+        <button type="button" class="button" onClick={() => onChoice("theirs")}>Discard my changes</button>
+        <button type="button" class="button" onClick={() => onChoice("mine")}>Keep my changes and save again</button>
       </div>
     </div>
   );

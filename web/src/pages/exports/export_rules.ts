@@ -44,7 +44,7 @@ export function bodyOf(rules: ExportRules): ExportPut {
 }
 
 export function pathFault(path: string): string | undefined {
-  if (!path.startsWith("/")) return "A path begins with /.";
+  if (!path.startsWith("/")) return "A path starts with /.";
   const parts = path.slice(1).split("/");
   if (path !== "/" && parts.some((part) => part === "" || part === "." || part === "..")) {
     return "No empty, . or .. parts, and no / at the end.";
@@ -77,7 +77,7 @@ export function fault(rules: ExportRules): string | undefined {
 
 export function squashText(of: Export): string {
   const who = of.all_squash ? "everybody is" : of.root_squash ? "root is" : "";
-  return who ? `${who} ${of.anonuid}:${of.anongid}` : "as they are, root too";
+  return who ? `${who} ${of.anonuid}:${of.anongid}` : "not squashed, not even root";
 }
 
 export interface Difference {

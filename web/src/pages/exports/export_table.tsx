@@ -21,7 +21,7 @@ export function ExportTable({ exports, empty, onEdit, onRemove }: Props) {
       { title: "Path", value: (row) => row.path, cell: (row) => (
         <>
           <code class="wrap strong">{row.path}</code>{" "}
-          {!row.directory_exists && <Badge tone="warn" title="Clients get it when the directory is made">no such directory</Badge>}
+          {!row.directory_exists && <Badge tone="warn" title="Clients can mount it once the directory exists">no such directory</Badge>}
         </>
       ) },
       { title: "Clients", value: (row) => row.clients.join(" ") || "everybody", cell: (row) => row.clients.length ? row.clients.map((client) => <code key={client} class="chip">{client}</code>) : <Badge tone="warn">everybody</Badge> },
@@ -29,7 +29,7 @@ export function ExportTable({ exports, empty, onEdit, onRemove }: Props) {
       { title: "Users", value: (row) => squashText(row) + (row.insecure ? " insecure" : ""), cell: (row) => (
         <>
           {squashText(row)}{" "}
-          {row.insecure && <Badge tone="warn" title="Requests from every port are served: any user of a client can say he is another">insecure</Badge>}
+          {row.insecure && <Badge tone="warn" title="Accepts requests from any port: any user of a client can claim to be another user">insecure</Badge>}
         </>
       ) },
       { title: "From", value: sourceText, cell: (row) => <span class="muted">{sourceText(row)}</span> },

@@ -32,12 +32,12 @@ export function Exports() {
   );
   return (
     <>
-      <PageHead title="Exports" lead="Directories that clients may mount, and who may.">{create}</PageHead>
+      <PageHead title="Exports" lead="Directories that clients may mount, and which clients may.">{create}</PageHead>
       <Panel title="Exported directories">
         <Loaded from={exports}>
           {({ items }) => (
             <ExportTable exports={items}
-              empty={<Empty title="Nothing is exported: no client can mount."><p>Export a directory to begin; / is all of it.</p>{create}</Empty>}
+              empty={<Empty title="Nothing is exported: no client can mount."><p>Export a directory to begin; / exports everything.</p>{create}</Empty>}
               onEdit={(of) => setOpen({ what: "edit", of })} onRemove={(of) => setOpen({ what: "remove", of })} />
           )}
         </Loaded>
@@ -45,7 +45,7 @@ export function Exports() {
       {exports.value && (
         <HistorySection of="export" what="export" choices={exports.value.items.map(({ id, path }) => ({ id: String(id), label: path }))}
           note={() => (
-            <p class="muted">Only what goes through the server: which export the bytes belong to that go straight to a device, only the mounts know.</p>
+            <p class="muted">Only traffic through the server. The server does not know which export direct I/O belongs to; the mounts do.</p>
           )} />
       )}
       <Panel title="How a client mounts one">

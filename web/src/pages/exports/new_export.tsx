@@ -25,7 +25,7 @@ export function NewExport({ paths, onClose }: { paths: string[]; onClose: () => 
             <ExportFields rules={rules} onRules={setRules} problem={problem} />
             {around !== undefined && (
               <div class="note" role="status">
-                <p><strong>It lies in the export {around}.</strong> Filehandles of {around} may lead into it, so they end: clients
+                <p><strong>It is inside the export {around}.</strong> Filehandles of {around} may lead into it, so they end: clients
                   that have {around} mounted must reopen their files, and see here only what this export allows them.</p>
                 {effect && <MountedNow effect={effect} path={rules.path} />}
               </div>

@@ -11,7 +11,7 @@ export function RemoveExport({ of, onClose }: { of: Export; onClose: () => void 
         await call("DELETE /exports/{id}", { path: { id: of.id } });
         notify(`${of.path} is no longer exported.`);
       }}>
-      <p>Clients that have it mounted get stale filehandles at once, and their memory is taken from them. The files stay.</p>
+      <p>Clients that have mounted it get stale filehandles at once and lose access to its memory. The files are kept.</p>
     </ConfirmDialog>
   );
 }

@@ -55,8 +55,8 @@ export function BlockPicture({ map, picked, onPick }: Props) {
         onPointerMove={(event) => setAt(pointed(event))} onPointerLeave={() => setAt(focused ? at : null)}
         onClick={(event) => { const position = pointed(event); if (position !== null) pick(position); }} />
       <p id="block-at" class="picture-at" aria-live={focused ? "polite" : "off"}>{cell ? describe(cell, map) : "\u00a0"}</p>
-      <p id="block-help" class="hint">Point at a block, or walk with the arrow keys; N and P go to the next and the previous one
-        somebody reaches, Enter shows who.{blocksPerCell > 1 && ` One cell is ${blocksPerCell} blocks.`}</p>
+      <p id="block-help" class="hint">Point at a block or use the arrow keys; N and P go to the next and the previous block
+        that a client can reach, Enter shows which client.{blocksPerCell > 1 && ` One cell is ${blocksPerCell} blocks.`}</p>
     </div>
   );
 }

@@ -30,7 +30,7 @@ export function DeviceMap({ brick }: { brick: Brick }) {
               <Panel title={brickName(brick)} aside={<span class="muted">{plural(value.blocks, "block")} of {bytesText(value.block_bytes)}</span>}>
                 <Key map={value} />
                 <BlockPicture map={value} picked={picked?.block ?? null} onPick={setPicked} />
-                {value.next_cursor !== null && <p class="note">The device is too scattered to be shown whole.</p>}
+                {value.next_cursor !== null && <p class="note">The device is too fragmented to be shown completely.</p>}
               </Panel>
               <Panel title={picked === null ? "Who reaches it" : `Who reaches ${blocksText(picked)}`} aside={picked !== null &&
                 <button type="button" class="button" onClick={() => setPicked(null)}>Show all</button>}>

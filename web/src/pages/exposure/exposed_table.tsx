@@ -21,11 +21,11 @@ export function ExposedTable({ exposed, of, onRevoke }: Props) {
   const may = useMay();
   const nobody = of === ""
     ? (
-      <Empty title="Nobody reaches this device's memory now.">
+      <Empty title="No client can reach this device's memory now.">
         <p>When a client reads or writes a file by RDMA, its blocks light up here within a second.</p>
       </Empty>
     )
-    : <Empty title="Nobody reaches this block now." />;
+    : <Empty title="No client can reach this block now." />;
   return (
     <DataList caption="Who can reach memory of this device" from={rowsOf(`exposed ${of}`, exposed)} rowKey={(row) => row.layout}
       sort="file" empty={nobody} columns={[

@@ -18,7 +18,7 @@ export function Exposure() {
   const wanted = useRoute().query.get("brick");
   return (
     <>
-      <PageHead title="Exposure map" lead="Each block of a device, and who can reach it at this moment without asking anybody." />
+      <PageHead title="Exposure map" lead="Every block of a device, and which client can reach it now without asking the server." />
       <Loaded from={bricks}>
         {({ items }) => {
           const brick = items.find((candidate) => candidate.id === wanted) ?? items[0];

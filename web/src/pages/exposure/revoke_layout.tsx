@@ -33,7 +33,7 @@ export function RevokeLayout({ layout, onChanged, onClose }: Props) {
       setDone({ grants, took: Math.round(performance.now() - begin) });
     } catch (error) {
       if (asProblem(error).status !== 404) throw error;
-      notify("The client had given that layout back already.");
+      notify("The client had already returned that layout.");
       onClose();
     }
     onChanged();
@@ -44,8 +44,8 @@ export function RevokeLayout({ layout, onChanged, onClose }: Props) {
         ? <Outcome layout={layout} name={name} {...done} onExpel={setExpelled} onClose={onClose} />
         : (
           <Form submit="Revoke" danger onSubmit={revoke} onCancel={onClose}>
-            {() => <p>{name} can no longer reach the memory of <code class="wrap">{file}</code> when this returns. Writes
-              that it has not flushed are lost. It may ask for a new layout when it needs the file again.</p>}
+            {() => <p>{name} loses access to the memory of <code class="wrap">{file}</code> at once. Writes
+              that it has not flushed are lost. It may get a new layout when it uses the file again.</p>}
           </Form>
         )}
     </Dialog>
@@ -76,7 +76,7 @@ function Outcome({ layout, name, grants, took, onExpel, onClose }: OutcomeProps)
       <p>{plural(grants, "handle")} dead after {took} ms.</p>
       <p role="status">{again === undefined
         ? "Not granted again so far."
-        : `Granted again after ${again.toFixed(1)} s: ${name} still works with the file. Only expelling it takes everything away.`}</p>
+        : `Granted again after ${again.toFixed(1)} s: ${name} still uses the file. Only expelling the client removes all its access.`}</p>
       <div class="actions actions-end">
         {may("DELETE /clients/{id}") &&
           <button type="button" class="button button-danger" onClick={() => void expel()}>Expel {name}…</button>}

@@ -43,7 +43,7 @@ function ServerHistory({ range }: { range: Range }) {
   const history = useHistory({ of: "server" }, range);
   return (
     <Loaded from={history}>
-      {(value) => value === null ? <Empty title="Nothing is known of it yet." /> : <HistoryCharts history={value} />}
+      {(value) => value === null ? <Empty title="No data yet." /> : <HistoryCharts history={value} />}
     </Loaded>
   );
 }

@@ -29,7 +29,7 @@ export function Overview() {
   const health = usePoll("health", (signal) => call("GET /health", { signal }), SLOW_MS);
   return (
     <>
-      <PageHead title="Overview" lead="Blue is read, amber is written; solid goes straight to memory, dashed through the server." />
+      <PageHead title="Overview" lead="Blue: read. Amber: written. Solid: directly to memory. Dashed: through the server." />
       <FiringAlerts />
       <Loaded from={samples}>{(all) => <><Numbers newest={all.at(-1)} /><Charts samples={all} /></>}</Loaded>
       <Loaded from={bricks}>{(listing) => <Uncounted bricks={listing.items} />}</Loaded>

@@ -20,7 +20,7 @@ export function Top({ top }: { top: Busiest }) {
   return (
     <div class="columns">
       <Panel title="Busiest clients" aside={<span class="muted">last minute</span>}>
-        {top.clients.length === 0 ? <p class="muted">No client did anything.</p> : (
+        {top.clients.length === 0 ? <p class="muted">No client was active.</p> : (
           <DataTable<Client> caption="Busiest clients" rows={top.clients} rowKey={(row) => row.id} columns={[
             { title: "Client", cell: (row) => row.id === "others" ? "others" : <Link href={`/clients?client=${row.id}`}>{row.name || row.id}</Link> },
             { title: "Read", numeric: true, cell: (row) => bytesCell(row.rdma_read_bytes, row.mds_read_bytes) },
@@ -30,7 +30,7 @@ export function Top({ top }: { top: Busiest }) {
         )}
       </Panel>
       <Panel title="Busiest files" aside={<span class="muted">by NFS operations, last half minute</span>}>
-        {top.files.length === 0 ? <p class="muted">No file was asked for.</p> : (
+        {top.files.length === 0 ? <p class="muted">No file was used through the server.</p> : (
           <DataTable caption="Busiest files" rows={top.files} rowKey={(row) => row.inode} columns={[
             { title: "File", cell: (row) => <code class="wrap">{row.path ?? `inode ${row.inode}`}</code> },
             { title: "NFS", numeric: true, cell: (row) => often(row.operations) },
@@ -38,7 +38,7 @@ export function Top({ top }: { top: Busiest }) {
             { title: "Written", numeric: true, cell: (row) => speed(row.mds_write_bytes) },
           ]} />
         )}
-        <p class="hint">Bytes are those through the server. Which file the bytes belong to that go straight to a device, only the mount knows.</p>
+        <p class="hint">Bytes through the server only. The server does not know which file direct I/O belongs to; the mounts do.</p>
       </Panel>
     </div>
   );

@@ -8,8 +8,8 @@ export function Uncounted({ bricks }: { bricks: Pick<Brick, "connections">[] }) 
   if (verbs === 0) return null;
   return (
     <p class="note">
-      {plural(verbs, "connection")} by verbs: RDMA devices move their bytes without asking a processor of the server, so nothing here
-      counts them. The mounts do: <code>pnfsrdma stat</code>, or <code>-o metrics=</code> for Prometheus.
+      {plural(verbs, "connection")} by verbs: RDMA devices move their bytes without the server's CPU, so they are not counted
+      here. The mounts count them: <code>pnfsrdma stat</code>, or <code>-o metrics=</code> for Prometheus.
     </p>
   );
 }

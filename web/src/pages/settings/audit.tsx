@@ -9,12 +9,12 @@ import { Panel } from "../../parts/panel";
 
 const AUDIT_MS = 3000;
 
-// Who changed what.
+// Audit log.
 export function Audit() {
   return (
-    <Panel title="Who changed what">
+    <Panel title="Audit log">
       <DataList caption="Audit" from={listOf("GET /audit", AUDIT_MS)} rowKey={(entry) => entry.sequence} sort="-time"
-        empty={<Empty title="Nothing has been changed yet." />} columns={[
+        empty={<Empty title="No changes yet." />} columns={[
           { title: "Time", value: (entry) => entry.time, cell: (entry) => <time class="nowrap" dateTime={entry.time}>{absoluteText(entry.time)}</time> },
           { title: "User", value: (entry) => `${entry.user || "nobody"} ${entry.method} ${entry.origin}`, cell: (entry) =>
             <><strong>{entry.user || "nobody"}</strong> <span class="muted">{entry.method}, {entry.origin}</span></> },

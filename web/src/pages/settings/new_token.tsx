@@ -31,7 +31,7 @@ export function NewToken({ onClose }: { onClose: () => void }) {
       }}>
         {(problem) => (
           <>
-            <TextField label="Name" value={name} onValue={setName} error={problem?.errorOf("name")} hint="Which program uses it."
+            <TextField label="Name" value={name} onValue={setName} error={problem?.errorOf("name")} hint="The program that uses it."
               input={{ autocomplete: "off", autoFocus: true }} />
             <SelectField label="Role" value={role} onValue={setRole}
               options={ROLES.filter((each) => RANK[each] <= RANK[session.role]).map((each) => ({ value: each, label: each }))} />

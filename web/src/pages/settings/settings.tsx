@@ -39,7 +39,7 @@ export function Settings() {
       </nav>
       {Content
         ? <Content />
-        : <Empty title="There is no such page, or your role cannot see it."><Link href="/settings" class="button">Your account</Link></Empty>}
+        : <Empty title="There is no such page, or your role may not see it."><Link href="/settings" class="button">Your account</Link></Empty>}
     </>
   );
 }

@@ -44,7 +44,7 @@ export function Tokens() {
             await call("DELETE /tokens/{id}", { path: { id: removed.id } });
             notify(`Removed the token ${removed.name}.`);
           }}>
-          <p>Programs that use it are refused at once.</p>
+          <p>Programs that use it lose access at once.</p>
         </ConfirmDialog>
       )}
     </Panel>

@@ -26,9 +26,9 @@ export function Webhook() {
           {(value) => <TargetForm key={`${value.url} ${value.signed} ${value.ca_file} ${value.severity}`} target={value} onChanged={webhook.refresh} />}
         </Loaded>
       </Panel>
-      <Panel title="How it goes">
+      <Panel title="Delivery">
         <Loaded from={webhook}>{(value) => value.url === null
-          ? <p class="muted">Alerts are sent nowhere.</p>
+          ? <p class="muted">No webhook is set.</p>
           : <Status target={value} onTried={webhook.refresh} />}</Loaded>
       </Panel>
     </div>
@@ -51,7 +51,7 @@ function TargetForm({ target, onChanged }: { target: Target; onChanged: () => vo
   const remove = async () => {
     try {
       await call("DELETE /webhook");
-      notify("Alerts are sent nowhere.");
+      notify("No webhook is set.");
     } catch (error) {
       notify(asProblem(error).message, "bad");
     }
@@ -59,23 +59,23 @@ function TargetForm({ target, onChanged }: { target: Target; onChanged: () => vo
   };
   return (
     <>
-      <p class="muted">By POST, as Prometheus Alertmanager does, when an alert begins to fire and when it is resolved.</p>
+      <p class="muted">A POST in the format of Prometheus Alertmanager, when an alert starts firing and when it is resolved.</p>
       <Form submit="Save" disabled={unchanged || url === ""} onSubmit={save}>
         {(problem) => (
           <>
             <TextField label="URL" value={url} onValue={setUrl} error={problem?.errorOf("url")}
               hint="https:// or http://. Redirects are not followed." input={{ autocomplete: "off", inputMode: "url", maxLength: 2048 }} />
             <TextField label="Secret" value={secret} onValue={setSecret} error={problem?.errorOf("secret")}
-              hint={`Signs each message (X-Pnfsrdma-Signature). ${target.signed ? "One is set and not shown; empty: it stays." : "Empty: messages are not signed."}`}
+              hint={`Signs each message (X-Pnfsrdma-Signature). ${target.signed ? "A secret is set but not shown. Leave empty to keep it." : "Empty: messages are not signed."}`}
               input={{ type: "password", autocomplete: "new-password", maxLength: 256 }} />
             <TextField label="CA file" value={authority} onValue={setAuthority} error={problem?.errorOf("ca_file")}
-              hint="A PEM file on the server, for a receiver whose certificate the server's host does not trust."
+              hint="A PEM file on the server, for a receiver whose certificate the server does not trust by default."
               input={{ autocomplete: "off", maxLength: 1024 }} />
-            <SelectField label="Which" value={severity} onValue={setSeverity} options={[...SEVERITIES]} />
+            <SelectField label="Severity" value={severity} onValue={setSeverity} options={[...SEVERITIES]} />
           </>
         )}
       </Form>
-      {target.url !== null && <div class="actions"><button type="button" class="button" onClick={() => void remove()}>Send alerts nowhere</button></div>}
+      {target.url !== null && <div class="actions"><button type="button" class="button" onClick={() => void remove()}>Remove webhook</button></div>}
     </>
   );
 }
@@ -97,14 +97,14 @@ function Status({ target, onTried }: { target: Target; onTried: () => void }) {
   return (
     <>
       <Facts of={[
-        ["Last delivered", <Time at={status.delivered} />],
-        ["Last failed", <>{<Time at={status.failed} />}{status.failure && <>: <span class="wrap">{status.failure}</span></>}</>],
+        ["Last delivery", <Time at={status.delivered} />],
+        ["Last failure", <>{<Time at={status.failed} />}{status.failure && <>: <span class="wrap">{status.failure}</span></>}</>],
         ["Messages delivered", status.deliveries],
-        ["Attempts failed", status.failures],
+        ["Failed attempts", status.failures],
         ["Alerts waiting", status.waiting],
-        ["Alerts given up", status.dropped],
+        ["Alerts dropped", status.dropped],
       ]} />
-      <div class="actions"><button type="button" class="button" disabled={busy} onClick={() => void test()}>{busy ? "Sending…" : "Send a test"}</button></div>
+      <div class="actions"><button type="button" class="button" disabled={busy} onClick={() => void test()}>{busy ? "Sending…" : "Send test"}</button></div>
     </>
   );
 }

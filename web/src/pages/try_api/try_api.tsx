@@ -14,7 +14,7 @@ export function TryApi() {
   const wanted = useRoute().query.get("operation");
   return (
     <>
-      <PageHead title="REST API" lead="What this console can do, a program can do as well: each operation, to be tried here.">
+      <PageHead title="REST API" lead="Programs can do everything this console can. Try every operation here.">
         <a class="button" href="/api/v1/">Reference</a>
       </PageHead>
       <Loaded from={document}>

@@ -31,7 +31,7 @@ export function TryOperation({ operation }: { operation: TriedOperation }) {
                 {(ties) => <textarea {...ties} rows={10} spellcheck={false} value={body} onInput={(event) => setBody(event.currentTarget.value)} />}
               </Field>
             )}
-            {changes && <p class="hint">It is sent to this server, and changes it.</p>}
+            {changes && <p class="hint">The request is sent to this server and changes it.</p>}
           </>
         )}
       </Form>
