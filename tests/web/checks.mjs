@@ -10,8 +10,8 @@ const FIRST_PAINT_MS_MAX = 500;
 const SIZES = [{ width: 1440, height: 900 }, { width: 390, height: 844 }];
 const SCHEMES = ["light", "dark"];
 // Pages that docs/console.md shows; with PNFSRDMA_PICTURES=FOLDER their pictures are made anew there.
-const SHOWN = ["first-start", "overview", "devices", "exports", "clients", "exposure-block", "events", "settings-users",
-  "settings-server", "settings-audit"];
+const SHOWN = ["first-start", "overview", "alerts", "devices", "exports", "clients", "layouts", "exposure-block", "events", "rest-api",
+  "settings-users", "settings-tokens", "settings-server", "settings-webhook", "settings-audit"];
 
 // Looks at the page as everybody may see it: wide and narrow, light and dark. Each is kept as a picture, fits its width,
 // and axe finds nothing.

@@ -4,6 +4,9 @@ import { lookAt } from "../checks.mjs";
 
 export async function seeClient({ page, cluster, output }) {
   await cluster.ask("write", { name: "held.bin", mebibytes: 2 });
+  await page.goto("/layouts");
+  await page.getByRole("table", { name: "Layouts" }).getByText("held.bin").waitFor();
+  await lookAt(page, "layouts", output);
   await page.goto("/clients");
   const client = page.getByRole("table", { name: "Clients" }).getByRole("button", { expanded: false }).first();
   await client.click();
