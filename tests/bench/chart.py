@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 
 WIDTH, MARGIN, BAR_LEFT, BAR_RIGHT = 860, 20, 330, 640
 ROW, BAR = 30, 16
+CPUS = {"one": "One CPU", "two": "Two CPUs", "none": "Any CPU"}  # by bench-transport --pin
 STYLE = """
   svg { --paper: #ffffff; --ink: #1f2328; --faint: #57606a; --bar: #0969da }
   @media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6edf3; --faint: #9198a1; --bar: #4493f8 } }
@@ -31,7 +32,7 @@ def of_transport(report):
         rows.append({"what": f"{key.upper()}, {bandwidth['bytes'] >> 20} MiB", "unit": "GB/s", "ours": bandwidth[key], "reference": bandwidth["tcp"]})
     for key in ("read", "write"):
         rows.append({"what": f"{key.upper()}, 4 KiB, latency", "unit": "us", "ours": latency[key], "reference": latency["tcp"], "smaller_is_better": True})
-    return {"title": "RDMA in user space (iWARP)", "reference": "plain TCP over loopback", "conditions": f"CPUs: {report['pin']}; without CRC; the right column is ours : reference", "rows": rows}
+    return {"title": "RDMA in user space (iWARP)", "reference": "plain TCP over loopback", "conditions": f"{CPUS[report['pin']]}, without CRC; the right column is ours : reference", "rows": rows}
 
 
 def load(path):
@@ -67,7 +68,7 @@ class Chart:
 
     def group(self, group):
         self.text(MARGIN, self.y + 14, group["title"], "title")
-        self.text(MARGIN, self.y + 34, f"Times as fast as {group['reference']} (dashed line: equal).", "faint")
+        self.text(MARGIN, self.y + 34, f"Speed relative to {group['reference']} (dashed line: equal).", "faint")
         self.text(MARGIN, self.y + 51, f"{group['conditions']}.", "faint")
         top = self.y + 63
         for number_of_row, row in enumerate(group["rows"]):

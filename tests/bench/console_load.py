@@ -27,7 +27,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
-from cluster import Cluster  # noqa: E402
+from cluster import Cluster, wait_until  # noqa: E402
 from console_client import Console  # noqa: E402
 
 AIM = 0.95
@@ -213,6 +213,8 @@ def main():
         cluster.start_all()
         mount = cluster.mount()
         where = cluster.home / "console.sock"
+        # It has no id before the MDS has reached it.
+        wait_until(lambda: Console(where).items("/bricks")[0]["state"] == "ready", 20, "the brick is ready")
         brick = Console(where).items("/bricks")[0]["id"]
         paths = [path.replace("{brick}", brick) for path in PATHS]
         pids = {"mount": mount.process.pid, **{name: process.pid for name, process in cluster.processes.items()}}

@@ -118,7 +118,9 @@ double TcpBaseline::stream(const Settings& settings, size_t size) {
     now = seconds_now();
   }
   stop = true;
-  ::shutdown(pair.there.get(), SHUT_RDWR);
+  // To its end: the sender may wait for room, which no shutdown gives it.
+  while (receive_all(pair.there.get(), target.data(), size)) {
+  }
   sender.join();
   return static_cast<double>(bytes) / (now - start) / 1e9;
 }
