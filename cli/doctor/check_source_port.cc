@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
 #include <sstream>
 
 #include "cli/doctor/checks.h"

@@ -2,6 +2,7 @@
 #include "cli/output/nearest_word.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace pnfsrdma::cli {
 namespace {
