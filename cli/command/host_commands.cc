@@ -26,7 +26,7 @@ std::optional<double> number(const std::string& word) {
   return value;
 }
 
-// [MOUNT] [SECONDS [COUNT]] in any order, as zpool iostat and nfsiostat take them. A directory called "5" is
+// [MOUNT] [SECONDS [REPORTS]] in any order, as zpool iostat and nfsiostat take them. A directory called "5" is
 // "./5".
 void take_words(const std::array<std::string, 3>& words, StatOptions& options) {
   for (const std::string& word : words) {
@@ -43,7 +43,7 @@ void take_words(const std::array<std::string, 3>& words, StatOptions& options) {
     } else if (options.count == 0 && *value >= 1 && *value == std::floor(*value)) {
       options.count = static_cast<uint64_t>(*value);
     } else {
-      throw CLI::ValidationError("count", "unexpected argument " + word);
+      throw CLI::ValidationError("reports", "unexpected argument " + word);
     }
   }
 }
@@ -55,7 +55,7 @@ void add_stat(CLI::App& app, Context& context) {
   const auto words = std::make_shared<std::array<std::string, 3>>();
   command->add_option("mount", (*words)[0], "the mount, or a path in it (default: all mounts)");
   command->add_option("seconds", (*words)[1], "show rates, every so many seconds: as --watch --interval");
-  command->add_option("count", (*words)[2], "stop after so many reports: as --count");
+  command->add_option("reports", (*words)[2], "stop after so many reports: as --count");
   CLI::Option* const prometheus = command->add_flag(
       "--prometheus", options->prometheus, "Prometheus text, for node_exporter's textfile collector");
   const auto seconds = std::make_shared<double>(kWatchSeconds);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "cli/command/application.h"
 #include "cli/command/completion.h"
@@ -69,6 +70,22 @@ TEST_F(CommandLine, WhatMakesNoSenseIsRefused) {
   EXPECT_NE(parse({"stat", "--interval", "1"}), 0);
   EXPECT_NE(parse({"nonsense"}), 0);
   EXPECT_NE(parse({"doctor", "--unknown"}), 0);
+}
+
+// CLI11 from 2.4 on (Debian 13) takes an argument "count" beside an option --count for a mistake, and ends the program.
+TEST_F(CommandLine, NoArgumentIsCalledAsAnOption) {
+  std::vector<const CLI::App*> commands = {app.get()};
+  for (size_t at = 0; at < commands.size(); ++at) {
+    std::set<std::string> names;
+    for (const CLI::Option* option : commands[at]->get_options()) {
+      std::vector<std::string> own = option->get_lnames();
+      if (option->get_positional()) own.push_back(option->get_name(true));
+      for (const std::string& name : own)
+        EXPECT_TRUE(names.insert(name).second) << commands[at]->get_name() << ": " << name;
+    }
+    for (const CLI::App* under : commands[at]->get_subcommands({})) commands.push_back(under);
+  }
+  EXPECT_GT(commands.size(), 20u);
 }
 
 TEST_F(CommandLine, AMountMayStandBehindWatch) {
