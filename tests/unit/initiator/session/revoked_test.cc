@@ -27,11 +27,22 @@ class RenewOpensTest : public testing::Test {
  protected:
   explicit RenewOpensTest(uint32_t slots = 8) {
     mds_.slots = slots;
-    session_ = std::move(
-        *Session::start({.host = "127.0.0.1", .port = mds_.port, .owner = "opens"}, nullptr, &recovery_));
+    SessionOptions options{.host = "127.0.0.1", .port = mds_.port, .owner = "opens"};
+    options.delay_first = kDelay;
+    session_ = std::move(*Session::start(options, nullptr, &recovery_));
     recovery_.lost = recovery_.reclaims = recovery_.reopens = 0;  // a new client begins with a reclaim
   }
 
+  // While a fault is left for it, a call has not reached the server.
+  void wait_for_faults() {
+    for (bool left = true; left;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const std::lock_guard lock(mds_.mutex);
+      left = !mds_.faults.empty();
+    }
+  }
+
+  static constexpr Milliseconds kDelay{200};
   ScriptedMds mds_;
   CountingRecovery recovery_;
   std::unique_ptr<Session> session_;
@@ -64,16 +75,17 @@ TEST_F(RenewOpensTest, OnceASecondAndOnceForAllWhoWait) {
 
 // The connection is lost on purpose, and the session stays: so do the calls that are under way in it.
 TEST_F(RenewOpensTest, ACallThatTheServerPutsOffMeanwhileIsRepeatedAtOnce) {
-  recovery_.takes = Milliseconds(500);
+  recovery_.takes = 3 * kDelay;
   {
     const std::lock_guard lock(mds_.mutex);
     mds_.faults = {ScriptedMds::Fault::kSequenceDelay};
   }
-  std::thread renewal([&] { session_->renew_opens(); });
   const SteadyTime began = steady_now();
-  EXPECT_TRUE(session_->call({nfs4::PutRootFileHandleArguments{}}, {}));
+  std::thread caller([&] { EXPECT_TRUE(session_->call({nfs4::PutRootFileHandleArguments{}}, {})); });
+  wait_for_faults();
+  session_->renew_opens();
+  caller.join();
   EXPECT_LT(steady_now() - began, std::chrono::seconds(5));
-  renewal.join();
 }
 
 class RenewOpensOnTwoSlotsTest : public RenewOpensTest {
@@ -84,10 +96,6 @@ class RenewOpensOnTwoSlotsTest : public RenewOpensTest {
 TEST_F(RenewOpensOnTwoSlotsTest, CallsThatHoldEverySlotGetTheirAnswers) {
   std::vector<std::thread> callers;
   for (const Urgency urgency : {Urgency::kNormal, Urgency::kReserved}) {
-    const auto fault_is_waiting = [&] {
-      const std::lock_guard lock(mds_.mutex);
-      return !mds_.faults.empty();
-    };
     {
       const std::lock_guard lock(mds_.mutex);
       mds_.faults = {ScriptedMds::Fault::kSilence};
@@ -95,7 +103,7 @@ TEST_F(RenewOpensOnTwoSlotsTest, CallsThatHoldEverySlotGetTheirAnswers) {
     callers.emplace_back([&, urgency] {
       EXPECT_TRUE(session_->call({nfs4::PutRootFileHandleArguments{}}, {}, {.urgency = urgency}));
     });
-    while (fault_is_waiting()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    wait_for_faults();
   }
   const SteadyTime began = steady_now();
   session_->renew_opens();
