@@ -76,6 +76,10 @@ void EventLoop::at_next_turn(Task task) {
   next_turn_.push_back(std::move(task));
 }
 
+void EventLoop::at_own_turn(Task task) {
+  own_turn_.push_back(std::move(task));
+}
+
 void EventLoop::run() {
   SteadyTime now = clock_.now();
   while (!stopping_.load()) now = run_turn(Milliseconds(1000), now);
@@ -106,6 +110,7 @@ SteadyTime EventLoop::run_turn(Milliseconds longest, SteadyTime now) {
   }
   run_due();
   run_timers();
+  run_own_turn();
   while (!turn_end_.empty()) {
     for (Task& task : std::exchange(turn_end_, {})) task();
   }
@@ -139,8 +144,15 @@ void EventLoop::run_timers() {
   }
 }
 
+void EventLoop::run_own_turn() {
+  if (own_turn_.empty()) return;
+  const Task task = std::move(own_turn_.front());
+  own_turn_.pop_front();
+  task();
+}
+
 int EventLoop::wait_milliseconds(Milliseconds longest, SteadyTime now) const {
-  if (!turn_end_.empty() || !next_turn_.empty() || !due_.empty()) return 0;
+  if (!turn_end_.empty() || !next_turn_.empty() || !due_.empty() || !own_turn_.empty()) return 0;
   if (timers_.empty()) return static_cast<int>(longest.count());
   const auto until = std::chrono::ceil<Milliseconds>(timers_.begin()->first.first - now);
   return static_cast<int>(std::clamp(until, Milliseconds(0), longest).count());

@@ -53,6 +53,10 @@ class EventLoop {
   // Runs `task` in the next turn, after what has come until then: for work that takes its turn with others.
   void at_next_turn(Task task);
 
+  // Runs `task` behind everything else of a turn, one such task each turn: for long work that many ask for at once.
+  // Whoever asks for little then waits for one of them, not for all.
+  void at_own_turn(Task task);
+
   // Runs until stop(). Thread-safe to stop from any thread or a signal watcher.
   void run();
   void stop();
@@ -86,6 +90,7 @@ class EventLoop {
   SteadyTime run_turn(Milliseconds longest, SteadyTime now);
   void run_due();
   void run_timers();
+  void run_own_turn();
   int wait_milliseconds(Milliseconds longest, SteadyTime now) const;
 
   const Clock& clock_;
@@ -99,6 +104,7 @@ class EventLoop {
   std::vector<Task> turn_end_;
   std::vector<Task> next_turn_;
   std::deque<Task> due_;  // of earlier turns, and of this one
+  std::deque<Task> own_turn_;
   Guarded<std::vector<Task>> posted_;
   TurnTimes turns_;
 };

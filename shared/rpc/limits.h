@@ -26,7 +26,7 @@ inline constexpr size_t kSendVectorsMax = 96;
 // What peers may make a process hold, unless it is configured.
 inline constexpr size_t kBudgetBytes = size_t{512} << 20;
 // What one connection gets of a turn of the loop before others get theirs: bytes read, messages delivered.
-inline constexpr size_t kReadBytesPerTurn = size_t{256} << 10;
+inline constexpr size_t kReadBytesPerTurn = size_t{128} << 10;
 inline constexpr size_t kMessagesPerTurn = 8;
 
 }  // namespace pnfsrdma::rpc

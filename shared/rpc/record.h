@@ -24,6 +24,9 @@ void write_record_mark(std::byte (&mark)[kMarkSize], size_t size);
 // The buffer is the thread's, not the reader's: a connection that is silent holds nothing. Not thread-safe.
 class RecordReader {
  public:
+  // What is longer carries file data.
+  static constexpr size_t kLongRecord = size_t{64} << 10;
+
   explicit RecordReader(size_t record_bytes_max = kRecordBytesMax);
 
   // Where the next bytes of the stream go. Never empty. Valid until filled(), which comes before any other
@@ -40,6 +43,8 @@ class RecordReader {
   bool has_record() const { return !records_.empty(); }
   // Is there a started record whose end has not come?
   bool mid_record() const { return in_fragment_ || !record_.empty() || tail_ > 0; }
+  // Is it a long one, by what its marks say so far?
+  bool mid_long_record() const { return record_.size() + (in_fragment_ ? fragment_left_ : 0) > kLongRecord; }
   // Memory of records: of the one whose end has not come, and of those not taken yet.
   size_t held_bytes() const { return record_.capacity() + waiting_bytes_; }
 

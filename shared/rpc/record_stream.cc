@@ -55,7 +55,7 @@ void RecordStream::start(Handlers handlers) {
 void RecordStream::handle_events(uint32_t events) {
   if (events & EPOLLOUT) flush();
   if (!is_open()) return;
-  if (!paused_) return read_some();
+  if (!paused_ && !waits_for_turn_) return reader_.mid_long_record() ? read_at_own_turn() : read_some(0);
   // Nothing is being read, but a dead peer must be noticed: epoll reports these unasked, again and again.
   if (events & (EPOLLHUP | EPOLLERR)) fail_with(Error(ECONNRESET, "the peer closed the connection"));
 }
@@ -63,7 +63,22 @@ void RecordStream::handle_events(uint32_t events) {
 // --- input
 // -----------------------------------------------------------------------------------------------------------
 
-void RecordStream::read_some() {
+// The next part of a long record waits for a turn of its own, and the socket is not watched meanwhile: among a
+// thousand that send much, one that sends little waits for one part, not for a thousand.
+void RecordStream::read_at_own_turn() {
+  if (std::exchange(waits_for_turn_, true)) return;
+  update_interest();
+  loop_.at_own_turn([weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->waits_for_turn_ = false;
+    if (!self->paused_) self->read_some(kReadBytesPerTurn);
+    self->update_interest();
+  });
+}
+
+// Of a long record at most `long_share`.
+void RecordStream::read_some(size_t long_share) {
   // Records that wait for their turn come first: they would only become more.
   for (size_t total = 0; is_open() && !paused_ && !reader_.has_record() && total < kReadBytesPerTurn;) {
     MutableByteSpan space = reader_.space();
@@ -85,8 +100,9 @@ void RecordStream::read_some() {
     if (!delivery_scheduled_) deliver_records();
     if (!understood)
       return fail_with(Error(EMSGSIZE, "a record is longer than allowed, or an empty fragment"));
-    total += static_cast<size_t>(got);
     if (static_cast<size_t>(got) < space.size()) return;  // drained: saves the recv that would say EAGAIN
+    total += static_cast<size_t>(got);
+    if (is_open() && !paused_ && reader_.mid_long_record() && total >= long_share) return read_at_own_turn();
   }
 }
 
@@ -207,7 +223,8 @@ void RecordStream::consume(size_t sent) {
 
 void RecordStream::update_interest() {
   if (!is_open()) return;
-  const uint32_t wanted = (paused_ ? 0u : uint32_t{EPOLLIN}) | (wants_write_ ? uint32_t{EPOLLOUT} : 0u);
+  const uint32_t wanted =
+      (paused_ || waits_for_turn_ ? 0u : uint32_t{EPOLLIN}) | (wants_write_ ? uint32_t{EPOLLOUT} : 0u);
   if (wanted == interest_) return;
   interest_ = wanted;
   loop_.change(socket_.get(), wanted);

@@ -50,7 +50,8 @@ class RecordStream final : public MessageStream, public std::enable_shared_from_
 
   bool is_open() const { return static_cast<bool>(socket_); }
   void handle_events(uint32_t events);
-  void read_some();
+  void read_at_own_turn();
+  void read_some(size_t long_share);
   void deliver_records();
   void deliver_next_turn();
   void flush();
@@ -76,6 +77,7 @@ class RecordStream final : public MessageStream, public std::enable_shared_from_
   bool delivering_ = false;
   bool delivery_scheduled_ = false;
   bool paused_ = false;
+  bool waits_for_turn_ = false;
   uint32_t interest_ = 0;
 };
 

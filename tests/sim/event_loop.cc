@@ -70,6 +70,11 @@ void EventLoop::at_next_turn(Task task) {
   next_turn_.push_back(std::move(task));
 }
 
+// Nothing in the simulator reads from sockets: no long work of many waits here.
+void EventLoop::at_own_turn(Task task) {
+  next_turn_.push_back(std::move(task));
+}
+
 void EventLoop::run() {
   SteadyTime now = clock_.now();
   while (!stopping_.load()) now = run_turn(Milliseconds(1000), now);

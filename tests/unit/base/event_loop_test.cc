@@ -115,6 +115,19 @@ TEST_F(EventLoopTasks, TurnEndTasksRunBehindEverythingElseOfTheTurn) {
   EXPECT_EQ(seen, std::vector<int>({1, 2}));
 }
 
+TEST_F(EventLoopTasks, EachTurnHasOneOfThoseWithATurnOfTheirOwn) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  FileDescriptor reader(ends[0]);
+  FileDescriptor writer(ends[1]);
+  loop.watch(reader.get(), EPOLLIN, [&](uint32_t) { seen.push_back(-1); });
+  ASSERT_EQ(write(writer.get(), "x", 1), 1);
+  for (int i = 0; i < 3; ++i) loop.at_own_turn([&, i] { seen.push_back(i); });
+  for (int i = 0; i < 3; ++i) loop.run_once(Milliseconds(1000));
+  EXPECT_EQ(seen, std::vector<int>({-1, 0, -1, 1, -1, 2}));
+  loop.unwatch(reader.get());
+}
+
 TEST_F(EventLoopDescriptors, AReadableOneCallsItsHandlerUntilUnwatched) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

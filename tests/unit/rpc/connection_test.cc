@@ -2,6 +2,7 @@
 #include "shared/rpc/connection.h"
 
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -299,6 +300,50 @@ Bytes many_calls(uint32_t calls) {
     raw.insert(raw.end(), call.begin(), call.end());
   }
   return raw;
+}
+
+// A hundred peers, each in the middle of a long record, send more of it at once.
+TEST_F(ConnectionTest, LongRecordsOfManyTakeTheirTurnsWithOthers) {
+  constexpr size_t kPeers = 100;
+  constexpr size_t kMore = 100'000;
+  std::vector<FileDescriptor> peers;
+  std::vector<FileDescriptor> ends;  // the victims' sockets once more: what they have not read can be asked
+  std::vector<ConnectionPointer> victims;
+  for (size_t i = 0; i < kPeers; ++i) {
+    auto [peer, end] = pair();
+    ends.emplace_back(dup(end.get()));
+    victims.push_back(Connection::start(loop_, std::move(end), {}, nullptr));
+    peers.push_back(std::move(peer));
+  }
+  const auto unread = [&] {
+    size_t sum = 0;
+    for (const FileDescriptor& end : ends) {
+      int bytes = 0;
+      EXPECT_EQ(ioctl(end.get(), FIONREAD, &bytes), 0);
+      sum += static_cast<size_t>(bytes);
+    }
+    return sum;
+  };
+  const auto send_all = [&](const Bytes& bytes) {
+    for (const FileDescriptor& peer : peers)
+      ASSERT_EQ(write(peer.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  };
+  std::byte mark[kMarkSize];
+  write_record_mark(mark, size_t{1} << 20);
+  send_all(Bytes(std::begin(mark), std::end(mark)));
+  ASSERT_TRUE(run_until([&] { return unread() == 0; }));
+
+  size_t left = 0;
+  join(nullptr, [&](const ConnectionPointer&, IncomingCall, Responder responder) {
+    left = unread();
+    responder.reply(Bytes());
+  });
+  send_all(Bytes(kMore));
+  EXPECT_EQ(call({}).number, 0);
+  EXPECT_GE(left, kPeers * kMore - 4 * kReadBytesPerTurn)
+      << "of all long records, a few turns' share was read first";
+  EXPECT_TRUE(run_until([&] { return unread() == 0; })) << "and the rest behind it";
+  for (const ConnectionPointer& victim : victims) victim->close();
 }
 
 TEST_F(ConnectionTest, AFloodTakesItsTurnWithOthers) {
