@@ -52,8 +52,7 @@ class DirectoryStream {
   Mutex mutex;
   // When the entries were asked for.
   SteadyTime asked_at;
-  uint64_t namespace_version = 0;
-  uint64_t new_names = 0;
+  uint64_t name_changes = 0;
   ListedNames names;
 
   // Where READDIR goes on for a FUSE offset.

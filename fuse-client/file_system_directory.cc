@@ -137,7 +137,7 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
     stream.take(cookie, {.cookie_verifier = {}, .entries = {}, .end = true});
     return 0;
   }
-  learn_directory(directory.node, question, reply, 1);
+  learn_directory(*stream.directory, question, reply, 1);
   const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
   const auto* result = reply.result<nfs4::ReadDirectoryResponse>(2);
   if (error != 0 || result == nullptr) return error != 0 ? error : EIO;
@@ -148,8 +148,7 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
   }
   stream.take(cookie, *result);
   stream.asked_at = question.asked_at;
-  stream.namespace_version = question.namespace_version;
-  stream.new_names = question.new_names;
+  stream.name_changes = question.name_changes;
   return 0;
 }
 
@@ -162,10 +161,10 @@ bool FileSystem::add_entry(Listing& listing, const Inode& directory, const Direc
   if (!plus) return listing.add(entry.name.c_str(), param.attr, next);
   // Without a handle the kernel gets the name only (node 0) and looks it up when it needs more.
   if (!attributes || !entry.attributes.file_handle) return listing.add(entry.name.c_str(), param, next);
-  const Question question{stream.asked_at, stream.namespace_version, nullptr, 0, stream.new_names};
+  const Question question{stream.asked_at, stream.name_changes, nullptr, 0};
   const auto made = make_entry(question, &*entry.attributes.file_handle, &entry.attributes);
   if (!made) return listing.add(entry.name.c_str(), param, next);
-  made->inode->named(directory.shared_from_this(), entry.name);
+  parts_.inodes.named(*made->inode, directory.shared_from_this(), entry.name);
   if (listing.add(entry.name.c_str(), made->param, next)) return true;
   parts_.inodes.forget(made->param.ino, 1);  // did not fit: the kernel never hears of it
   return false;

@@ -118,6 +118,67 @@ class Calls(unittest.TestCase):
             self.assertEqual(counts.get(operation), 1)
             self.assertEqual(calls, 1, counts)
 
+    def test_names_taken_away_elsewhere(self):
+        """They end no belief in what they have not changed: one call each, also when the kernel asks for the attributes
+        of a file and a directory meanwhile."""
+        here, elsewhere = self.known_directory("here"), self.known_directory("elsewhere")
+        (here / "data").write_bytes(bytes(MIB))
+        for name in ("a", "b", "c", "d"):
+            (elsewhere / name).touch()
+        os.stat(elsewhere / "d")
+        (elsewhere / "below").mkdir()
+        data = os.open(here / "data", os.O_RDONLY | os.O_DIRECT)
+        self.addCleanup(os.close, data)
+        with mmap.mmap(-1, 4096) as page:
+            for work, calls in ((lambda: os.unlink(elsewhere / "a"), 1),
+                                (lambda: os.rename(elsewhere / "b", elsewhere / "new"), 1),
+                                (lambda: os.rename(elsewhere / "c", elsewhere / "d"), 2),  # LOOKUP of what it replaces
+                                (lambda: os.link(elsewhere / "d", elsewhere / "link"), 1),
+                                (lambda: os.unlink(elsewhere / "link"), 1),
+                                (lambda: os.rmdir(elsewhere / "below"), 1)):
+                (here / "beside").mkdir()  # the kernel drops what it believes of the directory
+                os.rmdir(here / "beside")
+                os.preadv(data, [page], 0)  # and the time of access
+                os.fstat(data)
+
+                def work_and_look():
+                    os.preadv(data, [page], 0)
+                    work()
+                    os.fstat(data)
+                    os.stat(here)
+                self.assertEqual(self.calls(work_and_look)[0], calls)
+
+    def test_what_a_name_taken_away_has_changed_is_asked_for(self):
+        """However long attributes are believed."""
+        directory = self.known_directory("links")
+        for name in ("a", "b"):
+            (directory / name).touch()
+        os.link(directory / "a", directory / "first")
+        os.link(directory / "a", directory / "second")
+        descriptor, replaced = (os.open(directory / name, os.O_RDONLY) for name in ("a", "b"))
+        for one in (descriptor, replaced):
+            self.addCleanup(os.close, one)
+        before = os.fstat(descriptor)
+        self.assertEqual(before.st_nlink, 3)
+        os.unlink(directory / "first")  # not the newest name of the file
+        self.assertEqual(os.fstat(descriptor).st_nlink, 2)
+        (directory / "other").touch()
+        os.rename(directory / "other", directory / "second")
+        after = os.fstat(descriptor)
+        self.assertEqual(after.st_nlink, 1)
+        self.assertGreater(after.st_ctime_ns, before.st_ctime_ns)
+        os.rename(directory / "a", directory / "b")
+        self.assertEqual(os.fstat(replaced).st_nlink, 0)
+        self.assertGreater(os.fstat(descriptor).st_ctime_ns, after.st_ctime_ns)
+        os.unlink(directory / "b")
+        self.assertEqual(os.fstat(descriptor).st_nlink, 0)
+        links = directory.stat().st_nlink
+        (directory / "below").mkdir()
+        self.assertEqual(directory.stat().st_nlink, links + 1)
+        os.rename(directory / "below", self.mount / "directory" / "below")
+        self.assertEqual(directory.stat().st_nlink, links)
+        os.rmdir(self.mount / "directory" / "below")
+
     def test_looking_again_for_what_is_not_there(self):
         """Each name once while the directory is as it was; own changes of it end nothing."""
         directory = self.mount / "directory"
@@ -242,6 +303,15 @@ class Calls(unittest.TestCase):
         other.unmount()
         with open(directory / "file", "r+b", buffering=0) as self.locked:
             self.assertLessEqual(self.calls(lock_and_unlock)[0], 2, "lock and unlock")
+
+    def test_pages_survive_an_own_rename(self):
+        """As they survive an own write: no one else has changed the file."""
+        self.create(4096)
+        self.path.read_bytes()
+        renamed = self.mount / "directory" / "renamed"
+        os.rename(self.path, renamed)
+        self.assertNotIn("READ", self.calls(renamed.read_bytes)[1])
+        os.rename(renamed, self.path)
 
     def test_utimes(self):
         self.create(4096)
