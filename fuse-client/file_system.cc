@@ -87,8 +87,10 @@ Milliseconds FileSystem::learn(Inode& inode, const Question& question, const Fil
     question.data->server_size(static_cast<uint64_t>(attributes.status.st_size), question.data_version,
                                question.asked_at);
   }
-  return inode.learn(attributes, question.asked_at, parts_.options.attributes,
-                     Inode::Versions{question.data_version, question.name_changes});
+  const Milliseconds believed = inode.learn(attributes, question.asked_at, parts_.options.attributes,
+                                            Inode::Versions{question.data_version, question.name_changes});
+  if (inode.listing_is_old()) parts_.invalidator.pages(inode.node);
+  return believed;
 }
 
 void FileSystem::judge_pages(Inode& inode, const Question& question, const FileAttributes& attributes,
@@ -159,6 +161,7 @@ uint64_t FileSystem::names_changed(const std::vector<Touched>& touched, const Qu
   Question answered = asked;
   answered.name_changes = ++name_changes_;
   for (const Touched& one : touched) {
+    if (one.inode) one.inode->forget_listing();
     if (!one.inode) {
       raise(lost_link_, answered.name_changes);
     } else if (one.inode->name_changed(asked.name_changes, answered.name_changes) && one.at) {
@@ -184,6 +187,7 @@ void FileSystem::learn_directory(Inode& directory, const Question& asked, const 
   if (const auto attributes = to_file_attributes(result->attributes)) {
     (void)directory.learn(*attributes, asked.asked_at, parts_.options.attributes,
                           Inode::Versions{0, asked.name_changes});
+    if (directory.listing_is_old()) parts_.invalidator.pages(directory.node);
   }
 }
 

@@ -8,7 +8,7 @@
 #include "fuse-client/file_system.h"
 
 // opendir, readdir, readdirplus, releasedir. READDIR asks for all attributes and the filehandle, so that `ls
-// -l` and `find` cost one call per some hundred entries.
+// -l` and `find` cost one call per some hundred entries. The kernel keeps a whole listing: Inode::keeps_listing().
 namespace pnfsrdma::fuse_client {
 namespace {
 
@@ -58,6 +58,9 @@ void FileSystem::opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* in
   const std::shared_ptr<Inode> directory = inode(node);
   directory->directory_opened();
   info->fh = open_directories_.give(std::make_unique<DirectoryStream>(directory));
+  // A listing says what is not there, as a lookup does.
+  info->cache_readdir = caches_absent_names() ? 1 : 0;
+  info->keep_cache = directory->keeps_listing(parts_.clock.now(), parts_.options.attributes) ? 1 : 0;
   if (fuse_reply_open(request, info) == -ENOENT) releasedir(nullptr, info);
 }
 
@@ -142,9 +145,11 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
   const auto* result = reply.result<nfs4::ReadDirectoryResponse>(2);
   if (error != 0 || result == nullptr) return error != 0 ? error : EIO;
   if (caches_absent_names()) {
-    stream.names.take(cookie, before ? before->attributes.change : std::nullopt, *result);
-    if (const auto whole = stream.names.take_whole())
-      stream.directory->names_complete(whole->names, whole->change);
+    stream.names.take(cookie, question.asked_at, before ? before->attributes.change : std::nullopt, *result);
+    if (const auto whole = stream.names.take_whole()) {
+      if (whole->names) stream.directory->names_complete(*whole->names, whole->change);
+      stream.directory->listed(whole->change, whole->asked_at);
+    }
   }
   stream.take(cookie, *result);
   stream.asked_at = question.asked_at;

@@ -98,6 +98,30 @@ bool Inode::lacks_name(std::string_view name, SteadyTime now, const AttributeTim
   return names_->lacks(name, known_->change);
 }
 
+void Inode::listed(uint64_t change, SteadyTime asked_at) {
+  const std::lock_guard lock(mutex_);
+  listing_ = Listing{change, asked_at};
+}
+
+bool Inode::keeps_listing(SteadyTime now, const AttributeTimeouts& timeouts) const {
+  const std::lock_guard lock(mutex_);
+  if (!listing_ || !known_ || known_->change != listing_->change) return false;
+  const Milliseconds least = std::min(timeouts.file_min, timeouts.directory_min);
+  return now - listing_->asked_at < least && now - known_at_ < least;
+}
+
+void Inode::forget_listing() {
+  const std::lock_guard lock(mutex_);
+  listing_.reset();
+}
+
+bool Inode::listing_is_old() {
+  const std::lock_guard lock(mutex_);
+  if (!listing_ || !known_ || known_->change == listing_->change) return false;
+  listing_.reset();
+  return true;
+}
+
 void Inode::directory_opened() {
   const std::lock_guard lock(mutex_);
   ++directory_opens_;

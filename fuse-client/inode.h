@@ -116,6 +116,19 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // believed. (Not the longer one of a directory: a new file of another host is waited for.)
   bool lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const;
 
+  // --- the listing that the kernel keeps of a directory
+
+  // The kernel gets a whole listing, asked for at `asked_at`: the directory as it was at this value of its change
+  // attribute.
+  void listed(uint64_t change, SteadyTime asked_at);
+  // At an open of the directory: the kernel may keep it. As lacks_name(), and no longer than the attributes of
+  // files that came with it are believed: `ls -l` of a kept listing asks for each file.
+  bool keeps_listing(SteadyTime now, const AttributeTimeouts& timeouts) const;
+  // After an operation of ours, of which the kernel knows by itself.
+  void forget_listing();
+  // It has become known that the directory is not as it was then: true once.
+  bool listing_is_old();
+
   // --- the time by which the kernel judges its pages: PageStamp
 
   void judge_pages(const ChangeAnswer& answer, timespec modified);
@@ -203,6 +216,11 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   Versions known_versions_;
   uint64_t newest_change_ = 0;             // of name_changed()
   std::unique_ptr<DirectoryNames> names_;  // of a directory in which something was looked for
+  struct Listing {
+    uint64_t change = 0;
+    SteadyTime asked_at;
+  };
+  std::optional<Listing> listing_;
   Milliseconds believed_for_{0};
   PageStamp pages_;
   // foreign_changes() of the last open, and before the kernel forgot its pages for a lock.

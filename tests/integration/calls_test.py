@@ -218,6 +218,40 @@ class Calls(unittest.TestCase):
         self.assertNotIn("LOOKUP", counts)
         other.unmount()
 
+    def test_a_listing_is_kept_until_the_directory_changes(self):
+        """As long as the attributes that came with it are believed."""
+        directory = self.mount / "kept"
+        directory.mkdir()
+        self.create_in(directory, 2000)
+        self.assertEqual(len(os.listdir(directory)), 2000)
+        kept = []
+        self.assertEqual(self.calls(lambda: kept.extend(os.listdir(directory)))[0], 0)
+        self.assertEqual(len(set(kept)), 2000)
+        (directory / "own").touch()
+        self.assertIn("own", os.listdir(directory))
+        os.unlink(directory / "own")
+        self.assertNotIn("own", os.listdir(directory))
+        # What another host has made is listed as soon as an answer of the server shows that there was a change.
+        other = self.cluster.mount("flush_after=0", name="keeper")
+        (other / "kept" / "foreign").touch()
+        os.chmod(directory, 0o700)
+        self.assertIn("foreign", os.listdir(directory))
+        other.unmount()
+
+    def test_a_listing_is_not_kept_longer_than_its_attributes(self):
+        """`ls -l` of a kept one would ask for each file."""
+        directory = self.mount / "old"
+        directory.mkdir()
+        self.create_in(directory, 200)
+        other = self.cluster.mount("acregmin=1,acdirmin=30,flush_after=0", name="old-lister")
+        for _ in range(3):
+            counts = self.calls(lambda: subprocess.run(["ls", "-l", str(other / "old")], check=True, capture_output=True),
+                                other)[1]
+            self.assertEqual(counts.get("READDIR"), 1)
+            self.assertLessEqual(counts["GETATTR"], 3)
+            time.sleep(1.1)
+        other.unmount()
+
     def test_opened_again_and_again(self):
         """A file that is opened again before its CLOSE was sent stays open at the server."""
         self.create(4096)

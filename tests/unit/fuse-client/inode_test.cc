@@ -170,6 +170,27 @@ TEST_F(InodeTest, ANameThatIsNotThereIsBelievedForTheLeastTimeWhileItsDirectoryI
   EXPECT_FALSE(lacks(start + 5s));
 }
 
+TEST_F(InodeTest, TheKernelKeepsAListingForTheLeastTimeWhileTheDirectoryIsAsItWas) {
+  const auto keeps = [&](SteadyTime now) { return inode.keeps_listing(now, timeouts); };
+  inode.learn(attributes(1), start, timeouts, kNow);
+  EXPECT_FALSE(keeps(start));
+  inode.listed(1, start);
+  EXPECT_TRUE(keeps(start + 2999ms));
+  EXPECT_FALSE(keeps(start + 3s));
+  inode.learn(attributes(1), start + 2s, timeouts, kNow);
+  EXPECT_FALSE(keeps(start + 3s)) << "the attributes of its files are as old as they were";
+  inode.listed(1, start + 2s);
+  EXPECT_TRUE(keeps(start + 3s));
+  EXPECT_FALSE(inode.listing_is_old());
+  inode.learn(attributes(2), start + 3s, timeouts, kNow);
+  EXPECT_FALSE(keeps(start + 3s));
+  EXPECT_TRUE(inode.listing_is_old());
+  EXPECT_FALSE(inode.listing_is_old());
+  inode.listed(2, start + 3s);
+  inode.forget_listing();
+  EXPECT_FALSE(keeps(start + 3s));
+}
+
 // A name changes its directory, and the file that has lost it: an answer to what was asked before is overtaken.
 TEST_F(InodeTest, WhatANameHasChangedIsNotBelievedAsItWas) {
   const auto is_believed = [&] { return inode.believed(start + 1ms, std::nullopt).has_value(); };
