@@ -5,21 +5,22 @@
 
 namespace pnfsrdma::fuse_client {
 
-void ListedNames::take(uint64_t cookie, std::optional<uint64_t> change,
+void ListedNames::take(uint64_t cookie, SteadyTime asked_at, std::optional<uint64_t> change,
                        const nfs4::ReadDirectoryResult& result) {
   if (cookie == 0) *this = {};
   if (cookie == 0 && change) {
-    so_far_.change = *change;
+    so_far_ = {.names = std::unordered_set<std::string>{}, .change = *change, .asked_at = asked_at};
     broken_ = false;
   }
-  broken_ = broken_ || cookie != next_ || change != so_far_.change ||
-            so_far_.names.size() + result.entries.size() > DirectoryNames::kPresentMax;
+  broken_ = broken_ || cookie != next_ || change != so_far_.change;
   if (broken_) {
     so_far_ = {};
     return;
   }
+  if (so_far_.names && so_far_.names->size() + result.entries.size() > DirectoryNames::kPresentMax)
+    so_far_.names.reset();
   for (const nfs4::DirectoryEntry& entry : result.entries) {
-    so_far_.names.emplace(entry.name);
+    if (so_far_.names) so_far_.names->emplace(entry.name);
     next_ = entry.cookie;
   }
   whole_ = result.end;

@@ -27,11 +27,13 @@ inline constexpr uint64_t kDotDotOffset = 2;
 class ListedNames {
  public:
   // The next answer: the entries behind `cookie`, the directory's change attribute ahead of it.
-  void take(uint64_t cookie, std::optional<uint64_t> change, const nfs4::ReadDirectoryResult& result);
-  // All names, once: behind the last answer.
+  void take(uint64_t cookie, SteadyTime asked_at, std::optional<uint64_t> change,
+            const nfs4::ReadDirectoryResult& result);
+  // All names, once: behind the last answer. Without the names if they are too many to be remembered.
   struct Whole {
-    std::unordered_set<std::string> names;
+    std::optional<std::unordered_set<std::string>> names;
     uint64_t change = 0;
+    SteadyTime asked_at;  // the first answer
   };
   std::optional<Whole> take_whole();
 
@@ -52,8 +54,7 @@ class DirectoryStream {
   Mutex mutex;
   // When the entries were asked for.
   SteadyTime asked_at;
-  uint64_t namespace_version = 0;
-  uint64_t new_names = 0;
+  uint64_t name_changes = 0;
   ListedNames names;
 
   // Where READDIR goes on for a FUSE offset.

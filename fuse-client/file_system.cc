@@ -17,6 +17,12 @@ bool later(const WallTime& time, const timespec& than) {
   return time.seconds != than.tv_sec ? time.seconds > than.tv_sec : time.nanoseconds > than.tv_nsec;
 }
 
+void raise(std::atomic<uint64_t>& value, uint64_t least) {
+  uint64_t now = value;
+  while (now < least && !value.compare_exchange_weak(now, least)) {
+  }
+}
+
 }  // namespace
 
 int to_number(const Error& error) {
@@ -60,7 +66,7 @@ initiator::Credential FileSystem::credential(fuse_req_t request) {
 }
 
 FileSystem::Question FileSystem::ask(const Inode* inode) {
-  Question question{parts_.clock.now(), namespace_version_, nullptr, 0, new_names_};
+  Question question{parts_.clock.now(), name_changes_, nullptr, 0};
   if (inode != nullptr) question.data = inode->data();
   if (question.data) question.data_version = question.data->local_version();
   return question;
@@ -68,17 +74,23 @@ FileSystem::Question FileSystem::ask(const Inode* inode) {
 
 FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
                                       const FileAttributes& attributes, bool of_own_change) {
+  const Milliseconds believed = learn(inode, question, attributes, of_own_change);
+  Shown shown{with_local_view(inode, attributes), seconds_of(believed)};
+  inode.told_kernel(shown.attributes);
+  return shown;
+}
+
+Milliseconds FileSystem::learn(Inode& inode, const Question& question, const FileAttributes& attributes,
+                               bool of_own_change) {
   judge_pages(inode, question, attributes, of_own_change);
   if (question.data) {
     question.data->server_size(static_cast<uint64_t>(attributes.status.st_size), question.data_version,
                                question.asked_at);
   }
-  const Milliseconds believed =
-      inode.learn(attributes, question.asked_at, parts_.options.attributes,
-                  Inode::Versions{question.namespace_version, question.data_version, question.new_names});
-  Shown shown{with_local_view(inode, attributes), seconds_of(believed)};
-  inode.told_kernel(shown.attributes);
-  return shown;
+  const Milliseconds believed = inode.learn(attributes, question.asked_at, parts_.options.attributes,
+                                            Inode::Versions{question.data_version, question.name_changes});
+  if (inode.listing_is_old()) parts_.invalidator.pages(inode.node);
+  return believed;
 }
 
 void FileSystem::judge_pages(Inode& inode, const Question& question, const FileAttributes& attributes,
@@ -144,27 +156,19 @@ bool FileSystem::caches_absent_names() const {
   return parts_.options.lookup_cache == LookupCache::kAll && parts_.options.default_permissions;
 }
 
-void FileSystem::namespace_changed(std::initializer_list<ChangedDirectory> directories, Question& asked,
+uint64_t FileSystem::names_changed(const std::vector<Touched>& touched, const Question& asked,
                                    const CompoundReply& reply) {
-  uint64_t version = asked.namespace_version;
-  const bool alone = namespace_version_.compare_exchange_strong(version, version + 1);
-  // Another change was under way: whether these attributes are from before or behind it nobody knows.
-  if (alone) {
-    ++asked.namespace_version;
-  } else {
-    ++namespace_version_;
-  }
-  for (const ChangedDirectory& changed : directories) inode(changed.node)->expire();
-  if (!alone) return;
-  for (const ChangedDirectory& changed : directories) learn_directory(changed.node, asked, reply, changed.at);
-}
-
-void FileSystem::name_added(fuse_ino_t directory, const Question& asked, const CompoundReply& reply,
-                            std::optional<size_t> at) {
   Question answered = asked;
-  answered.new_names = ++new_names_;
-  const bool alone = inode(directory)->name_added(asked.new_names, answered.new_names);
-  if (alone && at) learn_directory(directory, answered, reply, *at);
+  answered.name_changes = ++name_changes_;
+  for (const Touched& one : touched) {
+    if (one.inode) one.inode->forget_listing();
+    if (!one.inode) {
+      raise(lost_link_, answered.name_changes);
+    } else if (one.inode->name_changed(asked.name_changes, answered.name_changes) && one.at) {
+      learn_directory(*one.inode, answered, reply, *one.at);
+    }
+  }
+  return answered.name_changes;
 }
 
 void FileSystem::learn_names(Inode& directory, const nfs4::ChangeInfo* done,
@@ -176,13 +180,14 @@ void FileSystem::learn_names(Inode& directory, const nfs4::ChangeInfo* done,
   }
 }
 
-void FileSystem::learn_directory(fuse_ino_t directory, const Question& asked, const CompoundReply& reply,
+void FileSystem::learn_directory(Inode& directory, const Question& asked, const CompoundReply& reply,
                                  size_t at) {
   const auto* result = reply.result<nfs4::GetAttributesResponse>(at);
   if (result == nullptr) return;
   if (const auto attributes = to_file_attributes(result->attributes)) {
-    (void)inode(directory)->learn(*attributes, asked.asked_at, parts_.options.attributes,
-                                  Inode::Versions{asked.namespace_version, 0, asked.new_names});
+    (void)directory.learn(*attributes, asked.asked_at, parts_.options.attributes,
+                          Inode::Versions{0, asked.name_changes});
+    if (directory.listing_is_old()) parts_.invalidator.pages(directory.node);
   }
 }
 

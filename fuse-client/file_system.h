@@ -6,9 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "fuse-client/blocked_locks.h"
 #include "fuse-client/caller.h"
@@ -123,10 +123,9 @@ class FileSystem {
   // writes.
   struct Question {
     SteadyTime asked_at;
-    uint64_t namespace_version = 0;
+    uint64_t name_changes = 0;
     std::shared_ptr<initiator::FileIo> data;
     uint64_t data_version = 0;
-    uint64_t new_names = 0;
   };
   struct Entry {
     std::shared_ptr<Inode> inode;
@@ -155,6 +154,9 @@ class FileSystem {
   };
   Shown take_in(Inode& inode, const Question& question, const FileAttributes& attributes,
                 bool of_own_change = false);
+  // The same of what the kernel is not told now. How long it may be believed.
+  Milliseconds learn(Inode& inode, const Question& question, const FileAttributes& attributes,
+                     bool of_own_change = false);
   void judge_pages(Inode& inode, const Question& question, const FileAttributes& attributes,
                    bool of_own_change = false) const;
   // What the kernel is told in place of the file's time: PageStamp::instead_of().
@@ -168,25 +170,26 @@ class FileSystem {
   // Names that are not there are remembered; other answers are judged by the server for each caller.
   bool caches_absent_names() const;
   void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);
-  // A name was taken away, moved or linked: what we believe about the link count and times of any inode is in
-  // doubt.
-  // The directories' attributes of after the change are at `at` in the reply, if they came, as the kernel asks
-  // for them next. `asked`: from before the call; what else its answer holds may then be taken in with it.
-  struct ChangedDirectory {
-    fuse_ino_t node;
-    size_t at;
+  // An operation on names, done or failed: what was believed of the files in it is in doubt, and of no others.
+  struct Touched {
+    std::shared_ptr<Inode> inode;  // null: unknown by that name, so some file with several
+    // In the reply, if they came: the attributes of a directory behind the operation, for which the kernel asks
+    // next.
+    std::optional<size_t> at;
   };
-  void namespace_changed(std::initializer_list<ChangedDirectory> directories, Question& asked,
+  // `asked`: from before the call. The number of the operation: Inode::name_changed().
+  uint64_t names_changed(const std::vector<Touched>& touched, const Question& asked,
                          const CompoundReply& reply);
-  // A new file or directory: only the directory it is in has changed. Its attributes are at `at`, if they came.
-  void name_added(fuse_ino_t directory, const Question& asked, const CompoundReply& reply,
-                  std::optional<size_t> at);
   // What an operation of ours has done to the names of a directory; null: it failed.
   static void learn_names(Inode& directory, const nfs4::ChangeInfo* done,
                           const std::function<void(DirectoryNames&)>& change);
-  void learn_rename(fuse_ino_t parent, std::string_view name, fuse_ino_t new_parent,
-                    std::string_view new_name, const nfs4::RenameResult* renamed);
-  void learn_directory(fuse_ino_t directory, const Question& asked, const CompoundReply& reply, size_t at);
+  static void learn_rename(const std::shared_ptr<Inode>& from, std::string_view name,
+                           const std::shared_ptr<Inode>& to, std::string_view new_name,
+                           const nfs4::RenameResult* renamed);
+  // The attributes of what was renamed, by the operation of that number alone.
+  void learn_moved(Inode& moved, const Question& asked, uint64_t number, const nfs4::Attributes& said,
+                   const nfs4::RenameResult& renamed);
+  void learn_directory(Inode& directory, const Question& asked, const CompoundReply& reply, size_t at);
 
   int set_attributes(fuse_req_t request, Inode& file, const struct stat& wanted, int to_set,
                      std::expected<Shown, nfs4::Status>& shown);
@@ -229,8 +232,9 @@ class FileSystem {
 
   const FileSystemParts parts_;
   bool keeps_pages_ = false;
-  std::atomic<uint64_t> namespace_version_ = 1;
-  std::atomic<uint64_t> new_names_ = 0;
+  // Operations on names that were answered, and the newest of them of link_lost().
+  std::atomic<uint64_t> name_changes_ = 0;
+  std::atomic<uint64_t> lost_link_ = 0;
   // Files below it are read through the MDS: what its newest mdsthreshold said.
   std::atomic<uint64_t> small_file_size_ = 0;
   SecondOpens second_opens_;

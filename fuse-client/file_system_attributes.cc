@@ -30,7 +30,7 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
                   nfs4::GetAttributesArguments{stat_attributes()}, nfs4::LookupArguments{name},
                   nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
                  reply);
-    learn_directory(parent, question, reply, 1);
+    learn_directory(*directory, question, reply, 1);
     const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
     if (error == ENOENT && before != nullptr && before->attributes.change)
       directory->name_is_absent(name, *before->attributes.change);
@@ -44,7 +44,7 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(4);
   const auto entry = make_entry(question, handle ? &handle->object : nullptr,
                                 attributes ? &attributes->attributes : nullptr);
-  if (entry) entry->inode->named(directory, name);
+  if (entry) parts_.inodes.named(*entry->inode, directory, name);
   reply_entry(request, entry);
 }
 
@@ -93,7 +93,7 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
     data_version = data->local_version();
     if (data->local_attributes().modified) data_version.reset();
   }
-  if (const auto believed = file->believed(parts_.clock.now(), namespace_version_, data_version)) {
+  if (const auto believed = file->believed(parts_.clock.now(), data_version, lost_link_)) {
     const FileAttributes shown = with_local_view(*file, believed->attributes);
     file->told_kernel(shown);
     reply_attributes(request, *file, shown.status, static_cast<double>(believed->left.count()) / 1000.0,

@@ -8,7 +8,7 @@
 #include "fuse-client/file_system.h"
 
 // opendir, readdir, readdirplus, releasedir. READDIR asks for all attributes and the filehandle, so that `ls
-// -l` and `find` cost one call per some hundred entries.
+// -l` and `find` cost one call per some hundred entries. The kernel keeps a whole listing: Inode::keeps_listing().
 namespace pnfsrdma::fuse_client {
 namespace {
 
@@ -58,6 +58,9 @@ void FileSystem::opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* in
   const std::shared_ptr<Inode> directory = inode(node);
   directory->directory_opened();
   info->fh = open_directories_.give(std::make_unique<DirectoryStream>(directory));
+  // A listing says what is not there, as a lookup does.
+  info->cache_readdir = caches_absent_names() ? 1 : 0;
+  info->keep_cache = directory->keeps_listing(parts_.clock.now(), parts_.options.attributes) ? 1 : 0;
   if (fuse_reply_open(request, info) == -ENOENT) releasedir(nullptr, info);
 }
 
@@ -137,19 +140,20 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
     stream.take(cookie, {.cookie_verifier = {}, .entries = {}, .end = true});
     return 0;
   }
-  learn_directory(directory.node, question, reply, 1);
+  learn_directory(*stream.directory, question, reply, 1);
   const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
   const auto* result = reply.result<nfs4::ReadDirectoryResponse>(2);
   if (error != 0 || result == nullptr) return error != 0 ? error : EIO;
   if (caches_absent_names()) {
-    stream.names.take(cookie, before ? before->attributes.change : std::nullopt, *result);
-    if (const auto whole = stream.names.take_whole())
-      stream.directory->names_complete(whole->names, whole->change);
+    stream.names.take(cookie, question.asked_at, before ? before->attributes.change : std::nullopt, *result);
+    if (const auto whole = stream.names.take_whole()) {
+      if (whole->names) stream.directory->names_complete(*whole->names, whole->change);
+      stream.directory->listed(whole->change, whole->asked_at);
+    }
   }
   stream.take(cookie, *result);
   stream.asked_at = question.asked_at;
-  stream.namespace_version = question.namespace_version;
-  stream.new_names = question.new_names;
+  stream.name_changes = question.name_changes;
   return 0;
 }
 
@@ -162,10 +166,10 @@ bool FileSystem::add_entry(Listing& listing, const Inode& directory, const Direc
   if (!plus) return listing.add(entry.name.c_str(), param.attr, next);
   // Without a handle the kernel gets the name only (node 0) and looks it up when it needs more.
   if (!attributes || !entry.attributes.file_handle) return listing.add(entry.name.c_str(), param, next);
-  const Question question{stream.asked_at, stream.namespace_version, nullptr, 0, stream.new_names};
+  const Question question{stream.asked_at, stream.name_changes, nullptr, 0};
   const auto made = make_entry(question, &*entry.attributes.file_handle, &entry.attributes);
   if (!made) return listing.add(entry.name.c_str(), param, next);
-  made->inode->named(directory.shared_from_this(), entry.name);
+  parts_.inodes.named(*made->inode, directory.shared_from_this(), entry.name);
   if (listing.add(entry.name.c_str(), made->param, next)) return true;
   parts_.inodes.forget(made->param.ino, 1);  // did not fit: the kernel never hears of it
   return false;

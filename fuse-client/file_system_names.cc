@@ -28,7 +28,7 @@ void FileSystem::make(fuse_req_t request, fuse_ino_t parent, const char* name, n
   const auto* created = reply.result<nfs4::CreateResponse>(2);
   learn_names(*inode(parent), created ? &created->change : nullptr,
               [&](DirectoryNames& names) { names.added(name, created->change); });
-  name_added(parent, question, reply, 6);
+  names_changed({{inode(parent), 6}}, question, reply);
   if (error != 0) {
     fuse_reply_err(request, error);
     return;
@@ -37,6 +37,7 @@ void FileSystem::make(fuse_req_t request, fuse_ino_t parent, const char* name, n
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(4);
   const auto entry = make_entry(question, handle ? &handle->object : nullptr,
                                 attributes ? &attributes->attributes : nullptr);
+  if (entry) parts_.inodes.named(*entry->inode, inode(parent), name);
   // A new directory has no names.
   if (entry && entry->inode->has_type(S_IFDIR)) entry->inode->names_complete({}, entry->attributes.change);
   reply_entry(request, entry);
@@ -84,22 +85,24 @@ void FileSystem::readlink(fuse_req_t request, fuse_ino_t node) {
 // REMOVE is for files and directories alike; the kernel has checked which it is. An open file lives on at the
 // server (OPEN4_RESULT_PRESERVE_UNLINKED), so there is no renaming to hidden names. PUTFH, REMOVE, GETATTR.
 void FileSystem::remove(fuse_req_t request, fuse_ino_t parent, const char* name) {
-  Question question = ask(nullptr);
+  const std::shared_ptr<Inode> directory = inode(parent);
+  const std::shared_ptr<Inode> removed_file = parts_.inodes.find(*directory, name);
+  const Question question = ask(nullptr);
   CompoundReply reply;
   int error = call(request,
-                   {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::RemoveArguments{name},
+                   {nfs4::PutFileHandleArguments{directory->handle}, nfs4::RemoveArguments{name},
                     nfs4::GetAttributesArguments{stat_attributes()}},
                    reply, true);
   // Sent again under a new session: the first one has done it.
   if (error == ENOENT && reply.repeated) error = 0;
   const auto* removed = reply.result<nfs4::RemoveResponse>(1);
-  learn_names(*inode(parent), removed ? &removed->change : nullptr,
+  learn_names(*directory, removed ? &removed->change : nullptr,
               [&](DirectoryNames& names) { names.removed(name, removed->change); });
-  namespace_changed({{parent, 2}}, question, reply);
+  names_changed({{directory, 2}, {removed_file, std::nullopt}}, question, reply);
   fuse_reply_err(request, error);
 }
 
-// PUTFH, SAVEFH, PUTFH, RENAME, GETATTR of the new directory; LOOKUP, GETFH: whose name that is, which the
+// PUTFH, SAVEFH, PUTFH, RENAME, GETATTR of the new directory; LOOKUP, GETFH, GETATTR: whose name that is, which the
 // kernel does not say; RESTOREFH, GETATTR of the old one.
 void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
                         const char* new_name, unsigned flags) {
@@ -109,37 +112,55 @@ void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name,
     fuse_reply_err(request, EINVAL);
     return;
   }
-  constexpr size_t kRenameAt = 3;
-  constexpr size_t kNewDirectoryAt = 4, kMovedAt = 6, kOldDirectoryAt = 8;
-  Question question = ask(nullptr);
+  constexpr size_t kRenameAt = 3, kNewDirectoryAt = 4, kMovedAt = 6, kOldDirectoryAt = 9;
+  const std::shared_ptr<Inode> from = inode(parent);
+  const std::shared_ptr<Inode> to = inode(new_parent);
+  const std::shared_ptr<Inode> expected = parts_.inodes.find(*from, name);
+  const Question question = ask(expected.get());
+  std::vector<Touched> touched = {{to, kNewDirectoryAt}};
+  if (from != to) touched.push_back({from, kOldDirectoryAt});
+  // What it replaces.
+  if (!caches_absent_names() || !to->lacks_name(new_name, question.asked_at, parts_.options.attributes))
+    touched.push_back({parts_.inodes.find(*to, new_name), std::nullopt});
   CompoundReply reply;
   int error = call(request,
-                   {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::SaveFileHandleArguments{},
-                    nfs4::PutFileHandleArguments{inode(new_parent)->handle},
-                    nfs4::RenameArguments{name, new_name}, nfs4::GetAttributesArguments{stat_attributes()},
-                    nfs4::LookupArguments{new_name}, nfs4::GetFileHandleArguments{},
+                   {nfs4::PutFileHandleArguments{from->handle}, nfs4::SaveFileHandleArguments{},
+                    nfs4::PutFileHandleArguments{to->handle}, nfs4::RenameArguments{name, new_name},
+                    nfs4::GetAttributesArguments{stat_attributes()}, nfs4::LookupArguments{new_name},
+                    nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()},
                     nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
                    reply, true);
-  if (reply.succeeded(kRenameAt)) {
-    error = 0;
-    const auto* moved = reply.result<nfs4::GetFileHandleResponse>(kMovedAt);
-    const auto known = moved != nullptr ? parts_.inodes.find(moved->object) : nullptr;
-    if (known) known->named(inode(new_parent), new_name);
-  }
-  if (error == ENOENT && reply.repeated) error = 0;
-  learn_rename(parent, name, new_parent, new_name, reply.result<nfs4::RenameResponse>(kRenameAt));
-  if (parent == new_parent) {
-    namespace_changed({{new_parent, kNewDirectoryAt}}, question, reply);
-  } else {
-    namespace_changed({{new_parent, kNewDirectoryAt}, {parent, kOldDirectoryAt}}, question, reply);
+  const auto* renamed = reply.result<nfs4::RenameResponse>(kRenameAt);
+  if (renamed != nullptr || (error == ENOENT && reply.repeated)) error = 0;
+  learn_rename(from, name, to, new_name, renamed);
+  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(kMovedAt);
+  const std::shared_ptr<Inode> moved = handle != nullptr ? parts_.inodes.find(handle->object) : nullptr;
+  if (!moved || (expected && expected != moved)) touched.push_back({expected, std::nullopt});
+  const uint64_t number = names_changed(touched, question, reply);
+  if (moved) {
+    parts_.inodes.named(*moved, to, new_name);
+    const bool alone = moved->name_changed(question.name_changes, number);
+    const auto* attributes = reply.result<nfs4::GetAttributesResponse>(kMovedAt + 1);
+    if (alone && moved == expected && attributes != nullptr)
+      learn_moved(*moved, question, number, attributes->attributes, *renamed);
   }
   fuse_reply_err(request, error);
 }
 
-void FileSystem::learn_rename(fuse_ino_t parent, std::string_view name, fuse_ino_t new_parent,
-                              std::string_view new_name, const nfs4::RenameResult* renamed) {
-  const std::shared_ptr<Inode> from = inode(parent);
-  const std::shared_ptr<Inode> to = inode(new_parent);
+void FileSystem::learn_moved(Inode& moved, const Question& asked, uint64_t number,
+                             const nfs4::Attributes& said, const nfs4::RenameResult& renamed) {
+  const auto attributes = to_file_attributes(said);
+  if (!attributes) return;
+  Question answered = asked;
+  answered.name_changes = number;
+  // Between two names of one file nothing moves.
+  const bool has_moved = renamed.target.before != renamed.target.after;
+  (void)learn(moved, answered, *attributes, has_moved);
+}
+
+void FileSystem::learn_rename(const std::shared_ptr<Inode>& from, std::string_view name,
+                              const std::shared_ptr<Inode>& to, std::string_view new_name,
+                              const nfs4::RenameResult* renamed) {
   if (from == to) {
     return learn_names(*to, renamed ? &renamed->target : nullptr,
                        [&](DirectoryNames& names) { names.renamed(name, new_name, renamed->target); });
@@ -154,28 +175,27 @@ void FileSystem::learn_rename(fuse_ino_t parent, std::string_view name, fuse_ino
 // PUTFH, SAVEFH, PUTFH, LINK, GETATTR of the directory, RESTOREFH, GETATTR.
 void FileSystem::link(fuse_req_t request, fuse_ino_t node, fuse_ino_t new_parent, const char* new_name) {
   const std::shared_ptr<Inode> file = inode(node);
+  const std::shared_ptr<Inode> directory = inode(new_parent);
   CompoundReply reply;
   Question question = ask(file.get());
-  const int error =
-      call(request,
-           {nfs4::PutFileHandleArguments{file->handle}, nfs4::SaveFileHandleArguments{},
-            nfs4::PutFileHandleArguments{inode(new_parent)->handle}, nfs4::LinkArguments{new_name},
-            nfs4::GetAttributesArguments{stat_attributes()}, nfs4::RestoreFileHandleArguments{},
-            nfs4::GetAttributesArguments{stat_attributes()}},
-           reply, true);
+  const int error = call(request,
+                         {nfs4::PutFileHandleArguments{file->handle}, nfs4::SaveFileHandleArguments{},
+                          nfs4::PutFileHandleArguments{directory->handle}, nfs4::LinkArguments{new_name},
+                          nfs4::GetAttributesArguments{stat_attributes()}, nfs4::RestoreFileHandleArguments{},
+                          nfs4::GetAttributesArguments{stat_attributes()}},
+                         reply, true);
   const auto* linked = reply.result<nfs4::LinkResponse>(3);
-  learn_names(*inode(new_parent), linked ? &linked->change : nullptr,
+  learn_names(*directory, linked ? &linked->change : nullptr,
               [&](DirectoryNames& names) { names.added(new_name, linked->change); });
-  namespace_changed({{new_parent, 4}}, question, reply);
-  // Of the file there is only this answer: it has this link.
-  question.namespace_version = namespace_version_;
+  const uint64_t number = names_changed({{directory, 4}}, question, reply);
+  if (file->name_changed(question.name_changes, number)) question.name_changes = number;
   if (error != 0) {
     fuse_reply_err(request, error);
     return;
   }
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(6);
   const auto entry = make_entry(question, &file->handle, attributes ? &attributes->attributes : nullptr);
-  if (entry) entry->inode->named(inode(new_parent), new_name);
+  if (entry) parts_.inodes.named(*entry->inode, directory, new_name);
   reply_entry(request, entry);
 }
 

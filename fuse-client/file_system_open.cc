@@ -223,7 +223,7 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
   const auto* opened = answer.reply.result<nfs4::OpenResponse>(2);
   learn_names(*inode(parent), opened ? &opened->change : nullptr,
               [&](DirectoryNames& names) { names.added(name, opened->change); });
-  name_added(parent, question, answer.reply, 6);
+  names_changed({{inode(parent), 6}}, question, answer.reply);
   const auto* handle = answer.reply.result<nfs4::GetFileHandleResponse>(3);
   const auto* attributes = answer.reply.result<nfs4::GetAttributesResponse>(4);
   if (opened == nullptr || handle == nullptr || attributes == nullptr) {
@@ -237,7 +237,7 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
   }
   answer.open = *opened;
   answer.attributes = attributes->attributes;
-  entry->inode->named(inode(parent), name);
+  parts_.inodes.named(*entry->inode, inode(parent), name);
   entry->inode->begin_open();
   if (const int failed = finish_open(request, entry->inode, question, std::move(answer), info); failed != 0) {
     parts_.inodes.forget(entry->param.ino, 1);
@@ -263,7 +263,7 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
   const auto* opened = reply.result<nfs4::OpenResponse>(1);
   learn_names(*inode(parent), opened ? &opened->change : nullptr,
               [&](DirectoryNames& names) { names.added(name, opened->change); });
-  name_added(parent, question, reply, std::nullopt);
+  names_changed({{inode(parent), std::nullopt}}, question, reply);
   const auto* handle = reply.result<nfs4::GetFileHandleResponse>(2);
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(3);
   if (opened == nullptr || handle == nullptr || attributes == nullptr) {
@@ -275,7 +275,7 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
     fuse_reply_err(request, entry.error());
     return;
   }
-  entry->inode->named(inode(parent), name);
+  parts_.inodes.named(*entry->inode, inode(parent), name);
   // As any other open, so that it can't cross another one's CLOSE.
   entry->inode->begin_open();
   entry->inode->opened(opened->stateid, nfs4::kShareAccessRead, credential(request));
@@ -323,7 +323,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   const Inode::CacheVerdict verdict = inode->at_open(*attributes);
   // Without data when it was asked the version is 0, which no data path has.
   (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes,
-                     Inode::Versions{question.namespace_version, question.data_version, question.new_names});
+                     Inode::Versions{question.data_version, question.name_changes});
   if (verdict.kernel_attributes_old) parts_.invalidator.attributes(inode->node);
   info->keep_cache = verdict.keep_pages ? 1 : 0;
   info->direct_io = parts_.options.direct_only || (info->flags & O_DIRECT) != 0 ? 1 : 0;

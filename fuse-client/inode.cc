@@ -14,14 +14,14 @@ Milliseconds Inode::learn(const FileAttributes& attributes, SteadyTime asked_at,
   const std::lock_guard lock(mutex_);
   if (!take_in(attributes, asked_at, timeouts)) return Milliseconds(0);
   if (versions) known_versions_ = *versions;
-  if (versions && versions->new_names < newest_name_) believed_for_ = Milliseconds(0);
+  if (versions && versions->name_changes < newest_change_) believed_for_ = Milliseconds(0);
   return believed_for_;
 }
 
 void Inode::learn_with_write(const FileAttributes& attributes, SteadyTime asked_at,
                              const AttributeTimeouts& timeouts, uint64_t data_version) {
   const std::lock_guard lock(mutex_);
-  // In the namespace they are believed if those of before were.
+  // As to names they are believed if those of before were.
   if (take_in(attributes, asked_at, timeouts)) known_versions_.data = data_version;
 }
 
@@ -44,19 +44,20 @@ bool Inode::take_in(const FileAttributes& attributes, SteadyTime asked_at,
   return true;
 }
 
-std::optional<Inode::Believed> Inode::believed(SteadyTime now, uint64_t namespace_version,
-                                               std::optional<uint64_t> data_version) const {
+std::optional<Inode::Believed> Inode::believed(SteadyTime now, std::optional<uint64_t> data_version,
+                                               uint64_t lost_link) const {
   const std::lock_guard lock(mutex_);
+  if (!known_ || now - known_at_ >= believed_for_) return std::nullopt;
   if (data_version && *data_version != known_versions_.data) return std::nullopt;
-  if (!known_ || known_versions_.in_namespace != namespace_version || now - known_at_ >= believed_for_)
-    return std::nullopt;
+  const bool has_links = !S_ISDIR(known_->status.st_mode) && known_->status.st_nlink > 1;
+  if (has_links && known_versions_.name_changes < lost_link) return std::nullopt;
   return Believed{*known_, std::chrono::duration_cast<Milliseconds>(known_at_ + believed_for_ - now)};
 }
 
-bool Inode::name_added(uint64_t asked, uint64_t new_names) {
+bool Inode::name_changed(uint64_t asked, uint64_t number) {
   const std::lock_guard lock(mutex_);
-  const bool alone = newest_name_ <= asked;
-  newest_name_ = std::max(newest_name_, new_names);
+  const bool alone = newest_change_ <= asked;
+  newest_change_ = std::max(newest_change_, number);
   believed_for_ = Milliseconds(0);
   return alone;
 }
@@ -95,6 +96,30 @@ bool Inode::lacks_name(std::string_view name, SteadyTime now, const AttributeTim
   if (!names_ || !known_ || now - known_at_ >= std::min(timeouts.file_min, timeouts.directory_min))
     return false;
   return names_->lacks(name, known_->change);
+}
+
+void Inode::listed(uint64_t change, SteadyTime asked_at) {
+  const std::lock_guard lock(mutex_);
+  listing_ = Listing{change, asked_at};
+}
+
+bool Inode::keeps_listing(SteadyTime now, const AttributeTimeouts& timeouts) const {
+  const std::lock_guard lock(mutex_);
+  if (!listing_ || !known_ || known_->change != listing_->change) return false;
+  const Milliseconds least = std::min(timeouts.file_min, timeouts.directory_min);
+  return now - listing_->asked_at < least && now - known_at_ < least;
+}
+
+void Inode::forget_listing() {
+  const std::lock_guard lock(mutex_);
+  listing_.reset();
+}
+
+bool Inode::listing_is_old() {
+  const std::lock_guard lock(mutex_);
+  if (!listing_ || !known_ || known_->change == listing_->change) return false;
+  listing_.reset();
+  return true;
 }
 
 void Inode::directory_opened() {

@@ -54,12 +54,10 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // --- attributes
   // ---------------------------------------------------------------------------------------------------
 
-  // Of when attributes are: FileSystem's count of names taken away, moved or linked, which may have changed any
-  // inode; FileIo::local_version(); FileSystem's count of new names, which change their directory only.
+  // Of when attributes are: FileIo::local_version(), and FileSystem's count of changed names.
   struct Versions {
-    uint64_t in_namespace = 0;
     uint64_t data = 0;
-    uint64_t new_names = UINT64_MAX;  // none has been missed
+    uint64_t name_changes = UINT64_MAX;  // none has been missed
   };
   // What the server just said. `asked_at`: when the question was sent; an older answer than the one known is
   // dropped, with its versions (none: those known stay). Which of two is older is not certain when the one
@@ -68,14 +66,15 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // and ac*max, doubling while nothing changes; of an open file not longer than acregmin).
   Milliseconds learn(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts,
                      const std::optional<Versions>& versions);
-  // The attributes, while they may still be believed and nothing has changed since: in the namespace
-  // (`namespace_version`), or, where that is given, in the file by our own writes (`data_version`).
+  // The attributes, while they may still be believed and nothing has changed since: a name that the file has or
+  // had (name_changed()), or, where that is given, the file by our own writes (`data_version`). `lost_link`: the
+  // newest name change that has taken a link from some file with several.
   struct Believed {
     FileAttributes attributes;
     Milliseconds left;
   };
-  std::optional<Believed> believed(SteadyTime now, uint64_t namespace_version,
-                                   std::optional<uint64_t> data_version) const;
+  std::optional<Believed> believed(SteadyTime now, std::optional<uint64_t> data_version,
+                                   uint64_t lost_link = 0) const;
   // The same with the answer to a commit or write of ours, after which the file's local version will be
   // `data_version`.
   void learn_with_write(const FileAttributes& attributes, SteadyTime asked_at,
@@ -84,9 +83,10 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<FileAttributes> last_known() const;
   // They are known to be old.
   void expire();
-  // The same of a directory that has got a name, the `new_names`th: answers to what was asked before it are not
-  // believed. True: none since `asked`, so the answer that brought it holds all of them.
-  bool name_added(uint64_t asked, uint64_t new_names);
+  // The same by an operation of ours on names, the `number`th: it has changed this directory, or a file whose
+  // name it was. Answers to what was asked before it are not believed. True: none since `asked`, so the answer
+  // that brought it holds all of them.
+  bool name_changed(uint64_t asked, uint64_t number);
   // At open, after the answer was judged: may the kernel keep its pages of before? (Only when nobody else has
   // changed the file since the last open.) `kernel_attributes_old`: the kernel believes other attributes than
   // the server's.
@@ -115,6 +115,19 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // last, which is not longer ago than the least time for which attributes of files and directories are
   // believed. (Not the longer one of a directory: a new file of another host is waited for.)
   bool lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const;
+
+  // --- the listing that the kernel keeps of a directory
+
+  // The kernel gets a whole listing, asked for at `asked_at`: the directory as it was at this value of its change
+  // attribute.
+  void listed(uint64_t change, SteadyTime asked_at);
+  // At an open of the directory: the kernel may keep it. As lacks_name(), and no longer than the attributes of
+  // files that came with it are believed: `ls -l` of a kept listing asks for each file.
+  bool keeps_listing(SteadyTime now, const AttributeTimeouts& timeouts) const;
+  // After an operation of ours, of which the kernel knows by itself.
+  void forget_listing();
+  // It has become known that the directory is not as it was then: true once.
+  bool listing_is_old();
 
   // --- the time by which the kernel judges its pages: PageStamp
 
@@ -184,8 +197,9 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // Byte-range locks of this mount's processes.
   FileLocks& locks() { return locks_; }
 
-  // Lookups the kernel has not forgotten. Guarded by the InodeTable.
+  // Guarded by the InodeTable: lookups the kernel has not forgotten; the newest name, as a key.
   uint64_t lookups = 0;
+  uint64_t name_key = 0;
 
  private:
   // Under mutex_.
@@ -200,8 +214,13 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<FileAttributes> known_;
   SteadyTime known_at_;
   Versions known_versions_;
-  uint64_t newest_name_ = 0;               // of name_added()
+  uint64_t newest_change_ = 0;             // of name_changed()
   std::unique_ptr<DirectoryNames> names_;  // of a directory in which something was looked for
+  struct Listing {
+    uint64_t change = 0;
+    SteadyTime asked_at;
+  };
+  std::optional<Listing> listing_;
   Milliseconds believed_for_{0};
   PageStamp pages_;
   // foreign_changes() of the last open, and before the kernel forgot its pages for a lock.

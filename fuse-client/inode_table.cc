@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuse-client/inode_table.h"
 
+#include <functional>
+
 #include "shared/base/check.h"
 
 namespace pnfsrdma::fuse_client {
+namespace {
+
+// Of a name in a directory; 64 bits, so that two names of one key are not to be feared.
+uint64_t key_of(const Inode& directory, std::string_view name) {
+  constexpr uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
+  return std::hash<std::string_view>()(name) ^ (directory.node * kGoldenRatio);
+}
+
+}  // namespace
 
 std::shared_ptr<Inode> InodeTable::look_up(const nfs4::FileHandle& handle, uint64_t file_id) {
   if (handle == root_->handle) return root_;
@@ -41,6 +52,29 @@ std::shared_ptr<Inode> InodeTable::find(const nfs4::FileHandle& handle) const {
   return found == by_handle_.end() ? nullptr : found->second;
 }
 
+void InodeTable::named(Inode& inode, const std::shared_ptr<const Inode>& directory, std::string_view name) {
+  inode.named(directory, name);
+  const uint64_t key = key_of(*directory, name);
+  const std::lock_guard lock(mutex_);
+  forget_name(inode);
+  inode.name_key = key;
+  node_of_name_[key] = inode.node;
+}
+
+std::shared_ptr<Inode> InodeTable::find(const Inode& directory, std::string_view name) const {
+  const uint64_t key = key_of(directory, name);
+  const std::lock_guard lock(mutex_);
+  const auto node = node_of_name_.find(key);
+  if (node == node_of_name_.end()) return nullptr;
+  const auto found = by_node_.find(node->second);
+  return found == by_node_.end() ? nullptr : found->second->shared_from_this();
+}
+
+void InodeTable::forget_name(const Inode& inode) {
+  const auto found = node_of_name_.find(inode.name_key);
+  if (found != node_of_name_.end() && found->second == inode.node) node_of_name_.erase(found);
+}
+
 void InodeTable::forget(uint64_t node, uint64_t lookups) {
   if (node == kRootNode) return;
   const std::shared_ptr<Inode> inode = at(node);
@@ -48,6 +82,7 @@ void InodeTable::forget(uint64_t node, uint64_t lookups) {
   CHECK(inode->lookups >= lookups);
   inode->lookups -= lookups;
   if (inode->lookups > 0) return;
+  forget_name(*inode);
   by_node_.erase(node);
   by_handle_.erase(inode->handle);
   past_.add(node, inode->handle);

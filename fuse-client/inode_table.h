@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -36,6 +37,10 @@ class InodeTable {
   uint32_t generation_of(const Inode& inode) const { return inode.node == kRootNode ? 0 : generation_; }
   // Null if the kernel does not know it.
   std::shared_ptr<Inode> find(const nfs4::FileHandle& handle) const;
+  // The kernel has been told that this is `name` in `directory`; each inode is found by its newest name.
+  void named(Inode& inode, const std::shared_ptr<const Inode>& directory, std::string_view name);
+  // Null: the name is of none, or an older one of a file with several.
+  std::shared_ptr<Inode> find(const Inode& directory, std::string_view name) const;
   void forget(uint64_t node, uint64_t lookups);
   size_t size() const;
   // Inodes that are gone, since the mount began.
@@ -45,6 +50,9 @@ class InodeTable {
   std::vector<std::shared_ptr<Inode>> open_ones() const;
 
  private:
+  // Under mutex_.
+  void forget_name(const Inode& inode);
+
   const uint32_t generation_;
   std::shared_ptr<Inode> root_;
   std::atomic<uint64_t> forgotten_ = 0;
@@ -52,6 +60,7 @@ class InodeTable {
   // Guarded by mutex_.
   std::map<nfs4::FileHandle, std::shared_ptr<Inode>> by_handle_;
   std::unordered_map<uint64_t, Inode*> by_node_;
+  std::unordered_map<uint64_t, uint64_t> node_of_name_;  // by Inode::name_key
   uint64_t last_node_ = kRootNode;
   ForgottenNodes past_;
 };

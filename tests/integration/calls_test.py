@@ -118,6 +118,67 @@ class Calls(unittest.TestCase):
             self.assertEqual(counts.get(operation), 1)
             self.assertEqual(calls, 1, counts)
 
+    def test_names_taken_away_elsewhere(self):
+        """They end no belief in what they have not changed: one call each, also when the kernel asks for the attributes
+        of a file and a directory meanwhile."""
+        here, elsewhere = self.known_directory("here"), self.known_directory("elsewhere")
+        (here / "data").write_bytes(bytes(MIB))
+        for name in ("a", "b", "c", "d"):
+            (elsewhere / name).touch()
+        os.stat(elsewhere / "d")
+        (elsewhere / "below").mkdir()
+        data = os.open(here / "data", os.O_RDONLY | os.O_DIRECT)
+        self.addCleanup(os.close, data)
+        with mmap.mmap(-1, 4096) as page:
+            for work, calls in ((lambda: os.unlink(elsewhere / "a"), 1),
+                                (lambda: os.rename(elsewhere / "b", elsewhere / "new"), 1),
+                                (lambda: os.rename(elsewhere / "c", elsewhere / "d"), 2),  # LOOKUP of what it replaces
+                                (lambda: os.link(elsewhere / "d", elsewhere / "link"), 1),
+                                (lambda: os.unlink(elsewhere / "link"), 1),
+                                (lambda: os.rmdir(elsewhere / "below"), 1)):
+                (here / "beside").mkdir()  # the kernel drops what it believes of the directory
+                os.rmdir(here / "beside")
+                os.preadv(data, [page], 0)  # and the time of access
+                os.fstat(data)
+
+                def work_and_look():
+                    os.preadv(data, [page], 0)
+                    work()
+                    os.fstat(data)
+                    os.stat(here)
+                self.assertEqual(self.calls(work_and_look)[0], calls)
+
+    def test_what_a_name_taken_away_has_changed_is_asked_for(self):
+        """However long attributes are believed."""
+        directory = self.known_directory("links")
+        for name in ("a", "b"):
+            (directory / name).touch()
+        os.link(directory / "a", directory / "first")
+        os.link(directory / "a", directory / "second")
+        descriptor, replaced = (os.open(directory / name, os.O_RDONLY) for name in ("a", "b"))
+        for one in (descriptor, replaced):
+            self.addCleanup(os.close, one)
+        before = os.fstat(descriptor)
+        self.assertEqual(before.st_nlink, 3)
+        os.unlink(directory / "first")  # not the newest name of the file
+        self.assertEqual(os.fstat(descriptor).st_nlink, 2)
+        (directory / "other").touch()
+        os.rename(directory / "other", directory / "second")
+        after = os.fstat(descriptor)
+        self.assertEqual(after.st_nlink, 1)
+        self.assertGreater(after.st_ctime_ns, before.st_ctime_ns)
+        os.rename(directory / "a", directory / "b")
+        self.assertEqual(os.fstat(replaced).st_nlink, 0)
+        self.assertGreater(os.fstat(descriptor).st_ctime_ns, after.st_ctime_ns)
+        os.unlink(directory / "b")
+        self.assertEqual(os.fstat(descriptor).st_nlink, 0)
+        links = directory.stat().st_nlink
+        (directory / "below").mkdir()
+        self.assertEqual(directory.stat().st_nlink, links + 1)
+        os.rename(directory / "below", self.mount / "directory" / "below")
+        self.assertEqual(directory.stat().st_nlink, links)
+        os.rmdir(self.mount / "directory" / "below")
+
     def test_looking_again_for_what_is_not_there(self):
         """Each name once while the directory is as it was; own changes of it end nothing."""
         directory = self.mount / "directory"
@@ -155,6 +216,40 @@ class Calls(unittest.TestCase):
             lambda: subprocess.run(["ls", "-l", str(other_directory)], check=True, capture_output=True), other)
         self.assertLessEqual(calls, 2, counts)
         self.assertNotIn("LOOKUP", counts)
+        other.unmount()
+
+    def test_a_listing_is_kept_until_the_directory_changes(self):
+        """As long as the attributes that came with it are believed."""
+        directory = self.mount / "kept"
+        directory.mkdir()
+        self.create_in(directory, 2000)
+        self.assertEqual(len(os.listdir(directory)), 2000)
+        kept = []
+        self.assertEqual(self.calls(lambda: kept.extend(os.listdir(directory)))[0], 0)
+        self.assertEqual(len(set(kept)), 2000)
+        (directory / "own").touch()
+        self.assertIn("own", os.listdir(directory))
+        os.unlink(directory / "own")
+        self.assertNotIn("own", os.listdir(directory))
+        # What another host has made is listed as soon as an answer of the server shows that there was a change.
+        other = self.cluster.mount("flush_after=0", name="keeper")
+        (other / "kept" / "foreign").touch()
+        os.chmod(directory, 0o700)
+        self.assertIn("foreign", os.listdir(directory))
+        other.unmount()
+
+    def test_a_listing_is_not_kept_longer_than_its_attributes(self):
+        """`ls -l` of a kept one would ask for each file."""
+        directory = self.mount / "old"
+        directory.mkdir()
+        self.create_in(directory, 200)
+        other = self.cluster.mount("acregmin=1,acdirmin=30,flush_after=0", name="old-lister")
+        for _ in range(3):
+            counts = self.calls(lambda: subprocess.run(["ls", "-l", str(other / "old")], check=True, capture_output=True),
+                                other)[1]
+            self.assertEqual(counts.get("READDIR"), 1)
+            self.assertLessEqual(counts["GETATTR"], 3)
+            time.sleep(1.1)
         other.unmount()
 
     def test_opened_again_and_again(self):
@@ -242,6 +337,15 @@ class Calls(unittest.TestCase):
         other.unmount()
         with open(directory / "file", "r+b", buffering=0) as self.locked:
             self.assertLessEqual(self.calls(lock_and_unlock)[0], 2, "lock and unlock")
+
+    def test_pages_survive_an_own_rename(self):
+        """As they survive an own write: no one else has changed the file."""
+        self.create(4096)
+        self.path.read_bytes()
+        renamed = self.mount / "directory" / "renamed"
+        os.rename(self.path, renamed)
+        self.assertNotIn("READ", self.calls(renamed.read_bytes)[1])
+        os.rename(renamed, self.path)
 
     def test_utimes(self):
         self.create(4096)

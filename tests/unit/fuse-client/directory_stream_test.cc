@@ -66,31 +66,45 @@ TEST(DirectoryStream, CookieZeroHasNoVerifier) {
   EXPECT_EQ(DirectoryStream::cookie_of(10), 10u);
 }
 
+constexpr SteadyTime kAsked = SteadyTime(std::chrono::hours(1));
+
 TEST(ListedNames, AreWholeWhenTheDirectoryDidNotChangeMeanwhile) {
   ListedNames names;
-  names.take(0, 5, entries({10, 11}, false));
+  names.take(0, kAsked, 5, entries({10, 11}, false));
   EXPECT_FALSE(names.take_whole());
-  names.take(11, 5, entries({12}, true));
+  names.take(11, kAsked + std::chrono::seconds(1), 5, entries({12}, true));
   const auto whole = names.take_whole();
   ASSERT_TRUE(whole);
   EXPECT_EQ(whole->change, 5u);
+  EXPECT_EQ(whole->asked_at, kAsked);
   EXPECT_EQ(whole->names, (std::unordered_set<std::string>{"10", "11", "12"}));
   EXPECT_FALSE(names.take_whole());
-  names.take(0, 6, entries({10}, true));  // rewound
+  names.take(0, kAsked, 6, entries({10}, true));  // rewound
   EXPECT_EQ(names.take_whole()->names, (std::unordered_set<std::string>{"10"}));
+}
+
+TEST(ListedNames, OfALargeDirectoryAreNotRemembered) {
+  ListedNames names;
+  std::vector<uint64_t> cookies;
+  for (uint64_t cookie = 10; cookie < 10 + DirectoryNames::kPresentMax; ++cookie) cookies.push_back(cookie);
+  names.take(0, kAsked, 5, entries(cookies, false));
+  names.take(cookies.back(), kAsked, 5, entries({1'000'000}, true));
+  const auto whole = names.take_whole();
+  ASSERT_TRUE(whole);
+  EXPECT_FALSE(whole->names);
 }
 
 TEST(ListedNames, AreNotWholeWithAGap) {
   ListedNames names;
-  names.take(11, 5, entries({12}, true));  // from the middle on
+  names.take(11, kAsked, 5, entries({12}, true));  // from the middle on
   EXPECT_FALSE(names.take_whole());
-  names.take(0, 5, entries({10}, false));
-  names.take(11, 5, entries({12}, true));  // somebody moved in it
+  names.take(0, kAsked, 5, entries({10}, false));
+  names.take(11, kAsked, 5, entries({12}, true));  // somebody moved in it
   EXPECT_FALSE(names.take_whole());
-  names.take(0, 5, entries({10}, false));
-  names.take(10, 6, entries({12}, true));  // it has changed
+  names.take(0, kAsked, 5, entries({10}, false));
+  names.take(10, kAsked, 6, entries({12}, true));  // it has changed
   EXPECT_FALSE(names.take_whole());
-  names.take(0, std::nullopt, entries({}, true));
+  names.take(0, kAsked, std::nullopt, entries({}, true));
   EXPECT_FALSE(names.take_whole());
 }
 

@@ -35,7 +35,7 @@ nfs4::Stateid stateid(uint8_t other, uint32_t seqid) {
 class InodeTest : public testing::Test {
  protected:
   Inode inode{handle("f"), 1};
-  static constexpr Inode::Versions kNow{.in_namespace = 1, .data = 7};
+  static constexpr Inode::Versions kNow{.data = 7};
   const AttributeTimeouts timeouts;
   const SteadyTime start = SteadyTime(1h);
 };
@@ -78,37 +78,36 @@ TEST_F(InodeTest, AttributesAreBelievedLongerWhileNothingChanges) {
 TEST_F(InodeTest, AnAnswerThatWasOvertakenIsDropped) {
   inode.learn(attributes(2, 20), start + 1s, timeouts, kNow);
   EXPECT_EQ(inode.learn(attributes(1, 10), start, timeouts, kNow), 0s);
-  EXPECT_EQ(inode.believed(start + 2s, 1, 7)->attributes.change, 2u);
+  EXPECT_EQ(inode.believed(start + 2s, 7)->attributes.change, 2u);
 }
 
 TEST_F(InodeTest, AnAnswerThatWasOvertakenDoesNotMakeTheKnownOneCurrent) {
   inode.learn(attributes(2, 20), start + 1s, timeouts, kNow);
-  inode.learn(attributes(1, 10), start, timeouts, Inode::Versions{.in_namespace = 1, .data = 8});
-  EXPECT_FALSE(inode.believed(start + 2s, 1, 8));
+  inode.learn(attributes(1, 10), start, timeouts, Inode::Versions{.data = 8});
+  EXPECT_FALSE(inode.believed(start + 2s, 8));
 }
 
 TEST_F(InodeTest, ATruncationThatWaitedAtTheServerIsNotForgottenForAnAnswerOfMeanwhile) {
-  const Inode::Versions behind_it{.in_namespace = 1, .data = 8};
+  const Inode::Versions behind_it{.data = 8};
   inode.learn(attributes(1, 20), start + 1s, timeouts, kNow);
   EXPECT_EQ(inode.learn(attributes(2, 10), start, timeouts, behind_it), 0s);
-  EXPECT_FALSE(inode.believed(start + 2s, 1, 8));
+  EXPECT_FALSE(inode.believed(start + 2s, 8));
   EXPECT_EQ(inode.last_known()->status.st_size, 10);
   // Answers in the other order: the old size is not believed either.
   inode.learn(attributes(1, 20), start + 1s, timeouts, kNow);
-  EXPECT_FALSE(inode.believed(start + 2s, 1, std::nullopt));
+  EXPECT_FALSE(inode.believed(start + 2s, std::nullopt));
   inode.learn(attributes(2, 10), start + 2s, timeouts, behind_it);
-  EXPECT_EQ(inode.believed(start + 3s, 1, 8)->attributes.status.st_size, 10);
+  EXPECT_EQ(inode.believed(start + 3s, 8)->attributes.status.st_size, 10);
 }
 
-TEST_F(InodeTest, BeliefEndsWithTimeAndWithNamespaceChanges) {
+TEST_F(InodeTest, BeliefEndsWithTimeAndWithOwnWrites) {
   inode.learn(attributes(1), start, timeouts, kNow);
-  EXPECT_TRUE(inode.believed(start + 2s, 1, 7));
-  EXPECT_FALSE(inode.believed(start + 2s, 2, 7));
-  EXPECT_FALSE(inode.believed(start + 2s, 1, 8)) << "written through the server since";
-  EXPECT_TRUE(inode.believed(start + 2s, 1, std::nullopt));
-  EXPECT_FALSE(inode.believed(start + 3s, 1, 7));
+  EXPECT_TRUE(inode.believed(start + 2s, 7));
+  EXPECT_FALSE(inode.believed(start + 2s, 8)) << "written through the server since";
+  EXPECT_TRUE(inode.believed(start + 2s, std::nullopt));
+  EXPECT_FALSE(inode.believed(start + 3s, 7));
   inode.expire();
-  EXPECT_FALSE(inode.believed(start, 1, 7));
+  EXPECT_FALSE(inode.believed(start, 7));
 }
 
 TEST_F(InodeTest, PagesAreKeptUntilAnotherHostChangesTheFile) {
@@ -171,25 +170,66 @@ TEST_F(InodeTest, ANameThatIsNotThereIsBelievedForTheLeastTimeWhileItsDirectoryI
   EXPECT_FALSE(lacks(start + 5s));
 }
 
-// A new name changes its directory: an answer to what was asked before it is overtaken.
-TEST_F(InodeTest, ADirectoryThatHasGotANameIsNotBelievedAsItWas) {
-  const auto is_believed = [&] { return inode.believed(start + 1ms, 1, std::nullopt).has_value(); };
-  const auto learn = [&](uint64_t change, SteadyTime asked_at, uint64_t new_names) {
-    return inode.learn(attributes(change), asked_at, timeouts, Inode::Versions{1, 0, new_names});
+TEST_F(InodeTest, TheKernelKeepsAListingForTheLeastTimeWhileTheDirectoryIsAsItWas) {
+  const auto keeps = [&](SteadyTime now) { return inode.keeps_listing(now, timeouts); };
+  inode.learn(attributes(1), start, timeouts, kNow);
+  EXPECT_FALSE(keeps(start));
+  inode.listed(1, start);
+  EXPECT_TRUE(keeps(start + 2999ms));
+  EXPECT_FALSE(keeps(start + 3s));
+  inode.learn(attributes(1), start + 2s, timeouts, kNow);
+  EXPECT_FALSE(keeps(start + 3s)) << "the attributes of its files are as old as they were";
+  inode.listed(1, start + 2s);
+  EXPECT_TRUE(keeps(start + 3s));
+  EXPECT_FALSE(inode.listing_is_old());
+  inode.learn(attributes(2), start + 3s, timeouts, kNow);
+  EXPECT_FALSE(keeps(start + 3s));
+  EXPECT_TRUE(inode.listing_is_old());
+  EXPECT_FALSE(inode.listing_is_old());
+  inode.listed(2, start + 3s);
+  inode.forget_listing();
+  EXPECT_FALSE(keeps(start + 3s));
+}
+
+// A name changes its directory, and the file that has lost it: an answer to what was asked before is overtaken.
+TEST_F(InodeTest, WhatANameHasChangedIsNotBelievedAsItWas) {
+  const auto is_believed = [&] { return inode.believed(start + 1ms, std::nullopt).has_value(); };
+  const auto learn = [&](uint64_t change, SteadyTime asked_at, uint64_t name_changes) {
+    return inode.learn(attributes(change), asked_at, timeouts, Inode::Versions{0, name_changes});
   };
   EXPECT_GT(learn(1, start, 0), 0ms);
   EXPECT_TRUE(is_believed());
-  EXPECT_TRUE(inode.name_added(0, 5));  // 1 to 4 were elsewhere
+  EXPECT_TRUE(inode.name_changed(0, 5));  // 1 to 4 were elsewhere
   EXPECT_FALSE(is_believed());
   EXPECT_EQ(learn(1, start + 1us, 4), 0ms);
   EXPECT_FALSE(is_believed());
   EXPECT_GT(learn(2, start + 2us, 5), 0ms);
   EXPECT_TRUE(is_believed());
   // Two at once: what the first one's answer says may be from before the other.
-  EXPECT_TRUE(inode.name_added(5, 6));
-  EXPECT_FALSE(inode.name_added(5, 7));
+  EXPECT_TRUE(inode.name_changed(5, 6));
+  EXPECT_FALSE(inode.name_changed(5, 7));
   EXPECT_EQ(learn(3, start + 3us, 6), 0ms);
   EXPECT_GT(learn(4, start + 4us, 7), 0ms);
+}
+
+// Which of the files with several names has lost one is not always known.
+TEST_F(InodeTest, AFileWithSeveralLinksIsNotBelievedSinceOneWasLostSomewhere) {
+  const auto is_believed = [&](uint64_t lost) {
+    return inode.believed(start + 1ms, std::nullopt, lost).has_value();
+  };
+  FileAttributes known = attributes(1);
+  known.status.st_nlink = 2;
+  inode.learn(known, start, timeouts, Inode::Versions{0, 4});
+  EXPECT_TRUE(is_believed(4));
+  EXPECT_FALSE(is_believed(5));
+  known.status.st_nlink = 1;
+  inode.learn(known, start, timeouts, Inode::Versions{0, 4});
+  EXPECT_TRUE(is_believed(5));
+  // Of a directory that is the number of those in it.
+  known.status.st_nlink = 5;
+  known.status.st_mode = S_IFDIR | 0755;
+  inode.learn(known, start, timeouts, Inode::Versions{0, 4});
+  EXPECT_TRUE(is_believed(5));
 }
 
 // A server checks reclaims: none may ask for what only the other user had.
@@ -317,6 +357,22 @@ TEST(InodeTable, TheSameHandleIsTheSameInodeUntilForgotten) {
   EXPECT_NE(table.find(handle("a")), nullptr);
   table.forget(node, 1);
   EXPECT_EQ(table.find(handle("a")), nullptr);
+}
+
+TEST(InodeTable, FindsAFileByItsNewestName) {
+  InodeTable table;
+  table.set_root(std::make_shared<Inode>(handle("root"), 1));
+  const auto one = table.look_up(handle("a"), 2), other = table.look_up(handle("b"), 3);
+  table.named(*one, table.root(), "first");
+  EXPECT_EQ(table.find(*table.root(), "first"), one);
+  EXPECT_EQ(table.find(*other, "first"), nullptr);
+  table.named(*one, table.root(), "second");
+  EXPECT_EQ(table.find(*table.root(), "first"), nullptr);
+  table.named(*other, table.root(), "second");
+  table.named(*one, other, "third");
+  EXPECT_EQ(table.find(*table.root(), "second"), other);
+  table.forget(other->node, 1);
+  EXPECT_EQ(table.find(*table.root(), "second"), nullptr);
 }
 
 TEST(InodeTable, AForgottenFileKeepsItsNumberAndNoOtherFileGetsIt) {
