@@ -47,9 +47,9 @@ class RdmaBlockMemory final : public BlockMemory {
   struct Operation {
     bool writes = false;
     std::shared_ptr<const void> keep;
-    std::unique_ptr<rdma::Region> region;  // the caller's memory; belongs to `domain_generation`
+    std::unique_ptr<rdma::Region> region;  // the caller's memory; belongs to `domain_link`
     MutableByteSpan memory;
-    uint64_t domain_generation = 0;
+    uint64_t domain_link = 0;
     size_t pieces_left = 0;
     bool good = true;
     Done done;
@@ -96,7 +96,7 @@ class RdmaBlockMemory final : public BlockMemory {
   BrickDevice& brick_;
   std::vector<initiator::TransportDomain> transports_;
   std::unique_ptr<Link> link_;
-  uint64_t link_generation_ = 0;
+  uint64_t link_number_ = 0;
   bool connecting_ = false;
   Thread connector_;
   std::deque<Piece> ready_;  // to be posted, or exposed first
