@@ -120,10 +120,18 @@ void RdmaBlockMemory::pump() {
     posted = true;
   }
   pumping_ = false;
-  if (link_ && posted) {
+  if (posted) submit_later();
+}
+
+// A submission is a system call and wakes the brick: one for all that a turn posts.
+void RdmaBlockMemory::submit_later() {
+  if (std::exchange(submitting_, true)) return;
+  loop_.at_turn_end(lifetime_.guard([this] {
+    submitting_ = false;
+    if (!link_) return;
     link_->queue_pair->submit();
     on_readable();
-  }
+  }));
 }
 
 bool RdmaBlockMemory::post(Piece& piece, Exposure& exposure) {

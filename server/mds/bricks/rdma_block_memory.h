@@ -76,6 +76,7 @@ class RdmaBlockMemory final : public BlockMemory {
   void start(bool writes, uint64_t logical, MutableByteSpan memory, std::shared_ptr<const void> keep,
              Done done);
   void pump();
+  void submit_later();
   bool post(Piece& piece, Exposure& exposure);
   void finish(const Piece& piece, bool moved);
   void again(Piece piece);
@@ -106,6 +107,7 @@ class RdmaBlockMemory final : public BlockMemory {
   std::map<uint64_t, Exposure> exposures_;  // by logical address of the block
   std::list<uint64_t> recent_;              // blocks, most recently used first
   bool pumping_ = false;
+  bool submitting_ = false;  // at the end of this turn
   Lifetime lifetime_;
 };
 
