@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "server/console/inventory_names.h"
 #include "server/console/reference_page.h"
 #include "server/console/resources.h"
 
@@ -14,13 +17,9 @@ HttpResponse page(std::string text) {
       "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'");
 }
 
-int severity(const std::string& status) {
-  return status == "failed" ? 2 : status == "warning" ? 1 : 0;
-}
-
 Json to_json(const HealthCheck& check) {
   return {{"name", check.name},
-          {"status", check.status},
+          {"status", to_string(check.status)},
           {"detail", check.detail},
           {"fix", check.fix.empty() ? Json() : Json(check.fix)}};
 }
@@ -52,15 +51,15 @@ Response get_live(Backend&, Call&) {
 
 Response get_health(Backend& backend, Call&) {
   TRY_ASSIGN(const auto numbers, or_problem(backend.numbers.get()));
-  std::string worst = "ok";
+  HealthStatus worst = HealthStatus::kOk;
   Json checks = Json::array();
   const auto add = [&](const HealthCheck& check) {
-    if (severity(check.status) > severity(worst)) worst = check.status;
+    worst = std::max(worst, check.status);
     checks.push_back(to_json(check));
   };
   for (const HealthCheck& check : numbers->checks) add(check);
   add(backend.check_certificate());
-  return ok({{"status", worst},
+  return ok({{"status", to_string(worst)},
              {"checks", checks},
              {"uptime_seconds", numbers->uptime_seconds},
              {"start_count", numbers->start_count},

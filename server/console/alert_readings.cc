@@ -163,8 +163,7 @@ void AlertReadings::brick_rules(const Brick& brick) {
   const std::string& subject = brick.id.empty() ? brick.address : brick.id;
   const std::string& place = brick.address.empty() ? subject : brick.address;
   const std::string& called = brick.name.empty() ? place : brick.name;
-  const bool up = brick.state == "ready" || brick.state == "draining";
-  if (!up) say(rule_called("PnfsrdmaBrickAway"), subject, called, 0);
+  if (!brick.usable()) say(rule_called("PnfsrdmaBrickAway"), subject, called, 0);
 
   const AlertRule& nearly = rule_called("PnfsrdmaBrickNearlyFull");
   if (brick.blocks == 0) {
@@ -174,8 +173,8 @@ void AlertReadings::brick_rules(const Brick& brick) {
     if (share < limit_of(nearly)) say(nearly, subject, called, share);
   }
   const AlertRule& loses = rule_called("PnfsrdmaBrickVolatile");
-  if (brick.durability.empty()) say_unknown(loses.name, subject);
-  if (brick.durability == "volatile") say(loses, subject, called, 1);
+  if (brick.durability == Durability::kUnknown) say_unknown(loses.name, subject);
+  if (brick.durability == Durability::kVolatile) say(loses, subject, called, 1);
 }
 
 }  // namespace pnfsrdma::console

@@ -17,8 +17,8 @@ std::string key_of(const Brick& brick) {
 }
 
 std::string etag_of(const Brick& brick) {
-  return etag_of_text(brick.id + "\n" + brick.address + (brick.state == "draining" ? "\ndraining" : "") +
-                      "\n" + brick.name);
+  return etag_of_text(brick.id + "\n" + brick.address +
+                      (brick.state == BrickState::kDraining ? "\ndraining" : "") + "\n" + brick.name);
 }
 
 Answer<Brick> find_brick(Backend& backend, const std::string& id) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/console/etag.h"
+#include "server/console/inventory_names.h"
 #include "server/console/resources.h"
 
 namespace pnfsrdma::console {
@@ -12,7 +13,7 @@ Answer<Json> settings_json(Backend& backend) {
   Json json = Json::object();
   for (const Setting& setting : settings) {
     json[setting.name] = {{"value", Json::parse(setting.value, nullptr, false)},
-                          {"source", setting.source},
+                          {"source", to_string(setting.source)},
                           {"run_time", setting.run_time}};
   }
   return json;

@@ -38,10 +38,11 @@ CertificateFiles certificate_files(const ConsoleOptions& options) {
 
 HealthCheck check_of(const TlsContext& context, const std::string& path) {
   const auto days = days_left(context);
-  if (!days) return {"certificate", "warning", days.error().to_string(), "See console.certificate."};
+  if (!days)
+    return {"certificate", HealthStatus::kWarning, days.error().to_string(), "See console.certificate."};
   const std::string detail = *days < 0 ? "It has expired." : "Valid for " + std::to_string(*days) + " days.";
-  if (*days > kDaysWarned) return {"certificate", "ok", detail, ""};
-  return {"certificate", *days < 0 ? "failed" : "warning", detail,
+  if (*days > kDaysWarned) return {"certificate", HealthStatus::kOk, detail, ""};
+  return {"certificate", *days < 0 ? HealthStatus::kFailed : HealthStatus::kWarning, detail,
           "Replace " + path + " and its key, then restart (one of our own: remove both files)."};
 }
 

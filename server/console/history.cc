@@ -107,7 +107,7 @@ std::vector<History::Subject> History::subjects_of(State& state, const Numbers& 
   for (const OperationCounter& operation : numbers.operations) server.totals.operations += operation.count;
   for (const Brick& brick : numbers.bricks) {
     server.totals.used_bytes += brick.used_bytes;
-    if (!brick.counted || (brick.state != "ready" && brick.state != "draining")) continue;
+    if (!brick.counted || !brick.usable()) continue;
     const BrickCounters& counters = brick.counters;
     Subject subject{.key = {HistoryOf::kBrick, brick.id},
                     .name = brick.name,

@@ -17,18 +17,24 @@ namespace pnfsrdma::console {
 
 // --- clients and what they hold ---------------------------------------------------------------------------
 
+// What carries a session's calls; kNone: it has no connection now.
+enum class SessionTransport : uint8_t { kNone, kTcp, kRdmaVerbs, kRdmaIwarp };
+// The back channel; kNone: the client wants none.
+enum class CallbackState : uint8_t { kNone, kDown, kUp };
 struct ClientSession {
   std::string id;  // 32 hexadecimal digits
   uint32_t slots = 0;
   std::vector<std::string> peers;
-  std::string transport;  // "tcp", "rdma-verbs", "rdma-iwarp", "none"
-  std::string callbacks;  // "up", "down", "none"
+  SessionTransport transport = SessionTransport::kNone;
+  CallbackState callbacks = CallbackState::kNone;
 };
+// What carries a client's data; kNone: it is not connected; kOther: a newer brick's, or a test's.
+enum class DataTransport : uint8_t { kNone, kIwarp, kOther, kVerbs };
 // A client's connection for data.
 struct ClientBrick {
   std::string brick;  // uuid
   std::string peer;
-  std::string transport;  // "verbs", "iwarp"
+  DataTransport transport = DataTransport::kNone;
   uint32_t connection = 0;
   uint32_t grants = 0;
 };
@@ -69,6 +75,7 @@ struct Reach {
 };
 Reach reach_of(const std::vector<Grant>& grants);
 
+enum class LayoutState : uint8_t { kHeld, kRecalling, kRevoking };
 // All that one client holds of one file.
 struct Layout {
   uint64_t client = 0;
@@ -78,8 +85,8 @@ struct Layout {
   uint16_t export_id = 0;
   WallTime granted;
   double age_seconds = 0;
-  std::string transport;  // empty: not connected
-  std::string state;      // "held", "recalling", "revoking"
+  DataTransport transport = DataTransport::kNone;
+  LayoutState state = LayoutState::kHeld;
   std::vector<Grant> grants;
 };
 
@@ -138,16 +145,31 @@ struct BrickCounters {
   uint64_t damaged_blocks = 0;
   uint32_t waiting = 0;  // queue: changes of the block table and work on memory
 };
+enum class BrickState : uint8_t {
+  kConnecting,  // never reached yet
+  kReconciling,
+  kReady,
+  kDraining,
+  kAway,
+  kFenced,
+  kForeign,
+};
+// The medium of a brick's pool; kUnknown: the brick was not reached, or is newer and knows another kind.
+enum class PoolKind : uint8_t { kUnknown, kDeviceDax, kFilesystemDax, kFile, kTmpfs };
+// What the brick's data survive.
+enum class Durability : uint8_t { kUnknown, kVolatile, kProcess, kPower };
+// How a client can make its writes durable.
+enum class FlushMethod : uint8_t { kNative, kCommit, kLayoutCommit };
 struct Brick {
   std::string id;       // uuid; empty while it was never reached
   std::string name;     // that people gave it; empty: none
   std::string address;  // as configured
-  std::string state;    // "connecting", "reconciling", "ready", "draining", "away", "fenced", "foreign"
-  std::string detail;   // why it is not ready; empty when it is
+  BrickState state = BrickState::kConnecting;
+  std::string detail;  // why it is not ready; empty when it is
   WallTime since;
-  std::string kind;                        // "devdax", "fsdax", "file", "tmpfs"
-  std::string durability;                  // "volatile", "process", "power"
-  std::vector<std::string> flush_methods;  // "native", "commit", "layoutcommit"
+  PoolKind kind = PoolKind::kUnknown;
+  Durability durability = Durability::kUnknown;
+  std::vector<FlushMethod> flush_methods;
   std::vector<BrickPath> paths;
   uint64_t block_bytes = 0;
   uint64_t blocks = 0;
@@ -156,12 +178,15 @@ struct Brick {
   std::string remove_refusal;  // why it would be refused now; empty: it would not
   std::string format_refusal;  // likewise
   uint32_t sessions = 0;
-  std::map<std::string, uint32_t> connections;  // of clients, by transport: "verbs", "iwarp"
+  std::map<DataTransport, uint32_t> connections;  // of clients
   uint32_t grants = 0;
   uint32_t grants_max = 0;
   bool counted = false;  // `counters` are the brick's, no longer the zeros of before it told them
   BrickCounters counters;
   LoopTurns turns;
+
+  // The MDS can use it.
+  bool usable() const { return state == BrickState::kReady || state == BrickState::kDraining; }
 };
 // Runs of blocks in the order of addresses, everything covered once.
 enum class BlockState : uint8_t { kFree, kData, kGrantedRead, kGrantedWrite };
@@ -277,10 +302,19 @@ struct FileExtent {
   std::string brick;
   uint64_t logical = 0;
 };
+enum class FileType : uint8_t {
+  kRegular,
+  kDirectory,
+  kSymlink,
+  kBlockDevice,
+  kCharacterDevice,
+  kSocket,
+  kFifo,
+};
 struct File {
   std::string path;
   uint64_t inode = 0;
-  std::string type;  // "file", "directory", …
+  FileType type = FileType::kRegular;
   uint64_t size = 0;
   uint64_t space_used = 0;
   uint32_t mode = 0;
@@ -295,18 +329,22 @@ struct File {
 
 // --- the server itself ------------------------------------------------------------------------------------
 
+// From the best to the worst.
+enum class HealthStatus : uint8_t { kOk, kWarning, kFailed };
 struct HealthCheck {
   std::string name;
-  std::string status;  // "ok", "warning", "failed"
+  HealthStatus status = HealthStatus::kOk;
   std::string detail;
   std::string fix;  // empty when ok
 };
 
+enum class JobKind : uint8_t { kFormat, kCheck };
+enum class JobState : uint8_t { kRunning, kDone, kFailed, kCancelled };
 struct Job {
   uint64_t id = 0;
-  std::string kind;  // "format", "check"
+  JobKind kind = JobKind::kCheck;
   std::string subject;
-  std::string state;  // "running", "done", "failed", "cancelled"
+  JobState state = JobState::kRunning;
   double progress = 0;
   std::string message;
   std::string user;
@@ -361,11 +399,13 @@ struct Numbers {
   std::vector<HealthCheck> checks;
 };
 
+// Where the value in force comes from.
+enum class SettingSource : uint8_t { kDefault, kFile, kStore };
 // A value of the configuration, as JSON text.
 struct Setting {
   std::string name;
   std::string value;
-  std::string source;  // "default", "file", "store"
+  SettingSource source = SettingSource::kDefault;
   bool run_time = false;
 };
 

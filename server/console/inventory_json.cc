@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "server/console/inventory_names.h"
 #include "server/console/time_text.h"
 
 namespace pnfsrdma::console {
@@ -29,20 +30,6 @@ std::string endpoint_of(const BrickPath& path) {
   const std::string host = path.address.substr(0, high);
   return fmt::format("{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]",
                      parts[0] * 256 + parts[1]);
-}
-
-const char* name_of(BlockState state) {
-  switch (state) {
-    case BlockState::kFree:
-      return "free";
-    case BlockState::kData:
-      return "data";
-    case BlockState::kGrantedRead:
-      return "granted-read";
-    case BlockState::kGrantedWrite:
-      return "granted-write";
-  }
-  return "data";
 }
 
 // "read-write" as soon as one handle can write.
@@ -85,14 +72,14 @@ Json to_json(const Client& client) {
     sessions.push_back({{"id", session.id},
                         {"slots", session.slots},
                         {"peers", session.peers},
-                        {"transport", session.transport},
-                        {"callbacks", session.callbacks}});
+                        {"transport", to_string(session.transport)},
+                        {"callbacks", to_string(session.callbacks)}});
   }
   Json bricks = Json::array();
   for (const ClientBrick& brick : client.bricks) {
     bricks.push_back({{"brick", brick.brick},
                       {"peer", brick.peer},
-                      {"transport", brick.transport},
+                      {"transport", to_string(brick.transport)},
                       {"connection", brick.connection},
                       {"grants", brick.grants}});
   }
@@ -129,8 +116,8 @@ Json to_json(const Layout& layout) {
           {"writable_bytes", reach.writable_bytes},
           {"granted", rfc3339(layout.granted)},
           {"age_seconds", layout.age_seconds},
-          {"transport", text_or_null(layout.transport)},
-          {"state", layout.state}};
+          {"transport", text_or_null(std::string(to_string(layout.transport)))},
+          {"state", to_string(layout.state)}};
 }
 
 Json to_json(const Grant& grant) {
@@ -143,16 +130,20 @@ Json to_json(const Brick& brick) {
   Json paths = Json::array();
   for (const BrickPath& path : brick.paths)
     paths.push_back({{"netid", path.netid}, {"address", path.address}, {"endpoint", endpoint_of(path)}});
+  Json flush_methods = Json::array();
+  for (const FlushMethod method : brick.flush_methods) flush_methods.push_back(to_string(method));
+  Json connections = Json::object();
+  for (const auto& [transport, count] : brick.connections) connections[to_string(transport)] = count;
   const BrickCounters& counters = brick.counters;
   return {{"id", brick.id},
           {"name", brick.name},
           {"address", brick.address},
-          {"state", brick.state},
+          {"state", to_string(brick.state)},
           {"detail", text_or_null(brick.detail)},
           {"since", rfc3339(brick.since)},
-          {"kind", brick.kind},
-          {"durability", brick.durability},
-          {"flush_methods", brick.flush_methods},
+          {"kind", to_string(brick.kind)},
+          {"durability", to_string(brick.durability)},
+          {"flush_methods", flush_methods},
           {"paths", paths},
           {"block_bytes", brick.block_bytes},
           {"blocks", brick.blocks},
@@ -163,7 +154,7 @@ Json to_json(const Brick& brick) {
           {"remove_refusal", text_or_null(brick.remove_refusal)},
           {"format_refusal", text_or_null(brick.format_refusal)},
           {"sessions", brick.sessions},
-          {"connections", brick.connections},
+          {"connections", connections},
           {"grants", brick.grants},
           {"grants_max", brick.grants_max},
           {"counters",
@@ -191,7 +182,7 @@ Json to_json(const BlockRun& run) {
   }
   return {{"block", run.block},
           {"count", run.count},
-          {"state", name_of(run.state)},
+          {"state", to_string(run.state)},
           {"bytes", run.reach.bytes},
           {"writable_bytes", run.reach.writable_bytes},
           {"grants", grants}};
@@ -208,7 +199,7 @@ Json to_json(const Export& item) {
             {"insecure", item.rules.insecure},
             {"manage_gids", item.rules.manage_gids},
             {"clients", item.rules.clients},
-            {"source", item.stored ? "store" : "file"},
+            {"source", to_string(item.stored ? SettingSource::kStore : SettingSource::kFile)},
             {"directory_exists", item.directory_exists}};
   if (!item.warning.empty()) json["warning"] = item.warning;
   return json;
@@ -226,7 +217,7 @@ Json to_json(const File& file) {
   for (const uint64_t client : file.open_by) open_by.push_back(id_text(client));
   return {{"path", file.path},
           {"inode", file.inode},
-          {"type", file.type},
+          {"type", to_string(file.type)},
           {"size", file.size},
           {"space_used", file.space_used},
           {"mode", fmt::format("{:04o}", file.mode)},
@@ -241,9 +232,9 @@ Json to_json(const File& file) {
 
 Json to_json(const Job& job) {
   return {{"id", job.id},
-          {"kind", job.kind},
+          {"kind", to_string(job.kind)},
           {"subject", job.subject},
-          {"state", job.state},
+          {"state", to_string(job.state)},
           {"progress", job.progress},
           {"message", job.message},
           {"user", job.user},

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/console/inventory_names.h"
+
 namespace pnfsrdma::console {
 
 namespace {
@@ -182,7 +184,7 @@ void add_bricks(Exposition& out, const Numbers& numbers) {
     }
   };
   out.gauge("pnfsrdma_brick_up", "1 when the MDS can use the brick.");
-  each([](const Brick& brick) { return brick.state == "ready" || brick.state == "draining" ? 1.0 : 0.0; });
+  each([](const Brick& brick) { return brick.usable() ? 1.0 : 0.0; });
   out.gauge("pnfsrdma_brick_capacity_bytes", "Size of the brick's pool.");
   each([](const Brick& brick) { return number(brick.blocks * brick.block_bytes); });
   out.gauge("pnfsrdma_brick_free_bytes", "Blocks no file uses.");
@@ -194,13 +196,13 @@ void add_bricks(Exposition& out, const Numbers& numbers) {
   out.gauge("pnfsrdma_brick_connections", "Clients connected for data, by transport.");
   for (const Brick& brick : numbers.bricks) {
     for (const auto& [transport, count] : brick.connections)
-      out.value(count, {{"brick", brick.id}, {"transport", transport}});
+      out.value(count, {{"brick", brick.id}, {"transport", to_string(transport)}});
   }
   out.gauge("pnfsrdma_brick_grants", "Handles alive on the brick.");
   each([](const Brick& brick) { return brick.grants; });
   out.gauge("pnfsrdma_brick_durability", "1 for the durability class the brick has.");
   for (const Brick& brick : numbers.bricks) {
-    if (!brick.id.empty()) out.value(1, {{"brick", brick.id}, {"class", brick.durability}});
+    if (!brick.id.empty()) out.value(1, {{"brick", brick.id}, {"class", to_string(brick.durability)}});
   }
   out.counter("pnfsrdma_brick_bytes_total",
               "Data moved by iWARP in user space; the mounts count what an RDMA device moves.");

@@ -71,8 +71,8 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-// loc_body. `connection`: the generation of handles and addresses for this client and device; 0 = not
-// connected yet.
+// loc_body. `connection`: the number of the client's connection to this device that handles and addresses are
+// of; 0 = not connected yet.
 struct LayoutBody {
   uint32_t connection = 0;
   xdr::List<Segment, kSegmentsMax> segments;

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "server/console/inventory_names.h"
 #include "server/mds/admin/client_names.h"
 
 namespace pnfsrdma::mds {
@@ -19,7 +20,8 @@ console::ServedCounters view_served(const Activity& activity) {
 console::BrickActivity view_brick(const std::string& id, const BrickObservation& told) {
   std::set<uint64_t> uncounted;
   for (const brick::SessionEntry& session : told.sessions) {
-    if (session.transport == "verbs") uncounted.insert(session.client);
+    if (console::data_transport_of(session.transport) == console::DataTransport::kVerbs)
+      uncounted.insert(session.client);
   }
   console::BrickActivity shown{.brick = id, .clients = {}};
   for (const brick::SessionTraffic& traffic : *told.traffic) {

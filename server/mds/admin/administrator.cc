@@ -135,11 +135,11 @@ std::vector<console::Setting> Administrator::settings() {
   for (console::Setting& setting : all) {
     if (setting.name == "exports" && exports_.stored()) {
       setting.value = exports_.text();
-      setting.source = "store";
+      setting.source = console::SettingSource::kStore;
     }
     if (setting.name == "bricks") {
       const std::string in_force = parts_.layouts.brick_administration().addresses_text();
-      if (in_force != setting.value) setting.source = "store";
+      if (in_force != setting.value) setting.source = console::SettingSource::kStore;
       setting.value = in_force;
     }
   }

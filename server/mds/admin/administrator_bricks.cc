@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "server/console/inventory_names.h"
 #include "server/console/throughput.h"
 #include "server/mds/admin/administrator.h"
 #include "server/mds/admin/brick_administration.h"
@@ -30,11 +31,12 @@ std::string name_of(const console::Brick& brick) {
 
 // What to do about a brick that is not ready.
 std::string remedy_of(const console::Brick& brick) {
-  if (brick.state == "reconciling") return "Wait: its blocks are being reconciled with the metadata.";
-  if (brick.state == "foreign")
+  if (brick.state == console::BrickState::kReconciling)
+    return "Wait: its blocks are being reconciled with the metadata.";
+  if (brick.state == console::BrickState::kForeign)
     return "Do not format it before you know whose data it has. Start pnfsrdma-brickd with the pool that "
            "belongs here, or correct its address. If the other server is to give it up, remove it there.";
-  if (brick.state == "fenced")
+  if (brick.state == console::BrickState::kFenced)
     return "A second pnfsrdma-mdsd runs with the same metadata: stop one of them, then restart this one.";
   return "Check that pnfsrdma-brickd runs and answers at " + brick.address +
          "; until then its files wait, then fail with EIO.";
@@ -42,18 +44,22 @@ std::string remedy_of(const console::Brick& brick) {
 
 console::HealthCheck check_of(const console::Brick& brick) {
   const std::string name = name_of(brick);
-  if (brick.state == "ready")
-    return {.name = "bricks", .status = "ok", .detail = "Brick " + name + " is ready.", .fix = {}};
-  if (brick.state == "draining")
+  if (brick.state == console::BrickState::kReady)
     return {.name = "bricks",
-            .status = "warning",
+            .status = console::HealthStatus::kOk,
+            .detail = "Brick " + name + " is ready.",
+            .fix = {}};
+  if (brick.state == console::BrickState::kDraining)
+    return {.name = "bricks",
+            .status = console::HealthStatus::kWarning,
             .detail = "Brick " + name + " gets no new data.",
             .fix = "Remove it when it is empty, or let it take data again."};
-  return {
-      .name = "bricks",
-      .status = brick.state == "reconciling" ? "warning" : "failed",
-      .detail = "Brick " + name + " is " + brick.state + (brick.detail.empty() ? "." : ": " + brick.detail),
-      .fix = remedy_of(brick)};
+  return {.name = "bricks",
+          .status = brick.state == console::BrickState::kReconciling ? console::HealthStatus::kWarning
+                                                                     : console::HealthStatus::kFailed,
+          .detail = "Brick " + name + " is " + to_string(brick.state) +
+                    (brick.detail.empty() ? "." : ": " + brick.detail),
+          .fix = remedy_of(brick)};
 }
 
 }  // namespace
@@ -74,7 +80,7 @@ void Administrator::add_bricks(console::Numbers& numbers) {
   }
   if (numbers.bricks.empty())
     numbers.checks.push_back({.name = "bricks",
-                              .status = "failed",
+                              .status = console::HealthStatus::kFailed,
                               .detail = "This server has no brick: files cannot hold data.",
                               .fix = "Add one: pnfsrdma brick add ADDRESS."});
 }
@@ -136,7 +142,7 @@ Result<console::Job> Administrator::format_brick(const std::string& brick, const
   if (const auto holders = parts_.layouts.brick_administration().holders(brick);
       holders && holders->files > 0)
     return fail(EBUSY, std::to_string(holders->files) + " files have data on it");
-  return jobs_.start("format", brick, user, [&](JobTable::Events events) {
+  return jobs_.start(console::JobKind::kFormat, brick, user, [&](JobTable::Events events) {
     return parts_.layouts.brick_administration().format(
         brick, {.on_progress = std::move(events.on_progress), .on_end = std::move(events.on_end)});
   });
@@ -144,7 +150,7 @@ Result<console::Job> Administrator::format_brick(const std::string& brick, const
 
 Result<console::Job> Administrator::check_brick(const std::string& brick, const std::string& user) {
   TRY(parts_.layouts.brick_administration().find(brick));
-  return jobs_.start("check", brick, user, [&](JobTable::Events events) {
+  return jobs_.start(console::JobKind::kCheck, brick, user, [&](JobTable::Events events) {
     return parts_.layouts.brick_administration().check(
         brick, {.on_progress = std::move(events.on_progress), .on_end = std::move(events.on_end)});
   });

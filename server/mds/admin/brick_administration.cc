@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "server/console/inventory_names.h"
 #include "shared/base/log.h"
 #include "shared/nfs4/pmem_layout.h"
 
@@ -19,33 +20,35 @@ constexpr uint32_t kSurveyedRunsPerCall = 16384;
 // A brick answers the keepalives of a second ago, or something is wrong with it.
 constexpr Milliseconds kSilence{2000};
 
-std::string state_of(const BrickDevice& brick) {
+console::BrickState state_of(const BrickDevice& brick) {
   switch (brick.state()) {
     case BrickDevice::State::kOffline:
-      return brick.identified() || brick.record().claimed_before() ? "away" : "connecting";
+      return brick.identified() || brick.record().claimed_before() ? console::BrickState::kAway
+                                                                   : console::BrickState::kConnecting;
     case BrickDevice::State::kForeign:
-      return "foreign";
+      return console::BrickState::kForeign;
     case BrickDevice::State::kReconciling:
-      return "reconciling";
+      return console::BrickState::kReconciling;
     case BrickDevice::State::kReady:
-      return brick.record().leaving ? "draining" : "ready";
+      return brick.record().leaving ? console::BrickState::kDraining : console::BrickState::kReady;
     case BrickDevice::State::kFenced:
-      return "fenced";
+      return console::BrickState::kFenced;
   }
-  return "away";
+  return console::BrickState::kAway;
 }
 
-std::string durability_name(uint32_t durability) {
-  constexpr const char* kNames[] = {"volatile", "process", "power"};
-  return durability < std::size(kNames) ? kNames[durability] : "unknown";
+console::Durability durability_of(uint32_t told) {
+  using enum console::Durability;
+  constexpr console::Durability kClasses[] = {kVolatile, kProcess, kPower};
+  return told < std::size(kClasses) ? kClasses[told] : kUnknown;
 }
 
-std::vector<std::string> flush_names(uint32_t methods) {
-  std::vector<std::string> names;
-  if (methods & nfs4::kFlushNative) names.emplace_back("native");
-  if (methods & nfs4::kFlushCommitMessage) names.emplace_back("commit");
-  names.emplace_back("layoutcommit");
-  return names;
+std::vector<console::FlushMethod> flush_methods_of(uint32_t methods) {
+  std::vector<console::FlushMethod> shown;
+  if (methods & nfs4::kFlushNative) shown.push_back(console::FlushMethod::kNative);
+  if (methods & nfs4::kFlushCommitMessage) shown.push_back(console::FlushMethod::kCommit);
+  shown.push_back(console::FlushMethod::kLayoutCommit);
+  return shown;
 }
 
 std::string id_of(const BrickRecord& record) {
@@ -125,15 +128,15 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
   shown.detail = brick.detail();
   // Long before it is given up, whoever looks is told why I/O stands still.
   if (const auto silence = parts_.bricks.silence(number); brick.ready() && silence >= kSilence) {
-    shown.state = "away";
+    shown.state = console::BrickState::kAway;
     shown.detail = "connected, but silent for " + std::to_string(silence / std::chrono::seconds(1)) + " s";
   }
   shown.since = parts_.clock.wall_now();
   shown.since.seconds -=
       std::chrono::duration_cast<std::chrono::seconds>(parts_.loop.now() - brick.since()).count();
-  shown.kind = identity.kind;
-  shown.durability = record.claimed_before() ? durability_name(record.durability) : "unknown";
-  if (brick.identified()) shown.flush_methods = flush_names(identity.flush_methods);
+  shown.kind = console::pool_kind_of(identity.kind);
+  if (record.claimed_before()) shown.durability = durability_of(record.durability);
+  if (brick.identified()) shown.flush_methods = flush_methods_of(identity.flush_methods);
   for (const brick::Path& path : identity.paths) shown.paths.push_back({path.netid, path.address});
   shown.block_bytes = brick::kBlockSize;
   shown.blocks = record.block_count;
@@ -142,10 +145,12 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
   shown.remove_refusal = why_not_removed(space);
   shown.format_refusal = shown.remove_refusal;
   if (shown.format_refusal.empty() && !brick.ready())
-    shown.format_refusal = "It is " + shown.state + ": only a connected brick can be formatted.";
+    shown.format_refusal =
+        std::string("It is ") + to_string(shown.state) + ": only a connected brick can be formatted.";
   shown.sessions = now.sessions;
   for (const brick::SessionEntry& session : observer_.latest(number).sessions) {
-    if (session.connection != 0 && session.client != kOwnBrickClient) ++shown.connections[session.transport];
+    if (session.connection != 0 && session.client != kOwnBrickClient)
+      ++shown.connections[console::data_transport_of(session.transport)];
   }
   shown.grants = now.grants;
   shown.grants_max = identity.grants_max;

@@ -13,24 +13,24 @@ namespace {
 
 constexpr size_t kExtentsMax = 1000;
 
-std::string name_of(FileType type) {
+console::FileType shown_type(FileType type) {
   switch (type) {
     case FileType::kRegular:
-      return "file";
+      return console::FileType::kRegular;
     case FileType::kDirectory:
-      return "directory";
+      return console::FileType::kDirectory;
     case FileType::kBlockDevice:
-      return "block-device";
+      return console::FileType::kBlockDevice;
     case FileType::kCharacterDevice:
-      return "character-device";
+      return console::FileType::kCharacterDevice;
     case FileType::kSymlink:
-      return "symlink";
+      return console::FileType::kSymlink;
     case FileType::kSocket:
-      return "socket";
+      return console::FileType::kSocket;
     case FileType::kFifo:
-      return "fifo";
+      return console::FileType::kFifo;
   }
-  return "file";
+  return console::FileType::kRegular;
 }
 
 Result<InodePointer> walk(Namespace& names, const std::string& path) {
@@ -69,7 +69,7 @@ Result<console::File> view_file(Namespace& names, const OpenTable& opens, const 
   TRY_ASSIGN(const InodePointer inode, walk(names, path));
   console::File file{.path = path,
                      .inode = inode->id,
-                     .type = name_of(inode->type),
+                     .type = shown_type(inode->type),
                      .size = inode->size,
                      .space_used = inode->space_used,
                      .mode = inode->mode,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "server/console/inventory_names.h"
 #include "server/mds/admin/brick_administration.h"
 #include "server/mds/admin/client_names.h"
 #include "server/mds/bricks/brick_set.h"
@@ -20,11 +21,12 @@ double seconds(SteadyTime::duration duration) {
 }
 
 console::ClientSession view_session(Session& session) {
-  const std::string callbacks = !session.back().wanted ? "none" : session.back_connection() ? "up" : "down";
+  using enum console::CallbackState;
+  const auto callbacks = !session.back().wanted ? kNone : session.back_connection() ? kUp : kDown;
   return {.id = to_hex(session.id()),
           .slots = session.fore().max_requests,
           .peers = session.peers(),
-          .transport = session.transport(),
+          .transport = console::session_transport_of(session.transport()),
           .callbacks = callbacks};
 }
 
@@ -58,8 +60,7 @@ console::Layout view_layout(const HoldingsSources& sources, const HeldLayout& he
                         .export_id = held.export_id(),
                         .granted = granted,
                         .age_seconds = seconds(age),
-                        .transport = {},
-                        .state = recalling ? "recalling" : "held",
+                        .state = recalling ? console::LayoutState::kRecalling : console::LayoutState::kHeld,
                         .grants = {}};
   for (const HeldGrant& grant : held.grants()) {
     shown.grants.push_back({.id = grant.grant,
@@ -84,7 +85,7 @@ void add_brick_sessions(const HoldingsSources& sources, std::map<uint64_t, conso
       if (client == clients.end() || session.connection == 0) continue;
       client->second.bricks.push_back({.brick = brick.id,
                                        .peer = session.peer,
-                                       .transport = session.transport,
+                                       .transport = console::data_transport_of(session.transport),
                                        .connection = session.connection,
                                        .grants = session.grants});
     }
@@ -92,11 +93,11 @@ void add_brick_sessions(const HoldingsSources& sources, std::map<uint64_t, conso
 }
 
 // Of the brick its first grant is on.
-std::string transport_of(const console::Layout& layout, const console::Client& client) {
-  if (layout.grants.empty()) return {};
+console::DataTransport transport_of(const console::Layout& layout, const console::Client& client) {
+  if (layout.grants.empty()) return console::DataTransport::kNone;
   const auto found =
       std::ranges::find(client.bricks, layout.grants.front().brick, &console::ClientBrick::brick);
-  return found == client.bricks.end() ? std::string() : found->transport;
+  return found == client.bricks.end() ? console::DataTransport::kNone : found->transport;
 }
 
 }  // namespace

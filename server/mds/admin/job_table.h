@@ -28,7 +28,7 @@ class JobTable {
   // Starts what `begin` starts, which gives back how to cancel it. EBUSY: a job of this kind works on this
   // subject already.
   using Begin = std::function<std::function<void()>(Events events)>;
-  Result<console::Job> start(const std::string& kind, const std::string& subject, const std::string& user,
+  Result<console::Job> start(console::JobKind kind, const std::string& subject, const std::string& user,
                              const Begin& begin);
   // One that has ended stays as it is. ENOENT.
   Result<console::Job> cancel(uint64_t id);

@@ -37,7 +37,7 @@ console::HealthCheck check_of(const StoreRoom& room) {
   constexpr uint64_t kPlenty = uint64_t{8} << 30;  // is no reason to warn, whatever share of the disk it is
   if (room.full) {
     return {.name = "metadata",
-            .status = "failed",
+            .status = console::HealthStatus::kFailed,
             .detail = fmt::format(
                 "The disk of the metadata is full: {} MiB are left, in reserve. Nothing new can be "
                 "created; files can be read and removed.{}",
@@ -46,12 +46,15 @@ console::HealthCheck check_of(const StoreRoom& room) {
   }
   if (room.used_share >= kWarned && room.free < kPlenty) {
     return {.name = "metadata",
-            .status = "warning",
+            .status = console::HealthStatus::kWarning,
             .detail = fmt::format("The disk of the metadata is {:.0f} % full: {} of {} MiB are free.",
                                   room.used_share * 100, room.free >> 20, room.total >> 20),
             .fix = "Free space on that disk: when it is full, no files can be created."};
   }
-  return {.name = "metadata", .status = "ok", .detail = "Changes become durable.", .fix = {}};
+  return {.name = "metadata",
+          .status = console::HealthStatus::kOk,
+          .detail = "Changes become durable.",
+          .fix = {}};
 }
 
 void add_checks(const StoreRoom& room, console::Numbers& numbers) {
@@ -59,7 +62,7 @@ void add_checks(const StoreRoom& room, console::Numbers& numbers) {
   const bool grace = numbers.grace_seconds_left > 0;
   numbers.checks.push_back(
       {.name = "grace",
-       .status = grace ? "warning" : "ok",
+       .status = grace ? console::HealthStatus::kWarning : console::HealthStatus::kOk,
        .detail =
            grace ? fmt::format("Clients may reclaim what they held before the reboot; new opens wait {} s.",
                                numbers.grace_seconds_left)
@@ -81,7 +84,7 @@ void add_old_handles(const std::vector<HandleKeys::OldHandles>& exports, console
   }
   numbers.checks.push_back(
       {.name = "handles",
-       .status = used.empty() ? "ok" : "warning",
+       .status = used.empty() ? console::HealthStatus::kOk : console::HealthStatus::kWarning,
        .detail =
            used.empty()
                ? "No client uses filehandles from before the upgrade."
@@ -105,7 +108,7 @@ void add_port_refusals(const Counters& counters, const Exports& exports, SteadyT
   }
   numbers.checks.push_back(
       {.name = "ports",
-       .status = refused.empty() ? "ok" : "warning",
+       .status = refused.empty() ? console::HealthStatus::kOk : console::HealthStatus::kWarning,
        .detail = refused.empty() ? "No request was refused for its port in the last hour."
                                  : "Requests from ports above 1023 were refused: " + refused + ".",
        .fix = refused.empty() ? ""
@@ -117,7 +120,7 @@ void add_name_service(const UserGroups& groups, console::Numbers& numbers) {
   const std::optional<Error>& failure = groups.failure();
   numbers.checks.push_back(
       {.name = "groups",
-       .status = failure ? "warning" : "ok",
+       .status = failure ? console::HealthStatus::kWarning : console::HealthStatus::kOk,
        .detail = failure
                      ? "The name service of this host does not answer (" + failure->to_string() +
                            "): where exports have manage_gids, users whose groups are not known have to wait."
@@ -136,7 +139,7 @@ void add_memory(const rpc::MemoryBudget& memory, console::Numbers& numbers) {
   const bool short_of_it = memory.waiting() > 0 || memory.held() >= memory.limits().bytes;
   numbers.checks.push_back(
       {.name = "memory",
-       .status = short_of_it ? "warning" : "ok",
+       .status = short_of_it ? console::HealthStatus::kWarning : console::HealthStatus::kOk,
        .detail = fmt::format(
            "Requests of clients take {} of {} MiB, on {} connections; {} wait for memory. Since the "
            "start, {} connections were refused and {} closed for lack of it.",
@@ -175,7 +178,7 @@ console::HealthCheck check_of_turns(const std::string& who, const console::LoopT
                     turns.longest_ms, turns.stalled);
   }
   return {.name = "loop",
-          .status = stalls ? "warning" : "ok",
+          .status = stalls ? console::HealthStatus::kWarning : console::HealthStatus::kOk,
           .detail = std::move(detail),
           .fix = stalls ? "journalctl PNFSRDMA_EVENT=slow-turn shows what it was busy with." : ""};
 }

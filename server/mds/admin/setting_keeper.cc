@@ -79,9 +79,9 @@ std::vector<console::Setting> SettingKeeper::all() const {
     const bool given = config_.given.contains(item.key());
     all.push_back({.name = item.key(),
                    .value = stored == stored_.end() ? item.value().dump() : stored->second,
-                   .source = stored != stored_.end() ? "store"
-                             : given                 ? "file"
-                                                     : "default",
+                   .source = stored != stored_.end() ? console::SettingSource::kStore
+                             : given                 ? console::SettingSource::kFile
+                                                     : console::SettingSource::kDefault,
                    .run_time = run_time(item.key())});
   }
   return all;

@@ -120,16 +120,24 @@ void RdmaBlockMemory::pump() {
     posted = true;
   }
   pumping_ = false;
-  if (link_ && posted) {
+  if (posted) submit_later();
+}
+
+// A submission is a system call and wakes the brick: one for all that a turn posts.
+void RdmaBlockMemory::submit_later() {
+  if (std::exchange(submitting_, true)) return;
+  loop_.at_turn_end(lifetime_.guard([this] {
+    submitting_ = false;
+    if (!link_) return;
     link_->queue_pair->submit();
     on_readable();
-  }
+  }));
 }
 
 bool RdmaBlockMemory::post(Piece& piece, Exposure& exposure) {
   Operation& operation = *piece.operation;
   const auto& [transport, domain] = transports_[link_->transport];
-  if (!operation.region || operation.domain_generation != link_generation_) {
+  if (!operation.region || operation.domain_link != link_number_) {
     auto region = transport->register_region(domain, operation.memory, rdma::Access::kLocalWrite);
     if (!region) {
       log_error("layouts", "registration-failed error=\"{}\"", region.error().to_string());
@@ -137,7 +145,7 @@ bool RdmaBlockMemory::post(Piece& piece, Exposure& exposure) {
       return true;
     }
     operation.region = *std::move(region);
-    operation.domain_generation = link_generation_;
+    operation.domain_link = link_number_;
   }
   const rdma::LocalSlice local = operation.region->slice(piece.at, piece.length);
   const rdma::RemoteSlice remote = exposure.memory.slice(piece.offset, piece.length);
@@ -239,7 +247,7 @@ void RdmaBlockMemory::connected(Result<std::unique_ptr<Link>> link) {
     return fail_all();
   }
   link_ = *std::move(link);
-  ++link_generation_;
+  ++link_number_;
   log_info("layouts", "brick-data-connected peer={} transport={}", link_->queue_pair->peer(),
            transports_[link_->transport].transport->name());
   loop_.watch(link_->queue_pair->fd(), EPOLLIN, [this](uint32_t) { on_readable(); });

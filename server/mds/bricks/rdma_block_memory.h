@@ -47,9 +47,9 @@ class RdmaBlockMemory final : public BlockMemory {
   struct Operation {
     bool writes = false;
     std::shared_ptr<const void> keep;
-    std::unique_ptr<rdma::Region> region;  // the caller's memory; belongs to `domain_generation`
+    std::unique_ptr<rdma::Region> region;  // the caller's memory; belongs to `domain_link`
     MutableByteSpan memory;
-    uint64_t domain_generation = 0;
+    uint64_t domain_link = 0;
     size_t pieces_left = 0;
     bool good = true;
     Done done;
@@ -76,6 +76,7 @@ class RdmaBlockMemory final : public BlockMemory {
   void start(bool writes, uint64_t logical, MutableByteSpan memory, std::shared_ptr<const void> keep,
              Done done);
   void pump();
+  void submit_later();
   bool post(Piece& piece, Exposure& exposure);
   void finish(const Piece& piece, bool moved);
   void again(Piece piece);
@@ -96,7 +97,7 @@ class RdmaBlockMemory final : public BlockMemory {
   BrickDevice& brick_;
   std::vector<initiator::TransportDomain> transports_;
   std::unique_ptr<Link> link_;
-  uint64_t link_generation_ = 0;
+  uint64_t link_number_ = 0;
   bool connecting_ = false;
   Thread connector_;
   std::deque<Piece> ready_;  // to be posted, or exposed first
@@ -106,6 +107,7 @@ class RdmaBlockMemory final : public BlockMemory {
   std::map<uint64_t, Exposure> exposures_;  // by logical address of the block
   std::list<uint64_t> recent_;              // blocks, most recently used first
   bool pumping_ = false;
+  bool submitting_ = false;  // at the end of this turn
   Lifetime lifetime_;
 };
 

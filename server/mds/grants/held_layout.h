@@ -21,7 +21,7 @@ struct HeldGrant {
   ByteRange file;      // which bytes of the file it reaches
   uint64_t logical = 0;
   bool writable = false;
-  uint32_t connection = 0;  // the generation handle and address belong to
+  uint32_t connection = 0;  // number of the client's connection to the brick; handle and address are of it
   uint32_t handle = 0;
   uint64_t address = 0;
   RangeSet held;  // what of `file` the client has not returned yet; the handle dies with its last byte

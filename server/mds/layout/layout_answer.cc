@@ -48,7 +48,7 @@ LayoutAnswer describe_layout(const HeldLayout& layout, const DeviceOf& device_of
     const HeldGrant* grant = layout.at(answer.end, mode);
     const std::optional<ByteRange> hole = mode == IoMode::kRead ? layout.hole_at(answer.end) : std::nullopt;
     if (grant == nullptr && !hole) break;
-    // A hole has no handle: it goes with whatever generation is being told.
+    // A hole has no handle: it goes with whatever connection is being told.
     const bool new_part = !part || part->body.segments.size() == nfs4::kSegmentsMax ||
                           (grant != nullptr && part->body.connection != grant->connection);
     bytes += kSegmentBytes + (new_part ? kLayoutBytes : 0);

@@ -22,8 +22,8 @@ struct LayoutAnswer {
 using DeviceOf = std::function<nfs4::DeviceId(uint64_t logical)>;
 
 // The segments of exactly this mode from `range.begin` on, without gap, to `range.end` at most (whole grants,
-// so possibly beyond), in at most `max_bytes` of LayoutGetResult. A new layout4 begins where the generation
-// of the handles changes: the body names one. Pure function.
+// so possibly beyond), in at most `max_bytes` of LayoutGetResult. A new layout4 begins where the
+// connection of the handles changes: the body names one. Pure function.
 LayoutAnswer describe_layout(const HeldLayout& layout, const DeviceOf& device_of, const ByteRange& range,
                              IoMode mode, uint32_t max_bytes);
 

@@ -2,12 +2,15 @@
 #include "server/mds/ops/attribute_values.h"
 
 #include <charconv>
+#include <type_traits>
+#include <utility>
 
 #include "server/mds/ops/data_operations.h"
 #include "server/mds/ops/handle_keys.h"
 #include "server/mds/state/server_limits.h"
 #include "shared/base/bytes.h"
 #include "shared/nfs4/pmem_layout.h"
+#include "shared/xdr/codec.h"
 
 namespace pnfsrdma::mds {
 
@@ -48,32 +51,37 @@ nfs4::MdsThreshold threshold(const ServerLimits& limits) {
   return threshold;
 }
 
-// Attributes of the one object.
-void put_object(Attributes& values, const ObjectHandle& handle, const Inode& inode, const Services& services,
-                bool handle_wanted) {
-  values.type = static_cast<nfs4::FileType>(inode.type);
-  values.change = inode.change;
-  values.size = size_of(inode);
-  const auto major = load_big_endian<uint64_t>(services.identity.instance.data());
+// Calls put(attribute, member of Attributes, function that gives the value) for each attribute of the one
+// object, in the order of the wire.
+template <typename Put>
+void for_object_values(const Services& services, const ObjectHandle& handle, const Inode& inode,
+                       const Put& put) {
+  put(Attribute::kType, &Attributes::type, [&] { return static_cast<nfs4::FileType>(inode.type); });
+  put(Attribute::kChange, &Attributes::change, [&] { return inode.change; });
+  put(Attribute::kSize, &Attributes::size, [&] { return size_of(inode); });
   // Each export is a file system of its own: another fsid tells the client that it has crossed over.
-  values.fsid = nfs4::Fsid{major, handle.export_id};
-  // The one value here that costs an allocation.
-  if (handle_wanted) values.file_handle = services.handles.encode(handle);
-  values.file_id = inode.id;
-  values.mounted_on_file_id = inode.id;
-  values.mode = inode.mode;
-  values.link_count = inode.nlink;
-  values.owner = owner_text(inode.uid);
-  values.owner_group = owner_text(inode.gid);
-  values.raw_device = nfs4::SpecialData{inode.device_major, inode.device_minor};
-  values.space_used = inode.is_directory() ? kDirectoryBytes : inode.space_used;
-  values.space_freed = inode.nlink <= 1 ? inode.space_used : 0;
-  values.time_access = nfs4::Time::from(inode.atime);
-  values.time_create = nfs4::Time::from(inode.created);
-  values.time_metadata = nfs4::Time::from(inode.ctime);
-  values.time_modify = nfs4::Time::from(inode.mtime);
+  put(Attribute::kFsid, &Attributes::fsid, [&] {
+    return nfs4::Fsid{load_big_endian<uint64_t>(services.identity.instance.data()), handle.export_id};
+  });
   // READDIR asks for it in each entry: not a reason to put together what is the server's.
-  values.read_attribute_error = nfs4::Status::kOk;
+  put(Attribute::kReadAttributeError, &Attributes::read_attribute_error, [] { return nfs4::Status::kOk; });
+  put(Attribute::kFileHandle, &Attributes::file_handle, [&] { return services.handles.encode(handle); });
+  put(Attribute::kFileId, &Attributes::file_id, [&] { return inode.id; });
+  put(Attribute::kMode, &Attributes::mode, [&] { return inode.mode; });
+  put(Attribute::kLinkCount, &Attributes::link_count, [&] { return inode.nlink; });
+  put(Attribute::kOwner, &Attributes::owner, [&] { return owner_text(inode.uid); });
+  put(Attribute::kOwnerGroup, &Attributes::owner_group, [&] { return owner_text(inode.gid); });
+  put(Attribute::kRawDevice, &Attributes::raw_device,
+      [&] { return nfs4::SpecialData{inode.device_major, inode.device_minor}; });
+  put(Attribute::kSpaceUsed, &Attributes::space_used,
+      [&] { return inode.is_directory() ? kDirectoryBytes : inode.space_used; });
+  put(Attribute::kTimeAccess, &Attributes::time_access, [&] { return nfs4::Time::from(inode.atime); });
+  put(Attribute::kTimeCreate, &Attributes::time_create, [&] { return nfs4::Time::from(inode.created); });
+  put(Attribute::kTimeMetadata, &Attributes::time_metadata, [&] { return nfs4::Time::from(inode.ctime); });
+  put(Attribute::kTimeModify, &Attributes::time_modify, [&] { return nfs4::Time::from(inode.mtime); });
+  put(Attribute::kMountedOnFileId, &Attributes::mounted_on_file_id, [&] { return inode.id; });
+  put(Attribute::kSpaceFreed, &Attributes::space_freed,
+      [&] { return inode.nlink <= 1 ? inode.space_used : 0; });
 }
 
 // Attributes of the whole server.
@@ -172,19 +180,36 @@ const Bitmap& settable_attributes() {
 
 WantedAttributes::WantedAttributes(const Bitmap& requested)
     : wanted_((requested & supported_attributes()).without(write_only_attributes())),
-      handle_wanted_(wanted_.test(Attribute::kFileHandle)),
-      error_wanted_(wanted_.test(Attribute::kReadAttributeError)),
       layouts_wanted_(overlap(wanted_, layout_attributes())),
-      server_wanted_(!object_attributes().contains(wanted_)) {}
+      server_wanted_(!object_attributes().contains(wanted_)) {
+  for (size_t word = 0; word < words_.size(); ++word) words_[word] = wanted_.word(word);
+}
 
 Attributes WantedAttributes::of(const Services& services, const ObjectHandle& handle,
                                 const Inode& inode) const {
   Attributes values;
-  put_object(values, handle, inode, services, handle_wanted_);
+  for_object_values(services, handle, inode, [&](Attribute attribute, auto member, const auto& value) {
+    if (wanted(attribute)) values.*member = value();
+  });
   if (layouts_wanted_) put_layouts(values, inode, services);
   if (server_wanted_) put_server(values, services, wanted_);
-  values.keep_only(wanted_);
+  if (layouts_wanted_ || server_wanted_) values.keep_only(wanted_);
   return values;
+}
+
+void WantedAttributes::encode(xdr::Encoder& encoder, const Services& services, const ObjectHandle& handle,
+                              const Inode& inode) const {
+  if (layouts_wanted_ || server_wanted_) return xdr::encode(encoder, of(services, handle, inode));
+  const xdr::Encoder::Staging staging(encoder);
+  xdr::encode(encoder, wanted_);
+  const size_t length_at = encoder.position();
+  encoder.put_u32(0);
+  const size_t start = encoder.position();
+  for_object_values(services, handle, inode, [&](Attribute attribute, auto member, const auto& value) {
+    using Value = typename std::remove_cvref_t<decltype(std::declval<Attributes>().*member)>::value_type;
+    if (wanted(attribute)) xdr::encode<Value>(encoder, Value(value()));
+  });
+  encoder.patch_u32(length_at, static_cast<uint32_t>(encoder.position() - start));
 }
 
 std::string owner_text(uint32_t id) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "server/mds/ops/compound_context.h"
@@ -25,12 +26,20 @@ class WantedAttributes {
 
   // Of `inode` as seen through `handle`.
   nfs4::Attributes of(const Services& services, const ObjectHandle& handle, const Inode& inode) const;
-  bool error_wanted() const { return error_wanted_; }
+  // The same as XDR, straight from the inode: an Attributes, sixty optionals, is heavy for each entry of a READDIR.
+  void encode(xdr::Encoder& encoder, const Services& services, const ObjectHandle& handle,
+              const Inode& inode) const;
+  // rdattr_error
+  bool error_wanted() const { return wanted(nfs4::Attribute::kReadAttributeError); }
 
  private:
+  bool wanted(nfs4::Attribute attribute) const {
+    const auto number = static_cast<uint32_t>(attribute);
+    return (words_[number / 32] >> number % 32 & 1) != 0;
+  }
+
   nfs4::Bitmap wanted_;
-  bool handle_wanted_;
-  bool error_wanted_;  // rdattr_error
+  std::array<uint32_t, 3> words_{};  // of wanted_: a test of one bit is a constant's
   bool layouts_wanted_;
   bool server_wanted_;
 };

@@ -28,7 +28,7 @@ inline constexpr const char* kPseudoPath = "pseudo";
 
 struct StoredKey {
   xdr::FixedOpaque<16> secret{};
-  uint32_t generation = 0;
+  uint32_t key_version = 0;
   bool takes_old = false;
   uint64_t old_until = 0;  // seconds since 1970
 };
@@ -44,7 +44,7 @@ namespace {
 
 template <typename Key>
 void put_key(Batch& batch, const Key& key) {
-  StoredKey stored{.secret = {}, .generation = key.generation, .takes_old = key.old_until.has_value()};
+  StoredKey stored{.secret = {}, .key_version = key.version, .takes_old = key.old_until.has_value()};
   std::ranges::copy(key.secret, stored.secret.begin());
   if (key.old_until) {
     stored.old_until = static_cast<uint64_t>(std::max<int64_t>(key.old_until->seconds, 0));
@@ -95,7 +95,7 @@ Result<std::map<std::string, HandleKeys::Key>> HandleKeys::stored() const {
     Key key;
     key.path = path;
     std::ranges::copy(stored->secret, key.secret.begin());
-    key.generation = stored->generation;
+    key.version = stored->key_version;
     if (stored->takes_old) key.old_until = WallTime{.seconds = static_cast<int64_t>(stored->old_until)};
     keys.emplace(key.path, std::move(key));
     return true;
@@ -136,7 +136,7 @@ Result<std::unique_ptr<HandleKeys>> HandleKeys::open(KeyValueStore& store, Rando
     const Export* around = first ? nullptr : exports.around(*item);
     if (around == nullptr || std::ranges::find(fresh, around) != fresh.end()) continue;
     Key& outer = made->keys_[around->id];
-    ++outer.generation;
+    ++outer.version;
     put_key(batch, outer);
     log_warning("mds", "handles-end export={} why=\"{} is now a separate export\"", around->path, item->path);
   }
@@ -162,7 +162,7 @@ FileHandle HandleKeys::encode(const ObjectHandle& handle) const {
   const Key& used = key == keys_.end() ? none : key->second;
   store_big_endian(bytes.data(), kVersion);
   store_big_endian(bytes.data() + 2, handle.export_id);
-  store_big_endian(bytes.data() + 4, used.generation);
+  store_big_endian(bytes.data() + 4, used.version);
   store_big_endian(bytes.data() + 8, handle.inode);
   store_big_endian(bytes.data() + 16, handle.generation);
   store_big_endian(bytes.data() + kMacAt, mac_of(used, ByteSpan(bytes.data(), kMacAt)));
@@ -190,7 +190,7 @@ std::expected<HandleKeys::Decoded, Status> HandleKeys::decode(const FileHandle& 
   return Decoded{.handle = {.export_id = export_id,
                             .inode = load_big_endian<uint64_t>(bytes.data() + 8),
                             .generation = load_big_endian<uint64_t>(bytes.data() + 16)},
-                 .superseded = load_big_endian<uint32_t>(bytes.data() + 4) != key.generation};
+                 .superseded = load_big_endian<uint32_t>(bytes.data() + 4) != key.version};
 }
 
 std::shared_ptr<HandleKeys::Change> HandleKeys::prepare_add(Batch& batch, const Export& added,
@@ -199,7 +199,7 @@ std::shared_ptr<HandleKeys::Change> HandleKeys::prepare_add(Batch& batch, const 
   change->put[added.id] = make(added.path);
   if (around != nullptr) {
     Key outer = keys_.at(around->id);
-    ++outer.generation;
+    ++outer.version;
     change->put[around->id] = std::move(outer);
   }
   for (const auto& [id, key] : change->put) put_key(batch, key);

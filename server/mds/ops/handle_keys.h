@@ -26,13 +26,13 @@ inline constexpr std::chrono::days kOldHandlesAccepted{30};
 // Filehandles nobody else can make: a handle is good for what was looked up inside its export, and for
 // nothing that somebody computes. 32 bytes, big-endian:
 //
-//   version u16 (2), export u16, key generation u32, inode u64, generation u64, MAC u64
+//   version u16 (2), export u16, key version u32, inode u64, generation u64, MAC u64
 //
 // The MAC is SipHash-2-4 of the 24 bytes before it, under 128 bits of the export's own, from the CSPRNG, kept
 // with the metadata by the export's path (an id of the configuration is a place in a list). It costs 0.12 us:
 // one for each PUTFH, GETFH and filehandle attribute.
 //
-// A directory that becomes an export of its own raises the key generation of the export around it: handles
+// A directory that becomes an export of its own raises the key version of the export around it: handles
 // made before may lead into it, and are stale.
 //
 // Version 1 (20 bytes: version, export, inode, generation) could be made by anybody. A store that an older
@@ -50,14 +50,14 @@ class HandleKeys {
   nfs4::FileHandle encode(const ObjectHandle& handle) const;
   struct Decoded {
     ObjectHandle handle;
-    bool superseded = false;  // of an earlier key generation: good for the export's own directory only
+    bool superseded = false;  // of an earlier key version: good for the export's own directory only
   };
   // BADHANDLE for bytes this server has not made; STALE for an export that is gone, and for version 1 when
   // its time is over.
   std::expected<Decoded, nfs4::Status> decode(const nfs4::FileHandle& bytes);
 
   // --- changes of exports at run time ---
-  // Puts a key for `added` into the batch, and the next key generation of the exports around it that are
+  // Puts a key for `added` into the batch, and the next key version of the exports around it that are
   // served (what Exports::around() says). apply() when the batch is committed.
   struct Change;
   std::shared_ptr<Change> prepare_add(Batch& batch, const Export& added, const Export* around);
@@ -77,7 +77,7 @@ class HandleKeys {
   struct Key {
     std::string path;
     std::array<std::byte, 16> secret{};
-    uint32_t generation = 0;
+    uint32_t version = 0;  // raised when older handles must become stale
     std::optional<WallTime> old_until;
     uint64_t old_uses = 0;
   };

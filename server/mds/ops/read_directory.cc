@@ -3,6 +3,7 @@
 
 #include "server/mds/ops/attribute_values.h"
 #include "server/mds/ops/handlers.h"
+#include "shared/xdr/codec.h"
 
 namespace pnfsrdma::mds {
 
@@ -17,27 +18,44 @@ inline constexpr size_t kEntryBytesUsual = 160;
 // cookieverf, the end of the list, eof.
 inline constexpr size_t kFixedBytes = 8 + 4 + 4;
 
-// The attributes of one entry. Where it is the directory of another export, that one's (the client sees a
-// mount point), or those of the pseudo file system if that one does not admit the client or its port; where
-// the inode cannot be read, rdattr_error if that was asked for (RFC 8881, 18.23.3).
-Outcome<nfs4::Attributes> entry_attributes(const CompoundContext& context, InodeId id,
-                                           const WantedAttributes& wanted) {
+// Whose attributes an entry shows. Where it is the directory of another export, that one's (the client sees a
+// mount point), or those of the pseudo file system if that one does not admit the client or its port.
+struct Shown {
+  InodePointer inode;
+  uint16_t through = 0;
+};
+Outcome<Shown> shown_by_entry(const CompoundContext& context, InodeId id) {
   const Services& services = context.services;
-  auto inode = services.names.get(id);
-  if (!inode) {
-    const bool told = wanted.error_wanted() && inode.error() != kSuspended;
-    if (!told) return std::unexpected(inode.error());
-    nfs4::Attributes error;
-    error.read_attribute_error = inode.error();
-    return error;
-  }
+  TRY_ASSIGN(InodePointer inode, services.names.get(id));
   uint16_t through = context.current.handle->export_id;
-  if ((*inode)->is_directory()) {
+  if (inode->is_directory()) {
     through = services.exports.seen_through(through, id, context.peer_host()).value_or(Exports::kPseudoId);
     if (!context.serves_port(*services.exports.find_accepted(through))) through = Exports::kPseudoId;
   }
-  if (through == Exports::kPseudoId) inode = context.pseudo_directory(**inode);
-  return wanted.of(services, context.handle_of(**inode, through), **inode);
+  if (through == Exports::kPseudoId) inode = context.pseudo_directory(*inode);
+  return Shown{std::move(inode), through};
+}
+
+// One entry4 with the value_follows before it. Where the inode cannot be read, the attributes are rdattr_error
+// alone if that was asked for (RFC 8881, 18.23.3).
+Outcome<> encode_entry(xdr::Encoder& encoder, const CompoundContext& context, const DirectoryEntry& entry,
+                       const WantedAttributes& wanted) {
+  const auto shown = shown_by_entry(context, entry.inode);
+  const bool error_told = !shown && wanted.error_wanted() && shown.error() != kSuspended;
+  if (!shown && !error_told) return std::unexpected(shown.error());
+  const xdr::Encoder::Staging staging(encoder);
+  encoder.put_u32(1);
+  encoder.put_u64(entry.cookie);
+  encoder.put_opaque(as_bytes(entry.name));
+  if (shown) {
+    const ObjectHandle handle = context.handle_of(*shown->inode, shown->through);
+    wanted.encode(encoder, context.services, handle, *shown->inode);
+  } else {
+    nfs4::Attributes error;
+    error.read_attribute_error = shown.error();
+    xdr::encode(encoder, error);
+  }
+  return {};
 }
 
 // The names on the ways to exports that admit the client, as a page of the directory.
@@ -78,21 +96,18 @@ struct Listing {
 // to be fetched, all of them at once; of those before the first one the entries are there.
 Outcome<bool> add_entries(const CompoundContext& context, const DirectoryPage& page,
                           const WantedAttributes& wanted, Listing& listing) {
-  // An entry is large, sixty optional attributes: it is encoded, once, and not kept.
+  // An entry is encoded, once, and not kept.
   Bytes& entries = listing.result.entries.encoded;
   entries.reserve(entries.size() + std::min(listing.room, page.entries.size() * kEntryBytesUsual));
   xdr::Encoder encoder(entries);
   for (auto from = page.entries.begin(); from != page.entries.end(); ++from) {
-    auto attributes = entry_attributes(context, from->inode, wanted);
-    if (!attributes) {
-      if (attributes.error() == kSuspended)
+    const size_t before = encoder.position();
+    if (const auto encoded = encode_entry(encoder, context, *from, wanted); !encoded) {
+      if (encoded.error() == kSuspended)
         std::for_each(from, page.entries.end(),
                       [&](const auto& one) { context.services.names.get(one.inode); });
-      return std::unexpected(attributes.error());
+      return std::unexpected(encoded.error());
     }
-    const xdr::Encoder::Staging staging(encoder);
-    const size_t before = encoder.position();
-    xdr::encode_item(encoder, nfs4::DirectoryEntry{from->cookie, from->name, *std::move(attributes)});
     const size_t size = encoder.position() - before;
     if (size > listing.room) {
       encoder.truncate(before);

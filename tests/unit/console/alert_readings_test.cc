@@ -22,8 +22,8 @@ class Readings : public ::testing::Test {
     numbers.bricks.push_back({.id = "b1",
                               .name = "rack1",
                               .address = "tcp:192.0.2.1:20050",
-                              .state = "ready",
-                              .durability = "power",
+                              .state = BrickState::kReady,
+                              .durability = Durability::kPower,
                               .block_bytes = 2 << 20,
                               .blocks = 100,
                               .free_blocks = 90});
@@ -95,7 +95,7 @@ TEST_F(Readings, CapacityIsWatchedPerBrickAndInAll) {
 }
 
 TEST_F(Readings, ABrickThatWasNeverReachedIsAwayAndNothingElseIsKnownOfIt) {
-  numbers.bricks = {{.address = "tcp:192.0.2.1:20050", .state = "connecting"}};
+  numbers.bricks = {{.address = "tcp:192.0.2.1:20050", .state = BrickState::kConnecting}};
   EXPECT_EQ(holding(), Names{"PnfsrdmaBrickAway"});
   EXPECT_EQ(evaluate().at(2).subject, "tcp:192.0.2.1:20050");
   EXPECT_EQ(unknown(), (Names{"PnfsrdmaPoolNearlyFull", "PnfsrdmaPoolFull", "PnfsrdmaBrickNearlyFull",
@@ -103,7 +103,7 @@ TEST_F(Readings, ABrickThatWasNeverReachedIsAwayAndNothingElseIsKnownOfIt) {
 }
 
 TEST_F(Readings, AVolatileBrickIsNamedAndOneWithoutANameGoesByItsAddress) {
-  numbers.bricks.front().durability = "volatile";
+  numbers.bricks.front().durability = Durability::kVolatile;
   EXPECT_EQ(holding(), Names{"PnfsrdmaBrickVolatile"});
   const auto summary = [&] {
     const auto readings = evaluate();

@@ -150,7 +150,7 @@ class ApiWorld {
                   .run = "r",
                   .configuration_file = "/etc/mds.json",
                   .password_set = [this] { ++passwords_set; },
-                  .check_certificate = [] { return HealthCheck{"certificate", "ok", "", ""}; },
+                  .check_certificate = [] { return HealthCheck{"certificate", HealthStatus::kOk, "", ""}; },
                   .certificate_seconds_left = [this] { return std::optional(certificate_seconds_left); }};
   Api api{backend, files};
 

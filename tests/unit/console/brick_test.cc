@@ -96,7 +96,7 @@ TEST(Layouts, ComeInPagesInAnOrderThatStays) {
   ApiWorld world;
   world.administration.layouts.clear();
   for (uint64_t inode = 1; inode <= 25; ++inode)
-    world.administration.layouts.push_back({.client = kAlice, .inode = inode, .state = "held"});
+    world.administration.layouts.push_back({.client = kAlice, .inode = inode, .state = LayoutState::kHeld});
   std::vector<uint64_t> seen;
   std::string cursor;
   do {

@@ -28,19 +28,20 @@ class FakeAdministration final : public Administration {
          .inode = kFile,
          .path = "/data/file",
          .export_id = 1,
-         .state = "held",
+         .state = LayoutState::kHeld,
          .grants = {{.id = 7, .offset = 0, .length = 4096, .writable = true, .brick = kBrickId}}});
     all_exports.push_back({.id = 1, .rules = {.path = "/"}, .directory_exists = true});
     brick.id = kBrickId;
     brick.address = "unix:/run/brick.sock";
-    brick.state = "ready";
-    brick.durability = "power";
+    brick.state = BrickState::kReady;
+    brick.durability = Durability::kPower;
     brick.block_bytes = 2 << 20;
     brick.blocks = 100;
     brick.counted = true;
     brick.free_blocks = 90;
     brick.paths = {{"tcp", "192.0.2.7.78.83"}};
-    all_settings = {{"log_level", "\"info\"", "default", true}, {"lease_seconds", "30", "file", false}};
+    all_settings = {{"log_level", "\"info\"", SettingSource::kDefault, true},
+                    {"lease_seconds", "30", SettingSource::kFile, false}};
   }
 
   Numbers numbers() override {
@@ -48,7 +49,7 @@ class FakeAdministration final : public Administration {
     Numbers now = counters;
     now.clients = static_cast<uint32_t>(clients.size());
     now.bricks = {brick};
-    now.checks = {{"metadata", "ok", "Commits become durable.", ""}};
+    now.checks = {{"metadata", HealthStatus::kOk, "Commits become durable.", ""}};
     return now;
   }
   Holdings holdings() override { return {clients, layouts}; }
@@ -69,7 +70,7 @@ class FakeAdministration final : public Administration {
   std::vector<Setting> settings() override { return all_settings; }
   void file(const std::string& path, Done<File> done) override {
     if (path != "/data/file") return done(fail(ENOENT, "there is no file " + path));
-    done(File{.path = path, .inode = kFile, .type = "file", .size = 4096, .mode = 0644});
+    done(File{.path = path, .inode = kFile, .type = FileType::kRegular, .size = 4096, .mode = 0644});
   }
   void block_map(const std::string& id, Done<BlockMap> done) override {
     if (id != kBrickId) return done(fail(ENOENT, "there is no brick " + id));
@@ -134,7 +135,7 @@ class FakeAdministration final : public Administration {
   }
   void drain_brick(const std::string& id, bool draining, Done<> done) override {
     if (id != kBrickId) return done(fail(ENOENT, "there is no brick " + id));
-    brick.state = draining ? "draining" : "ready";
+    brick.state = draining ? BrickState::kDraining : BrickState::kReady;
     done({});
   }
   void name_brick(const std::string& id, const std::string& name, Done<> done) override {
@@ -147,29 +148,36 @@ class FakeAdministration final : public Administration {
   Result<Job> format_brick(const std::string& id, const std::string& user) override {
     if (id != kBrickId) return fail(ENOENT, "there is no brick " + id);
     if (brick_in_use) return fail(EBUSY, "it holds 3 files");
-    all_jobs.push_back(
-        {.id = all_jobs.size() + 1, .kind = "format", .subject = id, .state = "running", .user = user});
+    all_jobs.push_back({.id = all_jobs.size() + 1,
+                        .kind = JobKind::kFormat,
+                        .subject = id,
+                        .state = JobState::kRunning,
+                        .user = user});
     return all_jobs.back();
   }
   Result<Job> check_brick(const std::string& id, const std::string& user) override {
     if (id != kBrickId) return fail(ENOENT, "there is no brick " + id);
     for (const Job& job : all_jobs) {
-      if (job.state == "running" && job.subject == id) return fail(EBUSY, "a job works on it already");
+      if (job.state == JobState::kRunning && job.subject == id)
+        return fail(EBUSY, "a job works on it already");
     }
-    all_jobs.push_back(
-        {.id = all_jobs.size() + 1, .kind = "check", .subject = id, .state = "running", .user = user});
+    all_jobs.push_back({.id = all_jobs.size() + 1,
+                        .kind = JobKind::kCheck,
+                        .subject = id,
+                        .state = JobState::kRunning,
+                        .user = user});
     return all_jobs.back();
   }
   Result<Job> cancel_job(uint64_t id) override {
     if (id == 0 || id > all_jobs.size()) return fail(ENOENT, "there is no such job");
-    all_jobs[id - 1].state = "cancelled";
+    all_jobs[id - 1].state = JobState::kCancelled;
     return all_jobs[id - 1];
   }
   void change_settings(const std::vector<std::pair<std::string, std::string>>& changes,
                        Done<> done) override {
     for (const auto& [name, value] : changes) {
       for (Setting& setting : all_settings) {
-        if (setting.name == name) setting = {name, value, "store", true};
+        if (setting.name == name) setting = {name, value, SettingSource::kStore, true};
       }
     }
     done({});

@@ -20,7 +20,7 @@ struct Turned {
   explicit Turned(int64_t second) {
     numbers.time.seconds = second;
     numbers.operations = {{.name = "READ"}};
-    numbers.bricks = {{.id = "b", .name = "brick", .state = "ready", .counted = true}};
+    numbers.bricks = {{.id = "b", .name = "brick", .state = BrickState::kReady, .counted = true}};
     activity.clients = {{.id = 1, .name = "alice"}, {.id = 2, .name = "bob"}};
     activity.exports = {{.id = 1, .path = "/"}};
     activity.bricks = {{.brick = "b", .clients = {{1, {}}, {2, {}}}}};
@@ -128,17 +128,17 @@ TEST(History, WhoeverComesOrStartsAnewDoesNotLeap) {
   EXPECT_EQ(history.get(kAlice, 0, kNoon + 1)->points.back()->rdma_read_bytes, 70u);
   // Away, and back with what nobody saw.
   ++turned.numbers.time.seconds;
-  turned.numbers.bricks[0].state = "away";
+  turned.numbers.bricks[0].state = BrickState::kAway;
   const auto bricks = std::exchange(turned.activity.bricks, {});
   turned.hand_in(history);
   ++turned.numbers.time.seconds;
-  turned.numbers.bricks[0].state = "ready";
+  turned.numbers.bricks[0].state = BrickState::kReady;
   turned.numbers.bricks[0].counters.rdma_read_bytes = 1'000'000;
   turned.activity.bricks = bricks;
   turned.direct(0).read_bytes = 1'000'000;
   turned.hand_in(history);
   // A brick that has not told anything yet.
-  turned.numbers.bricks.push_back({.id = "c", .state = "ready", .counted = false});
+  turned.numbers.bricks.push_back({.id = "c", .state = BrickState::kReady, .counted = false});
   ++turned.numbers.time.seconds;
   turned.hand_in(history);
   turned.numbers.bricks[1].counted = true;
@@ -177,7 +177,7 @@ TEST(History, ABrickThatIsAwayIsAGapAndAnIdleOneIsZero) {
   Turned turned(kNoon - 20);
   for (int i = 0; i < 20; ++i) {
     ++turned.numbers.time.seconds;
-    turned.numbers.bricks[0].state = i >= 5 && i < 15 ? "away" : "ready";
+    turned.numbers.bricks[0].state = i >= 5 && i < 15 ? BrickState::kAway : BrickState::kReady;
     turned.hand_in(history);
   }
   const auto points = history.get({HistoryOf::kBrick, "b"}, 0, kNoon)->points;

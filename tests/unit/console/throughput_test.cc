@@ -19,8 +19,11 @@ Numbers numbers_at(int64_t second, uint64_t operations, uint64_t brick_bytes) {
   getattr.latency.counts[3] = operations;
   getattr.latency.sum_us = operations * 7;
   numbers.operations = {getattr};
-  numbers.bricks.push_back(
-      {.id = "b", .state = "ready", .durability = "power", .block_bytes = 2 << 20, .blocks = 4});
+  numbers.bricks.push_back({.id = "b",
+                            .state = BrickState::kReady,
+                            .durability = Durability::kPower,
+                            .block_bytes = 2 << 20,
+                            .blocks = 4});
   numbers.bricks[0].counted = true;
   numbers.bricks[0].counters.rdma_write_bytes = brick_bytes;
   return numbers;

@@ -119,7 +119,7 @@ struct Bricks : ::testing::Test {
 TEST_F(Bricks, OneIsAddedAndGetsNewFiles) {
   const auto brick = added();
   ASSERT_TRUE(brick) << brick.error().to_string();
-  EXPECT_EQ(brick->state, "ready");
+  EXPECT_EQ(brick->state, console::BrickState::kReady);
   EXPECT_EQ(brick->id, hex(2));
   EXPECT_NE(file_on(2), kNoInode);
   EXPECT_EQ(admin().bricks().size(), 2u);
@@ -132,13 +132,13 @@ TEST_F(Bricks, OneIsAddedAndGetsNewFiles) {
 
 TEST_F(Bricks, OneThatSaysNothingIsShownAsAwayLongBeforeItIsGivenUp) {
   world.plug.silent_for(LayoutWorld::kBrick, Milliseconds(1900));
-  EXPECT_EQ(admin().bricks().at(0).state, "ready");
+  EXPECT_EQ(admin().bricks().at(0).state, console::BrickState::kReady);
   world.plug.silent_for(LayoutWorld::kBrick, Milliseconds(7200));
-  EXPECT_EQ(admin().bricks().at(0).state, "away");
+  EXPECT_EQ(admin().bricks().at(0).state, console::BrickState::kAway);
   EXPECT_EQ(admin().bricks().at(0).detail, "connected, but silent for 7 s");
   EXPECT_TRUE(world.mds->ready());
   world.plug.silent_for(LayoutWorld::kBrick, Milliseconds(0));
-  EXPECT_EQ(admin().bricks().at(0).state, "ready");
+  EXPECT_EQ(admin().bricks().at(0).state, console::BrickState::kReady);
 }
 
 TEST_F(Bricks, WhatDoesNotAnswerIsNotAdded) {
@@ -233,7 +233,7 @@ TEST_F(Bricks, ADrainingOneGetsNothingNewAndKeepsWhatItHas) {
   admin().set_draining(hex(2), true, [&](Result<> got) { drained = std::move(got); });
   world.settle();
   ASSERT_TRUE(drained);
-  EXPECT_EQ(admin().bricks()[1].state, "draining");
+  EXPECT_EQ(admin().bricks()[1].state, console::BrickState::kDraining);
   const size_t before = world.others[0].blocks.size();
   for (int i = 0; i < 20; ++i) {
     const InodeId other = world.create("g" + std::to_string(i));
@@ -243,7 +243,7 @@ TEST_F(Bricks, ADrainingOneGetsNothingNewAndKeepsWhatItHas) {
   EXPECT_EQ(world.read(file, 0, 1), std::string(1, static_cast<char>('A' + file % 26)));
   world.crash(0);
   world.start();
-  EXPECT_EQ(admin().bricks()[1].state, "draining");
+  EXPECT_EQ(admin().bricks()[1].state, console::BrickState::kDraining);
 }
 
 TEST_F(Bricks, TheMapNamesWhoCanReachWhat) {
@@ -267,14 +267,14 @@ TEST_F(Bricks, TheMapNamesWhoCanReachWhat) {
 }
 
 TEST_F(Bricks, AwayAndForeignOnesAreShownAsThat) {
-  EXPECT_EQ(admin().bricks()[0].state, "ready");
+  EXPECT_EQ(admin().bricks()[0].state, console::BrickState::kReady);
   EXPECT_EQ(admin().bricks()[0].detail, "");
   world.plug.down(world.kBrick);
-  EXPECT_EQ(admin().bricks()[0].state, "away");
+  EXPECT_EQ(admin().bricks()[0].state, console::BrickState::kAway);
   world.brick.owner = "another";
   world.plug.up(world.kBrick);
   world.settle();
-  EXPECT_EQ(admin().bricks()[0].state, "foreign");
+  EXPECT_EQ(admin().bricks()[0].state, console::BrickState::kForeign);
   EXPECT_NE(admin().bricks()[0].detail.find("another"), std::string::npos);
 }
 

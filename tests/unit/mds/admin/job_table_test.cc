@@ -13,7 +13,7 @@ struct Jobs : ::testing::Test {
   int cancels = 0;
 
   Result<console::Job> start(const std::string& subject = "brick") {
-    return table->start("check", subject, "root", [this](JobTable::Events given) {
+    return table->start(console::JobKind::kCheck, subject, "root", [this](JobTable::Events given) {
       events = std::move(given);
       return [this] { ++cancels; };
     });
@@ -22,16 +22,16 @@ struct Jobs : ::testing::Test {
 
 TEST_F(Jobs, TellHowFarTheyAreAndHowTheyEnded) {
   const auto job = start();
-  EXPECT_EQ(job->state, "running");
+  EXPECT_EQ(job->state, console::JobState::kRunning);
   events.on_progress(0.5, "half");
   EXPECT_EQ(table->all()[0].progress, 0.5);
   events.on_progress(7, "too far");
   EXPECT_EQ(table->all()[0].progress, 1);
   events.on_end(std::string("sound"));
-  EXPECT_EQ(table->all()[0].state, "done");
+  EXPECT_EQ(table->all()[0].state, console::JobState::kDone);
   EXPECT_EQ(table->all()[0].message, "sound");
   EXPECT_TRUE(table->all()[0].finished.has_value());
-  EXPECT_EQ(table->cancel(job->id)->state, "done");
+  EXPECT_EQ(table->cancel(job->id)->state, console::JobState::kDone);
   EXPECT_EQ(cancels, 0);
 }
 
@@ -47,16 +47,16 @@ TEST_F(Jobs, AreCancelledOnce) {
   EXPECT_TRUE(table->cancel(job->id));
   EXPECT_EQ(cancels, 1);
   events.on_end(fail(ECANCELED, "cancelled"));
-  EXPECT_EQ(table->all()[0].state, "cancelled");
+  EXPECT_EQ(table->all()[0].state, console::JobState::kCancelled);
   EXPECT_EQ(table->cancel(99).error().number(), ENOENT);
 }
 
 TEST_F(Jobs, ThatEndAtOnceOrAfterTheTableHarmNobody) {
-  const auto job = table->start("check", "x", "root", [](JobTable::Events given) {
+  const auto job = table->start(console::JobKind::kCheck, "x", "root", [](JobTable::Events given) {
     given.on_end(fail(EIO, "the medium"));
     return [] {};
   });
-  EXPECT_EQ(job->state, "failed");
+  EXPECT_EQ(job->state, console::JobState::kFailed);
   ASSERT_TRUE(start());
   table.reset();
   events.on_progress(1, "late");

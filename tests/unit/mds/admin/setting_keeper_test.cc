@@ -34,9 +34,9 @@ struct Settings : ::testing::Test {
 
 TEST_F(Settings, SayWhereEachValueComesFrom) {
   const SettingKeeper keeper(*store, config, limits);
-  EXPECT_EQ(find(keeper, "lease_seconds").source, "file");
+  EXPECT_EQ(find(keeper, "lease_seconds").source, console::SettingSource::kFile);
   EXPECT_EQ(find(keeper, "lease_seconds").value, "20");
-  EXPECT_EQ(find(keeper, "session_slots").source, "default");
+  EXPECT_EQ(find(keeper, "session_slots").source, console::SettingSource::kDefault);
   EXPECT_TRUE(find(keeper, "log_level").run_time);
   EXPECT_FALSE(find(keeper, "lease_seconds").run_time);
 }
@@ -47,7 +47,7 @@ TEST_F(Settings, WhatIsChangedIsInForceAtOnceAndAfterARestart) {
     ASSERT_TRUE(change(keeper, {{"small_file_bytes", "4096"}, {"log_level", "\"debug\""}}));
     EXPECT_EQ(limits.small_file_bytes, 4096u);
     EXPECT_TRUE(log_enabled(LogLevel::kDebug));
-    EXPECT_EQ(find(keeper, "log_level").source, "store");
+    EXPECT_EQ(find(keeper, "log_level").source, console::SettingSource::kStore);
   }
   set_log_level(LogLevel::kInfo);
   limits.small_file_bytes = 1;
@@ -55,7 +55,7 @@ TEST_F(Settings, WhatIsChangedIsInForceAtOnceAndAfterARestart) {
   EXPECT_EQ(limits.small_file_bytes, 4096u);
   EXPECT_TRUE(log_enabled(LogLevel::kDebug));
   ASSERT_TRUE(change(again, {{"log_level", "null"}}));
-  EXPECT_EQ(find(again, "log_level").source, "file");
+  EXPECT_EQ(find(again, "log_level").source, console::SettingSource::kFile);
   EXPECT_EQ(find(again, "log_level").value, "\"warning\"");
   EXPECT_FALSE(log_enabled(LogLevel::kInfo));
 }
@@ -72,9 +72,9 @@ TEST_F(Settings, AFileReadAgainIsInForceWhereNothingIsStored) {
   EXPECT_EQ(find(keeper, "lease_seconds").value, "20");  // which is in force
   ASSERT_TRUE(change(keeper, {{"small_file_bytes", "null"}}));
   EXPECT_EQ(limits.small_file_bytes, 5000u);
-  EXPECT_EQ(find(keeper, "small_file_bytes").source, "file");
+  EXPECT_EQ(find(keeper, "small_file_bytes").source, console::SettingSource::kFile);
   EXPECT_TRUE(keeper.reload(config).empty());
-  EXPECT_EQ(find(keeper, "small_file_bytes").source, "default");
+  EXPECT_EQ(find(keeper, "small_file_bytes").source, console::SettingSource::kDefault);
 }
 
 TEST_F(Settings, OneWrongValueChangesNone) {
@@ -86,7 +86,7 @@ TEST_F(Settings, OneWrongValueChangesNone) {
                                                                             {"lease_seconds", "null"}})
     EXPECT_EQ(change(keeper, {{"small_file_bytes", "1"}, wrong}).error().number(), EINVAL) << wrong.first;
   EXPECT_EQ(limits.small_file_bytes, before);
-  EXPECT_EQ(find(keeper, "small_file_bytes").source, "default");
+  EXPECT_EQ(find(keeper, "small_file_bytes").source, console::SettingSource::kDefault);
 }
 
 }  // namespace

@@ -139,6 +139,23 @@ TEST_F(RealBrick, ManySmallFilesKeepTheirBytesApart) {
   for (const auto& [file, bytes] : files) EXPECT_EQ(read(file, 0, 8192), bytes);
 }
 
+// The memory transport moves the bytes inside submit().
+TEST_F(RealBrick, WhatATurnStartsIsSubmittedTogetherAtItsEnd) {
+  RdmaBlockMemory memory(loop, *mds->bricks().find(kFirstBrick), {{own_side, nullptr}});
+  const auto block = std::make_shared<Bytes>(4096);
+  int done = 0;
+  const auto read = [&] { memory.read(brick::kBlockSize, *block, block, [&](bool good) { done += good; }); };
+  const InodeId file = names->create(kRootInode, "f", {})->inode->id;
+  ASSERT_EQ(write(file, 0, noise(4096)), nfs4::Status::kOk);
+  read();  // connects and exposes the block
+  ASSERT_TRUE(run_until([&] { return done == 1; }));
+  read();
+  read();
+  EXPECT_EQ(done, 1);
+  loop.run_once(Milliseconds(0));
+  EXPECT_EQ(done, 3);
+}
+
 // The control loop removes a brick: it cannot wait until one that hangs has had its time.
 TEST_F(RealBrick, WhoEndsItNeedNotWaitForTheConnectionBeingMade) {
   const auto silent = std::make_shared<SilentPeer>(own_side);

@@ -192,6 +192,34 @@ TEST_F(DirectoryTest, ReadDirectoryPagesThroughEverythingOnce) {
   EXPECT_EQ(names.size(), 200U);
 }
 
+// An entry is encoded straight from its inode where it can be: the same values as those of GETATTR.
+TEST_F(DirectoryTest, EntriesHaveTheAttributesOfGetattr) {
+  ASSERT_EQ(make_directory("d", 0750), Status::kOk);
+  nfs4::CreateArguments link;
+  link.type = nfs4::CreateType::make<nfs4::FileType::kLink>("over/there");
+  link.name = "l";
+  ASSERT_EQ(client_.status({kRoot, link}), Status::kOk);
+  const auto expect_same = [this](const nfs4::Bitmap& requested) {
+    const auto results =
+        client_.call({kRoot, nfs4::ReadDirectoryArguments{.max_count = 65536, .requested = requested}});
+    const auto& listed = response_at<nfs4::ReadDirectoryResponse>(results, 1);
+    ASSERT_EQ(listed.status, Status::kOk);
+    ASSERT_EQ(listed.result.entries.size(), 2u);
+    for (const nfs4::DirectoryEntry& entry : listed.result.entries)
+      EXPECT_EQ(entry.attributes, attributes(at(entry.name), requested)) << entry.name;
+  };
+  const nfs4::Bitmap all = supported_attributes().without(write_only_attributes());
+  expect_same(all);
+  expect_same({});
+  for (uint32_t bit = 0; bit < 96; ++bit) {
+    if (!all.test(bit)) continue;
+    SCOPED_TRACE(bit);
+    expect_same(nfs4::Bitmap::of(bit));
+    expect_same(nfs4::Bitmap::of(bit, static_cast<uint32_t>(Attribute::kReadAttributeError),
+                                 static_cast<uint32_t>(Attribute::kOwner)));
+  }
+}
+
 TEST_F(DirectoryTest, ReadDirectoryChecksItsArguments) {
   client_.cache = false;
   EXPECT_TRUE(page(0, {}, 4096).result.end);
