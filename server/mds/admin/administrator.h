@@ -64,7 +64,7 @@ class Administrator final : public console::Administration {
   void remove_brick(const std::string& brick, Done<> done) override;
   void drain_brick(const std::string& brick, bool draining, Done<> done) override;
   void name_brick(const std::string& brick, const std::string& name, Done<> done) override;
-  console::Holders holders(const std::string& brick) override;
+  void holders(const std::string& brick, Done<console::Holders> done) override;
   Result<console::Job> format_brick(const std::string& brick, const std::string& user) override;
   Result<console::Job> check_brick(const std::string& brick, const std::string& user) override;
   Result<console::Job> cancel_job(uint64_t id) override { return jobs_.cancel(id); }
