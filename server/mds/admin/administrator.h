@@ -74,14 +74,10 @@ class Administrator final : public console::Administration {
 
  private:
   void add_bricks(console::Numbers& numbers);
-  // Layouts, by client and inode.
-  using Holdings = std::vector<std::pair<uint64_t, uint64_t>>;
+  class Revocation;
   std::vector<ExportKeeper::MountedClient> mounted_clients() const;
   // Those that were got through the export.
-  Holdings held_under(uint16_t export_id) const;
   void recall_layouts_of(uint16_t export_id);
-  // `done` when nobody can use them any more.
-  void revoke(const Holdings& held, std::string_view why, Done<Revoked> done);
 
   const Parts parts_;
   const SteadyTime started_;
