@@ -58,7 +58,7 @@ class Administration {
   virtual void add_brick(const std::string& address, Done<Brick> done) = 0;
   // EBUSY while it holds data; `holders` then says whose.
   virtual void remove_brick(const std::string& brick, Done<> done) = 0;
-  virtual Holders holders(const std::string& brick) = 0;
+  virtual void holders(const std::string& brick, Done<Holders> done) = 0;
   // Draining: no new files go there.
   virtual void drain_brick(const std::string& brick, bool draining, Done<> done) = 0;
   // EEXIST: another one is called so. Empty: no name.

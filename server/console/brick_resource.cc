@@ -114,13 +114,15 @@ Response delete_brick(Backend& backend, Call& call) {
   backend.numbers.outdate();
   if (removed) return no_content();
   if (removed.error().number() != EBUSY) return std::unexpected(Problem::from(removed.error()));
-  TRY_ASSIGN(Holders holders, or_problem(backend.loop.call<Holders>(
-                                  [&backend, id = brick.id] { return backend.administration.holders(id); })));
-  return std::unexpected(Problem{.name = "brick-in-use",
-                                 .detail = removed.error().what(),
-                                 .fix = "Remove or move its files first.",
-                                 .errors = {},
-                                 .holders = std::move(holders)});
+  // Counting them may take longer than anybody waits: the refusal stands without.
+  auto holders = backend.loop.ask<Holders>(
+      [&backend, id = brick.id](auto done) { backend.administration.holders(id, done); }, kSlowLoopDeadline);
+  Problem problem{.name = "brick-in-use",
+                  .detail = removed.error().what(),
+                  .fix = "Remove or move its files first.",
+                  .errors = {}};
+  if (holders) problem.holders = *std::move(holders);
+  return std::unexpected(std::move(problem));
 }
 
 Response get_blocks(Backend& backend, Call& call) {

@@ -10,6 +10,7 @@
 #include "server/mds/admin/brick_administration.h"
 #include "server/mds/admin/client_names.h"
 #include "server/mds/admin/file_view.h"
+#include "server/mds/admin/layout_walk.h"
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
 #include "server/mds/layout/layouts.h"
@@ -91,34 +92,47 @@ void Administrator::file(const std::string& path, Done<console::File> done) {
 
 // --- layouts and clients ---
 
-void Administrator::revoke(uint64_t client, uint64_t inode, Done<Revoked> done) {
-  Holdings held;
-  const LayoutTable& table = parts_.layouts.table();
-  const std::vector<uint64_t> files =
-      inode != 0 ? std::vector<uint64_t>{inode} : table.files_of_client(client);
-  for (const uint64_t file : files) {
-    for (const uint64_t holder : table.clients_of_file(file)) {
-      if (client == 0 || client == holder) held.emplace_back(holder, file);
-    }
-  }
-  revoke(held, "administrator", std::move(done));
-}
+// Revokes what is handed to it; `done` when nobody can use any of that any more.
+class Administrator::Revocation {
+ public:
+  Revocation(Layouts& layouts, std::string_view why, Done<Revoked> done)
+      : layouts_(layouts), why_(why), join_([count = count_, done = std::move(done)] { done(*count); }) {}
 
-void Administrator::revoke(const Holdings& held, std::string_view why, Done<Revoked> done) {
-  const auto revoked = std::make_shared<Revoked>();
-  const Join join([revoked, done = std::move(done)] { done(*revoked); });
-  for (const auto& [holder, file] : held) {
-    log_info("mds", "layout-revoked client={:#x} inode={} why={}", holder, file, why);
-    parts_.layouts.layouts().revoke_layout(holder, file,
-                                           [revoked, end = join.part()](std::optional<size_t> handles) {
-                                             if (handles) {
-                                               ++revoked->layouts;
-                                               revoked->grants += *handles;
-                                             }
-                                             end();
-                                           });
+  void add(uint64_t client, uint64_t inode) const {
+    log_info("mds", "layout-revoked client={:#x} inode={} why={}", client, inode, why_);
+    layouts_.revoke_layout(client, inode,
+                           [count = count_, end = join_.part()](std::optional<size_t> handles) {
+                             if (handles) {
+                               ++count->layouts;
+                               count->grants += *handles;
+                             }
+                             end();
+                           });
   }
-  join.end();
+  void end() const { join_.end(); }
+
+ private:
+  Layouts& layouts_;
+  const std::string_view why_;  // a literal
+  const std::shared_ptr<Revoked> count_ = std::make_shared<Revoked>();
+  const Join join_;
+};
+
+void Administrator::revoke(uint64_t client, uint64_t inode, Done<Revoked> done) {
+  const auto revocation =
+      std::make_shared<Revocation>(parts_.layouts.layouts(), "administrator", std::move(done));
+  const LayoutTable& table = parts_.layouts.table();
+  if (inode == 0) {
+    if (client == 0) return revocation->end();
+    return walk_layouts(
+        parts_.loop, table, client, lifetime_.token(),
+        [revocation](const HeldLayout& held) { revocation->add(held.client(), held.inode()); },
+        [revocation] { revocation->end(); });
+  }
+  for (const uint64_t holder : table.clients_of_file(inode)) {
+    if (client == 0 || client == holder) revocation->add(holder, inode);
+  }
+  revocation->end();
 }
 
 void Administrator::expel(uint64_t client, Done<> done) {
@@ -174,25 +188,25 @@ void Administrator::change_export(uint16_t id, const console::ExportRules& rules
 void Administrator::remove_export(uint16_t id, Done<> done) {
   exports_.remove(id, [this, id, done = std::move(done)](const Result<>& removed) {
     if (!removed) return done(removed);
-    revoke(held_under(id), "export-removed", [done](const Result<Revoked>&) { done({}); });
+    const auto revocation = std::make_shared<Revocation>(parts_.layouts.layouts(), "export-removed",
+                                                         [done](const Result<Revoked>&) { done({}); });
+    walk_layouts(
+        parts_.loop, parts_.layouts.table(), 0, lifetime_.token(),
+        [revocation, id](const HeldLayout& held) {
+          if (held.export_id() == id) revocation->add(held.client(), held.inode());
+        },
+        [revocation] { revocation->end(); });
   });
 }
 
 void Administrator::recall_layouts_of(uint16_t export_id) {
-  for (const auto& [client, inode] : held_under(export_id))
-    parts_.layouts.layouts().recall_layout(client, inode);
-}
-
-Administrator::Holdings Administrator::held_under(uint16_t export_id) const {
-  Holdings held;
-  const LayoutTable& table = parts_.layouts.table();
-  for (const uint64_t inode : table.files()) {
-    for (const uint64_t client : table.clients_of_file(inode)) {
-      const HeldLayout* layout = table.find(inode, client);
-      if (layout != nullptr && layout->export_id() == export_id) held.emplace_back(client, inode);
-    }
-  }
-  return held;
+  walk_layouts(
+      parts_.loop, parts_.layouts.table(), 0, lifetime_.token(),
+      [this, export_id](const HeldLayout& held) {
+        if (held.export_id() == export_id)
+          parts_.layouts.layouts().recall_layout(held.client(), held.inode());
+      },
+      [] {});
 }
 
 void Administrator::change_settings(const std::vector<std::pair<std::string, std::string>>& changes,

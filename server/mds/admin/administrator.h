@@ -64,7 +64,7 @@ class Administrator final : public console::Administration {
   void remove_brick(const std::string& brick, Done<> done) override;
   void drain_brick(const std::string& brick, bool draining, Done<> done) override;
   void name_brick(const std::string& brick, const std::string& name, Done<> done) override;
-  console::Holders holders(const std::string& brick) override;
+  void holders(const std::string& brick, Done<console::Holders> done) override;
   Result<console::Job> format_brick(const std::string& brick, const std::string& user) override;
   Result<console::Job> check_brick(const std::string& brick, const std::string& user) override;
   Result<console::Job> cancel_job(uint64_t id) override { return jobs_.cancel(id); }
@@ -74,14 +74,10 @@ class Administrator final : public console::Administration {
 
  private:
   void add_bricks(console::Numbers& numbers);
-  // Layouts, by client and inode.
-  using Holdings = std::vector<std::pair<uint64_t, uint64_t>>;
+  class Revocation;
   std::vector<ExportKeeper::MountedClient> mounted_clients() const;
   // Those that were got through the export.
-  Holdings held_under(uint16_t export_id) const;
   void recall_layouts_of(uint16_t export_id);
-  // `done` when nobody can use them any more.
-  void revoke(const Holdings& held, std::string_view why, Done<Revoked> done);
 
   const Parts parts_;
   const SteadyTime started_;

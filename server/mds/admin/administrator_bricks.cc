@@ -119,29 +119,29 @@ void Administrator::name_brick(const std::string& brick, const std::string& name
   parts_.layouts.brick_administration().set_name(brick, name, std::move(done));
 }
 
-console::Holders Administrator::holders(const std::string& brick) {
-  const auto found = parts_.layouts.brick_administration().holders(brick);
-  if (!found) return {};
-  console::Holders shown{.files = found->files, .bytes = found->bytes, .exports = {}};
-  std::set<std::string> exports;
-  for (const InodeId inode : found->inodes) {
-    // One whose path is not known may be in any.
-    const auto path = parts_.names.last_path(inode);
-    if (path) exports.insert(export_of(parts_.exports, *path));
-    if (!path) {
-      for (const Export* item : parts_.exports.all()) exports.insert(item->path);
-    }
-  }
-  exports.erase("");
-  shown.exports.assign(exports.begin(), exports.end());
-  return shown;
+void Administrator::holders(const std::string& brick, Done<console::Holders> done) {
+  parts_.layouts.brick_administration().holders(
+      brick, [this, done = std::move(done)](const Result<BrickAdministration::Holders>& found) {
+        if (!found) return done(std::unexpected(found.error()));
+        console::Holders shown{.files = found->files, .bytes = found->bytes, .exports = {}};
+        std::set<std::string> exports;
+        for (const InodeId inode : found->inodes) {
+          // One whose path is not known may be in any.
+          const auto path = parts_.names.last_path(inode);
+          if (path) exports.insert(export_of(parts_.exports, *path));
+          if (!path) {
+            for (const Export* item : parts_.exports.all()) exports.insert(item->path);
+          }
+        }
+        exports.erase("");
+        shown.exports.assign(exports.begin(), exports.end());
+        done(std::move(shown));
+      });
 }
 
 Result<console::Job> Administrator::format_brick(const std::string& brick, const std::string& user) {
-  TRY(parts_.layouts.brick_administration().find(brick));
-  if (const auto holders = parts_.layouts.brick_administration().holders(brick);
-      holders && holders->files > 0)
-    return fail(EBUSY, std::to_string(holders->files) + " files have data on it");
+  TRY_ASSIGN(const std::string in_use, parts_.layouts.brick_administration().why_in_use(brick));
+  if (!in_use.empty()) return fail(EBUSY, in_use);
   return jobs_.start(console::JobKind::kFormat, brick, user, [&](JobTable::Events events) {
     return parts_.layouts.brick_administration().format(
         brick, {.on_progress = std::move(events.on_progress), .on_end = std::move(events.on_end)});

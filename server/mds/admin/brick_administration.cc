@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/console/inventory_names.h"
+#include "server/mds/meta/read_then.h"
 #include "shared/base/log.h"
 #include "shared/nfs4/pmem_layout.h"
 
@@ -208,19 +209,52 @@ std::vector<MappedGrant> BrickAdministration::grants_of(BrickNumber number) cons
   return found;
 }
 
-Result<BrickAdministration::Holders> BrickAdministration::holders(const std::string& id) {
+Result<std::string> BrickAdministration::why_in_use(const std::string& id) const {
   TRY_ASSIGN(const BrickNumber number, find(id));
-  Holders found;
+  return why_not_removed(parts_.bricks.find(number)->space());
+}
+
+struct BrickAdministration::Count {
+  BrickNumber number = kNoBrick;
+  Extents::Place next;
   InodeId last = kNoInode;
-  TRY(Extents(parts_.store).scan([&](InodeId inode, const Extent& extent) {
-    if (parts_.list.brick_of(extent.logical) != number) return true;
-    found.bytes += extent.length;
-    if (std::exchange(last, inode) == inode) return true;  // extents come by inode
+  Holders found;
+  Done<Holders> done;
+
+  void add(InodeId inode, uint64_t bytes) {
+    found.bytes += bytes;
+    if (std::exchange(last, inode) == inode) return;  // extents come by inode
     ++found.files;
     if (found.inodes.size() < kInodesNamed) found.inodes.push_back(inode);
-    return true;
-  }));
-  return found;
+  }
+};
+
+void BrickAdministration::holders(const std::string& id, Done<Holders> done) {
+  const auto number = find(id);
+  if (!number) return done(std::unexpected(number.error()));
+  count_next(std::make_shared<Count>(Count{.number = *number, .found = {}, .done = std::move(done)}));
+}
+
+void BrickAdministration::count_next(const std::shared_ptr<Count>& work) {
+  using Page = std::vector<std::pair<InodeId, Extent>>;
+  const auto read = [this, work]() -> Result<Page> {
+    Page page;
+    TRY(Extents(parts_.store).scan(work->next, [&](InodeId inode, const Extent& extent) {
+      page.emplace_back(inode, extent);
+      return page.size() < kExtentsPerTurn;
+    }));
+    return page;
+  };
+  read_then(parts_.store, lifetime_.token(), read, [this, work](const Result<Page>& page) {
+    const EventLoop::Step step(parts_.loop, "brick-holders");
+    if (!page) return work->done(std::unexpected(page.error()));
+    for (const auto& [inode, extent] : *page) {
+      if (parts_.list.brick_of(extent.logical) == work->number) work->add(inode, extent.length);
+    }
+    if (page->size() < kExtentsPerTurn) return work->done(std::move(work->found));
+    work->next = {page->back().first, page->back().second.end() + 1};
+    parts_.loop.at_next_turn(lifetime_.guard([this, work] { count_next(work); }));
+  });
 }
 
 // --- changes

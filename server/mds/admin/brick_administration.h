@@ -59,14 +59,18 @@ class BrickAdministration {
   }
   // Client names and paths are left empty. ENOENT; EAGAIN: the brick is not ready.
   void block_map(const std::string& id, Done<console::BlockMap> done);
-  // Files with data on the brick: their number, and the first kInodesNamed of them. Reads all extents.
+  // Files with data on the brick: their number, and the first kInodesNamed of them. Reads all extents there are,
+  // kExtentsPerTurn a turn. ENOENT, EIO.
   struct Holders {
     uint64_t files = 0;
     uint64_t bytes = 0;
     std::vector<InodeId> inodes;
   };
   static constexpr size_t kInodesNamed = 4096;
-  Result<Holders> holders(const std::string& id);
+  static constexpr size_t kExtentsPerTurn = 2048;
+  void holders(const std::string& id, Done<Holders> done);
+  // Why it can be neither removed nor formatted now; empty: nothing is on it. ENOENT.
+  Result<std::string> why_in_use(const std::string& id) const;
 
   // --- changes: durable when `done` ---
   // A brick that runs, is formatted, and is no other server's. EINVAL: no address; EEXIST: in use already;
@@ -88,7 +92,9 @@ class BrickAdministration {
 
  private:
   struct Survey;
+  struct Count;
 
+  void count_next(const std::shared_ptr<Count>& work);
   void survey_next(const std::shared_ptr<Survey>& work);
   void await(BrickNumber number, SteadyTime deadline, Done<console::Brick> done);
   void update(const BrickRecord& record, Done<void> done);

@@ -80,7 +80,7 @@ Result<std::vector<Mapping>> Extents::map(InodeId inode, uint64_t offset, uint64
   return pieces;
 }
 
-Result<> Extents::scan(const std::function<bool(InodeId, const Extent&)>& visitor) {
+Result<> Extents::scan(const Place& from, const Visitor& visitor) {
   Result<> outcome;
   const auto visit = [&](std::string_view key, std::string_view value) {
     const KeyNumbers numbers = numbers_of_key(kExtentTag, key).value_or(KeyNumbers{});
@@ -88,7 +88,7 @@ Result<> Extents::scan(const std::function<bool(InodeId, const Extent&)>& visito
     if (!extent) outcome = std::unexpected(extent.error().in("inode " + std::to_string(numbers.first)));
     return extent && visitor(numbers.first, *extent);
   };
-  TRY(store_.scan(tag_prefix(kExtentTag), {}, visit));
+  TRY(store_.scan(tag_prefix(kExtentTag), number_key(kExtentTag, from.inode, from.end), visit));
   return outcome;
 }
 

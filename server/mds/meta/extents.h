@@ -49,8 +49,15 @@ class Extents {
   Result<std::optional<Extent>> first(InodeId inode);
   Result<std::vector<Extent>> all(InodeId inode) { return overlapping(inode, 0, UINT64_MAX); }
 
-  // Every extent of every file, by inode, then by offset, until the visitor returns false.
-  Result<> scan(const std::function<bool(InodeId, const Extent&)>& visitor);
+  // Every extent of every file, by inode, then by offset, until the visitor returns false. There may be as many
+  // as users like: in the control loop they are visited a page at a time, each from where the last one ended.
+  struct Place {
+    InodeId inode = 0;
+    uint64_t end = 0;  // extents that end below it have been visited
+  };
+  using Visitor = std::function<bool(InodeId, const Extent&)>;
+  Result<> scan(const Place& from, const Visitor& visitor);
+  Result<> scan(const Visitor& visitor) { return scan(Place{}, visitor); }
 
   // "Bytes past the end of file in allocated grains may be non-zero." Set durably before a read-write grant
   // reaches past the end; cleared after the zeroing is persistent. A change takes effect with the batch it is

@@ -144,7 +144,7 @@ class FakeAdministration final : public Administration {
     brick.name = name;
     done({});
   }
-  Holders holders(const std::string&) override { return {3, 4096, {"/"}}; }
+  void holders(const std::string&, Done<Holders> done) override { done(Holders{3, 4096, {"/"}}); }
   Result<Job> format_brick(const std::string& id, const std::string& user) override {
     if (id != kBrickId) return fail(ENOENT, "there is no brick " + id);
     if (brick_in_use) return fail(EBUSY, "it holds 3 files");

@@ -96,6 +96,12 @@ struct Bricks : ::testing::Test {
     world.settle();
     return answer->value_or(fail(EINPROGRESS, "no answer"));
   }
+  Result<BrickAdministration::Holders> holders_of(const std::string& id) {
+    auto answer = std::make_shared<std::optional<Result<BrickAdministration::Holders>>>();
+    admin().holders(id, [answer](Result<BrickAdministration::Holders> got) { *answer = std::move(got); });
+    world.settle();
+    return answer->value_or(fail(EINPROGRESS, "no answer"));
+  }
   Result<console::Brick> added(uint64_t blocks = 64) {
     const std::string address = world.lend_brick(blocks);
     world.memory->set_zone(static_cast<uint32_t>(world.others.size()), world.others.back());
@@ -201,7 +207,7 @@ TEST_F(Bricks, OneWithDataIsNotRemovedAndSaysWhoHoldsIt) {
   ASSERT_TRUE(added());
   const InodeId file = file_on(2);
   EXPECT_EQ(remove(hex(2)).error().number(), EBUSY);
-  const auto holders = admin().holders(hex(2));
+  const auto holders = holders_of(hex(2));
   ASSERT_TRUE(holders);
   EXPECT_GE(holders->files, 1u);
   EXPECT_GE(holders->bytes, 8192u);
@@ -209,6 +215,27 @@ TEST_F(Bricks, OneWithDataIsNotRemovedAndSaysWhoHoldsIt) {
   // Refused, it goes on as before.
   EXPECT_EQ(world.write(file, 8192, std::string(10, static_cast<char>('A' + file % 26))), Status::kOk);
   world.check("refused");
+}
+
+TEST_F(Bricks, WhoHoldsItIsCountedAPageATurn) {
+  ASSERT_TRUE(added());
+  const InodeId file = file_on(2);
+  const uint64_t logical = world.extents(file).front().logical;
+  constexpr size_t kMany = 2 * BrickAdministration::kExtentsPerTurn + 1;
+  ExtentChange change(world.store, file + 1000);
+  for (size_t i = 0; i < kMany; ++i) ASSERT_TRUE(change.insert({2 * i * kGrainSize, logical, kGrainSize}));
+  Batch batch;
+  change.write_to(batch);
+  ASSERT_TRUE(world.store.commit(batch, CommitKind::kNamespace));
+
+  std::optional<Result<BrickAdministration::Holders>> answer;
+  admin().holders(hex(2), [&](Result<BrickAdministration::Holders> got) { answer = std::move(got); });
+  size_t turns = 0;
+  for (; !answer && turns < 100; ++turns) world.loop.run_once(Milliseconds(0));
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(turns, 2u) << "behind the first page, a turn for each";
+  EXPECT_GE((*answer)->bytes, kMany * kGrainSize);
+  EXPECT_NE(std::ranges::find((*answer)->inodes, file + 1000), (*answer)->inodes.end());
 }
 
 TEST_F(Bricks, AnEmptyOneIsRemovedAndGivenUp) {

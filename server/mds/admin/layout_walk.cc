@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/admin/layout_walk.h"
+
+#include <utility>
+#include <vector>
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+class LayoutWalk : public std::enable_shared_from_this<LayoutWalk> {
+ public:
+  LayoutWalk(EventLoop& loop, const LayoutTable& table, uint64_t client, std::weak_ptr<const void> alive,
+             std::function<void(const HeldLayout&)> visit, std::function<void()> done)
+      : loop_(loop),
+        table_(table),
+        alive_(std::move(alive)),
+        clients_(client != 0 ? std::vector<uint64_t>{client} : table.clients()),
+        visit_(std::move(visit)),
+        done_(std::move(done)) {}
+
+  void go_on() {
+    if (alive_.expired()) return;
+    const EventLoop::Step step(loop_, "layout-walk");
+    size_t left = kLayoutsPerTurn;
+    while (left > 0 && !clients_.empty()) left -= visit_some(left);
+    if (clients_.empty()) return done_();
+    loop_.at_next_turn([self = shared_from_this()] { self->go_on(); });
+  }
+
+ private:
+  // Of the last client, at most so many; how many. A client without layouts counts as one.
+  size_t visit_some(size_t most) {
+    const uint64_t client = clients_.back();
+    const std::vector<uint64_t> files = table_.files_of_client(client, most, file_);
+    for (const uint64_t file : files) {
+      file_ = file;
+      if (const HeldLayout* layout = table_.find(file, client)) visit_(*layout);
+    }
+    if (files.size() < most) {
+      clients_.pop_back();
+      file_ = 0;
+    }
+    return files.empty() ? 1 : files.size();
+  }
+
+  EventLoop& loop_;
+  const LayoutTable& table_;
+  const std::weak_ptr<const void> alive_;
+  std::vector<uint64_t> clients_;
+  uint64_t file_ = 0;  // of the last client: those up to here have been visited
+  const std::function<void(const HeldLayout&)> visit_;
+  const std::function<void()> done_;
+};
+
+}  // namespace
+
+void walk_layouts(EventLoop& loop, const LayoutTable& table, uint64_t client, std::weak_ptr<const void> alive,
+                  std::function<void(const HeldLayout&)> visit, std::function<void()> done) {
+  std::make_shared<LayoutWalk>(loop, table, client, std::move(alive), std::move(visit), std::move(done))
+      ->go_on();
+}
+
+}  // namespace pnfsrdma::mds
