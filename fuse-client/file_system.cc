@@ -66,8 +66,12 @@ initiator::Credential FileSystem::credential(fuse_req_t request) {
 }
 
 FileSystem::Question FileSystem::ask(const Inode* inode) {
-  Question question{parts_.clock.now(), name_changes_, nullptr, 0};
-  if (inode != nullptr) question.data = inode->data();
+  Question question{.asked_at = parts_.clock.now(), .name_changes = name_changes_, .data = nullptr};
+  if (inode == nullptr) return question;
+  // Before the data path: one that comes meanwhile is younger.
+  question.data_paths = inode->data_paths();
+  question.data_changes = inode->data_changes_count();
+  question.data = inode->data();
   if (question.data) question.data_version = question.data->local_version();
   return question;
 }

@@ -206,6 +206,7 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
                                std::expected<Shown, nfs4::Status>& shown) {
   const std::shared_ptr<initiator::FileIo> data = file.data();
   const bool with_size = (to_set & FUSE_SET_ATTR_SIZE) != 0;
+  if (with_size) file.data_changes();
   const auto new_size = static_cast<uint64_t>(wanted.st_size);
   nfs4::SetAttributesArguments set;
   set.attributes = to_set_attributes(wanted, to_set);

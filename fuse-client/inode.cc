@@ -276,7 +276,34 @@ void Inode::set_data(const std::shared_ptr<initiator::FileIo>& data) {
   const std::lock_guard lock(mutex_);
   if (data_.lock() == data) return;
   data_ = data;
+  ++data_paths_;
   known_versions_.data = kNoVersion;  // it was another one's
+}
+
+uint64_t Inode::data_paths() const {
+  const std::lock_guard lock(mutex_);
+  return data_paths_;
+}
+
+void Inode::data_changes() {
+  const std::lock_guard lock(mutex_);
+  ++data_changes_;
+}
+
+uint64_t Inode::data_changes_count() const {
+  const std::lock_guard lock(mutex_);
+  return data_changes_;
+}
+
+bool Inode::is_as_read(const FirstBytes& read, SteadyTime now, const AttributeTimeouts& timeouts) const {
+  const std::lock_guard lock(mutex_);
+  return known_ && known_->change == read.change && data_changes_ == read.data_changes &&
+         now - read.asked_at < timeouts.file_min;
+}
+
+bool Inode::has_kept_pages() const {
+  const std::lock_guard lock(mutex_);
+  return opened_at_ == pages_.foreign_changes();
 }
 
 std::shared_ptr<initiator::FileIo> Inode::data() const {
