@@ -171,6 +171,14 @@ class FileSystem {
   // needed.
   std::expected<Entry, int> make_entry(const Question& question, const nfs4::FileHandle* handle,
                                        const nfs4::Attributes* attributes);
+  // What the kernel is told of a file. Its lookup is counted already.
+  Entry entry_of(std::shared_ptr<Inode> inode, const Shown& shown) const;
+  // The same of a name that is known, in no call, with one lookup more. None: ask the server.
+  std::optional<Entry> known_entry(const Inode& directory, std::string_view name, SteadyTime now);
+  std::optional<Inode::Believed> believed(const Inode& inode, SteadyTime now) const;
+  // The kernel is told that this is `name`. `done`: the operation of ours that has made the name so.
+  void named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,
+             const nfs4::ChangeInfo& done);
   // Names that are not there are remembered; other answers are judged by the server for each caller.
   bool caches_absent_names() const;
   void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);

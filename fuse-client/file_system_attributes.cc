@@ -12,14 +12,16 @@ namespace pnfsrdma::fuse_client {
 
 using initiator::CompoundReply;
 
-// PUTFH, GETATTR of the directory, LOOKUP, GETFH, GETATTR; 0 calls for a name that is known not to be there. The
-// kernel gets no negative entries: when they end is known here. The directory's attributes come first: a name that
-// somebody makes behind the LOOKUP makes them old.
+// PUTFH, GETATTR of the directory, LOOKUP, GETFH, GETATTR; 0 calls for a name that is known, or known not to be
+// there: of what a rename would replace the kernel always asks. It gets no negative entries: when they end is known
+// here. The directory's attributes come first: a name that somebody makes behind the LOOKUP makes them old.
 void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   const std::string_view component = name;
   if (component == "." || component == "..") return look_up_node(request, parent, component == "..");
   const std::shared_ptr<Inode> directory = inode(parent);
   const Question question = ask(nullptr);
+  if (const auto known = known_entry(*directory, name, question.asked_at))
+    return reply_entry(request, *known);
   CompoundReply reply;
   int error = 0;
   if (caches_absent_names() && directory->lacks_name(name, question.asked_at, parts_.options.attributes)) {
@@ -34,6 +36,7 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
     const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
     if (error == ENOENT && before != nullptr && before->attributes.change)
       directory->name_is_absent(name, *before->attributes.change);
+    if (error == ESTALE) directory->expire();
   }
   if (error != 0) {
     (void)second_opens_.take(fuse_req_ctx(request)->pid);  // there is nothing to open a second time
@@ -44,7 +47,11 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(4);
   const auto entry = make_entry(question, handle ? &handle->object : nullptr,
                                 attributes ? &attributes->attributes : nullptr);
-  if (entry) parts_.inodes.named(*entry->inode, directory, name);
+  if (entry) {
+    const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
+    const uint64_t change = before != nullptr ? before->attributes.change.value_or(0) : 0;
+    named(*entry->inode, directory, name, {.atomic = true, .before = change, .after = change});
+  }
   reply_entry(request, entry);
 }
 
@@ -86,17 +93,10 @@ void FileSystem::forget_multi(fuse_req_t request, size_t count, fuse_forget_data
 
 void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   const std::shared_ptr<Inode> file = inode(node);
-  // The kernel asks anew after each of its own writes. What those changed we know ourselves until it is
-  // committed; what the server did then, only the server knows.
-  std::optional<uint64_t> data_version;
-  if (const auto data = file->data()) {
-    data_version = data->local_version();
-    if (data->local_attributes().modified) data_version.reset();
-  }
-  if (const auto believed = file->believed(parts_.clock.now(), data_version, lost_link_)) {
-    const FileAttributes shown = with_local_view(*file, believed->attributes);
+  if (const auto known = believed(*file, parts_.clock.now())) {
+    const FileAttributes shown = with_local_view(*file, known->attributes);
     file->told_kernel(shown);
-    reply_attributes(request, *file, shown.status, static_cast<double>(believed->left.count()) / 1000.0,
+    reply_attributes(request, *file, shown.status, static_cast<double>(known->left.count()) / 1000.0,
                      by_read);
     return;
   }
@@ -121,6 +121,7 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   }
   const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
   if (error != 0 || result == nullptr) {
+    if (error == ESTALE) file->expire();  // the kernel looks the path up again
     fuse_reply_err(request, error != 0 ? error : EIO);
     return;
   }

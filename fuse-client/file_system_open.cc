@@ -154,6 +154,7 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   }
   if (answer->by_name != ByName::kDone) answer.emplace(try_open(request, file, nullptr, info->flags));
   if (answer->error != 0) {
+    if (answer->error == ESTALE) file->expire();
     close_if_last(file, file->open_failed());
     fuse_reply_err(request, answer->error);
     return;
@@ -260,7 +261,7 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
   }
   answer.open = *opened;
   answer.attributes = attributes->attributes;
-  parts_.inodes.named(*entry->inode, inode(parent), name);
+  named(*entry->inode, inode(parent), name, opened->change);
   entry->inode->begin_open();
   if (const int failed = finish_open(request, entry->inode, question, std::move(answer), info); failed != 0) {
     parts_.inodes.forget(entry->param.ino, 1);
@@ -298,7 +299,7 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
     fuse_reply_err(request, entry.error());
     return;
   }
-  parts_.inodes.named(*entry->inode, inode(parent), name);
+  named(*entry->inode, inode(parent), name, opened->change);
   // As any other open, so that it can't cross another one's CLOSE.
   entry->inode->begin_open();
   entry->inode->opened(opened->stateid, nfs4::kShareAccessRead, credential(request));

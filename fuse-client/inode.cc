@@ -76,6 +76,10 @@ void Inode::name_is_absent(std::string_view name, uint64_t change) {
   change_names([&](DirectoryNames& names) { names.absent(name, change); });
 }
 
+void Inode::name_is_found(std::string_view name, uint64_t change) {
+  change_names([&](DirectoryNames& names) { names.found(name, change); });
+}
+
 void Inode::names_complete(const std::unordered_set<std::string>& names, uint64_t change) {
   change_names([&](DirectoryNames& known) { known.complete(names, change); });
 }
@@ -93,9 +97,16 @@ void Inode::forget_names() {
 
 bool Inode::lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const {
   const std::lock_guard lock(mutex_);
-  if (!names_ || !known_ || now - known_at_ >= std::min(timeouts.file_min, timeouts.directory_min))
-    return false;
-  return names_->lacks(name, known_->change);
+  return knows_names(now, timeouts) && names_->lacks(name, known_->change);
+}
+
+bool Inode::has_found_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const {
+  const std::lock_guard lock(mutex_);
+  return knows_names(now, timeouts) && names_->has_found(name, known_->change);
+}
+
+bool Inode::knows_names(SteadyTime now, const AttributeTimeouts& timeouts) const {
+  return names_ && known_ && now - known_at_ < std::min(timeouts.file_min, timeouts.directory_min);
 }
 
 void Inode::listed(uint64_t change, SteadyTime asked_at) {

@@ -105,9 +105,10 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void told_kernel(const FileAttributes& attributes);
   bool has_type(mode_t type) const;
 
-  // --- the names that a directory does not have: DirectoryNames
+  // --- the names that a directory has not, or has: DirectoryNames
 
   void name_is_absent(std::string_view name, uint64_t change);
+  void name_is_found(std::string_view name, uint64_t change);
   void names_complete(const std::unordered_set<std::string>& names, uint64_t change);
   // What an operation of ours has made of what is known.
   void change_names(const std::function<void(DirectoryNames&)>& change);
@@ -116,6 +117,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // last, which is not longer ago than the least time for which attributes of files and directories are
   // believed. (Not the longer one of a directory: a new file of another host is waited for.)
   bool lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const;
+  // Within the same time: it is the name of the file of which it was when it was found last.
+  bool has_found_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const;
 
   // --- the listing that the kernel keeps of a directory
 
@@ -215,6 +218,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
  private:
   // Under mutex_.
   bool has_ended();
+  bool knows_names(SteadyTime now, const AttributeTimeouts& timeouts) const;
   // Under mutex_. False: an older answer.
   bool take_in(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts);
 

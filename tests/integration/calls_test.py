@@ -132,7 +132,7 @@ class Calls(unittest.TestCase):
         with mmap.mmap(-1, 4096) as page:
             for work, calls in ((lambda: os.unlink(elsewhere / "a"), 1),
                                 (lambda: os.rename(elsewhere / "b", elsewhere / "new"), 1),
-                                (lambda: os.rename(elsewhere / "c", elsewhere / "d"), 2),  # LOOKUP of what it replaces
+                                (lambda: os.rename(elsewhere / "c", elsewhere / "d"), 1),
                                 (lambda: os.link(elsewhere / "d", elsewhere / "link"), 1),
                                 (lambda: os.unlink(elsewhere / "link"), 1),
                                 (lambda: os.rmdir(elsewhere / "below"), 1)):
@@ -193,6 +193,16 @@ class Calls(unittest.TestCase):
         self.assertEqual(self.calls(look)[0], 0)
         self.path.unlink()
         self.assertEqual(self.calls(look)[0], 0)
+
+    def test_replacing_a_file_costs_no_lookup(self):
+        """The kernel asks for the name of what a rename replaces, however well it knows it."""
+        directory = self.known_directory("replaced")
+        for _ in range(2):
+            (directory / "new").write_bytes(b"x")
+            self.mount.wait_until_quiet()
+            calls, counts = self.calls(lambda: os.rename(directory / "new", directory / "file"))
+            self.assertEqual((calls, counts["RENAME"]), (1, 1))
+            self.assertEqual((directory / "file").read_bytes(), b"x")
 
     def test_exclusive_creation_asks_the_server(self):
         """Also in a directory that is known completely: another host may have been there."""
