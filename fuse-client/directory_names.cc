@@ -7,13 +7,24 @@ void DirectoryNames::absent(std::string_view name, uint64_t change) {
   if (change < change_) return;  // overtaken
   if (change > change_) forget();
   change_ = change;
+  missed_ = true;
   has_not(name);
+}
+
+void DirectoryNames::found(std::string_view name, uint64_t change) {
+  if (change < change_) return;  // overtaken
+  if (change > change_) forget();
+  change_ = change;
+  has(name);
+  insert(found_, name, kFoundMax);
 }
 
 void DirectoryNames::complete(const std::unordered_set<std::string>& names, uint64_t change) {
   if (change < change_ || names.size() > kPresentMax) return;
+  Names found = change == change_ ? std::move(found_) : Names();
   forget();
   change_ = change;
+  found_ = std::move(found);
   complete_ = true;
   present_.insert(names.begin(), names.end());
 }
@@ -29,19 +40,27 @@ void DirectoryNames::removed(std::string_view name, const nfs4::ChangeInfo& chan
 
 void DirectoryNames::renamed(std::string_view from, std::string_view to, const nfs4::ChangeInfo& change) {
   // Two names of one file: rename(2) leaves both.
-  if (follow(change) && change.before != change.after) has_not(from);
+  const bool follows = follow(change);
+  if (change.before != change.after) erase(found_, to);
+  if (follows && change.before != change.after) has_not(from);
   has(to);
 }
 
 void DirectoryNames::forget() {
   complete_ = false;
+  missed_ = false;
   absent_.clear();
+  found_.clear();
   present_.clear();
 }
 
 bool DirectoryNames::lacks(std::string_view name, uint64_t change) const {
   if (change != change_) return false;
   return complete_ ? !present_.contains(name) : absent_.contains(name);
+}
+
+bool DirectoryNames::has_found(std::string_view name, uint64_t change) const {
+  return change == change_ && found_.contains(name);
 }
 
 bool DirectoryNames::follow(const nfs4::ChangeInfo& change) {
@@ -53,19 +72,25 @@ bool DirectoryNames::follow(const nfs4::ChangeInfo& change) {
 }
 
 void DirectoryNames::has(std::string_view name) {
-  if (const auto found = absent_.find(name); found != absent_.end()) absent_.erase(found);
+  erase(absent_, name);
   if (!complete_) return;
   if (present_.size() >= kPresentMax) return forget();
   present_.emplace(name);
 }
 
 void DirectoryNames::has_not(std::string_view name) {
-  if (complete_) {
-    if (const auto found = present_.find(name); found != present_.end()) present_.erase(found);
-    return;
-  }
-  if (absent_.size() >= kAbsentMax) absent_.erase(absent_.begin());
-  absent_.emplace(name);
+  erase(found_, name);
+  if (complete_) return erase(present_, name);
+  insert(absent_, name, kAbsentMax);
+}
+
+void DirectoryNames::insert(Names& names, std::string_view name, size_t most) {
+  if (names.size() >= most && !names.contains(name)) names.erase(names.begin());
+  names.emplace(name);
+}
+
+void DirectoryNames::erase(Names& names, std::string_view name) {
+  if (const auto found = names.find(name); found != names.end()) names.erase(found);
 }
 
 }  // namespace pnfsrdma::fuse_client

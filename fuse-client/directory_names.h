@@ -13,17 +13,25 @@
 namespace pnfsrdma::fuse_client {
 
 // Which names a directory does not have: those that the server said are not there, or, where it is known
-// completely, all but those it has. All of it was so at one value of the directory's change attribute; at another
-// one nothing is known. A value of its Inode, under that one's mutex.
+// completely, all but those it has; and some that it has, whose files are known (InodeTable::find). All of it was
+// so at one value of the directory's change attribute; at another one nothing is known. A value of its Inode,
+// under that one's mutex.
 class DirectoryNames {
  public:
   // More than these are forgotten again: the absent ones one after the other, those of a complete directory at
   // once.
   static constexpr size_t kAbsentMax = 1024;
   static constexpr size_t kPresentMax = 16'384;
+  static constexpr size_t kFoundMax = 256;
 
   // The server has said NOENT, when the change attribute was `change` or, a moment before, still was.
   void absent(std::string_view name, uint64_t change);
+  // The name is of a file that the kernel has been told, when the change attribute was `change` or a moment later.
+  void found(std::string_view name, uint64_t change);
+  // They are more than one answer holds, or may not be listed: not to be asked for by themselves.
+  void too_many() { too_many_ = true; }
+  // Something was looked for that is not there, so the names are likely worth one answer.
+  bool wants_all() const { return missed_ && !complete_ && !too_many_; }
   // It has no other names than these (empty: a new directory).
   void complete(const std::unordered_set<std::string>& names, uint64_t change);
   // An operation of this client. What was known stays known if nobody else has changed the directory in between.
@@ -35,6 +43,8 @@ class DirectoryNames {
 
   // True: when the change attribute was `change` there was no such name.
   bool lacks(std::string_view name, uint64_t change) const;
+  // True: the name was of the same file as when it was found last.
+  bool has_found(std::string_view name, uint64_t change) const;
 
  private:
   struct Hash {
@@ -43,6 +53,8 @@ class DirectoryNames {
   };
   using Names = std::unordered_set<std::string, Hash, std::equal_to<>>;
 
+  static void insert(Names& names, std::string_view name, size_t most);
+  static void erase(Names& names, std::string_view name);
   // False: it did not follow what is known, so nothing is known any more but what comes from here on.
   bool follow(const nfs4::ChangeInfo& change);
   void has(std::string_view name);
@@ -50,7 +62,10 @@ class DirectoryNames {
 
   uint64_t change_ = 0;
   bool complete_ = false;
+  bool too_many_ = false;
+  bool missed_ = false;  // absent() since nothing was known
   Names absent_;
+  Names found_;
   Names present_;  // while complete_
 };
 

@@ -66,8 +66,12 @@ initiator::Credential FileSystem::credential(fuse_req_t request) {
 }
 
 FileSystem::Question FileSystem::ask(const Inode* inode) {
-  Question question{parts_.clock.now(), name_changes_, nullptr, 0};
-  if (inode != nullptr) question.data = inode->data();
+  Question question{.asked_at = parts_.clock.now(), .name_changes = name_changes_, .data = nullptr};
+  if (inode == nullptr) return question;
+  // Before the data path: one that comes meanwhile is younger.
+  question.data_paths = inode->data_paths();
+  question.data_changes = inode->data_changes_count();
+  question.data = inode->data();
   if (question.data) question.data_version = question.data->local_version();
   return question;
 }
@@ -125,9 +129,13 @@ std::expected<FileSystem::Entry, int> FileSystem::make_entry(const Question& que
   if (handle == nullptr || attributes == nullptr) return std::unexpected(EIO);
   const auto file = to_file_attributes(*attributes);
   if (!file) return std::unexpected(nfs4::to_errno(file.error()));
-  Entry entry{parts_.inodes.look_up(*handle, file->status.st_ino), {}, *file};
-  const Shown shown = take_in(*entry.inode, question, *file);
-  entry.attributes = shown.attributes;
+  std::shared_ptr<Inode> inode = parts_.inodes.look_up(*handle, file->status.st_ino);
+  const Shown shown = take_in(*inode, question, *file);
+  return entry_of(std::move(inode), shown);
+}
+
+FileSystem::Entry FileSystem::entry_of(std::shared_ptr<Inode> inode, const Shown& shown) const {
+  Entry entry{std::move(inode), {}, shown.attributes};
   entry.param.ino = entry.inode->node;
   entry.param.generation = parts_.inodes.generation_of(*entry.inode);
   entry.param.attr = shown.attributes.status;
@@ -141,6 +149,42 @@ std::expected<FileSystem::Entry, int> FileSystem::make_entry(const Question& que
   if (parts_.options.lookup_cache != LookupCache::kNone)
     entry.param.entry_timeout = static_cast<double>(parts_.options.attributes.directory_min.count());
   return entry;
+}
+
+std::optional<FileSystem::Entry> FileSystem::known_entry(const Inode& directory, std::string_view name,
+                                                         SteadyTime now) {
+  if (!caches_absent_names() || !directory.has_found_name(name, now, parts_.options.attributes))
+    return std::nullopt;
+  const std::shared_ptr<Inode> inode = parts_.inodes.find(directory, name);
+  // An open has found that the name leads elsewhere, and the kernel looks again.
+  if (!inode || inode->name_is_lost()) return std::nullopt;
+  const auto known = believed(*inode, now);
+  if (!known) return std::nullopt;
+  const std::shared_ptr<Inode> counted = parts_.inodes.look_up(inode->handle, inode->id);
+  if (counted != inode) {  // forgotten meanwhile
+    parts_.inodes.forget(counted->node, 1);
+    return std::nullopt;
+  }
+  const Shown shown{with_local_view(*inode, known->attributes), seconds_of(known->left)};
+  inode->told_kernel(shown.attributes);
+  return entry_of(inode, shown);
+}
+
+// The kernel asks again after each of its own writes. What those changed we know ourselves until it is
+// committed; what the server did then, only the server knows.
+std::optional<Inode::Believed> FileSystem::believed(const Inode& inode, SteadyTime now) const {
+  std::optional<uint64_t> data_version;
+  if (const auto data = inode.data()) {
+    data_version = data->local_version();
+    if (data->local_attributes().modified) data_version.reset();
+  }
+  return inode.believed(now, data_version, lost_link_);
+}
+
+void FileSystem::named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,
+                       const nfs4::ChangeInfo& done) {
+  parts_.inodes.named(inode, directory, name);
+  if (caches_absent_names() && done.atomic) directory->name_is_found(name, done.after);
 }
 
 void FileSystem::reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry) {

@@ -59,7 +59,8 @@ struct FileSystemParts {
 // a file whose attributes are still believed 0.
 class FileSystem {
  public:
-  explicit FileSystem(const FileSystemParts& parts) : parts_(parts), second_opens_(parts.clock) {}
+  explicit FileSystem(const FileSystemParts& parts)
+      : parts_(parts), first_reads_(parts.options.threads / 4), second_opens_(parts.clock) {}
 
   const MountOptions& options() const { return parts_.options; }
   // Once, before the first request: the kernel keeps its pages over our own changes (page_stamp.h), where those
@@ -126,6 +127,9 @@ class FileSystem {
     uint64_t name_changes = 0;
     std::shared_ptr<initiator::FileIo> data;
     uint64_t data_version = 0;
+    // Of the inode: data_paths(), data_changes_count().
+    uint64_t data_paths = 0;
+    uint64_t data_changes = 0;
   };
   struct Entry {
     std::shared_ptr<Inode> inode;
@@ -167,6 +171,18 @@ class FileSystem {
   // needed.
   std::expected<Entry, int> make_entry(const Question& question, const nfs4::FileHandle* handle,
                                        const nfs4::Attributes* attributes);
+  // What the kernel is told of a file. Its lookup is counted already.
+  Entry entry_of(std::shared_ptr<Inode> inode, const Shown& shown) const;
+  // The same of a name that is known, in no call, with one lookup more. None: ask the server.
+  std::optional<Entry> known_entry(const Inode& directory, std::string_view name, SteadyTime now);
+  std::optional<Inode::Believed> believed(const Inode& inode, SteadyTime now) const;
+  // The kernel is told that this is `name`. `done`: the operation of ours that has made the name so.
+  void named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,
+             const nfs4::ChangeInfo& done);
+  // LOOKUP and what goes with it; `all_names`: READDIR of the directory ahead of it. 0 or an errno.
+  int look_up_at_server(fuse_req_t request, Inode& directory, const char* name, bool all_names,
+                        CompoundReply& reply);
+  static void learn_all_names(Inode& directory, const CompoundReply& reply);
   // Names that are not there are remembered; other answers are judged by the server for each caller.
   bool caches_absent_names() const;
   void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);
@@ -213,6 +229,10 @@ class FileSystem {
                   OpenAnswer answer, fuse_file_info* info);
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
                                                         Operations& operations);
+  std::optional<FirstReads::Place> first_read_wanted(const Inode& inode, const OpenAnswer& answer, int flags,
+                                                     Operations& operations);
+  static std::shared_ptr<const FirstBytes> first_bytes(const Question& question, const OpenAnswer& answer,
+                                                       const FileAttributes& attributes);
   void close_if_last(const std::shared_ptr<Inode>& inode, bool last);
   LockWish wish_of(fuse_req_t request, const fuse_file_info* info, LockOwner owner,
                    const nfs4::LockRange& range);
@@ -226,6 +246,7 @@ class FileSystem {
   int ask_end(fuse_req_t request, OpenFile& file);
   bool is_direct(const fuse_file_info* info) const;
   void reply_lost(fuse_req_t request, const OpenFile& file, const Error& error);
+  std::optional<size_t> read_with_open(const OpenFile& file, uint64_t offset, MutableByteSpan sink);
   Result<size_t> read_on(fuse_req_t request, OpenFile& file, off_t offset, initiator::BufferSlice sink,
                          size_t done);
   void reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count);
@@ -237,6 +258,7 @@ class FileSystem {
   std::atomic<uint64_t> lost_link_ = 0;
   // Files below it are read through the MDS: what its newest mdsthreshold said.
   std::atomic<uint64_t> small_file_size_ = 0;
+  FirstReads first_reads_;
   SecondOpens second_opens_;
   KernelHandles<OpenFile> open_files_;
   KernelHandles<DirectoryStream> open_directories_;

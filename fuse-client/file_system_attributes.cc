@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "fuse-client/file_system.h"
 #include "shared/nfs4/status_errno.h"
@@ -12,40 +14,87 @@ namespace pnfsrdma::fuse_client {
 
 using initiator::CompoundReply;
 
-// PUTFH, GETATTR of the directory, LOOKUP, GETFH, GETATTR; 0 calls for a name that is known not to be there. The
-// kernel gets no negative entries: when they end is known here. The directory's attributes come first: a name that
-// somebody makes behind the LOOKUP makes them old.
+namespace {
+
+// Of the READDIR beside a LOOKUP: some 400 names.
+constexpr uint32_t kNamesBytes = 16u << 10;
+
+}  // namespace
+
+// 0 calls for a name that is known, or known not to be there: of what a rename would replace the kernel always
+// asks. It gets no negative entries: when they end is known here.
 void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   const std::string_view component = name;
   if (component == "." || component == "..") return look_up_node(request, parent, component == "..");
   const std::shared_ptr<Inode> directory = inode(parent);
   const Question question = ask(nullptr);
+  if (const auto known = known_entry(*directory, name, question.asked_at))
+    return reply_entry(request, *known);
   CompoundReply reply;
   int error = 0;
   if (caches_absent_names() && directory->lacks_name(name, question.asked_at, parts_.options.attributes)) {
     error = ENOENT;
   } else {
-    error = call(request,
-                 {nfs4::PutFileHandleArguments{directory->handle},
-                  nfs4::GetAttributesArguments{stat_attributes()}, nfs4::LookupArguments{name},
-                  nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
-                 reply);
+    const bool all_names = caches_absent_names() && directory->wants_all_names();
+    error = look_up_at_server(request, *directory, name, all_names, reply);
     learn_directory(*directory, question, reply, 1);
     const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
     if (error == ENOENT && before != nullptr && before->attributes.change)
       directory->name_is_absent(name, *before->attributes.change);
+    if (error == ESTALE) directory->expire();
   }
   if (error != 0) {
     (void)second_opens_.take(fuse_req_ctx(request)->pid);  // there is nothing to open a second time
     fuse_reply_err(request, error);
     return;
   }
-  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(3);
-  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(4);
+  const size_t at = reply.results.size() - 2;
+  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(at);
+  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(at + 1);
   const auto entry = make_entry(question, handle ? &handle->object : nullptr,
                                 attributes ? &attributes->attributes : nullptr);
-  if (entry) parts_.inodes.named(*entry->inode, directory, name);
+  if (entry) {
+    const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
+    const uint64_t change = before != nullptr ? before->attributes.change.value_or(0) : 0;
+    named(*entry->inode, directory, name, {.atomic = true, .before = change, .after = change});
+  }
   reply_entry(request, entry);
+}
+
+// PUTFH, GETATTR of the directory, [READDIR], LOOKUP, GETFH, GETATTR. The directory's attributes come first: a name
+// that somebody makes behind the LOOKUP makes them old.
+int FileSystem::look_up_at_server(fuse_req_t request, Inode& directory, const char* name, bool all_names,
+                                  CompoundReply& reply) {
+  Operations operations{nfs4::PutFileHandleArguments{directory.handle},
+                        nfs4::GetAttributesArguments{stat_attributes()}};
+  if (all_names) {
+    nfs4::ReadDirectoryArguments names;
+    names.directory_count = names.max_count = kNamesBytes;
+    operations.emplace_back(std::move(names));
+  }
+  const size_t lookup_at = operations.size();
+  operations.emplace_back(nfs4::LookupArguments{name});
+  operations.emplace_back(nfs4::GetFileHandleArguments{});
+  operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
+  const int error = call(request, std::move(operations), reply);
+  if (!all_names || reply.results.size() < lookup_at) return error;
+  learn_all_names(directory, reply);
+  // Who may not list it may search it all the same.
+  if (error != 0 && reply.results.size() == lookup_at)
+    return look_up_at_server(request, directory, name, false, reply);
+  return error;
+}
+
+void FileSystem::learn_all_names(Inode& directory, const CompoundReply& reply) {
+  const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
+  const auto* listed = reply.result<nfs4::ReadDirectoryResponse>(2);
+  if (listed == nullptr || !listed->end || before == nullptr || !before->attributes.change) {
+    directory.change_names([](DirectoryNames& names) { names.too_many(); });
+    return;
+  }
+  std::unordered_set<std::string> names;
+  for (const nfs4::DirectoryEntry& entry : listed->entries) names.emplace(entry.name);
+  directory.names_complete(names, *before->attributes.change);
 }
 
 // open_by_handle_at(2): a file by a number that the kernel has forgotten, or the directory above one.
@@ -86,17 +135,10 @@ void FileSystem::forget_multi(fuse_req_t request, size_t count, fuse_forget_data
 
 void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   const std::shared_ptr<Inode> file = inode(node);
-  // The kernel asks anew after each of its own writes. What those changed we know ourselves until it is
-  // committed; what the server did then, only the server knows.
-  std::optional<uint64_t> data_version;
-  if (const auto data = file->data()) {
-    data_version = data->local_version();
-    if (data->local_attributes().modified) data_version.reset();
-  }
-  if (const auto believed = file->believed(parts_.clock.now(), data_version, lost_link_)) {
-    const FileAttributes shown = with_local_view(*file, believed->attributes);
+  if (const auto known = believed(*file, parts_.clock.now())) {
+    const FileAttributes shown = with_local_view(*file, known->attributes);
     file->told_kernel(shown);
-    reply_attributes(request, *file, shown.status, static_cast<double>(believed->left.count()) / 1000.0,
+    reply_attributes(request, *file, shown.status, static_cast<double>(known->left.count()) / 1000.0,
                      by_read);
     return;
   }
@@ -121,6 +163,7 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   }
   const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
   if (error != 0 || result == nullptr) {
+    if (error == ESTALE) file->expire();  // the kernel looks the path up again
     fuse_reply_err(request, error != 0 ? error : EIO);
     return;
   }
@@ -206,6 +249,7 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
                                std::expected<Shown, nfs4::Status>& shown) {
   const std::shared_ptr<initiator::FileIo> data = file.data();
   const bool with_size = (to_set & FUSE_SET_ATTR_SIZE) != 0;
+  if (with_size) file.data_changes();
   const auto new_size = static_cast<uint64_t>(wanted.st_size);
   nfs4::SetAttributesArguments set;
   set.attributes = to_set_attributes(wanted, to_set);

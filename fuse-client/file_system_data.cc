@@ -37,6 +37,10 @@ void FileSystem::read(fuse_req_t request, size_t size, off_t offset, fuse_file_i
   }
   const initiator::BufferSlice sink =
       buffer->slice(initiator::kBufferHeaderRoom, std::min(size, initiator::kBufferPayload));
+  if (const auto first = read_with_open(file, static_cast<uint64_t>(offset), sink.bytes())) {
+    fuse_reply_buf(request, reinterpret_cast<const char*>(sink.data()), *first);
+    return;
+  }
   Result<size_t> count = file.data->read(static_cast<uint64_t>(offset), sink);
   // Of buffered reads the kernel asks for the size itself.
   if (count && *count < sink.size() && is_direct(info)) count = read_on(request, file, offset, sink, *count);
@@ -53,6 +57,17 @@ void FileSystem::read(fuse_req_t request, size_t size, off_t offset, fuse_file_i
   fuse_reply_buf(request, reinterpret_cast<const char*>(sink.data()), *count);
 }
 
+// Bytes that came with the OPEN. None: there are none, or they are old.
+std::optional<size_t> FileSystem::read_with_open(const OpenFile& file, uint64_t offset,
+                                                 MutableByteSpan sink) {
+  if (!file.first_bytes) return std::nullopt;
+  if (!file.inode->is_as_read(*file.first_bytes, parts_.clock.now(), parts_.options.attributes))
+    return std::nullopt;
+  const auto count = file.first_bytes->copy(offset, sink);
+  if (count) file.data->count_read(*count);
+  return count;
+}
+
 void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, size_t size, off_t offset,
                        fuse_file_info* info) {
   initiator::Buffer* const buffer = WorkerBuffer::current();
@@ -63,6 +78,7 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
     return;
   }
   const initiator::BufferSlice source = slice_of(*buffer, bytes, size);
+  file.inode->data_changes();
   if (const int error = clear_privileges(request, node); error != 0) {
     fuse_reply_err(request, error);
     return;

@@ -166,7 +166,7 @@ bool FileSystem::add_entry(Listing& listing, const Inode& directory, const Direc
   if (!plus) return listing.add(entry.name.c_str(), param.attr, next);
   // Without a handle the kernel gets the name only (node 0) and looks it up when it needs more.
   if (!attributes || !entry.attributes.file_handle) return listing.add(entry.name.c_str(), param, next);
-  const Question question{stream.asked_at, stream.name_changes, nullptr, 0};
+  const Question question{.asked_at = stream.asked_at, .name_changes = stream.name_changes, .data = nullptr};
   const auto made = make_entry(question, &*entry.attributes.file_handle, &entry.attributes);
   if (!made) return listing.add(entry.name.c_str(), param, next);
   parts_.inodes.named(*made->inode, directory.shared_from_this(), entry.name);

@@ -123,6 +123,7 @@ bool FileSystem::try_lock_again(BlockedLocks::Waiting& waiting) {
 // Pages survive only if nobody else has changed the file since the kernel forgot those of before.
 void FileSystem::lock_given(fuse_req_t request, fuse_ino_t node, const std::shared_ptr<Inode>& file,
                             const Question& question, const std::optional<FileAttributes>& attributes) {
+  file->data_changes();
   std::optional<uint64_t> foreign_changes;
   if (attributes) {
     judge_pages(*file, question, *attributes);

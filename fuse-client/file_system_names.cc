@@ -37,7 +37,7 @@ void FileSystem::make(fuse_req_t request, fuse_ino_t parent, const char* name, n
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(4);
   const auto entry = make_entry(question, handle ? &handle->object : nullptr,
                                 attributes ? &attributes->attributes : nullptr);
-  if (entry) parts_.inodes.named(*entry->inode, inode(parent), name);
+  if (entry) named(*entry->inode, inode(parent), name, created->change);
   // A new directory has no names.
   if (entry && entry->inode->has_type(S_IFDIR)) entry->inode->names_complete({}, entry->attributes.change);
   reply_entry(request, entry);
@@ -138,7 +138,7 @@ void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name,
   if (!moved || (expected && expected != moved)) touched.push_back({expected, std::nullopt});
   const uint64_t number = names_changed(touched, question, reply);
   if (moved) {
-    parts_.inodes.named(*moved, to, new_name);
+    named(*moved, to, new_name, renamed->target);
     const bool alone = moved->name_changed(question.name_changes, number);
     const auto* attributes = reply.result<nfs4::GetAttributesResponse>(kMovedAt + 1);
     if (alone && moved == expected && attributes != nullptr)
@@ -195,7 +195,7 @@ void FileSystem::link(fuse_req_t request, fuse_ino_t node, fuse_ino_t new_parent
   }
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(6);
   const auto entry = make_entry(question, &file->handle, attributes ? &attributes->attributes : nullptr);
-  if (entry) parts_.inodes.named(*entry->inode, directory, new_name);
+  if (entry) named(*entry->inode, directory, new_name, linked->change);
   reply_entry(request, entry);
 }
 

@@ -23,6 +23,7 @@ struct FileSystem::OpenAnswer {
   nfs4::Attributes attributes;
   std::optional<initiator::PendingLayout> pending;
   size_t layout_at = 0;
+  bool with_read = false;  // at the same place: one or the other
   uint32_t share_access = 0;
   bool refused = false;  // granted, but not to this caller
   ByName by_name = ByName::kDone;
@@ -106,6 +107,26 @@ std::optional<initiator::PendingLayout> FileSystem::layout_wanted(const Inode& i
   return pending;
 }
 
+// READ behind the OPEN of a small file that this mount has not read yet. Only without a data path: nothing was
+// written here then that the server does not know. Else by itself, by which a layout or the kernel's pages may serve
+// it.
+std::optional<FirstReads::Place> FileSystem::first_read_wanted(const Inode& inode, const OpenAnswer& answer,
+                                                               int flags, Operations& operations) {
+  const auto known = inode.last_known();
+  const uint64_t size = known ? static_cast<uint64_t>(known->status.st_size) : 0;
+  const bool is_small = size > 0 && size <= FirstBytes::kSizeMax && size < small_file_size_;
+  const bool is_direct = parts_.options.direct_only || (flags & O_DIRECT) != 0;
+  if (!is_small || is_direct || answer.writes() || answer.question->data || inode.has_kept_pages())
+    return std::nullopt;
+  if (parts_.options.attributes.file_min == std::chrono::seconds(0)) return std::nullopt;
+  auto place = first_reads_.enter();
+  if (place) {
+    operations.emplace_back(
+        nfs4::ReadArguments{nfs4::Stateid::current(), 0, static_cast<uint32_t>(FirstBytes::kSizeMax)});
+  }
+  return place;
+}
+
 // An OPEN by name as NFSv4 means it: what the kernel knows of the name may be half a minute old. If it leads
 // elsewhere the answer is ESTALE, once: then the kernel looks the path up again. Where it comes without a
 // path (/proc/self/fd), or by another link, the second try is by handle.
@@ -133,6 +154,7 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   }
   if (answer->by_name != ByName::kDone) answer.emplace(try_open(request, file, nullptr, info->flags));
   if (answer->error != 0) {
+    if (answer->error == ESTALE) file->expire();
     close_if_last(file, file->open_failed());
     fuse_reply_err(request, answer->error);
     return;
@@ -146,7 +168,7 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   if (fuse_reply_open(request, info) == -ENOENT) release(nullptr, info);
 }
 
-// PUTFH, OPEN (CLAIM_FH), GETATTR, [ACCESS], [LAYOUTGET]; by name with PUTFH, LOOKUP, VERIFY of the
+// PUTFH, OPEN (CLAIM_FH), GETATTR, [ACCESS], [READ or LAYOUTGET]; by name with PUTFH, LOOKUP, VERIFY of the
 // filehandle in front, so that no other file is opened than the one the kernel means.
 FileSystem::OpenAnswer FileSystem::try_open(fuse_req_t request, const std::shared_ptr<Inode>& file,
                                             const Inode::Name* name, int flags) {
@@ -170,11 +192,13 @@ FileSystem::OpenAnswer FileSystem::try_open(fuse_req_t request, const std::share
   // kernel's doing, if it was asked to.
   const bool may_read_at = !parts_.options.default_permissions && answer.reads() && !is_execution(flags);
   if (may_read_at) operations.emplace_back(nfs4::AccessArguments{nfs4::kAccessRead});
+  answer.question = ask(file.get());
   answer.layout_at = operations.size();
-  auto pending = layout_wanted(*file, answer.writes(), operations);
+  const auto reading = first_read_wanted(*file, answer, flags, operations);
+  answer.with_read = reading.has_value();
+  auto pending = reading ? std::nullopt : layout_wanted(*file, answer.writes(), operations);
   if (pending) answer.pending.emplace(std::move(*pending));
 
-  answer.question = ask(file.get());
   answer.error = call(request, std::move(operations), answer.reply, true);
   const CompoundReply& reply = answer.reply;
   const auto* opened = reply.result<nfs4::OpenResponse>(open_at);
@@ -237,7 +261,7 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
   }
   answer.open = *opened;
   answer.attributes = attributes->attributes;
-  parts_.inodes.named(*entry->inode, inode(parent), name);
+  named(*entry->inode, inode(parent), name, opened->change);
   entry->inode->begin_open();
   if (const int failed = finish_open(request, entry->inode, question, std::move(answer), info); failed != 0) {
     parts_.inodes.forget(entry->param.ino, 1);
@@ -275,7 +299,7 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
     fuse_reply_err(request, entry.error());
     return;
   }
-  parts_.inodes.named(*entry->inode, inode(parent), name);
+  named(*entry->inode, inode(parent), name, opened->change);
   // As any other open, so that it can't cross another one's CLOSE.
   entry->inode->begin_open();
   entry->inode->opened(opened->stateid, nfs4::kShareAccessRead, credential(request));
@@ -306,6 +330,10 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   file->append = (info->flags & O_APPEND) != 0;
   file->cursor = file->data->error_cursor();
   inode->set_data(file->data);
+  // There was none when the server was asked, and this is the first one since: nothing was written through another.
+  // Nor through this one, which may have outlived the kernel's memory of the file.
+  const bool is_first = !question.data && inode->data_paths() == question.data_paths + 1 &&
+                        file->data->local_version() == initiator::FileIo::kFirstVersion;
   if (const auto sizes = thresholds_of(answer.attributes)) {
     file->data->set_thresholds(sizes->first, sizes->second);
     small_file_size_ = sizes->first;
@@ -322,8 +350,10 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   judge_pages(*inode, question, *attributes);
   const Inode::CacheVerdict verdict = inode->at_open(*attributes);
   // Without data when it was asked the version is 0, which no data path has.
+  const uint64_t version = is_first ? initiator::FileIo::kFirstVersion : question.data_version;
   (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes,
-                     Inode::Versions{question.data_version, question.name_changes});
+                     Inode::Versions{version, question.name_changes});
+  if (answer.with_read && is_first) file->first_bytes = first_bytes(question, answer, *attributes);
   if (verdict.kernel_attributes_old) parts_.invalidator.attributes(inode->node);
   info->keep_cache = verdict.keep_pages ? 1 : 0;
   info->direct_io = parts_.options.direct_only || (info->flags & O_DIRECT) != 0 ? 1 : 0;
@@ -331,6 +361,19 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   info->noflush = file->writable || !parts_.options.posix_locks_local() ? 0 : 1;
   info->fh = open_files_.give(std::move(file));
   return 0;
+}
+
+// What the READ behind the OPEN has brought, if it is the whole file.
+std::shared_ptr<const FirstBytes> FileSystem::first_bytes(const Question& question, const OpenAnswer& answer,
+                                                          const FileAttributes& attributes) {
+  const auto* read = answer.reply.result<nfs4::ReadResponse>(answer.layout_at);
+  if (read == nullptr) return nullptr;
+  const ByteSpan data = read->data.span();
+  if (!read->end_of_file || data.size() != static_cast<uint64_t>(attributes.status.st_size)) return nullptr;
+  return std::make_shared<const FirstBytes>(FirstBytes{.bytes = Bytes(data.begin(), data.end()),
+                                                       .asked_at = question.asked_at,
+                                                       .change = attributes.change,
+                                                       .data_changes = question.data_changes});
 }
 
 // The kernel does not wait for a release. `request` may be null: nobody asked.

@@ -76,8 +76,17 @@ void Inode::name_is_absent(std::string_view name, uint64_t change) {
   change_names([&](DirectoryNames& names) { names.absent(name, change); });
 }
 
+void Inode::name_is_found(std::string_view name, uint64_t change) {
+  change_names([&](DirectoryNames& names) { names.found(name, change); });
+}
+
 void Inode::names_complete(const std::unordered_set<std::string>& names, uint64_t change) {
   change_names([&](DirectoryNames& known) { known.complete(names, change); });
+}
+
+bool Inode::wants_all_names() const {
+  const std::lock_guard lock(mutex_);
+  return names_ && names_->wants_all();
 }
 
 void Inode::change_names(const std::function<void(DirectoryNames&)>& change) {
@@ -93,9 +102,16 @@ void Inode::forget_names() {
 
 bool Inode::lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const {
   const std::lock_guard lock(mutex_);
-  if (!names_ || !known_ || now - known_at_ >= std::min(timeouts.file_min, timeouts.directory_min))
-    return false;
-  return names_->lacks(name, known_->change);
+  return knows_names(now, timeouts) && names_->lacks(name, known_->change);
+}
+
+bool Inode::has_found_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const {
+  const std::lock_guard lock(mutex_);
+  return knows_names(now, timeouts) && names_->has_found(name, known_->change);
+}
+
+bool Inode::knows_names(SteadyTime now, const AttributeTimeouts& timeouts) const {
+  return names_ && known_ && now - known_at_ < std::min(timeouts.file_min, timeouts.directory_min);
 }
 
 void Inode::listed(uint64_t change, SteadyTime asked_at) {
@@ -276,7 +292,34 @@ void Inode::set_data(const std::shared_ptr<initiator::FileIo>& data) {
   const std::lock_guard lock(mutex_);
   if (data_.lock() == data) return;
   data_ = data;
+  ++data_paths_;
   known_versions_.data = kNoVersion;  // it was another one's
+}
+
+uint64_t Inode::data_paths() const {
+  const std::lock_guard lock(mutex_);
+  return data_paths_;
+}
+
+void Inode::data_changes() {
+  const std::lock_guard lock(mutex_);
+  ++data_changes_;
+}
+
+uint64_t Inode::data_changes_count() const {
+  const std::lock_guard lock(mutex_);
+  return data_changes_;
+}
+
+bool Inode::is_as_read(const FirstBytes& read, SteadyTime now, const AttributeTimeouts& timeouts) const {
+  const std::lock_guard lock(mutex_);
+  return known_ && known_->change == read.change && data_changes_ == read.data_changes &&
+         now - read.asked_at < timeouts.file_min;
+}
+
+bool Inode::has_kept_pages() const {
+  const std::lock_guard lock(mutex_);
+  return opened_at_ == pages_.foreign_changes();
 }
 
 std::shared_ptr<initiator::FileIo> Inode::data() const {

@@ -12,6 +12,7 @@
 #include "fuse-client/directory_names.h"
 #include "fuse-client/file_attributes.h"
 #include "fuse-client/file_locks.h"
+#include "fuse-client/first_bytes.h"
 #include "fuse-client/mount_options.h"
 #include "fuse-client/page_stamp.h"
 #include "shared/base/sync.h"
@@ -104,10 +105,12 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void told_kernel(const FileAttributes& attributes);
   bool has_type(mode_t type) const;
 
-  // --- the names that a directory does not have: DirectoryNames
+  // --- the names that a directory has not, or has: DirectoryNames
 
   void name_is_absent(std::string_view name, uint64_t change);
+  void name_is_found(std::string_view name, uint64_t change);
   void names_complete(const std::unordered_set<std::string>& names, uint64_t change);
+  bool wants_all_names() const;
   // What an operation of ours has made of what is known.
   void change_names(const std::function<void(DirectoryNames&)>& change);
   void forget_names();
@@ -115,6 +118,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // last, which is not longer ago than the least time for which attributes of files and directories are
   // believed. (Not the longer one of a directory: a new file of another host is waited for.)
   bool lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const;
+  // Within the same time: it is the name of the file of which it was when it was found last.
+  bool has_found_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const;
 
   // --- the listing that the kernel keeps of a directory
 
@@ -174,7 +179,17 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // The file's data path is its open files', and the data path's own while it holds a layout of the file or
   // owes the server something: a closed file costs no more than its name and attributes.
   void set_data(const std::shared_ptr<initiator::FileIo>& data);
+  // How many it has had. One more than before a question, when there was none: this one is not older than that.
+  uint64_t data_paths() const;
   std::shared_ptr<initiator::FileIo> data() const;
+  // A write or truncation of ours begins, or a lock shows what others wrote: bytes that were read before are old.
+  void data_changes();
+  uint64_t data_changes_count() const;
+  // The file's bytes may be those of when the server was asked: nothing else is known, and that is no longer ago
+  // than the least time for which attributes are believed.
+  bool is_as_read(const FirstBytes& read, SteadyTime now, const AttributeTimeouts& timeouts) const;
+  // The kernel has kept its pages at every open so far: likely it has what an open reads.
+  bool has_kept_pages() const;
   // At the last close: all is told. Attributes from before are not believed when nobody is there to know it.
   void data_settled(uint64_t data_version);
   // One open less. True: it was the last one. Then its data is to be settled, then settled() to be called: from
@@ -204,6 +219,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
  private:
   // Under mutex_.
   bool has_ended();
+  bool knows_names(SteadyTime now, const AttributeTimeouts& timeouts) const;
   // Under mutex_. False: an older answer.
   bool take_in(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts);
 
@@ -241,6 +257,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint32_t directory_opens_ = 0;
   initiator::Credential reader_, writer_;
   std::weak_ptr<initiator::FileIo> data_;
+  uint64_t data_paths_ = 0;
+  uint64_t data_changes_ = 0;
   FileLocks locks_;
 };
 
@@ -252,6 +270,7 @@ struct OpenFile {
   bool writable = false;
   bool append = false;
   initiator::ErrorCursor cursor;
+  std::shared_ptr<const FirstBytes> first_bytes;  // none: nothing was read with the open
 };
 
 }  // namespace pnfsrdma::fuse_client

@@ -193,6 +193,37 @@ class OnTwoBricks(unittest.TestCase):
         print(f"all {len(under_way)} ended well {time.monotonic() - begin:.2f} s after it went on: {ended}")
 
 
+class SmallFilesOfASilentBrick(OnTwoBricks):
+    OPTIONS = "flush_after=0"
+    SMALL = 80
+
+    def test_opens_that_read_wait_and_others_go_on(self):
+        """More of them than the mount has workers; each reads its file in the call that opens it."""
+        for i in range(self.SMALL):
+            with open(self.mount / f"small{i}", "wb", buffering=0) as f:
+                f.write(bytes([i]) * 3072)
+                os.fsync(f.fileno())
+        console = Console(self.cluster.home / "console.sock")
+        second = {brick["id"] for brick in console.items("/bricks") if "brick2" in brick["address"]}
+        brick = [console.get(f"/files?path=/small{i}").json["extents"][0]["brick"] for i in range(self.SMALL)]
+        silenced = [i for i in range(self.SMALL) if brick[i] in second]
+        self.assertGreater(len(silenced), 20)
+        self.mount = self.cluster.mount(self.OPTIONS, name="reader")
+        for name in self.there:
+            (self.mount / name).read_bytes()  # its bricks are connected, and that small files are small is known
+        for i in silenced:
+            os.stat(self.mount / f"small{i}")
+        self.cluster.signal("brick2", signal.SIGSTOP)
+        reads = [self.pool.submit((self.mount / f"small{i}").read_bytes) for i in silenced]
+        try:
+            time.sleep(0.3)
+            self.others_go_on(4)
+            self.assertFalse(any(read.done() for read in reads))
+        finally:
+            self.cluster.signal("brick2", signal.SIGCONT)
+        self.assertEqual([read.result(30) for read in reads], [bytes([i]) * 3072 for i in silenced])
+
+
 class SilentBrick(OnTwoBricks):
     def test_two_hundred_requests_wait_and_others_go_on(self):
         _, under_way = self.silence()

@@ -182,6 +182,7 @@ class DirtyList {
   uint64_t size() const;
   uint64_t server_size() const { return server_size_.load(std::memory_order_acquire); }
   uint64_t version() const;
+  static constexpr uint64_t kFirstVersion = 1;
   // The answer to who asked when this was at `version`. When something changed here since, it makes the file no
   // shorter; when it was cut here since, or somebody who asked later has been answered, it says nothing.
   bool server_size(uint64_t size, uint64_t version, SteadyTime asked);
@@ -231,7 +232,7 @@ class DirtyList {
   std::atomic<uint64_t> server_size_;  // written under the mutex
   uint64_t append_end_ = 0;            // of the appends that are under way
   size_t appending_ = 0;
-  uint64_t version_ = 1;
+  uint64_t version_ = kFirstVersion;
   uint64_t cut_at_ = 0;    // version of the last truncation
   SteadyTime size_asked_;  // when whoever was answered last of the size had asked
   Extents extents_;        // sorted, without overlap

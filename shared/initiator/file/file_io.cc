@@ -11,6 +11,8 @@ namespace pnfsrdma::initiator {
 
 namespace {
 
+static_assert(FileIo::kFirstVersion == DirtyList::kFirstVersion);
+
 // Counts how long its scope took.
 class Measured {
  public:
@@ -156,6 +158,11 @@ LocalAttributes FileIo::local_attributes() const {
 
 uint64_t FileIo::size() const {
   return inside_->size();
+}
+
+void FileIo::count_read(size_t bytes) {
+  inside_->fabric.statistics.mds_reads.add();
+  inside_->fabric.statistics.mds_read_bytes.add(bytes);
 }
 
 void FileIo::set_thresholds(uint64_t read_size, uint64_t write_size) {

@@ -95,10 +95,14 @@ class FileIo {
   // sent, at `asked`, so that an answer that was overtaken by a local write or truncation, or by the answer to a
   // GETATTR that was sent later, does not shrink the file.
   uint64_t local_version() const;
+  // Of one in which nothing was written yet.
+  static constexpr uint64_t kFirstVersion = 1;
   void server_size(uint64_t size, uint64_t version, SteadyTime asked);
   // For getattr replies: size and mtime as this client's own writes make them.
   LocalAttributes local_attributes() const;
   uint64_t size() const;
+  // A READ behind the OPEN has brought so many bytes: counts it among those through the MDS.
+  void count_read(size_t bytes);
   // mdsthreshold4 of this file, bytes of file size.
   void set_thresholds(uint64_t read_size, uint64_t write_size);
 

@@ -78,6 +78,46 @@ TEST_F(DirectoryNamesTest, ACompleteDirectoryLacksAllElse) {
   EXPECT_TRUE(names.lacks("z", 5));
 }
 
+TEST_F(DirectoryNamesTest, WhatWasFoundIsOfTheSameFileUntilTheNameIsMovedOrTheDirectoryChanged) {
+  names.found("a", 5);
+  EXPECT_TRUE(names.has_found("a", 5));
+  EXPECT_FALSE(names.has_found("a", 6));
+  EXPECT_FALSE(names.has_found("b", 5));
+  names.added("b", moved(5, 6));
+  EXPECT_TRUE(names.has_found("a", 6));
+  EXPECT_FALSE(names.has_found("b", 6)) << "its file is not known yet";
+  names.found("b", 6);
+  names.renamed("b", "a", moved(6, 7));
+  EXPECT_FALSE(names.has_found("a", 7)) << "another file";
+  EXPECT_FALSE(names.has_found("b", 7));
+  names.found("a", 7);
+  names.complete({"a"}, 7);
+  EXPECT_TRUE(names.has_found("a", 7));
+  names.removed("a", moved(7, 8));
+  EXPECT_FALSE(names.has_found("a", 8));
+  names.found("a", 8);
+  names.found("c", 9);  // somebody else's change
+  EXPECT_FALSE(names.has_found("a", 9));
+  EXPECT_TRUE(names.has_found("c", 9));
+}
+
+TEST_F(DirectoryNamesTest, AllAreWantedAfterOneThatIsNotThereUnlessTheyAreTooMany) {
+  EXPECT_FALSE(names.wants_all());
+  names.found("a", 5);
+  EXPECT_FALSE(names.wants_all());
+  names.absent("b", 5);
+  EXPECT_TRUE(names.wants_all());
+  names.added("b", moved(5, 6));
+  EXPECT_TRUE(names.wants_all());
+  names.complete({"a", "b"}, 6);
+  EXPECT_FALSE(names.wants_all());
+  names.absent("b", 7);
+  EXPECT_TRUE(names.wants_all());
+  names.too_many();
+  names.absent("b", 8);
+  EXPECT_FALSE(names.wants_all());
+}
+
 // Two names of one file: rename(2) does nothing.
 TEST_F(DirectoryNamesTest, ARenameThatChangesNothingLeavesBothNames) {
   names.complete({"x", "y"}, 3);
