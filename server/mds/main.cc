@@ -279,6 +279,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                                .sessions = sessions,
                                .opens = opens,
                                .locks = locks,
+                               .delegations = delegation_table,
                                .grace = grace,
                                .memory = memory,
                                .leases = leases,
