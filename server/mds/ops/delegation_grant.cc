@@ -46,7 +46,8 @@ Granted grant(CompoundContext& context, const Inode& inode, const ObjectHandle& 
     return std::unexpected(WhyNoDelegation::kWriteNotSupportedFileType);
   // Who has just opened it for writing is about to change what he would cache.
   if ((access & kShareWrite) != 0) return std::unexpected(WhyNoDelegation::kContention);
-  if (context.in_grace() || !can_be_called(*context.client)) return std::unexpected(WhyNoDelegation::kResource);
+  if (context.in_grace() || !can_be_called(*context.client))
+    return std::unexpected(WhyNoDelegation::kResource);
   if (is_written_by_others(context, inode)) return std::unexpected(WhyNoDelegation::kContention);
   return context.services.delegations.grant(request_of(context, inode, handle));
 }
@@ -68,8 +69,7 @@ nfs4::Delegation answer(const Granted& granted, uint32_t want) {
   if (granted)
     return nfs4::Delegation::make<nfs4::DelegationType::kRead>(nfs4::ReadDelegation{.stateid = *granted});
   if (want == nfs4::kShareAccessWantNoPreference) return {};
-  return nfs4::Delegation::make<nfs4::DelegationType::kNoneExtended>(
-      nfs4::NoDelegation::of(granted.error()));
+  return nfs4::Delegation::make<nfs4::DelegationType::kNoneExtended>(nfs4::NoDelegation::of(granted.error()));
 }
 
 }  // namespace

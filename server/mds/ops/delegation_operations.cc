@@ -21,7 +21,8 @@ nfs4::DelegationReturnResponse handle(CompoundContext& context,
 
 // RFC 8881, 18.49: a read delegation without an OPEN, for those who may read. Nothing is given later: a want
 // that cannot be met at once is forgotten.
-nfs4::WantDelegationResponse handle(CompoundContext& context, const nfs4::WantDelegationArguments& arguments) {
+nfs4::WantDelegationResponse handle(CompoundContext& context,
+                                    const nfs4::WantDelegationArguments& arguments) {
   constexpr uint32_t kSignals =
       nfs4::kShareAccessWantSignalWhenAvailable | nfs4::kShareAccessWantPushWhenUncontended;
   TRY_ASSIGN(const InodePointer inode, context.current_regular_file());

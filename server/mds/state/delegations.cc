@@ -34,12 +34,7 @@ void drop_past(Map& until, size_t many, SteadyTime now) {
 
 Delegations::Delegations(EventLoop& loop, DelegationTable& table, CallbackChannel& callbacks,
                          StateStore& store, Counters& counters, Milliseconds lease)
-    : loop_(loop),
-      table_(table),
-      callbacks_(callbacks),
-      store_(store),
-      counters_(counters),
-      lease_(lease) {}
+    : loop_(loop), table_(table), callbacks_(callbacks), store_(store), counters_(counters), lease_(lease) {}
 
 Delegations::~Delegations() {
   lifetime_.end();
@@ -168,10 +163,8 @@ std::expected<nfs4::Stateid, WhyNoDelegation> Delegations::make(const Request& r
     ask_for_less(request.client);
     return std::unexpected(WhyNoDelegation::kResource);
   }
-  DelegationState made{.other = request.other,
-                       .client = request.client,
-                       .inode = request.inode,
-                       .handle = request.handle};
+  DelegationState made{
+      .other = request.other, .client = request.client, .inode = request.inode, .handle = request.handle};
   if (!store_.put(made)) return std::unexpected(WhyNoDelegation::kResource);
   ++counters_.delegations_granted;
   return table_.add(std::move(made)).stateid();

@@ -29,11 +29,10 @@ void CalledClient::bind_callbacks() {
   CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) == 0);
   EventLoop& loop = server.host.loop;
   server_end_ = rpc::Connection::start(loop, FileDescriptor(sockets[0]), {}, nullptr);
-  client_end_ = rpc::Connection::start(
-      loop, FileDescriptor(sockets[1]), {},
-      [this](const rpc::ConnectionPointer&, rpc::IncomingCall call, rpc::Responder responder) {
-        serve(call, std::move(responder));
-      });
+  client_end_ =
+      rpc::Connection::start(loop, FileDescriptor(sockets[1]), {},
+                             [this](const rpc::ConnectionPointer&, rpc::IncomingCall call,
+                                    rpc::Responder responder) { serve(call, std::move(responder)); });
   const auto bound = server.sessions.find(session);
   CHECK(bound != nullptr);
   bound->back().wanted = true;
@@ -47,9 +46,8 @@ void CalledClient::serve(const rpc::IncomingCall& call, rpc::Responder responder
   const auto& sequence = std::get<nfs4::CallbackSequenceArguments>(*first.arguments);
   Bytes reply;
   nfs4::CallbackResultWriter writer(reply, {});
-  writer.add(nfs4::CallbackSequenceResponse(nfs4::CallbackSequenceResult{.session_id = sequence.session_id,
-                                                                         .sequence_id = sequence.sequence_id,
-                                                                         .slot_id = sequence.slot_id}));
+  writer.add(nfs4::CallbackSequenceResponse(nfs4::CallbackSequenceResult{
+      .session_id = sequence.session_id, .sequence_id = sequence.sequence_id, .slot_id = sequence.slot_id}));
   const auto second = reader->next();
   if (const auto* recall = std::get_if<nfs4::CallbackRecallArguments>(&*second.arguments)) {
     recalls.push_back(*recall);

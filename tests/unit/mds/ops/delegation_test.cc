@@ -188,7 +188,8 @@ TEST_F(DelegationTest, NoneOfAFileThatIsBeingChanged) {
   cut.attributes.size = 0;
   const auto reply = ask(*other_, {handle(), cut});
   ASSERT_EQ(status(reply), std::nullopt);
-  EXPECT_EQ(refusal(open(*holder_, "g", kWantsRead)), WhyNoDelegation::kContention) << "g is the last one made";
+  EXPECT_EQ(refusal(open(*holder_, "g", kWantsRead)), WhyNoDelegation::kContention)
+      << "g is the last one made";
   server_->layouts.release();
   turns();
   EXPECT_EQ(status(reply), Status::kOk);
@@ -214,9 +215,12 @@ Operations opening(nfs4::OpenArguments arguments) {
   return {nfs4::PutRootFileHandleArguments{}, std::move(arguments)};
 }
 const Act kActs[] = {
-    {"OpenToWrite", [](const TestClient& who, const auto&) { return opening(who.open_arguments("f", kShareWrite)); }},
+    {"OpenToWrite",
+     [](const TestClient& who, const auto&) { return opening(who.open_arguments("f", kShareWrite)); }},
     {"OpenThatDeniesReading",
-     [](const TestClient& who, const auto&) { return opening(who.open_arguments("f", kShareRead, kShareRead)); }},
+     [](const TestClient& who, const auto&) {
+       return opening(who.open_arguments("f", kShareRead, kShareRead));
+     }},
     {"OpenThatTruncates",
      [](const TestClient& who, const auto&) {
        auto arguments = who.open_arguments("f", kShareRead);
@@ -231,7 +235,8 @@ const Act kActs[] = {
        attributes.size = 5;
        return set_attributes(file, attributes);
      }},
-    {"SetMode", [](const TestClient&, const auto& file) { return set_attributes(file, mode_attribute(0600)); }},
+    {"SetMode",
+     [](const TestClient&, const auto& file) { return set_attributes(file, mode_attribute(0600)); }},
     {"Remove",
      [](const TestClient&, const auto&) -> Operations {
        return {nfs4::PutRootFileHandleArguments{}, nfs4::RemoveArguments{"f"}};
@@ -293,7 +298,8 @@ TEST_F(DelegationTest, ASlowReturnIsAnsweredDelayAndTheFileIsNotDelegatedForAWhi
   EXPECT_EQ(give_back(held), Status::kOk);
   turns();
   EXPECT_EQ(status(reply), Status::kOk);
-  close(*other_, response_at<nfs4::OpenResponse>(*xdr::decode_from<nfs4::CompoundResults>(**reply), 2).result.stateid);
+  close(*other_,
+        response_at<nfs4::OpenResponse>(*xdr::decode_from<nfs4::CompoundResults>(**reply), 2).result.stateid);
   EXPECT_EQ(refusal(open(*holder_, "f", kWantsRead)), WhyNoDelegation::kContention);
   pass(kContended);
   server_->clients.lengthen_leases(kContended);
@@ -380,7 +386,8 @@ TEST_F(DelegationTest, OneCanBeHadWithoutAnOpen) {
   wish.claim = nfs4::DelegationClaim::make<ClaimType::kFileHandle>(xdr::Void{});
   wish.want = nfs4::kShareAccessWantReadDelegation;
   const auto results = holder_->call({handle(), wish});
-  EXPECT_TRUE(response_at<nfs4::WantDelegationResponse>(results, 1).result.delegation.is<nfs4::DelegationType::kRead>());
+  EXPECT_TRUE(response_at<nfs4::WantDelegationResponse>(results, 1)
+                  .result.delegation.is<nfs4::DelegationType::kRead>());
   wish.want = 0;
   EXPECT_EQ(holder_->status({handle(), wish}), Status::kInval);
 }
@@ -401,9 +408,7 @@ TEST_F(DelegationTest, AClientWithDelegationsIsBusy) {
   begin();
   const auto held = delegation();
   server_->sessions.destroy_all_of(*server_->clients.find(holder_->id));
-  const auto destroy = [&] {
-    return server_->call({nfs4::DestroyClientIdArguments{holder_->id}}).status;
-  };
+  const auto destroy = [&] { return server_->call({nfs4::DestroyClientIdArguments{holder_->id}}).status; };
   EXPECT_EQ(destroy(), Status::kClientIdBusy);
   server_->delegations.forget(*server_->delegation_table.find(held.other));
   EXPECT_EQ(destroy(), Status::kOk);
