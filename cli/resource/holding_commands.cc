@@ -49,6 +49,7 @@ constexpr std::array kClient = {
     Field{"lease left", "/lease_seconds_left", Field::kSeconds},
     Field{"opens", "/opens", Field::kNumber},
     Field{"locks", "/locks", Field::kNumber},
+    Field{"delegations", "/delegations", Field::kNumber},
     Field{"layouts", "/layouts", Field::kNumber},
     Field{"grants", "/grants", Field::kNumber},
     Field{"reachable", "/bytes", Field::kBytes},

@@ -49,6 +49,7 @@ struct Client {
   double lease_seconds_left = 0;
   uint32_t opens = 0;
   uint32_t locks = 0;
+  uint32_t delegations = 0;
   uint32_t layouts = 0;
   uint32_t grants = 0;
   uint64_t bytes = 0;

@@ -93,6 +93,7 @@ Json to_json(const Client& client) {
           {"lease_seconds_left", client.lease_seconds_left},
           {"opens", client.opens},
           {"locks", client.locks},
+          {"delegations", client.delegations},
           {"layouts", client.layouts},
           {"grants", client.grants},
           {"bytes", client.bytes},

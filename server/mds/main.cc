@@ -105,6 +105,7 @@ ServerLimits limits_of(const Config& config) {
   limits.lease = std::chrono::seconds(config.lease_seconds);
   limits.session_slots_max = config.session_slots;
   limits.small_file_bytes = config.small_file_bytes;
+  limits.delegations = config.delegations;
   return limits;
 }
 
@@ -213,7 +214,9 @@ Result<> serve(const Config& config, const std::string& config_path) {
   GracePeriod grace(clock);
   CallbackChannel callbacks(loop, clients, sessions, limits.lease);
   LockWaiters lock_waiters(clock, locks, callbacks, limits.lease);
-  LayoutCallbacks layout_callbacks(callbacks, clients, opens, *names, *handles);
+  DelegationTable delegation_table;
+  Delegations delegations(loop, delegation_table, callbacks, state_store, counters, limits.lease);
+  LayoutCallbacks layout_callbacks(callbacks, clients, opens, delegation_table, *names, *handles);
 
   const std::shared_ptr<rdma::Transport> iwarp = rdma::iwarp::make_transport({}, random);
   LayoutModule layouts({.loop = loop,
@@ -234,29 +237,35 @@ Result<> serve(const Config& config, const std::string& config_path) {
                           outcome = fail(ESTALE, why);
                           loop.stop();
                         }});
-  names->set_in_use(
-      [&](InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });
-  LeaseKeeper leases(clients, sessions, opens, locks, state_store, layouts.conflicts(), counters);
+  names->set_in_use([&](InodeId inode) {
+    return layout_callbacks.is_open(inode) || layouts.conflicts().file_in_use(inode);
+  });
+  delegations.set_unused([&](InodeId inode) {
+    if (!opens.is_open(inode)) layouts.conflicts().on_last_close({inode}, [] {});
+  });
+  LeaseKeeper leases(clients, sessions, opens, locks, delegations, state_store, layouts.conflicts(),
+                     counters);
 
   HostNameService name_service;
   UserGroups user_groups(loop, name_service);
   const ServerIdentity identity{boot.instance};
-  Services services{clock,          random,     limits,      identity, exports,
-                    *handles,       *store,     *names,      clients,  sessions,
-                    opens,          grace,      state_store, leases,   layouts.conflicts(),
-                    layouts.data(), callbacks,  counters,    locks,    lock_waiters,
-                    loop.turns(),   user_groups};
+  Services services{clock,          random,      limits,      identity, exports,
+                    *handles,       *store,      *names,      clients,  sessions,
+                    opens,          grace,       state_store, leases,   layouts.conflicts(),
+                    layouts.data(), callbacks,   counters,    locks,    lock_waiters,
+                    loop.turns(),   user_groups, delegations};
   Compounds compounds(services);
   serving = &compounds;
 
   const Milliseconds grace_wanted =
       config.grace_seconds ? Milliseconds(std::chrono::seconds(config.grace_seconds)) : limits.lease;
   const Milliseconds grace_longest = std::max(grace_wanted, boot.lease_before);
-  TRY_ASSIGN(const std::vector<ClientId> expiring,
-             recover_state(boot, state_store, clients, opens, locks, grace, grace_longest, [&] {
-               if (const auto noted = forget_earlier_leases(*store, limits.lease); !noted)
-                 log_warning("mds", "lease-not-noted error=\"{}\"", noted.error().to_string());
-             }));
+  TRY_ASSIGN(
+      const std::vector<ClientId> expiring,
+      recover_state(boot, state_store, clients, opens, locks, delegation_table, grace, grace_longest, [&] {
+        if (const auto noted = forget_earlier_leases(*store, limits.lease); !noted)
+          log_warning("mds", "lease-not-noted error=\"{}\"", noted.error().to_string());
+      }));
   leases.start(loop, std::clamp(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
   leases.resume(expiring);
   Administrator administrator({.loop = loop,
@@ -270,6 +279,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                                .sessions = sessions,
                                .opens = opens,
                                .locks = locks,
+                               .delegations = delegation_table,
                                .grace = grace,
                                .memory = memory,
                                .leases = leases,

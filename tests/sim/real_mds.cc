@@ -15,6 +15,7 @@
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/nfs_program.h"
 #include "server/mds/ops/user_groups.h"
+#include "server/mds/state/delegations.h"
 #include "server/mds/state/idle_connections.h"
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/lock_waiters.h"
@@ -147,7 +148,8 @@ struct RealMds::Process {
         grace(clock),
         callbacks(loop, clients, sessions, limits.lease),
         lock_waiters(clock, locks, callbacks, limits.lease),
-        layout_callbacks(callbacks, clients, opens, *names, *handles),
+        delegations(loop, delegation_table, callbacks, state_store, counters, limits.lease),
+        layout_callbacks(callbacks, clients, opens, delegation_table, *names, *handles),
         controls(loop, bricks, dice.next()),
         identity{boot.instance} {
     (void)must(list->configure(addresses_of(bricks)));
@@ -167,20 +169,23 @@ struct RealMds::Process {
             .memory = &controls,
             .on_fenced = [violated](const std::string& why) { violated("the MDS was fenced: " + why); }});
     names->set_in_use([this](mds::InodeId inode) {
-      return opens.is_open(inode) || layouts->conflicts().file_in_use(inode);
+      return layout_callbacks.is_open(inode) || layouts->conflicts().file_in_use(inode);
     });
-    leases = std::make_unique<mds::LeaseKeeper>(clients, sessions, opens, locks, state_store,
+    delegations.set_unused([this](mds::InodeId inode) {
+      if (!opens.is_open(inode)) layouts->conflicts().on_last_close({inode}, [] {});
+    });
+    leases = std::make_unique<mds::LeaseKeeper>(clients, sessions, opens, locks, delegations, state_store,
                                                 layouts->conflicts(), counters);
     user_groups = std::make_unique<mds::UserGroups>(loop, name_service);
     services.reset(
-        new mds::Services{clock,           random,      limits,      identity, exports,
-                          *handles,        store,       *names,      clients,  sessions,
-                          opens,           grace,       state_store, *leases,  layouts->conflicts(),
-                          layouts->data(), callbacks,   counters,    locks,    lock_waiters,
-                          loop.turns(),    *user_groups});
+        new mds::Services{clock,           random,       limits,      identity, exports,
+                          *handles,        store,        *names,      clients,  sessions,
+                          opens,           grace,        state_store, *leases,  layouts->conflicts(),
+                          layouts->data(), callbacks,    counters,    locks,    lock_waiters,
+                          loop.turns(),    *user_groups, delegations});
     compounds = std::make_unique<mds::Compounds>(*services);
     const auto expiring =
-        must(mds::recover_state(boot, state_store, clients, opens, locks, grace,
+        must(mds::recover_state(boot, state_store, clients, opens, locks, delegation_table, grace,
                                 std::max<Milliseconds>(limits.lease, boot.lease_before),
                                 [this] { CHECK(mds::forget_earlier_leases(store, limits.lease)); }));
     leases->start(loop, std::clamp<Milliseconds>(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
@@ -216,6 +221,8 @@ struct RealMds::Process {
   mds::GracePeriod grace;
   mds::CallbackChannel callbacks;
   mds::LockWaiters lock_waiters;
+  mds::DelegationTable delegation_table;
+  mds::Delegations delegations;
   mds::LayoutCallbacks layout_callbacks;
   BrickControls controls;
   mds::ServerIdentity identity;

@@ -14,7 +14,7 @@ const hex = (number) => number.toString(16).padStart(16, "0");
 function client(number) {
   return {
     id: hex(number + 1), name: `node${number}-${hex(number).slice(-6)}`, host: `node${number}`, mount_point: "/mnt/data", owner: `node${number}`,
-    uid: 0, confirmed: true, lease_seconds_left: 80, opens: number, locks: 0, layouts: LAYOUTS / CLIENTS, grants: LAYOUTS / CLIENTS,
+    uid: 0, confirmed: true, lease_seconds_left: 80, opens: number, locks: 0, delegations: 0, layouts: LAYOUTS / CLIENTS, grants: LAYOUTS / CLIENTS,
     bytes: number << 21, writable_bytes: 0, revoked_states: 0, bricks: [],
     sessions: [{ id: hex(number).repeat(2), slots: 64, peers: ["192.0.2.1:700"], transport: "tcp", callbacks: "up" }],
   };

@@ -62,6 +62,7 @@ console::Holdings Administrator::holdings() {
                         .clients = parts_.clients,
                         .opens = parts_.opens,
                         .locks = parts_.locks,
+                        .delegations = parts_.delegations,
                         .layouts = parts_.layouts,
                         .names = parts_.names});
 }

@@ -26,6 +26,7 @@ class Administrator final : public console::Administration {
     SessionTable& sessions;
     OpenTable& opens;
     LockTable& locks;
+    const DelegationTable& delegations;
     GracePeriod& grace;
     const rpc::MemoryBudget& memory;
     LeaseKeeper& leases;

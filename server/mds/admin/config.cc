@@ -227,6 +227,7 @@ Result<Config> parse_config(const std::string& json_text) {
   reader.number("grace_seconds", config.grace_seconds, 0, 3600);
   reader.number("session_slots", config.session_slots, 1, 1024);
   reader.number("small_file_bytes", config.small_file_bytes, 0, UINT32_MAX);
+  reader.boolean("delegations", config.delegations);
   reader.number("metadata_cache_mib", config.metadata_cache_mib, 8, 1 << 20);
   reader.number("memory_budget_mib", config.memory_budget_mib, 64, 1 << 20);
   reader.number("memory_per_address_mib", config.memory_per_address_mib, 0, 1 << 20);
@@ -280,6 +281,7 @@ std::string to_json(const Config& config) {
   json["grace_seconds"] = config.grace_seconds;
   json["session_slots"] = config.session_slots;
   json["small_file_bytes"] = config.small_file_bytes;
+  json["delegations"] = config.delegations;
   json["metadata_cache_mib"] = config.metadata_cache_mib;
   json["memory_budget_mib"] = config.memory_budget_mib;
   json["memory_per_address_mib"] = config.memory_per_address_mib;

@@ -33,6 +33,7 @@ struct Config {
   uint32_t grace_seconds = 0;               // 0: as long as the lease
   uint32_t session_slots = 64;              // 1 to 1024
   uint64_t small_file_bytes = 16384;        // mdsthreshold: at most this goes through the server. 0: no hint
+  bool delegations = true;                  // whether clients get any
   uint64_t metadata_cache_mib = 64;         // of the metadata engine
   uint64_t memory_budget_mib = 512;         // 64 at least: what peers may make the server hold
   uint64_t memory_per_address_mib = 0;      // of one address; 0: half of the budget

@@ -31,6 +31,8 @@ console::ClientSession view_session(Session& session) {
 }
 
 console::Client view_client(const HoldingsSources& sources, const Client& client) {
+  const size_t revoked = sources.delegations.revoked_of_client(client.id);
+  const size_t delegations = sources.delegations.of_client(client.id).size() - revoked;
   console::Client shown{.id = client.id,
                         .name = client_name(client),
                         .host = host_of_client(client),
@@ -41,7 +43,8 @@ console::Client view_client(const HoldingsSources& sources, const Client& client
                         .lease_seconds_left = std::max(0.0, seconds(client.lease_end - sources.clock.now())),
                         .opens = static_cast<uint32_t>(sources.opens.opens_of_client(client.id).size()),
                         .locks = static_cast<uint32_t>(sources.locks.locks_of_client(client.id).size()),
-                        .revoked_states = static_cast<uint32_t>(client.revoked.size())};
+                        .delegations = static_cast<uint32_t>(delegations),
+                        .revoked_states = static_cast<uint32_t>(client.revoked.size() + revoked)};
   for (Session* session : client.sessions) shown.sessions.push_back(view_session(*session));
   return shown;
 }

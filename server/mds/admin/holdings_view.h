@@ -5,6 +5,7 @@
 #include "server/mds/admin/layout_module.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/state/client_table.h"
+#include "server/mds/state/delegation_table.h"
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 #include "shared/base/clock.h"
@@ -17,6 +18,7 @@ struct HoldingsSources {
   ClientTable& clients;
   OpenTable& opens;
   const LockTable& locks;
+  const DelegationTable& delegations;
   LayoutModule& layouts;
   Namespace& names;
 };

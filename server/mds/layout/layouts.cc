@@ -456,6 +456,13 @@ void Layouts::before_open_to_write(uint64_t inode, uint64_t requester, Done done
   });
 }
 
+bool Layouts::may_be_written_by_others(uint64_t inode, uint64_t client) const {
+  if (!touched_interrupted_) return true;
+  return std::ranges::any_of(table_.clients_of_file(inode), [&](uint64_t holder) {
+    return holder != client && table_.writable_past(inode, 0, holder);
+  });
+}
+
 void Layouts::share_end(const Inode& present, uint64_t requester, const Done& done) {
   const uint64_t inode = present.id;
   const uint64_t holder = table_.end_holder(inode, requester);

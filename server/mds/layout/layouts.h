@@ -59,6 +59,7 @@ class Layouts final : public LayoutConflicts {
   bool has_sole_writer(uint64_t inode, uint64_t requester) const override {
     return table_.end_holder(inode, requester) != 0;
   }
+  bool may_be_written_by_others(uint64_t inode, uint64_t client) const override;
   void on_orphaned(uint64_t inode) override;
   void on_last_close(std::vector<uint64_t> files, std::function<void()> done) override;
   void on_client_gone(uint64_t client, std::function<void()> done) override;

@@ -27,6 +27,7 @@ enum class RecordKind : uint8_t {
       10,  // instead of kClient: the client is being taken apart, and what is left of it still conflicts
   kHandleKey = 11,  // what filehandles of an export are signed with, by its path
   kDone = 12,       // the last change that a request in a session's slot has made
+  kDelegation = 13,
 };
 
 // State records: values only their writer understands (XDR behind a version number), by kind and key. Written

@@ -75,6 +75,7 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
   const AttributeVerdict verdict = check_attributes(context.credentials(), *inode, wish);
   if (verdict.status != Status::kOk) return verdict.status;
 
+  TRY(context.recall_delegations(*inode));
   LayoutConflicts& layouts = context.services.layouts;
   if (wanted.changes_access()) {
     TRY_ASSIGN(const Status recalled, context.suspension.ask<Status>([&](auto done) {

@@ -57,6 +57,7 @@ bool changes_something(Operation operation) {
   switch (operation) {
     case Operation::kClose:
     case Operation::kCreate:
+    case Operation::kDelegationReturn:
     case Operation::kLink:
     case Operation::kOpen:
     case Operation::kOpenDowngrade:
@@ -67,6 +68,7 @@ bool changes_something(Operation operation) {
     case Operation::kLayoutCommit:
     case Operation::kLayoutReturn:
     case Operation::kLayoutGet:
+    case Operation::kWantDelegation:
       return true;
     default:
       return false;
@@ -85,6 +87,7 @@ bool judges_nobody(Operation operation) {
     case Operation::kRestoreFileHandle:
     case Operation::kGetAttributes:
     case Operation::kClose:
+    case Operation::kDelegationReturn:
     case Operation::kLayoutReturn:
       return true;
     default:
@@ -124,6 +127,7 @@ bool may_miss(Operation operation) {
     case Operation::kSetAttributes:
     case Operation::kUnlock:
     case Operation::kVerify:
+    case Operation::kWantDelegation:
     case Operation::kWrite:
       return true;
     default:

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "server/mds/state/counters.h"
+#include "server/mds/state/delegations.h"
 #include "server/mds/state/grace.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
@@ -158,6 +159,17 @@ Outcome<LockState*> CompoundContext::find_lock(const nfs4::Stateid& stateid, Ino
   return lock;
 }
 
+Outcome<DelegationState*> CompoundContext::find_delegation(const nfs4::Stateid& stateid,
+                                                           InodeId inode) const {
+  DelegationState* held = services.delegations.table().find(stateid.other);
+  if (!held || held->client != client->id || held->inode != inode)
+    return std::unexpected(Status::kBadStateid);
+  if (held->revoked) return std::unexpected(Status::kDelegRevoked);
+  const Status status = check_seqid(stateid.seqid, DelegationState::kSeqid);
+  if (status != Status::kOk) return std::unexpected(status);
+  return held;
+}
+
 OpenState& CompoundContext::open_of(const LockState& lock) const {
   OpenState* open = services.opens.find(lock.open);
   CHECK(open != nullptr);
@@ -170,6 +182,10 @@ Outcome<OpenAccess> CompoundContext::io_access(const nfs4::Stateid& asked, const
                                                bool write) const {
   if (write) TRY(check_writable());
   TRY_ASSIGN(const nfs4::Stateid stateid, resolve(asked));
+  if (kind_of(stateid.other) == StateKind::kDelegation) {
+    TRY(find_delegation(stateid, inode.id));
+    return OpenAccess{.client = client_id(), .read = true};
+  }
   if (special_stateid(stateid) == SpecialStateid::kNone) {
     const OpenState* open = nullptr;
     if (kind_of(stateid.other) == StateKind::kLock) {
@@ -214,6 +230,28 @@ Batch CompoundContext::done_record() const {
                            .request_hash = request.hash});
   session->note_change();
   return batch;
+}
+
+Outcome<> CompoundContext::recall_delegations(const Inode& inode) {
+  if (!inode.is_regular()) return {};
+  struct Begun {
+    InodeId inode = kNoInode;
+    Delegations::Hold hold;
+    bool held_by_others = false;
+  };
+  Delegations& delegations = services.delegations;
+  TRY_ASSIGN(const Begun begun, suspension.once<Begun>([&] {
+    return Begun{inode.id, delegations.hold(inode.id),
+                 delegations.table().is_held_by_others(inode.id, client_id())};
+  }));
+  // While the operation waited, another file has got the name.
+  if (begun.inode != inode.id) return std::unexpected(Status::kDelay);
+  if (!begun.held_by_others) return {};
+  TRY_ASSIGN(const Status recalled, suspension.ask<Status>([&](auto done) {
+    delegations.recall(inode.id, client_id(), std::move(done));
+  }));
+  if (recalled != Status::kOk) return std::unexpected(recalled);
+  return {};
 }
 
 bool CompoundContext::in_grace() const {

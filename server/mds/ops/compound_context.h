@@ -16,6 +16,7 @@
 #include "server/mds/ops/suspension.h"
 #include "server/mds/ops/user_groups.h"
 #include "server/mds/state/client.h"
+#include "server/mds/state/delegation_table.h"
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 #include "server/mds/state/session.h"
@@ -145,16 +146,24 @@ class CompoundContext {
   Outcome<OpenState*> find_open(const nfs4::Stateid& stateid, InodeId inode) const;
   // The same of a byte-range lock's.
   Outcome<LockState*> find_lock(const nfs4::Stateid& stateid, InodeId inode) const;
+  // The same of a delegation's. DELEG_REVOKED.
+  Outcome<DelegationState*> find_delegation(const nfs4::Stateid& stateid, InodeId inode) const;
   // The open a lock grew from. A lock never outlives it.
   OpenState& open_of(const LockState& lock) const;
-  // For READ, WRITE, SETATTR(size) and a first LAYOUTGET: an open or lock stateid, or a special one with its
-  // permissions and the share reservations of others. Does not compare .read and .write with what is asked:
-  // OPENMODE is the caller's to say. BAD_STATEID, OLD_STATEID, EXPIRED, LOCKED, ACCESS, ROFS, GRACE.
+  // For READ, WRITE, SETATTR(size) and a first LAYOUTGET: the stateid of an open, a lock or a delegation, or a
+  // special one with its permissions and the share reservations of others. Does not compare .read and .write
+  // with what is asked: OPENMODE is the caller's to say. BAD_STATEID, OLD_STATEID, EXPIRED, DELEG_REVOKED,
+  // LOCKED, ACCESS, ROFS, GRACE.
   Outcome<OpenAccess> io_access(const nfs4::Stateid& stateid, const Inode& inode, bool write) const;
 
   // For COMMIT and LAYOUTCOMMIT, which name no open: the client has the file open for writing (whoever of its
   // users asks, a descriptor may be passed on), or the caller owns it or may write it. ROFS, ACCESS.
   Outcome<> check_modification(const Inode& inode) const;
+
+  // Before a change of a file (RFC 8881, 10.4.4): recalls what others hold of it by delegations, and keeps them
+  // from getting one until the operation ends. The client's own conflicts with nothing it does: it knows what it
+  // changes (Linux's server has it so, too). kSuspended, DELAY.
+  Outcome<> recall_delegations(const Inode& inode);
 
   bool in_grace() const;
   // For an operation that makes or reclaims state (RFC 8881, 8.4.2.1 and 18.51.3): reclaims in grace,

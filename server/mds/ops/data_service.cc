@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/mds/state/counters.h"
+#include "server/mds/state/delegations.h"
 #include "server/mds/state/server_limits.h"
 
 // READ, WRITE, COMMIT, and what statfs asks.
@@ -46,6 +47,8 @@ nfs4::WriteResponse DataService::write(CompoundContext& context, const nfs4::Wri
   TRY_ASSIGN(const OpenAccess access, context.io_access(arguments.stateid, *inode, true));
   if (!access.write) return Status::kOpenMode;
   if (arguments.offset > nfs4::kLengthToEnd - arguments.data.size()) return Status::kInval;
+  // An open for writing has recalled them, and keeps others from getting one.
+  if (access.special) TRY(context.recall_delegations(*inode));
   using Answer = std::expected<nfs4::WriteResult, Status>;
   TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
     const ByteSpan data = arguments.data.span();
@@ -57,7 +60,7 @@ nfs4::WriteResponse DataService::write(CompoundContext& context, const nfs4::Wri
     write.data = std::make_shared<const Bytes>(data.begin(), data.begin() + static_cast<ptrdiff_t>(count));
     write.stable = arguments.stable;
     write.clear_setid = !context.credentials().is_root();
-    io_.write(std::move(write), std::move(done));
+    io_.write(std::move(write), holding(context.services.delegations.hold(inode->id), std::move(done)));
   }));
   TRY(answer);
   context.services.counters.bytes_written += answer->count;

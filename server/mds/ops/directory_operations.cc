@@ -3,6 +3,7 @@
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/new_inode.h"
 #include "server/mds/state/conflicts.h"
+#include "server/mds/state/delegations.h"
 
 namespace pnfsrdma::mds {
 
@@ -32,7 +33,10 @@ Outcome<InodePointer> saved_inode(const CompoundContext& context) {
 
 // The layout module frees what was unlinked while in use, or while it has space.
 void hand_over_orphan(CompoundContext& context, const Removed& removed) {
-  if (removed.orphaned) context.services.layouts.on_orphaned(removed.inode->id);
+  if (!removed.orphaned) return;
+  // The client's own, by which it may have the file open.
+  context.services.delegations.recall(removed.inode->id, 0, [](Status) {});
+  context.services.layouts.on_orphaned(removed.inode->id);
 }
 
 // The directory of an export, and each on the way to it, stays: as a mount point does, EBUSY (which has this
@@ -98,6 +102,7 @@ nfs4::LinkResponse handle(CompoundContext& context, const nfs4::LinkArguments& a
   TRY(context.check_writable());
   // Whose file it may be is the matter of the caller's host (Linux: fs.protected_hardlinks).
   TRY(outcome(check_create(context.credentials(), *directory)));
+  TRY(context.recall_delegations(*inode));
   TRY_ASSIGN(const Linked linked, context.services.names.link(inode->id, directory->id, arguments.new_name,
                                                               context.done_record()));
   return nfs4::LinkResult{change_info(linked.directory)};
@@ -119,6 +124,7 @@ nfs4::RemoveResponse handle(CompoundContext& context, const nfs4::RemoveArgument
   TRY_ASSIGN(const InodePointer victim, names.lookup(directory->id, arguments.target));
   TRY(outcome(check_remove(context.credentials(), *directory, *victim)));
   TRY(check_not_pinned(context, *victim));
+  TRY(context.recall_delegations(*victim));
   TRY_ASSIGN(const Removed removed, names.remove(directory->id, arguments.target, context.done_record()));
   hand_over_orphan(context, removed);
   return nfs4::RemoveResult{change_info(removed.directory)};
@@ -148,6 +154,8 @@ nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArgument
   // What is known of it through this export would be known of the other.
   if (moved->is_directory() && context.services.exports.awaited(target->id, arguments.new_name))
     return Status::kFileOpen;
+  TRY(context.recall_delegations(*moved));
+  if (replaced) TRY(context.recall_delegations(*replaced));
   TRY_ASSIGN(const Renamed renamed, names.rename(source->id, arguments.old_name, target->id,
                                                  arguments.new_name, context.done_record()));
   if (renamed.replaced) hand_over_orphan(context, *renamed.replaced);

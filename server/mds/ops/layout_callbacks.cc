@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/ops/layout_callbacks.h"
 
-#include <algorithm>
-
 #include "server/mds/ops/handle_keys.h"
 #include "server/mds/state/session.h"
 #include "shared/nfs4/pmem_layout.h"
@@ -30,8 +28,14 @@ RecallAnswer recall_answer(const CallbackChannel::Answer& answer) {
 }  // namespace
 
 LayoutCallbacks::LayoutCallbacks(CallbackChannel& channel, ClientTable& clients, const OpenTable& opens,
-                                 Namespace& names, const HandleKeys& handles)
-    : channel_(channel), clients_(clients), opens_(opens), names_(names), handles_(handles) {}
+                                 const DelegationTable& delegations, Namespace& names,
+                                 const HandleKeys& handles)
+    : channel_(channel),
+      clients_(clients),
+      opens_(opens),
+      delegations_(delegations),
+      names_(names),
+      handles_(handles) {}
 
 // RFC 8881, 20.3
 void LayoutCallbacks::recall_layout(const LayoutRecall& recall, std::function<void(RecallAnswer)> done) {
@@ -72,13 +76,11 @@ void LayoutCallbacks::revoked_layouts_freed(uint64_t id) {
 }
 
 bool LayoutCallbacks::is_open_by(uint64_t inode, uint64_t client) const {
-  return opens_.access_of_client(inode, client) != 0;
+  return opens_.access_of_client(inode, client) != 0 || delegations_.is_held_by(inode, client);
 }
 
 bool LayoutCallbacks::is_written_by_others(uint64_t inode, uint64_t client) const {
-  return std::ranges::any_of(opens_.opens_of_file(inode), [&](const OpenState* open) {
-    return open->client != client && (open->access & kShareWrite) != 0;
-  });
+  return opens_.is_written_by_others(inode, client);
 }
 
 uint32_t LayoutCallbacks::stateid_window(uint64_t id) const {

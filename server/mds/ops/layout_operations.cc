@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/mds/ops/data_service.h"
+#include "server/mds/state/delegations.h"
 #include "shared/nfs4/pmem_layout.h"
 #include "shared/xdr/codec.h"
 
@@ -32,6 +33,7 @@ OpenAccess access_by_opens(CompoundContext& context, const Inode& inode) {
   const uint32_t opened = context.services.opens.access_of_client(inode.id, access.client);
   access.read = (opened & kShareRead) != 0;
   access.write = (opened & kShareWrite) != 0;
+  if (context.services.delegations.table().is_held_by(inode.id, access.client)) access.read = true;
   if (access.write && !access.read) access.read = context.check_access(inode, kMayRead).has_value();
   return access;
 }
@@ -154,8 +156,10 @@ nfs4::LayoutGetResponse DataService::layout_get(CompoundContext& context,
   request.min_length = arguments.min_length;
   request.max_bytes = std::min(arguments.max_count, context.reply_room);
   using Answer = LayoutGranter::Answer;
-  TRY_ASSIGN(const Answer answer,
-             context.suspension.ask<Answer>([&](auto done) { granter_.grant(request, std::move(done)); }));
+  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
+    if (!writes) return granter_.grant(request, std::move(done));
+    granter_.grant(request, holding(context.services.delegations.hold(inode->id), std::move(done)));
+  }));
   TRY(answer);
   context.current.stateid = answer->stateid;
   return *answer;
@@ -183,8 +187,9 @@ nfs4::LayoutCommitResponse DataService::layout_commit(CompoundContext& context,
   request.persist = std::move(persist);
   request.clear_setid = !context.credentials().is_root();
   using Answer = LayoutCommitter::Answer;
-  TRY_ASSIGN(const Answer answer,
-             context.suspension.ask<Answer>([&](auto done) { committer_.commit(request, std::move(done)); }));
+  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
+    committer_.commit(request, holding(context.services.delegations.hold(inode->id), std::move(done)));
+  }));
   TRY(answer);
   return nfs4::LayoutCommitResult{*answer};
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/delegation_grant.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/new_inode.h"
 #include "server/mds/ops/size_change.h"
@@ -50,12 +51,11 @@ Outcome<> check_claim(const nfs4::OpenArguments& arguments) {
       return {};
     case ClaimType::kFileHandle:
     case ClaimType::kPrevious:
-      // What is named by its filehandle is there already.
-      if (arguments.how.is<nfs4::OpenType::kCreate>()) return std::unexpected(Status::kInval);
-      return {};
     case ClaimType::kDelegateCurrent:
     case ClaimType::kDelegateCurrentFileHandle:
-      return std::unexpected(Status::kBadStateid);  // no delegation was ever given
+      // What is named by its filehandle, or delegated, is there already.
+      if (arguments.how.is<nfs4::OpenType::kCreate>()) return std::unexpected(Status::kInval);
+      return {};
     case ClaimType::kDelegatePrevious:
     case ClaimType::kDelegatePreviousFileHandle:
       return std::unexpected(Status::kNotSupp);
@@ -151,9 +151,15 @@ Status pseudo_refusal(const CompoundContext& context, InodeId directory, std::st
   return Status::kNoEnt;
 }
 
-// CLAIM_NULL: a name in the current directory.
+// Null: the file is named by its filehandle.
+const nfs4::Component* name_of(const nfs4::OpenClaim& claim) {
+  if (const auto* delegated = claim.get_if<ClaimType::kDelegateCurrent>()) return &delegated->file;
+  return claim.get_if<ClaimType::kNull>();
+}
+
+// CLAIM_NULL, CLAIM_DELEGATE_CUR: a name in the current directory.
 Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenArguments& arguments) {
-  const nfs4::Component& name = *arguments.claim.get_if<ClaimType::kNull>();
+  const nfs4::Component& name = *name_of(arguments.claim);
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
   TRY(context.check_access(*directory, kMayExecute));
   if (context.current.handle->export_id == Exports::kPseudoId)
@@ -180,7 +186,7 @@ Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenA
 
 // Finding or making the file is done once, so that a re-run does not make it again (and meet it as existing).
 Outcome<Target> find_target(CompoundContext& context, const nfs4::OpenArguments& arguments) {
-  if (!arguments.claim.is<ClaimType::kNull>()) {
+  if (name_of(arguments.claim) == nullptr) {
     Target target;
     TRY_ASSIGN(target.handle, context.current_handle());
     return target;
@@ -188,6 +194,24 @@ Outcome<Target> find_target(CompoundContext& context, const nfs4::OpenArguments&
   TRY_ASSIGN(const Outcome<Target> target,
              context.suspension.once<Outcome<Target>>([&] { return find_or_create(context, arguments); }));
   return target;
+}
+
+// The delegation that an open was made under, without us: null for every other claim.
+const nfs4::Stateid* delegation_of(const nfs4::OpenClaim& claim) {
+  if (const auto* delegated = claim.get_if<ClaimType::kDelegateCurrent>())
+    return &delegated->delegate_stateid;
+  return claim.get_if<ClaimType::kDelegateCurrentFileHandle>();
+}
+
+// RFC 8881, 10.2.1: what a client has opened by its delegation it opens here before it returns that. A read
+// delegation opens for reading.
+Outcome<> check_delegation(const CompoundContext& context, const nfs4::OpenClaim& claim, const Inode& inode,
+                           uint32_t access) {
+  const nfs4::Stateid* stateid = delegation_of(claim);
+  if (stateid == nullptr) return {};
+  TRY(context.find_delegation(*stateid, inode.id));
+  if ((access & kShareWrite) != 0) return std::unexpected(Status::kInval);
+  return {};
 }
 
 // A reclaim is nothing but what the client says of an earlier OPEN, so it is checked as any. The owner may
@@ -236,13 +260,12 @@ Outcome<nfs4::Stateid> take_state(CompoundContext& context, const Inode& inode, 
   return opens.add(std::move(made)).stateid();
 }
 
-// No delegation; a client that said what it would like is told why (RFC 8881, 18.16.3).
-nfs4::Delegation no_delegation(uint32_t want) {
-  if (want == nfs4::kShareAccessWantNoPreference) return {};
-  nfs4::WhyNoDelegation why = nfs4::WhyNoDelegation::kNotSupportedFileType;
-  if (want == nfs4::kShareAccessWantNoDelegation) why = nfs4::WhyNoDelegation::kNotWanted;
-  if (want == nfs4::kShareAccessWantCancel) why = nfs4::WhyNoDelegation::kCancelled;
-  return nfs4::Delegation::make<nfs4::DelegationType::kNoneExtended>(nfs4::NoDelegation::of(why));
+nfs4::Delegation delegation_for(CompoundContext& context, const nfs4::OpenArguments& arguments,
+                                const Inode& inode, const ObjectHandle& handle, const Share& share) {
+  const auto* previous = arguments.claim.get_if<ClaimType::kPrevious>();
+  if (previous != nullptr && *previous != nfs4::DelegationType::kNone)
+    return reclaim_delegation(context, inode, handle, *previous, share.want);
+  return grant_delegation(context, inode, handle, share.access, share.want);
 }
 
 }  // namespace
@@ -252,19 +275,24 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   TRY_ASSIGN(const Share share, check_share(arguments));
   const ClaimType claim = arguments.claim.discriminant();
   TRY(check_claim(arguments));
-  TRY(context.check_grace(claim == ClaimType::kPrevious));
+  // What is open by a delegation was so before the grace period.
+  const bool delegated = delegation_of(arguments.claim) != nullptr;
+  if (!delegated) TRY(context.check_grace(claim == ClaimType::kPrevious));
 
   TRY_ASSIGN(const Target target, find_target(context, arguments));
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(target.handle.inode));
   if (inode->generation != target.handle.generation) return Status::kStale;
   TRY(check_type(*inode));
-  TRY(check_permission(context, *inode, target, share, claim == ClaimType::kPrevious));
+  TRY(check_delegation(context, arguments.claim, *inode, share.access));
+  TRY(check_permission(context, *inode, target, share, delegated || claim == ClaimType::kPrevious));
   OpenTable& opens = context.services.opens;
   const OpenState* mine = opens.find(context.client_id(), inode->id, arguments.owner.owner);
   const uint32_t access = share.access | (target.resize ? kShareWrite : 0);
   if (!opens.share_allowed(inode->id, access, share.deny, mine)) {
     return claim == ClaimType::kPrevious ? Status::kReclaimConflict : Status::kShareDenied;
   }
+  const bool writes = (access & kShareWrite) != 0;
+  if (writes || (share.deny & kShareRead) != 0) TRY(context.recall_delegations(*inode));
   // Layouts outlive their opens: one that still lets a client do what is now denied has to come back first.
   if (share.deny != 0) {
     TRY_ASSIGN(const Status recalled, context.suspension.ask<Status>([&](auto done) {
@@ -272,7 +300,6 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
     }));
     if (recalled != Status::kOk) return recalled;
   }
-  const bool writes = (access & kShareWrite) != 0;
   if (writes) {
     TRY_ASSIGN(const Status asks_again, context.suspension.ask<Status>([&](auto done) {
       context.services.layouts.before_open_to_write(inode->id, context.client_id(), std::move(done));
@@ -294,7 +321,7 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
                           .change = target.change,
                           .flags = kFlags,
                           .attributes_set = target.attributes_set,
-                          .delegation = no_delegation(share.want)};
+                          .delegation = delegation_for(context, arguments, *inode, target.handle, share)};
 }
 
 }  // namespace pnfsrdma::mds

@@ -4,6 +4,7 @@
 #include "server/mds/ops/handlers.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
+#include "server/mds/state/delegations.h"
 #include "server/mds/state/done_record.h"
 #include "server/mds/state/server_limits.h"
 #include "server/mds/state/session_table.h"
@@ -18,8 +19,9 @@ namespace {
 // RPC header of an accepted reply with an AUTH_NONE verifier: part of ca_maxresponsesize.
 inline constexpr uint32_t kReplyHeaderBytes = 24;
 
-uint32_t status_flags(Session& session) {
+uint32_t status_flags(Session& session, const DelegationTable& delegations) {
   uint32_t flags = session.client().sequence_flags();
+  if (delegations.revoked_of_client(session.client().id) > 0) flags |= nfs4::kSequenceRecallableStateRevoked;
   if (!session.back().wanted || session.back_connection()) return flags;
   flags |= nfs4::kSequenceCallbackPathDownSession;
   const auto& sessions = session.client().sessions;
@@ -34,13 +36,14 @@ uint32_t reply_bytes_max(const nfs4::ChannelAttributes& fore, bool keep) {
   return bytes > kReplyHeaderBytes ? bytes - kReplyHeaderBytes : 0;
 }
 
-nfs4::SequenceResult result_of(Session& session, const nfs4::SequenceArguments& arguments) {
+nfs4::SequenceResult result_of(const CompoundContext& context, Session& session,
+                               const nfs4::SequenceArguments& arguments) {
   return {.session_id = session.id(),
           .sequence_id = arguments.sequence_id,
           .slot_id = arguments.slot_id,
           .highest_slot_id = session.slots().highest(),
           .target_highest_slot_id = session.slots().target_highest(),
-          .status_flags = status_flags(session)};
+          .status_flags = status_flags(session, context.services.delegations.table())};
 }
 
 // Sessions do not survive the daemon, but what was done in them is known: a request that had made its change
@@ -83,7 +86,7 @@ nfs4::SequenceResponse handle(CompoundContext& context, const nfs4::SequenceArgu
     ++context.services.counters.replays;
     context.replay = true;
     context.kept_reply = session->slots().at(arguments.slot_id).reply;
-    return result_of(*session, arguments);
+    return result_of(context, *session, arguments);
   }
   context.session = session;
   context.client = session->shared_client();
@@ -91,7 +94,7 @@ nfs4::SequenceResponse handle(CompoundContext& context, const nfs4::SequenceArgu
   context.keep_reply = arguments.cache_this;
   context.reply_bytes_max = reply_bytes_max(session->fore(), arguments.cache_this);
   ++context.client->running_compounds;
-  return result_of(*session, arguments);
+  return result_of(context, *session, arguments);
 }
 
 }  // namespace pnfsrdma::mds

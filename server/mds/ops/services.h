@@ -14,6 +14,7 @@ namespace pnfsrdma::mds {
 class CallbackChannel;
 class ClientTable;
 class DataOperations;
+class Delegations;
 class Exports;
 class GracePeriod;
 class HandleKeys;
@@ -61,6 +62,7 @@ struct Services {
   LockWaiters& lock_waiters;
   TurnTimes& turns;
   UserGroups& user_groups;
+  Delegations& delegations;
 };
 
 }  // namespace pnfsrdma::mds

@@ -4,6 +4,7 @@
 #include "server/mds/ops/principal.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/conflicts.h"
+#include "server/mds/state/delegations.h"
 #include "server/mds/state/grace.h"
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/session_table.h"
@@ -83,6 +84,7 @@ nfs4::DestroyClientIdResponse handle(CompoundContext& context,
   if (!client) return Status::kStaleClientId;
   const bool busy = !client->sessions.empty() || client->creating_session ||
                     !services.opens.opens_of_client(client->id).empty() ||
+                    !services.delegations.table().of_client(client->id).empty() ||
                     services.layouts.client_holds_layouts(client->id);
   if (busy) return Status::kClientIdBusy;
   services.leases.retire(client, [] {});

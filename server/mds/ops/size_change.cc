@@ -2,6 +2,7 @@
 #include "server/mds/ops/size_change.h"
 
 #include "server/mds/state/conflicts.h"
+#include "server/mds/state/delegations.h"
 
 namespace pnfsrdma::mds {
 
@@ -9,7 +10,8 @@ using nfs4::Status;
 
 Outcome<> change_size(CompoundContext& context, const Inode& inode, uint64_t size) {
   TRY_ASSIGN(const Status resized, context.suspension.ask<Status>([&](auto done) {
-    context.services.layouts.set_size(inode.id, size, context.client_id(), std::move(done));
+    context.services.layouts.set_size(inode.id, size, context.client_id(),
+                                      holding(context.services.delegations.hold(inode.id), std::move(done)));
   }));
   if (resized != Status::kOk) return std::unexpected(resized);
   if (!context.credentials().is_root() && mode_without_setid(inode) != inode.mode) {

@@ -3,6 +3,7 @@
 
 #include "server/mds/ops/handlers.h"
 #include "server/mds/state/conflicts.h"
+#include "server/mds/state/delegations.h"
 #include "server/mds/state/state_store.h"
 
 namespace pnfsrdma::mds {
@@ -22,6 +23,12 @@ Status test_state(const CompoundContext& context, const State* state, const nfs4
   return check_seqid(stateid.seqid, state->seqid);
 }
 
+Status test_delegation(const CompoundContext& context, const nfs4::Stateid& stateid) {
+  const DelegationState* held = context.services.delegations.table().find(stateid.other);
+  if (!held || held->client != context.client_id()) return Status::kBadStateid;
+  return held->revoked ? Status::kDelegRevoked : check_seqid(stateid.seqid, DelegationState::kSeqid);
+}
+
 Status test_held(const CompoundContext& context, const nfs4::Stateid& stateid) {
   for (const RevokedState& revoked : context.client->revoked) {
     if (revoked.other == stateid.other) return revoked.status;
@@ -39,7 +46,17 @@ Status test(const CompoundContext& context, const nfs4::Stateid& stateid) {
   if (*kind == StateKind::kLayout) {
     return context.services.layouts.test_stateid(context.client_id(), layout_stateid(stateid));
   }
+  if (*kind == StateKind::kDelegation) return test_delegation(context, stateid);
   return test_held(context, stateid);
+}
+
+Status free_delegation(const CompoundContext& context, const nfs4::Stateid& stateid) {
+  const Status tested = test_delegation(context, stateid);
+  if (tested == Status::kOk) return Status::kLocksHeld;
+  if (tested != Status::kDelegRevoked) return tested;
+  Delegations& delegations = context.services.delegations;
+  const auto freed = delegations.give_back(*delegations.table().find(stateid.other));
+  return freed ? Status::kOk : freed.error();
 }
 
 }  // namespace
@@ -60,6 +77,7 @@ nfs4::FreeStateidResponse handle(CompoundContext& context, const nfs4::FreeState
   if (kind_of(stateid.other) == StateKind::kLayout) {
     return context.services.layouts.free_stateid(context.client_id(), layout_stateid(stateid));
   }
+  if (kind_of(stateid.other) == StateKind::kDelegation) return free_delegation(context, stateid);
   auto& revoked = context.client->revoked;
   const auto found = std::ranges::find(revoked, stateid.other, &RevokedState::other);
   if (found != revoked.end()) {

@@ -8,8 +8,8 @@ namespace pnfsrdma::mds {
 #define PNFSRDMA_UNSUPPORTED(X) \
   /* RFC 8881, 17: an NFSv4.1 server must not do these. */ \
   X(OpenConfirm) X(Renew) X(SetClientId) X(SetClientIdConfirm) X(ReleaseLockOwner) \
-  /* No delegations are ever given. */ \
-  X(DelegationPurge) X(DelegationReturn) X(WantDelegation) X(GetDirectoryDelegation) \
+  /* No delegation outlives its client (CLAIM_DELEGATE_PREV), none is of a directory. */ \
+  X(DelegationPurge) X(GetDirectoryDelegation) \
   /* No named attributes, and none of RFC 8276. */ \
   X(OpenAttributeDirectory) X(GetXattr) X(SetXattr) X(ListXattrs) X(RemoveXattr) \
   /* State protection is SP4_NONE only. */ \

@@ -28,6 +28,9 @@ struct Counters {
   uint64_t layouts_granted = 0;
   uint64_t layouts_recalled = 0;
   uint64_t layouts_revoked = 0;
+  uint64_t delegations_granted = 0;
+  uint64_t delegations_recalled = 0;
+  uint64_t delegations_revoked = 0;
   uint64_t clients_expired = 0;
   // Calls an export did not serve because of the port they came from, and the last of them.
   struct PortRefusals {

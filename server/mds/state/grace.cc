@@ -47,10 +47,19 @@ void GracePeriod::reclaimed(ByteSpan owner) {
   if (running_ && owners_.empty()) end();
 }
 
+void GracePeriod::remember_delegation(ByteSpan owner, uint64_t inode) {
+  delegations_.emplace(as_text(owner), inode);
+}
+
+bool GracePeriod::may_reclaim_delegation(ByteSpan owner, uint64_t inode) {
+  return active() && delegations_.contains({std::string(as_text(owner)), inode});
+}
+
 void GracePeriod::end() {
   if (!owners_.empty()) log_warning("mds", "grace-ended not_reclaimed={}", owners_.size());
   running_ = false;
   owners_.clear();
+  delegations_.clear();
   if (ended_) std::exchange(ended_, nullptr)();
 }
 

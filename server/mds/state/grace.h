@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shared/base/bytes.h"
@@ -30,6 +31,10 @@ class GracePeriod {
   void reclaiming();
   bool may_reclaim(ByteSpan owner) { return active() && owners_.contains(as_text(owner)); }
   void reclaimed(ByteSpan owner);
+  // A delegation that the owner held when the host went down: no other one can be reclaimed, so none that was
+  // revoked.
+  void remember_delegation(ByteSpan owner, uint64_t inode);
+  bool may_reclaim_delegation(ByteSpan owner, uint64_t inode);
 
  private:
   void end();
@@ -40,6 +45,7 @@ class GracePeriod {
   SteadyTime bound_;  // of the deadline
   Milliseconds patience_{};
   std::set<std::string, std::less<>> owners_;
+  std::set<std::pair<std::string, uint64_t>> delegations_;
   std::function<void()> ended_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 // A loop that comes this late was kept from running; less is everyday business.
 constexpr Milliseconds kStall(1000);
-// Opens and locks of a client that go in one turn of the loop: about a millisecond.
+// Opens, locks and delegations of a client that go in one turn of the loop: about a millisecond.
 constexpr size_t kStatesPerSlice = 256;
 // A client that was cut off when an earlier run of the daemon died may repeat its requests so long. Longer
 // than any outage a lease outlives: what it costs is a record a slot.
@@ -24,11 +24,13 @@ constexpr Milliseconds kNextSlice(10);
 }  // namespace
 
 LeaseKeeper::LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, LockTable& locks,
-                         StateStore& store, LayoutConflicts& layouts, Counters& counters)
+                         Delegations& delegations, StateStore& store, LayoutConflicts& layouts,
+                         Counters& counters)
     : clients_(clients),
       sessions_(sessions),
       opens_(opens),
       locks_(locks),
+      delegations_(delegations),
       store_(store),
       layouts_(layouts),
       counters_(counters) {
@@ -76,8 +78,9 @@ void LeaseKeeper::retire_within(const std::shared_ptr<Client>& client, Milliseco
 }
 
 void LeaseKeeper::drop(Leaving leaving) {
-  const size_t held =
-      opens_.opens_of_client(leaving.client).size() + locks_.locks_of_client(leaving.client).size();
+  const size_t held = opens_.opens_of_client(leaving.client).size() +
+                      locks_.locks_of_client(leaving.client).size() +
+                      delegations_.table().of_client(leaving.client).size();
   if (leaving.recorded && held > kStatesPerSlice) {
     // Unmarked and half erased it would come back at a restart and take for open what is not. All of its
     // records come back then, and expire again: harmless.
@@ -109,19 +112,24 @@ void LeaseKeeper::drop_slice(const Leaving& leaving, std::function<void(bool)> t
   };
   const LockTable::Set& all_locks = locks_.locks_of_client(leaving.client);
   const OpenTable::Set& all_opens = opens_.opens_of_client(leaving.client);
-  const std::vector<LockState*> locks = some(all_locks, kStatesPerSlice);
-  const std::vector<OpenState*> opens = some(all_opens, kStatesPerSlice - locks.size());
-  const bool last = locks.size() == all_locks.size() && opens.size() == all_opens.size();
+  const DelegationTable::Set& all_delegations = delegations_.table().of_client(leaving.client);
+  StateStore::Part part;
+  part.locks = some(all_locks, kStatesPerSlice);
+  part.opens = some(all_opens, kStatesPerSlice - part.locks.size());
+  part.delegations = some(all_delegations, kStatesPerSlice - part.locks.size() - part.opens.size());
+  const bool last = part.locks.size() == all_locks.size() && part.opens.size() == all_opens.size() &&
+                    part.delegations.size() == all_delegations.size();
   // A record that cannot be erased now comes back at a restart and expires again: harmless.
   if (leaving.recorded) {
-    if (const auto erased = store_.erase(leaving.client, opens, locks, last); !erased) {
+    if (const auto erased = store_.erase(leaving.client, part, last); !erased) {
       log_warning("mds", "client-record-kept client={:#x} status={}", leaving.client,
                   nfs4::to_string(erased.error()));
     }
   }
-  locks_.remove(locks);
+  locks_.remove(part.locks);
+  for (DelegationState* delegation : part.delegations) delegations_.forget(*delegation);
   std::set<uint64_t> inodes;
-  for (OpenState* open : opens) {
+  for (OpenState* open : part.opens) {
     inodes.insert(open->inode);
     opens_.remove(*open);
   }

@@ -8,6 +8,7 @@
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/conflicts.h"
 #include "server/mds/state/counters.h"
+#include "server/mds/state/delegations.h"
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 #include "server/mds/state/session_table.h"
@@ -22,12 +23,12 @@ namespace pnfsrdma::mds {
 class LeaseKeeper {
  public:
   LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, LockTable& locks,
-              StateStore& store, LayoutConflicts& layouts, Counters& counters);
+              Delegations& delegations, StateStore& store, LayoutConflicts& layouts, Counters& counters);
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
-  // From now on the client ID is stale and its sessions are bad. Its opens and locks stay in force until no
-  // brick lets it in any more; then they and its records go, so many a turn that others are served in
+  // From now on the client ID is stale and its sessions are bad. Its opens, locks and delegations stay in force
+  // until no brick lets it in any more; then they and its records go, so many a turn that others are served in
   // between, and `done` is called (at once or later) with the last. A restart on the way goes on with what is
   // left.
   void retire(const std::shared_ptr<Client>& client, std::function<void()> done);
@@ -61,6 +62,7 @@ class LeaseKeeper {
   SessionTable& sessions_;
   OpenTable& opens_;
   LockTable& locks_;
+  Delegations& delegations_;
   StateStore& store_;
   LayoutConflicts& layouts_;
   Counters& counters_;

@@ -53,6 +53,19 @@ uint32_t OpenTable::access_of_client(uint64_t inode, ClientId client) const {
   return access;
 }
 
+bool OpenTable::is_written_by_others(uint64_t inode, ClientId client) const {
+  const auto found = by_file_.find(inode);
+  if (found == by_file_.end()) return false;
+  const Set& opens = found->second.opens;
+  OpenState first;  // no stateid is smaller
+  first.client = client;
+  size_t own = 0;
+  for (auto at = opens.lower_bound(&first); at != opens.end() && (*at)->client == client; ++at) {
+    if (((*at)->access & kShareWrite) != 0) ++own;
+  }
+  return found->second.shares.access[kShareWrite - 1] > own;
+}
+
 bool OpenTable::share_allowed(uint64_t inode, uint32_t access, uint32_t deny, const OpenState* except) const {
   const auto found = by_file_.find(inode);
   if (found == by_file_.end()) return true;

@@ -61,6 +61,9 @@ class OpenTable {
   // kShare*: what this client has the file open for, by all of its opens together; 0: it has not.
   uint32_t access_of_client(uint64_t inode, ClientId client) const;
 
+  // Whether anybody but `client` has it open for writing.
+  bool is_written_by_others(uint64_t inode, ClientId client) const;
+
   // Share reservations (RFC 8881, 9.7): false if another open denies `access` or has what `deny` forbids.
   // `except` may be null.
   bool share_allowed(uint64_t inode, uint32_t access, uint32_t deny, const OpenState* except) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/state/recovery.h"
 
+#include <map>
 #include <set>
 
 #include "shared/base/log.h"
@@ -9,7 +10,8 @@ namespace pnfsrdma::mds {
 
 namespace {
 
-void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens, LockTable& locks) {
+void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens, LockTable& locks,
+          DelegationTable& delegations) {
   for (Client& client : loaded.clients) {
     // Two records of one owner: the daemon died while the older one was being taken apart. The newer has the
     // name.
@@ -22,20 +24,35 @@ void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens, Loc
   for (LockState& lock : loaded.locks) {
     if (opens.find(lock.open)) locks.add(std::move(lock));
   }
-  log_info("mds", "state-kept clients={} opens={} locks={} expiring={}", clients.size(), opens.size(),
-           locks.size(), expiring.size());
+  for (DelegationState& delegation : loaded.delegations) {
+    if (clients.find(delegation.client) || expiring.contains(delegation.client))
+      delegations.add(std::move(delegation));
+  }
+  log_info("mds", "state-kept clients={} opens={} locks={} delegations={} expiring={}", clients.size(),
+           opens.size(), locks.size(), delegations.size(), expiring.size());
+}
+
+void remember_delegations(const StateStore::Loaded& loaded, GracePeriod& grace) {
+  std::map<ClientId, const Bytes*> owners;
+  for (const Client& client : loaded.clients) owners[client.id] = &client.owner;
+  for (const DelegationState& delegation : loaded.delegations) {
+    const auto owner = owners.find(delegation.client);
+    if (owner != owners.end() && !delegation.revoked)
+      grace.remember_delegation(*owner->second, delegation.inode);
+  }
 }
 
 }  // namespace
 
 Result<std::vector<ClientId>> recover_state(const BootRecord& boot, StateStore& store, ClientTable& clients,
-                                            OpenTable& opens, LockTable& locks, GracePeriod& grace,
-                                            Milliseconds grace_longest, std::function<void()> grace_ended) {
+                                            OpenTable& opens, LockTable& locks, DelegationTable& delegations,
+                                            GracePeriod& grace, Milliseconds grace_longest,
+                                            std::function<void()> grace_ended) {
   TRY_ASSIGN(StateStore::Loaded loaded, store.load());
   TRY_ASSIGN(const bool in_grace, store.in_grace());
   if (boot.same_host_boot && !in_grace) {
     std::vector<ClientId> expiring = loaded.expiring;
-    keep(std::move(loaded), clients, opens, locks);
+    keep(std::move(loaded), clients, opens, locks, delegations);
     if (boot.lease_before > clients.lease()) clients.lengthen_leases(boot.lease_before - clients.lease());
     return expiring;
   }
@@ -47,6 +64,7 @@ Result<std::vector<ClientId>> recover_state(const BootRecord& boot, StateStore& 
     owners.push_back(client.owner);
     old.push_back(client.id);
   }
+  remember_delegations(loaded, grace);
   // The records stay until then: another reboot in the middle must find who had not reclaimed yet.
   grace.begin(owners, grace_longest, [&store, old, grace_ended = std::move(grace_ended)] {
     for (const ClientId client : old) {

@@ -21,6 +21,9 @@ struct ServerLimits {
   uint32_t opens_per_client_max = 1 << 20;
   uint32_t lock_owners_per_client_max = 1 << 16;  // counted once for each file
   uint32_t back_slots_max = 16;
+  bool delegations = true;  // whether any is given
+  // Of those that a client holds; then it is asked to return half of them (CB_RECALL_ANY).
+  uint32_t delegations_per_client_max = 1 << 14;
   // mdsthreshold: a file no larger, or I/O no larger, is better read and written through the server. 0: no
   // hint.
   uint64_t small_file_bytes = 16 * 1024;

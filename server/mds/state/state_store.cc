@@ -55,6 +55,15 @@ struct LockRecord {
   xdr::List<RangeRecord, kLockRangesMax> ranges;
 };
 
+struct DelegationRecord {
+  uint32_t version = kRecordVersion;
+  StateidOther other{};
+  uint64_t client = 0;
+  uint64_t inode = 0;
+  nfs4::FileHandle handle;
+  bool revoked = false;
+};
+
 std::string client_key(ClientId id) {
   std::string key(sizeof(id), '\0');
   store_big_endian(reinterpret_cast<std::byte*>(key.data()), id);
@@ -65,6 +74,9 @@ std::string_view open_key(const OpenState& open) {
 }
 std::string_view lock_key(const LockState& lock) {
   return as_text(lock.other);
+}
+std::string_view delegation_key(const DelegationState& delegation) {
+  return as_text(delegation.other);
 }
 
 Outcome<> outcome(const Result<>& result) {
@@ -173,6 +185,20 @@ Outcome<> StateStore::put(const LockState& lock) {
   return outcome(records_.put(RecordKind::kLock, lock_key(lock), as_text(value)));
 }
 
+Outcome<> StateStore::put(const DelegationState& delegation) {
+  const DelegationRecord record{.other = delegation.other,
+                                .client = delegation.client,
+                                .inode = delegation.inode,
+                                .handle = delegation.handle,
+                                .revoked = delegation.revoked};
+  const Bytes value = xdr::encode_to_bytes(record);
+  return outcome(records_.put(RecordKind::kDelegation, delegation_key(delegation), as_text(value)));
+}
+
+Outcome<> StateStore::erase(const DelegationState& delegation) {
+  return outcome(records_.erase(RecordKind::kDelegation, delegation_key(delegation)));
+}
+
 Outcome<> StateStore::erase(const LockState& lock) {
   return outcome(records_.erase(RecordKind::kLock, lock_key(lock)));
 }
@@ -191,11 +217,12 @@ Outcome<> StateStore::mark_expiring(ClientId client) {
   return commit(batch);
 }
 
-Outcome<> StateStore::erase(ClientId client, const std::vector<OpenState*>& opens,
-                            const std::vector<LockState*>& locks, bool last) {
+Outcome<> StateStore::erase(ClientId client, const Part& part, bool last) {
   Batch batch;
-  for (const LockState* lock : locks) Records::erase(batch, RecordKind::kLock, lock_key(*lock));
-  for (const OpenState* open : opens) Records::erase(batch, RecordKind::kOpen, open_key(*open));
+  for (const DelegationState* delegation : part.delegations)
+    Records::erase(batch, RecordKind::kDelegation, delegation_key(*delegation));
+  for (const LockState* lock : part.locks) Records::erase(batch, RecordKind::kLock, lock_key(*lock));
+  for (const OpenState* open : part.opens) Records::erase(batch, RecordKind::kOpen, open_key(*open));
   if (last) {
     Records::erase(batch, RecordKind::kClient, client_key(client));
     Records::erase(batch, RecordKind::kExpiring, client_key(client));
@@ -216,6 +243,7 @@ Result<> StateStore::forget_client(ClientId client) {
 Result<> StateStore::forget_opens() {
   TRY(records_.clear(RecordKind::kLock));
   TRY(records_.clear(RecordKind::kOpen));
+  TRY(records_.clear(RecordKind::kDelegation));
   return records_.clear(RecordKind::kExpiring);
 }
 
@@ -257,6 +285,14 @@ Result<StateStore::Loaded> StateStore::load() {
   }));
   TRY(each_record<LockRecord>(records_, RecordKind::kLock, [&](const LockRecord& record) {
     if (opens.contains(record.open)) loaded.locks.push_back(lock_of(record));
+  }));
+  TRY(each_record<DelegationRecord>(records_, RecordKind::kDelegation, [&](const DelegationRecord& record) {
+    if (!clients.contains(record.client)) return;
+    loaded.delegations.push_back({.other = record.other,
+                                  .client = record.client,
+                                  .inode = record.inode,
+                                  .handle = record.handle,
+                                  .revoked = record.revoked});
   }));
   return loaded;
 }

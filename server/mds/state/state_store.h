@@ -6,15 +6,16 @@
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/records.h"
 #include "server/mds/state/client.h"
+#include "server/mds/state/delegation_table.h"
 #include "server/mds/state/done_record.h"
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 
 namespace pnfsrdma::mds {
 
-// Confirmed clients, opens and byte-range locks as records in the metadata engine: written before the reply,
-// without a sync, so that they survive the death of the daemon. One small commit each. Control loop only.
-// Errors: DELAY, IO.
+// Confirmed clients, opens, byte-range locks and delegations as records in the metadata engine: written before
+// the reply, without a sync, so that they survive the death of the daemon. One small commit each. Control loop
+// only. Errors: DELAY, IO.
 class StateStore {
  public:
   explicit StateStore(KeyValueStore& store) : store_(store), records_(store) {}
@@ -22,25 +23,32 @@ class StateStore {
   Outcome<> put(const Client& client);
   Outcome<> put(const OpenState& open);
   Outcome<> put(const LockState& lock);
+  Outcome<> put(const DelegationState& delegation);
   Outcome<> erase(const LockState& lock);
+  Outcome<> erase(const DelegationState& delegation);
   // The open's record and those of its locks, in one batch.
   Outcome<> erase(const OpenState& open, const std::vector<LockState*>& locks);
   // A client that is taken apart in more than one batch is marked first: from then on it does not come back
   // at a restart, but what is left of it does, and conflicts until it is gone.
   Outcome<> mark_expiring(ClientId client);
   // Some of its records, in one batch; with the last of them its own, or its mark.
-  Outcome<> erase(ClientId client, const std::vector<OpenState*>& opens, const std::vector<LockState*>& locks,
-                  bool last);
+  struct Part {
+    std::vector<OpenState*> opens;
+    std::vector<LockState*> locks;
+    std::vector<DelegationState*> delegations;
+  };
+  Outcome<> erase(ClientId client, const Part& part, bool last);
 
   struct Loaded {
     std::vector<Client> clients;
     std::vector<ClientId> expiring;  // their end had begun
     std::vector<OpenState> opens;    // of both only
     std::vector<LockState> locks;    // of these opens only
+    std::vector<DelegationState> delegations;
   };
   // EUCLEAN for a record that cannot be read: the store is damaged or newer than this program.
   Result<Loaded> load();
-  // After a reboot of the host: opens and locks go at once, clients when they have reclaimed or the grace
+  // After a reboot of the host: opens, locks and delegations go at once, clients when they have reclaimed or the grace
   // period is over.
   Result<> forget_opens();
   Result<> forget_client(ClientId client);

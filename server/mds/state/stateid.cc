@@ -26,6 +26,7 @@ std::optional<StateKind> kind_of(const StateidOther& other) {
   switch (kind) {
     case StateKind::kOpen:
     case StateKind::kLock:
+    case StateKind::kDelegation:
     case StateKind::kLayout:
       return kind;
   }

@@ -58,8 +58,9 @@ MetadataServer::MetadataServer(const Host& host_in)
       grace(host.clock),
       callbacks(host.loop, clients, sessions, limits.lease),
       lock_waiters(host.clock, locks, callbacks, limits.lease),
+      delegations(host.loop, delegation_table, callbacks, state_store, counters, limits.lease),
       user_groups(host.loop, name_service),
-      layout_callbacks(callbacks, clients, opens, *names, *handles),
+      layout_callbacks(callbacks, clients, opens, delegation_table, *names, *handles),
       layouts({.loop = host.loop,
                .clock = host.clock,
                .random = host.random,
@@ -73,7 +74,7 @@ MetadataServer::MetadataServer(const Host& host_in)
                .lease = limits.lease,
                .metadata_era = boot.era,
                .transports = {{host.transport, host.transport->make_protection_domain()}}}),
-      leases(clients, sessions, opens, locks, state_store, layouts.conflicts(), counters),
+      leases(clients, sessions, opens, locks, delegations, state_store, layouts.conflicts(), counters),
       identity{boot.instance},
       services{host.clock,     host.random,  limits,
                identity,       exports,      *handles,
@@ -82,11 +83,16 @@ MetadataServer::MetadataServer(const Host& host_in)
                state_store,    leases,       layouts.conflicts(),
                layouts.data(), callbacks,    counters,
                locks,          lock_waiters, host.loop.turns(),
-               user_groups},
+               user_groups,    delegations},
       compounds(services) {
-  names->set_in_use(
-      [this](mds::InodeId inode) { return opens.is_open(inode) || layouts.conflicts().file_in_use(inode); });
-  const auto expiring = mds::recover_state(boot, state_store, clients, opens, locks, grace, limits.lease);
+  names->set_in_use([this](mds::InodeId inode) {
+    return layout_callbacks.is_open(inode) || layouts.conflicts().file_in_use(inode);
+  });
+  delegations.set_unused([this](mds::InodeId inode) {
+    if (!opens.is_open(inode)) layouts.conflicts().on_last_close({inode}, [] {});
+  });
+  const auto expiring =
+      mds::recover_state(boot, state_store, clients, opens, locks, delegation_table, grace, limits.lease);
   CHECK(expiring);
   leases.resume(*expiring);
 }

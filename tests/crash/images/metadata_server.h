@@ -16,6 +16,7 @@
 #include "server/mds/state/callback_channel.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
+#include "server/mds/state/delegations.h"
 #include "server/mds/state/grace.h"
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/lock_waiters.h"
@@ -66,6 +67,8 @@ class MetadataServer {
   mds::GracePeriod grace;
   mds::CallbackChannel callbacks;
   mds::LockWaiters lock_waiters;
+  mds::DelegationTable delegation_table;
+  mds::Delegations delegations;
   mds::HostNameService name_service;
   mds::UserGroups user_groups;
   mds::LayoutCallbacks layout_callbacks;

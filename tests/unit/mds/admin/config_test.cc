@@ -16,10 +16,12 @@ TEST(Config, EmptyObjectIsTheDefaults) {
   ASSERT_TRUE(config.has_value());
   EXPECT_EQ(config->lease_seconds, 30U);
   EXPECT_EQ(config->exports.size(), 1U);
+  EXPECT_TRUE(config->delegations);
 }
 
 TEST(Config, PrintedIsReadBackTheSame) {
-  const auto config = parse_config(R"({"listen": ["127.0.0.1:0"], "lease_seconds": 5, "log_level": "debug",
+  const auto config = parse_config(
+      R"({"listen": ["127.0.0.1:0"], "lease_seconds": 5, "log_level": "debug", "delegations": false,
       "exports": [{"path": "/a", "root_squash": false, "clients": ["10.0.0.0/8"],
                    "old_handles_until": "2026-12-31", "insecure": true, "manage_gids": true},
                   {"path": "/", "read_only": true}]})");
@@ -27,6 +29,7 @@ TEST(Config, PrintedIsReadBackTheSame) {
   const auto again = parse_config(to_json(*config));
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(to_json(*again), to_json(*config));
+  EXPECT_FALSE(again->delegations);
   EXPECT_EQ(again->exports[0].squash, Squash::kNone);
   EXPECT_TRUE(again->exports[0].insecure);
   EXPECT_FALSE(again->exports[1].insecure);
@@ -59,6 +62,7 @@ TEST(Config, WhatIsWrongIsNamed) {
         << day;
   EXPECT_NE(error_of(R"({"exports": [{"path": "/"}, {"path": "/"}]})").find("two"), std::string::npos);
   EXPECT_NE(error_of(R"({"exports": [{"clients": ["x"]}]})").find("x"), std::string::npos);
+  EXPECT_NE(error_of(R"({"delegations": 1})").find("delegations"), std::string::npos);
   EXPECT_NE(error_of(R"({"log_level": "loud"})").find("log_level"), std::string::npos);
   EXPECT_NE(error_of(R"({"console": {"certificate": "/x.pem"}})").find("together"), std::string::npos);
   EXPECT_NE(error_of(R"({"console": {"port": 1}})").find("console: unknown key"), std::string::npos);

@@ -160,6 +160,19 @@ TEST_F(Conflicts, ALiveStateidCannotBeFreed) {
   EXPECT_EQ(world.mds->conflicts().test_stateid(kAlice, world.stateid_of(layout)), Status::kOk);
 }
 
+TEST_F(Conflicts, WhoMayWriteIsNotKnownBeforeTheBricksHaveShutOutThoseOfTheLastRun) {
+  EXPECT_FALSE(world.mds->conflicts().may_be_written_by_others(file, kBob));
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 10000));
+  EXPECT_TRUE(world.mds->conflicts().may_be_written_by_others(file, kBob));
+  EXPECT_FALSE(world.mds->conflicts().may_be_written_by_others(file, kAlice));
+  world.crash();
+  world.build();
+  EXPECT_TRUE(world.mds->conflicts().may_be_written_by_others(file, kBob)) << "Alice still may";
+  world.stop();
+  world.start();
+  EXPECT_FALSE(world.mds->conflicts().may_be_written_by_others(file, kBob));
+}
+
 TEST_F(Conflicts, AReturnIsAnsweredWhenTheHandleIsDeadAndNotBefore) {
   written(10000);
   world.brick.hold_withdrawals = true;

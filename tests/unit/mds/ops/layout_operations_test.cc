@@ -8,6 +8,7 @@
 #include "shared/nfs4/pmem_layout.h"
 #include "tests/unit/mds/layout/brick_plug.h"
 #include "tests/unit/mds/layout/fake_brick.h"
+#include "tests/unit/mds/ops/called_client.h"
 #include "tests/unit/mds/ops/test_server.h"
 
 // The layout operations as the network reaches them: what their arguments may be and how a refusal is called.
@@ -109,7 +110,8 @@ class LayoutOperations : public ::testing::Test {
   FakeMemory memory{host.loop, brick};
   BrickPlug plug;
   std::unique_ptr<BrickList> list = made_list();
-  LayoutCallbacks recaller{server.callbacks, server.clients, server.opens, *server.names, *server.handles};
+  LayoutCallbacks recaller{server.callbacks,        server.clients, server.opens,
+                           server.delegation_table, *server.names,  *server.handles};
   LayoutModule module{
       {host.loop, host.clock, host.random, *server.names, *list, plug.connector(), recaller, server.counters},
       {.owner = "test", .memory = &memory}};
@@ -491,6 +493,78 @@ TEST_F(LayoutOperations, GetDeviceInfoSaysHowMuchRoomItNeeds) {
   const auto nothing = device(arguments);
   EXPECT_EQ(nothing.status, Status::kOk);
   EXPECT_TRUE(nothing.result.device_address.body.empty());
+}
+
+// --- delegations (RFC 8881, 10.4) ---
+
+class DelegatedFile : public LayoutOperations {
+ protected:
+  DelegatedFile() {
+    holder.join();
+    nfs4::SetAttributesArguments size;
+    size.stateid = file.stateid;
+    size.attributes.size = kSize;
+    EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, size}), Status::kOk);
+  }
+  void close() {
+    nfs4::CloseArguments arguments;
+    arguments.open_stateid = file.stateid;
+    EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, arguments}), Status::kOk);
+  }
+  // What the holder gets when he opens the file to read it, and that open's stateid.
+  std::optional<nfs4::Stateid> delegation() {
+    const auto opened =
+        holder.open(holder.open_arguments("f", kShareRead | nfs4::kShareAccessWantReadDelegation));
+    EXPECT_TRUE(opened.ok());
+    opened_by_holder = opened.result.stateid;
+    const auto* given = opened.result.delegation.get_if<nfs4::DelegationType::kRead>();
+    return given == nullptr ? std::nullopt : std::optional(given->stateid);
+  }
+
+  CalledClient holder{server, "holder"};
+  nfs4::Stateid opened_by_holder;
+};
+
+TEST_F(DelegatedFile, AWriteWithoutAnOpenRecallsIt) {
+  close();
+  const auto held = delegation();
+  ASSERT_TRUE(held);
+  nfs4::WriteArguments write;
+  write.data = nfs4::Data::view_of(as_bytes("x"));
+  const auto reply = server.begin({client.next_sequence(), nfs4::PutFileHandleArguments{file.handle}, write});
+  for (int turn = 0; turn < 20; ++turn) host.turn();
+  EXPECT_EQ(*reply, nullptr);
+  ASSERT_EQ(holder.recalls.size(), 1u);
+  EXPECT_EQ(
+      holder.status({nfs4::PutFileHandleArguments{file.handle}, nfs4::DelegationReturnArguments{*held}}),
+      Status::kOk);
+  for (int turn = 0; turn < 20; ++turn) host.turn();
+  ASSERT_NE(*reply, nullptr);
+  EXPECT_EQ(xdr::decode_from<nfs4::CompoundResults>(**reply)->status, Status::kOk);
+}
+
+TEST_F(DelegatedFile, ALayoutToWriteByOutlivesItsOpenAndKeepsOthersFromOne) {
+  const auto written = layout();
+  close();
+  EXPECT_FALSE(delegation());
+  EXPECT_EQ(give_back(giving_back(written)).status, Status::kOk);
+  for (int turn = 0; turn < 20; ++turn) host.turn();
+  EXPECT_TRUE(delegation());
+}
+
+TEST_F(DelegatedFile, ALayoutToReadByIsHadWithIt) {
+  close();
+  const auto held = delegation();
+  ASSERT_TRUE(held);
+  nfs4::CloseArguments arguments;
+  arguments.open_stateid = opened_by_holder;
+  ASSERT_EQ(holder.status({nfs4::PutFileHandleArguments{file.handle}, arguments}), Status::kOk);
+  const auto first = on<nfs4::LayoutGetResponse>(holder, file.handle, wish(*held, IoMode::kRead));
+  EXPECT_EQ(first.status, Status::kOk);
+  EXPECT_EQ(
+      on<nfs4::LayoutGetResponse>(holder, file.handle, wish(first.result.stateid, IoMode::kRead)).status,
+      Status::kOk);
+  EXPECT_EQ(on<nfs4::LayoutGetResponse>(holder, file.handle, wish(*held)).status, Status::kOpenMode);
 }
 
 }  // namespace

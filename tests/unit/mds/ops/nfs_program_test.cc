@@ -114,8 +114,8 @@ class NfsProgramTest : public ::testing::Test {
   TestServer server_{host_};
   TestClient client_{server_};
   IdleConnections idle_{host_.loop, server_.sessions, server_.limits.lease};
-  LayoutCallbacks callbacks_{server_.callbacks, server_.clients, server_.opens, *server_.names,
-                             *server_.handles};
+  LayoutCallbacks callbacks_{server_.callbacks,        server_.clients, server_.opens,
+                             server_.delegation_table, *server_.names,  *server_.handles};
   rpc::ConnectionPointer server_connection_;
   rpc::ConnectionPointer client_connection_;
   uint32_t callback_program_ = 0;

@@ -26,17 +26,23 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
       grace(host.clock),
       callbacks(host.loop, clients, sessions, limits.lease),
       lock_waiters(host.clock, locks, callbacks, limits.lease),
+      delegations(host.loop, delegation_table, callbacks, state_store, counters, limits.lease),
       layouts(*names),
-      leases(clients, sessions, opens, locks, state_store, layouts, counters),
+      leases(clients, sessions, opens, locks, delegations, state_store, layouts, counters),
       user_groups(host.loop, name_service),
-      services{host.clock, host.random, limits,    identity, exports, *handles,     host.store,
-               *names,     clients,     sessions,  opens,    grace,   state_store,  leases,
-               layouts,    data,        callbacks, counters, locks,   lock_waiters, host.loop.turns(),
-               user_groups},
+      services{host.clock,  host.random, limits,    identity, exports, *handles,     host.store,
+               *names,      clients,     sessions,  opens,    grace,   state_store,  leases,
+               layouts,     data,        callbacks, counters, locks,   lock_waiters, host.loop.turns(),
+               user_groups, delegations},
       compounds(services) {
-  names->set_in_use([this](InodeId inode) { return opens.is_open(inode); });
-  const auto expiring = recover_state({.same_host_boot = same_boot, .lease_before = host.lease_before},
-                                      state_store, clients, opens, locks, grace, limits.lease);
+  names->set_in_use(
+      [this](InodeId inode) { return opens.is_open(inode) || delegation_table.is_delegated(inode); });
+  delegations.set_unused([this](InodeId inode) {
+    if (!opens.is_open(inode)) services.layouts.on_last_close({inode}, [] {});
+  });
+  const auto expiring =
+      recover_state({.same_host_boot = same_boot, .lease_before = host.lease_before}, state_store, clients,
+                    opens, locks, delegation_table, grace, limits.lease);
   CHECK(expiring.has_value());
   leases.resume(*expiring);
 }
@@ -49,7 +55,7 @@ void TestServer::use(LayoutConflicts& real_layouts, DataOperations& real_data) {
       Services{host.clock,   host.random, limits,    identity, exports, *handles,     host.store,
                *names,       clients,     sessions,  opens,    grace,   state_store,  leases,
                real_layouts, real_data,   callbacks, counters, locks,   lock_waiters, host.loop.turns(),
-               user_groups});
+               user_groups,  delegations});
 }
 
 std::shared_ptr<std::shared_ptr<const Bytes>> TestServer::begin(const Operations& operations,

@@ -13,6 +13,7 @@
 #include "server/mds/state/callback_channel.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
+#include "server/mds/state/delegations.h"
 #include "server/mds/state/grace.h"
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/lock_waiters.h"
@@ -86,6 +87,8 @@ class TestServer {
   GracePeriod grace;
   CallbackChannel callbacks;
   LockWaiters lock_waiters;
+  DelegationTable delegation_table;
+  Delegations delegations;
   FakeLayouts layouts;
   FakeData data;
   LeaseKeeper leases;

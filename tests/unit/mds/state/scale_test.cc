@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "server/mds/state/delegation_table.h"
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 #include "shared/base/random.h"
@@ -85,6 +86,31 @@ TEST(StateScale, OpeningAndClosingCostTheSameHoweverManyHaveTheFileOpen) {
     for (OpenState* each : open) opens.remove(*each);
     return processor_nanoseconds() - begun;
   });
+}
+
+// All of one file, each of its own client, or all of one client, each of its own file.
+double delegations(size_t count, bool one_client) {
+  SeededRandom random{1};
+  DelegationTable table;
+  std::vector<DelegationState*> held;
+  const double begun = processor_nanoseconds();
+  for (size_t i = 1; i <= count; ++i) {
+    DelegationState state;
+    state.other = make_stateid_other(StateKind::kDelegation, random);
+    state.client = one_client ? 1 : i;
+    state.inode = one_client ? i : 7;
+    EXPECT_FALSE(table.is_held_by(state.inode, state.client));
+    held.push_back(&table.add(std::move(state)));
+    EXPECT_EQ(table.is_held_by_others(held.back()->inode, held.back()->client), !one_client && i > 1);
+  }
+  std::ranges::reverse(held);
+  for (DelegationState* each : held) table.remove(*each);
+  return processor_nanoseconds() - begun;
+}
+
+TEST(StateScale, DelegationsCostTheSameHoweverManyAreHeld) {
+  expect_no_growth("delegations, all of one file", [](size_t count) { return delegations(count, false); });
+  expect_no_growth("delegations, all of one client", [](size_t count) { return delegations(count, true); });
 }
 
 TEST(StateScale, LocksAreForgottenAtTheSameCostHoweverManyAClientHas) {

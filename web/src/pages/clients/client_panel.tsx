@@ -15,6 +15,7 @@ export function ClientPanel({ client }: { client: Client }) {
         ["Id", <code>{client.id}</code>],
         ["Owner", <code class="wrap">{client.owner}</code>],
         ["User id", String(client.uid)],
+        ["Delegations", String(client.delegations)],
         ["Revoked, not yet freed", String(client.revoked_states)],
       ]} />
       <h3>Sessions</h3>

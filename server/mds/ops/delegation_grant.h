@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/mds/ops/compound_context.h"
+#include "shared/nfs4/open_operations.h"
+
+namespace pnfsrdma::mds {
+
+// Whether somebody who reads a regular file gets a read delegation of it, or what he is told instead (RFC 8881,
+// 10.4 and 18.16.3). The last thing an operation does: it makes state. `want` is one of kShareAccessWant*;
+// with kShareAccessWantNoPreference there is no reason in the answer.
+nfs4::Delegation grant_delegation(CompoundContext& context, const Inode& inode, const ObjectHandle& handle,
+                                  uint32_t access, uint32_t want);
+
+// CLAIM_PREVIOUS: one that the client held before the host went down.
+nfs4::Delegation reclaim_delegation(CompoundContext& context, const Inode& inode, const ObjectHandle& handle,
+                                    nfs4::DelegationType type, uint32_t want);
+
+}  // namespace pnfsrdma::mds

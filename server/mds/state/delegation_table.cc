@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/state/delegation_table.h"
+
+#include "shared/base/check.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+const DelegationTable::Set kNoDelegations;
+
+}  // namespace
+
+DelegationState* DelegationTable::find(const StateidOther& other) const {
+  const auto found = by_other_.find(other);
+  return found == by_other_.end() ? nullptr : found->second.get();
+}
+
+const DelegationTable::Set& DelegationTable::of_file(uint64_t inode) const {
+  const auto found = by_file_.find(inode);
+  return found == by_file_.end() ? kNoDelegations : found->second;
+}
+
+bool DelegationTable::is_held_by(uint64_t inode, ClientId client) const {
+  const Set& all = of_file(inode);
+  DelegationState first;  // no stateid is smaller
+  first.client = client;
+  const auto at = all.lower_bound(&first);
+  return at != all.end() && (*at)->client == client;
+}
+
+bool DelegationTable::is_held_by_others(uint64_t inode, ClientId client) const {
+  const Set& all = of_file(inode);
+  return !all.empty() && ((*all.begin())->client != client || (*all.rbegin())->client != client);
+}
+
+const DelegationTable::Set& DelegationTable::of_client(ClientId client) const {
+  const auto found = by_client_.find(client);
+  return found == by_client_.end() ? kNoDelegations : found->second.all;
+}
+
+size_t DelegationTable::revoked_of_client(ClientId client) const {
+  const auto found = by_client_.find(client);
+  return found == by_client_.end() ? 0 : found->second.revoked;
+}
+
+DelegationState& DelegationTable::add(DelegationState state) {
+  auto owned = std::make_unique<DelegationState>(std::move(state));
+  DelegationState& added = *owned;
+  Holder& holder = by_client_[added.client];
+  holder.all.insert(&added);
+  if (added.revoked) {
+    ++holder.revoked;
+  } else {
+    by_file_[added.inode].insert(&added);
+  }
+  const bool fresh = by_other_.emplace(added.other, std::move(owned)).second;
+  CHECK(fresh);
+  return added;
+}
+
+void DelegationTable::leave_file(DelegationState& state) {
+  const auto file = by_file_.find(state.inode);
+  CHECK(file != by_file_.end());
+  file->second.erase(&state);
+  if (file->second.empty()) by_file_.erase(file);
+}
+
+void DelegationTable::revoke(DelegationState& state) {
+  CHECK(!state.revoked);
+  leave_file(state);
+  state.revoked = true;
+  ++by_client_.at(state.client).revoked;
+}
+
+void DelegationTable::remove(DelegationState& state) {
+  if (!state.revoked) leave_file(state);
+  const auto holder = by_client_.find(state.client);
+  CHECK(holder != by_client_.end());
+  holder->second.all.erase(&state);
+  if (state.revoked) --holder->second.revoked;
+  if (holder->second.all.empty()) by_client_.erase(holder);
+  by_other_.erase(StateidOther(state.other));
+}
+
+}  // namespace pnfsrdma::mds

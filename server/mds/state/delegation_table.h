@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "server/mds/state/client.h"
+#include "server/mds/state/stateid.h"
+#include "shared/nfs4/basic_types.h"
+
+namespace pnfsrdma::mds {
+
+// One client's read delegation of one file (RFC 8881, 10.4). Its stateid never gets another version. Owned by
+// the DelegationTable; its address is stable until it is removed.
+struct DelegationState {
+  StateidOther other{};
+  ClientId client = 0;
+  uint64_t inode = 0;
+  nfs4::FileHandle handle;  // as the client knows the file: a recall names it so
+  bool revoked = false;     // conflicts with nobody any more; there until FREE_STATEID
+
+  nfs4::Stateid stateid() const { return {kSeqid, other}; }
+  static constexpr uint32_t kSeqid = 1;
+};
+
+// All delegations, found by stateid, by file and by client, each in O(log n) of what there is. Control loop
+// only. It knows nothing of the store: whoever changes a state also writes its record (state_store.h).
+class DelegationTable {
+ public:
+  // In the order of clients, then of stateids.
+  struct Order {
+    bool operator()(const DelegationState* a, const DelegationState* b) const {
+      return std::tie(a->client, a->other) < std::tie(b->client, b->other);
+    }
+  };
+  using Set = std::set<DelegationState*, Order>;
+
+  DelegationTable() = default;
+  DelegationTable(const DelegationTable&) = delete;
+  DelegationTable& operator=(const DelegationTable&) = delete;
+
+  DelegationState* find(const StateidOther& other) const;
+  // In force: revoked ones are not of the file any more.
+  const Set& of_file(uint64_t inode) const;
+  bool is_delegated(uint64_t inode) const { return by_file_.contains(inode); }
+  bool is_held_by(uint64_t inode, ClientId client) const;
+  bool is_held_by_others(uint64_t inode, ClientId client) const;
+  // With the revoked ones.
+  const Set& of_client(ClientId client) const;
+  size_t revoked_of_client(ClientId client) const;
+
+  DelegationState& add(DelegationState state);
+  void revoke(DelegationState& state);
+  void remove(DelegationState& state);
+  size_t size() const { return by_other_.size(); }
+
+ private:
+  struct Holder {
+    Set all;
+    size_t revoked = 0;
+  };
+  void leave_file(DelegationState& state);
+
+  std::unordered_map<StateidOther, std::unique_ptr<DelegationState>, StateidOtherHash> by_other_;
+  std::unordered_map<uint64_t, Set> by_file_;
+  std::unordered_map<ClientId, Holder> by_client_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "server/mds/state/callback_channel.h"
+#include "server/mds/state/counters.h"
+#include "server/mds/state/delegation_table.h"
+#include "server/mds/state/state_store.h"
+#include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
+
+namespace pnfsrdma::mds {
+
+// How long an operation waits for delegations that it recalls before it is answered NFS4ERR_DELAY.
+inline constexpr Milliseconds kDelegationPatience{250};
+// How long nobody gets a delegation of a file after one was recalled: to recall costs more than to ask.
+inline constexpr Milliseconds kContended{30'000};
+
+// The life of delegations: given, recalled, returned, revoked (RFC 8881, 10.2 to 10.5). A recall is repeated
+// until the client has answered NFS4_OK: any error may mean that it has overtaken the reply that brings the
+// delegation (2.10.6.3). What is not returned within a lease from the first CB_RECALL on is revoked. Control
+// loop only; its records are written here.
+class Delegations {
+ public:
+  Delegations(EventLoop& loop, DelegationTable& table, CallbackChannel& callbacks, StateStore& store,
+              Counters& counters, Milliseconds lease);
+  ~Delegations();
+  Delegations(const Delegations&) = delete;
+  Delegations& operator=(const Delegations&) = delete;
+
+  const DelegationTable& table() const { return table_; }
+  // Called when the last delegation of a file has gone.
+  void set_unused(std::function<void(uint64_t inode)> unused) { unused_ = std::move(unused); }
+
+  // Nobody gets a delegation of the file as long as one of these lives: it is being changed.
+  using Hold = std::shared_ptr<const void>;
+  Hold hold(uint64_t inode);
+
+  // Recalls the file from everybody but `except` (0: nobody is excepted). `done` is called once, at once or
+  // later: NFS4_OK when nobody else holds it, NFS4ERR_DELAY when that takes longer than kDelegationPatience.
+  using Done = std::function<void(nfs4::Status)>;
+  void recall(uint64_t inode, ClientId except, Done done);
+
+  // A new one. Whether it fits to opens, layouts and the grace period is the caller's to know. CONTENTION: the
+  // file is being changed, or one was recalled a short time ago. RESOURCE: the client has one of the file, or as
+  // many as it may have (then it is asked by CB_RECALL_ANY to return some), or the store refuses.
+  struct Request {
+    ClientId client = 0;
+    uint64_t inode = 0;
+    nfs4::FileHandle handle;
+    StateidOther other{};  // what its stateid will be
+    size_t of_client_max = 0;
+  };
+  std::expected<nfs4::Stateid, nfs4::WhyNoDelegation> grant(const Request& request);
+  // The same for one that the client held before a reboot of the host.
+  std::expected<nfs4::Stateid, nfs4::WhyNoDelegation> reclaim(const Request& request);
+
+  // DELEGRETURN, and FREE_STATEID of a revoked one. DELAY, IO: it stays.
+  Outcome<> give_back(DelegationState& state);
+  // Its client has ended, and its record goes with the client's.
+  void forget(DelegationState& state);
+
+ private:
+  // A recall that is under way.
+  struct Pending {
+    EventLoop::TimerId lease_timer = 0;
+    EventLoop::TimerId retry_timer = 0;
+  };
+  // An operation that waits for everybody but one to have returned the file.
+  struct Waiting {
+    ClientId except = 0;
+    EventLoop::TimerId timer = 0;
+    Done done;
+  };
+  using Holds = std::unordered_map<uint64_t, size_t>;
+
+  std::expected<nfs4::Stateid, nfs4::WhyNoDelegation> make(const Request& request);
+  void demand(const DelegationState& state);
+  void send(const StateidOther& other);
+  void answered(const StateidOther& other, const CallbackChannel::Answer& answer);
+  void expire(const StateidOther& other);
+  void end_recall(const StateidOther& other);
+  void settle(uint64_t inode);
+  bool is_contended(uint64_t inode);
+  void ask_for_less(ClientId client);
+
+  EventLoop& loop_;
+  DelegationTable& table_;
+  CallbackChannel& callbacks_;
+  StateStore& store_;
+  Counters& counters_;
+  const Milliseconds lease_;
+  std::function<void(uint64_t)> unused_;
+  std::shared_ptr<Holds> holds_ = std::make_shared<Holds>();  // a Hold may outlive us
+  std::unordered_map<StateidOther, Pending, StateidOtherHash> pending_;
+  std::multimap<uint64_t, std::shared_ptr<Waiting>> waiting_;  // by file
+  std::unordered_map<uint64_t, SteadyTime> contended_;         // until then
+  std::unordered_map<ClientId, SteadyTime> asked_for_less_;    // not again before
+  Lifetime lifetime_;
+};
+
+// `done`, and nobody gets a delegation of the file before it has been called.
+template <typename Done>
+auto holding(Delegations::Hold hold, Done done) {
+  return [hold = std::move(hold), done = std::move(done)](auto... answer) { done(std::move(answer)...); };
+}
+
+}  // namespace pnfsrdma::mds

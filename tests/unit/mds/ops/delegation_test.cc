@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "server/mds/state/delegations.h"
+#include "tests/unit/mds/ops/called_client.h"
+
+// Read delegations as the network sees them (RFC 8881, 10.2 to 10.5).
+namespace pnfsrdma::mds {
+namespace {
+
+using nfs4::ClaimType;
+using nfs4::Status;
+using nfs4::WhyNoDelegation;
+
+constexpr uint32_t kWantsRead = kShareRead | nfs4::kShareAccessWantReadDelegation;
+
+class DelegationTest : public ::testing::Test {
+ protected:
+  DelegationTest() { start(); }
+
+  void start(bool same_boot = true) {
+    other_ = nullptr;
+    holder_ = nullptr;
+    server_ = nullptr;
+    server_ = std::make_unique<TestServer>(host_, std::vector{TestServer::default_export()}, same_boot);
+    holder_ = std::make_unique<CalledClient>(*server_, "holder");
+    other_ = std::make_unique<CalledClient>(*server_, "other");
+  }
+  // With the files "f" and "g" in the root, which nobody has open.
+  void begin() {
+    holder_->join();
+    other_->join();
+    for (const char* name : {"f", "g"}) {
+      auto arguments = other_->open_arguments(name, kShareBoth);
+      arguments.how = creating(create_how(nfs4::CreateMode::kUnchecked, mode_attribute(0666)));
+      close(*other_, other_->open(arguments).result.stateid);
+    }
+  }
+  void close(TestClient& client, const nfs4::Stateid& stateid) {
+    nfs4::CloseArguments arguments;
+    arguments.open_stateid = stateid;
+    EXPECT_EQ(client.status({handle(), arguments}), Status::kOk);
+  }
+  static nfs4::OpenResponse open(TestClient& client, const std::string& name, uint32_t access,
+                                 uint32_t deny = 0) {
+    return client.open(client.open_arguments(name, access, deny));
+  }
+  // Opens "f" to read it, and closes it again where there is a delegation.
+  nfs4::Stateid delegation() {
+    const auto opened = open(*holder_, "f", kWantsRead);
+    const auto* given = opened.result.delegation.get_if<nfs4::DelegationType::kRead>();
+    EXPECT_NE(given, nullptr);
+    file_ = holder_->last_handle;
+    if (given == nullptr) return {};
+    close(*holder_, opened.result.stateid);
+    return given->stateid;
+  }
+  static std::optional<WhyNoDelegation> refusal(const nfs4::OpenResponse& opened) {
+    EXPECT_TRUE(opened.ok());
+    const auto* none = opened.result.delegation.get_if<nfs4::DelegationType::kNoneExtended>();
+    return none == nullptr ? std::nullopt : std::optional(none->discriminant());
+  }
+  nfs4::ArgumentOperation handle() const {
+    return nfs4::PutFileHandleArguments{file_.empty() ? other_->last_handle : file_};
+  }
+  Status give_back(const nfs4::Stateid& stateid) {
+    return holder_->status({handle(), nfs4::DelegationReturnArguments{stateid}});
+  }
+  Status read(const nfs4::Stateid& stateid) {
+    nfs4::ReadArguments arguments;
+    arguments.stateid = stateid;
+    arguments.count = 10;
+    return holder_->status({handle(), arguments});
+  }
+  Status test(const nfs4::Stateid& stateid) {
+    nfs4::TestStateidArguments arguments;
+    arguments.stateids.push_back(stateid);
+    return response_at<nfs4::TestStateidResponse>(holder_->call({arguments}), 0).result.statuses.at(0);
+  }
+  uint32_t flags() {
+    const auto results = server_->call({holder_->next_sequence()});
+    return response_at<nfs4::SequenceResponse>(results, 0).result.status_flags;
+  }
+  bool shown_as_revoked() { return (flags() & nfs4::kSequenceRecallableStateRevoked) != 0; }
+
+  using Reply = std::shared_ptr<std::shared_ptr<const Bytes>>;
+  Reply ask(TestClient& client, Operations operations) {
+    operations.insert(operations.begin(), client.next_sequence());
+    const Reply reply = server_->begin(operations);
+    turns();
+    return reply;
+  }
+  void turns() {
+    for (int turn = 0; turn < 20; ++turn) host_.turn();
+  }
+  void pass(Milliseconds time) {
+    host_.clock.advance(time);
+    turns();
+  }
+  static std::optional<Status> status(const Reply& reply) {
+    if (!*reply) return std::nullopt;
+    return xdr::decode_from<nfs4::CompoundResults>(**reply)->status;
+  }
+  Operations write_open() {
+    return {nfs4::PutRootFileHandleArguments{}, other_->open_arguments("f", kShareWrite)};
+  }
+  // Until the lease of the holder, who answers nothing but its recalls, is over.
+  void let_it_be_revoked() {
+    for (int second = 0; second < 31; ++second) {
+      pass(Milliseconds(1000));
+      flags();
+    }
+  }
+
+  TestHost host_;
+  std::unique_ptr<TestServer> server_;
+  std::unique_ptr<CalledClient> holder_;
+  std::unique_ptr<CalledClient> other_;
+  nfs4::FileHandle file_;
+};
+
+TEST_F(DelegationTest, AReaderGetsOneAndReadsByIt) {
+  begin();
+  const auto held = delegation();
+  EXPECT_EQ(test(held), Status::kOk);
+  EXPECT_EQ(read(held), Status::kOk);
+  nfs4::WriteArguments write;
+  write.stateid = held;
+  EXPECT_EQ(holder_->status({handle(), write}), Status::kOpenMode);
+  EXPECT_EQ(holder_->status({nfs4::FreeStateidArguments{held}}), Status::kLocksHeld);
+  EXPECT_EQ(other_->status({handle(), nfs4::DelegationReturnArguments{held}}), Status::kBadStateid);
+  EXPECT_EQ(give_back(held), Status::kOk);
+  EXPECT_EQ(read(held), Status::kBadStateid);
+  EXPECT_EQ(give_back(held), Status::kBadStateid);
+}
+
+TEST_F(DelegationTest, WhoSaysNothingGetsOneToo) {
+  begin();
+  EXPECT_TRUE(open(*holder_, "f", kShareRead).result.delegation.is<nfs4::DelegationType::kRead>());
+  EXPECT_TRUE(open(*other_, "f", kShareRead).result.delegation.is<nfs4::DelegationType::kRead>())
+      << "readers do not disturb each other";
+}
+
+TEST_F(DelegationTest, WhoGetsNoneIsToldWhyIfHeAsked) {
+  begin();
+  EXPECT_EQ(refusal(open(*holder_, "f", kShareRead | nfs4::kShareAccessWantNoDelegation)),
+            WhyNoDelegation::kNotWanted);
+  EXPECT_EQ(refusal(open(*holder_, "f", kShareRead | nfs4::kShareAccessWantCancel)),
+            WhyNoDelegation::kCancelled);
+  EXPECT_EQ(refusal(open(*holder_, "f", kShareRead | nfs4::kShareAccessWantWriteDelegation)),
+            WhyNoDelegation::kWriteNotSupportedFileType);
+  EXPECT_EQ(refusal(open(*holder_, "f", kShareBoth | nfs4::kShareAccessWantAnyDelegation)),
+            WhyNoDelegation::kContention);
+  EXPECT_EQ(refusal(open(*holder_, "f", kWantsRead)), std::nullopt) << "what he writes himself is his affair";
+  EXPECT_EQ(refusal(open(*holder_, "f", kWantsRead)), WhyNoDelegation::kResource) << "he has it";
+}
+
+TEST_F(DelegationTest, NoneWithoutABackchannel) {
+  begin();
+  TestClient deaf(*server_, "deaf");
+  deaf.connect();
+  EXPECT_EQ(refusal(open(deaf, "f", kWantsRead)), WhyNoDelegation::kResource);
+}
+
+TEST_F(DelegationTest, NoneWhereTheAdministratorWantsNone) {
+  begin();
+  server_->limits.delegations = false;
+  EXPECT_EQ(refusal(open(*holder_, "f", kWantsRead)), WhyNoDelegation::kNotSupportedFileType);
+  EXPECT_TRUE(open(*holder_, "f", kShareRead).result.delegation.is<nfs4::DelegationType::kNone>());
+}
+
+TEST_F(DelegationTest, NoneOfAFileThatAnotherMayWrite) {
+  begin();
+  const auto writing = open(*other_, "f", kShareWrite);
+  EXPECT_EQ(refusal(open(*holder_, "f", kWantsRead)), WhyNoDelegation::kContention);
+  close(*other_, writing.result.stateid);
+  const auto inode = server_->names->lookup(kRootInode, "f").value()->id;
+  server_->layouts.written.insert(inode);
+  EXPECT_EQ(refusal(open(*holder_, "f", kWantsRead)), WhyNoDelegation::kContention) << "by a layout";
+  server_->layouts.written.clear();
+  delegation();
+}
+
+TEST_F(DelegationTest, NoneOfAFileThatIsBeingChanged) {
+  begin();
+  server_->layouts.hold = true;
+  nfs4::SetAttributesArguments cut;
+  cut.attributes.size = 0;
+  const auto reply = ask(*other_, {handle(), cut});
+  ASSERT_EQ(status(reply), std::nullopt);
+  EXPECT_EQ(refusal(open(*holder_, "g", kWantsRead)), WhyNoDelegation::kContention)
+      << "g is the last one made";
+  server_->layouts.release();
+  turns();
+  EXPECT_EQ(status(reply), Status::kOk);
+  EXPECT_EQ(refusal(open(*holder_, "g", kWantsRead)), std::nullopt);
+}
+
+// --- recalls ---
+
+struct Act {
+  const char* name;
+  std::function<Operations(const TestClient&, const nfs4::FileHandle& file)> operations;
+};
+Operations set_attributes(const nfs4::FileHandle& file, nfs4::Attributes attributes) {
+  nfs4::SetAttributesArguments arguments;
+  arguments.attributes = std::move(attributes);
+  return {nfs4::PutFileHandleArguments{file}, arguments};
+}
+Operations renaming(const char* from, const char* to) {
+  return {nfs4::PutRootFileHandleArguments{}, nfs4::SaveFileHandleArguments{},
+          nfs4::RenameArguments{.old_name = from, .new_name = to}};
+}
+Operations opening(nfs4::OpenArguments arguments) {
+  return {nfs4::PutRootFileHandleArguments{}, std::move(arguments)};
+}
+const Act kActs[] = {
+    {"OpenToWrite",
+     [](const TestClient& who, const auto&) { return opening(who.open_arguments("f", kShareWrite)); }},
+    {"OpenThatDeniesReading",
+     [](const TestClient& who, const auto&) {
+       return opening(who.open_arguments("f", kShareRead, kShareRead));
+     }},
+    {"OpenThatTruncates",
+     [](const TestClient& who, const auto&) {
+       auto arguments = who.open_arguments("f", kShareRead);
+       nfs4::Attributes attributes;
+       attributes.size = 0;
+       arguments.how = creating(create_how(nfs4::CreateMode::kUnchecked, attributes));
+       return opening(arguments);
+     }},
+    {"SetSize",
+     [](const TestClient&, const auto& file) {
+       nfs4::Attributes attributes;
+       attributes.size = 5;
+       return set_attributes(file, attributes);
+     }},
+    {"SetMode",
+     [](const TestClient&, const auto& file) { return set_attributes(file, mode_attribute(0600)); }},
+    {"Remove",
+     [](const TestClient&, const auto&) -> Operations {
+       return {nfs4::PutRootFileHandleArguments{}, nfs4::RemoveArguments{"f"}};
+     }},
+    {"Rename", [](const TestClient&, const auto&) { return renaming("f", "h"); }},
+    {"RenameOverIt", [](const TestClient&, const auto&) { return renaming("g", "f"); }},
+    {"Link",
+     [](const TestClient&, const auto& file) -> Operations {
+       return {nfs4::PutFileHandleArguments{file}, nfs4::SaveFileHandleArguments{},
+               nfs4::PutRootFileHandleArguments{}, nfs4::LinkArguments{"h"}};
+     }},
+};
+
+class RecallTest : public DelegationTest, public ::testing::WithParamInterface<Act> {};
+INSTANTIATE_TEST_SUITE_P(Acts, RecallTest, ::testing::ValuesIn(kActs),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(RecallTest, AnothersActWaitsUntilItIsReturned) {
+  begin();
+  const auto held = delegation();
+  const auto reply = ask(*other_, GetParam().operations(*other_, file_));
+  EXPECT_EQ(status(reply), std::nullopt);
+  ASSERT_EQ(holder_->recalls.size(), 1U);
+  EXPECT_EQ(holder_->recalls[0].stateid, held);
+  EXPECT_EQ(holder_->recalls[0].file_handle, file_);
+  EXPECT_EQ(read(held), Status::kOk) << "it is in force until then";
+  EXPECT_EQ(give_back(held), Status::kOk);
+  turns();
+  EXPECT_EQ(status(reply), Status::kOk);
+}
+
+TEST_P(RecallTest, OnesOwnActRecallsNothing) {
+  begin();
+  delegation();
+  EXPECT_EQ(holder_->status(GetParam().operations(*holder_, file_)), Status::kOk);
+  turns();
+  // What has no name any more is asked for behind the act.
+  const std::string name = GetParam().name;
+  EXPECT_EQ(holder_->recalls.empty(), name != "Remove" && name != "RenameOverIt");
+}
+
+TEST_F(DelegationTest, AReaderRecallsNothing) {
+  begin();
+  delegation();
+  EXPECT_TRUE(open(*other_, "f", kShareRead, kShareWrite).ok());
+  turns();
+  EXPECT_TRUE(holder_->recalls.empty());
+}
+
+TEST_F(DelegationTest, ASlowReturnIsAnsweredDelayAndTheFileIsNotDelegatedForAWhile) {
+  begin();
+  const auto held = delegation();
+  auto reply = ask(*other_, write_open());
+  pass(kDelegationPatience);
+  EXPECT_EQ(status(reply), Status::kDelay);
+  reply = ask(*other_, write_open());
+  EXPECT_EQ(status(reply), std::nullopt);
+  EXPECT_EQ(holder_->recalls.size(), 1U) << "it was asked already";
+  EXPECT_EQ(give_back(held), Status::kOk);
+  turns();
+  EXPECT_EQ(status(reply), Status::kOk);
+  close(*other_,
+        response_at<nfs4::OpenResponse>(*xdr::decode_from<nfs4::CompoundResults>(**reply), 2).result.stateid);
+  EXPECT_EQ(refusal(open(*holder_, "f", kWantsRead)), WhyNoDelegation::kContention);
+  pass(kContended);
+  server_->clients.lengthen_leases(kContended);
+  EXPECT_EQ(refusal(open(*holder_, "f", kWantsRead)), std::nullopt);
+}
+
+// RFC 8881, 2.10.6.3: it has overtaken the reply that brings the delegation.
+TEST_F(DelegationTest, ARecallOfWhatTheClientDoesNotKnowYetIsRepeated) {
+  begin();
+  const auto held = delegation();
+  holder_->recall_status = Status::kBadStateid;
+  ask(*other_, write_open());
+  EXPECT_EQ(holder_->recalls.size(), 1U);
+  pass(Milliseconds(100));
+  EXPECT_EQ(holder_->recalls.size(), 2U);
+  holder_->recall_status = Status::kOk;
+  pass(Milliseconds(100));
+  pass(Milliseconds(1000));
+  EXPECT_EQ(holder_->recalls.size(), 3U);
+  EXPECT_EQ(give_back(held), Status::kOk);
+}
+
+TEST_F(DelegationTest, WhatIsNotReturnedInALeaseIsRevoked) {
+  begin();
+  const auto held = delegation();
+  ask(*other_, write_open());
+  EXPECT_FALSE(shown_as_revoked());
+  let_it_be_revoked();
+  EXPECT_TRUE(shown_as_revoked());
+  server_->clients.lengthen_leases(Milliseconds(30'000));
+  EXPECT_EQ(other_->status(write_open()), Status::kOk);
+  EXPECT_EQ(read(held), Status::kDelegRevoked);
+  EXPECT_EQ(give_back(held), Status::kDelegRevoked);
+  EXPECT_EQ(test(held), Status::kDelegRevoked);
+  EXPECT_EQ(holder_->status({nfs4::FreeStateidArguments{held}}), Status::kOk);
+  EXPECT_FALSE(shown_as_revoked());
+  EXPECT_EQ(test(held), Status::kBadStateid);
+}
+
+// --- what was opened by a delegation ---
+
+TEST_F(DelegationTest, WhatIsOpenByItIsOpenedBeforeItIsReturned) {
+  begin();
+  const auto held = delegation();
+  auto by_handle = holder_->open_arguments("", kShareRead, 0, "another");
+  by_handle.claim = nfs4::OpenClaim::make<ClaimType::kDelegateCurrentFileHandle>(held);
+  EXPECT_EQ(other_->status({handle(), by_handle}), Status::kBadStateid);
+  const auto reply = ask(*other_, write_open());
+  auto by_name = holder_->open_arguments("", kShareRead, kShareWrite, "local");
+  by_name.claim = nfs4::OpenClaim::make<ClaimType::kDelegateCurrent>(nfs4::ClaimDelegateCurrent{held, "f"});
+  EXPECT_TRUE(holder_->open(by_name).ok());
+  EXPECT_EQ(holder_->status({handle(), by_handle}), Status::kOk);
+  by_handle.share_access = kShareWrite;
+  EXPECT_EQ(holder_->status({handle(), by_handle}), Status::kInval);
+  by_handle.share_access = kShareRead;
+  EXPECT_EQ(give_back(held), Status::kOk);
+  turns();
+  EXPECT_EQ(status(reply), Status::kShareDenied) << "by what was open all the time";
+  EXPECT_EQ(holder_->status({handle(), by_handle}), Status::kBadStateid);
+}
+
+TEST_F(DelegationTest, ClaimsOfAnEarlierClientAreNotSupported) {
+  begin();
+  auto arguments = holder_->open_arguments("f", kShareRead);
+  arguments.claim = nfs4::OpenClaim::make<ClaimType::kDelegatePrevious>(nfs4::Component("f"));
+  EXPECT_EQ(holder_->open(arguments).status, Status::kNotSupp);
+}
+
+TEST_F(DelegationTest, AFileRemovedByItsHolderLivesUntilItIsReturned) {
+  begin();
+  const auto held = delegation();
+  EXPECT_EQ(holder_->status({nfs4::PutRootFileHandleArguments{}, nfs4::RemoveArguments{"f"}}), Status::kOk);
+  turns();
+  EXPECT_EQ(read(held), Status::kOk);
+  EXPECT_EQ(holder_->recalls.size(), 1U);
+  const size_t closed = server_->layouts.closed.size();
+  EXPECT_EQ(give_back(held), Status::kOk);
+  EXPECT_EQ(server_->layouts.closed.size(), closed + 1);
+}
+
+TEST_F(DelegationTest, OneCanBeHadWithoutAnOpen) {
+  begin();
+  nfs4::WantDelegationArguments wish;
+  wish.claim = nfs4::DelegationClaim::make<ClaimType::kFileHandle>(xdr::Void{});
+  wish.want = nfs4::kShareAccessWantReadDelegation;
+  const auto results = holder_->call({handle(), wish});
+  EXPECT_TRUE(response_at<nfs4::WantDelegationResponse>(results, 1)
+                  .result.delegation.is<nfs4::DelegationType::kRead>());
+  wish.want = 0;
+  EXPECT_EQ(holder_->status({handle(), wish}), Status::kInval);
+}
+
+// --- limits, and the end of clients ---
+
+TEST_F(DelegationTest, WhoHoldsTooManyIsAskedForSome) {
+  begin();
+  server_->limits.delegations_per_client_max = 1;
+  delegation();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(refusal(open(*holder_, "g", kWantsRead)), WhyNoDelegation::kResource);
+  turns();
+  ASSERT_EQ(holder_->any_recalls.size(), 1U);
+  EXPECT_TRUE(holder_->any_recalls[0].types.test(nfs4::kRecallAnyReadDelegation));
+}
+
+TEST_F(DelegationTest, AClientWithDelegationsIsBusy) {
+  begin();
+  const auto held = delegation();
+  server_->sessions.destroy_all_of(*server_->clients.find(holder_->id));
+  const auto destroy = [&] { return server_->call({nfs4::DestroyClientIdArguments{holder_->id}}).status; };
+  EXPECT_EQ(destroy(), Status::kClientIdBusy);
+  server_->delegations.forget(*server_->delegation_table.find(held.other));
+  EXPECT_EQ(destroy(), Status::kOk);
+}
+
+TEST_F(DelegationTest, AnExpiredClientsEndInSlicesAndWhoWaitsGoesOn) {
+  begin();
+  delegation();
+  constexpr size_t kMany = 1000;
+  for (size_t i = 0; i < kMany; ++i) {
+    DelegationState state;
+    state.other = make_stateid_other(StateKind::kDelegation, host_.random);
+    state.client = holder_->id;
+    state.inode = 1'000'000 + i;
+    ASSERT_TRUE(server_->state_store.put(state));
+    server_->delegation_table.add(std::move(state));
+  }
+  server_->leases.start(host_.loop, Milliseconds(1000));
+  const auto reply = ask(*other_, write_open());
+  server_->clients.find(holder_->id)->lease_end = host_.clock.now() - Milliseconds(1);
+  server_->leases.expire_due();
+  EXPECT_GT(server_->delegation_table.size(), kMany / 2) << "in one turn";
+  turns();
+  EXPECT_EQ(server_->delegation_table.size(), 0U);
+  EXPECT_EQ(status(reply), Status::kOk);
+  start();
+  EXPECT_EQ(server_->delegation_table.size(), 0U) << "no record has stayed";
+}
+
+// --- restarts ---
+
+TEST_F(DelegationTest, ARestartedDaemonKnowsItAndRecallsIt) {
+  begin();
+  const auto held = delegation();
+  start();
+  holder_->join(false);
+  other_->join(false);
+  EXPECT_EQ(test(held), Status::kOk);
+  const auto reply = ask(*other_, write_open());
+  EXPECT_EQ(status(reply), std::nullopt);
+  EXPECT_EQ(holder_->recalls.size(), 1U);
+  EXPECT_EQ(give_back(held), Status::kOk);
+  turns();
+  EXPECT_EQ(status(reply), Status::kOk);
+}
+
+TEST_F(DelegationTest, ARestartedDaemonKnowsThatItWasRevoked) {
+  begin();
+  const auto held = delegation();
+  ask(*other_, write_open());
+  let_it_be_revoked();
+  start();
+  holder_->join(false);
+  EXPECT_TRUE(shown_as_revoked());
+  EXPECT_EQ(test(held), Status::kDelegRevoked);
+  EXPECT_EQ(holder_->status({nfs4::FreeStateidArguments{held}}), Status::kOk);
+  start();
+  EXPECT_EQ(server_->delegation_table.size(), 0U);
+}
+
+class ReclaimTest : public DelegationTest {
+ protected:
+  nfs4::Delegation reclaim() {
+    holder_->join(false);
+    auto arguments = holder_->open_arguments("", kWantsRead);
+    arguments.claim = nfs4::OpenClaim::make<ClaimType::kPrevious>(nfs4::DelegationType::kRead);
+    const auto results = holder_->call({handle(), arguments});
+    EXPECT_EQ(results.status, Status::kOk);
+    return response_at<nfs4::OpenResponse>(results, 1).result.delegation;
+  }
+};
+
+TEST_F(ReclaimTest, AfterARebootItIsReclaimed) {
+  begin();
+  delegation();
+  start(false);
+  EXPECT_TRUE(reclaim().is<nfs4::DelegationType::kRead>());
+  EXPECT_EQ(server_->delegation_table.size(), 1U);
+}
+
+TEST_F(ReclaimTest, WhatWasNotHeldIsNot) {
+  begin();
+  give_back(delegation());
+  start(false);
+  EXPECT_FALSE(reclaim().is<nfs4::DelegationType::kRead>());
+}
+
+// RFC 8881, 8.4.3: the file may have been changed since.
+TEST_F(ReclaimTest, NorIsWhatWasRevoked) {
+  begin();
+  delegation();
+  ask(*other_, write_open());
+  let_it_be_revoked();
+  start(false);
+  EXPECT_FALSE(reclaim().is<nfs4::DelegationType::kRead>());
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/state/delegation_table.h"
+
+#include <gtest/gtest.h>
+
+namespace pnfsrdma::mds {
+namespace {
+
+class DelegationTableTest : public ::testing::Test {
+ protected:
+  DelegationState& add(ClientId client, uint64_t inode) {
+    DelegationState state;
+    state.other = make_stateid_other(StateKind::kDelegation, random_);
+    state.client = client;
+    state.inode = inode;
+    return table_.add(std::move(state));
+  }
+
+  SeededRandom random_{1};
+  DelegationTable table_;
+};
+
+TEST_F(DelegationTableTest, FindsByStateidByFileAndByClient) {
+  DelegationState& one = add(1, 10);
+  DelegationState& other = add(2, 10);
+  EXPECT_EQ(table_.find(one.other), &one);
+  EXPECT_EQ(table_.of_file(10).size(), 2U);
+  EXPECT_EQ(table_.of_client(2), (DelegationTable::Set{&other}));
+  EXPECT_TRUE(table_.is_held_by(10, 1));
+  EXPECT_FALSE(table_.is_held_by(10, 3));
+  EXPECT_FALSE(table_.is_held_by(11, 1));
+}
+
+TEST_F(DelegationTableTest, OnesOwnIsNotHeldByOthers) {
+  add(2, 10);
+  EXPECT_FALSE(table_.is_held_by_others(10, 2));
+  EXPECT_TRUE(table_.is_held_by_others(10, 1));
+  add(3, 10);
+  EXPECT_TRUE(table_.is_held_by_others(10, 2));
+  EXPECT_TRUE(table_.is_held_by_others(10, 3));
+}
+
+TEST_F(DelegationTableTest, ARevokedOneIsTheClientsButNotTheFiles) {
+  DelegationState& one = add(1, 10);
+  table_.revoke(one);
+  EXPECT_FALSE(table_.is_delegated(10));
+  EXPECT_EQ(table_.revoked_of_client(1), 1U);
+  EXPECT_EQ(table_.find(one.other), &one);
+  table_.remove(one);
+  EXPECT_EQ(table_.revoked_of_client(1), 0U);
+  EXPECT_EQ(table_.size(), 0U);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds
