@@ -113,8 +113,12 @@ class FileSystem {
 
   // file_system_status.cc
   void statfs(fuse_req_t request);
+
+  // file_system_xattrs.cc
   void getxattr(fuse_req_t request, fuse_ino_t node, const char* name, size_t size);
   void listxattr(fuse_req_t request, fuse_ino_t node, size_t size);
+  void setxattr(fuse_req_t request, fuse_ino_t node, const char* name, std::string_view value, int flags);
+  void removexattr(fuse_req_t request, fuse_ino_t node, const char* name);
 
  private:
   using Operations = initiator::Session::Operations;
@@ -207,6 +211,7 @@ class FileSystem {
                    const nfs4::RenameResult& renamed);
   void learn_directory(Inode& directory, const Question& asked, const CompoundReply& reply, size_t at);
 
+  void change_xattr(fuse_req_t request, fuse_ino_t node, nfs4::ArgumentOperation change, int done);
   int set_attributes(fuse_req_t request, Inode& file, const struct stat& wanted, int to_set,
                      std::expected<Shown, nfs4::Status>& shown);
 

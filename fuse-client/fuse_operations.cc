@@ -132,8 +132,10 @@ fuse_lowlevel_ops fuse_operations() {
     of(r).getxattr(r, node, name, size);
   };
   table.listxattr = [](Request r, Node node, size_t size) { of(r).listxattr(r, node, size); };
-  table.setxattr = [](Request r, Node, const char*, const char*, size_t, int) { fuse_reply_err(r, ENOTSUP); };
-  table.removexattr = [](Request r, Node, const char*) { fuse_reply_err(r, ENOTSUP); };
+  table.setxattr = [](Request r, Node node, const char* name, const char* value, size_t size, int flags) {
+    of(r).setxattr(r, node, name, {value, size}, flags);
+  };
+  table.removexattr = [](Request r, Node node, const char* name) { of(r).removexattr(r, node, name); };
   return table;
 }
 

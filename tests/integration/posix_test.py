@@ -189,10 +189,33 @@ class Posix(unittest.TestCase):
             self.assertEqual(result, -1)
             self.assertIn(ctypes.get_errno(), (errno.EINVAL, errno.EEXIST))
 
+    def test_extended_attributes(self):
+        a, other = self.directory / "a", self.directory / "b"
+        a.write_text("one")
+        os.setxattr(a, "user.name", b"value")
+        os.setxattr(a, "user.empty", b"")
+        self.assertEqual(os.getxattr(a, "user.name"), b"value")
+        self.assertEqual(sorted(os.listxattr(a)), ["user.empty", "user.name"])
+        self.refused(errno.EEXIST, os.setxattr, a, "user.name", b"2", os.XATTR_CREATE)
+        self.refused(errno.ENODATA, os.setxattr, a, "user.new", b"2", os.XATTR_REPLACE)
+        self.refused(errno.ENODATA, os.getxattr, a, "user.new")
+        before = os.stat(a)
+        time.sleep(0.02)
+        os.setxattr(a, "user.large", bytes(60_000))
+        self.assertGreater(os.stat(a).st_ctime_ns, before.st_ctime_ns)
+        self.assertEqual(os.stat(a).st_mtime_ns, before.st_mtime_ns)
+        self.refused(errno.ENOSPC, os.setxattr, a, "user.more", bytes(10_000))
+        subprocess.run(["cp", "-a", a, other], check=True)
+        self.assertEqual(os.getxattr(other, "user.large"), bytes(60_000))
+        os.removexattr(a, "user.name")
+        self.refused(errno.ENODATA, os.removexattr, a, "user.name")
+        os.setxattr(self.directory, "user.of.directory", b"1")
+        self.assertEqual(os.listxattr(self.directory), ["user.of.directory"])
+
     def test_what_the_readme_lists_as_not_supported_is_answered_so(self):
         a = self.directory / "a"
         a.write_text("one")
-        self.refused(errno.ENOTSUP, os.setxattr, a, "user.x", b"1")
+        self.refused(errno.ENOTSUP, os.setxattr, a, "trusted.x", b"1")
         self.refused(errno.ENOTSUP, os.open, self.directory, os.O_TMPFILE | os.O_RDWR)
         libc = ctypes.CDLL(None, use_errno=True)
         with open(a, "r+") as file, open(self.directory / "b", "w") as copy:

@@ -32,6 +32,8 @@ using ExclusiveVerifier = xdr::FixedOpaque<8>;
 
 inline constexpr size_t kSymlinkBytesMax = 4096;
 inline constexpr size_t kNameBytesMax = 255;
+// Names and values of an inode's extended attributes together, bytes.
+inline constexpr size_t kXattrBytesMax = 65536;
 inline constexpr uint32_t kModeMask = 07777;
 inline constexpr uint32_t kLinksMax = 1U << 30;
 // Bytes; the largest file: an offset must fit the signed 64 bits of clients.
@@ -41,6 +43,7 @@ inline constexpr uint64_t kFileSizeMax = (uint64_t{1} << 63) - 1;
 inline constexpr uint32_t kInodeHasVerifier = 1;  // made by an exclusive create: exclusive_verifier is valid
 inline constexpr uint32_t kInodeOrphan =
     2;  // no name left, kept because somebody uses it or its space is not freed
+inline constexpr uint32_t kInodeHasXattrs = 4;  // there is a row of extended attributes (xattrs.h)
 
 // One file, directory or special file, as stored (XDR behind a version number). A value: change it by
 // Namespace only.

@@ -25,7 +25,7 @@
 //   O <inode>                    orphan
 //   B <brick>                    BrickRecord (brick_records.h)
 //   R <kind, 1 byte> <key>       state records (records.h)
-//   X                            kept free for extended attributes: X <inode> <name>
+//   X <inode>                    StoredXattrs
 namespace pnfsrdma::mds {
 
 inline constexpr char kMetaTag = 'M';
@@ -37,6 +37,7 @@ inline constexpr char kTailTag = 'T';
 inline constexpr char kOrphanTag = 'O';
 inline constexpr char kBrickTag = 'B';
 inline constexpr char kRecordTag = 'R';
+inline constexpr char kXattrTag = 'X';
 
 // A tag alone: the prefix of everything under it.
 std::string tag_prefix(char tag);

@@ -217,6 +217,8 @@ Outcome<InodePointer> Namespace::update(InodeId id, const InodeUpdate& what, con
   inode.atime = what.atime.value_or(inode.atime);
   inode.mtime = what.mtime.value_or(inode.mtime);
   inode.created = what.created.value_or(inode.created);
+  if (what.has_xattrs)
+    inode.flags = (inode.flags & ~kInodeHasXattrs) | (*what.has_xattrs ? kInodeHasXattrs : 0);
   if (!what.space_only) change.touch(inode);
   change.batch().append(extra);
   TRY(change.commit(kind));

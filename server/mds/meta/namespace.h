@@ -96,8 +96,9 @@ struct InodeUpdate {
   std::optional<WallTime> atime;
   std::optional<WallTime> mtime;
   std::optional<WallTime> created;
-  bool clear_setid = false;  // data was written: setuid goes, setgid too where the group may execute
-  bool space_only = false;   // space_used and extents ahead of the size: nothing a user may see
+  std::optional<bool> has_xattrs;  // `extra` brings or takes their row
+  bool clear_setid = false;        // data was written: setuid goes, setgid too where the group may execute
+  bool space_only = false;         // space_used and extents ahead of the size: nothing a user may see
 };
 
 struct NamespaceOptions {

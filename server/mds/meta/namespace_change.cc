@@ -118,6 +118,7 @@ Outcome<> Namespace::Change::commit(CommitKind kind) {
     const std::string key = number_key(kInodeTag, edited.inode.id);
     if (edited.erased) {
       batch_.erase(key);
+      if (edited.inode.flags & kInodeHasXattrs) batch_.erase(number_key(kXattrTag, edited.inode.id));
     } else {
       put_value(batch_, key, edited.inode);
     }

@@ -33,6 +33,7 @@ struct Seen {
   uint64_t extent_bytes = 0;
   InodeId named_in = kNoInode;
   bool listed_orphan = false;
+  bool xattrs = false;
 };
 
 class Checker {
@@ -45,6 +46,7 @@ class Checker {
     TRY(read_cookies());
     TRY(read_orphans_and_tails());
     TRY(read_extents());
+    TRY(read_xattrs());
     check_inodes();
     check_overlaps();
     return std::move(report_);
@@ -177,9 +179,24 @@ class Checker {
     });
   }
 
+  Result<> read_xattrs() {
+    return scan<StoredXattrs>(kXattrTag, "extended attributes",
+                              [&](std::string_view key, const StoredXattrs& row) {
+                                const InodeId id = number_of_key(kXattrTag, key).value_or(kNoInode);
+                                Seen* inode = find(id);
+                                if (inode == nullptr)
+                                  return problem("extended attributes of {}, which is no inode", id);
+                                if (row.all.empty())
+                                  problem("inode {} has a row of no extended attributes", id);
+                                inode->xattrs = true;
+                              });
+  }
+
   void check_inodes() {
     if (find(kRootInode) == nullptr) problem("there is no root directory");
     for (const auto& [id, inode] : inodes_) {
+      if (inode.xattrs != ((inode.flags & kInodeHasXattrs) != 0))
+        problem("inode {}: the flag of its extended attributes is wrong", id);
       if (inode.type == FileType::kDirectory) {
         check_directory(id, inode);
       } else {

@@ -76,8 +76,20 @@ AccessAnswer access_mask(const Credentials& who, const Inode& inode, uint32_t as
     if (write) granted |= kAccessModify | kAccessExtend;
     if (execute) granted |= kAccessExecute;
   }
+  if (inode.is_directory() || inode.is_regular()) {
+    answer.supported |= asked & (kAccessXattrRead | kAccessXattrWrite | kAccessXattrList);
+    if (check_xattrs(who, inode, kMayRead) == Status::kOk) granted |= kAccessXattrRead | kAccessXattrList;
+    if (check_xattrs(who, inode, kMayWrite) == Status::kOk) granted |= kAccessXattrWrite;
+  }
   answer.granted = answer.supported & granted;
   return answer;
+}
+
+Status check_xattrs(const Credentials& who, const Inode& inode, uint32_t wanted) {
+  if (!inode.is_directory() && !inode.is_regular()) return Status::kWrongType;
+  const bool sticky = inode.is_directory() && (inode.mode & S_ISVTX) != 0;
+  if ((wanted & kMayWrite) != 0 && sticky && !owns(who, inode)) return Status::kPerm;
+  return check_access(who, inode, wanted);
 }
 
 Status check_create(const Credentials& who, const Inode& directory) {

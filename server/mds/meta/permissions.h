@@ -42,12 +42,19 @@ inline constexpr uint32_t kAccessModify = 0x04;
 inline constexpr uint32_t kAccessExtend = 0x08;
 inline constexpr uint32_t kAccessDelete = 0x10;
 inline constexpr uint32_t kAccessExecute = 0x20;
+// Extended attributes (RFC 8276, 8.5): user.* ones are read and listed by who may read, and changed by who may write.
+inline constexpr uint32_t kAccessXattrRead = 0x40;
+inline constexpr uint32_t kAccessXattrWrite = 0x80;
+inline constexpr uint32_t kAccessXattrList = 0x100;
 struct AccessAnswer {
   uint32_t supported = 0;
   uint32_t granted = 0;
 };
 AccessAnswer access_mask(const Credentials& who, const Inode& inode, uint32_t asked);
 
+// xattr(7), "user" attributes: of regular files and directories only (kWrongType); in a sticky directory they are set
+// by its owner only (kPerm). `wanted`: kMayRead or kMayWrite; kAccess.
+nfs4::Status check_xattrs(const Credentials& who, const Inode& inode, uint32_t wanted);
 // A new name in `directory`: write and search. kAccess.
 nfs4::Status check_create(const Credentials& who, const Inode& directory);
 // Taking away or replacing `victim`'s name in `directory`: write and search (kAccess); in a sticky directory

@@ -32,6 +32,15 @@ struct StoredExtent {
   uint64_t length = 0;
 };
 
+// One of an inode's extended attributes, and all of them, in byte order of their names.
+struct StoredXattr {
+  xdr::String<kNameBytesMax> name;
+  xdr::Opaque<kXattrBytesMax> value;
+};
+struct StoredXattrs {
+  xdr::List<StoredXattr, kXattrBytesMax> all;
+};
+
 // A counter or a version under a meta key.
 struct StoredNumber {
   uint64_t number = 0;

@@ -50,7 +50,7 @@ nfs4::AccessResponse handle(CompoundContext& context, const nfs4::AccessArgument
   const AccessAnswer answer = access_mask(context.credentials(), *inode, arguments.access);
   uint32_t granted = answer.granted;
   if (context.current_export().read_only) {
-    granted &= ~(nfs4::kAccessModify | nfs4::kAccessExtend | nfs4::kAccessDelete);
+    granted &= ~(nfs4::kAccessModify | nfs4::kAccessExtend | nfs4::kAccessDelete | nfs4::kAccessXattrWrite);
   }
   return nfs4::AccessResult{.supported = answer.supported, .access = granted};
 }

@@ -109,7 +109,7 @@ void put_server(Attributes& values, const Services& services, const Bitmap& requ
   values.supported_exclusive_create = settable_attributes();
   values.charset_capabilities = kCharsetContainsNonUtf8;
   values.change_type = nfs4::ChangeType::kMonotonic;
-  values.xattr_support = false;
+  values.xattr_support = true;
   if (requested.test(Attribute::kSpaceTotal) || requested.test(Attribute::kSpaceFree) ||
       requested.test(Attribute::kSpaceAvailable)) {
     const DataOperations::Space space = services.data.space();

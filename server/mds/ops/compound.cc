@@ -62,8 +62,10 @@ bool changes_something(Operation operation) {
     case Operation::kOpen:
     case Operation::kOpenDowngrade:
     case Operation::kRemove:
+    case Operation::kRemoveXattr:
     case Operation::kRename:
     case Operation::kSetAttributes:
+    case Operation::kSetXattr:
     case Operation::kWrite:
     case Operation::kLayoutCommit:
     case Operation::kLayoutReturn:

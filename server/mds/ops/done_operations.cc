@@ -36,6 +36,16 @@ nfs4::RenameResponse done(CompoundContext& context, const nfs4::RenameArguments&
   return nfs4::RenameResult{source, target};
 }
 
+nfs4::SetXattrResponse done(CompoundContext& context, const nfs4::SetXattrArguments&) {
+  TRY_ASSIGN(const nfs4::ChangeInfo change, change_now(context, context.current.handle));
+  return nfs4::SetXattrResult{change};
+}
+
+nfs4::RemoveXattrResponse done(CompoundContext& context, const nfs4::RemoveXattrArguments&) {
+  TRY_ASSIGN(const nfs4::ChangeInfo change, change_now(context, context.current.handle));
+  return nfs4::RemoveXattrResult{change};
+}
+
 // What was made is the current object for what follows; removed since, it is NOENT.
 nfs4::CreateResponse done(CompoundContext& context, const nfs4::CreateArguments& arguments) {
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
@@ -80,6 +90,8 @@ std::optional<nfs4::ResultOperation> answer_as_done(CompoundContext& context,
     if (const auto* remove = std::get_if<nfs4::RemoveArguments>(&arguments)) return done(context, *remove);
     if (const auto* link = std::get_if<nfs4::LinkArguments>(&arguments)) return done(context, *link);
     if (const auto* rename = std::get_if<nfs4::RenameArguments>(&arguments)) return done(context, *rename);
+    if (const auto* set = std::get_if<nfs4::SetXattrArguments>(&arguments)) return done(context, *set);
+    if (const auto* gone = std::get_if<nfs4::RemoveXattrArguments>(&arguments)) return done(context, *gone);
     if (const auto* create = std::get_if<nfs4::CreateArguments>(&arguments)) return done(context, *create);
   }
   return nfs4::status_result(operation, Status::kDeadSession);

@@ -10,8 +10,8 @@ namespace pnfsrdma::mds {
   X(OpenConfirm) X(Renew) X(SetClientId) X(SetClientIdConfirm) X(ReleaseLockOwner) \
   /* No delegation outlives its client (CLAIM_DELEGATE_PREV), none is of a directory. */ \
   X(DelegationPurge) X(GetDirectoryDelegation) \
-  /* No named attributes, and none of RFC 8276. */ \
-  X(OpenAttributeDirectory) X(GetXattr) X(SetXattr) X(ListXattrs) X(RemoveXattr) \
+  /* No named attributes; those of RFC 8276 are other ones. */ \
+  X(OpenAttributeDirectory) \
   /* State protection is SP4_NONE only. */ \
   X(SetSsv) \
   /* Clients learn of devices from LAYOUTGET. */ \

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/xattr.h>
+
+#include <cerrno>
+
+#include "fuse-client/file_system.h"
+#include "fuse-client/mount_attributes.h"
+
+// Extended attributes: one call each (RFC 8276), of "user." names only, which have no prefix on the wire. Other names
+// are answered here, so that nobody's `ls -l` and no write costs a call for an ACL or a capability that cannot be.
+namespace pnfsrdma::fuse_client {
+namespace {
+
+constexpr std::string_view kXattrPrefix = "user.";
+// Of a LISTXATTRS result; a file has no more than 64 KiB of names and values.
+constexpr uint32_t kListBytes = uint32_t{128} << 10;
+
+std::optional<std::string_view> user_name(std::string_view name) {
+  if (!name.starts_with(kXattrPrefix)) return std::nullopt;
+  return name.substr(kXattrPrefix.size());
+}
+
+void reply_text(fuse_req_t request, std::string_view text, size_t size) {
+  if (size == 0) {
+    fuse_reply_xattr(request, text.size());
+  } else if (text.size() > size) {
+    fuse_reply_err(request, ERANGE);
+  } else {
+    fuse_reply_buf(request, text.data(), text.size());
+  }
+}
+
+nfs4::SetXattrOption option_of(int flags) {
+  if ((flags & XATTR_CREATE) != 0) return nfs4::SetXattrOption::kCreate;
+  return (flags & XATTR_REPLACE) != 0 ? nfs4::SetXattrOption::kReplace : nfs4::SetXattrOption::kEither;
+}
+
+}  // namespace
+
+void FileSystem::getxattr(fuse_req_t request, fuse_ino_t node, const char* name, size_t size) {
+  if (node == kRootNode) {
+    if (const auto own = mount_attribute(parts_.status, name)) return reply_text(request, *own, size);
+  }
+  const auto wanted = user_name(name);
+  if (!wanted) {
+    fuse_reply_err(request, ENOTSUP);
+    return;
+  }
+  CompoundReply reply;
+  const int error =
+      call(request,
+           {nfs4::PutFileHandleArguments{inode(node)->handle}, nfs4::GetXattrArguments{std::string(*wanted)}},
+           reply);
+  const auto* result = reply.result<nfs4::GetXattrResponse>(1);
+  if (error != 0 || result == nullptr) {
+    fuse_reply_err(request, error != 0 ? error : EIO);
+    return;
+  }
+  reply_text(request, as_text(result->value), size);
+}
+
+void FileSystem::listxattr(fuse_req_t request, fuse_ino_t node, size_t size) {
+  std::string names;
+  if (node == kRootNode) {
+    for (const std::string& own : listed_mount_attributes()) names.append(own).push_back('\0');
+  }
+  const std::shared_ptr<Inode> file = inode(node);
+  bool end = !file->has_type(S_IFREG) && !file->has_type(S_IFDIR);
+  for (uint64_t cookie = 0; !end;) {
+    CompoundReply reply;
+    const int error = call(
+        request, {nfs4::PutFileHandleArguments{file->handle}, nfs4::ListXattrsArguments{cookie, kListBytes}},
+        reply);
+    if (error == ENOTSUP) break;  // a server that has none
+    const auto* result = reply.result<nfs4::ListXattrsResponse>(1);
+    if (error != 0 || result == nullptr || (result->names.empty() && !result->end)) {
+      fuse_reply_err(request, error != 0 ? error : EIO);
+      return;
+    }
+    for (const auto& one : result->names) names.append(kXattrPrefix).append(one).push_back('\0');
+    cookie = result->cookie;
+    end = result->end;
+  }
+  reply_text(request, names, size);
+}
+
+void FileSystem::setxattr(fuse_req_t request, fuse_ino_t node, const char* name, std::string_view value,
+                          int flags) {
+  const auto wanted = user_name(name);
+  if (!wanted) {
+    fuse_reply_err(request, ENOTSUP);
+    return;
+  }
+  const ByteSpan bytes = as_bytes(value);
+  change_xattr(request, node,
+               nfs4::SetXattrArguments{option_of(flags), std::string(*wanted), nfs4::XattrValue(bytes)},
+               EEXIST);
+}
+
+void FileSystem::removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
+  const auto wanted = user_name(name);
+  if (!wanted) {
+    fuse_reply_err(request, ENOTSUP);
+    return;
+  }
+  change_xattr(request, node, nfs4::RemoveXattrArguments{std::string(*wanted)}, ENODATA);
+}
+
+// PUTFH, the change, GETATTR: it moves ctime and change. `done`: what it says if it is sent again under a new session
+// and the first one has done it.
+void FileSystem::change_xattr(fuse_req_t request, fuse_ino_t node, nfs4::ArgumentOperation change, int done) {
+  const std::shared_ptr<Inode> file = inode(node);
+  const Question question = ask(file.get());
+  CompoundReply reply;
+  int error = call(request,
+                   {nfs4::PutFileHandleArguments{file->handle}, std::move(change),
+                    nfs4::GetAttributesArguments{stat_attributes()}},
+                   reply, true);
+  if (error == done && reply.repeated) error = 0;
+  const auto* result = reply.result<nfs4::GetAttributesResponse>(2);
+  if (result != nullptr) {
+    if (const auto attributes = to_file_attributes(result->attributes))
+      (void)learn(*file, question, *attributes, true);
+  }
+  fuse_reply_err(request, error);
+}
+
+}  // namespace pnfsrdma::fuse_client
