@@ -71,6 +71,29 @@ a_truncate_by_the_kernel_recalls_our_layout() {
   [ "$(tail -c 9000 "$here/kernel/from-ours" | tr -d '\0' | wc -c)" = 0 ]
 }
 
+# OPEN calls of the kernel's mount so far.
+opens_sent() {
+  awk -v point="$here/kernel" '/^device/ { ours = index($0, " mounted on " point " ") }
+    ours && ($1 == "OPEN:" || $1 == "OPEN_NOATTR:") { sum += $2 } END { print sum + 0 }' /proc/self/mountstats
+}
+
+# Opens of a file that the kernel's client holds a delegation of cost no call, until our mount writes it.
+a_delegation_spares_opens_until_ours_writes() {
+  local i before begin took
+  echo one >"$here/kernel/delegated"
+  cat "$here/kernel/delegated"
+  before=$(opens_sent)
+  for i in 1 2 3 4 5; do cat "$here/kernel/delegated" >/dev/null; done
+  echo "OPENs: $before, five opens later $(opens_sent)"
+  [ "$(opens_sent)" = "$before" ]
+  begin=$(date +%s%N)
+  echo two >"$here/mount/delegated"
+  took=$((($(date +%s%N) - begin) / 1000000))
+  echo "written after $took ms"
+  [ "$took" -lt 5000 ]
+  [ "$(cat "$here/kernel/delegated")" = two ]
+}
+
 # Two processes, by fcntl: the second waits for the first, and SQLite works as it comes.
 it_locks() {
   flock "$here/kernel/.lock" sleep 3 &
@@ -89,6 +112,7 @@ if passed; then
   case_of "the kernel's client reads what our mount wrote by RDMA" the_kernel_reads_what_ours_wrote
   case_of "both write one file" both_write_one_file
   case_of "a truncate by the kernel's client recalls our layout" a_truncate_by_the_kernel_recalls_our_layout
+  case_of "a delegation spares the kernel's client OPENs until our mount writes" a_delegation_spares_opens_until_ours_writes
   case_of "the kernel's client locks byte ranges" it_locks
   case_of "the kernel's client and our mount exclude each other by locks" /source/tests/vm/guest/exclusion.py \
     "$here/mount/exclusion" "$here/kernel/exclusion"
