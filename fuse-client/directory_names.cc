@@ -7,7 +7,6 @@ void DirectoryNames::absent(std::string_view name, uint64_t change) {
   if (change < change_) return;  // overtaken
   if (change > change_) forget();
   change_ = change;
-  missed_ = true;
   has_not(name);
 }
 
@@ -48,7 +47,6 @@ void DirectoryNames::renamed(std::string_view from, std::string_view to, const n
 
 void DirectoryNames::forget() {
   complete_ = false;
-  missed_ = false;
   absent_.clear();
   found_.clear();
   present_.clear();

@@ -28,10 +28,6 @@ class DirectoryNames {
   void absent(std::string_view name, uint64_t change);
   // The name is of a file that the kernel has been told, when the change attribute was `change` or a moment later.
   void found(std::string_view name, uint64_t change);
-  // They are more than one answer holds, or may not be listed: not to be asked for by themselves.
-  void too_many() { too_many_ = true; }
-  // Something was looked for that is not there, so the names are likely worth one answer.
-  bool wants_all() const { return missed_ && !complete_ && !too_many_; }
   // It has no other names than these (empty: a new directory).
   void complete(const std::unordered_set<std::string>& names, uint64_t change);
   // An operation of this client. What was known stays known if nobody else has changed the directory in between.
@@ -62,8 +58,6 @@ class DirectoryNames {
 
   uint64_t change_ = 0;
   bool complete_ = false;
-  bool too_many_ = false;
-  bool missed_ = false;  // absent() since nothing was known
   Names absent_;
   Names found_;
   Names present_;  // while complete_

@@ -183,10 +183,6 @@ class FileSystem {
   // The kernel is told that this is `name`. `done`: the operation of ours that has made the name so.
   void named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,
              const nfs4::ChangeInfo& done);
-  // LOOKUP and what goes with it; `all_names`: READDIR of the directory ahead of it. 0 or an errno.
-  int look_up_at_server(fuse_req_t request, Inode& directory, const char* name, bool all_names,
-                        CompoundReply& reply);
-  static void learn_all_names(Inode& directory, const CompoundReply& reply);
   // Names that are not there are remembered; other answers are judged by the server for each caller.
   bool caches_absent_names() const;
   void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);

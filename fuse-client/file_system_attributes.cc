@@ -2,9 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string>
 #include <string_view>
-#include <unordered_set>
 
 #include "fuse-client/file_system.h"
 #include "shared/nfs4/status_errno.h"
@@ -14,15 +12,9 @@ namespace pnfsrdma::fuse_client {
 
 using initiator::CompoundReply;
 
-namespace {
-
-// Of the READDIR beside a LOOKUP: some 400 names.
-constexpr uint32_t kNamesBytes = 16u << 10;
-
-}  // namespace
-
-// 0 calls for a name that is known, or known not to be there: of what a rename would replace the kernel always
-// asks. It gets no negative entries: when they end is known here.
+// PUTFH, GETATTR of the directory, LOOKUP, GETFH, GETATTR; 0 calls for a name that is known, or known not to be
+// there: of what a rename would replace the kernel always asks. It gets no negative entries: when they end is known
+// here. The directory's attributes come first: a name that somebody makes behind the LOOKUP makes them old.
 void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   const std::string_view component = name;
   if (component == "." || component == "..") return look_up_node(request, parent, component == "..");
@@ -35,8 +27,11 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
   if (caches_absent_names() && directory->lacks_name(name, question.asked_at, parts_.options.attributes)) {
     error = ENOENT;
   } else {
-    const bool all_names = caches_absent_names() && directory->wants_all_names();
-    error = look_up_at_server(request, *directory, name, all_names, reply);
+    error = call(request,
+                 {nfs4::PutFileHandleArguments{directory->handle},
+                  nfs4::GetAttributesArguments{stat_attributes()}, nfs4::LookupArguments{name},
+                  nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
+                 reply);
     learn_directory(*directory, question, reply, 1);
     const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
     if (error == ENOENT && before != nullptr && before->attributes.change)
@@ -48,9 +43,8 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
     fuse_reply_err(request, error);
     return;
   }
-  const size_t at = reply.results.size() - 2;
-  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(at);
-  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(at + 1);
+  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(3);
+  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(4);
   const auto entry = make_entry(question, handle ? &handle->object : nullptr,
                                 attributes ? &attributes->attributes : nullptr);
   if (entry) {
@@ -59,42 +53,6 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
     named(*entry->inode, directory, name, {.atomic = true, .before = change, .after = change});
   }
   reply_entry(request, entry);
-}
-
-// PUTFH, GETATTR of the directory, [READDIR], LOOKUP, GETFH, GETATTR. The directory's attributes come first: a name
-// that somebody makes behind the LOOKUP makes them old.
-int FileSystem::look_up_at_server(fuse_req_t request, Inode& directory, const char* name, bool all_names,
-                                  CompoundReply& reply) {
-  Operations operations{nfs4::PutFileHandleArguments{directory.handle},
-                        nfs4::GetAttributesArguments{stat_attributes()}};
-  if (all_names) {
-    nfs4::ReadDirectoryArguments names;
-    names.directory_count = names.max_count = kNamesBytes;
-    operations.emplace_back(std::move(names));
-  }
-  const size_t lookup_at = operations.size();
-  operations.emplace_back(nfs4::LookupArguments{name});
-  operations.emplace_back(nfs4::GetFileHandleArguments{});
-  operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
-  const int error = call(request, std::move(operations), reply);
-  if (!all_names || reply.results.size() < lookup_at) return error;
-  learn_all_names(directory, reply);
-  // Who may not list it may search it all the same.
-  if (error != 0 && reply.results.size() == lookup_at)
-    return look_up_at_server(request, directory, name, false, reply);
-  return error;
-}
-
-void FileSystem::learn_all_names(Inode& directory, const CompoundReply& reply) {
-  const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
-  const auto* listed = reply.result<nfs4::ReadDirectoryResponse>(2);
-  if (listed == nullptr || !listed->end || before == nullptr || !before->attributes.change) {
-    directory.change_names([](DirectoryNames& names) { names.too_many(); });
-    return;
-  }
-  std::unordered_set<std::string> names;
-  for (const nfs4::DirectoryEntry& entry : listed->entries) names.emplace(entry.name);
-  directory.names_complete(names, *before->attributes.change);
 }
 
 // open_by_handle_at(2): a file by a number that the kernel has forgotten, or the directory above one.

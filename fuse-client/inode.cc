@@ -84,11 +84,6 @@ void Inode::names_complete(const std::unordered_set<std::string>& names, uint64_
   change_names([&](DirectoryNames& known) { known.complete(names, change); });
 }
 
-bool Inode::wants_all_names() const {
-  const std::lock_guard lock(mutex_);
-  return names_ && names_->wants_all();
-}
-
 void Inode::change_names(const std::function<void(DirectoryNames&)>& change) {
   const std::lock_guard lock(mutex_);
   if (!names_) names_ = std::make_unique<DirectoryNames>();

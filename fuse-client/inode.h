@@ -110,7 +110,6 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void name_is_absent(std::string_view name, uint64_t change);
   void name_is_found(std::string_view name, uint64_t change);
   void names_complete(const std::unordered_set<std::string>& names, uint64_t change);
-  bool wants_all_names() const;
   // What an operation of ours has made of what is known.
   void change_names(const std::function<void(DirectoryNames&)>& change);
   void forget_names();

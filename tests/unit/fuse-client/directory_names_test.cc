@@ -101,23 +101,6 @@ TEST_F(DirectoryNamesTest, WhatWasFoundIsOfTheSameFileUntilTheNameIsMovedOrTheDi
   EXPECT_TRUE(names.has_found("c", 9));
 }
 
-TEST_F(DirectoryNamesTest, AllAreWantedAfterOneThatIsNotThereUnlessTheyAreTooMany) {
-  EXPECT_FALSE(names.wants_all());
-  names.found("a", 5);
-  EXPECT_FALSE(names.wants_all());
-  names.absent("b", 5);
-  EXPECT_TRUE(names.wants_all());
-  names.added("b", moved(5, 6));
-  EXPECT_TRUE(names.wants_all());
-  names.complete({"a", "b"}, 6);
-  EXPECT_FALSE(names.wants_all());
-  names.absent("b", 7);
-  EXPECT_TRUE(names.wants_all());
-  names.too_many();
-  names.absent("b", 8);
-  EXPECT_FALSE(names.wants_all());
-}
-
 // Two names of one file: rename(2) does nothing.
 TEST_F(DirectoryNamesTest, ARenameThatChangesNothingLeavesBothNames) {
   names.complete({"x", "y"}, 3);
