@@ -45,8 +45,6 @@ struct FileSystemParts {
   const Clock& clock;
   const MountOptions& options;
   const MountStatus& status;
-  // What close(2) has acknowledged survives a restart of the server: on a server of ours it does without.
-  bool commit_at_close = false;
   // The server's change attribute moves by one at least with each change, so that our own can be told from
   // those of others.
   bool own_changes_known = false;

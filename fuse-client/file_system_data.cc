@@ -191,11 +191,7 @@ int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
 void FileSystem::flush(fuse_req_t request, fuse_file_info* info) {
   OpenFile& file = open_file(info);
   Result<> closed;
-  if (file.writable && parts_.commit_at_close) {
-    initiator::ErrorCursor unheard = file.cursor;  // what is said here fsync says again
-    closed = file.data->fdatasync(unheard);
-  }
-  if (file.writable && closed) closed = file.data->close(file.cursor);
+  if (file.writable) closed = file.data->close(file.cursor);
   drop_posix_locks(file, info->lock_owner);
   if (!closed) return reply_lost(request, file, closed.error());
   fuse_reply_err(request, 0);

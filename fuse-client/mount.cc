@@ -290,7 +290,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
       {*session, data_path, inodes, worker_counts, options, clock, std::move(transport_names), durability});
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
   FileSystem file_system({*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks,
-                          closes, clock, options, status, !root.layouts, root.layouts});
+                          closes, clock, options, status, root.layouts});
   TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
                                                  options.mountpoint));
   invalidator.start(point.session());

@@ -301,12 +301,4 @@ void Oracle::may_be_lost(size_t file, const size_t* client) {
   }
 }
 
-void Oracle::host_died() {
-  ++losses_;
-  for (Write& write : writes_) {
-    const bool closed = write.published != SteadyTime::max();
-    if (closed && !write.durable && write.lost == 0) write.lost = losses_;
-  }
-}
-
 }  // namespace pnfsrdma::sim

@@ -69,8 +69,6 @@ class Oracle {
   void fenced(size_t client, SteadyTime now, const Reached& reached);
   // What lies on these files and is not synced may be gone (`client`: only what it wrote).
   void may_be_lost(size_t file, const size_t* client = nullptr);
-  // The MDS has died with its host. What was closed and not synced may be gone: nobody keeps a copy of it.
-  void host_died();
 
  private:
   struct Write {

@@ -146,7 +146,6 @@ void World::wait_for_mds() {
 }
 
 void World::stop_mds(bool host) {
-  if (real_mds && host) oracle.host_died();
   if (real_mds) return real_mds->stop(host);
   server->stop();
 }

@@ -99,8 +99,8 @@ Result<> FileIo::fsync(ErrorCursor& cursor) {
 }
 
 Result<> FileIo::close(const ErrorCursor& cursor) {
-  Result<> told = inside_->committer.commit_as_mounted();
-  inside_->dirty.drop_copies();
+  Result<> told = hand_over();
+  inside_->through_mds.closed();
   return inside_->file_sync.report(cursor.news(inside_->dirty.losses()), std::move(told));
 }
 

@@ -62,8 +62,8 @@ class FileIo {
   // sends the mtime.
   Result<> fdatasync(ErrorCursor& cursor);
   Result<> fsync(ErrorCursor& cursor);
-  // FUSE flush (each close(2)): LAYOUTCOMMIT when anything was written; waits for it. No flush of data: what went
-  // through the MDS and is not committed is lost with it from here on, for others may write there now.
+  // FUSE flush (each close(2)): LAYOUTCOMMIT when anything was written, COMMIT when anything went through the MDS and
+  // was not durable at once; waits for them. What went by RDMA only is not flushed: fsync does that.
   // Reports losses, and leaves them to be reported by fsync: the descriptor may be open elsewhere, too.
   Result<> close(const ErrorCursor& cursor);
 

@@ -24,7 +24,8 @@ Result<> Restorer::write_kept() {
     const uint64_t end = rest.end();
     while (const auto range = file_.kept.first(rest, all.bytes())) {
       TRY(barrier_.end_unknown(*range, true));  // else the next one who asks tries again
-      const auto written = through_mds_.send_writes(range->offset, all.slice(0, range->length), false);
+      const auto written =
+          through_mds_.send_writes(range->offset, all.slice(0, range->length), ThroughMds::Until::kUnstable);
       if (!written) {
         // Else the next one who asks tries again.
         if (is_answer(written.error())) growth_lost(written.error());
@@ -68,7 +69,8 @@ Result<> Restorer::send_again(const std::vector<FileRange>& ranges) {
 Result<> Restorer::send_copies(FileRange rest, BufferSlice buffer) {
   const uint64_t end = rest.end();
   while (const auto range = file_.dirty.first_copy(rest, buffer.bytes())) {
-    const auto written = through_mds_.send_writes(range->offset, buffer.slice(0, range->length), true);
+    const auto written =
+        through_mds_.send_writes(range->offset, buffer.slice(0, range->length), ThroughMds::Until::kCopied);
     if (!written) {
       // Else the next flush tries again.
       if (is_answer(written.error())) {

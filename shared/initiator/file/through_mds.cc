@@ -32,28 +32,31 @@ Result<size_t> ThroughMds::read(uint64_t offset, BufferSlice sink) {
   return done;
 }
 
-Result<size_t> ThroughMds::write(uint64_t offset, BufferSlice source) {
+Result<size_t> ThroughMds::write(uint64_t offset, BufferSlice source, Stability stability) {
   TRY(file_.mds_writes.enter([this] { return file_.patience.still_wanted("WRITE"); }));
-  const auto written = send_writes(offset, source, true);
+  const bool durable = first_.exchange(false) || stability == Stability::kDataSync;
+  const bool one = source.size() <= file_.mds.io_size_max();
+  const auto written = send_writes(offset, source, durable && one ? Until::kDurable : Until::kCopied);
   file_.mds_writes.leave();
   // When much is kept it is flushed without being asked.
   if (unstable_memory_.used() >= unstable_memory_.limit() / 2) all_files_.flush_unstable_soon();
   return written;
 }
 
-Result<size_t> ThroughMds::send_writes(uint64_t offset, BufferSlice source, bool keep) {
+Result<size_t> ThroughMds::send_writes(uint64_t offset, BufferSlice source, Until until) {
   size_t done = 0;
   while (done < source.size()) {
     const size_t count = std::min(source.size() - done, file_.mds.io_size_max());
-    TRY_ASSIGN(const uint32_t written, send_write(offset + done, source.slice(done, count), keep));
+    TRY_ASSIGN(const uint32_t written, send_write(offset + done, source.slice(done, count), until));
     done += written;
   }
   return done;
 }
 
-Result<uint32_t> ThroughMds::send_write(uint64_t offset, BufferSlice source, bool keep) {
-  UnstableCopy copy = keep ? unstable_memory_.copy(source.bytes()) : nullptr;
-  const auto stable = copy || !keep ? nfs4::StableHow::kUnstable : nfs4::StableHow::kFileSync;
+Result<uint32_t> ThroughMds::send_write(uint64_t offset, BufferSlice source, Until until) {
+  UnstableCopy copy = until == Until::kCopied ? unstable_memory_.copy(source.bytes()) : nullptr;
+  const bool unstable = copy || until == Until::kUnstable;
+  const auto stable = unstable ? nfs4::StableHow::kUnstable : nfs4::StableHow::kFileSync;
   if (!file_.dirty.keeps_copies()) file_.unstable_epoch = file_.layouts.epoch.load();
   for (int tries = 1;; ++tries) {
     nfs4::Stateid stateid;

@@ -6,6 +6,7 @@
 
 #include "shared/initiator/file/all_files.h"
 #include "shared/initiator/file/file_state.h"
+#include "shared/initiator/file/io.h"
 
 namespace pnfsrdma::initiator {
 
@@ -18,23 +19,30 @@ class ThroughMds {
       : file_(file), unstable_memory_(unstable_memory), all_files_(all_files), told_(told) {}
 
   Result<size_t> read(uint64_t offset, BufferSlice sink);
-  // Waits for whoever writes again what the MDS has lost.
-  Result<size_t> write(uint64_t offset, BufferSlice source);
-  // The same without that, by whoever does that. `keep`: until COMMIT; not of what may have been closed
-  // already.
-  Result<size_t> send_writes(uint64_t offset, BufferSlice source, bool keep);
+  // Waits for whoever writes again what the MDS has lost. What fits into one WRITE is durable at once if it is to be
+  // (`stability`), and when it is the first since the last closed(): most often it is the only one, and then there is
+  // nothing to COMMIT at close.
+  Result<size_t> write(uint64_t offset, BufferSlice source, Stability stability);
+  // Somebody has closed the file.
+  void closed() { first_ = true; }
+  // Durable when it is answered; or not, and then with a copy until COMMIT, as long as there is room for copies; or
+  // not and without one, for what may have been closed already.
+  enum class Until { kDurable, kCopied, kUnstable };
+  // The same as write() without waiting, by whoever writes again.
+  Result<size_t> send_writes(uint64_t offset, BufferSlice source, Until until);
   Result<WriteVerifier> commit(std::span<const FileRange> ranges);
   // What went through the MDS lies on a device that it alone knows: it is asked for the least of all, where
   // the mount requires memory that survives a loss of power. EIO: there is less.
   Result<> check_server();
 
  private:
-  Result<uint32_t> send_write(uint64_t offset, BufferSlice source, bool keep);
+  Result<uint32_t> send_write(uint64_t offset, BufferSlice source, Until until);
 
   FileState& file_;
   UnstableMemory& unstable_memory_;
   AllFiles& all_files_;
   Told& told_;
+  std::atomic<bool> first_ = true;
   // WRITEs, and how many of them check_server() has found well.
   std::atomic<uint64_t> written_{0}, checked_{0};
 };

@@ -40,7 +40,7 @@ Result<size_t> Transfer::move_now(Io io, uint64_t offset, BufferSlice slice) {
     TRY_ASSIGN(const std::optional<size_t> stepped, step(io, offset + done, rest));
     if (!stepped) {
       if (io.end != 0) return fail(ECANCELED, "append: the end of the file is not ours alone any more");
-      TRY_ASSIGN(const size_t count, go_through_mds(io.direction, offset + done, rest));
+      TRY_ASSIGN(const size_t count, go_through_mds(io, offset + done, rest));
       return done + count;
     }
     done += *stepped;
@@ -141,7 +141,8 @@ Result<> Transfer::finish_pieces(const Io& io, const LayoutPin& pin, BufferSlice
   return {};
 }
 
-Result<size_t> Transfer::go_through_mds(Direction direction, uint64_t offset, BufferSlice slice) {
+Result<size_t> Transfer::go_through_mds(const Io& io, uint64_t offset, BufferSlice slice) {
+  const Direction direction = io.direction;
   // What was written here beyond the server's end of file is not there for the server yet.
   if (file_.dirty.grew() &&
       (direction == Direction::kWrite || offset + slice.size() > file_.cache.known_size())) {
@@ -149,7 +150,7 @@ Result<size_t> Transfer::go_through_mds(Direction direction, uint64_t offset, Bu
   }
   if (direction == Direction::kRead) return through_mds_.read(offset, slice);
   TRY(file_.patience.as_mounted([&] { return barrier_.end_unknown({offset, slice.size()}, false); }));
-  return through_mds_.write(offset, slice);
+  return through_mds_.write(offset, slice, io.stability);
 }
 
 }  // namespace pnfsrdma::initiator

@@ -29,6 +29,7 @@ class ClosedFileTest : public DataPathTest {
 TEST_F(ClosedFileTest, WritesThroughTheMdsAreCommittedByTheNextOpensFsync) {
   options_now.threshold_write_size = 2 << 20;
   make_file(1 << 20);
+  write(4096, 4096, 1);  // the first one is durable at once
   write(0, 4096, 1);
   close_last();
   reopen();
@@ -48,6 +49,7 @@ TEST_F(ClosedFileTest, WritesUnderALostLayoutAreFlushedByTheNextOpensFsync) {
 TEST_F(ClosedFileTest, AnUnmountFlushesWhatNobodyHasFlushed) {
   options_now.threshold_write_size = 2 << 20;
   make_file(1 << 20);
+  write(4096, 4096, 1);  // the first one is durable at once
   write(0, 4096, 1);
   close_last();
   path->shut_down(clock.now() + std::chrono::seconds(5));
@@ -71,6 +73,7 @@ TEST_F(ClosedFileTest, FlushedFilesAreForgottenWhenTheyAreMany) {
     const nfs4::FileHandle one{Bytes(16, std::byte{i})};
     file = path->open(one, opens, 1 << 20);
     cursor = file->error_cursor();
+    write(4096, 4096, 1);  // the first one is durable at once
     write(0, 4096, 1);
     close_last();
   }

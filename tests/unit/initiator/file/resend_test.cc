@@ -13,8 +13,11 @@ class ResendTest : public DataPathTest {
   void SetUp() override {
     options_now.layouts = false;
     build(options_now);
+    write_first();
   }
 
+  // It is durable at once: what the tests write behind it is not.
+  void write_first() { write(0, 1, 1); }
   // An MDS that has lost what it had not committed.
   void lose_unstable() {
     std::memset(brick.memory(), 0, FakeBrick::kBytes);
@@ -127,14 +130,51 @@ TEST_F(ResendTest, WhatWasCommittedIsNotWrittenAgain) {
 }
 
 // Others may write there then: a copy would come over theirs.
-TEST_F(ResendTest, WhatWasClosedIsNotWrittenAgain) {
+TEST_F(ResendTest, WhatWasClosedIsCommittedAndNotWrittenAgain) {
   write(0, 4096, 1);
   ASSERT_TRUE(file->close(cursor));
-  lose_unstable();
-  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
-  EXPECT_EQ(resent(), 0u);
-  EXPECT_EQ(lost(), 1u);
+  EXPECT_EQ(channel.commits, 1);
   EXPECT_FALSE(file->inside().dirty.keeps_copies());
+  ++channel.write_verifier;
+  EXPECT_TRUE(file->fsync(cursor));
+  EXPECT_EQ(resent(), 0u);
+  EXPECT_EQ(lost(), 0u);
+}
+
+TEST_F(ResendTest, CloseWritesAgainWhatTheServerHasLost) {
+  write(0, 4096, 1);
+  lose_unstable();
+  ASSERT_TRUE(file->close(cursor));
+  expect_file(0, 4096, 1);
+  EXPECT_EQ(resent(), 4096u);
+  EXPECT_EQ(channel.commits, 2);
+}
+
+TEST_F(ResendTest, CloseSaysThatNothingWasCommitted) {
+  write(0, 4096, 1);
+  lose_unstable();
+  channel.refuse_writes = nfs4::Status::kNoSpc;
+  EXPECT_EQ(file->close(cursor).error().number(), ENOSPC);
+}
+
+// Most often it is the only one.
+TEST_F(ResendTest, TheFirstWriteAfterACloseIsDurableAtOnce) {
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(file->close(cursor));
+    write(4096, 4096, 1);
+    EXPECT_FALSE(file->inside().dirty.keeps_copies());
+  }
+  write(8192, 4096, 1);
+  EXPECT_TRUE(file->inside().dirty.keeps_copies());
+  ASSERT_TRUE(file->close(cursor));
+  EXPECT_EQ(channel.commits, 1);
+}
+
+TEST_F(ResendTest, ASynchronousWriteIsDurableAtOnce) {
+  ASSERT_TRUE(file->write(4096, filled(4096, 4096, 2), Stability::kDataSync));
+  EXPECT_FALSE(file->inside().dirty.keeps_copies());
+  ASSERT_TRUE(file->fdatasync(cursor));
+  EXPECT_EQ(channel.commits, 0);
 }
 
 TEST_F(ResendTest, WhatWasHandedOverIsCommitted) {
@@ -186,6 +226,7 @@ TEST_F(ResendTest, ARecallDoesNotWaitForWhoWritesAgain) {
 TEST_F(ResendTest, BeyondTheLimitEachWriteIsStableAtOnce) {
   options_now.unstable_bytes_max = 10'000;
   build(options_now);
+  write_first();
   write(0, 4096, 1);
   write(4096, 8192, 2);
   EXPECT_TRUE(file->inside().dirty.keeps_copies());
@@ -202,6 +243,7 @@ TEST_F(ResendTest, BeyondTheLimitEachWriteIsStableAtOnce) {
 TEST_F(ResendTest, FromHalfOfTheLimitOnItIsFlushedWithoutBeingAsked) {
   options_now.unstable_bytes_max = 16'000;
   build(options_now);
+  write_first();
   write(0, 8192, 1);
   for (int i = 0; i < 500 && file->inside().dirty.keeps_copies(); ++i)
     std::this_thread::sleep_for(Milliseconds(10));

@@ -108,7 +108,8 @@ TEST_F(DataPathTest, SmallFilesGoThroughTheMds) {
 TEST_F(DataPathTest, WithoutLayoutsEverythingGoesThroughTheMds) {
   options_now.layouts = false;
   build(options_now);
-  write(0, 50'000, 1);
+  write(0, 10'000, 1);  // durable at once
+  write(10'000, 40'000, 1);
   expect_read(0, 50'000, 1);
   ASSERT_TRUE(file->fsync(cursor));
   EXPECT_EQ(channel.layoutgets, 0);

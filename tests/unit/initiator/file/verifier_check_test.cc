@@ -106,9 +106,10 @@ TEST_F(VerifierTest, AFailedFlushThatLostNothingIsTriedAgain) {
 
 TEST_F(VerifierTest, ALossThatWasFoundByAFlushThatFailedIsHeardOnce) {
   write(4096, 4096, 2);
-  channel.refuse_layoutgets({nfs4::Status::kBadLayout});
-  write(1 << 20, 4096, 2);  // through the MDS
-  ASSERT_EQ(channel.writes, 1);
+  channel.refuse_layoutgets({nfs4::Status::kBadLayout, nfs4::Status::kBadLayout});
+  write(1 << 20, 4096, 2);           // through the MDS, durable at once
+  write((1 << 20) + 4096, 4096, 2);  // through the MDS
+  ASSERT_EQ(channel.writes, 2);
   brick.set_verifier(77);
   channel.refuse_commits = nfs4::Status::kIo;
   EXPECT_FALSE(file->fsync(cursor));
