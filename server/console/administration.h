@@ -22,12 +22,16 @@ class Administration {
  public:
   template <typename T = void>
   using Done = std::function<void(Result<T>)>;
+  // What is left to be computed of an answer, by whoever asked, once, and in any thread: it needs nothing of the
+  // server, and the loop does not wait for it.
+  template <typename T>
+  using Later = std::function<T()>;
 
   virtual ~Administration() = default;
 
   // --- what is ---
   virtual Numbers numbers() = 0;
-  virtual Holdings holdings() = 0;
+  virtual void holdings(Done<Later<Holdings>> done) = 0;
   virtual Activity activity() = 0;
   // The busiest first.
   virtual std::vector<BusyFile> busy_files(size_t count) = 0;
@@ -35,7 +39,7 @@ class Administration {
   virtual std::vector<Job> jobs() = 0;
   virtual std::vector<Setting> settings() = 0;
   virtual void file(const std::string& path, Done<File> done) = 0;
-  virtual void block_map(const std::string& brick, Done<BlockMap> done) = 0;
+  virtual void block_map(const std::string& brick, Done<Later<BlockMap>> done) = 0;
 
   // --- layouts and clients: `done` when the handles are dead ---
   struct Revoked {

@@ -28,9 +28,9 @@ class BlockMaps {
     auto snapshots = snapshots_.lock();
     std::shared_ptr<Snapshot<BlockMap>>& found = (*snapshots)[brick];
     if (!found) {
-      found = std::make_shared<Snapshot<BlockMap>>(loop_, [this, brick](Snapshot<BlockMap>::Done done) {
-        administration_.block_map(brick, std::move(done));
-      });
+      found = std::make_shared<Snapshot<BlockMap>>(loop_, Snapshot<BlockMap>::Take([this, brick](auto done) {
+                                                     administration_.block_map(brick, std::move(done));
+                                                   }));
     }
     return found;
   }

@@ -61,7 +61,8 @@ struct Console::Machinery {
         options(std::move(chosen)),
         loop(parts.loop),
         numbers(loop, [this] { return parts.administration.numbers(); }),
-        holdings(loop, [this] { return parts.administration.holdings(); }),
+        holdings(loop, Snapshot<Holdings>::Take(
+                           [this](auto done) { parts.administration.holdings(std::move(done)); })),
         blocks(loop, parts.administration),
         accounts(loop, parts.records, parts.clock),
         sessions(parts.clock, parts.random),

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "server/console/administration.h"
 #include "server/console/control_loop.h"
 #include "shared/base/sync.h"
 
@@ -19,13 +20,17 @@ class Snapshot {
  public:
   static constexpr std::chrono::microseconds kFresh{100'000};
 
-  using Done = std::function<void(Result<T>)>;
+  using Done = Administration::Done<Administration::Later<T>>;
+  using Take = std::function<void(Done)>;
 
   Snapshot(ControlLoop& loop, std::function<T()> take, Milliseconds deadline = kLoopDeadline)
-      : Snapshot(loop, std::function<void(Done)>([take = std::move(take)](Done done) { done(take()); }),
+      : Snapshot(loop, Take([take = std::move(take)](const Done& done) {
+                   const auto value = std::make_shared<T>(take());
+                   done([value] { return std::move(*value); });
+                 }),
                  deadline) {}
-  // Where the loop itself has to ask somebody: `take` calls `done` once, at once or later.
-  Snapshot(ControlLoop& loop, std::function<void(Done)> take, Milliseconds deadline = kLoopDeadline)
+  // Where the loop itself has to ask somebody, or takes several turns: `take` calls `done` once, at once or later.
+  Snapshot(ControlLoop& loop, Take take, Milliseconds deadline = kLoopDeadline)
       : loop_(loop), take_(std::move(take)), deadline_(deadline) {}
 
   // EAGAIN, ETIMEDOUT: within the loop's deadline, however many wait. What `take` fails with.
@@ -42,7 +47,7 @@ class Snapshot {
       failed_ = steady_now();
       return std::unexpected(taken.error());
     }
-    newest_ = std::move(taken->value);
+    newest_ = std::make_shared<const T>(taken->rest());
     cost_ = taken->cost;
     taken_ = steady_now();
     return newest_;
@@ -55,25 +60,24 @@ class Snapshot {
 
  private:
   struct Taken {
-    std::shared_ptr<const T> value;
+    Administration::Later<T> rest;
     std::chrono::microseconds cost;
   };
   Result<Taken> take() {
     return loop_.ask<Taken>(
         [take = take_](std::function<void(Result<Taken>)> done) {
           const auto begun = steady_now();
-          take([begun, done = std::move(done)](Result<T> value) {
-            if (!value) return done(std::unexpected(value.error()));
-            auto shared = std::make_shared<const T>(std::move(*value));
+          take([begun, done = std::move(done)](Result<Administration::Later<T>> rest) {
+            if (!rest) return done(std::unexpected(rest.error()));
             const auto cost = steady_now() - begun;
-            done(Taken{std::move(shared), std::chrono::duration_cast<std::chrono::microseconds>(cost)});
+            done(Taken{*std::move(rest), std::chrono::duration_cast<std::chrono::microseconds>(cost)});
           });
         },
         deadline_);
   }
 
   ControlLoop& loop_;
-  const std::function<void(Done)> take_;
+  const Take take_;
   const Milliseconds deadline_;
   Mutex mutex_;
   std::shared_ptr<const T> newest_;

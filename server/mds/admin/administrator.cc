@@ -10,6 +10,7 @@
 #include "server/mds/admin/brick_administration.h"
 #include "server/mds/admin/client_names.h"
 #include "server/mds/admin/file_view.h"
+#include "server/mds/admin/id_walk.h"
 #include "server/mds/admin/layout_walk.h"
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
@@ -56,15 +57,16 @@ console::Numbers Administrator::numbers() {
   return numbers;
 }
 
-console::Holdings Administrator::holdings() {
-  const EventLoop::Step step(parts_.loop, "console-holdings");
-  return view_holdings({.clock = parts_.clock,
-                        .clients = parts_.clients,
-                        .opens = parts_.opens,
-                        .locks = parts_.locks,
-                        .delegations = parts_.delegations,
-                        .layouts = parts_.layouts,
-                        .names = parts_.names});
+void Administrator::holdings(Done<Later<console::Holdings>> done) {
+  view_holdings({.loop = parts_.loop,
+                 .clock = parts_.clock,
+                 .clients = parts_.clients,
+                 .opens = parts_.opens,
+                 .locks = parts_.locks,
+                 .delegations = parts_.delegations,
+                 .layouts = parts_.layouts,
+                 .names = parts_.names},
+                lifetime_.token(), std::move(done));
 }
 
 console::Activity Administrator::activity() {
@@ -130,10 +132,12 @@ void Administrator::revoke(uint64_t client, uint64_t inode, Done<Revoked> done) 
         [revocation](const HeldLayout& held) { revocation->add(held.client(), held.inode()); },
         [revocation] { revocation->end(); });
   }
-  for (const uint64_t holder : table.clients_of_file(inode)) {
-    if (client == 0 || client == holder) revocation->add(holder, inode);
-  }
-  revocation->end();
+  std::vector<uint64_t> holders = table.clients_of_file(inode);
+  if (client != 0) std::erase_if(holders, [client](uint64_t holder) { return holder != client; });
+  walk_ids(
+      parts_.loop, std::move(holders), lifetime_.token(),
+      [revocation, inode](uint64_t holder) { revocation->add(holder, inode); },
+      [revocation] { revocation->end(); });
 }
 
 void Administrator::expel(uint64_t client, Done<> done) {

@@ -42,14 +42,14 @@ class Administrator final : public console::Administration {
   Administrator& operator=(const Administrator&) = delete;
 
   console::Numbers numbers() override;
-  console::Holdings holdings() override;
+  void holdings(Done<Later<console::Holdings>> done) override;
   console::Activity activity() override;
   std::vector<console::BusyFile> busy_files(size_t count) override;
   std::vector<console::Export> exports() override { return exports_.all(); }
   std::vector<console::Job> jobs() override { return jobs_.all(); }
   std::vector<console::Setting> settings() override;
   void file(const std::string& path, Done<console::File> done) override;
-  void block_map(const std::string& brick, Done<console::BlockMap> done) override;
+  void block_map(const std::string& brick, Done<Later<console::BlockMap>> done) override;
 
   void revoke(uint64_t client, uint64_t inode, Done<Revoked> done) override;
   void expel(uint64_t client, Done<> done) override;

@@ -85,22 +85,15 @@ void Administrator::add_bricks(console::Numbers& numbers) {
                               .fix = "Add one: pnfsrdma brick add ADDRESS."});
 }
 
-void Administrator::block_map(const std::string& brick, Done<console::BlockMap> done) {
-  parts_.layouts.brick_administration().block_map(
-      brick, [this, done = std::move(done)](Result<console::BlockMap> map) {
-        if (!map) return done(std::unexpected(map.error()));
-        std::map<uint64_t, std::optional<std::string>> paths;
-        for (console::BlockRun& run : map->runs) {
-          for (console::BlockGrant& grant : run.grants) {
-            const auto [path, added] = paths.try_emplace(grant.inode);
-            if (added) path->second = parts_.names.last_path(grant.inode);
-            grant.path = path->second;
-            if (const auto client = parts_.clients.find(grant.client))
-              grant.client_name = client_name(*client);
-          }
-        }
-        done(std::move(map));
-      });
+void Administrator::block_map(const std::string& brick, Done<Later<console::BlockMap>> done) {
+  // Those of a file come one after the other.
+  const auto name = [this, inode = kNoInode,
+                     path = std::optional<std::string>()](MappedGrant& grant) mutable {
+    if (std::exchange(inode, grant.inode) != grant.inode) path = parts_.names.last_path(grant.inode);
+    grant.path = path;
+    if (const auto client = parts_.clients.find(grant.client)) grant.client_name = client_name(*client);
+  };
+  parts_.layouts.brick_administration().block_map(brick, name, std::move(done));
 }
 
 void Administrator::add_brick(const std::string& address, Done<console::Brick> done) {

@@ -52,7 +52,9 @@ class Sweep {
       const uint64_t before = bytes_of(layout);
       layout.add(part);
       run.grants.push_back({.client = grant.client,
+                            .client_name = grant.client_name,
                             .inode = grant.inode,
+                            .path = grant.path,
                             .writable = grant.writable,
                             .offset = grant.offset,
                             .length = grant.memory.length(),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "server/console/inventory.h"
@@ -16,11 +18,13 @@ struct MappedGrant {
   ByteRange memory;  // logical addresses
   uint64_t offset = 0;
   bool writable = false;
+  std::optional<std::string> path = {};
+  std::string client_name = {};
 };
 
 // The blocks of a brick as they lie in it: free, data, or within somebody's reach, cut where any of that
-// changes. Of the grants of one run the first console::kBlockGrantsMax are named; names and paths are left to
-// the caller. Pure function; about (runs + grants) * log(grants).
+// changes. Of the grants of one run the first console::kBlockGrantsMax are named. Pure function; about
+// (runs + grants) * log(grants).
 std::vector<console::BlockRun> map_blocks(const std::vector<brick::SurveyedRun>& surveyed,
                                           std::vector<MappedGrant> grants);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/console/inventory_names.h"
+#include "server/mds/admin/id_walk.h"
 #include "server/mds/meta/read_then.h"
 #include "shared/base/log.h"
 #include "shared/nfs4/pmem_layout.h"
@@ -170,14 +171,19 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
 struct BrickAdministration::Survey {
   BrickNumber number = kNoBrick;
   uint64_t next = 0;
+  console::BlockMap map;
   std::vector<brick::SurveyedRun> runs;
-  Done<console::BlockMap> done;
+  std::vector<MappedGrant> grants;
+  std::function<void(MappedGrant&)> name;
+  Done<Later<console::BlockMap>> done;
 };
 
-void BrickAdministration::block_map(const std::string& id, Done<console::BlockMap> done) {
+void BrickAdministration::block_map(const std::string& id, std::function<void(MappedGrant&)> name,
+                                    Done<Later<console::BlockMap>> done) {
   const auto number = find(id);
   if (!number) return done(std::unexpected(number.error()));
-  survey_next(std::make_shared<Survey>(Survey{.number = *number, .done = std::move(done)}));
+  survey_next(
+      std::make_shared<Survey>(Survey{.number = *number, .name = std::move(name), .done = std::move(done)}));
 }
 
 void BrickAdministration::survey_next(const std::shared_ptr<Survey>& work) {
@@ -191,22 +197,29 @@ void BrickAdministration::survey_next(const std::shared_ptr<Survey>& work) {
                     work->next = page->runs.back().first + page->runs.back().count;
                     return survey_next(work);
                   }
-                  console::BlockMap map{.brick = id_of(brick->record()), .block_bytes = brick::kBlockSize};
-                  map.blocks = brick->identity().block_count;
-                  map.runs = map_blocks(work->runs, grants_of(work->number));
-                  work->done(std::move(map));
+                  work->map = {.brick = id_of(brick->record()),
+                               .block_bytes = brick::kBlockSize,
+                               .blocks = brick->identity().block_count};
+                  add_grants(work);
                 }));
 }
 
-std::vector<MappedGrant> BrickAdministration::grants_of(BrickNumber number) const {
-  std::vector<MappedGrant> found;
-  for (const uint64_t inode : parts_.table.files()) {
-    for (const auto& [client, grant] : parts_.table.grants_of_file(inode)) {
-      if (parts_.list.brick_of(grant.logical) == number)
-        found.push_back({client, inode, grant.memory(), grant.file.begin, grant.writable});
-    }
-  }
-  return found;
+void BrickAdministration::add_grants(const std::shared_ptr<Survey>& work) {
+  walk_ids(
+      parts_.loop, parts_.table.files(), lifetime_.token(),
+      [this, work](uint64_t inode) {
+        for (const auto& [client, grant] : parts_.table.grants_of_file(inode)) {
+          if (parts_.list.brick_of(grant.logical) != work->number) continue;
+          work->grants.push_back({client, inode, grant.memory(), grant.file.begin, grant.writable});
+          work->name(work->grants.back());
+        }
+      },
+      [work] {
+        work->done([work] {
+          work->map.runs = map_blocks(work->runs, std::move(work->grants));
+          return std::move(work->map);
+        });
+      });
 }
 
 Result<std::string> BrickAdministration::why_in_use(const std::string& id) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/console/administration.h"
 #include "server/console/inventory.h"
 #include "server/mds/admin/block_map.h"
 #include "server/mds/bricks/brick_jobs.h"
@@ -27,6 +28,8 @@ class BrickAdministration {
  public:
   template <typename T>
   using Done = std::function<void(Result<T>)>;
+  template <typename T>
+  using Later = console::Administration::Later<T>;
 
   struct Parts {
     EventLoop& loop;
@@ -57,8 +60,10 @@ class BrickAdministration {
   const brick::StatisticsResult& statistics(BrickNumber number) {
     return observer_.latest(number).statistics;
   }
-  // Client names and paths are left empty. ENOENT; EAGAIN: the brick is not ready.
-  void block_map(const std::string& id, Done<console::BlockMap> done);
+  // `name` fills in path and client of each grant. Looks at kIdsPerTurn files with grants a turn. ENOENT; EAGAIN: the
+  // brick is not ready.
+  void block_map(const std::string& id, std::function<void(MappedGrant&)> name,
+                 Done<Later<console::BlockMap>> done);
   // Files with data on the brick: their number, and the first kInodesNamed of them. Reads all extents there are,
   // kExtentsPerTurn a turn. ENOENT, EIO.
   struct Holders {
@@ -99,7 +104,7 @@ class BrickAdministration {
   void await(BrickNumber number, SteadyTime deadline, Done<console::Brick> done);
   void update(const BrickRecord& record, Done<void> done);
   void forget(BrickNumber number, std::function<void(Result<>)> done);
-  std::vector<MappedGrant> grants_of(BrickNumber number) const;
+  void add_grants(const std::shared_ptr<Survey>& work);
 
   Parts parts_;
   BrickObserver observer_;

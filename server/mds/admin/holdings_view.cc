@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "server/console/inventory_names.h"
 #include "server/mds/admin/brick_administration.h"
 #include "server/mds/admin/client_names.h"
+#include "server/mds/admin/id_walk.h"
+#include "server/mds/admin/layout_walk.h"
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
 #include "server/mds/layout/layouts.h"
@@ -103,38 +106,75 @@ console::DataTransport transport_of(const console::Layout& layout, const console
   return found == client.bricks.end() ? console::DataTransport::kNone : found->transport;
 }
 
+// One view, while it is being made.
+class HoldingsView : public std::enable_shared_from_this<HoldingsView> {
+ public:
+  using Done = console::Administration::Done<console::Administration::Later<console::Holdings>>;
+
+  HoldingsView(const HoldingsSources& sources, std::weak_ptr<const void> alive, Done done)
+      : sources_(sources), alive_(std::move(alive)), done_(std::move(done)) {}
+
+  void begin() {
+    std::vector<uint64_t> ids;
+    for (const auto& [id, client] : sources_.clients.all()) ids.push_back(id);
+    walk_ids(
+        sources_.loop, std::move(ids), alive_,
+        [self = shared_from_this()](uint64_t id) { self->add_client(id); },
+        [self = shared_from_this()] { self->add_layouts(); });
+  }
+
+ private:
+  void add_client(uint64_t id) {
+    if (const auto client = sources_.clients.find(id)) clients_.emplace(id, view_client(sources_, *client));
+  }
+  void add_layouts() {
+    const EventLoop::Step step(sources_.loop, "console-holdings");
+    add_brick_sessions(sources_, clients_);
+    walk_layouts(
+        sources_.loop, sources_.layouts.table(), 0, alive_,
+        [self = shared_from_this()](const HeldLayout& held) {
+          self->layouts_.push_back(view_layout(self->sources_, held));
+        },
+        [self = shared_from_this()] {
+          const Done done = std::move(self->done_);
+          done([self] { return self->sum_up(); });
+        },
+        kLayoutsViewedPerTurn);
+  }
+
+  // By whoever asked: nothing here is the loop's.
+  console::Holdings sum_up() {
+    for (console::Layout& layout : layouts_) {
+      const auto found = clients_.find(layout.client);
+      if (found == clients_.end()) continue;
+      console::Client& client = found->second;
+      layout.client_name = client.name;
+      layout.transport = transport_of(layout, client);
+      ++client.layouts;
+      client.grants += static_cast<uint32_t>(layout.grants.size());
+      // Files share no memory: what is reached of each adds up.
+      const console::Reach reach = console::reach_of(layout.grants);
+      client.bytes += reach.bytes;
+      client.writable_bytes += reach.writable_bytes;
+    }
+    console::Holdings all{.clients = {}, .layouts = std::move(layouts_)};
+    for (auto& [id, client] : clients_) all.clients.push_back(std::move(client));
+    std::ranges::sort(all.layouts, {},
+                      [](const console::Layout& layout) { return std::pair(layout.client, layout.inode); });
+    return all;
+  }
+
+  const HoldingsSources sources_;
+  const std::weak_ptr<const void> alive_;
+  Done done_;
+  std::map<uint64_t, console::Client> clients_;
+  std::vector<console::Layout> layouts_;
+};
+
 }  // namespace
 
-console::Holdings view_holdings(const HoldingsSources& sources) {
-  console::Holdings all;
-  std::map<uint64_t, console::Client> clients;
-  for (const auto& [id, client] : sources.clients.all()) clients.emplace(id, view_client(sources, *client));
-  add_brick_sessions(sources, clients);
-  const LayoutTable& table = sources.layouts.table();
-  for (const uint64_t inode : table.files()) {
-    for (const uint64_t id : table.clients_of_file(inode)) {
-      const HeldLayout* held = table.find(inode, id);
-      if (held == nullptr) continue;  // dying already
-      console::Layout layout = view_layout(sources, *held);
-      if (const auto found = clients.find(id); found != clients.end()) {
-        console::Client& client = found->second;
-        layout.client_name = client.name;
-        layout.transport = transport_of(layout, client);
-        ++client.layouts;
-        client.grants += static_cast<uint32_t>(layout.grants.size());
-        // Files share no memory: what is reached of each adds up.
-        const console::Reach reach = console::reach_of(layout.grants);
-        client.bytes += reach.bytes;
-        client.writable_bytes += reach.writable_bytes;
-      }
-      all.layouts.push_back(std::move(layout));
-    }
-  }
-  for (auto& [id, client] : clients) all.clients.push_back(std::move(client));
-  std::ranges::sort(all.layouts, [](const console::Layout& one, const console::Layout& other) {
-    return std::pair(one.client, one.inode) < std::pair(other.client, other.inode);
-  });
-  return all;
+void view_holdings(const HoldingsSources& sources, std::weak_ptr<const void> alive, HoldingsView::Done done) {
+  std::make_shared<HoldingsView>(sources, std::move(alive), std::move(done))->begin();
 }
 
 }  // namespace pnfsrdma::mds

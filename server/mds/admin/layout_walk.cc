@@ -11,18 +11,19 @@ namespace {
 class LayoutWalk : public std::enable_shared_from_this<LayoutWalk> {
  public:
   LayoutWalk(EventLoop& loop, const LayoutTable& table, uint64_t client, std::weak_ptr<const void> alive,
-             std::function<void(const HeldLayout&)> visit, std::function<void()> done)
+             std::function<void(const HeldLayout&)> visit, std::function<void()> done, size_t per_turn)
       : loop_(loop),
         table_(table),
         alive_(std::move(alive)),
         clients_(client != 0 ? std::vector<uint64_t>{client} : table.clients()),
         visit_(std::move(visit)),
-        done_(std::move(done)) {}
+        done_(std::move(done)),
+        per_turn_(per_turn) {}
 
   void go_on() {
     if (alive_.expired()) return;
     const EventLoop::Step step(loop_, "layout-walk");
-    size_t left = kLayoutsPerTurn;
+    size_t left = per_turn_;
     while (left > 0 && !clients_.empty()) left -= visit_some(left);
     if (clients_.empty()) return done_();
     loop_.at_next_turn([self = shared_from_this()] { self->go_on(); });
@@ -51,13 +52,15 @@ class LayoutWalk : public std::enable_shared_from_this<LayoutWalk> {
   uint64_t file_ = 0;  // of the last client: those up to here have been visited
   const std::function<void(const HeldLayout&)> visit_;
   const std::function<void()> done_;
+  const size_t per_turn_;
 };
 
 }  // namespace
 
 void walk_layouts(EventLoop& loop, const LayoutTable& table, uint64_t client, std::weak_ptr<const void> alive,
-                  std::function<void(const HeldLayout&)> visit, std::function<void()> done) {
-  std::make_shared<LayoutWalk>(loop, table, client, std::move(alive), std::move(visit), std::move(done))
+                  std::function<void(const HeldLayout&)> visit, std::function<void()> done, size_t per_turn) {
+  std::make_shared<LayoutWalk>(loop, table, client, std::move(alive), std::move(visit), std::move(done),
+                               per_turn)
       ->go_on();
 }
 

@@ -102,7 +102,8 @@ class ApiWorld {
   FakeRecords records;
   ControlLoop loop{events_loop};
   Snapshot<Numbers> numbers{loop, [this] { return administration.numbers(); }};
-  Snapshot<Holdings> holdings{loop, [this] { return administration.holdings(); }};
+  Snapshot<Holdings> holdings{
+      loop, Snapshot<Holdings>::Take([this](auto done) { administration.holdings(std::move(done)); })};
   BlockMaps blocks{loop, administration};
   ApiDocument document;
   Accounts accounts{loop, records, clock};

@@ -104,6 +104,19 @@ TEST_F(Loop, WhoeverWaitsForASnapshotOfALoopThatHangsWaitsOneDeadline) {
   EXPECT_TRUE(snapshot.get());
 }
 
+TEST_F(Loop, TheRestOfASnapshotIsComputedByWhoeverAsks) {
+  run();
+  std::thread::id computed;
+  Snapshot<int> snapshot(loop, Snapshot<int>::Take([&](const auto& done) {
+                           done([&] {
+                             computed = std::this_thread::get_id();
+                             return 7;
+                           });
+                         }));
+  EXPECT_EQ(**snapshot.get(), 7);
+  EXPECT_EQ(computed, std::this_thread::get_id());
+}
+
 TEST_F(Loop, ASnapshotThatIsDearIsTakenLessOften) {
   run();
   std::atomic<int> taken = 0;

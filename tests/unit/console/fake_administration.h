@@ -52,7 +52,9 @@ class FakeAdministration final : public Administration {
     now.checks = {{"metadata", HealthStatus::kOk, "Commits become durable.", ""}};
     return now;
   }
-  Holdings holdings() override { return {clients, layouts}; }
+  void holdings(Done<Later<Holdings>> done) override {
+    done([all = Holdings{clients, layouts}] { return all; });
+  }
   Activity activity() override {
     Activity now{.clients = {{.id = kAlice, .name = "alice", .served = served}}, .exports = {}, .bricks = {}};
     for (const Export& one : all_exports)
@@ -72,17 +74,18 @@ class FakeAdministration final : public Administration {
     if (path != "/data/file") return done(fail(ENOENT, "there is no file " + path));
     done(File{.path = path, .inode = kFile, .type = FileType::kRegular, .size = 4096, .mode = 0644});
   }
-  void block_map(const std::string& id, Done<BlockMap> done) override {
+  void block_map(const std::string& id, Done<Later<BlockMap>> done) override {
     if (id != kBrickId) return done(fail(ENOENT, "there is no brick " + id));
     ++maps_asked;
-    done(BlockMap{.brick = id,
-                  .block_bytes = 2 << 20,
-                  .blocks = 100,
-                  .runs = {{.block = 0,
-                            .count = 10,
-                            .state = BlockState::kGrantedWrite,
-                            .grants = {{.client = kAlice, .inode = kFile}}},
-                           {.block = 10, .count = 90, .state = BlockState::kFree}}});
+    const BlockMap map{.brick = id,
+                       .block_bytes = 2 << 20,
+                       .blocks = 100,
+                       .runs = {{.block = 0,
+                                 .count = 10,
+                                 .state = BlockState::kGrantedWrite,
+                                 .grants = {{.client = kAlice, .inode = kFile}}},
+                                {.block = 10, .count = 90, .state = BlockState::kFree}}};
+    done([map] { return map; });
   }
 
   void revoke(uint64_t client, uint64_t inode, Done<Revoked> done) override {

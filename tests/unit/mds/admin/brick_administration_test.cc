@@ -277,18 +277,23 @@ TEST_F(Bricks, TheMapNamesWhoCanReachWhat) {
   const InodeId file = world.create("f");
   ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 4096));
   std::optional<Result<console::BlockMap>> map;
-  admin().block_map(hex(1), [&](Result<console::BlockMap> got) { map = std::move(got); });
+  const auto name = [](MappedGrant& grant) { grant.client_name = "alice"; };
+  const auto take = [&](const Result<BrickAdministration::Later<console::BlockMap>>& rest) {
+    map = rest ? Result<console::BlockMap>((*rest)()) : std::unexpected(rest.error());
+  };
+  admin().block_map(hex(1), name, take);
   world.settle();
   ASSERT_TRUE(map && *map);
   EXPECT_EQ((*map)->blocks, 64u);
   ASSERT_EQ((*map)->runs.size(), 2u);
   EXPECT_EQ((*map)->runs[0].state, BlockState::kGrantedWrite);
   EXPECT_EQ((*map)->runs[0].grants.at(0).client, kAlice);
+  EXPECT_EQ((*map)->runs[0].grants.at(0).client_name, "alice");
   EXPECT_EQ((*map)->runs[0].grants.at(0).inode, file);
   EXPECT_EQ((*map)->runs[1].state, BlockState::kFree);
   EXPECT_EQ((*map)->runs[1].count, 63u);
   world.plug.down(world.kBrick);
-  admin().block_map(hex(1), [&](Result<console::BlockMap> got) { map = std::move(got); });
+  admin().block_map(hex(1), name, take);
   world.settle();
   EXPECT_EQ(map->error().number(), EAGAIN);
 }
