@@ -25,7 +25,7 @@ Result<> Restorer::write_kept() {
     while (const auto range = file_.kept.first(rest, all.bytes())) {
       TRY(barrier_.end_unknown(*range, true));  // else the next one who asks tries again
       const auto written =
-          through_mds_.send_writes(range->offset, all.slice(0, range->length), ThroughMds::Until::kUnstable);
+          through_mds_.send_writes(range->offset, all.slice(0, range->length), ThroughMds::Until::kDurable);
       if (!written) {
         // Else the next one who asks tries again.
         if (is_answer(written.error())) growth_lost(written.error());

@@ -25,9 +25,9 @@ class ThroughMds {
   Result<size_t> write(uint64_t offset, BufferSlice source, Stability stability);
   // Somebody has closed the file.
   void closed() { first_ = true; }
-  // Durable when it is answered; or not, and then with a copy until COMMIT, as long as there is room for copies; or
-  // not and without one, for what may have been closed already.
-  enum class Until { kDurable, kCopied, kUnstable };
+  // Durable when it is answered, as what may have been closed already must be; or not, and then with a copy until
+  // COMMIT, as long as there is room for copies.
+  enum class Until { kDurable, kCopied };
   // The same as write() without waiting, by whoever writes again.
   Result<size_t> send_writes(uint64_t offset, BufferSlice source, Until until);
   Result<WriteVerifier> commit(std::span<const FileRange> ranges);

@@ -61,17 +61,17 @@ TEST_F(RestoreTest, FsyncOfGrowthSucceedsAfterTheMdsWasRestarted) {
   EXPECT_EQ(lost(), 0u);
 }
 
-TEST_F(RestoreTest, ItIsFlushedAfterItWasWrittenAgain) {
+TEST_F(RestoreTest, ItIsDurableWhenItWasWrittenAgain) {
   write(kEnd, 4096, 1);
   restart_mds();
   events.take();
   ASSERT_TRUE(file->fdatasync(cursor));
   const auto happened = events.take();
   ASSERT_FALSE(happened.empty());
-  EXPECT_EQ(happened.back(), "commit");
+  EXPECT_EQ(happened.back(), "durable write");
 }
 
-TEST_F(RestoreTest, ARestartThatIsNoticedByTheLayoutCommitIsRestoredAndFlushedToo) {
+TEST_F(RestoreTest, ARestartThatIsNoticedByTheLayoutCommitIsRestoredDurablyToo) {
   write(kEnd, 4096, 1);
   channel.during_layoutcommit = [&] {
     channel.during_layoutcommit = nullptr;
@@ -80,7 +80,7 @@ TEST_F(RestoreTest, ARestartThatIsNoticedByTheLayoutCommitIsRestoredAndFlushedTo
   events.take();
   ASSERT_TRUE(file->fsync(cursor));
   expect_file(kEnd, 4096, 1);
-  EXPECT_EQ(events.take().back(), "commit");
+  EXPECT_EQ(events.take().back(), "durable write");
   EXPECT_EQ(lost(), 0u);
 }
 
@@ -361,7 +361,7 @@ TEST_F(RestoreTest, WhatWasWrittenAgainIsNotWrittenAThirdTime) {
   EXPECT_FALSE(file->inside().dirty.keeps_copies());
   std::memset(brick.memory() + kEnd, 7, 4096);
   ++channel.write_verifier;
-  EXPECT_EQ(file->fsync(cursor).error().number(), EIO);
+  EXPECT_TRUE(file->fsync(cursor));
   EXPECT_EQ(brick.memory()[kEnd], std::byte{7});
 }
 

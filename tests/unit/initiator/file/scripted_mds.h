@@ -241,6 +241,7 @@ class ScriptedMds final : public Mds {
     std::lock_guard bytes(bytes_mutex_);
     std::memcpy(brick().memory() + offset, source.data(), source.size());
     grow(offset + source.size());
+    if (stable != nfs4::StableHow::kUnstable) events_.add("durable write");
     return nfs4::WriteResult{
         .count = static_cast<uint32_t>(source.size()), .committed = stable, .verifier = verifier()};
   }
