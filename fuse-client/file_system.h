@@ -97,6 +97,11 @@ class FileSystem {
   void flush(fuse_req_t request, fuse_file_info* info);
   void fsync(fuse_req_t request, bool data_only, fuse_file_info* info);
 
+  // file_system_ranges.cc
+  void fallocate(fuse_req_t request, fuse_ino_t node, int mode, uint64_t offset, uint64_t length,
+                 fuse_file_info* info);
+  void lseek(fuse_req_t request, uint64_t offset, int whence, fuse_file_info* info);
+
   // file_system_locks.cc
   void getlk(fuse_req_t request, fuse_file_info* info, struct flock* lock);
   void setlk(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, const struct flock& lock, bool waits);
@@ -241,6 +246,8 @@ class FileSystem {
   int unlock(const OpenFile& file, LockOwner owner, const nfs4::LockRange& range, bool last = false);
   void drop_posix_locks(const OpenFile& file, uint64_t owner);
   void drop_open_file_locks(const OpenFile& file, uint64_t open_file);
+  int change_range(fuse_req_t request, Inode& file, int mode, initiator::FileRange range,
+                   nfs4::Status& status);
   int clear_privileges(fuse_req_t request, fuse_ino_t node);
   int ask_end(fuse_req_t request, OpenFile& file);
   bool is_direct(const fuse_file_info* info) const;

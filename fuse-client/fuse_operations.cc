@@ -110,6 +110,12 @@ fuse_lowlevel_ops fuse_operations() {
   table.fsync = [](Request r, Node, int data_only, fuse_file_info* info) {
     of(r).fsync(r, data_only != 0, info);
   };
+  table.fallocate = [](Request r, Node node, int mode, off_t offset, off_t length, fuse_file_info* info) {
+    of(r).fallocate(r, node, mode, static_cast<uint64_t>(offset), static_cast<uint64_t>(length), info);
+  };
+  table.lseek = [](Request r, Node, off_t offset, int whence, fuse_file_info* info) {
+    of(r).lseek(r, static_cast<uint64_t>(offset), whence, info);
+  };
   table.getlk = [](Request r, Node, fuse_file_info* info, struct flock* lock) { of(r).getlk(r, info, lock); };
   table.setlk = [](Request r, Node node, fuse_file_info* info, struct flock* lock, int waits) {
     of(r).setlk(r, node, info, *lock, waits != 0);

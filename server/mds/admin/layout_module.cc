@@ -26,7 +26,8 @@ struct LayoutModule::Machinery {
         granter(parts.names, bricks, space, table, queue, layouts, parts.counters, parts.random),
         committer(parts.clock, parts.names, bricks, space, layouts),
         io(parts.clock, parts.names, bricks, space, table, queue, layouts, options.metadata_era),
-        service(bricks, table, layouts, granter, committer, io),
+        ranges(parts.clock, parts.loop, parts.names, bricks, space, table, queue, layouts),
+        service(bricks, table, layouts, granter, committer, io, ranges),
         administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {
     bricks.start(
         {.on_lost = [this](BrickNumber brick) { layouts.on_brick_lost(brick); },
@@ -45,6 +46,7 @@ struct LayoutModule::Machinery {
   LayoutGranter granter;
   LayoutCommitter committer;
   FileIo io;
+  FileRanges ranges;
   DataService service;
   BrickAdministration administration;
 };
@@ -70,6 +72,9 @@ LayoutCommitter& LayoutModule::committer() {
 }
 FileIo& LayoutModule::io() {
   return machinery_->io;
+}
+FileRanges& LayoutModule::ranges() {
+  return machinery_->ranges;
 }
 const LayoutTable& LayoutModule::table() const {
   return machinery_->table;

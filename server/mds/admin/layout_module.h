@@ -23,6 +23,7 @@ class BlockMemory;
 class BrickAdministration;
 class BrickSet;
 class FileIo;
+class FileRanges;
 class LayoutCommitter;
 class LayoutGranter;
 class LayoutTable;
@@ -69,6 +70,7 @@ class LayoutModule {
   LayoutGranter& granter();
   LayoutCommitter& committer();
   FileIo& io();
+  FileRanges& ranges();
   const LayoutTable& table() const;
 
   BrickSet& bricks();

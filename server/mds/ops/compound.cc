@@ -55,8 +55,10 @@ bool may_be_sessionless(Operation operation) {
 
 bool changes_something(Operation operation) {
   switch (operation) {
+    case Operation::kAllocate:
     case Operation::kClose:
     case Operation::kCreate:
+    case Operation::kDeallocate:
     case Operation::kDelegationReturn:
     case Operation::kLink:
     case Operation::kOpen:
@@ -102,8 +104,10 @@ bool judges_nobody(Operation operation) {
 bool may_miss(Operation operation) {
   switch (operation) {
     case Operation::kAccess:
+    case Operation::kAllocate:
     case Operation::kCommit:
     case Operation::kCreate:
+    case Operation::kDeallocate:
     case Operation::kGetAttributes:
     case Operation::kLayoutCommit:
     case Operation::kLayoutGet:
@@ -125,6 +129,7 @@ bool may_miss(Operation operation) {
     case Operation::kRename:
     case Operation::kSecurityInfo:
     case Operation::kSecurityInfoNoName:
+    case Operation::kSeek:
     case Operation::kSequence:
     case Operation::kSetAttributes:
     case Operation::kUnlock:

@@ -14,6 +14,15 @@ nfs4::WriteResponse handle(CompoundContext& context, const nfs4::WriteArguments&
 nfs4::CommitResponse handle(CompoundContext& context, const nfs4::CommitArguments& arguments) {
   return context.services.data.commit(context, arguments);
 }
+nfs4::AllocateResponse handle(CompoundContext& context, const nfs4::AllocateArguments& arguments) {
+  return context.services.data.allocate(context, arguments);
+}
+nfs4::DeallocateResponse handle(CompoundContext& context, const nfs4::DeallocateArguments& arguments) {
+  return context.services.data.deallocate(context, arguments);
+}
+nfs4::SeekResponse handle(CompoundContext& context, const nfs4::SeekArguments& arguments) {
+  return context.services.data.seek(context, arguments);
+}
 nfs4::GetDeviceInfoResponse handle(CompoundContext& context, const nfs4::GetDeviceInfoArguments& arguments) {
   return context.services.data.get_device_info(context, arguments);
 }

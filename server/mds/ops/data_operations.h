@@ -17,6 +17,9 @@ class DataOperations {
   virtual nfs4::ReadResponse read(CompoundContext&, const nfs4::ReadArguments&) = 0;
   virtual nfs4::WriteResponse write(CompoundContext&, const nfs4::WriteArguments&) = 0;
   virtual nfs4::CommitResponse commit(CompoundContext&, const nfs4::CommitArguments&) = 0;
+  virtual nfs4::AllocateResponse allocate(CompoundContext&, const nfs4::AllocateArguments&) = 0;
+  virtual nfs4::DeallocateResponse deallocate(CompoundContext&, const nfs4::DeallocateArguments&) = 0;
+  virtual nfs4::SeekResponse seek(CompoundContext&, const nfs4::SeekArguments&) = 0;
   virtual nfs4::GetDeviceInfoResponse get_device_info(CompoundContext&,
                                                       const nfs4::GetDeviceInfoArguments&) = 0;
   virtual nfs4::LayoutGetResponse layout_get(CompoundContext&, const nfs4::LayoutGetArguments&) = 0;

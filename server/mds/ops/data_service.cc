@@ -20,8 +20,14 @@ constexpr uint32_t kReadResultBytes = 4 + 4 + 3;
 }  // namespace
 
 DataService::DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
-                         LayoutCommitter& committer, FileIo& io)
-    : bricks_(bricks), table_(table), layouts_(layouts), granter_(granter), committer_(committer), io_(io) {}
+                         LayoutCommitter& committer, FileIo& io, FileRanges& ranges)
+    : bricks_(bricks),
+      table_(table),
+      layouts_(layouts),
+      granter_(granter),
+      committer_(committer),
+      io_(io),
+      ranges_(ranges) {}
 
 // RFC 8881, 18.22
 nfs4::ReadResponse DataService::read(CompoundContext& context, const nfs4::ReadArguments& arguments) {
@@ -79,6 +85,58 @@ nfs4::CommitResponse DataService::commit(CompoundContext& context, const nfs4::C
   }));
   TRY(answer);
   return nfs4::CommitResult{*answer};
+}
+
+// RFC 7862, 15.1
+nfs4::AllocateResponse DataService::allocate(CompoundContext& context,
+                                             const nfs4::AllocateArguments& arguments) {
+  const Status status =
+      change_range(context, arguments.stateid, arguments.offset, arguments.length, Change::kAllocate);
+  if (status != Status::kOk) return status;
+  return nfs4::AllocateResult{};
+}
+
+// RFC 7862, 15.4
+nfs4::DeallocateResponse DataService::deallocate(CompoundContext& context,
+                                                 const nfs4::DeallocateArguments& arguments) {
+  const Status status =
+      change_range(context, arguments.stateid, arguments.offset, arguments.length, Change::kDeallocate);
+  if (status != Status::kOk) return status;
+  return nfs4::DeallocateResult{};
+}
+
+Status DataService::change_range(CompoundContext& context, const nfs4::Stateid& stateid, uint64_t offset,
+                                 uint64_t length, Change change) {
+  const auto done = [&]() -> Outcome<> {
+    TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+    TRY_ASSIGN(const OpenAccess access, context.io_access(stateid, *inode, true));
+    if (!access.write) return std::unexpected(Status::kOpenMode);
+    if (length == 0 || offset > nfs4::kLengthToEnd - length) return std::unexpected(Status::kInval);
+    if (access.special) TRY(context.recall_delegations(*inode));
+    TRY_ASSIGN(const Status answer, context.suspension.ask<Status>([&](auto done) {
+      auto told = holding(context.services.delegations.hold(inode->id), std::move(done));
+      const FileRanges::Target target{context.client_id(), inode->id, !context.credentials().is_root()};
+      const ByteRange range{offset, offset + length};
+      if (change == Change::kAllocate) return ranges_.allocate(target, range, std::move(told));
+      ranges_.deallocate(target, range, std::move(told));
+    }));
+    if (answer != Status::kOk) return std::unexpected(answer);
+    return {};
+  }();
+  return done ? Status::kOk : done.error();
+}
+
+// RFC 7862, 15.11
+nfs4::SeekResponse DataService::seek(CompoundContext& context, const nfs4::SeekArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  TRY_ASSIGN(const OpenAccess access, context.io_access(arguments.stateid, *inode, false));
+  if (!access.read) return Status::kOpenMode;
+  using Answer = std::expected<nfs4::SeekResult, Status>;
+  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
+    ranges_.seek(inode->id, arguments.offset, arguments.what, std::move(done));
+  }));
+  TRY(answer);
+  return *answer;
 }
 
 std::optional<Durability> DataService::least_durability() const {

@@ -6,6 +6,7 @@
 
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/layout/file_io.h"
+#include "server/mds/layout/file_ranges.h"
 #include "server/mds/layout/layout_committer.h"
 #include "server/mds/layout/layout_granter.h"
 #include "server/mds/layout/layouts.h"
@@ -19,11 +20,16 @@ namespace pnfsrdma::mds {
 class DataService final : public DataOperations {
  public:
   DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
-              LayoutCommitter& committer, FileIo& io);
+              LayoutCommitter& committer, FileIo& io, FileRanges& ranges);
 
   nfs4::ReadResponse read(CompoundContext& context, const nfs4::ReadArguments& arguments) override;
   nfs4::WriteResponse write(CompoundContext& context, const nfs4::WriteArguments& arguments) override;
   nfs4::CommitResponse commit(CompoundContext& context, const nfs4::CommitArguments& arguments) override;
+  nfs4::AllocateResponse allocate(CompoundContext& context,
+                                  const nfs4::AllocateArguments& arguments) override;
+  nfs4::DeallocateResponse deallocate(CompoundContext& context,
+                                      const nfs4::DeallocateArguments& arguments) override;
+  nfs4::SeekResponse seek(CompoundContext& context, const nfs4::SeekArguments& arguments) override;
   nfs4::GetDeviceInfoResponse get_device_info(CompoundContext& context,
                                               const nfs4::GetDeviceInfoArguments& arguments) override;
   nfs4::LayoutGetResponse layout_get(CompoundContext& context,
@@ -42,6 +48,10 @@ class DataService final : public DataOperations {
   // Of all bricks that were ever claimed; none: there is no such brick.
   std::optional<Durability> least_durability() const;
   nfs4::GetDeviceInfoResponse every_device(uint32_t bytes_max) const;
+  // ALLOCATE or DEALLOCATE, once its range makes sense.
+  enum class Change { kAllocate, kDeallocate };
+  nfs4::Status change_range(CompoundContext& context, const nfs4::Stateid& stateid, uint64_t offset,
+                            uint64_t length, Change change);
   // What an answer of LAYOUTRETURN needs to know once the handles are dead.
   using Returned = std::expected<std::optional<LayoutStateid>, nfs4::Status>;
 
@@ -55,6 +65,7 @@ class DataService final : public DataOperations {
   LayoutGranter& granter_;
   LayoutCommitter& committer_;
   FileIo& io_;
+  FileRanges& ranges_;
 };
 
 }  // namespace pnfsrdma::mds

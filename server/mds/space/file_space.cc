@@ -179,6 +179,71 @@ void FileSpace::shorten_by(InodeId inode, const Removal& removal, uint64_t end, 
                      }));
 }
 
+struct FileSpace::Punching {
+  Removal removal;
+  std::vector<brick::Range> edges;  // of the range, in grains that stay
+};
+
+// Only reads.
+std::expected<FileSpace::Punching, nfs4::Status> FileSpace::punching(InodeId inode, const ByteRange& range) {
+  TRY_ASSIGN(InodePointer present, names_.get(inode));
+  // Behind the end is nothing to keep.
+  const uint64_t end = range.end >= present->size ? kept_end(range.end) : round_down(range.end, kGrainSize);
+  const ByteRange inner{std::min(round_up(range.begin, kGrainSize), range.end), end};
+  Punching work{.removal = {std::move(present), ExtentChange(store_, inode), {}}, .edges = {}};
+  ByteRange first = range;
+  ByteRange last;
+  if (!inner.empty()) {
+    auto removed = work.removal.change.remove(inner.begin, inner.length());
+    if (!removed) return std::unexpected(status_of(removed.error()));
+    work.removal.removed = *std::move(removed);
+    first.end = inner.begin;
+    last = {inner.end, range.end};
+  }
+  for (const ByteRange& edge : {first, last}) {
+    if (edge.empty()) continue;
+    const auto mapped = extents_.map(inode, edge.begin, edge.length());
+    if (!mapped) return std::unexpected(status_of(mapped.error()));
+    for (const Mapping& part : *mapped) {
+      if (part.logical) work.edges.push_back({*part.logical, part.length});
+    }
+  }
+  return work;
+}
+
+void FileSpace::punch(InodeId inode, const ByteRange& range, const InodeUpdate& update, Done done) {
+  read_then(
+      store_, lifetime_.token(), [this, inode, range] { return punching(inode, range); },
+      [this, inode, update, done = std::move(done)](const std::expected<Punching, nfs4::Status>& work) {
+        if (!work) return done(work.error());
+        punch_by(inode, *work, update, done);
+      });
+}
+
+void FileSpace::punch_by(InodeId inode, const Punching& punching, InodeUpdate update, const Done& done) {
+  const Removal& removal = punching.removal;
+  update.space_used = removal.inode->space_used + static_cast<uint64_t>(removal.change.growth());
+  Batch batch;
+  removal.change.write_to(batch);
+  if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
+  store_.when_synced(store_.last_namespace_sequence(),
+                     lifetime_.guard([this, inode, removed = removal.removed, edges = punching.edges, done] {
+                       release(removed);
+                       zero_edges(inode, edges, done);
+                     }));
+}
+
+void FileSpace::zero_edges(InodeId inode, std::vector<brick::Range> edges, Done done) {
+  if (edges.empty()) return done(nfs4::Status::kOk);
+  if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
+    loop_.after(left, lifetime_.guard([this, inode, edges = std::move(edges), done = std::move(done)] {
+      zero_edges(inode, edges, done);
+    }));
+    return;
+  }
+  bricks_.zero(edges, lifetime_.guard([done = std::move(done)](nfs4::Status status) { done(status); }));
+}
+
 void FileSpace::left_behind(InodeId inode, const ByteRange& range) {
   const auto present = names_.get(inode);
   if (!present || range.end <= (*present)->size) return;

@@ -75,6 +75,11 @@ class FileSpace {
   // the caller has seen to it.
   void cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done);
 
+  // Makes a hole of `range`: whole grains are freed, the rest is zeroed, durably, before `done`. Size stays. A crash
+  // between leaves each byte as it was, or zero. No client can reach anything of grains_of(range): the caller has
+  // seen to it.
+  void punch(InodeId inode, const ByteRange& range, const InodeUpdate& update, Done done);
+
   // "Bytes past the end of file are zeros" made true again, but for those that somebody may still write: that
   // somebody's end brings us back. Frees whole extents nobody can reach, zeroes the rest.
   void clean_tail(InodeId inode, Done done);
@@ -145,6 +150,10 @@ class FileSpace {
                   const Done& done);
   std::expected<Removal, nfs4::Status> removal(InodeId inode, uint64_t end);
   Result<std::vector<Extent>> kept_behind(InodeId inode, uint64_t size);
+  struct Punching;
+  std::expected<Punching, nfs4::Status> punching(InodeId inode, const ByteRange& range);
+  void punch_by(InodeId inode, const Punching& punching, InodeUpdate update, const Done& done);
+  void zero_edges(InodeId inode, std::vector<brick::Range> edges, Done done);
   void clean_tail_now(InodeId inode, const Done& done);
   void trim_now(InodeId inode, const Done& done);
   void zero_tail(InodeId inode, Done done);

@@ -78,6 +78,9 @@ void live(LayoutWorld& world, const Files& files, const Reaper& reaper) {
         if (world.names->remove(kRootInode, "a")) world.mds->conflicts().on_orphaned(files.a);
         world.settle();
       },
+      [&] { world.allocate(files.b, {20000, 60000}); },
+      [&] { write_directly(world, files.b, 0, 60000); },
+      [&] { world.deallocate(files.b, {5000, 50000}); },
       [&] { world.pass(Milliseconds(300)); },
       [&] { world.write(files.c, 100, pattern(files.c, 20)); },
       [&] { world.give_back(kAlice, files.b); },

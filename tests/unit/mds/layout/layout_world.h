@@ -13,6 +13,7 @@
 
 #include "server/mds/admin/layout_module.h"
 #include "server/mds/layout/file_io.h"
+#include "server/mds/layout/file_ranges.h"
 #include "server/mds/layout/layout_committer.h"
 #include "server/mds/layout/layout_granter.h"
 #include "server/mds/meta/boot_record.h"
@@ -271,6 +272,26 @@ class LayoutWorld {
     mds->conflicts().set_size(inode, size, requester, [status](nfs4::Status got) { *status = got; });
     settle();
     return *status;
+  }
+  std::optional<nfs4::Status> allocate(InodeId inode, const ByteRange& range) {
+    auto status = std::make_shared<std::optional<nfs4::Status>>();
+    mds->ranges().allocate({.client = kBob, .inode = inode}, range,
+                           [status](nfs4::Status got) { *status = got; });
+    settle();
+    return *status;
+  }
+  std::optional<nfs4::Status> deallocate(InodeId inode, const ByteRange& range) {
+    auto status = std::make_shared<std::optional<nfs4::Status>>();
+    mds->ranges().deallocate({.client = kBob, .inode = inode}, range,
+                             [status](nfs4::Status got) { *status = got; });
+    settle();
+    return *status;
+  }
+  std::expected<nfs4::SeekResult, nfs4::Status> seek(InodeId inode, uint64_t offset, nfs4::ContentType what) {
+    std::expected<nfs4::SeekResult, nfs4::Status> found = std::unexpected(nfs4::Status::kServerFault);
+    mds->ranges().seek(inode, offset, what, [&](const auto& got) { found = got; });
+    settle();
+    return found;
   }
   nfs4::Status write(InodeId inode, uint64_t offset, const std::string& text,
                      nfs4::StableHow stable = nfs4::StableHow::kFileSync) {

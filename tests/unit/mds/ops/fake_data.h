@@ -40,6 +40,15 @@ class FakeData final : public DataOperations {
   nfs4::CommitResponse commit(CompoundContext&, const nfs4::CommitArguments&) override {
     return nfs4::CommitResult{};
   }
+  nfs4::AllocateResponse allocate(CompoundContext&, const nfs4::AllocateArguments&) override {
+    return nfs4::Status::kNotSupp;
+  }
+  nfs4::DeallocateResponse deallocate(CompoundContext&, const nfs4::DeallocateArguments&) override {
+    return nfs4::Status::kNotSupp;
+  }
+  nfs4::SeekResponse seek(CompoundContext&, const nfs4::SeekArguments&) override {
+    return nfs4::Status::kNotSupp;
+  }
   nfs4::GetDeviceInfoResponse get_device_info(CompoundContext&,
                                               const nfs4::GetDeviceInfoArguments&) override {
     return nfs4::Status::kNoEnt;

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/file_ranges.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/mds/meta/read_then.h"
+
+namespace pnfsrdma::mds {
+
+using nfs4::Status;
+
+FileRanges::FileRanges(const Clock& clock, EventLoop& loop, Namespace& names, BrickSet& bricks,
+                       FileSpace& space, LayoutTable& table, InodeQueue& queue, Layouts& layouts)
+    : clock_(clock),
+      loop_(loop),
+      names_(names),
+      bricks_(bricks),
+      space_(space),
+      table_(table),
+      queue_(queue),
+      layouts_(layouts) {}
+
+// --- ALLOCATE
+
+struct FileRanges::Allocating {
+  Target target;
+  ByteRange left;
+  ByteRange slice;
+  InodeQueue::Turn turn;
+  Done done;
+};
+
+void FileRanges::allocate(const Target& target, const ByteRange& range, Done done) {
+  if (range.end > kFileSizeMax) return done(Status::kFBig);
+  next_slice(std::make_shared<Allocating>(
+      Allocating{.target = target, .left = range, .slice = {}, .turn = {}, .done = std::move(done)}));
+}
+
+// Others get their turns between two slices.
+void FileRanges::next_slice(const AllocatingPointer& work) {
+  const uint64_t end = std::min(work->left.end, work->left.begin + kSliceBytes);
+  work->slice = {work->left.begin, end};
+  queue_.exclusive(work->target.inode, [this, work](InodeQueue::Turn turn) {
+    work->turn = std::move(turn);
+    const uint64_t inode = work->target.inode;
+    read_then(
+        names_.store(), lifetime_.token(), [this, inode] { return names_.get(inode); },
+        [this, work](const Outcome<InodePointer>& present) {
+          if (!present) return end_slice(work, present.error());
+          if (!could_ever_fit(**present, work->left)) return end_slice(work, Status::kNoSpc);
+          if (work->slice.end <= (*present)->size) return plan_slice(work);
+          make_end_free(work, **present);
+        });
+  });
+}
+
+// All there is free, and what the file has, would not do: nothing is to be begun.
+bool FileRanges::could_ever_fit(const Inode& present, const ByteRange& range) {
+  uint64_t free = present.space_used;
+  for (BrickDevice* const brick : bricks_.all()) free += brick->space().unused_bytes();
+  return range.length() <= free + kGrainSize;
+}
+
+// The file grows: as for a WRITE that leaves a gap, those who may write behind the end leave first, and zeros are
+// what they leave.
+void FileRanges::make_end_free(const AllocatingPointer& work, const Inode& present) {
+  const uint64_t inode = work->target.inode;
+  layouts_.clear_writers(inode, present.size, work->target.client, [this, work, inode](bool cleared) {
+    if (!cleared) return end_slice(work, Status::kDelay);
+    table_.drop_end(inode, work->target.client);
+    space_.clean_tail(inode, [this, work](Status cleaned) {
+      if (cleaned != Status::kOk) return end_slice(work, cleaned);
+      plan_slice(work);
+    });
+  });
+}
+
+void FileRanges::plan_slice(const AllocatingPointer& work) {
+  using Plan = std::expected<AllocationPlan, Status>;
+  read_then(
+      names_.store(), lifetime_.token(),
+      [this, work]() -> Plan {
+        const Status absent = space_.absence(work->target.inode, work->slice);
+        if (absent != Status::kOk) return std::unexpected(absent);
+        return space_.plan(work->target.inode, work->slice, work->slice.end);
+      },
+      [this, work](const Plan& plan) {
+        if (!plan) return end_slice(work, plan.error());
+        // Whoever reads zeros from a hole there must ask again.
+        layouts_.clear_holes(work->target.inode, plan->wished, 0, [this, work, plan = *plan](bool cleared) {
+          if (!cleared) return end_slice(work, Status::kDelay);
+          fill_slice(work, plan);
+        });
+      });
+}
+
+void FileRanges::fill_slice(const AllocatingPointer& work, const AllocationPlan& plan) {
+  // Raised to what the file has by then: never less.
+  FileSpace::Change change{.scattered = true};
+  change.update.mtime = clock_.wall_now();
+  change.update.clear_setid = work->target.clear_setid;
+  change.update.size = work->slice.end;
+  space_.allocate(work->target.inode, plan, std::move(change),
+                  [this, work](Status status) { end_slice(work, status); });
+}
+
+void FileRanges::end_slice(const AllocatingPointer& work, Status status) {
+  work->turn.reset();
+  work->left.begin = work->slice.end;
+  if (status != Status::kOk || work->left.empty()) return std::exchange(work->done, nullptr)(status);
+  loop_.at_next_turn(lifetime_.guard([this, work] { next_slice(work); }));
+}
+
+// --- DEALLOCATE
+
+void FileRanges::deallocate(const Target& target, const ByteRange& range, Done done) {
+  // Whoever could write there cannot be asked either: before the wait for them.
+  const auto absence = [this, target, range] { return space_.absence(target.inode, range); };
+  read_then(names_.store(), lifetime_.token(), absence,
+            [this, target, range, done = std::move(done)](Status absent) {
+              if (absent != Status::kOk) return done(absent);
+              queue_.exclusive(target.inode, [this, target, range, done](const InodeQueue::Turn& turn) {
+                layouts_.clear(target.inode, grains_of(range), target.client,
+                               [this, target, range, turn, done](bool cleared) {
+                                 if (!cleared) return done(Status::kDelay);
+                                 punch(target, range, turn, done);
+                               });
+              });
+            });
+}
+
+// Its layouts are gone, and what they held is in the size.
+void FileRanges::punch(const Target& target, ByteRange range, const InodeQueue::Turn& turn,
+                       const Done& done) {
+  using Present = std::expected<InodePointer, Status>;
+  const auto look = [this, target, range]() -> Present {
+    const Status absent = space_.absence(target.inode, range);
+    if (absent != Status::kOk) return std::unexpected(absent);
+    return names_.get(target.inode);
+  };
+  read_then(
+      names_.store(), lifetime_.token(), look, [this, target, range, turn, done](const Present& present) {
+        if (!present) return done(present.error());
+        const ByteRange inside{range.begin, std::min(range.end, (*present)->size)};
+        if (inside.empty()) return done(Status::kOk);
+        space_.punch(target.inode, inside, {.mtime = clock_.wall_now(), .clear_setid = target.clear_setid},
+                     [turn, done](Status status) { done(status); });
+      });
+}
+
+// --- SEEK
+
+struct FileRanges::Seeking {
+  uint64_t inode = 0;
+  uint64_t at = 0;  // up to here it has looked
+  nfs4::ContentType what = nfs4::ContentType::kData;
+  Found done;
+};
+
+void FileRanges::seek(uint64_t inode, uint64_t offset, nfs4::ContentType what, Found done) {
+  seek_on(std::make_shared<Seeking>(
+      Seeking{.inode = inode, .at = offset, .what = what, .done = std::move(done)}));
+}
+
+void FileRanges::seek_on(const std::shared_ptr<Seeking>& work) {
+  struct Page {
+    uint64_t size = 0;
+    std::vector<Extent> extents;
+  };
+  using Look = std::expected<Page, Status>;
+  const auto look = [this, work]() -> Look {
+    TRY_ASSIGN(const InodePointer present, names_.get(work->inode));
+    if (work->at >= present->size) return std::unexpected(Status::kNxIo);
+    auto extents =
+        space_.extents().overlapping(work->inode, work->at, present->size - work->at, kExtentsPerTurn);
+    if (!extents) return std::unexpected(status_of(extents.error()));
+    return Page{present->size, *std::move(extents)};
+  };
+  read_then(names_.store(), lifetime_.token(), look, [this, work](const Look& page) {
+    if (!page) return work->done(std::unexpected(page.error()));
+    const auto found = [&](uint64_t offset) {
+      const bool end = offset >= page->size;
+      work->done(nfs4::SeekResult{end, end ? page->size : offset});
+    };
+    if (work->what == nfs4::ContentType::kData)
+      return found(page->extents.empty() ? page->size
+                                         : std::max(work->at, page->extents.front().file_offset));
+    for (const Extent& extent : page->extents) {
+      if (extent.file_offset > work->at) return found(work->at);
+      work->at = extent.end();
+    }
+    if (page->extents.size() < kExtentsPerTurn || work->at >= page->size) return found(work->at);
+    loop_.at_next_turn(lifetime_.guard([this, work] { seek_on(work); }));
+  });
+}
+
+}  // namespace pnfsrdma::mds
