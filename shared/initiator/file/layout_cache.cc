@@ -367,11 +367,11 @@ std::vector<LayoutSegment> LayoutCache::parts_not_writable(const LayoutSegment& 
   return parts;
 }
 
-void LayoutCache::carve(FileRange range) {
+void LayoutCache::carve(FileRange range, nfs4::IoMode iomode) {
   std::vector<LayoutSegment> kept;
   kept.reserve(segments_.size() + 2);
   for (const LayoutSegment& held : segments_) {
-    if (!overlap(held.offset, held.length, range.offset, range.length)) {
+    if (!matches(iomode, held.iomode) || !overlap(held.offset, held.length, range.offset, range.length)) {
       kept.push_back(held);
       continue;
     }
@@ -395,10 +395,7 @@ void LayoutCache::insert(const LayoutSegment& segment) {
 }
 
 void LayoutCache::remove(nfs4::IoMode iomode, FileRange range) {
-  std::erase_if(segments_, [&](const LayoutSegment& segment) {
-    return matches(iomode, segment.iomode) &&
-           overlap(segment.offset, segment.length, range.offset, range.length);
-  });
+  carve(range, iomode);
   some_went();
 }
 

@@ -160,7 +160,7 @@ class LayoutCache {
   // Widens the range to the segments it touches. False: it touches none.
   bool round_out(nfs4::IoMode iomode, FileRange& range) const;
   std::vector<LayoutSegment> parts_not_writable(const LayoutSegment& segment) const;
-  void carve(FileRange range);
+  void carve(FileRange range, nfs4::IoMode iomode = nfs4::IoMode::kAny);
   void take_stateid(const nfs4::Stateid& stateid);
   // Where the last one ends that the server would have to recall; holes it need not.
   uint64_t held_end() const;

@@ -189,6 +189,26 @@ TEST_F(LayoutCacheTest, ARecallWaitsForTheAnswerThatCameBeforeIt) {
   cache.finish_get();
 }
 
+// It came when the gate had its range. What reaches beyond is not given back, and may be in use.
+TEST_F(LayoutCacheTest, OfASegmentThatComesDuringARecallOnlyWhatIsRecalledGoes) {
+  take(1, {memory(0, 100, 1)});
+  LayoutCache::Getting getting;
+  ASSERT_EQ(begin_get(100, 100, getting), Begin::kGo);
+  FileRange range{50, 100};
+  ASSERT_EQ(cache.begin_recall(stateid(2), IoMode::kAny, range), Recall::kAccepted);
+  EXPECT_EQ(range, (FileRange{0, 150}));
+  cache.finish_get(stateid(3), {memory(100, 100, 2)}, std::nullopt, kEpoch);
+  EXPECT_EQ(try_enter(120, 10, true), Entry::kClosed);
+  EXPECT_EQ(try_enter(160, 10, true), Entry::kEntered);
+  ASSERT_TRUE(cache.start_return(IoMode::kAny, range, steady_now()));
+  cache.finish_return(stateid(4), true);
+  cache.open_gate(IoMode::kAny, range);
+  EXPECT_EQ(try_enter(160, 10, true), Entry::kEntered);
+  EXPECT_EQ(try_enter(120, 10, true), Entry::kMissing);
+  FileRange rest{150, 50};
+  EXPECT_EQ(cache.begin_recall(stateid(5), IoMode::kAny, rest), Recall::kAccepted);
+}
+
 TEST_F(LayoutCacheTest, TheNumberAfterTheLastOneIsOne) {
   take(UINT32_MAX, {memory(0, 100, 1)});
   LayoutCache::Getting getting;
