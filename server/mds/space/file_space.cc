@@ -189,7 +189,7 @@ std::expected<FileSpace::Punching, nfs4::Status> FileSpace::punching(InodeId ino
   TRY_ASSIGN(InodePointer present, names_.get(inode));
   // Behind the end is nothing to keep.
   const uint64_t end = range.end >= present->size ? kept_end(range.end) : round_down(range.end, kGrainSize);
-  const ByteRange inner{std::min(round_up(range.begin, kGrainSize), range.end), end};
+  const ByteRange inner{round_up(range.begin, kGrainSize), end};
   Punching work{.removal = {std::move(present), ExtentChange(store_, inode), {}}, .edges = {}};
   ByteRange first = range;
   ByteRange last;

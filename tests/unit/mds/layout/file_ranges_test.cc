@@ -58,6 +58,14 @@ TEST_F(FileRangesTest, UpToTheEndItTakesTheLastGrainToo) {
   world_.check("punched");
 }
 
+TEST_F(FileRangesTest, WithinTheLastGrainNothingIsFreedEither) {
+  ASSERT_EQ(world_.write(file_, 0, pattern(380)), Status::kOk);
+  EXPECT_EQ(world_.deallocate(file_, {365, 380}), Status::kOk);
+  EXPECT_TRUE(world_.read(file_, 0, 1000) == pattern(365) + zeros(15));
+  EXPECT_EQ(world_.deallocate(file_, {0, 380}), Status::kOk);
+  EXPECT_TRUE(world_.extents(file_).empty());
+}
+
 TEST_F(FileRangesTest, AHoleOfAllIsAFileWithoutMemory) {
   ASSERT_EQ(world_.write(file_, 0, pattern(300000)), Status::kOk);
   EXPECT_EQ(world_.deallocate(file_, {0, UINT64_MAX}), Status::kOk);
