@@ -190,4 +190,20 @@ int ModelClient::truncate(OpenFile& file, uint64_t size, bool& refused) {
   }
 }
 
+int ModelClient::punch(OpenFile& file, uint64_t offset, uint64_t length, bool& refused) {
+  refused = true;
+  if (const auto committed = file.data->hand_over(); !committed) return committed.error().number();
+  const SteadyTime asked = steady_now();
+  const uint64_t version = file.data->local_version();
+  const auto reply = session_->call({nfs4::PutFileHandleArguments{handle_of_(file.handle.file)},
+                                     nfs4::DeallocateArguments{{}, offset, length},
+                                     nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kSize)}},
+                                    {}, {.cache_reply = true});
+  refused = reply && !reply->succeeded(1) && !reply->repeated;
+  if (!reply) return reply.error().number();
+  if (const auto* result = reply->result<nfs4::GetAttributesResponse>(2))
+    file.data->server_size(result->attributes.size.value(), version, asked);
+  return reply->succeeded(1) ? 0 : nfs4::to_errno(reply->status);
+}
+
 }  // namespace pnfsrdma::sim

@@ -41,6 +41,8 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   Result<uint64_t> append(OpenFile& file, initiator::BufferSlice source);
   // Answers an errno. `refused`: the server has said that it did nothing, or was not asked.
   int truncate(OpenFile& file, uint64_t size, bool& refused);
+  // The same. As fallocate(2) with FALLOC_FL_PUNCH_HOLE on a mount.
+  int punch(OpenFile& file, uint64_t offset, uint64_t length, bool& refused);
 
   // The kernel's lock of the inode: of writes and truncations one at a time.
   class InodeLock {

@@ -13,6 +13,7 @@ namespace pnfsrdma::sim {
 
 namespace {
 
+constexpr uint64_t kEndless = UINT64_MAX;
 constexpr uint64_t kFileShift = 56, kWriteShift = 28;
 constexpr uint64_t kWriteMask = (uint64_t{1} << (kFileShift - kWriteShift)) - 1,
                    kPlaceMask = (uint64_t{1} << kWriteShift) - 1;
@@ -89,9 +90,20 @@ void Oracle::check_append(size_t number, SteadyTime ended, uint64_t offset) {
 
 size_t Oracle::begin_truncation(size_t client, size_t file, uint64_t size, SteadyTime now) {
   const size_t number = writes_.size();
-  writes_.push_back({.client = client, .file = file, .first = size / kUnit, .cut = true, .began = now});
+  writes_.push_back(
+      {.client = client, .file = file, .first = size / kUnit, .units = kEndless, .cut = true, .began = now});
   cuts_[file].push_back(number);
   return number;
+}
+
+size_t Oracle::begin_hole(size_t client, size_t file, uint64_t offset, uint64_t length, SteadyTime now) {
+  const size_t number = begin_truncation(client, file, offset, now);
+  writes_[number].units = length / kUnit;
+  return number;
+}
+
+bool Oracle::zeroes(const Write& cut, uint64_t unit) {
+  return unit >= cut.first && unit - cut.first < cut.units;
 }
 
 void Oracle::end(size_t number, bool done, SteadyTime now, bool refused) {
@@ -127,7 +139,7 @@ bool Oracle::dominated(const Write* write, uint64_t unit, const Handle& handle, 
   if (write == nullptr || write->cut) return false;
   const auto& cuts = cuts_[handle.file];
   return std::any_of(cuts.begin(), cuts.end(),
-                     [&](size_t number) { return writes_[number].first <= unit && hides(number); });
+                     [&](size_t number) { return zeroes(writes_[number], unit) && hides(number); });
 }
 
 bool Oracle::zero_is_legal(uint64_t unit, const Handle& handle, SteadyTime began, SteadyTime ended) const {
@@ -136,16 +148,20 @@ bool Oracle::zero_is_legal(uint64_t unit, const Handle& handle, SteadyTime began
   return std::any_of(cuts.begin(), cuts.end(), [&](size_t number) {
     const Write& cut = writes_[number];
     const bool past = cut.refused && cut.ended < began;
-    return cut.first <= unit && cut.began < ended && !past && !dominated(&cut, unit, handle, began);
+    return zeroes(cut, unit) && cut.began < ended && !past && !dominated(&cut, unit, handle, began);
   });
 }
 
 std::string Oracle::describe(const Write& write) const {
-  return fmt::format(
-      "{} {} by client {} at unit {}+{} from {:.3f} to {:.3f} ms{}{}{}", write.cut ? "truncation" : "write",
-      &write - writes_.data(), write.client, static_cast<int64_t>(write.first), write.units,
-      milliseconds(write.began), write.ended == SteadyTime::max() ? -1 : milliseconds(write.ended),
-      write.done ? ", done" : "", write.durable ? ", durable" : "", write.lost != 0 ? ", perhaps lost" : "");
+  return fmt::format("{} {} by client {} at unit {}+{} from {:.3f} to {:.3f} ms{}{}{}",
+                     !write.cut                ? "write"
+                     : write.units == kEndless ? "truncation"
+                                               : "hole",
+                     &write - writes_.data(), write.client, static_cast<int64_t>(write.first),
+                     static_cast<int64_t>(write.units), milliseconds(write.began),
+                     write.ended == SteadyTime::max() ? -1 : milliseconds(write.ended),
+                     write.done ? ", done" : "", write.durable ? ", durable" : "",
+                     write.lost != 0 ? ", perhaps lost" : "");
 }
 
 // Empty: legal.
@@ -195,7 +211,7 @@ void Oracle::check_read(const Handle& handle, SteadyTime began, SteadyTime ended
       for (const uint32_t number : units_[handle.file][unit]) known += "\n    " + describe(writes_[number]);
     }
     for (const size_t number : cuts_[handle.file]) {
-      if (writes_[number].first <= unit) known += "\n    " + describe(writes_[number]);
+      if (zeroes(writes_[number], unit)) known += "\n    " + describe(writes_[number]);
     }
     violated_(
         fmt::format("client {} reads {} in file {} at unit {} (byte {}) from {:.3f} to {:.3f} ms, opened "

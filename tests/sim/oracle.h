@@ -50,6 +50,8 @@ class Oracle {
   // Before its place: an append goes behind all that is there for whoever would open the file now.
   void check_append(size_t write, SteadyTime ended, uint64_t offset);
   size_t begin_truncation(size_t client, size_t file, uint64_t size, SteadyTime now);
+  // Zeros from then on, as behind a truncation, and the size stays.
+  size_t begin_hole(size_t client, size_t file, uint64_t offset, uint64_t length, SteadyTime now);
   // `refused`: it has failed and not happened, as far as a truncation can.
   void end(size_t write, bool done, SteadyTime now, bool refused = false);
 
@@ -74,7 +76,7 @@ class Oracle {
   struct Write {
     size_t client = 0, file = 0;
     uint64_t first = 0, units = 0;  // `first` in units
-    bool cut = false;               // a truncation: zeros from `first` on
+    bool cut = false;               // a truncation or a hole: zeros from `first` on, so many units
     SteadyTime began, ended = SteadyTime::max();
     bool done = false, refused = false;
     bool durable = false;
@@ -102,6 +104,7 @@ class Oracle {
   static void end_sync(Known& mine, SteadyTime began);
   Known& known(size_t client, size_t file) { return known_[client * files_ + file]; }
   bool must_be_seen(const Write& write, const Handle& handle, SteadyTime began) const;
+  static bool zeroes(const Write& cut, uint64_t unit);
   static bool over(const Write& later, const Write& earlier);
   bool dominated(const Write* write, uint64_t unit, const Handle& handle, SteadyTime began) const;
   bool zero_is_legal(uint64_t unit, const Handle& handle, SteadyTime began, SteadyTime ended) const;

@@ -166,6 +166,9 @@ class Worker {
     if (choice < 44) return write_and_again(file, offset, length);
     if (choice < 72) return (void)read(file, offset, length);
     if (choice < 78) return append(file, std::min<uint64_t>(length, 4096));
+    // The model of a server knows no holes.
+    if (choice == 80 && world_.real_mds && world_.options.sharing != Sharing::kNoTruncation)
+      return punch(file, offset, length);
     if (choice < 81 && world_.options.sharing != Sharing::kNoTruncation)
       return truncate(file, kUnit * dice_.below(range / kUnit));
     if (choice < 91) return (void)sync(file, dice_.one_in(2));
@@ -231,6 +234,15 @@ class Worker {
     const size_t number = world_.oracle.begin_truncation(client_, file.handle.file, size, watched.began());
     bool refused = false;
     const int error = mount().truncate(file, size, refused);
+    world_.oracle.end(number, error == 0, watched.ended(error), refused);
+  }
+  void punch(OpenFile& file, uint64_t offset, uint64_t length) {
+    const ModelClient::InodeLock lock(mount(), file.handle.file);
+    Watched watched(world_, calls_, client_, name(file, "punch unit {}+{}", offset / kUnit, length / kUnit));
+    const size_t number =
+        world_.oracle.begin_hole(client_, file.handle.file, offset, length, watched.began());
+    bool refused = false;
+    const int error = mount().punch(file, offset, length, refused);
     world_.oracle.end(number, error == 0, watched.ended(error), refused);
   }
   int sync(OpenFile& file, bool data_only) {
