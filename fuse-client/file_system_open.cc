@@ -327,6 +327,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   }
   file->readable = answer.reads();
   file->writable = answer.writes();
+  if (file->writable) inode->writer_came();
   file->append = (info->flags & O_APPEND) != 0;
   file->cursor = file->data->error_cursor();
   inode->set_data(file->data);
@@ -379,6 +380,7 @@ std::shared_ptr<const FirstBytes> FileSystem::first_bytes(const Question& questi
 // The kernel does not wait for a release. `request` may be null: nobody asked.
 void FileSystem::release(fuse_req_t request, fuse_file_info* info) {
   const std::unique_ptr<OpenFile> file = open_files_.take_back(info->fh);
+  if (file->writable) file->inode->writer_left();
   drop_open_file_locks(*file, info->fh);
   close_if_last(file->inode, file->inode->release());
   if (request != nullptr) fuse_reply_err(request, 0);

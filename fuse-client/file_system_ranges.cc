@@ -95,6 +95,17 @@ void FileSystem::lseek(fuse_req_t request, uint64_t offset, int whence, fuse_fil
     fuse_reply_err(request, EINVAL);
     return;
   }
+  // For this the kernel does not write back what a shared mapping has changed, and who may have one has the file open
+  // for writing: then all of it counts as data, as POSIX allows.
+  if (file.inode->has_writers()) {
+    const uint64_t size = file.data->size();
+    if (offset >= size) {
+      fuse_reply_err(request, ENXIO);
+    } else {
+      fuse_reply_lseek(request, static_cast<off_t>(whence == SEEK_DATA ? offset : size));
+    }
+    return;
+  }
   if (const Result<> settled = file.data->settle(); !settled) {
     fuse_reply_err(request, to_number(settled.error()));
     return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -199,6 +200,12 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<OpenToClose> begin_close();
   void closed();
 
+  // An open file of the kernel that may write: while there is one, pages of a shared mapping may be newer than what we
+  // have been told.
+  void writer_came() { ++writers_; }
+  void writer_left() { --writers_; }
+  bool has_writers() const { return writers_ > 0; }
+
   std::optional<initiator::OpenState> open_state(bool for_write) override;
   bool locks_lost() override { return locks_.any_lost(); }
   bool is_open() const;
@@ -258,6 +265,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::weak_ptr<initiator::FileIo> data_;
   uint64_t data_paths_ = 0;
   uint64_t data_changes_ = 0;
+  std::atomic<uint32_t> writers_ = 0;
   FileLocks locks_;
 };
 
