@@ -219,7 +219,7 @@ class Posix(unittest.TestCase):
         self.refused(errno.ENOTSUP, os.open, self.directory, os.O_TMPFILE | os.O_RDWR)
         libc = ctypes.CDLL(None, use_errno=True)
         with open(a, "r+") as file, open(self.directory / "b", "w") as copy:
-            for mode in (0, 3):  # more room; a hole (FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE)
+            for mode in (1, 8, 32):  # memory behind the end (FALLOC_FL_KEEP_SIZE); FALLOC_FL_COLLAPSE_RANGE, INSERT_RANGE
                 self.assertEqual(libc.fallocate(file.fileno(), mode, ctypes.c_long(0), ctypes.c_long(4096)), -1)
                 self.assertEqual(ctypes.get_errno(), errno.ENOTSUP)
             self.refused(errno.ENOTSUP, fcntl.ioctl, copy, 0x40049409, file.fileno())  # FICLONE
