@@ -55,7 +55,8 @@ void FileSystem::fallocate(fuse_req_t request, fuse_ino_t node, int mode, uint64
     if (error != 0 || status == nfs4::Status::kOk) break;
     if (!initiator::is_lost_state(status) || tries == kTries) error = nfs4::to_errno(status);
   }
-  file.inode->expire();
+  // Else the answer has brought its attributes.
+  if (error != 0) file.inode->expire();
   fuse_reply_err(request, error);
 }
 
