@@ -115,15 +115,16 @@ Result<std::vector<InodeId>> Extents::dirty_tails(InodeId from, size_t most) {
   return inodes;
 }
 
-Result<std::vector<Extent>> ExtentChange::overlapping(uint64_t offset, uint64_t length) {
+Result<std::vector<Extent>> ExtentChange::overlapping(uint64_t offset, uint64_t length, size_t most) {
+  if (pending_.empty()) return extents_.overlapping(inode_, offset, length, most);
   TRY_ASSIGN(std::vector<Extent> found, extents_.overlapping(inode_, offset, length));
-  if (pending_.empty()) return found;
   std::erase_if(found, [&](const Extent& extent) { return pending_.contains(extent.end()); });
   const uint64_t end = end_of(offset, length);
   for (auto at = pending_.upper_bound(offset); at != pending_.end(); ++at) {
     if (at->second && at->second->file_offset < end) found.push_back(*at->second);
   }
   std::ranges::sort(found, {}, &Extent::file_offset);
+  found.resize(std::min(found.size(), most));
   return found;
 }
 
@@ -159,11 +160,11 @@ Result<> ExtentChange::insert(const Extent& extent) {
   return {};
 }
 
-Result<std::vector<Extent>> ExtentChange::remove(uint64_t offset, uint64_t length) {
+Result<std::vector<Extent>> ExtentChange::remove(uint64_t offset, uint64_t length, size_t most) {
   const uint64_t end = end_of(offset, length);
   if (!aligned(offset) || (!aligned(end) && end != UINT64_MAX))
     return fail(EINVAL, "a hole must be whole grains");
-  TRY_ASSIGN(const std::vector<Extent> extents, overlapping(offset, length));
+  TRY_ASSIGN(const std::vector<Extent> extents, overlapping(offset, length, most));
   std::vector<Extent> removed;
   for (const Extent& extent : extents) {
     const uint64_t from = std::max(extent.file_offset, offset);

@@ -84,15 +84,15 @@ class ExtentChange {
   // on.
   Result<> insert(const Extent& extent);
   // Makes a hole, splitting extents at its ends. Returns what was there: to be freed when the batch is
-  // synced.
-  Result<std::vector<Extent>> remove(uint64_t offset, uint64_t length);
+  // synced. Of more extents than `most` only the first ones go.
+  Result<std::vector<Extent>> remove(uint64_t offset, uint64_t length, size_t most = SIZE_MAX);
 
   // Bytes inserted minus bytes removed so far: add it to space_used.
   int64_t growth() const { return growth_; }
   void write_to(Batch& batch) const;
 
  private:
-  Result<std::vector<Extent>> overlapping(uint64_t offset, uint64_t length);
+  Result<std::vector<Extent>> overlapping(uint64_t offset, uint64_t length, size_t most = SIZE_MAX);
 
   Extents extents_;
   InodeId inode_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/mds/layout/file_copy.h"
 #include "server/mds/ops/done_operations.h"
 #include "server/mds/ops/exports.h"
 #include "server/mds/ops/handlers.h"
@@ -57,6 +58,7 @@ bool changes_something(Operation operation) {
   switch (operation) {
     case Operation::kAllocate:
     case Operation::kClose:
+    case Operation::kCopy:
     case Operation::kCreate:
     case Operation::kDeallocate:
     case Operation::kDelegationReturn:
@@ -106,6 +108,7 @@ bool may_miss(Operation operation) {
     case Operation::kAccess:
     case Operation::kAllocate:
     case Operation::kCommit:
+    case Operation::kCopy:
     case Operation::kCreate:
     case Operation::kDeallocate:
     case Operation::kGetAttributes:
@@ -142,11 +145,13 @@ bool may_miss(Operation operation) {
   }
 }
 
-// What an answer may become that the client can be asked to fetch later (DELAY); 0: of all others, which are
-// small or must not wait.
+// What an answer may become, or take to make, that the client can be asked to fetch later (DELAY); 0: of all others,
+// which are small or must not wait.
 size_t large_answer(const nfs4::ArgumentOperation& arguments) {
   if (const auto* read = std::get_if<nfs4::ReadArguments>(&arguments)) return read->count;
   if (const auto* read = std::get_if<nfs4::ReadDirectoryArguments>(&arguments)) return read->max_count;
+  // No answer, but a piece of the file is held at a time.
+  if (std::holds_alternative<nfs4::CopyArguments>(arguments)) return FileCopy::kPieceBytes;
   return 0;
 }
 

@@ -46,13 +46,41 @@ InodePointer CompoundContext::pseudo_directory(const Inode& real) const {
   return std::make_shared<const Inode>(std::move(shown));
 }
 
+namespace {
 // RFC 8881, 15.1.2.9: WRONG_TYPE is for what has no error of its own.
-Outcome<InodePointer> CompoundContext::current_regular_file() const {
-  TRY_ASSIGN(InodePointer inode, current_inode());
+Outcome<InodePointer> regular(InodePointer inode) {
   if (inode->is_directory()) return std::unexpected(Status::kIsDir);
   if (inode->type == FileType::kSymlink) return std::unexpected(Status::kSymlink);
   if (!inode->is_regular()) return std::unexpected(Status::kWrongType);
   return inode;
+}
+}  // namespace
+
+Outcome<InodePointer> CompoundContext::current_regular_file() const {
+  TRY_ASSIGN(InodePointer inode, current_inode());
+  return regular(std::move(inode));
+}
+
+Outcome<InodePointer> CompoundContext::saved_inode() const {
+  if (!saved.handle) return std::unexpected(Status::kNoFileHandle);
+  TRY(current_handle());
+  TRY_ASSIGN(InodePointer inode, services.names.get(saved.handle->inode));
+  if (inode->generation != saved.handle->generation) return std::unexpected(Status::kStale);
+  if (saved.handle->export_id != current.handle->export_id) return std::unexpected(Status::kXDev);
+  return inode;
+}
+
+Outcome<InodePointer> CompoundContext::saved_regular_file() const {
+  TRY_ASSIGN(InodePointer inode, saved_inode());
+  return regular(std::move(inode));
+}
+
+Outcome<OpenAccess> CompoundContext::saved_io_access(const nfs4::Stateid& stateid, const Inode& inode) {
+  // For what "the current stateid" means.
+  std::swap(current, saved);
+  Outcome<OpenAccess> access = io_access(stateid, inode, false);
+  std::swap(current, saved);
+  return access;
 }
 
 Outcome<InodePointer> CompoundContext::current_directory() const {

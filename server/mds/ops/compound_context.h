@@ -108,6 +108,10 @@ class CompoundContext {
   Outcome<InodePointer> current_regular_file() const;
   // NOTDIR, SYMLINK for what is not a directory.
   Outcome<InodePointer> current_directory() const;
+  // The saved object of LINK, RENAME and COPY: NOFILEHANDLE, STALE; XDEV if it was reached through another export.
+  Outcome<InodePointer> saved_inode() const;
+  // The same for data.
+  Outcome<InodePointer> saved_regular_file() const;
   // What everybody may know of a directory that leads to an export.
   InodePointer pseudo_directory(const Inode& real) const;
   // Resets the current stateid, as the RFC says of every operation that changes the filehandle without one.
@@ -155,6 +159,8 @@ class CompoundContext {
   // with what is asked: OPENMODE is the caller's to say. BAD_STATEID, OLD_STATEID, EXPIRED, DELEG_REVOKED,
   // LOCKED, ACCESS, ROFS, GRACE.
   Outcome<OpenAccess> io_access(const nfs4::Stateid& stateid, const Inode& inode, bool write) const;
+  // The same of the saved object, for reading it.
+  Outcome<OpenAccess> saved_io_access(const nfs4::Stateid& stateid, const Inode& inode);
 
   // For COMMIT and LAYOUTCOMMIT, which name no open: the client has the file open for writing (whoever of its
   // users asks, a descriptor may be passed on), or the caller owns it or may write it. ROFS, ACCESS.

@@ -20,6 +20,9 @@ nfs4::AllocateResponse handle(CompoundContext& context, const nfs4::AllocateArgu
 nfs4::DeallocateResponse handle(CompoundContext& context, const nfs4::DeallocateArguments& arguments) {
   return context.services.data.deallocate(context, arguments);
 }
+nfs4::CopyResponse handle(CompoundContext& context, const nfs4::CopyArguments& arguments) {
+  return context.services.data.copy(context, arguments);
+}
 nfs4::SeekResponse handle(CompoundContext& context, const nfs4::SeekArguments& arguments) {
   return context.services.data.seek(context, arguments);
 }

@@ -19,6 +19,7 @@ class DataOperations {
   virtual nfs4::CommitResponse commit(CompoundContext&, const nfs4::CommitArguments&) = 0;
   virtual nfs4::AllocateResponse allocate(CompoundContext&, const nfs4::AllocateArguments&) = 0;
   virtual nfs4::DeallocateResponse deallocate(CompoundContext&, const nfs4::DeallocateArguments&) = 0;
+  virtual nfs4::CopyResponse copy(CompoundContext&, const nfs4::CopyArguments&) = 0;
   virtual nfs4::SeekResponse seek(CompoundContext&, const nfs4::SeekArguments&) = 0;
   virtual nfs4::GetDeviceInfoResponse get_device_info(CompoundContext&,
                                                       const nfs4::GetDeviceInfoArguments&) = 0;

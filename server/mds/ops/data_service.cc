@@ -9,7 +9,7 @@
 #include "server/mds/state/delegations.h"
 #include "server/mds/state/server_limits.h"
 
-// READ, WRITE, COMMIT, and what statfs asks.
+// READ, WRITE, COMMIT, COPY, and what statfs asks.
 namespace pnfsrdma::mds {
 
 using nfs4::Status;
@@ -20,14 +20,15 @@ constexpr uint32_t kReadResultBytes = 4 + 4 + 3;
 }  // namespace
 
 DataService::DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
-                         LayoutCommitter& committer, FileIo& io, FileRanges& ranges)
+                         LayoutCommitter& committer, FileIo& io, FileRanges& ranges, FileCopy& copies)
     : bricks_(bricks),
       table_(table),
       layouts_(layouts),
       granter_(granter),
       committer_(committer),
       io_(io),
-      ranges_(ranges) {}
+      ranges_(ranges),
+      copies_(copies) {}
 
 // RFC 8881, 18.22
 nfs4::ReadResponse DataService::read(CompoundContext& context, const nfs4::ReadArguments& arguments) {
@@ -124,6 +125,56 @@ Status DataService::change_range(CompoundContext& context, const nfs4::Stateid& 
     return {};
   }();
   return done ? Status::kOk : done.error();
+}
+
+namespace {
+// What COPY asks for, of a source of that size. INVAL: beyond its end, or over itself.
+Outcome<ByteRange> source_range(const nfs4::CopyArguments& arguments, const Inode& source,
+                                const Inode& target) {
+  const uint64_t from = arguments.source_offset;
+  if (from > source.size) return std::unexpected(Status::kInval);
+  const uint64_t count = arguments.count == 0 ? source.size - from : arguments.count;
+  if (count > source.size - from) return std::unexpected(Status::kInval);
+  if (arguments.target_offset > nfs4::kLengthToEnd - count) return std::unexpected(Status::kInval);
+  const ByteRange range{from, from + count};
+  const ByteRange to{arguments.target_offset, arguments.target_offset + count};
+  const bool overlap = range.begin < to.end && to.begin < range.end;
+  if (source.id == target.id && overlap) return std::unexpected(Status::kInval);
+  return range;
+}
+}  // namespace
+
+// RFC 7862, 15.2: within this server only, and answered when it is done; a client that asked for less waiting gets a
+// shorter copy instead.
+nfs4::CopyResponse DataService::copy(CompoundContext& context, const nfs4::CopyArguments& arguments) {
+  if (!arguments.source_servers.empty()) return Status::kNotSupp;
+  TRY_ASSIGN(const InodePointer source, context.saved_regular_file());
+  TRY_ASSIGN(const InodePointer target, context.current_regular_file());
+  TRY_ASSIGN(const OpenAccess from, context.saved_io_access(arguments.source_stateid, *source));
+  TRY_ASSIGN(const OpenAccess to, context.io_access(arguments.target_stateid, *target, true));
+  if (!from.read || !to.write) return Status::kOpenMode;
+  if (to.special) TRY(context.recall_delegations(*target));
+  using Answer = std::expected<FileCopy::Copied, Status>;
+  TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
+    // In here: when it is done, the sizes are others.
+    const auto range = source_range(arguments, *source, *target);
+    if (!range) return done(std::unexpected(range.error()));
+    FileCopy::What what{.client = context.client_id(), .source = source->id, .source_offset = range->begin};
+    what.target = target->id;
+    what.target_offset = arguments.target_offset;
+    what.count = range->length();
+    what.clear_setid = !context.credentials().is_root();
+    copies_.copy(what, holding(context.services.delegations.hold(target->id), std::move(done)));
+  }));
+  TRY(answer);
+  context.services.counters.bytes_read += answer->count;
+  context.services.counters.bytes_written += answer->count;
+  context.count({.read_bytes = answer->count, .write_bytes = answer->count});
+  nfs4::CopyResult result{.outcome = {}, .requirements = {.consecutive = true, .synchronous = true}};
+  result.outcome.count = answer->count;
+  result.outcome.committed = nfs4::StableHow::kFileSync;
+  result.outcome.verifier = answer->verifier;
+  return result;
 }
 
 // RFC 7862, 15.11

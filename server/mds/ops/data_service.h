@@ -5,6 +5,7 @@
 #include <string>
 
 #include "server/mds/bricks/brick_set.h"
+#include "server/mds/layout/file_copy.h"
 #include "server/mds/layout/file_io.h"
 #include "server/mds/layout/file_ranges.h"
 #include "server/mds/layout/layout_committer.h"
@@ -20,7 +21,7 @@ namespace pnfsrdma::mds {
 class DataService final : public DataOperations {
  public:
   DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
-              LayoutCommitter& committer, FileIo& io, FileRanges& ranges);
+              LayoutCommitter& committer, FileIo& io, FileRanges& ranges, FileCopy& copies);
 
   nfs4::ReadResponse read(CompoundContext& context, const nfs4::ReadArguments& arguments) override;
   nfs4::WriteResponse write(CompoundContext& context, const nfs4::WriteArguments& arguments) override;
@@ -29,6 +30,7 @@ class DataService final : public DataOperations {
                                   const nfs4::AllocateArguments& arguments) override;
   nfs4::DeallocateResponse deallocate(CompoundContext& context,
                                       const nfs4::DeallocateArguments& arguments) override;
+  nfs4::CopyResponse copy(CompoundContext& context, const nfs4::CopyArguments& arguments) override;
   nfs4::SeekResponse seek(CompoundContext& context, const nfs4::SeekArguments& arguments) override;
   nfs4::GetDeviceInfoResponse get_device_info(CompoundContext& context,
                                               const nfs4::GetDeviceInfoArguments& arguments) override;
@@ -66,6 +68,7 @@ class DataService final : public DataOperations {
   LayoutCommitter& committer_;
   FileIo& io_;
   FileRanges& ranges_;
+  FileCopy& copies_;
 };
 
 }  // namespace pnfsrdma::mds

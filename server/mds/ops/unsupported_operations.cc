@@ -17,7 +17,7 @@ namespace pnfsrdma::mds {
   /* Clients learn of devices from LAYOUTGET. */ \
   X(GetDeviceList) \
   /* Optional in NFSv4.2. */ \
-  X(Copy) X(CopyNotify) X(IoAdvise) X(LayoutError) X(LayoutStatistics) X(OffloadCancel) X(OffloadStatus) X(ReadPlus) \
+  X(CopyNotify) X(IoAdvise) X(LayoutError) X(LayoutStatistics) X(OffloadCancel) X(OffloadStatus) X(ReadPlus) \
   X(WriteSame) X(Clone)
 // clang-format on
 

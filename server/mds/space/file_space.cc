@@ -72,14 +72,16 @@ void FileSpace::clean_tail(InodeId inode, Done done) {
       store_, lifetime_.token(),
       [this, inode] {
         const auto present = names_.get(inode);
-        if (present && tail_dirty(inode)) static_cast<void>(kept_behind(inode, (*present)->size));
+        if (present && tail_dirty(inode)) static_cast<void>(has_extent_behind(inode, (*present)->size));
       },
       [this, inode, done = std::move(done)] { clean_tail_now(inode, done); });
 }
 
-Result<std::vector<Extent>> FileSpace::kept_behind(InodeId inode, uint64_t size) {
+// Behind what a file of that size keeps.
+Result<bool> FileSpace::has_extent_behind(InodeId inode, uint64_t size) {
   const uint64_t end = kept_end(size);
-  return extents_.overlapping(inode, end, kEndOfFile - end);
+  TRY_ASSIGN(const std::vector<Extent> behind, extents_.overlapping(inode, end, kEndOfFile - end, 1));
+  return !behind.empty();
 }
 
 void FileSpace::clean_tail_now(InodeId inode, const Done& done) {
@@ -92,10 +94,10 @@ void FileSpace::clean_tail_now(InodeId inode, const Done& done) {
     return;
   }
   const uint64_t end = kept_end(size);
-  const auto behind = kept_behind(inode, size);
+  const auto behind = has_extent_behind(inode, size);
   if (!behind) return done(status_of(behind.error()));
   // Readers may still look at the memory behind the end: then it stays, zeroed.
-  if (behind->empty() || table_.reachable(inode, {end, kEndOfFile})) return zero_tail(inode, done);
+  if (!*behind || table_.reachable(inode, {end, kEndOfFile})) return zero_tail(inode, done);
   shorten(inode, end, {.space_only = true}, false, done);
 }
 
@@ -104,7 +106,7 @@ void FileSpace::trim(InodeId inode, Done done) {
       store_, lifetime_.token(),
       [this, inode] {
         const auto present = names_.get(inode);
-        if (present) static_cast<void>(kept_behind(inode, (*present)->size));
+        if (present) static_cast<void>(has_extent_behind(inode, (*present)->size));
       },
       [this, inode, done = std::move(done)] { trim_now(inode, done); });
 }
@@ -114,9 +116,9 @@ void FileSpace::trim_now(InodeId inode, const Done& done) {
   if (!present) return done(nfs4::Status::kOk);
   const uint64_t end = kept_end((*present)->size);
   if (table_.reachable(inode, {end, kEndOfFile})) return done(nfs4::Status::kOk);
-  const auto behind = kept_behind(inode, (*present)->size);
+  const auto behind = has_extent_behind(inode, (*present)->size);
   if (!behind) return done(status_of(behind.error()));
-  if (!behind->empty()) return shorten(inode, end, {.space_only = true}, false, done);
+  if (*behind) return shorten(inode, end, {.space_only = true}, false, done);
   leave_ahead(inode);
   clean_tail(inode, done);
 }
@@ -134,20 +136,46 @@ struct FileSpace::Removal {
   InodePointer inode;
   ExtentChange change;
   std::vector<Extent> removed;
+  ByteRange rest;  // may have more of them: there are too many for one batch
+
+  uint64_t space_used() const { return inode->space_used + static_cast<uint64_t>(change.growth()); }
 };
 
 // Only reads.
-std::expected<FileSpace::Removal, nfs4::Status> FileSpace::removal(InodeId inode, uint64_t end) {
+std::expected<FileSpace::Removal, nfs4::Status> FileSpace::removal(InodeId inode, const ByteRange& range) {
   TRY_ASSIGN(InodePointer present, names_.get(inode));
-  ExtentChange change(store_, inode);
-  auto removed = change.remove(end, kEndOfFile - end);
+  Removal removal{std::move(present), ExtentChange(store_, inode), {}, {}};
+  auto removed = removal.change.remove(range.begin, range.length(), kExtentsPerBatch);
   if (!removed) return std::unexpected(status_of(removed.error()));
-  return Removal{std::move(present), std::move(change), *std::move(removed)};
+  removal.removed = *std::move(removed);
+  if (removal.removed.size() == kExtentsPerBatch) removal.rest = {removal.removed.back().end(), range.end};
+  return removal;
+}
+
+// All extents of the range, a batch when the one before is durable. A crash, or an error, leaves the later ones.
+void FileSpace::take_out(InodeId inode, const ByteRange& range, Done done) {
+  read_then(
+      store_, lifetime_.token(), [this, inode, range] { return removal(inode, range); },
+      [this, inode, range, done = std::move(done)](const std::expected<Removal, nfs4::Status>& removal) {
+        if (!removal) return done(removal.error());
+        take_out_by(inode, *removal, done);
+      });
+}
+
+void FileSpace::take_out_by(InodeId inode, const Removal& removal, const Done& done) {
+  Batch batch;
+  removal.change.write_to(batch);
+  const InodeUpdate update{.space_used = removal.space_used(), .space_only = true};
+  if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
+  free_when_synced(removal.removed, [this, inode, rest = removal.rest, done] {
+    if (rest.empty()) return done(nfs4::Status::kOk);
+    take_out(inode, rest, done);
+  });
 }
 
 void FileSpace::shorten(InodeId inode, uint64_t end, const InodeUpdate& update, bool mark_dirty, Done done) {
   read_then(
-      store_, lifetime_.token(), [this, inode, end] { return removal(inode, end); },
+      store_, lifetime_.token(), [this, inode, end] { return removal(inode, {end, kEndOfFile}); },
       [this, inode, end, update, mark_dirty,
        done = std::move(done)](const std::expected<Removal, nfs4::Status>& removal) {
         if (!removal) return done(removal.error());
@@ -158,25 +186,31 @@ void FileSpace::shorten(InodeId inode, uint64_t end, const InodeUpdate& update, 
 void FileSpace::shorten_by(InodeId inode, const Removal& removal, uint64_t end, InodeUpdate update,
                            bool mark_dirty, const Done& done) {
   const uint64_t size = update.size.value_or(removal.inode->size);
-  update.space_used = removal.inode->space_used + static_cast<uint64_t>(removal.change.growth());
+  const bool all = removal.rest.empty();
+  update.space_used = removal.space_used();
   Batch batch;
   removal.change.write_to(batch);
-  ahead_.take_off_record(batch, inode);
-  if (mark_dirty && size < end) Extents::mark_tail_dirty(batch, inode);
+  if (all) ahead_.take_off_record(batch, inode);
+  // Extents that are still to go have bytes behind the new end, too.
+  if (mark_dirty && (size < end || !all)) Extents::mark_tail_dirty(batch, inode);
   if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
-  ahead_.leave(inode);
-  // A crash before the sync: the old size, the old extents, all bytes still there. Nothing may be destroyed
-  // before it.
-  store_.when_synced(store_.last_namespace_sequence(),
-                     lifetime_.guard([this, inode, size, removed = removal.removed, done] {
-                       // A crash from here on: blocks without an extent, freed at the next start; a dirty tail
-                       // with its record, zeroed then.
-                       release(removed);
-                       // A writer whose grant ends with the last grain may have bytes there that he has not
-                       // committed.
-                       if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, done);
-                       zero_tail(inode, done);
-                     }));
+  if (all) ahead_.leave(inode);
+  // A crash before the sync: the old size, the old extents, all bytes still there. Behind it: a dirty tail with its
+  // record, zeroed at the next start.
+  free_when_synced(removal.removed, [this, inode, size, rest = removal.rest, done] {
+    if (rest.empty()) return shortened(inode, size, done);
+    take_out(inode, rest, [this, inode, size, done](nfs4::Status status) {
+      if (status != nfs4::Status::kOk) return done(status);
+      leave_ahead(inode);
+      shortened(inode, size, done);
+    });
+  });
+}
+
+void FileSpace::shortened(InodeId inode, uint64_t size, const Done& done) {
+  // A writer whose grant ends with the last grain may have bytes there that he has not committed.
+  if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, done);
+  zero_tail(inode, done);
 }
 
 struct FileSpace::Punching {
@@ -186,17 +220,16 @@ struct FileSpace::Punching {
 
 // Only reads.
 std::expected<FileSpace::Punching, nfs4::Status> FileSpace::punching(InodeId inode, const ByteRange& range) {
-  TRY_ASSIGN(InodePointer present, names_.get(inode));
+  TRY_ASSIGN(const InodePointer present, names_.get(inode));
   // Behind the end is nothing to keep.
   const uint64_t end = range.end >= present->size ? kept_end(range.end) : round_down(range.end, kGrainSize);
-  const ByteRange inner{round_up(range.begin, kGrainSize), end};
-  Punching work{.removal = {std::move(present), ExtentChange(store_, inode), {}}, .edges = {}};
+  const uint64_t begin = round_up(range.begin, kGrainSize);
+  const ByteRange inner{begin, std::max(begin, end)};
+  TRY_ASSIGN(Removal removed, removal(inode, inner));
+  Punching work{.removal = std::move(removed), .edges = {}};
   ByteRange first = range;
   ByteRange last;
   if (!inner.empty()) {
-    auto removed = work.removal.change.remove(inner.begin, inner.length());
-    if (!removed) return std::unexpected(status_of(removed.error()));
-    work.removal.removed = *std::move(removed);
     first.end = inner.begin;
     last = {inner.end, range.end};
   }
@@ -222,15 +255,18 @@ void FileSpace::punch(InodeId inode, const ByteRange& range, const InodeUpdate& 
 
 void FileSpace::punch_by(InodeId inode, const Punching& punching, InodeUpdate update, const Done& done) {
   const Removal& removal = punching.removal;
-  update.space_used = removal.inode->space_used + static_cast<uint64_t>(removal.change.growth());
+  update.space_used = removal.space_used();
   Batch batch;
   removal.change.write_to(batch);
   if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
-  store_.when_synced(store_.last_namespace_sequence(),
-                     lifetime_.guard([this, inode, removed = removal.removed, edges = punching.edges, done] {
-                       release(removed);
-                       zero_edges(inode, edges, done);
-                     }));
+  const auto zero = [this, inode, edges = punching.edges, done](nfs4::Status status) {
+    if (status != nfs4::Status::kOk) return done(status);
+    zero_edges(inode, edges, done);
+  };
+  free_when_synced(removal.removed, [this, inode, rest = removal.rest, zero] {
+    if (rest.empty()) return zero(nfs4::Status::kOk);
+    take_out(inode, rest, zero);
+  });
 }
 
 void FileSpace::zero_edges(InodeId inode, std::vector<brick::Range> edges, Done done) {
@@ -350,10 +386,14 @@ void FileSpace::zero_tail_now(InodeId inode, const Done& done) {
 
 void FileSpace::destroy(InodeId inode, Done done) {
   read_then(
-      store_, lifetime_.token(), [this, inode] { return removal(inode, 0); },
+      store_, lifetime_.token(), [this, inode] { return removal(inode, {0, kEndOfFile}); },
       [this, inode, done = std::move(done)](const std::expected<Removal, nfs4::Status>& removal) {
         if (!removal) return done(removal.error());
-        destroy_with(inode, *removal, done);
+        if (removal->rest.empty()) return destroy_with(inode, *removal, done);
+        take_out_by(inode, *removal, [this, inode, done](nfs4::Status status) {
+          if (status != nfs4::Status::kOk) return done(status);
+          destroy(inode, done);
+        });
       });
 }
 
@@ -365,10 +405,16 @@ void FileSpace::destroy_with(InodeId inode, const Removal& removal, const Done& 
   ahead_.leave(inode);
   resting_.erase(inode);
   leftovers_.erase(inode);
+  free_when_synced(removal.removed, [done] { done(nfs4::Status::kOk); });
+}
+
+// They are in no file any more with the newest commit. A crash before it is durable shows them in their file,
+// so nothing may be destroyed before; one behind it leaves blocks without an extent, freed at the next start.
+void FileSpace::free_when_synced(std::vector<Extent> removed, std::function<void()> then) {
   store_.when_synced(store_.last_namespace_sequence(),
-                     lifetime_.guard([this, removed = removal.removed, done] {
+                     lifetime_.guard([this, removed = std::move(removed), then = std::move(then)] {
                        release(removed);
-                       done(nfs4::Status::kOk);
+                       then();
                      }));
 }
 

@@ -22,6 +22,9 @@
 
 namespace pnfsrdma::mds {
 
+// So many extents of a file go in one batch and one turn of the loop.
+inline constexpr size_t kExtentsPerBatch = 512;
+
 // So long somebody waits for memory that is taken back from ahead of files; then the answer is DELAY.
 inline constexpr Milliseconds kRoomPatience{250};
 
@@ -70,14 +73,14 @@ class FileSpace {
   // kIo.
   std::expected<void, nfs4::Status> make_durable();
 
-  // Cuts the file: size, extents, times, and the tail record, in one batch; then frees, and zeroes up to the
-  // end of what is kept, durably, before `done`. No client can reach anything from the grain of `size` on:
-  // the caller has seen to it.
+  // Cuts the file: size, times, the tail record and the first extents, in one batch, then the other extents, in
+  // batches; frees, and zeroes up to the end of what is kept, durably, before `done`. A crash between two batches
+  // leaves a dirty tail. No client can reach anything from the grain of `size` on: the caller has seen to it.
   void cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done);
 
-  // Makes a hole of `range`: whole grains are freed, the rest is zeroed, durably, before `done`. Size stays. A crash
-  // between leaves each byte as it was, or zero. No client can reach anything of grains_of(range): the caller has
-  // seen to it.
+  // Makes a hole of `range`: whole grains are freed, in batches, the rest is zeroed, durably, before `done`. Size
+  // stays. A crash between leaves each byte as it was, or zero. No client can reach anything of grains_of(range):
+  // the caller has seen to it.
   void punch(InodeId inode, const ByteRange& range, const InodeUpdate& update, Done done);
 
   // "Bytes past the end of file are zeros" made true again, but for those that somebody may still write: that
@@ -87,7 +90,7 @@ class FileSpace {
   void trim(InodeId inode, Done done);
   // The files that may have some. No turn needed.
   AheadFiles& ahead() { return ahead_; }
-  // Everything of an orphan, the inode too.
+  // Everything of an orphan: its extents, in batches, and with the last ones the inode.
   void destroy(InodeId inode, Done done);
 
   // A handle through which `range` could be written has ended: behind the end of the file it may have left
@@ -148,8 +151,11 @@ class FileSpace {
   void shorten(InodeId inode, uint64_t end, const InodeUpdate& update, bool mark_dirty, Done done);
   void shorten_by(InodeId inode, const Removal& removal, uint64_t end, InodeUpdate update, bool mark_dirty,
                   const Done& done);
-  std::expected<Removal, nfs4::Status> removal(InodeId inode, uint64_t end);
-  Result<std::vector<Extent>> kept_behind(InodeId inode, uint64_t size);
+  void shortened(InodeId inode, uint64_t size, const Done& done);
+  std::expected<Removal, nfs4::Status> removal(InodeId inode, const ByteRange& range);
+  void take_out(InodeId inode, const ByteRange& range, Done done);
+  void take_out_by(InodeId inode, const Removal& removal, const Done& done);
+  Result<bool> has_extent_behind(InodeId inode, uint64_t size);
   struct Punching;
   std::expected<Punching, nfs4::Status> punching(InodeId inode, const ByteRange& range);
   void punch_by(InodeId inode, const Punching& punching, InodeUpdate update, const Done& done);
@@ -162,6 +168,7 @@ class FileSpace {
   Result<Leftovers> dead_leftovers(InodeId inode, uint64_t size);
   void zero_dead(InodeId inode, const Leftovers& all, const Done& done);
   void destroy_with(InodeId inode, const Removal& removal, const Done& done);
+  void free_when_synced(std::vector<Extent> removed, std::function<void()> then);
   void release(const std::vector<Extent>& extents);
   void zero_in_background();
   void zero_free_grains(BrickNumber number);

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "server/mds/layout/file_copy.h"
 #include "tests/unit/mds/layout/layout_world.h"
 
 // The MDS dies at every call to the brick and at every commit, one after the other, before it and behind it;
@@ -81,6 +82,14 @@ void live(LayoutWorld& world, const Files& files, const Reaper& reaper) {
       [&] { world.allocate(files.b, {20000, 60000}); },
       [&] { write_directly(world, files.b, 0, 60000); },
       [&] { world.deallocate(files.b, {5000, 50000}); },
+      [&] {
+        // Data, a hole, data; into what it has, and behind its end.
+        FileCopy::What what{.client = kBob, .source = files.b, .source_offset = 100, .target = files.b};
+        what.target_offset = 100000;
+        what.count = 59000;
+        world.mds->copies().copy(what, [](const auto&) {});
+        world.settle();
+      },
       [&] { world.pass(Milliseconds(300)); },
       [&] { world.write(files.c, 100, pattern(files.c, 20)); },
       [&] { world.give_back(kAlice, files.b); },

@@ -76,11 +76,13 @@ class MortalStore final : public MemoryStore {
   std::function<bool()> before_commit = [] { return true; };
   std::function<bool()> behind_commit = [] { return true; };
   std::vector<CommitKind> kinds;  // of all commits, in order
+  size_t largest = 0;             // puts and erases of one of them
 
  protected:
   Result<Sequence> write(const Batch& batch, CommitKind kind) override {
     if (!before_commit()) return fail(EIO, "the process is dead");
     kinds.push_back(kind);
+    largest = std::max(largest, batch.size());
     const auto committed = MemoryStore::write(batch, kind);
     if (!behind_commit()) return fail(EIO, "the process is dead");
     return committed;

@@ -46,6 +46,9 @@ class FakeData final : public DataOperations {
   nfs4::DeallocateResponse deallocate(CompoundContext&, const nfs4::DeallocateArguments&) override {
     return nfs4::Status::kNotSupp;
   }
+  nfs4::CopyResponse copy(CompoundContext&, const nfs4::CopyArguments&) override {
+    return nfs4::Status::kNotSupp;
+  }
   nfs4::SeekResponse seek(CompoundContext&, const nfs4::SeekArguments&) override {
     return nfs4::Status::kNotSupp;
   }

@@ -298,5 +298,97 @@ TEST(FileSpace, WhatIsAheadOfAFileIsFoundAgainAfterACrash) {
   world.check("restarted");
 }
 
+// --- many extents: never all of them in one turn ---
+
+struct AScatteredFile : ::testing::Test {
+  static constexpr uint64_t kExtents = 3 * kExtentsPerBatch + 7;
+  static constexpr uint64_t kStride = 32768;
+  static constexpr size_t kOthers = 8;  // of a batch: the inode, times, records
+  LayoutWorld world;
+  InodeId file = 0;
+
+  void SetUp() override {
+    file = world.create("f");
+    const std::string text(1, static_cast<char>('A' + file % 26));
+    for (uint64_t i = 0; i < kExtents; ++i) ASSERT_EQ(world.write(file, i * kStride, text), Status::kOk);
+    ASSERT_EQ(world.extents(file).size(), kExtents);
+    world.store.largest = 0;
+  }
+  uint64_t size() { return (kExtents - 1) * kStride + 1; }
+  void expect_batches() { EXPECT_LE(world.store.largest, kExtentsPerBatch + kOthers); }
+  // The process dies at its n-th commit from now on, behind it or before it.
+  void die_at(int n, bool behind) {
+    auto left = std::make_shared<int>(n);
+    const auto alive = [left] { return --*left > 0; };
+    const auto dead = [left] { return *left > 0; };
+    world.store.before_commit = behind ? std::function<bool()>(dead) : alive;
+    world.store.behind_commit = behind ? std::function<bool()>(alive) : dead;
+  }
+  void live_again() {
+    world.store.before_commit = world.store.behind_commit = [] { return true; };
+    world.crash();
+    world.start();
+    world.pass(Milliseconds(1000));
+  }
+};
+
+TEST_F(AScatteredFile, IsCutInBatches) {
+  EXPECT_EQ(world.set_size(file, 100), Status::kOk);
+  expect_batches();
+  EXPECT_EQ(world.extents(file).size(), 1u);
+  EXPECT_EQ(world.stat(file)->space_used, world.extents(file).front().length);
+  EXPECT_FALSE(Extents(world.store).tail_dirty(file).value());
+  world.check("cut");
+}
+
+TEST_F(AScatteredFile, IsPunchedInBatches) {
+  EXPECT_EQ(world.deallocate(file, {kStride + 1, size() - 1}), Status::kOk);
+  expect_batches();
+  EXPECT_EQ(world.extents(file).size(), 3u);
+  EXPECT_EQ(world.stat(file)->size, size());
+  EXPECT_EQ(world.read(file, kStride, 2), world.read(file, 0, 1) + std::string(1, '\0'));
+  world.check("punched");
+}
+
+TEST_F(AScatteredFile, IsRemovedInBatches) {
+  remove(world, "f");
+  world.settle();
+  expect_batches();
+  EXPECT_TRUE(world.brick.blocks.empty());
+  EXPECT_FALSE(world.names->get(file));
+  world.check("removed");
+}
+
+TEST_F(AScatteredFile, ThatIsPartlyCutWhenTheProcessDiesShowsItsNewSizeAndZeros) {
+  for (const bool behind : {false, true}) {
+    for (int n = 2; n <= 3; ++n) {
+      SCOPED_TRACE(std::to_string(n) + (behind ? " behind" : " before"));
+      const uint64_t kept = size() / 2 + n * kStride;
+      die_at(n, behind);
+      world.set_size(file, kept);
+      live_again();
+      EXPECT_EQ(world.stat(file)->size, kept);
+      EXPECT_LE(world.extents(file).back().file_offset, kept);
+      world.check("restarted");
+      EXPECT_EQ(world.set_size(file, size()), Status::kOk);
+      EXPECT_EQ(world.read(file, size() - 1, 1), std::string(1, '\0'));
+      const std::string text(1, static_cast<char>('A' + file % 26));
+      for (uint64_t i = 0; i < kExtents; ++i) ASSERT_EQ(world.write(file, i * kStride, text), Status::kOk);
+    }
+  }
+}
+
+TEST_F(AScatteredFile, ThatIsPartlyRemovedWhenTheProcessDiesGoesAtTheNextStart) {
+  die_at(4, false);  // the name, and two of the four batches
+  remove(world, "f");
+  ASSERT_TRUE(world.names->get(file));
+  EXPECT_LT(world.extents(file).size(), kExtents);
+  EXPECT_FALSE(world.extents(file).empty());
+  live_again();
+  EXPECT_FALSE(world.names->get(file));
+  EXPECT_TRUE(world.brick.blocks.empty());
+  world.check("removed");
+}
+
 }  // namespace
 }  // namespace pnfsrdma::mds::testing
