@@ -377,12 +377,16 @@ struct Numbers {
   uint64_t layouts_granted = 0;
   uint64_t layouts_recalled = 0;
   uint64_t layouts_revoked = 0;
+  uint64_t delegations_granted = 0;
+  uint64_t delegations_recalled = 0;
+  uint64_t delegations_revoked = 0;
   uint64_t clients_expired = 0;
   uint32_t clients = 0;
   uint32_t sessions = 0;
   uint32_t opens = 0;
   uint32_t locks = 0;
   uint32_t layouts = 0;
+  uint32_t delegations = 0;
   uint32_t grants = 0;
   uint32_t running_compounds = 0;  // queue: begun, not answered
   uint64_t unsynced_commits = 0;   // queue: in the metadata engine's log, not durable yet

@@ -106,6 +106,12 @@ void add_state(Exposition& out, const Numbers& numbers) {
   out.counter("pnfsrdma_mds_recalls_total", "Layouts asked back.").value(number(numbers.layouts_recalled));
   out.counter("pnfsrdma_mds_revocations_total", "Layouts taken by force.")
       .value(number(numbers.layouts_revoked));
+  out.counter("pnfsrdma_mds_delegations_granted_total", "Delegations granted.")
+      .value(number(numbers.delegations_granted));
+  out.counter("pnfsrdma_mds_delegations_recalled_total", "Delegations asked back.")
+      .value(number(numbers.delegations_recalled));
+  out.counter("pnfsrdma_mds_delegations_revoked_total", "Delegations taken by force.")
+      .value(number(numbers.delegations_revoked));
   out.counter("pnfsrdma_mds_lease_expirations_total", "Clients whose lease ran out.")
       .value(number(numbers.clients_expired));
   out.gauge("pnfsrdma_mds_clients", "Clients known.").value(numbers.clients);
@@ -113,6 +119,7 @@ void add_state(Exposition& out, const Numbers& numbers) {
   out.gauge("pnfsrdma_mds_opens", "Files held open by a client.").value(numbers.opens);
   out.gauge("pnfsrdma_mds_locks", "Byte-range locks held.").value(numbers.locks);
   out.gauge("pnfsrdma_mds_layouts", "Layouts held.").value(numbers.layouts);
+  out.gauge("pnfsrdma_mds_delegations", "Delegations held.").value(numbers.delegations);
   out.gauge("pnfsrdma_mds_grants", "Handles to memory that are alive.").value(numbers.grants);
   out.gauge("pnfsrdma_mds_compounds_running", "COMPOUND calls begun and not answered.")
       .value(numbers.running_compounds);

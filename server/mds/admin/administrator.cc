@@ -42,6 +42,7 @@ console::Numbers Administrator::numbers() {
                                            .sessions = parts_.sessions,
                                            .opens = parts_.opens,
                                            .locks = parts_.locks,
+                                           .delegations = parts_.delegations,
                                            .grace = parts_.grace,
                                            .layouts = parts_.layouts,
                                            .compounds = &parts_.compounds,

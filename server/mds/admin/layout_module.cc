@@ -27,7 +27,8 @@ struct LayoutModule::Machinery {
         committer(parts.clock, parts.names, bricks, space, layouts),
         io(parts.clock, parts.names, bricks, space, table, queue, layouts, options.metadata_era),
         ranges(parts.clock, parts.loop, parts.names, bricks, space, table, queue, layouts),
-        service(bricks, table, layouts, granter, committer, io, ranges),
+        copies(parts.clock, parts.names, space, io, ranges),
+        service(bricks, table, layouts, granter, committer, io, ranges, copies),
         administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {
     bricks.start(
         {.on_lost = [this](BrickNumber brick) { layouts.on_brick_lost(brick); },
@@ -47,6 +48,7 @@ struct LayoutModule::Machinery {
   LayoutCommitter committer;
   FileIo io;
   FileRanges ranges;
+  FileCopy copies;
   DataService service;
   BrickAdministration administration;
 };
@@ -75,6 +77,9 @@ FileIo& LayoutModule::io() {
 }
 FileRanges& LayoutModule::ranges() {
   return machinery_->ranges;
+}
+FileCopy& LayoutModule::copies() {
+  return machinery_->copies;
 }
 const LayoutTable& LayoutModule::table() const {
   return machinery_->table;

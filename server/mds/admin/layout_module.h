@@ -23,6 +23,7 @@ class BlockMemory;
 class BrickAdministration;
 class BrickSet;
 class FileIo;
+class FileCopy;
 class FileRanges;
 class LayoutCommitter;
 class LayoutGranter;
@@ -71,6 +72,7 @@ class LayoutModule {
   LayoutCommitter& committer();
   FileIo& io();
   FileRanges& ranges();
+  FileCopy& copies();
   const LayoutTable& table() const;
 
   BrickSet& bricks();

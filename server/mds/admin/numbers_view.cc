@@ -200,11 +200,15 @@ console::Numbers view_numbers(const NumbersSources& sources) {
       .layouts_granted = counters.layouts_granted,
       .layouts_recalled = counters.layouts_recalled,
       .layouts_revoked = counters.layouts_revoked,
+      .delegations_granted = counters.delegations_granted,
+      .delegations_recalled = counters.delegations_recalled,
+      .delegations_revoked = counters.delegations_revoked,
       .clients_expired = counters.clients_expired,
       .clients = static_cast<uint32_t>(sources.clients.size()),
       .sessions = static_cast<uint32_t>(sources.sessions.size()),
       .opens = static_cast<uint32_t>(sources.opens.size()),
       .locks = static_cast<uint32_t>(sources.locks.size()),
+      .delegations = static_cast<uint32_t>(sources.delegations.size()),
       .running_compounds =
           sources.compounds == nullptr ? 0 : static_cast<uint32_t>(sources.compounds->running()),
       .unsynced_commits = sources.store.last_namespace_sequence() -

@@ -8,6 +8,7 @@
 #include "server/mds/ops/handle_keys.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
+#include "server/mds/state/delegation_table.h"
 #include "server/mds/state/grace.h"
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
@@ -25,6 +26,7 @@ struct NumbersSources {
   const SessionTable& sessions;
   const OpenTable& opens;
   const LockTable& locks;
+  const DelegationTable& delegations;
   GracePeriod& grace;
   LayoutModule& layouts;
   const Compounds* compounds;  // null: not serving yet

@@ -20,17 +20,6 @@ nfs4::ChangeInfo change_info(const DirectoryChange& change) {
   return {true, change.before, change.after};
 }
 
-// The saved object of LINK and RENAME: NOFILEHANDLE, STALE; XDEV if it was reached through another export.
-Outcome<InodePointer> saved_inode(const CompoundContext& context) {
-  if (!context.saved.handle) return std::unexpected(Status::kNoFileHandle);
-  TRY(context.current_handle());
-  const ObjectHandle& saved = *context.saved.handle;
-  TRY_ASSIGN(InodePointer inode, context.services.names.get(saved.inode));
-  if (inode->generation != saved.generation) return std::unexpected(Status::kStale);
-  if (saved.export_id != context.current.handle->export_id) return std::unexpected(Status::kXDev);
-  return inode;
-}
-
 // The layout module frees what was unlinked while in use, or while it has space.
 void hand_over_orphan(CompoundContext& context, const Removed& removed) {
   if (!removed.orphaned) return;
@@ -96,7 +85,7 @@ nfs4::CreateResponse handle(CompoundContext& context, const nfs4::CreateArgument
 
 // RFC 8881, 18.9
 nfs4::LinkResponse handle(CompoundContext& context, const nfs4::LinkArguments& arguments) {
-  TRY_ASSIGN(const InodePointer inode, saved_inode(context));
+  TRY_ASSIGN(const InodePointer inode, context.saved_inode());
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
   if (inode->is_directory()) return Status::kIsDir;
   TRY(context.check_writable());
@@ -132,7 +121,7 @@ nfs4::RemoveResponse handle(CompoundContext& context, const nfs4::RemoveArgument
 
 // RFC 8881, 18.26
 nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArguments& arguments) {
-  TRY_ASSIGN(const InodePointer source, saved_inode(context));
+  TRY_ASSIGN(const InodePointer source, context.saved_inode());
   if (source->type == FileType::kSymlink) return Status::kSymlink;
   if (!source->is_directory()) return Status::kNotDir;
   TRY_ASSIGN(const InodePointer target, context.current_directory());

@@ -288,11 +288,12 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   OpenTable& opens = context.services.opens;
   const OpenState* mine = opens.find(context.client_id(), inode->id, arguments.owner.owner);
   const uint32_t access = share.access | (target.resize ? kShareWrite : 0);
+  const bool writes = (access & kShareWrite) != 0;
+  // First: who holds one may keep an open that nobody uses.
+  if (writes || (share.deny & kShareRead) != 0) TRY(context.recall_delegations(*inode));
   if (!opens.share_allowed(inode->id, access, share.deny, mine)) {
     return claim == ClaimType::kPrevious ? Status::kReclaimConflict : Status::kShareDenied;
   }
-  const bool writes = (access & kShareWrite) != 0;
-  if (writes || (share.deny & kShareRead) != 0) TRY(context.recall_delegations(*inode));
   // Layouts outlive their opens: one that still lets a client do what is now denied has to come back first.
   if (share.deny != 0) {
     TRY_ASSIGN(const Status recalled, context.suspension.ask<Status>([&](auto done) {

@@ -21,16 +21,16 @@ constexpr Milliseconds kRecallUnreachable{1000};
 constexpr Milliseconds kRevokeAgain{1000};
 // How often a client with too many delegations is asked to return some.
 constexpr Milliseconds kAskForLessEvery{10'000};
-// More entries than these are looked through for those that are over.
-constexpr size_t kManyFiles = 4096;
-constexpr size_t kManyClients = 1024;
-
-template <typename Map>
-void drop_past(Map& until, size_t many, SteadyTime now) {
-  if (until.size() >= many) std::erase_if(until, [now](const auto& each) { return each.second <= now; });
-}
 
 }  // namespace
+
+// When there are twice as many as the last time left: however fast they come, each costs no more than to look at two.
+template <typename Key>
+void Delegations::Until<Key>::drop_past(SteadyTime now) {
+  if (entries.size() < many) return;
+  std::erase_if(entries, [now](const auto& each) { return each.second <= now; });
+  many = std::max(kMany, 2 * entries.size());
+}
 
 Delegations::Delegations(EventLoop& loop, DelegationTable& table, CallbackChannel& callbacks,
                          StateStore& store, Counters& counters, Milliseconds lease)
@@ -67,8 +67,8 @@ void Delegations::recall(uint64_t inode, ClientId except, Done done) {
 }
 
 void Delegations::demand(const DelegationState& state) {
-  drop_past(contended_, kManyFiles, loop_.now());
-  contended_[state.inode] = loop_.now() + kContended;
+  contended_.drop_past(loop_.now());
+  contended_.entries[state.inode] = loop_.now() + kContended;
   const auto [pending, fresh] = pending_.try_emplace(state.other);
   if (!fresh) return;
   ++counters_.delegations_recalled;
@@ -143,8 +143,8 @@ void Delegations::settle(uint64_t inode) {
 }
 
 bool Delegations::is_contended(uint64_t inode) {
-  const auto found = contended_.find(inode);
-  return found != contended_.end() && loop_.now() < found->second;
+  const auto found = contended_.entries.find(inode);
+  return found != contended_.entries.end() && loop_.now() < found->second;
 }
 
 std::expected<nfs4::Stateid, WhyNoDelegation> Delegations::grant(const Request& request) {
@@ -173,8 +173,8 @@ std::expected<nfs4::Stateid, WhyNoDelegation> Delegations::make(const Request& r
 // RFC 8881, 20.6: half of what it holds.
 void Delegations::ask_for_less(ClientId client) {
   const SteadyTime now = loop_.now();
-  drop_past(asked_for_less_, kManyClients, now);
-  const auto [until, fresh] = asked_for_less_.try_emplace(client, now + kAskForLessEvery);
+  asked_for_less_.drop_past(now);
+  const auto [until, fresh] = asked_for_less_.entries.try_emplace(client, now + kAskForLessEvery);
   if (!fresh && now < until->second) return;
   until->second = now + kAskForLessEvery;
   nfs4::CallbackRecallAnyArguments arguments;

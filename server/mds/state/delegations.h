@@ -80,6 +80,14 @@ class Delegations {
     Done done;
   };
   using Holds = std::unordered_map<uint64_t, size_t>;
+  // What is true of these for a while.
+  template <typename Key>
+  struct Until {
+    static constexpr size_t kMany = 4096;
+    std::unordered_map<Key, SteadyTime> entries;
+    size_t many = kMany;  // from so many on, those that are over are looked for
+    void drop_past(SteadyTime now);
+  };
 
   std::expected<nfs4::Stateid, nfs4::WhyNoDelegation> make(const Request& request);
   void demand(const DelegationState& state);
@@ -101,8 +109,8 @@ class Delegations {
   std::shared_ptr<Holds> holds_ = std::make_shared<Holds>();  // a Hold may outlive us
   std::unordered_map<StateidOther, Pending, StateidOtherHash> pending_;
   std::multimap<uint64_t, std::shared_ptr<Waiting>> waiting_;  // by file
-  std::unordered_map<uint64_t, SteadyTime> contended_;         // until then
-  std::unordered_map<ClientId, SteadyTime> asked_for_less_;    // not again before
+  Until<uint64_t> contended_;                                  // by file
+  Until<ClientId> asked_for_less_;                             // not again before
   Lifetime lifetime_;
 };
 

@@ -134,6 +134,21 @@ TEST_F(DelegationTest, AReaderGetsOneAndReadsByIt) {
   EXPECT_EQ(give_back(held), Status::kBadStateid);
 }
 
+// A holder may keep its open for the next reader; nobody has the file open there.
+TEST_F(DelegationTest, AnOpenThatIsOnlyKeptDeniesNobody) {
+  begin();
+  const auto kept = open(*holder_, "f", kWantsRead);
+  file_ = holder_->last_handle;
+  const nfs4::Stateid held = kept.result.delegation.get_if<nfs4::DelegationType::kRead>()->stateid;
+  const Reply reply = ask(*other_, {nfs4::PutRootFileHandleArguments{},
+                                    other_->open_arguments("f", kShareRead, nfs4::kShareDenyRead)});
+  EXPECT_EQ(status(reply), std::nullopt) << "it is recalled first";
+  close(*holder_, kept.result.stateid);
+  EXPECT_EQ(give_back(held), Status::kOk);
+  turns();
+  EXPECT_EQ(status(reply), Status::kOk);
+}
+
 TEST_F(DelegationTest, WhoSaysNothingGetsOneToo) {
   begin();
   EXPECT_TRUE(open(*holder_, "f", kShareRead).result.delegation.is<nfs4::DelegationType::kRead>());

@@ -29,9 +29,9 @@ export function Alerts() {
       <PageHead title="Alerts" lead="The alert rules shipped for Prometheus, evaluated by the server itself.">
         {may("GET /webhook") && <Link href="/settings/webhook" class="button">Webhook</Link>}
       </PageHead>
-      <Panel title="Firing now or in the last seven days">
+      <Panel title="Pending, firing, and resolved in the last seven days">
         <DataList caption="Alerts" from={listOf("GET /alerts", ALERTS_MS)} rowKey={(alert) => alert.id} sort="-since" changes={changes}
-          empty={<Empty title="No alerts now or in the last seven days." />} columns={[
+          empty={<Empty title="No alerts, now or in the last seven days." />} columns={[
             { title: "State", value: stateOf, cell: (alert) => <Badge tone={stateTone(alert)}>{stateOf(alert)}</Badge> },
             { title: "Severity", value: (alert) => alert.severity, cell: (alert) => <Badge tone={alert.needs_attention ? SEVERITY_TONES[alert.severity] : "quiet"}>{alert.severity}</Badge> },
             { title: "What", value: (alert) => `${alert.summary} ${alert.rule} ${alert.subject}`, cell: (alert) => <What alert={alert} /> },
