@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/base/clock.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "shared/base/sync.h"
@@ -16,6 +17,19 @@ WallTime SystemClock::wall_now() const {
   clock_gettime(CLOCK_REALTIME, &now);
   return {now.tv_sec, static_cast<uint32_t>(now.tv_nsec)};
 }
+
+#ifndef PNFSRDMA_SIM
+std::chrono::nanoseconds slept_so_far() {
+  const auto read = [](clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  };
+  // In this order: it is never more than it has been, if something comes between the two.
+  const auto all = read(CLOCK_BOOTTIME);
+  return std::max(all - read(CLOCK_MONOTONIC), std::chrono::nanoseconds(0));
+}
+#endif
 
 WallTime ManualClock::wall_now() const {
   const auto nanoseconds = offset_.count();

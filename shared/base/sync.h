@@ -36,6 +36,9 @@ inline void yield_thread() {
 inline SteadyTime steady_now() {
   return simulated::now();
 }
+inline std::chrono::nanoseconds slept_so_far() {
+  return {};
+}
 #else
 using Mutex = std::mutex;
 using SharedMutex = std::shared_mutex;
@@ -56,6 +59,8 @@ inline void yield_thread() {
 inline SteadyTime steady_now() {
   return std::chrono::steady_clock::now();
 }
+// How long this host has been suspended since its start: time in which steady_now() stands still.
+std::chrono::nanoseconds slept_so_far();
 #endif
 
 }  // namespace pnfsrdma

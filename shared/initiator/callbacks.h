@@ -27,6 +27,10 @@ class CallbackHandler {
   virtual ~CallbackHandler() = default;
   virtual CallbackAnswer layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) = 0;
   virtual CallbackAnswer recall_any(const nfs4::CallbackRecallAnyArguments& arguments) = 0;
+  // A delegation. By default there is none of that stateid.
+  virtual CallbackAnswer recall(const nfs4::CallbackRecallArguments&) {
+    return {nfs4::Status::kBadStateid, {}};
+  }
   virtual CallbackAnswer notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments& arguments) = 0;
   // A lock that was denied looks free.
   virtual CallbackAnswer notify_lock(const nfs4::CallbackNotifyLockArguments&) { return {}; }

@@ -47,8 +47,8 @@ Result<nfs4::DeviceAddress> address_of_device(Mds& mds, const nfs4::DeviceId& id
 
 }  // namespace
 
-struct DataPath::Parts {
-  Parts(Mds& server, const Clock& clock, std::vector<TransportDomain> domains, const DataPathOptions& options)
+struct DataPath::Impl {
+  Impl(Mds& server, const Clock& clock, std::vector<TransportDomain> domains, const DataPathOptions& options)
       : mds(server),
         fabric{.clock = clock,
                .options = options,
@@ -97,19 +97,19 @@ struct DataPath::Parts {
 
 DataPath::DataPath(Mds& mds, const Clock& clock, std::vector<std::shared_ptr<rdma::Transport>> transports,
                    DataPathOptions options)
-    : parts_(std::make_unique<Parts>(mds, clock, make_domains(std::move(transports)), options)) {}
+    : impl_(std::make_unique<Impl>(mds, clock, make_domains(std::move(transports)), options)) {}
 
 DataPath::~DataPath() = default;
 
 std::shared_ptr<FileIo> DataPath::open(const nfs4::FileHandle& handle, OpenStateSource& opens,
                                        uint64_t size) {
-  return parts_->files.open(handle, opens, size);
+  return impl_->files.open(handle, opens, size);
 }
 
 PendingLayout DataPath::layout_at_open(bool for_write, FileIo* known) {
-  MountLayouts& layouts = parts_->layouts;
+  MountLayouts& layouts = impl_->layouts;
   PendingLayout pending(layouts.pending, layouts.epoch, layouts.holes.era());
-  if (!parts_->fabric.options.layouts || layouts.bulk_recalls > 0) return pending;
+  if (!impl_->fabric.options.layouts || layouts.bulk_recalls > 0) return pending;
   nfs4::LayoutGetArguments arguments;
   arguments.layout_type = nfs4::kLayoutTypePmem;
   arguments.io_mode = for_write ? nfs4::IoMode::kReadWrite : nfs4::IoMode::kRead;
@@ -122,22 +122,22 @@ PendingLayout DataPath::layout_at_open(bool for_write, FileIo* known) {
 }
 
 CallbackAnswer DataPath::layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) {
-  Statistics& counters = parts_->fabric.statistics;
+  Statistics& counters = impl_->fabric.statistics;
   counters.recalls.add();
   CallbackAnswer answer{nfs4::Status::kNomatchingLayout, {}};
   if (arguments.layout_type == nfs4::kLayoutTypePmem) {
     const auto* file = arguments.what.get_if<nfs4::LayoutRecallType::kFile>();
     const bool all = arguments.what.discriminant() == nfs4::LayoutRecallType::kAll;
-    answer = file != nullptr ? parts_->recall_file(*file, arguments.io_mode, arguments.changed)
-                             : parts_->recall_bulk(all, arguments.changed);
+    answer = file != nullptr ? impl_->recall_file(*file, arguments.io_mode, arguments.changed)
+                             : impl_->recall_bulk(all, arguments.changed);
   }
   if (answer.status == nfs4::Status::kNomatchingLayout) counters.recalls_without_match.add();
   if (answer.status == nfs4::Status::kDelay) counters.recalls_delayed.add();
   return answer;
 }
 
-CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, nfs4::IoMode iomode,
-                                            bool changed) {
+CallbackAnswer DataPath::Impl::recall_file(const nfs4::LayoutRecallFile& what, nfs4::IoMode iomode,
+                                           bool changed) {
   const FileTable::Entry file = files.find(what.file_handle);
   FileRange gate{what.offset, std::min(what.length, UINT64_MAX - what.offset)};
   auto verdict = LayoutCache::Recall::kNothing;
@@ -161,7 +161,7 @@ CallbackAnswer DataPath::Parts::recall_file(const nfs4::LayoutRecallFile& what, 
 }
 
 // The bricks that giving something of it back has to ask.
-Recaller::Subject DataPath::Parts::subject_of(const FileIo& file) {
+Recaller::Subject DataPath::Impl::subject_of(const FileIo& file) {
   Recaller::Subject subject{.file = &file};
   for (const auto& devices : {file.inside().cache.devices(), file.inside().dirty.devices()}) {
     for (const Device* device : devices) {
@@ -172,7 +172,7 @@ Recaller::Subject DataPath::Parts::subject_of(const FileIo& file) {
   return subject;
 }
 
-CallbackAnswer DataPath::Parts::recall_bulk(bool all, bool changed) {
+CallbackAnswer DataPath::Impl::recall_bulk(bool all, bool changed) {
   // From here on no LAYOUTGET begins. One that is under way may be answered with what is recalled.
   ++layouts.bulk_recalls;
   bool any = false;
@@ -194,7 +194,7 @@ CallbackAnswer DataPath::Parts::recall_bulk(bool all, bool changed) {
 // RFC 8881, 12.5.5.2: one LAYOUTRETURN at the end for all files. Until its answer no file gets a layout, and
 // none takes its grants for dead. Which files lie on the file system of an FSID recall is not known here: all
 // are given back, and said so.
-void DataPath::Parts::give_back_everything(bool all, bool changed) {
+void DataPath::Impl::give_back_everything(bool all, bool changed) {
   std::vector<std::pair<FileTable::Entry, FileRange>> given;
   for (const FileTable::Entry& file : files.all()) {
     FileRange gate{0, UINT64_MAX};
@@ -220,57 +220,57 @@ CallbackAnswer DataPath::recall_any(const nfs4::CallbackRecallAnyArguments& argu
     ours = ours || arguments.types.test(bit);
   }
   if (!ours) return {nfs4::Status::kOk, {}};
-  parts_->fabric.statistics.recalls.add();
+  impl_->fabric.statistics.recalls.add();
   return {nfs4::Status::kOk, [this, keep = arguments.objects_to_keep] {
-            parts_->recaller.post({.file = &parts_->files}, [this, keep] { parts_->files.shrink(keep); });
+            impl_->recaller.post({.file = &impl_->files}, [this, keep] { impl_->files.shrink(keep); });
           }};
 }
 
 CallbackAnswer DataPath::notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments&) {
   // Changed or deleted: either way the next connection asks GETDEVICEINFO first.
-  for (Device* device : parts_->devices.all()) device->forget_address();
+  for (Device* device : impl_->devices.all()) device->forget_address();
   return {nfs4::Status::kOk, {}};
 }
 
 void DataPath::layouts_lost() {
-  ++parts_->layouts.epoch;
-  parts_->fabric.statistics.layouts_dropped.add();
+  ++impl_->layouts.epoch;
+  impl_->fabric.statistics.layouts_dropped.add();
   // What the server has not committed it may have lost: soon, and not when somebody asks.
-  parts_->closing.post([files = &parts_->files] { files->flush_unstable(); });
+  impl_->closing.post([files = &impl_->files] { files->flush_unstable(); });
 }
 
 void DataPath::layouts_in_doubt() {
-  parts_->layouts.holes.doubt();
+  impl_->layouts.holes.doubt();
 }
 
 std::vector<nfs4::Stateid> DataPath::layout_stateids() const {
-  std::vector<nfs4::Stateid> stateids = parts_->layouts.lost.all();
-  for (const FileTable::Entry& file : parts_->files.all()) {
+  std::vector<nfs4::Stateid> stateids = impl_->layouts.lost.all();
+  for (const FileTable::Entry& file : impl_->files.all()) {
     if (const auto held = file->inside().cache.stateid()) stateids.push_back(*held);
   }
   return stateids;
 }
 
 void DataPath::layout_stateid_gone(const nfs4::Stateid& stateid) {
-  parts_->layouts.lost.remove(stateid);
-  for (const FileTable::Entry& file : parts_->files.all()) file->inside().cache.drop_all(stateid);
+  impl_->layouts.lost.remove(stateid);
+  for (const FileTable::Entry& file : impl_->files.all()) file->inside().cache.drop_all(stateid);
 }
 
 BufferPool& DataPath::buffers() {
-  return parts_->buffers;
+  return impl_->buffers;
 }
 
 Result<std::unique_ptr<Buffer>> DataPath::make_buffer(size_t size) {
-  return Buffer::allocate(parts_->fabric.transports, size);
+  return Buffer::allocate(impl_->fabric.transports, size);
 }
 
 const Statistics& DataPath::statistics() const {
-  return parts_->fabric.statistics;
+  return impl_->fabric.statistics;
 }
 
 std::vector<DeviceView> DataPath::devices() const {
   std::vector<DeviceView> views;
-  for (Device* device : parts_->devices.all()) {
+  for (Device* device : impl_->devices.all()) {
     const Device::View now = device->view();
     DeviceView view{.device = to_hex(device->id())};
     if (now.address) {
@@ -279,7 +279,7 @@ std::vector<DeviceView> DataPath::devices() const {
     }
     if (now.connection) {
       view.connected = now.connection->queue_pair.connected();
-      view.transport = parts_->fabric.transports[now.connection->transport].transport->name();
+      view.transport = impl_->fabric.transports[now.connection->transport].transport->name();
       view.address = now.connection->queue_pair.queue_pair().peer();
       view.flush_method = initiator::to_string(now.connection->flush);
       view.choice = now.connection->choice;
@@ -292,7 +292,7 @@ std::vector<DeviceView> DataPath::devices() const {
 
 LayoutsView DataPath::layouts() const {
   LayoutsView view;
-  for (const FileTable::Entry& file : parts_->files.all()) {
+  for (const FileTable::Entry& file : impl_->files.all()) {
     ++view.known;
     const LayoutCache::Held held = file->inside().cache.held();
     view.files += held.segments > 0 ? 1 : 0;
@@ -305,19 +305,19 @@ LayoutsView DataPath::layouts() const {
 
 void DataPath::shut_down(SteadyTime deadline) {
   // In the background, so that a server that does not answer cannot hold us beyond the deadline.
-  parts_->background.post([parts = parts_.get(), deadline] {
-    for (const FileTable::Entry& file : parts->files.all()) {
-      if (parts->fabric.now() >= deadline || parts->fabric.aborted) break;
+  impl_->background.post([impl = impl_.get(), deadline] {
+    for (const FileTable::Entry& file : impl->files.all()) {
+      if (impl->fabric.now() >= deadline || impl->fabric.aborted) break;
       file->inside().returner.return_everything();
     }
   });
-  parts_->background.run_all(deadline);
+  impl_->background.run_all(deadline);
   abort();
 }
 
 void DataPath::abort() {
-  parts_->fabric.aborted = true;
-  for (Device* device : parts_->devices.all()) device->abort();
+  impl_->fabric.aborted = true;
+  for (Device* device : impl_->devices.all()) device->abort();
 }
 
 }  // namespace pnfsrdma::initiator

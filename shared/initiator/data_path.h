@@ -95,8 +95,8 @@ class DataPath final : public CallbackHandler {
   void abort();
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace pnfsrdma::initiator

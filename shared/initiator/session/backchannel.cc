@@ -206,6 +206,10 @@ nfs4::CallbackResultOperation Backchannel::answer(const nfs4::CallbackArgumentOp
     if (handler == nullptr) return nfs4::CallbackLayoutRecallResponse(Status::kNomatchingLayout);
     return nfs4::CallbackLayoutRecallResponse(handled(handler->layout_recall(*recall)));
   }
+  if (const auto* recall = std::get_if<nfs4::CallbackRecallArguments>(&arguments)) {
+    if (handler == nullptr) return nfs4::CallbackRecallResponse(Status::kBadStateid);
+    return nfs4::CallbackRecallResponse(handled(handler->recall(*recall)));
+  }
   if (const auto* recall = std::get_if<nfs4::CallbackRecallAnyArguments>(&arguments)) {
     if (handler == nullptr) return nfs4::CallbackRecallAnyResponse(Status::kOk);
     return nfs4::CallbackRecallAnyResponse(handled(handler->recall_any(*recall)));

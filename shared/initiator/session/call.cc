@@ -28,16 +28,16 @@ bool Session::State::replies_awaited() {
 }
 
 // Why the call must not wait any longer, if so.
-std::optional<Error> Session::State::stop_reason(Lock&, Parts& parts) {
+std::optional<Error> Session::State::stop_reason(Lock&, Call& call) {
   if (aborted || stopping_) return Error(ESHUTDOWN, "the mount is ending");
-  if (parts.options.interrupted != nullptr && *parts.options.interrupted) return Error(EINTR, "interrupted");
+  if (call.options.interrupted != nullptr && *call.options.interrupted) return Error(EINTR, "interrupted");
   if (CancellationScope::cancelled()) return Error(EINTR, "whoever asked was killed");
   const SteadyTime time = now();
-  if (time >= parts.options.deadline) return Error(ETIMEDOUT, server_name + " did not answer in time");
-  if (parts.options.recovery && standing_ != Standing::kReclaiming) {
+  if (time >= call.options.deadline) return Error(ETIMEDOUT, server_name + " did not answer in time");
+  if (call.options.recovery && standing_ != Standing::kReclaiming) {
     return Error(ECONNRESET, "the connection was lost while state was reclaimed");
   }
-  if (options.persistence != Persistence::kHard && time - parts.began > options.soft_limit()) {
+  if (options.persistence != Persistence::kHard && time - call.began > options.soft_limit()) {
     // nfs(5): soft tells EIO, softerr ETIMEDOUT.
     const int number = options.persistence == Persistence::kSoft ? EIO : ETIMEDOUT;
     return Error(number, server_name + " does not answer");
@@ -45,34 +45,34 @@ std::optional<Error> Session::State::stop_reason(Lock&, Parts& parts) {
   return std::nullopt;
 }
 
-Result<Slot*> Session::State::acquire(Parts& parts, bool wait) {
+Result<Slot*> Session::State::acquire(Call& call, bool wait) {
   Lock lock(mutex_);
   for (;;) {
-    if (auto reason = stop_reason(lock, parts)) return std::unexpected(std::move(*reason));
-    if (usable_by(parts.options)) {
-      if (Slot* slot = slots_.take(parts.options.urgency == Urgency::kReserved || parts.options.recovery)) {
+    if (auto reason = stop_reason(lock, call)) return std::unexpected(std::move(*reason));
+    if (usable_by(call.options)) {
+      if (Slot* slot = slots_.take(call.options.urgency == Urgency::kReserved || call.options.recovery)) {
         return slot;
       }
     }
     if (!wait) return nullptr;
     // While the background thread reclaims, nobody else receives the replies of calls that were given up or
     // posted, and they hold slots.
-    if (parts.options.recovery && !polling_ && replies_awaited()) {
+    if (call.options.recovery && !polling_ && replies_awaited()) {
       poll_once(lock, true);
       continue;
     }
     ++slot_waiters_;
-    changed_.wait_until(lock, std::min(parts.options.deadline, now() + SessionSocket::kSlice));
+    changed_.wait_until(lock, std::min(call.options.deadline, now() + SessionSocket::kSlice));
     --slot_waiters_;
   }
 }
 
 // Sends the call on a fresh slot. False: no slot is free and `wait` is false.
-Result<bool> Session::State::send_new(Parts& parts, bool wait) {
+Result<bool> Session::State::send_new(Call& call, bool wait) {
   for (;;) {
-    TRY_ASSIGN(Slot* const slot, acquire(parts, wait));
+    TRY_ASSIGN(Slot* const slot, acquire(call, wait));
     if (slot == nullptr) return false;
-    encode(parts, *slot);
+    encode(call, *slot);
     std::shared_ptr<SessionSocket> socket;
     {
       Lock lock(mutex_);
@@ -85,9 +85,10 @@ Result<bool> Session::State::send_new(Parts& parts, bool wait) {
         return fail(EMSGSIZE, "the request is longer than the session allows");
       }
       slot->phase = Slot::Phase::kSent;
-      slot->sent_at = last_call_ = now();
+      stamp(*slot);
+      last_call_ = slot->sent_at;
       slot->transmissions = 1;
-      parts.slot = slot;
+      call.slot = slot;
       // Not connected any more: recovery sends it, as it sends all that are kSent.
       if (connected()) socket = socket_;
     }
@@ -106,13 +107,13 @@ void Session::State::transmit(const std::shared_ptr<SessionSocket>& socket, Byte
 }
 
 // Until the reply is here, the session is lost, or the call must stop; then the slot is no longer the call's.
-Result<> Session::State::await_reply(Parts& parts) {
-  Slot& slot = *parts.slot;
+Result<> Session::State::await_reply(Call& call) {
+  Slot& slot = *call.slot;
   Lock lock(mutex_);
   while (slot.phase == Slot::Phase::kSent) {
-    if (auto reason = stop_reason(lock, parts)) {
+    if (auto reason = stop_reason(lock, call)) {
       slot.abandoned = true;
-      parts.slot = nullptr;
+      call.slot = nullptr;
       appoint_poller();
       return std::unexpected(std::move(*reason));
     }
@@ -121,7 +122,7 @@ Result<> Session::State::await_reply(Parts& parts) {
       poll_once(lock, true);
     } else {
       slot.sleeping = true;
-      slot.changed.wait_until(lock, std::min(parts.options.deadline, now() + SessionSocket::kSlice));
+      slot.changed.wait_until(lock, std::min(call.options.deadline, now() + SessionSocket::kSlice));
       slot.sleeping = false;
     }
   }
@@ -189,26 +190,26 @@ void Session::State::release(Slot& slot, bool sequence_used) {
 }
 
 // Sleeps between two attempts. False: the call must stop (send_new() will say why).
-bool Session::State::pause(Parts& parts, Milliseconds duration) {
+bool Session::State::pause(Call& call, Milliseconds duration) {
   Lock lock(mutex_);
   ++statistics_.delays;
-  const SteadyTime until = std::min(now() + duration, parts.options.deadline);
+  const SteadyTime until = std::min(now() + duration, call.options.deadline);
   while (now() < until) {
-    if (stop_reason(lock, parts)) return false;
+    if (stop_reason(lock, call)) return false;
     changed_.wait_until(lock, std::min(until, now() + SessionSocket::kSlice));
   }
   return true;
 }
 
-bool Session::State::begin(Parts& parts) {
+bool Session::State::begin(Call& call) {
   // An error shows again in finish().
-  return send_new(parts, false).value_or(false);
+  return send_new(call, false).value_or(false);
 }
 
-void Session::State::give_up(Parts& parts) {
-  if (parts.slot == nullptr) return;
+void Session::State::give_up(Call& call) {
+  if (call.slot == nullptr) return;
   Lock lock(mutex_);
-  Slot& slot = *std::exchange(parts.slot, nullptr);
+  Slot& slot = *std::exchange(call.slot, nullptr);
   if (slot.phase == Slot::Phase::kSent || slot.phase == Slot::Phase::kAnswered) {
     slot.abandoned = true;
     posts_changed_.notify_all();

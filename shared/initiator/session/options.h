@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "shared/base/clock.h"
+#include "shared/base/sync.h"
 #include "shared/initiator/persistence.h"
 
 namespace pnfsrdma::rdma {
@@ -44,6 +46,8 @@ struct SessionOptions {
   // First and last pause between repetitions after NFS4ERR_DELAY and the like.
   Milliseconds delay_first = std::chrono::milliseconds(5);
   Milliseconds delay_max = std::chrono::seconds(1);
+  // How long this host has been suspended: the server's lease runs on. Thread-safe.
+  std::function<std::chrono::nanoseconds()> slept = slept_so_far;
 
   // The patience of a soft mount, from the start of a call.
   Milliseconds soft_limit() const { return timeout * (1 + retransmissions); }

@@ -45,10 +45,10 @@ class Poller {
   Events wait(Milliseconds longest);
 
  private:
-  struct Parts;
+  struct Impl;
   void disarm_now(Milliseconds idle_delay);
 
-  const std::unique_ptr<Parts> parts_;
+  const std::unique_ptr<Impl> impl_;
   std::atomic<bool> armed_ = false;
 };
 

@@ -9,29 +9,29 @@
 // a thread of their own. It also frees the slots of calls that were given up.
 namespace pnfsrdma::initiator {
 
-void Session::State::post(std::unique_ptr<Parts> parts) {
-  parts->began = steady_now();
+void Session::State::post(std::unique_ptr<Call> call) {
+  call->began = steady_now();
   // Never on the reserved slot, nor on an only one: their replies are processed by the posts thread, which
   // must find a slot itself to repeat a call or to send one that found none.
-  parts->options.urgency = Urgency::kNormal;
+  call->options.urgency = Urgency::kNormal;
   bool several = false;
   {
     Lock lock(mutex_);
     several = slots_.usable() > 1;
   }
-  const bool sent = several && begin(*parts);
-  parts->options.urgency = Urgency::kReserved;
+  const bool sent = several && begin(*call);
+  call->options.urgency = Urgency::kReserved;
   Lock lock(mutex_);
   ++posts_open_;
   if (!sent) {
-    finished_posts_.push_back(std::move(parts));
+    finished_posts_.push_back(std::move(call));
     posts_changed_.notify_all();
     return;
   }
   // The reply may be here already.
-  parts->slot->posted = true;
-  const bool answered = parts->slot->phase != Slot::Phase::kSent;
-  posted_.push_back(std::move(parts));
+  call->slot->posted = true;
+  const bool answered = call->slot->phase != Slot::Phase::kSent;
+  posted_.push_back(std::move(call));
   if (answered) posts_changed_.notify_all();
 }
 
@@ -41,8 +41,8 @@ bool Session::State::drain_posts(SteadyTime deadline) {
     if (steady_now() >= deadline) return false;
     // Their replies have to be received: by us, when nobody else is at it.
     if (!polling_ && standing_ == Standing::kLive && !posted_.empty()) {
-      const bool answered = std::any_of(posted_.begin(), posted_.end(), [](const auto& parts) {
-        return parts->slot->phase != Slot::Phase::kSent;
+      const bool answered = std::any_of(posted_.begin(), posted_.end(), [](const auto& call) {
+        return call->slot->phase != Slot::Phase::kSent;
       });
       if (!answered) {
         poll_once(lock, true);
@@ -55,35 +55,35 @@ bool Session::State::drain_posts(SteadyTime deadline) {
   return posts_open_ == 0;
 }
 
-std::unique_ptr<Session::State::Parts> Session::State::next_finished_post(Lock&) {
-  const auto answered = std::find_if(posted_.begin(), posted_.end(), [](const auto& parts) {
-    return parts->slot->phase != Slot::Phase::kSent;
+std::unique_ptr<Session::State::Call> Session::State::next_finished_post(Lock&) {
+  const auto answered = std::find_if(posted_.begin(), posted_.end(), [](const auto& call) {
+    return call->slot->phase != Slot::Phase::kSent;
   });
-  std::unique_ptr<Parts> parts;
+  std::unique_ptr<Call> call;
   if (answered != posted_.end()) {
-    parts = std::move(*answered);
+    call = std::move(*answered);
     posted_.erase(answered);
-    parts->slot->posted = false;
+    call->slot->posted = false;
   } else if (!finished_posts_.empty()) {
-    parts = std::move(finished_posts_.front());
+    call = std::move(finished_posts_.front());
     finished_posts_.pop_front();
   } else if (aborted && !posted_.empty()) {
-    parts = std::move(posted_.back());  // finish() says that the mount ends
+    call = std::move(posted_.back());  // finish() says that the mount ends
     posted_.pop_back();
-    parts->slot->posted = false;
+    call->slot->posted = false;
   }
-  return parts;
+  return call;
 }
 
 void Session::State::reap_abandoned(Lock& lock) {
   // From the beginning each time: there may be other slots behind each turn.
   while (Slot* slot = slots_.unread()) {
-    Parts parts;
-    parts.slot = slot;
+    Call call;
+    call.slot = slot;
     lock.unlock();
     // Its results interest nobody; what SEQUENCE said does.
-    const auto answer = interpret(parts);
-    if (answer && answer->verdict == Verdict::kSendAgain) send_again(parts);
+    const auto answer = interpret(call);
+    if (answer && answer->verdict == Verdict::kSendAgain) send_again(call);
     lock.lock();
   }
 }
@@ -92,15 +92,15 @@ void Session::State::run_posts() {
   Lock lock(mutex_);
   while (!stopping_) {
     reap_abandoned(lock);
-    std::unique_ptr<Parts> parts = next_finished_post(lock);
-    if (!parts) {
+    std::unique_ptr<Call> call = next_finished_post(lock);
+    if (!call) {
       posts_changed_.wait_for(lock, SessionSocket::kSlice);
       continue;
     }
     lock.unlock();
-    Result<CompoundReply> reply = finish(*parts);
-    if (parts->completion) parts->completion(std::move(reply));
-    parts.reset();
+    Result<CompoundReply> reply = finish(*call);
+    if (call->completion) call->completion(std::move(reply));
+    call.reset();
     lock.lock();
     --posts_open_;
     posts_changed_.notify_all();

@@ -16,6 +16,11 @@ constexpr Milliseconds kConnectTimeout = std::chrono::seconds(3);
 constexpr Milliseconds kReconnectFirst = std::chrono::milliseconds(20);
 constexpr Milliseconds kReconnectMax = std::chrono::seconds(2);
 
+Session::Operations limits_question() {
+  return {nfs4::PutRootFileHandleArguments{},
+          nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kLeaseTime)}};
+}
+
 }  // namespace
 
 // `socket`: the connection on which it was noticed; a later one is not blamed.
@@ -73,7 +78,9 @@ Result<> Session::State::try_to_recover(Damage damage) {
     Lock lock(mutex_);
     reclaiming = standing_ == Standing::kReclaiming;
   }
-  return reclaiming ? reclaim() : Result<>{};
+  if (reclaiming) return reclaim();
+  post_limits();
+  return {};
 }
 
 // Everybody may use the connection from here on, or, when state has to be reclaimed, the reclaim.
@@ -158,7 +165,7 @@ void Session::State::settle_slots(bool new_session, std::vector<Slot*>& to_send)
   for (const auto& each : slots_.all()) {
     Slot& slot = *each;
     if (slot.phase != Slot::Phase::kSent) continue;
-    slot.sent_at = now();
+    stamp(slot);
     ++slot.transmissions;
     to_send.push_back(&slot);
   }
@@ -177,14 +184,13 @@ void Session::State::settle_slots(bool new_session, std::vector<Slot*>& to_send)
 
 // The clientid is new, or stateids are in doubt: RFC 8881, 8.4.2.
 Result<> Session::State::reclaim() {
-  const CallOptions call{.cache_reply = true, .recovery = true};
   if (RecoveryHandler* handler = recovery_handler) handler->reclaim();
-  Parts parts;
-  parts.operations.emplace_back(nfs4::ReclaimCompleteArguments{});
-  parts.options = call;
-  parts.began = now();
+  Call call;
+  call.operations.emplace_back(nfs4::ReclaimCompleteArguments{});
+  call.options = {.cache_reply = true, .recovery = true};
+  call.began = now();
   // COMPLETE_ALREADY is as good; a server that wants none of it says so and is left alone.
-  TRY(finish(parts));
+  TRY(finish(call));
   if (RecoveryHandler* handler = recovery_handler) handler->reopen();
   TRY(ask_limits());
   Lock lock(mutex_);
@@ -199,17 +205,31 @@ Result<> Session::State::reclaim() {
 }
 
 Result<> Session::State::ask_limits() {
-  Parts parts;
-  parts.operations.emplace_back(nfs4::PutRootFileHandleArguments{});
-  parts.operations.emplace_back(nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kLeaseTime)});
-  parts.options.recovery = true;
-  parts.began = now();
-  TRY_ASSIGN(const CompoundReply reply, finish(parts));
+  Call call;
+  call.operations = limits_question();
+  call.options.recovery = true;
+  call.began = now();
+  TRY_ASSIGN(const CompoundReply reply, finish(call));
+  take_limits(reply);
+  return {};
+}
+
+// The same behind a connection that needed no reclaim: it may be to a server that was started with another lease.
+void Session::State::post_limits() {
+  auto call = std::make_unique<Call>();
+  call->operations = limits_question();
+  call->completion = [this](const Result<CompoundReply>& reply) {
+    if (reply) take_limits(*reply);
+  };
+  post(std::move(call));
+}
+
+void Session::State::take_limits(const CompoundReply& reply) {
   const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
-  if (result == nullptr || !result->attributes.lease_time) return {};
+  if (result == nullptr || !result->attributes.lease_time) return;
   Lock lock(mutex_);
   established_.lease = std::chrono::seconds(std::clamp<uint32_t>(*result->attributes.lease_time, 1, 3600));
-  return {};
+  lease_end = answered_at_ + established_.lease;
 }
 
 void Session::State::recover() {
@@ -248,7 +268,7 @@ void Session::State::keep_lease() {
     if (standing_ != Standing::kLive || now() - renewed_at_ < established_.lease / 3) return;
     renewed_at_ = now();
   }
-  post(std::make_unique<Parts>());
+  post(std::make_unique<Call>());
 }
 
 // Receives what came while nobody else did; arms or disarms the watch on the socket.

@@ -64,17 +64,17 @@ class Gathered {
 
 }  // namespace
 
-Result<CompoundReply> Session::State::finish(Parts& parts) {
+Result<CompoundReply> Session::State::finish(Call& call) {
   BackOff back_off(options.delay_first, options.delay_max);
-  Gathered gathered(parts.operations.size());
+  Gathered gathered(call.operations.size());
   bool repeated = false;
   for (;;) {
-    if (parts.slot == nullptr) TRY(send_new(parts, true));
-    TRY(await_reply(parts));
-    TRY_ASSIGN(Answer answer, interpret(parts));
+    if (call.slot == nullptr) TRY(send_new(call, true));
+    TRY(await_reply(call));
+    TRY_ASSIGN(Answer answer, interpret(call));
     if (answer.verdict == Verdict::kSendAgain) {
-      (void)pause(parts, back_off.next());  // a reason to stop shows in await_reply()
-      send_again(parts);
+      (void)pause(call, back_off.next());  // a reason to stop shows in await_reply()
+      send_again(call);
       continue;
     }
     if (answer.verdict == Verdict::kBuildAnew) {
@@ -85,39 +85,39 @@ Result<CompoundReply> Session::State::finish(Parts& parts) {
     const Status status = answer.reply.status;
     gathered.add(std::move(answer.reply));
     const auto failed = gathered.failed();
-    if (!failed || parts.options.return_delay || !asks_for_repetition(status)) return gathered.take();
-    const auto indices = operations_to_repeat(parts.operations, *failed);
-    if (indices && parts.options.on_repetition != nullptr) (*parts.options.on_repetition)(gathered.so_far());
-    if (!indices || !pause(parts, back_off.next())) return gathered.take();
+    if (!failed || call.options.return_delay || !asks_for_repetition(status)) return gathered.take();
+    const auto indices = operations_to_repeat(call.operations, *failed);
+    if (indices && call.options.on_repetition != nullptr) (*call.options.on_repetition)(gathered.so_far());
+    if (!indices || !pause(call, back_off.next())) return gathered.take();
     gathered.narrow(*indices);
-    parts.operations = pick(parts.operations, *indices);
+    call.operations = pick(call.operations, *indices);
   }
 }
 
 // The same bytes on the same slot: SEQUENCE answered DELAY, the slot stands where it stood.
-void Session::State::send_again(Parts& parts) {
+void Session::State::send_again(Call& call) {
   std::shared_ptr<SessionSocket> socket;
   {
     Lock lock(mutex_);
-    Slot& slot = *parts.slot;
+    Slot& slot = *call.slot;
     if (slot.session != slots_.session()) {
       release(slot, false);
-      parts.slot = nullptr;
+      call.slot = nullptr;
       return;
     }
     slot.phase = Slot::Phase::kSent;
-    slot.sent_at = steady_now();
+    stamp(slot);
     if (connected()) socket = socket_;
   }
-  if (socket) transmit(socket, parts.slot->request);
+  if (socket) transmit(socket, call.slot->request);
 }
 
-Result<Session::State::Answer> Session::State::interpret(Parts& parts) {
-  Slot& slot = *parts.slot;
+Result<Session::State::Answer> Session::State::interpret(Call& call) {
+  Slot& slot = *call.slot;
   const auto give_back = [&](bool sequence_used) {
     Lock lock(mutex_);
     release(slot, sequence_used);
-    parts.slot = nullptr;
+    call.slot = nullptr;
   };
   if (slot.phase == Slot::Phase::kSessionLost) {
     give_back(false);
@@ -138,9 +138,9 @@ Result<Session::State::Answer> Session::State::interpret(Parts& parts) {
     return fail(EPROTO, "the MDS sent results that cannot be decoded");
   }
   const auto sequence = reader->result<nfs4::SequenceResponse>();
-  if (!sequence) return after_sequence_error(parts, sequence.error());
+  if (!sequence) return after_sequence_error(call, sequence.error());
   note_sequence(slot, *sequence);
-  parts.slot = nullptr;
+  call.slot = nullptr;
 
   answer.reply.status = reader->status();
   while (reader->left() > 0) {
@@ -151,20 +151,20 @@ Result<Session::State::Answer> Session::State::interpret(Parts& parts) {
   // It was done, its reply is not kept: said by the operation behind SEQUENCE, which is answered anew (RFC
   // 8881, 2.10.6.1.3). Doing it twice does no harm.
   if (answer.reply.status == Status::kRetryUncachedRep) return Answer{Verdict::kBuildAnew, {}};
-  if (answer.reply.ok() && answer.reply.results.size() != parts.operations.size()) {
+  if (answer.reply.ok() && answer.reply.results.size() != call.operations.size()) {
     return fail(EPROTO, "the MDS sent a wrong number of results");
   }
-  if (answer.reply.results.size() > parts.operations.size()) {
+  if (answer.reply.results.size() > call.operations.size()) {
     return fail(EPROTO, "the MDS sent more results than there were operations");
   }
   return answer;
 }
 
 // SEQUENCE failed: nothing behind it ran, and the slot's number was not used (RFC 8881, 18.46.3).
-Result<Session::State::Answer> Session::State::after_sequence_error(Parts& parts, Status status) {
+Result<Session::State::Answer> Session::State::after_sequence_error(Call& call, Status status) {
   if (status == Status::kDelay) return Answer{Verdict::kSendAgain, {}};
   Lock lock(mutex_);
-  Slot& slot = *parts.slot;
+  Slot& slot = *call.slot;
   const bool current = slot.session == slots_.session();
   switch (status) {
     case Status::kRetryUncachedRep:
@@ -180,11 +180,11 @@ Result<Session::State::Answer> Session::State::after_sequence_error(Parts& parts
     case Status::kRepTooBig:
     case Status::kRepTooBigToCache:
       release(slot, false);
-      parts.slot = nullptr;
+      call.slot = nullptr;
       return fail(EMSGSIZE, std::string("the MDS answers ") + nfs4::to_string(status));
     case Status::kBadXdr:
       release(slot, false);
-      parts.slot = nullptr;
+      call.slot = nullptr;
       return fail(EPROTO, "SEQUENCE: a reply that cannot be decoded, or the MDS could not decode ours");
     default:
       // BADSESSION, DEADSESSION, and everything that says that our slots and the server's do not agree.
@@ -192,8 +192,14 @@ Result<Session::State::Answer> Session::State::after_sequence_error(Parts& parts
       release(slot, false);
       break;
   }
-  parts.slot = nullptr;
+  call.slot = nullptr;
   return Answer{Verdict::kBuildAnew, {}};
+}
+
+// It goes now. In this order: a suspension between the two makes the lease that begins here look older, never newer.
+void Session::State::stamp(Slot& slot) {
+  slot.slept_before = options.slept();
+  slot.sent_at = now();
 }
 
 void Session::State::note_sequence(Slot& slot, const nfs4::SequenceResult& sequence) {
@@ -205,7 +211,8 @@ void Session::State::note_sequence(Slot& slot, const nfs4::SequenceResult& seque
   const bool current = slot.session == slots_.session();
   if (current) {
     renewed_at_ = slot.sent_at;  // the lease began at the server no earlier than that
-    lease_end = std::max(lease_end.load(), slot.sent_at + established_.lease);
+    answered_at_ = std::max(answered_at_, slot.sent_at + slot.slept_before);
+    lease_end = answered_at_ + established_.lease;
     slots_.limit_highest(sequence.target_highest_slot_id);
   }
   release(slot, true);
@@ -218,8 +225,9 @@ void Session::State::note_status_flags(Lock& lock, uint32_t flags) {
   status_flags_ = flags;
   if (risen == 0) return;
   constexpr uint32_t kPathDown = nfs4::kSequenceCallbackPathDown | nfs4::kSequenceCallbackPathDownSession;
-  // Not RECALLABLE_STATE_REVOKED: what is revoked then is a layout, its file learns it at the next I/O or
-  // LAYOUTCOMMIT (a dead grant, BAD_STATEID), and the opens and all other layouts are as they were.
+  // Not RECALLABLE_STATE_REVOKED: what is revoked then is a delegation (RecoveryHandler::state_revoked) or a
+  // layout; its file learns it at the next I/O or LAYOUTCOMMIT (a dead grant, BAD_STATEID), and the opens and all
+  // other layouts are as they were.
   constexpr uint32_t kStateLost = nfs4::kSequenceExpiredAllStateRevoked |
                                   nfs4::kSequenceExpiredSomeStateRevoked | nfs4::kSequenceAdminStateRevoked;
   log_info("session", "status-flags server={} risen={:#x}", server_name, risen);
@@ -234,7 +242,7 @@ void Session::State::note_status_flags(Lock& lock, uint32_t flags) {
   }
 }
 
-void Session::State::encode(Parts& parts, Slot& slot) {
+void Session::State::encode(Call& call, Slot& slot) {
   nfs4::SequenceArguments sequence;
   uint32_t minor_version = 0;
   {
@@ -242,19 +250,19 @@ void Session::State::encode(Parts& parts, Slot& slot) {
     sequence.session_id = established_.session_id;
     sequence.highest_slot_id = std::max(slots_.highest_in_use(), slot.id);
     minor_version = established_.minor_version;
-    ++(parts.operations.empty() ? statistics_.renewals : statistics_.compounds);
-    for (const auto& operation : parts.operations) {
+    ++(call.operations.empty() ? statistics_.renewals : statistics_.compounds);
+    for (const auto& operation : call.operations) {
       const auto number = static_cast<size_t>(nfs4::operation_of(operation));
       if (number < statistics_.operations.size()) ++statistics_.operations[number];
     }
   }
   sequence.sequence_id = slot.sequence;
   sequence.slot_id = slot.id;
-  sequence.cache_this = slot.cached = parts.options.cache_reply;
+  sequence.cache_this = slot.cached = call.options.cache_reply;
 
-  CallRecord record(slot.request, slot.xid, parts.credential, minor_version);
+  CallRecord record(slot.request, slot.xid, call.credential, minor_version);
   xdr::encode(record.compound().begin(nfs4::Operation::kSequence), sequence);
-  for (const auto& operation : parts.operations) record.compound().add(operation);
+  for (const auto& operation : call.operations) record.compound().add(operation);
   record.finish();
 }
 

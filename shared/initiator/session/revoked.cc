@@ -44,9 +44,9 @@ void Session::State::free_revoked() {
 void Session::State::test_stateids(std::vector<nfs4::Stateid> stateids) {
   nfs4::TestStateidArguments arguments;
   arguments.stateids.assign(stateids.begin(), stateids.end());
-  auto parts = std::make_unique<Parts>();
-  parts->operations.emplace_back(std::move(arguments));
-  parts->completion = [this, stateids = std::move(stateids)](const Result<CompoundReply>& reply) {
+  auto call = std::make_unique<Call>();
+  call->operations.emplace_back(std::move(arguments));
+  call->completion = [this, stateids = std::move(stateids)](const Result<CompoundReply>& reply) {
     const auto* result = reply ? reply->result<nfs4::TestStateidResponse>(0) : nullptr;
     if (result == nullptr || result->statuses.size() != stateids.size()) return;
     for (size_t i = 0; i < stateids.size(); ++i) {
@@ -57,29 +57,29 @@ void Session::State::test_stateids(std::vector<nfs4::Stateid> stateids) {
       }
     }
   };
-  post(std::move(parts));
+  post(std::move(call));
 }
 
 void Session::State::free_stateid(const nfs4::Stateid& stateid) {
-  auto parts = std::make_unique<Parts>();
-  parts->operations.emplace_back(nfs4::FreeStateidArguments{stateid});
-  parts->options.cache_reply = true;
-  parts->completion = [this, stateid](const Result<CompoundReply>& reply) {
+  auto call = std::make_unique<Call>();
+  call->operations.emplace_back(nfs4::FreeStateidArguments{stateid});
+  call->options.cache_reply = true;
+  call->completion = [this, stateid](const Result<CompoundReply>& reply) {
     if (!reply || (!reply->ok() && reply->status != Status::kBadStateid)) return;
     log_info("session", "stateid-freed server={} status={}", server_name, nfs4::to_string(reply->status));
     gone(stateid);
   };
-  post(std::move(parts));
+  post(std::move(call));
 }
 
 // Layouts stay: they are held by stateids of their own, and what is forgotten here would never be returned.
 void Session::State::renew_opens() {
-  Parts parts;
-  parts.began = now();
+  Call call;
+  call.began = now();
   Lock lock(mutex_);
   const uint64_t before = reclaims_;
   while (reclaims_ == before && standing_ == Standing::kLive) {
-    if (stop_reason(lock, parts)) return;
+    if (stop_reason(lock, call)) return;
     if (now() >= renew_again_at_) {
       renew_again_at_ = now() + kTestDistance;
       renewal_wanted_ = true;
@@ -91,7 +91,7 @@ void Session::State::renew_opens() {
   lock.unlock();
   // A SEQUENCE alone, which goes out when recovery is over. Whatever became of it, the caller's own call will
   // tell.
-  (void)finish(parts);
+  (void)finish(call);
 }
 
 void Session::State::gone(const nfs4::Stateid& stateid) {

@@ -50,9 +50,9 @@ Established Session::State::established() const {
   return established_;
 }
 
-Result<CompoundReply> Session::State::finish_measured(Parts& parts) {
-  auto reply = finish(parts);
-  if (reply) latency.add(steady_now() - parts.began);
+Result<CompoundReply> Session::State::finish_measured(Call& call) {
+  auto reply = finish(call);
+  if (reply) latency.add(steady_now() - call.began);
   return reply;
 }
 
@@ -89,39 +89,39 @@ void Session::set_handlers(CallbackHandler* callbacks, RecoveryHandler* recovery
 
 Result<CompoundReply> Session::call(Operations operations, const Credential& credential,
                                     const CallOptions& options) {
-  InFlight::Parts parts;
-  parts.operations = std::move(operations);
-  parts.credential = credential;
-  parts.options = options;
-  parts.began = steady_now();
-  return state_->finish_measured(parts);
+  InFlight::Call call;
+  call.operations = std::move(operations);
+  call.credential = credential;
+  call.options = options;
+  call.began = steady_now();
+  return state_->finish_measured(call);
 }
 
 Session::InFlight Session::begin(Operations operations, const Credential& credential,
                                  const CallOptions& options) {
-  auto parts = std::make_unique<InFlight::Parts>();
-  parts->operations = std::move(operations);
-  parts->credential = credential;
-  parts->options = options;
-  parts->began = steady_now();
-  parts->state = state_;
-  (void)state_->begin(*parts);
-  return InFlight(std::move(parts));
+  auto call = std::make_unique<InFlight::Call>();
+  call->operations = std::move(operations);
+  call->credential = credential;
+  call->options = options;
+  call->began = steady_now();
+  call->state = state_;
+  (void)state_->begin(*call);
+  return InFlight(std::move(call));
 }
 
 Result<CompoundReply> Session::finish(InFlight in_flight) {
-  if (!in_flight.parts_) return fail(EINVAL, "finish() of a call that was not begun");
-  return state_->finish_measured(*in_flight.parts_);
+  if (!in_flight.call_) return fail(EINVAL, "finish() of a call that was not begun");
+  return state_->finish_measured(*in_flight.call_);
 }
 
 void Session::post(Operations operations, const Credential& credential, const CallOptions& options,
                    Completion completion) {
-  auto parts = std::make_unique<InFlight::Parts>();
-  parts->operations = std::move(operations);
-  parts->credential = credential;
-  parts->options = options;
-  parts->completion = std::move(completion);
-  state_->post(std::move(parts));
+  auto call = std::make_unique<InFlight::Call>();
+  call->operations = std::move(operations);
+  call->credential = credential;
+  call->options = options;
+  call->completion = std::move(completion);
+  state_->post(std::move(call));
 }
 
 void Session::renew_opens() {
@@ -157,7 +157,7 @@ uint32_t Session::io_size_max() const {
   return state_->io_size_max;
 }
 SteadyTime Session::lease_end() const {
-  return state_->lease_end;
+  return state_->lease_end.load() - state_->options.slept();
 }
 Milliseconds Session::lease() const {
   return state_->established().lease;
@@ -173,15 +173,15 @@ SessionStatistics Session::statistics() const {
 }
 
 Session::InFlight::InFlight() = default;
-Session::InFlight::InFlight(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Session::InFlight::InFlight(std::unique_ptr<Call> call) : call_(std::move(call)) {}
 Session::InFlight::InFlight(InFlight&&) noexcept = default;
 Session::InFlight& Session::InFlight::operator=(InFlight&& other) noexcept {
-  std::swap(parts_, other.parts_);  // what was here is given up with `other`
+  std::swap(call_, other.call_);  // what was here is given up with `other`
   return *this;
 }
 Session::InFlight::~InFlight() {
-  if (!parts_ || parts_->slot == nullptr) return;
-  if (const auto state = parts_->state.lock()) state->give_up(*parts_);
+  if (!call_ || call_->slot == nullptr) return;
+  if (const auto state = call_->state.lock()) state->give_up(*call_);
 }
 
 }  // namespace pnfsrdma::initiator

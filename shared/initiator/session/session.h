@@ -182,9 +182,9 @@ class Session::InFlight {
 
  private:
   friend class Session;
-  struct Parts;
-  explicit InFlight(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  struct Call;
+  explicit InFlight(std::unique_ptr<Call> call);
+  std::unique_ptr<Call> call_;
 };
 
 }  // namespace pnfsrdma::initiator

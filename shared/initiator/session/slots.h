@@ -37,9 +37,10 @@ struct Slot {
   bool cached = false;     // the server was asked to keep the reply: doing it twice would be wrong
   bool posted = false;     // nobody waits: the reply goes to the posts thread
   uint32_t xid = 0;
-  uint32_t rounds = 0;   // distinguishes successive xids
-  uint64_t session = 0;  // SlotTable::session() when it was taken
-  SteadyTime sent_at;    // last transmission
+  uint32_t rounds = 0;                      // distinguishes successive xids
+  uint64_t session = 0;                     // SlotTable::session() when it was taken
+  SteadyTime sent_at;                       // last transmission
+  std::chrono::nanoseconds slept_before{};  // this host, before that
   uint32_t transmissions = 0;
   int failure = 0;  // errno
   Bytes request;    // the whole record, mark included: a reconnect sends exactly these bytes again

@@ -19,7 +19,7 @@
 namespace pnfsrdma::initiator {
 
 // One call: what it wants and where it is.
-struct Session::InFlight::Parts {
+struct Session::InFlight::Call {
   Operations operations;
   Credential credential;
   CallOptions options;
@@ -42,7 +42,7 @@ inline constexpr uint32_t kRevokedFlags =
 // poller.
 class Session::State : public std::enable_shared_from_this<Session::State> {
  public:
-  using Parts = InFlight::Parts;
+  using Call = InFlight::Call;
 
   explicit State(const SessionOptions& options);
   ~State();
@@ -52,13 +52,13 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void end();
 
   // Calls.
-  Result<CompoundReply> finish(Parts& parts);
+  Result<CompoundReply> finish(Call& call);
   // The same, and how long the call took is counted.
-  Result<CompoundReply> finish_measured(Parts& parts);
-  bool begin(Parts& parts);
-  void post(std::unique_ptr<Parts> parts);
+  Result<CompoundReply> finish_measured(Call& call);
+  bool begin(Call& call);
+  void post(std::unique_ptr<Call> call);
   bool drain_posts(SteadyTime deadline);
-  void give_up(Parts& parts);
+  void give_up(Call& call);
   void renew_opens();
   void abort();
 
@@ -70,7 +70,8 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   std::atomic<uint64_t> generation = 1;
   std::atomic<uint32_t> io_size_max = 4096;
   std::atomic<uint32_t> operations_max = 2;
-  std::atomic<SteadyTime> lease_end = SteadyTime{};  // written under the mutex
+  // On a clock that runs on while the host is suspended; written under the mutex.
+  std::atomic<SteadyTime> lease_end = SteadyTime{};
   LatencyHistogram latency;
   std::string server_name;
 
@@ -79,6 +80,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
 
  private:
   static SteadyTime now() { return steady_now(); }
+  void stamp(Slot& slot);
   enum class Standing {
     kLive,
     kDisconnected,  // the background thread has to act: `damage_` says how much is lost
@@ -88,11 +90,11 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   using Lock = std::unique_lock<Mutex>;
 
   // call.cc
-  Result<Slot*> acquire(Parts& parts, bool wait);
-  Result<bool> send_new(Parts& parts, bool wait);
+  Result<Slot*> acquire(Call& call, bool wait);
+  Result<bool> send_new(Call& call, bool wait);
   void transmit(const std::shared_ptr<SessionSocket>& socket, ByteSpan record);
-  Result<> await_reply(Parts& parts);
-  std::optional<Error> stop_reason(Lock& lock, Parts& parts);
+  Result<> await_reply(Call& call);
+  std::optional<Error> stop_reason(Lock& lock, Call& call);
   void check_patience(Lock& lock, const Slot& slot);
   bool usable_by(const CallOptions& call) const;
   bool connected() const;
@@ -102,8 +104,8 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void deliver_reply(Slot& slot, Bytes record);
   void appoint_poller();
   void release(Slot& slot, bool sequence_used);
-  void encode(Parts& parts, Slot& slot);
-  bool pause(Parts& parts, Milliseconds duration);
+  void encode(Call& call, Slot& slot);
+  bool pause(Call& call, Milliseconds duration);
 
   // reply.cc
   enum class Verdict { kDone, kSendAgain, kBuildAnew };
@@ -111,9 +113,9 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
     Verdict verdict = Verdict::kDone;
     CompoundReply reply;
   };
-  Result<Answer> interpret(Parts& parts);
-  Result<Answer> after_sequence_error(Parts& parts, nfs4::Status status);
-  void send_again(Parts& parts);
+  Result<Answer> interpret(Call& call);
+  Result<Answer> after_sequence_error(Call& call, nfs4::Status status);
+  void send_again(Call& call);
   void note_sequence(Slot& slot, const nfs4::SequenceResult& sequence);
   void note_status_flags(Lock& lock, uint32_t flags);
 
@@ -127,6 +129,8 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void settle_slots(bool new_session, std::vector<Slot*>& to_send);
   Result<> reclaim();
   Result<> ask_limits();
+  void post_limits();
+  void take_limits(const CompoundReply& reply);
   void keep_lease();
   void keep_watch(Poller::Events events);
 
@@ -138,7 +142,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
 
   // posts.cc
   void run_posts();
-  std::unique_ptr<Parts> next_finished_post(Lock& lock);
+  std::unique_ptr<Call> next_finished_post(Lock& lock);
   void reap_abandoned(Lock& lock);
 
   DeferredDestruction destruction_{"session-destroy"};  // of connections by RDMA; before whoever holds one
@@ -157,12 +161,13 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   SteadyTime test_again_at_{};   // stateids, while the server says that some are revoked
   SteadyTime renew_again_at_{};  // opens that it does not know
   SteadyTime renewed_at_;
+  SteadyTime answered_at_{};  // when the newest answered call was sent, on the clock of lease_end
   SteadyTime last_call_;
   bool reclaim_wanted_ = false;  // stateids are in doubt
   bool renewal_wanted_ = false;  // those of opens only
   uint64_t reclaims_ = 0;
-  std::deque<std::unique_ptr<Parts>> finished_posts_;  // answered, or never sent
-  std::vector<std::unique_ptr<Parts>> posted_;         // on the wire
+  std::deque<std::unique_ptr<Call>> finished_posts_;  // answered, or never sent
+  std::vector<std::unique_ptr<Call>> posted_;         // on the wire
   uint32_t posts_open_ = 0;
   Condition posts_changed_;
   SessionStatistics statistics_;

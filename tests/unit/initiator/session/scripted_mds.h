@@ -72,9 +72,10 @@ class ScriptedMds {
   uint32_t minor_version_max = 2;
   uint32_t status_flags = 0;
   uint32_t slots = 8;
-  std::vector<Bytes> requests;  // every record with a SEQUENCE as it came
+  std::vector<Bytes>
+      requests;  // every record with a SEQUENCE as it came, without those that ask for the lease
   std::vector<nfs4::SequenceArguments> sequences;
-  uint32_t executed = 0;  // COMPOUNDs run (not replays), without lease renewals
+  uint32_t executed = 0;  // COMPOUNDs run (not replays), without those about the lease
   uint32_t connections = 0, sessions_made = 0, clients_made = 0, binds = 0, reclaim_completes = 0,
            renewals = 0;
   bool session_destroyed = false, client_destroyed = false;
@@ -219,10 +220,14 @@ class ScriptedMds {
 
   bool in_session(Peer& peer, uint32_t xid, const Bytes& record, const std::vector<Operation>& operations) {
     const auto& sequence = std::get<nfs4::SequenceArguments>(operations.front());
-    requests.push_back(record);
-    sequences.push_back(sequence);
-    const bool renewal = operations.size() == 1;
-    renewals += renewal;
+    const bool asks_lease = asks_for_the_lease(operations);
+    if (!asks_lease) {
+      requests.push_back(record);
+      sequences.push_back(sequence);
+    }
+    const bool is_alone = operations.size() == 1;
+    renewals += is_alone;
+    const bool renewal = is_alone || asks_lease;  // what a session does by itself
     Fault fault = Fault::kNone;
     if (!faults.empty() && !renewal) {
       fault = faults.front();
@@ -269,6 +274,12 @@ class ScriptedMds {
     }
     reply(peer, xid, cached.results);
     return true;
+  }
+
+  static bool asks_for_the_lease(const std::vector<Operation>& operations) {
+    const auto* asked =
+        operations.size() == 3 ? std::get_if<nfs4::GetAttributesArguments>(&operations[2]) : nullptr;
+    return asked != nullptr && asked->requested == nfs4::Bitmap::of(nfs4::Attribute::kLeaseTime);
   }
 
   Answer answer(const Operation& operation) {

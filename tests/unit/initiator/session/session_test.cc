@@ -426,11 +426,13 @@ TEST_F(SessionTest, AnotherCallbackUnderTheSameNumberIsNotAnsweredForTheFirst) {
   EXPECT_EQ(handlers.recalls, 2);
 }
 
-TEST_F(SessionTest, UnknownCallbacksAreNotSupported) {
+TEST_F(SessionTest, UnknownCallbacksAreNotSupportedAndUnknownDelegationsNotHeld) {
   const auto session = start();
-  const auto results = mds.call_back(nfs4::CallbackRecallArguments{});
-  ASSERT_TRUE(results);
-  EXPECT_EQ(results->status, Status::kNotSupp);
+  const auto unknown = mds.call_back(nfs4::CallbackGetAttributesArguments{});
+  const auto not_held = mds.call_back(nfs4::CallbackRecallArguments{});
+  ASSERT_TRUE(unknown && not_held);
+  EXPECT_EQ(unknown->status, Status::kNotSupp);
+  EXPECT_EQ(not_held->status, Status::kBadStateid);
 }
 
 TEST_F(SessionTest, RecallSlotShrinksTheTable) {
@@ -577,18 +579,27 @@ TEST_F(SessionTest, EachAnswerThatShowsRevokedStateIsSaidBeforeItIsGiven) {
   }
 }
 
-TEST_F(SessionTest, TheLeaseEndsALeaseAfterTheNewestAnsweredCallWasSent) {
+TEST_F(SessionTest, TheLeaseIsTheServersFromTheFirstAnswerOnAndAfterEachReconnection) {
+  std::atomic<uint32_t> seconds = 5;
+  {
+    const std::lock_guard lock(mds.mutex);
+    mds.on_operation = [&](const ScriptedMds::Operation& operation) -> ScriptedMds::Answer {
+      if (!std::holds_alternative<nfs4::GetAttributesArguments>(operation))
+        return nfs4::status_result(nfs4::operation_of(operation), Status::kOk);
+      nfs4::GetAttributesResult result;
+      result.attributes.lease_time = seconds;
+      return nfs4::GetAttributesResponse(std::move(result));
+    };
+  }
   const auto session = start();
-  const SteadyTime before = steady_now();
+  EXPECT_EQ(session->lease(), 5s);
+  EXPECT_LE(session->lease_end(), steady_now() + 5s);
+  seconds = 2;  // started again with another configuration, on the same boot
+  faults({Fault::kDropAfter});
   ASSERT_TRUE(session->call(remove(), {}));
-  EXPECT_GE(session->lease_end(), before + session->lease());
-  EXPECT_LE(session->lease_end(), steady_now() + session->lease());
-  const SteadyTime told = session->lease_end();
-  faults({Fault::kSilence});
-  CallOptions impatient;
-  impatient.deadline = steady_now() + 100ms;
-  EXPECT_FALSE(session->call(remove(), {}, impatient));
-  EXPECT_EQ(session->lease_end(), told);
+  for (int i = 0; i < 200 && session->lease() != 2s; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(session->lease(), 2s);
+  EXPECT_LE(session->lease_end(), steady_now() + 2s);
 }
 
 TEST_F(SessionTest, RevokedStateidsAreFoundOutAndFreedUntilTheServerIsContent) {
