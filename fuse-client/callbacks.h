@@ -2,22 +2,29 @@
 #pragma once
 
 #include "fuse-client/blocked_locks.h"
+#include "fuse-client/delegations.h"
 #include "fuse-client/inode_table.h"
 #include "shared/initiator/data_path.h"
 
 namespace pnfsrdma::fuse_client {
 
-// What the server asks of the mount: layouts are the data path's, locks are whose requests wait for them.
+// What the server asks of the mount: layouts are the data path's, delegations go by the file, locks are whose requests
+// wait for them.
 // Owned by the mount.
 class Callbacks final : public initiator::CallbackHandler {
  public:
-  Callbacks(initiator::DataPath& data_path, const InodeTable& inodes, BlockedLocks& blocked_locks)
-      : data_path_(data_path), inodes_(inodes), blocked_locks_(blocked_locks) {}
+  Callbacks(initiator::DataPath& data_path, const InodeTable& inodes, Delegations& delegations,
+            BlockedLocks& blocked_locks)
+      : data_path_(data_path), inodes_(inodes), delegations_(delegations), blocked_locks_(blocked_locks) {}
 
   initiator::CallbackAnswer layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) override {
     return data_path_.layout_recall(arguments);
   }
+  initiator::CallbackAnswer recall(const nfs4::CallbackRecallArguments& arguments) override {
+    return delegations_.recall(inodes_.find(arguments.file_handle), arguments.file_handle, arguments.stateid);
+  }
   initiator::CallbackAnswer recall_any(const nfs4::CallbackRecallAnyArguments& arguments) override {
+    if (arguments.types.test(nfs4::kRecallAnyReadDelegation)) delegations_.keep(arguments.objects_to_keep);
     return data_path_.recall_any(arguments);
   }
   initiator::CallbackAnswer notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments& arguments) override {
@@ -31,6 +38,7 @@ class Callbacks final : public initiator::CallbackHandler {
  private:
   initiator::DataPath& data_path_;
   const InodeTable& inodes_;
+  Delegations& delegations_;
   BlockedLocks& blocked_locks_;
 };
 

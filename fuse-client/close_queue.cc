@@ -8,15 +8,20 @@ namespace pnfsrdma::fuse_client {
 
 CloseQueue::CloseQueue(initiator::Session& session) : session_(session), thread_([this] { run(); }) {}
 
-void CloseQueue::add(std::shared_ptr<Inode> inode) {
-  size_t count = 0;
+void CloseQueue::add(std::shared_ptr<Inode> inode, When when) {
+  bool wakes = when == When::kAtOnce;
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(inode));
-    count = waiting_.size();
+    if (when == When::kAtOnce) {
+      waiting_.push_front(std::move(inode));
+      is_urgent_ = true;
+    } else {
+      waiting_.push_back(std::move(inode));
+      // The first one starts the delay, a full batch ends it: two wake-ups for sixteen files.
+      wakes = waiting_.size() == 1 || waiting_.size() == kBatch;
+    }
   }
-  // The first one starts the delay, a full batch ends it: two wake-ups for sixteen files.
-  if (count == 1 || count == kBatch) changed_.notify_all();
+  if (wakes) changed_.notify_all();
 }
 
 void CloseQueue::stop() {
@@ -34,11 +39,12 @@ void CloseQueue::run() {
     changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
     changed_.wait_until(lock, steady_now() + kDelay,
-                        [this] { return stopping_ || waiting_.size() >= kBatch; });
+                        [this] { return stopping_ || is_urgent_ || waiting_.size() >= kBatch; });
     // No more than go together: an open waits for the CLOSE of its own file, and not for those before it.
     const auto end = waiting_.begin() + static_cast<ptrdiff_t>(std::min(kBatch, waiting_.size()));
     const std::vector<std::shared_ptr<Inode>> due(waiting_.begin(), end);
     waiting_.erase(waiting_.begin(), end);
+    is_urgent_ = is_urgent_ && !waiting_.empty();
     lock.unlock();
     send(due);
     lock.lock();
@@ -46,15 +52,17 @@ void CloseQueue::run() {
 }
 
 void CloseQueue::send(const std::vector<std::shared_ptr<Inode>>& inodes) {
-  std::vector<Closing> closings;
+  std::vector<Step> steps;
   for (const auto& inode : inodes) {
-    if (auto open = inode->begin_close()) closings.push_back({inode, *std::move(open)});
+    const auto owed = inode->begin_close();
+    if (owed && owed->open) steps.push_back({inode, owed->open->stateid, true, owed->open->credential});
+    if (owed && owed->delegation)
+      steps.push_back({inode, owed->delegation->stateid, false, owed->delegation->reader});
   }
   const size_t most = std::clamp<size_t>((session_.operations_max() - 1) / 2, 1, kBatch);
-  for (std::span<const Closing> left = closings; !left.empty();) {
-    const auto other = std::ranges::find_if(left, [&](const Closing& closing) {
-      return closing.open.credential != left.front().open.credential;
-    });
+  for (std::span<const Step> left = steps; !left.empty();) {
+    const auto other = std::ranges::find_if(
+        left, [&](const Step& step) { return step.credential != left.front().credential; });
     const auto same = static_cast<size_t>(other - left.begin());
     left = left.subspan(send_some(left.first(std::min(same, most))));
   }
@@ -62,21 +70,35 @@ void CloseQueue::send(const std::vector<std::shared_ptr<Inode>>& inodes) {
 
 // Errors are nobody's any more: data was committed at close(2), and a server that has lost the open has closed
 // it. A COMPOUND ends with the operation that fails: those behind it are sent again.
-size_t CloseQueue::send_some(std::span<const Closing> closings) {
+size_t CloseQueue::send_some(std::span<const Step> steps) {
   initiator::Session::Operations operations;
-  for (const Closing& closing : closings) {
-    nfs4::CloseArguments close;
-    close.open_stateid = closing.open.stateid;
-    operations.emplace_back(nfs4::PutFileHandleArguments{closing.inode->handle});
-    operations.emplace_back(close);
+  for (const Step& step : steps) {
+    operations.emplace_back(nfs4::PutFileHandleArguments{step.inode->handle});
+    if (step.is_open) {
+      nfs4::CloseArguments close;
+      close.open_stateid = step.stateid;
+      operations.emplace_back(close);
+    } else {
+      operations.emplace_back(nfs4::DelegationReturnArguments{step.stateid});
+    }
   }
   initiator::CallOptions options;
   options.cache_reply = true;
-  const auto reply = session_.call(std::move(operations), closings.front().open.credential, options);
+  // A recall ends by them.
+  if (!std::ranges::all_of(steps, &Step::is_open)) options.urgency = initiator::Urgency::kReserved;
+  const auto reply = session_.call(std::move(operations), steps.front().credential, options);
   const bool whole = !reply || reply->status == nfs4::Status::kOk || reply->results.empty();
-  const size_t done = whole ? closings.size() : (reply->results.size() + 1) / 2;
-  for (const Closing& closing : closings.first(done)) closing.inode->closed();
-  return done;
+  const size_t count = whole ? steps.size() : (reply->results.size() + 1) / 2;
+  const bool is_revoked = reply && reply->status == nfs4::Status::kDelegRevoked;  // the last one
+  for (size_t at = 0; at < count; ++at) done(steps[at], is_revoked && at + 1 == count);
+  return count;
+}
+
+void CloseQueue::done(const Step& step, bool revoked) {
+  if (step.is_open) return step.inode->closed();
+  step.inode->delegation_returned(step.stateid);
+  // The server keeps it in mind until it is freed.
+  if (revoked) revoked_.add(step.stateid);
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -8,13 +8,14 @@
 
 #include "fuse-client/inode.h"
 #include "shared/base/sync.h"
+#include "shared/initiator/file/lost_stateids.h"
 #include "shared/initiator/session/session.h"
 
 namespace pnfsrdma::fuse_client {
 
-// The CLOSEs of files that nobody has open any more, several to a COMPOUND: a program that makes many files
-// waits for none of them, and the server is called once for sixteen. A file that is opened again before its
-// turn stays open at the server. Thread-safe.
+// The CLOSEs of files that nobody has open any more, and the DELEGRETURNs of those whose delegation ends, several to a
+// COMPOUND: a program that makes many files waits for none of them, and the server is called once for sixteen. A file
+// that is opened again before its turn stays open at the server. Thread-safe.
 class CloseQueue {
  public:
   explicit CloseQueue(initiator::Session& session);
@@ -22,32 +23,43 @@ class CloseQueue {
   CloseQueue(const CloseQueue&) = delete;
   CloseQueue& operator=(const CloseQueue&) = delete;
 
-  // The file's last open has gone, and its data is settled. Waits for nothing.
-  void add(std::shared_ptr<Inode> inode);
+  // kAtOnce: somebody waits for it at the server.
+  enum class When : uint8_t { kWithOthers, kAtOnce };
+  // The file's last open has gone, and its data is settled; or its delegation has ended. Waits for nothing.
+  void add(std::shared_ptr<Inode> inode, When when = When::kWithOthers);
   // Sends what is left and ends; takes as long as the server does (Session::abort() cuts it short).
   void stop();
+
+  // Delegations that the server had revoked when they were returned, and others that it may revoke.
+  initiator::LostStateids& revoked() { return revoked_; }
 
   // How long a CLOSE waits for others at most, and how many go together.
   static constexpr Milliseconds kDelay{50};
   static constexpr size_t kBatch = 16;
 
  private:
-  struct Closing {
+  // One operation of one file.
+  struct Step {
     std::shared_ptr<Inode> inode;
-    OpenToClose open;
+    nfs4::Stateid stateid;
+    bool is_open = false;  // else a delegation
+    initiator::Credential credential;
   };
 
   void run();
   void send(const std::vector<std::shared_ptr<Inode>>& inodes);
   // In one name, each as far as the server gets: how many are done.
-  size_t send_some(std::span<const Closing> closings);
+  size_t send_some(std::span<const Step> steps);
+  void done(const Step& step, bool revoked);
 
   initiator::Session& session_;
   Mutex mutex_;
   Condition changed_;
   // Guarded by mutex_.
   std::deque<std::shared_ptr<Inode>> waiting_;
+  bool is_urgent_ = false;  // the first in waiting_
   bool stopping_ = false;
+  initiator::LostStateids revoked_;
   Thread thread_;  // last: uses the others
 };
 

@@ -67,6 +67,7 @@ initiator::Credential FileSystem::credential(fuse_req_t request) {
 
 FileSystem::Question FileSystem::ask(const Inode* inode) {
   Question question{.asked_at = parts_.clock.now(), .name_changes = name_changes_, .data = nullptr};
+  question.delegation_era = parts_.delegations.era();
   if (inode == nullptr) return question;
   // Before the data path: one that comes meanwhile is younger.
   question.data_paths = inode->data_paths();
@@ -162,7 +163,7 @@ std::optional<FileSystem::Entry> FileSystem::known_entry(const Inode& directory,
   if (!known) return std::nullopt;
   const std::shared_ptr<Inode> counted = parts_.inodes.look_up(inode->handle, inode->id);
   if (counted != inode) {  // forgotten meanwhile
-    parts_.inodes.forget(counted->node, 1);
+    forget_lookups(counted->node, 1);
     return std::nullopt;
   }
   const Shown shown{with_local_view(*inode, known->attributes), seconds_of(known->left)};
@@ -178,7 +179,7 @@ std::optional<Inode::Believed> FileSystem::believed(const Inode& inode, SteadyTi
     data_version = data->local_version();
     if (data->local_attributes().modified) data_version.reset();
   }
-  return inode.believed(now, data_version, lost_link_);
+  return inode.believed(now, data_version, lost_link_, parts_.session.lease_end());
 }
 
 void FileSystem::named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,
@@ -193,7 +194,7 @@ void FileSystem::reply_entry(fuse_req_t request, const std::expected<Entry, int>
     return;
   }
   // Interrupted meanwhile: the kernel did not take it, so it will not forget it either.
-  if (fuse_reply_entry(request, &entry->param) == -ENOENT) parts_.inodes.forget(entry->param.ino, 1);
+  if (fuse_reply_entry(request, &entry->param) == -ENOENT) forget_lookups(entry->param.ino, 1);
 }
 
 bool FileSystem::caches_absent_names() const {

@@ -13,6 +13,7 @@
 #include "fuse-client/blocked_locks.h"
 #include "fuse-client/caller.h"
 #include "fuse-client/close_queue.h"
+#include "fuse-client/delegations.h"
 #include "fuse-client/directory_stream.h"
 #include "fuse-client/fuse_header.h"
 #include "fuse-client/inode_table.h"
@@ -42,6 +43,7 @@ struct FileSystemParts {
   LockCalls& lock_calls;
   BlockedLocks& blocked_locks;
   CloseQueue& closes;
+  Delegations& delegations;
   const Clock& clock;
   const MountOptions& options;
   const MountStatus& status;
@@ -102,6 +104,10 @@ class FileSystem {
                  fuse_file_info* info);
   void lseek(fuse_req_t request, uint64_t offset, int whence, fuse_file_info* info);
 
+  // file_system_copy.cc
+  void copy_file_range(fuse_req_t request, fuse_file_info* from, uint64_t source_offset,
+                       fuse_ino_t target_node, fuse_file_info* to, uint64_t target_offset, size_t count);
+
   // file_system_locks.cc
   void getlk(fuse_req_t request, fuse_file_info* info, struct flock* lock);
   void setlk(fuse_req_t request, fuse_ino_t node, fuse_file_info* info, const struct flock& lock, bool waits);
@@ -137,6 +143,7 @@ class FileSystem {
     // Of the inode: data_paths(), data_changes_count().
     uint64_t data_paths = 0;
     uint64_t data_changes = 0;
+    uint64_t delegation_era = 0;
   };
   struct Entry {
     std::shared_ptr<Inode> inode;
@@ -183,6 +190,8 @@ class FileSystem {
   // The same of a name that is known, in no call, with one lookup more. None: ask the server.
   std::optional<Entry> known_entry(const Inode& directory, std::string_view name, SteadyTime now);
   std::optional<Inode::Believed> believed(const Inode& inode, SteadyTime now) const;
+  // The kernel forgets so many lookups of it.
+  void forget_lookups(fuse_ino_t node, uint64_t lookups);
   // The kernel is told that this is `name`. `done`: the operation of ours that has made the name so.
   void named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,
              const nfs4::ChangeInfo& done);
@@ -229,8 +238,14 @@ class FileSystem {
   enum class ByName : uint8_t { kDone, kLeadsElsewhere, kCannotBe };
   OpenAnswer try_open(fuse_req_t request, const std::shared_ptr<Inode>& file, const Inode::Name* name,
                       int flags);
+  bool open_under_delegation(fuse_req_t request, const std::shared_ptr<Inode>& inode, fuse_file_info* info);
   int finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
                   OpenAnswer answer, fuse_file_info* info);
+  void take_delegation(const std::shared_ptr<Inode>& inode, const Question& question,
+                       const OpenAnswer& answer, const initiator::Credential& reader);
+  static bool is_first_since(const Inode& inode, const Question& question, const initiator::FileIo& data);
+  void tell_opened(const std::shared_ptr<Inode>& inode, const FileAttributes& attributes,
+                   std::unique_ptr<OpenFile> file, fuse_file_info* info);
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
                                                         Operations& operations);
   std::optional<FirstReads::Place> first_read_wanted(const Inode& inode, const OpenAnswer& answer, int flags,
@@ -248,6 +263,8 @@ class FileSystem {
   void drop_open_file_locks(const OpenFile& file, uint64_t open_file);
   int change_range(fuse_req_t request, Inode& file, int mode, initiator::FileRange range,
                    nfs4::Status& status);
+  int copy_once(fuse_req_t request, Inode& source, Inode& target, nfs4::CopyArguments copy, uint64_t& copied,
+                nfs4::Status& status);
   int clear_privileges(fuse_req_t request, fuse_ino_t node);
   int ask_end(fuse_req_t request, OpenFile& file);
   bool is_direct(const fuse_file_info* info) const;

@@ -82,13 +82,17 @@ void FileSystem::look_up_node(fuse_req_t request, fuse_ino_t node, bool above) {
 }
 
 void FileSystem::forget(fuse_req_t request, fuse_ino_t node, uint64_t lookups) {
-  parts_.inodes.forget(node, lookups);
+  forget_lookups(node, lookups);
   fuse_reply_none(request);
 }
 
 void FileSystem::forget_multi(fuse_req_t request, size_t count, fuse_forget_data* forgets) {
-  for (size_t i = 0; i < count; ++i) parts_.inodes.forget(forgets[i].ino, forgets[i].nlookup);
+  for (size_t i = 0; i < count; ++i) forget_lookups(forgets[i].ino, forgets[i].nlookup);
   fuse_reply_none(request);
+}
+
+void FileSystem::forget_lookups(fuse_ino_t node, uint64_t lookups) {
+  if (const auto gone = parts_.inodes.forget(node, lookups)) parts_.delegations.end(gone);
 }
 
 void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
@@ -234,6 +238,9 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   if (with_size) {
     if (const auto open = file.open_state(true)) set.stateid = open->stateid;
   }
+  constexpr int kRights = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID;
+  const bool sets_rights = (to_set & kRights) != 0;
+  if (sets_rights) file.rights_changed(parts_.clock.now());
   const nfs4::Stateid stateid = set.stateid;
   const bool moves_change_once = !with_size && !set.attributes.mask().none();
   const size_t set_at = operations.size();
@@ -248,6 +255,8 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   CompoundReply reply;
   auto answer = parts_.session.call(std::move(operations), who,
                                     {.cache_reply = true, .on_repetition = &take_in_return});
+  // Whatever the answer is; an OPEN that was asked meanwhile may have come before it at the server.
+  if (sets_rights) file.rights_changed(parts_.clock.now());
   const int error = error_of(answer);
   if (answer) reply = std::move(*answer);
   const bool done = reply.succeeded(set_at);

@@ -171,7 +171,7 @@ bool FileSystem::add_entry(Listing& listing, const Inode& directory, const Direc
   if (!made) return listing.add(entry.name.c_str(), param, next);
   parts_.inodes.named(*made->inode, directory.shared_from_this(), entry.name);
   if (listing.add(entry.name.c_str(), made->param, next)) return true;
-  parts_.inodes.forget(made->param.ino, 1);  // did not fit: the kernel never hears of it
+  forget_lookups(made->param.ino, 1);  // did not fit: the kernel never hears of it
   return false;
 }
 

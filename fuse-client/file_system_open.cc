@@ -51,9 +51,10 @@ bool is_execution(int flags) {
   return (flags & kExecution) != 0;
 }
 
-nfs4::OpenArguments open_arguments(uint32_t share_access) {
+nfs4::OpenArguments open_arguments(uint32_t share_access,
+                                   uint32_t want = nfs4::kShareAccessWantNoDelegation) {
   nfs4::OpenArguments open;
-  open.share_access = share_access | nfs4::kShareAccessWantNoDelegation;
+  open.share_access = share_access | want;
   open.share_deny = nfs4::kShareDenyNone;
   open.owner.owner = nfs4::OwnerId(as_bytes("pnfsrdma-fuse"));
   return open;
@@ -127,9 +128,9 @@ std::optional<FirstReads::Place> FileSystem::first_read_wanted(const Inode& inod
   return place;
 }
 
-// An OPEN by name as NFSv4 means it: what the kernel knows of the name may be half a minute old. If it leads
-// elsewhere the answer is ESTALE, once: then the kernel looks the path up again. Where it comes without a
-// path (/proc/self/fd), or by another link, the second try is by handle.
+// 0 calls under a delegation; else an OPEN by name as NFSv4 means it: what the kernel knows of the name may be
+// half a minute old. If it leads elsewhere the answer is ESTALE, once: then the kernel looks the path up again.
+// Where it comes without a path (/proc/self/fd), or by another link, the second try is by handle.
 void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   const std::shared_ptr<Inode> file = inode(node);
   const pid_t caller = fuse_req_ctx(request)->pid;
@@ -144,6 +145,7 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
     fuse_reply_err(request, EINTR);
     return;
   }
+  if (open_under_delegation(request, file, info)) return;
   std::optional<OpenAnswer> answer(try_open(request, file, name.get(), info->flags));
   if (answer->by_name == ByName::kLeadsElsewhere) {
     file->lose_name(name);
@@ -184,7 +186,13 @@ FileSystem::OpenAnswer FileSystem::try_open(fuse_req_t request, const std::share
     operations = {nfs4::PutFileHandleArguments{file->handle}};
   }
   const size_t open_at = operations.size();
-  nfs4::OpenArguments open = open_arguments(answer.share_access);
+  // By name only: the server then has just said that the name leads here, and tells before it leads elsewhere.
+  const bool wants_delegation = name != nullptr && !answer.writes() && parts_.options.default_permissions &&
+                                parts_.options.attributes.file_min > std::chrono::seconds(0) &&
+                                file->wants_delegation();
+  nfs4::OpenArguments open =
+      open_arguments(answer.share_access, wants_delegation ? nfs4::kShareAccessWantReadDelegation
+                                                           : nfs4::kShareAccessWantNoDelegation);
   open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kFileHandle>();
   operations.emplace_back(std::move(open));
   operations.emplace_back(nfs4::GetAttributesArguments{open_attributes()});
@@ -264,13 +272,13 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
   named(*entry->inode, inode(parent), name, opened->change);
   entry->inode->begin_open();
   if (const int failed = finish_open(request, entry->inode, question, std::move(answer), info); failed != 0) {
-    parts_.inodes.forget(entry->param.ino, 1);
+    forget_lookups(entry->param.ino, 1);
     fuse_reply_err(request, failed);
     return;
   }
   if (fuse_reply_create(request, &entry->param, info) == -ENOENT) {
     release(nullptr, info);
-    parts_.inodes.forget(entry->param.ino, 1);
+    forget_lookups(entry->param.ino, 1);
   }
 }
 
@@ -311,6 +319,8 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
 // filled for the reply. Returns 0 or an errno (then nothing is open).
 int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
                             OpenAnswer answer, fuse_file_info* info) {
+  // In this order: while the OPEN is under way, a recall of what it brings has to wait.
+  take_delegation(inode, question, answer, credential(request));
   inode->opened(answer.open.stateid, answer.share_access, credential(request));
   const auto attributes = to_file_attributes(answer.attributes);
   if (!attributes || answer.refused) {
@@ -319,7 +329,6 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   }
   const auto size = static_cast<uint64_t>(attributes->status.st_size);
   auto file = std::make_unique<OpenFile>();
-  file->inode = inode;
   file->data = parts_.data_path.open(inode->handle, *inode, size);
   // It may be open already, and another client may have grown or cut it since.
   if (file->data == question.data) {
@@ -328,13 +337,9 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   file->readable = answer.reads();
   file->writable = answer.writes();
   if (file->writable) inode->writer_came();
-  file->append = (info->flags & O_APPEND) != 0;
-  file->cursor = file->data->error_cursor();
   inode->set_data(file->data);
-  // There was none when the server was asked, and this is the first one since: nothing was written through another.
-  // Nor through this one, which may have outlived the kernel's memory of the file.
-  const bool is_first = !question.data && inode->data_paths() == question.data_paths + 1 &&
-                        file->data->local_version() == initiator::FileIo::kFirstVersion;
+  // There was none when the server was asked: nothing was written through another.
+  const bool is_first = !question.data && is_first_since(*inode, question, *file->data);
   if (const auto sizes = thresholds_of(answer.attributes)) {
     file->data->set_thresholds(sizes->first, sizes->second);
     small_file_size_ = sizes->first;
@@ -349,19 +354,69 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   // Close-to-open: pages survive only if nobody else changed the file since, and the kernel must not go by an
   // old size.
   judge_pages(*inode, question, *attributes);
-  const Inode::CacheVerdict verdict = inode->at_open(*attributes);
   // Without data when it was asked the version is 0, which no data path has.
   const uint64_t version = is_first ? initiator::FileIo::kFirstVersion : question.data_version;
   (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes,
                      Inode::Versions{version, question.name_changes});
   if (answer.with_read && is_first) file->first_bytes = first_bytes(question, answer, *attributes);
+  tell_opened(inode, *attributes, std::move(file), info);
+  return 0;
+}
+
+// This is the first data path since the question, and nothing was written through it: it may have outlived the kernel's
+// memory of the file.
+bool FileSystem::is_first_since(const Inode& inode, const Question& question, const initiator::FileIo& data) {
+  return inode.data_paths() == question.data_paths + 1 &&
+         data.local_version() == initiator::FileIo::kFirstVersion;
+}
+
+// The file is open: makes what the kernel's descriptor stands for, and says how it may use its pages.
+void FileSystem::tell_opened(const std::shared_ptr<Inode>& inode, const FileAttributes& attributes,
+                             std::unique_ptr<OpenFile> file, fuse_file_info* info) {
+  file->inode = inode;
+  file->append = (info->flags & O_APPEND) != 0;
+  file->cursor = file->data->error_cursor();
+  const Inode::CacheVerdict verdict = inode->at_open(attributes);
   if (verdict.kernel_attributes_old) parts_.invalidator.attributes(inode->node);
   info->keep_cache = verdict.keep_pages ? 1 : 0;
   info->direct_io = parts_.options.direct_only || (info->flags & O_DIRECT) != 0 ? 1 : 0;
   // Nothing was written, nothing can be locked: close(2) need not ask us.
   info->noflush = file->writable || !parts_.options.posix_locks_local() ? 0 : 1;
   info->fh = open_files_.give(std::move(file));
-  return 0;
+}
+
+// 0 calls: nobody else can have changed the file, and its open at the server is still there. False: ask.
+bool FileSystem::open_under_delegation(fuse_req_t request, const std::shared_ptr<Inode>& inode,
+                                       fuse_file_info* info) {
+  if ((info->flags & O_ACCMODE) != O_RDONLY) return false;
+  const Question question = ask(inode.get());
+  const auto attributes =
+      inode->open_under_delegation(credential(request), parts_.clock.now(), parts_.session.lease_end());
+  if (!attributes) return false;
+  parts_.delegations.used(*inode);
+  auto file = std::make_unique<OpenFile>();
+  file->data =
+      parts_.data_path.open(inode->handle, *inode, static_cast<uint64_t>(attributes->status.st_size));
+  file->readable = true;
+  inode->set_data(file->data);
+  // The one before may be on its way out: the last close has told all that was written by it.
+  if (is_first_since(*inode, question, *file->data))
+    inode->data_is_as_known(initiator::FileIo::kFirstVersion);
+  tell_opened(inode, *attributes, std::move(file), info);
+  // Interrupted meanwhile: there will be no release.
+  if (fuse_reply_open(request, info) == -ENOENT) release(nullptr, info);
+  return true;
+}
+
+void FileSystem::take_delegation(const std::shared_ptr<Inode>& inode, const Question& question,
+                                 const OpenAnswer& answer, const initiator::Credential& reader) {
+  if (answer.reads()) inode->admit_reader(reader, question.asked_at);
+  const auto* given = answer.open.delegation.get_if<nfs4::DelegationType::kRead>();
+  if (given == nullptr) return;
+  const ReadDelegation::Times times{.asked_at = question.asked_at, .answered_at = parts_.clock.now()};
+  parts_.delegations.take(
+      inode, {.stateid = given->stateid, .times = times, .reader = reader, .era = question.delegation_era});
+  if (given->recall) parts_.delegations.end(inode);
 }
 
 // What the READ behind the OPEN has brought, if it is the whole file.
@@ -393,8 +448,7 @@ void FileSystem::close_if_last(const std::shared_ptr<Inode>& inode, bool last) {
     data->release();
     inode->data_settled(data->local_version());
   }
-  inode->settled();
-  parts_.closes.add(inode);
+  if (!inode->settled()) parts_.closes.add(inode);
 }
 
 }  // namespace pnfsrdma::fuse_client

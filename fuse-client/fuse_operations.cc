@@ -116,6 +116,11 @@ fuse_lowlevel_ops fuse_operations() {
   table.lseek = [](Request r, Node, off_t offset, int whence, fuse_file_info* info) {
     of(r).lseek(r, static_cast<uint64_t>(offset), whence, info);
   };
+  table.copy_file_range = [](Request r, Node, off_t from_offset, fuse_file_info* from, Node target,
+                             off_t to_offset, fuse_file_info* to, size_t count, int) {
+    of(r).copy_file_range(r, from, static_cast<uint64_t>(from_offset), target, to,
+                          static_cast<uint64_t>(to_offset), count);
+  };
   table.getlk = [](Request r, Node, fuse_file_info* info, struct flock* lock) { of(r).getlk(r, info, lock); };
   table.setlk = [](Request r, Node node, fuse_file_info* info, struct flock* lock, int waits) {
     of(r).setlk(r, node, info, *lock, waits != 0);

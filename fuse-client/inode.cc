@@ -45,13 +45,16 @@ bool Inode::take_in(const FileAttributes& attributes, SteadyTime asked_at,
 }
 
 std::optional<Inode::Believed> Inode::believed(SteadyTime now, std::optional<uint64_t> data_version,
-                                               uint64_t lost_link) const {
+                                               uint64_t lost_link, SteadyTime lease_end) const {
   const std::lock_guard lock(mutex_);
-  if (!known_ || now - known_at_ >= believed_for_) return std::nullopt;
+  if (!known_ || believed_for_ == Milliseconds(0)) return std::nullopt;
+  const bool is_delegated = now < lease_end && delegation_.covers(known_at_);
+  const SteadyTime until = is_delegated ? now + believed_for_ : known_at_ + believed_for_;
+  if (now >= until) return std::nullopt;
   if (data_version && *data_version != known_versions_.data) return std::nullopt;
   const bool has_links = !S_ISDIR(known_->status.st_mode) && known_->status.st_nlink > 1;
   if (has_links && known_versions_.name_changes < lost_link) return std::nullopt;
-  return Believed{*known_, std::chrono::duration_cast<Milliseconds>(known_at_ + believed_for_ - now)};
+  return Believed{*known_, std::chrono::duration_cast<Milliseconds>(until - now)};
 }
 
 bool Inode::name_changed(uint64_t asked, uint64_t number) {
@@ -279,6 +282,7 @@ void Inode::opened(const nfs4::Stateid& stateid, uint32_t share_access,
   open_at_server_ = true;
   broken_ = false;
   share_access_ |= share_access;
+  was_read_ |= share_access == nfs4::kShareAccessRead;
   if ((share_access & nfs4::kShareAccessRead) != 0) reader_ = credential;
   if ((share_access & nfs4::kShareAccessWrite) != 0) writer_ = credential;
 }
@@ -289,6 +293,11 @@ void Inode::set_data(const std::shared_ptr<initiator::FileIo>& data) {
   data_ = data;
   ++data_paths_;
   known_versions_.data = kNoVersion;  // it was another one's
+}
+
+void Inode::data_is_as_known(uint64_t data_version) {
+  const std::lock_guard lock(mutex_);
+  known_versions_.data = data_version;
 }
 
 uint64_t Inode::data_paths() const {
@@ -340,18 +349,90 @@ bool Inode::has_ended() {
   return true;
 }
 
-void Inode::settled() {
+bool Inode::settled() {
+  bool keeps = false;
   {
     const std::lock_guard lock(mutex_);
     closing_ = false;
+    keeps = keeps_open();
   }
   opens_changed_.notify_all();
+  return keeps;
 }
 
-std::optional<OpenToClose> Inode::begin_close() {
+// For the next open to read.
+bool Inode::keeps_open() const {
+  return delegation_.in_force() && share_access_ == nfs4::kShareAccessRead && !broken_;
+}
+
+std::optional<OwedToServer> Inode::begin_close() {
   const std::lock_guard lock(mutex_);
-  if (!has_ended()) return std::nullopt;
-  return OpenToClose{stateid_, (share_access_ & nfs4::kShareAccessWrite) != 0 ? writer_ : reader_};
+  OwedToServer owed;
+  if (!keeps_open() && has_ended())
+    owed.open = {stateid_, (share_access_ & nfs4::kShareAccessWrite) != 0 ? writer_ : reader_};
+  owed.delegation = delegation_.begin_return();
+  if (!owed.open && !owed.delegation) return std::nullopt;
+  return owed;
+}
+
+bool Inode::wants_delegation() const {
+  const std::lock_guard lock(mutex_);
+  return was_read_ && !delegation_.is_held() && known_ && known_->status.st_nlink == 1;
+}
+
+bool Inode::delegated(const nfs4::Stateid& stateid, const ReadDelegation::Times& times,
+                      const initiator::Credential& reader) {
+  const std::lock_guard lock(mutex_);
+  delegation_.take(stateid, times, reader);
+  return delegation_.in_force();
+}
+
+void Inode::admit_reader(const initiator::Credential& reader, SteadyTime asked_at) {
+  const std::lock_guard lock(mutex_);
+  delegation_.admit(reader, asked_at);
+}
+
+bool Inode::has_delegation(const nfs4::Stateid& stateid) const {
+  const std::lock_guard lock(mutex_);
+  return delegation_.is(stateid);
+}
+
+bool Inode::is_opening() const {
+  const std::lock_guard lock(mutex_);
+  return opening_ > 0;
+}
+
+std::optional<FileAttributes> Inode::open_under_delegation(const initiator::Credential& reader,
+                                                           SteadyTime now, SteadyTime lease_end) {
+  const std::lock_guard lock(mutex_);
+  if (!known_ || now >= lease_end || !delegation_.covers(known_at_) || !delegation_.admits(reader))
+    return std::nullopt;
+  // An operation of ours on the file's names or data, of which the attributes do not tell.
+  if (believed_for_ == Milliseconds(0) || known_->status.st_nlink != 1) return std::nullopt;
+  if (!open_at_server_ || broken_ || (share_access_ & nfs4::kShareAccessRead) == 0) return std::nullopt;
+  CHECK(opening_ > 0);
+  --opening_;
+  ++opens_;
+  reader_ = reader;
+  return known_;
+}
+
+void Inode::rights_changed(SteadyTime now) {
+  const std::lock_guard lock(mutex_);
+  delegation_.forget_readers(now);
+}
+
+bool Inode::end_delegation() {
+  const std::lock_guard lock(mutex_);
+  if (!delegation_.end()) return false;
+  // Others may have changed the file when the next one asks.
+  believed_for_ = Milliseconds(0);
+  return true;
+}
+
+void Inode::delegation_returned(const nfs4::Stateid& stateid) {
+  const std::lock_guard lock(mutex_);
+  delegation_.returned(stateid);
 }
 
 void Inode::closed() {
@@ -388,6 +469,9 @@ bool Inode::is_open() const {
 std::optional<OpenToReclaim> Inode::to_reclaim() const {
   const std::lock_guard lock(mutex_);
   if (!open_at_server_) return std::nullopt;
+  // Kept for a delegation, which is over: it is closed soon, and a server that does not know it says so.
+  if (delegation_.is_held() && opens_ == 0 && opening_ == 0 && share_access_ == nfs4::kShareAccessRead)
+    return std::nullopt;
   const bool reads = (share_access_ & nfs4::kShareAccessRead) != 0;
   const bool writes = (share_access_ & nfs4::kShareAccessWrite) != 0;
   OpenToReclaim open{.parts = {}, .stateid = stateid_};

@@ -16,6 +16,7 @@
 #include "fuse-client/first_bytes.h"
 #include "fuse-client/mount_options.h"
 #include "fuse-client/page_stamp.h"
+#include "fuse-client/read_delegation.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/file/file_io.h"
 #include "shared/nfs4/basic_types.h"
@@ -26,6 +27,11 @@ namespace pnfsrdma::fuse_client {
 struct OpenToClose {
   nfs4::Stateid stateid;
   initiator::Credential credential;
+};
+// What a file owes the server when nobody has it open, or its delegation ends.
+struct OwedToServer {
+  std::optional<OpenToClose> open;
+  std::optional<ReadDelegation::ToReturn> delegation;
 };
 // What a reclaim needs to know of an open.
 struct OpenToReclaim {
@@ -70,13 +76,14 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
                      const std::optional<Versions>& versions);
   // The attributes, while they may still be believed and nothing has changed since: a name that the file has or
   // had (name_changed()), or, where that is given, the file by our own writes (`data_version`). `lost_link`: the
-  // newest name change that has taken a link from some file with several.
+  // newest name change that has taken a link from some file with several. Under a delegation they are believed until
+  // it ends, or the lease does.
   struct Believed {
     FileAttributes attributes;
     Milliseconds left;
   };
   std::optional<Believed> believed(SteadyTime now, std::optional<uint64_t> data_version,
-                                   uint64_t lost_link = 0) const;
+                                   uint64_t lost_link = 0, SteadyTime lease_end = {}) const;
   // The same with the answer to a commit or write of ours, after which the file's local version will be
   // `data_version`.
   void learn_with_write(const FileAttributes& attributes, SteadyTime asked_at,
@@ -181,6 +188,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void set_data(const std::shared_ptr<initiator::FileIo>& data);
   // How many it has had. One more than before a question, when there was none: this one is not older than that.
   uint64_t data_paths() const;
+  // Nothing has been written by this new data path, so the attributes of before are its own.
+  void data_is_as_known(uint64_t data_version);
   std::shared_ptr<initiator::FileIo> data() const;
   // A write or truncation of ours begins, or a lock shows what others wrote: bytes that were read before are old.
   void data_changes();
@@ -195,10 +204,34 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // One open less. True: it was the last one. Then its data is to be settled, then settled() to be called: from
   // then on it may be opened again, or closed at the server.
   bool release();
-  void settled();
-  // What to close at the server, then closed() has to follow. None: it is open again, or closed.
-  std::optional<OpenToClose> begin_close();
+  // True: it stays open at the server, as long as the delegation is in force.
+  bool settled();
+  // What to close and to return at the server; then closed(), delegation_returned() have to follow. None: it is open
+  // again, or closed.
+  std::optional<OwedToServer> begin_close();
   void closed();
+
+  // --- the read delegation: ReadDelegation; which files have one: Delegations
+
+  // Is an OPEN to ask for one? At the second one that only reads: most files are read once.
+  bool wants_delegation() const;
+  // False: it is the one that has ended here.
+  bool delegated(const nfs4::Stateid& stateid, const ReadDelegation::Times& times,
+                 const initiator::Credential& reader);
+  // An OPEN for reading that was asked at that time was granted.
+  void admit_reader(const initiator::Credential& reader, SteadyTime asked_at);
+  bool has_delegation(const nfs4::Stateid& stateid) const;
+  // Is an OPEN under way, whose answer may bring one?
+  bool is_opening() const;
+  // Behind begin_open(), in place of opened(): opens the file for reading, without the server. Then these are its
+  // attributes. None: the server has to be asked.
+  std::optional<FileAttributes> open_under_delegation(const initiator::Credential& reader, SteadyTime now,
+                                                      SteadyTime lease_end);
+  // Before and behind an operation of ours that changes who may read the file.
+  void rights_changed(SteadyTime now);
+  // No use is made of it from here on, and begin_close() returns it. False: none is in force.
+  bool end_delegation();
+  void delegation_returned(const nfs4::Stateid& stateid);
 
   // An open file of the kernel that may write: while there is one, pages of a shared mapping may be newer than what we
   // have been told.
@@ -225,6 +258,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
  private:
   // Under mutex_.
   bool has_ended();
+  bool keeps_open() const;
   bool knows_names(SteadyTime now, const AttributeTimeouts& timeouts) const;
   // Under mutex_. False: an older answer.
   bool take_in(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts);
@@ -260,6 +294,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint32_t share_access_ = 0;
   uint32_t opens_ = 0;
   uint32_t opening_ = 0;
+  bool was_read_ = false;  // opened for reading alone
+  ReadDelegation delegation_;
   uint32_t directory_opens_ = 0;
   initiator::Credential reader_, writer_;
   std::weak_ptr<initiator::FileIo> data_;

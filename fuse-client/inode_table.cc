@@ -75,18 +75,19 @@ void InodeTable::forget_name(const Inode& inode) {
   if (found != node_of_name_.end() && found->second == inode.node) node_of_name_.erase(found);
 }
 
-void InodeTable::forget(uint64_t node, uint64_t lookups) {
-  if (node == kRootNode) return;
+std::shared_ptr<Inode> InodeTable::forget(uint64_t node, uint64_t lookups) {
+  if (node == kRootNode) return nullptr;
   const std::shared_ptr<Inode> inode = at(node);
   const std::lock_guard lock(mutex_);
   CHECK(inode->lookups >= lookups);
   inode->lookups -= lookups;
-  if (inode->lookups > 0) return;
+  if (inode->lookups > 0) return nullptr;
   forget_name(*inode);
   by_node_.erase(node);
   by_handle_.erase(inode->handle);
   past_.add(node, inode->handle);
   ++forgotten_;
+  return inode;
 }
 
 size_t InodeTable::size() const {

@@ -41,7 +41,8 @@ class InodeTable {
   void named(Inode& inode, const std::shared_ptr<const Inode>& directory, std::string_view name);
   // Null: the name is of none, or an older one of a file with several.
   std::shared_ptr<Inode> find(const Inode& directory, std::string_view name) const;
-  void forget(uint64_t node, uint64_t lookups);
+  // The inode if those were its last lookups: it is not in the table any more.
+  std::shared_ptr<Inode> forget(uint64_t node, uint64_t lookups);
   size_t size() const;
   // Inodes that are gone, since the mount began.
   uint64_t forgotten() const { return forgotten_; }

@@ -15,6 +15,7 @@
 
 #include "fuse-client/callbacks.h"
 #include "fuse-client/close_queue.h"
+#include "fuse-client/delegations.h"
 #include "fuse-client/file_system.h"
 #include "fuse-client/metrics_server.h"
 #include "fuse-client/mount_point.h"
@@ -279,18 +280,19 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   LockCalls lock_calls(*session);
   BlockedLocks blocked_locks;
   CloseQueue closes(*session);
-  Reclaimer reclaimer(*session, data_path, inodes, lock_calls);
-  Callbacks callbacks(data_path, inodes, blocked_locks);
+  Delegations delegations(closes);
+  Reclaimer reclaimer(*session, data_path, inodes, lock_calls, delegations, closes.revoked());
+  Callbacks callbacks(data_path, inodes, delegations, blocked_locks);
   session->set_handlers(&callbacks, &reclaimer);
   const SessionEnd session_end(*session);
   CallerGroups callers(clock);
   Invalidator invalidator;
   WorkerCounts worker_counts;
-  const MountStatus status(
-      {*session, data_path, inodes, worker_counts, options, clock, std::move(transport_names), durability});
+  const MountStatus status({*session, data_path, inodes, delegations, worker_counts, options, clock,
+                            std::move(transport_names), durability});
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
   FileSystem file_system({*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks,
-                          closes, clock, options, status, root.layouts});
+                          closes, delegations, clock, options, status, root.layouts});
   TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
                                                  options.mountpoint));
   invalidator.start(point.session());
@@ -318,6 +320,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   point.unmount();
   const SteadyTime farewell = steady_now() + kFarewell;
   const EndInTime end_in_time(*session, data_path, farewell);
+  delegations.end_all();
   closes.stop();
   if (in_time) close_what_is_open(*session, inodes);
   data_path.shut_down(farewell);

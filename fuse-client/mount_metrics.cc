@@ -176,6 +176,18 @@ void add_session(std::vector<MetricFamily>& all, const initiator::SessionStatist
             {{{{"state", "all"}}, double(from.slots)}, {{{"state", "in_use"}}, double(from.slots_in_use)}}));
 }
 
+void add_delegations(std::vector<MetricFamily>& all, const Delegations::Counts& from) {
+  all.push_back(gauge("delegations", "Files that are opened for reading without asking the MDS.",
+                      {{{}, double(from.held)}}));
+  all.push_back(
+      counter("delegations_granted_total", "Read delegations that the MDS gave.", double(from.granted)));
+  all.push_back(counter("delegations_recalled_total",
+                        "Those that it asked back, because somebody changes the file.",
+                        double(from.recalled)));
+  all.push_back(
+      counter("opens_under_delegation_total", "Opens without a call to the MDS.", double(from.opens)));
+}
+
 void add_latencies(std::vector<MetricFamily>& all, const initiator::Statistics& data,
                    const initiator::SessionStatistics& session) {
   MetricFamily latencies{"pnfsrdma_client_latency_seconds",
@@ -211,6 +223,7 @@ std::string MountStatus::metrics_text() const {
   add_layouts(all, data, parts_.data_path.layouts());
   add_devices(all, data, parts_.data_path.devices());
   add_session(all, session);
+  add_delegations(all, parts_.delegations.counts());
   const uint32_t running = parts_.workers.running;
   const uint32_t idle = parts_.workers.idle;
   all.push_back(gauge("inodes", "Files and directories the kernel knows; about 1.2 kB of memory each.",

@@ -72,6 +72,10 @@ std::string MountStatus::statistics_json() const {
   for (const auto& [name, value] : parts_.data_path.statistics().snapshot())
     counters[std::string(name)] = value;
   const initiator::SessionStatistics session = parts_.session.statistics();
+  const Delegations::Counts delegations = parts_.delegations.counts();
+  counters["delegations_granted"] = delegations.granted;
+  counters["delegations_recalled"] = delegations.recalled;
+  counters["opens_under_delegation"] = delegations.opens;
   counters["mds_calls"] = session.compounds;
   counters["mds_renewals"] = session.renewals;
   counters["mds_reconnects"] = session.reconnects;
@@ -120,6 +124,7 @@ std::string MountStatus::status_json() const {
       {"durability", parts_.durability},
       {"devices", std::move(devices)},
       {"files", {{"known_to_kernel", parts_.inodes.size()}, {"with_data_state", layouts.known}}},
+      {"delegations", {{"held", parts_.delegations.counts().held}}},
       {"layouts",
        {{"files", layouts.files},
         {"segments", layouts.segments},

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fuse-client/delegations.h"
 #include "fuse-client/inode_table.h"
 #include "fuse-client/mount_options.h"
 #include "shared/base/clock.h"
@@ -34,6 +35,7 @@ class MountStatus {
     initiator::Session& session;
     initiator::DataPath& data_path;
     const InodeTable& inodes;
+    const Delegations& delegations;
     const WorkerCounts& workers;
     const MountOptions& options;
     const Clock& clock;

@@ -12,6 +12,7 @@ using nfs4::Status;
 void Reclaimer::reclaim() {
   size_t reclaimed = 0;
   refused_.clear();
+  delegations_.end_all();
   for (const std::shared_ptr<Inode>& inode : inodes_.open_ones()) {
     const auto open = inode->to_reclaim();
     if (!open) continue;
@@ -55,14 +56,21 @@ void Reclaimer::reopen() {
   refused_.clear();
 }
 
+void Reclaimer::state_revoked() {
+  delegations_.end_all();
+  data_path_.layouts_in_doubt();
+}
+
 std::vector<nfs4::Stateid> Reclaimer::stateids_in_doubt() {
   std::vector<nfs4::Stateid> stateids = data_path_.layout_stateids();
   for (const nfs4::Stateid& open : lost_opens_.all()) stateids.push_back(open);
+  for (const nfs4::Stateid& delegation : revoked_delegations_.all()) stateids.push_back(delegation);
   return stateids;
 }
 
 void Reclaimer::stateid_gone(const nfs4::Stateid& stateid) {
   lost_opens_.remove(stateid);
+  revoked_delegations_.remove(stateid);
   data_path_.layout_stateid_gone(stateid);
 }
 

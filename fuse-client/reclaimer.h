@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "fuse-client/delegations.h"
 #include "fuse-client/inode_table.h"
 #include "fuse-client/lock_calls.h"
 #include "shared/initiator/data_path.h"
@@ -10,15 +11,22 @@
 namespace pnfsrdma::fuse_client {
 
 // Makes the mount's opens good after the server lost them: CLAIM_PREVIOUS in its grace period, a new OPEN by
-// filehandle when there is none. Byte-range locks are reclaimed in grace; without it they are lost. Runs on
-// the session's background thread; takes inode locks only briefly, never across a call.
+// filehandle when there is none. Byte-range locks are reclaimed in grace; without it they are lost. Delegations are not
+// reclaimed: they are given anew where they are of use. Runs on the session's background thread; takes inode locks only
+// briefly, never across a call.
 class Reclaimer final : public initiator::RecoveryHandler {
  public:
-  Reclaimer(initiator::Session& session, initiator::DataPath& data_path, InodeTable& inodes, LockCalls& locks)
-      : session_(session), data_path_(data_path), inodes_(inodes), locks_(locks) {}
+  Reclaimer(initiator::Session& session, initiator::DataPath& data_path, InodeTable& inodes, LockCalls& locks,
+            Delegations& delegations, initiator::LostStateids& revoked_delegations)
+      : session_(session),
+        data_path_(data_path),
+        inodes_(inodes),
+        locks_(locks),
+        delegations_(delegations),
+        revoked_delegations_(revoked_delegations) {}
 
   void layouts_lost() override { data_path_.layouts_lost(); }
-  void state_revoked() override { data_path_.layouts_in_doubt(); }
+  void state_revoked() override;
   void reclaim() override;
   void reopen() override;
   std::vector<nfs4::Stateid> stateids_in_doubt() override;
@@ -33,6 +41,8 @@ class Reclaimer final : public initiator::RecoveryHandler {
   initiator::DataPath& data_path_;
   InodeTable& inodes_;
   LockCalls& locks_;
+  Delegations& delegations_;
+  initiator::LostStateids& revoked_delegations_;
   // Not to be reclaimed: what reopen() sees to.
   std::vector<std::shared_ptr<Inode>> refused_;
   // Opens that were replaced by a new OPEN.

@@ -62,12 +62,18 @@ class CloseQueueTest : public testing::Test {
   // Guarded by mds_.mutex.
   std::multiset<std::byte> closed_;
   std::set<std::byte> refused_;
+  std::vector<std::byte> returned_;
   ScriptedMds mds_;
   std::unique_ptr<initiator::Session> session_;
 
  private:
   // Called with mds_.mutex held.
   ScriptedMds::Answer answer(const ScriptedMds::Operation& operation) {
+    if (const auto* given = std::get_if<nfs4::DelegationReturnArguments>(&operation)) {
+      returned_.push_back(given->stateid.other[0]);
+      const bool is_revoked = refused_.contains(given->stateid.other[0]);
+      return nfs4::DelegationReturnResponse(is_revoked ? Status::kDelegRevoked : Status::kOk);
+    }
     const auto* close = std::get_if<nfs4::CloseArguments>(&operation);
     if (close == nullptr) return nfs4::status_result(nfs4::operation_of(operation), Status::kOk);
     closed_.insert(close->open_stateid.other[0]);
@@ -122,6 +128,42 @@ TEST_F(CloseQueueTest, OpenAgainIsNotClosed) {
   }
   EXPECT_EQ(closed(), 0u);
   EXPECT_TRUE(file->is_open());
+}
+
+TEST_F(CloseQueueTest, ADelegationThatEndsIsReturnedAtOnceWithTheOpenItHasKept) {
+  const auto file = open(1), held_open = open(2);
+  file->delegated(open_stateid(101), {}, {});
+  held_open->delegated(open_stateid(102), {}, {});
+  ASSERT_TRUE(file->release());
+  ASSERT_TRUE(file->settled());
+  CloseQueue queue(*session_);
+  for (const auto& ending : {file, held_open}) {
+    ASSERT_TRUE(ending->end_delegation());
+    queue.add(ending, CloseQueue::When::kAtOnce);
+  }
+  queue.stop();
+  EXPECT_EQ(closed(), 1u);
+  const std::lock_guard guard(mds_.mutex);
+  EXPECT_EQ(returned_.size(), 2u);
+  EXPECT_FALSE(file->is_open());
+  EXPECT_TRUE(held_open->is_open());
+  EXPECT_FALSE(file->has_delegation(open_stateid(101)));
+  EXPECT_TRUE(queue.revoked().all().empty());
+}
+
+TEST_F(CloseQueueTest, ARevokedDelegationIsKeptInMindUntilItIsFreed) {
+  refused_ = {std::byte{101}};
+  const auto first = open(1), second = open(2);
+  first->delegated(open_stateid(101), {}, {});
+  second->delegated(open_stateid(102), {}, {});
+  CloseQueue queue(*session_);
+  for (const auto& ending : {first, second}) {
+    ASSERT_TRUE(ending->end_delegation());
+    queue.add(ending, CloseQueue::When::kAtOnce);
+  }
+  queue.stop();
+  EXPECT_EQ(queue.revoked().all(), std::vector{open_stateid(101)});
+  EXPECT_FALSE(second->has_delegation(open_stateid(102)));
 }
 
 TEST_F(CloseQueueTest, AnAbortedSessionEndsIt) {

@@ -145,7 +145,7 @@ TEST_F(InodeTest, OpensShareOneStateidAndTheLastReleaseClosesIt) {
   inode.settled();
   const auto close = inode.begin_close();
   ASSERT_TRUE(close);
-  EXPECT_EQ(close->stateid, stateid(1, 2));
+  EXPECT_EQ(close->open->stateid, stateid(1, 2));
   inode.closed();
   EXPECT_FALSE(inode.open_state(false));
 }
@@ -271,7 +271,7 @@ TEST_F(InodeTest, AnOpenUnderWayKeepsTheFileFromBeingClosed) {
   inode.settled();
   const auto close = inode.begin_close();
   ASSERT_TRUE(close);
-  EXPECT_EQ(close->stateid, stateid(1, 1));
+  EXPECT_EQ(close->open->stateid, stateid(1, 1));
   inode.closed();
 }
 
@@ -287,6 +287,173 @@ TEST_F(InodeTest, AttributesOfAnOpenFileAreNotBelievedEverLonger) {
   ASSERT_TRUE(inode.begin_close());
   inode.closed();
   EXPECT_EQ(inode.learn(attributes(1), start + 16s, timeouts, kNow), 2 * timeouts.file_min);
+}
+
+// A file that this reader has opened and closed, under a delegation.
+class DelegatedInodeTest : public InodeTest {
+ protected:
+  void SetUp() override {
+    learn(1, start);
+    for (const uint32_t access : {nfs4::kShareAccessBoth, nfs4::kShareAccessRead}) {
+      EXPECT_FALSE(inode.wants_delegation());
+      open(access);
+      close();
+      ASSERT_TRUE(inode.begin_close());
+      inode.closed();
+    }
+    EXPECT_TRUE(inode.wants_delegation());
+    open();
+    inode.delegated(kDelegation, {.asked_at = start + 1s, .answered_at = start + 1500ms}, kReader);
+    learn(1, start + 1s);
+    EXPECT_FALSE(inode.wants_delegation());
+    EXPECT_TRUE(close());
+  }
+  void learn(uint64_t change, SteadyTime at, nlink_t links = 1) {
+    FileAttributes said = attributes(change);
+    said.status.st_nlink = links;
+    inode.learn(said, at, timeouts, kNow);
+  }
+  void open(uint32_t access = nfs4::kShareAccessRead) {
+    inode.begin_open();
+    inode.opened(stateid(1, 1), access, kReader);
+  }
+  // Is it kept open?
+  bool close() {
+    EXPECT_TRUE(inode.release());
+    return inode.settled();
+  }
+  bool opens(const initiator::Credential& reader, SteadyTime now) {
+    inode.begin_open();
+    const bool opened = inode.open_under_delegation(reader, now, kLeaseEnd).has_value();
+    if (!opened && inode.open_failed()) inode.settled();
+    return opened;
+  }
+  bool opens() { return opens(kReader, start + 1s); }
+
+  const nfs4::Stateid kDelegation = stateid(9, 1);
+  const initiator::Credential kReader{10, 10, {}};
+  const SteadyTime kLeaseEnd = start + 30s;
+};
+
+TEST_F(DelegatedInodeTest, IsOpenedWithoutTheServerUntilTheLeaseEnds) {
+  EXPECT_FALSE(inode.begin_close());
+  EXPECT_TRUE(opens(kReader, kLeaseEnd - 1ms));
+  EXPECT_TRUE(inode.open_state(false));
+  EXPECT_TRUE(close());
+  EXPECT_FALSE(opens(kReader, kLeaseEnd));
+}
+
+TEST_F(DelegatedInodeTest, ItsAttributesAreBelievedUntilTheLeaseEnds) {
+  EXPECT_TRUE(inode.believed(start + 20s, std::nullopt, 0, kLeaseEnd));
+  EXPECT_GT(inode.believed(start + 20s, std::nullopt, 0, kLeaseEnd)->left, 0ms);
+  EXPECT_FALSE(inode.believed(kLeaseEnd, std::nullopt, 0, kLeaseEnd));
+}
+
+TEST_F(DelegatedInodeTest, WhatWasAskedBesideItIsNotBelievedLonger) {
+  learn(1, start + 1400ms);
+  EXPECT_FALSE(inode.believed(start + 20s, std::nullopt, 0, kLeaseEnd));
+  EXPECT_FALSE(opens());
+  learn(1, start + 1500ms);
+  EXPECT_TRUE(inode.believed(start + 20s, std::nullopt, 0, kLeaseEnd));
+  EXPECT_TRUE(opens());
+}
+
+TEST_F(DelegatedInodeTest, WhatWasAskedBeforeItIsNotBelievedLonger) {
+  inode.delegated(kDelegation, {.asked_at = start + 2s, .answered_at = start + 2s}, kReader);
+  EXPECT_FALSE(inode.believed(start + 20s, std::nullopt, 0, kLeaseEnd));
+  EXPECT_FALSE(opens());
+}
+
+TEST_F(DelegatedInodeTest, TheServerDecidesForEachReaderOnce) {
+  const initiator::Credential other{20, 20, {}};
+  EXPECT_FALSE(opens(other, start + 1s));
+  inode.begin_open();
+  inode.opened(stateid(1, 2), nfs4::kShareAccessRead, other);
+  EXPECT_TRUE(close());
+  inode.admit_reader(other, start + 1400ms);
+  EXPECT_FALSE(opens(other, start + 2s)) << "the server was asked before it gave the delegation";
+  inode.admit_reader(other, start + 2s);
+  EXPECT_TRUE(opens(other, start + 2s));
+}
+
+TEST_F(DelegatedInodeTest, RightsThatChangeAreAskedForAnew) {
+  inode.rights_changed(start + 2s);
+  EXPECT_FALSE(opens());
+  inode.admit_reader(kReader, start + 3s);
+  EXPECT_TRUE(opens()) << "asked while they change";
+  inode.rights_changed(start + 4s);
+  inode.admit_reader(kReader, start + 3s);
+  EXPECT_FALSE(opens()) << "its answer came behind the change";
+  inode.admit_reader(kReader, start + 5s);
+  EXPECT_TRUE(opens());
+}
+
+TEST_F(DelegatedInodeTest, OneThatCameBesideAChangeOfRightsAdmitsNobody) {
+  inode.rights_changed(start + 3s);
+  inode.delegated(stateid(10, 1), {.asked_at = start + 2s, .answered_at = start + 4s}, kReader);
+  learn(1, start + 5s);
+  EXPECT_FALSE(opens());
+}
+
+TEST_F(DelegatedInodeTest, IsClosedAndReturnedWhenItEnds) {
+  EXPECT_TRUE(inode.has_delegation(kDelegation));
+  ASSERT_TRUE(inode.end_delegation());
+  EXPECT_FALSE(inode.end_delegation());
+  EXPECT_FALSE(opens());
+  EXPECT_FALSE(inode.believed(start + 1s, std::nullopt, 0, kLeaseEnd));
+  const auto owed = inode.begin_close();
+  ASSERT_TRUE(owed && owed->open && owed->delegation);
+  EXPECT_EQ(owed->open->stateid, stateid(1, 1));
+  EXPECT_EQ(owed->delegation->stateid, kDelegation);
+  inode.closed();
+  EXPECT_FALSE(inode.begin_close());
+  EXPECT_FALSE(inode.wants_delegation());
+  EXPECT_FALSE(inode.delegated(kDelegation, {.asked_at = start + 2s, .answered_at = start + 3s}, kReader))
+      << "another OPEN's answer brought it, too";
+  inode.delegation_returned(stateid(10, 1));
+  EXPECT_FALSE(inode.wants_delegation());
+  inode.delegation_returned(kDelegation);
+  EXPECT_TRUE(inode.wants_delegation());
+}
+
+TEST_F(DelegatedInodeTest, WhoHasItOpenKeepsItOpenWhenItEnds) {
+  ASSERT_TRUE(opens());
+  ASSERT_TRUE(inode.end_delegation());
+  const auto owed = inode.begin_close();
+  ASSERT_TRUE(owed);
+  EXPECT_FALSE(owed->open);
+  inode.delegation_returned(kDelegation);
+  EXPECT_FALSE(close());
+  ASSERT_TRUE(inode.begin_close()->open);
+}
+
+TEST_F(DelegatedInodeTest, AnOpenForWritingIsNotKept) {
+  open(nfs4::kShareAccessWrite);
+  EXPECT_FALSE(close());
+  const auto owed = inode.begin_close();
+  ASSERT_TRUE(owed && owed->open);
+  EXPECT_FALSE(owed->delegation);
+  inode.closed();
+  EXPECT_FALSE(opens());  // there is no open to use
+  open();
+  EXPECT_TRUE(close());
+  EXPECT_TRUE(opens());
+}
+
+TEST_F(DelegatedInodeTest, OwnOperationsOnItsNamesLetTheServerBeAsked) {
+  inode.name_changed(0, 1);
+  EXPECT_FALSE(opens());
+  learn(2, start + 2s, 2);  // any of its names may lead elsewhere by now
+  EXPECT_FALSE(opens(kReader, start + 2s));
+  learn(3, start + 3s);
+  EXPECT_TRUE(opens(kReader, start + 3s));
+}
+
+TEST_F(DelegatedInodeTest, AnOpenThatIsKeptIsNotReclaimed) {
+  ASSERT_TRUE(inode.end_delegation());
+  EXPECT_FALSE(inode.to_reclaim());
+  open();
+  EXPECT_TRUE(inode.to_reclaim());
 }
 
 TEST_F(InodeTest, AnOpenThatFailsWithoutAnyOtherClosesNothing) {
@@ -310,7 +477,7 @@ TEST_F(InodeTest, AnOpenWaitsForACloseUnderWay) {
     });
     std::this_thread::sleep_for(20ms);
     EXPECT_FALSE(begun);
-    settling ? inode.settled() : inode.closed();
+    settling ? (void)inode.settled() : inode.closed();
     opener.join();
     EXPECT_TRUE(begun);
     EXPECT_EQ(inode.open_failed(), settling);
@@ -330,7 +497,7 @@ TEST_F(InodeTest, WhatIsOpenedAgainBeforeItsCloseStaysOpen) {
   EXPECT_FALSE(inode.begin_close());
   ASSERT_TRUE(inode.release());
   inode.settled();
-  EXPECT_EQ(inode.begin_close()->stateid, stateid(1, 2));
+  EXPECT_EQ(inode.begin_close()->open->stateid, stateid(1, 2));
   EXPECT_FALSE(inode.begin_close());  // added twice
   inode.closed();
   EXPECT_FALSE(inode.begin_close());

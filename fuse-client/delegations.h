@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <unordered_map>
+
+#include "fuse-client/close_queue.h"
+#include "fuse-client/inode.h"
+#include "shared/base/sync.h"
+#include "shared/initiator/callbacks.h"
+
+namespace pnfsrdma::fuse_client {
+
+// The read delegations of this mount, in the order of their last use. What each allows is its Inode's
+// (ReadDelegation); here is decided when it ends: the server recalls it, the kernel forgets the file, there are too
+// many, or the server's word is in doubt. The CloseQueue then returns it, with the open that it has kept. Thread-safe;
+// waits for nothing.
+class Delegations {
+ public:
+  // More than these, and the one that was used longest ago goes.
+  static constexpr size_t kHeldMax = 4096;
+
+  explicit Delegations(CloseQueue& closes, size_t held_max = kHeldMax)
+      : closes_(closes), held_max_(held_max) {}
+
+  // The OPEN that was asked in this era() has brought one for the inode.
+  struct Grant {
+    nfs4::Stateid stateid;
+    ReadDelegation::Times times;
+    initiator::Credential reader;
+    uint64_t era = 0;
+  };
+  void take(const std::shared_ptr<Inode>& inode, const Grant& grant);
+  // Each end_all() begins one: what was asked for in the era before is not used.
+  uint64_t era() const;
+  // It was opened under the one it has.
+  void used(const Inode& inode);
+  // It is not to be used any more. Nothing happens if it has none in force.
+  void end(const std::shared_ptr<Inode>& inode);
+  // All: state is in doubt, or the mount ends.
+  void end_all();
+  // CB_RECALL (RFC 8881, 20.2) of a file that the kernel knows, or of none (null). One that is not known here came with
+  // an answer that nobody was there to take any more, and is returned as well. BAD_STATEID: that answer may still
+  // arrive; the server asks again.
+  initiator::CallbackAnswer recall(const std::shared_ptr<Inode>& inode, const nfs4::FileHandle& handle,
+                                   const nfs4::Stateid& stateid);
+  // CB_RECALL_ANY (20.6): no more than so many are to stay.
+  void keep(size_t count);
+
+  struct Counts {
+    size_t held = 0;
+    uint64_t granted = 0;
+    uint64_t recalled = 0;
+    uint64_t opens = 0;  // without the server
+  };
+  Counts counts() const;
+
+ private:
+  using Order = std::list<std::shared_ptr<Inode>>;  // the one used last is at the end
+  void end(Order ending);
+  void return_unknown(const nfs4::FileHandle& handle, const nfs4::Stateid& stateid);
+
+  CloseQueue& closes_;
+  const size_t held_max_;
+  mutable Mutex mutex_;
+  // Guarded by mutex_.
+  Order order_;
+  std::unordered_map<const Inode*, Order::iterator> places_;
+  Counts counts_;
+  uint64_t era_ = 0;
+};
+
+}  // namespace pnfsrdma::fuse_client

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Read delegations of the mount: what they spare, and that nobody reads what is old because of one.
+
+usage: delegation_test.py BIN_DIRECTORY
+"""
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import cluster
+
+BIN = sys.argv.pop(1)
+LEASE = 5
+# Names and attributes are the kernel's for a minute here: what it asks for is counted, not when.
+OPTIONS = "actimeo=60,flush_after=0"
+
+
+def read(path):
+    return path.read_bytes()
+
+
+class Delegation(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cluster.Cluster(BIN, pool_size="1G", lease_seconds=LEASE)
+        cls.cluster.start_all()
+        cls.mount = cls.cluster.mount(OPTIONS, name="a")
+        cls.other = cls.cluster.mount("actimeo=0", name="b")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.mount.unmount()
+        cls.other.unmount()
+        cls.cluster.close()
+
+    def count(self, name):
+        statistics = self.mount.statistics()
+        return statistics.get(name, statistics["mds_operations"].get(name, 0))
+
+    def held(self, name, content=b"old", size=None):
+        """A file of which the mount has a delegation."""
+        path = self.mount / name
+        path.write_bytes(content if size is None else bytes(size))
+        self.mount.wait_until_quiet()  # the open for writing is closed
+        granted = self.count("delegations_granted")
+        read(path)
+        self.assertEqual(self.count("delegations_granted"), granted)
+        read(path)
+        self.assertEqual(self.count("delegations_granted"), granted + 1)
+        return path
+
+    def calls(self, work):
+        before = self.mount.wait_until_quiet()
+        work()
+        after = self.mount.wait_until_quiet()
+        counts = {name: count - before["mds_operations"].get(name, 0)
+                  for name, count in after["mds_operations"].items()
+                  if count != before["mds_operations"].get(name, 0)}
+        return after["mds_calls"] - before["mds_calls"], counts
+
+    def test_open_read_close_and_stat_ask_nobody(self):
+        for size in (3000, 100_000):
+            path = self.held(f"held.{size}", size=size)
+
+            def work():
+                for _ in range(20):
+                    self.assertEqual(read(path), bytes(size))
+                    path.stat()
+            self.assertEqual(self.calls(work), (0, {}))
+
+    def test_files_that_are_read_once_cost_no_delegation(self):
+        granted = self.count("delegations_granted")
+        for number in range(20):
+            (self.other / f"scanned.{number}").write_bytes(b"x")
+            (self.mount / f"own.{number}").write_bytes(b"x")
+        for number in range(20):
+            read(self.mount / f"scanned.{number}")
+            read(self.mount / f"own.{number}")
+        self.assertEqual(self.count("delegations_granted"), granted)
+
+    def test_who_caches_no_attributes_wants_none(self):
+        self.held("noac")
+        for _ in range(3):
+            read(self.other / "noac")
+        self.assertEqual(self.other.statistics()["delegations_granted"], 0)
+
+    def test_what_another_host_writes_is_read_at_the_next_open(self):
+        path = self.held("written")
+        for content in (b"new and longer", b"s", bytes(200_000)):
+            (self.other / "written").write_bytes(content)
+            self.assertEqual(read(path), content)
+            self.assertEqual(path.stat().st_size, len(content))
+
+    def test_a_file_that_stays_open_elsewhere_for_writing(self):
+        path = self.held("shared")
+        with open(self.other / "shared", "r+b", buffering=0) as writer:
+            for number in range(5):
+                writer.seek(0)
+                writer.write(f"{number:03}".encode())
+                os.fsync(writer.fileno())
+                time.sleep(0.5)  # the time of an overwrite follows its fsync
+                self.assertEqual(read(path), f"{number:03}".encode())
+
+    def test_what_another_host_puts_in_its_place(self):
+        path = self.held("replaced")
+        (self.other / "new").write_bytes(b"new")
+        os.rename(self.other / "new", self.other / "replaced")
+        self.assertEqual(read(path), b"new")
+
+    def test_what_another_host_removes(self):
+        path = self.held("removed")
+        with open(path, "rb") as reader:
+            (self.other / "removed").unlink()
+            self.assertEqual(reader.read(), b"old")
+        with self.assertRaises(FileNotFoundError):
+            read(path)
+
+    def test_what_another_host_renames(self):
+        path = self.held("before")
+        os.rename(self.other / "before", self.other / "after")
+        with self.assertRaises(FileNotFoundError):
+            read(path)
+        self.assertEqual(read(self.mount / "after"), b"old")
+
+    def test_truncation_and_attributes_of_another_host(self):
+        path = self.held("cut", content=b"long enough")
+        os.truncate(self.other / "cut", 4)
+        self.assertEqual(read(path), b"long")
+        os.utime(self.other / "cut", (1, 1))
+        read(path)
+        self.assertEqual(path.stat().st_mtime, 1)
+
+    def test_own_changes(self):
+        path = self.held("own")
+        with open(path, "ab") as writer:
+            writer.write(b" and new")
+        self.assertEqual(read(path), b"old and new")
+        self.assertEqual(path.stat().st_size, 11)
+        os.rename(path, self.mount / "own2")
+        self.assertEqual(read(self.mount / "own2"), b"old and new")
+        os.truncate(self.mount / "own2", 2)
+        self.assertEqual(read(self.mount / "own2"), b"ol")
+        (self.mount / "own2").unlink()
+        self.assertEqual((self.mount / "own2").exists(), False)
+
+    def test_who_may_not_read_may_not_read_a_held_file(self):
+        path = self.held("private", content=b"secret")
+
+        def reads(user):
+            return subprocess.run(["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "cat", path],
+                                  capture_output=True, check=False).returncode == 0
+        path.chmod(0o600)
+        read(path)
+        self.assertFalse(reads(12345))
+        path.chmod(0o604)
+        self.assertTrue(reads(12345))
+        self.assertTrue(reads(12345))
+        os.chmod(self.other / "private", 0o600)
+        self.mount.wait_until_quiet()
+        read(path)  # the kernel sees the new mode
+        self.assertFalse(reads(12345))
+        self.assertEqual(read(path), b"secret")
+
+    def test_what_the_kernel_forgets_is_returned(self):
+        self.held("forgotten")
+        returned = self.count("DELEGRETURN")
+        with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as caches:
+            caches.write("2")
+        cluster.wait_until(lambda: self.count("DELEGRETURN") > returned, 10, "DELEGRETURN")
+
+    def test_a_restart_of_the_server(self):
+        path = self.held("kept")
+        self.cluster.kill("mds")
+        self.cluster.start_mds()
+        self.assertEqual(read(path), b"old")
+        (self.other / "kept").write_bytes(b"new")
+        self.assertEqual(read(path), b"new")
+
+    def test_a_host_that_is_stopped_for_longer_than_a_lease(self):
+        """Its delegation is revoked, the other one goes on, and nothing old is read afterwards."""
+        path = self.held("revoked")
+        stopped = self.mount.process
+        stopped.send_signal(signal.SIGSTOP)
+        try:
+            (self.other / "revoked").write_bytes(b"new")
+        finally:
+            stopped.send_signal(signal.SIGCONT)
+        self.assertEqual(read(path), b"new")
+        # The server has nothing against this client any more: what is given now is used.
+        self.held("behind")
+        self.assertEqual(self.calls(lambda: read(self.mount / "behind")), (0, {}))
+
+
+class Unmount(unittest.TestCase):
+    def test_what_is_held_is_returned(self):
+        """Else the next writer would wait for a lease."""
+        with cluster.Cluster(BIN, pool_size="1G", lease_seconds=30) as own:
+            own.start_all()
+            reader, writer = own.mount(OPTIONS, name="a"), own.mount(name="b")
+            for number in range(100):
+                (reader / str(number)).write_bytes(b"old")
+            for _ in range(2):
+                for number in range(100):
+                    read(reader / str(number))
+            self.assertEqual(reader.statistics()["delegations_granted"], 100)
+            reader.unmount()
+            began = time.monotonic()
+            for number in range(100):
+                (writer / str(number)).write_bytes(b"new")
+            self.assertLess(time.monotonic() - began, 15)
+            writer.unmount()
+
+
+if __name__ == "__main__":
+    unittest.main()
