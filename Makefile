@@ -37,7 +37,13 @@ test-packages: ## The packages checked, and installed, used, upgraded and remove
 	@cmake --build build/release -j $(JOBS) --target pnfsrdma man completion
 	@code=0; tests/packages/test.sh build/release || code=$$?; [ $$code -eq 0 ] || [ $$code -eq 77 ]
 
-test: build-ahead test-unit test-web test-demo test-tsan test-fuzz test-lab ## Every test: unit to crash under ASan/UBSan, the console in a browser, concurrency under TSan, each fuzzer, the demo's checks, the lab
+SUITES := unit web demo tsan fuzz lab
+RESULTS := $(CURDIR)/build/results
+
+# What fails does not hide what comes behind it; the end tells all of it again.
+test: ## Every test: unit to crash under ASan/UBSan, the console in a browser, the demo's checks, concurrency under TSan, each fuzzer, the lab
+	@rm -rf $(RESULTS)
+	@$(MAKE) -k --no-print-directory build-ahead $(SUITES:%=test-%); code=$$?; tests/totals.py $(RESULTS) $(SUITES) && exit $$code
 
 build-dev:
 	@packaging/dependencies.sh build test demo web-build
@@ -65,33 +71,33 @@ built-ahead:
 	@mkdir -p build && flock build/ahead.lock true
 
 test-unit: build-dev
-	@ctest --preset dev -j $(JOBS) -LE web --no-tests=error
+	@ctest --preset dev -j $(JOBS) -LE 'web|demo' --no-tests=error --output-junit $(RESULTS)/unit.xml
 
 test-web: ## The console's pages: their logic, and all of them in a browser against the real programs
 	@packaging/dependencies.sh build test web
 	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse web
-	@ctest --preset dev -L web --no-tests=error
+	@ctest --preset dev -L web --no-tests=error --output-junit $(RESULTS)/web.xml
 
 pictures: ## Recreate the pictures of docs/console.md, with the browser test
 	@mkdir -p docs/pictures && PNFSRDMA_PICTURES=$(CURDIR)/docs/pictures $(MAKE) --no-print-directory test-web
 
 test-tsan: built-ahead build-tsan
-	@ctest --preset tsan -j $(JOBS) --no-tests=error
+	@ctest --preset tsan -j $(JOBS) --no-tests=error --output-junit $(RESULTS)/tsan.xml
 
 test-fuzz: built-ahead build-fuzz
-	@ctest --test-dir build/fuzz -j $(JOBS) -L fuzz --no-tests=error
+	@ctest --test-dir build/fuzz -j $(JOBS) -L fuzz --no-tests=error --output-junit $(RESULTS)/fuzz.xml
 
 # With the programs of test-unit: under sanitizers, and without a third build of everything.
 test-demo:
 	@packaging/dependencies.sh build demo
 	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse
-	@CHECK=1 tests/demo/demo.sh build/dev/bin
+	@ctest --preset dev -V -L demo --no-tests=error --output-junit $(RESULTS)/demo.xml
 
 lab: ## A shell in a QEMU machine with Soft-RoCE (rxe0) and device DAX (/dev/dax0.0), the project built inside
 	@tests/vm/lab.py shell
 
 lab-test: ## The lab's scenarios: real verbs, device DAX, the Linux kernel's NFS client, several machines
-	@code=0; tests/vm/lab.py test || code=$$?; [ $$code -eq 0 ] || [ $$code -eq 77 ]
+	@code=0; tests/vm/lab.py --results $(RESULTS)/lab.xml test || code=$$?; [ $$code -eq 0 ] || [ $$code -eq 77 ]
 
 test-lab: built-ahead lab-test
 

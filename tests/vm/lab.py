@@ -37,7 +37,8 @@ def cache_directory():
     return path.resolve()
 
 
-def skip_unless_possible():
+def impossible():
+    """Why there can be no lab on this host, or None."""
     cause = ("root is needed to make the Debian 13 tree" if os.geteuid() != 0 else
              "the lab is for x86_64" if os.uname().machine != "x86_64" else None)
     if not cause and subprocess.run([HERE / "../../packaging/dependencies.sh", "lab"], check=False).returncode != 0:
@@ -45,9 +46,16 @@ def skip_unless_possible():
     for program in ("qemu-system-x86_64", "debootstrap", "cpio"):
         if not cause and not shutil.which(program):
             cause = f"{program} is missing"
-    if cause:
-        print(f"lab: skipped: {cause}")
-        raise SystemExit(SKIPPED)
+    return cause
+
+
+def skip(cause, results):
+    if results:
+        tally = scenarios.Tally()
+        tally.line(f"SKIP lab: {cause}\n")
+        tally.write(results, 0)
+    print(f"lab: skipped: {cause}")
+    return SKIPPED
 
 
 def prepare(cache, targets=(), build=True):
@@ -79,21 +87,28 @@ def main():
     parser.add_argument("--target", action="append", default=[], help="build this target (again: several)")
     parser.add_argument("--no-build", action="store_true", help="take the build as it is")
     parser.add_argument("--out", help="a folder the machine sees as /out, kept")
+    parser.add_argument("--results", type=pathlib.Path, help="test: write what came of each case to this file, as JUnit")
     options = parser.parse_args()
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through every `with`: no machine stays behind
-    skip_unless_possible()
-    if options.action == "test" and time.time() >= scenarios.end_of_time():
-        print(f"lab: skipped: {scenarios.NO_TIME}")
-        return SKIPPED
+    cause = impossible()
+    if not cause and options.action == "test" and time.time() >= scenarios.end_of_time():
+        cause = scenarios.NO_TIME
+    if cause:
+        return skip(cause, options.results)
     cache = cache_directory()
-    build = prepare(cache, options.target, not options.no_build)
+    try:
+        build = prepare(cache, options.target, not options.no_build)
+    except SystemExit as end:
+        if end.code == SKIPPED:
+            return skip("the machines' tree cannot be made here (above)", options.results)
+        raise
     if options.action == "prepare":
         return 0
     tree_lock = open(cache / "tree.lock", "a")  # the tree stays as it is while a machine runs on it
     fcntl.flock(tree_lock, fcntl.LOCK_SH)
     if options.action == "test":
-        return scenarios.run(cache, build, options.words)
+        return scenarios.run(cache, build, options.words, options.results)
     interactive = options.action == "shell"
     command = ["shell"] if interactive else options.words
     pmem = ("1G",)

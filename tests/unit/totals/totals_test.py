@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tests/totals.py: what it tells of passed, failed, skipped and missing tests, and its exit code."""
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1]))
+import totals  # noqa: E402
+
+PASSED = '<testcase name="unit.good" time="0.5" status="run"><system-out>fine</system-out></testcase>'
+SKIPPED = ('<testcase name="unit.verbs" time="0" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>'
+           "<system-out>a.cc:12: Skipped\nthere is no RDMA device\n\n[  SKIPPED ] verbs</system-out></testcase>")
+SKIPPED_BY_A_PROGRAM = ('<testcase name="interop.peer" time="0" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>'
+                        "<system-out>skipped: the peer is not installed</system-out></testcase>")
+FAILED = ('<testcase name="unit.bad" time="3" status="fail"><failure message=""/><system-out>' +
+          "\n".join(f"line {number}" for number in range(100)) + "</system-out></testcase>")
+NO_PROGRAM = '<testcase name="unit.lost" time="0" status="notrun"><skipped message="Unable to find executable"/></testcase>'
+LAB = '<testcase name="two_hosts" time="0"><skipped message="no time is left"/></testcase>'
+
+
+class Totals(unittest.TestCase):
+    def told(self, names, **suites):
+        """The exit code and the text."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, cases in suites.items():
+                (pathlib.Path(folder) / f"{name}.xml").write_text(f'<testsuite time="90">{"".join(cases)}</testsuite>')
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                code = totals.main(folder, names)
+        return code, out.getvalue()
+
+    def test_all_passed(self):
+        code, text = self.told(["unit"], unit=[PASSED])
+        self.assertEqual(code, 0)
+        self.assertRegex(text, r"unit +1 passed +0 failed +0 skipped +1\.5 min")
+
+    def test_skipped_ones_are_named_with_their_reason(self):
+        code, text = self.told(["unit", "lab"], unit=[PASSED, SKIPPED, SKIPPED_BY_A_PROGRAM], lab=[LAB])
+        self.assertEqual(code, 0)
+        self.assertIn("skipped in unit: there is no RDMA device (1)\n  unit.verbs\n", text)
+        self.assertIn("skipped in unit: skipped: the peer is not installed (1)\n  interop.peer\n", text)
+        self.assertIn("skipped in lab: no time is left (1)\n  two_hosts\n", text)
+        self.assertRegex(text, r"unit +1 passed +0 failed +2 skipped")
+
+    def test_a_failed_one_is_named_and_says_its_last_lines(self):
+        code, text = self.told(["unit"], unit=[PASSED, FAILED])
+        self.assertEqual(code, 1)
+        self.assertIn("failed in unit: unit.bad (3 s)", text)
+        self.assertIn("| line 99\n", text)
+        self.assertNotIn("| line 59\n", text)
+        self.assertTrue(text.endswith("  FAILED   unit: unit.bad\n"))
+
+    def test_what_could_not_start_has_failed(self):
+        code, text = self.told(["unit"], unit=[PASSED, NO_PROGRAM])
+        self.assertEqual(code, 1)
+        self.assertIn("Unable to find executable", text)
+
+    def test_a_suite_without_results_has_failed(self):
+        code, text = self.told(["unit", "tsan"], unit=[PASSED])
+        self.assertEqual(code, 1)
+        self.assertRegex(text, r"tsan +nothing ran")
+
+
+if __name__ == "__main__":
+    unittest.main()
