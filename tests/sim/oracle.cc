@@ -128,6 +128,16 @@ bool Oracle::over(const Write& later, const Write& earlier) {
   return later.began > (later.client == earlier.client ? earlier.ended : earlier.published);
 }
 
+// Nobody has to tell of the loss of such a write; so whether its bytes were there before the cut stays open.
+bool Oracle::cut_away(const Write& write, SteadyTime before) const {
+  const auto& cuts = cuts_[write.file];
+  return std::any_of(cuts.begin(), cuts.end(), [&](size_t number) {
+    const Write& cut = writes_[number];
+    return cut.done && cut.ended < before && over(cut, write) && zeroes(cut, write.first) &&
+           zeroes(cut, write.first + write.units - 1);
+  });
+}
+
 bool Oracle::dominated(const Write* write, uint64_t unit, const Handle& handle, SteadyTime began) const {
   const auto hides = [&](size_t number) {
     const Write& other = writes_[number];
@@ -252,6 +262,10 @@ void Oracle::synced(Handle& handle, SteadyTime began, SteadyTime ended, bool suc
     Write& write = writes_[number];
     if (write.ended >= began) continue;
     write.published = std::min(write.published, ended);
+    if (write.lost != 0 && cut_away(write, began)) {
+      write.durable = true;
+      continue;
+    }
     if (!write.done || (write.lost != 0 && (write.lost <= handle.heard || others_say))) continue;
     write.lost = 0;
     write.durable = true;

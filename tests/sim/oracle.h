@@ -106,6 +106,8 @@ class Oracle {
   bool must_be_seen(const Write& write, const Handle& handle, SteadyTime began) const;
   static bool zeroes(const Write& cut, uint64_t unit);
   static bool over(const Write& later, const Write& earlier);
+  // All of it has become zeros since, before that time.
+  bool cut_away(const Write& write, SteadyTime before) const;
   bool dominated(const Write* write, uint64_t unit, const Handle& handle, SteadyTime began) const;
   bool zero_is_legal(uint64_t unit, const Handle& handle, SteadyTime began, SteadyTime ended) const;
   std::string judge(uint64_t value, uint64_t unit, const Handle& handle, SteadyTime began,

@@ -47,14 +47,14 @@ Result<std::shared_ptr<SessionSocket>> SessionSocket::connect(const SessionOptio
   return std::make_shared<sim::WireSocket>(*std::move(wire), counters);
 }
 
-struct Poller::Parts {
+struct Poller::Impl {
   std::shared_ptr<simulated::Bell> changed = std::make_shared<simulated::Bell>();
   std::weak_ptr<sim::Wire> wire;
   SteadyTime timer = SteadyTime::max();
   bool woken = false;
 };
 
-Poller::Poller() : parts_(std::make_unique<Parts>()) {}
+Poller::Poller() : impl_(std::make_unique<Impl>()) {}
 Poller::~Poller() = default;
 
 Result<> Poller::open() {
@@ -63,16 +63,16 @@ Result<> Poller::open() {
 
 void Poller::watch(const std::shared_ptr<SessionSocket>& socket) {
   armed_ = false;
-  parts_->wire.reset();
+  impl_->wire.reset();
   if (!socket) return;
   const auto& wire = dynamic_cast<sim::WireSocket&>(*socket).wire();
-  parts_->wire = wire;
-  wire->watcher = parts_->changed;
+  impl_->wire = wire;
+  wire->watcher = impl_->changed;
 }
 
 void Poller::arm() {
   armed_ = true;
-  parts_->changed->ring();
+  impl_->changed->ring();
 }
 
 void Poller::disarm_now(Milliseconds idle_delay) {
@@ -81,27 +81,26 @@ void Poller::disarm_now(Milliseconds idle_delay) {
 }
 
 void Poller::start_timer(Milliseconds delay) {
-  parts_->timer = steady_now() + delay;
-  parts_->changed->ring();
+  impl_->timer = steady_now() + delay;
+  impl_->changed->ring();
 }
 
 void Poller::wake() {
-  parts_->woken = true;
-  parts_->changed->ring();
+  impl_->woken = true;
+  impl_->changed->ring();
 }
 
 Poller::Events Poller::wait(Milliseconds longest) {
   const SteadyTime until = steady_now() + longest;
   for (;;) {
     Events seen;
-    seen.timer = steady_now() >= parts_->timer;
-    if (seen.timer) parts_->timer = SteadyTime::max();
-    const auto wire = parts_->wire.lock();
+    seen.timer = steady_now() >= impl_->timer;
+    if (seen.timer) impl_->timer = SteadyTime::max();
+    const auto wire = impl_->wire.lock();
     seen.socket = armed_ && wire && wire->readable();
     if (seen.socket) armed_ = false;
-    if (seen.timer || seen.socket || std::exchange(parts_->woken, false) || steady_now() >= until)
-      return seen;
-    (void)parts_->changed->wait(std::min(until, parts_->timer), "the session's poller");
+    if (seen.timer || seen.socket || std::exchange(impl_->woken, false) || steady_now() >= until) return seen;
+    (void)impl_->changed->wait(std::min(until, impl_->timer), "the session's poller");
   }
 }
 
