@@ -43,7 +43,10 @@ RESULTS := $(CURDIR)/build/results
 # What fails does not hide what comes behind it; the end tells all of it again.
 test: ## Every test: unit to crash under ASan/UBSan, the console in a browser, the demo's checks, concurrency under TSan, each fuzzer, the lab
 	@rm -rf $(RESULTS)
-	@$(MAKE) -k --no-print-directory build-ahead $(SUITES:%=test-%); code=$$?; tests/totals.py $(RESULTS) $(SUITES) && exit $$code
+	@$(MAKE) -k --no-print-directory build-ahead $(SUITES:%=in-time-%); code=$$?; tests/totals.py $(RESULTS) $(SUITES) && exit $$code
+
+in-time-%:
+	@tests/in_time.sh $* $(RESULTS) $(MAKE) --no-print-directory test-$*
 
 build-dev:
 	@packaging/dependencies.sh build test demo web-build

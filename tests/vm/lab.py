@@ -9,7 +9,7 @@
   lab.py prepare                 makes the tree and builds, runs nothing
 
 The cache (tree, builds, ccache) is $PNFSRDMA_LAB_CACHE, or pnfsrdma-lab in $XDG_CACHE_HOME or ~/.cache. No scenario begins
-after $PNFSRDMA_LAB_UNTIL (seconds since 1970), if that is set: it is skipped, and says so.
+after $PNFSRDMA_TEST_UNTIL (seconds since 1970), if that is set: it is skipped, and says so.
 """
 import argparse
 import fcntl

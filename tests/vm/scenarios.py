@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 900  # of one scenario; the emulated processor is 10 to 30 times slower than a real one
 INSIDE = "/source/tests/vm"
 BYTES_SIDE_BY_SIDE = 14 << 30  # of memory: three hosts and one machine more
-UNTIL = "PNFSRDMA_LAB_UNTIL"  # seconds since 1970: no scenario begins later
+UNTIL = "PNFSRDMA_TEST_UNTIL"  # seconds since 1970: no scenario begins later
 NO_TIME = f"no time is left before {UNTIL}"
 # What Linux 6.12 says of faults of its Soft-RoCE, seen with busy processors: a worker that runs on for ever, so that its
 # queue pairs cannot be destroyed (once in some hundred queue pairs of the fencing scenario), and an Oops of such a worker

@@ -3,9 +3,12 @@
 """tests/totals.py: what it tells of passed, failed, skipped and missing tests, and its exit code."""
 import contextlib
 import io
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -64,6 +67,28 @@ class Totals(unittest.TestCase):
         code, text = self.told(["unit", "tsan"], unit=[PASSED])
         self.assertEqual(code, 1)
         self.assertRegex(text, r"tsan +nothing ran")
+
+
+class InTime(unittest.TestCase):
+    """tests/in_time.sh, between `make test` and a suite."""
+
+    def run_until(self, until, folder):
+        environment = os.environ | {"PNFSRDMA_TEST_UNTIL": str(until)}
+        return subprocess.run([HERE.parents[1] / "in_time.sh", "tsan", folder, "sh", "-c", "exit 7"],
+                              capture_output=True, env=environment, check=False).returncode
+
+    def test_a_suite_without_time_is_skipped_and_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(self.run_until(int(time.time()) + 60, folder), 0)
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                self.assertEqual(totals.main(folder, ["tsan"]), 0)
+            self.assertRegex(out.getvalue(), r"skipped in tsan: \d+ s are left of the time for all tests, 900 s are needed")
+
+    def test_a_suite_with_time_runs_and_says_how_it_ended(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(self.run_until(int(time.time()) + 3600, folder), 7)
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
 
 
 if __name__ == "__main__":
