@@ -44,29 +44,91 @@ std::vector<brick::Range> memory_of(const std::vector<Mapping>& mapped) {
 // ----------------------------------------------------------------------------------------------------------------
 
 void FileIo::read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> done) {
+  find_place(inode, offset, count,
+             [this, offset, done = std::move(done)](const auto& place, InodeQueue::Turn turn) {
+               if (!place) return done(std::unexpected(place.error()));
+               const auto bytes = std::make_shared<Bytes>(place->length);  // zeros
+               std::vector<Transfer> transfers;
+               for (const Mapping& part : place->mapped) {
+                 if (!part.logical) continue;
+                 const size_t at = part.file_offset - offset;
+                 transfers.push_back({part, MutableByteSpan(*bytes).subspan(at, part.length), bytes});
+               }
+               transfer(transfers, std::move(turn),
+                        [bytes, end_of_file = place->end_of_file, done](nfs4::Status status) {
+                          if (status != nfs4::Status::kOk) return done(std::unexpected(status));
+                          done(Read{bytes, end_of_file});
+                        });
+             });
+}
+
+namespace {
+
+// The mapping as an answer tells it, as far as there is room: neighbours in the file are one piece, wherever they are.
+std::vector<FileIo::Piece> pieces_of(const std::vector<Mapping>& mapped, uint64_t room) {
+  std::vector<FileIo::Piece> pieces;
+  for (const Mapping& part : mapped) {
+    const bool is_data = part.logical.has_value();
+    const bool goes_on = !pieces.empty() && (pieces.back().data != nullptr) == is_data;
+    const uint64_t needed = (goes_on ? 0 : FileIo::kPieceBytes) + (is_data ? 1 : 0);
+    if (room < needed) break;
+    if (!goes_on) {
+      pieces.push_back({.offset = part.file_offset, .data = is_data ? std::make_shared<Bytes>() : nullptr});
+      room -= FileIo::kPieceBytes;
+    }
+    const uint64_t length = is_data ? std::min(part.length, room) : part.length;
+    pieces.back().length += length;
+    if (is_data) room -= length;
+    if (length < part.length) break;
+  }
+  return pieces;
+}
+
+}  // namespace
+
+void FileIo::read_pieces(uint64_t inode, uint64_t offset, uint32_t count, uint32_t room, Done<Pieces> done) {
+  find_place(inode, offset, count,
+             [this, offset, room, done = std::move(done)](const auto& place, InodeQueue::Turn turn) {
+               if (!place) return done(std::unexpected(place.error()));
+               auto told = std::make_shared<Pieces>(Pieces{pieces_of(place->mapped, room), false});
+               std::vector<Transfer> transfers;
+               auto part = place->mapped.begin();
+               for (const Piece& piece : told->pieces) {
+                 if (piece.data) piece.data->resize(piece.length);
+                 const uint64_t end = piece.offset + piece.length;
+                 for (; part != place->mapped.end() && part->file_offset < end; ++part) {
+                   if (!part->logical) continue;
+                   const uint64_t at = part->file_offset - piece.offset;
+                   const size_t length = std::min(part->length, piece.length - at);
+                   transfers.push_back({*part, MutableByteSpan(*piece.data).subspan(at, length), piece.data});
+                 }
+               }
+               const uint64_t end =
+                   told->pieces.empty() ? offset : told->pieces.back().offset + told->pieces.back().length;
+               told->end_of_file = place->end_of_file && end == offset + place->length;
+               transfer(transfers, std::move(turn), [told, done](nfs4::Status status) {
+                 if (status != nfs4::Status::kOk) return done(std::unexpected(status));
+                 done(std::move(*told));
+               });
+             });
+}
+
+void FileIo::find_place(uint64_t inode, uint64_t offset, uint32_t count, Placed placed) {
+  const auto look = [this, inode, offset, count] { return place_of(inode, offset, count); };
   // A shared turn: the blocks stay the file's while the RDMA READs run.
-  const auto wait = [this, inode, offset, count, done = std::move(done)](nfs4::Status absent) {
-    if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
-    queue_.shared(inode, [this, inode, offset, count, done](InodeQueue::Turn turn) {
-      read_now(inode, offset, count, std::move(turn), done);
+  const auto wait = [this, inode, look, placed = std::move(placed)](nfs4::Status absent) {
+    if (absent != nfs4::Status::kOk) return placed(std::unexpected(absent), nullptr);
+    queue_.shared(inode, [this, look, placed](InodeQueue::Turn turn) {
+      read_then(names_.store(), lifetime_.token(), look,
+                [placed, turn = std::move(turn)](const std::expected<Place, nfs4::Status>& place) mutable {
+                  placed(place, std::move(turn));
+                });
     });
   };
   // Before the queue: somebody in front of us may be waiting for the brick.
   read_then(
       names_.store(), lifetime_.token(),
       [this, inode, offset, count] { return space_.absence(inode, range_of(offset, count)); }, wait);
-}
-
-void FileIo::read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn,
-                      Done<Read> done) {
-  read_then(
-      names_.store(), lifetime_.token(),
-      [this, inode, offset, count] { return place_of(inode, offset, count); },
-      [this, offset, turn = std::move(turn),
-       done = std::move(done)](std::expected<Place, nfs4::Status> place) mutable {
-        if (!place) return done(std::unexpected(place.error()));
-        read_from(*place, offset, std::move(turn), std::move(done));
-      });
 }
 
 // Only reads.
@@ -84,25 +146,23 @@ std::expected<FileIo::Place, nfs4::Status> FileIo::place_of(uint64_t inode, uint
   return place;
 }
 
-void FileIo::read_from(const Place& place, uint64_t offset, InodeQueue::Turn turn, Done<Read> done) {
-  auto bytes = std::make_shared<Bytes>(place.length);  // zeros
-  const bool end_of_file = place.end_of_file;
-  const std::vector<Mapping>& mapped = place.mapped;
-  if (bytes->empty()) return done(Read{bytes, end_of_file});
-  const nfs4::Status absent = bricks_.absence(memory_of(mapped));
-  if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
+// All of them, or DELAY; what their bricks say first, if they are away.
+void FileIo::transfer(const std::vector<Transfer>& transfers, InodeQueue::Turn turn,
+                      std::function<void(nfs4::Status)> done) {
+  std::vector<brick::Range> memory;
+  for (const Transfer& one : transfers) memory.push_back({*one.from.logical, one.sink.size()});
+  const nfs4::Status absent = bricks_.absence(memory);
+  if (absent != nfs4::Status::kOk) return done(absent);
   const auto good = std::make_shared<bool>(true);
-  const Join join([good, bytes, end_of_file, turn = std::move(turn), done = std::move(done)] {
-    if (!*good) return done(std::unexpected(nfs4::Status::kDelay));
-    done(Read{bytes, end_of_file});
+  const Join join([good, turn = std::move(turn), done = std::move(done)] {
+    done(*good ? nfs4::Status::kOk : nfs4::Status::kDelay);
   });
-  for (const Mapping& part : mapped) {
-    if (!part.logical) continue;
-    const MutableByteSpan sink = MutableByteSpan(*bytes).subspan(part.file_offset - offset, part.length);
-    bricks_.memory_at(*part.logical).read(*part.logical, sink, bytes, [good, end = join.part()](bool moved) {
-      *good = *good && moved;
-      end();
-    });
+  for (const Transfer& one : transfers) {
+    bricks_.memory_at(*one.from.logical)
+        .read(*one.from.logical, one.sink, one.owner, [good, end = join.part()](bool moved) {
+          *good = *good && moved;
+          end();
+        });
   }
   join.end();
 }

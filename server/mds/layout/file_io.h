@@ -13,8 +13,8 @@
 
 namespace pnfsrdma::mds {
 
-// READ, WRITE and COMMIT through the server: the MDS reaches brick memory as one more initiator, so its bytes
-// are those the layouts show, at once. Control loop only.
+// READ, READ_PLUS, WRITE and COMMIT through the server: the MDS reaches brick memory as one more initiator, so its
+// bytes are those the layouts show, at once. Control loop only.
 //
 // Cost of a READ: one RDMA READ per extent, straight into the reply's buffer, no copy. Of a WRITE: one copy
 // of the data (the request's record may go before the RDMA WRITE is through), one RDMA WRITE per extent, one
@@ -24,6 +24,16 @@ class FileIo {
  public:
   struct Read {
     std::shared_ptr<Bytes> data;
+    bool end_of_file = false;
+  };
+  // Bytes from there on, or a hole. Holes are whole grains but for the ends of what was asked for.
+  struct Piece {
+    uint64_t offset = 0;
+    uint64_t length = 0;
+    std::shared_ptr<Bytes> data;  // null: a hole
+  };
+  struct Pieces {
+    std::vector<Piece> pieces;  // in order, without a gap
     bool end_of_file = false;
   };
   struct Write {
@@ -44,6 +54,10 @@ class FileIo {
 
   // At most `count` bytes from `offset`; holes, and what a truncation has cut, read as zeros.
   void read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> done);
+  // At most `count` bytes from `offset`, the holes told as such; its data, and kPieceBytes for each piece, are at most
+  // `room`.
+  void read_pieces(uint64_t inode, uint64_t offset, uint32_t count, uint32_t room, Done<Pieces> done);
+  static constexpr uint32_t kPieceBytes = 20;  // READ_PLUS: kind, offset, length; padding, or a longer length
   // All of `data` or an error. NOSPC, DELAY, FBIG, IO, STALE. `stable`: durable on the brick before `done`.
   void write(Write what, Done<nfs4::WriteResult> done);
   // Makes what was written durable. A count of 0: to the end of the file.
@@ -62,8 +76,17 @@ class FileIo {
   };
 
   std::expected<Place, nfs4::Status> place_of(uint64_t inode, uint64_t offset, uint32_t count);
-  void read_from(const Place& place, uint64_t offset, InodeQueue::Turn turn, Done<Read> done);
-  void read_now(uint64_t inode, uint64_t offset, uint32_t count, InodeQueue::Turn turn, Done<Read> done);
+  // Bytes of the file, and where they go.
+  struct Transfer {
+    Mapping from;
+    MutableByteSpan sink;
+    std::shared_ptr<Bytes> owner;
+  };
+  // What it is, by a shared turn of the inode.
+  using Placed = std::function<void(std::expected<Place, nfs4::Status>, InodeQueue::Turn)>;
+  void find_place(uint64_t inode, uint64_t offset, uint32_t count, Placed placed);
+  void transfer(const std::vector<Transfer>& transfers, InodeQueue::Turn turn,
+                std::function<void(nfs4::Status)> done);
   // What is in the way of a WRITE, and where its bytes go as far as there is memory.
   struct Sight {
     InodePointer inode;

@@ -8,6 +8,9 @@ namespace pnfsrdma::mds {
 nfs4::ReadResponse handle(CompoundContext& context, const nfs4::ReadArguments& arguments) {
   return context.services.data.read(context, arguments);
 }
+nfs4::ReadPlusResponse handle(CompoundContext& context, const nfs4::ReadPlusArguments& arguments) {
+  return context.services.data.read_plus(context, arguments);
+}
 nfs4::WriteResponse handle(CompoundContext& context, const nfs4::WriteArguments& arguments) {
   return context.services.data.write(context, arguments);
 }

@@ -15,6 +15,7 @@ class DataOperations {
   virtual ~DataOperations() = default;
 
   virtual nfs4::ReadResponse read(CompoundContext&, const nfs4::ReadArguments&) = 0;
+  virtual nfs4::ReadPlusResponse read_plus(CompoundContext&, const nfs4::ReadPlusArguments&) = 0;
   virtual nfs4::WriteResponse write(CompoundContext&, const nfs4::WriteArguments&) = 0;
   virtual nfs4::CommitResponse commit(CompoundContext&, const nfs4::CommitArguments&) = 0;
   virtual nfs4::AllocateResponse allocate(CompoundContext&, const nfs4::AllocateArguments&) = 0;

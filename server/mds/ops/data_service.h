@@ -24,6 +24,8 @@ class DataService final : public DataOperations {
               LayoutCommitter& committer, FileIo& io, FileRanges& ranges, FileCopy& copies);
 
   nfs4::ReadResponse read(CompoundContext& context, const nfs4::ReadArguments& arguments) override;
+  nfs4::ReadPlusResponse read_plus(CompoundContext& context,
+                                   const nfs4::ReadPlusArguments& arguments) override;
   nfs4::WriteResponse write(CompoundContext& context, const nfs4::WriteArguments& arguments) override;
   nfs4::CommitResponse commit(CompoundContext& context, const nfs4::CommitArguments& arguments) override;
   nfs4::AllocateResponse allocate(CompoundContext& context,

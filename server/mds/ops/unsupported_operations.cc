@@ -17,8 +17,8 @@ namespace pnfsrdma::mds {
   /* Clients learn of devices from LAYOUTGET. */ \
   X(GetDeviceList) \
   /* Optional in NFSv4.2. */ \
-  X(CopyNotify) X(IoAdvise) X(LayoutError) X(LayoutStatistics) X(OffloadCancel) X(OffloadStatus) X(ReadPlus) \
-  X(WriteSame) X(Clone)
+  X(CopyNotify) X(IoAdvise) X(LayoutError) X(LayoutStatistics) X(OffloadCancel) X(OffloadStatus) X(WriteSame) \
+  X(Clone)
 // clang-format on
 
 #define PNFSRDMA_HANDLER(Name)                                                  \

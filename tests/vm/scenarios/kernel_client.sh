@@ -71,10 +71,29 @@ a_truncate_by_the_kernel_recalls_our_layout() {
   [ "$(tail -c 9000 "$here/kernel/from-ours" | tr -d '\0' | wc -c)" = 0 ]
 }
 
-# OPEN calls of the kernel's mount so far.
-opens_sent() {
-  awk -v point="$here/kernel" '/^device/ { ours = index($0, " mounted on " point " ") }
-    ours && ($1 == "OPEN:" || $1 == "OPEN_NOATTR:") { sum += $2 } END { print sum + 0 }' /proc/self/mountstats
+# Calls of that kind that the kernel's mount has sent so far.
+sent() {
+  awk -v point="$here/kernel" -v kinds=" $* " '/^device/ { ours = index($0, " mounted on " point " ") }
+    ours && index(kinds, " " substr($1, 1, length($1) - 1) " ") { sum += $2 } END { print sum + 0 }' /proc/self/mountstats
+}
+opens_sent() { sent OPEN OPEN_NOATTR; }
+
+# Holes at both ends, between data, and smaller than a READ.
+it_reads_holes() {
+  local file=$here/mount/holes before at
+  truncate -s 6M "$file"
+  for at in 1 3 4 255 256 700; do
+    head -c 16384 /dev/urandom | dd of="$file" bs=16384 seek="$at" conv=notrunc,fsync status=none
+  done
+  before=$(sent READ READ_PLUS)
+  cmp "$here/kernel/holes" "$file"
+  echo "READ_PLUS: $(sent READ_PLUS) of $(($(sent READ READ_PLUS) - before)) calls"
+  [ "$(sent READ READ_PLUS)" -gt "$before" ]
+  if grep -q "^CONFIG_NFS_V4_2_READ_PLUS=y" "/boot/config-$(uname -r)"; then
+    [ "$(sent READ_PLUS)" -gt 0 ]
+  else
+    echo "this kernel is built without CONFIG_NFS_V4_2_READ_PLUS"
+  fi
 }
 
 # Opens of a file that the kernel's client holds a delegation of cost no call, until our mount writes it.
@@ -110,6 +129,7 @@ case_of "our mount and the kernel's side by side" start
 if passed; then
   case_of "our mount reads under a layout what the kernel's client wrote" ours_reads_what_the_kernel_wrote
   case_of "the kernel's client reads what our mount wrote by RDMA" the_kernel_reads_what_ours_wrote
+  case_of "the kernel's client reads the holes of a file" it_reads_holes
   case_of "both write one file" both_write_one_file
   case_of "a truncate by the kernel's client recalls our layout" a_truncate_by_the_kernel_recalls_our_layout
   case_of "a delegation spares the kernel's client OPENs until our mount writes" a_delegation_spares_opens_until_ours_writes

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/layout/file_io.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,6 +26,44 @@ TEST(FileIo, WhatWasWrittenIsReadAndHolesAreZeros) {
   EXPECT_TRUE(end);
   EXPECT_EQ(world.stat(file)->size, 10005u);
   EXPECT_EQ(world.stat(file)->space_used, kSparseUnit);
+}
+
+TEST(FileIo, ItsHolesAreToldAsSuch) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  EXPECT_EQ(world.pieces(file, 0, 100), ".");
+  ASSERT_EQ(world.set_size(file, 10 * kSparseUnit), Status::kOk);
+  EXPECT_EQ(world.pieces(file, 0, 100), "[0 +100]");
+  EXPECT_EQ(world.pieces(file, 5, 10 * kSparseUnit), fmt::format("[5 +{}].", 10 * kSparseUnit - 5));
+  EXPECT_EQ(world.pieces(file, 10 * kSparseUnit, 100), ".");
+  ASSERT_EQ(world.write(file, 2 * kSparseUnit, std::string(kSparseUnit, 'x')), Status::kOk);
+  ASSERT_EQ(world.write(file, 3 * kSparseUnit, std::string(kSparseUnit, 'y')), Status::kOk);
+  ASSERT_EQ(world.write(file, 9 * kSparseUnit, std::string(kSparseUnit, 'z')), Status::kOk);
+  const uint64_t begin = 3 * kSparseUnit - 2;
+  EXPECT_EQ(world.pieces(file, begin, 4), fmt::format("{} xxyy", begin));
+  EXPECT_EQ(world.pieces(file, 2 * kSparseUnit - 3, 5),
+            fmt::format("[{} +3] {} xx", 2 * kSparseUnit - 3, 2 * kSparseUnit));
+  EXPECT_EQ(world.pieces(file, 4 * kSparseUnit - 1, 5 * kSparseUnit + 2),
+            fmt::format("{} y [{} +{}] {} z", 4 * kSparseUnit - 1, 4 * kSparseUnit, 5 * kSparseUnit,
+                        9 * kSparseUnit));
+  EXPECT_EQ(world.pieces(file, 10 * kSparseUnit - 2, 100), fmt::format("{} zz.", 10 * kSparseUnit - 2));
+}
+
+// It ends where there is no room any more: in data, or before a piece.
+TEST(FileIo, PiecesThatHaveNoRoomAreLeftOut) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  ASSERT_EQ(world.write(file, 0, std::string(kSparseUnit, 'x')), Status::kOk);
+  ASSERT_EQ(world.write(file, 2 * kSparseUnit, std::string(kSparseUnit, 'y')), Status::kOk);
+  const uint64_t hole = kSparseUnit, data = 2 * kSparseUnit, all = 3 * kSparseUnit - hole + 2;
+  constexpr uint32_t kPiece = FileIo::kPieceBytes;
+  const std::string first = fmt::format("{} xx", hole - 2), second = fmt::format(" [{} +{}]", hole, hole);
+  EXPECT_EQ(world.pieces(file, hole - 2, all, kPiece), "");
+  EXPECT_EQ(world.pieces(file, hole - 2, all, kPiece + 1), fmt::format("{} x", hole - 2));
+  EXPECT_EQ(world.pieces(file, hole - 2, all, kPiece + 2), first);
+  EXPECT_EQ(world.pieces(file, hole - 2, all, 2 * kPiece + 2), first + second);
+  EXPECT_EQ(world.pieces(file, hole - 2, all, 3 * kPiece + 2), first + second);
+  EXPECT_EQ(world.pieces(file, hole - 2, all, 3 * kPiece + 5), first + second + fmt::format(" {} yyy", data));
 }
 
 TEST(FileIo, AStableWriteIsFlushedBeforeItIsAnswered) {

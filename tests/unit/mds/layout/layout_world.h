@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -337,6 +338,23 @@ class LayoutWorld {
     });
     settle();
     return text.value_or("no answer");
+  }
+  // READ_PLUS in short: "[0 +100] 100 hello", a hole in brackets; "." at the end of the file.
+  std::string pieces(InodeId inode, uint64_t offset, uint32_t count, uint32_t room = 1 << 20) {
+    std::string text = "no answer";
+    mds->io().read_pieces(inode, offset, count, room,
+                          [&](const std::expected<FileIo::Pieces, nfs4::Status>& got) {
+                            text = got ? "" : "error";
+                            if (!got) return;
+                            for (const FileIo::Piece& piece : got->pieces) {
+                              if (!text.empty()) text += ' ';
+                              text += piece.data ? fmt::format("{} {}", piece.offset, as_text(*piece.data))
+                                                 : fmt::format("[{} +{}]", piece.offset, piece.length);
+                            }
+                            if (got->end_of_file) text += '.';
+                          });
+    settle();
+    return text;
   }
   std::vector<Extent> extents(InodeId inode) { return *Extents(store).all(inode); }
 

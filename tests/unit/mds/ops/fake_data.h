@@ -23,6 +23,9 @@ class FakeData final : public DataOperations {
                         content.begin() + static_cast<ptrdiff_t>(from + count));
     return result;
   }
+  nfs4::ReadPlusResponse read_plus(CompoundContext&, const nfs4::ReadPlusArguments&) override {
+    return nfs4::Status::kNotSupp;
+  }
   nfs4::WriteResponse write(CompoundContext& context, const nfs4::WriteArguments& arguments) override {
     TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
     TRY_ASSIGN(const OpenAccess access, context.io_access(arguments.stateid, *inode, /*write=*/true));
