@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <thread>
 
 #include "shared/nfs4/open_operations.h"
 #include "tests/unit/initiator/session/scripted_mds.h"
@@ -149,6 +150,35 @@ TEST_F(CloseQueueTest, ADelegationThatEndsIsReturnedAtOnceWithTheOpenItHasKept) 
   EXPECT_TRUE(held_open->is_open());
   EXPECT_FALSE(file->has_delegation(open_stateid(101)));
   EXPECT_TRUE(queue.revoked().all().empty());
+}
+
+// Else a recall would wait for the calls that may wait for it.
+TEST_F(CloseQueueTest, ADelegationIsReturnedWhileAllOtherSlotsAreTaken) {
+  {
+    const std::lock_guard guard(mds_.mutex);
+    mds_.slots = 2;
+  }
+  const auto session = std::move(*initiator::Session::start(
+      {.host = "127.0.0.1", .port = mds_.port, .owner = "busy", .timeout = Milliseconds(60'000)}, nullptr,
+      nullptr));
+  {
+    const std::lock_guard guard(mds_.mutex);
+    mds_.faults = {ScriptedMds::Fault::kSilence};
+  }
+  const auto waiting = session->begin({nfs4::PutRootFileHandleArguments{}}, {});
+  const auto file = open(1);
+  file->delegated(open_stateid(101), {}, {});
+  ASSERT_TRUE(file->end_delegation());
+  CloseQueue queue(*session);
+  queue.add(file, CloseQueue::When::kAtOnce);
+  const auto is_returned = [&] {
+    const std::lock_guard guard(mds_.mutex);
+    return returned_.size() == 1;
+  };
+  for (int tries = 0; tries < 500 && !is_returned(); ++tries) std::this_thread::sleep_for(Milliseconds(10));
+  EXPECT_TRUE(is_returned());
+  session->abort();
+  queue.stop();
 }
 
 TEST_F(CloseQueueTest, ARevokedDelegationIsKeptInMindUntilItIsFreed) {

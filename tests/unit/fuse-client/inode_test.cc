@@ -376,6 +376,16 @@ TEST_F(DelegatedInodeTest, TheServerDecidesForEachReaderOnce) {
   EXPECT_TRUE(opens(other, start + 2s));
 }
 
+// Another's open may be the one that the server knows; it may have been refused to that one since.
+TEST_F(DelegatedInodeTest, ItIsReadInTheNameOfWhoOpenedItLast) {
+  const initiator::Credential other{20, 20, {}};
+  inode.admit_reader(other, start + 2s);
+  ASSERT_TRUE(opens(other, start + 2s));
+  EXPECT_EQ(inode.open_state(false)->credential, other);
+  ASSERT_TRUE(opens());
+  EXPECT_EQ(inode.open_state(false)->credential, kReader);
+}
+
 TEST_F(DelegatedInodeTest, RightsThatChangeAreAskedForAnew) {
   inode.rights_changed(start + 2s);
   EXPECT_FALSE(opens());
