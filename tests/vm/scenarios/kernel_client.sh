@@ -80,17 +80,19 @@ opens_sent() { sent OPEN OPEN_NOATTR; }
 
 # Holes at both ends, between data, and smaller than a READ.
 it_reads_holes() {
-  local file=$here/mount/holes before at
+  local file=$here/mount/holes reads plus at
   truncate -s 6M "$file"
   for at in 1 3 4 255 256 700; do
     head -c 16384 /dev/urandom | dd of="$file" bs=16384 seek="$at" conv=notrunc,fsync status=none
   done
-  before=$(sent READ READ_PLUS)
+  reads=$(sent READ READ_PLUS)
+  plus=$(sent READ_PLUS)
   cmp "$here/kernel/holes" "$file"
-  echo "READ_PLUS: $(sent READ_PLUS) of $(($(sent READ READ_PLUS) - before)) calls"
-  [ "$(sent READ READ_PLUS)" -gt "$before" ]
+  reads=$(($(sent READ READ_PLUS) - reads)) plus=$(($(sent READ_PLUS) - plus))
+  echo "READ_PLUS: $plus of $reads calls"
+  [ "$reads" -gt 0 ]
   if grep -q "^CONFIG_NFS_V4_2_READ_PLUS=y" "/boot/config-$(uname -r)"; then
-    [ "$(sent READ_PLUS)" -gt 0 ]
+    [ "$plus" = "$reads" ]
   else
     echo "this kernel is built without CONFIG_NFS_V4_2_READ_PLUS"
   fi
