@@ -78,15 +78,15 @@ FileSystem::Question FileSystem::ask(const Inode* inode) {
 }
 
 FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
-                                      const FileAttributes& attributes, bool of_own_change) {
+                                      const client::FileAttributes& attributes, bool of_own_change) {
   const Milliseconds believed = learn(inode, question, attributes, of_own_change);
   Shown shown{with_local_view(inode, attributes), seconds_of(believed)};
   inode.told_kernel(shown.attributes);
   return shown;
 }
 
-Milliseconds FileSystem::learn(Inode& inode, const Question& question, const FileAttributes& attributes,
-                               bool of_own_change) {
+Milliseconds FileSystem::learn(Inode& inode, const Question& question,
+                               const client::FileAttributes& attributes, bool of_own_change) {
   judge_pages(inode, question, attributes, of_own_change);
   if (question.data) {
     question.data->server_size(static_cast<uint64_t>(attributes.status.st_size), question.data_version,
@@ -98,7 +98,7 @@ Milliseconds FileSystem::learn(Inode& inode, const Question& question, const Fil
   return believed;
 }
 
-void FileSystem::judge_pages(Inode& inode, const Question& question, const FileAttributes& attributes,
+void FileSystem::judge_pages(Inode& inode, const Question& question, const client::FileAttributes& attributes,
                              bool of_own_change) const {
   inode.judge_pages({attributes.change, question.asked_at, parts_.clock.now(), of_own_change},
                     attributes.status.st_mtim);
@@ -111,7 +111,8 @@ std::optional<timespec> FileSystem::page_time(Inode& inode, const struct stat& s
 }
 
 // What this client has written and not committed is newer than the server's word.
-FileAttributes FileSystem::with_local_view(const Inode& inode, FileAttributes attributes) const {
+client::FileAttributes FileSystem::with_local_view(const Inode& inode,
+                                                   client::FileAttributes attributes) const {
   const std::shared_ptr<initiator::FileIo> data = inode.data();
   if (!data) return attributes;
   const initiator::LocalAttributes local = data->local_attributes();
@@ -128,7 +129,7 @@ std::expected<FileSystem::Entry, int> FileSystem::make_entry(const Question& que
                                                              const nfs4::FileHandle* handle,
                                                              const nfs4::Attributes* attributes) {
   if (handle == nullptr || attributes == nullptr) return std::unexpected(EIO);
-  const auto file = to_file_attributes(*attributes);
+  const auto file = client::to_file_attributes(*attributes);
   if (!file) return std::unexpected(nfs4::to_errno(file.error()));
   std::shared_ptr<Inode> inode = parts_.inodes.look_up(*handle, file->status.st_ino);
   const Shown shown = take_in(*inode, question, *file);
@@ -229,7 +230,7 @@ void FileSystem::learn_directory(Inode& directory, const Question& asked, const 
                                  size_t at) {
   const auto* result = reply.result<nfs4::GetAttributesResponse>(at);
   if (result == nullptr) return;
-  if (const auto attributes = to_file_attributes(result->attributes)) {
+  if (const auto attributes = client::to_file_attributes(result->attributes)) {
     (void)directory.learn(*attributes, asked.asked_at, parts_.options.attributes,
                           Inode::Versions{0, asked.name_changes});
     if (directory.listing_is_old()) parts_.invalidator.pages(directory.node);

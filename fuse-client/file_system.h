@@ -148,7 +148,7 @@ class FileSystem {
   struct Entry {
     std::shared_ptr<Inode> inode;
     fuse_entry_param param;
-    FileAttributes attributes;
+    client::FileAttributes attributes;
   };
 
   // umount(8) asks for stat and statfs of the mount point before anything else, and a umount has to end, on a
@@ -167,20 +167,20 @@ class FileSystem {
   Question ask(const Inode* inode);
   // Takes an answer in: what to show, and how long the kernel may believe it.
   struct Shown {
-    FileAttributes attributes;
+    client::FileAttributes attributes;
     double timeout = 0;
   };
-  Shown take_in(Inode& inode, const Question& question, const FileAttributes& attributes,
+  Shown take_in(Inode& inode, const Question& question, const client::FileAttributes& attributes,
                 bool of_own_change = false);
   // The same of what the kernel is not told now. How long it may be believed.
-  Milliseconds learn(Inode& inode, const Question& question, const FileAttributes& attributes,
+  Milliseconds learn(Inode& inode, const Question& question, const client::FileAttributes& attributes,
                      bool of_own_change = false);
-  void judge_pages(Inode& inode, const Question& question, const FileAttributes& attributes,
+  void judge_pages(Inode& inode, const Question& question, const client::FileAttributes& attributes,
                    bool of_own_change = false) const;
   // What the kernel is told in place of the file's time: PageStamp::instead_of().
   std::optional<timespec> page_time(Inode& inode, const struct stat& status, PageAsker asker) const;
   void reply_attributes(fuse_req_t request, Inode& inode, struct stat status, double timeout, bool by_read);
-  FileAttributes with_local_view(const Inode& inode, FileAttributes attributes) const;
+  client::FileAttributes with_local_view(const Inode& inode, client::FileAttributes attributes) const;
   // The inode behind GETFH and GETATTR results, with one lookup more. An errno if they don't hold what is
   // needed.
   std::expected<Entry, int> make_entry(const Question& question, const nfs4::FileHandle* handle,
@@ -244,20 +244,20 @@ class FileSystem {
   void take_delegation(const std::shared_ptr<Inode>& inode, const Question& question,
                        const OpenAnswer& answer, const initiator::Credential& reader);
   static bool is_first_since(const Inode& inode, const Question& question, const initiator::FileIo& data);
-  void tell_opened(const std::shared_ptr<Inode>& inode, const FileAttributes& attributes,
+  void tell_opened(const std::shared_ptr<Inode>& inode, const client::FileAttributes& attributes,
                    std::unique_ptr<OpenFile> file, fuse_file_info* info);
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
                                                         Operations& operations);
   std::optional<FirstReads::Place> first_read_wanted(const Inode& inode, const OpenAnswer& answer, int flags,
                                                      Operations& operations);
   static std::shared_ptr<const FirstBytes> first_bytes(const Question& question, const OpenAnswer& answer,
-                                                       const FileAttributes& attributes);
+                                                       const client::FileAttributes& attributes);
   void close_if_last(const std::shared_ptr<Inode>& inode, bool last);
   LockWish wish_of(fuse_req_t request, const fuse_file_info* info, LockOwner owner,
                    const nfs4::LockRange& range);
   void acquire(fuse_req_t request, fuse_ino_t node, LockWish wish, bool waits);
   void lock_given(fuse_req_t request, fuse_ino_t node, const std::shared_ptr<Inode>& file,
-                  const Question& question, const std::optional<FileAttributes>& attributes);
+                  const Question& question, const std::optional<client::FileAttributes>& attributes);
   int unlock(const OpenFile& file, LockOwner owner, const nfs4::LockRange& range, bool last = false);
   void drop_posix_locks(const OpenFile& file, uint64_t owner);
   void drop_open_file_locks(const OpenFile& file, uint64_t open_file);

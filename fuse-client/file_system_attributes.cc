@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "fuse-client/file_system.h"
+#include "fuse-client/set_attributes.h"
 #include "shared/nfs4/status_errno.h"
 
 // lookup, forget, getattr, setattr, access.
@@ -29,8 +30,8 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
   } else {
     error = call(request,
                  {nfs4::PutFileHandleArguments{directory->handle},
-                  nfs4::GetAttributesArguments{stat_attributes()}, nfs4::LookupArguments{name},
-                  nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
+                  nfs4::GetAttributesArguments{client::stat_attributes()}, nfs4::LookupArguments{name},
+                  nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{client::stat_attributes()}},
                  reply);
     learn_directory(*directory, question, reply, 1);
     const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
@@ -66,7 +67,7 @@ void FileSystem::look_up_node(fuse_req_t request, fuse_ino_t node, bool above) {
   Operations operations{nfs4::PutFileHandleArguments{*known}};
   if (above) operations.emplace_back(nfs4::LookupParentArguments{});
   operations.emplace_back(nfs4::GetFileHandleArguments{});
-  operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
+  operations.emplace_back(nfs4::GetAttributesArguments{client::stat_attributes()});
   const size_t at = operations.size() - 2;
   const Question question = ask(nullptr);
   CompoundReply reply;
@@ -98,7 +99,7 @@ void FileSystem::forget_lookups(fuse_ino_t node, uint64_t lookups) {
 void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   const std::shared_ptr<Inode> file = inode(node);
   if (const auto known = believed(*file, parts_.clock.now())) {
-    const FileAttributes shown = with_local_view(*file, known->attributes);
+    const client::FileAttributes shown = with_local_view(*file, known->attributes);
     file->told_kernel(shown);
     reply_attributes(request, *file, shown.status, static_cast<double>(known->left.count()) / 1000.0,
                      by_read);
@@ -109,7 +110,8 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   // The mount point itself: what was known last will do when the server is silent.
   const bool is_root = node == FUSE_ROOT_ID;
   const int error = call(
-      request, {nfs4::PutFileHandleArguments{file->handle}, nfs4::GetAttributesArguments{stat_attributes()}},
+      request,
+      {nfs4::PutFileHandleArguments{file->handle}, nfs4::GetAttributesArguments{client::stat_attributes()}},
       reply, false, is_root ? question.asked_at + kUmountPatience : SteadyTime::max());
   if (const auto known = file->last_known(); is_root && error == ETIMEDOUT && known) {
     fuse_reply_attr(request, &known->status, 1.0);
@@ -129,7 +131,7 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
     fuse_reply_err(request, error != 0 ? error : EIO);
     return;
   }
-  const auto attributes = to_file_attributes(result->attributes);
+  const auto attributes = client::to_file_attributes(result->attributes);
   if (!attributes) {
     fuse_reply_err(request, nfs4::to_errno(attributes.error()));
     return;
@@ -245,7 +247,7 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
   const bool moves_change_once = !with_size && !set.attributes.mask().none();
   const size_t set_at = operations.size();
   operations.emplace_back(std::move(set));
-  operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
+  operations.emplace_back(nfs4::GetAttributesArguments{client::stat_attributes()});
 
   const std::function take_in_return = [&](const CompoundReply& so_far) {
     const auto* result = returned_at ? so_far.result<nfs4::LayoutReturnResponse>(*returned_at) : nullptr;
@@ -276,7 +278,7 @@ int FileSystem::set_attributes(fuse_req_t request, Inode& file, const struct sta
     shown = std::unexpected(reply.ok() ? nfs4::Status::kIo : reply.status);
     return 0;
   }
-  const auto attributes = to_file_attributes(result->attributes);
+  const auto attributes = client::to_file_attributes(result->attributes);
   if (attributes) {
     shown = take_in(file, question, *attributes, moves_change_once);
   } else {

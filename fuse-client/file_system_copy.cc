@@ -65,10 +65,11 @@ int FileSystem::copy_once(fuse_req_t request, Inode& source, Inode& target, nfs4
   if (writing) copy.target_stateid = writing->stateid;
   copy.consecutive = copy.synchronous = true;
   const Question question = ask(&target);
-  const auto answer = parts_.session.call(
-      {nfs4::PutFileHandleArguments{source.handle}, nfs4::SaveFileHandleArguments{},
-       nfs4::PutFileHandleArguments{target.handle}, copy, nfs4::GetAttributesArguments{stat_attributes()}},
-      credential(request), {.cache_reply = true});
+  const auto answer =
+      parts_.session.call({nfs4::PutFileHandleArguments{source.handle}, nfs4::SaveFileHandleArguments{},
+                           nfs4::PutFileHandleArguments{target.handle}, copy,
+                           nfs4::GetAttributesArguments{client::stat_attributes()}},
+                          credential(request), {.cache_reply = true});
   if (!answer) return error_of(answer);
   status = answer->status;
   const auto same = [](const auto& before, const auto& now) {
@@ -83,7 +84,7 @@ int FileSystem::copy_once(fuse_req_t request, Inode& source, Inode& target, nfs4
   // Less than durable, as some servers answer: nothing is kept here to be sent again, so the kernel copies it anew.
   if (done->outcome.callback_id || done->outcome.committed != nfs4::StableHow::kFileSync) return EOPNOTSUPP;
   copied = done->outcome.count;
-  if (const auto attributes = to_file_attributes(result->attributes))
+  if (const auto attributes = client::to_file_attributes(result->attributes))
     (void)take_in(target, question, *attributes);
   return 0;
 }

@@ -148,14 +148,14 @@ void FileSystem::reply_lost(fuse_req_t request, const OpenFile& file, const Erro
 int FileSystem::ask_end(fuse_req_t request, OpenFile& file) {
   const Question question = ask(file.inode.get());
   CompoundReply reply;
-  const int error = call(
-      request,
-      {nfs4::PutFileHandleArguments{file.inode->handle}, nfs4::GetAttributesArguments{stat_attributes()}},
-      reply, false);
+  const int error = call(request,
+                         {nfs4::PutFileHandleArguments{file.inode->handle},
+                          nfs4::GetAttributesArguments{client::stat_attributes()}},
+                         reply, false);
   if (error != 0) return error;
   const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
   const auto attributes =
-      result != nullptr ? to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo);
+      result != nullptr ? client::to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo);
   if (!attributes) return nfs4::to_errno(attributes.error());
   (void)take_in(*file.inode, question, *attributes);
   return 0;
@@ -174,12 +174,13 @@ int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
   // Not in the writer's name: it need not own the file.
   const Result<CompoundReply> answer =
       parts_.session.call({nfs4::PutFileHandleArguments{file->handle}, std::move(set),
-                           nfs4::GetAttributesArguments{stat_attributes()}},
+                           nfs4::GetAttributesArguments{client::stat_attributes()}},
                           initiator::Credential{}, {.cache_reply = true});
   file->expire();
   if (const int error = error_of(answer); error != 0) return error;
   const auto* result = answer->result<nfs4::GetAttributesResponse>(2);
-  if (const auto now = result ? to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo)) {
+  if (const auto now =
+          result ? client::to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo)) {
     (void)take_in(*file, question, *now, true);
   }
   // The answer to a write tells the kernel no mode.

@@ -16,7 +16,8 @@ namespace {
 constexpr uint32_t kReplyBytes = 128u << 10;
 
 const nfs4::Bitmap& entry_attributes() {
-  static const nfs4::Bitmap kWanted = stat_attributes() | nfs4::Bitmap::of(nfs4::Attribute::kFileHandle);
+  static const nfs4::Bitmap kWanted =
+      client::stat_attributes() | nfs4::Bitmap::of(nfs4::Attribute::kFileHandle);
   return kWanted;
 }
 
@@ -133,7 +134,7 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
   initiator::CompoundReply reply;
   const int error = call(request,
                          {nfs4::PutFileHandleArguments{directory.handle},
-                          nfs4::GetAttributesArguments{stat_attributes()}, std::move(arguments)},
+                          nfs4::GetAttributesArguments{client::stat_attributes()}, std::move(arguments)},
                          reply);
   // Removed while it was open: empty, as rmdir(2) wanted it.
   if (error == ESTALE) {
@@ -160,7 +161,7 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
 bool FileSystem::add_entry(Listing& listing, const Inode& directory, const DirectoryStream& stream,
                            const nfs4::DirectoryEntry& entry, bool plus) {
   const auto next = static_cast<off_t>(entry.cookie);
-  const auto attributes = to_file_attributes(entry.attributes);
+  const auto attributes = client::to_file_attributes(entry.attributes);
   fuse_entry_param param{};
   if (attributes) param.attr = attributes->status;
   if (!plus) return listing.add(entry.name.c_str(), param.attr, next);

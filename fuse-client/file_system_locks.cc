@@ -108,7 +108,7 @@ void FileSystem::acquire(fuse_req_t request, fuse_ino_t node, LockWish wish, boo
 
 bool FileSystem::try_lock_again(BlockedLocks::Waiting& waiting) {
   const Question question = ask(waiting.wish.inode.get());
-  Result<std::optional<FileAttributes>> given = fail(EINTR, "LOCK");
+  Result<std::optional<client::FileAttributes>> given = fail(EINTR, "LOCK");
   if (!waiting.interrupted) given = parts_.lock_calls.lock(waiting.wish);
   if (!given && given.error().number() == EAGAIN) return false;
   BlockedLocks::let_go(waiting);
@@ -122,7 +122,8 @@ bool FileSystem::try_lock_again(BlockedLocks::Waiting& waiting) {
 
 // Pages survive only if nobody else has changed the file since the kernel forgot those of before.
 void FileSystem::lock_given(fuse_req_t request, fuse_ino_t node, const std::shared_ptr<Inode>& file,
-                            const Question& question, const std::optional<FileAttributes>& attributes) {
+                            const Question& question,
+                            const std::optional<client::FileAttributes>& attributes) {
   file->data_changes();
   std::optional<uint64_t> foreign_changes;
   if (attributes) {

@@ -16,15 +16,16 @@ void FileSystem::make(fuse_req_t request, fuse_ino_t parent, const char* name, n
   nfs4::CreateArguments create;
   create.type = std::move(type);
   create.name = name;
-  create.attributes = mode_of_new(mode);
+  create.attributes = client::mode_of_new(mode);
   const Question question = ask(nullptr);
   CompoundReply reply;
-  const int error = call(
-      request,
-      {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::SaveFileHandleArguments{},
-       std::move(create), nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()},
-       nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
-      reply, true);
+  const int error =
+      call(request,
+           {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::SaveFileHandleArguments{},
+            std::move(create), nfs4::GetFileHandleArguments{},
+            nfs4::GetAttributesArguments{client::stat_attributes()}, nfs4::RestoreFileHandleArguments{},
+            nfs4::GetAttributesArguments{client::stat_attributes()}},
+           reply, true);
   const auto* created = reply.result<nfs4::CreateResponse>(2);
   learn_names(*inode(parent), created ? &created->change : nullptr,
               [&](DirectoryNames& names) { names.added(name, created->change); });
@@ -91,7 +92,7 @@ void FileSystem::remove(fuse_req_t request, fuse_ino_t parent, const char* name)
   CompoundReply reply;
   int error = call(request,
                    {nfs4::PutFileHandleArguments{directory->handle}, nfs4::RemoveArguments{name},
-                    nfs4::GetAttributesArguments{stat_attributes()}},
+                    nfs4::GetAttributesArguments{client::stat_attributes()}},
                    reply, true);
   // Sent again under a new session: the first one has done it.
   if (error == ENOENT && reply.repeated) error = 0;
@@ -123,13 +124,14 @@ void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name,
   if (!caches_absent_names() || !to->lacks_name(new_name, question.asked_at, parts_.options.attributes))
     touched.push_back({parts_.inodes.find(*to, new_name), std::nullopt});
   CompoundReply reply;
-  int error = call(request,
-                   {nfs4::PutFileHandleArguments{from->handle}, nfs4::SaveFileHandleArguments{},
-                    nfs4::PutFileHandleArguments{to->handle}, nfs4::RenameArguments{name, new_name},
-                    nfs4::GetAttributesArguments{stat_attributes()}, nfs4::LookupArguments{new_name},
-                    nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()},
-                    nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
-                   reply, true);
+  int error =
+      call(request,
+           {nfs4::PutFileHandleArguments{from->handle}, nfs4::SaveFileHandleArguments{},
+            nfs4::PutFileHandleArguments{to->handle}, nfs4::RenameArguments{name, new_name},
+            nfs4::GetAttributesArguments{client::stat_attributes()}, nfs4::LookupArguments{new_name},
+            nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{client::stat_attributes()},
+            nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{client::stat_attributes()}},
+           reply, true);
   const auto* renamed = reply.result<nfs4::RenameResponse>(kRenameAt);
   if (renamed != nullptr || (error == ENOENT && reply.repeated)) error = 0;
   learn_rename(from, name, to, new_name, renamed);
@@ -149,7 +151,7 @@ void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name,
 
 void FileSystem::learn_moved(Inode& moved, const Question& asked, uint64_t number,
                              const nfs4::Attributes& said, const nfs4::RenameResult& renamed) {
-  const auto attributes = to_file_attributes(said);
+  const auto attributes = client::to_file_attributes(said);
   if (!attributes) return;
   Question answered = asked;
   answered.name_changes = number;
@@ -178,12 +180,13 @@ void FileSystem::link(fuse_req_t request, fuse_ino_t node, fuse_ino_t new_parent
   const std::shared_ptr<Inode> directory = inode(new_parent);
   CompoundReply reply;
   Question question = ask(file.get());
-  const int error = call(request,
-                         {nfs4::PutFileHandleArguments{file->handle}, nfs4::SaveFileHandleArguments{},
-                          nfs4::PutFileHandleArguments{directory->handle}, nfs4::LinkArguments{new_name},
-                          nfs4::GetAttributesArguments{stat_attributes()}, nfs4::RestoreFileHandleArguments{},
-                          nfs4::GetAttributesArguments{stat_attributes()}},
-                         reply, true);
+  const int error =
+      call(request,
+           {nfs4::PutFileHandleArguments{file->handle}, nfs4::SaveFileHandleArguments{},
+            nfs4::PutFileHandleArguments{directory->handle}, nfs4::LinkArguments{new_name},
+            nfs4::GetAttributesArguments{client::stat_attributes()}, nfs4::RestoreFileHandleArguments{},
+            nfs4::GetAttributesArguments{client::stat_attributes()}},
+           reply, true);
   const auto* linked = reply.result<nfs4::LinkResponse>(3);
   learn_names(*directory, linked ? &linked->change : nullptr,
               [&](DirectoryNames& names) { names.added(new_name, linked->change); });

@@ -62,7 +62,7 @@ nfs4::OpenArguments open_arguments(uint32_t share_access,
 
 // O_EXCL: EXCLUSIVE4_1, whose verifier makes a repetition harmless; else UNCHECKED4.
 nfs4::OpenHow create_how(mode_t mode, int flags) {
-  nfs4::Attributes attributes = mode_of_new(mode);
+  nfs4::Attributes attributes = client::mode_of_new(mode);
   if ((flags & O_EXCL) != 0) {
     nfs4::ExclusiveCreate exclusive;
     SystemRandom().fill(exclusive.verifier);
@@ -73,21 +73,6 @@ nfs4::OpenHow create_how(mode_t mode, int flags) {
   if ((flags & O_TRUNC) != 0) attributes.size = 0;
   return nfs4::OpenHow::make<nfs4::OpenType::kCreate>(
       nfs4::CreateHow::make<nfs4::CreateMode::kUnchecked>(std::move(attributes)));
-}
-
-// mdsthreshold4 for our layout type: {read, write} sizes below which I/O goes through the MDS.
-std::optional<std::pair<uint64_t, uint64_t>> thresholds_of(const nfs4::Attributes& attributes) {
-  if (!attributes.mds_threshold) return std::nullopt;
-  for (const nfs4::ThresholdItem& item : attributes.mds_threshold->items) {
-    if (item.layout_type != nfs4::kLayoutTypePmem) continue;
-    xdr::Decoder decoder(item.hint_list);
-    std::pair<uint64_t, uint64_t> sizes{0, 0};
-    if (item.hints.test(nfs4::ThresholdHint::kReadSize) && !decoder.get_u64(sizes.first)) return std::nullopt;
-    if (item.hints.test(nfs4::ThresholdHint::kWriteSize) && !decoder.get_u64(sizes.second))
-      return std::nullopt;
-    return sizes;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -195,7 +180,7 @@ FileSystem::OpenAnswer FileSystem::try_open(fuse_req_t request, const std::share
                                                            : nfs4::kShareAccessWantNoDelegation);
   open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kFileHandle>();
   operations.emplace_back(std::move(open));
-  operations.emplace_back(nfs4::GetAttributesArguments{open_attributes()});
+  operations.emplace_back(nfs4::GetAttributesArguments{client::open_attributes()});
   // A server grants a READ open to who may execute (RFC 8881, 6.2.1.3.1). That nobody else reads by it is the
   // kernel's doing, if it was asked to.
   const bool may_read_at = !parts_.options.default_permissions && answer.reads() && !is_execution(flags);
@@ -246,12 +231,12 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
   nfs4::OpenArguments open = open_arguments(answer.share_access);
   open.how = create_how(mode, info->flags);
   open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
-  const int error =
-      call(request,
-           {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::SaveFileHandleArguments{},
-            std::move(open), nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{open_attributes()},
-            nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
-           answer.reply, true);
+  const int error = call(
+      request,
+      {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::SaveFileHandleArguments{}, std::move(open),
+       nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{client::open_attributes()},
+       nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{client::stat_attributes()}},
+      answer.reply, true);
   const auto* opened = answer.reply.result<nfs4::OpenResponse>(2);
   learn_names(*inode(parent), opened ? &opened->change : nullptr,
               [&](DirectoryNames& names) { names.added(name, opened->change); });
@@ -288,10 +273,11 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
   open.how = create_how(mode, O_EXCL);
   open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
   CompoundReply reply;
-  const int error = call(request,
-                         {nfs4::PutFileHandleArguments{inode(parent)->handle}, std::move(open),
-                          nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{stat_attributes()}},
-                         reply, true);
+  const int error =
+      call(request,
+           {nfs4::PutFileHandleArguments{inode(parent)->handle}, std::move(open),
+            nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{client::stat_attributes()}},
+           reply, true);
   const auto* opened = reply.result<nfs4::OpenResponse>(1);
   learn_names(*inode(parent), opened ? &opened->change : nullptr,
               [&](DirectoryNames& names) { names.added(name, opened->change); });
@@ -322,7 +308,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   // In this order: while the OPEN is under way, a recall of what it brings has to wait.
   take_delegation(inode, question, answer, credential(request));
   inode->opened(answer.open.stateid, answer.share_access, credential(request));
-  const auto attributes = to_file_attributes(answer.attributes);
+  const auto attributes = client::to_file_attributes(answer.attributes);
   if (!attributes || answer.refused) {
     close_if_last(inode, inode->release());
     return attributes ? EACCES : nfs4::to_errno(attributes.error());
@@ -340,7 +326,7 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
   inode->set_data(file->data);
   // There was none when the server was asked: nothing was written through another.
   const bool is_first = !question.data && is_first_since(*inode, question, *file->data);
-  if (const auto sizes = thresholds_of(answer.attributes)) {
+  if (const auto sizes = client::thresholds_of(answer.attributes)) {
     file->data->set_thresholds(sizes->first, sizes->second);
     small_file_size_ = sizes->first;
   }
@@ -371,7 +357,7 @@ bool FileSystem::is_first_since(const Inode& inode, const Question& question, co
 }
 
 // The file is open: makes what the kernel's descriptor stands for, and says how it may use its pages.
-void FileSystem::tell_opened(const std::shared_ptr<Inode>& inode, const FileAttributes& attributes,
+void FileSystem::tell_opened(const std::shared_ptr<Inode>& inode, const client::FileAttributes& attributes,
                              std::unique_ptr<OpenFile> file, fuse_file_info* info) {
   file->inode = inode;
   file->append = (info->flags & O_APPEND) != 0;
@@ -421,7 +407,7 @@ void FileSystem::take_delegation(const std::shared_ptr<Inode>& inode, const Ques
 
 // What the READ behind the OPEN has brought, if it is the whole file.
 std::shared_ptr<const FirstBytes> FileSystem::first_bytes(const Question& question, const OpenAnswer& answer,
-                                                          const FileAttributes& attributes) {
+                                                          const client::FileAttributes& attributes) {
   const auto* read = answer.reply.result<nfs4::ReadResponse>(answer.layout_at);
   if (read == nullptr) return nullptr;
   const ByteSpan data = read->data.span();

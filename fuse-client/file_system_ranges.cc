@@ -74,7 +74,7 @@ int FileSystem::change_range(fuse_req_t request, Inode& file, int mode, initiato
   if ((mode & FALLOC_FL_PUNCH_HOLE) == 0 && range.offset < end)
     operations.emplace_back(nfs4::AllocateArguments{stateid, range.offset, end - range.offset});
   const size_t attributes_at = operations.size();
-  operations.emplace_back(nfs4::GetAttributesArguments{stat_attributes()});
+  operations.emplace_back(nfs4::GetAttributesArguments{client::stat_attributes()});
 
   const Question question = ask(&file);
   const auto answer = parts_.session.call(std::move(operations), credential(request), {.cache_reply = true});
@@ -85,7 +85,7 @@ int FileSystem::change_range(fuse_req_t request, Inode& file, int mode, initiato
     parts_.session.renew_opens();
   const auto* result = answer->result<nfs4::GetAttributesResponse>(attributes_at);
   if (result == nullptr) return status == nfs4::Status::kOk ? EIO : 0;
-  if (const auto attributes = to_file_attributes(result->attributes))
+  if (const auto attributes = client::to_file_attributes(result->attributes))
     (void)take_in(file, question, *attributes);
   return 0;
 }

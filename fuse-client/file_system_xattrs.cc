@@ -114,12 +114,12 @@ void FileSystem::change_xattr(fuse_req_t request, fuse_ino_t node, nfs4::Argumen
   CompoundReply reply;
   int error = call(request,
                    {nfs4::PutFileHandleArguments{file->handle}, std::move(change),
-                    nfs4::GetAttributesArguments{stat_attributes()}},
+                    nfs4::GetAttributesArguments{client::stat_attributes()}},
                    reply, true);
   if (error == done && reply.repeated) error = 0;
   const auto* result = reply.result<nfs4::GetAttributesResponse>(2);
   if (result != nullptr) {
-    if (const auto attributes = to_file_attributes(result->attributes))
+    if (const auto attributes = client::to_file_attributes(result->attributes))
       (void)learn(*file, question, *attributes, true);
   }
   fuse_reply_err(request, error);

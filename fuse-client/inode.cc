@@ -9,7 +9,7 @@
 
 namespace pnfsrdma::fuse_client {
 
-Milliseconds Inode::learn(const FileAttributes& attributes, SteadyTime asked_at,
+Milliseconds Inode::learn(const client::FileAttributes& attributes, SteadyTime asked_at,
                           const AttributeTimeouts& timeouts, const std::optional<Versions>& versions) {
   const std::lock_guard lock(mutex_);
   if (!take_in(attributes, asked_at, timeouts)) return Milliseconds(0);
@@ -18,14 +18,14 @@ Milliseconds Inode::learn(const FileAttributes& attributes, SteadyTime asked_at,
   return believed_for_;
 }
 
-void Inode::learn_with_write(const FileAttributes& attributes, SteadyTime asked_at,
+void Inode::learn_with_write(const client::FileAttributes& attributes, SteadyTime asked_at,
                              const AttributeTimeouts& timeouts, uint64_t data_version) {
   const std::lock_guard lock(mutex_);
   // As to names they are believed if those of before were.
   if (take_in(attributes, asked_at, timeouts)) known_versions_.data = data_version;
 }
 
-bool Inode::take_in(const FileAttributes& attributes, SteadyTime asked_at,
+bool Inode::take_in(const client::FileAttributes& attributes, SteadyTime asked_at,
                     const AttributeTimeouts& timeouts) {
   const bool asked_first = known_ && asked_at < known_at_;
   const bool changed_first = known_ && attributes.change < known_->change;
@@ -188,7 +188,7 @@ std::optional<mode_t> Inode::mode_without_privileges() const {
   return cleared;
 }
 
-Inode::CacheVerdict Inode::at_open(const FileAttributes& attributes) {
+Inode::CacheVerdict Inode::at_open(const client::FileAttributes& attributes) {
   const std::lock_guard lock(mutex_);
   CacheVerdict verdict;
   verdict.keep_pages = opened_at_ == pages_.foreign_changes();
@@ -234,7 +234,7 @@ std::optional<timespec> Inode::page_time_instead_of(timespec modified, uint64_t 
   return pages_.instead_of(modified, size, asker);
 }
 
-void Inode::told_kernel(const FileAttributes& attributes) {
+void Inode::told_kernel(const client::FileAttributes& attributes) {
   const std::lock_guard lock(mutex_);
   told_change_ = attributes.change;
   told_size_ = static_cast<uint64_t>(attributes.status.st_size);
@@ -247,7 +247,7 @@ void Inode::begin_open() {
   ++opening_;
 }
 
-std::optional<FileAttributes> Inode::last_known() const {
+std::optional<client::FileAttributes> Inode::last_known() const {
   const std::lock_guard lock(mutex_);
   return known_;
 }
@@ -402,8 +402,8 @@ bool Inode::is_opening() const {
   return opening_ > 0;
 }
 
-std::optional<FileAttributes> Inode::open_under_delegation(const initiator::Credential& reader,
-                                                           SteadyTime now, SteadyTime lease_end) {
+std::optional<client::FileAttributes> Inode::open_under_delegation(const initiator::Credential& reader,
+                                                                   SteadyTime now, SteadyTime lease_end) {
   const std::lock_guard lock(mutex_);
   if (!known_ || now >= lease_end || !delegation_.covers(known_at_) || !delegation_.admits(reader))
     return std::nullopt;

@@ -11,13 +11,13 @@
 #include <unordered_set>
 
 #include "fuse-client/directory_names.h"
-#include "fuse-client/file_attributes.h"
 #include "fuse-client/file_locks.h"
 #include "fuse-client/first_bytes.h"
 #include "fuse-client/mount_options.h"
 #include "fuse-client/page_stamp.h"
 #include "fuse-client/read_delegation.h"
 #include "shared/base/sync.h"
+#include "shared/client/file_attributes.h"
 #include "shared/initiator/file/file_io.h"
 #include "shared/nfs4/basic_types.h"
 
@@ -72,24 +72,24 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // that was asked for first has the later change: a SETATTR waits at the server while others are answered.
   // Then the next one asks again. Returns the time for which the kernel may believe it (nfs(5): between ac*min
   // and ac*max, doubling while nothing changes; of an open file not longer than acregmin).
-  Milliseconds learn(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts,
-                     const std::optional<Versions>& versions);
+  Milliseconds learn(const client::FileAttributes& attributes, SteadyTime asked_at,
+                     const AttributeTimeouts& timeouts, const std::optional<Versions>& versions);
   // The attributes, while they may still be believed and nothing has changed since: a name that the file has or
   // had (name_changed()), or, where that is given, the file by our own writes (`data_version`). `lost_link`: the
   // newest name change that has taken a link from some file with several. Under a delegation they are believed until
   // it ends, or the lease does.
   struct Believed {
-    FileAttributes attributes;
+    client::FileAttributes attributes;
     Milliseconds left;
   };
   std::optional<Believed> believed(SteadyTime now, std::optional<uint64_t> data_version,
                                    uint64_t lost_link = 0, SteadyTime lease_end = {}) const;
   // The same with the answer to a commit or write of ours, after which the file's local version will be
   // `data_version`.
-  void learn_with_write(const FileAttributes& attributes, SteadyTime asked_at,
+  void learn_with_write(const client::FileAttributes& attributes, SteadyTime asked_at,
                         const AttributeTimeouts& timeouts, uint64_t data_version);
   // What the server said last, however old.
-  std::optional<FileAttributes> last_known() const;
+  std::optional<client::FileAttributes> last_known() const;
   // They are known to be old.
   void expire();
   // The same by an operation of ours on names, the `number`th: it has changed this directory, or a file whose
@@ -103,14 +103,14 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
     bool keep_pages = false;
     bool kernel_attributes_old = false;
   };
-  CacheVerdict at_open(const FileAttributes& attributes);
+  CacheVerdict at_open(const client::FileAttributes& attributes);
   // At a lock: were the kernel's pages read after it forgot those of before so many foreign_changes()? (Not
   // what at_open() has said: its answer may not have reached the kernel yet.)
   bool pages_renewed_at(uint64_t foreign_changes) const;
   // The kernel has forgotten its pages since then.
   void pages_renewed(uint64_t foreign_changes);
   // The kernel has been told these.
-  void told_kernel(const FileAttributes& attributes);
+  void told_kernel(const client::FileAttributes& attributes);
   bool has_type(mode_t type) const;
 
   // --- the names that a directory has not, or has: DirectoryNames
@@ -225,8 +225,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   bool is_opening() const;
   // Behind begin_open(), in place of opened(): opens the file for reading, without the server. Then these are its
   // attributes. None: the server has to be asked.
-  std::optional<FileAttributes> open_under_delegation(const initiator::Credential& reader, SteadyTime now,
-                                                      SteadyTime lease_end);
+  std::optional<client::FileAttributes> open_under_delegation(const initiator::Credential& reader,
+                                                              SteadyTime now, SteadyTime lease_end);
   // Before and behind an operation of ours that changes who may read the file.
   void rights_changed(SteadyTime now);
   // No use is made of it from here on, and begin_close() returns it. False: none is in force.
@@ -261,13 +261,14 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   bool keeps_open() const;
   bool knows_names(SteadyTime now, const AttributeTimeouts& timeouts) const;
   // Under mutex_. False: an older answer.
-  bool take_in(const FileAttributes& attributes, SteadyTime asked_at, const AttributeTimeouts& timeouts);
+  bool take_in(const client::FileAttributes& attributes, SteadyTime asked_at,
+               const AttributeTimeouts& timeouts);
 
   static constexpr uint64_t kNoVersion = UINT64_MAX;
 
   mutable Mutex mutex_;
   // Guarded by mutex_.
-  std::optional<FileAttributes> known_;
+  std::optional<client::FileAttributes> known_;
   SteadyTime known_at_;
   Versions known_versions_;
   uint64_t newest_change_ = 0;             // of name_changed()

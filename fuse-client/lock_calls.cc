@@ -83,11 +83,11 @@ Result<LockCalls::Reply> LockCalls::send_lock(const LockWish& wish, const FileLo
   return session_.call(
       {nfs4::PutFileHandleArguments{wish.inode->handle},
        lock_arguments(wish.range, type_of(wish.range, wish.waits), wish.owner, held.stateid, open),
-       nfs4::GetAttributesArguments{stat_attributes()}},
+       nfs4::GetAttributesArguments{client::stat_attributes()}},
       wish.credential, options);
 }
 
-Result<std::optional<FileAttributes>> LockCalls::lock(const LockWish& wish) {
+Result<std::optional<client::FileAttributes>> LockCalls::lock(const LockWish& wish) {
   FileLocks& locks = wish.inode->locks();
   const Turn turn(locks, wish.owner);
   if (!turn.mine()) return fail(EINTR, "LOCK");
@@ -112,7 +112,8 @@ Result<std::optional<FileAttributes>> LockCalls::lock(const LockWish& wish) {
       held.ranges.lock(wish.range);
       locks.keep(wish.owner, std::move(held));
       const auto* told = reply->result<nfs4::GetAttributesResponse>(2);
-      const auto attributes = told ? to_file_attributes(told->attributes) : std::unexpected(reply->status);
+      const auto attributes =
+          told ? client::to_file_attributes(told->attributes) : std::unexpected(reply->status);
       return attributes ? std::optional(*attributes) : std::nullopt;
     }
     if (reply->status == Status::kDenied) return fail(EAGAIN, "LOCK");

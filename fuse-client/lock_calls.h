@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 
-#include "fuse-client/file_attributes.h"
 #include "fuse-client/file_locks.h"
 #include "fuse-client/inode.h"
 #include "shared/base/result.h"
+#include "shared/client/file_attributes.h"
 #include "shared/initiator/session/session.h"
 #include "shared/nfs4/lock_operations.h"
 
@@ -35,7 +35,7 @@ class LockCalls {
 
   // EAGAIN: somebody else has it. EIO: this owner's locks were lost. The file's attributes from when the lock
   // was given, if the server told them.
-  Result<std::optional<FileAttributes>> lock(const LockWish& wish);
+  Result<std::optional<client::FileAttributes>> lock(const LockWish& wish);
   // Whose lock is in the way, if any.
   Result<std::optional<nfs4::LockDenied>> test(const LockWish& wish);
   // `last`: the owner will lock no more; its stateid is given up too, `range` is everything.

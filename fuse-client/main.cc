@@ -64,7 +64,7 @@ Result<fuse_client::MountOptions> options_of(const CommandLine& line) {
   options.allow_other = ::geteuid() == 0;
   // mount(8) has no words for what is the default everywhere but in libfuse.
   if (line.is_helper && ::geteuid() == 0) options.kernel = {"suid", "dev"};
-  TRY(fuse_client::parse_source(line.source, options));
+  TRY(client::parse_source(line.source, options));
   for (const std::string& text : line.options) TRY(fuse_client::parse_options(text, options));
   options.foreground |= line.foreground || line.debug;
   options.debug |= line.debug;

@@ -21,14 +21,14 @@
 #include "fuse-client/mount_point.h"
 #include "fuse-client/mount_status.h"
 #include "fuse-client/reclaimer.h"
-#include "fuse-client/transports.h"
 #include "fuse-client/worker_pool.h"
 #include "shared/base/heap_trimmer.h"
 #include "shared/base/log.h"
 #include "shared/base/random.h"
 #include "shared/base/sync.h"
+#include "shared/client/server.h"
+#include "shared/client/transports.h"
 #include "shared/initiator/session/session_mds.h"
-#include "shared/nfs4/status_errno.h"
 
 namespace pnfsrdma::fuse_client {
 namespace {
@@ -51,62 +51,6 @@ Result<FileDescriptor> take_signals() {
   FileDescriptor fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) return std::unexpected(Error::from_errno("signalfd"));
   return fd;
-}
-
-// The mounted directory: PUTROOTFH, a LOOKUP per component, GETFH, GETATTR.
-struct Root {
-  std::shared_ptr<Inode> inode;
-  bool layouts = false;  // the server's files may have layouts of our type
-};
-
-Result<Root> find_root(Session& session, const MountOptions& options) {
-  Session::Operations operations = {nfs4::PutRootFileHandleArguments{}};
-  for (size_t start = 0; start < options.path.size();) {
-    const size_t end = std::min(options.path.find('/', start), options.path.size());
-    if (end > start) operations.emplace_back(nfs4::LookupArguments{options.path.substr(start, end - start)});
-    start = end + 1;
-  }
-  const size_t handle_at = operations.size();
-  operations.emplace_back(nfs4::GetFileHandleArguments{});
-  operations.emplace_back(
-      nfs4::GetAttributesArguments{stat_attributes() | nfs4::Bitmap::of(nfs4::Attribute::kFsLayoutTypes)});
-  const SteadyTime asked_at = steady_now();
-  initiator::CallOptions call;
-  call.deadline = asked_at + std::chrono::seconds(30);
-  TRY_ASSIGN(const auto reply, session.call(std::move(operations), {::getuid(), ::getgid(), {}}, call));
-  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(handle_at);
-  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(handle_at + 1);
-  if (reply.status == nfs4::Status::kPerm) {
-    return fail(EPERM,
-                fmt::format("{}:{}: the server serves this export to ports below 1024 only, which root "
-                            "may bind: mount as root, or set \"insecure\" of the export on the server",
-                            session.server(), options.path));
-  }
-  if (handle == nullptr || attributes == nullptr) {
-    return fail(nfs4::to_errno(reply.status),
-                fmt::format("{}:{}: the server answers {}; is this path exported there?", session.server(),
-                            options.path, nfs4::to_string(reply.status)));
-  }
-  const auto file = to_file_attributes(attributes->attributes);
-  if (!file) return fail(EPROTO, "the server does not return the attributes of the root");
-  if (!S_ISDIR(file->status.st_mode))
-    return fail(ENOTDIR, options.path + " is not a directory on the server");
-  Root root{std::make_shared<Inode>(handle->object, file->status.st_ino)};
-  (void)root.inode->learn(*file, asked_at, options.attributes, std::nullopt);
-  // Our own server offers none while it has no brick.
-  const auto& types = attributes->attributes.fs_layout_types;
-  root.layouts = session.implementation().starts_with("pnfsrdma") ||
-                 (types && std::ranges::find(*types, nfs4::kLayoutTypePmem) != types->end());
-  return root;
-}
-
-Result<> check_durability(const MountOptions& options, const std::string& durability) {
-  if (!options.require_persistent || durability == "power") return {};
-  return fail(
-      EPERM, fmt::format("require_durability=persistent: the server's memory is of class \"{}\" and does not "
-                         "survive a loss of power; put the pool on PMEM or a disk file, or mount without "
-                         "require_durability",
-                         durability));
 }
 
 // Null: not wanted.
@@ -192,22 +136,6 @@ class SessionEnd {
 
 }  // namespace
 
-std::string make_owner() {
-  std::array<char, 256> host{};
-  (void)::gethostname(host.data(), host.size() - 1);
-  std::array<std::byte, 16> random;
-  SystemRandom().fill(random);
-  return fmt::format("pnfsrdma-{}-{}", host.data(), to_hex(random));
-}
-
-std::string durability_told(std::string_view implementation) {
-  constexpr std::string_view kKey = "durability=";
-  const size_t at = implementation.find(kKey);
-  if (at == std::string_view::npos) return "unknown";
-  implementation.remove_prefix(at + kKey.size());
-  return std::string(implementation.substr(0, implementation.find_first_of(" ,;")));
-}
-
 std::vector<std::string> fuse_arguments(const MountOptions& options, std::string_view transport,
                                         std::string_view durability) {
   // "server:/path[iwarp+process]": what `mount` shows as the source, with where the data goes and what it
@@ -244,17 +172,17 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   SystemRandom random;
 
   // The MDS: one session.
-  TRY_ASSIGN(auto transports, make_transports(options.data_transports, random));
-  auto reach = session_options(options, make_owner());
+  TRY_ASSIGN(auto transports, client::make_transports(options.data_transports, random));
+  auto reach = session_options(options, client::make_owner());
   if (options.calls_by_rdma) reach.rdma_transports = transports;
   TRY_ASSIGN(const auto session, Session::start(std::move(reach), nullptr, nullptr));
-  TRY_ASSIGN(const Root root, find_root(*session, options));
-  const std::string durability = durability_told(session->implementation());
-  TRY(check_durability(options, durability));
+  TRY_ASSIGN(const client::Root root, client::find_root(*session, options.path));
+  const std::string durability = client::durability_told(session->implementation());
+  TRY(client::check_durability(options, durability));
 
   // The data path: RDMA to the bricks, the session where there is no layout.
   initiator::SessionMds mds(*session);
-  const std::string transport = root.layouts ? names_of(transports) : "through the server";
+  const std::string transport = root.layouts ? client::names_of(transports) : "through the server";
   std::vector<std::string> transport_names;
   for (const auto& each : transports) {
     if (root.layouts) transport_names.push_back(each->name());
@@ -267,12 +195,14 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
 
   // What the kernel sees. The inodes go before the data path: they hold its files.
   InodeTable inodes(static_cast<uint32_t>(random.next_u64()));
-  inodes.set_root(root.inode);
-  mds.bring_attributes(stat_attributes(),
+  const auto root_inode = std::make_shared<Inode>(root.handle, root.attributes.status.st_ino);
+  (void)root_inode->learn(root.attributes, root.asked_at, options.attributes, std::nullopt);
+  inodes.set_root(root_inode);
+  mds.bring_attributes(client::stat_attributes(),
                        [&](const auto& handle, const auto& attributes, SteadyTime at, bool changed) {
                          const auto inode = inodes.find(handle);
                          const auto data = inode ? inode->data() : nullptr;
-                         const auto file = to_file_attributes(attributes);
+                         const auto file = client::to_file_attributes(attributes);
                          if (!data || !file) return;
                          inode->judge_pages({file->change, at, clock.now(), changed}, file->status.st_mtim);
                          inode->learn_with_write(*file, at, options.attributes, data->local_version() + 1);

@@ -12,13 +12,6 @@ namespace pnfsrdma::fuse_client {
 // nothing is mounted then.
 Result<> run_mount(const MountOptions& options, Readiness& readiness);
 
-// "pnfsrdma-<host name>-<128 random bits>": the client's name at the server for the life of this mount.
-std::string make_owner();
-
-// The durability class a server tells in its implementation name ("… durability=process"); "unknown" if it
-// does not.
-std::string durability_told(std::string_view implementation);
-
 // The arguments for libfuse: what mount(8) shows and what the kernel enforces.
 std::vector<std::string> fuse_arguments(const MountOptions& options, std::string_view transport,
                                         std::string_view durability);

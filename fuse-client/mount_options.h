@@ -10,6 +10,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
+#include "shared/client/connect_options.h"
 #include "shared/initiator/session/options.h"
 
 namespace pnfsrdma::fuse_client {
@@ -24,9 +25,6 @@ struct AttributeTimeouts {
   bool operator==(const AttributeTimeouts&) const = default;
 };
 
-// proto=: what the data may travel over. The best that works: an RDMA device, else iWARP in user space.
-enum class DataTransports : uint8_t { kBest, kRdma, kTcp };
-
 // local_lock=: which locks stay on this host (nfs(5)).
 enum class LocalLock : uint8_t { kNone, kFlock, kPosix, kAll };
 
@@ -34,33 +32,21 @@ enum class LocalLock : uint8_t { kNone, kFlock, kPosix, kAll };
 enum class LookupCache : uint8_t { kAll, kPositive, kNone };
 
 // What `-o` and the command line say, after defaults: one aggregate, in the words of nfs(5).
-struct MountOptions {
-  std::string host;
-  std::string path = "/";
+struct MountOptions : client::ConnectOptions {
   std::string mountpoint;
-  uint16_t port = 2049;
-  bool port_given = false;
-  bool calls_by_rdma = false;  // proto=rdma or iwarp: RPC-over-RDMA
-  initiator::Persistence persistence = initiator::Persistence::kHard;
-  uint32_t timeout_deciseconds = 600;
-  uint32_t retransmissions = 2;
   AttributeTimeouts attributes;
   bool read_only = false;
   bool writeback = false;  // the kernel's write-back cache: for a single writer
   LookupCache lookup_cache = LookupCache::kAll;
   std::optional<LocalLock> local_lock;
-  bool require_persistent = false;  // require_durability=persistent
   bool allow_other = false;
   bool default_permissions = true;
   bool direct_only = false;           // direct_io: no page cache at all
   bool attributes_with_names = true;  // rdirplus: a listing tells the kernel the attributes, too
   bool foreground = false;
   bool debug = false;
-  uint32_t flush_after_seconds = 5;  // what nobody has flushed is flushed then; 0: never
-  uint32_t threads = 16;             // FUSE workers at most
-  uint32_t minor_version = 2;
-  std::string metrics;  // where Prometheus is answered: "127.0.0.1:9105", "unix:/path"; empty: nowhere
-  DataTransports data_transports = DataTransports::kBest;
+  uint32_t threads = 16;  // FUSE workers at most
+  std::string metrics;    // where Prometheus is answered: "127.0.0.1:9105", "unix:/path"; empty: nowhere
   // What stays in this host's kernel until it likes to write it can't be shared under locks: with writeback
   // they are local.
   LocalLock effective_local_lock() const {
@@ -79,13 +65,10 @@ struct MountOptions {
 // "none", "flock", "posix", "all".
 std::string_view to_string(LocalLock local_lock);
 
-// "host:/path", "host:port:/path", "[::1]:/path" -> host, port, path. EINVAL says what is missing.
-Result<> parse_source(std::string_view source, MountOptions& options);
-
 // One `-o` argument: options with commas between. EINVAL names the option and what it may be.
 Result<> parse_options(std::string_view text, MountOptions& options);
 
-// The session's share of the options. Who makes the transports fills in rdma_transports.
+// The session's share of the options, and where it is mounted. Who makes the transports fills in rdma_transports.
 initiator::SessionOptions session_options(const MountOptions& options, std::string owner);
 
 }  // namespace pnfsrdma::fuse_client

@@ -14,7 +14,7 @@ LEVELS = ("debug", "info", "warning", "error")
 CALL = re.compile(r'\blog_(debug|info|warning|error)\(\s*("?)([^",]*)"?,\s*"?(.)([^\s"]*)')
 # The heading of a section whose tables have no column of components says which one it is about.
 COMPONENT = {"mds: clients, state, configuration": "mds", "meta: the metadata store": "meta", "console": "console", "Brick": "brick",
-             "fuse": "fuse", "initiator: data": "initiator", "session: calls to the MDS": "session"}
+             "fuse": "fuse", "client: mounts, and programs with the library": "client", "initiator: data": "initiator", "session: calls to the MDS": "session"}
 
 
 def logged():

@@ -83,7 +83,7 @@ class Manuals(unittest.TestCase):
         self.assertEqual(told - shown, set(), "only in the guide")
 
     def test_has_every_mount_option(self):
-        source = (ROOT / "fuse-client/mount_options.cc").read_text()
+        source = (ROOT / "fuse-client/mount_options.cc").read_text() + (ROOT / "shared/client/connect_options.cc").read_text()
         names = set(re.findall(r'Flag\{"([\w_]+)"', source)) | set(re.findall(r'option\.name [!=]= "(\w+)"', source))
         known = re.search(r"kKnown = \{(.*?)\};", source, re.S)[1]
         names |= set(re.findall(r'"(\w+)"', known))

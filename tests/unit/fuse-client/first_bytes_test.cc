@@ -24,7 +24,7 @@ TEST(FirstBytes, AreOldAfterAChangeAndAfterAWhile) {
   const SteadyTime start(1h);
   const AttributeTimeouts timeouts;
   Inode inode(nfs4::FileHandle(as_bytes("f")), 1);
-  FileAttributes known;
+  client::FileAttributes known;
   known.change = 5;
   known.status.st_mode = S_IFREG | 0644;
   inode.learn(known, start, timeouts, Inode::Versions{});

@@ -17,8 +17,8 @@ nfs4::FileHandle handle(std::string_view text) {
   return nfs4::FileHandle(as_bytes(text));
 }
 
-FileAttributes attributes(uint64_t change, off_t size = 10) {
-  FileAttributes file;
+client::FileAttributes attributes(uint64_t change, off_t size = 10) {
+  client::FileAttributes file;
   file.change = change;
   file.status.st_mode = S_IFREG | 0644;
   file.status.st_size = size;
@@ -61,7 +61,7 @@ TEST_F(InodeTest, IsOpenedByItsNewestNameUntilThatLeadsElsewhere) {
 
 // Nobody opens them, and directories that hold each other would never go.
 TEST_F(InodeTest, ADirectoryHoldsNoName) {
-  FileAttributes known = attributes(1);
+  client::FileAttributes known = attributes(1);
   known.status.st_mode = S_IFDIR | 0755;
   inode.learn(known, start, timeouts, kNow);
   inode.named(std::make_shared<Inode>(handle("d"), 2), "a");
@@ -217,7 +217,7 @@ TEST_F(InodeTest, AFileWithSeveralLinksIsNotBelievedSinceOneWasLostSomewhere) {
   const auto is_believed = [&](uint64_t lost) {
     return inode.believed(start + 1ms, std::nullopt, lost).has_value();
   };
-  FileAttributes known = attributes(1);
+  client::FileAttributes known = attributes(1);
   known.status.st_nlink = 2;
   inode.learn(known, start, timeouts, Inode::Versions{0, 4});
   EXPECT_TRUE(is_believed(4));
@@ -309,7 +309,7 @@ class DelegatedInodeTest : public InodeTest {
     EXPECT_TRUE(close());
   }
   void learn(uint64_t change, SteadyTime at, nlink_t links = 1) {
-    FileAttributes said = attributes(change);
+    client::FileAttributes said = attributes(change);
     said.status.st_nlink = links;
     inode.learn(said, at, timeouts, kNow);
   }
@@ -514,7 +514,7 @@ TEST_F(InodeTest, WhatIsOpenedAgainBeforeItsCloseStaysOpen) {
 }
 
 TEST_F(InodeTest, AWriteByAUserTakesSetUserIdAway) {
-  FileAttributes file = attributes(1);
+  client::FileAttributes file = attributes(1);
   inode.learn(file, start, timeouts, kNow);
   EXPECT_FALSE(inode.mode_without_privileges());
   file.status.st_mode = S_IFREG | 06755;

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 MountOptions source(std::string_view text) {
   MountOptions options;
-  EXPECT_TRUE(parse_source(text, options)) << text;
+  EXPECT_TRUE(client::parse_source(text, options)) << text;
   return options;
 }
 
@@ -40,10 +40,10 @@ TEST(Source, WhatIsMissingIsSaid) {
   for (const char* text :
        {"", "host", ":/x", "host:", "host:path", "[::1", "[::1]/x", "host:0:/x", "host:99999:/x"}) {
     MountOptions options;
-    EXPECT_FALSE(parse_source(text, options)) << text;
+    EXPECT_FALSE(client::parse_source(text, options)) << text;
   }
   MountOptions options;
-  EXPECT_THAT(parse_source("host", options).error().to_string(), HasSubstr("server:/path"));
+  EXPECT_THAT(client::parse_source("host", options).error().to_string(), HasSubstr("server:/path"));
 }
 
 TEST(MountOptions, DefaultsAreThoseOfNfs) {
@@ -134,11 +134,11 @@ TEST(MountOptions, WhatCannotBeDoneIsRefusedWithTheReason) {
 
 TEST(MountOptions, ProtoChoosesWhatTheDataTravelsOver) {
   MountOptions options;
-  EXPECT_EQ(options.data_transports, DataTransports::kBest);
+  EXPECT_EQ(options.data_transports, client::DataTransports::kBest);
   ASSERT_TRUE(parse_options("proto=rdma", options));
-  EXPECT_EQ(options.data_transports, DataTransports::kRdma);
+  EXPECT_EQ(options.data_transports, client::DataTransports::kRdma);
   ASSERT_TRUE(parse_options("proto=tcp", options));
-  EXPECT_EQ(options.data_transports, DataTransports::kTcp);
+  EXPECT_EQ(options.data_transports, client::DataTransports::kTcp);
 }
 
 TEST(MountOptions, ProtoChoosesHowTheCallsReachTheServer) {

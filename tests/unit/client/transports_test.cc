@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fuse-client/transports.h"
+#include "shared/client/transports.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "shared/initiator/brick/buffer.h"
 #include "tests/unit/rdma/named_transport.h"
 
-namespace pnfsrdma::fuse_client {
+namespace pnfsrdma::client {
 namespace {
 
 std::string said_of(size_t devices, Transports& transports) {
@@ -38,4 +38,4 @@ TEST(Transports, DevicesThatAreLeftOutAreNamed) {
 }
 
 }  // namespace
-}  // namespace pnfsrdma::fuse_client
+}  // namespace pnfsrdma::client

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "fuse-client/mount_options.h"
 #include "shared/base/random.h"
 #include "shared/base/result.h"
 #include "shared/rdma/transport.h"
 
-namespace pnfsrdma::fuse_client {
+namespace pnfsrdma::client {
+
+// proto=: what the data may travel over. The best that works: an RDMA device, else iWARP in user space.
+enum class DataTransports : uint8_t { kBest, kRdma, kTcp };
 
 using Transports = std::vector<std::shared_ptr<rdma::Transport>>;
 
@@ -20,11 +23,11 @@ using Transports = std::vector<std::shared_ptr<rdma::Transport>>;
 // transports.
 Result<Transports> make_transports(DataTransports wanted, Random& random);
 
-// A mount uses at most initiator::kTransportsMax transports, iWARP among them: RDMA devices beyond that are
+// A client uses at most initiator::kTransportsMax transports, iWARP among them: RDMA devices beyond that are
 // left out, and named in the log.
 void leave_out_surplus(Transports& devices);
 
 // "verbs/iwarp"
 std::string names_of(const Transports& transports);
 
-}  // namespace pnfsrdma::fuse_client
+}  // namespace pnfsrdma::client

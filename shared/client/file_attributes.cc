@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fuse-client/file_attributes.h"
+#include "shared/client/file_attributes.h"
 
 #include <grp.h>
 #include <pwd.h>
@@ -10,9 +10,9 @@
 #include <optional>
 #include <string>
 
-#include "fuse-client/fuse_header.h"
+#include "shared/nfs4/pmem_layout.h"
 
-namespace pnfsrdma::fuse_client {
+namespace pnfsrdma::client {
 namespace {
 
 using nfs4::Attribute;
@@ -46,10 +46,6 @@ mode_t type_bits(FileType type) {
 timespec to_timespec(const std::optional<nfs4::Time>& time) {
   if (!time) return {};
   return {.tv_sec = time->seconds, .tv_nsec = time->nanoseconds < 1'000'000'000 ? time->nanoseconds : 0};
-}
-
-nfs4::SetTime client_time(const timespec& time) {
-  return nfs4::SetTime::make<nfs4::TimeHow::kClientTime>({time.tv_sec, static_cast<uint32_t>(time.tv_nsec)});
 }
 
 // Digits only; "007" is a name, not a number (RFC 8881, 5.9: no leading zeros).
@@ -129,30 +125,24 @@ std::expected<FileAttributes, nfs4::Status> to_file_attributes(const nfs4::Attri
   return file;
 }
 
-nfs4::Attributes to_set_attributes(const struct stat& wanted, int to_set, bool with_size) {
-  nfs4::Attributes attributes;
-  if (with_size && (to_set & FUSE_SET_ATTR_SIZE) != 0)
-    attributes.size = static_cast<uint64_t>(wanted.st_size);
-  if ((to_set & FUSE_SET_ATTR_MODE) != 0) attributes.mode = wanted.st_mode & 07777;
-  if ((to_set & FUSE_SET_ATTR_UID) != 0) attributes.owner = nfs4::Text(std::to_string(wanted.st_uid));
-  if ((to_set & FUSE_SET_ATTR_GID) != 0) attributes.owner_group = nfs4::Text(std::to_string(wanted.st_gid));
-  if ((to_set & FUSE_SET_ATTR_ATIME_NOW) != 0) {
-    attributes.time_access_set = nfs4::SetTime{};
-  } else if ((to_set & FUSE_SET_ATTR_ATIME) != 0) {
-    attributes.time_access_set = client_time(wanted.st_atim);
-  }
-  if ((to_set & FUSE_SET_ATTR_MTIME_NOW) != 0) {
-    attributes.time_modify_set = nfs4::SetTime{};
-  } else if ((to_set & FUSE_SET_ATTR_MTIME) != 0) {
-    attributes.time_modify_set = client_time(wanted.st_mtim);
-  }
-  return attributes;
-}
-
 nfs4::Attributes mode_of_new(mode_t mode) {
   nfs4::Attributes attributes;
   attributes.mode = mode & 07777;
   return attributes;
 }
 
-}  // namespace pnfsrdma::fuse_client
+std::optional<std::pair<uint64_t, uint64_t>> thresholds_of(const nfs4::Attributes& attributes) {
+  if (!attributes.mds_threshold) return std::nullopt;
+  for (const nfs4::ThresholdItem& item : attributes.mds_threshold->items) {
+    if (item.layout_type != nfs4::kLayoutTypePmem) continue;
+    xdr::Decoder decoder(item.hint_list);
+    std::pair<uint64_t, uint64_t> sizes{0, 0};
+    if (item.hints.test(nfs4::ThresholdHint::kReadSize) && !decoder.get_u64(sizes.first)) return std::nullopt;
+    if (item.hints.test(nfs4::ThresholdHint::kWriteSize) && !decoder.get_u64(sizes.second))
+      return std::nullopt;
+    return sizes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace pnfsrdma::client

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fuse-client/transports.h"
+#include "shared/client/transports.h"
 
 #include <sys/resource.h>
 
@@ -10,7 +10,7 @@
 #include "shared/rdma/iwarp/transport.h"
 #include "shared/rdma/verbs/transport.h"
 
-namespace pnfsrdma::fuse_client {
+namespace pnfsrdma::client {
 namespace {
 
 void raise_locked_memory_limit() {
@@ -56,7 +56,7 @@ Result<Transports> make_transports(DataTransports wanted, Random& random) {
     } else if (wanted == DataTransports::kRdma) {
       return std::unexpected(devices.error().in("proto=rdma (proto=iwarp does without a device)"));
     } else if (devices.error().number() != ENODEV) {
-      log_warning("fuse", "no-rdma error=\"{}\" data uses iwarp", devices.error().to_string());
+      log_warning("client", "no-rdma error=\"{}\" data uses iwarp", devices.error().to_string());
     }
   }
   if (wanted != DataTransports::kRdma) transports.push_back(rdma::iwarp::make_transport({}, random));
@@ -71,7 +71,7 @@ void leave_out_surplus(Transports& devices) {
     names += (names.empty() ? "" : ",") + devices[i]->device();
   devices.resize(kDevicesMax);
   log_warning(
-      "fuse",
+      "client",
       "devices-left-out devices={} cause=\"a mount uses {} RDMA devices\" what=\"bricks that only these "
       "can reach use iwarp, or the server\"",
       names, kDevicesMax);
@@ -87,4 +87,4 @@ std::string names_of(const Transports& transports) {
   return names;
 }
 
-}  // namespace pnfsrdma::fuse_client
+}  // namespace pnfsrdma::client
