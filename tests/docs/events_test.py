@@ -14,13 +14,14 @@ LEVELS = ("debug", "info", "warning", "error")
 CALL = re.compile(r'\blog_(debug|info|warning|error)\(\s*("?)([^",]*)"?,\s*"?(.)([^\s"]*)')
 # The heading of a section whose tables have no column of components says which one it is about.
 COMPONENT = {"mds: clients, state, configuration": "mds", "meta: the metadata store": "meta", "console": "console", "Brick": "brick",
-             "fuse": "fuse", "client: mounts, and programs with the library": "client", "initiator: data": "initiator", "session: calls to the MDS": "session"}
+             "fuse": "fuse", "library": "library", "client: mounts, and programs with the library": "client",
+             "initiator: data": "initiator", "session: calls to the MDS": "session"}
 
 
 def logged():
     """{(component, event): levels} of the sources."""
     found = collections.defaultdict(set)
-    for folder in ("server", "shared", "fuse-client", "cli"):
+    for folder in ("server", "shared", "fuse-client", "cli", "library"):
         for source in sorted((ROOT / folder).rglob("*")):
             if source.suffix not in (".cc", ".h") or source.name == "log.h":
                 continue

@@ -12,7 +12,7 @@ from tree import Tree
 from unit import Unit
 
 BASE, PACKAGES, NEWER = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
-ALL = ("pnfsrdma", "pnfsrdma-fuse", "pnfsrdma-server")
+ALL = ("pnfsrdma", "pnfsrdma-fuse", "pnfsrdma-server", "libpnfsrdma0", "libpnfsrdma-dev", "python3-pnfsrdma")
 DISK_MIB_MAX = 256
 BRICK, MDS = "pnfsrdma-brickd.service", "pnfsrdma-mdsd.service"
 WRITTEN = "cd /mnt; mkdir -p a/b; head -c 9000000 /dev/urandom >a/b/big; echo small >a/small; sha256sum a/b/big a/small >sums; sync"
@@ -62,6 +62,11 @@ def use(tree, brick, mds):
     status = tree.sh("pnfsrdma stat /mnt")
     assert "iwarp" in status and "power" in status, status
     case("mount -t pnfsrdma; written; data goes by RDMA (iwarp), durability power")
+    tree.sh("python3 -c \"import os, pnfsrdma; c = pnfsrdma.connect('127.0.0.1:/'); f = c.open('by-library', os.O_RDWR | os.O_CREAT); "
+            "f.pwrite_durable(b'from Python', 0); f.close(); c.close()\"")
+    assert tree.sh("cat /mnt/by-library") == "from Python"
+    assert "-lpnfsrdma" in tree.sh("grep ^Libs: /usr/lib/*/pkgconfig/pnfsrdma.pc")
+    case("a program with the library, by its Python bindings, writes what the mount reads")
     before = brick.process.pid
     mds.stop()
     mds.start()

@@ -225,7 +225,7 @@ def firewalls(machine):
 
 def remove(machine):
     machine.sh(f"systemctl stop autofs srv-pmem.automount srv-pmem.mount; sed -i /pnfsrdma/d /etc/fstab; systemctl daemon-reload")
-    machine.run("apt-get", "-y", "purge", "pnfsrdma-server", "pnfsrdma-fuse", "pnfsrdma", timeout=300)
+    machine.run("apt-get", "-y", "purge", "pnfsrdma-server", "pnfsrdma-fuse", "pnfsrdma", "libpnfsrdma0", timeout=300)
     for unit in (BRICK, MDS):
         assert machine.show(unit, "LoadState") in ("not-found", "masked")
     assert machine.run("pgrep", "pnfsrdma", check=False).stdout == ""

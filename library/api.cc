@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <exception>
+#include <limits>
+#include <new>
+#include <string>
+
+#include "library/client.h"
+#include "library/last_error.h"
+#include "library/open_file.h"
+#include "library/pnfsrdma.h"
+#include "library/queue.h"
+#include "shared/base/log.h"
+#include "shared/base/log_observer.h"
+#include "shared/version/version.h"
+
+// The C functions of pnfsrdma.h: arguments checked, results as negative errnos. No exception leaves here, and a
+// forked child touches nothing of its parent's.
+namespace {
+
+using namespace pnfsrdma;
+using initiator::Stability;
+using library::Client;
+using library::failed;
+using library::Names;
+using library::OpenFile;
+using library::Queue;
+
+// The opaque types of the header are these.
+Client* inside(pnfsrdma_client* client) {
+  return reinterpret_cast<Client*>(client);
+}
+const Client* inside(const pnfsrdma_client* client) {
+  return reinterpret_cast<const Client*>(client);
+}
+OpenFile* inside(pnfsrdma_file* file) {
+  return reinterpret_cast<OpenFile*>(file);
+}
+Queue* inside(pnfsrdma_queue* queue) {
+  return reinterpret_cast<Queue*>(queue);
+}
+const Queue* inside(const pnfsrdma_queue* queue) {
+  return reinterpret_cast<const Queue*>(queue);
+}
+
+template <typename T>
+int64_t number_of(const Result<T>& result) {
+  if (!result) return failed(result.error());
+  if constexpr (std::is_void_v<T>) {
+    return 0;
+  } else {
+    return static_cast<int64_t>(*result);
+  }
+}
+
+// What `call` returns as a number; `client`: whose it is.
+template <typename Call>
+int64_t guarded(const Client* client, Call call) {
+  try {
+    if (client == nullptr) return failed({EINVAL, "a null pointer"});
+    if (!client->is_ours())
+      return failed({EPERM, "the connection belongs to the parent process; connect anew behind fork"});
+    return number_of(call());
+  } catch (const std::bad_alloc&) {
+    return failed({ENOMEM, "no memory"});
+  } catch (const std::exception& error) {
+    return failed({EIO, error.what()});
+  }
+}
+template <typename Call>
+int64_t on_file(pnfsrdma_file* file, Call call) {
+  return guarded(file == nullptr ? nullptr : &inside(file)->client(), [&] { return call(*inside(file)); });
+}
+
+// Bytes from an offset, as the system call has them.
+Result<> check_range(const void* buffer, size_t count, off_t offset) {
+  if (buffer == nullptr && count > 0) return fail(EFAULT, "the buffer is a null pointer");
+  if (offset < 0) return fail(EINVAL, "a negative offset");
+  constexpr auto kMost = std::numeric_limits<off_t>::max();
+  if (count > static_cast<uint64_t>(kMost - offset)) return fail(EFBIG, "a file ends before that");
+  return {};
+}
+
+using Move = Result<size_t> (*)(OpenFile& file, const iovec& piece, uint64_t offset);
+
+int64_t move_vector(pnfsrdma_file* file, const iovec* vector, int count, off_t offset, Move move) {
+  return on_file(file, [&](OpenFile& open) -> Result<size_t> {
+    if (count < 0 || (vector == nullptr && count > 0)) return fail(EINVAL, "the vector");
+    size_t done = 0;
+    for (int i = 0; i < count; ++i) {
+      TRY(check_range(vector[i].iov_base, vector[i].iov_len, offset));
+      const auto moved = move(open, vector[i], static_cast<uint64_t>(offset) + done);
+      if (!moved && done == 0) return moved;
+      if (!moved) break;  // the error comes again
+      done += *moved;
+      if (*moved < vector[i].iov_len) break;
+    }
+    return done;
+  });
+}
+
+int64_t write_range(pnfsrdma_file* file, const void* buffer, size_t count, off_t offset, bool durable) {
+  return on_file(file, [&](OpenFile& open) -> Result<size_t> {
+    TRY(check_range(buffer, count, offset));
+    return open.write(buffer, count, static_cast<uint64_t>(offset),
+                      durable ? Stability::kDataSync : open.stability());
+  });
+}
+
+// Nothing is logged before the program says where to.
+bool quiet_unless_set(bool sets = false) {
+  static const bool quiet = [sets] {
+    if (!sets) set_log_level(LogLevel::kOff);
+    return !sets;
+  }();
+  return quiet;
+}
+
+int number(int64_t value) {
+  return static_cast<int>(value);
+}
+
+}  // namespace
+
+const char* pnfsrdma_version() {
+  return version();
+}
+
+const char* pnfsrdma_last_error() {
+  return library::last_error();
+}
+
+int pnfsrdma_connect(const char* source, const char* options, pnfsrdma_client** client) {
+  if (source == nullptr || client == nullptr) return failed({EINVAL, "a null pointer"});
+  *client = nullptr;
+  try {
+    (void)quiet_unless_set();
+    auto made = Client::connect(source, options != nullptr ? options : "");
+    if (!made) return failed(made.error());
+    *client = reinterpret_cast<pnfsrdma_client*>(made->release());
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return failed({ENOMEM, "no memory"});
+  } catch (const std::exception& error) {
+    return failed({EIO, error.what()});
+  }
+}
+
+int pnfsrdma_disconnect(pnfsrdma_client* client) {
+  return number(guarded(inside(client), [&]() -> Result<> {
+    if (inside(client)->is_used()) return fail(EBUSY, "files or queues of the connection are open");
+    delete inside(client);
+    return {};
+  }));
+}
+
+const char* pnfsrdma_transport(const pnfsrdma_client* client) {
+  return inside(client)->transport().c_str();
+}
+
+const char* pnfsrdma_durability(const pnfsrdma_client* client) {
+  return inside(client)->durability().c_str();
+}
+
+void* pnfsrdma_alloc(pnfsrdma_client* client, size_t size) {
+  void* memory = nullptr;
+  (void)guarded(inside(client), [&]() -> Result<> {
+    TRY_ASSIGN(memory, inside(client)->memory().allocate(size));
+    return {};
+  });
+  return memory;
+}
+
+void pnfsrdma_free(pnfsrdma_client* client, void* memory) {
+  if (memory == nullptr) return;
+  (void)guarded(inside(client), [&]() -> Result<> {
+    if (!inside(client)->memory().free(memory)) return fail(EINVAL, "not from pnfsrdma_alloc()");
+    return {};
+  });
+}
+
+int pnfsrdma_open(pnfsrdma_client* client, const char* path, int flags, mode_t mode, pnfsrdma_file** file) {
+  if (file != nullptr) *file = nullptr;
+  return number(guarded(inside(client), [&]() -> Result<> {
+    if (path == nullptr || file == nullptr) return fail(EFAULT, "a null pointer");
+    TRY_ASSIGN(auto opened, OpenFile::open(*inside(client), path, flags, mode));
+    *file = reinterpret_cast<pnfsrdma_file*>(opened.release());
+    return {};
+  }));
+}
+
+int pnfsrdma_close(pnfsrdma_file* file) {
+  return number(on_file(file, [](OpenFile& open) -> Result<> {
+    if (open.in_flight > 0) return fail(EBUSY, "operations of a queue are under way");
+    const Result<> closed = open.close();
+    delete &open;
+    return closed;
+  }));
+}
+
+ssize_t pnfsrdma_pread(pnfsrdma_file* file, void* buffer, size_t count, off_t offset) {
+  return on_file(file, [&](OpenFile& open) -> Result<size_t> {
+    TRY(check_range(buffer, count, offset));
+    return open.read(buffer, count, static_cast<uint64_t>(offset));
+  });
+}
+
+ssize_t pnfsrdma_pwrite(pnfsrdma_file* file, const void* buffer, size_t count, off_t offset) {
+  return write_range(file, buffer, count, offset, false);
+}
+
+ssize_t pnfsrdma_pwrite_durable(pnfsrdma_file* file, const void* buffer, size_t count, off_t offset) {
+  return write_range(file, buffer, count, offset, true);
+}
+
+ssize_t pnfsrdma_preadv(pnfsrdma_file* file, const iovec* vector, int count, off_t offset) {
+  return move_vector(file, vector, count, offset, [](OpenFile& open, const iovec& piece, uint64_t at) {
+    return open.read(piece.iov_base, piece.iov_len, at);
+  });
+}
+
+ssize_t pnfsrdma_pwritev(pnfsrdma_file* file, const iovec* vector, int count, off_t offset) {
+  return move_vector(file, vector, count, offset, [](OpenFile& open, const iovec& piece, uint64_t at) {
+    return open.write(piece.iov_base, piece.iov_len, at, open.stability());
+  });
+}
+
+ssize_t pnfsrdma_append(pnfsrdma_file* file, const void* buffer, size_t count, off_t* offset) {
+  return on_file(file, [&](OpenFile& open) -> Result<size_t> {
+    TRY(check_range(buffer, count, 0));
+    TRY_ASSIGN(const uint64_t at, open.append(buffer, count, open.stability()));
+    if (offset != nullptr) *offset = static_cast<off_t>(at);
+    return count;
+  });
+}
+
+int pnfsrdma_fdatasync(pnfsrdma_file* file) {
+  return number(on_file(file, [](OpenFile& open) { return open.sync(true); }));
+}
+
+int pnfsrdma_fsync(pnfsrdma_file* file) {
+  return number(on_file(file, [](OpenFile& open) { return open.sync(false); }));
+}
+
+int pnfsrdma_ftruncate(pnfsrdma_file* file, off_t length) {
+  return number(on_file(file, [&](OpenFile& open) -> Result<> {
+    if (length < 0) return fail(EINVAL, "a negative length");
+    return open.truncate(static_cast<uint64_t>(length));
+  }));
+}
+
+int pnfsrdma_fstat(pnfsrdma_file* file, struct stat* status) {
+  return number(on_file(file, [&](OpenFile& open) -> Result<> {
+    if (status == nullptr) return fail(EFAULT, "a null pointer");
+    TRY_ASSIGN(*status, open.status());
+    return {};
+  }));
+}
+
+int pnfsrdma_stat(pnfsrdma_client* client, const char* path, struct stat* status) {
+  return number(guarded(inside(client), [&]() -> Result<> {
+    if (path == nullptr || status == nullptr) return fail(EFAULT, "a null pointer");
+    TRY_ASSIGN(*status, inside(client)->names().status(path, Client::caller()));
+    return {};
+  }));
+}
+
+int pnfsrdma_unlink(pnfsrdma_client* client, const char* path) {
+  return number(guarded(inside(client), [&]() -> Result<> {
+    if (path == nullptr) return fail(EFAULT, "a null pointer");
+    return inside(client)->names().remove(path, Names::What::kFile, Client::caller());
+  }));
+}
+
+int pnfsrdma_rmdir(pnfsrdma_client* client, const char* path) {
+  return number(guarded(inside(client), [&]() -> Result<> {
+    if (path == nullptr) return fail(EFAULT, "a null pointer");
+    return inside(client)->names().remove(path, Names::What::kDirectory, Client::caller());
+  }));
+}
+
+int pnfsrdma_rename(pnfsrdma_client* client, const char* from, const char* to) {
+  return number(guarded(inside(client), [&]() -> Result<> {
+    if (from == nullptr || to == nullptr) return fail(EFAULT, "a null pointer");
+    return inside(client)->names().rename(from, to, Client::caller());
+  }));
+}
+
+int pnfsrdma_mkdir(pnfsrdma_client* client, const char* path, mode_t mode) {
+  return number(guarded(inside(client), [&]() -> Result<> {
+    if (path == nullptr) return fail(EFAULT, "a null pointer");
+    return inside(client)->names().make_directory(path, mode, Client::caller());
+  }));
+}
+
+int pnfsrdma_queue_create(pnfsrdma_client* client, unsigned depth, pnfsrdma_queue** queue) {
+  if (queue != nullptr) *queue = nullptr;
+  return number(guarded(inside(client), [&]() -> Result<> {
+    if (queue == nullptr) return fail(EFAULT, "a null pointer");
+    TRY_ASSIGN(auto made, Queue::create(*inside(client), depth));
+    *queue = reinterpret_cast<pnfsrdma_queue*>(made.release());
+    return {};
+  }));
+}
+
+void pnfsrdma_queue_destroy(pnfsrdma_queue* queue) {
+  if (queue == nullptr) return;
+  (void)guarded(&inside(queue)->client(), [&]() -> Result<> {
+    delete inside(queue);
+    return {};
+  });
+}
+
+int pnfsrdma_queue_fd(const pnfsrdma_queue* queue) {
+  return inside(queue)->fd();
+}
+
+int pnfsrdma_submit(pnfsrdma_queue* queue, const pnfsrdma_operation* operations, unsigned count) {
+  return number(guarded(queue == nullptr ? nullptr : &inside(queue)->client(), [&]() -> Result<size_t> {
+    if (operations == nullptr && count > 0) return fail(EFAULT, "a null pointer");
+    return inside(queue)->submit({operations, count});
+  }));
+}
+
+int pnfsrdma_reap(pnfsrdma_queue* queue, pnfsrdma_completion* completions, unsigned most, int timeout_ms) {
+  return number(guarded(queue == nullptr ? nullptr : &inside(queue)->client(), [&]() -> Result<size_t> {
+    if (completions == nullptr && most > 0) return fail(EFAULT, "a null pointer");
+    return inside(queue)->reap({completions, most}, timeout_ms);
+  }));
+}
+
+void pnfsrdma_set_log(int level, void (*write)(int level, const char* line)) {
+  if (level < PNFSRDMA_LOG_DEBUG || level > PNFSRDMA_LOG_OFF) return;
+  (void)quiet_unless_set(true);
+  if (write != nullptr) {
+    write_log_with([write](LogLevel at, std::string_view component, std::string_view text) {
+      write(static_cast<int>(at), fmt::format("{}: {}", component, text).c_str());
+    });
+  }
+  set_log_level(static_cast<LogLevel>(level));
+}

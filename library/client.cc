@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "library/client.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "shared/client/option.h"
+
+namespace pnfsrdma::library {
+namespace {
+
+// How long a farewell may take for what has to reach the servers.
+constexpr Milliseconds kFarewell = std::chrono::seconds(10);
+
+// The threads that are started in its scope leave all signals to the program's own.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    (void)::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { (void)::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+Result<client::ConnectOptions> parse(std::string_view source, std::string_view text) {
+  client::ConnectOptions options;
+  TRY(client::parse_source(source, options));
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    if (comma > 0) {
+      const client::Option option = client::split_option(text.substr(0, comma));
+      TRY_ASSIGN(const bool taken, client::take_connect_option(option, options));
+      if (!taken)
+        return fail(EINVAL, fmt::format("option {}: not one of a connection; see pnfsrdma(3)", option.name));
+    }
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return options;
+}
+
+}  // namespace
+
+struct Client::Made {
+  std::unique_ptr<Random> random;
+  client::ConnectOptions options;
+  client::Transports transports;
+  std::unique_ptr<initiator::Session> session;
+  client::Root root;
+  std::string durability;
+};
+
+Result<std::unique_ptr<Client>> Client::connect(std::string_view source, std::string_view text) {
+  const SignalsBlocked blocked;
+  Made made;
+  made.random = std::make_unique<SystemRandom>();
+  TRY_ASSIGN(made.options, parse(source, text));
+  TRY_ASSIGN(made.transports, client::make_transports(made.options.data_transports, *made.random));
+  auto reach = client::session_options(made.options, client::make_owner());
+  if (made.options.calls_by_rdma) reach.rdma_transports = made.transports;
+  TRY_ASSIGN(made.session, initiator::Session::start(reach, nullptr, nullptr));
+  TRY_ASSIGN(made.root, client::find_root(*made.session, made.options.path));
+  made.durability = client::durability_told(made.session->implementation());
+  TRY(client::check_durability(made.options, made.durability));
+  return std::unique_ptr<Client>(new Client(std::move(made)));
+}
+
+Client::Client(Made made)
+    : random_(std::move(made.random)),
+      session_(std::move(made.session)),
+      transport_(made.root.layouts ? client::names_of(made.transports) : "through the server"),
+      durability_(std::move(made.durability)),
+      mds_(*session_),
+      data_path_(mds_, clock_, std::move(made.transports),
+                 {.persistence = made.options.persistence,
+                  .flush_after = std::chrono::seconds(made.options.flush_after_seconds),
+                  .require_power = made.options.require_persistent,
+                  .layouts = made.root.layouts}),
+      files_(*session_, data_path_),
+      recovery_(*session_, data_path_, files_),
+      memory_(data_path_),
+      names_(*session_, made.root.handle) {
+  // Delegations are never wanted, so the callbacks are the data path's.
+  session_->set_handlers(&data_path_, &recovery_);
+}
+
+Client::~Client() {
+  const SteadyTime farewell = steady_now() + kFarewell;
+  data_path_.shut_down(farewell);
+  (void)session_->drain_posts(farewell);
+  session_->end();
+}
+
+initiator::Credential Client::caller() {
+  initiator::Credential who{::geteuid(), ::getegid(), {}};
+  const int count = ::getgroups(0, nullptr);
+  if (count > 0) {
+    std::vector<gid_t> groups(static_cast<size_t>(count));
+    const int told = ::getgroups(count, groups.data());
+    for (int i = 0; i < told; ++i) who.groups.push_back(groups[static_cast<size_t>(i)]);
+  }
+  return who;
+}
+
+}  // namespace pnfsrdma::library

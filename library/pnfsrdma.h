@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PNFSRDMA_H
+#define PNFSRDMA_H
+
+/* libpnfsrdma: files on remote persistent memory, for programs, without the kernel in the way.
+ *
+ * A program connects to a server (pnfsrdma_connect), opens files and reads and writes them by RDMA, straight
+ * from and to its own memory. Many operations may be under way at once (pnfsrdma_queue). What was written is
+ * durable when pnfsrdma_fdatasync or pnfsrdma_fsync has returned 0, or the write itself if it asked for it
+ * (PNFSRDMA_DURABLE).
+ *
+ * A connection is a client of the server like a mount: other clients see a file as NFS promises (close-to-open,
+ * or sooner: reads and writes go to the memory itself, nothing is cached here). It speaks in the name of the
+ * calling process (its effective user and groups), so the server must trust the host: by default it serves
+ * ports below 1024 only, which takes root; the export option "insecure" lifts that.
+ *
+ * Errors: functions return 0 or more, or a negative errno; pnfsrdma_last_error() then says why in words.
+ * Threads: any function may be called from any thread at any time, except that nothing else uses an object
+ * while it is closed, freed or disconnected.
+ * fork(2): a connection belongs to the process that made it. In a child every call fails with -EPERM; connect
+ * anew there. Signals: the library starts threads that block all signals, and changes no handler.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pnfsrdma_client pnfsrdma_client; /* a connection to a server */
+typedef struct pnfsrdma_file pnfsrdma_file;     /* an open file */
+typedef struct pnfsrdma_queue pnfsrdma_queue;   /* operations under way, and what became of them */
+
+/* "0.1.0": of the library that is loaded. */
+const char* pnfsrdma_version(void);
+
+/* Why this thread's last call failed: one line, in words; "" if none has. Valid until its next call. */
+const char* pnfsrdma_last_error(void);
+
+/* ---- connection ---- */
+
+/* Connects to `source`, "server:/export/path" ("server:port:/path", "[v6-address]:/path"), as mount(8) would.
+ * `options`: as behind -o of pnfsrdma-fuse(8), or NULL: hard, soft, softerr, timeo=, retrans=, port=, proto=,
+ * minorversion=, require_durability=persistent, flush_after=.
+ * Errors: -EINVAL (an option or the source), -EPERM (the port, or the durability), -ENOENT, -EACCES,
+ * -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH. */
+int pnfsrdma_connect(const char* source, const char* options, pnfsrdma_client** client);
+
+/* Returns all layouts, takes leave of the server. -EBUSY while files or queues are open; else the client is
+ * gone, 10 seconds later at most. */
+int pnfsrdma_disconnect(pnfsrdma_client* client);
+
+/* What the data travels over: "iwarp", "verbs", "verbs/iwarp"; "through the server" if it grants no memory. */
+const char* pnfsrdma_transport(const pnfsrdma_client* client);
+/* What the server says its memory survives: "power", "process" (its programs may crash, the host may not), "volatile"
+ * (nothing), "unknown". */
+const char* pnfsrdma_durability(const pnfsrdma_client* client);
+
+/* ---- memory ---- */
+
+/* Zeroed memory, page-aligned, registered with every transport: data goes straight from and to it. Any other memory
+ * works, too, at the price of a copy. NULL: see pnfsrdma_last_error() (memlock, no memory). */
+void* pnfsrdma_alloc(pnfsrdma_client* client, size_t size);
+/* `memory` is the start of what pnfsrdma_alloc() returned, or NULL. Nothing may be under way from or to it. */
+void pnfsrdma_free(pnfsrdma_client* client, void* memory);
+
+/* ---- files ----
+ * Paths are relative to the directory connected to, with or without a leading '/'. Symbolic links that lead to
+ * a place below it are followed. */
+
+/* `flags` as open(2): O_RDONLY, O_WRONLY, O_RDWR, O_CREAT, O_EXCL, O_TRUNC, O_APPEND; O_CLOEXEC, O_DIRECT, O_NOCTTY,
+ * O_LARGEFILE mean nothing here; O_SYNC and O_DSYNC make each write durable. Others are -EINVAL. `mode`: of a new
+ * file, less the umask.
+ * Errors: as open(2). */
+int pnfsrdma_open(pnfsrdma_client* client, const char* path, int flags, mode_t mode, pnfsrdma_file** file);
+/* The file is closed whatever is returned; an error tells of earlier writes. What was written and not flushed is
+ * not durable, as with close(2). Nothing may be under way. */
+int pnfsrdma_close(pnfsrdma_file* file);
+
+/* As pread(2) and pwrite(2): bytes moved; fewer than asked for at the end of the file only (reads). */
+ssize_t pnfsrdma_pread(pnfsrdma_file* file, void* buffer, size_t count, off_t offset);
+ssize_t pnfsrdma_pwrite(pnfsrdma_file* file, const void* buffer, size_t count, off_t offset);
+ssize_t pnfsrdma_preadv(pnfsrdma_file* file, const struct iovec* vector, int count, off_t offset);
+ssize_t pnfsrdma_pwritev(pnfsrdma_file* file, const struct iovec* vector, int count, off_t offset);
+/* pwrite(2) that is durable when it returns: one round trip for an overwrite, the flush behind the data. */
+ssize_t pnfsrdma_pwrite_durable(pnfsrdma_file* file, const void* buffer, size_t count, off_t offset);
+/* Writes at the end of the file; `*offset` (may be NULL) tells where that was. Appends of this connection never
+ * overwrite each other (each in one piece up to 1 MiB). As with NFS, another client's are seen once it has flushed
+ * them, and it sees ours then. */
+ssize_t pnfsrdma_append(pnfsrdma_file* file, const void* buffer, size_t count, off_t* offset);
+
+/* As fdatasync(2), fsync(2). -EIO: something written through this file was lost; told once. */
+int pnfsrdma_fdatasync(pnfsrdma_file* file);
+int pnfsrdma_fsync(pnfsrdma_file* file);
+int pnfsrdma_ftruncate(pnfsrdma_file* file, off_t length);
+int pnfsrdma_fstat(pnfsrdma_file* file, struct stat* status);
+
+/* As stat(2), unlink(2), rename(2), mkdir(2), rmdir(2). */
+int pnfsrdma_stat(pnfsrdma_client* client, const char* path, struct stat* status);
+int pnfsrdma_unlink(pnfsrdma_client* client, const char* path);
+int pnfsrdma_rename(pnfsrdma_client* client, const char* from, const char* to);
+int pnfsrdma_mkdir(pnfsrdma_client* client, const char* path, mode_t mode);
+int pnfsrdma_rmdir(pnfsrdma_client* client, const char* path);
+
+/* ---- many operations at once ---- */
+
+enum {
+  PNFSRDMA_READ = 0,
+  PNFSRDMA_WRITE = 1,
+  PNFSRDMA_APPEND = 2,
+  PNFSRDMA_FDATASYNC = 3, /* of what had completed before it was submitted */
+  PNFSRDMA_FSYNC = 4
+};
+enum { PNFSRDMA_DURABLE = 1 }; /* a write or append is durable when it completes */
+
+/* One operation. A value: copied by pnfsrdma_submit(). `buffer` belongs to the queue until it completes. */
+struct pnfsrdma_operation {
+  pnfsrdma_file* file;
+  uint32_t opcode;
+  uint32_t flags;
+  void* buffer;
+  uint64_t length;
+  uint64_t offset; /* not of an append */
+  uint64_t user_data;
+};
+
+struct pnfsrdma_completion {
+  uint64_t user_data;
+  int64_t result;  /* bytes, 0, or a negative errno */
+  uint64_t offset; /* where an append went */
+};
+
+/* A queue of at most `depth` operations (1 to 4096) that are submitted and not reaped. */
+int pnfsrdma_queue_create(pnfsrdma_client* client, unsigned depth, pnfsrdma_queue** queue);
+/* Waits until all that is under way has completed. */
+void pnfsrdma_queue_destroy(pnfsrdma_queue* queue);
+/* Readable (poll(2), epoll(7)) when pnfsrdma_reap() may find something. Now and then it is readable for nothing. */
+int pnfsrdma_queue_fd(const pnfsrdma_queue* queue);
+
+/* Starts operations, in no order among each other. How many were taken, fewer than `count` if the queue is full;
+ * -EAGAIN if none, -EINVAL if the first one is not an operation. Never waits for a server. */
+int pnfsrdma_submit(pnfsrdma_queue* queue, const struct pnfsrdma_operation* operations, unsigned count);
+/* What has completed, at most `most`. Waits up to `timeout_ms` for the first (0: not at all, -1: forever). */
+int pnfsrdma_reap(pnfsrdma_queue* queue, struct pnfsrdma_completion* completions, unsigned most,
+                  int timeout_ms);
+
+/* ---- log ---- */
+
+enum {
+  PNFSRDMA_LOG_DEBUG = 0,
+  PNFSRDMA_LOG_INFO = 1,
+  PNFSRDMA_LOG_WARNING = 2,
+  PNFSRDMA_LOG_ERROR = 3,
+  PNFSRDMA_LOG_OFF = 4
+};
+/* The process's log, from `level` on: to `write` (called by one thread at a time, which must not call back into the
+ * library), or with NULL to stderr. Nothing is logged before. Before the first connection. */
+void pnfsrdma_set_log(int level, void (*write)(int level, const char* line));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "library/process.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <charconv>
+#include <fstream>
+#include <string>
+
+namespace pnfsrdma::library {
+namespace {
+
+std::atomic<uint64_t> forks = 0;
+
+}  // namespace
+
+uint64_t forks_before() {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  (void)registered;
+  return forks;
+}
+
+// proc(5); umask(2) would have to change it to tell it.
+mode_t process_umask() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("Umask:")) continue;
+    const size_t digit = line.find_first_of("01234567");
+    mode_t mask = 0;
+    if (digit != std::string::npos) std::from_chars(line.data() + digit, line.data() + line.size(), mask, 8);
+    return mask;
+  }
+  return 022;
+}
+
+}  // namespace pnfsrdma::library

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files on remote persistent memory, by libpnfsrdma (pnfsrdma(3)).
+
+    with pnfsrdma.connect("server:/export") as client, client.open("array", os.O_RDWR | os.O_CREAT) as file:
+        memory = client.alloc(1 << 20)     # registered: data goes straight from and to it
+        memory[:5] = b"hello"
+        file.pwrite(memory[:5], 0)
+        file.fdatasync()
+
+Whatever has the buffer protocol (bytes, bytearray, memoryview, NumPy arrays) may be written, and what is writable and
+contiguous be read into; only memory of Client.alloc() is not copied. Errors are OSError. Calls release the interpreter's
+lock.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+from types import TracebackType
+from typing import NamedTuple, Sequence, Union
+
+Buffer = Union[bytes, bytearray, memoryview]
+
+READ, WRITE, APPEND, FDATASYNC, FSYNC = range(5)
+DURABLE = 1
+
+
+class Operation(ctypes.Structure):
+    """One operation of a queue: struct pnfsrdma_operation."""
+
+    _fields_ = [("file", ctypes.c_void_p), ("opcode", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("buffer", ctypes.c_void_p),
+                ("length", ctypes.c_uint64), ("offset", ctypes.c_uint64), ("user_data", ctypes.c_uint64)]
+
+
+class _Completion(ctypes.Structure):
+    _fields_ = [("user_data", ctypes.c_uint64), ("result", ctypes.c_int64), ("offset", ctypes.c_uint64)]
+
+
+class Completion(NamedTuple):
+    """What became of an operation: bytes moved, or a negative errno; where an append went."""
+
+    user_data: int
+    result: int
+    offset: int
+
+
+class Stat(NamedTuple):
+    """What stat(2) tells of a file, as far as it is wanted here: sizes in bytes, the time in nanoseconds."""
+
+    mode: int
+    size: int
+    links: int
+    uid: int
+    gid: int
+    inode: int
+    mtime_ns: int
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = [("sec", ctypes.c_long), ("nsec", ctypes.c_long)]
+
+
+class _Stat(ctypes.Structure):  # struct stat of 64-bit Linux
+    if os.uname().machine == "x86_64":
+        _fields_ = [("dev", ctypes.c_ulong), ("ino", ctypes.c_ulong), ("nlink", ctypes.c_ulong), ("mode", ctypes.c_uint),
+                    ("uid", ctypes.c_uint), ("gid", ctypes.c_uint), ("pad", ctypes.c_uint), ("rdev", ctypes.c_ulong),
+                    ("size", ctypes.c_long), ("blksize", ctypes.c_long), ("blocks", ctypes.c_long), ("atim", _Timespec),
+                    ("mtim", _Timespec), ("ctim", _Timespec), ("reserved", ctypes.c_long * 3)]
+    else:
+        _fields_ = [("dev", ctypes.c_ulong), ("ino", ctypes.c_ulong), ("mode", ctypes.c_uint), ("nlink", ctypes.c_uint),
+                    ("uid", ctypes.c_uint), ("gid", ctypes.c_uint), ("rdev", ctypes.c_ulong), ("pad1", ctypes.c_ulong),
+                    ("size", ctypes.c_long), ("blksize", ctypes.c_int), ("pad2", ctypes.c_int), ("blocks", ctypes.c_long),
+                    ("atim", _Timespec), ("mtim", _Timespec), ("ctim", _Timespec), ("reserved", ctypes.c_uint * 2)]
+
+
+def _load() -> ctypes.CDLL:
+    library = ctypes.CDLL(os.environ.get("PNFSRDMA_LIBRARY", "libpnfsrdma.so.0"))
+    pointer, text, size, offset, integer = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_int
+    for name, result, *arguments in (
+            ("version", text), ("last_error", text),
+            ("connect", integer, text, text, ctypes.POINTER(pointer)), ("disconnect", integer, pointer),
+            ("transport", text, pointer), ("durability", text, pointer),
+            ("alloc", pointer, pointer, size), ("free", None, pointer, pointer),
+            ("open", integer, pointer, text, integer, ctypes.c_uint, ctypes.POINTER(pointer)), ("close", integer, pointer),
+            ("pread", ctypes.c_ssize_t, pointer, pointer, size, offset), ("pwrite", ctypes.c_ssize_t, pointer, pointer, size, offset),
+            ("pwrite_durable", ctypes.c_ssize_t, pointer, pointer, size, offset),
+            ("append", ctypes.c_ssize_t, pointer, pointer, size, ctypes.POINTER(offset)),
+            ("fdatasync", integer, pointer), ("fsync", integer, pointer), ("ftruncate", integer, pointer, offset),
+            ("fstat", integer, pointer, ctypes.POINTER(_Stat)), ("stat", integer, pointer, text, ctypes.POINTER(_Stat)),
+            ("unlink", integer, pointer, text), ("rename", integer, pointer, text, text),
+            ("mkdir", integer, pointer, text, ctypes.c_uint), ("rmdir", integer, pointer, text),
+            ("queue_create", integer, pointer, ctypes.c_uint, ctypes.POINTER(pointer)), ("queue_destroy", None, pointer),
+            ("queue_fd", integer, pointer), ("submit", integer, pointer, ctypes.POINTER(Operation), ctypes.c_uint),
+            ("reap", integer, pointer, ctypes.POINTER(_Completion), ctypes.c_uint, integer)):
+        function = getattr(library, "pnfsrdma_" + name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+_library = _load()
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        raise OSError(-result, _library.pnfsrdma_last_error().decode(errors="replace"))
+    return result
+
+
+def _path(path: Union[str, bytes, os.PathLike]) -> bytes:
+    return os.fsencode(path)
+
+
+def _source(data: Buffer) -> tuple[object, ctypes.c_void_p, int]:
+    """The bytes' owner, address and length."""
+    view = memoryview(data).cast("B")
+    if isinstance(view.obj, bytes) or view.readonly:
+        copy = ctypes.create_string_buffer(bytes(view), len(view))
+        return copy, ctypes.cast(copy, ctypes.c_void_p), len(view)
+    array = (ctypes.c_char * len(view)).from_buffer(view)
+    return array, ctypes.cast(array, ctypes.c_void_p), len(view)
+
+
+def _stat(result: _Stat) -> Stat:
+    return Stat(result.mode, result.size, result.nlink, result.uid, result.gid, result.ino,
+                result.mtim.sec * 1_000_000_000 + result.mtim.nsec)
+
+
+def version() -> str:
+    """Of the library that is loaded."""
+    return _library.pnfsrdma_version().decode()
+
+
+def connect(source: str, options: str = "") -> Client:
+    """As pnfsrdma_connect(3): "server:/export", options as behind -o of a mount."""
+    client = ctypes.c_void_p()
+    _check(_library.pnfsrdma_connect(source.encode(), options.encode(), ctypes.byref(client)))
+    return Client(client)
+
+
+class Client:
+    """A connection to a server. Files and queues are closed before it is."""
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        self._pointer = pointer
+
+    def close(self) -> None:
+        if self._pointer:
+            _check(_library.pnfsrdma_disconnect(self._pointer))
+            self._pointer = ctypes.c_void_p()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def transport(self) -> str:
+        return _library.pnfsrdma_transport(self._pointer).decode()
+
+    @property
+    def durability(self) -> str:
+        return _library.pnfsrdma_durability(self._pointer).decode()
+
+    def alloc(self, size: int) -> memoryview:
+        """Registered memory; it lives until free() or the end of the connection."""
+        address = _library.pnfsrdma_alloc(self._pointer, size)
+        if not address:
+            raise MemoryError(_library.pnfsrdma_last_error().decode(errors="replace"))
+        return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
+
+    def free(self, memory: memoryview) -> None:
+        """Of alloc(). Nobody may use it, or a part of it, any more."""
+        address = ctypes.addressof((ctypes.c_char * len(memory)).from_buffer(memory))
+        _library.pnfsrdma_free(self._pointer, address)
+
+    def open(self, path: Union[str, bytes, os.PathLike], flags: int = os.O_RDONLY, mode: int = 0o666) -> File:
+        file = ctypes.c_void_p()
+        _check(_library.pnfsrdma_open(self._pointer, _path(path), flags, mode, ctypes.byref(file)))
+        return File(file)
+
+    def stat(self, path: Union[str, bytes, os.PathLike]) -> Stat:
+        result = _Stat()
+        _check(_library.pnfsrdma_stat(self._pointer, _path(path), ctypes.byref(result)))
+        return _stat(result)
+
+    def unlink(self, path: Union[str, bytes, os.PathLike]) -> None:
+        _check(_library.pnfsrdma_unlink(self._pointer, _path(path)))
+
+    def rename(self, old: Union[str, bytes, os.PathLike], new: Union[str, bytes, os.PathLike]) -> None:
+        _check(_library.pnfsrdma_rename(self._pointer, _path(old), _path(new)))
+
+    def mkdir(self, path: Union[str, bytes, os.PathLike], mode: int = 0o777) -> None:
+        _check(_library.pnfsrdma_mkdir(self._pointer, _path(path), mode))
+
+    def rmdir(self, path: Union[str, bytes, os.PathLike]) -> None:
+        _check(_library.pnfsrdma_rmdir(self._pointer, _path(path)))
+
+    def queue(self, depth: int) -> Queue:
+        queue = ctypes.c_void_p()
+        _check(_library.pnfsrdma_queue_create(self._pointer, depth, ctypes.byref(queue)))
+        return Queue(queue)
+
+
+class File:
+    """An open file."""
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        self._pointer = pointer
+
+    def close(self) -> None:
+        if self._pointer:
+            pointer, self._pointer = self._pointer, ctypes.c_void_p()
+            _check(_library.pnfsrdma_close(pointer))
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def pread(self, count: int, offset: int) -> bytes:
+        buffer = ctypes.create_string_buffer(count)
+        done = _check(_library.pnfsrdma_pread(self._pointer, buffer, count, offset))
+        return buffer.raw[:done]
+
+    def preadinto(self, buffer: Union[bytearray, memoryview], offset: int) -> int:
+        owner, address, length = _source(buffer)
+        return _check(_library.pnfsrdma_pread(self._pointer, address, length, offset))
+
+    def pwrite(self, data: Buffer, offset: int) -> int:
+        owner, address, length = _source(data)
+        return _check(_library.pnfsrdma_pwrite(self._pointer, address, length, offset))
+
+    def pwrite_durable(self, data: Buffer, offset: int) -> int:
+        owner, address, length = _source(data)
+        return _check(_library.pnfsrdma_pwrite_durable(self._pointer, address, length, offset))
+
+    def append(self, data: Buffer) -> int:
+        """Returns where it went."""
+        owner, address, length = _source(data)
+        at = ctypes.c_int64()
+        _check(_library.pnfsrdma_append(self._pointer, address, length, ctypes.byref(at)))
+        return at.value
+
+    def fdatasync(self) -> None:
+        _check(_library.pnfsrdma_fdatasync(self._pointer))
+
+    def fsync(self) -> None:
+        _check(_library.pnfsrdma_fsync(self._pointer))
+
+    def truncate(self, length: int) -> None:
+        _check(_library.pnfsrdma_ftruncate(self._pointer, length))
+
+    def stat(self) -> Stat:
+        result = _Stat()
+        _check(_library.pnfsrdma_fstat(self._pointer, ctypes.byref(result)))
+        return _stat(result)
+
+    def operation(self, opcode: int, memory: memoryview | bytearray | None = None, offset: int = 0, flags: int = 0,
+                  user_data: int = 0) -> Operation:
+        """For Queue.submit(); `memory` has to live until it completes."""
+        if memory is None:
+            return Operation(self._pointer.value, opcode, flags, None, 0, offset, user_data)
+        view = memoryview(memory).cast("B")
+        address = ctypes.addressof((ctypes.c_char * len(view)).from_buffer(view))
+        return Operation(self._pointer.value, opcode, flags, address, len(view), offset, user_data)
+
+
+class Queue:
+    """Many operations at once."""
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        self._pointer = pointer
+
+    def close(self) -> None:
+        if self._pointer:
+            _library.pnfsrdma_queue_destroy(self._pointer)
+            self._pointer = ctypes.c_void_p()
+
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        """For select and asyncio."""
+        return _library.pnfsrdma_queue_fd(self._pointer)
+
+    def submit(self, operations: Sequence[Operation]) -> int:
+        """How many were taken. BlockingIOError: the queue is full."""
+        array = (Operation * len(operations))(*operations)
+        return _check(_library.pnfsrdma_submit(self._pointer, array, len(operations)))
+
+    def reap(self, most: int = 64, timeout: float | None = None) -> list[Completion]:
+        """Waits up to `timeout` seconds for the first (None: forever)."""
+        array = (_Completion * most)()
+        milliseconds = -1 if timeout is None else int(timeout * 1000)
+        count = _check(_library.pnfsrdma_reap(self._pointer, array, most, milliseconds))
+        return [Completion(each.user_data, each.result, each.offset) for each in array[:count]]

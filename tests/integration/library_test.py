@@ -1,0 +1,488 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""libpnfsrdma against the real daemons, beside a mount, through its Python bindings.
+
+usage: library_test.py BIN_DIRECTORY
+"""
+import errno
+import os
+import pathlib
+import random
+import select
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import cluster
+
+BIN = pathlib.Path(sys.argv[1])
+LIBRARY = BIN.parent / "lib" / "libpnfsrdma.so.0"
+MIB = 1 << 20
+
+
+def run_with_the_sanitizers_runtime():
+    """A library with ASan needs its runtime in the process from the start; Python's own leaks are not ours."""
+    linked = subprocess.run(["ldd", LIBRARY], capture_output=True, text=True, check=True).stdout
+    runtimes = [line.split()[2] for line in linked.splitlines() if "libasan" in line or "libubsan" in line or "libtsan" in line]
+    if runtimes and "PNFSRDMA_LIBRARY" not in os.environ:
+        environment = {**os.environ, "LD_PRELOAD": " ".join(runtimes), "PNFSRDMA_LIBRARY": str(LIBRARY),
+                       "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0"}
+        os.execve(sys.executable, [sys.executable, *sys.argv], environment)
+    os.environ["PNFSRDMA_LIBRARY"] = str(LIBRARY)
+    os.environ.pop("LD_PRELOAD", None)  # the daemons have their own
+    os.environ["ASAN_OPTIONS"] = "detect_leaks=1"
+
+
+run_with_the_sanitizers_runtime()
+del sys.argv[1]
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "library" / "python"))
+import pnfsrdma  # noqa: E402
+
+
+class Case(unittest.TestCase):
+    options = {}
+
+    def setUp(self):
+        self.cluster = cluster.Cluster(BIN, pool_size="512M", **self.options).start_all()
+        self.addCleanup(self.cluster.close)
+        self.source = f"127.0.0.1:{self.cluster.nfs_port}:/"
+        self.client = pnfsrdma.connect(self.source)
+
+    def assert_fails(self, number, call, *arguments):
+        with self.assertRaises(OSError) as caught:
+            call(*arguments)
+        self.assertEqual(errno.errorcode[caught.exception.errno], errno.errorcode[number], caught.exception)
+        return str(caught.exception)
+
+
+class Connecting(Case):
+    def test_what_is_wrong_is_said(self):
+        self.assertIn("server:/path", self.assert_fails(errno.EINVAL, pnfsrdma.connect, "nowhere"))
+        self.assertIn("option writeback", self.assert_fails(errno.EINVAL, pnfsrdma.connect, self.source, "writeback"))
+        self.assertIn("timeo", self.assert_fails(errno.EINVAL, pnfsrdma.connect, self.source, "soft,timeo=x"))
+        self.assertIn("exported", self.assert_fails(errno.ENOENT, pnfsrdma.connect, self.source + "absent"))
+        self.assertIn("volatile", self.assert_fails(errno.EPERM, pnfsrdma.connect, self.source, "require_durability=persistent"))
+        started = time.monotonic()
+        self.assert_fails(errno.ECONNREFUSED, pnfsrdma.connect, f"127.0.0.1:{cluster.free_port()}:/")
+        self.assertLess(time.monotonic() - started, 60)
+        self.client.close()
+
+    def test_it_says_where_the_data_goes(self):
+        self.assertIn("iwarp", self.client.transport)
+        self.assertEqual(self.client.durability, "volatile")
+        self.client.close()
+
+    def test_the_calls_may_go_by_rdma_too(self):
+        with pnfsrdma.connect(f"127.0.0.1:{self.cluster.rdma_port}:/", "proto=iwarp") as client:
+            with client.open("file", os.O_RDWR | os.O_CREAT) as file:
+                file.pwrite(b"x" * MIB, 0)
+                file.fsync()
+        self.client.close()
+
+    def test_the_example_of_the_manual(self):
+        root = pathlib.Path(__file__).parents[2]
+        page = (root / "packaging/man/pnfsrdma.3.scd").read_text()
+        example = self.cluster.home / "example.c"
+        example.write_text(page.split("# EXAMPLES")[1].split("```")[1].replace("\\\\", "\\"))
+        sanitized = "asan" in subprocess.run(["ldd", LIBRARY], capture_output=True, text=True, check=True).stdout
+        subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", *(["-fsanitize=address,undefined"] if sanitized else []),
+                        f"-I{root / 'library'}", example, "-o", self.cluster.home / "example", f"-L{LIBRARY.parent}", "-lpnfsrdma",
+                        f"-Wl,-rpath,{LIBRARY.parent}"], check=True)
+        done = subprocess.run([self.cluster.home / "example", self.source], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "durable, class volatile, by iwarp\n", ""))
+        with self.client.open("greeting") as file:
+            self.assertEqual(file.pread(100, 0), b"hello, remote memory\n")
+        self.client.close()
+
+    def test_a_connection_in_use_does_not_end(self):
+        file = self.client.open("file", os.O_RDWR | os.O_CREAT)
+        self.assert_fails(errno.EBUSY, self.client.close)
+        file.pwrite(b"still there", 0)
+        file.close()
+        queue = self.client.queue(1)
+        self.assert_fails(errno.EBUSY, self.client.close)
+        queue.close()
+        self.client.close()
+
+    def test_a_child_is_told_that_the_connection_is_not_its_own(self):
+        file = self.client.open("file", os.O_RDWR | os.O_CREAT)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                file.pread(1, 0)
+            except OSError as error:
+                code = 0 if error.errno == errno.EPERM and "parent" in str(error) else 2
+            os._exit(code)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        file.pwrite(b"the parent goes on", 0)
+        file.close()
+        self.client.close()
+
+    def test_who_is_not_root_is_refused_by_a_secure_export(self):
+        child = os.fork()
+        if child == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+            code = 1
+            try:
+                pnfsrdma.connect(self.source)
+            except OSError as error:
+                code = 0 if error.errno == errno.EPERM and "insecure" in str(error) else 2
+            os._exit(code)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.client.close()
+
+
+class Insecure(Case):
+    options = {"insecure": True}
+
+    def test_rights_are_those_of_the_process(self):
+        with self.client.open("private", os.O_RDWR | os.O_CREAT, 0o600) as file:
+            file.pwrite(b"secret", 0)
+        with self.client.open("public", os.O_RDWR | os.O_CREAT, 0o644) as file:
+            file.pwrite(b"news", 0)
+        child = os.fork()
+        if child == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            outcomes = []
+            client = pnfsrdma.connect(self.source)
+            for path, flags in (("private", os.O_RDONLY), ("public", os.O_RDWR), ("new", os.O_RDWR | os.O_CREAT)):
+                try:
+                    client.open(path, flags).close()
+                    outcomes.append(0)
+                except OSError as error:
+                    outcomes.append(error.errno)
+            with client.open("public") as file:
+                outcomes.append(0 if file.pread(10, 0) == b"news" else 1)
+                try:
+                    file.pwrite(b"x", 0)
+                except OSError as error:
+                    outcomes.append(error.errno)
+            client.close()
+            os._exit(0 if outcomes == [errno.EACCES] * 3 + [0, errno.EBADF] else 1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.client.close()
+
+
+class Files(Case):
+    def setUp(self):
+        super().setUp()
+        self.mount = self.cluster.mount("actimeo=0")
+
+    def tearDown(self):
+        self.client.close()
+        self.mount.unmount()
+
+    def test_opening_is_as_open_2(self):
+        self.assert_fails(errno.ENOENT, self.client.open, "new")
+        self.client.open("new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640).close()
+        self.assertEqual(self.client.stat("new").mode, stat.S_IFREG | 0o640)
+        self.assert_fails(errno.EEXIST, self.client.open, "new", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        self.assert_fails(errno.EINVAL, self.client.open, "new", os.O_RDONLY | os.O_DIRECTORY)
+        self.assert_fails(errno.EISDIR, self.client.open, ".")
+        self.assert_fails(errno.ENOTDIR, self.client.open, "new/below")
+        self.assert_fails(errno.ENAMETOOLONG, self.client.open, "n" * 300)
+        self.assert_fails(errno.ENOENT, self.client.open, "")
+        self.assert_fails(errno.EXDEV, self.client.open, "../etc/passwd")
+        before = os.umask(0o077)
+        try:
+            self.client.open("masked", os.O_WRONLY | os.O_CREAT, 0o666).close()
+        finally:
+            os.umask(before)
+        self.assertEqual(self.client.stat("masked").mode & 0o777, 0o600)
+        (self.mount / "full").write_bytes(b"x" * 100_000)
+        with self.client.open("full", os.O_RDWR | os.O_TRUNC) as file:
+            self.assertEqual(file.stat().size, 0)
+            self.assertEqual(file.pread(10, 0), b"")
+        self.assertEqual((self.mount / "full").stat().st_size, 0)
+
+    def test_names(self):
+        self.client.mkdir("d")
+        self.client.mkdir("d/e", 0o700)
+        self.assertEqual((self.mount / "d/e").stat().st_mode & 0o777, 0o700)
+        self.client.open("/d/./e/../e/file", os.O_WRONLY | os.O_CREAT).close()
+        self.client.rename("d/e/file", "d/moved")
+        self.assertEqual(sorted(os.listdir(self.mount / "d")), ["e", "moved"])
+        self.assert_fails(errno.EISDIR, self.client.unlink, "d/e")
+        self.assert_fails(errno.ENOTDIR, self.client.rmdir, "d/moved")
+        self.assert_fails(errno.ENOTEMPTY, self.client.rmdir, "d")
+        self.client.unlink("d/moved")
+        self.client.rmdir("d/e")
+        self.client.rmdir("d")
+        self.assert_fails(errno.ENOENT, self.client.stat, "d")
+        self.assertTrue(stat.S_ISDIR(self.client.stat("/").mode))
+
+    def test_symbolic_links_are_followed(self):
+        (self.mount / "real").mkdir()
+        (self.mount / "real/file").write_bytes(b"found")
+        os.symlink("real", self.mount / "link")
+        os.symlink("../link/file", self.mount / "real/again")
+        os.symlink("/etc", self.mount / "out")
+        os.symlink("loop", self.mount / "loop")
+        for path in ("link/file", "link/again", "real/again"):
+            with self.client.open(path) as file:
+                self.assertEqual(file.pread(10, 0), b"found", path)
+            self.assertEqual(self.client.stat(path).size, 5, path)
+        self.assertIn("/etc", self.assert_fails(errno.EXDEV, self.client.open, "out/passwd"))
+        self.assert_fails(errno.ELOOP, self.client.open, "loop")
+        self.client.unlink("real/again")
+        self.assertEqual((self.mount / "real/file").read_bytes(), b"found")
+        self.client.open("link/new", os.O_WRONLY | os.O_CREAT).close()
+        self.assertTrue((self.mount / "real/new").exists())
+
+    def test_a_mount_and_the_library_see_the_same_bytes(self):
+        content = os.urandom(5 * MIB + 321)
+        (self.mount / "file").write_bytes(content)
+        memory = self.client.alloc(8 * MIB)
+        with self.client.open("file", os.O_RDWR) as file:
+            self.assertEqual(file.preadinto(memory, 0), len(content))
+            self.assertTrue(memory[:len(content)] == content)
+            self.assertTrue(file.pread(8 * MIB, 0) == content, "by a copy")
+            self.assertEqual(file.pread(100, len(content)), b"")
+            self.assertEqual(file.pread(100, len(content) - 10), content[-10:])
+            memory[:MIB] = os.urandom(MIB)
+            self.assertEqual(file.pwrite(memory[:MIB], 77), MIB)
+            self.assertEqual(file.pwrite(b"behind the end", 6 * MIB), 14)
+            self.assertEqual(file.stat().size, 6 * MIB + 14)
+            file.fsync()
+            wanted = bytearray(content + bytes(6 * MIB - len(content)) + b"behind the end")
+            wanted[77:77 + MIB] = memory[:MIB]
+            self.assertTrue((self.mount / "file").read_bytes() == wanted)
+            file.truncate(1000)
+            self.assertTrue((self.mount / "file").read_bytes() == wanted[:1000])
+            file.truncate(3000)
+            self.assertTrue(file.pread(5000, 0) == wanted[:1000] + bytes(2000))
+        self.client.free(memory)
+
+    def test_data_goes_by_rdma(self):
+        with self.client.open("file", os.O_RDWR | os.O_CREAT) as file:
+            file.pwrite(bytes(4 * MIB), 0)
+            file.fsync()
+            before = self.cluster.mds_counters()
+            memory = self.client.alloc(4096)
+            for i in range(200):
+                file.pwrite(memory, i * 4096)
+                file.preadinto(memory, i * 4096)
+                file.pwrite_durable(memory, i * 4096)
+            after = self.cluster.mds_counters()
+            self.client.free(memory)
+        calls = {name: after[name] - before[name] for name in after
+                 if isinstance(after[name], int) and ("read" in name or "write" in name) and after[name] != before[name]}
+        self.assertEqual(calls, {}, "nothing through the server")
+
+    def test_two_opens_of_one_file_see_each_other(self):
+        with self.client.open("file", os.O_RDWR | os.O_CREAT) as one, self.client.open("file", os.O_RDWR) as two:
+            one.pwrite(b"from one", 0)
+            self.assertEqual(two.pread(100, 0), b"from one")
+            two.pwrite(b"and from two", 8)
+            self.assertEqual(one.pread(100, 0), b"from oneand from two")
+            two.truncate(4)
+            self.assertEqual(one.stat().size, 4)
+        with self.client.open("file", os.O_RDONLY) as file:
+            self.assert_fails(errno.EBADF, file.pwrite, b"x", 0)
+        with self.client.open("file", os.O_WRONLY) as file:
+            self.assert_fails(errno.EBADF, file.pread, 1, 0)
+
+    def test_opens_and_closes_of_one_file_never_cross(self):
+        def work(number):
+            for turn in range(30):
+                with self.client.open("shared", os.O_RDWR | os.O_CREAT) as file:
+                    file.pwrite(bytes([number]) * 512, number * 512)
+                    self.assertEqual(file.pread(512, number * 512), bytes([number]) * 512)
+        failures = []
+
+        def guarded(number):
+            try:
+                work(number)
+            except BaseException as error:  # noqa: BLE001: told by the thread that joins
+                failures.append(error)
+        threads = [threading.Thread(target=guarded, args=(n,)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        self.assertEqual((self.mount / "shared").read_bytes(), b"".join(bytes([n]) * 512 for n in range(6)))
+
+    def test_flushed_appends_of_library_and_mount_lose_nothing(self):
+        with self.client.open("log", os.O_WRONLY | os.O_CREAT | os.O_APPEND) as file:
+            for i in range(20):
+                file.append(b"library %d\n" % i)
+                file.fdatasync()
+                with open(self.mount / "log", "ab", buffering=0) as other:
+                    other.write(b"mount %d\n" % i)
+        wanted = b"".join(b"library %d\nmount %d\n" % (i, i) for i in range(20))
+        self.assertEqual((self.mount / "log").read_bytes(), wanted)
+
+    def test_appends_of_several_threads_lose_nothing(self):
+        with self.client.open("log", os.O_RDWR | os.O_CREAT) as file:
+            places = []
+
+            def append(number):
+                for i in range(50):
+                    places.append((file.append(b"%d:%03d;" % (number, i)), number, i))
+            threads = [threading.Thread(target=append, args=(n,)) for n in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            content = file.pread(MIB, 0)
+        self.assertEqual(len(content), 4 * 50 * 6)
+        for at, number, i in places:
+            self.assertEqual(content[at:at + 6], b"%d:%03d;" % (number, i))
+
+    def test_the_library_against_a_model(self):
+        rng = random.Random(19)
+        model = bytearray()
+        memory = self.client.alloc(2 * MIB)
+        file = self.client.open("model", os.O_RDWR | os.O_CREAT)
+        for turn in range(400):
+            offset, count = rng.randrange(3 * MIB), rng.randrange(1, rng.choice((100, 5000, MIB)))
+            choice = rng.randrange(10)
+            if choice < 4:
+                data = rng.randbytes(count)
+                if len(model) < offset:
+                    model.extend(bytes(offset - len(model)))
+                model[offset:offset + count] = data
+                if rng.randrange(2):
+                    memory[:count] = data
+                    file.pwrite(memory[:count], offset)
+                else:
+                    file.pwrite_durable(data, offset)
+            elif choice < 7:
+                self.assertTrue(file.pread(count, offset) == model[offset:offset + count], f"turn {turn}")
+            elif choice == 7:
+                size = rng.randrange(3 * MIB)
+                file.truncate(size)
+                model = model[:size] + bytes(max(0, size - len(model)))
+            elif choice == 8:
+                file.fsync() if rng.randrange(2) else file.fdatasync()
+                self.assertEqual(file.stat().size, len(model))
+            else:
+                file.close()
+                self.assertTrue((self.mount / "model").read_bytes() == model, f"turn {turn}")
+                file = self.client.open("model", os.O_RDWR)
+        file.close()
+        self.client.free(memory)
+
+
+class Queues(Case):
+    def tearDown(self):
+        self.client.close()
+
+    def test_many_operations_at_once(self):
+        memory = self.client.alloc(64 * 4096)
+        with self.client.open("file", os.O_RDWR | os.O_CREAT) as file, self.client.queue(64) as queue:
+            pieces = [memory[i * 4096:(i + 1) * 4096] for i in range(64)]
+            content = os.urandom(64 * 4096)
+            memory[:] = content
+            writes = [file.operation(pnfsrdma.WRITE, piece, i * 4096, pnfsrdma.DURABLE, i) for i, piece in enumerate(pieces)]
+            self.assertEqual(queue.submit(writes), 64)
+            self.assert_fails(errno.EAGAIN, queue.submit, writes[:1])
+            self.assertEqual(self.reap(queue, 64), {i: 4096 for i in range(64)})
+            memory[:] = bytes(64 * 4096)
+            reads = [file.operation(pnfsrdma.READ, piece, i * 4096, 0, i) for i, piece in enumerate(pieces)]
+            for _ in range(5):
+                self.assertEqual(queue.submit(reads), 64)
+                self.assertEqual(self.reap(queue, 64), {i: 4096 for i in range(64)})
+                self.assertTrue(memory == content)
+            queue.submit([file.operation(pnfsrdma.FSYNC, user_data=7), file.operation(pnfsrdma.READ, pieces[0], 1 << 40, 0, 8)])
+            self.assertEqual(self.reap(queue, 2), {7: 0, 8: 0})
+            self.assert_fails(errno.EINVAL, queue.submit, [file.operation(99)])
+        self.client.free(memory)
+
+    def reap(self, queue, count):
+        """By poll(2), as a program with a loop of its own does."""
+        done = {}
+        deadline = time.monotonic() + 60
+        while len(done) < count:
+            ready, _, _ = select.select([queue], [], [], deadline - time.monotonic())
+            self.assertTrue(ready, f"{len(done)} of {count}")
+            for completion in queue.reap(64, 0):
+                done[completion.user_data] = completion.result
+        self.assertEqual(queue.reap(1, 0), [])
+        return done
+
+    def test_appends_say_where_they_went(self):
+        memory = bytearray(b"0123456789" * 8)
+        view = memoryview(memory)
+        with self.client.open("log", os.O_RDWR | os.O_CREAT) as file, self.client.queue(8) as queue:
+            queue.submit([file.operation(pnfsrdma.APPEND, view[i * 10:(i + 1) * 10], 0, 0, i) for i in range(8)])
+            places = []
+            while len(places) < 8:
+                places += [completion.offset for completion in queue.reap(8)]
+            self.assertEqual(sorted(places), list(range(0, 80, 10)))
+            self.assertEqual(file.pread(100, 0), b"0123456789" * 8)
+
+    def test_errors_are_those_of_each_operation(self):
+        memory = bytearray(10)
+        with self.client.open("file", os.O_WRONLY | os.O_CREAT) as file, self.client.queue(8) as queue:
+            queue.submit([file.operation(pnfsrdma.READ, memory, 0, 0, 1), file.operation(pnfsrdma.WRITE, memory, 0, 0, 2)])
+            done = {}
+            while len(done) < 2:
+                done |= {completion.user_data: completion.result for completion in queue.reap(8)}
+            self.assertEqual(done, {1: -errno.EBADF, 2: 10})
+
+    def test_a_queue_that_is_destroyed_waits(self):
+        memory = bytearray(MIB)
+        with self.client.open("file", os.O_WRONLY | os.O_CREAT) as file:
+            queue = self.client.queue(16)
+            queue.submit([file.operation(pnfsrdma.WRITE, memory, i * MIB) for i in range(16)])
+            self.assert_fails(errno.EBUSY, self.busy_close, file)
+            queue.close()
+            self.assertEqual(file.stat().size, 16 * MIB)
+
+    def busy_close(self, file):
+        copy = pnfsrdma.File(file._pointer)
+        copy.close()
+
+
+class Restarts(Case):
+    options = {"lease_seconds": 5}
+
+    def tearDown(self):
+        self.client.close()
+
+    def test_daemons_come_and_go(self):
+        memory = self.client.alloc(MIB)
+        with self.client.open("file", os.O_RDWR | os.O_CREAT) as file:
+            expected = os.urandom(MIB)
+            file.pwrite(expected, 0)
+            file.fsync()
+            for name, start in (("mds", self.cluster.start_mds), ("brick", self.cluster.start_brick), ("mds", self.cluster.start_mds)):
+                self.cluster.kill(name)
+                start()
+                self.assertEqual(file.preadinto(memory, 0), MIB)
+                self.assertTrue(memory == expected, name)
+                expected = os.urandom(MIB)
+                memory[:] = expected
+                file.pwrite(memory, 0)
+                file.append(b"grown")
+                file.truncate(MIB)
+                file.fsync()
+        self.client.free(memory)
+
+    def test_a_server_that_stands_still_is_waited_for(self):
+        with self.client.open("file", os.O_RDWR | os.O_CREAT) as file:
+            file.pwrite(b"before", 0)
+            file.fsync()
+            for name in ("mds", "brick"):
+                self.cluster.signal(name, signal.SIGSTOP)
+                timer = threading.Timer(8, self.cluster.signal, (name, signal.SIGCONT))
+                timer.start()
+                file.pwrite_durable(b"during", 0)
+                file.append(b"more")
+                file.fsync()
+                timer.join()
+                self.assertEqual(file.pread(6, 0), b"during", name)
+
+
+if __name__ == "__main__":
+    unittest.main()
