@@ -99,7 +99,9 @@ DataPath::DataPath(Mds& mds, const Clock& clock, std::vector<std::shared_ptr<rdm
                    DataPathOptions options)
     : impl_(std::make_unique<Impl>(mds, clock, make_domains(std::move(transports)), options)) {}
 
-DataPath::~DataPath() = default;
+DataPath::~DataPath() {
+  impl_->fabric.completions.stop();
+}
 
 std::shared_ptr<FileIo> DataPath::open(const nfs4::FileHandle& handle, OpenStateSource& opens,
                                        uint64_t size) {

@@ -82,6 +82,11 @@ Result<std::shared_ptr<Connection>> Device::connect() {
   return made;
 }
 
+std::shared_ptr<Connection> Device::live() const {
+  Lock lock(mutex_);
+  return connection_ && connection_->queue_pair.connected() ? connection_ : nullptr;
+}
+
 Result<std::shared_ptr<Connection>> Device::establish() {
   // Twice: a refused ticket is asked for anew, once (the MDS may have restarted).
   for (bool again = true;; again = false) {

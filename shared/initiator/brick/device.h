@@ -36,6 +36,8 @@ struct Connection {
   FlushMethod flush = FlushMethod::kLayoutCommit;
   // Why this path and no other, for people (why_chosen()).
   std::string choice;
+  // CompletionPoller's: it has it.
+  std::atomic<bool> polled = false;
 
   enum class Lookup { kFound, kDead, kNewer };
   // Where the target's memory is on this connection: "generation older than its hello's -> look the grant up
@@ -57,6 +59,8 @@ class Device {
   // the others wait for it. Errors: no answer (then the device rests, with growing pauses: ENOTCONN at once),
   // ESHUTDOWN, no usable path (EAFNOSUPPORT), memory that is less than required (EIO).
   Result<std::shared_ptr<Connection>> connect();
+  // The live connection; none: there is none. Does not wait.
+  std::shared_ptr<Connection> live() const;
   // This connection is of no use any more: the next connect() makes another.
   void lost(const std::shared_ptr<Connection>& connection);
   // GETDEVICEINFO is out of date (CB_NOTIFY_DEVICEID).

@@ -9,6 +9,7 @@
 #include "shared/base/deferred_destruction.h"
 #include "shared/base/result.h"
 #include "shared/initiator/brick/buffer.h"
+#include "shared/initiator/brick/completion_poller.h"
 #include "shared/initiator/data_path_options.h"
 #include "shared/initiator/statistics.h"
 #include "shared/nfs4/basic_types.h"
@@ -26,6 +27,8 @@ struct Fabric {
   // Where connections end: no worker waits for a device to give one up.
   DeferredDestruction& destruction;
   Statistics statistics{};
+  // For I/O that nobody waits for.
+  CompletionPoller completions{clock};
   // The mount ends: nothing waits any more.
   std::atomic<bool> aborted = false;
 

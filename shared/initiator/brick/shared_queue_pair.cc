@@ -30,21 +30,30 @@ SharedQueuePair::SharedQueuePair(std::unique_ptr<rdma::QueuePair> queue_pair,
       // Some of the send queue is left to the transport: iwarp puts a READ behind a batch of WRITEs.
       depth_(std::max<size_t>(2, queue_pair_->limits().send_depth - queue_pair_->limits().send_depth / 8)) {}
 
-void SharedQueuePair::start(WorkBatch& batch, SteadyTime deadline) {
-  CHECK(batch.items_.size() <= items_max());
+void SharedQueuePair::prepare(WorkBatch& batch) {
   for (WorkItem& item : batch.items_) {
     item.outcome = rdma::Outcome::kFlushed;
     item.complete = false;
     item.batch = &batch;
   }
+}
+
+void SharedQueuePair::start(WorkBatch& batch, SteadyTime deadline) {
+  CHECK(batch.items_.size() <= items_max());
+  prepare(batch);
   if (batch.items_.empty() || !reserve(batch, deadline)) return;
   post(batch);
 }
 
 void SharedQueuePair::start(WorkBatch& batch, brick::PersistCall call, SteadyTime deadline) {
-  CHECK(call.ranges.size() <= brick::kPersistRangesPerMessage);
   batch.credit_ = take_credit(deadline);
   if (!batch.credit_) return;
+  add_message(batch, std::move(call));
+  start(batch, deadline);
+}
+
+void SharedQueuePair::add_message(WorkBatch& batch, brick::PersistCall call) {
+  CHECK(call.ranges.size() <= brick::kPersistRangesPerMessage);
   {
     Lock lock(mutex_);
     call.id = next_persist_++;
@@ -55,11 +64,55 @@ void SharedQueuePair::start(WorkBatch& batch, brick::PersistCall call, SteadyTim
   WorkItem& message = batch.items_.back();
   message.opcode = rdma::Opcode::kSend;
   message.local = area_->send_slice(*batch.credit_, length);
-  start(batch, deadline);
+}
+
+bool SharedQueuePair::try_reserve(WorkBatch& batch, BatchOwner& owner) {
+  CHECK(!batch.items_.empty() && batch.items_.size() <= items_max());
+  prepare(batch);
+  const Lock lock(mutex_);
+  if (dead_ || in_flight_ + batch.items_.size() > depth_) return false;
+  batch.owner_ = &owner;
+  ++asynchronous_;
+  admit(batch);
+  return true;
+}
+
+bool SharedQueuePair::try_reserve(WorkBatch& batch, BatchOwner& owner, brick::PersistCall call) {
+  batch.credit_ = try_credit();
+  if (!batch.credit_) return false;
+  add_message(batch, std::move(call));
+  if (try_reserve(batch, owner)) return true;
+  batch.wants_reply_ = false;
+  give_credit(*std::exchange(batch.credit_, std::nullopt));
+  return false;
+}
+
+void SharedQueuePair::cancel(WorkBatch& batch) {
+  {
+    const Lock lock(mutex_);
+    --asynchronous_;
+    in_flight_ -= batch.items_.size();
+    if (batch.wants_reply_) remove_reply(batch);
+    room_.notify_all();
+  }
+  if (batch.credit_) give_credit(*std::exchange(batch.credit_, std::nullopt));
+}
+
+void SharedQueuePair::start_reserved(WorkBatch& batch, SteadyTime deadline) {
+  batch.deadline_ = deadline;
+  post(batch);
+  Lock lock(mutex_);
+  // Not before it is posted: all that a dead connection had was handed back, and it may be settled.
+  if (batch.remaining_ > 0) link(batch);
+  tell_owners(lock);
 }
 
 void SharedQueuePair::finish(WorkBatch& batch, SteadyTime deadline) {
   wait_until_done(batch, deadline);
+  release_message(batch);
+}
+
+void SharedQueuePair::release_message(WorkBatch& batch) {
   if (!batch.credit_) return;
   give_credit(*std::exchange(batch.credit_, std::nullopt));
   if (!batch.reply()) return;
@@ -87,13 +140,17 @@ bool SharedQueuePair::reserve(WorkBatch& batch, SteadyTime deadline) {
     if (in_flight_ + count > depth_) return false;
   }
   if (dead_) return false;
+  admit(batch);
+  return true;
+}
+
+void SharedQueuePair::admit(WorkBatch& batch) {
+  const size_t count = batch.items_.size();
   in_flight_ += count;
   batch.remaining_ = count + (batch.wants_reply_ ? 1 : 0);
-  if (batch.wants_reply_) {
-    batch.next_reply_ = replies_;
-    replies_ = &batch;
-  }
-  return true;
+  if (!batch.wants_reply_) return;
+  batch.next_reply_ = replies_;
+  replies_ = &batch;
 }
 
 void SharedQueuePair::post(WorkBatch& batch) {
@@ -137,6 +194,8 @@ void SharedQueuePair::wait_until_done(WorkBatch& batch, SteadyTime deadline) {
     if (!polling_) {
       polling_ = true;
       poll_for_all(batch, deadline, lock);
+      // Whoever sleeps on fd() hears only of what comes after a look that found nothing.
+      if (asynchronous_ > 0) take_all(lock);
       polling_ = false;
     } else {
       sleep_until_woken(batch, deadline, lock);
@@ -163,8 +222,44 @@ void SharedQueuePair::poll_for_all(WorkBatch& own, SteadyTime& deadline, Lock& l
     const size_t count = queue_pair_->poll(completions);
     lock.lock();
     dispatch(std::span(completions).first(count));
-    if (count == 0 && !alive) settle_dead(own);
+    if (count == 0 && !alive) {
+      settle_dead(own);
+      settle_dead();
+    }
+    tell_owners(lock);
   }
+}
+
+void SharedQueuePair::poll(SteadyTime now) {
+  Lock lock(mutex_);
+  if (first_ != nullptr && now >= first_->deadline_) {
+    if (!std::exchange(given_up_, true))
+      log_warning("initiator", "device-timeout peer={}", queue_pair_->peer());
+    queue_pair_->fail();
+  }
+  if (polling_) return;
+  polling_ = true;
+  take_all(lock);
+  polling_ = false;
+  if (sleepers_ != nullptr) sleepers_->wake_.notify_one();
+}
+
+void SharedQueuePair::take_all(Lock& lock) {
+  std::array<rdma::Completion, kCompletionsPerPoll> completions;
+  for (size_t count = 1; count > 0;) {
+    lock.unlock();
+    const bool alive = queue_pair_->connected();
+    count = queue_pair_->poll(completions);
+    lock.lock();
+    dispatch(std::span(completions).first(count));
+    if (count == 0 && !alive) settle_dead();
+    tell_owners(lock);
+  }
+}
+
+bool SharedQueuePair::ended() const {
+  const Lock lock(mutex_);
+  return dead_ && asynchronous_ == 0;
 }
 
 void SharedQueuePair::sleep_until_woken(WorkBatch& batch, SteadyTime& deadline, Lock& lock) {
@@ -200,7 +295,45 @@ void SharedQueuePair::complete(WorkItem& item, rdma::Outcome outcome) {
 }
 
 void SharedQueuePair::finish_one(WorkBatch& batch) {
-  if (--batch.remaining_ == 0) batch.wake_.notify_one();
+  if (--batch.remaining_ > 0) return;
+  if (batch.owner_ == nullptr) {
+    batch.wake_.notify_one();
+    return;
+  }
+  unlink(batch);
+  batch.next_ = done_;
+  done_ = &batch;
+}
+
+void SharedQueuePair::link(WorkBatch& batch) {
+  batch.in_list_ = true;
+  batch.next_ = nullptr;
+  batch.previous_ = last_;
+  (last_ != nullptr ? last_->next_ : first_) = &batch;
+  last_ = &batch;
+}
+
+void SharedQueuePair::unlink(WorkBatch& batch) {
+  if (!std::exchange(batch.in_list_, false)) return;
+  (batch.previous_ != nullptr ? batch.previous_->next_ : first_) = batch.next_;
+  (batch.next_ != nullptr ? batch.next_->previous_ : last_) = batch.previous_;
+}
+
+void SharedQueuePair::tell_owners(Lock& lock) {
+  while (done_ != nullptr) {
+    WorkBatch* batch = std::exchange(done_, nullptr);
+    lock.unlock();
+    size_t told = 0;
+    for (; batch != nullptr; ++told) {
+      // Told, the owner may use it for something else.
+      WorkBatch* const next = batch->next_;
+      release_message(*batch);
+      batch->owner_->batch_done(*batch);
+      batch = next;
+    }
+    lock.lock();
+    asynchronous_ -= told;
+  }
 }
 
 void SharedQueuePair::take_reply(const rdma::Completion& completion) {
@@ -240,10 +373,29 @@ void SharedQueuePair::settle_dead(WorkBatch& batch) {
   batch.remaining_ = 0;
 }
 
+void SharedQueuePair::settle_dead() {
+  dead_ = true;
+  room_.notify_all();
+  while (first_ != nullptr) {
+    WorkBatch& batch = *first_;
+    settle_dead(batch);
+    batch.remaining_ = 1;
+    finish_one(batch);
+  }
+}
+
 std::optional<size_t> SharedQueuePair::take_credit(SteadyTime deadline) {
   Lock lock(mutex_);
   const auto ready = [&] { return dead_ || credits_taken_ != kAllCredits; };
   if (!room_.wait_until(lock, deadline, ready) || dead_) return std::nullopt;
+  const auto slot = static_cast<size_t>(std::countr_one(credits_taken_));
+  credits_taken_ |= 1u << slot;
+  return slot;
+}
+
+std::optional<size_t> SharedQueuePair::try_credit() {
+  const Lock lock(mutex_);
+  if (dead_ || credits_taken_ == kAllCredits) return std::nullopt;
   const auto slot = static_cast<size_t>(std::countr_one(credits_taken_));
   credits_taken_ |= 1u << slot;
   return slot;

@@ -18,11 +18,14 @@ namespace pnfsrdma::initiator {
 // threads that wait, one polls for all; when its own batch is done it hands the role to a sleeper. At queue
 // depth 1 the thread that posts is the one that polls: no hand-over, no allocation, one doorbell and one wait
 // per batch. Locks taken then: four, uncontended.
+//
+// Asynchronous batches have an owner instead of a thread that waits: whoever polls tells him. Somebody has to
+// call poll() now and then while one is in flight (CompletionPoller).
 class SharedQueuePair {
  public:
   // After say_hello(): `area` has its receives posted.
   SharedQueuePair(std::unique_ptr<rdma::QueuePair> queue_pair, std::unique_ptr<MessageArea> area);
-  // Nobody is between start() and finish().
+  // Nobody is between start() and finish(), and no asynchronous batch is in flight.
   ~SharedQueuePair() = default;
 
   // Posts all items in order and rings once; finish() returns when all have an outcome and the memory is the
@@ -40,6 +43,26 @@ class SharedQueuePair {
     finish(batch, deadline);
   }
   size_t items_max() const { return depth_ / 2; }
+
+  // Asynchronous batches: never wait. Room for the batch, and for a commit message if there is one. False: there
+  // is none just now, or the connection is dead; nothing has happened. Then start_reserved() or cancel(); so
+  // a thread may reserve on several queue pairs before it posts anything.
+  bool try_reserve(WorkBatch& batch, BatchOwner& owner);
+  bool try_reserve(WorkBatch& batch, BatchOwner& owner, brick::PersistCall call);
+  void cancel(WorkBatch& batch);
+  // Posts and rings. The owner is told when all items have an outcome, possibly before this returns; the batch
+  // must live on until it has returned. When `deadline` passes, the next poll() gives the connection up.
+  void start_reserved(WorkBatch& batch, SteadyTime deadline);
+  bool try_start(WorkBatch& batch, BatchOwner& owner, SteadyTime deadline) {
+    if (!try_reserve(batch, owner)) return false;
+    start_reserved(batch, deadline);
+    return true;
+  }
+  // Takes all completions that are there, unless another thread polls: that one takes them. Never blocks.
+  // Fails the connection if an asynchronous batch is late, and ends them all when it is dead.
+  void poll(SteadyTime now);
+  // Dead, and no asynchronous batch is left, nor can be started.
+  bool ended() const;
 
   // One commit message and its answer: one round trip. None: the connection was lost.
   std::optional<brick::PersistReply> persist(brick::PersistCall call, SteadyTime deadline);
@@ -61,12 +84,18 @@ class SharedQueuePair {
  private:
   using Lock = std::unique_lock<Mutex>;
 
+  static void prepare(WorkBatch& batch);
+  // The message as the last item, in the send slot of the batch's credit.
+  void add_message(WorkBatch& batch, brick::PersistCall call);
   // Room in the send queue for the batch. False: dead or too late.
   bool reserve(WorkBatch& batch, SteadyTime deadline);
+  void admit(WorkBatch& batch);
   void post(WorkBatch& batch);
   Result<> post_item(const WorkItem& item);
   void wait_until_done(WorkBatch& batch, SteadyTime deadline);
   void poll_for_all(WorkBatch& own, SteadyTime& deadline, Lock& lock);
+  // By the thread that polls: until nothing is there, which re-arms fd().
+  void take_all(Lock& lock);
   void sleep_until_woken(WorkBatch& batch, SteadyTime& deadline, Lock& lock);
   void dispatch(std::span<const rdma::Completion> completions);
   void complete(WorkItem& item, rdma::Outcome outcome);
@@ -75,8 +104,17 @@ class SharedQueuePair {
   // The connection has delivered everything it ever will: what is left of `batch` did not happen as far as we
   // know.
   void settle_dead(WorkBatch& batch);
+  // The same for all asynchronous batches.
+  void settle_dead();
   void remove_reply(WorkBatch& batch);
+  void link(WorkBatch& batch);
+  void unlink(WorkBatch& batch);
+  // Their owners hear of the asynchronous batches that are done.
+  void tell_owners(Lock& lock);
+  // The credit and the receive of its commit message are free again.
+  void release_message(WorkBatch& batch);
   std::optional<size_t> take_credit(SteadyTime deadline);
+  std::optional<size_t> try_credit();
   void give_credit(size_t slot);
 
   // Declared first: memory the queue pair may touch outlives it.
@@ -94,6 +132,12 @@ class SharedQueuePair {
   WorkBatch* replies_ = nullptr;
   uint64_t next_persist_ = 1;
   uint32_t credits_taken_ = 0;  // one bit per send slot
+  size_t asynchronous_ = 0;     // batches, from try_reserve() until they are done
+  bool given_up_ = false;       // because an asynchronous batch was late
+  // Those that are posted, in order of their deadlines, nearly; those that are done and whose owners do not know yet.
+  WorkBatch* first_ = nullptr;
+  WorkBatch* last_ = nullptr;
+  WorkBatch* done_ = nullptr;
   Condition room_;
 };
 

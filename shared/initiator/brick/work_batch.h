@@ -24,9 +24,20 @@ struct WorkItem {
   WorkBatch* batch = nullptr;
 };
 
-// Work requests that go out with one doorbell, on the stack of the thread that waits for them: an I/O
-// allocates nothing. Belongs to SharedQueuePair from start() to the return of finish(); the fields below are
-// written under its lock.
+// Who hears that a batch is done that no thread waits for.
+class BatchOwner {
+ public:
+  // Called once by whichever thread polled, with no lock held; it must not wait. The batch is the owner's again,
+  // who may reuse it at once, but for a try_start() of it that has not returned.
+  virtual void batch_done(WorkBatch& batch) = 0;
+
+ protected:
+  ~BatchOwner() = default;
+};
+
+// Work requests that go out with one doorbell, on the stack of the thread that waits for them, or in an object
+// of their owner that stays where it is: an I/O allocates nothing. Belongs to SharedQueuePair from start() to
+// the return of finish(), or from try_reserve() to batch_done(); the fields below are written under its lock.
 class WorkBatch {
  public:
   explicit WorkBatch(std::span<WorkItem> items) : items_(items) {}
@@ -60,6 +71,12 @@ class WorkBatch {
   WorkBatch* next_sleeper_ = nullptr;
   WorkBatch* next_reply_ = nullptr;
   Condition wake_;
+  // Of a batch that no thread waits for. When it is done it goes from one list to the other.
+  BatchOwner* owner_ = nullptr;
+  SteadyTime deadline_;
+  bool in_list_ = false;
+  WorkBatch* next_ = nullptr;
+  WorkBatch* previous_ = nullptr;
 };
 
 }  // namespace pnfsrdma::initiator

@@ -163,5 +163,224 @@ TEST(SharedQueuePair, ACommitMessageBehindWritesIsOneDoorbellAndOneWait) {
   EXPECT_EQ(batch.reply()->status, brick::PersistStatus::kOk);
 }
 
+// Counts what it hears.
+class Listener final : public BatchOwner {
+ public:
+  void batch_done(WorkBatch& batch) override {
+    if (batch.succeeded()) ++succeeded;
+    ++done;
+  }
+  std::atomic<int> done = 0;
+  std::atomic<int> succeeded = 0;
+};
+
+// Completes nothing before it is told to, and refuses everything once it has failed.
+class HeldQueuePair final : public rdma::QueuePair {
+ public:
+  Result<> post_write(uint64_t work_id, std::span<const rdma::LocalSlice>, rdma::RemoteSlice) override {
+    return post(work_id);
+  }
+  Result<> post_read(uint64_t work_id, rdma::LocalSlice, rdma::RemoteSlice) override { return post(work_id); }
+  Result<> post_send(uint64_t work_id, std::span<const rdma::LocalSlice>) override { return post(work_id); }
+  Result<> post_receive(uint64_t, rdma::LocalSlice) override { return {}; }
+  Result<> post_flush(uint64_t, rdma::RemoteSlice, rdma::FlushLevel) override { return {}; }
+  Result<> post_atomic_write(uint64_t, uint64_t, rdma::RemoteSlice) override { return {}; }
+  void submit() override {}
+  size_t poll(std::span<rdma::Completion> completions) override {
+    const std::lock_guard lock(mutex_);
+    size_t count = 0;
+    for (; count < completions.size() && releases_ > 0 && !posted_.empty(); --releases_, ++count) {
+      completions[count] = {.work_id = posted_.front(),
+                            .outcome = failed ? rdma::Outcome::kFlushed : rdma::Outcome::kSuccess};
+      posted_.erase(posted_.begin());
+    }
+    return count;
+  }
+  bool wait(SteadyTime deadline) override {
+    while (!ready()) {
+      if (time_now() >= deadline) return false;
+      std::this_thread::sleep_for(Milliseconds(1));
+    }
+    return true;
+  }
+  int fd() const override { return -1; }
+  bool connected() const override { return !failed; }
+  void fail() override {
+    const std::lock_guard lock(mutex_);
+    failed = true;
+    releases_ = 1'000'000;
+  }
+  const rdma::QueuePairLimits& limits() const override { return limits_; }
+  rdma::TransportCounters counters() const override { return {}; }
+  std::string peer() const override { return "held"; }
+
+  void release(size_t count) {
+    const std::lock_guard lock(mutex_);
+    releases_ += count;
+  }
+
+  std::atomic<bool> failed = false;
+
+ private:
+  bool ready() {
+    const std::lock_guard lock(mutex_);
+    return failed || (releases_ > 0 && !posted_.empty());
+  }
+  Result<> post(uint64_t work_id) {
+    const std::lock_guard lock(mutex_);
+    if (failed) return pnfsrdma::fail(ENOTCONN, "ended");
+    posted_.push_back(work_id);
+    return {};
+  }
+
+  std::mutex mutex_;
+  rdma::QueuePairLimits limits_{.send_depth = 16};  // 14 of it for batches
+  std::vector<uint64_t> posted_;
+  size_t releases_ = 0;
+};
+
+// One asynchronous READ.
+struct Single {
+  WorkItem item{.opcode = rdma::Opcode::kRead};
+  WorkBatch batch{{&item, 1}};
+};
+
+class AsynchronousBatches : public ::testing::Test {
+ protected:
+  bool start(Single& single, SteadyTime deadline) {
+    return queue_pair.try_start(single.batch, listener, deadline);
+  }
+  bool start(Single& single) { return start(single, time_now() + std::chrono::seconds(60)); }
+  void poll() { queue_pair.poll(time_now()); }
+
+  HeldQueuePair* const device = new HeldQueuePair;
+  SharedQueuePair queue_pair{std::unique_ptr<rdma::QueuePair>(device), nullptr};
+  Listener listener;
+};
+
+TEST_F(AsynchronousBatches, ManyAreInFlightAndEachOwnerHearsOnce) {
+  std::array<Single, 14> singles;
+  for (Single& single : singles) ASSERT_TRUE(start(single));
+  poll();
+  EXPECT_EQ(listener.done, 0);
+  device->release(5);
+  poll();
+  EXPECT_EQ(listener.done, 5);
+  device->release(100);
+  poll();
+  poll();
+  EXPECT_EQ(listener.done, 14);
+  EXPECT_EQ(listener.succeeded, 14);
+  EXPECT_EQ(queue_pair.in_flight(), 0u);
+}
+
+TEST_F(AsynchronousBatches, WithoutRoomNothingIsStartedAndTheSameBatchMayBeTriedAgain) {
+  std::array<Single, 14> singles;
+  for (Single& single : singles) ASSERT_TRUE(start(single));
+  Single another;
+  EXPECT_FALSE(start(another));
+  EXPECT_EQ(queue_pair.in_flight(), 14u);
+  device->release(100);
+  poll();
+  EXPECT_TRUE(start(another));
+  poll();
+  EXPECT_EQ(listener.succeeded, 15);
+}
+
+TEST_F(AsynchronousBatches, WhatIsReservedAndCancelledLeavesItsRoom) {
+  std::array<Single, 14> singles;
+  for (Single& single : singles) ASSERT_TRUE(queue_pair.try_reserve(single.batch, listener));
+  for (Single& single : singles) queue_pair.cancel(single.batch);
+  EXPECT_EQ(queue_pair.in_flight(), 0u);
+  EXPECT_TRUE(start(singles[0]));
+  device->release(1);
+  poll();
+  EXPECT_EQ(listener.done, 1);
+}
+
+TEST_F(AsynchronousBatches, AThreadThatWaitsTakesTheCompletionsOfOthers) {
+  Single asynchronous;
+  ASSERT_TRUE(start(asynchronous));
+  device->release(2);
+  Single own;
+  queue_pair.run(own.batch, time_now() + std::chrono::seconds(60));
+  EXPECT_TRUE(own.batch.succeeded());
+  EXPECT_EQ(listener.succeeded, 1);
+}
+
+TEST_F(AsynchronousBatches, APollGivesTheRoleOnToWhoSleeps) {
+  std::atomic<int> done = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < 200; ++turn) {
+        Single own;
+        queue_pair.run(own.batch, time_now() + std::chrono::seconds(60));
+        if (own.batch.succeeded()) ++done;
+      }
+    });
+  }
+  Single single;
+  int started = 0;
+  while (done < 800) {
+    if (listener.done == started && start(single)) ++started;
+    device->release(2);
+    poll();
+  }
+  for (auto& thread : threads) thread.join();
+  device->release(1);
+  poll();
+  EXPECT_EQ(listener.succeeded, started);
+}
+
+TEST_F(AsynchronousBatches, OneThatIsLateEndsTheConnection) {
+  Single late, other;
+  ASSERT_TRUE(start(late, time_now() - Milliseconds(1)));
+  ASSERT_TRUE(start(other));
+  EXPECT_FALSE(queue_pair.ended());
+  poll();
+  poll();
+  EXPECT_TRUE(device->failed);
+  EXPECT_EQ(listener.done, 2);
+  EXPECT_EQ(listener.succeeded, 0);
+  EXPECT_TRUE(queue_pair.ended());
+  EXPECT_FALSE(start(other));
+}
+
+TEST_F(AsynchronousBatches, OnADeadConnectionThatNobodyHasNoticedTheyEndAtOnce) {
+  device->fail();
+  Single single;
+  EXPECT_TRUE(start(single));
+  EXPECT_EQ(listener.done, 1);
+  EXPECT_EQ(single.item.outcome, rdma::Outcome::kFlushed);
+}
+
+TEST(SharedQueuePair, ACommitMessageWhoseAnswerNeverComesEndsWithTheConnection) {
+  SystemRandom random;
+  const std::shared_ptr<rdma::Transport> transport =
+      rdma::memory::make_transport(std::make_shared<rdma::memory::Network>(), random);
+  auto area = MessageArea::allocate({transport, transport->make_protection_domain()});
+  ASSERT_TRUE(area);
+  auto* const device = new HeldQueuePair;
+  SharedQueuePair queue_pair(std::unique_ptr<rdma::QueuePair>(device), std::move(*area));
+  Listener listener;
+  std::vector<std::unique_ptr<Single>> calls;
+  while (true) {
+    auto call = std::make_unique<Single>();
+    if (!queue_pair.try_reserve(call->batch, listener, brick::PersistCall{.ranges = {{1, 0, 4096}}})) break;
+    queue_pair.start_reserved(call->batch, time_now() + std::chrono::seconds(60));
+    calls.push_back(std::move(call));
+  }
+  EXPECT_GT(calls.size(), 0u);
+  EXPECT_LE(calls.size(), MessageArea::kSends);
+  device->release(calls.size());
+  queue_pair.poll(time_now());
+  EXPECT_EQ(listener.done, 0) << "sent, not answered";
+  device->fail();
+  queue_pair.poll(time_now());
+  EXPECT_EQ(listener.done, static_cast<int>(calls.size()));
+  EXPECT_FALSE(calls.front()->batch.reply());
+}
+
 }  // namespace
 }  // namespace pnfsrdma::initiator
