@@ -258,6 +258,18 @@ void DataPath::layout_stateid_gone(const nfs4::Stateid& stateid) {
   for (const FileTable::Entry& file : impl_->files.all()) file->inside().cache.drop_all(stateid);
 }
 
+void DataPath::progress() {
+  impl_->fabric.completions.progress();
+}
+
+int DataPath::completion_fd() {
+  return impl_->fabric.completions.fd();
+}
+
+void DataPath::arm() {
+  impl_->fabric.completions.arm();
+}
+
 BufferPool& DataPath::buffers() {
   return impl_->buffers;
 }

@@ -41,8 +41,8 @@ struct LayoutsView {
 
 // The data path of one mount: devices, layouts, recalls. Built once, handed to the FUSE operations.
 // Thread-safe. Owns three threads: one for prefetch and deferred LAYOUTCOMMITs, one that gives back closed
-// files, one in which dead connections end; and some for recalls when there are any. None is on the way of an
-// I/O.
+// files, one in which dead connections end; some for recalls when there are any, and one that looks after I/O
+// that nobody waits for, from the first one on. None is on the way of an I/O.
 class DataPath final : public CallbackHandler {
  public:
   // `transports` in order of preference, at most kTransportsMax. The MDS (SessionMds,
@@ -79,6 +79,15 @@ class DataPath final : public CallbackHandler {
   // RecoveryHandler::stateids_in_doubt() and stateid_gone(), of layouts. Do not block.
   std::vector<nfs4::Stateid> layout_stateids() const;
   void layout_stateid_gone(const nfs4::Stateid& stateid);
+
+  // For I/O that its caller does not wait for (FileIo::start_read()): takes what bricks have completed, on all
+  // connections. Never blocks. Other threads of the data path poll, too, but seldom.
+  void progress();
+  // To sleep on until progress() may have something to do, readable then: arm(), look once more whether what is
+  // awaited is complete, poll(2), progress(). One thread at a time. The data path's; made when first asked for.
+  // Negative: none is available (errno).
+  int completion_fd();
+  void arm();
 
   // Memory for FUSE workers.
   BufferPool& buffers();

@@ -37,7 +37,7 @@ bool Barrier::take_from_brick(FileRange range, bool committing, bool again) {
     if (!again) return false;
     file_.cache.close_gate(gate);
   }
-  (void)file_.cache.drain(gate, file_.fabric.now() + 2 * file_.fabric.options.io_timeout);
+  (void)file_.drain(gate, file_.fabric.now() + 2 * file_.fabric.options.io_timeout);
   if (!committing) tell_first_();
   return return_layout(nfs4::IoMode::kAny, gate, gate);
 }

@@ -9,28 +9,24 @@
 
 namespace pnfsrdma::initiator {
 
-// One brick's part of an I/O: what goes out there with one doorbell, and what became of it.
-struct BrickIo::Turn {
-  std::shared_ptr<Connection> connection;
-  std::span<WorkItem> items;  // READs or WRITEs, and what flushes these behind them
-  size_t pieces = 0;
-  std::array<uint8_t, kPiecesMax> piece_of;  // by item
-  std::optional<WorkBatch> batch;
-  // The connection has not all that the layout tells, or did not do all that it was asked for.
-  bool outdated = false;
+bool BrickTurn::flushed() const {
+  if (!flushes()) return false;
+  const std::optional<brick::PersistReply> reply = batch->reply();
+  if (reply)
+    return reply->status == brick::PersistStatus::kOk && reply->verifier == connection->hello.verifier;
+  // A native one fails under another verifier; a SEND has done nothing without its answer.
+  return std::all_of(items.begin() + static_cast<ptrdiff_t>(pieces), items.end(), [](const WorkItem& item) {
+    return item.opcode == rdma::Opcode::kFlush && item.outcome == rdma::Outcome::kSuccess;
+  });
+}
 
-  bool flushes() const { return items.size() > pieces; }
-  bool flushed() const {
-    if (!flushes()) return false;
-    const std::optional<brick::PersistReply> reply = batch->reply();
-    if (reply)
-      return reply->status == brick::PersistStatus::kOk && reply->verifier == connection->hello.verifier;
-    // A native one fails under another verifier; a SEND has done nothing without its answer.
-    return std::all_of(items.begin() + static_cast<ptrdiff_t>(pieces), items.end(), [](const WorkItem& item) {
-      return item.opcode == rdma::Opcode::kFlush && item.outcome == rdma::Outcome::kSuccess;
-    });
+void BrickWork::clear() {
+  for (BrickTurn& turn : used()) {
+    turn.batch.reset();
+    turn.connection.reset();
   }
-};
+  count = 0;
+}
 
 namespace {
 
@@ -46,30 +42,104 @@ uint32_t fill_holes(const LayoutPin& pin, BufferSlice slice, Counter& bytes) {
   return done;
 }
 
+// What the commit message behind the WRITEs covers.
+brick::PersistCall flush_call(const BrickTurn& turn, const LayoutPin& pin) {
+  brick::PersistCall call;
+  for (size_t i = 0; i < turn.pieces; ++i) {
+    const LayoutSegment& piece = pin.pieces()[turn.piece_of[i]];
+    call.ranges.push_back({piece.write.grant, piece.skip, piece.length});
+  }
+  return call;
+}
+
 }  // namespace
 
 uint32_t BrickIo::post_pieces(const Io& io, LayoutPin& pin, BufferSlice slice) {
   uint32_t done = fill_holes(pin, slice, file_.fabric.statistics.hole_bytes);
-  std::array<WorkItem, 2 * kPiecesMax> items;
-  std::array<Turn, kPiecesMax> turns;
-  std::span<WorkItem> room = items;
-  size_t count = 0;
-  // By address: SharedQueuePair::start() wants one order. Nearly always it is one device.
-  for (Device* device = next_device(pin, nullptr); device != nullptr; device = next_device(pin, device)) {
-    if (!prepare(turns[count], io, pin, slice, *device, room)) continue;
-    room = room.subspan(turns[count++].items.size());
-  }
-  if (count == 0) return done;
-  file_.fabric.statistics.rdma_round_trips.add();
-  // What was complete before the flush was posted lies under these WRITEs; what completes meanwhile may not.
-  const uint64_t noted = io.stability == Stability::kDataSync ? file_.dirty.noted() : 0;
+  BrickWork work;
+  prepare(work, io, pin, slice, true);
+  if (work.count == 0) return done;
+  begin(work, io);
   const SteadyTime deadline = file_.fabric.io_deadline();
-  for (Turn& turn : std::span(turns).first(count)) start(turn, pin, deadline);
-  for (Turn& turn : std::span(turns).first(count)) {
+  for (BrickTurn& turn : work.used()) start(turn, pin, deadline);
+  for (BrickTurn& turn : work.used()) {
     turn.connection->queue_pair.finish(*turn.batch, deadline);
-    done |= take_outcome(turn, io.direction, pin, slice, noted);
+    done |= take_outcome(turn, io.direction, pin, slice, work.noted);
   }
   return done;
+}
+
+bool BrickIo::try_prepare(BrickWork& work, const Io& io, const LayoutPin& pin, BufferSlice slice,
+                          BatchOwner& owner) {
+  prepare(work, io, pin, slice, false);
+  size_t missing = pin.pieces().size();
+  for (const LayoutSegment& piece : pin.pieces()) missing -= piece.hole() ? 1 : 0;
+  for (const BrickTurn& turn : work.used()) missing -= turn.pieces;
+  if (missing == 0 && reserve(work, pin, owner)) return true;
+  work.clear();
+  return false;
+}
+
+// On all queue pairs or on none.
+bool BrickIo::reserve(BrickWork& work, const LayoutPin& pin, BatchOwner& owner) {
+  for (size_t i = 0; i < work.count; ++i) {
+    BrickTurn& turn = work.turns[i];
+    file_.fabric.completions.add(turn.connection);
+    turn.batch.emplace(turn.items);
+    SharedQueuePair& queue_pair = turn.connection->queue_pair;
+    if (turn.sends_message() ? queue_pair.try_reserve(*turn.batch, owner, flush_call(turn, pin))
+                             : queue_pair.try_reserve(*turn.batch, owner))
+      continue;
+    for (BrickTurn& reserved : work.used().first(i)) reserved.connection->queue_pair.cancel(*reserved.batch);
+    return false;
+  }
+  return true;
+}
+
+uint32_t BrickIo::post(BrickWork& work, const Io& io, const LayoutPin& pin, BufferSlice slice) {
+  const uint32_t holes = fill_holes(pin, slice, file_.fabric.statistics.hole_bytes);
+  if (work.count == 0) return holes;
+  begin(work, io);
+  const SteadyTime deadline = file_.fabric.io_deadline();
+  for (BrickTurn& turn : work.used()) turn.connection->queue_pair.start_reserved(*turn.batch, deadline);
+  return holes;
+}
+
+uint32_t BrickIo::take_outcomes(BrickWork& work, const Io& io, LayoutPin& pin, BufferSlice slice) {
+  uint32_t done = 0;
+  for (BrickTurn& turn : work.used()) done |= take_outcome(turn, io.direction, pin, slice, work.noted);
+  work.clear();
+  return done;
+}
+
+void BrickIo::prepare(BrickWork& work, const Io& io, const LayoutPin& pin, BufferSlice slice,
+                      bool connecting) {
+  std::span<WorkItem> room = work.items;
+  work.count = 0;
+  // By address: SharedQueuePair::start() wants one order. Nearly always it is one device.
+  for (Device* device = next_device(pin, nullptr); device != nullptr; device = next_device(pin, device)) {
+    BrickTurn& turn = work.turns[work.count];
+    turn.connection = connecting ? device->connect().value_or(nullptr) : device->live();
+    if (!turn.connection) continue;
+    if (!prepare(turn, io, pin, slice, *device, room)) {
+      turn.connection.reset();
+      continue;
+    }
+    room = room.subspan(turn.items.size());
+    ++work.count;
+  }
+}
+
+// The I/O goes out now.
+void BrickIo::begin(BrickWork& work, const Io& io) {
+  Statistics& counters = file_.fabric.statistics;
+  counters.rdma_round_trips.add();
+  for (const BrickTurn& turn : work.used()) {
+    if (turn.flushes())
+      (turn.sends_message() ? counters.flushes_commit_message : counters.flushes_native).add();
+  }
+  // What was complete before the flush was posted lies under these WRITEs; what completes meanwhile may not.
+  work.noted = io.stability == Stability::kDataSync ? file_.dirty.noted() : 0;
 }
 
 Device* BrickIo::next_device(const LayoutPin& pin, const Device* behind) {
@@ -82,12 +152,11 @@ Device* BrickIo::next_device(const LayoutPin& pin, const Device* behind) {
 }
 
 // False: nothing to be posted there.
-bool BrickIo::prepare(Turn& turn, const Io& io, const LayoutPin& pin, BufferSlice slice, Device& device,
+bool BrickIo::prepare(BrickTurn& turn, const Io& io, const LayoutPin& pin, BufferSlice slice, Device& device,
                       std::span<WorkItem> room) {
-  const auto connected = device.connect();
-  if (!connected) return false;
-  turn.connection = *connected;
-  const Connection& connection = **connected;
+  const Connection& connection = *turn.connection;
+  turn.pieces = 0;
+  turn.outdated = false;
   const bool for_write = io.direction == Direction::kWrite;
   for (size_t i = 0; i < pin.pieces().size(); ++i) {
     const LayoutSegment& piece = pin.pieces()[i];
@@ -105,7 +174,7 @@ bool BrickIo::prepare(Turn& turn, const Io& io, const LayoutPin& pin, BufferSlic
     turn.piece_of[turn.pieces++] = static_cast<uint8_t>(i);
   }
   if (turn.pieces == 0) {
-    if (std::exchange(turn.outdated, false)) device.lost(turn.connection);
+    if (turn.outdated) device.lost(turn.connection);
     return false;
   }
   const size_t flushes = io.stability == Stability::kDataSync ? flush_items(turn, room) : 0;
@@ -115,7 +184,7 @@ bool BrickIo::prepare(Turn& turn, const Io& io, const LayoutPin& pin, BufferSlic
 
 // Puts behind the WRITEs what flushes them. Returns how many items; none where it cannot be done in one batch:
 // fdatasync does it then.
-size_t BrickIo::flush_items(const Turn& turn, std::span<WorkItem> room) {
+size_t BrickIo::flush_items(const BrickTurn& turn, std::span<WorkItem> room) {
   const size_t most = turn.connection->queue_pair.items_max();
   switch (turn.connection->flush) {
     case FlushMethod::kNative:
@@ -123,11 +192,9 @@ size_t BrickIo::flush_items(const Turn& turn, std::span<WorkItem> room) {
       for (size_t i = 0; i < turn.pieces; ++i) {
         room[turn.pieces + i] = WorkItem{.opcode = rdma::Opcode::kFlush, .remote = room[i].remote};
       }
-      file_.fabric.statistics.flushes_native.add();
       return turn.pieces;
     case FlushMethod::kCommitMessage:
       if (turn.pieces + 1 > most) return 0;
-      file_.fabric.statistics.flushes_commit_message.add();
       return 1;
     case FlushMethod::kLayoutCommit:
       break;
@@ -135,23 +202,18 @@ size_t BrickIo::flush_items(const Turn& turn, std::span<WorkItem> room) {
   return 0;
 }
 
-void BrickIo::start(Turn& turn, const LayoutPin& pin, SteadyTime deadline) {
+void BrickIo::start(BrickTurn& turn, const LayoutPin& pin, SteadyTime deadline) {
   turn.batch.emplace(turn.items);
   SharedQueuePair& queue_pair = turn.connection->queue_pair;
-  if (!turn.flushes() || turn.connection->flush == FlushMethod::kNative) {
+  if (turn.sends_message()) {
+    queue_pair.start(*turn.batch, flush_call(turn, pin), deadline);
+  } else {
     queue_pair.start(*turn.batch, deadline);
-    return;
   }
-  brick::PersistCall call;
-  for (size_t i = 0; i < turn.pieces; ++i) {
-    const LayoutSegment& piece = pin.pieces()[turn.piece_of[i]];
-    call.ranges.push_back({piece.write.grant, piece.skip, piece.length});
-  }
-  queue_pair.start(*turn.batch, std::move(call), deadline);
 }
 
 // A bit for each piece that is done.
-uint32_t BrickIo::take_outcome(Turn& turn, Direction direction, LayoutPin& pin, BufferSlice slice,
+uint32_t BrickIo::take_outcome(BrickTurn& turn, Direction direction, LayoutPin& pin, BufferSlice slice,
                                uint64_t noted) {
   const bool for_write = direction == Direction::kWrite;
   const Hello& hello = turn.connection->hello;

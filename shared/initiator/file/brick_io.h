@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -9,6 +11,35 @@
 #include "shared/initiator/file/io.h"
 
 namespace pnfsrdma::initiator {
+
+// One brick's part of an I/O: what goes out there with one doorbell, and what became of it.
+struct BrickTurn {
+  std::shared_ptr<Connection> connection;
+  std::span<WorkItem> items;  // READs or WRITEs, and what flushes these behind them
+  size_t pieces = 0;
+  std::array<uint8_t, kPiecesMax> piece_of;  // by item
+  std::optional<WorkBatch> batch;
+  // The connection has not all that the layout tells, or did not do all that it was asked for.
+  bool outdated = false;
+
+  bool flushes() const { return items.size() > pieces; }
+  bool sends_message() const { return flushes() && connection->flush != FlushMethod::kNative; }
+  bool flushed() const;
+};
+
+// What one I/O has with bricks, from its preparation to its outcome: on the stack of a thread that waits, or where
+// it is used again and again.
+struct BrickWork {
+  std::array<WorkItem, 2 * kPiecesMax> items;
+  std::array<BrickTurn, kPiecesMax> turns;
+  size_t count = 0;
+  // DirtyList::noted(), before anything was posted that is flushed.
+  uint64_t noted = 0;
+
+  std::span<BrickTurn> used() { return std::span(turns).first(count); }
+  // Lets go of the connections.
+  void clear();
+};
 
 // One I/O's READs or WRITEs to bricks: posted in one batch for each brick, all before any is waited for, and
 // what was written noted while its pin is inside of the gate. In steady state nothing is allocated here
@@ -20,14 +51,26 @@ class BrickIo {
   // Posts the pieces of a pin and waits for all; a bit per piece that is done.
   uint32_t post_pieces(const Io& io, LayoutPin& pin, BufferSlice slice);
 
+  // The same in three steps, without waiting. False: a brick is not connected, or has no room just now; nothing
+  // has happened.
+  bool try_prepare(BrickWork& work, const Io& io, const LayoutPin& pin, BufferSlice slice, BatchOwner& owner);
+  // `owner` hears of each turn's batch, possibly before this returns. Returns the bits of holes.
+  uint32_t post(BrickWork& work, const Io& io, const LayoutPin& pin, BufferSlice slice);
+  // When all are done, and the pin still is inside: the other bits.
+  uint32_t take_outcomes(BrickWork& work, const Io& io, LayoutPin& pin, BufferSlice slice);
+
  private:
-  struct Turn;
   static Device* next_device(const LayoutPin& pin, const Device* behind);
-  bool prepare(Turn& turn, const Io& io, const LayoutPin& pin, BufferSlice slice, Device& device,
+  // `connecting`: where there is no connection one is made.
+  void prepare(BrickWork& work, const Io& io, const LayoutPin& pin, BufferSlice slice, bool connecting);
+  bool prepare(BrickTurn& turn, const Io& io, const LayoutPin& pin, BufferSlice slice, Device& device,
                std::span<WorkItem> room);
-  size_t flush_items(const Turn& turn, std::span<WorkItem> room);
-  static void start(Turn& turn, const LayoutPin& pin, SteadyTime deadline);
-  uint32_t take_outcome(Turn& turn, Direction direction, LayoutPin& pin, BufferSlice slice, uint64_t noted);
+  static size_t flush_items(const BrickTurn& turn, std::span<WorkItem> room);
+  bool reserve(BrickWork& work, const LayoutPin& pin, BatchOwner& owner);
+  void begin(BrickWork& work, const Io& io);
+  static void start(BrickTurn& turn, const LayoutPin& pin, SteadyTime deadline);
+  uint32_t take_outcome(BrickTurn& turn, Direction direction, LayoutPin& pin, BufferSlice slice,
+                        uint64_t noted);
   void note_written(const LayoutSegment& piece, BufferSlice source, const LayoutPin& pin,
                     const BrickVerifier& verifier, std::optional<uint64_t> flushed_behind);
   void count_bytes(Direction direction, uint64_t bytes);

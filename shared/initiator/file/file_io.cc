@@ -52,6 +52,29 @@ Result<size_t> FileIo::write(uint64_t offset, BufferSlice source, Stability stab
   return inside_->transfer.move({Direction::kWrite, stability}, offset, source);
 }
 
+bool FileIo::start_read(PendingIo& io, uint64_t offset, BufferSlice sink) {
+  if (inside_->fabric.aborted) return false;
+  const uint64_t size = inside_->size();
+  const size_t count = offset < size ? std::min<uint64_t>(sink.size(), size - offset) : 0;
+  return inside_->transfer.start(io, {Direction::kRead}, offset, sink.slice(0, count));
+}
+
+bool FileIo::start_write(PendingIo& io, uint64_t offset, BufferSlice source, Stability stability) {
+  if (inside_->fabric.aborted || offset > INT64_MAX || source.size() > INT64_MAX - offset) return false;
+  if (inside_->sync_habit.expects_sync()) stability = Stability::kDataSync;
+  if (!inside_->transfer.start(io, {Direction::kWrite, stability}, offset, source)) return false;
+  inside_->sync_habit.wrote();
+  return true;
+}
+
+Result<size_t> FileIo::finish(PendingIo& io) {
+  return inside_->transfer.finish(io);
+}
+
+bool FileIo::finish_may_wait(const PendingIo& io) const {
+  return inside_->transfer.finish_may_wait(io);
+}
+
 Result<uint64_t> FileIo::append(BufferSlice source, Stability stability) {
   if (inside_->unstable_in_doubt()) TRY(inside_->flusher.settle_doubt());
   const uint64_t offset = inside_->dirty.begin_append(source.size());

@@ -13,6 +13,7 @@
 #include "shared/initiator/file/io.h"
 #include "shared/initiator/file/layout_pin.h"
 #include "shared/initiator/file/open_state.h"
+#include "shared/initiator/file/pending_io.h"
 #include "shared/initiator/file/pending_layout.h"
 #include "shared/initiator/mds.h"
 #include "shared/nfs4/basic_types.h"
@@ -46,6 +47,18 @@ class FileIo {
   Result<size_t> read(uint64_t offset, BufferSlice sink);
   // Writes everything or fails.
   Result<size_t> write(uint64_t offset, BufferSlice source, Stability stability = Stability::kUnstable);
+  // The same without waiting, for many at once; each costs what the transport costs, in steady state without an
+  // allocation or a system call of ours. True: begun. When the I/O is_complete(), for which DataPath::progress()
+  // and whoever else polls provide, finish() has its result. Until then `io` and the buffer belong to it. I/Os that
+  // are in flight together have no order. False: it would have to wait (no layout, no connection, no room, a
+  // closed gate) or fail: nothing has happened, call read() or write(). One thread at a time uses an `io`.
+  bool start_read(PendingIo& io, uint64_t offset, BufferSlice sink);
+  bool start_write(PendingIo& io, uint64_t offset, BufferSlice source,
+                   Stability stability = Stability::kUnstable);
+  // The result of a complete `io`, as of read() or write(). What was not acknowledged is done again and waited
+  // for, when finish_may_wait() says so; another thread may do that. fsync covers what finish() has returned.
+  Result<size_t> finish(PendingIo& io);
+  bool finish_may_wait(const PendingIo& io) const;
   // O_APPEND: at the end of the file as known here (not atomic across clients): ask the server for it first.
   // Returns the offset it wrote at.
   Result<uint64_t> append(BufferSlice source, Stability stability = Stability::kUnstable);
@@ -106,9 +119,9 @@ class FileIo {
   // mdsthreshold4 of this file, bytes of file size.
   void set_thresholds(uint64_t read_size, uint64_t write_size);
 
-  // Last close: settles, returns the layout when the server asked for return_on_close. After it the
-  // OpenStateSource is not used any more. Layouts of a closed file are kept for the next open while the
-  // FileIo lives.
+  // Last close, when each PendingIo is finished: settles, returns the layout when the server asked for
+  // return_on_close. After it the OpenStateSource is not used any more. Layouts of a closed file are kept for the
+  // next open while the FileIo lives.
   void release();
 
   // The bricks that I/O on the range may have to wait for; without one, whatever has to be done with what was

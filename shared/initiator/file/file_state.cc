@@ -3,6 +3,13 @@
 
 namespace pnfsrdma::initiator {
 
+namespace {
+
+// From one poll to the next while a gate is drained.
+constexpr Milliseconds kPollPause{1};
+
+}  // namespace
+
 void FileState::set_source(OpenStateSource* source) {
   std::lock_guard lock(source_mutex_);
   source_ = source;
@@ -34,6 +41,16 @@ bool FileState::renew_open(bool for_write, const nfs4::Stateid& refused) {
   if (known.other == refused.other) mds.renew_opens();
   std::lock_guard lock(source_mutex_);
   return source_ == nullptr || !source_->locks_lost();
+}
+
+bool FileState::drain(FileRange range, SteadyTime deadline, bool with_flushes) {
+  while (fabric.completions.any()) {
+    fabric.completions.poll();
+    const SteadyTime now = fabric.now();
+    if (cache.drain(range, std::min(deadline, now + kPollPause), with_flushes)) return true;
+    if (now >= deadline) return false;
+  }
+  return cache.drain(range, deadline, with_flushes);
 }
 
 void FileState::forget_copies(std::span<const FileRange> ranges) {

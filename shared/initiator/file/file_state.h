@@ -21,8 +21,8 @@ namespace pnfsrdma::initiator {
 inline constexpr int kStateidTries = 3;
 
 // What everything that works on one file shares: its models, each thread-safe by itself, and under which open
-// it is spoken of. It decides nothing and calls nobody. Owned by a shared_ptr, which tasks that outlive a
-// call hold, too.
+// it is spoken of. It decides nothing and calls nobody, but for drain(). Owned by a shared_ptr, which tasks that
+// outlive a call hold, too.
 class FileState : public std::enable_shared_from_this<FileState> {
  public:
   FileState(const Mount& mount, nfs4::FileHandle file, uint64_t size)
@@ -52,6 +52,8 @@ class FileState : public std::enable_shared_from_this<FileState> {
   bool unstable_in_doubt() const { return dirty.keeps_copies() && unstable_epoch != layouts.epoch; }
   // As applications are shown it: what is to be written again belongs to the file.
   uint64_t size() const { return std::max(dirty.size(), unstable_in_doubt() ? dirty.copied_end() : 0); }
+  // LayoutCache::drain(), and polls meanwhile: I/O that nobody waits for leaves the gate in no other way.
+  bool drain(FileRange range, SteadyTime deadline, bool with_flushes = true);
   // They are no growth any more.
   void forget_copies(std::span<const FileRange> ranges);
 

@@ -100,6 +100,12 @@ void LayoutCache::leave(LayoutPin& pin) {
   if (drainers_ > 0) drained_.notify_all();
 }
 
+void LayoutCache::abandon(LayoutPin& pin) {
+  leave(pin);
+  Lock lock(mutex_);
+  if (pin.sequential && last_end_ == pin.offset + pin.length) last_end_ = pin.offset;
+}
+
 void LayoutCache::link(LayoutPin& pin) {
   pin.previous_ = nullptr;
   pin.next_ = pins_;

@@ -32,6 +32,8 @@ class LayoutCache {
   Entry enter(LayoutPin& pin, uint64_t offset, uint64_t length, bool for_write, uint64_t epoch,
               uint64_t end = 0);
   void leave(LayoutPin& pin);
+  // The same of one that was not done: the next one that goes on where it would have begun is sequential.
+  void abandon(LayoutPin& pin);
   // For a flush: everything of `ranges` that is held, and what is not. `through_gate`: the flush of a recall
   // itself.
   void enter(FlushPin& pin, std::span<const FileRange> ranges, bool through_gate, uint64_t epoch);

@@ -92,7 +92,7 @@ Result<> Restorer::behind_gate(const std::function<Result<>()>& work) {
   const FileRange everything{0, UINT64_MAX};
   file_.cache.close_gate(everything);
   Result<> outcome;
-  while (outcome && !file_.cache.drain(everything, file_.fabric.now() + std::chrono::seconds(1), false)) {
+  while (outcome && !file_.drain(everything, file_.fabric.now() + std::chrono::seconds(1), false)) {
     outcome = file_.patience.still_wanted("restore");
   }
   if (outcome) outcome = work();

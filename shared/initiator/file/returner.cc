@@ -7,7 +7,7 @@ namespace pnfsrdma::initiator {
 
 Result<> Returner::prepare_return(FileRange gate, bool changed) {
   // I/O ends by its own deadline; twice that is for the connection that has to be given up.
-  if (!file_.cache.drain(gate, file_.fabric.now() + 2 * file_.fabric.options.io_timeout)) {
+  if (!file_.drain(gate, file_.fabric.now() + 2 * file_.fabric.options.io_timeout)) {
     log_error("initiator", "drain-timeout offset={} length={}", gate.offset, gate.length);
   }
   // clora_changed: the layout is void already, what was written under it is not wanted there.

@@ -75,12 +75,105 @@ Result<std::optional<size_t>> Transfer::step(const Io& io, uint64_t offset, Buff
   const uint32_t done = bricks_.post_pieces(io, pin, slice);
   room.reset();
   file_.cache.leave(pin);
+  TRY_ASSIGN(const size_t moved, conclude(io, pin, slice, done));
+  return moved;
+}
+
+Result<size_t> Transfer::conclude(const Io& io, const LayoutPin& pin, BufferSlice slice, uint32_t done) {
   const uint32_t all = (1u << pin.pieces().size()) - 1;
   if (done != all) TRY(check_devices(pin, done));
   if (done != all) TRY(finish_pieces(io, pin, slice, done));
-  if (pin.sequential) layouts_.prefetch_behind(pin, direction);
-  if (for_write && file_.kept.any()) growth_room_.commit_early();
+  if (pin.sequential) layouts_.prefetch_behind(pin, io.direction);
+  if (io.direction == Direction::kWrite && file_.kept.any()) growth_room_.commit_early();
   return static_cast<size_t>(pin.length);
+}
+
+bool Transfer::start(PendingIo& pending, const Io& io, uint64_t offset, BufferSlice slice) {
+  CHECK(pending.state_ != PendingIo::State::kInFlight);
+  pending.io_ = io;
+  pending.offset_ = offset;
+  pending.slice_ = slice;
+  pending.state_ = slice.size() == 0 ? PendingIo::State::kComplete : PendingIo::State::kIdle;
+  if (slice.size() == 0) return true;
+  CompletionPoller& completions = file_.fabric.completions;
+  // Before the gate: whoever drains it looks whether somebody has to poll.
+  completions.begin();
+  if (!try_post(pending)) {
+    completions.end();
+    return false;
+  }
+  pending.release_hold();
+  return true;
+}
+
+bool Transfer::try_post(PendingIo& pending) {
+  LayoutPin& pin = pending.pin_;
+  const bool for_write = pending.io_.direction == Direction::kWrite;
+  if (!file_.fabric.options.layouts || file_.unstable_in_doubt()) return false;
+  pending.began_ = file_.fabric.now();
+  pin.unanswered = false;
+  if (file_.cache.enter(pin, pending.offset_, pending.slice_.size(), for_write, file_.layouts.epoch) !=
+      LayoutCache::Entry::kEntered)
+    return false;
+  if (!file_.growth_void() && pin.length == pending.slice_.size())
+    pending.room_ = for_write ? growth_room_.room_for_copy(pin) : KeptWrites::Room();
+  if (!pending.room_ || !bricks_.try_prepare(pending.work_, pending.io_, pin, pending.slice_, pending)) {
+    pending.room_.reset();
+    file_.cache.abandon(pin);
+    return false;
+  }
+  pending.taker_ = this;
+  pending.file_ = file_.shared_from_this();
+  pending.holds_ = pending.work_.count + 1;
+  pending.state_ = PendingIo::State::kInFlight;
+  pending.done_ = bricks_.post(pending.work_, pending.io_, pin, pending.slice_);
+  return true;
+}
+
+void Transfer::take_outcome(PendingIo& pending) {
+  CompletionPoller& completions = file_.fabric.completions;
+  pending.done_ |= bricks_.take_outcomes(pending.work_, pending.io_, pending.pin_, pending.slice_);
+  pending.room_.reset();
+  file_.cache.leave(pending.pin_);
+  if (pending.whole()) count_latency(pending);
+  // Seen as complete it may be used for another one at once, and this file be gone.
+  pending.state_ = PendingIo::State::kComplete;
+  completions.complete();
+}
+
+bool Transfer::finish_may_wait(const PendingIo& pending) const {
+  return !pending.whole() || (pending.io_.direction == Direction::kRead && pending.slice_.size() > 0 &&
+                              file_.unstable_in_doubt());
+}
+
+Result<size_t> Transfer::finish(PendingIo& pending) {
+  CHECK(pending.is_complete());
+  if (pending.slice_.size() == 0) {
+    pending.state_ = PendingIo::State::kIdle;
+    return size_t{0};
+  }
+  CHECK(pending.taker_ == this);
+  const std::shared_ptr<FileState> alive = std::move(pending.file_);
+  const Result<size_t> moved = finish_moved(pending);
+  if (!pending.whole()) count_latency(pending);
+  pending.state_ = PendingIo::State::kIdle;
+  return moved;
+}
+
+Result<size_t> Transfer::finish_moved(PendingIo& pending) {
+  const Io& io = pending.io_;
+  if (!pending.whole() && file_.fabric.aborted) return fail(ESHUTDOWN, "the mount ends");
+  const Result<size_t> moved = conclude(io, pending.pin_, pending.slice_, pending.done_);
+  // As in move().
+  if (io.direction != Direction::kRead || !file_.unstable_in_doubt()) return moved;
+  TRY(flusher_.settle_doubt());
+  return move_now(io, pending.offset_, pending.slice_);
+}
+
+void Transfer::count_latency(const PendingIo& pending) {
+  Statistics& counters = file_.fabric.statistics;
+  (pending.io_.direction == Direction::kRead ? counters.read_latency : counters.write_latency)
+      .add(file_.fabric.now() - pending.began_);
 }
 
 Result<bool> Transfer::enter(const Io& io, uint64_t offset, uint64_t length, LayoutPin& pin) {

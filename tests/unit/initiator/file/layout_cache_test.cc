@@ -131,6 +131,19 @@ TEST_F(LayoutCacheTest, IosInARowAreSequential) {
   cache.leave(pin);
 }
 
+TEST_F(LayoutCacheTest, OneThatWasAbandonedDoesNotEndTheRow) {
+  take(1, {memory(0, 1000, 1)});
+  LayoutPin pin;
+  ASSERT_EQ(cache.enter(pin, 500, 10, true, kEpoch), Entry::kEntered);
+  cache.leave(pin);
+  ASSERT_EQ(cache.enter(pin, 510, 10, true, kEpoch), Entry::kEntered);
+  cache.abandon(pin);
+  ASSERT_EQ(cache.enter(pin, 510, 10, true, kEpoch), Entry::kEntered);
+  EXPECT_TRUE(pin.sequential);
+  EXPECT_EQ(pin.run_begin, 500U);
+  cache.leave(pin);
+}
+
 TEST_F(LayoutCacheTest, AFlushEntersWhatIsHeldAndNamesTheRest) {
   take(1, {memory(0, 100, 1), memory(200, 100, 2)});
   FlushPin pin;
