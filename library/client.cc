@@ -2,8 +2,6 @@
 #include "library/client.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,22 +16,6 @@ namespace {
 
 // How long a farewell may take for what has to reach the servers.
 constexpr Milliseconds kFarewell = std::chrono::seconds(10);
-
-// The threads that are started in its scope leave all signals to the program's own.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    (void)::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { (void)::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 Result<client::ConnectOptions> parse(std::string_view source, std::string_view text) {
   client::ConnectOptions options;

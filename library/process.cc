@@ -34,4 +34,14 @@ mode_t process_umask() {
   return 022;
 }
 
+SignalsBlocked::SignalsBlocked() {
+  sigset_t all;
+  ::sigfillset(&all);
+  (void)::pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+
+SignalsBlocked::~SignalsBlocked() {
+  (void)::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 }  // namespace pnfsrdma::library

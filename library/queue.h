@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -14,8 +13,10 @@
 
 namespace pnfsrdma::library {
 
-// Operations that a program does not wait for, and what became of them. Each is done by one of a few helper
-// threads, which are started when there is something to do. Thread-safe.
+// Operations that a program does not wait for, and what became of them. What can be done without waiting, which
+// is reads and overwrites of registered memory under a layout, goes out at once and is completed by whoever polls
+// the connections; the rest is done by a few helper threads, which are started when there is something to do.
+// Thread-safe. An operation of the first kind allocates nothing, and costs no system call but the transport's.
 class Queue {
  public:
   static constexpr unsigned kDepthMax = 4096;
@@ -28,27 +29,51 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
 
   Client& client() const { return client_; }
-  int fd() const { return event_.get(); }
+  int fd() const { return watched_.get(); }
   // How many were taken. EAGAIN: the queue is full; EINVAL: the first one is not an operation.
   Result<size_t> submit(std::span<const pnfsrdma_operation> operations);
   // `timeout_ms` as poll(2)'s. EINTR: a signal came while nothing had completed.
   Result<size_t> reap(std::span<pnfsrdma_completion> completions, int timeout_ms);
 
  private:
-  Queue(Client& client, unsigned depth, FileDescriptor event);
+  class Slot;
+  // Slots one behind the other; none of them is in two.
+  struct Slots {
+    Slot* first = nullptr;
+    Slot* last = nullptr;
+    size_t count = 0;
+    void add(Slot& slot);
+    Slot* take();
+  };
 
-  void run();
-  void finish(const pnfsrdma_operation& operation, int64_t result, uint64_t offset);
+  Queue(Client& client, unsigned depth, FileDescriptor event, FileDescriptor watched);
+
+  void start_helpers();
+  void help();
+  // The bricks have done it, or the helper is to.
+  void completed(Slot& slot);
+  void leave_to_helper(Slot& slot);
+  void settle(Slot& slot);
+  void finish(Slot& slot, int64_t result, uint64_t offset);
+  bool settle_completed();
   size_t take(std::span<pnfsrdma_completion> completions);
+  void signal();
+  void unsignal();
 
   Client& client_;
-  const size_t depth_;
-  const FileDescriptor event_;
-  Mutex mutex_;
-  Condition work_, idle_;
-  std::deque<pnfsrdma_operation> waiting_;
-  std::deque<pnfsrdma_completion> done_;
-  size_t taken_ = 0;  // submitted and not reaped
+  const FileDescriptor event_, watched_;  // watched_: event_ and the connections
+  std::vector<std::unique_ptr<Slot>> all_;
+
+  Mutex mutex_;  // everything below
+  Condition work_;
+  Slots free_;
+  Slots completed_;                        // by the bricks, to be settled
+  Slots waiting_;                          // for a helper
+  std::vector<pnfsrdma_completion> done_;  // a ring
+  size_t first_done_ = 0, done_count_ = 0;
+  size_t running_ = 0;  // submitted and not in done_
+  size_t reaping_ = 0, sleeping_ = 0;
+  bool signalled_ = false;
   size_t idle_helpers_ = 0;
   bool ending_ = false;
   std::vector<Thread> helpers_;

@@ -52,17 +52,18 @@ Result<size_t> FileIo::write(uint64_t offset, BufferSlice source, Stability stab
   return inside_->transfer.move({Direction::kWrite, stability}, offset, source);
 }
 
-bool FileIo::start_read(PendingIo& io, uint64_t offset, BufferSlice sink) {
+bool FileIo::start_read(PendingIo& io, uint64_t offset, BufferSlice sink, PendingIoListener* listener) {
   if (inside_->fabric.aborted) return false;
   const uint64_t size = inside_->size();
   const size_t count = offset < size ? std::min<uint64_t>(sink.size(), size - offset) : 0;
-  return inside_->transfer.start(io, {Direction::kRead}, offset, sink.slice(0, count));
+  return inside_->transfer.start(io, {Direction::kRead}, offset, sink.slice(0, count), listener);
 }
 
-bool FileIo::start_write(PendingIo& io, uint64_t offset, BufferSlice source, Stability stability) {
+bool FileIo::start_write(PendingIo& io, uint64_t offset, BufferSlice source, Stability stability,
+                         PendingIoListener* listener) {
   if (inside_->fabric.aborted || offset > INT64_MAX || source.size() > INT64_MAX - offset) return false;
   if (inside_->sync_habit.expects_sync()) stability = Stability::kDataSync;
-  if (!inside_->transfer.start(io, {Direction::kWrite, stability}, offset, source)) return false;
+  if (!inside_->transfer.start(io, {Direction::kWrite, stability}, offset, source, listener)) return false;
   inside_->sync_habit.wrote();
   return true;
 }
@@ -113,6 +114,12 @@ Result<> FileIo::fdatasync(ErrorCursor& cursor) {
   inside_->sync_habit.synced();
   const Measured measured(inside_->fabric.clock, inside_->fabric.statistics.sync_latency);
   return inside_->file_sync.sync(true, cursor);
+}
+
+bool FileIo::is_durable(const ErrorCursor& cursor) const {
+  const DirtyList& dirty = inside_->dirty;
+  return !dirty.grew() && !dirty.anything_unflushed() && !inside_->growth_void() &&
+         !cursor.news(dirty.losses());
 }
 
 Result<> FileIo::fsync(ErrorCursor& cursor) {

@@ -52,9 +52,10 @@ class FileIo {
   // and whoever else polls provide, finish() has its result. Until then `io` and the buffer belong to it. I/Os that
   // are in flight together have no order. False: it would have to wait (no layout, no connection, no room, a
   // closed gate) or fail: nothing has happened, call read() or write(). One thread at a time uses an `io`.
-  bool start_read(PendingIo& io, uint64_t offset, BufferSlice sink);
+  // `listener`, if any, is told when it is complete, perhaps before this returns.
+  bool start_read(PendingIo& io, uint64_t offset, BufferSlice sink, PendingIoListener* listener = nullptr);
   bool start_write(PendingIo& io, uint64_t offset, BufferSlice source,
-                   Stability stability = Stability::kUnstable);
+                   Stability stability = Stability::kUnstable, PendingIoListener* listener = nullptr);
   // The result of a complete `io`, as of read() or write(). What was not acknowledged is done again and waited
   // for, when finish_may_wait() says so; another thread may do that. fsync covers what finish() has returned.
   Result<size_t> finish(PendingIo& io);
@@ -74,6 +75,8 @@ class FileIo {
   // Everything written before is durable as the device's class says; a new size is on the MDS. fsync also
   // sends the mtime.
   Result<> fdatasync(ErrorCursor& cursor);
+  // fdatasync() would find nothing to do, and nothing to report. Does not wait.
+  bool is_durable(const ErrorCursor& cursor) const;
   Result<> fsync(ErrorCursor& cursor);
   // FUSE flush (each close(2)): LAYOUTCOMMIT when anything was written, COMMIT when anything went through the MDS and
   // was not durable at once; waits for them. What went by RDMA only is not flushed: fsync does that.

@@ -22,6 +22,16 @@ class OutcomeTaker {
   ~OutcomeTaker() = default;
 };
 
+// Hears, once, that an I/O is complete, from whichever thread polls: it must not wait, nor call the data path. The I/O
+// is not touched any more behind it.
+class PendingIoListener {
+ public:
+  virtual void completed(PendingIo& io) = 0;
+
+ protected:
+  ~PendingIoListener() = default;
+};
+
 // An I/O that its caller does not wait for: FileIo::start_read() or start_write() begins it, FileIo::finish() ends
 // it; then it may be used for another one. Large, for it has room for all that an I/O needs: the caller makes as many
 // as he wants in flight, once. It must stay where it is, and live, until it is complete.
@@ -51,6 +61,7 @@ class PendingIo final : private BatchOwner {
   std::atomic<State> state_ = State::kIdle;
   std::atomic<size_t> holds_ = 0;  // turns in flight, and its start
   OutcomeTaker* taker_ = nullptr;
+  PendingIoListener* listener_ = nullptr;
   std::shared_ptr<FileState> file_;
   Io io_;
   uint64_t offset_ = 0;

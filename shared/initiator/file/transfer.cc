@@ -88,13 +88,18 @@ Result<size_t> Transfer::conclude(const Io& io, const LayoutPin& pin, BufferSlic
   return static_cast<size_t>(pin.length);
 }
 
-bool Transfer::start(PendingIo& pending, const Io& io, uint64_t offset, BufferSlice slice) {
+bool Transfer::start(PendingIo& pending, const Io& io, uint64_t offset, BufferSlice slice,
+                     PendingIoListener* listener) {
   CHECK(pending.state_ != PendingIo::State::kInFlight);
   pending.io_ = io;
   pending.offset_ = offset;
   pending.slice_ = slice;
   pending.state_ = slice.size() == 0 ? PendingIo::State::kComplete : PendingIo::State::kIdle;
-  if (slice.size() == 0) return true;
+  pending.listener_ = listener;
+  if (slice.size() == 0) {
+    if (listener != nullptr) listener->completed(pending);
+    return true;
+  }
   CompletionPoller& completions = file_.fabric.completions;
   // Before the gate: whoever drains it looks whether somebody has to poll.
   completions.begin();
@@ -136,9 +141,11 @@ void Transfer::take_outcome(PendingIo& pending) {
   pending.room_.reset();
   file_.cache.leave(pending.pin_);
   if (pending.whole()) count_latency(pending);
-  // Seen as complete it may be used for another one at once, and this file be gone.
+  // Seen as complete it may be used for another one at once, and this file be gone. (With a listener: told.)
+  PendingIoListener* const listener = pending.listener_;
   pending.state_ = PendingIo::State::kComplete;
   completions.complete();
+  if (listener != nullptr) listener->completed(pending);
 }
 
 bool Transfer::finish_may_wait(const PendingIo& pending) const {

@@ -29,7 +29,8 @@ class Transfer final : private OutcomeTaker {
   Result<size_t> move(const Io& io, uint64_t offset, BufferSlice slice);
 
   // The same in parts, which do not wait. False: it would have to; nothing has happened.
-  bool start(PendingIo& pending, const Io& io, uint64_t offset, BufferSlice slice);
+  bool start(PendingIo& pending, const Io& io, uint64_t offset, BufferSlice slice,
+             PendingIoListener* listener);
   // Of a complete one.
   bool finish_may_wait(const PendingIo& pending) const;
   Result<size_t> finish(PendingIo& pending);
