@@ -171,6 +171,40 @@ TEST_F(PendingIoTest, AWriteThatHasToBeDurableIsOneRoundTrip) {
   EXPECT_EQ(events.take(), Events{"flush"});
 }
 
+TEST_F(PendingIoTest, ADurableOverwriteLeavesNothingToSync) {
+  PendingIo io;
+  EXPECT_TRUE(file->is_durable(cursor));
+  ASSERT_TRUE(file->start_write(io, 0, block(0, 0, 5), Stability::kDataSync));
+  expect_done(io);
+  EXPECT_TRUE(file->is_durable(cursor));
+  ASSERT_TRUE(file->start_write(io, 0, block(0, 0, 6)));
+  expect_done(io);
+  EXPECT_FALSE(file->is_durable(cursor));
+  ASSERT_TRUE(file->fdatasync(cursor));
+  EXPECT_TRUE(file->is_durable(cursor));
+}
+
+TEST_F(PendingIoTest, AListenerHearsOfEachOnce) {
+  class Listener final : public PendingIoListener {
+   public:
+    void completed(PendingIo& io) override {
+      EXPECT_TRUE(io.is_complete());
+      ++heard;
+    }
+    std::atomic<int> heard = 0;
+  } listener;
+  std::array<PendingIo, 8> ios;
+  for (size_t i = 0; i < ios.size(); ++i)
+    ASSERT_TRUE(
+        file->start_write(ios[i], i * kBlock, block(i, i * kBlock, 7), Stability::kUnstable, &listener));
+  for (PendingIo& io : ios) expect_done(io);
+  EXPECT_EQ(listener.heard, 8);
+  // Behind the end there is nothing to read: it hears of that at once.
+  ASSERT_TRUE(file->start_read(ios[0], uint64_t{1} << 40, buffer->slice(0, kBlock), &listener));
+  EXPECT_EQ(listener.heard, 9);
+  expect_done(ios[0], 0);
+}
+
 TEST_F(PendingIoTest, FsyncFlushesWhatWasComplete) {
   PendingIo io;
   ASSERT_TRUE(file->start_write(io, kBlock, block(0, kBlock, 2)));
