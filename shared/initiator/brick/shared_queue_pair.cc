@@ -74,6 +74,8 @@ bool SharedQueuePair::try_reserve(WorkBatch& batch, BatchOwner& owner) {
   batch.owner_ = &owner;
   ++asynchronous_;
   admit(batch);
+  // Not done before start_reserved() is: a transport may still look at the message as it ends.
+  ++batch.remaining_;
   return true;
 }
 
@@ -103,7 +105,8 @@ void SharedQueuePair::start_reserved(WorkBatch& batch, SteadyTime deadline) {
   post(batch);
   Lock lock(mutex_);
   // Not before it is posted: all that a dead connection had was handed back, and it may be settled.
-  if (batch.remaining_ > 0) link(batch);
+  if (batch.remaining_ > 1) link(batch);
+  finish_one(batch);
   tell_owners(lock);
 }
 

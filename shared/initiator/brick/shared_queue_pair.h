@@ -50,8 +50,8 @@ class SharedQueuePair {
   bool try_reserve(WorkBatch& batch, BatchOwner& owner);
   bool try_reserve(WorkBatch& batch, BatchOwner& owner, brick::PersistCall call);
   void cancel(WorkBatch& batch);
-  // Posts and rings. The owner is told when all items have an outcome, possibly before this returns; the batch
-  // must live on until it has returned. When `deadline` passes, the next poll() gives the connection up.
+  // Posts and rings. The owner is told when all items have an outcome, possibly before this returns. When
+  // `deadline` passes, the next poll() gives the connection up.
   void start_reserved(WorkBatch& batch, SteadyTime deadline);
   bool try_start(WorkBatch& batch, BatchOwner& owner, SteadyTime deadline) {
     if (!try_reserve(batch, owner)) return false;

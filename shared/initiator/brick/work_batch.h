@@ -27,8 +27,8 @@ struct WorkItem {
 // Who hears that a batch is done that no thread waits for.
 class BatchOwner {
  public:
-  // Called once by whichever thread polled, with no lock held; it must not wait. The batch is the owner's again,
-  // who may reuse it at once, but for a try_start() of it that has not returned.
+  // Called once, when all of it is posted and complete, by whichever thread polled or by the one that posted it,
+  // with no lock held; it must not wait. The batch is the owner's again, who may reuse it at once.
   virtual void batch_done(WorkBatch& batch) = 0;
 
  protected:
@@ -60,7 +60,8 @@ class WorkBatch {
   friend class SharedQueuePair;
 
   std::span<WorkItem> items_;
-  size_t remaining_ = 0;  // items without a completion, and the answer when one is wanted
+  // Items without a completion, and the answer when one is wanted; of an asynchronous batch its start, too.
+  size_t remaining_ = 0;
   // The answer to a SEND, recognised by its id; the send slot of that, until finish().
   bool wants_reply_ = false;
   std::optional<size_t> credit_;
