@@ -175,17 +175,24 @@ bool IwarpQueuePair::input_came(Input input) {
   Lock lock(mutex_);
   waiting_ = false;
   if (ready() && input == Input::kEnd) {
-    close(Outcome::kConnectionLost);
+    close(lock, Outcome::kConnectionLost);
   } else if (ready() && input == Input::kError) {
-    may_send_ = true;
-    begin_terminating(reader_.verdict(), reader_.failed_header());
-    requester_.end_broken(Outcome::kConnectionLost);
-    responder_.end();
+    break_off(lock);
     pump(lock);
   } else if (ready() && input == Input::kProgress) {
     pump(lock);
   }
   return !completions_.empty() || state_ == State::kClosed;
+}
+
+// The peer has broken the protocol: what is under way ends, and it is told.
+void IwarpQueuePair::break_off(Lock& lock) {
+  const SenderPause pause(*this, lock);
+  if (!ready()) return;
+  may_send_ = true;
+  begin_terminating(reader_.verdict(), reader_.failed_header());
+  requester_.end_broken(Outcome::kConnectionLost);
+  responder_.end();
 }
 
 void IwarpQueuePair::begin_terminating(TerminateCode code, ByteSpan failed) {
@@ -206,14 +213,28 @@ void IwarpQueuePair::drain(SteadyTime deadline) {
     Input input = reader_.discard(*stream_);
     Lock lock(mutex_);
     pump(lock);
-    if (input == Input::kEnd || now() >= drain_until_) return close(Outcome::kFlushed);
+    if (input == Input::kEnd || now() >= drain_until_) return close(lock, Outcome::kFlushed);
     if (!completions_.empty() || now() >= deadline) return;
     lock.unlock();
     if (input == Input::kNothing) stream_->wait_ready(true, false, std::min(deadline, drain_until_));
   }
 }
 
-void IwarpQueuePair::close(Outcome outcome) {
+IwarpQueuePair::SenderPause::SenderPause(IwarpQueuePair& queue_pair, Lock& lock) : queue_pair_(queue_pair) {
+  ++queue_pair_.pauses_;
+  // It takes no longer than to copy what the socket takes: nobody blocks in it.
+  queue_pair_.send_left_.wait(lock, [this] { return !queue_pair_.in_send_; });
+}
+
+void IwarpQueuePair::close(Lock& lock, Outcome outcome) {
+  const SenderPause pause(*this, lock);
+  end(outcome);
+  if (sending_) return;  // it cleans up itself
+  batch_.clear();
+  socket_full_ = false;
+}
+
+void IwarpQueuePair::end(Outcome outcome) {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
   requester_.end(outcome);
@@ -222,8 +243,8 @@ void IwarpQueuePair::close(Outcome outcome) {
 }
 
 void IwarpQueuePair::fail() {
-  std::lock_guard lock(mutex_);
-  close(Outcome::kFlushed);
+  Lock lock(mutex_);
+  close(lock, Outcome::kFlushed);
 }
 
 }  // namespace pnfsrdma::rdma::iwarp

@@ -74,8 +74,23 @@ class IwarpQueuePair final : public QueuePair, private SegmentHandler {
 
   bool input_came(Input input);
   void drain(SteadyTime deadline);
+  void break_off(Lock& lock);
   void begin_terminating(TerminateCode code, ByteSpan failed);
-  void close(Outcome outcome);
+  // Nobody is sending from posters' memory when it returns: their work requests may end, and the memory be used
+  // for something else. pump() does not begin anew as long as it lives.
+  class SenderPause {
+   public:
+    SenderPause(IwarpQueuePair& queue_pair, Lock& lock);
+    ~SenderPause() { --queue_pair_.pauses_; }
+    SenderPause(const SenderPause&) = delete;
+    SenderPause& operator=(const SenderPause&) = delete;
+
+   private:
+    IwarpQueuePair& queue_pair_;
+  };
+  void close(Lock& lock, Outcome outcome);
+  // With the sender paused, or as the sender.
+  void end(Outcome outcome);
 
   const std::unique_ptr<Stream> stream_;
   const std::shared_ptr<SoftwareDomain> domain_;
@@ -90,6 +105,9 @@ class IwarpQueuePair final : public QueuePair, private SegmentHandler {
   Responder responder_;
   bool may_send_;
   bool sending_ = false;  // a thread is in pump(); it will look again before it leaves
+  bool in_send_ = false;  // and does not hold the mutex now
+  int pauses_ = 0;
+  Condition send_left_;
   bool socket_full_ = false;
   bool send_failed_ = false;
   bool response_turn_ = false;  // responses and requests take turns

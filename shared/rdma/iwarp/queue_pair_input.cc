@@ -38,11 +38,13 @@ Verdict IwarpQueuePair::control_segment(const Segment& segment, ByteSpan payload
     case Message::kFlushResponse:
       if (segment.queue != kFlushResponseQueue) return kUnexpectedOpcode;
       return requester_.flush_response(segment);
-    case Message::kTerminate:
+    case Message::kTerminate: {
       if (segment.queue != kTerminateQueue) return kUnexpectedOpcode;
+      const SenderPause pause(*this, lock);
       requester_.end_terminated(decode_terminate(payload));
-      close(Outcome::kFlushed);
+      close(lock, Outcome::kFlushed);
       return {};
+    }
     default:
       return kUnexpectedOpcode;
   }

@@ -9,11 +9,14 @@ namespace pnfsrdma::rdma::iwarp {
 void IwarpQueuePair::pump(Lock& lock) {
   if (sending_) return;
   sending_ = true;
-  while (!send_failed_ && state_.load(std::memory_order_relaxed) != State::kClosed) {
+  while (pauses_ == 0 && !send_failed_ && state_.load(std::memory_order_relaxed) != State::kClosed) {
     if (batch_.empty() && !fill_batch()) break;
+    in_send_ = true;
     lock.unlock();
     FrameBatch::Sent sent = batch_.send(*stream_);
     lock.lock();
+    in_send_ = false;
+    if (pauses_ > 0) send_left_.notify_all();
     bool was_full = socket_full_;
     socket_full_ = sent == FrameBatch::Sent::kSocketFull;
     if (socket_full_ != was_full) stream_->watch_writable(socket_full_);
@@ -54,7 +57,7 @@ void IwarpQueuePair::source_died() {
     responder_.end();
     if (batch_.at_frame_boundary()) begin_terminating(kLocalCatastrophic, {});
   }
-  if (!batch_.at_frame_boundary()) close(Outcome::kFlushed);
+  if (!batch_.at_frame_boundary()) end(Outcome::kFlushed);
   batch_.clear();
 }
 
