@@ -5,10 +5,12 @@
 #include <exception>
 #include <limits>
 #include <new>
+#include <span>
 #include <string>
 
 #include "library/client.h"
 #include "library/last_error.h"
+#include "library/map.h"
 #include "library/open_file.h"
 #include "library/pnfsrdma.h"
 #include "library/queue.h"
@@ -24,6 +26,7 @@ using namespace pnfsrdma;
 using initiator::Stability;
 using library::Client;
 using library::failed;
+using library::Map;
 using library::Names;
 using library::OpenFile;
 using library::Queue;
@@ -43,6 +46,13 @@ Queue* inside(pnfsrdma_queue* queue) {
 }
 const Queue* inside(const pnfsrdma_queue* queue) {
   return reinterpret_cast<const Queue*>(queue);
+}
+
+Map* inside(pnfsrdma_map* map) {
+  return reinterpret_cast<Map*>(map);
+}
+const Map* inside(const pnfsrdma_map* map) {
+  return reinterpret_cast<const Map*>(map);
 }
 
 template <typename T>
@@ -72,6 +82,14 @@ int64_t guarded(const Client* client, Call call) {
 template <typename Call>
 int64_t on_file(pnfsrdma_file* file, Call call) {
   return guarded(file == nullptr ? nullptr : &inside(file)->client(), [&] { return call(*inside(file)); });
+}
+
+template <typename Call>
+int64_t on_map(pnfsrdma_map* map, const pnfsrdma_range* ranges, unsigned count, Call call) {
+  return guarded(map == nullptr ? nullptr : &inside(map)->file().client(), [&]() -> Result<> {
+    if (ranges == nullptr && count > 0) return fail(EFAULT, "a null pointer");
+    return call(*inside(map), std::span(ranges, count));
+  });
 }
 
 // Bytes from an offset, as the system call has them.
@@ -329,6 +347,37 @@ int pnfsrdma_reap(pnfsrdma_queue* queue, pnfsrdma_completion* completions, unsig
     if (completions == nullptr && most > 0) return fail(EFAULT, "a null pointer");
     return inside(queue)->reap({completions, most}, timeout_ms);
   }));
+}
+
+int pnfsrdma_map_create(pnfsrdma_file* file, off_t offset, size_t length, pnfsrdma_map** map) {
+  if (map != nullptr) *map = nullptr;
+  return number(on_file(file, [&](OpenFile& open) -> Result<> {
+    if (map == nullptr) return fail(EFAULT, "a null pointer");
+    TRY(check_range(&open, length, offset));
+    TRY_ASSIGN(auto made, Map::make(open, static_cast<uint64_t>(offset), length));
+    *map = reinterpret_cast<pnfsrdma_map*>(made.release());
+    return {};
+  }));
+}
+
+void pnfsrdma_map_destroy(pnfsrdma_map* map) {
+  if (map == nullptr) return;
+  (void)guarded(&inside(map)->file().client(), [&]() -> Result<> {
+    delete inside(map);
+    return {};
+  });
+}
+
+void* pnfsrdma_map_address(const pnfsrdma_map* map) {
+  return inside(map)->address();
+}
+
+int pnfsrdma_map_sync(pnfsrdma_map* map, const pnfsrdma_range* ranges, unsigned count) {
+  return number(on_map(map, ranges, count, [](Map& image, auto all) { return image.sync(all); }));
+}
+
+int pnfsrdma_map_refresh(pnfsrdma_map* map, const pnfsrdma_range* ranges, unsigned count) {
+  return number(on_map(map, ranges, count, [](Map& image, auto all) { return image.refresh(all); }));
 }
 
 void pnfsrdma_set_log(int level, void (*write)(int level, const char* line)) {

@@ -148,6 +148,30 @@ int pnfsrdma_submit(pnfsrdma_queue* queue, const struct pnfsrdma_operation* oper
 int pnfsrdma_reap(pnfsrdma_queue* queue, struct pnfsrdma_completion* completions, unsigned most,
                   int timeout_ms);
 
+/* ---- a file as memory ----
+ * SNIA's NVM programming model, with the memory at the other end of a network: a map is a private image, in
+ * registered memory, of a part of a file. Store into it, and sync() the ranges that were stored to; nothing else
+ * is ever written. What others have written is seen after a refresh(), and nothing is before. */
+
+typedef struct pnfsrdma_map pnfsrdma_map;
+
+/* Bytes of a map, from its beginning. */
+struct pnfsrdma_range {
+  uint64_t offset;
+  uint64_t length;
+};
+
+/* Reads `length` bytes from `offset`; zeros where the file has ended. The file must be open for reading (and
+ * writing, if it is to be synced) and stays open as long as the map: pnfsrdma_close() says -EBUSY. */
+int pnfsrdma_map_create(pnfsrdma_file* file, off_t offset, size_t length, pnfsrdma_map** map);
+void pnfsrdma_map_destroy(pnfsrdma_map* map);
+void* pnfsrdma_map_address(const pnfsrdma_map* map);
+/* Writes these ranges, all at once, in no order; they are durable when it returns. On an error, and after a crash
+ * meanwhile, some of them are and some are not: a range is not atomic. One thread at a time. */
+int pnfsrdma_map_sync(pnfsrdma_map* map, const struct pnfsrdma_range* ranges, unsigned count);
+/* Reads these ranges again, over what was stored and not synced. One thread at a time. */
+int pnfsrdma_map_refresh(pnfsrdma_map* map, const struct pnfsrdma_range* ranges, unsigned count);
+
 /* ---- log ---- */
 
 enum {

@@ -35,6 +35,10 @@ class _Completion(ctypes.Structure):
     _fields_ = [("user_data", ctypes.c_uint64), ("result", ctypes.c_int64), ("offset", ctypes.c_uint64)]
 
 
+class _Range(ctypes.Structure):
+    _fields_ = [("offset", ctypes.c_uint64), ("length", ctypes.c_uint64)]
+
+
 class Completion(NamedTuple):
     """What became of an operation: bytes moved, or a negative errno; where an append went."""
 
@@ -88,6 +92,9 @@ def _load() -> ctypes.CDLL:
             ("fstat", integer, pointer, ctypes.POINTER(_Stat)), ("stat", integer, pointer, text, ctypes.POINTER(_Stat)),
             ("unlink", integer, pointer, text), ("rename", integer, pointer, text, text),
             ("mkdir", integer, pointer, text, ctypes.c_uint), ("rmdir", integer, pointer, text),
+            ("map_create", integer, pointer, offset, size, ctypes.POINTER(pointer)), ("map_destroy", None, pointer),
+            ("map_address", pointer, pointer), ("map_sync", integer, pointer, ctypes.POINTER(_Range), ctypes.c_uint),
+            ("map_refresh", integer, pointer, ctypes.POINTER(_Range), ctypes.c_uint),
             ("queue_create", integer, pointer, ctypes.c_uint, ctypes.POINTER(pointer)), ("queue_destroy", None, pointer),
             ("queue_fd", integer, pointer), ("submit", integer, pointer, ctypes.POINTER(Operation), ctypes.c_uint),
             ("reap", integer, pointer, ctypes.POINTER(_Completion), ctypes.c_uint, integer)):
@@ -257,6 +264,11 @@ class File:
         _check(_library.pnfsrdma_fstat(self._pointer, ctypes.byref(result)))
         return _stat(result)
 
+    def map(self, offset: int, length: int) -> Map:
+        pointer = ctypes.c_void_p()
+        _check(_library.pnfsrdma_map_create(self._pointer, offset, length, ctypes.byref(pointer)))
+        return Map(pointer, length)
+
     def operation(self, opcode: int, memory: memoryview | bytearray | None = None, offset: int = 0, flags: int = 0,
                   user_data: int = 0) -> Operation:
         """For Queue.submit(); `memory` has to live until it completes."""
@@ -265,6 +277,41 @@ class File:
         view = memoryview(memory).cast("B")
         address = ctypes.addressof((ctypes.c_char * len(view)).from_buffer(view))
         return Operation(self._pointer.value, opcode, flags, address, len(view), offset, user_data)
+
+
+class Map:
+    """A private image of a part of a file: store into `memory`, then sync() what was stored to."""
+
+    def __init__(self, pointer: ctypes.c_void_p, length: int) -> None:
+        self._pointer = pointer
+        address = _library.pnfsrdma_map_address(pointer)
+        self.memory = memoryview((ctypes.c_char * length).from_address(address)).cast("B")
+
+    def close(self) -> None:
+        """Nobody may use `memory`, or a part of it, any more."""
+        if self._pointer:
+            _library.pnfsrdma_map_destroy(self._pointer)
+            self._pointer = ctypes.c_void_p()
+
+    def __enter__(self) -> Map:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _ranges(self, ranges: Sequence[tuple[int, int]] | None) -> tuple[ctypes.Array[_Range], int]:
+        wanted = [(0, len(self.memory))] if ranges is None else ranges
+        return (_Range * len(wanted))(*wanted), len(wanted)
+
+    def sync(self, ranges: Sequence[tuple[int, int]] | None = None) -> None:
+        """Writes these (offset, length), all at once; durable when it returns. None: all of it."""
+        array, count = self._ranges(ranges)
+        _check(_library.pnfsrdma_map_sync(self._pointer, array, count))
+
+    def refresh(self, ranges: Sequence[tuple[int, int]] | None = None) -> None:
+        """Reads these (offset, length) again, over what was stored and not synced. None: all of it."""
+        array, count = self._ranges(ranges)
+        _check(_library.pnfsrdma_map_refresh(self._pointer, array, count))
 
 
 class Queue:

@@ -47,7 +47,7 @@ class Case(unittest.TestCase):
     options = {}
 
     def setUp(self):
-        self.cluster = cluster.Cluster(BIN, pool_size="512M", **self.options).start_all()
+        self.cluster = cluster.Cluster(BIN, **{"pool_size": "512M", **self.options}).start_all()
         self.addCleanup(self.cluster.close)
         self.source = f"127.0.0.1:{self.cluster.nfs_port}:/"
         self.client = pnfsrdma.connect(self.source)
@@ -442,6 +442,129 @@ class Queues(Case):
     def busy_close(self, file):
         copy = pnfsrdma.File(file._pointer)
         copy.close()
+
+
+class Maps(Case):
+    def setUp(self):
+        super().setUp()
+        self.mount = self.cluster.mount("actimeo=0")
+
+    def tearDown(self):
+        self.client.close()
+        self.mount.unmount()
+
+    def test_what_is_declared_is_written_and_nothing_else(self):
+        content = os.urandom(3 * MIB)
+        (self.mount / "file").write_bytes(content)
+        with self.client.open("file", os.O_RDWR) as file, file.map(4096, 2 * MIB) as image:
+            self.assertTrue(image.memory == content[4096:4096 + 2 * MIB])
+            wanted = bytearray(content)
+            image.memory[:] = b"\xff" * (2 * MIB)
+            ranges = [(i * 10_000, 64) for i in range(200)] + [(MIB, 0), (2 * MIB - 1, 1)]
+            image.sync(ranges)
+            for offset, length in ranges:
+                wanted[4096 + offset:4096 + offset + length] = b"\xff" * length
+            file.fsync()  # the mount's page cache learns of it with the modification time
+            self.assertTrue((self.mount / "file").read_bytes() == wanted)
+            image.refresh([(0, 100)])
+            self.assertTrue(image.memory[:100] == wanted[4096:4196])
+            self.assertEqual(bytes(image.memory[100:200]), b"\xff" * 100, "stored, and neither synced nor refreshed")
+            image.refresh()
+            self.assertTrue(image.memory == wanted[4096:4096 + 2 * MIB])
+            for wrong in ([(2 * MIB, 1)], [(0, 2 * MIB + 1)], [(1 << 63, 1 << 63)]):
+                self.assert_fails(errno.EINVAL, image.sync, wrong)
+
+    def test_what_others_write_is_seen_after_a_refresh_and_not_before(self):
+        (self.mount / "file").write_bytes(bytes(8192))
+        with self.client.open("file") as file, file.map(0, 8192) as image:
+            with open(self.mount / "file", "r+b", buffering=0) as other:
+                other.write(b"changed")
+                os.fsync(other.fileno())
+            self.assertEqual(bytes(image.memory[:7]), bytes(7))
+            image.refresh([(0, 4096)])
+            self.assertEqual(bytes(image.memory[:7]), b"changed")
+            self.assert_fails(errno.EBADF, image.sync)
+
+    def test_behind_the_end_it_is_zeros_and_the_file_grows_as_far_as_it_is_synced(self):
+        (self.mount / "file").write_bytes(b"x" * 100)
+        with self.client.open("file", os.O_RDWR) as file:
+            with file.map(50, 3 * MIB) as image:
+                self.assert_fails(errno.EBUSY, self.busy_close, file)
+                self.assertEqual(bytes(image.memory), b"x" * 50 + bytes(3 * MIB - 50))
+                image.memory[MIB:MIB + 5] = b"grown"
+                image.sync([(MIB, 5)])
+                self.assertEqual(file.stat().size, 50 + MIB + 5)
+                self.assertTrue((self.mount / "file").read_bytes() == b"x" * 100 + bytes(MIB - 50) + b"grown")
+            self.assert_fails(errno.EINVAL, file.map, 0, 0)
+        with self.client.open("file", os.O_WRONLY) as file:
+            self.assert_fails(errno.EACCES, file.map, 0, 10)
+
+    def busy_close(self, file):
+        pnfsrdma.File(file._pointer).close()
+
+
+class SeveralBricks(Case):
+    options = {"bricks": 3, "pool_size": "128M"}
+
+    def test_a_file_that_lies_on_several_is_written_and_read_in_one_operation(self):
+        size = 320 * MIB
+        memory = self.client.alloc(8 * MIB)
+        memory[:] = os.urandom(8 * MIB)
+        with self.client.open("file", os.O_RDWR | os.O_CREAT) as file, self.client.queue(4) as queue:
+            for at in range(0, size, 8 * MIB):
+                file.pwrite(memory, at)
+            file.fsync()
+            expected = bytes(memory)
+            for at in range(2 * MIB, size - 8 * MIB, 8 * MIB):  # some of them cross from brick to brick
+                queue.submit([file.operation(pnfsrdma.READ, memory, at)])
+                self.assertEqual(queue.reap(1)[0].result, 8 * MIB)
+                self.assertTrue(memory == expected[2 * MIB:] + expected[:2 * MIB], at)
+            memory[:] = expected
+            queue.submit([file.operation(pnfsrdma.WRITE, memory, at, pnfsrdma.DURABLE) for at in (116 * MIB, 244 * MIB)])
+            self.assertEqual([each.result for each in queue.reap(1) + queue.reap(1)], [8 * MIB] * 2)
+            for at in (116 * MIB, 244 * MIB):
+                self.assertTrue(file.pread(8 * MIB, at) == expected)
+        self.client.free(memory)
+        self.client.close()
+
+
+class Examples(Case):
+    def setUp(self):
+        super().setUp()
+        self.mount = self.cluster.mount()
+
+    def tearDown(self):
+        self.client.close()
+        self.mount.unmount()
+
+    def run_example(self, name, *arguments):
+        return subprocess.run([BIN.parent / "examples" / name, self.source, *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+    def test_a_checkpoint_is_saved_verified_and_replaced(self):
+        self.assertEqual(self.run_example("checkpoint", "model", "save", "4", "20", "7").stdout, "saved 7\n")
+        self.assertEqual(self.run_example("checkpoint", "model", "load").stdout, "7\n")
+        # A crash in the middle of the next one, which gets no further than the brick answers.
+        self.cluster.signal("brick", signal.SIGSTOP)
+        with subprocess.Popen([BIN.parent / "examples" / "checkpoint", self.source, "model", "save", "4", "20", "8"]) as process:
+            cluster.wait_until(lambda: (self.mount / "model.8/shard0").exists(), 60, "it is at work")
+            process.kill()
+        self.cluster.signal("brick", signal.SIGCONT)
+        self.assertEqual(self.run_example("checkpoint", "model", "load").stdout, "7\n")
+        self.assertEqual(self.run_example("checkpoint", "model", "save", "4", "20", "8").stdout, "saved 8\n")
+        self.assertEqual(self.run_example("checkpoint", "model", "load").stdout, "8\n")
+        with open(self.mount / "model.8/shard2", "r+b", buffering=0) as shard:
+            shard.seek(5 * MIB)
+            shard.write(b"flipped!")
+            os.fsync(shard.fileno())
+        damaged = self.run_example("checkpoint", "model", "load")
+        self.assertEqual((damaged.returncode, damaged.stderr), (1, "checkpoint: model.8/shard2 is damaged\n"))
+
+    def test_a_log_is_written_and_found_again(self):
+        self.assertEqual(self.run_example("append_log", "log", "write", "100").stdout.split(), [str(n) for n in range(1, 101)])
+        self.assertEqual(self.run_example("append_log", "log", "write", "50").stdout.split(), [str(n) for n in range(101, 151)])
+        self.assertEqual(self.run_example("append_log", "log", "check").stdout, "150\n")
+        self.assertEqual(self.run_example("append_log", "log").returncode, 2)
+        self.assertIn("NOENT", self.run_example("append_log", "absent", "check").stderr)
 
 
 class Restarts(Case):
