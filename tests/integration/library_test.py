@@ -33,11 +33,12 @@ def run_with_the_sanitizers_runtime():
                        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0"}
         os.execve(sys.executable, [sys.executable, *sys.argv], environment)
     os.environ["PNFSRDMA_LIBRARY"] = str(LIBRARY)
-    os.environ.pop("LD_PRELOAD", None)  # the daemons have their own
+    preloaded = os.environ.pop("LD_PRELOAD", "")  # the daemons have their own
     os.environ["ASAN_OPTIONS"] = "detect_leaks=1"
+    return preloaded
 
 
-run_with_the_sanitizers_runtime()
+PRELOADED = run_with_the_sanitizers_runtime()
 del sys.argv[1]
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "library" / "python"))
 import pnfsrdma  # noqa: E402
@@ -558,6 +559,14 @@ class Examples(Case):
             os.fsync(shard.fileno())
         damaged = self.run_example("checkpoint", "model", "load")
         self.assertEqual((damaged.returncode, damaged.stderr), (1, "checkpoint: model.8/shard2 is damaged\n"))
+
+    def test_an_array_of_python_is_there_in_the_next_run(self):
+        root = pathlib.Path(__file__).parents[2] / "library"
+        environment = {**os.environ, "PYTHONPATH": str(root / "python"), "LD_PRELOAD": PRELOADED, "ASAN_OPTIONS": "detect_leaks=0"}
+        for turn in (1, 2):
+            done = subprocess.run([sys.executable, root / "examples/array.py", self.source, "array"], capture_output=True, text=True,
+                                  timeout=120, check=False, env=environment)
+            self.assertEqual((done.stdout, done.stderr), (f"{turn * 100_000}\n", ""))
 
     def test_a_log_is_written_and_found_again(self):
         self.assertEqual(self.run_example("append_log", "log", "write", "100").stdout.split(), [str(n) for n in range(1, 101)])
