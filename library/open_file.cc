@@ -194,12 +194,13 @@ Result<uint64_t> OpenFile::append(const void* buffer, size_t count, Stability st
 }
 
 bool OpenFile::start(initiator::PendingIo& io, bool is_read, void* buffer, size_t count, uint64_t offset,
-                     Stability stability, initiator::PendingIoListener& listener) {
+                     Stability stability, initiator::PendingIoListener& listener,
+                     initiator::Doorbell doorbell) {
   if (count == 0 || count > kStepMax || !(is_read ? readable_ : writable_ && !appends_)) return false;
   const auto slice = client_.memory().find(buffer, count);
   if (!slice) return false;
-  return is_read ? data().start_read(io, offset, *slice, &listener)
-                 : data().start_write(io, offset, *slice, stability, &listener);
+  return is_read ? data().start_read(io, offset, *slice, &listener, doorbell)
+                 : data().start_write(io, offset, *slice, stability, &listener, doorbell);
 }
 
 // What was not flushed along with the WRITE, and a new size; where nothing is left it asks nobody.

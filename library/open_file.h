@@ -35,7 +35,8 @@ class OpenFile {
   // A read or write that is not waited for (FileIo::start_read()); `listener` hears when it is complete. False: it
   // would have to wait, or fail.
   bool start(initiator::PendingIo& io, bool is_read, void* buffer, size_t count, uint64_t offset,
-             initiator::Stability stability, initiator::PendingIoListener& listener);
+             initiator::Stability stability, initiator::PendingIoListener& listener,
+             initiator::Doorbell doorbell);
   // All that is written is: sync(true) would ask nobody, and report nothing.
   bool is_durable() const { return file_->data->is_durable(cursor_); }
   Result<> truncate(uint64_t size);

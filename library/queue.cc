@@ -39,10 +39,10 @@ class Queue::Slot final : private initiator::PendingIoListener {
   bool must_be_durable() const { return !is_read() && stability() == Stability::kDataSync; }
 
   // False: a helper has to do it.
-  bool start() {
+  bool start(initiator::Doorbell doorbell) {
     if (operation.opcode > PNFSRDMA_WRITE) return false;
     return file().start(io_, is_read(), operation.buffer, operation.length, operation.offset, stability(),
-                        *this);
+                        *this, doorbell);
   }
   bool finish_may_wait() { return file().data().finish_may_wait(io_); }
   Result<size_t> finish() { return file().data().finish(io_); }
@@ -156,6 +156,9 @@ Queue::~Queue() {
 
 Result<size_t> Queue::submit(std::span<const pnfsrdma_operation> operations) {
   size_t count = 0;
+  // Several go out with one doorbell.
+  using initiator::Doorbell;
+  const Doorbell doorbell = operations.size() > 1 ? Doorbell::kLater : Doorbell::kNow;
   for (; count < operations.size() && is_operation(operations[count]); ++count) {
     Slot* slot = nullptr;
     {
@@ -167,11 +170,12 @@ Result<size_t> Queue::submit(std::span<const pnfsrdma_operation> operations) {
     }
     slot->operation = operations[count];
     ++slot->file().in_flight;
-    if (!slot->start()) {
+    if (!slot->start(doorbell)) {
       slot->due = Slot::Due::kAll;
       leave_to_helper(*slot);
     }
   }
+  if (doorbell == Doorbell::kLater) client_.data_path().ring();
   if (count > 0 || operations.empty()) return count;
   if (!is_operation(operations.front())) return fail(EINVAL, "not an operation");
   return fail(EAGAIN, "the queue is full");

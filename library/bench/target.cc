@@ -83,7 +83,9 @@ class LibraryTarget final : public Target {
                  const std::function<void(int64_t)>& done) {
     std::vector<SteadyClock::time_point> began(depth);
     unsigned running = 0;
-    const auto submit = [&](uint64_t slot) {
+    // What has completed is submitted again with one doorbell.
+    std::vector<pnfsrdma_operation> operations;
+    const auto prepare = [&](uint64_t slot) {
       const int64_t at = next();
       if (at < 0) return;
       pnfsrdma_operation operation{};
@@ -94,11 +96,17 @@ class LibraryTarget final : public Target {
       operation.length = length;
       operation.offset = static_cast<uint64_t>(at);
       operation.user_data = slot;
+      operations.push_back(operation);
       began[slot] = SteadyClock::now();
-      check(pnfsrdma_submit(queue_, &operation, 1), "submit");
-      ++running;
     };
-    for (unsigned slot = 0; slot < depth; ++slot) submit(slot);
+    const auto submit = [&] {
+      if (operations.empty()) return;
+      check(pnfsrdma_submit(queue_, operations.data(), static_cast<unsigned>(operations.size())), "submit");
+      running += static_cast<unsigned>(operations.size());
+      operations.clear();
+    };
+    for (unsigned slot = 0; slot < depth; ++slot) prepare(slot);
+    submit();
     std::vector<pnfsrdma_completion> completions(depth);
     while (running > 0) {
       const int count = pnfsrdma_reap(queue_, completions.data(), depth, -1);
@@ -109,8 +117,9 @@ class LibraryTarget final : public Target {
         --running;
         if (completion.result < 0) give_up("transfer", std::strerror(static_cast<int>(-completion.result)));
         done(nanoseconds_since(began[completion.user_data]));
-        submit(completion.user_data);
+        prepare(completion.user_data);
       }
+      submit();
     }
   }
 

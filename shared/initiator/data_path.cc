@@ -262,6 +262,10 @@ void DataPath::progress() {
   impl_->fabric.completions.progress();
 }
 
+void DataPath::ring() {
+  impl_->fabric.completions.ring();
+}
+
 int DataPath::completion_fd() {
   return impl_->fabric.completions.fd();
 }

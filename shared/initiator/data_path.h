@@ -83,6 +83,8 @@ class DataPath final : public CallbackHandler {
   // For I/O that its caller does not wait for (FileIo::start_read()): takes what bricks have completed, on all
   // connections. Never blocks. Other threads of the data path poll, too, but seldom.
   void progress();
+  // Sends what was started with Doorbell::kLater, on all connections.
+  void ring();
   // To sleep on until progress() may have something to do, readable then: arm(), look once more whether what is
   // awaited is complete, poll(2), progress(). One thread at a time. The data path's; made when first asked for.
   // Negative: none is available (errno).

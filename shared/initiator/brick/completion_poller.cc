@@ -72,6 +72,14 @@ void CompletionPoller::remove(const std::shared_ptr<Connection>& connection) {
   connections_.erase(found);
 }
 
+void CompletionPoller::ring() {
+  for (size_t i = 0;; ++i) {
+    const std::shared_ptr<Connection> connection = at(i);
+    if (!connection) return;
+    connection->queue_pair.ring();
+  }
+}
+
 void CompletionPoller::poll() {
   const SteadyTime now = clock_.now();
   for (size_t i = 0;; ++i) {

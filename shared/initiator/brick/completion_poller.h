@@ -33,6 +33,8 @@ class CompletionPoller {
 
   // Before something is started there. It stays until it is dead and nothing is in flight on it.
   void add(const std::shared_ptr<Connection>& connection);
+  // SharedQueuePair::ring() of all connections.
+  void ring();
   // SharedQueuePair::poll() of all connections.
   void poll();
 

@@ -100,9 +100,9 @@ void SharedQueuePair::cancel(WorkBatch& batch) {
   if (batch.credit_) give_credit(*std::exchange(batch.credit_, std::nullopt));
 }
 
-void SharedQueuePair::start_reserved(WorkBatch& batch, SteadyTime deadline) {
+void SharedQueuePair::start_reserved(WorkBatch& batch, SteadyTime deadline, Doorbell doorbell) {
   batch.deadline_ = deadline;
-  post(batch);
+  post(batch, doorbell);
   Lock lock(mutex_);
   // Not before it is posted: all that a dead connection had was handed back, and it may be settled.
   if (batch.remaining_ > 1) link(batch);
@@ -156,14 +156,20 @@ void SharedQueuePair::admit(WorkBatch& batch) {
   replies_ = &batch;
 }
 
-void SharedQueuePair::post(WorkBatch& batch) {
+void SharedQueuePair::ring() {
+  const std::lock_guard posting(post_mutex_);
+  if (std::exchange(unrung_, false)) queue_pair_->submit();
+}
+
+void SharedQueuePair::post(WorkBatch& batch, Doorbell doorbell) {
   size_t posted = 0;
   {
     std::lock_guard posting(post_mutex_);
     for (; posted < batch.items_.size(); ++posted) {
       if (!post_item(batch.items_[posted])) break;
     }
-    queue_pair_->submit();
+    unrung_ = doorbell == Doorbell::kLater;
+    if (!unrung_) queue_pair_->submit();
   }
   if (posted == batch.items_.size()) return;
   // Ended, or full against our own count: what was not posted has its outcome (kFlushed); the connection

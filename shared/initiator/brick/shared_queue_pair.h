@@ -50,9 +50,11 @@ class SharedQueuePair {
   bool try_reserve(WorkBatch& batch, BatchOwner& owner);
   bool try_reserve(WorkBatch& batch, BatchOwner& owner, brick::PersistCall call);
   void cancel(WorkBatch& batch);
-  // Posts and rings. The owner is told when all items have an outcome, possibly before this returns. When
-  // `deadline` passes, the next poll() gives the connection up.
-  void start_reserved(WorkBatch& batch, SteadyTime deadline);
+  // Posts, and rings now or with ring(). The owner is told when all items have an outcome, possibly before this
+  // returns. When `deadline` passes, the next poll() gives the connection up.
+  void start_reserved(WorkBatch& batch, SteadyTime deadline, Doorbell doorbell = Doorbell::kNow);
+  // For what was posted with Doorbell::kLater; nothing if it has gone out already.
+  void ring();
   bool try_start(WorkBatch& batch, BatchOwner& owner, SteadyTime deadline) {
     if (!try_reserve(batch, owner)) return false;
     start_reserved(batch, deadline);
@@ -90,7 +92,7 @@ class SharedQueuePair {
   // Room in the send queue for the batch. False: dead or too late.
   bool reserve(WorkBatch& batch, SteadyTime deadline);
   void admit(WorkBatch& batch);
-  void post(WorkBatch& batch);
+  void post(WorkBatch& batch, Doorbell doorbell = Doorbell::kNow);
   Result<> post_item(const WorkItem& item);
   void wait_until_done(WorkBatch& batch, SteadyTime deadline);
   void poll_for_all(WorkBatch& own, SteadyTime& deadline, Lock& lock);
@@ -123,6 +125,7 @@ class SharedQueuePair {
   const size_t depth_;
 
   Mutex post_mutex_;     // posting and ringing; taken before mutex_, never inside it
+  bool unrung_ = false;  // under post_mutex_
   mutable Mutex mutex_;  // everything below, and the private fields of WorkBatch
   size_t in_flight_ = 0;
   uint64_t answers_ = 0;

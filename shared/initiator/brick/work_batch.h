@@ -13,6 +13,9 @@ namespace pnfsrdma::initiator {
 
 class WorkBatch;
 
+// Whether what is posted goes out at once, or with what is posted behind it (SharedQueuePair::ring()).
+enum class Doorbell : uint8_t { kNow, kLater };
+
 // One work request and, later, what became of it. Its address is the work id, so it stays where it is until
 // the batch is done.
 struct WorkItem {

@@ -101,7 +101,8 @@ uint32_t BrickIo::post(BrickWork& work, const Io& io, const LayoutPin& pin, Buff
   if (work.count == 0) return holes;
   begin(work, io);
   const SteadyTime deadline = file_.fabric.io_deadline();
-  for (BrickTurn& turn : work.used()) turn.connection->queue_pair.start_reserved(*turn.batch, deadline);
+  for (BrickTurn& turn : work.used())
+    turn.connection->queue_pair.start_reserved(*turn.batch, deadline, io.doorbell);
   return holes;
 }
 

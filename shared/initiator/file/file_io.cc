@@ -52,18 +52,21 @@ Result<size_t> FileIo::write(uint64_t offset, BufferSlice source, Stability stab
   return inside_->transfer.move({Direction::kWrite, stability}, offset, source);
 }
 
-bool FileIo::start_read(PendingIo& io, uint64_t offset, BufferSlice sink, PendingIoListener* listener) {
+bool FileIo::start_read(PendingIo& io, uint64_t offset, BufferSlice sink, PendingIoListener* listener,
+                        Doorbell doorbell) {
   if (inside_->fabric.aborted) return false;
   const uint64_t size = inside_->size();
   const size_t count = offset < size ? std::min<uint64_t>(sink.size(), size - offset) : 0;
-  return inside_->transfer.start(io, {Direction::kRead}, offset, sink.slice(0, count), listener);
+  return inside_->transfer.start(io, {.direction = Direction::kRead, .doorbell = doorbell}, offset,
+                                 sink.slice(0, count), listener);
 }
 
 bool FileIo::start_write(PendingIo& io, uint64_t offset, BufferSlice source, Stability stability,
-                         PendingIoListener* listener) {
+                         PendingIoListener* listener, Doorbell doorbell) {
   if (inside_->fabric.aborted || offset > INT64_MAX || source.size() > INT64_MAX - offset) return false;
   if (inside_->sync_habit.expects_sync()) stability = Stability::kDataSync;
-  if (!inside_->transfer.start(io, {Direction::kWrite, stability}, offset, source, listener)) return false;
+  const Io what{.direction = Direction::kWrite, .stability = stability, .doorbell = doorbell};
+  if (!inside_->transfer.start(io, what, offset, source, listener)) return false;
   inside_->sync_habit.wrote();
   return true;
 }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "shared/initiator/brick/work_batch.h"
+
 namespace pnfsrdma::initiator {
 
 enum class Direction { kRead, kWrite };
@@ -18,6 +20,7 @@ struct Io {
   Stability stability = Stability::kUnstable;
   int attempt = 0;
   uint64_t end = 0;
+  Doorbell doorbell = Doorbell::kNow;  // of one that its caller does not wait for
 };
 
 }  // namespace pnfsrdma::initiator
