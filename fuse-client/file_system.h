@@ -272,7 +272,8 @@ class FileSystem {
   std::optional<size_t> read_with_open(const OpenFile& file, uint64_t offset, MutableByteSpan sink);
   Result<size_t> read_on(fuse_req_t request, OpenFile& file, off_t offset, initiator::BufferSlice sink,
                          size_t done);
-  void reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count);
+  void reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count,
+                     initiator::ErrorCursor& losses);
 
   const FileSystemParts parts_;
   bool keeps_pages_ = false;

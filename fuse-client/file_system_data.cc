@@ -83,6 +83,7 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
     fuse_reply_err(request, error);
     return;
   }
+  initiator::ErrorCursor losses = file.data->losses_from_now();
   // O_SYNC, O_DSYNC, RWF_DSYNC: the flush goes out with the WRITE.
   const auto stability =
       (info->flags & O_DSYNC) != 0 ? initiator::Stability::kDataSync : initiator::Stability::kUnstable;
@@ -99,14 +100,14 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
     if (!at) return reply_lost(request, file, at.error());
     // The kernel put its pages where it believed the end to be.
     if (**at != static_cast<uint64_t>(offset)) parts_.invalidator.pages(node);
-    reply_written(request, file, info, size);
+    reply_written(request, file, info, size, losses);
     return;
   }
   // The kernel has put zeros between the end it knew and here; another host may have appended there.
   if (static_cast<uint64_t>(offset) > file.data->size()) file.inode->doubt_pages();
   const Result<size_t> count = file.data->write(static_cast<uint64_t>(offset), source, stability);
   if (!count) return reply_lost(request, file, count.error());
-  reply_written(request, file, info, *count);
+  reply_written(request, file, info, *count, losses);
 }
 
 bool FileSystem::is_direct(const fuse_file_info* info) const {
@@ -125,11 +126,13 @@ Result<size_t> FileSystem::read_on(fuse_req_t request, OpenFile& file, off_t off
 }
 
 // What was not flushed along with the WRITE, and a new size: of direct I/O the kernel leaves that to us; behind
-// buffered I/O it sends an FSYNC.
-void FileSystem::reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count) {
+// buffered I/O it sends an FSYNC. `losses`: of before the WRITE, and not the descriptor's: another write may have told
+// those already, and its next fsync still has to.
+void FileSystem::reply_written(fuse_req_t request, OpenFile& file, const fuse_file_info* info, size_t count,
+                               initiator::ErrorCursor& losses) {
   if (is_direct(info) && (info->flags & O_DSYNC) != 0) {
     const bool data_only = (info->flags & O_SYNC) != O_SYNC;
-    const Result<> synced = data_only ? file.data->fdatasync(file.cursor) : file.data->fsync(file.cursor);
+    const Result<> synced = data_only ? file.data->fdatasync(losses) : file.data->fsync(losses);
     if (!synced) return reply_lost(request, file, synced.error());
   }
   // Past the pages (what goes through them names no lock owner): a reader may have filled one meanwhile.

@@ -109,6 +109,10 @@ Result<std::optional<uint64_t>> FileIo::append_unasked(BufferSlice source, Stabi
   return std::unexpected(written.error());
 }
 
+ErrorCursor FileIo::losses_from_now() const {
+  return ErrorCursor(inside_->dirty.losses());
+}
+
 ErrorCursor FileIo::error_cursor() const {
   return ErrorCursor(inside_->dirty.unheard_from());
 }

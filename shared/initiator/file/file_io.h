@@ -75,6 +75,9 @@ class FileIo {
   // Where a new open file starts: losses of before are its business only if no other open file has heard of
   // them.
   ErrorCursor error_cursor() const;
+  // Where a write that has to be durable starts, taken before it: it hears of what is lost from here on, whoever else
+  // has heard of it, and takes no news from its open file.
+  ErrorCursor losses_from_now() const;
   // Everything written before is durable as the device's class says; a new size is on the MDS. fsync also
   // sends the mtime.
   Result<> fdatasync(ErrorCursor& cursor);

@@ -145,6 +145,19 @@ TEST_F(DurableWriteTest, AConnectionThatDiesBeforeTheAnswerIsFlushedOnTheNextOne
   EXPECT_EQ(path->statistics().reconnects.value(), 1u);
 }
 
+TEST_F(DurableWriteTest, ALossIsToldToEachThatWasUnderWayWhoeverHasHeardOfIt) {
+  ErrorCursor first = file->losses_from_now(), second = file->losses_from_now();
+  ASSERT_TRUE(file->write(0, filled(0, 4096, 2)));
+  ASSERT_TRUE(file->write(4096, filled(4096, 4096, 2)));
+  brick.set_verifier(77);
+  EXPECT_FALSE(file->fdatasync(first));
+  EXPECT_FALSE(file->is_durable(second));
+  EXPECT_FALSE(file->fdatasync(second)) << "nothing is left to be flushed, and it is not there";
+  EXPECT_EQ(file->fsync(cursor).error().number(), EIO) << "they have taken no news from the open file";
+  const ErrorCursor behind = file->losses_from_now();
+  EXPECT_TRUE(file->is_durable(behind));
+}
+
 TEST_F(DurableWriteTest, AVerifierThatChangesWithTheConnectionIsALoss) {
   brick.unanswered_persists = 1;
   // It has arrived, so it is not written again; its flush has no answer.
