@@ -106,9 +106,9 @@ using Move = Result<size_t> (*)(OpenFile& file, const iovec& piece, uint64_t off
 int64_t move_vector(pnfsrdma_file* file, const iovec* vector, int count, off_t offset, Move move) {
   return on_file(file, [&](OpenFile& open) -> Result<size_t> {
     if (count < 0 || (vector == nullptr && count > 0)) return fail(EINVAL, "the vector");
+    for (int i = 0; i < count; ++i) TRY(check_range(vector[i].iov_base, vector[i].iov_len, offset));
     size_t done = 0;
     for (int i = 0; i < count; ++i) {
-      TRY(check_range(vector[i].iov_base, vector[i].iov_len, offset));
       const auto moved = move(open, vector[i], static_cast<uint64_t>(offset) + done);
       if (!moved && done == 0) return moved;
       if (!moved) break;  // the error comes again
@@ -381,7 +381,7 @@ int pnfsrdma_map_refresh(pnfsrdma_map* map, const pnfsrdma_range* ranges, unsign
 }
 
 void pnfsrdma_set_log(int level, void (*write)(int level, const char* line)) {
-  if (level < PNFSRDMA_LOG_DEBUG || level > PNFSRDMA_LOG_OFF) return;
+  if (level < PNFSRDMA_LOG_DEBUG || level > PNFSRDMA_LOG_OFF || library::forks_before() > 0) return;
   (void)quiet_unless_set(true);
   if (write != nullptr) {
     write_log_with([write](LogLevel at, std::string_view component, std::string_view text) {

@@ -9,13 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/signals_blocked.h"
 #include "shared/client/option.h"
 
 namespace pnfsrdma::library {
 namespace {
 
 // How long a farewell may take for what has to reach the servers.
-constexpr Milliseconds kFarewell = std::chrono::seconds(10);
+constexpr Milliseconds kFarewell = std::chrono::seconds(8);
 
 Result<client::ConnectOptions> parse(std::string_view source, std::string_view text) {
   client::ConnectOptions options;

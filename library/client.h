@@ -24,7 +24,7 @@ class Client {
  public:
   // What an Error says names cause and fix, for a user.
   static Result<std::unique_ptr<Client>> connect(std::string_view source, std::string_view options);
-  // Returns the layouts and takes leave of the server, 10 s at most.
+  // Returns the layouts and takes leave of the server, ten seconds at most.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

@@ -33,7 +33,7 @@ std::shared_ptr<File> FileTable::join(const nfs4::FileHandle& handle, const std:
 }
 
 void FileTable::leave(const std::shared_ptr<File>& file, const Open& open) {
-  const Open closed = file->copy(open);
+  Open closed = file->copy(open);
   bool is_last = false;
   {
     const std::lock_guard lock(mutex_);
@@ -48,6 +48,7 @@ void FileTable::leave(const std::shared_ptr<File>& file, const Open& open) {
   }
   if (is_last) {
     file->data->release();
+    closed = file->copy(open);  // a reclaim may have renewed it
     (void)file->remove(open);
     file->data.reset();
     {

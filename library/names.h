@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,11 +13,12 @@
 
 namespace pnfsrdma::library {
 
-// A path below the connected directory, component by component.
+// A path below the connected directory, component by component. ".." is one of them until what stands before it is
+// known to be a directory.
 using Path = std::vector<std::string>;
 
 // Operations on paths: one COMPOUND each, from the connected directory down. Symbolic links on the way are
-// followed, at the price of two COMPOUNDs each. Thread-safe. The session must outlive it.
+// followed, at the price of two COMPOUNDs each; a ".." costs one. Thread-safe. The session must outlive it.
 class Names {
  public:
   using Operations = initiator::Session::Operations;
@@ -30,6 +32,7 @@ class Names {
     initiator::CompoundReply reply;
     size_t at = 0;
     SteadyTime asked_at;
+    Path path;  // without links on the way
 
     template <typename Response>
     const typename Response::Result* result(size_t index) const {
@@ -50,16 +53,26 @@ class Names {
   Result<> make_directory(std::string_view path, mode_t mode, const initiator::Credential& who) const;
   Result<> rename(std::string_view from, std::string_view to, const initiator::Credential& who) const;
 
+  // "d/", "d/." and "d/.." name a directory or nothing.
+  static bool names_directory(std::string_view path);
+
  private:
   Result<Path> parse(std::string_view path) const;
   Operations walk(const Path& path, size_t count) const;
-  // The path with the first link among `count` components replaced by what it says; EINVAL: there is none.
-  Result<Path> without_link(Path path, size_t count, const initiator::Credential& who) const;
+  // The first link among `count` components, all of which are there, and directories but for the last.
+  Result<std::optional<size_t>> find_link(const Path& path, size_t count, const initiator::Credential& who,
+                                          bool last_is_directory) const;
+  // The path with the link at that place replaced by what it says.
+  Result<Path> replace_link(Path path, size_t at, const initiator::Credential& who) const;
+  Result<Path> without_parents(Path path, const initiator::Credential& who) const;
   Result<Answer> follow(Path path, size_t kept, const initiator::Credential& who, LastLink last,
                         const Make& make) const;
   // The directory of the path's last component, and that.
-  Result<std::pair<nfs4::FileHandle, std::string>> parent(std::string_view path,
-                                                          const initiator::Credential& who) const;
+  struct Place {
+    nfs4::FileHandle directory;
+    std::string name;
+  };
+  Result<Place> place_of(std::string_view path, const initiator::Credential& who) const;
 
   initiator::Session& session_;
   const nfs4::FileHandle root_;

@@ -103,6 +103,11 @@ Result<std::unique_ptr<OpenFile>> OpenFile::open(Client& client, std::string_vie
   if ((flags & O_ACCMODE) == O_ACCMODE) return fail(EINVAL, "neither O_RDONLY, O_WRONLY nor O_RDWR");
   if ((flags & O_ACCMODE) == O_RDONLY && (flags & O_TRUNC) != 0)
     return fail(EINVAL, "O_TRUNC of a file that is only read");
+  if (Names::names_directory(path)) {
+    if ((flags & O_CREAT) != 0) return fail(EISDIR, fmt::format("{}: the path names a directory", path));
+    TRY(client.names().status(path, Client::caller()));
+    return fail(EISDIR, fmt::format("{} is a directory", path));
+  }
   auto open = std::make_shared<Open>();
   open->owner = client.next_owner();
   open->share_access = share_access_of(flags);
@@ -166,16 +171,18 @@ Result<size_t> OpenFile::write(const void* buffer, size_t count, uint64_t offset
     TRY(append(buffer, count, stability));
     return count;
   }
+  initiator::ErrorCursor losses = data().losses_from_now();
   TRY_ASSIGN(const size_t written,
              by_pieces(client_, const_cast<void*>(buffer), count, true, [&](size_t done, BufferSlice piece) {
                return data().write(offset + done, piece, stability);
              }));
-  if (stability == Stability::kDataSync) TRY(make_durable());
+  if (stability == Stability::kDataSync) TRY(make_durable(losses));
   return written;
 }
 
 Result<uint64_t> OpenFile::append(const void* buffer, size_t count, Stability stability) {
   if (!writable_) return fail(EBADF, "the file is not open for writing");
+  initiator::ErrorCursor losses = data().losses_from_now();
   std::optional<uint64_t> first;
   TRY_ASSIGN(const size_t written, by_pieces(client_, const_cast<void*>(buffer), count, true,
                                              [&](size_t, BufferSlice piece) -> Result<size_t> {
@@ -189,7 +196,7 @@ Result<uint64_t> OpenFile::append(const void* buffer, size_t count, Stability st
                                                return piece.size();
                                              }));
   if (written < count) return fail(EIO, fmt::format("{} of {} bytes were appended", written, count));
-  if (stability == Stability::kDataSync) TRY(make_durable());
+  if (stability == Stability::kDataSync) TRY(make_durable(losses));
   return first.value_or(data().size());
 }
 
@@ -201,11 +208,6 @@ bool OpenFile::start(initiator::PendingIo& io, bool is_read, void* buffer, size_
   if (!slice) return false;
   return is_read ? data().start_read(io, offset, *slice, &listener, doorbell)
                  : data().start_write(io, offset, *slice, stability, &listener, doorbell);
-}
-
-// What was not flushed along with the WRITE, and a new size; where nothing is left it asks nobody.
-Result<> OpenFile::make_durable() {
-  return data().fdatasync(cursor_);
 }
 
 Result<> OpenFile::sync(bool data_only) {
@@ -233,8 +235,9 @@ Result<> OpenFile::truncate_once(uint64_t size, bool& again) {
   if (returns) operations.emplace_back(std::move(*layout_return));
   nfs4::SetAttributesArguments set;
   set.attributes.size = size;
-  const auto open = file_->open_state(true);
-  if (open) set.stateid = open->stateid;
+  // Our own: another one's may be closed meanwhile.
+  set.stateid = file_->copy(*open_).stateid;
+  const nfs4::Stateid refused = set.stateid;
   const size_t set_at = operations.size();
   operations.emplace_back(std::move(set));
   const std::function take_in_return = [&](const CompoundReply& so_far) {
@@ -252,8 +255,9 @@ Result<> OpenFile::truncate_once(uint64_t size, bool& again) {
   if (is_lost && returns && reply->results.size() == 2) {
     data().layouts_refused(reply->status);
     again = true;
-  } else if (is_lost && open) {
-    client_.session().renew_opens();
+  } else if (is_lost) {
+    // Unless that has been done meanwhile.
+    if (file_->copy(*open_).stateid.other == refused.other) client_.session().renew_opens();
     again = true;
   }
   return fail(nfs4::to_errno(reply->status),

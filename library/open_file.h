@@ -37,8 +37,8 @@ class OpenFile {
   bool start(initiator::PendingIo& io, bool is_read, void* buffer, size_t count, uint64_t offset,
              initiator::Stability stability, initiator::PendingIoListener& listener,
              initiator::Doorbell doorbell);
-  // All that is written is: sync(true) would ask nobody, and report nothing.
-  bool is_durable() const { return file_->data->is_durable(cursor_); }
+  // Behind a write that has to be durable. `losses`: of before it (FileIo::losses_from_now()).
+  Result<> make_durable(initiator::ErrorCursor& losses) { return data().fdatasync(losses); }
   Result<> truncate(uint64_t size);
   Result<struct stat> status();
 
@@ -57,7 +57,6 @@ class OpenFile {
   OpenFile(Client& client, std::shared_ptr<File> file, std::shared_ptr<Open> open, int flags);
 
   Result<> truncate_once(uint64_t size, bool& again);
-  Result<> make_durable();
 
   Client& client_;
   const std::shared_ptr<File> file_;

@@ -93,7 +93,8 @@ ssize_t pnfsrdma_pwrite_durable(pnfsrdma_file* file, const void* buffer, size_t 
  * them, and it sees ours then. */
 ssize_t pnfsrdma_append(pnfsrdma_file* file, const void* buffer, size_t count, off_t* offset);
 
-/* As fdatasync(2), fsync(2). -EIO: something written through this file was lost; told once. */
+/* As fdatasync(2), fsync(2). -EIO: something written through this file was lost; told once, so of several that
+ * are under way at once only one may say so. (A durable write always tells of its own.) */
 int pnfsrdma_fdatasync(pnfsrdma_file* file);
 int pnfsrdma_fsync(pnfsrdma_file* file);
 int pnfsrdma_ftruncate(pnfsrdma_file* file, off_t length);
@@ -141,10 +142,12 @@ void pnfsrdma_queue_destroy(pnfsrdma_queue* queue);
 /* Readable (poll(2), epoll(7)) when pnfsrdma_reap() may find something. Now and then it is readable for nothing. */
 int pnfsrdma_queue_fd(const pnfsrdma_queue* queue);
 
-/* Starts operations, in no order among each other. How many were taken, fewer than `count` if the queue is full;
- * -EAGAIN if none, -EINVAL if the first one is not an operation. Never waits for a server. */
+/* Starts operations, in no order among each other, with one doorbell. How many were taken, fewer than `count` if the
+ * queue is full; -EAGAIN if none, -EINVAL if the first one is not an operation of this connection. Does not wait for
+ * what it has started. */
 int pnfsrdma_submit(pnfsrdma_queue* queue, const struct pnfsrdma_operation* operations, unsigned count);
-/* What has completed, at most `most`. Waits up to `timeout_ms` for the first (0: not at all, -1: forever). */
+/* What has completed, at most `most`. Waits up to `timeout_ms` for the first (0: not at all, -1: forever); -EINTR if a
+ * signal came before that. */
 int pnfsrdma_reap(pnfsrdma_queue* queue, struct pnfsrdma_completion* completions, unsigned most,
                   int timeout_ms);
 
@@ -182,7 +185,8 @@ enum {
   PNFSRDMA_LOG_OFF = 4
 };
 /* The process's log, from `level` on: to `write` (called by one thread at a time, which must not call back into the
- * library), or with NULL to stderr. Nothing is logged before. Before the first connection. */
+ * library), or with NULL to stderr. Nothing is logged before, and nothing in the children of a process that has used
+ * the library. Before the first connection. */
 void pnfsrdma_set_log(int level, void (*write)(int level, const char* line));
 
 #ifdef __cplusplus

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "shared/base/log.h"
+
 namespace pnfsrdma::library {
 namespace {
 
@@ -16,7 +18,11 @@ std::atomic<uint64_t> forks = 0;
 }  // namespace
 
 uint64_t forks_before() {
-  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  static const int registered = ::pthread_atfork(nullptr, nullptr, [] {
+    ++forks;
+    // Somebody may have been writing to it: its locks are held for ever.
+    set_log_level(LogLevel::kOff);
+  });
   (void)registered;
   return forks;
 }
@@ -32,16 +38,6 @@ mode_t process_umask() {
     return mask;
   }
   return 022;
-}
-
-SignalsBlocked::SignalsBlocked() {
-  sigset_t all;
-  ::sigfillset(&all);
-  (void)::pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
-
-SignalsBlocked::~SignalsBlocked() {
-  (void)::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 }  // namespace pnfsrdma::library

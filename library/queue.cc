@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "library/last_error.h"
-#include "library/process.h"
+#include "shared/base/signals_blocked.h"
 
 namespace pnfsrdma::library {
 
@@ -29,6 +31,8 @@ class Queue::Slot final : private initiator::PendingIoListener {
   pnfsrdma_operation operation{};
   Due due = Due::kAll;
   int64_t moved = 0;
+  // Of before it began: a loss that another operation has told is told to this one, too.
+  initiator::ErrorCursor losses;
   Slot* next = nullptr;
 
   OpenFile& file() const { return *reinterpret_cast<OpenFile*>(operation.file); }
@@ -61,12 +65,13 @@ int64_t number_of(const Result<T>& result) {
   return result ? static_cast<int64_t>(*result) : -to_number(result.error());
 }
 
-bool is_operation(const pnfsrdma_operation& operation) {
+bool is_operation(const pnfsrdma_operation& operation, const Client& client) {
   if (operation.file == nullptr || operation.opcode > PNFSRDMA_FSYNC) return false;
+  if (&reinterpret_cast<OpenFile*>(operation.file)->client() != &client) return false;
   if ((operation.flags & ~uint32_t{PNFSRDMA_DURABLE}) != 0) return false;
-  const bool moves = operation.opcode <= PNFSRDMA_APPEND;
-  if (moves && operation.buffer == nullptr && operation.length > 0) return false;
-  return operation.length <= INT64_MAX && operation.offset <= INT64_MAX - operation.length;
+  if (operation.opcode > PNFSRDMA_APPEND) return true;
+  if (operation.length > INT64_MAX || (operation.buffer == nullptr && operation.length > 0)) return false;
+  return operation.opcode == PNFSRDMA_APPEND || operation.offset <= INT64_MAX - operation.length;
 }
 
 struct Outcome {
@@ -80,8 +85,11 @@ Outcome run(const pnfsrdma_operation& operation, OpenFile& file, Stability stabi
     case PNFSRDMA_READ:
       return {number_of(file.read(operation.buffer, operation.length, operation.offset)), operation.offset};
     case PNFSRDMA_WRITE:
-      return {number_of(file.write(operation.buffer, operation.length, operation.offset, stability)),
-              operation.offset};
+      if (!file.appends()) {
+        return {number_of(file.write(operation.buffer, operation.length, operation.offset, stability)),
+                operation.offset};
+      }
+      [[fallthrough]];
     case PNFSRDMA_APPEND: {
       const auto at = file.append(operation.buffer, operation.length, stability);
       if (!at) return {-to_number(at.error()), 0};
@@ -125,12 +133,23 @@ Result<std::unique_ptr<Queue>> Queue::create(Client& client, unsigned depth) {
   const int connections = client.data_path().completion_fd();
   if (connections < 0) return std::unexpected(Error::from_errno("epoll_create1"));
   watch(watched.get(), event.get());
-  watch(watched.get(), connections);
-  return std::unique_ptr<Queue>(new Queue(client, depth, std::move(event), std::move(watched)));
+  std::unique_ptr<Queue> queue(new Queue(client, depth, std::move(event), std::move(watched), connections));
+  // The first one, so that there is always one.
+  try {
+    const SignalsBlocked blocked;
+    queue->helpers_.emplace_back([&made = *queue] { made.help(); });
+  } catch (const std::system_error& error) {
+    return fail(error.code().value(), "a thread of the queue");
+  }
+  return queue;
 }
 
-Queue::Queue(Client& client, unsigned depth, FileDescriptor event, FileDescriptor watched)
-    : client_(client), event_(std::move(event)), watched_(std::move(watched)), done_(depth) {
+Queue::Queue(Client& client, unsigned depth, FileDescriptor event, FileDescriptor watched, int connections)
+    : client_(client),
+      event_(std::move(event)),
+      watched_(std::move(watched)),
+      connections_(connections),
+      done_(depth) {
   all_.reserve(depth);
   for (unsigned i = 0; i < depth; ++i) free_.add(*all_.emplace_back(std::make_unique<Slot>(*this)));
   client_.queue_came();
@@ -159,7 +178,7 @@ Result<size_t> Queue::submit(std::span<const pnfsrdma_operation> operations) {
   // Several go out with one doorbell.
   using initiator::Doorbell;
   const Doorbell doorbell = operations.size() > 1 ? Doorbell::kLater : Doorbell::kNow;
-  for (; count < operations.size() && is_operation(operations[count]); ++count) {
+  for (; count < operations.size() && is_operation(operations[count], client_); ++count) {
     Slot* slot = nullptr;
     {
       const std::lock_guard lock(mutex_);
@@ -167,17 +186,24 @@ Result<size_t> Queue::submit(std::span<const pnfsrdma_operation> operations) {
       if (running_ + done_count_ == done_.size()) break;
       slot = free_.take();
       ++running_;
+      ++at_bricks_;
+      if (!watching_) watch_connections();
     }
     slot->operation = operations[count];
     ++slot->file().in_flight;
+    slot->losses = slot->file().data().losses_from_now();
     if (!slot->start(doorbell)) {
       slot->due = Slot::Due::kAll;
+      {
+        const std::lock_guard lock(mutex_);
+        --at_bricks_;
+      }
       leave_to_helper(*slot);
     }
   }
   if (doorbell == Doorbell::kLater) client_.data_path().ring();
   if (count > 0 || operations.empty()) return count;
-  if (!is_operation(operations.front())) return fail(EINVAL, "not an operation");
+  if (!is_operation(operations.front(), client_)) return fail(EINVAL, "not an operation");
   return fail(EAGAIN, "the queue is full");
 }
 
@@ -187,7 +213,11 @@ void Queue::leave_to_helper(Slot& slot) {
     waiting_.add(slot);
     if (waiting_.count > idle_helpers_ && helpers_.size() < kHelpersMax) {
       const SignalsBlocked blocked;
-      helpers_.emplace_back([this] { help(); });
+      try {
+        helpers_.emplace_back([this] { help(); });
+      } catch (const std::system_error&) {
+        // No more threads for this process: those that are there take it.
+      }
     }
   }
   work_.notify_one();
@@ -202,27 +232,38 @@ void Queue::help() {
     Slot* const slot = waiting_.take();
     if (slot == nullptr) return;
     lock.unlock();
-    if (slot->due == Slot::Due::kFinish) {
-      slot->moved = number_of(slot->finish());
-      slot->due = Slot::Due::kSync;
-    }
-    const bool is_short = slot->moved >= 0 && static_cast<uint64_t>(slot->moved) < slot->operation.length;
-    if (slot->due == Slot::Due::kAll || (slot->is_read() && is_short)) {
-      const Outcome outcome = run(slot->operation, slot->file(), slot->stability());
-      finish(*slot, outcome.result, outcome.offset);
-    } else {
-      if (slot->moved >= 0 && slot->must_be_durable()) {
-        if (const auto synced = slot->file().sync(true); !synced) slot->moved = -to_number(synced.error());
-      }
-      finish(*slot, slot->moved, slot->operation.offset);
+    try {
+      do_due(*slot);
+    } catch (const std::bad_alloc&) {
+      finish(*slot, -ENOMEM, 0);
+    } catch (const std::exception&) {
+      finish(*slot, -EIO, 0);
     }
     lock.lock();
   }
 }
 
+void Queue::do_due(Slot& slot) {
+  if (slot.due == Slot::Due::kFinish) {
+    slot.moved = number_of(slot.finish());
+    slot.due = Slot::Due::kSync;
+  }
+  const bool is_short = slot.moved >= 0 && static_cast<uint64_t>(slot.moved) < slot.operation.length;
+  if (slot.due == Slot::Due::kAll || (slot.is_read() && is_short)) {
+    const Outcome outcome = run(slot.operation, slot.file(), slot.stability());
+    return finish(slot, outcome.result, outcome.offset);
+  }
+  if (slot.moved >= 0 && slot.must_be_durable()) {
+    const auto durable = slot.file().make_durable(slot.losses);
+    if (!durable) slot.moved = -to_number(durable.error());
+  }
+  finish(slot, slot.moved, slot.operation.offset);
+}
+
 // By whoever polls, perhaps not a thread of the program's: it takes no time.
 void Queue::completed(Slot& slot) {
   const std::lock_guard lock(mutex_);
+  --at_bricks_;
   completed_.add(slot);
   signal();
 }
@@ -240,6 +281,19 @@ void Queue::unsignal() {
   if (!std::exchange(signalled_, false)) return;
   uint64_t told = 0;
   (void)!::read(event_.get(), &told, sizeof told);
+}
+
+// Under mutex_. The connections serve the whole client: whoever has nothing in flight there does not want to be
+// woken by what others read. One system call when that changes; none for who keeps something in flight.
+void Queue::watch_connections() {
+  const bool wanted = at_bricks_ > 0;
+  if (watching_ == wanted) return;
+  watching_ = wanted;
+  if (wanted) {
+    watch(watched_.get(), connections_);
+  } else {
+    (void)::epoll_ctl(watched_.get(), EPOLL_CTL_DEL, connections_, nullptr);
+  }
 }
 
 // False: there was nothing.
@@ -266,7 +320,8 @@ void Queue::settle(Slot& slot) {
   }
   slot.moved = number_of(slot.finish());
   const bool is_short = slot.moved >= 0 && static_cast<uint64_t>(slot.moved) < slot.operation.length;
-  if (is_short || (slot.moved >= 0 && slot.must_be_durable() && !slot.file().is_durable())) {
+  if (is_short ||
+      (slot.moved >= 0 && slot.must_be_durable() && !slot.file().data().is_durable(slot.losses))) {
     slot.due = Slot::Due::kSync;
     return leave_to_helper(slot);
   }
@@ -317,13 +372,19 @@ Result<size_t> Queue::reap(std::span<pnfsrdma_completion> completions, int timeo
   for (;;) {
     (void)settle_completed();
     const size_t count = take(completions);
-    if (count > 0 || completions.empty() || timeout_ms == 0) return count;
+    if (count > 0 || completions.empty()) return count;
+    if (timeout_ms == 0) {
+      const std::lock_guard lock(mutex_);
+      watch_connections();  // woken for nothing, perhaps
+      return count;
+    }
     const SteadyTime now = steady_now();
     if (now >= deadline) return size_t{0};
     {
       const std::lock_guard lock(mutex_);
       unsignal();
       if (done_count_ > 0 || completed_.count > 0) continue;
+      watch_connections();
       ++sleeping_;
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count();

@@ -46,10 +46,10 @@ class Queue {
     Slot* take();
   };
 
-  Queue(Client& client, unsigned depth, FileDescriptor event, FileDescriptor watched);
+  Queue(Client& client, unsigned depth, FileDescriptor event, FileDescriptor watched, int connections);
 
-  void start_helpers();
   void help();
+  void do_due(Slot& slot);
   // The bricks have done it, or the helper is to.
   void completed(Slot& slot);
   void leave_to_helper(Slot& slot);
@@ -59,9 +59,11 @@ class Queue {
   size_t take(std::span<pnfsrdma_completion> completions);
   void signal();
   void unsignal();
+  void watch_connections();
 
   Client& client_;
-  const FileDescriptor event_, watched_;  // watched_: event_ and the connections
+  const FileDescriptor event_, watched_;  // watched_: event_, and at times the connections
+  const int connections_;                 // the data path's descriptor of them
   std::vector<std::unique_ptr<Slot>> all_;
 
   Mutex mutex_;  // everything below
@@ -71,7 +73,9 @@ class Queue {
   Slots waiting_;                          // for a helper
   std::vector<pnfsrdma_completion> done_;  // a ring
   size_t first_done_ = 0, done_count_ = 0;
-  size_t running_ = 0;  // submitted and not in done_
+  size_t running_ = 0;    // submitted and not in done_
+  size_t at_bricks_ = 0;  // of these
+  bool watching_ = false;
   size_t reaping_ = 0, sleeping_ = 0;
   bool signalled_ = false;
   size_t idle_helpers_ = 0;

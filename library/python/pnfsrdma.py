@@ -14,6 +14,8 @@ lock.
 from __future__ import annotations
 
 import ctypes
+import itertools
+import math
 import os
 from types import TracebackType
 from typing import NamedTuple, Sequence, Union
@@ -114,7 +116,17 @@ def _check(result: int) -> int:
 
 
 def _path(path: Union[str, bytes, os.PathLike]) -> bytes:
-    return os.fsencode(path)
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise ValueError("embedded null byte")
+    return encoded
+
+
+def _sink(buffer: Union[bytearray, memoryview]) -> tuple[object, ctypes.c_void_p, int]:
+    view = memoryview(buffer).cast("B")
+    if view.readonly:
+        raise TypeError("the buffer cannot be written to")
+    return _source(view)
 
 
 def _source(data: Buffer) -> tuple[object, ctypes.c_void_p, int]:
@@ -140,7 +152,7 @@ def version() -> str:
 def connect(source: str, options: str = "") -> Client:
     """As pnfsrdma_connect(3): "server:/export", options as behind -o of a mount."""
     client = ctypes.c_void_p()
-    _check(_library.pnfsrdma_connect(source.encode(), options.encode(), ctypes.byref(client)))
+    _check(_library.pnfsrdma_connect(_path(source), _path(options), ctypes.byref(client)))
     return Client(client)
 
 
@@ -232,7 +244,7 @@ class File:
         return buffer.raw[:done]
 
     def preadinto(self, buffer: Union[bytearray, memoryview], offset: int) -> int:
-        owner, address, length = _source(buffer)
+        owner, address, length = _sink(buffer)
         return _check(_library.pnfsrdma_pread(self._pointer, address, length, offset))
 
     def pwrite(self, data: Buffer, offset: int) -> int:
@@ -271,12 +283,14 @@ class File:
 
     def operation(self, opcode: int, memory: memoryview | bytearray | None = None, offset: int = 0, flags: int = 0,
                   user_data: int = 0) -> Operation:
-        """For Queue.submit(); `memory` has to live until it completes."""
+        """For Queue.submit(), which keeps `memory` until it completes."""
         if memory is None:
             return Operation(self._pointer.value, opcode, flags, None, 0, offset, user_data)
         view = memoryview(memory).cast("B")
-        address = ctypes.addressof((ctypes.c_char * len(view)).from_buffer(view))
-        return Operation(self._pointer.value, opcode, flags, address, len(view), offset, user_data)
+        exported = (ctypes.c_char * len(view)).from_buffer(view)  # as long as it lives, nothing resizes it
+        operation = Operation(self._pointer.value, opcode, flags, ctypes.addressof(exported), len(view), offset, user_data)
+        operation.exported = exported
+        return operation
 
 
 class Map:
@@ -319,11 +333,15 @@ class Queue:
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
         self._pointer = pointer
+        self._tokens = itertools.count()
+        self._running: dict[int, tuple[int, object]] = {}  # by token: the operation's user_data, and its memory
 
     def close(self) -> None:
+        """Waits for what is under way."""
         if self._pointer:
             _library.pnfsrdma_queue_destroy(self._pointer)
             self._pointer = ctypes.c_void_p()
+            self._running.clear()
 
     def __enter__(self) -> Queue:
         return self
@@ -338,11 +356,22 @@ class Queue:
     def submit(self, operations: Sequence[Operation]) -> int:
         """How many were taken. BlockingIOError: the queue is full."""
         array = (Operation * len(operations))(*operations)
-        return _check(_library.pnfsrdma_submit(self._pointer, array, len(operations)))
+        tokens = []
+        for copy, operation in zip(array, operations):
+            copy.user_data = next(self._tokens)
+            tokens.append(copy.user_data)
+            self._running[copy.user_data] = (operation.user_data, getattr(operation, "exported", None))
+        taken = 0
+        try:
+            taken = _check(_library.pnfsrdma_submit(self._pointer, array, len(operations)))
+        finally:
+            for token in tokens[taken:]:
+                del self._running[token]
+        return taken
 
     def reap(self, most: int = 64, timeout: float | None = None) -> list[Completion]:
         """Waits up to `timeout` seconds for the first (None: forever)."""
         array = (_Completion * most)()
-        milliseconds = -1 if timeout is None else int(timeout * 1000)
+        milliseconds = -1 if timeout is None else math.ceil(timeout * 1000)
         count = _check(_library.pnfsrdma_reap(self._pointer, array, most, milliseconds))
-        return [Completion(each.user_data, each.result, each.offset) for each in array[:count]]
+        return [Completion(self._running.pop(each.user_data)[0], each.result, each.offset) for each in array[:count]]

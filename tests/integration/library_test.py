@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libpnfsrdma against the real daemons, beside a mount, through its Python bindings.
+"""libpnfsrdma against the real daemons, beside a mount, through its Python bindings: connections, files, names.
 
 usage: library_test.py BIN_DIRECTORY
 """
@@ -8,7 +8,6 @@ import errno
 import os
 import pathlib
 import random
-import select
 import signal
 import stat
 import subprocess
@@ -17,47 +16,9 @@ import threading
 import time
 import unittest
 
+from library_case import BIN, LIBRARY, MIB, PRELOADED, Case  # first: see there
 import cluster
-
-BIN = pathlib.Path(sys.argv[1])
-LIBRARY = BIN.parent / "lib" / "libpnfsrdma.so.0"
-MIB = 1 << 20
-
-
-def run_with_the_sanitizers_runtime():
-    """A library with ASan needs its runtime in the process from the start; Python's own leaks are not ours."""
-    linked = subprocess.run(["ldd", LIBRARY], capture_output=True, text=True, check=True).stdout
-    runtimes = [line.split()[2] for line in linked.splitlines() if "libasan" in line or "libubsan" in line or "libtsan" in line]
-    if runtimes and "PNFSRDMA_LIBRARY" not in os.environ:
-        environment = {**os.environ, "LD_PRELOAD": " ".join(runtimes), "PNFSRDMA_LIBRARY": str(LIBRARY),
-                       "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0"}
-        os.execve(sys.executable, [sys.executable, *sys.argv], environment)
-    os.environ["PNFSRDMA_LIBRARY"] = str(LIBRARY)
-    preloaded = os.environ.pop("LD_PRELOAD", "")  # the daemons have their own
-    os.environ["ASAN_OPTIONS"] = "detect_leaks=1"
-    return preloaded
-
-
-PRELOADED = run_with_the_sanitizers_runtime()
-del sys.argv[1]
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "library" / "python"))
-import pnfsrdma  # noqa: E402
-
-
-class Case(unittest.TestCase):
-    options = {}
-
-    def setUp(self):
-        self.cluster = cluster.Cluster(BIN, **{"pool_size": "512M", **self.options}).start_all()
-        self.addCleanup(self.cluster.close)
-        self.source = f"127.0.0.1:{self.cluster.nfs_port}:/"
-        self.client = pnfsrdma.connect(self.source)
-
-    def assert_fails(self, number, call, *arguments):
-        with self.assertRaises(OSError) as caught:
-            call(*arguments)
-        self.assertEqual(errno.errorcode[caught.exception.errno], errno.errorcode[number], caught.exception)
-        return str(caught.exception)
+import pnfsrdma
 
 
 class Connecting(Case):
@@ -238,6 +199,52 @@ class Files(Case):
         self.client.open("link/new", os.O_WRONLY | os.O_CREAT).close()
         self.assertTrue((self.mount / "real/new").exists())
 
+    def test_the_directory_above_is_that_of_where_a_link_leads(self):
+        (self.mount / "a/b").mkdir(parents=True)
+        (self.mount / "a/x").write_bytes(b"right")
+        (self.mount / "x").write_bytes(b"wrong")
+        (self.mount / "f").write_bytes(b"")
+        os.symlink("a/b", self.mount / "l")
+        os.symlink("l/../x", self.mount / "m")
+        for path in ("l/../x", "m", "a/b/../x", "l/./../../a/x"):
+            with self.client.open(path) as file:
+                self.assertEqual(file.pread(10, 0), (self.mount / path).read_bytes(), path)
+                self.assertEqual(file.pread(10, 0), b"right", path)
+        self.assert_fails(errno.ENOENT, self.client.open, "absent/../x")
+        self.assert_fails(errno.ENOTDIR, self.client.open, "f/../x")
+        self.assert_fails(errno.EXDEV, self.client.stat, "a/../..")
+        self.client.rename("l/../x", "a/b/y")
+        self.client.unlink("l/y")
+        self.assertEqual((self.mount / "x").read_bytes(), b"wrong")
+        self.assertEqual(os.listdir(self.mount / "a"), ["b"])
+
+    def test_what_ends_with_a_slash_is_a_directory_or_nothing(self):
+        (self.mount / "f").write_bytes(b"")
+        (self.mount / "d/e").mkdir(parents=True)
+        for path in ("f/", "f/."):
+            self.assert_fails(errno.ENOTDIR, self.client.open, path)
+            self.assert_fails(errno.ENOTDIR, self.client.stat, path)
+        self.assert_fails(errno.ENOTDIR, self.client.unlink, "f/")
+        self.assert_fails(errno.ENOTDIR, self.client.rename, "f/", "g")
+        self.assert_fails(errno.ENOTDIR, self.client.rename, "f", "g/")
+        self.assert_fails(errno.EISDIR, self.client.open, "new/", os.O_WRONLY | os.O_CREAT)
+        self.assert_fails(errno.EISDIR, self.client.open, "d/")
+        self.assert_fails(errno.EINVAL, self.client.rmdir, "d/e/.")
+        self.assert_fails(errno.ENOTEMPTY, self.client.rmdir, "d/e/..")
+        self.assert_fails(errno.EEXIST, self.client.mkdir, "/")
+        self.client.rename("d/e/", "d/g/")
+        self.client.mkdir("d/h/")
+        self.client.rmdir("d/h/")
+        self.assertEqual((os.listdir(self.mount / "d"), (self.mount / "f").exists(), (self.mount / "new").exists()), (["g"], True, False))
+
+    def test_python_takes_no_path_with_a_null_byte_and_no_sink_that_cannot_be_written(self):
+        (self.mount / "x").write_bytes(b"here")
+        with self.assertRaises(ValueError):
+            self.client.unlink("x\0y")
+        with self.client.open("x") as file, self.assertRaises(TypeError):
+            file.preadinto(bytes(4), 0)
+        self.assertEqual((self.mount / "x").read_bytes(), b"here")
+
     def test_a_mount_and_the_library_see_the_same_bytes(self):
         content = os.urandom(5 * MIB + 321)
         (self.mount / "file").write_bytes(content)
@@ -372,161 +379,6 @@ class Files(Case):
                 file = self.client.open("model", os.O_RDWR)
         file.close()
         self.client.free(memory)
-
-
-class Queues(Case):
-    def tearDown(self):
-        self.client.close()
-
-    def test_many_operations_at_once(self):
-        memory = self.client.alloc(64 * 4096)
-        with self.client.open("file", os.O_RDWR | os.O_CREAT) as file, self.client.queue(64) as queue:
-            pieces = [memory[i * 4096:(i + 1) * 4096] for i in range(64)]
-            content = os.urandom(64 * 4096)
-            memory[:] = content
-            writes = [file.operation(pnfsrdma.WRITE, piece, i * 4096, pnfsrdma.DURABLE, i) for i, piece in enumerate(pieces)]
-            self.assertEqual(queue.submit(writes), 64)
-            self.assert_fails(errno.EAGAIN, queue.submit, writes[:1])
-            self.assertEqual(self.reap(queue, 64), {i: 4096 for i in range(64)})
-            memory[:] = bytes(64 * 4096)
-            reads = [file.operation(pnfsrdma.READ, piece, i * 4096, 0, i) for i, piece in enumerate(pieces)]
-            for _ in range(5):
-                self.assertEqual(queue.submit(reads), 64)
-                self.assertEqual(self.reap(queue, 64), {i: 4096 for i in range(64)})
-                self.assertTrue(memory == content)
-            queue.submit([file.operation(pnfsrdma.FSYNC, user_data=7), file.operation(pnfsrdma.READ, pieces[0], 1 << 40, 0, 8)])
-            self.assertEqual(self.reap(queue, 2), {7: 0, 8: 0})
-            self.assert_fails(errno.EINVAL, queue.submit, [file.operation(99)])
-        self.client.free(memory)
-
-    def reap(self, queue, count):
-        """By poll(2), as a program with a loop of its own does."""
-        done = {}
-        deadline = time.monotonic() + 60
-        while len(done) < count:
-            ready, _, _ = select.select([queue], [], [], deadline - time.monotonic())
-            self.assertTrue(ready, f"{len(done)} of {count}")
-            for completion in queue.reap(64, 0):
-                done[completion.user_data] = completion.result
-        self.assertEqual(queue.reap(1, 0), [])
-        return done
-
-    def test_appends_say_where_they_went(self):
-        memory = bytearray(b"0123456789" * 8)
-        view = memoryview(memory)
-        with self.client.open("log", os.O_RDWR | os.O_CREAT) as file, self.client.queue(8) as queue:
-            queue.submit([file.operation(pnfsrdma.APPEND, view[i * 10:(i + 1) * 10], 0, 0, i) for i in range(8)])
-            places = []
-            while len(places) < 8:
-                places += [completion.offset for completion in queue.reap(8)]
-            self.assertEqual(sorted(places), list(range(0, 80, 10)))
-            self.assertEqual(file.pread(100, 0), b"0123456789" * 8)
-
-    def test_errors_are_those_of_each_operation(self):
-        memory = bytearray(10)
-        with self.client.open("file", os.O_WRONLY | os.O_CREAT) as file, self.client.queue(8) as queue:
-            queue.submit([file.operation(pnfsrdma.READ, memory, 0, 0, 1), file.operation(pnfsrdma.WRITE, memory, 0, 0, 2)])
-            done = {}
-            while len(done) < 2:
-                done |= {completion.user_data: completion.result for completion in queue.reap(8)}
-            self.assertEqual(done, {1: -errno.EBADF, 2: 10})
-
-    def test_a_queue_that_is_destroyed_waits(self):
-        memory = bytearray(MIB)
-        with self.client.open("file", os.O_WRONLY | os.O_CREAT) as file:
-            queue = self.client.queue(16)
-            queue.submit([file.operation(pnfsrdma.WRITE, memory, i * MIB) for i in range(16)])
-            self.assert_fails(errno.EBUSY, self.busy_close, file)
-            queue.close()
-            self.assertEqual(file.stat().size, 16 * MIB)
-
-    def busy_close(self, file):
-        copy = pnfsrdma.File(file._pointer)
-        copy.close()
-
-
-class Maps(Case):
-    def setUp(self):
-        super().setUp()
-        self.mount = self.cluster.mount("actimeo=0")
-
-    def tearDown(self):
-        self.client.close()
-        self.mount.unmount()
-
-    def test_what_is_declared_is_written_and_nothing_else(self):
-        content = os.urandom(3 * MIB)
-        (self.mount / "file").write_bytes(content)
-        with self.client.open("file", os.O_RDWR) as file, file.map(4096, 2 * MIB) as image:
-            self.assertTrue(image.memory == content[4096:4096 + 2 * MIB])
-            wanted = bytearray(content)
-            image.memory[:] = b"\xff" * (2 * MIB)
-            ranges = [(i * 10_000, 64) for i in range(200)] + [(MIB, 0), (2 * MIB - 1, 1)]
-            image.sync(ranges)
-            for offset, length in ranges:
-                wanted[4096 + offset:4096 + offset + length] = b"\xff" * length
-            file.fsync()  # the mount's page cache learns of it with the modification time
-            self.assertTrue((self.mount / "file").read_bytes() == wanted)
-            image.refresh([(0, 100)])
-            self.assertTrue(image.memory[:100] == wanted[4096:4196])
-            self.assertEqual(bytes(image.memory[100:200]), b"\xff" * 100, "stored, and neither synced nor refreshed")
-            image.refresh()
-            self.assertTrue(image.memory == wanted[4096:4096 + 2 * MIB])
-            for wrong in ([(2 * MIB, 1)], [(0, 2 * MIB + 1)], [(1 << 63, 1 << 63)]):
-                self.assert_fails(errno.EINVAL, image.sync, wrong)
-
-    def test_what_others_write_is_seen_after_a_refresh_and_not_before(self):
-        (self.mount / "file").write_bytes(bytes(8192))
-        with self.client.open("file") as file, file.map(0, 8192) as image:
-            with open(self.mount / "file", "r+b", buffering=0) as other:
-                other.write(b"changed")
-                os.fsync(other.fileno())
-            self.assertEqual(bytes(image.memory[:7]), bytes(7))
-            image.refresh([(0, 4096)])
-            self.assertEqual(bytes(image.memory[:7]), b"changed")
-            self.assert_fails(errno.EBADF, image.sync)
-
-    def test_behind_the_end_it_is_zeros_and_the_file_grows_as_far_as_it_is_synced(self):
-        (self.mount / "file").write_bytes(b"x" * 100)
-        with self.client.open("file", os.O_RDWR) as file:
-            with file.map(50, 3 * MIB) as image:
-                self.assert_fails(errno.EBUSY, self.busy_close, file)
-                self.assertEqual(bytes(image.memory), b"x" * 50 + bytes(3 * MIB - 50))
-                image.memory[MIB:MIB + 5] = b"grown"
-                image.sync([(MIB, 5)])
-                self.assertEqual(file.stat().size, 50 + MIB + 5)
-                self.assertTrue((self.mount / "file").read_bytes() == b"x" * 100 + bytes(MIB - 50) + b"grown")
-            self.assert_fails(errno.EINVAL, file.map, 0, 0)
-        with self.client.open("file", os.O_WRONLY) as file:
-            self.assert_fails(errno.EACCES, file.map, 0, 10)
-
-    def busy_close(self, file):
-        pnfsrdma.File(file._pointer).close()
-
-
-class SeveralBricks(Case):
-    options = {"bricks": 3, "pool_size": "128M"}
-
-    def test_a_file_that_lies_on_several_is_written_and_read_in_one_operation(self):
-        size = 320 * MIB
-        memory = self.client.alloc(8 * MIB)
-        memory[:] = os.urandom(8 * MIB)
-        with self.client.open("file", os.O_RDWR | os.O_CREAT) as file, self.client.queue(4) as queue:
-            for at in range(0, size, 8 * MIB):
-                file.pwrite(memory, at)
-            file.fsync()
-            expected = bytes(memory)
-            for at in range(2 * MIB, size - 8 * MIB, 8 * MIB):  # some of them cross from brick to brick
-                queue.submit([file.operation(pnfsrdma.READ, memory, at)])
-                self.assertEqual(queue.reap(1)[0].result, 8 * MIB)
-                self.assertTrue(memory == expected[2 * MIB:] + expected[:2 * MIB], at)
-            memory[:] = expected
-            queue.submit([file.operation(pnfsrdma.WRITE, memory, at, pnfsrdma.DURABLE) for at in (116 * MIB, 244 * MIB)])
-            self.assertEqual([each.result for each in queue.reap(1) + queue.reap(1)], [8 * MIB] * 2)
-            for at in (116 * MIB, 244 * MIB):
-                self.assertTrue(file.pread(8 * MIB, at) == expected)
-        self.client.free(memory)
-        self.client.close()
 
 
 class Examples(Case):

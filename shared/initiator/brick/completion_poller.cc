@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/base/signals_blocked.h"
 #include "shared/initiator/brick/device.h"
 
 namespace pnfsrdma::initiator {
@@ -121,7 +122,10 @@ void CompletionPoller::wake_thread() {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   rests_ = false;
-  if (!thread_.joinable()) thread_ = Thread([this] { run(); });
+  if (!thread_.joinable()) {
+    const SignalsBlocked blocked;  // it is a thread of the program's that comes here
+    thread_ = Thread([this] { run(); });
+  }
   changed_.notify_all();
 }
 

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of libpnfsrdma share: daemons, and a connection through the Python bindings.
+
+Import it first: it takes BIN_DIRECTORY off the arguments, and may start the program anew with a sanitizer's runtime.
+"""
+import errno
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import cluster
+
+BIN = pathlib.Path(sys.argv[1])
+LIBRARY = BIN.parent / "lib" / "libpnfsrdma.so.0"
+MIB = 1 << 20
+
+
+def run_with_the_sanitizers_runtime():
+    """A library with ASan needs its runtime in the process from the start; Python's own leaks are not ours."""
+    linked = subprocess.run(["ldd", LIBRARY], capture_output=True, text=True, check=True).stdout
+    runtimes = [line.split()[2] for line in linked.splitlines() if "libasan" in line or "libubsan" in line or "libtsan" in line]
+    if runtimes and "PNFSRDMA_LIBRARY" not in os.environ:
+        environment = {**os.environ, "LD_PRELOAD": " ".join(runtimes), "PNFSRDMA_LIBRARY": str(LIBRARY),
+                       "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0"}
+        os.execve(sys.executable, [sys.executable, *sys.argv], environment)
+    os.environ["PNFSRDMA_LIBRARY"] = str(LIBRARY)
+    preloaded = os.environ.pop("LD_PRELOAD", "")  # the daemons have their own
+    os.environ["ASAN_OPTIONS"] = "detect_leaks=1"
+    return preloaded
+
+
+PRELOADED = run_with_the_sanitizers_runtime()
+del sys.argv[1]
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "library" / "python"))
+import pnfsrdma  # noqa: E402
+
+
+class Case(unittest.TestCase):
+    options = {}
+
+    def setUp(self):
+        self.cluster = cluster.Cluster(BIN, **{"pool_size": "512M", **self.options}).start_all()
+        self.addCleanup(self.cluster.close)
+        self.source = f"127.0.0.1:{self.cluster.nfs_port}:/"
+        self.client = pnfsrdma.connect(self.source)
+
+    def assert_fails(self, number, call, *arguments):
+        with self.assertRaises(OSError) as caught:
+            call(*arguments)
+        self.assertEqual(errno.errorcode[caught.exception.errno], errno.errorcode[number], caught.exception)
+        return str(caught.exception)
