@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PROGRAMS = {"pnfsrdma-brickd": "sbin", "pnfsrdma-mdsd": "sbin", "pnfsrdma-fuse": "bin", "pnfsrdma": "bin"}
+PROGRAMS = {"pnfsrdma-brickd": "sbin", "pnfsrdma-mdsd": "sbin", "pnfsrdma-fuse": "bin", "pnfsrdma": "bin", "pnfsrdma-bench": "bin"}
 
 
 def skip(reason):
