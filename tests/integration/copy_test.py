@@ -12,6 +12,7 @@ import sys
 import unittest
 
 import cluster
+from two_mounts import TwoMounts
 
 BIN = sys.argv.pop(1)
 MIB = 1 << 20
@@ -28,28 +29,12 @@ def copy_range(source, target, count, source_offset, target_offset):
     return done
 
 
-class Copy(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = cluster.Cluster(BIN, pool_size="1G")
-        cls.cluster.start_all()
-        cls.mount = cls.cluster.mount("actimeo=0", name="a")
-        cls.other = cls.cluster.mount("actimeo=0", name="b")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.mount.unmount()
-        cls.other.unmount()
-        cls.cluster.close()
+class Copy(TwoMounts):
+    bin = BIN
+    daemons = {"pool_size": "1G"}
 
     def operations(self, name):
         return self.mount.statistics()["mds_operations"].get(name, 0)
-
-    def make(self, name, size):
-        path = self.mount / name
-        content = os.urandom(size)
-        path.write_bytes(content)
-        return path, content
 
     def test_cp_lets_the_server_copy(self):
         path, content = self.make("original", 150 * MIB + 4321)

@@ -12,6 +12,7 @@ import time
 import unittest
 
 import cluster
+from two_mounts import TwoMounts
 
 BIN = sys.argv.pop(1)
 LEASE = 5
@@ -23,19 +24,10 @@ def read(path):
     return path.read_bytes()
 
 
-class Delegation(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = cluster.Cluster(BIN, pool_size="1G", lease_seconds=LEASE)
-        cls.cluster.start_all()
-        cls.mount = cls.cluster.mount(OPTIONS, name="a")
-        cls.other = cls.cluster.mount("actimeo=0", name="b")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.mount.unmount()
-        cls.other.unmount()
-        cls.cluster.close()
+class Delegation(TwoMounts):
+    bin = BIN
+    daemons = {"pool_size": "1G", "lease_seconds": LEASE}
+    options = OPTIONS
 
     def count(self, name):
         statistics = self.mount.statistics()

@@ -14,6 +14,7 @@ import sys
 import unittest
 
 import cluster
+from two_mounts import TwoMounts
 
 BIN = sys.argv.pop(1)
 KEEP_SIZE, PUNCH_HOLE, COLLAPSE, ZERO, INSERT = 1, 2, 8, 16, 32
@@ -30,25 +31,9 @@ def run(*command):
     subprocess.run([str(part) for part in command], check=True)
 
 
-class Sparse(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = cluster.Cluster(BIN, pool_size="512M")
-        cls.cluster.start_all()
-        cls.mount = cls.cluster.mount("actimeo=0", name="a")
-        cls.other = cls.cluster.mount("actimeo=0", name="b")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.mount.unmount()
-        cls.other.unmount()
-        cls.cluster.close()
-
-    def make(self, name, size):
-        path = self.mount / name
-        content = os.urandom(size)
-        path.write_bytes(content)
-        return path, content
+class Sparse(TwoMounts):
+    bin = BIN
+    daemons = {"pool_size": "512M"}
 
     def test_a_punched_hole_reads_as_zeros_everywhere_and_takes_no_memory(self):
         path, content = self.make("punched", 4 << 20)
