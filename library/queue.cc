@@ -163,7 +163,8 @@ Queue::~Queue() {
       ending_ = true;
       break;
     }
-    // The connections' own descriptors and deadlines take part in this.
+    unsignal();
+    watch_connections();
     lock.unlock();
     pollfd readable{watched_.get(), POLLIN, 0};
     (void)::poll(&readable, 1, 10);
