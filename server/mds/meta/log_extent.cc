@@ -52,7 +52,8 @@ class Silent final : public rocksdb::Logger {
 
 // `keep`: the writes of the log are put together in memory, as a real opening does it. Without, a log behind
 // a damaged one is never taken, though recovery takes it when it goes on where the damaged one ended.
-Result<> read_logs(rocksdb::Options options, const std::string& path, bool keep, LogExtent& extent) {
+Result<> read_logs(rocksdb::Options options, const std::string& path, bool keep, const std::string& newest,
+                   LogExtent& extent) {
   BatchesSeen seen(keep);
   options.create_if_missing = false;
   options.wal_filter = &seen;
@@ -64,7 +65,9 @@ Result<> read_logs(rocksdb::Options options, const std::string& path, bool keep,
   if (!status.ok()) return fail(EUCLEAN, "reading the metadata store " + path + ": " + status.ToString());
   extent.recovered = database->GetLatestSequenceNumber();
   if (!keep) extent.recovered = std::max(extent.recovered, seen.last());
-  if (!seen.file().empty()) extent.file = seen.file();
+  // The last one that could be read is where reading has ended, or the one behind it is: RocksDB keeps an older log
+  // until its table is written.
+  if (!seen.file().empty() && seen.file() < newest) extent.file = seen.file() + " to " + newest;
   return {};
 }
 
@@ -83,8 +86,9 @@ Result<LogExtent> measure_log(const rocksdb::Options& options, const std::string
   }
   if (error) return fail(error.value(), "reading the directory " + path);
   if (extent.synced == 0 || !std::filesystem::exists(path + "/CURRENT", error)) return extent;
-  TRY(read_logs(options, path, false, extent));
-  if (extent.loses_synced()) TRY(read_logs(options, path, true, extent));
+  const std::string newest = extent.file;
+  TRY(read_logs(options, path, false, newest, extent));
+  if (extent.loses_synced()) TRY(read_logs(options, path, true, newest, extent));
   return extent;
 }
 

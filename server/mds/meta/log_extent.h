@@ -18,7 +18,7 @@ class SyncMark;
 struct LogExtent {
   uint64_t recovered = 0;  // sequence of the last write that opening the store would keep
   uint64_t synced = 0;     // the highest mark found
-  std::string file;        // the log in which reading ended
+  std::string file;        // the log in which reading ended: "A to B" if it may have been one behind A
 
   bool loses_synced() const { return recovered < synced; }
 };
