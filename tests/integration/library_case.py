@@ -6,6 +6,7 @@ Import it first: it takes BIN_DIRECTORY off the arguments, and may start the pro
 import errno
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -20,7 +21,7 @@ MIB = 1 << 20
 def run_with_the_sanitizers_runtime():
     """A library with ASan needs its runtime in the process from the start; Python's own leaks are not ours."""
     linked = subprocess.run(["ldd", LIBRARY], capture_output=True, text=True, check=True).stdout
-    runtimes = [line.split()[2] for line in linked.splitlines() if "libasan" in line or "libubsan" in line or "libtsan" in line]
+    runtimes = re.findall(r"/\S*/lib(?:a|ub|t)san\.so\S*", linked)
     if runtimes and "PNFSRDMA_LIBRARY" not in os.environ:
         environment = {**os.environ, "LD_PRELOAD": " ".join(runtimes), "PNFSRDMA_LIBRARY": str(LIBRARY),
                        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0"}
