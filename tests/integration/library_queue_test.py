@@ -9,11 +9,12 @@ import os
 import pathlib
 import select
 import signal
+import subprocess
 import threading
 import time
 import unittest
 
-from library_case import MIB, Case  # first: see there
+from library_case import BIN, MIB, Case  # first: see there
 import pnfsrdma
 
 
@@ -73,6 +74,11 @@ class Queues(Case):
             while len(done) < 2:
                 done |= {completion.user_data: completion.result for completion in queue.reap(8)}
             self.assertEqual(done, {1: -errno.EBADF, 2: 10})
+
+    def test_threads_that_submit_and_reap_beside_threads_that_wait(self):
+        done = subprocess.run([BIN / "library_stress", self.source, "5"], capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertGreater(int(done.stdout), 1000)
 
     def test_the_threads_of_the_library_block_all_signals(self):
         memory = self.client.alloc(4096)
