@@ -420,6 +420,11 @@ class Examples(Case):
                                   timeout=120, check=False, env=environment)
             self.assertEqual((done.stdout, done.stderr), (f"{turn * 100_000}\n", ""))
 
+    def test_a_counter_in_cpp_counts(self):
+        self.assertEqual([self.run_example("counter", "counter").stdout for _ in range(3)], ["1\n", "2\n", "3\n"])
+        self.assertEqual((self.mount / "counter").read_bytes(), (3).to_bytes(8, "little"))
+        self.assertIn("NFS4ERR_NOENT", self.run_example("counter", "absent/counter").stderr)
+
     def test_a_log_is_written_and_found_again(self):
         self.assertEqual(self.run_example("append_log", "log", "write", "100").stdout.split(), [str(n) for n in range(1, 101)])
         self.assertEqual(self.run_example("append_log", "log", "write", "50").stdout.split(), [str(n) for n in range(101, 151)])

@@ -41,6 +41,14 @@ class Interface(unittest.TestCase):
                                     capture_output=True, text=True, check=False)
             self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_the_header_for_cpp_is_cpp17_and_uses_every_function(self):
+        header = ROOT / "library/pnfsrdma.hpp"
+        result = subprocess.run(["g++", "-std=c++17", "-x", "c++", f"-I{HEADER.parent}", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only",
+                                 header], capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        used = set(re.findall(r"\b(pnfsrdma_\w+)\(", header.read_text()))
+        self.assertEqual(declared() - used, {"pnfsrdma_preadv", "pnfsrdma_pwritev", "pnfsrdma_set_log", "pnfsrdma_version"})
+
     def test_the_bindings_have_every_function(self):
         bindings = (ROOT / "library/python/pnfsrdma.py").read_text()
         bound = {f"pnfsrdma_{name}" for name in re.findall(r'\("(\w+)", ', bindings)}

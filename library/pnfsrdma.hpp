@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PNFSRDMA_HPP
+#define PNFSRDMA_HPP
+
+// pnfsrdma.h for C++17: objects that end what they began, and std::system_error (generic_category, with the library's
+// words) instead of negative errnos. Everything else is as pnfsrdma.h says. Objects are moved, not copied; a client
+// outlives its files, buffers and queues, a file its maps.
+
+#include <pnfsrdma.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace pnfsrdma {
+
+namespace detail {
+
+// The result, or an exception.
+template <typename Number>
+Number check(Number result, const char* what) {
+  if (result < 0) {
+    throw std::system_error(static_cast<int>(-result), std::generic_category(),
+                            std::string(what) + ": " + pnfsrdma_last_error());
+  }
+  return result;
+}
+
+// Owns one object of the C interface.
+template <typename Object>
+class owner {
+ public:
+  owner() = default;
+  owner(owner&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  owner& operator=(owner&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  explicit operator bool() const { return object_ != nullptr; }
+  Object* get() const { return object_; }
+
+ protected:
+  ~owner() = default;
+  Object* object_ = nullptr;
+};
+
+}  // namespace detail
+
+class client : public detail::owner<pnfsrdma_client> {
+ public:
+  client(const std::string& source, const std::string& options = {}) {
+    detail::check(pnfsrdma_connect(source.c_str(), options.c_str(), &object_), "connect");
+  }
+  client(client&&) noexcept = default;
+  client& operator=(client&&) noexcept = default;
+  ~client() {
+    if (object_ != nullptr) (void)pnfsrdma_disconnect(object_);
+  }
+
+  std::string transport() const { return pnfsrdma_transport(object_); }
+  std::string durability() const { return pnfsrdma_durability(object_); }
+  struct stat stat(const std::string& path) const {
+    struct stat status;
+    detail::check(pnfsrdma_stat(object_, path.c_str(), &status), "stat");
+    return status;
+  }
+  void unlink(const std::string& path) { detail::check(pnfsrdma_unlink(object_, path.c_str()), "unlink"); }
+  void rename(const std::string& from, const std::string& to) {
+    detail::check(pnfsrdma_rename(object_, from.c_str(), to.c_str()), "rename");
+  }
+  void mkdir(const std::string& path, mode_t mode = 0777) {
+    detail::check(pnfsrdma_mkdir(object_, path.c_str(), mode), "mkdir");
+  }
+  void rmdir(const std::string& path) { detail::check(pnfsrdma_rmdir(object_, path.c_str()), "rmdir"); }
+};
+
+// Registered memory.
+class buffer {
+ public:
+  buffer(client& of, std::size_t size)
+      : client_(of.get()), data_(static_cast<std::byte*>(pnfsrdma_alloc(of.get(), size))), size_(size) {
+    if (data_ == nullptr) throw std::system_error(ENOMEM, std::generic_category(), pnfsrdma_last_error());
+  }
+  buffer(buffer&& other) noexcept
+      : client_(other.client_), data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
+  buffer& operator=(buffer&&) = delete;
+  ~buffer() { pnfsrdma_free(client_, data_); }
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  pnfsrdma_client* client_;
+  std::byte* data_;
+  std::size_t size_;
+};
+
+class file : public detail::owner<pnfsrdma_file> {
+ public:
+  file(client& of, const std::string& path, int flags, mode_t mode = 0666) {
+    detail::check(pnfsrdma_open(of.get(), path.c_str(), flags, mode, &object_), path.c_str());
+  }
+  file(file&&) noexcept = default;
+  file& operator=(file&&) noexcept = default;
+  // What an error at the end says is lost here: close() says it.
+  ~file() {
+    if (object_ != nullptr) (void)pnfsrdma_close(object_);
+  }
+
+  void close() { detail::check(pnfsrdma_close(std::exchange(object_, nullptr)), "close"); }
+  std::size_t read(void* to, std::size_t count, off_t offset) {
+    return static_cast<std::size_t>(detail::check(pnfsrdma_pread(object_, to, count, offset), "read"));
+  }
+  std::size_t write(const void* from, std::size_t count, off_t offset) {
+    return static_cast<std::size_t>(detail::check(pnfsrdma_pwrite(object_, from, count, offset), "write"));
+  }
+  std::size_t write_durable(const void* from, std::size_t count, off_t offset) {
+    return static_cast<std::size_t>(
+        detail::check(pnfsrdma_pwrite_durable(object_, from, count, offset), "durable write"));
+  }
+  // Where it went.
+  off_t append(const void* from, std::size_t count) {
+    off_t at = 0;
+    detail::check(pnfsrdma_append(object_, from, count, &at), "append");
+    return at;
+  }
+  void fdatasync() { detail::check(pnfsrdma_fdatasync(object_), "fdatasync"); }
+  void fsync() { detail::check(pnfsrdma_fsync(object_), "fsync"); }
+  void truncate(off_t length) { detail::check(pnfsrdma_ftruncate(object_, length), "truncate"); }
+  struct stat stat() const {
+    struct stat status;
+    detail::check(pnfsrdma_fstat(object_, &status), "fstat");
+    return status;
+  }
+};
+
+// A part of a file as memory.
+class map : public detail::owner<pnfsrdma_map> {
+ public:
+  map(file& of, off_t offset, std::size_t length) {
+    detail::check(pnfsrdma_map_create(of.get(), offset, length, &object_), "map");
+  }
+  map(map&&) noexcept = default;
+  map& operator=(map&&) noexcept = default;
+  ~map() { pnfsrdma_map_destroy(object_); }
+
+  void* address() const { return pnfsrdma_map_address(object_); }
+  void sync(const std::vector<pnfsrdma_range>& ranges) {
+    detail::check(pnfsrdma_map_sync(object_, ranges.data(), static_cast<unsigned>(ranges.size())), "sync");
+  }
+  void refresh(const std::vector<pnfsrdma_range>& ranges) {
+    detail::check(pnfsrdma_map_refresh(object_, ranges.data(), static_cast<unsigned>(ranges.size())), "refresh");
+  }
+};
+
+class queue : public detail::owner<pnfsrdma_queue> {
+ public:
+  queue(client& of, unsigned depth) { detail::check(pnfsrdma_queue_create(of.get(), depth, &object_), "queue"); }
+  queue(queue&&) noexcept = default;
+  queue& operator=(queue&&) noexcept = default;
+  ~queue() { pnfsrdma_queue_destroy(object_); }
+
+  int fd() const { return pnfsrdma_queue_fd(object_); }
+  // How many were taken; 0: the queue is full.
+  unsigned submit(const pnfsrdma_operation* operations, unsigned count) {
+    const int taken = pnfsrdma_submit(object_, operations, count);
+    return taken == -EAGAIN ? 0 : static_cast<unsigned>(detail::check(taken, "submit"));
+  }
+  // How many there are; 0 when the time has passed, or a signal came.
+  unsigned reap(pnfsrdma_completion* completions, unsigned most, int timeout_ms) {
+    const int count = pnfsrdma_reap(object_, completions, most, timeout_ms);
+    return count == -EINTR ? 0 : static_cast<unsigned>(detail::check(count, "reap"));
+  }
+};
+
+}  // namespace pnfsrdma
+#endif
