@@ -9,7 +9,7 @@ source=$(cd "$here/../.." && pwd)
 cache=${1:?usage: build.sh CACHE [target...]}
 shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse pnfsrdma bench-transport bench-brick bench-rpma rdma_test)
+[ ${#targets[@]} -gt 0 ] || targets=(pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse pnfsrdma pnfsrdma-bench library_stress bench-transport bench-brick bench-rpma rdma_test)
 build=$cache/build/$(printf '%s' "$source" | sha256sum | cut -c1-12)
 root=$cache/root
 log=$build/lab-build.log

@@ -29,6 +29,26 @@ the_data_goes_by_verbs() {
   stop_daemons
 }
 
+the_library_goes_by_verbs() {
+  # shellcheck source=tests/demo/common.sh
+  . /source/tests/demo/common.sh
+  rm -rf "$home"
+  mkdir -p "$home"/{brick,mds,logs}
+  write_configs
+  format_pool
+  start_daemons
+  before=$(cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts)
+  "$bin/pnfsrdma-bench" "$server:$nfs_port:/" --seconds 0.5 --rounds 1 --size 64 | tee /tmp/library
+  grep -q 'data by verbs' /tmp/library
+  # More than one thread that posts, polls and sleeps on the fd of a completion channel.
+  [ "$("$bin/library_stress" "$server:$nfs_port:/" 5)" -gt 100 ]
+  after=$(cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts)
+  echo "packets over rxe0: $((after - before))"
+  [ $((after - before)) -ge 16384 ]
+  stop_daemons
+}
+
 case_of "the data goes by verbs, and the mount says so" the_data_goes_by_verbs
+case_of "so does that of a program with the library" the_library_goes_by_verbs
 case_of "the demo's checks pass over verbs" demo
 finish
