@@ -17,6 +17,7 @@ ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__fi
 MAY_INCLUDE = {
     "shared/base": [],
     "shared/version": [],
+    "shared/ring": ["shared/base"],
     "shared/xdr": ["shared/base"],
     "shared/rpc": ["shared/base", "shared/xdr"],
     "shared/nfs4": ["shared/base", "shared/xdr"],

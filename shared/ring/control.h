@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/ioctl.h>
+
+#include <array>
+#include <cstdint>
+
+#include "shared/ring/entries.h"
+
+// All integers in the host's byte order: both sides are on one host. Texts end with a null byte.
+namespace pnfsrdma::ring {
+
+using Secret = std::array<uint8_t, 16>;
+
+// --- on the socket (SOCK_SEQPACKET): a Request, then its Answer, one after the other
+
+enum class RequestKind : uint32_t {
+  kHello = 1,         // value: the wanted depth. Answer: its depth, the secret; kHelloDescriptors
+  kAddMemory = 2,     // with a memfd of which F_SEAL_SHRINK is set. Answer: its number
+  kRemoveMemory = 3,  // value: its number
+};
+
+struct Request {
+  uint32_t version = kVersion;
+  uint32_t kind = 0;
+  uint64_t value = 0;
+};
+
+// What a kHello is answered with: the rings' memory, the mount's doorbell, the program's doorbell (eventfd(2)).
+inline constexpr size_t kHelloDescriptors = 3;
+
+struct Answer {
+  int32_t error = 0;  // 0 or an errno, and then `text`
+  uint32_t number = 0;
+  Secret secret{};
+  std::array<char, 128> text{};
+};
+
+// --- by ioctl(2)
+
+// On any open file or directory of the mount.
+struct Find {
+  uint32_t version = kVersion;
+  std::array<char, 60> socket{};  // abstract: without the null byte in front
+  std::array<char, 32> transport{};
+  std::array<char, 16> durability{};
+};
+
+// On an open regular file: it is known to the program of that secret as `file`, and what the descriptor may do may be
+// done by the ring, until it is closed. Errors: EPERM (the secret is nobody's), ENFILE.
+struct Attach {
+  uint32_t version = kVersion;
+  uint32_t file = 0;  // out
+  Secret secret{};
+};
+
+// On an open regular file that may be written: appends from a memory of the program of that secret, whole or not at
+// all up to 1 MiB (longer is EINVAL), and tells where. Errors: as write(2).
+struct Append {
+  uint32_t version = kVersion;
+  uint32_t flags = 0;  // kDurable
+  Secret secret{};
+  uint32_t memory = 0;
+  uint32_t unused = 0;
+  uint64_t memory_offset = 0;
+  uint64_t length = 0;
+  uint64_t offset = 0;  // out
+};
+
+inline constexpr unsigned kFind = _IOR('P', 0x52, Find);
+inline constexpr unsigned kAttach = _IOWR('P', 0x53, Attach);
+inline constexpr unsigned kAppend = _IOWR('P', 0x54, Append);
+
+}  // namespace pnfsrdma::ring
