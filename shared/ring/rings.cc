@@ -70,7 +70,7 @@ std::optional<Completion> ProgramRings::reap() {
   return completion;
 }
 
-bool ProgramRings::sleep() {
+bool ProgramRings::may_sleep() {
   say_sleeps(view_.header().program_sleeps);
   if (view_.header().completed.value.load(std::memory_order_acquire) == reaped_) return true;
   awake();
@@ -110,7 +110,7 @@ bool MountRings::publish() {
   return sleeps(view_.header().program_sleeps);
 }
 
-bool MountRings::sleep() {
+bool MountRings::may_sleep() {
   say_sleeps(view_.header().mount_sleeps);
   if (!anything_to_take()) return true;
   awake();

@@ -61,7 +61,7 @@ class ProgramRings {
   [[nodiscard]] bool publish();
   std::optional<Completion> reap();
   // Before the program sleeps on its event descriptor: false when there is something to reap. Afterwards awake().
-  [[nodiscard]] bool sleep();
+  [[nodiscard]] bool may_sleep();
   void awake();
 
  private:
@@ -84,7 +84,7 @@ class MountRings {
   // Behind some complete(): true when the program sleeps; ring its doorbell.
   [[nodiscard]] bool publish();
   // Before the mount sleeps on its doorbell: false when there is something to take. Afterwards awake().
-  [[nodiscard]] bool sleep();
+  [[nodiscard]] bool may_sleep();
   void awake();
   uint32_t depth() const { return view_.depth(); }
 

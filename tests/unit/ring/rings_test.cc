@@ -98,7 +98,7 @@ TEST_F(RingsTest, IndicesThatCannotBeAreNothing) {
   for (const uint32_t submitted : {kDepth + 1, 1u << 31, UINT32_MAX}) {
     header.submitted.value = submitted;
     EXPECT_FALSE(mount.take());
-    EXPECT_TRUE(mount.sleep());
+    EXPECT_TRUE(mount.may_sleep());
   }
   header.submitted.value = 1;
   for (const uint32_t reaped : {1u, 1u << 31, UINT32_MAX - kDepth}) {
@@ -108,17 +108,17 @@ TEST_F(RingsTest, IndicesThatCannotBeAreNothing) {
 }
 
 TEST_F(RingsTest, WhoeverSleepsIsToBeWoken) {
-  EXPECT_TRUE(mount.sleep());
+  EXPECT_TRUE(mount.may_sleep());
   ASSERT_TRUE(program.submit({}));
   EXPECT_TRUE(program.publish());
   mount.awake();
   EXPECT_FALSE(program.publish());
-  EXPECT_FALSE(mount.sleep());  // there is something to take
+  EXPECT_FALSE(mount.may_sleep());  // there is something to take
   ASSERT_TRUE(mount.take());
-  EXPECT_TRUE(program.sleep());
+  EXPECT_TRUE(program.may_sleep());
   mount.complete({});
   EXPECT_TRUE(mount.publish());
-  EXPECT_FALSE(program.sleep());  // there is something to reap
+  EXPECT_FALSE(program.may_sleep());  // there is something to reap
 }
 
 // Two threads, each sleeping on a condition of its own when there is nothing to do: none is forgotten there.
@@ -147,7 +147,7 @@ TEST(RingsInTwoThreads, NothingIsLostAndNobodySleepsForEver) {
             {.user_data = submission->user_data, .result = static_cast<int64_t>(submission->length)});
         if (mount.publish()) to_program.ring();
         ++served;
-      } else if (mount.sleep()) {
+      } else if (mount.may_sleep()) {
         to_mount.wait();
         mount.awake();
       }
@@ -166,7 +166,7 @@ TEST(RingsInTwoThreads, NothingIsLostAndNobodySleepsForEver) {
       ASSERT_EQ(completion->user_data, reaped);
       ASSERT_EQ(completion->result, static_cast<int64_t>(reaped * 3));
       ++reaped;
-    } else if (program.sleep()) {
+    } else if (program.may_sleep()) {
       to_program.wait();
       program.awake();
     }
