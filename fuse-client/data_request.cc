@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+#include "shared/ring/control.h"
+
 namespace pnfsrdma::fuse_client {
 namespace {
 
@@ -43,6 +45,9 @@ std::optional<DataRequest> data_request(ByteSpan message) {
       request.range = initiator::FileRange{write.offset, write.size};
       return request;
     }
+    case FUSE_IOCTL:
+      if (arguments_of<fuse_ioctl_in>(message).cmd == ring::kAppend) return request;
+      return std::nullopt;
     case FUSE_SETATTR:
     case FUSE_FLUSH:
     case FUSE_FSYNC:

@@ -32,6 +32,7 @@ inline OpenFile& open_file(const fuse_file_info* info) {
 }
 
 class MountStatus;
+class RingServer;
 
 // What the file system is built of; all outlive it.
 struct FileSystemParts {
@@ -44,6 +45,7 @@ struct FileSystemParts {
   BlockedLocks& blocked_locks;
   CloseQueue& closes;
   Delegations& delegations;
+  RingServer& rings;
   const Clock& clock;
   const MountOptions& options;
   const MountStatus& status;
@@ -107,6 +109,10 @@ class FileSystem {
   // file_system_copy.cc
   void copy_file_range(fuse_req_t request, fuse_file_info* from, uint64_t source_offset,
                        fuse_ino_t target_node, fuse_file_info* to, uint64_t target_offset, size_t count);
+
+  // file_system_ring.cc
+  void ioctl(fuse_req_t request, fuse_ino_t node, unsigned command, ByteSpan in, bool on_directory,
+             fuse_file_info* info);
 
   // file_system_locks.cc
   void getlk(fuse_req_t request, fuse_file_info* info, struct flock* lock);
@@ -267,6 +273,11 @@ class FileSystem {
                 nfs4::Status& status);
   int clear_privileges(fuse_req_t request, fuse_ino_t node);
   int ask_end(fuse_req_t request, OpenFile& file);
+  // Where it was appended, or an errno.
+  std::expected<uint64_t, int> append(fuse_req_t request, OpenFile& file, initiator::BufferSlice source,
+                                      initiator::Stability stability);
+  void attach(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info);
+  void append_from_memory(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info);
   bool is_direct(const fuse_file_info* info) const;
   void reply_lost(fuse_req_t request, const OpenFile& file, const Error& error);
   std::optional<size_t> read_with_open(const OpenFile& file, uint64_t offset, MutableByteSpan sink);

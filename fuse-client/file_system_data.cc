@@ -25,12 +25,18 @@ initiator::BufferSlice slice_of(initiator::Buffer& buffer, const char* data, siz
   return buffer.slice(0, size);
 }
 
+// A read or write through the kernel's pages names no lock owner.
+void note_pages(Inode& inode, const fuse_file_info* info) {
+  if (info->lock_owner == 0) inode.pages_filled();
+}
+
 }  // namespace
 
 void FileSystem::read(fuse_req_t request, size_t size, off_t offset, fuse_file_info* info) {
   initiator::Buffer* const buffer = WorkerBuffer::current();
   CHECK(buffer != nullptr);
   OpenFile& file = open_file(info);
+  note_pages(*file.inode, info);
   if (file.inode->locks().any_lost()) {
     fuse_reply_err(request, EIO);
     return;
@@ -73,6 +79,7 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
   initiator::Buffer* const buffer = WorkerBuffer::current();
   CHECK(buffer != nullptr && size <= buffer->size());
   OpenFile& file = open_file(info);
+  note_pages(*file.inode, info);
   if (file.inode->locks().any_lost()) {
     fuse_reply_err(request, EIO);
     return;
@@ -89,17 +96,13 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
       (info->flags & O_DSYNC) != 0 ? initiator::Stability::kDataSync : initiator::Stability::kUnstable;
   // What the kernel writes back of a shared mapping has its place, however the file was opened.
   if (file.append && !parts_.options.writeback && !info->writepage) {
-    Result<std::optional<uint64_t>> at = file.data->append_unasked(source, stability);
-    if (at && !*at) {
-      if (const int error = ask_end(request, file); error != 0) {
-        fuse_reply_err(request, error);
-        return;
-      }
-      at = file.data->append(source, stability);
+    const auto at = append(request, file, source, stability);
+    if (!at) {
+      fuse_reply_err(request, at.error());
+      return;
     }
-    if (!at) return reply_lost(request, file, at.error());
     // The kernel put its pages where it believed the end to be.
-    if (**at != static_cast<uint64_t>(offset)) parts_.invalidator.pages(node);
+    if (*at != static_cast<uint64_t>(offset)) parts_.invalidator.pages(node);
     reply_written(request, file, info, size, losses);
     return;
   }
@@ -108,6 +111,19 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
   const Result<size_t> count = file.data->write(static_cast<uint64_t>(offset), source, stability);
   if (!count) return reply_lost(request, file, count.error());
   reply_written(request, file, info, *count, losses);
+}
+
+std::expected<uint64_t, int> FileSystem::append(fuse_req_t request, OpenFile& file,
+                                                initiator::BufferSlice source,
+                                                initiator::Stability stability) {
+  Result<std::optional<uint64_t>> at = file.data->append_unasked(source, stability);
+  if (at && !*at) {
+    if (const int error = ask_end(request, file); error != 0) return std::unexpected(error);
+    at = file.data->append(source, stability);
+  }
+  if (at) return **at;
+  file.inode->doubt_pages();
+  return std::unexpected(to_number(at.error()));
 }
 
 bool FileSystem::is_direct(const fuse_file_info* info) const {

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "fuse-client/file_system.h"
+#include "fuse-client/ring/ring_server.h"
 #include "shared/base/random.h"
 #include "shared/nfs4/pmem_layout.h"
 #include "shared/nfs4/status_errno.h"
@@ -361,6 +362,7 @@ void FileSystem::tell_opened(const std::shared_ptr<Inode>& inode, const client::
                              std::unique_ptr<OpenFile> file, fuse_file_info* info) {
   file->inode = inode;
   file->append = (info->flags & O_APPEND) != 0;
+  file->flags = info->flags;
   file->cursor = file->data->error_cursor();
   const Inode::CacheVerdict verdict = inode->at_open(attributes);
   if (verdict.kernel_attributes_old) parts_.invalidator.attributes(inode->node);
@@ -421,6 +423,7 @@ std::shared_ptr<const FirstBytes> FileSystem::first_bytes(const Question& questi
 // The kernel does not wait for a release. `request` may be null: nobody asked.
 void FileSystem::release(fuse_req_t request, fuse_file_info* info) {
   const std::unique_ptr<OpenFile> file = open_files_.take_back(info->fh);
+  if (file->attached) parts_.rings.detach(*file);
   if (file->writable) file->inode->writer_left();
   drop_open_file_locks(*file, info->fh);
   close_if_last(file->inode, file->inode->release());

@@ -121,6 +121,11 @@ fuse_lowlevel_ops fuse_operations() {
     of(r).copy_file_range(r, from, static_cast<uint64_t>(from_offset), target, to,
                           static_cast<uint64_t>(to_offset), count);
   };
+  table.ioctl = [](Request r, Node node, unsigned command, void*, fuse_file_info* info, unsigned flags,
+                   const void* in, size_t in_size, size_t) {
+    of(r).ioctl(r, node, command, {static_cast<const std::byte*>(in), in_size}, (flags & FUSE_IOCTL_DIR) != 0,
+                info);
+  };
   table.getlk = [](Request r, Node, fuse_file_info* info, struct flock* lock) { of(r).getlk(r, info, lock); };
   table.setlk = [](Request r, Node node, fuse_file_info* info, struct flock* lock, int waits) {
     of(r).setlk(r, node, info, *lock, waits != 0);

@@ -235,6 +235,7 @@ std::optional<timespec> Inode::page_time_instead_of(timespec modified, uint64_t 
 }
 
 void Inode::told_kernel(const client::FileAttributes& attributes) {
+  pages_filled();
   const std::lock_guard lock(mutex_);
   told_change_ = attributes.change;
   told_size_ = static_cast<uint64_t>(attributes.status.st_size);

@@ -149,6 +149,19 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint64_t foreign_changes() const;
   std::optional<timespec> page_time_instead_of(timespec modified, uint64_t size, PageAsker asker);
 
+  // --- the kernel's pages, for whoever writes under them: RingServer
+
+  // The kernel fills some, or is told attributes.
+  void pages_filled() { pages_filled_.store(true, std::memory_order_seq_cst); }
+  // Behind a write past them: true when the kernel has to drop them before the writer hears of it (there may be
+  // some, or another write is waiting for that); then pages_dropped() has to follow. One thread.
+  bool drop_pages() {
+    if (!pages_filled_.exchange(false, std::memory_order_seq_cst) && dropping_pages_ == 0) return false;
+    ++dropping_pages_;
+    return true;
+  }
+  void pages_dropped() { --dropping_pages_; }
+
   // Descriptors of a directory.
   void directory_opened();
   void directory_closed();
@@ -303,6 +316,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint64_t data_paths_ = 0;
   uint64_t data_changes_ = 0;
   std::atomic<uint32_t> writers_ = 0;
+  std::atomic<bool> pages_filled_ = false;
+  uint32_t dropping_pages_ = 0;
   FileLocks locks_;
 };
 
@@ -313,6 +328,8 @@ struct OpenFile {
   bool readable = false;
   bool writable = false;
   bool append = false;
+  int flags = 0;          // of open(2)
+  bool attached = false;  // to a ring
   initiator::ErrorCursor cursor;
   std::shared_ptr<const FirstBytes> first_bytes;  // none: nothing was read with the open
 };

@@ -21,6 +21,7 @@
 #include "fuse-client/mount_point.h"
 #include "fuse-client/mount_status.h"
 #include "fuse-client/reclaimer.h"
+#include "fuse-client/ring/ring_server.h"
 #include "fuse-client/worker_pool.h"
 #include "shared/base/heap_trimmer.h"
 #include "shared/base/log.h"
@@ -217,12 +218,18 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   const SessionEnd session_end(*session);
   CallerGroups callers(clock);
   Invalidator invalidator;
+  RingServer rings(
+      {data_path, invalidator, random, size_t{options.ring_memory_mib} << 20, transport, durability});
+  if (options.serves_rings()) {
+    if (const auto serving = rings.start(); !serving)
+      log_warning("fuse", "rings-not-served cause=\"{}\"", serving.error().to_string());
+  }
   WorkerCounts worker_counts;
-  const MountStatus status({*session, data_path, inodes, delegations, worker_counts, options, clock,
+  const MountStatus status({*session, data_path, inodes, delegations, rings, worker_counts, options, clock,
                             std::move(transport_names), durability});
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
   FileSystem file_system({*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks,
-                          closes, delegations, clock, options, status, root.layouts});
+                          closes, delegations, rings, clock, options, status, root.layouts});
   TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
                                                  options.mountpoint));
   invalidator.start(point.session());
@@ -252,6 +259,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   const EndInTime end_in_time(*session, data_path, farewell);
   delegations.end_all();
   closes.stop();
+  rings.stop();
   if (in_time) close_what_is_open(*session, inodes);
   data_path.shut_down(farewell);
   (void)session->drain_posts(farewell);

@@ -104,9 +104,15 @@ Result<bool> take_word(const Option& option, MountOptions& options) {
   return true;
 }
 
-Result<bool> take_threads(const Option& option, MountOptions& options) {
-  if (option.name != "threads") return false;
-  TRY_ASSIGN(options.threads, number(option, 1, 64));
+Result<bool> take_number(const Option& option, MountOptions& options) {
+  constexpr uint32_t kRingMemoryMax = 1 << 20;
+  if (option.name == "threads") {
+    TRY_ASSIGN(options.threads, number(option, 1, 64));
+  } else if (option.name == "ring_memory") {
+    TRY_ASSIGN(options.ring_memory_mib, number(option, 0, kRingMemoryMax));
+  } else {
+    return false;
+  }
   return true;
 }
 
@@ -139,7 +145,7 @@ Result<> take(std::string_view text, MountOptions& options) {
     TRY_ASSIGN(taken, take_word(option, options));
   }
   if (!taken) {
-    TRY_ASSIGN(taken, take_threads(option, options));
+    TRY_ASSIGN(taken, take_number(option, options));
   }
   if (!taken) {
     TRY_ASSIGN(taken, take_metrics(option, options));

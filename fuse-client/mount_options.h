@@ -45,13 +45,16 @@ struct MountOptions : client::ConnectOptions {
   bool attributes_with_names = true;  // rdirplus: a listing tells the kernel the attributes, too
   bool foreground = false;
   bool debug = false;
-  uint32_t threads = 16;  // FUSE workers at most
-  std::string metrics;    // where Prometheus is answered: "127.0.0.1:9105", "unix:/path"; empty: nowhere
+  uint32_t threads = 16;            // FUSE workers at most
+  uint32_t ring_memory_mib = 1024;  // of all programs' rings (shared/ring); 0: none is served
+  std::string metrics;  // where Prometheus is answered: "127.0.0.1:9105", "unix:/path"; empty: nowhere
   // What stays in this host's kernel until it likes to write it can't be shared under locks: with writeback
   // they are local.
   LocalLock effective_local_lock() const {
     return local_lock.value_or(writeback ? LocalLock::kAll : LocalLock::kNone);
   }
+  // With writeback the newest bytes may be the kernel's alone.
+  bool serves_rings() const { return ring_memory_mib > 0 && !writeback; }
   bool posix_locks_local() const {
     return effective_local_lock() == LocalLock::kPosix || effective_local_lock() == LocalLock::kAll;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuse-client/mount_status.h"
+#include "fuse-client/ring/ring_server.h"
 #include "shared/version/version.h"
 
 #include <nlohmann/json.hpp>
@@ -76,6 +77,11 @@ std::string MountStatus::statistics_json() const {
   counters["delegations_granted"] = delegations.granted;
   counters["delegations_recalled"] = delegations.recalled;
   counters["opens_under_delegation"] = delegations.opens;
+  const RingServer::Counts rings = parts_.rings.counts();
+  counters["ring_programs"] = rings.programs;
+  counters["ring_memory_bytes"] = rings.memory_bytes;
+  counters["ring_operations"] = rings.operations;
+  counters["ring_handed_back"] = rings.handed_back;
   counters["mds_calls"] = session.compounds;
   counters["mds_renewals"] = session.renewals;
   counters["mds_reconnects"] = session.reconnects;

@@ -19,6 +19,8 @@ namespace pnfsrdma::fuse_client {
 inline constexpr size_t kParkedRequestsMax = 16384;
 inline constexpr size_t kParkedBytesMax = size_t{128} << 20;
 
+class RingServer;
+
 // How many FUSE requests are being served: kept by the WorkerPool, read by anybody.
 struct WorkerCounts {
   std::atomic<uint32_t> running = 0;
@@ -36,6 +38,7 @@ class MountStatus {
     initiator::DataPath& data_path;
     const InodeTable& inodes;
     const Delegations& delegations;
+    RingServer& rings;
     const WorkerCounts& workers;
     const MountOptions& options;
     const Clock& clock;

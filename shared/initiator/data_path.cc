@@ -282,6 +282,10 @@ Result<std::unique_ptr<Buffer>> DataPath::make_buffer(size_t size) {
   return Buffer::allocate(impl_->fabric.transports, size);
 }
 
+Result<std::unique_ptr<Buffer>> DataPath::map_buffer(int descriptor, size_t size) {
+  return Buffer::map(impl_->fabric.transports, descriptor, size);
+}
+
 const Statistics& DataPath::statistics() const {
   return impl_->fabric.statistics;
 }

@@ -94,6 +94,8 @@ class DataPath final : public CallbackHandler {
   // Memory for FUSE workers.
   BufferPool& buffers();
   Result<std::unique_ptr<Buffer>> make_buffer(size_t size = kBufferSize);
+  // Buffer::map().
+  Result<std::unique_ptr<Buffer>> map_buffer(int descriptor, size_t size);
 
   const Statistics& statistics() const;
   std::vector<DeviceView> devices() const;

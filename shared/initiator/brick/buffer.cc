@@ -30,9 +30,22 @@ Result<std::unique_ptr<Buffer>> Buffer::allocate(std::span<const TransportDomain
   CHECK(transports.size() <= kTransportsMax);
   if (size == 0 || size > SIZE_MAX - kPage) return fail(EINVAL, "buffer size");
   const size_t rounded = (size + kPage - 1) / kPage * kPage;
-  void* memory = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return registered(transports,
+                    mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                    rounded);
+}
+
+Result<std::unique_ptr<Buffer>> Buffer::map(std::span<const TransportDomain> transports, int descriptor,
+                                            size_t size) {
+  if (size == 0 || size % kPage != 0) return fail(EINVAL, "memory is shared in whole pages");
+  return registered(transports, mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), size);
+}
+
+// `memory`: what mmap(2) said.
+Result<std::unique_ptr<Buffer>> Buffer::registered(std::span<const TransportDomain> transports, void* memory,
+                                                   size_t size) {
   if (memory == MAP_FAILED) return std::unexpected(Error::from_errno("mmap of an I/O buffer"));
-  std::unique_ptr<Buffer> buffer(new Buffer({static_cast<std::byte*>(memory), rounded}));
+  std::unique_ptr<Buffer> buffer(new Buffer({static_cast<std::byte*>(memory), size}));
   std::optional<Error> gone;
   for (size_t i = 0; i < transports.size(); ++i) {
     auto region = transports[i].transport->register_region(transports[i].domain, buffer->memory_,

@@ -60,6 +60,10 @@ class Buffer {
  public:
   // `size` is rounded up to whole pages. Errors: ENOMEM, or the transport's reason (memlock, …).
   static Result<std::unique_ptr<Buffer>> allocate(std::span<const TransportDomain> transports, size_t size);
+  // The first `size` bytes (whole pages) of what the descriptor stands for, shared with whoever else has mapped it. It
+  // must not shrink while the Buffer lives.
+  static Result<std::unique_ptr<Buffer>> map(std::span<const TransportDomain> transports, int descriptor,
+                                             size_t size);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -70,6 +74,8 @@ class Buffer {
 
  private:
   explicit Buffer(MutableByteSpan memory) : memory_(memory) {}
+  static Result<std::unique_ptr<Buffer>> registered(std::span<const TransportDomain> transports, void* memory,
+                                                    size_t size);
 
   MutableByteSpan memory_;
   std::vector<std::unique_ptr<rdma::Region>> regions_;

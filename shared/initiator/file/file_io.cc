@@ -79,6 +79,10 @@ bool FileIo::finish_may_wait(const PendingIo& io) const {
   return inside_->transfer.finish_may_wait(io);
 }
 
+void FileIo::abandon(PendingIo& io) {
+  inside_->transfer.abandon(io);
+}
+
 Result<uint64_t> FileIo::append(BufferSlice source, Stability stability) {
   if (inside_->unstable_in_doubt()) TRY(inside_->flusher.settle_doubt());
   const uint64_t offset = inside_->dirty.begin_append(source.size());

@@ -63,6 +63,9 @@ class FileIo {
   // for, when finish_may_wait() says so; another thread may do that. fsync covers what finish() has returned.
   Result<size_t> finish(PendingIo& io);
   bool finish_may_wait(const PendingIo& io) const;
+  // In place of finish(): whatever was not acknowledged is the caller's business. A WRITE of it may still arrive until
+  // something is written there anew (write() knows of it).
+  void abandon(PendingIo& io);
   // O_APPEND: at the end of the file as known here (not atomic across clients): ask the server for it first.
   // Returns the offset it wrote at.
   Result<uint64_t> append(BufferSlice source, Stability stability = Stability::kUnstable);

@@ -167,6 +167,12 @@ Result<size_t> Transfer::finish(PendingIo& pending) {
   return moved;
 }
 
+void Transfer::abandon(PendingIo& pending) {
+  CHECK(pending.is_complete());
+  const std::shared_ptr<FileState> alive = std::move(pending.file_);
+  pending.state_ = PendingIo::State::kIdle;
+}
+
 Result<size_t> Transfer::finish_moved(PendingIo& pending) {
   const Io& io = pending.io_;
   if (!pending.whole() && file_.fabric.aborted) return fail(ESHUTDOWN, "the mount ends");

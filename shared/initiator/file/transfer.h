@@ -34,6 +34,7 @@ class Transfer final : private OutcomeTaker {
   // Of a complete one.
   bool finish_may_wait(const PendingIo& pending) const;
   Result<size_t> finish(PendingIo& pending);
+  void abandon(PendingIo& pending);
 
  private:
   bool try_post(PendingIo& pending);

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "shared/ring/control.h"
+
 namespace pnfsrdma::fuse_client {
 namespace {
 
@@ -50,6 +52,16 @@ TEST(DataRequest, WhatFlushesHasNone) {
     ASSERT_TRUE(request) << opcode;
     EXPECT_FALSE(request->range);
   }
+}
+
+TEST(DataRequest, OfTheIoctlsOnlyAnAppendMovesData) {
+  fuse_ioctl_in ioctl{};
+  ioctl.cmd = ring::kAppend;
+  const auto request = data_request(message(FUSE_IOCTL, ioctl));
+  ASSERT_TRUE(request);
+  EXPECT_FALSE(request->range);
+  ioctl.cmd = ring::kAttach;
+  EXPECT_FALSE(data_request(message(FUSE_IOCTL, ioctl)));
 }
 
 TEST(DataRequest, OnlyTheEndOfALockTellsTheServerWhatWasWritten) {

@@ -123,6 +123,21 @@ TEST_F(InodeTest, PagesAreKeptUntilAnotherHostChangesTheFile) {
   EXPECT_FALSE(opens(3, start + 40ms, false));
 }
 
+TEST_F(InodeTest, AWriteUnderThePagesWaitsForThemAndForThoseThatAreBeingDropped) {
+  EXPECT_FALSE(file->drop_pages());
+  file->pages_filled();
+  EXPECT_TRUE(file->drop_pages());
+  EXPECT_TRUE(file->drop_pages());
+  file->pages_dropped();
+  EXPECT_TRUE(file->drop_pages());
+  file->pages_dropped();
+  file->pages_dropped();
+  EXPECT_FALSE(file->drop_pages());
+  file->told_kernel({});
+  EXPECT_TRUE(file->drop_pages());
+  file->pages_dropped();
+}
+
 TEST_F(InodeTest, AnOldSizeInTheKernelIsNoticedAtOpen) {
   EXPECT_FALSE(inode.at_open(attributes(1, 5)).kernel_attributes_old);
   inode.told_kernel(attributes(1, 5));

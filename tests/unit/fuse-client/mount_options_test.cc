@@ -66,6 +66,21 @@ TEST(MountOptions, MetricsNeedsAnAddress) {
   }
 }
 
+TEST(Options, RingsAreServedWithMemoryAndNotBesideTheKernelsCache) {
+  MountOptions options;
+  EXPECT_TRUE(options.serves_rings());
+  EXPECT_EQ(options.ring_memory_mib, 1024u);
+  ASSERT_TRUE(parse_options("ring_memory=64", options));
+  EXPECT_EQ(options.ring_memory_mib, 64u);
+  ASSERT_TRUE(parse_options("writeback", options));
+  EXPECT_FALSE(options.serves_rings());
+  options = {};
+  ASSERT_TRUE(parse_options("ring_memory=0", options));
+  EXPECT_FALSE(options.serves_rings());
+  EXPECT_THAT(refusal("ring_memory=x"), HasSubstr("ring_memory"));
+  EXPECT_THAT(refusal("ring_memory=1048577"), HasSubstr("ring_memory"));
+}
+
 TEST(MountOptions, TheLastWordCounts) {
   MountOptions options;
   ASSERT_TRUE(parse_options("soft,timeo=30,,retrans=5,hard,softerr,ro,rw,port=2050", options));

@@ -289,6 +289,24 @@ TEST_F(PendingIoTest, WhatADeadConnectionDidNotAcknowledgeIsDoneAgain) {
   EXPECT_EQ(path->statistics().reconnects.value(), 1u);
 }
 
+TEST_F(PendingIoTest, WhatIsAbandonedIsNotDoneAgainAndIsNoHarmToWhatIsWrittenThere) {
+  PendingIo io;
+  auto held = silence();
+  ASSERT_TRUE(file->start_write(io, 0, block(0, 0, 4)));
+  brick.cut_connection();
+  held.unlock();
+  ASSERT_TRUE(wait_for(io));
+  ASSERT_TRUE(file->finish_may_wait(io));
+  file->abandon(io);
+  EXPECT_EQ(path->statistics().replays.value(), 0u);
+  // And may be used again.
+  write(0, kBlock, 5);
+  ASSERT_TRUE(file->start_read(io, 0, buffer->slice(kBlock, kBlock)));
+  expect_done(io);
+  EXPECT_TRUE(holds(buffer->slice(kBlock, kBlock).data(), 0, kBlock, 5));
+  EXPECT_TRUE(holds(brick.memory(), 0, kBlock, 5));
+}
+
 TEST_F(PendingIoTest, ARecallDoesNotWaitForTheApplicationToLook) {
   std::array<PendingIo, 2> ios;
   ASSERT_TRUE(file->start_write(ios[0], 0, block(0, 0, 5)));

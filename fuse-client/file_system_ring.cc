@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "fuse-client/file_system.h"
+#include "fuse-client/ring/ring_server.h"
+#include "shared/ring/control.h"
+
+// ioctl(2): how a program comes to a ring (shared/ring), and what of a file's data a descriptor is needed for.
+namespace pnfsrdma::fuse_client {
+namespace {
+
+constexpr uint64_t kAppendMax = uint64_t{1} << 20;
+
+template <typename Argument>
+std::optional<Argument> argument_of(ByteSpan in) {
+  if (in.size() != sizeof(Argument)) return std::nullopt;
+  Argument argument;
+  std::memcpy(&argument, in.data(), sizeof argument);
+  if (argument.version != ring::kVersion) return std::nullopt;
+  return argument;
+}
+
+template <typename Argument>
+void reply(fuse_req_t request, const Result<Argument>& answer) {
+  if (answer) {
+    fuse_reply_ioctl(request, 0, &*answer, sizeof *answer);
+  } else {
+    fuse_reply_err(request, to_number(answer.error()));
+  }
+}
+
+}  // namespace
+
+void FileSystem::ioctl(fuse_req_t request, fuse_ino_t node, unsigned command, ByteSpan in, bool on_directory,
+                       fuse_file_info* info) {
+  switch (command) {
+    case ring::kFind:
+      return reply(request, parts_.rings.find());
+    case ring::kAttach:
+      if (on_directory) break;
+      return attach(request, node, in, info);
+    case ring::kAppend:
+      if (on_directory) break;
+      return append_from_memory(request, node, in, info);
+    default:
+      break;
+  }
+  fuse_reply_err(request, ENOTTY);
+}
+
+void FileSystem::attach(fuse_req_t request, fuse_ino_t, ByteSpan in, fuse_file_info* info) {
+  auto argument = argument_of<ring::Attach>(in);
+  if (!argument) {
+    fuse_reply_err(request, EINVAL);
+    return;
+  }
+  OpenFile& file = open_file(info);
+  const int access = file.flags & O_ACCMODE;
+  const auto number = parts_.rings.attach(argument->secret, {.open_file = &file,
+                                                             .inode = file.inode,
+                                                             .data = file.data,
+                                                             .readable = access != O_WRONLY,
+                                                             .writable = access != O_RDONLY && !file.append,
+                                                             .durable = (file.flags & O_DSYNC) != 0,
+                                                             .privileged = fuse_req_ctx(request)->uid == 0});
+  if (!number) {
+    fuse_reply_err(request, to_number(number.error()));
+    return;
+  }
+  file.attached = true;
+  argument->file = *number;
+  reply(request, Result<ring::Attach>(*argument));
+}
+
+// As write(2) of a file that is open with O_APPEND; and tells where.
+void FileSystem::append_from_memory(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info) {
+  auto argument = argument_of<ring::Append>(in);
+  OpenFile& file = open_file(info);
+  const auto refuse = [&](int error) { fuse_reply_err(request, error); };
+  if (!argument || argument->length == 0 || argument->length > kAppendMax ||
+      (argument->flags & ~ring::kDurable) != 0)
+    return refuse(EINVAL);
+  if ((file.flags & O_ACCMODE) == O_RDONLY) return refuse(EBADF);
+  if (file.inode->locks().any_lost()) return refuse(EIO);
+  const auto part =
+      parts_.rings.memory(argument->secret, argument->memory, argument->memory_offset, argument->length);
+  if (!part) return refuse(to_number(part.error()));
+  file.inode->data_changes();
+  if (const int error = clear_privileges(request, node); error != 0) return refuse(error);
+  initiator::ErrorCursor losses = file.data->losses_from_now();
+  const bool durable = (argument->flags & ring::kDurable) != 0 || (file.flags & O_DSYNC) != 0;
+  const auto stability = durable ? initiator::Stability::kDataSync : initiator::Stability::kUnstable;
+  const auto at = append(request, file, part->slice, stability);
+  if (!at) return refuse(at.error());
+  if (durable) {
+    if (const Result<> synced = file.data->fdatasync(losses); !synced)
+      return reply_lost(request, file, synced.error());
+  }
+  argument->offset = *at;
+  // Neither of the new end nor of what its last page holds has the kernel heard.
+  parts_.invalidator.pages(node,
+                           [request, answer = *argument] { reply(request, Result<ring::Append>(answer)); });
+}
+
+}  // namespace pnfsrdma::fuse_client

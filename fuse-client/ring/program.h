@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "fuse-client/ring/attached_file.h"
+#include "shared/base/owned.h"
+#include "shared/base/random.h"
+#include "shared/initiator/brick/buffer.h"
+#include "shared/ring/control.h"
+#include "shared/ring/rings.h"
+
+namespace pnfsrdma::fuse_client {
+
+// A program that is connected to the mount: its socket, its rings, and what it may name in them, by numbers. Its
+// methods are the ring thread's; what others look up (`files`, `memories`, `secret`) the RingServer guards.
+class Program {
+ public:
+  static constexpr size_t kFilesMax = 65536;
+  static constexpr size_t kMemoriesMax = 1024;
+
+  explicit Program(FileDescriptor socket) : socket_(std::move(socket)) {}
+
+  int socket() const { return socket_.get(); }
+  int doorbell() const { return doorbell_.get(); }
+
+  // Makes the rings. Errors: EINVAL (the depth), EALREADY, and what memfd_create(2) says.
+  Result<> open_rings(uint64_t depth, Random& random);
+  // Null before open_rings().
+  ring::MountRings* rings() { return rings_ ? &*rings_ : nullptr; }
+  // What goes to the program, kHelloDescriptors: the rings' memory, the mount's doorbell, the program's own.
+  std::array<int, ring::kHelloDescriptors> descriptors() const;
+  // Shows what was completed; wakes the program if it sleeps.
+  void publish();
+
+  ring::Secret secret{};
+  std::map<uint32_t, std::shared_ptr<AttachedFile>> files;
+  std::map<uint32_t, std::shared_ptr<initiator::Buffer>> memories;
+  uint32_t next_number = 1;
+  size_t memory_bytes = 0;
+
+  // The ring thread's.
+  bool completed_any = false;
+  bool gone = false;  // it has closed its socket: nothing more is taken
+
+ private:
+  const FileDescriptor socket_;
+  FileDescriptor memory_, doorbell_, bell_;
+  using Mapping = std::unique_ptr<initiator::Buffer>;
+  Mapping mapping_;
+  std::optional<ring::MountRings> rings_;
+};
+
+}  // namespace pnfsrdma::fuse_client

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/ring/ring_server.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "fuse-client/ring/operation.h"
+#include "shared/base/log.h"
+#include "shared/ring/channel.h"
+
+// Programs, their sockets, and what they may name. The way of an operation: ring_operations.cc.
+namespace pnfsrdma::fuse_client {
+namespace {
+
+// What an event is of: these, or a program's socket (even) or doorbell (odd).
+constexpr uint64_t kListening = 0, kWake = 1, kConnections = 2, kFirstProgram = 16;
+constexpr size_t kEventsAtATime = 64;
+
+template <size_t kSize>
+void put(std::array<char, kSize>& field, std::string_view text) {
+  const size_t count = std::min(text.size(), kSize - 1);
+  std::copy_n(text.begin(), count, field.begin());
+  field[count] = '\0';
+}
+
+// In a time that does not tell how much of it was right.
+bool is_same(const ring::Secret& one, const ring::Secret& other) {
+  unsigned difference = 0;
+  for (size_t i = 0; i < one.size(); ++i) difference |= one[i] ^ other[i];
+  return difference == 0;
+}
+
+// A memory that its program cannot take away again.
+Result<size_t> size_of(int descriptor) {
+  const int seals = ::fcntl(descriptor, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return fail(EINVAL, "only a memfd with F_SEAL_SHRINK can be shared");
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0) return std::unexpected(Error::from_errno("fstat"));
+  return static_cast<size_t>(status.st_size);
+}
+
+}  // namespace
+
+RingServer::RingServer(Parts parts) : parts_(std::move(parts)) {}
+
+RingServer::~RingServer() {
+  stop();
+}
+
+Result<> RingServer::start() {
+  wake_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
+  if (!wake_ || !epoll_) return std::unexpected(Error::from_errno("eventfd"));
+  const std::string name = fmt::format("pnfsrdma-ring-{:016x}", parts_.random.next_u64());
+  TRY_ASSIGN(listening_, ring::listen_on(name));
+  if (::fcntl(listening_.get(), F_SETFL, O_NONBLOCK) != 0) return std::unexpected(Error::from_errno("fcntl"));
+  watch(listening_.get(), kListening, EPOLLIN);
+  watch(wake_.get(), kWake, EPOLLIN | EPOLLET);
+  name_ = name;
+  thread_ = Thread([this] { run(); });
+  return {};
+}
+
+void RingServer::stop() {
+  if (!thread_.joinable()) return;
+  stopping_ = true;
+  const uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+void RingServer::watch(int descriptor, uint64_t what, uint32_t events) {
+  epoll_event event{.events = events, .data = {.u64 = what}};
+  (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event);
+}
+
+Result<ring::Find> RingServer::find() const {
+  if (name_.empty()) return fail(ENOTSUP, "this mount serves no rings");
+  ring::Find found;
+  put(found.socket, name_);
+  put(found.transport, parts_.transport);
+  put(found.durability, parts_.durability);
+  return found;
+}
+
+Program* RingServer::program_of(const ring::Secret& secret) {
+  for (const auto& [id, program] : programs_) {
+    if (program->rings() != nullptr && is_same(program->secret, secret)) return program.get();
+  }
+  return nullptr;
+}
+
+Result<uint32_t> RingServer::attach(const ring::Secret& secret, AttachedFile file) {
+  const std::lock_guard lock(mutex_);
+  Program* const program = program_of(secret);
+  if (program == nullptr) return fail(EPERM, "the secret is no program's");
+  if (program->files.size() >= Program::kFilesMax) return fail(ENFILE, "too many files");
+  const uint32_t number = program->next_number++;
+  program->files.emplace(number, std::make_shared<AttachedFile>(std::move(file)));
+  return number;
+}
+
+void RingServer::detach(const OpenFile& file) {
+  std::vector<std::shared_ptr<AttachedFile>> gone;
+  std::unique_lock lock(mutex_);
+  for (const auto& [id, program] : programs_) {
+    std::erase_if(program->files, [&](const auto& entry) {
+      if (entry.second->open_file != &file) return false;
+      gone.push_back(entry.second);
+      return true;
+    });
+  }
+  idle_.wait(
+      lock, [&] { return std::ranges::all_of(gone, [](const auto& each) { return each->in_flight == 0; }); });
+}
+
+Result<RingServer::Part> RingServer::memory(const ring::Secret& secret, uint32_t number, uint64_t offset,
+                                            uint64_t length) {
+  const std::lock_guard lock(mutex_);
+  Program* const program = program_of(secret);
+  if (program == nullptr) return fail(EPERM, "the secret is no program's");
+  const auto found = program->memories.find(number);
+  if (found == program->memories.end() || offset > found->second->size() ||
+      length > found->second->size() - offset)
+    return fail(EFAULT, "no such memory");
+  return Part{found->second, found->second->slice(offset, length)};
+}
+
+RingServer::Counts RingServer::counts() {
+  const std::lock_guard lock(mutex_);
+  return {.programs = programs_.size(),
+          .memory_bytes = memory_bytes_,
+          .operations = taken_,
+          .handed_back = handed_back_};
+}
+
+void RingServer::run() {
+  while (!stopping_ || in_flight_ > 0) {
+    if (!turn()) rest();
+  }
+}
+
+// Whoever has something to do for this thread rings a doorbell or completes an operation: each is looked for once more
+// behind the word that it sleeps.
+void RingServer::rest() {
+  bool anything = false;
+  for (const auto& [id, program] : programs_) {
+    if (program->rings() != nullptr && !program->gone && !stopping_)
+      anything = !program->rings()->may_sleep() || anything;
+  }
+  // Only while something is under way there: the others' answers are none of our business.
+  if (at_bricks_ > 0) parts_.data_path.arm();
+  if (at_bricks_ > 0 && !std::exchange(watches_connections_, true))
+    watch(parts_.data_path.completion_fd(), kConnections, EPOLLIN);
+  {
+    const std::lock_guard lock(completed_mutex_);
+    anything = anything || completed_ != nullptr;
+    sleeping_ = !anything;
+  }
+  std::array<epoll_event, kEventsAtATime> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), anything ? 0 : -1);
+  {
+    const std::lock_guard lock(completed_mutex_);
+    sleeping_ = false;
+  }
+  for (const auto& [id, program] : programs_) {
+    if (program->rings() != nullptr) program->rings()->awake();
+  }
+  for (int i = 0; i < count; ++i) {
+    const uint64_t what = events[static_cast<size_t>(i)].data.u64;
+    if (what == kListening) {
+      accept_one();
+    } else if (what == kConnections && at_bricks_ == 0) {
+      watches_connections_ = false;
+      (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, parts_.data_path.completion_fd(), nullptr);
+    } else if (what >= kFirstProgram && what % 2 == 0) {
+      hear((what - kFirstProgram) / 2);
+    }
+  }
+}
+
+void RingServer::accept_one() {
+  FileDescriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket) return;
+  const std::lock_guard lock(mutex_);
+  // It sees its socket close.
+  if (programs_.size() >= kProgramsMax) {
+    log_warning("fuse", "ring-program-refused cause=\"{} programs are connected\"", kProgramsMax);
+    return;
+  }
+  const uint64_t id = next_id_++;
+  watch(socket.get(), kFirstProgram + 2 * id, EPOLLIN | EPOLLRDHUP);
+  programs_.emplace(id, std::make_shared<Program>(std::move(socket)));
+}
+
+void RingServer::hear(uint64_t id) {
+  const auto found = programs_.find(id);
+  if (found == programs_.end()) return;
+  Program& program = *found->second;
+  ring::Request request;
+  auto message = ring::receive_message(program.socket(), std::as_writable_bytes(std::span(&request, 1)));
+  if (!message && message.error().number() == EAGAIN) return;
+  if (!message || message->size != sizeof request) return forget(id);
+  const ring::Answer said = answer(program, id, request, message->descriptors);
+  const bool with_rings = said.error == 0 && request.kind == static_cast<uint32_t>(ring::RequestKind::kHello);
+  const auto descriptors = program.descriptors();
+  const auto sent =
+      ring::send_message(program.socket(), std::as_bytes(std::span(&said, 1)),
+                         with_rings ? std::span<const int>(descriptors) : std::span<const int>());
+  if (!sent) forget(id);
+}
+
+ring::Answer RingServer::answer(Program& program, uint64_t id, const ring::Request& request,
+                                std::vector<FileDescriptor>& descriptors) {
+  ring::Answer answer;
+  const auto refuse = [&](const Error& error) {
+    answer.error = error.number();
+    put(answer.text, error.what());
+  };
+  const auto kind = static_cast<ring::RequestKind>(request.kind);
+  if (request.version != ring::kVersion) {
+    refuse(Error(EPROTONOSUPPORT, "the mount and the library are of different versions"));
+  } else if (kind == ring::RequestKind::kHello) {
+    const std::lock_guard lock(mutex_);
+    if (const auto opened = program.open_rings(request.value, parts_.random); !opened) {
+      refuse(opened.error());
+      return answer;
+    }
+    answer.number = program.rings()->depth();
+    answer.secret = program.secret;
+    watch(program.doorbell(), kFirstProgram + 2 * id + 1, EPOLLIN | EPOLLET);
+  } else if (kind == ring::RequestKind::kAddMemory) {
+    const auto added = add_memory(program, descriptors);
+    added ? void(answer.number = *added) : refuse(added.error());
+  } else if (kind == ring::RequestKind::kRemoveMemory) {
+    if (const auto removed = remove_memory(program, request.value); !removed) refuse(removed.error());
+  } else {
+    refuse(Error(EINVAL, "not a request"));
+  }
+  return answer;
+}
+
+Result<uint32_t> RingServer::add_memory(Program& program, std::vector<FileDescriptor>& descriptors) {
+  if (descriptors.size() != 1) return fail(EINVAL, "one memfd is to be shared");
+  TRY_ASSIGN(const size_t size, size_of(descriptors.front().get()));
+  {
+    const std::lock_guard lock(mutex_);
+    if (program.memories.size() >= Program::kMemoriesMax) return fail(ENOMEM, "too many memories");
+    if (size > parts_.memory_max - memory_bytes_)
+      return fail(ENOMEM, fmt::format("ring_memory of the mount is {} MiB, and {} MiB are in use",
+                                      parts_.memory_max >> 20, memory_bytes_ >> 20));
+  }
+  TRY_ASSIGN(std::shared_ptr<initiator::Buffer> memory,
+             parts_.data_path.map_buffer(descriptors.front().get(), size));
+  const std::lock_guard lock(mutex_);
+  memory_bytes_ += size;
+  program.memory_bytes += size;
+  const uint32_t number = program.next_number++;
+  program.memories.emplace(number, std::move(memory));
+  return number;
+}
+
+Result<> RingServer::remove_memory(Program& program, uint64_t number) {
+  std::shared_ptr<initiator::Buffer> gone;  // behind the lock; or by the last operation that uses it
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      number <= UINT32_MAX ? program.memories.find(static_cast<uint32_t>(number)) : program.memories.end();
+  if (found == program.memories.end()) return fail(EINVAL, "no such memory");
+  gone = std::move(found->second);
+  program.memories.erase(found);
+  memory_bytes_ -= gone->size();
+  program.memory_bytes -= gone->size();
+  return {};
+}
+
+// The program has ended. What it has under way goes on, and nobody hears of it.
+void RingServer::forget(uint64_t id) {
+  std::shared_ptr<Program> gone;
+  const std::lock_guard lock(mutex_);
+  const auto found = programs_.find(id);
+  gone = std::move(found->second);
+  gone->gone = true;
+  programs_.erase(found);
+  memory_bytes_ -= gone->memory_bytes;
+  gone->files.clear();
+  gone->memories.clear();
+  (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, gone->socket(), nullptr);
+  if (gone->rings() != nullptr) (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, gone->doorbell(), nullptr);
+}
+
+}  // namespace pnfsrdma::fuse_client
