@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "library/client.h"
+#include "library/connection.h"
 #include "library/last_error.h"
 #include "library/map.h"
 #include "library/open_file.h"
@@ -23,20 +23,18 @@
 namespace {
 
 using namespace pnfsrdma;
-using initiator::Stability;
-using library::Client;
+using library::Connection;
 using library::failed;
 using library::Map;
-using library::Names;
 using library::OpenFile;
 using library::Queue;
 
 // The opaque types of the header are these.
-Client* inside(pnfsrdma_client* client) {
-  return reinterpret_cast<Client*>(client);
+Connection* inside(pnfsrdma_client* client) {
+  return reinterpret_cast<Connection*>(client);
 }
-const Client* inside(const pnfsrdma_client* client) {
-  return reinterpret_cast<const Client*>(client);
+const Connection* inside(const pnfsrdma_client* client) {
+  return reinterpret_cast<const Connection*>(client);
 }
 OpenFile* inside(pnfsrdma_file* file) {
   return reinterpret_cast<OpenFile*>(file);
@@ -65,12 +63,12 @@ int64_t number_of(const Result<T>& result) {
   }
 }
 
-// What `call` returns as a number; `client`: whose it is.
+// What `call` returns as a number; `connection`: whose it is.
 template <typename Call>
-int64_t guarded(const Client* client, Call call) {
+int64_t guarded(const Connection* connection, Call call) {
   try {
-    if (client == nullptr) return failed({EINVAL, "a null pointer"});
-    if (!client->is_ours())
+    if (connection == nullptr) return failed({EINVAL, "a null pointer"});
+    if (!connection->is_ours())
       return failed({EPERM, "the connection belongs to the parent process; connect anew behind fork"});
     return number_of(call());
   } catch (const std::bad_alloc&) {
@@ -81,12 +79,13 @@ int64_t guarded(const Client* client, Call call) {
 }
 template <typename Call>
 int64_t on_file(pnfsrdma_file* file, Call call) {
-  return guarded(file == nullptr ? nullptr : &inside(file)->client(), [&] { return call(*inside(file)); });
+  return guarded(file == nullptr ? nullptr : &inside(file)->connection(),
+                 [&] { return call(*inside(file)); });
 }
 
 template <typename Call>
 int64_t on_map(pnfsrdma_map* map, const pnfsrdma_range* ranges, unsigned count, Call call) {
-  return guarded(map == nullptr ? nullptr : &inside(map)->file().client(), [&]() -> Result<> {
+  return guarded(map == nullptr ? nullptr : &inside(map)->file().connection(), [&]() -> Result<> {
     if (ranges == nullptr && count > 0) return fail(EFAULT, "a null pointer");
     return call(*inside(map), std::span(ranges, count));
   });
@@ -122,8 +121,7 @@ int64_t move_vector(pnfsrdma_file* file, const iovec* vector, int count, off_t o
 int64_t write_range(pnfsrdma_file* file, const void* buffer, size_t count, off_t offset, bool durable) {
   return on_file(file, [&](OpenFile& open) -> Result<size_t> {
     TRY(check_range(buffer, count, offset));
-    return open.write(buffer, count, static_cast<uint64_t>(offset),
-                      durable ? Stability::kDataSync : open.stability());
+    return open.write(buffer, count, static_cast<uint64_t>(offset), durable || open.durable());
   });
 }
 
@@ -155,7 +153,7 @@ int pnfsrdma_connect(const char* source, const char* options, pnfsrdma_client** 
   *client = nullptr;
   try {
     (void)quiet_unless_set();
-    auto made = Client::connect(source, options != nullptr ? options : "");
+    auto made = Connection::connect(source, options != nullptr ? options : "");
     if (!made) return failed(made.error());
     *client = reinterpret_cast<pnfsrdma_client*>(made->release());
     return 0;
@@ -185,7 +183,7 @@ const char* pnfsrdma_durability(const pnfsrdma_client* client) {
 void* pnfsrdma_alloc(pnfsrdma_client* client, size_t size) {
   void* memory = nullptr;
   (void)guarded(inside(client), [&]() -> Result<> {
-    TRY_ASSIGN(memory, inside(client)->memory().allocate(size));
+    TRY_ASSIGN(memory, inside(client)->allocate(size));
     return {};
   });
   return memory;
@@ -194,7 +192,7 @@ void* pnfsrdma_alloc(pnfsrdma_client* client, size_t size) {
 void pnfsrdma_free(pnfsrdma_client* client, void* memory) {
   if (memory == nullptr) return;
   (void)guarded(inside(client), [&]() -> Result<> {
-    if (!inside(client)->memory().free(memory)) return fail(EINVAL, "not from pnfsrdma_alloc()");
+    if (!inside(client)->free(memory)) return fail(EINVAL, "not from pnfsrdma_alloc()");
     return {};
   });
 }
@@ -203,7 +201,7 @@ int pnfsrdma_open(pnfsrdma_client* client, const char* path, int flags, mode_t m
   if (file != nullptr) *file = nullptr;
   return number(guarded(inside(client), [&]() -> Result<> {
     if (path == nullptr || file == nullptr) return fail(EFAULT, "a null pointer");
-    TRY_ASSIGN(auto opened, OpenFile::open(*inside(client), path, flags, mode));
+    TRY_ASSIGN(auto opened, inside(client)->open(path, flags, mode));
     *file = reinterpret_cast<pnfsrdma_file*>(opened.release());
     return {};
   }));
@@ -241,14 +239,14 @@ ssize_t pnfsrdma_preadv(pnfsrdma_file* file, const iovec* vector, int count, off
 
 ssize_t pnfsrdma_pwritev(pnfsrdma_file* file, const iovec* vector, int count, off_t offset) {
   return move_vector(file, vector, count, offset, [](OpenFile& open, const iovec& piece, uint64_t at) {
-    return open.write(piece.iov_base, piece.iov_len, at, open.stability());
+    return open.write(piece.iov_base, piece.iov_len, at, open.durable());
   });
 }
 
 ssize_t pnfsrdma_append(pnfsrdma_file* file, const void* buffer, size_t count, off_t* offset) {
   return on_file(file, [&](OpenFile& open) -> Result<size_t> {
     TRY(check_range(buffer, count, 0));
-    TRY_ASSIGN(const uint64_t at, open.append(buffer, count, open.stability()));
+    TRY_ASSIGN(const uint64_t at, open.append(buffer, count, open.durable()));
     if (offset != nullptr) *offset = static_cast<off_t>(at);
     return count;
   });
@@ -280,7 +278,7 @@ int pnfsrdma_fstat(pnfsrdma_file* file, struct stat* status) {
 int pnfsrdma_stat(pnfsrdma_client* client, const char* path, struct stat* status) {
   return number(guarded(inside(client), [&]() -> Result<> {
     if (path == nullptr || status == nullptr) return fail(EFAULT, "a null pointer");
-    TRY_ASSIGN(*status, inside(client)->names().status(path, Client::caller()));
+    TRY_ASSIGN(*status, inside(client)->status(path));
     return {};
   }));
 }
@@ -288,28 +286,28 @@ int pnfsrdma_stat(pnfsrdma_client* client, const char* path, struct stat* status
 int pnfsrdma_unlink(pnfsrdma_client* client, const char* path) {
   return number(guarded(inside(client), [&]() -> Result<> {
     if (path == nullptr) return fail(EFAULT, "a null pointer");
-    return inside(client)->names().remove(path, Names::What::kFile, Client::caller());
+    return inside(client)->unlink(path);
   }));
 }
 
 int pnfsrdma_rmdir(pnfsrdma_client* client, const char* path) {
   return number(guarded(inside(client), [&]() -> Result<> {
     if (path == nullptr) return fail(EFAULT, "a null pointer");
-    return inside(client)->names().remove(path, Names::What::kDirectory, Client::caller());
+    return inside(client)->remove_directory(path);
   }));
 }
 
 int pnfsrdma_rename(pnfsrdma_client* client, const char* from, const char* to) {
   return number(guarded(inside(client), [&]() -> Result<> {
     if (from == nullptr || to == nullptr) return fail(EFAULT, "a null pointer");
-    return inside(client)->names().rename(from, to, Client::caller());
+    return inside(client)->rename(from, to);
   }));
 }
 
 int pnfsrdma_mkdir(pnfsrdma_client* client, const char* path, mode_t mode) {
   return number(guarded(inside(client), [&]() -> Result<> {
     if (path == nullptr) return fail(EFAULT, "a null pointer");
-    return inside(client)->names().make_directory(path, mode, Client::caller());
+    return inside(client)->make_directory(path, mode);
   }));
 }
 
@@ -325,7 +323,7 @@ int pnfsrdma_queue_create(pnfsrdma_client* client, unsigned depth, pnfsrdma_queu
 
 void pnfsrdma_queue_destroy(pnfsrdma_queue* queue) {
   if (queue == nullptr) return;
-  (void)guarded(&inside(queue)->client(), [&]() -> Result<> {
+  (void)guarded(&inside(queue)->connection(), [&]() -> Result<> {
     delete inside(queue);
     return {};
   });
@@ -336,14 +334,14 @@ int pnfsrdma_queue_fd(const pnfsrdma_queue* queue) {
 }
 
 int pnfsrdma_submit(pnfsrdma_queue* queue, const pnfsrdma_operation* operations, unsigned count) {
-  return number(guarded(queue == nullptr ? nullptr : &inside(queue)->client(), [&]() -> Result<size_t> {
+  return number(guarded(queue == nullptr ? nullptr : &inside(queue)->connection(), [&]() -> Result<size_t> {
     if (operations == nullptr && count > 0) return fail(EFAULT, "a null pointer");
     return inside(queue)->submit({operations, count});
   }));
 }
 
 int pnfsrdma_reap(pnfsrdma_queue* queue, pnfsrdma_completion* completions, unsigned most, int timeout_ms) {
-  return number(guarded(queue == nullptr ? nullptr : &inside(queue)->client(), [&]() -> Result<size_t> {
+  return number(guarded(queue == nullptr ? nullptr : &inside(queue)->connection(), [&]() -> Result<size_t> {
     if (completions == nullptr && most > 0) return fail(EFAULT, "a null pointer");
     return inside(queue)->reap({completions, most}, timeout_ms);
   }));
@@ -362,7 +360,7 @@ int pnfsrdma_map_create(pnfsrdma_file* file, off_t offset, size_t length, pnfsrd
 
 void pnfsrdma_map_destroy(pnfsrdma_map* map) {
   if (map == nullptr) return;
-  (void)guarded(&inside(map)->file().client(), [&]() -> Result<> {
+  (void)guarded(&inside(map)->file().connection(), [&]() -> Result<> {
     delete inside(map);
     return {};
   });

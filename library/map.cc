@@ -20,9 +20,8 @@ Result<std::unique_ptr<Map>> Map::make(OpenFile& file, uint64_t offset, size_t l
   if (length == 0) return fail(EINVAL, "a map of no bytes");
   if (!file.readable()) return fail(EACCES, "the file is not open for reading");
   if (file.appends()) return fail(EINVAL, "the file is open for appending");
-  Client& client = file.client();
-  TRY_ASSIGN(auto queue, Queue::create(client, kDepth));
-  TRY_ASSIGN(void* const memory, client.memory().allocate(length));
+  TRY_ASSIGN(auto queue, Queue::create(file.connection(), kDepth));
+  TRY_ASSIGN(void* const memory, file.connection().allocate(length));
   std::unique_ptr<Map> map(new Map(file, offset, length, memory, std::move(queue)));
   const pnfsrdma_range whole{0, length};
   TRY(map->refresh({&whole, 1}));
@@ -35,7 +34,7 @@ Map::Map(OpenFile& file, uint64_t offset, size_t length, void* memory, std::uniq
 }
 
 Map::~Map() {
-  (void)file_.client().memory().free(memory_);
+  (void)file_.connection().free(memory_);
   --file_.in_flight;
 }
 

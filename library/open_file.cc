@@ -4,281 +4,30 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <functional>
-#include <string>
-#include <utility>
 
-#include "library/process.h"
-#include "shared/base/random.h"
-#include "shared/client/file_attributes.h"
-#include "shared/nfs4/status_errno.h"
-
-// Calls to the MDS: an open 1, a close 1 that nobody waits for and a LAYOUTCOMMIT where the file has grown; an
-// overwrite or read under a layout 0; a read that ends at the end of the file 1 (another client may have
-// appended); an append as a mount's (shared/initiator/README.md).
 namespace pnfsrdma::library {
-
-using initiator::BufferSlice;
-using initiator::CompoundReply;
-using initiator::Stability;
-
 namespace {
 
-// What one step moves: copies of growth are kept until it is committed, and a connection is given up when a step
-// takes longer than the data path's io_timeout.
-constexpr size_t kStepMax = size_t{8} << 20;
 constexpr int kNoMeaning = O_CLOEXEC | O_DIRECT | O_NOCTTY | O_LARGEFILE | O_NONBLOCK;
 constexpr int kKnown = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_SYNC | O_DSYNC | kNoMeaning;
 
-uint32_t share_access_of(int flags) {
-  switch (flags & O_ACCMODE) {
-    case O_WRONLY:
-      return nfs4::kShareAccessWrite;
-    case O_RDWR:
-      return nfs4::kShareAccessBoth;
-    default:
-      return nfs4::kShareAccessRead;
-  }
-}
-
-// O_EXCL: EXCLUSIVE4_1, whose verifier makes a repetition harmless.
-nfs4::OpenHow create_how(int flags, mode_t mode) {
-  nfs4::Attributes attributes = client::mode_of_new(mode & ~process_umask());
-  if ((flags & O_EXCL) == 0) {
-    return nfs4::OpenHow::make<nfs4::OpenType::kCreate>(
-        nfs4::CreateHow::make<nfs4::CreateMode::kUnchecked>(std::move(attributes)));
-  }
-  nfs4::ExclusiveCreate exclusive;
-  SystemRandom().fill(exclusive.verifier);
-  exclusive.attributes = std::move(attributes);
-  return nfs4::OpenHow::make<nfs4::OpenType::kCreate>(
-      nfs4::CreateHow::make<nfs4::CreateMode::kExclusive41>(std::move(exclusive)));
-}
-
-// `count` bytes of a caller's memory, piece by piece through memory that RDMA reaches: `move` gets the piece and where
-// it begins, and says how much it has moved. Registered memory is one piece, and not copied.
-Result<size_t> by_pieces(Client& client, void* buffer, size_t count, bool copy_in,
-                         const std::function<Result<size_t>(size_t done, BufferSlice piece)>& move) {
-  const auto registered = client.memory().find(buffer, count);
-  initiator::BufferPool::Taken bounce;
-  if (!registered && count > 0) {
-    TRY_ASSIGN(bounce, client.data_path().buffers().take());
-  }
-  auto* const bytes = static_cast<std::byte*>(buffer);
-  size_t done = 0;
-  while (done < count) {
-    const size_t length = std::min(count - done, registered ? kStepMax : initiator::kBufferPayload);
-    const BufferSlice piece = registered ? registered->slice(done, length) : bounce->slice(0, length);
-    if (!registered && copy_in) std::memcpy(piece.data(), bytes + done, length);
-    const Result<size_t> moved = move(done, piece);
-    if (!moved && done == 0) return moved;
-    if (!moved) break;  // what was moved counts; the error comes again
-    if (!registered && !copy_in) std::memcpy(bytes + done, piece.data(), *moved);
-    done += *moved;
-    if (*moved < length) break;
-  }
-  return done;
-}
-
 }  // namespace
 
-OpenFile::OpenFile(Client& client, std::shared_ptr<File> file, std::shared_ptr<Open> open, int flags)
-    : client_(client),
-      file_(std::move(file)),
-      open_(std::move(open)),
-      readable_((flags & O_ACCMODE) != O_WRONLY),
-      writable_((flags & O_ACCMODE) != O_RDONLY),
-      appends_((flags & O_APPEND) != 0),
-      stability_((flags & (O_DSYNC | O_SYNC)) != 0 ? Stability::kDataSync : Stability::kUnstable),
-      cursor_(file_->data->error_cursor()) {}
-
-// PUTFH, LOOKUPs, OPEN, GETFH, GETATTR.
-Result<std::unique_ptr<OpenFile>> OpenFile::open(Client& client, std::string_view path, int flags,
-                                                 mode_t mode) {
+Result<> OpenFile::check_flags(std::string_view path, int flags) {
   if ((flags & ~kKnown) != 0)
     return fail(EINVAL, fmt::format("{}: flags 0{:o} are not supported", path, flags & ~kKnown));
   if ((flags & O_ACCMODE) == O_ACCMODE) return fail(EINVAL, "neither O_RDONLY, O_WRONLY nor O_RDWR");
   if ((flags & O_ACCMODE) == O_RDONLY && (flags & O_TRUNC) != 0)
     return fail(EINVAL, "O_TRUNC of a file that is only read");
-  if (Names::names_directory(path)) {
-    if ((flags & O_CREAT) != 0) return fail(EISDIR, fmt::format("{}: the path names a directory", path));
-    TRY(client.names().status(path, Client::caller()));
-    return fail(EISDIR, fmt::format("{} is a directory", path));
-  }
-  auto open = std::make_shared<Open>();
-  open->owner = client.next_owner();
-  open->share_access = share_access_of(flags);
-  open->credential = Client::caller();
-  const bool exclusive = (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0;
-  nfs4::OpenArguments arguments;
-  arguments.share_access = open->share_access | nfs4::kShareAccessWantNoDelegation;
-  arguments.share_deny = nfs4::kShareDenyNone;
-  arguments.owner.owner = owner_id(open->owner);
-  if ((flags & O_CREAT) != 0) arguments.how = create_how(flags, mode);
-  TRY_ASSIGN(const Names::Answer answer,
-             client.names().in_directory(
-                 path, open->credential, exclusive ? Names::LastLink::kKeep : Names::LastLink::kFollow,
-                 [&](const std::string& name) {
-                   arguments.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
-                   return Names::Operations{arguments, nfs4::GetFileHandleArguments{},
-                                            nfs4::GetAttributesArguments{client::open_attributes()}};
-                 }));
-  const auto* opened = answer.result<nfs4::OpenResponse>(0);
-  const auto* handle = answer.result<nfs4::GetFileHandleResponse>(1);
-  const auto* attributes = answer.result<nfs4::GetAttributesResponse>(2);
-  if (opened == nullptr || handle == nullptr || attributes == nullptr) return fail(EPROTO, "OPEN");
-  open->stateid = opened->stateid;
-  const uint64_t size = attributes->attributes.size.value_or(0);
-  auto file = client.files().join(handle->object, open, size);
-  if (const auto sizes = client::thresholds_of(attributes->attributes))
-    file->data->set_thresholds(sizes->first, sizes->second);
-  std::unique_ptr<OpenFile> made(new OpenFile(client, std::move(file), std::move(open), flags));
-  if ((flags & O_TRUNC) != 0 && made->data().size() > 0) {
-    if (auto cut = made->truncate(0); !cut) {
-      (void)made->close();
-      return std::unexpected(std::move(cut).error());
-    }
-  }
-  return made;
+  return {};
 }
 
-Result<> OpenFile::close() {
-  const Result<> closed = writable_ ? data().close(cursor_) : Result<>();
-  client_.files().leave(file_, *open_);
-  return closed;
-}
-
-Result<size_t> OpenFile::read(void* buffer, size_t count, uint64_t offset) {
-  if (!readable_) return fail(EBADF, "the file is not open for reading");
-  return by_pieces(client_, buffer, count, false, [&](size_t done, BufferSlice piece) -> Result<size_t> {
-    TRY_ASSIGN(size_t moved, data().read(offset + done, piece));
-    if (moved == piece.size()) return moved;
-    // As far as is known here the file ends there.
-    const uint64_t end = data().size();
-    if (!client_.files().ask_size(*file_, open_->credential) || data().size() <= end) return moved;
-    TRY_ASSIGN(const size_t more,
-               data().read(offset + done + moved, piece.slice(moved, piece.size() - moved)));
-    return moved + more;
-  });
-}
-
-Result<size_t> OpenFile::write(const void* buffer, size_t count, uint64_t offset, Stability stability) {
-  if (!writable_) return fail(EBADF, "the file is not open for writing");
-  if (appends_) {
-    TRY(append(buffer, count, stability));
-    return count;
-  }
-  initiator::ErrorCursor losses = data().losses_from_now();
-  TRY_ASSIGN(const size_t written,
-             by_pieces(client_, const_cast<void*>(buffer), count, true, [&](size_t done, BufferSlice piece) {
-               return data().write(offset + done, piece, stability);
-             }));
-  if (stability == Stability::kDataSync) TRY(make_durable(losses));
-  return written;
-}
-
-Result<uint64_t> OpenFile::append(const void* buffer, size_t count, Stability stability) {
-  if (!writable_) return fail(EBADF, "the file is not open for writing");
-  initiator::ErrorCursor losses = data().losses_from_now();
-  std::optional<uint64_t> first;
-  TRY_ASSIGN(const size_t written, by_pieces(client_, const_cast<void*>(buffer), count, true,
-                                             [&](size_t, BufferSlice piece) -> Result<size_t> {
-                                               TRY_ASSIGN(std::optional<uint64_t> at,
-                                                          data().append_unasked(piece, stability));
-                                               if (!at) {
-                                                 TRY(client_.files().ask_size(*file_, open_->credential));
-                                                 TRY_ASSIGN(at, data().append(piece, stability));
-                                               }
-                                               if (!first) first = at;
-                                               return piece.size();
-                                             }));
-  if (written < count) return fail(EIO, fmt::format("{} of {} bytes were appended", written, count));
-  if (stability == Stability::kDataSync) TRY(make_durable(losses));
-  return first.value_or(data().size());
-}
-
-bool OpenFile::start(initiator::PendingIo& io, bool is_read, void* buffer, size_t count, uint64_t offset,
-                     Stability stability, initiator::PendingIoListener& listener,
-                     initiator::Doorbell doorbell) {
-  if (count == 0 || count > kStepMax || !(is_read ? readable_ : writable_ && !appends_)) return false;
-  const auto slice = client_.memory().find(buffer, count);
-  if (!slice) return false;
-  return is_read ? data().start_read(io, offset, *slice, &listener, doorbell)
-                 : data().start_write(io, offset, *slice, stability, &listener, doorbell);
-}
-
-Result<> OpenFile::sync(bool data_only) {
-  return data_only ? data().fdatasync(cursor_) : data().fsync(cursor_);
-}
-
-Result<> OpenFile::truncate(uint64_t size) {
-  if (!writable_) return fail(EINVAL, "the file is not open for writing");
-  // A layout or an open may die while we speak of it (the server was restarted, or revoked it).
-  constexpr int kTries = 3;
-  for (int tries = 1;; ++tries) {
-    bool again = false;
-    Result<> done = truncate_once(size, again);
-    if (done || !again || tries == kTries) return done;
-  }
-}
-
-// PUTFH, [LAYOUTRETURN], SETATTR: what is cut off is given back first, so that the server need not recall it from
-// us.
-Result<> OpenFile::truncate_once(uint64_t size, bool& again) {
-  TRY(data().settle());
-  TRY_ASSIGN(auto layout_return, data().truncating(size));
-  Names::Operations operations = {nfs4::PutFileHandleArguments{file_->handle}};
-  const bool returns = layout_return.has_value();
-  if (returns) operations.emplace_back(std::move(*layout_return));
-  nfs4::SetAttributesArguments set;
-  set.attributes.size = size;
-  // Our own: another one's may be closed meanwhile.
-  set.stateid = file_->copy(*open_).stateid;
-  const nfs4::Stateid refused = set.stateid;
-  const size_t set_at = operations.size();
-  operations.emplace_back(std::move(set));
-  const std::function take_in_return = [&](const CompoundReply& so_far) {
-    const auto* result = returns ? so_far.result<nfs4::LayoutReturnResponse>(1) : nullptr;
-    if (result != nullptr) data().layout_returned(*result);
-  };
-  Result<CompoundReply> reply = client_.session().call(
-      std::move(operations), open_->credential, {.cache_reply = true, .on_repetition = &take_in_return});
-  if (reply) take_in_return(*reply);
-  const bool done = reply && reply->succeeded(set_at);
-  (void)data().truncated(size, done);
-  if (done) return {};
-  if (!reply) return std::unexpected(std::move(reply).error());
-  const bool is_lost = initiator::is_lost_state(reply->status);
-  if (is_lost && returns && reply->results.size() == 2) {
-    data().layouts_refused(reply->status);
-    again = true;
-  } else if (is_lost) {
-    // Unless that has been done meanwhile.
-    if (file_->copy(*open_).stateid.other == refused.other) client_.session().renew_opens();
-    again = true;
-  }
-  return fail(nfs4::to_errno(reply->status),
-              fmt::format("truncation: the server answers {}", nfs4::to_string(reply->status)));
-}
-
-Result<struct stat> OpenFile::status() {
-  TRY(data().settle());
-  const uint64_t version = data().local_version();
-  const SteadyTime asked = steady_now();
-  TRY_ASSIGN(const CompoundReply reply,
-             client_.session().call({nfs4::PutFileHandleArguments{file_->handle},
-                                     nfs4::GetAttributesArguments{client::stat_attributes()}},
-                                    open_->credential));
-  const auto* told = reply.result<nfs4::GetAttributesResponse>(1);
-  if (told == nullptr) return fail(nfs4::to_errno(reply.status), "GETATTR");
-  auto attributes = client::to_file_attributes(told->attributes);
-  if (!attributes) return fail(nfs4::to_errno(attributes.error()), "GETATTR");
-  data().server_size(static_cast<uint64_t>(attributes->status.st_size), version, asked);
-  attributes->status.st_size = static_cast<off_t>(data().size());
-  return attributes->status;
-}
+OpenFile::OpenFile(Connection& connection, int flags)
+    : ConnectionUse(connection),
+      readable_((flags & O_ACCMODE) != O_WRONLY),
+      writable_((flags & O_ACCMODE) != O_RDONLY),
+      appends_((flags & O_APPEND) != 0),
+      durable_((flags & (O_DSYNC | O_SYNC)) != 0) {}
 
 }  // namespace pnfsrdma::library

@@ -2,68 +2,54 @@
 #pragma once
 
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #include <atomic>
-#include <memory>
-#include <span>
-#include <string_view>
+#include <cstddef>
+#include <cstdint>
 
-#include "library/client.h"
-#include "library/file.h"
-#include "shared/initiator/file/error_cursor.h"
-#include "shared/initiator/file/io.h"
+#include "library/connection.h"
+#include "shared/base/result.h"
 
 namespace pnfsrdma::library {
 
-// What pnfsrdma_open() makes: one open of a file, and where it stands in the file's errors. Thread-safe; nothing
-// is under way when it is closed. The client must outlive it.
-class OpenFile {
+// What pnfsrdma_open() makes: one open of a file. Thread-safe; nothing is under way when it is closed.
+class OpenFile : private ConnectionUse {
  public:
-  // `flags`, `mode`: open(2)'s. In the caller's name.
-  static Result<std::unique_ptr<OpenFile>> open(Client& client, std::string_view path, int flags,
-                                                mode_t mode);
+  // What open(2)'s `flags` mean here. Errors: EINVAL.
+  static Result<> check_flags(std::string_view path, int flags);
+
+  virtual ~OpenFile() = default;
+
   // Settles what was written, and closes whatever the outcome. Reports losses.
-  Result<> close();
+  virtual Result<> close() = 0;
 
   // Bytes moved; a read is short only at the end of the file.
-  Result<size_t> read(void* buffer, size_t count, uint64_t offset);
-  Result<size_t> write(const void* buffer, size_t count, uint64_t offset, initiator::Stability stability);
+  virtual Result<size_t> read(void* buffer, size_t count, uint64_t offset) = 0;
+  // `durable`: when it returns. Where the file is open for appending, it appends.
+  virtual Result<size_t> write(const void* buffer, size_t count, uint64_t offset, bool durable) = 0;
   // Where it was written.
-  Result<uint64_t> append(const void* buffer, size_t count, initiator::Stability stability);
-  Result<> sync(bool data_only);
-  // A read or write that is not waited for (FileIo::start_read()); `listener` hears when it is complete. False: it
-  // would have to wait, or fail.
-  bool start(initiator::PendingIo& io, bool is_read, void* buffer, size_t count, uint64_t offset,
-             initiator::Stability stability, initiator::PendingIoListener& listener,
-             initiator::Doorbell doorbell);
-  // Behind a write that has to be durable. `losses`: of before it (FileIo::losses_from_now()).
-  Result<> make_durable(initiator::ErrorCursor& losses) { return data().fdatasync(losses); }
-  Result<> truncate(uint64_t size);
-  Result<struct stat> status();
+  virtual Result<uint64_t> append(const void* buffer, size_t count, bool durable) = 0;
+  virtual Result<> sync(bool data_only) = 0;
+  virtual Result<> truncate(uint64_t size) = 0;
+  virtual Result<struct stat> status() = 0;
 
+  using ConnectionUse::connection;
   // As the flags of open(2) say.
-  initiator::Stability stability() const { return stability_; }
   bool readable() const { return readable_; }
   bool writable() const { return writable_; }
   bool appends() const { return appends_; }
-  initiator::FileIo& data() { return *file_->data; }
-  Client& client() { return client_; }
+  bool durable() const { return durable_; }  // each write
+  // May be made by a Flight, as far as that goes.
+  bool allows(const Move& move) const { return move.is_read ? readable_ : writable_ && !appends_; }
 
-  // Operations of queues that are under way.
+  // Operations of queues that are under way, and maps.
   std::atomic<int> in_flight = 0;
 
+ protected:
+  OpenFile(Connection& connection, int flags);
+
  private:
-  OpenFile(Client& client, std::shared_ptr<File> file, std::shared_ptr<Open> open, int flags);
-
-  Result<> truncate_once(uint64_t size, bool& again);
-
-  Client& client_;
-  const std::shared_ptr<File> file_;
-  const std::shared_ptr<Open> open_;
-  const bool readable_, writable_, appends_;
-  const initiator::Stability stability_;
-  initiator::ErrorCursor cursor_;
+  const bool readable_, writable_, appends_, durable_;
 };
 
 }  // namespace pnfsrdma::library

@@ -18,44 +18,33 @@
 
 namespace pnfsrdma::library {
 
-using initiator::Stability;
-
 // An operation on its way.
-class Queue::Slot final : private initiator::PendingIoListener {
+class Queue::Slot final : private FlightListener {
  public:
-  explicit Slot(Queue& queue) : queue_(queue) {}
-
-  // What a helper has to do.
-  enum class Due : uint8_t { kAll, kFinish, kSync };
+  explicit Slot(Queue& queue) : queue_(queue), flight_(queue.connection().make_flight(*this)) {}
 
   pnfsrdma_operation operation{};
-  Due due = Due::kAll;
-  int64_t moved = 0;
-  // Of before it began: a loss that another operation has told is told to this one, too.
-  initiator::ErrorCursor losses;
+  bool flown = false;  // what is left of it is finish(), else all
   Slot* next = nullptr;
 
   OpenFile& file() const { return *reinterpret_cast<OpenFile*>(operation.file); }
-  bool is_read() const { return operation.opcode == PNFSRDMA_READ; }
-  Stability stability() const {
-    return (operation.flags & PNFSRDMA_DURABLE) != 0 ? Stability::kDataSync : file().stability();
-  }
-  bool must_be_durable() const { return !is_read() && stability() == Stability::kDataSync; }
+  bool durable() const { return (operation.flags & PNFSRDMA_DURABLE) != 0 || file().durable(); }
 
   // False: a helper has to do it.
-  bool start(initiator::Doorbell doorbell) {
-    if (operation.opcode > PNFSRDMA_WRITE) return false;
-    return file().start(io_, is_read(), operation.buffer, operation.length, operation.offset, stability(),
-                        *this, doorbell);
+  bool start(Doorbell doorbell) {
+    const bool is_read = operation.opcode == PNFSRDMA_READ;
+    if (!is_read && operation.opcode != PNFSRDMA_WRITE) return false;
+    return flight_->start(
+        file(), {is_read, !is_read && durable(), operation.buffer, operation.length, operation.offset},
+        doorbell);
   }
-  bool finish_may_wait() { return file().data().finish_may_wait(io_); }
-  Result<size_t> finish() { return file().data().finish(io_); }
+  Flight& flight() { return *flight_; }
 
  private:
-  void completed(initiator::PendingIo&) override { queue_.completed(*this); }
+  void completed() override { queue_.completed(*this); }
 
   Queue& queue_;
-  initiator::PendingIo io_;
+  const std::unique_ptr<Flight> flight_;
 };
 
 namespace {
@@ -65,9 +54,9 @@ int64_t number_of(const Result<T>& result) {
   return result ? static_cast<int64_t>(*result) : -to_number(result.error());
 }
 
-bool is_operation(const pnfsrdma_operation& operation, const Client& client) {
+bool is_operation(const pnfsrdma_operation& operation, const Connection& connection) {
   if (operation.file == nullptr || operation.opcode > PNFSRDMA_FSYNC) return false;
-  if (&reinterpret_cast<OpenFile*>(operation.file)->client() != &client) return false;
+  if (&reinterpret_cast<OpenFile*>(operation.file)->connection() != &connection) return false;
   if ((operation.flags & ~uint32_t{PNFSRDMA_DURABLE}) != 0) return false;
   if (operation.opcode > PNFSRDMA_APPEND) return true;
   if (operation.length > INT64_MAX || (operation.buffer == nullptr && operation.length > 0)) return false;
@@ -80,18 +69,18 @@ struct Outcome {
 };
 
 // All of it, and waiting for it.
-Outcome run(const pnfsrdma_operation& operation, OpenFile& file, Stability stability) {
+Outcome run(const pnfsrdma_operation& operation, OpenFile& file, bool durable) {
   switch (operation.opcode) {
     case PNFSRDMA_READ:
       return {number_of(file.read(operation.buffer, operation.length, operation.offset)), operation.offset};
     case PNFSRDMA_WRITE:
       if (!file.appends()) {
-        return {number_of(file.write(operation.buffer, operation.length, operation.offset, stability)),
+        return {number_of(file.write(operation.buffer, operation.length, operation.offset, durable)),
                 operation.offset};
       }
       [[fallthrough]];
     case PNFSRDMA_APPEND: {
-      const auto at = file.append(operation.buffer, operation.length, stability);
+      const auto at = file.append(operation.buffer, operation.length, durable);
       if (!at) return {-to_number(at.error()), 0};
       return {static_cast<int64_t>(operation.length), *at};
     }
@@ -124,16 +113,17 @@ Queue::Slot* Queue::Slots::take() {
   return slot;
 }
 
-Result<std::unique_ptr<Queue>> Queue::create(Client& client, unsigned depth) {
+Result<std::unique_ptr<Queue>> Queue::create(Connection& connection, unsigned depth) {
   if (depth == 0 || depth > kDepthMax) return fail(EINVAL, "the depth of a queue is 1 to 4096");
   FileDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event) return std::unexpected(Error::from_errno("eventfd"));
   FileDescriptor watched(::epoll_create1(EPOLL_CLOEXEC));
   if (!watched) return std::unexpected(Error::from_errno("epoll_create1"));
-  const int connections = client.data_path().completion_fd();
-  if (connections < 0) return std::unexpected(Error::from_errno("epoll_create1"));
+  const int completions = connection.completion_fd();
+  if (completions < 0) return std::unexpected(Error::from_errno("epoll_create1"));
   watch(watched.get(), event.get());
-  std::unique_ptr<Queue> queue(new Queue(client, depth, std::move(event), std::move(watched), connections));
+  std::unique_ptr<Queue> queue(
+      new Queue(connection, depth, std::move(event), std::move(watched), completions));
   // The first one, so that there is always one.
   try {
     const SignalsBlocked blocked;
@@ -144,42 +134,40 @@ Result<std::unique_ptr<Queue>> Queue::create(Client& client, unsigned depth) {
   return queue;
 }
 
-Queue::Queue(Client& client, unsigned depth, FileDescriptor event, FileDescriptor watched, int connections)
-    : client_(client),
+Queue::Queue(Connection& connection, unsigned depth, FileDescriptor event, FileDescriptor watched,
+             int completions)
+    : use_(connection),
       event_(std::move(event)),
       watched_(std::move(watched)),
-      connections_(connections),
+      completions_(completions),
       done_(depth) {
   all_.reserve(depth);
   for (unsigned i = 0; i < depth; ++i) free_.add(*all_.emplace_back(std::make_unique<Slot>(*this)));
-  client_.queue_came();
 }
 
 Queue::~Queue() {
   for (;;) {
-    (void)settle_completed();
+    (void)finish_completed();
     std::unique_lock lock(mutex_);
     if (running_ == 0) {
       ending_ = true;
       break;
     }
     unsignal();
-    watch_connections();
+    watch_completions();
     lock.unlock();
     pollfd readable{watched_.get(), POLLIN, 0};
     (void)::poll(&readable, 1, 10);
   }
   work_.notify_all();
   for (Thread& helper : helpers_) helper.join();
-  client_.queue_left();
 }
 
 Result<size_t> Queue::submit(std::span<const pnfsrdma_operation> operations) {
   size_t count = 0;
   // Several go out with one doorbell.
-  using initiator::Doorbell;
   const Doorbell doorbell = operations.size() > 1 ? Doorbell::kLater : Doorbell::kNow;
-  for (; count < operations.size() && is_operation(operations[count], client_); ++count) {
+  for (; count < operations.size() && is_operation(operations[count], connection()); ++count) {
     Slot* slot = nullptr;
     {
       const std::lock_guard lock(mutex_);
@@ -187,24 +175,24 @@ Result<size_t> Queue::submit(std::span<const pnfsrdma_operation> operations) {
       if (running_ + done_count_ == done_.size()) break;
       slot = free_.take();
       ++running_;
-      ++at_bricks_;
-      if (!watching_) watch_connections();
+      ++flying_;
+      if (!watching_) watch_completions();
     }
     slot->operation = operations[count];
     ++slot->file().in_flight;
-    slot->losses = slot->file().data().losses_from_now();
+    slot->flown = true;  // before it may complete
     if (!slot->start(doorbell)) {
-      slot->due = Slot::Due::kAll;
+      slot->flown = false;
       {
         const std::lock_guard lock(mutex_);
-        --at_bricks_;
+        --flying_;
       }
       leave_to_helper(*slot);
     }
   }
-  if (doorbell == Doorbell::kLater) client_.data_path().ring();
+  if (doorbell == Doorbell::kLater) connection().ring();
   if (count > 0 || operations.empty()) return count;
-  if (!is_operation(operations.front(), client_)) return fail(EINVAL, "not an operation");
+  if (!is_operation(operations.front(), connection())) return fail(EINVAL, "not an operation");
   return fail(EAGAIN, "the queue is full");
 }
 
@@ -245,26 +233,15 @@ void Queue::help() {
 }
 
 void Queue::do_due(Slot& slot) {
-  if (slot.due == Slot::Due::kFinish) {
-    slot.moved = number_of(slot.finish());
-    slot.due = Slot::Due::kSync;
-  }
-  const bool is_short = slot.moved >= 0 && static_cast<uint64_t>(slot.moved) < slot.operation.length;
-  if (slot.due == Slot::Due::kAll || (slot.is_read() && is_short)) {
-    const Outcome outcome = run(slot.operation, slot.file(), slot.stability());
-    return finish(slot, outcome.result, outcome.offset);
-  }
-  if (slot.moved >= 0 && slot.must_be_durable()) {
-    const auto durable = slot.file().make_durable(slot.losses);
-    if (!durable) slot.moved = -to_number(durable.error());
-  }
-  finish(slot, slot.moved, slot.operation.offset);
+  const Outcome outcome = slot.flown ? Outcome{number_of(slot.flight().finish()), slot.operation.offset}
+                                     : run(slot.operation, slot.file(), slot.durable());
+  finish(slot, outcome.result, outcome.offset);
 }
 
 // By whoever polls, perhaps not a thread of the program's: it takes no time.
 void Queue::completed(Slot& slot) {
   const std::lock_guard lock(mutex_);
-  --at_bricks_;
+  --flying_;
   completed_.add(slot);
   signal();
 }
@@ -284,22 +261,22 @@ void Queue::unsignal() {
   (void)!::read(event_.get(), &told, sizeof told);
 }
 
-// Under mutex_. The connections serve the whole client: whoever has nothing in flight there does not want to be
-// woken by what others read. One system call when that changes; none for who keeps something in flight.
-void Queue::watch_connections() {
-  const bool wanted = at_bricks_ > 0;
+// Under mutex_. It serves the whole connection: whoever has nothing in flight there does not want to be woken by what
+// others read. One system call when that changes; none for who keeps something in flight.
+void Queue::watch_completions() {
+  const bool wanted = flying_ > 0;
   if (watching_ == wanted) return;
   watching_ = wanted;
   if (wanted) {
-    watch(watched_.get(), connections_);
+    watch(watched_.get(), completions_);
   } else {
-    (void)::epoll_ctl(watched_.get(), EPOLL_CTL_DEL, connections_, nullptr);
+    (void)::epoll_ctl(watched_.get(), EPOLL_CTL_DEL, completions_, nullptr);
   }
 }
 
 // False: there was nothing.
-bool Queue::settle_completed() {
-  client_.data_path().progress();
+bool Queue::finish_completed() {
+  connection().progress();
   bool any = false;
   for (;; any = true) {
     Slot* slot = nullptr;
@@ -308,25 +285,12 @@ bool Queue::settle_completed() {
       slot = completed_.take();
     }
     if (slot == nullptr) return any;
-    settle(*slot);
+    if (const auto moved = slot->flight().try_finish()) {
+      finish(*slot, number_of(*moved), slot->operation.offset);
+    } else {
+      leave_to_helper(*slot);
+    }
   }
-}
-
-// What the bricks have done is rarely not all: another client may have written behind the end that we know, a
-// connection may have been lost, a new size has to be told before it is durable.
-void Queue::settle(Slot& slot) {
-  if (slot.finish_may_wait()) {
-    slot.due = Slot::Due::kFinish;
-    return leave_to_helper(slot);
-  }
-  slot.moved = number_of(slot.finish());
-  const bool is_short = slot.moved >= 0 && static_cast<uint64_t>(slot.moved) < slot.operation.length;
-  if (is_short ||
-      (slot.moved >= 0 && slot.must_be_durable() && !slot.file().data().is_durable(slot.losses))) {
-    slot.due = Slot::Due::kSync;
-    return leave_to_helper(slot);
-  }
-  finish(slot, slot.moved, slot.operation.offset);
 }
 
 void Queue::finish(Slot& slot, int64_t result, uint64_t offset) {
@@ -371,12 +335,12 @@ Result<size_t> Queue::reap(std::span<pnfsrdma_completion> completions, int timeo
   };
   const Reaping reaping(*this);
   for (;;) {
-    (void)settle_completed();
+    (void)finish_completed();
     const size_t count = take(completions);
     if (count > 0 || completions.empty()) return count;
     if (timeout_ms == 0) {
       const std::lock_guard lock(mutex_);
-      watch_connections();  // woken for nothing, perhaps
+      watch_completions();  // woken for nothing, perhaps
       return count;
     }
     const SteadyTime now = steady_now();
@@ -385,7 +349,7 @@ Result<size_t> Queue::reap(std::span<pnfsrdma_completion> completions, int timeo
       const std::lock_guard lock(mutex_);
       unsignal();
       if (done_count_ > 0 || completed_.count > 0) continue;
-      watch_connections();
+      watch_completions();
       ++sleeping_;
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - now).count();

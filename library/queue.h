@@ -13,22 +13,22 @@
 
 namespace pnfsrdma::library {
 
-// Operations that a program does not wait for, and what became of them. What can be done without waiting, which
-// is reads and overwrites of registered memory under a layout, goes out at once and is completed by whoever polls
-// the connections; the rest is done by a few helper threads, which are started when there is something to do.
-// Thread-safe. An operation of the first kind allocates nothing, and costs no system call but the transport's.
+// Operations that a program does not wait for, and what became of them. What can be done without waiting (Flight)
+// goes out at once and is completed by whoever polls the connection; the rest is done by a few helper threads, which
+// are started when there is something to do. Thread-safe. An operation of the first kind allocates nothing, and costs
+// no system call but the connection's.
 class Queue {
  public:
   static constexpr unsigned kDepthMax = 4096;
   static constexpr size_t kHelpersMax = 8;
 
-  static Result<std::unique_ptr<Queue>> create(Client& client, unsigned depth);
+  static Result<std::unique_ptr<Queue>> create(Connection& connection, unsigned depth);
   // Waits for what is under way.
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  Client& client() const { return client_; }
+  Connection& connection() const { return use_.connection(); }
   int fd() const { return watched_.get(); }
   // How many were taken. EAGAIN: the queue is full; EINVAL: the first one is not an operation.
   Result<size_t> submit(std::span<const pnfsrdma_operation> operations);
@@ -46,35 +46,34 @@ class Queue {
     Slot* take();
   };
 
-  Queue(Client& client, unsigned depth, FileDescriptor event, FileDescriptor watched, int connections);
+  Queue(Connection& connection, unsigned depth, FileDescriptor event, FileDescriptor watched,
+        int completions);
 
   void help();
   void do_due(Slot& slot);
-  // The bricks have done it, or the helper is to.
   void completed(Slot& slot);
   void leave_to_helper(Slot& slot);
-  void settle(Slot& slot);
   void finish(Slot& slot, int64_t result, uint64_t offset);
-  bool settle_completed();
+  bool finish_completed();
   size_t take(std::span<pnfsrdma_completion> completions);
   void signal();
   void unsignal();
-  void watch_connections();
+  void watch_completions();
 
-  Client& client_;
-  const FileDescriptor event_, watched_;  // watched_: event_, and at times the connections
-  const int connections_;                 // the data path's descriptor of them
+  const ConnectionUse use_;
+  const FileDescriptor event_, watched_;  // watched_: event_, and at times completions_
+  const int completions_;                 // the connection's
   std::vector<std::unique_ptr<Slot>> all_;
 
   Mutex mutex_;  // everything below
   Condition work_;
   Slots free_;
-  Slots completed_;                        // by the bricks, to be settled
+  Slots completed_;                        // to be finished
   Slots waiting_;                          // for a helper
   std::vector<pnfsrdma_completion> done_;  // a ring
   size_t first_done_ = 0, done_count_ = 0;
-  size_t running_ = 0;    // submitted and not in done_
-  size_t at_bricks_ = 0;  // of these
+  size_t running_ = 0;  // submitted and not in done_
+  size_t flying_ = 0;   // of these
   bool watching_ = false;
   size_t reaping_ = 0, sleeping_ = 0;
   bool signalled_ = false;

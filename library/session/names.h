@@ -11,7 +11,7 @@
 #include "shared/client/file_attributes.h"
 #include "shared/initiator/session/session.h"
 
-namespace pnfsrdma::library {
+namespace pnfsrdma::library::session {
 
 // A path below the connected directory, component by component. ".." is one of them until what stands before it is
 // known to be a directory.
@@ -78,4 +78,4 @@ class Names {
   const nfs4::FileHandle root_;
 };
 
-}  // namespace pnfsrdma::library
+}  // namespace pnfsrdma::library::session

@@ -11,7 +11,7 @@
 #include "shared/initiator/file/open_state.h"
 #include "shared/nfs4/basic_types.h"
 
-namespace pnfsrdma::library {
+namespace pnfsrdma::library::session {
 
 // One open at the server. It has an open owner of its own, so the OPEN and CLOSE of two opens of a file never
 // cross. Guarded by its File.
@@ -52,4 +52,4 @@ class File final : public initiator::OpenStateSource {
   std::vector<std::shared_ptr<Open>> opens_;
 };
 
-}  // namespace pnfsrdma::library
+}  // namespace pnfsrdma::library::session

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "library/file.h"
+#include "library/session/file.h"
 
 #include <algorithm>
 #include <mutex>
@@ -7,7 +7,7 @@
 
 #include "shared/nfs4/open_operations.h"
 
-namespace pnfsrdma::library {
+namespace pnfsrdma::library::session {
 
 nfs4::OwnerId owner_id(uint64_t owner) {
   return nfs4::OwnerId(as_bytes("libpnfsrdma-" + std::to_string(owner)));
@@ -57,4 +57,4 @@ Open File::copy(const Open& open) const {
   return open;
 }
 
-}  // namespace pnfsrdma::library
+}  // namespace pnfsrdma::library::session

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "library/client.h"
+#include "library/session/client.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,10 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "library/session/session_file.h"
+#include "library/session/session_flight.h"
 #include "shared/base/signals_blocked.h"
 #include "shared/client/option.h"
 
-namespace pnfsrdma::library {
+namespace pnfsrdma::library::session {
 namespace {
 
 // How long a farewell may take for what has to reach the servers.
@@ -61,10 +63,10 @@ Result<std::unique_ptr<Client>> Client::connect(std::string_view source, std::st
 }
 
 Client::Client(Made made)
-    : random_(std::move(made.random)),
+    : Connection(made.root.layouts ? client::names_of(made.transports) : "through the server",
+                 std::move(made.durability)),
+      random_(std::move(made.random)),
       session_(std::move(made.session)),
-      transport_(made.root.layouts ? client::names_of(made.transports) : "through the server"),
-      durability_(std::move(made.durability)),
       mds_(*session_),
       data_path_(mds_, clock_, std::move(made.transports),
                  {.persistence = made.options.persistence,
@@ -73,7 +75,6 @@ Client::Client(Made made)
                   .layouts = made.root.layouts}),
       files_(*session_, data_path_),
       recovery_(*session_, data_path_, files_),
-      memory_(data_path_),
       names_(*session_, made.root.handle) {
   // Delegations are never wanted, so the callbacks are the data path's.
   session_->set_handlers(&data_path_, &recovery_);
@@ -84,6 +85,25 @@ Client::~Client() {
   data_path_.shut_down(farewell);
   (void)session_->drain_posts(farewell);
   session_->end();
+}
+
+Result<std::unique_ptr<OpenFile>> Client::open(std::string_view path, int flags, mode_t mode) {
+  return SessionFile::open(*this, path, flags, mode);
+}
+
+Result<void*> Client::allocate(size_t size) {
+  TRY_ASSIGN(auto buffer, data_path_.make_buffer(size));
+  return memory_.add(std::move(buffer));
+}
+
+std::optional<initiator::BufferSlice> Client::find(const void* address, size_t size) const {
+  const auto place = memory_.find(address, size);
+  if (!place) return std::nullopt;
+  return place->memory->slice(place->offset, size);
+}
+
+std::unique_ptr<Flight> Client::make_flight(FlightListener& listener) {
+  return std::make_unique<SessionFlight>(*this, listener);
 }
 
 initiator::Credential Client::caller() {
@@ -97,4 +117,4 @@ initiator::Credential Client::caller() {
   return who;
 }
 
-}  // namespace pnfsrdma::library
+}  // namespace pnfsrdma::library::session

@@ -3,13 +3,13 @@
 
 #include <expected>
 
-#include "library/file_table.h"
+#include "library/session/file_table.h"
 #include "shared/initiator/callbacks.h"
 #include "shared/initiator/data_path.h"
 #include "shared/initiator/file/lost_stateids.h"
 #include "shared/initiator/session/session.h"
 
-namespace pnfsrdma::library {
+namespace pnfsrdma::library::session {
 
 // Makes a connection's opens good after the server lost them: CLAIM_PREVIOUS in its grace period, a new OPEN by
 // filehandle when there is none. Runs on the session's background thread. The others must outlive the session's
@@ -43,4 +43,4 @@ class Recovery final : public initiator::RecoveryHandler {
   initiator::LostStateids lost_opens_;  // opens that were replaced by a new OPEN
 };
 
-}  // namespace pnfsrdma::library
+}  // namespace pnfsrdma::library::session

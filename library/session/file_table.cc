@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "library/file_table.h"
+#include "library/session/file_table.h"
 
 #include <cerrno>
 #include <mutex>
 
 #include "shared/nfs4/status_errno.h"
 
-namespace pnfsrdma::library {
+namespace pnfsrdma::library::session {
 
 std::shared_ptr<File> FileTable::join(const nfs4::FileHandle& handle, const std::shared_ptr<Open>& open,
                                       uint64_t size) {
@@ -91,4 +91,4 @@ bool FileTable::empty() const {
   return files_.empty();
 }
 
-}  // namespace pnfsrdma::library
+}  // namespace pnfsrdma::library::session

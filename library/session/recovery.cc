@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "library/recovery.h"
+#include "library/session/recovery.h"
 
 #include "shared/base/log.h"
 
-namespace pnfsrdma::library {
+namespace pnfsrdma::library::session {
 
 // No answer, here and below: the connection is lost again, and all of it will be repeated.
 void Recovery::reclaim() {
@@ -70,4 +70,4 @@ Result<Recovery::Reopened> Recovery::open_again(const Held& held, bool previous)
   return Reopened(result->stateid);
 }
 
-}  // namespace pnfsrdma::library
+}  // namespace pnfsrdma::library::session

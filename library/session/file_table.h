@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "library/file.h"
+#include "library/session/file.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/data_path.h"
 #include "shared/initiator/session/session.h"
 
-namespace pnfsrdma::library {
+namespace pnfsrdma::library::session {
 
 // The files that a connection has open, by handle: two opens of one file share its data path, so they see each
 // other's writes at once. Thread-safe. Session and data path must outlive it.
@@ -44,4 +44,4 @@ class FileTable {
   std::map<nfs4::FileHandle, Entry> files_;
 };
 
-}  // namespace pnfsrdma::library
+}  // namespace pnfsrdma::library::session

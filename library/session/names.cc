@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "library/names.h"
+#include "library/session/names.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include "library/process.h"
 #include "shared/nfs4/status_errno.h"
 
-namespace pnfsrdma::library {
+namespace pnfsrdma::library::session {
 
 using initiator::CompoundReply;
 using nfs4::Status;
@@ -277,4 +277,4 @@ Result<> Names::rename(std::string_view from, std::string_view to, const initiat
   return {};
 }
 
-}  // namespace pnfsrdma::library
+}  // namespace pnfsrdma::library::session

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "library/session/session_flight.h"
+
+namespace pnfsrdma::library::session {
+
+bool SessionFlight::start(OpenFile& file, const Move& move, Doorbell doorbell) {
+  if (move.length == 0 || move.length > SessionFile::kStepMax || !file.allows(move)) return false;
+  const auto slice = client_.find(move.buffer, move.length);
+  if (!slice) return false;
+  file_ = &static_cast<SessionFile&>(file);
+  move_ = move;
+  losses_ = data().losses_from_now();
+  taken_ = false;
+  const auto ring = doorbell == Doorbell::kNow ? initiator::Doorbell::kNow : initiator::Doorbell::kLater;
+  return move.is_read ? data().start_read(io_, move.offset, *slice, this, ring)
+                      : data().start_write(io_, move.offset, *slice, stability_of(move.durable), this, ring);
+}
+
+std::optional<Result<size_t>> SessionFlight::try_finish() {
+  if (data().finish_may_wait(io_)) return std::nullopt;
+  moved_ = data().finish(io_);
+  taken_ = true;
+  if (is_short() || (moved_ && move_.durable && !data().is_durable(losses_))) return std::nullopt;
+  return moved_;
+}
+
+Result<size_t> SessionFlight::finish() {
+  if (!taken_) moved_ = data().finish(io_);
+  if (is_short()) return file_->read(move_.buffer, move_.length, move_.offset);
+  if (moved_ && move_.durable) TRY(data().fdatasync(losses_));
+  return moved_;
+}
+
+}  // namespace pnfsrdma::library::session
