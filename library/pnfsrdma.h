@@ -4,15 +4,17 @@
 
 /* libpnfsrdma: files on remote persistent memory, for programs, without the kernel in the way.
  *
- * A program connects to a server (pnfsrdma_connect), opens files and reads and writes them by RDMA, straight
- * from and to its own memory. Many operations may be under way at once (pnfsrdma_queue). What was written is
- * durable when pnfsrdma_fdatasync or pnfsrdma_fsync has returned 0, or the write itself if it asked for it
- * (PNFSRDMA_DURABLE).
+ * A program connects (pnfsrdma_connect) through a mount of its host, or to a server, opens files and reads and
+ * writes them by RDMA, straight from and to its own memory. Many operations may be under way at once
+ * (pnfsrdma_queue). What was written is durable when pnfsrdma_fdatasync or pnfsrdma_fsync has returned 0, or the
+ * write itself if it asked for it (PNFSRDMA_DURABLE).
  *
- * A connection is a client of the server like a mount: other clients see a file as NFS promises (close-to-open,
- * or sooner: reads and writes go to the memory itself, nothing is cached here). It speaks in the name of the
- * calling process (its effective user and groups), so the server must trust the host: by default it serves
- * ports below 1024 only, which takes root; the export option "insecure" lifts that.
+ * Through a mount, any user's program may do what open(2) lets it do there, and programs that use the mount
+ * without the library see its writes at once. That is what most programs want. A connection to a server needs no
+ * mount: it is a client of its own, which others see as NFS promises (close-to-open, or sooner: reads and writes
+ * go to the memory itself, nothing is cached here). It speaks in the name of the calling process (its effective
+ * user and groups), so the server must trust the host: by default it serves ports below 1024 only, which takes
+ * root; the export option "insecure" lifts that.
  *
  * Errors: functions return 0 or more, or a negative errno; pnfsrdma_last_error() then says why in words.
  * Threads: any function may be called from any thread at any time, except that nothing else uses an object
@@ -31,7 +33,7 @@
 extern "C" {
 #endif
 
-typedef struct pnfsrdma_client pnfsrdma_client; /* a connection to a server */
+typedef struct pnfsrdma_client pnfsrdma_client; /* a connection: a mount, or a server */
 typedef struct pnfsrdma_file pnfsrdma_file;     /* an open file */
 typedef struct pnfsrdma_queue pnfsrdma_queue;   /* operations under way, and what became of them */
 
@@ -43,15 +45,17 @@ const char* pnfsrdma_last_error(void);
 
 /* ---- connection ---- */
 
-/* Connects to `source`, "server:/export/path" ("server:port:/path", "[v6-address]:/path"), as mount(8) would.
- * `options`: as behind -o of pnfsrdma-fuse(8), or NULL: hard, soft, softerr, timeo=, retrans=, port=, proto=,
- * minorversion=, require_durability=persistent, flush_after=.
- * Errors: -EINVAL (an option or the source), -EPERM (the port, or the durability), -ENOENT, -EACCES,
- * -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH. */
+/* Connects to `source`: "/mnt/pmem", a directory on a mount of pnfsrdma-fuse(8) on this host; or a server,
+ * "server:/export/path" ("server:port:/path", "[v6-address]:/path"), as mount(8) would.
+ * `options`: NULL or "" for a mount, which has its own; for a server NULL or as behind -o of pnfsrdma-fuse(8):
+ * hard, soft, softerr, timeo=, retrans=, port=, proto=, minorversion=, require_durability=persistent,
+ * flush_after=.
+ * Errors: -EINVAL (an option or the source), -ENOTSUP (not on a mount, or one that lets no programs in), -EPERM
+ * (the port, or the durability), -ENOENT, -EACCES, -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH. */
 int pnfsrdma_connect(const char* source, const char* options, pnfsrdma_client** client);
 
-/* Returns all layouts, takes leave of the server. -EBUSY while files or queues are open; else the client is
- * gone, 10 seconds later at most. */
+/* Returns all layouts, takes leave of the server or the mount. -EBUSY while files or queues are open; else the
+ * client is gone, 10 seconds later at most. */
 int pnfsrdma_disconnect(pnfsrdma_client* client);
 
 /* What the data travels over: "iwarp", "verbs", "verbs/iwarp"; "through the server" if it grants no memory. */
@@ -62,8 +66,9 @@ const char* pnfsrdma_durability(const pnfsrdma_client* client);
 
 /* ---- memory ---- */
 
-/* Zeroed memory, page-aligned, registered with every transport: data goes straight from and to it. Any other memory
- * works, too, at the price of a copy. NULL: see pnfsrdma_last_error() (memlock, no memory). */
+/* Zeroed memory, page-aligned, registered with every transport (by the mount, if it is one): data goes straight from
+ * and to it. Any other memory works, too, at the price of a copy. NULL: see pnfsrdma_last_error() (memlock, no
+ * memory). */
 void* pnfsrdma_alloc(pnfsrdma_client* client, size_t size);
 /* `memory` is the start of what pnfsrdma_alloc() returned, or NULL. Nothing may be under way from or to it. */
 void pnfsrdma_free(pnfsrdma_client* client, void* memory);

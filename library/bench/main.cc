@@ -100,7 +100,8 @@ void print(const Row& row, const Target& target, Result& result, double beside) 
 
 void bench(pnfsrdma_client* client, const Options& options) {
   std::vector<std::unique_ptr<Target>> targets;
-  targets.push_back(make_library_target(client, options.size_mib << 20));
+  targets.push_back(make_library_target(client, options.source.starts_with('/') ? "ring" : "library",
+                                        options.size_mib << 20));
   if (!options.mount.empty()) targets.push_back(make_mount_target(options.mount, options.size_mib << 20));
   fmt::print("{}: data by {}, durability {}; {} rounds of {} s in turn, medians\n\n", options.source,
              pnfsrdma_transport(client), pnfsrdma_durability(client), options.rounds, options.seconds);
@@ -126,7 +127,8 @@ int main(int count, char** arguments) {
       "removed in the end.",
       "pnfsrdma-bench");
   app.set_version_flag("--version", std::string("pnfsrdma-bench ") + pnfsrdma_version());
-  app.add_option("source", options.source, "server:/path, as for mount(8)")->required();
+  app.add_option("source", options.source, "a directory on a mount, or server:/path, as for mount(8)")
+      ->required();
   app.add_option("mount", options.mount,
                  "a folder of a mount of the same server, to measure beside the library");
   app.add_option("-o", options.connection, "options of the connection: see pnfsrdma(3)");

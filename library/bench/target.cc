@@ -34,8 +34,8 @@ int64_t nanoseconds_since(SteadyClock::time_point began) {
 // Of one thread's, so that `next` and `done` need no lock.
 class LibraryTarget final : public Target {
  public:
-  LibraryTarget(pnfsrdma_client* client, uint64_t size)
-      : client_(client), path_(fmt::format(".pnfsrdma-bench.{}", ::getpid())) {
+  LibraryTarget(pnfsrdma_client* client, std::string name, uint64_t size)
+      : client_(client), name_(std::move(name)), path_(fmt::format(".pnfsrdma-bench.{}", ::getpid())) {
     check(pnfsrdma_open(client_, path_.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600, &file_), "open");
     memory_ = static_cast<char*>(pnfsrdma_alloc(client_, kDepthMax * kLengthMax / 4));
     if (memory_ == nullptr) give_up("memory", pnfsrdma_last_error());
@@ -51,7 +51,7 @@ class LibraryTarget final : public Target {
     pnfsrdma_free(client_, memory_);
   }
 
-  std::string name() const override { return "library"; }
+  std::string name() const override { return name_; }
 
   void run(Action action, size_t length, unsigned depth, const std::function<int64_t()>& next,
            const std::function<void(int64_t)>& done) override {
@@ -124,6 +124,7 @@ class LibraryTarget final : public Target {
   }
 
   pnfsrdma_client* const client_;
+  const std::string name_;
   const std::string path_;
   pnfsrdma_file* file_ = nullptr;
   pnfsrdma_queue* queue_ = nullptr;
@@ -203,8 +204,8 @@ class MountTarget final : public Target {
 
 }  // namespace
 
-std::unique_ptr<Target> make_library_target(pnfsrdma_client* client, uint64_t size) {
-  return std::make_unique<LibraryTarget>(client, size);
+std::unique_ptr<Target> make_library_target(pnfsrdma_client* client, std::string name, uint64_t size) {
+  return std::make_unique<LibraryTarget>(client, std::move(name), size);
 }
 
 std::unique_ptr<Target> make_mount_target(const std::string& folder, uint64_t size) {

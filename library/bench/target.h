@@ -26,7 +26,7 @@ class Target {
 
 // A file of the connection, and one below a mount's folder with the same server behind it. Both are made with
 // `size` bytes, and removed in the end.
-std::unique_ptr<Target> make_library_target(pnfsrdma_client* client, uint64_t size);
+std::unique_ptr<Target> make_library_target(pnfsrdma_client* client, std::string name, uint64_t size);
 std::unique_ptr<Target> make_mount_target(const std::string& folder, uint64_t size);
 
 }  // namespace pnfsrdma::bench

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files on remote persistent memory, by libpnfsrdma (pnfsrdma(3)).
 
-    with pnfsrdma.connect("server:/export") as client, client.open("array", os.O_RDWR | os.O_CREAT) as file:
+    with pnfsrdma.connect("/mnt/pmem") as client, client.open("array", os.O_RDWR | os.O_CREAT) as file:
         memory = client.alloc(1 << 20)     # registered: data goes straight from and to it
         memory[:5] = b"hello"
         file.pwrite(memory[:5], 0)
@@ -150,14 +150,14 @@ def version() -> str:
 
 
 def connect(source: str, options: str = "") -> Client:
-    """As pnfsrdma_connect(3): "server:/export", options as behind -o of a mount."""
+    """As pnfsrdma_connect(3): "/mnt/pmem", a directory on a mount, without options; or "server:/export", options as behind -o of one."""
     client = ctypes.c_void_p()
     _check(_library.pnfsrdma_connect(_path(source), _path(options), ctypes.byref(client)))
     return Client(client)
 
 
 class Client:
-    """A connection to a server. Files and queues are closed before it is."""
+    """A connection: a mount, or a server. Files and queues are closed before it is."""
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
         self._pointer = pointer

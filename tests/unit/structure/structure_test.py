@@ -57,10 +57,11 @@ MAY_INCLUDE = {
                          "server/mds/bricks", "server/mds/space", "server/mds/layout", "server/mds/ops"],
     "fuse-client": ["shared/*"],
     "cli": ["shared/*", "cli/*"],
-    # What is above a connection knows no kind of it.
+    # Its two kinds of connection do not know each other; only what chooses one of them knows both.
     "library": ["shared/base", "shared/version"],
-    "library/connect": ["shared/base", "library", "library/session"],
+    "library/connect": ["shared/base", "library", "library/session", "library/mounted"],
     "library/session": ["shared/*", "library"],
+    "library/mounted": ["shared/base", "shared/ring", "library"],
     "tests": ["shared/*", "server/*", "fuse-client/*", "cli/*", "library/*", "tests/*"],
 }
 # Within a folder: each of these sources may include what stands in the rows above its own, and what is in no row.

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "library/mounted/mounted_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace pnfsrdma::library::mounted {
+namespace {
+
+// `transfer` moves what is left behind `done` bytes, as pread(2) and pwrite(2) do.
+template <typename Transfer>
+Result<size_t> move_all(size_t count, std::string_view what, Transfer transfer) {
+  for (size_t done = 0;;) {
+    const ssize_t moved = done < count ? transfer(done) : 0;
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0 && done == 0) return std::unexpected(Error::from_errno(std::string(what)));
+    if (moved <= 0) return done;  // what was moved counts; an error comes again
+    done += static_cast<size_t>(moved);
+  }
+}
+
+Result<> outcome_of(int result, std::string_view what) {
+  if (result != 0) return std::unexpected(Error::from_errno(std::string(what)));
+  return {};
+}
+
+}  // namespace
+
+MountedFile::MountedFile(MountConnection& connection, FileDescriptor file, int flags)
+    : OpenFile(connection, flags), connection_(connection), file_(std::move(file)) {
+  ring::Attach attach{.secret = connection.secret()};
+  if (::ioctl(file_.get(), ring::kAttach, &attach) == 0) number_ = attach.file;
+}
+
+Result<std::unique_ptr<MountedFile>> MountedFile::open(MountConnection& connection, const Names& names,
+                                                       std::string_view path, int flags, mode_t mode) {
+  // Nobody waits for the other end of a FIFO.
+  TRY_ASSIGN(FileDescriptor file, names.open(path, flags | O_DIRECT | O_NONBLOCK | O_NOCTTY, mode));
+  struct stat status{};
+  TRY(outcome_of(::fstat(file.get(), &status), path));
+  if (S_ISDIR(status.st_mode)) return fail(EISDIR, fmt::format("{} is a directory", path));
+  if (!S_ISREG(status.st_mode)) return fail(EINVAL, fmt::format("{} is not a regular file", path));
+  return std::unique_ptr<MountedFile>(new MountedFile(connection, std::move(file), flags));
+}
+
+Result<> MountedFile::close() {
+  return outcome_of(::close(file_.release()), "close");
+}
+
+Result<size_t> MountedFile::read(void* buffer, size_t count, uint64_t offset) {
+  return move_all(count, "read", [&](size_t done) {
+    return ::pread(file_.get(), static_cast<std::byte*>(buffer) + done, count - done,
+                   static_cast<off_t>(offset + done));
+  });
+}
+
+Result<size_t> MountedFile::write(const void* buffer, size_t count, uint64_t offset, bool durable) {
+  if (appends()) {
+    TRY(append(buffer, count, durable));
+    return count;
+  }
+  return move_all(count, "write", [&](size_t done) {
+    const iovec piece{static_cast<std::byte*>(const_cast<void*>(buffer)) + done, count - done};
+    return ::pwritev2(file_.get(), &piece, 1, static_cast<off_t>(offset + done), durable ? RWF_DSYNC : 0);
+  });
+}
+
+Result<uint64_t> MountedFile::append_piece(MemoryIndex<SharedMemory>::Place place, size_t length,
+                                           bool durable) {
+  ring::Append append{.flags = durable ? ring::kDurable : 0,
+                      .secret = connection_.secret(),
+                      .memory = place.memory->number(),
+                      .memory_offset = place.offset,
+                      .length = length};
+  if (::ioctl(file_.get(), ring::kAppend, &append) != 0) return std::unexpected(Error::from_errno("append"));
+  return append.offset;
+}
+
+Result<uint64_t> MountedFile::append(const void* buffer, size_t count, bool durable) {
+  if (!writable()) return fail(EBADF, "the file is not open for writing");
+  if (count == 0) {
+    TRY_ASSIGN(const struct stat status, this->status());
+    return static_cast<uint64_t>(status.st_size);
+  }
+  const auto shared = connection_.find(buffer, count);
+  std::unique_ptr<SharedMemory> bounce;
+  if (!shared) {
+    TRY_ASSIGN(bounce, connection_.take_bounce());
+  }
+  uint64_t first = 0;
+  Result<> outcome;
+  for (size_t done = 0; done < count && outcome; done += MountConnection::kBounceSize) {
+    const size_t length = std::min(count - done, MountConnection::kBounceSize);
+    MemoryIndex<SharedMemory>::Place place;
+    if (shared) {
+      place = {shared->memory, shared->offset + done};
+    } else {
+      std::memcpy(bounce->data(), static_cast<const std::byte*>(buffer) + done, length);
+      place = {bounce.get(), 0};
+    }
+    const auto at = append_piece(place, length, durable);
+    if (done == 0 && at) first = *at;
+    if (!at)
+      outcome = done == 0 ? std::unexpected(at.error())
+                          : fail(EIO, fmt::format("{} of {} bytes were appended", done, count));
+  }
+  if (bounce) connection_.give_back(std::move(bounce));
+  TRY(outcome);
+  return first;
+}
+
+Result<> MountedFile::sync(bool data_only) {
+  return outcome_of(data_only ? ::fdatasync(file_.get()) : ::fsync(file_.get()), "sync");
+}
+
+Result<> MountedFile::truncate(uint64_t size) {
+  return outcome_of(::ftruncate(file_.get(), static_cast<off_t>(size)), "truncate");
+}
+
+Result<struct stat> MountedFile::status() {
+  struct stat status{};
+  TRY(outcome_of(::fstat(file_.get(), &status), "stat"));
+  return status;
+}
+
+}  // namespace pnfsrdma::library::mounted

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "library/mounted/ring_flight.h"
+
+#include <cerrno>
+
+namespace pnfsrdma::library::mounted {
+
+bool RingFlight::start(OpenFile& file, const Move& move, Doorbell doorbell) {
+  if (move.length == 0 || move.length > ring::kLengthMax || !file.allows(move)) return false;
+  file_ = &static_cast<MountedFile&>(file);
+  const auto place = connection_.find(move.buffer, move.length);
+  if (!place || !file_->number()) return false;
+  move_ = move;
+  const auto opcode = move.is_read ? ring::Opcode::kRead : ring::Opcode::kWrite;
+  return submit({.opcode = static_cast<uint32_t>(opcode),
+                 .flags = move.durable ? ring::kDurable : 0,
+                 .file = *file_->number(),
+                 .memory = place->memory->number(),
+                 .memory_offset = place->offset,
+                 .length = move.length,
+                 .offset = move.offset},
+                doorbell);
+}
+
+void RingFlight::completed(int64_t result) {
+  result_ = result;
+  listener_.completed();
+}
+
+std::optional<Result<size_t>> RingFlight::try_finish() {
+  if (result_ == ring::kUseDescriptor) return std::nullopt;
+  if (result_ < 0) return fail(static_cast<int>(-result_), "the mount");
+  const auto moved = static_cast<size_t>(result_);
+  if (moved > move_.length) return fail(EIO, "the mount");
+  if (moved < move_.length && !move_.is_read) return std::nullopt;
+  return moved;
+}
+
+Result<size_t> RingFlight::finish() {
+  return move_.is_read ? file_->read(move_.buffer, move_.length, move_.offset)
+                       : file_->write(move_.buffer, move_.length, move_.offset, move_.durable);
+}
+
+}  // namespace pnfsrdma::library::mounted
