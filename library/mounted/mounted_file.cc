@@ -32,6 +32,12 @@ Result<> outcome_of(int result, std::string_view what) {
   return {};
 }
 
+Result<> check_kind(mode_t mode, std::string_view path) {
+  if (S_ISDIR(mode)) return fail(EISDIR, fmt::format("{} is a directory", path));
+  if (!S_ISREG(mode)) return fail(EINVAL, fmt::format("{} is not a regular file", path));
+  return {};
+}
+
 }  // namespace
 
 MountedFile::MountedFile(MountConnection& connection, FileDescriptor file, int flags)
@@ -43,11 +49,15 @@ MountedFile::MountedFile(MountConnection& connection, FileDescriptor file, int f
 Result<std::unique_ptr<MountedFile>> MountedFile::open(MountConnection& connection, const Names& names,
                                                        std::string_view path, int flags, mode_t mode) {
   // Nobody waits for the other end of a FIFO.
-  TRY_ASSIGN(FileDescriptor file, names.open(path, flags | O_DIRECT | O_NONBLOCK | O_NOCTTY, mode));
+  auto opened = names.open(path, flags | O_DIRECT | O_NONBLOCK | O_NOCTTY, mode);
+  if (!opened && opened.error().number() == EINVAL) {
+    TRY_ASSIGN(const struct stat status, names.status(path));
+    TRY(check_kind(status.st_mode, path));  // what has no direct I/O
+  }
+  TRY_ASSIGN(FileDescriptor file, std::move(opened));
   struct stat status{};
   TRY(outcome_of(::fstat(file.get(), &status), path));
-  if (S_ISDIR(status.st_mode)) return fail(EISDIR, fmt::format("{} is a directory", path));
-  if (!S_ISREG(status.st_mode)) return fail(EINVAL, fmt::format("{} is not a regular file", path));
+  TRY(check_kind(status.st_mode, path));
   return std::unique_ptr<MountedFile>(new MountedFile(connection, std::move(file), flags));
 }
 

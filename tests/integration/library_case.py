@@ -44,8 +44,12 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.cluster = cluster.Cluster(BIN, **{"pool_size": "512M", **self.options}).start_all()
         self.addCleanup(self.cluster.close)
-        self.source = f"127.0.0.1:{self.cluster.nfs_port}:/"
+        self.source = self.reach()
         self.client = pnfsrdma.connect(self.source)
+
+    def reach(self):
+        """What to connect to."""
+        return f"127.0.0.1:{self.cluster.nfs_port}:/"
 
     def assert_fails(self, number, call, *arguments):
         with self.assertRaises(OSError) as caught:

@@ -192,7 +192,7 @@ class Files(Case):
             with self.client.open(path) as file:
                 self.assertEqual(file.pread(10, 0), b"found", path)
             self.assertEqual(self.client.stat(path).size, 5, path)
-        self.assertIn("/etc", self.assert_fails(errno.EXDEV, self.client.open, "out/passwd"))
+        self.assertIn("out", self.assert_fails(errno.EXDEV, self.client.open, "out/passwd"))
         self.assert_fails(errno.ELOOP, self.client.open, "loop")
         self.client.unlink("real/again")
         self.assertEqual((self.mount / "real/file").read_bytes(), b"found")
@@ -423,14 +423,14 @@ class Examples(Case):
     def test_a_counter_in_cpp_counts(self):
         self.assertEqual([self.run_example("counter", "counter").stdout for _ in range(3)], ["1\n", "2\n", "3\n"])
         self.assertEqual((self.mount / "counter").read_bytes(), (3).to_bytes(8, "little"))
-        self.assertIn("NFS4ERR_NOENT", self.run_example("counter", "absent/counter").stderr)
+        self.assertIn("No such file", self.run_example("counter", "absent/counter").stderr)
 
     def test_a_log_is_written_and_found_again(self):
         self.assertEqual(self.run_example("append_log", "log", "write", "100").stdout.split(), [str(n) for n in range(1, 101)])
         self.assertEqual(self.run_example("append_log", "log", "write", "50").stdout.split(), [str(n) for n in range(101, 151)])
         self.assertEqual(self.run_example("append_log", "log", "check").stdout, "150\n")
         self.assertEqual(self.run_example("append_log", "log").returncode, 2)
-        self.assertIn("NOENT", self.run_example("append_log", "absent", "check").stderr)
+        self.assertIn("No such file", self.run_example("append_log", "absent", "check").stderr)
 
 
 class Restarts(Case):
