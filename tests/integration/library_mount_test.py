@@ -127,6 +127,7 @@ class Mounted(ThroughAMount):
         memory = self.client.alloc(64 * 4096)
         with self.client.open("file", os.O_RDWR | os.O_CREAT) as file, self.client.queue(64) as queue:
             file.pwrite(memory, 0)
+            file.fsync()  # the growth
             pieces = [memory[i * 4096:(i + 1) * 4096] for i in range(64)]
             before = self.through.statistics()
             for opcode, flags in ((pnfsrdma.WRITE, 0), (pnfsrdma.WRITE, pnfsrdma.DURABLE), (pnfsrdma.READ, 0)):
