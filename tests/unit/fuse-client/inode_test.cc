@@ -124,18 +124,18 @@ TEST_F(InodeTest, PagesAreKeptUntilAnotherHostChangesTheFile) {
 }
 
 TEST_F(InodeTest, AWriteUnderThePagesWaitsForThemAndForThoseThatAreBeingDropped) {
-  EXPECT_FALSE(file->drop_pages());
-  file->pages_filled();
-  EXPECT_TRUE(file->drop_pages());
-  EXPECT_TRUE(file->drop_pages());
-  file->pages_dropped();
-  EXPECT_TRUE(file->drop_pages());
-  file->pages_dropped();
-  file->pages_dropped();
-  EXPECT_FALSE(file->drop_pages());
-  file->told_kernel({});
-  EXPECT_TRUE(file->drop_pages());
-  file->pages_dropped();
+  EXPECT_FALSE(inode.drop_pages());
+  inode.pages_filled();
+  EXPECT_TRUE(inode.drop_pages());
+  EXPECT_TRUE(inode.drop_pages());
+  inode.pages_dropped();
+  EXPECT_TRUE(inode.drop_pages());
+  inode.pages_dropped();
+  inode.pages_dropped();
+  EXPECT_FALSE(inode.drop_pages());
+  inode.told_kernel({});
+  EXPECT_TRUE(inode.drop_pages());
+  inode.pages_dropped();
 }
 
 TEST_F(InodeTest, AnOldSizeInTheKernelIsNoticedAtOpen) {
