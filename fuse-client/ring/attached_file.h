@@ -17,8 +17,9 @@ struct AttachedFile {
   bool writable = false;    // and a write goes where it says
   bool durable = false;     // O_DSYNC
   bool privileged = false;  // its writes leave set-id bits alone
-  // Operations under way; guarded by the RingServer.
+  // Guarded by the RingServer: operations under way, and whether their program has ended.
   size_t in_flight = 0;
+  bool orphaned = false;
 };
 
 }  // namespace pnfsrdma::fuse_client

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,7 +24,10 @@ class Program {
   static constexpr size_t kFilesMax = 65536;
   static constexpr size_t kMemoriesMax = 1024;
 
-  explicit Program(FileDescriptor socket) : socket_(std::move(socket)) {}
+  // `user`: who has connected.
+  Program(FileDescriptor socket, uid_t user) : user(user), socket_(std::move(socket)) {}
+
+  const uid_t user;
 
   int socket() const { return socket_.get(); }
   int doorbell() const { return doorbell_.get(); }

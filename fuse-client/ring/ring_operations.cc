@@ -146,12 +146,16 @@ void RingServer::finish(Operation& operation) {
   program.rings()->complete({.user_data = operation.submission.user_data, .result = operation.result});
   program.completed_any = true;
   --in_flight_;
-  if (operation.file != nullptr) {
-    const std::lock_guard lock(mutex_);
-    if (--operation.file->in_flight == 0) idle_.notify_all();
-  }
+  if (operation.file != nullptr) leave(*operation.file);
   operation.clear();
   operation.next = std::exchange(free_, &operation);
+}
+
+void RingServer::leave(AttachedFile& file) {
+  const std::lock_guard lock(mutex_);
+  if (--file.in_flight > 0) return;
+  if (std::exchange(file.orphaned, false)) remove(file);
+  idle_.notify_all();
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -66,6 +66,7 @@ Result<> RingServer::start() {
   if (::fcntl(listening_.get(), F_SETFL, O_NONBLOCK) != 0) return std::unexpected(Error::from_errno("fcntl"));
   watch(listening_.get(), kListening, EPOLLIN);
   watch(wake_.get(), kWake, EPOLLIN | EPOLLET);
+  parts_.random.fill(std::as_writable_bytes(std::span(token_)));
   name_ = name;
   thread_ = Thread([this] { run(); });
   return {};
@@ -87,39 +88,42 @@ void RingServer::watch(int descriptor, uint64_t what, uint32_t events) {
 Result<ring::Find> RingServer::find() const {
   if (name_.empty()) return fail(ENOTSUP, "this mount serves no rings");
   ring::Find found;
+  found.token = token_;
   put(found.socket, name_);
   put(found.transport, parts_.transport);
   put(found.durability, parts_.durability);
   return found;
 }
 
-Program* RingServer::program_of(const ring::Secret& secret) {
+std::shared_ptr<Program> RingServer::program_of(const ring::Secret& secret) {
   for (const auto& [id, program] : programs_) {
-    if (program->rings() != nullptr && is_same(program->secret, secret)) return program.get();
+    if (program->rings() != nullptr && is_same(program->secret, secret)) return program;
   }
   return nullptr;
 }
 
 Result<uint32_t> RingServer::attach(const ring::Secret& secret, AttachedFile file) {
   const std::lock_guard lock(mutex_);
-  Program* const program = program_of(secret);
+  const std::shared_ptr<Program> program = program_of(secret);
   if (program == nullptr) return fail(EPERM, "the secret is no program's");
   if (program->files.size() >= Program::kFilesMax) return fail(ENFILE, "too many files");
   const uint32_t number = program->next_number++;
-  program->files.emplace(number, std::make_shared<AttachedFile>(std::move(file)));
+  const auto attached = std::make_shared<AttachedFile>(std::move(file));
+  program->files.emplace(number, attached);
+  attachments_.emplace(attached->open_file, Attachment{attached, program, number});
   return number;
 }
 
 void RingServer::detach(const OpenFile& file) {
   std::vector<std::shared_ptr<AttachedFile>> gone;
   std::unique_lock lock(mutex_);
-  for (const auto& [id, program] : programs_) {
-    std::erase_if(program->files, [&](const auto& entry) {
-      if (entry.second->open_file != &file) return false;
-      gone.push_back(entry.second);
-      return true;
-    });
+  const auto [first, last] = attachments_.equal_range(&file);
+  for (auto each = first; each != last; ++each) {
+    gone.push_back(each->second.file);
+    gone.back()->orphaned = false;
+    if (const auto program = each->second.program.lock()) program->files.erase(each->second.number);
   }
+  attachments_.erase(first, last);
   idle_.wait(
       lock, [&] { return std::ranges::all_of(gone, [](const auto& each) { return each->in_flight == 0; }); });
 }
@@ -127,7 +131,7 @@ void RingServer::detach(const OpenFile& file) {
 Result<RingServer::Part> RingServer::memory(const ring::Secret& secret, uint32_t number, uint64_t offset,
                                             uint64_t length) {
   const std::lock_guard lock(mutex_);
-  Program* const program = program_of(secret);
+  const std::shared_ptr<Program> program = program_of(secret);
   if (program == nullptr) return fail(EPERM, "the secret is no program's");
   const auto found = program->memories.find(number);
   if (found == program->memories.end() || offset > found->second->size() ||
@@ -192,15 +196,25 @@ void RingServer::rest() {
 void RingServer::accept_one() {
   FileDescriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) return;
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
   const std::lock_guard lock(mutex_);
   // It sees its socket close.
-  if (programs_.size() >= kProgramsMax) {
-    log_warning("fuse", "ring-program-refused cause=\"{} programs are connected\"", kProgramsMax);
+  if (!may_connect(peer.uid)) {
+    log_warning("fuse", "ring-program-refused user={} pid={} cause=\"too many programs are connected\"",
+                peer.uid, peer.pid);
     return;
   }
   const uint64_t id = next_id_++;
   watch(socket.get(), kFirstProgram + 2 * id, EPOLLIN | EPOLLRDHUP);
-  programs_.emplace(id, std::make_shared<Program>(std::move(socket)));
+  programs_.emplace(id, std::make_shared<Program>(std::move(socket), peer.uid));
+}
+
+bool RingServer::may_connect(uid_t user) const {
+  const auto own =
+      std::ranges::count_if(programs_, [&](const auto& each) { return each.second->user == user; });
+  return programs_.size() < kProgramsMax && (user == 0 || static_cast<size_t>(own) < kProgramsOfAUserMax);
 }
 
 void RingServer::hear(uint64_t id) {
@@ -230,6 +244,8 @@ ring::Answer RingServer::answer(Program& program, uint64_t id, const ring::Reque
   const auto kind = static_cast<ring::RequestKind>(request.kind);
   if (request.version != ring::kVersion) {
     refuse(Error(EPROTONOSUPPORT, "the mount and the library are of different versions"));
+  } else if (kind == ring::RequestKind::kHello && !is_same(request.token, token_)) {
+    refuse(Error(EACCES, "the mount's token is missing"));
   } else if (kind == ring::RequestKind::kHello) {
     const std::lock_guard lock(mutex_);
     if (const auto opened = program.open_rings(request.value, parts_.random); !opened) {
@@ -283,6 +299,13 @@ Result<> RingServer::remove_memory(Program& program, uint64_t number) {
   return {};
 }
 
+void RingServer::remove(const AttachedFile& file) {
+  const auto [first, last] = attachments_.equal_range(file.open_file);
+  const auto found =
+      std::find_if(first, last, [&](const auto& each) { return each.second.file.get() == &file; });
+  if (found != last) attachments_.erase(found);
+}
+
 // The program has ended. What it has under way goes on, and nobody hears of it.
 void RingServer::forget(uint64_t id) {
   std::shared_ptr<Program> gone;
@@ -292,6 +315,10 @@ void RingServer::forget(uint64_t id) {
   gone->gone = true;
   programs_.erase(found);
   memory_bytes_ -= gone->memory_bytes;
+  for (const auto& [number, file] : gone->files) {
+    file->orphaned = file->in_flight > 0;
+    if (!file->orphaned) remove(*file);
+  }
   gone->files.clear();
   gone->memories.clear();
   (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, gone->socket(), nullptr);

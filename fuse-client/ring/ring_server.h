@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "fuse-client/invalidator.h"
@@ -26,6 +27,7 @@ namespace pnfsrdma::fuse_client {
 class RingServer {
  public:
   static constexpr size_t kProgramsMax = 256;
+  static constexpr size_t kProgramsOfAUserMax = 64;
 
   struct Parts {
     initiator::DataPath& data_path;
@@ -68,6 +70,12 @@ class RingServer {
  private:
   class Operation;
   using Programs = std::map<uint64_t, std::shared_ptr<Program>>;
+  struct Attachment {
+    std::shared_ptr<AttachedFile> file;
+    std::weak_ptr<Program> program;
+    uint32_t number = 0;
+  };
+  using Attachments = std::unordered_multimap<const OpenFile*, Attachment>;
 
   void run();
   bool turn();
@@ -81,7 +89,9 @@ class RingServer {
   Result<> remove_memory(Program& program, uint64_t number);
   void forget(uint64_t id);
   // Under mutex_.
-  Program* program_of(const ring::Secret& secret);
+  bool may_connect(uid_t user) const;
+  std::shared_ptr<Program> program_of(const ring::Secret& secret);
+  void remove(const AttachedFile& file);
 
   // Of operations.
   bool take(const std::shared_ptr<Program>& program);
@@ -90,18 +100,21 @@ class RingServer {
   bool settle();
   void conclude(Operation& operation);
   void finish(Operation& operation);
+  void leave(AttachedFile& file);
   void completed(Operation& operation);
   Operation& operation_for(const std::shared_ptr<Program>& program, const ring::Submission& submission);
   void watch(int descriptor, uint64_t what, uint32_t events);
 
   const Parts parts_;
   std::string name_;
+  ring::Secret token_{};
   FileDescriptor listening_, wake_, epoll_;
   Thread thread_;
 
   Mutex mutex_;  // files and memories of the programs, in_flight of files
   Condition idle_;
   Programs programs_;
+  Attachments attachments_;  // those of programs that have ended, too, while something is under way
   std::atomic<bool> stopping_ = false;
   size_t memory_bytes_ = 0;
 

@@ -16,7 +16,7 @@ using Secret = std::array<uint8_t, 16>;
 // --- on the socket (SOCK_SEQPACKET): a Request, then its Answer, one after the other
 
 enum class RequestKind : uint32_t {
-  kHello = 1,         // value: the wanted depth. Answer: its depth, the secret; kHelloDescriptors
+  kHello = 1,  // value: the wanted depth; the mount's token. Answer: its depth, the secret; kHelloDescriptors
   kAddMemory = 2,     // with a memfd of which F_SEAL_SHRINK is set. Answer: its number
   kRemoveMemory = 3,  // value: its number
 };
@@ -25,6 +25,7 @@ struct Request {
   uint32_t version = kVersion;
   uint32_t kind = 0;
   uint64_t value = 0;
+  Secret token{};
 };
 
 // What a kHello is answered with: the rings' memory, the mount's doorbell, the program's doorbell (eventfd(2)).
@@ -39,9 +40,11 @@ struct Answer {
 
 // --- by ioctl(2)
 
-// On any open file or directory of the mount.
+// On any open file or directory of the mount. The token shows at the socket, which anybody on the host can reach, that
+// its bearer may use the mount.
 struct Find {
   uint32_t version = kVersion;
+  Secret token{};
   std::array<char, 60> socket{};  // abstract: without the null byte in front
   std::array<char, 32> transport{};
   std::array<char, 16> durability{};

@@ -13,9 +13,9 @@ DURABLE = 1
 USE_DESCRIPTOR = -(1 << 63)
 HELLO, ADD_MEMORY, REMOVE_MEMORY = 1, 2, 3
 
-REQUEST = struct.Struct("=IIQ")
+REQUEST = struct.Struct("=IIQ16s")
 ANSWER = struct.Struct("=iI16s128s")
-FIND = struct.Struct("=I60s32s16s")
+FIND = struct.Struct("=I16s60s32s16s")
 ATTACH = struct.Struct("=II16s")
 APPEND = struct.Struct("=II16sIIQQQ")
 SUBMISSION = struct.Struct("=IIIIQQQQ")
@@ -35,14 +35,14 @@ APPEND_COMMAND = _ioc(3, 0x54, APPEND.size)
 
 
 def find(path, version=VERSION):
-    """The mount's socket, transport and durability."""
+    """The mount's token, socket, transport and durability."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        answer = fcntl.ioctl(descriptor, FIND_COMMAND, FIND.pack(version, b"", b"", b""))
+        answer = fcntl.ioctl(descriptor, FIND_COMMAND, FIND.pack(version, b"", b"", b"", b""))
     finally:
         os.close(descriptor)
-    _, *texts = FIND.unpack(answer)
-    return [text.split(b"\0")[0].decode() for text in texts]
+    _, token, *texts = FIND.unpack(answer)
+    return token, *[text.split(b"\0")[0].decode() for text in texts]
 
 
 def sealed_memory(size, seals=fcntl.F_SEAL_SHRINK):
@@ -57,7 +57,7 @@ class RingClient:
     """`path`: of anything on the mount."""
 
     def __init__(self, path, depth=64, hello=True):
-        name, self.transport, self.durability = find(path)
+        self.token, name, self.transport, self.durability = find(path)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(20)
         self.socket.connect("\0" + name)
@@ -71,7 +71,7 @@ class RingClient:
         self.socket.close()
 
     def ask(self, kind, value=0, descriptors=(), version=VERSION):
-        socket.send_fds(self.socket, [REQUEST.pack(version, kind, value)], list(descriptors))
+        socket.send_fds(self.socket, [REQUEST.pack(version, kind, value, self.token)], list(descriptors))
         data, received, _, _ = socket.recv_fds(self.socket, ANSWER.size, 4)
         if not data:
             raise ConnectionResetError("the mount has closed the socket")

@@ -9,6 +9,7 @@ import mmap
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -346,12 +347,37 @@ print(client.do(WRITE, file, memory, 0, 4096))
         for depth in (0, 4097, 1 << 63):
             self.assert_fails(errno.EINVAL, self.connect(hello=False).ask, ring_client.HELLO, depth)
         self.assert_fails(errno.EINVAL, self.client.attach, self.open(self.make()[0]), version=2)
-        for message in (b"", b"x", b"x" * 15, b"x" * 17, b"x" * 4000):
+        uninvited = self.connect(hello=False)
+        uninvited.token = bytes(16)
+        self.assert_fails(errno.EACCES, uninvited.ask, ring_client.HELLO, 64)
+        for message in (b"", b"x", b"x" * 31, b"x" * 33, b"x" * 4000):
             client = self.connect(hello=False)
             client.socket.send(message)
             if message:
                 self.assertEqual(client.socket.recv(1), b"", message)
         self.assert_fails(errno.ENOTTY, ring_client.fcntl.ioctl, self.open(self.make()[0]), 0x5401)
+
+    def test_programs_are_bounded(self):
+        clients = [self.connect() for _ in range(200)]
+        with self.assertRaises(OSError):
+            for _ in range(100):
+                self.connect()
+        program = f"""
+import sys
+sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+from ring_client import *
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+clients = []
+try:
+    while True: clients.append(RingClient({str(self.mount.path)!r}))
+except OSError:
+    print(len(clients))
+"""
+        for client in clients[:150]:
+            client.close()
+        wait_until(lambda: self.mount.statistics()["ring_programs"] < 150, 20, "they have gone")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.stdout, done.stderr), ("64\n", ""))
 
     # --- ends
 
@@ -434,6 +460,45 @@ class Ends(unittest.TestCase):
             mount.unmount()
             self.assertEqual(client.socket.recv(1), b"")
 
+    def test_a_killed_program_has_something_under_way(self):
+        with Cluster(BIN, pool_size="64M") as cluster:
+            cluster.start_all()
+            mount = cluster.mount()
+            path = mount / "file"
+            path.write_bytes(content := os.urandom(MIB))
+            program = f"""
+import os, sys
+sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+from ring_client import *
+client = RingClient({str(mount.path)!r})
+memory, data = client.add_memory(1 << 20)
+file = client.attach(descriptor := os.open({str(path)!r}, os.O_RDWR | os.O_DIRECT))
+os.pwrite(descriptor, os.pread(descriptor, 4096, 0), 0)
+data[:] = b"n" * len(data)
+print("ready", flush=True)
+sys.stdin.read(1)
+for i in range(32): client.put(i % 2, file, memory, i * 4096, 4096, memory_offset=i * 4096)
+client.publish()
+print("sent", flush=True)
+sys.stdin.read(1)
+"""
+            for _ in range(3):
+                with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+                    running.stdout.readline()
+                    os.kill(cluster.processes["brick"].pid, signal.SIGSTOP)
+                    running.stdin.write(b"x")
+                    running.stdin.flush()
+                    running.stdout.readline()
+                    time.sleep(0.3)
+                    running.kill()
+                time.sleep(0.3)
+                os.kill(cluster.processes["brick"].pid, signal.SIGCONT)
+                wait_until(lambda: mount.statistics()["ring_programs"] == 0, 20, "it has gone")
+                seen = path.read_bytes()
+                for at in range(0, MIB, 4096):
+                    self.assertIn(seen[at:at + 4096], (content[at:at + 4096], b"n" * 4096))
+            mount.unmount()
+
     def test_a_silent_brick_holds_up_nobody_else(self):
         with Cluster(BIN, pool_size="64M") as cluster:
             cluster.start_all()
@@ -447,12 +512,12 @@ class Ends(unittest.TestCase):
             file = client.attach(descriptor)
             os.pwrite(descriptor, os.pread(descriptor, 4096, 0), 0)
             self.assertEqual(client.do(WRITE, file, memory, 0, 4096), 4096)
-            os.kill(cluster.processes["brick"].pid, 19)
+            os.kill(cluster.processes["brick"].pid, signal.SIGSTOP)
             begun = client.put(WRITE, file, memory, 0, 4096)
             client.publish()
             time.sleep(0.3)
             self.assertEqual(client.do(READ, 99, memory, 0, 4096), -errno.EBADF)
-            os.kill(cluster.processes["brick"].pid, 18)
+            os.kill(cluster.processes["brick"].pid, signal.SIGCONT)
             user_data, result = client.reap(60)
             self.assertEqual(user_data, begun)
             self.assertIn(result, (4096, USE_DESCRIPTOR))

@@ -67,9 +67,9 @@ TEST_F(ChannelTest, ANameIsTakenOnceAndOtherNamesAreNobodys) {
 
 // A 32-bit program's ioctls are the same.
 TEST(Control, HasTheSameSizesEverywhere) {
-  EXPECT_EQ(sizeof(Request), 16u);
+  EXPECT_EQ(sizeof(Request), 32u);
   EXPECT_EQ(sizeof(Answer), 152u);
-  EXPECT_EQ(sizeof(Find), 112u);
+  EXPECT_EQ(sizeof(Find), 128u);
   EXPECT_EQ(sizeof(Attach), 24u);
   EXPECT_EQ(sizeof(Append), 56u);
 }
