@@ -66,14 +66,15 @@ Result<ring::Find> find_mount(int directory, std::string_view path) {
   }
 }
 
-Result<std::unique_ptr<Door>> Door::open(std::string_view name) {
+Result<std::unique_ptr<Door>> Door::open(std::string_view name, const ring::Secret& token) {
   auto connected = ring::connect_to(name);
   if (!connected && connected.error().number() == ECONNREFUSED)
     return fail(ECONNREFUSED, "the mount's process is gone, or in another network namespace");
   TRY_ASSIGN(FileDescriptor socket, std::move(connected));
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   TRY_ASSIGN(Answered hello, ask(socket.get(), {.kind = static_cast<uint32_t>(ring::RequestKind::kHello),
-                                                .value = ring::kDepthMax}));
+                                                .value = ring::kDepthMax,
+                                                .token = token}));
   const uint32_t depth = hello.answer.number;
   if (hello.descriptors.size() != ring::kHelloDescriptors || !std::has_single_bit(depth) ||
       depth > ring::kDepthMax)

@@ -21,8 +21,8 @@ Result<ring::Find> find_mount(int directory, std::string_view path);
 // What connects this process with that of a mount: a socket, the rings' memory, a doorbell for each side. Thread-safe.
 class Door {
  public:
-  // Of the mount that listens there. Errors: ECONNREFUSED, EPROTO, and what the mount says.
-  static Result<std::unique_ptr<Door>> open(std::string_view socket);
+  // Of the mount that listens there, with its token. Errors: ECONNREFUSED, EPROTO, and what the mount says.
+  static Result<std::unique_ptr<Door>> open(std::string_view socket, const ring::Secret& token = {});
 
   MutableByteSpan rings() const { return rings_.bytes(); }
   uint32_t depth() const { return depth_; }

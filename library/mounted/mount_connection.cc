@@ -27,7 +27,7 @@ Result<std::unique_ptr<MountConnection>> MountConnection::connect(std::string_vi
   FileDescriptor root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return std::unexpected(Error::from_errno(path));
   TRY_ASSIGN(const ring::Find found, find_mount(root.get(), path));
-  auto opened = Door::open(found.socket.data());
+  auto opened = Door::open(found.socket.data(), found.token);
   if (!opened) return std::unexpected(opened.error().in(path));
   TRY_ASSIGN(auto ring, Ring::make(**opened));
   return std::unique_ptr<MountConnection>(
