@@ -48,7 +48,30 @@ the_library_goes_by_verbs() {
   stop_daemons
 }
 
+# The mount registers what the program shares with it.
+the_ring_goes_by_verbs() {
+  # shellcheck source=tests/demo/common.sh
+  . /source/tests/demo/common.sh
+  rm -rf "$home"
+  mkdir -p "$home"/{brick,mds,logs} "$mount_point"
+  write_configs
+  format_pool
+  start_daemons
+  mount_it
+  before=$(cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts)
+  "$bin/pnfsrdma-bench" "$mount_point" --seconds 0.5 --rounds 1 --size 64 | tee /tmp/ring
+  grep -q 'data by verbs' /tmp/ring
+  [ "$("$bin/library_stress" "$mount_point" 5)" -gt 100 ]
+  after=$(cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts)
+  echo "packets over rxe0: $((after - before))"
+  [ $((after - before)) -ge 16384 ]
+  getfattr --only-values -n user.pnfsrdma.statistics "$mount_point" | grep -o '"ring_operations":[0-9]*'
+  unmount_it
+  stop_daemons
+}
+
 case_of "the data goes by verbs, and the mount says so" the_data_goes_by_verbs
 case_of "so does that of a program with the library" the_library_goes_by_verbs
+case_of "and that of one at the mount's ring" the_ring_goes_by_verbs
 case_of "the demo's checks pass over verbs" demo
 finish
