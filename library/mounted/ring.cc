@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <utility>
@@ -82,10 +83,11 @@ void Ring::publish() {
 
 void Ring::progress() {
   const std::lock_guard lock(reaping_);
-  rings_.awake();
   // Before the ring is looked at: what comes behind that rings again.
+  if (rings_.awake()) ++rings_owed_;
   uint64_t rung = 0;
-  (void)!::read(door_.event(), &rung, sizeof rung);
+  if (rings_owed_ > 0 && ::read(door_.event(), &rung, sizeof rung) > 0)
+    rings_owed_ -= std::min(rings_owed_, rung);
   bool any = take();
   while (!rings_.may_sleep()) any |= take();
   // Nothing twice: perhaps it is the socket that wakes us.

@@ -69,7 +69,8 @@ class Ring {
   ring::ProgramRings rings_;
   std::vector<Waiter*> waiters_;
   std::vector<uint32_t> free_;
-  bool idle_ = false;  // the last progress() found nothing
+  uint64_t rings_owed_ = 0;  // the mount has said that it rings, and the event does not show it yet
+  bool idle_ = false;        // the last progress() found nothing
   bool unpublished_ = false;
   bool gone_ = false;
 };

@@ -8,7 +8,8 @@
 #include "shared/base/check.h"
 
 // A side that goes to sleep says so, and looks again; the other one publishes, and looks whether it sleeps. Both with a
-// full fence between, so that one of them sees the other. An operation costs no system call while both are awake.
+// full fence between, so that one of them sees the other. Who rings takes the word back: nobody rings twice for one
+// sleep, and who awakes knows whether it was rung. An operation costs no system call while both are awake.
 namespace pnfsrdma::ring {
 namespace {
 
@@ -22,9 +23,9 @@ size_t completions_at(uint32_t depth) {
   return submissions_at() + depth * sizeof(Submission);
 }
 
-bool sleeps(const RingsHeader::Word& word) {
+bool take_sleep(RingsHeader::Word& word) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  return word.value.load(std::memory_order_relaxed) != 0;
+  return word.value.load(std::memory_order_relaxed) != 0 && word.value.exchange(0) != 0;
 }
 
 void say_sleeps(RingsHeader::Word& word) {
@@ -60,7 +61,7 @@ bool ProgramRings::submit(const Submission& submission) {
 
 bool ProgramRings::publish() {
   view_.header().submitted.value.store(submitted_, std::memory_order_release);
-  return sleeps(view_.header().mount_sleeps);
+  return take_sleep(view_.header().mount_sleeps);
 }
 
 std::optional<Completion> ProgramRings::reap() {
@@ -73,12 +74,12 @@ std::optional<Completion> ProgramRings::reap() {
 bool ProgramRings::may_sleep() {
   say_sleeps(view_.header().program_sleeps);
   if (view_.header().completed.value.load(std::memory_order_acquire) == reaped_) return true;
-  awake();
+  (void)awake();
   return false;
 }
 
-void ProgramRings::awake() {
-  view_.header().program_sleeps.value.store(0, std::memory_order_relaxed);
+bool ProgramRings::awake() {
+  return view_.header().program_sleeps.value.exchange(0) == 0;
 }
 
 bool MountRings::anything_to_take() const {
@@ -107,7 +108,7 @@ void MountRings::complete(const Completion& completion) {
 
 bool MountRings::publish() {
   view_.header().completed.value.store(completed_, std::memory_order_release);
-  return sleeps(view_.header().program_sleeps);
+  return take_sleep(view_.header().program_sleeps);
 }
 
 bool MountRings::may_sleep() {

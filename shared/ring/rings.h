@@ -57,12 +57,13 @@ class ProgramRings {
 
   // False: the ring is full. The mount sees it at publish().
   bool submit(const Submission& submission);
-  // True: the mount sleeps; ring its doorbell.
+  // True: the mount sleeps; ring its doorbell. Once for each sleep.
   [[nodiscard]] bool publish();
   std::optional<Completion> reap();
-  // Before the program sleeps on its event descriptor: false when there is something to reap. Afterwards awake().
+  // Before the program sleeps on its event descriptor: false when there is something to reap. Afterwards awake(): true
+  // when the descriptor was written to, or will be at once.
   [[nodiscard]] bool may_sleep();
-  void awake();
+  bool awake();
 
  private:
   const RingsView view_;
@@ -81,7 +82,7 @@ class MountRings {
   std::optional<Submission> take();
   // One of what was taken.
   void complete(const Completion& completion);
-  // Behind some complete(): true when the program sleeps; ring its doorbell.
+  // Behind some complete(): true when the program sleeps; ring its doorbell. Once for each sleep.
   [[nodiscard]] bool publish();
   // Before the mount sleeps on its doorbell: false when there is something to take. Afterwards awake().
   [[nodiscard]] bool may_sleep();

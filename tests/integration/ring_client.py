@@ -117,8 +117,10 @@ class RingClient:
 
     def reap(self, seconds=20):
         """(user_data, result) of the next completion."""
-        self.set_word(PROGRAM_SLEEPS, 1)
         while self.word(COMPLETED) == self.reaped & 0xffffffff:
+            self.set_word(PROGRAM_SLEEPS, 1)  # whoever rings takes it back
+            if self.word(COMPLETED) != self.reaped & 0xffffffff:
+                break
             readable, _, _ = select.select([self.bell, self.socket], [], [], seconds)
             if not readable:
                 raise TimeoutError("no completion")

@@ -111,6 +111,7 @@ TEST_F(RingsTest, WhoeverSleepsIsToBeWoken) {
   EXPECT_TRUE(mount.may_sleep());
   ASSERT_TRUE(program.submit({}));
   EXPECT_TRUE(program.publish());
+  EXPECT_FALSE(program.publish());  // it has been woken
   mount.awake();
   EXPECT_FALSE(program.publish());
   EXPECT_FALSE(mount.may_sleep());  // there is something to take
@@ -118,7 +119,12 @@ TEST_F(RingsTest, WhoeverSleepsIsToBeWoken) {
   EXPECT_TRUE(program.may_sleep());
   mount.complete({});
   EXPECT_TRUE(mount.publish());
+  EXPECT_FALSE(mount.publish());
+  EXPECT_TRUE(program.awake());
   EXPECT_FALSE(program.may_sleep());  // there is something to reap
+  ASSERT_TRUE(program.reap());
+  EXPECT_TRUE(program.may_sleep());
+  EXPECT_FALSE(program.awake());  // nobody has rung
 }
 
 // Two threads, each sleeping on a condition of its own when there is nothing to do: none is forgotten there.
