@@ -51,6 +51,11 @@ class Case(unittest.TestCase):
         """What to connect to."""
         return f"127.0.0.1:{self.cluster.nfs_port}:/"
 
+    def run_program(self, *command):
+        """As the effective user and group, which are the real ones there."""
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, user=os.geteuid(),
+                              group=os.getegid())
+
     def assert_fails(self, number, call, *arguments):
         with self.assertRaises(OSError) as caught:
             call(*arguments)

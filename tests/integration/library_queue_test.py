@@ -9,7 +9,6 @@ import os
 import pathlib
 import select
 import signal
-import subprocess
 import threading
 import time
 import unittest
@@ -76,7 +75,7 @@ class Queues(Case):
             self.assertEqual(done, {1: -errno.EBADF, 2: 10})
 
     def test_threads_that_submit_and_reap_beside_threads_that_wait(self):
-        done = subprocess.run([BIN / "library_stress", self.source, "5"], capture_output=True, text=True, timeout=120, check=False)
+        done = self.run_program(BIN / "library_stress", self.source, "5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertGreater(int(done.stdout), 1000)
 

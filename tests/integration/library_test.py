@@ -391,7 +391,7 @@ class Examples(Case):
         self.mount.unmount()
 
     def run_example(self, name, *arguments):
-        return subprocess.run([BIN.parent / "examples" / name, self.source, *arguments], capture_output=True, text=True, timeout=120, check=False)
+        return self.run_program(BIN.parent / "examples" / name, self.source, *arguments)
 
     def test_a_checkpoint_is_saved_verified_and_replaced(self):
         self.assertEqual(self.run_example("checkpoint", "model", "save", "4", "20", "7").stdout, "saved 7\n")
