@@ -27,7 +27,7 @@ struct Answered {
   std::vector<FileDescriptor> descriptors;
 };
 
-Result<Answered> ask(int socket, const ring::Request& request, std::span<const int> descriptors = {}) {
+Result<Answered> exchange(int socket, const ring::Request& request, std::span<const int> descriptors) {
   TRY(ring::send_message(socket, std::as_bytes(std::span(&request, 1)), descriptors));
   Answered answered;
   TRY_ASSIGN(ring::Message message,
@@ -35,8 +35,18 @@ Result<Answered> ask(int socket, const ring::Request& request, std::span<const i
   if (message.size == 0) return fail(EIO, "the mount is gone");
   if (message.size != sizeof answered.answer) return fail(EPROTO, "the mount's answer");
   answered.descriptors = std::move(message.descriptors);
-  if (const int error = answered.answer.error; error != 0) {
-    const auto& text = answered.answer.text;
+  return answered;
+}
+
+Result<Answered> ask(int socket, const ring::Request& request, std::span<const int> descriptors = {}) {
+  auto answered = exchange(socket, request, descriptors);
+  if (!answered) {
+    // Its next answer would be to another request: for this process the mount is gone.
+    (void)::shutdown(socket, SHUT_RDWR);
+    return answered;
+  }
+  if (const int error = answered->answer.error; error != 0) {
+    const auto& text = answered->answer.text;
     return fail(error, fmt::format("the mount: {}",
                                    std::string_view(text.data(), ::strnlen(text.data(), text.size()))));
   }

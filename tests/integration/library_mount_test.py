@@ -115,6 +115,9 @@ class Mounted(ThroughAMount):
         self.assertEqual(self.client.durability, "volatile")
         self.assertIn("iwarp", self.client.transport)
 
+    test_a_connection_in_use_does_not_end = library_test.Connecting.test_a_connection_in_use_does_not_end
+    test_a_child_is_told_that_the_connection_is_not_its_own = library_test.Connecting.test_a_child_is_told_that_the_connection_is_not_its_own
+
     def test_a_folder_of_the_mount_is_a_source_too(self):
         pathlib.Path(self.source, "d").mkdir()
         with pnfsrdma.connect(self.source + "/d") as client:

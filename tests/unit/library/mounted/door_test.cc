@@ -59,6 +59,20 @@ TEST(Door, IsClosedWhenTheMountHasEnded) {
   EXPECT_FALSE(SharedMemory::make(**door, 4096));
 }
 
+TEST(Door, AMountThatAnswersNonsenseIsTakenForGone) {
+  FakeMount mount;
+  mount.serve();
+  const auto door = Door::open(mount.name());
+  ASSERT_TRUE(door);
+  mount.babbles = true;
+  const auto memory = SharedMemory::make(**door, 4096);
+  ASSERT_FALSE(memory);
+  EXPECT_EQ(memory.error().number(), EPROTO);
+  EXPECT_TRUE((*door)->is_closed());
+  mount.babbles = false;
+  EXPECT_FALSE(SharedMemory::make(**door, 4096)) << "it would be an answer to another request";
+}
+
 TEST(SharedMemory, IsTheSameForBothAndCannotShrink) {
   FakeMount mount;
   mount.serve();

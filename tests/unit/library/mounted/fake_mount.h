@@ -74,6 +74,7 @@ class FakeMount {
   std::map<uint32_t, FileDescriptor>& memories() { return memories_; }
 
   std::optional<ring::MountRings> rings;
+  std::atomic<bool> babbles = false;  // answers with what is no answer
   void cut_rings() { CHECK(::ftruncate(memory_.get(), 100) == 0); }
 
  private:
@@ -97,7 +98,8 @@ class FakeMount {
       } else {
         take(request, *message, answer, descriptors);
       }
-      (void)ring::send_message(program.get(), std::as_bytes(std::span(&answer, 1)), descriptors);
+      const ByteSpan bytes = std::as_bytes(std::span(&answer, 1));
+      (void)ring::send_message(program.get(), babbles ? bytes.first(3) : bytes, descriptors);
     }
   }
 
