@@ -83,13 +83,15 @@ void Ring::publish() {
 
 void Ring::progress() {
   const std::lock_guard lock(reaping_);
-  // Before the ring is looked at: what comes behind that rings again.
-  if (rings_.awake()) ++rings_owed_;
-  uint64_t rung = 0;
-  if (rings_owed_ > 0 && ::read(door_.event(), &rung, sizeof rung) > 0)
-    rings_owed_ -= std::min(rings_owed_, rung);
-  bool any = take();
-  while (!rings_.may_sleep()) any |= take();
+  bool any = false;
+  do {
+    // Before the ring is looked at: what comes behind that rings again.
+    if (rings_.awake()) ++rings_owed_;
+    uint64_t rung = 0;
+    if (rings_owed_ > 0 && ::read(door_.event(), &rung, sizeof rung) > 0)
+      rings_owed_ -= std::min(rings_owed_, rung);
+    any |= take();
+  } while (!rings_.may_sleep());
   // Nothing twice: perhaps it is the socket that wakes us.
   if (std::exchange(idle_, !any) && !any && door_.is_closed()) give_up();
 }

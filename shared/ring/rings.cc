@@ -73,9 +73,7 @@ std::optional<Completion> ProgramRings::reap() {
 
 bool ProgramRings::may_sleep() {
   say_sleeps(view_.header().program_sleeps);
-  if (view_.header().completed.value.load(std::memory_order_acquire) == reaped_) return true;
-  (void)awake();
-  return false;
+  return view_.header().completed.value.load(std::memory_order_acquire) == reaped_;
 }
 
 bool ProgramRings::awake() {

@@ -60,8 +60,8 @@ class ProgramRings {
   // True: the mount sleeps; ring its doorbell. Once for each sleep.
   [[nodiscard]] bool publish();
   std::optional<Completion> reap();
-  // Before the program sleeps on its event descriptor: false when there is something to reap. Afterwards awake(): true
-  // when the descriptor was written to, or will be at once.
+  // Before the program sleeps on its event descriptor: false when there is something to reap. Afterwards, in either
+  // case, awake(): true when the descriptor was written to, or will be at once.
   [[nodiscard]] bool may_sleep();
   bool awake();
 
