@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse-client/ring/ring_server.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "shared/ring/channel.h"
+#include "tests/unit/initiator/file/data_path_fixture.h"
+
+namespace pnfsrdma::fuse_client {
+namespace {
+
+using ring::Opcode;
+
+// The other side, as a well-behaved program is.
+class Peer {
+ public:
+  explicit Peer(RingServer& server, uint64_t depth = 64) {
+    const auto found = server.find();
+    socket_ = *ring::connect_to(found->socket.data());
+    const auto [answer, descriptors] = ask({.kind = uint32_t(ring::RequestKind::kHello), .value = depth,
+                                            .token = found->token});
+    EXPECT_EQ(answer.error, 0);
+    secret = answer.secret;
+    doorbell_ = FileDescriptor(::dup(descriptors.at(1).get()));
+    event_ = FileDescriptor(::dup(descriptors.at(2).get()));
+    const size_t size = ring::rings_size(answer.number);
+    rings_memory_ = {static_cast<std::byte*>(
+                         ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptors.at(0).get(), 0)),
+                     size};
+    rings_.emplace(rings_memory_, answer.number);
+  }
+  ~Peer() {
+    ::munmap(rings_memory_.data(), rings_memory_.size());
+    if (!memory.empty()) ::munmap(memory.data(), memory.size());
+  }
+
+  // The number of a new memory.
+  uint32_t share(size_t size) {
+    const FileDescriptor file(::memfd_create("ring-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(size)), 0);
+    EXPECT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    const int descriptor = file.get();
+    const auto answer = ask({.kind = uint32_t(ring::RequestKind::kAddMemory)}, {&descriptor, 1}).first;
+    EXPECT_EQ(answer.error, 0) << answer.text.data();
+    memory = {static_cast<std::byte*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)), size};
+    return answer.number;
+  }
+  void submit(const ring::Submission& submission) {
+    ASSERT_TRUE(rings_->submit(submission));
+    const uint64_t one = 1;
+    if (rings_->publish()) ASSERT_EQ(::write(doorbell_.get(), &one, sizeof one), ssize_t{sizeof one});
+  }
+  int64_t reap() {
+    for (;;) {
+      if (const auto completion = rings_->reap()) return completion->result;
+      if (!rings_->may_sleep()) continue;
+      pollfd readable{event_.get(), POLLIN, 0};
+      if (::poll(&readable, 1, 20'000) <= 0) {
+        ADD_FAILURE() << "no completion";
+        return INT64_MAX;
+      }
+      uint64_t rung = 0;
+      (void)!::read(event_.get(), &rung, sizeof rung);
+      (void)rings_->awake();
+    }
+  }
+  int64_t run(const ring::Submission& submission) {
+    submit(submission);
+    return reap();
+  }
+
+  ring::Secret secret{};
+  MutableByteSpan memory;
+
+ private:
+  std::pair<ring::Answer, std::vector<FileDescriptor>> ask(const ring::Request& request,
+                                                           std::span<const int> descriptors = {}) {
+    EXPECT_TRUE(ring::send_message(socket_.get(), std::as_bytes(std::span(&request, 1)), descriptors));
+    ring::Answer answer;
+    auto message = ring::receive_message(socket_.get(), std::as_writable_bytes(std::span(&answer, 1)));
+    EXPECT_TRUE(message);
+    return {answer, std::move(message->descriptors)};
+  }
+
+  FileDescriptor socket_, doorbell_, event_;
+  MutableByteSpan rings_memory_;
+  std::optional<ring::ProgramRings> rings_;
+};
+
+class RingServerTest : public initiator::DataPathTest {
+ protected:
+  static constexpr size_t kBlock = 4096;
+
+  void SetUp() override {
+    options_now.flush_after = Milliseconds(0);
+    make_file(1 << 20);
+    write(0, 1 << 20, 0);
+    ASSERT_TRUE(file->fsync(cursor));
+    server.emplace(RingServer::Parts{*path, invalidator, random, size_t{4} << 20, "memory", "volatile"});
+    const auto started = server->start();
+    ASSERT_TRUE(started) << started.error().to_string();
+  }
+  void TearDown() override {
+    server.reset();
+    initiator::DataPathTest::TearDown();
+  }
+  AttachedFile attached(const OpenFile& open, bool readable = true, bool writable = true) {
+    return {.open_file = &open, .inode = inode, .data = file, .readable = readable, .writable = writable,
+            .privileged = true};
+  }
+  static ring::Submission submission(Opcode opcode, uint32_t file_number, uint32_t memory, uint64_t offset) {
+    return {.opcode = static_cast<uint32_t>(opcode), .file = file_number, .memory = memory, .length = kBlock,
+            .offset = offset};
+  }
+
+  // The brick answers no message while it is held.
+  std::unique_lock<std::mutex> silence() {
+    auto held = brick.hang();
+    sleep_for(Milliseconds(60));
+    return held;
+  }
+
+  Invalidator invalidator;  // of no mount: what is to be dropped is gone at once
+  std::optional<RingServer> server;
+  std::shared_ptr<Inode> inode = std::make_shared<Inode>(handle, 5);
+};
+
+TEST_F(RingServerTest, ReadsAndWritesGoToTheBrick) {
+  Peer peer(*server);
+  const uint32_t memory = peer.share(1 << 16);
+  const OpenFile open;
+  const auto number = server->attach(peer.secret, attached(open));
+  ASSERT_TRUE(number);
+  const int calls = channel.calls;
+  EXPECT_EQ(peer.run(submission(Opcode::kRead, *number, memory, kBlock)), int64_t{kBlock});
+  EXPECT_TRUE(holds(peer.memory.data(), kBlock, kBlock, 0));
+  for (size_t i = 0; i < kBlock; ++i) peer.memory[i] = pattern(i, 9);
+  EXPECT_EQ(peer.run(submission(Opcode::kWrite, *number, memory, 0)), int64_t{kBlock});
+  EXPECT_TRUE(holds(brick.memory(), 0, kBlock, 9));
+  EXPECT_EQ(channel.calls, calls);
+  // What the ring has written the file's fsync flushes.
+  events.take();
+  EXPECT_TRUE(file->fdatasync(cursor));
+  EXPECT_EQ(events.take().size(), 1u);
+  EXPECT_EQ(server->counts().operations, 2u);
+  EXPECT_EQ(server->counts().handed_back, 0u);
+}
+
+TEST_F(RingServerTest, ADescriptorsRightsAreTheRings) {
+  Peer peer(*server), other(*server);
+  const uint32_t memory = peer.share(1 << 16);
+  const OpenFile open;
+  const auto reader = server->attach(peer.secret, attached(open, true, false));
+  const auto writer = server->attach(peer.secret, attached(open, false, true));
+  EXPECT_EQ(peer.run(submission(Opcode::kWrite, *reader, memory, 0)), -EBADF);
+  EXPECT_EQ(peer.run(submission(Opcode::kRead, *writer, memory, 0)), -EBADF);
+  EXPECT_EQ(other.run(submission(Opcode::kRead, *reader, memory, 0)), -EBADF);
+  EXPECT_EQ(server->attach({}, attached(open)).error().number(), EPERM);
+  EXPECT_EQ(server->memory(other.secret, memory, 0, 1).error().number(), EFAULT);
+  EXPECT_EQ(server->memory(peer.secret, memory, 0, (1 << 16) + 1).error().number(), EFAULT);
+  EXPECT_TRUE(holds(brick.memory(), 0, kBlock, 0));
+  server->detach(open);
+  EXPECT_EQ(peer.run(submission(Opcode::kRead, *reader, memory, 0)), -EBADF);
+}
+
+TEST_F(RingServerTest, WhatWouldWaitIsHandedBack) {
+  Peer peer(*server);
+  const uint32_t memory = peer.share(1 << 16);
+  const OpenFile open;
+  const auto number = server->attach(peer.secret, attached(open));
+  EXPECT_EQ(peer.run(submission(Opcode::kRead, *number, memory, 1 << 20)), ring::kUseDescriptor);
+  EXPECT_EQ(peer.run(submission(Opcode::kWrite, *number, memory, (1 << 20) - 1)), ring::kUseDescriptor);
+  path->layouts_lost();
+  EXPECT_EQ(peer.run(submission(Opcode::kRead, *number, memory, 0)), ring::kUseDescriptor);
+  EXPECT_EQ(channel.size, 1u << 20);
+}
+
+TEST_F(RingServerTest, ADetachWaitsForWhatIsUnderWay) {
+  Peer peer(*server);
+  const uint32_t memory = peer.share(1 << 16);
+  const OpenFile open;
+  const auto number = server->attach(peer.secret, attached(open));
+  auto held = silence();
+  ring::Submission durable = submission(Opcode::kWrite, *number, memory, 0);
+  durable.flags = ring::kDurable;
+  peer.submit(durable);
+  while (server->counts().operations == 0) yield_thread();
+  sleep_for(Milliseconds(20));
+  std::atomic<bool> detached = false;
+  Thread detaching([&] {
+    server->detach(open);
+    detached = true;
+  });
+  sleep_for(Milliseconds(50));
+  EXPECT_FALSE(detached);
+  held.unlock();
+  detaching.join();
+  EXPECT_EQ(peer.reap(), int64_t{kBlock});
+}
+
+TEST_F(RingServerTest, AFileOfAProgramThatHasEndedIsWaitedForToo) {
+  const OpenFile open;
+  auto held = silence();
+  {
+    Peer peer(*server);
+    const uint32_t memory = peer.share(1 << 16);
+    ring::Submission durable =
+        submission(Opcode::kWrite, *server->attach(peer.secret, attached(open)), memory, 0);
+    durable.flags = ring::kDurable;
+    peer.submit(durable);
+    while (server->counts().operations == 0) yield_thread();
+    sleep_for(Milliseconds(20));
+  }
+  while (server->counts().programs > 0) yield_thread();
+  std::atomic<bool> detached = false;
+  Thread detaching([&] {
+    server->detach(open);
+    detached = true;
+  });
+  sleep_for(Milliseconds(50));
+  EXPECT_FALSE(detached);
+  held.unlock();
+  detaching.join();
+  EXPECT_EQ(server->counts().memory_bytes, 0u);
+}
+
+TEST_F(RingServerTest, TheEndWaitsForWhatIsUnderWayAndTakesNothingMore) {
+  Peer peer(*server);
+  const uint32_t memory = peer.share(1 << 16);
+  const OpenFile open;
+  const auto number = server->attach(peer.secret, attached(open));
+  for (int i = 0; i < 32; ++i) peer.submit(submission(Opcode::kWrite, *number, memory, i * kBlock));
+  server->stop();
+  peer.submit(submission(Opcode::kWrite, *number, memory, 0));
+  EXPECT_LE(server->counts().operations, 32u);
+}
+
+TEST_F(RingServerTest, ProgramsComeAndGoBesideEachOther) {
+  std::vector<Thread> programs;
+  for (int each = 0; each < 4; ++each) {
+    programs.emplace_back([&, each] {
+      for (int turn = 0; turn < 20; ++turn) {
+        Peer peer(*server);
+        const uint32_t memory = peer.share(1 << 16);
+        const OpenFile open;
+        const auto number = server->attach(peer.secret, attached(open));
+        ASSERT_TRUE(number);
+        for (int i = 0; i < 16; ++i)
+          peer.submit(submission(i % 2 == 0 ? Opcode::kRead : Opcode::kWrite, *number, memory,
+                                 (each * 16 + i) * kBlock));
+        if (turn % 2 == 0) {
+          for (int i = 0; i < 16; ++i) {
+            const int64_t result = peer.reap();
+            EXPECT_TRUE(result == int64_t{kBlock} || result == ring::kUseDescriptor) << result;
+          }
+        }
+        server->detach(open);
+      }
+    });
+  }
+  for (Thread& program : programs) program.join();
+  const auto end = steady_now() + std::chrono::seconds(20);
+  while (server->counts().programs > 0 && steady_now() < end) sleep_for(Milliseconds(5));
+  EXPECT_EQ(server->counts().programs, 0u);
+  EXPECT_EQ(server->counts().memory_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::fuse_client
