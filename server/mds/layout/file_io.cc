@@ -16,8 +16,8 @@ namespace {
 constexpr uint64_t kSmallFileMax = uint64_t{256} << 10;
 }  // namespace
 
-FileIo::FileIo(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space, LayoutTable& table,
-               InodeQueue& queue, Layouts& layouts, uint64_t metadata_era)
+FileIo::FileIo(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
+               LayoutTable& table, InodeQueue& queue, Layouts& layouts, uint64_t metadata_era)
     : clock_(clock),
       names_(names),
       bricks_(bricks),
@@ -26,7 +26,8 @@ FileIo::FileIo(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace
       queue_(queue),
       layouts_(layouts),
       verifiers_(metadata_era, names.next_inode()),
-      verifier_now_([this](BrickNumber brick) { return bricks_.verifier_of(brick); }) {}
+      verifier_now_([this](BrickNumber brick) { return bricks_.verifier_of(brick); }),
+      persister_(loop, names.store(), bricks) {}
 
 namespace {
 
@@ -463,35 +464,33 @@ void FileIo::make_stable(const WritingPointer& work, uint64_t size) {
 // --------------------------------------------------------------------------------------------------------------
 
 struct FileIo::Committing {
-  std::vector<brick::Range> memory;
-  bool whole = false;
+  ByteRange range;
+  bool whole = false;  // it is all of the file
 };
 
 void FileIo::commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done) {
   // The reply waits for the sync beside the flush.
   if (const auto made = space_.make_durable(); !made) return done(std::unexpected(made.error()));
-  read_then(
-      names_.store(), lifetime_.token(),
-      [this, inode, offset, count] { return committing(inode, offset, count); },
-      [this, inode, done = std::move(done)](std::expected<Committing, nfs4::Status> what) {
-        if (!what) return done(std::unexpected(what.error()));
-        persist(inode, std::move(what->memory), what->whole, done);
-      });
-}
-
-// Only reads.
-std::expected<FileIo::Committing, nfs4::Status> FileIo::committing(uint64_t inode, uint64_t offset,
-                                                                   uint32_t count) {
-  TRY_ASSIGN(const InodePointer present, names_.get(inode));
-  // Behind the end, too: what a client has written there under a layout is not in the size until its
-  // LAYOUTCOMMIT, and it may have lost the way to flush it itself.
-  const uint64_t end = count == 0 ? present->size : range_of(offset, count).end;
-  Committing what{.memory = {}, .whole = offset == 0 && end >= present->size};
-  if (end <= offset) return what;
-  const auto mapped = space_.extents().map(inode, offset, end - offset);
-  if (!mapped) return std::unexpected(status_of(mapped.error()));
-  what.memory = memory_of(*mapped);
-  return what;
+  // Before the first look at the extents: a WRITE that comes during the flush is not of it.
+  const uint64_t mark = verifiers_.mark(inode);
+  const auto look = [this, inode, offset, count]() -> std::expected<Committing, nfs4::Status> {
+    TRY_ASSIGN(const InodePointer present, names_.get(inode));
+    // Behind the end, too: what a client has written there under a layout is not in the size until its
+    // LAYOUTCOMMIT, and it may have lost the way to flush it itself.
+    const uint64_t end = count == 0 ? present->size : range_of(offset, count).end;
+    return Committing{.range = {offset, end}, .whole = offset == 0 && end >= present->size};
+  };
+  read_then(names_.store(), lifetime_.token(), look,
+            [this, inode, mark, done = std::move(done)](const std::expected<Committing, nfs4::Status>& what) {
+              if (!what) return done(std::unexpected(what.error()));
+              std::vector<ByteRange> ranges;
+              if (!what->range.empty()) ranges.push_back(what->range);
+              persister_.persist(inode, std::move(ranges),
+                                 [this, inode, mark, whole = what->whole, done](nfs4::Status status) {
+                                   if (status != nfs4::Status::kOk) return done(std::unexpected(status));
+                                   committed(inode, mark, whole, done);
+                                 });
+            });
 }
 
 // `whole`: it is all of the file.

@@ -8,6 +8,7 @@
 
 #include "server/mds/bricks/write_verifiers.h"
 #include "server/mds/layout/layouts.h"
+#include "server/mds/layout/range_persister.h"
 #include "shared/base/lifetime.h"
 #include "shared/nfs4/file_operations.h"
 
@@ -47,8 +48,8 @@ class FileIo {
   template <typename T>
   using Done = std::function<void(std::expected<T, nfs4::Status>)>;
 
-  FileIo(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space, LayoutTable& table,
-         InodeQueue& queue, Layouts& layouts, uint64_t metadata_era);
+  FileIo(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
+         LayoutTable& table, InodeQueue& queue, Layouts& layouts, uint64_t metadata_era);
   FileIo(const FileIo&) = delete;
   FileIo& operator=(const FileIo&) = delete;
 
@@ -60,7 +61,8 @@ class FileIo {
   static constexpr uint32_t kPieceBytes = 20;  // READ_PLUS: kind, offset, length; padding, or a longer length
   // All of `data` or an error. NOSPC, DELAY, FBIG, IO, STALE. `stable`: durable on the brick before `done`.
   void write(Write what, Done<nfs4::WriteResult> done);
-  // Makes what was written durable. A count of 0: to the end of the file.
+  // Makes what was written durable, in batches of kExtentsPerBatch extents; `done` behind the last one. A count of 0:
+  // to the end of the file.
   void commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done);
 
  private:
@@ -117,7 +119,6 @@ class FileIo {
   void placed(const WritingPointer& work);
   void make_stable(const WritingPointer& work, uint64_t size);
   struct Committing;
-  std::expected<Committing, nfs4::Status> committing(uint64_t inode, uint64_t offset, uint32_t count);
   void persist(uint64_t inode, const std::vector<brick::Range>& memory, bool whole,
                Done<nfs4::Verifier> done);
   void committed(uint64_t inode, uint64_t mark, bool whole, const Done<nfs4::Verifier>& done);
@@ -132,6 +133,7 @@ class FileIo {
   Layouts& layouts_;
   WriteVerifiers verifiers_;
   const WriteVerifiers::Current verifier_now_;
+  RangePersister persister_;
   Lifetime lifetime_;
 };
 

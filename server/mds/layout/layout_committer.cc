@@ -8,34 +8,52 @@
 
 namespace pnfsrdma::mds {
 
-LayoutCommitter::LayoutCommitter(const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
-                                 Layouts& layouts)
-    : clock_(clock), names_(names), bricks_(bricks), space_(space), layouts_(layouts) {}
+namespace {
 
-void LayoutCommitter::commit(const CommitRequest& request, Done done) {
-  look_then(
-      names_.store(), lifetime_.token(),
-      [this, request] {
-        static_cast<void>(names_.get(request.inode));
-        static_cast<void>(memory_of(request));
-      },
-      [this, request, done = std::move(done)] { persist(request, done); });
+// In order, and each byte once: what is looked at for them is bounded by what the file has.
+std::vector<nfs4::PersistRange> merged(const std::vector<nfs4::PersistRange>& ranges) {
+  RangeSet bytes;
+  for (const nfs4::PersistRange& range : ranges) bytes.add(range_of(range.offset, range.length));
+  std::vector<nfs4::PersistRange> found;
+  for (const ByteRange& range : bytes.all()) found.push_back({range.begin, range.length()});
+  return found;
 }
 
-void LayoutCommitter::persist(const CommitRequest& request, const Done& done) {
-  if (const auto checked = check(request); !checked) return done(std::unexpected(checked.error()));
-  const auto memory = memory_of(request);
-  if (!memory) return done(std::unexpected(memory.error()));
-  if (memory->empty()) return done(apply(request));
-  bricks_.persist(*memory, lifetime_.guard([this, request, done](nfs4::Status persisted) {
+}  // namespace
+
+LayoutCommitter::LayoutCommitter(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks,
+                                 FileSpace& space, Layouts& layouts)
+    : clock_(clock),
+      names_(names),
+      space_(space),
+      layouts_(layouts),
+      persister_(loop, names.store(), bricks) {}
+
+void LayoutCommitter::commit(CommitRequest request, Done done) {
+  request.persist = merged(request.persist);
+  look_then(
+      names_.store(), lifetime_.token(),
+      [this, inode = request.inode] { static_cast<void>(names_.get(inode)); },
+      [this, request = std::make_shared<const CommitRequest>(std::move(request)), done = std::move(done)] {
+        persist(request, done);
+      });
+}
+
+void LayoutCommitter::persist(const RequestPointer& request, const Done& done) {
+  if (const auto checked = check(*request); !checked) return done(std::unexpected(checked.error()));
+  if (request->persist.empty()) return done(apply(*request));
+  std::vector<ByteRange> ranges;
+  for (const nfs4::PersistRange& range : request->persist)
+    ranges.push_back(range_of(range.offset, range.length));
+  persister_.persist(request->inode, std::move(ranges), [this, request, done](nfs4::Status persisted) {
     // A crash here: bytes behind the old size, with their tail record. The client has no answer and sends
     // again.
     if (persisted != nfs4::Status::kOk) return done(std::unexpected(persisted));
     look_then(
         names_.store(), lifetime_.token(),
-        [this, inode = request.inode] { static_cast<void>(names_.get(inode)); },
-        [this, request, done] { done(apply(request)); });
-  }));
+        [this, inode = request->inode] { static_cast<void>(names_.get(inode)); },
+        [this, request, done] { done(apply(*request)); });
+  });
 }
 
 std::expected<InodePointer, nfs4::Status> LayoutCommitter::check(const CommitRequest& request) {
@@ -60,19 +78,6 @@ std::expected<InodePointer, nfs4::Status> LayoutCommitter::check(const CommitReq
     return std::unexpected(nfs4::Status::kBadStateid);
   if (!layout->may_write({last, last + 1})) return std::unexpected(nfs4::Status::kBadLayout);
   return inode;
-}
-
-std::expected<std::vector<brick::Range>, nfs4::Status> LayoutCommitter::memory_of(
-    const CommitRequest& request) {
-  std::vector<brick::Range> memory;
-  for (const nfs4::PersistRange& range : request.persist) {
-    const auto mapped = space_.extents().map(request.inode, range.offset, range.length);
-    if (!mapped) return std::unexpected(status_of(mapped.error()));
-    for (const Mapping& part : *mapped) {
-      if (part.logical) memory.push_back({*part.logical, part.length});
-    }
-  }
-  return memory;
 }
 
 LayoutCommitter::Answer LayoutCommitter::apply(const CommitRequest& request) {

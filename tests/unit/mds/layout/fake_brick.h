@@ -53,6 +53,7 @@ class FakeBrick final : public brick::Control {
   uint64_t damaged = 0;            // blocks that are out of service
   uint64_t longest_run = 1 << 30;  // blocks: exposures are cut into runs of this many
   bool dead = false;               // answers nothing
+  std::function<void(const std::vector<brick::Range>&)> on_persist = [](const auto&) {};
   xdr::FixedOpaque<8> verifier{std::byte{1}};
 
   size_t count(const std::string& name) const { return std::count(calls.begin(), calls.end(), name); }
@@ -274,6 +275,7 @@ class FakeBrick final : public brick::Control {
     run("persist", done, [&] {
       return checked<brick::PersistResult>(arguments.epoch, [&](brick::PersistResult& result) {
         note_bytes(arguments.ranges);
+        on_persist(arguments.ranges);
         result.verifier = verifier;
         return brick::Status::kOk;
       });

@@ -78,8 +78,17 @@ class MortalStore final : public MemoryStore {
   std::function<bool()> behind_commit = [] { return true; };
   std::vector<CommitKind> kinds;  // of all commits, in order
   size_t largest = 0;             // puts and erases of one of them
+  size_t rows_visited = 0;        // by scans
 
  protected:
+  Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach reach,
+                std::string& reached) override {
+    const auto counted = [&](std::string_view key, std::string_view value) {
+      ++rows_visited;
+      return visitor(key, value);
+    };
+    return MemoryStore::walk(prefix, from, counted, reach, reached);
+  }
   Result<Sequence> write(const Batch& batch, CommitKind kind) override {
     if (!before_commit()) return fail(EIO, "the process is dead");
     kinds.push_back(kind);
@@ -197,6 +206,21 @@ class LayoutWorld {
     const auto created = names->create(kRootInode, name, NewInode{.mode = 0644});
     EXPECT_TRUE(created);
     return (*created).inode->id;
+  }
+  // With so many extents of a grain, each behind the hole that its neighbour leaves; past the bricks.
+  InodeId create_sparse(const std::string& name, uint64_t extents) {
+    constexpr uint64_t kTogether = 256;  // each insert looks through what is pending
+    const InodeId inode = create(name);
+    for (uint64_t at = 0; at < extents;) {
+      Batch batch;
+      ExtentChange change(store, inode);
+      for (const uint64_t end = std::min(extents, at + kTogether); at < end; ++at)
+        EXPECT_TRUE(change.insert({at * 2 * kGrainSize, at * 2 * kGrainSize, kGrainSize}));
+      change.write_to(batch);
+      EXPECT_TRUE(store.commit(batch, CommitKind::kNamespace));
+    }
+    EXPECT_TRUE(names->update(inode, {.size = extents * 2 * kGrainSize}));
+    return inode;
   }
   InodePointer stat(InodeId inode) { return *names->get(inode); }
 
