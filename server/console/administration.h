@@ -32,7 +32,8 @@ class Administration {
   // --- what is ---
   virtual Numbers numbers() = 0;
   virtual void holdings(Done<Later<Holdings>> done) = 0;
-  virtual Activity activity() = 0;
+  // Not of one moment: the counters of each client are as of some turn of the loop since it was asked.
+  virtual void activity(Done<Later<Activity>> done) = 0;
   // The busiest first.
   virtual std::vector<BusyFile> busy_files(size_t count) = 0;
   virtual std::vector<Export> exports() = 0;
@@ -52,7 +53,7 @@ class Administration {
 
   // --- exports ---
   // Before it is made. EINVAL.
-  virtual Result<ExportEffect> export_effect(const ExportRules& rules) = 0;
+  virtual void export_effect(const ExportRules& rules, Done<ExportEffect> done) = 0;
   virtual void add_export(const ExportRules& rules, Done<Export> done) = 0;
   // The path stays.
   virtual void change_export(uint16_t id, const ExportRules& rules, Done<Export> done) = 0;

@@ -9,6 +9,7 @@
 #include "server/console/api.h"
 #include "server/console/certificate.h"
 #include "server/console/http_server.h"
+#include "server/console/sampler.h"
 #include "server/console/secret.h"
 #include "shared/base/log.h"
 #include "shared/base/log_observer.h"
@@ -17,7 +18,6 @@ namespace pnfsrdma::console {
 
 namespace {
 
-constexpr Milliseconds kSampleEvery{1000};
 constexpr int kDaysWarned = 30;
 
 Result<> make_private_directory(const std::string& path) {
@@ -69,7 +69,8 @@ struct Console::Machinery {
         passwords(options.password_cost),
         attempts(parts.clock),
         setup(options.directory + "/setup-token", parts.random),
-        events(parts.clock) {}
+        events(parts.clock),
+        sampler(loop, parts.administration, throughput, history) {}
 
   Result<> prepare();
   void make_alerts();
@@ -78,7 +79,6 @@ struct Console::Machinery {
   Result<> listen_unix();
   Result<> listen_tcp(const std::string& address);
   void listen_beyond_loopback();
-  void sample();
 
   const Parts parts;
   const ConsoleOptions options;
@@ -96,13 +96,13 @@ struct Console::Machinery {
   EventLog events;
   Throughput throughput;
   History history;
+  Sampler sampler;
   TlsContext tls;
   StaticFiles files;
   std::unique_ptr<Webhook> webhook;
   std::unique_ptr<AlertKeeper> alerts;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Api> api;
-  EventLoop::TimerId sampler = 0;
   struct Servers {
     std::vector<std::unique_ptr<HttpServer>> open;
     std::vector<std::string> waiting;  // for the first password
@@ -222,13 +222,6 @@ void Console::Machinery::listen_beyond_loopback() {
   }
 }
 
-void Console::Machinery::sample() {
-  const Numbers now = parts.administration.numbers();
-  throughput.add(now);
-  history.add(now, parts.administration.activity());
-  sampler = parts.loop.after(kSampleEvery, [this] { sample(); });
-}
-
 Console::Console(const Parts& parts, ConsoleOptions options)
     : machinery_(std::make_unique<Machinery>(parts, std::move(options))) {
   observe_log([events = &machinery_->events](LogLevel level, std::string_view component,
@@ -243,13 +236,12 @@ Console::~Console() {
   closing.clear();
   closing = std::exchange(machinery_->servers.lock()->open, {});
   closing.clear();
-  machinery_->parts.loop.cancel(machinery_->sampler);
   observe_log(nullptr);
 }
 
 Result<> Console::start() {
   TRY(machinery_->prepare());
-  machinery_->sample();
+  machinery_->sampler.start();
   machinery_->alerts->start();
   machinery_->listen_at_start();
   return {};

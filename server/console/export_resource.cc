@@ -62,14 +62,14 @@ Response get_export_effect(Backend& backend, Call& call) {
   ExportRules rules{.path = call.query_text("path")};
   std::istringstream networks(call.query_text("clients"));
   for (std::string network; std::getline(networks, network, ',');) rules.clients.push_back(network);
-  TRY_ASSIGN(const Result<ExportEffect> effect,
-             or_problem(backend.loop.call<Result<ExportEffect>>(
-                 [&backend, rules] { return backend.administration.export_effect(rules); })));
-  if (!effect) return std::unexpected(Problem::from(effect.error()));
-  return ok({{"inside", effect->inside.empty() ? Json() : Json(effect->inside)},
-             {"clients", effect->clients},
-             {"losing", effect->losing},
-             {"text", effect->text}});
+  TRY_ASSIGN(const ExportEffect effect,
+             or_problem(backend.loop.ask<ExportEffect>([&backend, rules](auto done) {
+               backend.administration.export_effect(rules, std::move(done));
+             })));
+  return ok({{"inside", effect.inside.empty() ? Json() : Json(effect.inside)},
+             {"clients", effect.clients},
+             {"losing", effect.losing},
+             {"text", effect.text}});
 }
 
 Response post_export(Backend& backend, Call& call) {

@@ -252,7 +252,7 @@ struct BrickActivity {
   std::string brick;  // uuid
   std::vector<std::pair<uint64_t, DirectCounters>> clients;
 };
-// Of those that are there now. Cheap: asked for once a second.
+// Of those that are there now. Asked for once a second.
 struct Activity {
   std::vector<ClientActivity> clients;
   std::vector<ExportActivity> exports;

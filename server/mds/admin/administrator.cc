@@ -29,7 +29,7 @@ Administrator::Administrator(const Parts& parts)
       aged_(started_),
       exports_(
           parts.store, parts.exports, parts.handles, [this](uint16_t id) { recall_layouts_of(id); },
-          [this] { return mounted_clients(); }),
+          [this](auto visit, auto done) { visit_mounted(std::move(visit), std::move(done)); }),
       settings_(parts.store, parts.config, parts.limits),
       jobs_(parts.clock) {}
 
@@ -70,13 +70,15 @@ void Administrator::holdings(Done<Later<console::Holdings>> done) {
                 lifetime_.token(), std::move(done));
 }
 
-console::Activity Administrator::activity() {
+void Administrator::activity(Done<Later<console::Activity>> done) {
   const SteadyTime now = parts_.clock.now();
   parts_.counters.busy_files.age(std::chrono::duration<double>(now - std::exchange(aged_, now)).count());
-  return view_activity({.counters = parts_.counters,
-                        .clients = parts_.clients,
-                        .exports = parts_.exports,
-                        .bricks = parts_.layouts.brick_administration()});
+  view_activity({.loop = parts_.loop,
+                 .counters = parts_.counters,
+                 .clients = parts_.clients,
+                 .exports = parts_.exports,
+                 .bricks = parts_.layouts.brick_administration()},
+                lifetime_.token(), std::move(done));
 }
 
 std::vector<console::BusyFile> Administrator::busy_files(size_t count) {
@@ -168,17 +170,20 @@ std::vector<console::Setting> Administrator::settings() {
 
 // --- exports ---
 
-std::vector<ExportKeeper::MountedClient> Administrator::mounted_clients() const {
-  std::vector<ExportKeeper::MountedClient> mounted;
-  for (const auto& [id, client] : parts_.clients.all()) {
-    for (Session* const session : client->sessions) {
+void Administrator::visit_mounted(std::function<void(const ExportKeeper::MountedClient&)> visit,
+                                  std::function<void()> done) const {
+  std::vector<uint64_t> ids;
+  for (const auto& [id, client] : parts_.clients.all()) ids.push_back(id);
+  const auto look = [this, visit = std::move(visit)](uint64_t id) {
+    const auto client = parts_.clients.find(id);
+    if (!client) return;
+    for (const Session* const session : client->sessions) {
       const std::vector<std::string> peers = session->peers();
       if (peers.empty()) continue;
-      mounted.push_back({.name = client_name(*client), .host = std::string(host_of(peers.front()))});
-      break;
+      return visit({.name = client_name(*client), .host = std::string(host_of(peers.front()))});
     }
-  }
-  return mounted;
+  };
+  walk_ids(parts_.loop, std::move(ids), lifetime_.token(), look, std::move(done));
 }
 
 void Administrator::add_export(const console::ExportRules& rules, Done<console::Export> done) {

@@ -43,7 +43,7 @@ class Administrator final : public console::Administration {
 
   console::Numbers numbers() override;
   void holdings(Done<Later<console::Holdings>> done) override;
-  console::Activity activity() override;
+  void activity(Done<Later<console::Activity>> done) override;
   std::vector<console::BusyFile> busy_files(size_t count) override;
   std::vector<console::Export> exports() override { return exports_.all(); }
   std::vector<console::Job> jobs() override { return jobs_.all(); }
@@ -54,8 +54,8 @@ class Administrator final : public console::Administration {
   void revoke(uint64_t client, uint64_t inode, Done<Revoked> done) override;
   void expel(uint64_t client, Done<> done) override;
 
-  Result<console::ExportEffect> export_effect(const console::ExportRules& rules) override {
-    return exports_.effect(rules);
+  void export_effect(const console::ExportRules& rules, Done<console::ExportEffect> done) override {
+    exports_.effect(rules, std::move(done));
   }
   void add_export(const console::ExportRules& rules, Done<console::Export> done) override;
   void change_export(uint16_t id, const console::ExportRules& rules, Done<console::Export> done) override;
@@ -76,7 +76,9 @@ class Administrator final : public console::Administration {
  private:
   void add_bricks(console::Numbers& numbers);
   class Revocation;
-  std::vector<ExportKeeper::MountedClient> mounted_clients() const;
+  // kIdsPerTurn clients a turn.
+  void visit_mounted(std::function<void(const ExportKeeper::MountedClient&)> visit,
+                     std::function<void()> done) const;
   // Those that were got through the export.
   void recall_layouts_of(uint16_t export_id);
 

@@ -9,21 +9,39 @@
 #include "server/mds/admin/administrator.h"
 #include "server/mds/admin/brick_administration.h"
 #include "server/mds/admin/client_names.h"
+#include "server/mds/admin/id_walk.h"
 #include "server/mds/admin/numbers_view.h"
 
 namespace pnfsrdma::mds {
 
 namespace {
 
-// The export a file is in by its path: the longest that leads to it; empty: none.
-std::string export_of(const Exports& exports, const std::string& path) {
-  std::string longest;
-  for (const Export* item : exports.all()) {
-    const bool within = item->path == "/" || path == item->path || path.starts_with(item->path + "/");
-    if (within && item->path.size() > longest.size()) longest = item->path;
+// The exports that files are in, by their paths.
+class ExportsOfFiles {
+ public:
+  explicit ExportsOfFiles(const Exports& exports) {
+    for (const Export* item : exports.all()) paths_.insert(item->path);
   }
-  return longest;
-}
+  // One whose path is not known may be in any.
+  void add(const std::optional<std::string>& path) {
+    if (!path) found_ = paths_;
+    if (!path || found_.size() == paths_.size()) return;
+    // The longest that leads to it.
+    for (std::string at = *path;;) {
+      if (paths_.contains(at)) {
+        found_.insert(at);
+        return;
+      }
+      if (at.size() <= 1) return;
+      at.resize(std::max<size_t>(at.rfind('/'), 1));
+    }
+  }
+  std::vector<std::string> all() const { return {found_.begin(), found_.end()}; }
+
+ private:
+  std::set<std::string> paths_;
+  std::set<std::string> found_;
+};
 
 std::string name_of(const console::Brick& brick) {
   return brick.name.empty() ? brick.address : brick.name;
@@ -86,12 +104,16 @@ void Administrator::add_bricks(console::Numbers& numbers) {
 }
 
 void Administrator::block_map(const std::string& brick, Done<Later<console::BlockMap>> done) {
-  // Those of a file come one after the other.
-  const auto name = [this, inode = kNoInode,
-                     path = std::optional<std::string>()](MappedGrant& grant) mutable {
+  // Those of a layout come one after the other.
+  const auto name = [this, inode = kNoInode, path = std::optional<std::string>(), holder = ClientId{0},
+                     holder_name = std::string()](MappedGrant& grant) mutable {
     if (std::exchange(inode, grant.inode) != grant.inode) path = parts_.names.last_path(grant.inode);
     grant.path = path;
-    if (const auto client = parts_.clients.find(grant.client)) grant.client_name = client_name(*client);
+    if (std::exchange(holder, grant.client) != grant.client) {
+      const auto client = parts_.clients.find(grant.client);
+      holder_name = client ? client_name(*client) : "";
+    }
+    grant.client_name = holder_name;
   };
   parts_.layouts.brick_administration().block_map(brick, name, std::move(done));
 }
@@ -113,23 +135,17 @@ void Administrator::name_brick(const std::string& brick, const std::string& name
 }
 
 void Administrator::holders(const std::string& brick, Done<console::Holders> done) {
-  parts_.layouts.brick_administration().holders(
-      brick, [this, done = std::move(done)](const Result<BrickAdministration::Holders>& found) {
-        if (!found) return done(std::unexpected(found.error()));
-        console::Holders shown{.files = found->files, .bytes = found->bytes, .exports = {}};
-        std::set<std::string> exports;
-        for (const InodeId inode : found->inodes) {
-          // One whose path is not known may be in any.
-          const auto path = parts_.names.last_path(inode);
-          if (path) exports.insert(export_of(parts_.exports, *path));
-          if (!path) {
-            for (const Export* item : parts_.exports.all()) exports.insert(item->path);
-          }
-        }
-        exports.erase("");
-        shown.exports.assign(exports.begin(), exports.end());
-        done(std::move(shown));
-      });
+  const auto view = [this, done = std::move(done)](Result<BrickAdministration::Holders> found) {
+    if (!found) return done(std::unexpected(found.error()));
+    const auto exports = std::make_shared<ExportsOfFiles>(parts_.exports);
+    walk_ids(
+        parts_.loop, std::move(found->inodes), lifetime_.token(),
+        [this, exports](uint64_t inode) { exports->add(parts_.names.last_path(inode)); },
+        [done, exports, files = found->files, bytes = found->bytes] {
+          done(console::Holders{.files = files, .bytes = bytes, .exports = exports->all()});
+        });
+  };
+  parts_.layouts.brick_administration().holders(brick, view);
 }
 
 Result<console::Job> Administrator::format_brick(const std::string& brick, const std::string& user) {

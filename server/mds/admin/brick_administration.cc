@@ -9,6 +9,7 @@
 
 #include "server/console/inventory_names.h"
 #include "server/mds/admin/id_walk.h"
+#include "server/mds/admin/layout_walk.h"
 #include "server/mds/meta/read_then.h"
 #include "shared/base/log.h"
 #include "shared/nfs4/pmem_layout.h"
@@ -150,10 +151,8 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
     shown.format_refusal =
         std::string("It is ") + to_string(shown.state) + ": only a connected brick can be formatted.";
   shown.sessions = now.sessions;
-  for (const brick::SessionEntry& session : observer_.latest(number).sessions) {
-    if (session.connection != 0 && session.client != kOwnBrickClient)
-      ++shown.connections[console::data_transport_of(session.transport)];
-  }
+  for (const auto& [transport, count] : observer_.latest(number).connections)
+    shown.connections[console::data_transport_of(transport)] += count;
   shown.grants = now.grants;
   shown.grants_max = identity.grants_max;
   shown.counted = observer_.latest(number).counted;
@@ -204,15 +203,29 @@ void BrickAdministration::survey_next(const std::shared_ptr<Survey>& work) {
                 }));
 }
 
+void BrickAdministration::add_grant(Survey& work, uint64_t client, uint64_t inode, const HeldGrant& grant) {
+  if (parts_.list.brick_of(grant.logical) != work.number) return;
+  work.grants.push_back({client, inode, grant.memory(), grant.file.begin, grant.writable});
+  work.name(work.grants.back());
+}
+
 void BrickAdministration::add_grants(const std::shared_ptr<Survey>& work) {
+  walk_layouts(
+      parts_.loop, parts_.table, 0, lifetime_.token(),
+      [this, work](const HeldLayout& held) {
+        for (const HeldGrant& grant : held.grants()) add_grant(*work, held.client(), held.inode(), grant);
+      },
+      [this, work] { add_dying(work); });
+}
+
+// Behind those that are held: the other way round, one that begins to die in between would be in neither.
+void BrickAdministration::add_dying(const std::shared_ptr<Survey>& work) {
   walk_ids(
-      parts_.loop, parts_.table.files(), lifetime_.token(),
+      parts_.loop, parts_.table.files_with_dying(), lifetime_.token(),
       [this, work](uint64_t inode) {
-        for (const auto& [client, grant] : parts_.table.grants_of_file(inode)) {
-          if (parts_.list.brick_of(grant.logical) != work->number) continue;
-          work->grants.push_back({client, inode, grant.memory(), grant.file.begin, grant.writable});
-          work->name(work->grants.back());
-        }
+        parts_.table.for_each_dying(inode, [this, &work, inode](uint64_t client, const HeldGrant& grant) {
+          add_grant(*work, client, inode, grant);
+        });
       },
       [work] {
         work->done([work] {

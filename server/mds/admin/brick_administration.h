@@ -51,8 +51,8 @@ class BrickAdministration {
   // ENOENT
   Result<BrickNumber> find(const std::string& id) const;
   console::Brick describe(BrickNumber number);
-  // The clients' data connections and grants, as the brick tells them.
-  const std::vector<brick::SessionEntry>& sessions(BrickNumber number) {
+  // The clients' data connections and grants, as the brick tells them. Null: it has not yet.
+  std::shared_ptr<const std::vector<brick::SessionEntry>> sessions(BrickNumber number) {
     return observer_.latest(number).sessions;
   }
   // What each usable brick says, by its name.
@@ -60,8 +60,9 @@ class BrickAdministration {
   const brick::StatisticsResult& statistics(BrickNumber number) {
     return observer_.latest(number).statistics;
   }
-  // `name` fills in path and client of each grant. Looks at kIdsPerTurn files with grants a turn. ENOENT; EAGAIN: the
-  // brick is not ready.
+  // `name` fills in path and client of each grant. Looks at the layouts as walk_layouts() does, then at dying grants of
+  // kIdsPerTurn files a turn: one that begins to die meanwhile is seen at least once. ENOENT; EAGAIN: the brick is not
+  // ready.
   void block_map(const std::string& id, std::function<void(MappedGrant&)> name,
                  Done<Later<console::BlockMap>> done);
   // Files with data on the brick: their number, and the first kInodesNamed of them. Reads all extents there are,
@@ -105,6 +106,8 @@ class BrickAdministration {
   void update(const BrickRecord& record, Done<void> done);
   void forget(BrickNumber number, std::function<void(Result<>)> done);
   void add_grants(const std::shared_ptr<Survey>& work);
+  void add_dying(const std::shared_ptr<Survey>& work);
+  void add_grant(Survey& work, uint64_t client, uint64_t inode, const HeldGrant& grant);
 
   Parts parts_;
   BrickObserver observer_;

@@ -213,40 +213,66 @@ Batch ExportKeeper::begin() const {
   return batch;
 }
 
-Result<console::ExportEffect> ExportKeeper::effect(const console::ExportRules& rules) const {
-  TRY_ASSIGN(const Export item, parse(rules));
-  return effect_of(item);
+void ExportKeeper::effect(const console::ExportRules& rules, Done<console::ExportEffect> done) const {
+  const auto item = parse(rules);
+  if (!item) return done(std::unexpected(item.error()));
+  effect_of(*item, [done = std::move(done)](const console::ExportEffect& effect) { done(effect); });
 }
 
-console::ExportEffect ExportKeeper::effect_of(const Export& added) const {
-  console::ExportEffect effect;
-  const Export* around = exports_.around(added);
-  if (around == nullptr) return effect;
-  effect.inside = around->path;
-  for (const MountedClient& client : mounted_()) {
-    if (!around->admits(client.host)) continue;
-    ++effect.clients;
-    if (!added.admits(client.host)) effect.losing.push_back(client.name);
-  }
-  effect.text = text_of(effect, added.path);
-  return effect;
+// Exports may change before the last client has been looked at: it has its own of those it compares.
+void ExportKeeper::effect_of(const Export& added,
+                             std::function<void(const console::ExportEffect&)> done) const {
+  const Export* const around = exports_.around(added);
+  if (around == nullptr) return done({});
+  struct Work {
+    const Export around;
+    const Export added;
+    console::ExportEffect effect;
+  };
+  const auto work = std::make_shared<Work>(Work{.around = *around, .added = added, .effect = {}});
+  work->effect.inside = around->path;
+  mounted_(
+      [work](const MountedClient& client) {
+        if (!work->around.admits(client.host)) return;
+        ++work->effect.clients;
+        if (!work->added.admits(client.host)) work->effect.losing.push_back(client.name);
+      },
+      [work, done = std::move(done)] {
+        work->effect.text = text_of(work->effect, work->added.path);
+        done(work->effect);
+      });
+}
+
+Result<> ExportKeeper::may_add(const Export& item) const {
+  if (const Export* there = exports_.find_path(item.path))
+    return fail(EEXIST, item.path + " is export " + std::to_string(there->id) + " already");
+  if (exports_.next_id() == 0 || exports_.size() >= kExportsMax)
+    return fail(EBUSY, "there are too many exports (1000 at a time, 65535 ever)");
+  return {};
 }
 
 void ExportKeeper::add(const console::ExportRules& rules, Done<console::Export> done) {
   auto item = parse(rules);
   if (!item) return done(std::unexpected(item.error()));
-  if (const Export* there = exports_.find_path(item->path))
-    return done(fail(EEXIST, item->path + " is export " + std::to_string(there->id) + " already"));
-  if (exports_.next_id() == 0 || exports_.size() >= kExportsMax)
-    return done(fail(EBUSY, "there are too many exports (1000 at a time, 65535 ever)"));
-  item->id = exports_.next_id();
+  if (const auto may = may_add(*item); !may) return done(std::unexpected(may.error()));
+  effect_of(*item, [this, item = *item, done = std::move(done)](const console::ExportEffect& effect) {
+    add(item, effect, done);
+  });
+}
+
+void ExportKeeper::add(Export item, const console::ExportEffect& effect, const Done<console::Export>& done) {
+  // It took turns of the loop to know the effect: others may have been quicker.
+  if (const auto may = may_add(item); !may) return done(std::unexpected(may.error()));
+  const Export* around = exports_.around(item);
+  if ((around == nullptr ? "" : around->path) != effect.inside)
+    return effect_of(item,
+                     [this, item, done](const console::ExportEffect& again) { add(item, again, done); });
+  item.id = exports_.next_id();
   Batch batch = begin();
-  put(batch, *item);
-  put(batch, kNextKey, StoredNumber{static_cast<uint16_t>(item->id + 1)});
-  const uint16_t id = item->id;
-  const Export* around = exports_.around(*item);
-  const auto keys = handles_.prepare_add(batch, *item, around);
-  const console::ExportEffect effect = effect_of(*item);
+  put(batch, item);
+  put(batch, kNextKey, StoredNumber{static_cast<uint16_t>(item.id + 1)});
+  const uint16_t id = item.id;
+  const auto keys = handles_.prepare_add(batch, item, around);
   const std::string warning = effect.text;
   if (around != nullptr)
     log_warning("mds", "handles-end export={} clients={} losing={} why=\"{}\"", around->path, effect.clients,
@@ -257,7 +283,7 @@ void ExportKeeper::add(const console::ExportRules& rules, Done<console::Export> 
         // By the names clients know their files by, while these are good.
         if (around != nullptr) on_narrowed_(around->id);
         handles_.apply(keys);
-        exports_.add(std::move(*item));
+        exports_.add(std::move(item));
       },
       [this, id, warning, done](Result<> stored) {
         answer(id, std::move(stored), [&](Result<console::Export> made) {

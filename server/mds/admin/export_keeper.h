@@ -26,7 +26,9 @@ class ExportKeeper {
     std::string name;
     std::string host;
   };
-  using Mounted = std::function<std::vector<MountedClient>()>;
+  // Visits all of them, so many a turn of the loop, then calls `done`; neither when the server ends.
+  using Mounted =
+      std::function<void(std::function<void(const MountedClient&)> visit, std::function<void()> done)>;
 
   ExportKeeper(KeyValueStore& store, Exports& exports, HandleKeys& handles, OnNarrowed on_narrowed,
                Mounted mounted);
@@ -44,8 +46,9 @@ class ExportKeeper {
   bool stored() const { return stored_; }
   // Those in force, as JSON in the form of the configuration file.
   std::string text() const;
-  // What add() would cost clients that are mounted now. EINVAL (path, networks).
-  Result<console::ExportEffect> effect(const console::ExportRules& rules) const;
+  // What add() would cost clients that are mounted now, by the exports there are when it is asked. EINVAL (path,
+  // networks).
+  void effect(const console::ExportRules& rules, Done<console::ExportEffect> done) const;
   // EINVAL (path, networks), EEXIST (the path), ENOSPC (65535 were made). Inside another export it ends the
   // filehandles of that one, which may lead into it: the answer's warning says so.
   void add(const console::ExportRules& rules, Done<console::Export> done);
@@ -55,7 +58,9 @@ class ExportKeeper {
   void remove(uint16_t id, Done<void> done);
 
  private:
-  console::ExportEffect effect_of(const Export& added) const;
+  void effect_of(const Export& added, std::function<void(const console::ExportEffect&)> done) const;
+  Result<> may_add(const Export& item) const;
+  void add(Export item, const console::ExportEffect& effect, const Done<console::Export>& done);
   // With everything that is in force, when the store has nothing yet.
   Batch begin() const;
   console::Export shown(const Export& item) const;

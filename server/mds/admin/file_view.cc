@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/admin/file_view.h"
 
-#include <algorithm>
 #include <cerrno>
 
 #include "server/mds/meta/extents.h"
@@ -79,9 +78,7 @@ Result<console::File> view_file(Namespace& names, const OpenTable& opens, const 
                      .modified = inode->mtime,
                      .open_by = {},
                      .extents = {}};
-  for (const OpenState* open : opens.opens_of_file(inode->id)) file.open_by.push_back(open->client);
-  std::ranges::sort(file.open_by);
-  file.open_by.erase(std::unique(file.open_by.begin(), file.open_by.end()), file.open_by.end());
+  file.open_by = opens.clients_of_file(inode->id);
   if (inode->is_regular()) TRY(add_extents(names, *inode, file));
   return file;
 }

@@ -68,33 +68,35 @@ console::Layout view_layout(const HoldingsSources& sources, const HeldLayout& he
                         .age_seconds = seconds(age),
                         .state = recalling ? console::LayoutState::kRecalling : console::LayoutState::kHeld,
                         .grants = {}};
+  shown.grants.reserve(held.grants().size());
+  // Without the brick's uuid: a file may have very many.
   for (const HeldGrant& grant : held.grants()) {
     shown.grants.push_back({.id = grant.grant,
                             .offset = grant.file.begin,
                             .length = grant.file.length(),
                             .writable = grant.writable,
-                            .brick = uuid_text(sources.layouts.bricks().uuid_at(grant.logical)),
+                            .brick = {},
                             .logical = grant.logical,
                             .connection = grant.connection});
   }
   return shown;
 }
 
-// Connections for data, as the bricks tell them.
-void add_brick_sessions(const HoldingsSources& sources, std::map<uint64_t, console::Client>& clients) {
-  BrickAdministration& administration = sources.layouts.brick_administration();
-  for (const console::Brick& brick : administration.bricks()) {
-    const auto number = administration.find(brick.id);
-    if (!number) continue;
-    for (const brick::SessionEntry& session : administration.sessions(*number)) {
-      const auto client = clients.find(session.client);
-      if (client == clients.end() || session.connection == 0) continue;
-      client->second.bricks.push_back({.brick = brick.id,
-                                       .peer = session.peer,
-                                       .transport = console::data_transport_of(session.transport),
-                                       .connection = session.connection,
-                                       .grants = session.grants});
-    }
+// What one brick tells of its connections for data.
+struct BrickSessions {
+  std::string brick;
+  std::shared_ptr<const std::vector<brick::SessionEntry>> sessions;
+};
+
+void add_sessions(const BrickSessions& told, std::map<uint64_t, console::Client>& clients) {
+  for (const brick::SessionEntry& session : *told.sessions) {
+    const auto client = clients.find(session.client);
+    if (client == clients.end() || session.connection == 0) continue;
+    client->second.bricks.push_back({.brick = told.brick,
+                                     .peer = session.peer,
+                                     .transport = console::data_transport_of(session.transport),
+                                     .connection = session.connection,
+                                     .grants = session.grants});
   }
 }
 
@@ -129,11 +131,12 @@ class HoldingsView : public std::enable_shared_from_this<HoldingsView> {
   }
   void add_layouts() {
     const EventLoop::Step step(sources_.loop, "console-holdings");
-    add_brick_sessions(sources_, clients_);
+    note_brick_sessions();
     walk_layouts(
         sources_.loop, sources_.layouts.table(), 0, alive_,
         [self = shared_from_this()](const HeldLayout& held) {
           self->layouts_.push_back(view_layout(self->sources_, held));
+          self->note_bricks(held);
         },
         [self = shared_from_this()] {
           const Done done = std::move(self->done_);
@@ -142,9 +145,31 @@ class HoldingsView : public std::enable_shared_from_this<HoldingsView> {
         kLayoutsViewedPerTurn);
   }
 
+  void note_brick_sessions() {
+    BrickAdministration& administration = sources_.layouts.brick_administration();
+    for (const console::Brick& brick : administration.bricks()) {
+      const auto number = administration.find(brick.id);
+      if (!number) continue;
+      if (auto sessions = administration.sessions(*number))
+        sessions_.push_back({brick.id, std::move(sessions)});
+    }
+  }
+  // What the zones that its grants are in are called.
+  void note_bricks(const HeldLayout& held) {
+    for (const HeldGrant& grant : held.grants()) {
+      const uint32_t zone = zone_of(grant.logical);
+      if (!bricks_.empty() && zone == last_zone_) continue;
+      last_zone_ = zone;
+      if (!bricks_.contains(zone))
+        bricks_.emplace(zone, uuid_text(sources_.layouts.bricks().uuid_at(grant.logical)));
+    }
+  }
+
   // By whoever asked: nothing here is the loop's.
   console::Holdings sum_up() {
+    for (const BrickSessions& told : sessions_) add_sessions(told, clients_);
     for (console::Layout& layout : layouts_) {
+      for (console::Grant& grant : layout.grants) grant.brick = bricks_.at(zone_of(grant.logical));
       const auto found = clients_.find(layout.client);
       if (found == clients_.end()) continue;
       console::Client& client = found->second;
@@ -169,6 +194,9 @@ class HoldingsView : public std::enable_shared_from_this<HoldingsView> {
   Done done_;
   std::map<uint64_t, console::Client> clients_;
   std::vector<console::Layout> layouts_;
+  std::vector<BrickSessions> sessions_;
+  std::map<uint32_t, std::string> bricks_;  // uuids, by zone
+  uint32_t last_zone_ = 0;
 };
 
 }  // namespace

@@ -29,8 +29,9 @@ struct HoldingsSources {
 };
 
 // Clients by id with their sessions, and layouts by client and inode with their grants: kIdsPerTurn clients a turn of
-// the loop, then kLayoutsViewedPerTurn layouts; one that comes or goes meanwhile is there or not. Sorting and sums
-// are left to whoever asked. `done` is not called when `alive` has gone; the sources live as long as that.
+// the loop, then kLayoutsViewedPerTurn layouts (fewer with many grants, layout_walk.h); one that comes or goes
+// meanwhile is there or not. What the bricks tell, names, sorting and sums are left to whoever asked. `done` is not
+// called when `alive` has gone; the sources live as long as that.
 void view_holdings(const HoldingsSources& sources, std::weak_ptr<const void> alive,
                    console::Administration::Done<console::Administration::Later<console::Holdings>> done);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/admin/layout_walk.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -24,25 +25,32 @@ class LayoutWalk : public std::enable_shared_from_this<LayoutWalk> {
     if (alive_.expired()) return;
     const EventLoop::Step step(loop_, "layout-walk");
     size_t left = per_turn_;
-    while (left > 0 && !clients_.empty()) left -= visit_some(left);
+    while (left > 0 && !clients_.empty()) left -= std::min(left, visit_some(left));
     if (clients_.empty()) return done_();
     loop_.at_next_turn([self = shared_from_this()] { self->go_on(); });
   }
 
  private:
-  // Of the last client, at most so many; how many. A client without layouts counts as one.
+  // Of the last client, as many as count for `most`; what they count for, more than that at the last one's end. A
+  // client without layouts counts as one.
   size_t visit_some(size_t most) {
     const uint64_t client = clients_.back();
     const std::vector<uint64_t> files = table_.files_of_client(client, most, file_);
+    size_t counted = 0;
     for (const uint64_t file : files) {
+      if (counted >= most) return counted;
       file_ = file;
-      if (const HeldLayout* layout = table_.find(file, client)) visit_(*layout);
+      ++counted;
+      const HeldLayout* const layout = table_.find(file, client);
+      if (layout == nullptr) continue;
+      counted += layout->grants().size() / kGrantsAsOneLayout;
+      visit_(*layout);
     }
     if (files.size() < most) {
       clients_.pop_back();
       file_ = 0;
     }
-    return files.empty() ? 1 : files.size();
+    return std::max<size_t>(counted, 1);
   }
 
   EventLoop& loop_;

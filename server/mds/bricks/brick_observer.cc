@@ -6,6 +6,14 @@ namespace pnfsrdma::mds {
 namespace {
 constexpr Milliseconds kEvery{1000};
 constexpr Milliseconds kInterest{60'000};
+
+std::map<std::string, uint32_t> connections_of(const std::vector<brick::SessionEntry>& sessions) {
+  std::map<std::string, uint32_t> connections;
+  for (const brick::SessionEntry& session : sessions) {
+    if (session.connection != 0 && session.client != kOwnBrickClient) ++connections[session.transport];
+  }
+  return connections;
+}
 }  // namespace
 
 BrickObserver::BrickObserver(EventLoop& loop, BrickSet& bricks) : loop_(loop), bricks_(bricks) {
@@ -39,10 +47,15 @@ void BrickObserver::look() {
       if (BrickObservation* const entry = answer ? known() : nullptr) entry->turns = *answer;
     });
     brick->session_traffic([known](BrickDevice::Answer<brick::SessionTrafficResult> answer) {
-      if (BrickObservation* const entry = answer ? known() : nullptr) entry->traffic = answer->sessions;
+      if (BrickObservation* const entry = answer ? known() : nullptr)
+        entry->traffic =
+            std::make_shared<const std::vector<brick::SessionTraffic>>(std::move(answer->sessions));
     });
     brick->list_sessions([known](BrickDevice::Answer<brick::SessionsResult> answer) {
-      if (BrickObservation* const entry = answer ? known() : nullptr) entry->sessions = answer->sessions;
+      BrickObservation* const entry = answer ? known() : nullptr;
+      if (entry == nullptr) return;
+      entry->sessions = std::make_shared<const std::vector<brick::SessionEntry>>(std::move(answer->sessions));
+      entry->connections = connections_of(*entry->sessions);
     });
   }
 }

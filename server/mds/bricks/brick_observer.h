@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "server/mds/bricks/brick_set.h"
@@ -17,9 +18,11 @@ struct BrickObservation {
   bool counted = false;  // `statistics` is what it said, no longer the zeros of before
   brick::StatisticsResult statistics;
   brick::LoopTurnsResult turns;
-  std::vector<brick::SessionEntry> sessions;
-  // Nothing before the first answer; never one from a brick that does not know the question.
-  std::optional<std::vector<brick::SessionTraffic>> traffic;
+  // As many as there are clients, so views share them with the loop instead of copying. Null: nothing yet.
+  std::shared_ptr<const std::vector<brick::SessionEntry>> sessions;
+  std::map<std::string, uint32_t> connections;  // of clients, for data, by transport: counted from `sessions`
+  // Null before the first answer, and always of a brick that does not know the question.
+  std::shared_ptr<const std::vector<brick::SessionTraffic>> traffic;
 };
 
 // Asks every brick for its counters and sessions once a second, so that whoever shows them need not wait; not

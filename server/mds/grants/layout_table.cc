@@ -114,15 +114,10 @@ std::vector<uint64_t> LayoutTable::clients() const {
   return found;
 }
 
-std::vector<uint64_t> LayoutTable::files() const {
-  std::vector<uint64_t> found;
-  for (const auto& [inode, file] : files_) found.push_back(inode);
-  return found;
-}
-
 void LayoutTable::begin_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants) {
   if (grants.empty()) return;
   auto& dying = files_[inode].dying;
+  with_dying_.insert(inode);
   for (const HeldGrant& grant : grants) dying.push_back({client, grant});
 }
 
@@ -134,6 +129,7 @@ void LayoutTable::end_death(uint64_t inode, uint64_t client, const std::vector<H
   std::erase_if(file->second.dying, [&](const Dying& dying) {
     return dying.client == client && dead.contains({dying.grant.logical, dying.grant.grant});
   });
+  if (file->second.dying.empty()) with_dying_.erase(inode);
   drop_if_empty(inode);
 }
 
@@ -147,15 +143,11 @@ std::vector<HeldGrant> LayoutTable::dying(uint64_t inode, uint64_t client) const
   return found;
 }
 
-std::vector<std::pair<uint64_t, HeldGrant>> LayoutTable::grants_of_file(uint64_t inode) const {
-  std::vector<std::pair<uint64_t, HeldGrant>> found;
+void LayoutTable::for_each_dying(uint64_t inode,
+                                 const std::function<void(uint64_t client, const HeldGrant&)>& visit) const {
   const auto file = files_.find(inode);
-  if (file == files_.end()) return found;
-  for (const auto& [client, layout] : file->second.layouts) {
-    for (const HeldGrant& grant : layout.grants()) found.emplace_back(client, grant);
-  }
-  for (const Dying& dying : file->second.dying) found.emplace_back(dying.client, dying.grant);
-  return found;
+  if (file == files_.end()) return;
+  for (const Dying& dying : file->second.dying) visit(dying.client, dying.grant);
 }
 
 bool LayoutTable::reachable(uint64_t inode, const ByteRange& range, uint64_t client) const {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "server/mds/grants/held_layout.h"
@@ -39,14 +41,15 @@ class LayoutTable {
   size_t layouts_of_client(uint64_t client) const;
   // All who hold something.
   std::vector<uint64_t> clients() const;
-  std::vector<uint64_t> files() const;
 
   void begin_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
   void end_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
 
   std::vector<HeldGrant> dying(uint64_t inode, uint64_t client) const;
-  // All of the file that are alive, held or dying, each with its client.
-  std::vector<std::pair<uint64_t, HeldGrant>> grants_of_file(uint64_t inode) const;
+  // The files that have some, and those of a file, each with its client.
+  std::vector<uint64_t> files_with_dying() const { return {with_dying_.begin(), with_dying_.end()}; }
+  void for_each_dying(uint64_t inode,
+                      const std::function<void(uint64_t client, const HeldGrant&)>& visit) const;
 
   // Whether memory behind `range` may still be touched: by `client`, or by anybody (0).
   bool reachable(uint64_t inode, const ByteRange& range, uint64_t client = 0) const;
@@ -86,6 +89,7 @@ class LayoutTable {
   std::unordered_map<uint64_t, File> files_;
   std::unordered_map<uint64_t, Holder> by_client_;
   std::unordered_map<StateidOther, HeldLayout*, StateidOtherHash> by_stateid_;
+  std::unordered_set<uint64_t> with_dying_;  // files
   size_t grants_ = 0;
 };
 

@@ -36,6 +36,18 @@ const OpenTable::Set& OpenTable::opens_of_file(uint64_t inode) const {
   return found == by_file_.end() ? kNoOpens : found->second.opens;
 }
 
+std::vector<ClientId> OpenTable::clients_of_file(uint64_t inode) const {
+  std::vector<ClientId> clients;
+  const Set& opens = opens_of_file(inode);
+  OpenState last;  // of its client: no stateid is larger
+  last.other.fill(std::byte{0xFF});
+  for (auto at = opens.begin(); at != opens.end(); at = opens.upper_bound(&last)) {
+    last.client = (*at)->client;
+    clients.push_back(last.client);
+  }
+  return clients;
+}
+
 const OpenTable::Set& OpenTable::opens_of_client(ClientId client) const {
   const auto found = by_client_.find(client);
   return found == by_client_.end() ? kNoOpens : found->second;

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <vector>
 
 #include "server/mds/state/client.h"
 #include "server/mds/state/owner_index.h"
@@ -57,6 +58,8 @@ class OpenTable {
   // Whether anybody, or anybody but `except`, has the file open.
   bool is_open(uint64_t inode) const { return by_file_.contains(inode); }
   const Set& opens_of_file(uint64_t inode) const;
+  // Each of them once, in order, in O(log n) for each, however often it has the file open.
+  std::vector<ClientId> clients_of_file(uint64_t inode) const;
   const Set& opens_of_client(ClientId client) const;
   // kShare*: what this client has the file open for, by all of its opens together; 0: it has not.
   uint32_t access_of_client(uint64_t inode, ClientId client) const;

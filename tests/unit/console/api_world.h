@@ -55,7 +55,7 @@ class ApiWorld {
     Numbers now = administration.numbers();
     now.time = clock.wall_now();
     throughput.add(now);
-    history.add(now, administration.activity());
+    administration.activity([&](const auto& activity) { history.add(now, (*activity)()); });
   }
 
   HttpRequest request(const std::string& method, const std::string& path, const Json& body = Json()) {

@@ -55,12 +55,12 @@ class FakeAdministration final : public Administration {
   void holdings(Done<Later<Holdings>> done) override {
     done([all = Holdings{clients, layouts}] { return all; });
   }
-  Activity activity() override {
+  void activity(Done<Later<Activity>> done) override {
     Activity now{.clients = {{.id = kAlice, .name = "alice", .served = served}}, .exports = {}, .bricks = {}};
     for (const Export& one : all_exports)
       now.exports.push_back({.id = one.id, .path = one.rules.path, .served = served});
     now.bricks = {{.brick = kBrickId, .clients = {{kAlice, direct}}}};
-    return now;
+    done([now] { return now; });
   }
   std::vector<BusyFile> busy_files(size_t count) override {
     std::vector<BusyFile> busy = files;
@@ -99,9 +99,9 @@ class FakeAdministration final : public Administration {
     std::erase_if(clients, [&](const Client& one) { return one.id == client; });
     done({});
   }
-  Result<ExportEffect> export_effect(const ExportRules& rules) override {
-    if (rules.path == "/../") return fail(EINVAL, "no path");
-    return ExportEffect{.inside = "/", .clients = 2, .losing = {"alice-1"}, .text = "One loses it."};
+  void export_effect(const ExportRules& rules, Done<ExportEffect> done) override {
+    if (rules.path == "/../") return done(fail(EINVAL, "no path"));
+    done(ExportEffect{.inside = "/", .clients = 2, .losing = {"alice-1"}, .text = "One loses it."});
   }
   void add_export(const ExportRules& rules, Done<Export> done) override {
     for (const Export& one : all_exports) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/values.h"
@@ -29,7 +31,11 @@ struct Keeper : ::testing::Test {
     handles = *HandleKeys::open(*store, random, clock, *exports, false);
     keeper = std::make_unique<ExportKeeper>(
         *store, *exports, *handles, [this](uint16_t id) { narrowed.push_back(id); },
-        [this] { return mounted; });
+        [this](const auto& visit, const auto& done) {
+          for (const auto& client : mounted) visit(client);
+          if (hold_effect) return held.push_back(done);
+          done();
+        });
   }
   template <typename T>
   Result<T> wait(const std::function<void(ExportKeeper::Done<T>)>& ask) {
@@ -45,6 +51,9 @@ struct Keeper : ::testing::Test {
   Result<console::Export> change(uint16_t id, const ExportRules& rules) {
     return wait<console::Export>([&](auto done) { keeper->change(id, rules, done); });
   }
+  Result<console::ExportEffect> effect(const ExportRules& rules) {
+    return wait<console::ExportEffect>([&](auto done) { keeper->effect(rules, done); });
+  }
   Result<> remove(uint16_t id) {
     return wait<void>([&](auto done) { keeper->remove(id, done); });
   }
@@ -58,6 +67,8 @@ struct Keeper : ::testing::Test {
   std::unique_ptr<Exports> exports;
   std::unique_ptr<HandleKeys> handles;
   std::vector<ExportKeeper::MountedClient> mounted;
+  bool hold_effect = false;  // not all clients have been looked at
+  std::vector<std::function<void()>> held;
   std::unique_ptr<ExportKeeper> keeper;
   Narrowed narrowed;
 };
@@ -115,7 +126,7 @@ TEST_F(Keeper, AnExportStoredByAnEarlierVersionIsSecure) {
 
 TEST_F(Keeper, WhatAnExportInsideAnotherCostsIsKnownBeforeItIsMade) {
   mounted = {{"db7-0123ab", "192.0.2.7"}, {"web3-4567cd", "198.51.100.3"}};
-  const auto effect = keeper->effect({.path = "/inner", .clients = {"192.0.2.0/24"}});
+  const auto effect = this->effect({.path = "/inner", .clients = {"192.0.2.0/24"}});
   ASSERT_TRUE(effect.has_value());
   EXPECT_EQ(effect->inside, "/");
   EXPECT_EQ(effect->clients, 2u);
@@ -125,17 +136,41 @@ TEST_F(Keeper, WhatAnExportInsideAnotherCostsIsKnownBeforeItIsMade) {
       << effect->text;
   EXPECT_EQ(keeper->all().size(), 1u) << "nothing was made";
   EXPECT_EQ(add({.path = "/inner", .clients = {"192.0.2.0/24"}})->warning, effect->text);
-  EXPECT_EQ(keeper->effect({.path = "inner"}).error().number(), EINVAL);
+  EXPECT_EQ(this->effect({.path = "inner"}).error().number(), EINVAL);
 }
 
 TEST_F(Keeper, AnExportThatLiesInNoneCostsNothing) {
   start({});
   mounted = {{"db7-0123ab", "192.0.2.7"}};
-  const auto effect = keeper->effect({.path = "/data"});
+  const auto effect = this->effect({.path = "/data"});
   ASSERT_TRUE(effect.has_value());
   EXPECT_EQ(effect->inside, "");
   EXPECT_EQ(effect->clients, 0u);
   EXPECT_EQ(effect->text, "");
+}
+
+// Looking at all clients takes turns of the loop.
+TEST_F(Keeper, OfTwoThatAreAddedWhileTheClientsAreLookedAtEachIsMadeOnce) {
+  mounted = {{"db7-0123ab", "192.0.2.7"}};
+  hold_effect = true;
+  std::vector<Result<console::Export>> answers;
+  const auto note = [&](Result<console::Export> answer) { answers.push_back(std::move(answer)); };
+  keeper->add({.path = "/inner"}, note);
+  keeper->add({.path = "/inner"}, note);
+  keeper->add({.path = "/inner/most"}, note);
+  EXPECT_EQ(keeper->all().size(), 1u) << "nothing before its effect is known";
+  hold_effect = false;
+  for (const auto& done : std::exchange(held, {})) done();
+  for (int i = 0; i < 100 && answers.size() < 3; ++i) store.settle();
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(keeper->all().size(), 3u);
+  const auto refused = std::ranges::find(answers, false, &Result<console::Export>::has_value);
+  ASSERT_NE(refused, answers.end());
+  EXPECT_EQ(refused->error().number(), EEXIST);
+  const auto most = std::ranges::find_if(
+      answers, [](const auto& answer) { return answer && answer->rules.path == "/inner/most"; });
+  ASSERT_NE(most, answers.end());
+  EXPECT_NE((*most)->warning.find("Clients of /inner must reopen"), std::string::npos) << (*most)->warning;
 }
 
 // Handles of the outer export may lead into the new one.

@@ -12,12 +12,14 @@ namespace {
 
 class LayoutWalkTest : public ::testing::Test {
  protected:
-  void hold(uint64_t client, uint64_t files) {
+  void hold(uint64_t client, uint64_t files, size_t grants = 0) {
     for (uint64_t file = 1; file <= files; ++file) {
       std::array<std::byte, 12> other{};
       other[0] = static_cast<std::byte>(client);
       store_big_endian(other.data() + 4, file);
-      table_.add(file, client, other);
+      HeldLayout& layout = table_.add(file, client, other);
+      for (uint64_t i = 0; i < grants; ++i)
+        table_.add_grant(layout, {.grant = i, .file = {i * 4096, (i + 1) * 4096}});
     }
   }
   // The turns that it takes behind the first call.
@@ -54,6 +56,16 @@ TEST_F(LayoutWalkTest, VisitsEachLayoutOnceSoManyATurn) {
   EXPECT_GE(walk(0, see_), 3u);
   EXPECT_EQ(seen_.size(), 3 * kLayoutsPerTurn + 8);
   EXPECT_EQ(most_, kLayoutsPerTurn);
+}
+
+TEST_F(LayoutWalkTest, VisitsFewerThatHaveManyGrants) {
+  constexpr size_t kCost = 4;  // of each
+  hold(1, kLayoutsPerTurn, (kCost - 1) * kGrantsAsOneLayout);
+  hold(2, 1, 3 * kLayoutsPerTurn * kGrantsAsOneLayout);
+  walk(0, see_);
+  EXPECT_EQ(seen_.size(), kLayoutsPerTurn + 1);
+  EXPECT_LE(most_, kLayoutsPerTurn / kCost + 1)
+      << "or the one with more than a turn may have, and some beside it";
 }
 
 TEST_F(LayoutWalkTest, OfOneClientOnlyHis) {

@@ -31,6 +31,13 @@ TEST_F(OpenTableTest, FindsByStateidByOwnerAndByFile) {
   EXPECT_TRUE(opens_.opens_of_file(11).empty());
 }
 
+TEST_F(OpenTableTest, TheClientsOfAFileAreEachToldOnceInOrder) {
+  for (const ClientId client : {3, 1, 3, 2, 1, 3}) add(client, 10, kShareRead, 0);
+  add(4, 11, kShareRead, 0);
+  EXPECT_EQ(opens_.clients_of_file(10), (std::vector<ClientId>{1, 2, 3}));
+  EXPECT_TRUE(opens_.clients_of_file(12).empty());
+}
+
 TEST_F(OpenTableTest, ShareReservationsConflictBothWays) {
   OpenState& open = add(1, 10, kShareRead, kShareWrite);
   EXPECT_TRUE(opens_.share_allowed(10, kShareRead, 0, nullptr));
