@@ -81,6 +81,11 @@ struct Renamed {
   DirectoryChange target;
 };
 
+struct Exchanged {
+  DirectoryChange first;
+  DirectoryChange second;
+};
+
 struct Linked {
   InodePointer inode;
   DirectoryChange directory;
@@ -141,7 +146,7 @@ class Namespace {
   // none is known, none is left, or it is not in memory: it is not worth a wait.
   std::optional<std::string> last_path(InodeId id);
 
-  // `extra` of this and the next three: goes into the same batch; nothing is written where nothing changes.
+  // `extra` of this and the next four: goes into the same batch; nothing is written where nothing changes.
   // kNotDir, kExist, kInval (a symlink target of no or over kSymlinkBytesMax bytes).
   Outcome<Created> create(InodeId directory, std::string_view name, const NewInode& what,
                           const Batch& extra = {});
@@ -152,6 +157,10 @@ class Namespace {
   // own subtree). Two names of one file: nothing happens.
   Outcome<Renamed> rename(InodeId source, std::string_view source_name, InodeId target,
                           std::string_view target_name, const Batch& extra = {});
+  // Each of two names gets the other's inode, of whatever type, and keeps its place in the listing. kNotDir,
+  // kNoEnt, kMLink, kInval (a directory into its own subtree). Two names of one file: nothing happens.
+  Outcome<Exchanged> exchange(InodeId first, std::string_view first_name, InodeId second,
+                              std::string_view second_name, const Batch& extra = {});
   // kNotDir, kExist, kIsDir, kMLink. An orphan gets no new name: kStale.
   Outcome<Linked> link(InodeId inode, InodeId directory, std::string_view name, const Batch& extra = {});
 
@@ -193,7 +202,9 @@ class Namespace {
   static Outcome<> check_name(std::string_view name);
   Outcome<InodePointer> get_directory(InodeId id);
   Outcome<std::optional<NameEntry>> find(InodeId directory, std::string_view name);
+  Outcome<> check_outside(const Inode& moved, const Inode& target);
   Outcome<> check_replace(const Inode& moved, const Inode& target, const Inode* victim);
+  Outcome<> check_exchange(const Inode& moved, const Inode& target, const Inode& other);
 
   KeyValueStore& store_;
   const Clock& clock_;

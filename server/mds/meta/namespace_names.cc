@@ -72,13 +72,18 @@ Outcome<Removed> Namespace::remove(InodeId directory, std::string_view name, con
   return Removed{change.result(child.id), orphaned, {parent->change, place.change}};
 }
 
-Outcome<> Namespace::check_replace(const Inode& moved, const Inode& target, const Inode* victim) {
-  // Up from the target: the moved directory must not be on the way.
+// Up from the target: the moved directory must not be on the way.
+Outcome<> Namespace::check_outside(const Inode& moved, const Inode& target) {
   for (InodeId at = target.id; moved.is_directory() && at != kRootInode;) {
     if (at == moved.id) return std::unexpected(Status::kInval);
     TRY_ASSIGN(const InodePointer directory, get(at));
     at = directory->parent;
   }
+  return {};
+}
+
+Outcome<> Namespace::check_replace(const Inode& moved, const Inode& target, const Inode* victim) {
+  TRY(check_outside(moved, target));
   if (victim == nullptr) {
     const bool full = moved.is_directory() && moved.parent != target.id && target.nlink >= kLinksMax;
     return full ? Outcome<>(std::unexpected(Status::kMLink)) : Outcome<>();
@@ -133,6 +138,46 @@ Outcome<Renamed> Namespace::rename(InodeId source, std::string_view source_name,
     renamed.replaced->directory = renamed.target;
   }
   return renamed;
+}
+
+// `moved` goes to where `other` has been.
+Outcome<> Namespace::check_exchange(const Inode& moved, const Inode& target, const Inode& other) {
+  TRY(check_outside(moved, target));
+  const bool one_more = moved.is_directory() && moved.parent != target.id && !other.is_directory();
+  return one_more && target.nlink >= kLinksMax ? Outcome<>(std::unexpected(Status::kMLink)) : Outcome<>();
+}
+
+Outcome<Exchanged> Namespace::exchange(InodeId first, std::string_view first_name, InodeId second,
+                                       std::string_view second_name, const Batch& extra) {
+  TRY_ASSIGN(const InodePointer here, get_directory(first));
+  TRY_ASSIGN(const InodePointer there, get_directory(second));
+  TRY(check_name(first_name));
+  TRY(check_name(second_name));
+  TRY_ASSIGN(const std::optional<NameEntry> one, find(first, first_name));
+  TRY_ASSIGN(const std::optional<NameEntry> other, find(second, second_name));
+  if (!one || !other) return std::unexpected(Status::kNoEnt);
+  if (one->inode == other->inode)
+    return Exchanged{{here->change, here->change}, {there->change, there->change}};
+  TRY_ASSIGN(const InodePointer moved, get(one->inode));
+  TRY_ASSIGN(const InodePointer met, get(other->inode));
+  TRY(check_exchange(*moved, *there, *met));
+  TRY(check_exchange(*met, *here, *moved));
+
+  Change change(*this);
+  Inode& first_place = change.edit(here);
+  Inode& second_place = change.edit(there);
+  Inode& one_inode = change.edit(moved);
+  Inode& other_inode = change.edit(met);
+  change.take_out(first_place, first_name, *one, one_inode);
+  change.take_out(second_place, second_name, *other, other_inode);
+  // Where the name was: a listing beside exchanges meets each name once.
+  change.enter(first_place, first_name, other_inode, one->cookie);
+  change.enter(second_place, second_name, one_inode, other->cookie);
+  change.touch(one_inode);
+  change.touch(other_inode);
+  change.batch().append(extra);
+  TRY(change.commit());
+  return Exchanged{{here->change, first_place.change}, {there->change, second_place.change}};
 }
 
 Outcome<Linked> Namespace::link(InodeId id, InodeId directory, std::string_view name, const Batch& extra) {

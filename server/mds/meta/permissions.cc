@@ -113,6 +113,13 @@ Status check_rename(const Credentials& who, const Inode& source, const Inode& mo
   return new_parent ? check_access(who, moved, kMayWrite) : Status::kOk;
 }
 
+Status check_exchange(const Credentials& who, const Inode& first_directory, const Inode& first,
+                      const Inode& second_directory, const Inode& second) {
+  const Status there = check_rename(who, first_directory, first, second_directory, &second);
+  if (there != Status::kOk) return there;
+  return check_rename(who, second_directory, second, first_directory, &first);
+}
+
 AttributeVerdict check_attributes(const Credentials& who, const Inode& inode, const AttributeWish& wish) {
   AttributeVerdict verdict{Status::kOk, wish.mode};
   if (wish.uid || wish.gid) {

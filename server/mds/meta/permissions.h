@@ -64,6 +64,9 @@ nfs4::Status check_remove(const Credentials& who, const Inode& directory, const 
 // and write on a directory that moves to another parent (its ".." changes).
 nfs4::Status check_rename(const Credentials& who, const Inode& source, const Inode& moved,
                           const Inode& target, const Inode* replaced);
+// rename(2) with RENAME_EXCHANGE: check_rename() of both.
+nfs4::Status check_exchange(const Credentials& who, const Inode& first_directory, const Inode& first,
+                            const Inode& second_directory, const Inode& second);
 // What SETATTR asks for. Times: `now` may be set by whoever may write, other values by the owner only.
 struct AttributeWish {
   std::optional<uint32_t> mode;

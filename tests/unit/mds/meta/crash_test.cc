@@ -82,7 +82,7 @@ class Crash : public OverBothEngines {
   }
 
   void step() {
-    switch (random_.next_u64() % 8) {
+    switch (random_.next_u64() % 9) {
       case 0:
         names_->create(any_directory(), any_name(), {.type = FileType::kDirectory, .mode = 0755});
         break;
@@ -96,9 +96,12 @@ class Crash : public OverBothEngines {
         names_->rename(any_directory(), any_name(), any_directory(), any_name());
         break;
       case 4:
-        if (const auto file = names_->lookup(any_directory(), any_name())) names_->touch((*file)->id);
+        names_->exchange(any_directory(), any_name(), any_directory(), any_name());
         break;
       case 5:
+        if (const auto file = names_->lookup(any_directory(), any_name())) names_->touch((*file)->id);
+        break;
+      case 6:
         return destroy_an_orphan();
       default:
         return grow();

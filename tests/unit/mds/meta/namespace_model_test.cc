@@ -84,6 +84,20 @@ class Model {
     return Status::kOk;
   }
 
+  Status exchange(const NodePointer& source, const std::string& from, const NodePointer& target,
+                  const std::string& to) {
+    if (!source->directory || !target->directory) return Status::kNotDir;
+    if (!source->entries.contains(from) || !target->entries.contains(to)) return Status::kNoEnt;
+    const NodePointer one = source->entries[from];
+    const NodePointer other = target->entries[to];
+    if (one == other) return Status::kOk;
+    if (one->directory && below(*target, *one)) return Status::kInval;
+    if (other->directory && below(*source, *other)) return Status::kInval;
+    source->entries[from] = other;
+    target->entries[to] = one;
+    return Status::kOk;
+  }
+
  private:
   NodePointer root_ = std::make_shared<Node>();
 };
@@ -147,8 +161,16 @@ class NamespaceAgainstModel : public OverBothEngines {
     ASSERT_EQ(status(names_->rename(source->id, from, target->id, to)),
               model_.rename(source, from, target, to));
   }
+  void exchange() {
+    const NodePointer source = any_place();
+    const NodePointer target = random_.next_u64() % 3 == 0 ? source : any_place();
+    const std::string from = any_name();
+    const std::string to = any_name();
+    ASSERT_EQ(status(names_->exchange(source->id, from, target->id, to)),
+              model_.exchange(source, from, target, to));
+  }
   void step() {
-    switch (random_.next_u64() % 8) {
+    switch (random_.next_u64() % 10) {
       case 0:
       case 1:
       case 2:
@@ -157,6 +179,9 @@ class NamespaceAgainstModel : public OverBothEngines {
         return remove();
       case 4:
         return link();
+      case 5:
+      case 6:
+        return exchange();
       default:
         return rename();
     }

@@ -80,6 +80,22 @@ TEST(Permissions, AMovedDirectoryMustBeWritableForItsNewParent) {
   EXPECT_EQ(check_rename(kOther, source, inode(0), sticky, &replaced), Status::kPerm);
 }
 
+TEST(Permissions, ExchangeNeedsWhatRenameOfEitherNeeds) {
+  const Inode here = directory(0777);
+  Inode there = directory(0777);
+  there.id = 2;
+  const Inode file = inode(0);
+  Inode child = directory(0555);
+  EXPECT_EQ(check_exchange(kOther, here, file, there, file), Status::kOk);
+  EXPECT_EQ(check_exchange(kOther, here, file, directory(0755), file), Status::kAccess);
+  EXPECT_EQ(check_exchange(kOther, directory(0755), file, here, file), Status::kAccess);
+  EXPECT_EQ(check_exchange(kOther, here, file, directory(01777), file), Status::kPerm);
+  EXPECT_EQ(check_exchange(kOther, directory(01777), file, here, file), Status::kPerm);
+  EXPECT_EQ(check_exchange(kOther, here, child, here, file), Status::kOk);
+  EXPECT_EQ(check_exchange(kOther, here, child, there, file), Status::kAccess) << "its parent would change";
+  EXPECT_EQ(check_exchange(kOther, here, file, there, child), Status::kAccess);
+}
+
 TEST(Permissions, OnlyTheOwnerChangesTheMode) {
   EXPECT_EQ(check_attributes(kOwner, inode(0644), {.mode = 0600}).status, Status::kOk);
   EXPECT_EQ(check_attributes(kMember, inode(0666), {.mode = 0600}).status, Status::kPerm);
