@@ -101,7 +101,10 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
 // RFC 8881, 18.31
 nfs4::VerifyResponse handle(CompoundContext& context, const nfs4::VerifyArguments& arguments) {
   TRY_ASSIGN(const bool same, has_values(context, arguments.attributes));
-  return same ? Status::kOk : Status::kNotSame;
+  if (!same) return Status::kNotSame;
+  if (arguments.attributes.file_handle)
+    context.verified = {context.verified[1], context.current.handle->inode};
+  return Status::kOk;
 }
 
 // RFC 8881, 18.15

@@ -277,12 +277,14 @@ nfs4::ResultOperation Compound::run_handler() {
   if (!may_miss(operation)) return handle();
   const CurrentObject current = context_.current;
   const CurrentObject saved = context_.saved;
+  const auto verified = context_.verified;
   const RequestReads::Run reading(context_.reads);
   nfs4::ResultOperation result = handle();
   if (context_.reads.missed()) {
     // Whatever it says: it may have taken for absent what is only not read yet.
     context_.current = current;
     context_.saved = saved;
+    context_.verified = verified;
     context_.reads.fetch([this] { run(); });
     result = nfs4::status_result(operation, kSuspended);
   }

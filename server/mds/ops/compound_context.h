@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -65,6 +66,9 @@ class CompoundContext {
 
   CurrentObject current;
   CurrentObject saved;
+  // The last two objects whose filehandle a VERIFY has found to be the one that the client expects; the exchange
+  // of two names asks for them.
+  std::array<InodeId, 2> verified{kNoInode, kNoInode};
 
   // The COMPOUND as SEQUENCE judges it.
   struct Request {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+
 #include "server/mds/ops/attribute_values.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/new_inode.h"
 #include "server/mds/state/conflicts.h"
 #include "server/mds/state/delegations.h"
+#include "shared/nfs4/rename_wish.h"
 
 namespace pnfsrdma::mds {
 
@@ -34,6 +37,46 @@ Outcome<> check_not_pinned(const CompoundContext& context, const Inode& inode) {
   if (inode.is_directory() && context.services.exports.pinned(inode.id))
     return std::unexpected(Status::kFileOpen);
   return {};
+}
+
+// What is known of a directory through this export would be known of the one that waits for the name.
+Outcome<> check_not_awaited(const CompoundContext& context, const Inode& moved, const Inode& target,
+                            std::string_view name) {
+  if (moved.is_directory() && context.services.exports.awaited(target.id, name))
+    return std::unexpected(Status::kFileOpen);
+  return {};
+}
+
+struct NamedInode {
+  const Inode& directory;
+  const Inode& inode;
+  std::string_view name;
+};
+
+// The client says by VERIFY which two files it means: repeated in another session, a request that was done finds
+// them exchanged, and so does one that has waited here meanwhile.
+Outcome<> check_verified(const CompoundContext& context, const NamedInode& first, const NamedInode& second) {
+  if (context.verified[0] == kNoInode) return std::unexpected(Status::kInval);
+  if (context.verified != std::array{first.inode.id, second.inode.id})
+    return std::unexpected(Status::kNotSame);
+  return {};
+}
+
+Outcome<nfs4::RenameResult> exchange(CompoundContext& context, const NamedInode& first,
+                                     const NamedInode& second) {
+  TRY(check_verified(context, first, second));
+  TRY(outcome(
+      check_exchange(context.credentials(), first.directory, first.inode, second.directory, second.inode)));
+  TRY(check_not_pinned(context, first.inode));
+  TRY(check_not_pinned(context, second.inode));
+  TRY(check_not_awaited(context, first.inode, second.directory, second.name));
+  TRY(check_not_awaited(context, second.inode, first.directory, first.name));
+  TRY(context.recall_delegations(first.inode));
+  TRY(context.recall_delegations(second.inode));
+  TRY_ASSIGN(const Exchanged done,
+             context.services.names.exchange(first.directory.id, first.name, second.directory.id, second.name,
+                                             context.done_record()));
+  return nfs4::RenameResult{change_info(done.first), change_info(done.second)};
 }
 
 Outcome<FileType> creatable_type(nfs4::FileType type) {
@@ -119,7 +162,7 @@ nfs4::RemoveResponse handle(CompoundContext& context, const nfs4::RemoveArgument
   return nfs4::RemoveResult{change_info(removed.directory)};
 }
 
-// RFC 8881, 18.26
+// RFC 8881, 18.26, and what docs/protocol.md adds to it.
 nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArguments& arguments) {
   TRY_ASSIGN(const InodePointer source, context.saved_inode());
   if (source->type == FileType::kSymlink) return Status::kSymlink;
@@ -128,25 +171,29 @@ nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArgument
   TRY(context.check_writable());
   TRY(context.check_access(*source, kMayExecute));
   TRY(context.check_access(*target, kMayExecute));
+  const nfs4::RenameWish wish = nfs4::rename_wish(arguments.new_name);
   Namespace& names = context.services.names;
   // The new name first: one that cannot be is said to be so, whether the old one is there or not.
   InodePointer replaced;
-  if (auto found = names.lookup(target->id, arguments.new_name)) {
+  if (auto found = names.lookup(target->id, wish.new_name)) {
     replaced = *std::move(found);
     TRY(check_not_pinned(context, *replaced));
   } else if (found.error() != Status::kNoEnt) {
     return found.error();
   }
   TRY_ASSIGN(const InodePointer moved, names.lookup(source->id, arguments.old_name));
+  if (wish.how == nfs4::RenameHow::kExchange && !replaced) return Status::kNoEnt;
+  // It is asked again in the run that renames, so nobody comes between.
+  if (wish.how == nfs4::RenameHow::kNoReplace && replaced) return Status::kExist;
+  if (wish.how == nfs4::RenameHow::kExchange)
+    return exchange(context, {*source, *moved, arguments.old_name}, {*target, *replaced, wish.new_name});
   TRY(outcome(check_rename(context.credentials(), *source, *moved, *target, replaced.get())));
   TRY(check_not_pinned(context, *moved));
-  // What is known of it through this export would be known of the other.
-  if (moved->is_directory() && context.services.exports.awaited(target->id, arguments.new_name))
-    return Status::kFileOpen;
+  TRY(check_not_awaited(context, *moved, *target, wish.new_name));
   TRY(context.recall_delegations(*moved));
   if (replaced) TRY(context.recall_delegations(*replaced));
-  TRY_ASSIGN(const Renamed renamed, names.rename(source->id, arguments.old_name, target->id,
-                                                 arguments.new_name, context.done_record()));
+  TRY_ASSIGN(const Renamed renamed,
+             names.rename(source->id, arguments.old_name, target->id, wish.new_name, context.done_record()));
   if (renamed.replaced) hand_over_orphan(context, *renamed.replaced);
   return nfs4::RenameResult{change_info(renamed.source), change_info(renamed.target)};
 }

@@ -5,6 +5,7 @@
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/server_limits.h"
+#include "shared/nfs4/rename_wish.h"
 #include "shared/version/version.h"
 
 // EXCHANGE_ID (RFC 8881, 18.35).
@@ -75,6 +76,7 @@ nfs4::Implementation implementation(const Services& services) {
   nfs4::Implementation self;
   self.domain = "pnfsrdma";
   self.name = std::string("pnfsrdma-mdsd/") + version() + " durability=" + services.data.durability();
+  self.name += nfs4::kRenameWords;
   return self;
 }
 

@@ -105,6 +105,17 @@ struct ColdWorld {
     call({file, nfs4::LayoutGetArguments{}});
     call({file, close});
   }
+  void exchange(NamedFile first, NamedFile second) {
+    for (NamedFile* one : {&first, &second}) {
+      Operations operations = one->directory;
+      operations.insert(operations.end(), {look_up(one->name), nfs4::GetFileHandleArguments{}});
+      const auto results = client->call(operations);
+      told.push_back(xdr::encode_to_bytes(results));
+      if (results.status != Status::kOk) continue;
+      one->file = response_at<nfs4::GetFileHandleResponse>(results, operations.size() - 1).result.object;
+    }
+    call(exchanging(first, second));
+  }
   // Everything a client does to a namespace, with and without success.
   void do_everything() {
     call({kTop, new_directory("d"), attributes_of()});
@@ -135,6 +146,11 @@ struct ColdWorld {
     call({kTop, kSave, nfs4::RenameArguments{"g", "h"}});
     call({kTop, kSave, look_up("d"), nfs4::RenameArguments{"h", "second"}});
     call({kTop, kSave, look_up("d"), nfs4::RenameArguments{"absent", "moved"}});
+    call({kTop, kSave, look_up("d"), nfs4::RenameArguments{"l", "second/noreplace"}});
+    call({kTop, kSave, look_up("d"), nfs4::RenameArguments{"l", "l/noreplace"}});
+    exchange({{kTop}, "d"}, {{kTop, look_up("d")}, "l"});
+    exchange({{kTop, look_up("d")}, "l"}, {{kTop}, "h"});
+    exchange({{kTop, look_up("d")}, "l"}, {{kTop, look_up("d")}, "second"});
     call({kTop, listing()});
     call({kTop, look_up("d"), listing()});
     call({kTop, nfs4::RemoveArguments{"d"}});

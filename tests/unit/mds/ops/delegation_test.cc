@@ -226,6 +226,17 @@ Operations renaming(const char* from, const char* to) {
   return {nfs4::PutRootFileHandleArguments{}, nfs4::SaveFileHandleArguments{},
           nfs4::RenameArguments{.old_name = from, .new_name = to}};
 }
+// Of "f", whose handle is `file`, and "g".
+Operations exchanging_both(const TestClient& who, const nfs4::FileHandle& file, bool f_first) {
+  ObjectHandle handle = who.server.handles->decode(file)->handle;
+  const InodePointer g = who.server.names->lookup(kRootInode, "g").value();
+  handle.inode = g->id;
+  handle.generation = g->generation;
+  const Operations root{nfs4::PutRootFileHandleArguments{}};
+  const NamedFile one{root, "f", file};
+  const NamedFile other{root, "g", who.server.handles->encode(handle)};
+  return f_first ? exchanging(one, other) : exchanging(other, one);
+}
 Operations opening(nfs4::OpenArguments arguments) {
   return {nfs4::PutRootFileHandleArguments{}, std::move(arguments)};
 }
@@ -258,6 +269,10 @@ const Act kActs[] = {
      }},
     {"Rename", [](const TestClient&, const auto&) { return renaming("f", "h"); }},
     {"RenameOverIt", [](const TestClient&, const auto&) { return renaming("g", "f"); }},
+    {"RenameOverNothing", [](const TestClient&, const auto&) { return renaming("f", "h/noreplace"); }},
+    {"Exchange", [](const TestClient& who, const auto& file) { return exchanging_both(who, file, true); }},
+    {"ExchangeTheOtherWayRound",
+     [](const TestClient& who, const auto& file) { return exchanging_both(who, file, false); }},
     {"Link",
      [](const TestClient&, const auto& file) -> Operations {
        return {nfs4::PutFileHandleArguments{file}, nfs4::SaveFileHandleArguments{},

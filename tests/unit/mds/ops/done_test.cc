@@ -80,6 +80,25 @@ TEST_F(Done, ItIsNotDoneAgain) {
   EXPECT_TRUE(exists("a"));
 }
 
+// Its VERIFYs would fail now, and the client would take it for not done.
+TEST_F(Done, AnExchangeIsNotTakenBack) {
+  ASSERT_EQ(client_->status(make("a")), Status::kOk);
+  ASSERT_EQ(client_->status(make("b")), Status::kOk);
+  const auto handle_of = [&](const std::string& name) {
+    const auto found = client_->call({root(), nfs4::LookupArguments{name}, nfs4::GetFileHandleArguments{}});
+    return response_at<nfs4::GetFileHandleResponse>(found, 2).result.object;
+  };
+  const auto id_of = [&](const std::string& name) {
+    return server_->names->lookup(kRootInode, name).value()->id;
+  };
+  const InodeId a = id_of("a");
+  const Operations sent =
+      request(exchanging({{root()}, "a", handle_of("a")}, {{root()}, "b", handle_of("b")}));
+  cut_off(sent);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(server_->call(sent).status, Status::kOk);
+  EXPECT_EQ(id_of("b"), a);
+}
+
 TEST_F(Done, RemoveAnswersWhatItAnswered) {
   ASSERT_EQ(client_->status(make("a")), Status::kOk);
   const Operations sent = request(remove("a"));

@@ -325,6 +325,10 @@ TEST_F(Handles, WhatLeadsToAnExportStaysWhereItIs) {
   };
   EXPECT_EQ(rename("pub", "moved"), Status::kFileOpen);
   EXPECT_EQ(rename("secret", "pub"), Status::kFileOpen);
+  const NamedFile pub{{kRoot}, "pub", handle({kRoot, look("pub")})};
+  const NamedFile secret{{kRoot}, "secret", handle({kRoot, look("secret")})};
+  EXPECT_EQ(status(exchanging(pub, secret)), Status::kFileOpen);
+  EXPECT_EQ(status(exchanging(secret, pub)), Status::kFileOpen);
   EXPECT_EQ(status({kRoot, nfs4::RemoveArguments{"pub"}}), Status::kFileOpen);
   EXPECT_EQ(status({kRoot, look("pub"), nfs4::RemoveArguments{"private"}}), Status::kFileOpen);
   EXPECT_EQ(rename("secret", "moved"), Status::kOk);
@@ -335,6 +339,8 @@ TEST_F(Handles, NothingMovesFromOneExportToAnother) {
   nfs4::RenameArguments rename;
   rename.old_name = "secret";
   rename.new_name = "secret";
+  EXPECT_EQ(status({kRoot, nfs4::SaveFileHandleArguments{}, look("pub"), rename}), Status::kXDev);
+  rename.new_name = "secret/exchange";
   EXPECT_EQ(status({kRoot, nfs4::SaveFileHandleArguments{}, look("pub"), rename}), Status::kXDev);
   auto make = client_->open_arguments("f", kShareBoth);
   make.how = creating(create_how(nfs4::CreateMode::kGuarded, mode_attribute(0644)));
@@ -351,6 +357,8 @@ TEST_F(Handles, ADirectoryAnExportWaitsForIsItsOwnFromTheFirst) {
   nfs4::RenameArguments rename;
   rename.old_name = "secret";
   rename.new_name = "later";
+  EXPECT_EQ(status({kRoot, nfs4::SaveFileHandleArguments{}, rename}), Status::kFileOpen);
+  rename.new_name = "later/noreplace";
   EXPECT_EQ(status({kRoot, nfs4::SaveFileHandleArguments{}, rename}), Status::kFileOpen);
   EXPECT_EQ(status({kRoot, new_directory("later"), new_directory("inside")}), Status::kRoFs);
   EXPECT_EQ(status({kRoot, look("later")}), Status::kAccess);

@@ -171,4 +171,22 @@ nfs4::OpenResponse TestClient::open(const nfs4::OpenArguments& arguments) {
   return response_at<nfs4::OpenResponse>(results, 1);
 }
 
+Operations exchanging(const NamedFile& first, const NamedFile& second) {
+  Operations operations;
+  const auto add = [&](const Operations& more) {
+    operations.insert(operations.end(), more.begin(), more.end());
+  };
+  for (const NamedFile* one : {&first, &second}) {
+    nfs4::VerifyArguments verify;
+    verify.attributes.file_handle = one->file;
+    add(one->directory);
+    add({nfs4::LookupArguments{one->name}, verify});
+  }
+  add(first.directory);
+  add({nfs4::SaveFileHandleArguments{}});
+  add(second.directory);
+  add({nfs4::RenameArguments{first.name, second.name + "/exchange"}});
+  return operations;
+}
+
 }  // namespace pnfsrdma::mds

@@ -137,6 +137,15 @@ template <typename Response>
 const Response& response_at(const nfs4::CompoundResults& results, size_t index) {
   return std::get<Response>(results.operations.at(index));
 }
+// A name, the way to its directory, and the file that it is believed to lead to.
+struct NamedFile {
+  Operations directory;
+  std::string name;
+  nfs4::FileHandle file;
+};
+// The exchange of two names, as docs/protocol.md has it.
+Operations exchanging(const NamedFile& first, const NamedFile& second);
+
 inline nfs4::CreateHow create_how(nfs4::CreateMode mode, nfs4::Attributes attributes = {}) {
   auto how = nfs4::CreateHow::of(mode);
   if (mode == nfs4::CreateMode::kUnchecked)
