@@ -158,8 +158,8 @@ std::optional<FileSystem::Entry> FileSystem::known_entry(const Inode& directory,
   if (!caches_absent_names() || !directory.has_found_name(name, now, parts_.options.attributes))
     return std::nullopt;
   const std::shared_ptr<Inode> inode = parts_.inodes.find(directory, name);
-  // An open has found that the name leads elsewhere, and the kernel looks again.
-  if (!inode || inode->name_is_lost()) return std::nullopt;
+  // An open has found that the name leads elsewhere, or may have, and the kernel looks again.
+  if (!inode || inode->name_is_lost() || inode->has_old_name(now)) return std::nullopt;
   const auto known = believed(*inode, now);
   if (!known) return std::nullopt;
   const std::shared_ptr<Inode> counted = parts_.inodes.look_up(inode->handle, inode->id);

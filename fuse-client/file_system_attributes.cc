@@ -51,6 +51,7 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
   if (entry) {
     const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
     const uint64_t change = before != nullptr ? before->attributes.change.value_or(0) : 0;
+    entry->inode->found_as(*directory, name, parts_.clock.now() + parts_.options.attributes.directory_min);
     named(*entry->inode, directory, name, {.atomic = true, .before = change, .after = change});
   }
   reply_entry(request, entry);

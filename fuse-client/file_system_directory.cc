@@ -170,6 +170,7 @@ bool FileSystem::add_entry(Listing& listing, const Inode& directory, const Direc
   const Question question{.asked_at = stream.asked_at, .name_changes = stream.name_changes, .data = nullptr};
   const auto made = make_entry(question, &*entry.attributes.file_handle, &entry.attributes);
   if (!made) return listing.add(entry.name.c_str(), param, next);
+  made->inode->found_as(directory, entry.name, parts_.clock.now() + parts_.options.attributes.directory_min);
   parts_.inodes.named(*made->inode, directory.shared_from_this(), entry.name);
   if (listing.add(entry.name.c_str(), made->param, next)) return true;
   forget_lookups(made->param.ino, 1);  // did not fit: the kernel never hears of it

@@ -126,7 +126,7 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
     second_opens_.expect(caller);
     fuse_reply_err(request, ESTALE);
   };
-  if (!is_second && file->name_is_lost()) return look_up_again();
+  if (!is_second && (file->name_is_lost() || file->has_old_name(parts_.clock.now()))) return look_up_again();
   if (!file->begin_open_if_wanted()) {
     fuse_reply_err(request, EINTR);
     return;

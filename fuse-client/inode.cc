@@ -177,6 +177,17 @@ bool Inode::name_is_lost() const {
   return name_is_lost_;
 }
 
+void Inode::found_as(const Inode& directory, std::string_view name, SteadyTime until) {
+  const std::lock_guard lock(mutex_);
+  if (!name_ || !known_ || known_->status.st_nlink > 1) return;
+  if (name_->directory.get() != &directory || name_->name != name) old_name_until_ = until;
+}
+
+bool Inode::has_old_name(SteadyTime now) const {
+  const std::lock_guard lock(mutex_);
+  return now < old_name_until_;
+}
+
 std::optional<mode_t> Inode::mode_without_privileges() const {
   const std::lock_guard lock(mutex_);
   if (!known_) return std::nullopt;

@@ -181,6 +181,10 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // one.
   void lose_name(const std::shared_ptr<const Name>& name);
   bool name_is_lost() const;
+  // Before named(), where a look-up shows this name. If the file has one link and had another name, somebody else has
+  // renamed it, and until then the kernel may believe the old name, which it does not mention when it opens the file.
+  void found_as(const Inode& directory, std::string_view name, SteadyTime until);
+  bool has_old_name(SteadyTime now) const;
 
   // The mode after a write by an ordinary user, when that is another one (set-user-id, set-group-id).
   std::optional<mode_t> mode_without_privileges() const;
@@ -299,6 +303,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<uint64_t> told_size_;
   std::shared_ptr<const Name> name_;
   bool name_is_lost_ = false;
+  SteadyTime old_name_until_;
 
   Condition opens_changed_;
   nfs4::Stateid stateid_;

@@ -59,6 +59,27 @@ TEST_F(InodeTest, IsOpenedByItsNewestNameUntilThatLeadsElsewhere) {
   EXPECT_FALSE(inode.name_is_lost());
 }
 
+// A file of one link that is found by another name had been renamed: the kernel may still open it by the old one.
+TEST_F(InodeTest, HasAnOldNameForAWhileWhenSomebodyElseHasRenamedIt) {
+  const auto directory = std::make_shared<Inode>(handle("d"), 2);
+  inode.learn(attributes(1), start, timeouts, kNow);
+  inode.found_as(*directory, "a", start + 30s);
+  inode.named(directory, "a");
+  inode.found_as(*directory, "a", start + 30s);
+  EXPECT_FALSE(inode.has_old_name(start));
+  inode.named(directory, "b");  // by our own rename
+  EXPECT_FALSE(inode.has_old_name(start));
+  inode.found_as(*directory, "c", start + 30s);
+  inode.named(directory, "c");
+  EXPECT_TRUE(inode.has_old_name(start + 29s));
+  EXPECT_FALSE(inode.has_old_name(start + 30s));
+  auto linked = attributes(2);
+  linked.status.st_nlink = 2;
+  inode.learn(linked, start + 1s, timeouts, kNow);
+  inode.found_as(*directory, "d", start + 60s);
+  EXPECT_FALSE(inode.has_old_name(start + 31s)) << "both may be names of it";
+}
+
 // Nobody opens them, and directories that hold each other would never go.
 TEST_F(InodeTest, ADirectoryHoldsNoName) {
   client::FileAttributes known = attributes(1);
