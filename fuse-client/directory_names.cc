@@ -45,6 +45,14 @@ void DirectoryNames::renamed(std::string_view from, std::string_view to, const n
   has(to);
 }
 
+void DirectoryNames::exchanged(const std::vector<std::string_view>& names, const nfs4::ChangeInfo& change) {
+  (void)follow(change);
+  for (const std::string_view name : names) {
+    erase(found_, name);
+    has(name);
+  }
+}
+
 void DirectoryNames::forget() {
   complete_ = false;
   absent_.clear();

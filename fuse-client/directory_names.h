@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
 
 #include "shared/nfs4/basic_types.h"
 
@@ -34,6 +35,8 @@ class DirectoryNames {
   void added(std::string_view name, const nfs4::ChangeInfo& change);
   void removed(std::string_view name, const nfs4::ChangeInfo& change);
   void renamed(std::string_view from, std::string_view to, const nfs4::ChangeInfo& change);
+  // These have each another file than before.
+  void exchanged(const std::vector<std::string_view>& names, const nfs4::ChangeInfo& change);
   // An operation of ours whose outcome is not known, or was not what was expected.
   void forget();
 

@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +26,7 @@
 #include "fuse-client/second_opens.h"
 #include "shared/initiator/data_path.h"
 #include "shared/initiator/session/session.h"
+#include "shared/nfs4/rename_wish.h"
 
 namespace pnfsrdma::fuse_client {
 
@@ -62,7 +65,10 @@ struct FileSystemParts {
 class FileSystem {
  public:
   explicit FileSystem(const FileSystemParts& parts)
-      : parts_(parts), first_reads_(parts.options.threads / 4), second_opens_(parts.clock) {}
+      : parts_(parts),
+        first_reads_(parts.options.threads / 4),
+        second_opens_(parts.clock),
+        second_exchanges_(parts.clock) {}
 
   const MountOptions& options() const { return parts_.options; }
   // Once, before the first request: the kernel keeps its pages over our own changes (page_stamp.h), where those
@@ -88,6 +94,10 @@ class FileSystem {
   void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
               const char* new_name, unsigned flags);
   void link(fuse_req_t request, fuse_ino_t node, fuse_ino_t new_parent, const char* new_name);
+
+  // file_system_exchange.cc
+  void exchange(fuse_req_t request, const std::shared_ptr<Inode>& first, const char* first_name,
+                const std::shared_ptr<Inode>& second, const char* second_name);
 
   // file_system_open.cc
   void open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info);
@@ -225,6 +235,18 @@ class FileSystem {
                    const nfs4::RenameResult& renamed);
   void learn_directory(Inode& directory, const Question& asked, const CompoundReply& reply, size_t at);
 
+  // How to rename for these flags of renameat2(2). None: the server, or nobody, can.
+  std::optional<nfs4::RenameHow> rename_how(unsigned flags) const;
+  std::expected<nfs4::FileHandle, int> ask_handle(fuse_req_t request, const Inode& directory,
+                                                  std::string_view name);
+  // Behind an answer to a RENAME that may have been done before, in another session: has the file moved?
+  bool has_moved(fuse_req_t request, const nfs4::FileHandle& file, const Inode& from, std::string_view name,
+                 const Inode& to, std::string_view new_name);
+  struct ExchangeEnd;
+  struct ExchangeAnswer;
+  ExchangeAnswer try_exchange(fuse_req_t request, const ExchangeEnd& first, const ExchangeEnd& second);
+  void learn_exchange(const ExchangeEnd& first, const ExchangeEnd& second, const ExchangeAnswer& answer);
+
   void change_xattr(fuse_req_t request, fuse_ino_t node, nfs4::ArgumentOperation change, int done);
   int set_attributes(fuse_req_t request, Inode& file, const struct stat& wanted, int to_set,
                      std::expected<Shown, nfs4::Status>& shown);
@@ -294,7 +316,7 @@ class FileSystem {
   // Files below it are read through the MDS: what its newest mdsthreshold said.
   std::atomic<uint64_t> small_file_size_ = 0;
   FirstReads first_reads_;
-  SecondOpens second_opens_;
+  SecondOpens second_opens_, second_exchanges_;
   KernelHandles<OpenFile> open_files_;
   KernelHandles<DirectoryStream> open_directories_;
 };

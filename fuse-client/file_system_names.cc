@@ -2,9 +2,11 @@
 #include <sys/sysmacros.h>
 
 #include <cerrno>
+#include <cstdio>
 
 #include "fuse-client/file_system.h"
 #include "shared/base/random.h"
+#include "shared/client/server.h"
 
 // What changes the namespace: mknod, mkdir, symlink, link, unlink, rmdir, rename; and readlink.
 namespace pnfsrdma::fuse_client {
@@ -107,16 +109,21 @@ void FileSystem::remove(fuse_req_t request, fuse_ino_t parent, const char* name)
 // kernel does not say; RESTOREFH, GETATTR of the old one.
 void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
                         const char* new_name, unsigned flags) {
-  // NFSv4 has no RENAME that refuses an existing target or exchanges two; nothing made of several operations
-  // is atomic.
-  if (flags != 0) {
+  const std::optional<nfs4::RenameHow> how = rename_how(flags);
+  if (!how) {
     fuse_reply_err(request, EINVAL);
     return;
   }
+  if (*how == nfs4::RenameHow::kExchange)
+    return exchange(request, inode(parent), name, inode(new_parent), new_name);
   constexpr size_t kRenameAt = 3, kNewDirectoryAt = 4, kMovedAt = 6, kOldDirectoryAt = 9;
   const std::shared_ptr<Inode> from = inode(parent);
   const std::shared_ptr<Inode> to = inode(new_parent);
   const std::shared_ptr<Inode> expected = parts_.inodes.find(*from, name);
+  // By which it is known again where a repetition does not say whether it was done before.
+  std::expected<nfs4::FileHandle, int> file = std::unexpected(0);
+  if (*how == nfs4::RenameHow::kNoReplace)
+    file = expected ? expected->handle : ask_handle(request, *from, name);
   const Question question = ask(expected.get());
   std::vector<Touched> touched = {{to, kNewDirectoryAt}};
   if (from != to) touched.push_back({from, kOldDirectoryAt});
@@ -127,13 +134,17 @@ void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name,
   int error =
       call(request,
            {nfs4::PutFileHandleArguments{from->handle}, nfs4::SaveFileHandleArguments{},
-            nfs4::PutFileHandleArguments{to->handle}, nfs4::RenameArguments{name, new_name},
+            nfs4::PutFileHandleArguments{to->handle},
+            nfs4::RenameArguments{name, nfs4::to_new_name({new_name, *how})},
             nfs4::GetAttributesArguments{client::stat_attributes()}, nfs4::LookupArguments{new_name},
             nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{client::stat_attributes()},
             nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{client::stat_attributes()}},
            reply, true);
   const auto* renamed = reply.result<nfs4::RenameResponse>(kRenameAt);
-  if (renamed != nullptr || (error == ENOENT && reply.repeated)) error = 0;
+  bool was_done = reply.repeated && error == ENOENT;
+  if (file && reply.repeated && (error == ENOENT || error == EEXIST))
+    was_done = has_moved(request, *file, *from, name, *to, new_name);
+  if (renamed != nullptr || was_done) error = 0;
   learn_rename(from, name, to, new_name, renamed);
   const auto* handle = reply.result<nfs4::GetFileHandleResponse>(kMovedAt);
   const std::shared_ptr<Inode> moved = handle != nullptr ? parts_.inodes.find(handle->object) : nullptr;
@@ -147,6 +158,21 @@ void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name,
       learn_moved(*moved, question, number, attributes->attributes, *renamed);
   }
   fuse_reply_err(request, error);
+}
+
+// NFSv4 has no RENAME that refuses an existing target or exchanges two, and nothing made of several operations is
+// atomic: a server of ours is asked by words of its own.
+std::optional<nfs4::RenameHow> FileSystem::rename_how(unsigned flags) const {
+  if (flags == 0) return nfs4::RenameHow::kReplace;
+  if (!client::knows_rename_words(parts_.session.implementation())) return std::nullopt;
+  if (flags == RENAME_NOREPLACE) return nfs4::RenameHow::kNoReplace;
+  if (flags == RENAME_EXCHANGE) return nfs4::RenameHow::kExchange;
+  return std::nullopt;
+}
+
+bool FileSystem::has_moved(fuse_req_t request, const nfs4::FileHandle& file, const Inode& from,
+                           std::string_view name, const Inode& to, std::string_view new_name) {
+  return ask_handle(request, to, new_name) == file && ask_handle(request, from, name) != file;
 }
 
 void FileSystem::learn_moved(Inode& moved, const Question& asked, uint64_t number,

@@ -11,8 +11,8 @@
 
 namespace pnfsrdma::fuse_client {
 
-// Whose open was answered ESTALE: Linux then looks the path up again and opens a second time, once. Callers
-// are threads, as FUSE numbers them. Thread-safe.
+// Whose open (or exchange of names) was answered ESTALE: Linux then looks the path up again and tries a second time,
+// once. Callers are threads, as FUSE numbers them. Thread-safe.
 class SecondOpens {
  public:
   explicit SecondOpens(const Clock& clock) : clock_(clock) {}

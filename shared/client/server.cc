@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "shared/nfs4/rename_wish.h"
 #include "shared/nfs4/status_errno.h"
 
 namespace pnfsrdma::client {
@@ -59,6 +60,11 @@ std::string durability_told(std::string_view implementation) {
   if (at == std::string_view::npos) return "unknown";
   implementation.remove_prefix(at + kKey.size());
   return std::string(implementation.substr(0, implementation.find_first_of(" ,;")));
+}
+
+bool knows_rename_words(std::string_view implementation) {
+  return implementation.starts_with("pnfsrdma-mdsd/") &&
+         implementation.find(nfs4::kRenameWords) != std::string_view::npos;
 }
 
 Result<> check_durability(const ConnectOptions& options, const std::string& durability) {

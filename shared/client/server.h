@@ -27,6 +27,10 @@ Result<Root> find_root(initiator::Session& session, const std::string& path);
 // does not.
 std::string durability_told(std::string_view implementation);
 
+// Whether a server says in the name of its implementation that its RENAME knows the words of
+// shared/nfs4/rename_wish.h.
+bool knows_rename_words(std::string_view implementation);
+
 // EPERM, and what to do, if `options` ask for more.
 Result<> check_durability(const ConnectOptions& options, const std::string& durability);
 

@@ -14,6 +14,7 @@ import time
 import unittest
 
 from cluster import Cluster
+from renameat2 import EXCHANGE, NOREPLACE, renameat2
 
 BIN = sys.argv.pop(1)
 MIB = 1 << 20
@@ -111,8 +112,11 @@ class Calls(unittest.TestCase):
                                 (lambda: (directory / "symlink").symlink_to("file"), "CREATE"),
                                 (lambda: os.link(directory / "file", directory / "link"), "LINK"),
                                 (lambda: os.rename(directory / "file", directory / "renamed"), "RENAME"),
-                                (lambda: os.rename(directory / "renamed", directory / "below" / "moved"), "RENAME"),
+                                (lambda: renameat2(directory / "renamed", directory / "new", NOREPLACE), "RENAME"),
+                                (lambda: os.rename(directory / "new", directory / "below" / "moved"), "RENAME"),
                                 (lambda: os.unlink(directory / "below" / "moved"), "REMOVE"),
+                                (lambda: renameat2(directory / "symlink", directory / "below", EXCHANGE), "RENAME"),
+                                (lambda: renameat2(directory / "symlink", directory / "below", EXCHANGE), "RENAME"),
                                 (lambda: os.rmdir(directory / "below"), "REMOVE")):
             calls, counts = self.calls(work)
             self.assertEqual(counts.get(operation), 1)

@@ -5,6 +5,7 @@ committed.
 
 usage: other_server_test.py BIN_DIRECTORY
 """
+import errno
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import unittest
 
 import cluster
 import ganesha
+from renameat2 import EXCHANGE, NOREPLACE, renameat2
 
 BIN = sys.argv.pop(1)
 
@@ -25,6 +27,16 @@ class OtherServer(unittest.TestCase):
     def tearDown(self):
         self.mount.close()
         self.server.close()
+
+    def test_a_rename_with_flags_is_refused_and_not_tried(self):
+        for name in ("a", "b"):
+            (self.mount / name).write_text(name)
+        for new, flags in (("new", NOREPLACE), ("b", EXCHANGE)):
+            with self.assertRaises(OSError) as caught:
+                renameat2(self.mount / "a", self.mount / new, flags)
+            self.assertEqual(caught.exception.errno, errno.EINVAL)
+        self.assertEqual(self.mount.statistics()["mds_operations"].get("RENAME", 0), 0)
+        self.assertEqual([(self.mount / name).read_text() for name in ("a", "b")], ["a", "b"])
 
     def test_what_close_has_acknowledged_is_committed(self):
         before = self.mount.statistics()["mds_operations"]

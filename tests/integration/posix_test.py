@@ -179,16 +179,6 @@ class Posix(unittest.TestCase):
         self.refused(errno.ENOTDIR, os.rename, self.directory / "a", self.directory / "file")
         self.refused(errno.EISDIR, os.rename, self.directory / "file", self.directory / "a")
 
-    def test_rename_flags_the_protocol_lacks_are_refused(self):
-        libc = ctypes.CDLL(None, use_errno=True)
-        a, b = self.directory / "a", self.directory / "b"
-        a.touch()
-        for flags in (1, 2):  # RENAME_NOREPLACE, RENAME_EXCHANGE
-            b.touch()
-            result = libc.renameat2(-100, bytes(a), -100, bytes(b), flags)
-            self.assertEqual(result, -1)
-            self.assertIn(ctypes.get_errno(), (errno.EINVAL, errno.EEXIST))
-
     def test_extended_attributes(self):
         a, other = self.directory / "a", self.directory / "b"
         a.write_text("one")

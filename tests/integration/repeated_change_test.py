@@ -12,6 +12,7 @@ import threading
 import unittest
 
 from cluster import Cluster, wait_until
+from renameat2 import EXCHANGE, NOREPLACE, renameat2
 
 BIN = sys.argv.pop(1)
 
@@ -34,6 +35,7 @@ class AnswerEater:
     def __init__(self, target_port):
         self.target_port = target_port
         self.trigger, self.eating = None, False
+        self.refusing, self.connections = False, []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept_loop, daemon=True).start()
@@ -45,10 +47,13 @@ class AnswerEater:
             except OSError:
                 return
             try:
+                if self.refusing:
+                    raise OSError("refused")
                 server = socket.create_connection(("127.0.0.1", self.target_port))
             except OSError:
                 client.close()
                 continue
+            self.connections += [client, server]
             for source, sink, from_server in ((client, server, False), (server, client, True)):
                 threading.Thread(target=self.pump, args=(source, sink, from_server), daemon=True).start()
 
@@ -68,6 +73,16 @@ class AnswerEater:
                 pass
         source.close()
 
+    def cut(self):
+        """Until `refusing` is false again, nobody gets through."""
+        self.refusing, self.eating = True, False
+        for connection in self.connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.connections = []
+
     def close(self):
         self.listener.close()
 
@@ -83,7 +98,18 @@ class RepeatedChange(unittest.TestCase):
         self.cluster.close()
         self.proxy.close()
 
-    def cut_off(self, change, operation, is_done):
+    def restart(self):
+        self.cluster.kill("mds")
+        self.proxy.eating = False
+        self.cluster.start_mds()
+
+    def expire(self):
+        """The MDS forgets the client, and what was done in its session."""
+        self.proxy.cut()
+        wait_until(lambda: "lease-expired" in self.cluster.log("mds"), 60, "the lease is over")
+        self.proxy.refusing = False
+
+    def cut_off(self, change, operation, is_done, end=None):
         """Calls `change`; the MDS does it, and dies before it has said so. What the caller is told."""
         outcome = []
 
@@ -98,9 +124,7 @@ class RepeatedChange(unittest.TestCase):
         thread.start()
         wait_until(is_done, 20, "the MDS has done it")
         self.assertEqual(outcome, [])
-        self.cluster.kill("mds")
-        self.proxy.eating = False
-        self.cluster.start_mds()
+        (end or self.restart)()
         thread.join(timeout=60)
         self.assertFalse(thread.is_alive())
         return outcome[0]
@@ -117,6 +141,14 @@ class RepeatedChange(unittest.TestCase):
                         lambda: (seen / "symbolic").is_symlink()),
             "rename": (lambda: os.rename(there / "second", there / "third"), operation(RENAME, name="second"),
                        lambda: (seen / "third").exists()),
+            "noreplace": (lambda: renameat2(there / "third", there / "fourth", NOREPLACE),
+                          operation(RENAME, name="third"), lambda: (seen / "fourth").exists()),
+            "exchange": (lambda: renameat2(there / "fourth", there / "directory", EXCHANGE),
+                         operation(RENAME, name="fourth"), lambda: (seen / "fourth").is_dir()),
+            "exchange back": (lambda: renameat2(there / "fourth", there / "directory", EXCHANGE),
+                              operation(RENAME, name="fourth"), lambda: (seen / "fourth").is_file()),
+            "rename back": (lambda: os.rename(there / "fourth", there / "third"), operation(RENAME, name="fourth"),
+                            lambda: (seen / "third").exists()),
             "unlink": (lambda: os.unlink(there / "third"), operation(REMOVE, name="third"),
                        lambda: not (seen / "third").exists()),
             "rmdir": (lambda: os.rmdir(there / "directory"), operation(REMOVE, name="directory"),
@@ -129,6 +161,25 @@ class RepeatedChange(unittest.TestCase):
         self.assertEqual(os.stat(there / "file").st_nlink, 1)
         for mount in (self.mount, self.other):
             mount.unmount()
+
+    def test_an_exchange_is_not_taken_back_in_another_session(self):
+        there, seen = self.mount.path, self.other.path
+        (there / "file").write_bytes(b"x")
+        (there / "directory").mkdir()
+        self.assertEqual(self.cut_off(lambda: renameat2(there / "file", there / "directory", EXCHANGE),
+                                      operation(RENAME, name="file"), lambda: (seen / "file").is_dir(), self.expire),
+                         "done")
+        self.assertTrue((seen / "file").is_dir())
+        self.assertTrue((there / "file").is_dir())
+        self.assertEqual((there / "directory").read_bytes(), b"x")
+
+    def test_a_rename_that_does_not_replace_is_known_again_in_another_session(self):
+        there, seen = self.mount.path, self.other.path
+        (there / "file").write_bytes(b"x")
+        self.assertEqual(self.cut_off(lambda: renameat2(there / "file", there / "new", NOREPLACE),
+                                      operation(RENAME, name="file"), lambda: (seen / "new").exists(), self.expire),
+                         "done")
+        self.assertEqual(os.listdir(seen), ["new"])
 
 
 if __name__ == "__main__":

@@ -52,6 +52,19 @@ TEST_F(DirectoryNamesTest, OwnChangesKeepWhatIsKnown) {
   EXPECT_TRUE(names.lacks("c", 9));
 }
 
+TEST_F(DirectoryNamesTest, ExchangedNamesStayAndHaveOtherFiles) {
+  names.complete({"a", "b", "c"}, 5);
+  for (const char* name : {"a", "b", "c"}) names.found(name, 5);
+  names.exchanged({"a", "b"}, moved(5, 9));
+  EXPECT_FALSE(names.has_found("a", 9));
+  EXPECT_FALSE(names.has_found("b", 9));
+  EXPECT_TRUE(names.has_found("c", 9));
+  EXPECT_FALSE(names.lacks("a", 9));
+  EXPECT_TRUE(names.lacks("d", 9)) << "it is still known completely";
+  names.exchanged({"a"}, moved(11, 12));
+  EXPECT_FALSE(names.has_found("c", 12));
+}
+
 TEST_F(DirectoryNamesTest, ChangesOfOthersEndIt) {
   names.absent("a", 5);
   names.added("b", moved(6, 7));  // somebody else's was between
