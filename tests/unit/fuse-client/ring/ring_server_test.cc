@@ -23,15 +23,15 @@ class Peer {
   explicit Peer(RingServer& server, uint64_t depth = 64) {
     const auto found = server.find();
     socket_ = *ring::connect_to(found->socket.data());
-    const auto [answer, descriptors] = ask({.kind = uint32_t(ring::RequestKind::kHello), .value = depth,
-                                            .token = found->token});
+    const auto [answer, descriptors] =
+        ask({.kind = uint32_t(ring::RequestKind::kHello), .value = depth, .token = found->token});
     EXPECT_EQ(answer.error, 0);
     secret = answer.secret;
     doorbell_ = FileDescriptor(::dup(descriptors.at(1).get()));
     event_ = FileDescriptor(::dup(descriptors.at(2).get()));
     const size_t size = ring::rings_size(answer.number);
-    rings_memory_ = {static_cast<std::byte*>(
-                         ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptors.at(0).get(), 0)),
+    rings_memory_ = {static_cast<std::byte*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                                                    descriptors.at(0).get(), 0)),
                      size};
     rings_.emplace(rings_memory_, answer.number);
   }
@@ -48,7 +48,9 @@ class Peer {
     const int descriptor = file.get();
     const auto answer = ask({.kind = uint32_t(ring::RequestKind::kAddMemory)}, {&descriptor, 1}).first;
     EXPECT_EQ(answer.error, 0) << answer.text.data();
-    memory = {static_cast<std::byte*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)), size};
+    memory = {
+        static_cast<std::byte*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)),
+        size};
     return answer.number;
   }
   void submit(const ring::Submission& submission) {
@@ -111,11 +113,18 @@ class RingServerTest : public initiator::DataPathTest {
     initiator::DataPathTest::TearDown();
   }
   AttachedFile attached(const OpenFile& open, bool readable = true, bool writable = true) {
-    return {.open_file = &open, .inode = inode, .data = file, .readable = readable, .writable = writable,
+    return {.open_file = &open,
+            .inode = inode,
+            .data = file,
+            .readable = readable,
+            .writable = writable,
             .privileged = true};
   }
   static ring::Submission submission(Opcode opcode, uint32_t file_number, uint32_t memory, uint64_t offset) {
-    return {.opcode = static_cast<uint32_t>(opcode), .file = file_number, .memory = memory, .length = kBlock,
+    return {.opcode = static_cast<uint32_t>(opcode),
+            .file = file_number,
+            .memory = memory,
+            .length = kBlock,
             .offset = offset};
   }
 
