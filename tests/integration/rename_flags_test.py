@@ -5,11 +5,13 @@
 usage: rename_flags_test.py BIN_DIRECTORY
 """
 import errno
+import json
 import os
 import sys
 import threading
 import unittest
 
+from cluster import Cluster
 from renameat2 import EXCHANGE, NOREPLACE, WHITEOUT, renameat2
 from two_mounts import TwoMounts
 
@@ -247,6 +249,31 @@ class RenameFlags(TwoMounts):
         self.assertTrue(ROUNDS < done <= 2 * ROUNDS, done)
         now = [(self.elsewhere / name).read_text() for name in "ab"]
         self.assertEqual(now, ["a", "b"] if done % 2 == 0 else ["b", "a"])
+
+
+class TwoExports(unittest.TestCase):
+    def test_nothing_moves_between_them_and_their_directories_stay(self):
+        cluster = Cluster(TwoMounts.bin, pool_size="256M")
+        self.addCleanup(cluster.close)
+        config = json.loads((cluster.home / "mds.json").read_text())
+        config["exports"].append({**config["exports"][0], "path": "/below"})
+        cluster.write_config("mds", config)
+        mount = cluster.start_all().mount()
+        (mount / "below").mkdir()
+        (mount / "directory").mkdir()
+        for name in ("a", "below/b"):
+            (mount / name).write_text(name)
+        for old, new, flags, number in (("a", "below/b", EXCHANGE, errno.EXDEV),
+                                        ("below/b", "a", EXCHANGE, errno.EXDEV),
+                                        ("a", "below/c", NOREPLACE, errno.EXDEV),
+                                        ("below", "directory", EXCHANGE, errno.EBUSY),
+                                        ("directory", "below", EXCHANGE, errno.EBUSY),
+                                        ("below", "elsewhere", NOREPLACE, errno.EBUSY)):
+            with self.assertRaises(OSError) as caught:
+                renameat2(mount / old, mount / new, flags)
+            self.assertEqual(errno.errorcode[caught.exception.errno], errno.errorcode[number], (old, new))
+        self.assertEqual([(mount / name).read_text() for name in ("a", "below/b")], ["a", "below/b"])
+        mount.unmount()
 
 
 if __name__ == "__main__":
