@@ -181,7 +181,7 @@ int FileSystem::ask_end(fuse_req_t request, OpenFile& file) {
 }
 
 // A write by anybody but root takes the set-user-id and set-group-id bits away (POSIX write(2)), which the kernel
-// leaves to us (init_answer.h). Costs a lock; a call to the server only where the bits are set.
+// leaves to us (answer_flags.h). Costs a lock; a call to the server only where the bits are set.
 int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
   if (fuse_req_ctx(request)->uid == 0) return 0;
   const std::shared_ptr<Inode> file = inode(node);

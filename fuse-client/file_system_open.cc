@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "fuse-client/answer_flags.h"
 #include "fuse-client/file_system.h"
 #include "fuse-client/ring/ring_server.h"
 #include "shared/base/random.h"
@@ -368,6 +369,7 @@ void FileSystem::tell_opened(const std::shared_ptr<Inode>& inode, const client::
   if (verdict.kernel_attributes_old) parts_.invalidator.attributes(inode->node);
   info->keep_cache = verdict.keep_pages ? 1 : 0;
   info->direct_io = parts_.options.direct_only || (info->flags & O_DIRECT) != 0 ? 1 : 0;
+  if (info->direct_io != 0 && file->writable) direct_open_is_answered_next();
   // Nothing was written, nothing can be locked: close(2) need not ask us.
   info->noflush = file->writable || !parts_.options.posix_locks_local() ? 0 : 1;
   info->fh = open_files_.give(std::move(file));

@@ -3,8 +3,8 @@
 
 #include <sys/stat.h>
 
+#include "fuse-client/answer_flags.h"
 #include "fuse-client/file_system.h"
-#include "fuse-client/init_answer.h"
 #include "fuse-client/mount_status.h"
 
 namespace pnfsrdma::fuse_client {
@@ -52,7 +52,7 @@ bool negotiate(fuse_conn_info* connection, const MountOptions& options) {
   want(FUSE_CAP_EXPORT_SUPPORT, true);
   want(FUSE_CAP_POSIX_LOCKS, !options.posix_locks_local());
   want(FUSE_CAP_FLOCK_LOCKS, !options.flocks_local());
-  // Its second version is asked for: init_answer.h.
+  // Its second version is asked for: answer_flags.h.
   want(FUSE_CAP_HANDLE_KILLPRIV, false);
   want(FUSE_CAP_WRITEBACK_CACHE, options.writeback);
   return !options.writeback && connection->proto_minor >= kMinorOfOvertakenAnswers;

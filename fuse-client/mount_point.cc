@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "fuse-client/answer_flags.h"
 #include "fuse-client/file_system.h"
 #include "fuse-client/fuse_operations.h"
-#include "fuse-client/init_answer.h"
 
 namespace pnfsrdma::fuse_client {
 
@@ -33,7 +33,7 @@ Result<MountPoint> MountPoint::mount(FileSystem& file_system, const std::vector<
                             path));
   }
   point.mounted_ = true;
-  TRY(extend_init_answer(session));
+  TRY(extend_answers(session));
   return point;
 }
 
