@@ -23,6 +23,7 @@ class RingServer::Operation final : private initiator::PendingIoListener {
   std::shared_ptr<initiator::Buffer> memory;
   initiator::ErrorCursor losses;  // of before it began
   Step step = Step::kAtBricks;
+  bool started = false;  // start() was asked
   int64_t result = ring::kUseDescriptor;
   Operation* next = nullptr;  // in a list: nobody's, or completed
 
@@ -40,6 +41,8 @@ class RingServer::Operation final : private initiator::PendingIoListener {
                : file->data->start_write(io_, submission.offset, slice, stability, this,
                                          initiator::Doorbell::kLater);
   }
+  // When start() said so: it only has to wait for what is under way already.
+  bool lacked_room() const { return io_.lacked_room(); }
   // What the bricks have made of it; kUseDescriptor when that is not all.
   int64_t take_result() {
     initiator::FileIo& data = *file->data;

@@ -29,19 +29,24 @@ bool RingServer::turn() {
   if (at_bricks_ > 0) parts_.data_path.progress();
   bool any = settle();
   const size_t before = at_bricks_;
-  if (!stopping_) {
-    // None of them goes meanwhile: that is for this thread.
-    for (const auto& [id, program] : programs_) any = take(program) || any;
-  }
+  any = begin_held() || any;
+  if (!stopping_) any = take_all() || any;
   if (at_bricks_ > before) parts_.data_path.ring();
   for (const auto& [id, program] : programs_) program->publish();
+  return any;
+}
+
+bool RingServer::take_all() {
+  bool any = false;
+  // None of them goes meanwhile: that is for this thread.
+  for (const auto& [id, program] : programs_) any = take(program) || any;
   return any;
 }
 
 bool RingServer::take(const std::shared_ptr<Program>& program) {
   if (program->rings() == nullptr) return false;
   size_t count = 0;
-  for (; count < kAtATime; ++count) {
+  for (; count < kAtATime && held_ == nullptr; ++count) {
     const auto submission = program->rings()->take();
     if (!submission) break;
     begin(program, *submission);
@@ -57,7 +62,32 @@ void RingServer::begin(const std::shared_ptr<Program>& program, const ring::Subm
   operation.result = start(operation);
   if (operation.result == 0) return;  // it is under way
   --at_bricks_;
+  if (!waits_for_room(operation)) return finish(operation);
+  held_ = &operation;
+  held_at_ = at_bricks_;
+}
+
+// A connection takes so many work requests. What does not fit stays here, and all behind it in the rings: it would take
+// longer through the descriptor.
+bool RingServer::waits_for_room(const Operation& operation) const {
+  return operation.started && operation.lacked_room() && at_bricks_ > 0;
+}
+
+// When some of what is under way is complete. False: there is none, or it has to wait.
+bool RingServer::begin_held() {
+  if (held_ == nullptr || at_bricks_ >= held_at_) return false;
+  Operation& operation = *std::exchange(held_, nullptr);
+  ++at_bricks_;
+  operation.result = start(operation);
+  if (operation.result == 0) return true;
+  --at_bricks_;
+  if (waits_for_room(operation)) {
+    held_ = &operation;
+    held_at_ = at_bricks_;
+    return false;
+  }
   finish(operation);
+  return true;
 }
 
 RingServer::Operation& RingServer::operation_for(const std::shared_ptr<Program>& program,
@@ -83,6 +113,7 @@ RingServer::Operation& RingServer::operation_for(const std::shared_ptr<Program>&
 
 // 0: it is under way. Else what there is to say of it at once.
 int64_t RingServer::start(Operation& operation) {
+  operation.started = false;
   const ring::Submission& wanted = operation.submission;
   if (!is_operation(wanted)) return -EINVAL;
   if (operation.file == nullptr) return -EBADF;
@@ -99,6 +130,7 @@ int64_t RingServer::start(Operation& operation) {
     file.inode->data_changes();
   }
   operation.losses = file.data->losses_from_now();
+  operation.started = true;
   return operation.start() ? 0 : ring::kUseDescriptor;
 }
 

@@ -159,7 +159,7 @@ void RingServer::run() {
 void RingServer::rest() {
   bool anything = false;
   for (const auto& [id, program] : programs_) {
-    if (program->rings() != nullptr && !program->gone && !stopping_)
+    if (program->rings() != nullptr && !program->gone && !stopping_ && held_ == nullptr)
       anything = !program->rings()->may_sleep() || anything;
   }
   // Only while something is under way there: the others' answers are none of our business.

@@ -94,9 +94,12 @@ class RingServer {
   void remove(const AttachedFile& file);
 
   // Of operations.
+  bool take_all();
   bool take(const std::shared_ptr<Program>& program);
   void begin(const std::shared_ptr<Program>& program, const ring::Submission& submission);
   int64_t start(Operation& operation);
+  bool waits_for_room(const Operation& operation) const;
+  bool begin_held();
   bool settle();
   void conclude(Operation& operation);
   void finish(Operation& operation);
@@ -125,6 +128,8 @@ class RingServer {
   // The thread's.
   std::vector<std::unique_ptr<Operation>> operations_;
   Operation* free_ = nullptr;
+  Operation* held_ = nullptr;  // the connections are full: it begins when some of what is there is complete
+  size_t held_at_ = 0;         // at_bricks_ then
   uint64_t next_id_ = 0;
   size_t in_flight_ = 0;  // of all programs, by now or to be settled
   size_t at_bricks_ = 0;  // of these

@@ -103,6 +103,20 @@ class Ring(unittest.TestCase):
         self.assertEqual(offsets, {})
         self.assertEqual(self.bytes[:64 * 4096], content[:64 * 4096])
 
+    def test_more_than_a_connection_takes(self):
+        path, content = self.make()
+        client = self.client = self.connect(depth=2048)
+        self.memory, self.bytes = client.add_memory(MIB)
+        _, file = self.attached(path)
+        before = self.mount.statistics()
+        for i in range(2048):
+            client.put(READ, file, self.memory, i * 512, 512, memory_offset=i * 512)
+        client.publish()
+        for _ in range(2048):
+            self.assertEqual(client.reap()[1], 512)
+        self.assertEqual(self.bytes[:], content)
+        self.assertEqual(self.mount.statistics()["ring_handed_back"], before["ring_handed_back"])
+
     def test_a_durable_write_is_flushed_with_it(self):
         path, _ = self.make()
         descriptor, file = self.attached(path)

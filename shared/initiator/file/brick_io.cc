@@ -75,7 +75,8 @@ bool BrickIo::try_prepare(BrickWork& work, const Io& io, const LayoutPin& pin, B
   size_t missing = pin.pieces().size();
   for (const LayoutSegment& piece : pin.pieces()) missing -= piece.hole() ? 1 : 0;
   for (const BrickTurn& turn : work.used()) missing -= turn.pieces;
-  if (missing == 0 && reserve(work, pin, owner)) return true;
+  work.lacks_room = missing == 0 && !reserve(work, pin, owner);
+  if (missing == 0 && !work.lacks_room) return true;
   work.clear();
   return false;
 }

@@ -35,6 +35,8 @@ struct BrickWork {
   size_t count = 0;
   // DirtyList::noted(), before anything was posted that is flushed.
   uint64_t noted = 0;
+  // All of it could be posted but for room on a connection.
+  bool lacks_room = false;
 
   std::span<BrickTurn> used() { return std::span(turns).first(count); }
   // Lets go of the connections.

@@ -45,6 +45,8 @@ class PendingIo final : private BatchOwner {
   // Its outcome has been taken: the layout is free of it, and a later fsync covers what of it was acknowledged.
   // From any thread.
   bool is_complete() const { return state_ == State::kComplete; }
+  // It could not be started for want of room on a connection alone: when something in flight there is complete, it may.
+  bool lacked_room() const { return work_.lacks_room; }
 
  private:
   friend class Transfer;

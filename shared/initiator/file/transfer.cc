@@ -114,6 +114,7 @@ bool Transfer::start(PendingIo& pending, const Io& io, uint64_t offset, BufferSl
 bool Transfer::try_post(PendingIo& pending) {
   LayoutPin& pin = pending.pin_;
   const bool for_write = pending.io_.direction == Direction::kWrite;
+  pending.work_.lacks_room = false;
   if (!file_.fabric.options.layouts || file_.unstable_in_doubt()) return false;
   pending.began_ = file_.fabric.now();
   pin.unanswered = false;

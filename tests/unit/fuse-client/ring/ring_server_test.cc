@@ -56,7 +56,8 @@ class Peer {
   void submit(const ring::Submission& submission) {
     ASSERT_TRUE(rings_->submit(submission));
     const uint64_t one = 1;
-    if (rings_->publish()) ASSERT_EQ(::write(doorbell_.get(), &one, sizeof one), ssize_t{sizeof one});
+    if (!rings_->publish()) return;
+    ASSERT_EQ(::write(doorbell_.get(), &one, sizeof one), ssize_t{sizeof one});
   }
   int64_t reap() {
     for (;;) {
@@ -188,6 +189,48 @@ TEST_F(RingServerTest, WhatWouldWaitIsHandedBack) {
   path->layouts_lost();
   EXPECT_EQ(peer.run(submission(Opcode::kRead, *number, memory, 0)), ring::kUseDescriptor);
   EXPECT_EQ(channel.size, 1u << 20);
+}
+
+TEST_F(RingServerTest, WhatDoesNotFitInTheConnectionWaitsForRoomThere) {
+  Peer peer(*server, 256);
+  const uint32_t memory = peer.share(1 << 16);
+  const OpenFile open;
+  const auto number = server->attach(peer.secret, attached(open));
+  auto held = silence();
+  // Each sends a message, and there are fewer credits.
+  for (uint32_t i = 0; i < 200; ++i) {
+    ring::Submission durable = submission(Opcode::kWrite, *number, memory, i * kBlock);
+    durable.flags = ring::kDurable;
+    peer.submit(durable);
+  }
+  sleep_for(Milliseconds(50));
+  EXPECT_LT(server->counts().operations, 200u);
+  held.unlock();
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(peer.reap(), int64_t{kBlock});
+  EXPECT_EQ(server->counts().handed_back, 0u);
+}
+
+TEST_F(RingServerTest, WhatWaitsForRoomIsHandedBackWhenTheConnectionDies) {
+  Peer peer(*server, 256);
+  const uint32_t memory = peer.share(1 << 16);
+  const OpenFile open;
+  const auto number = server->attach(peer.secret, attached(open));
+  auto held = silence();
+  for (uint32_t i = 0; i < 200; ++i) {
+    ring::Submission durable = submission(Opcode::kWrite, *number, memory, i * kBlock);
+    durable.flags = ring::kDurable;
+    peer.submit(durable);
+  }
+  sleep_for(Milliseconds(50));
+  brick.cut_connection();
+  held.unlock();
+  uint64_t done = 0;
+  for (int i = 0; i < 200; ++i) {
+    const int64_t result = peer.reap();
+    ASSERT_TRUE(result == int64_t{kBlock} || result == ring::kUseDescriptor) << result;
+    done += result == int64_t{kBlock} ? 1 : 0;
+  }
+  EXPECT_LT(done, 200u);
 }
 
 TEST_F(RingServerTest, ADetachWaitsForWhatIsUnderWay) {

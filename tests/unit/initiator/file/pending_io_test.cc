@@ -131,6 +131,14 @@ TEST_F(PendingIoTest, WithoutAConnectionItMustWait) {
   expect_done(io);
 }
 
+TEST_F(PendingIoTest, WhatMustWaitForOtherReasonsThanRoomSaysSo) {
+  PendingIo io;
+  brick.cut_connection();
+  const SteadyTime until = steady_now() + std::chrono::seconds(10);
+  while (steady_now() < until && file->start_read(io, 0, buffer->slice(0, kBlock))) expect_done(io);
+  EXPECT_FALSE(io.lacked_room());
+}
+
 TEST_F(PendingIoTest, MoreThanTheQueuePairTakesMustWait) {
   std::vector<std::unique_ptr<PendingIo>> started;
   auto io = std::make_unique<PendingIo>();
@@ -144,6 +152,7 @@ TEST_F(PendingIoTest, MoreThanTheQueuePairTakesMustWait) {
   }
   EXPECT_GT(started.size(), 0u);
   EXPECT_LE(started.size(), brick::kSessionCredits);
+  EXPECT_TRUE(io->lacked_room());
   EXPECT_FALSE(io->is_complete());
   held.unlock();
   for (const auto& one : started) expect_done(*one);
