@@ -38,6 +38,8 @@ class Program {
   ring::MountRings* rings() { return rings_ ? &*rings_ : nullptr; }
   // What goes to the program, kHelloDescriptors: the rings' memory, the mount's doorbell, the program's own.
   std::array<int, ring::kHelloDescriptors> descriptors() const;
+  // When they have gone: it is mapped, and descriptors are few.
+  void close_memory() { memory_.reset(); }
   // Shows what was completed; wakes the program if it sleeps.
   void publish();
 

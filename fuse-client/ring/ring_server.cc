@@ -64,7 +64,7 @@ Result<> RingServer::start() {
   const std::string name = fmt::format("pnfsrdma-ring-{:016x}", parts_.random.next_u64());
   TRY_ASSIGN(listening_, ring::listen_on(name));
   if (::fcntl(listening_.get(), F_SETFL, O_NONBLOCK) != 0) return std::unexpected(Error::from_errno("fcntl"));
-  watch(listening_.get(), kListening, EPOLLIN);
+  watch(listening_.get(), kListening, EPOLLIN | EPOLLET);
   watch(wake_.get(), kWake, EPOLLIN | EPOLLET);
   parts_.random.fill(std::as_writable_bytes(std::span(token_)));
   name_ = name;
@@ -183,7 +183,7 @@ void RingServer::rest() {
   for (int i = 0; i < count; ++i) {
     const uint64_t what = events[static_cast<size_t>(i)].data.u64;
     if (what == kListening) {
-      accept_one();
+      while (accept_one()) continue;
     } else if (what == kConnections && at_bricks_ == 0) {
       watches_connections_ = false;
       (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, parts_.data_path.completion_fd(), nullptr);
@@ -193,22 +193,29 @@ void RingServer::rest() {
   }
 }
 
-void RingServer::accept_one() {
+// False: nobody waits, or cannot be taken in now; forget() looks again.
+bool RingServer::accept_one() {
   FileDescriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket) return;
+  if (!socket) {
+    const Error why = Error::from_errno("accept");
+    if (why.number() != EAGAIN && why.number() != ECONNABORTED)
+      log_warning("fuse", "ring-program-refused cause=\"{}\"", why.to_string());
+    return why.number() == ECONNABORTED;
+  }
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return true;
   const std::lock_guard lock(mutex_);
   // It sees its socket close.
   if (!may_connect(peer.uid)) {
     log_warning("fuse", "ring-program-refused user={} pid={} cause=\"too many programs are connected\"",
                 peer.uid, peer.pid);
-    return;
+    return true;
   }
   const uint64_t id = next_id_++;
   watch(socket.get(), kFirstProgram + 2 * id, EPOLLIN | EPOLLRDHUP);
   programs_.emplace(id, std::make_shared<Program>(std::move(socket), peer.uid));
+  return true;
 }
 
 bool RingServer::may_connect(uid_t user) const {
@@ -231,6 +238,7 @@ void RingServer::hear(uint64_t id) {
   const auto sent =
       ring::send_message(program.socket(), std::as_bytes(std::span(&said, 1)),
                          with_rings ? std::span<const int>(descriptors) : std::span<const int>());
+  if (with_rings) program.close_memory();
   if (!sent) forget(id);
 }
 
@@ -308,6 +316,11 @@ void RingServer::remove(const AttachedFile& file) {
 
 // The program has ended. What it has under way goes on, and nobody hears of it.
 void RingServer::forget(uint64_t id) {
+  take_out(id).reset();
+  while (accept_one()) continue;
+}
+
+std::shared_ptr<Program> RingServer::take_out(uint64_t id) {
   std::shared_ptr<Program> gone;
   const std::lock_guard lock(mutex_);
   const auto found = programs_.find(id);
@@ -323,6 +336,7 @@ void RingServer::forget(uint64_t id) {
   gone->memories.clear();
   (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, gone->socket(), nullptr);
   if (gone->rings() != nullptr) (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, gone->doorbell(), nullptr);
+  return gone;
 }
 
 }  // namespace pnfsrdma::fuse_client

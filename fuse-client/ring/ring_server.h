@@ -81,13 +81,14 @@ class RingServer {
   bool turn();
   void rest();
   // Of the sockets.
-  void accept_one();
+  bool accept_one();
   void hear(uint64_t id);
   ring::Answer answer(Program& program, uint64_t id, const ring::Request& request,
                       std::vector<FileDescriptor>& descriptors);
   Result<uint32_t> add_memory(Program& program, std::vector<FileDescriptor>& descriptors);
   Result<> remove_memory(Program& program, uint64_t number);
   void forget(uint64_t id);
+  std::shared_ptr<Program> take_out(uint64_t id);
   // Under mutex_.
   bool may_connect(uid_t user) const;
   std::shared_ptr<Program> program_of(const ring::Secret& secret);

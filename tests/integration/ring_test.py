@@ -9,6 +9,7 @@ import mmap
 import os
 import pathlib
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -22,6 +23,20 @@ from ring_client import DURABLE, READ, USE_DESCRIPTOR, WRITE, RingClient
 
 BIN = sys.argv.pop(1)
 MIB = 1 << 20
+# Of a few hundred programs in this one; mounts inherit it.
+resource.setrlimit(resource.RLIMIT_NOFILE, [resource.getrlimit(resource.RLIMIT_NOFILE)[1]] * 2)
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def stop(pid):
+    """Returns when it stands: a signal takes its time."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: all(task.joinpath("stat").read_text().rsplit(") ", 1)[1][0] == "T" for task in pathlib.Path(f"/proc/{pid}/task").iterdir()),
+               20, "it stands")
 
 
 class Ring(unittest.TestCase):
@@ -463,6 +478,31 @@ class Without(unittest.TestCase):
                 mount.unmount()
 
 
+class Scarce(unittest.TestCase):
+    def test_without_descriptors_programs_wait_and_nothing_spins(self):
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with Cluster(BIN, pool_size="64M") as cluster:
+            cluster.start_all()
+            mount = cluster.mount()
+            resource.prlimit(mount.process.pid, resource.RLIMIT_NOFILE, (128, limits[1]))
+            clients = []
+            with self.assertRaises(OSError):
+                while True:
+                    clients.append(RingClient(mount.path, hello=False))
+                    self.addCleanup(clients[-1].close)
+                    clients[-1].socket.settimeout(2)
+                    clients[-1].ask(ring_client.HELLO, 64)
+            before = cpu_seconds(mount.process.pid)
+            time.sleep(2)
+            self.assertLess(cpu_seconds(mount.process.pid) - before, 1)
+            for client in clients:
+                client.close()
+            again = RingClient(mount.path)
+            self.addCleanup(again.close)
+            again.add_memory(4096)
+            mount.unmount()
+
+
 class Ends(unittest.TestCase):
     def test_an_unmount_tells_the_programs(self):
         with Cluster(BIN, pool_size="64M") as cluster:
@@ -499,7 +539,7 @@ sys.stdin.read(1)
             for _ in range(3):
                 with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
                     running.stdout.readline()
-                    os.kill(cluster.processes["brick"].pid, signal.SIGSTOP)
+                    stop(cluster.processes["brick"].pid)
                     running.stdin.write(b"x")
                     running.stdin.flush()
                     running.stdout.readline()
@@ -526,7 +566,7 @@ sys.stdin.read(1)
             file = client.attach(descriptor)
             os.pwrite(descriptor, os.pread(descriptor, 4096, 0), 0)
             self.assertEqual(client.do(WRITE, file, memory, 0, 4096), 4096)
-            os.kill(cluster.processes["brick"].pid, signal.SIGSTOP)
+            stop(cluster.processes["brick"].pid)
             begun = client.put(WRITE, file, memory, 0, 4096)
             client.publish()
             time.sleep(0.3)
