@@ -152,13 +152,14 @@ TEST_F(RingServerTest, ReadsAndWritesGoToTheBrick) {
   EXPECT_TRUE(holds(peer.memory.data(), kBlock, kBlock, 0));
   for (size_t i = 0; i < kBlock; ++i) peer.memory[i] = pattern(i, 9);
   EXPECT_EQ(peer.run(submission(Opcode::kWrite, *number, memory, 0)), int64_t{kBlock});
+  // Under the server's mutex: TSan does not see that both have mapped the rings.
+  EXPECT_EQ(server->counts().operations, 2u);
   EXPECT_TRUE(holds(brick.memory(), 0, kBlock, 9));
   EXPECT_EQ(channel.calls, calls);
   // What the ring has written the file's fsync flushes.
   events.take();
   EXPECT_TRUE(file->fdatasync(cursor));
   EXPECT_EQ(events.take().size(), 1u);
-  EXPECT_EQ(server->counts().operations, 2u);
   EXPECT_EQ(server->counts().handed_back, 0u);
 }
 
