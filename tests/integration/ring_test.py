@@ -92,7 +92,7 @@ class Ring(unittest.TestCase):
     def test_reads_and_overwrites_go_by_rdma(self):
         path, content = self.make()
         _, file = self.attached(path)
-        before = self.mount.statistics()
+        before = self.mount.wait_until_quiet()  # CLOSEs of others
         self.assertEqual(self.client.do(READ, file, self.memory, 0, MIB), MIB)
         self.assertEqual(self.bytes[:], content)
         self.bytes[:8192] = new = os.urandom(8192)
@@ -136,7 +136,7 @@ class Ring(unittest.TestCase):
         path, _ = self.make()
         descriptor, file = self.attached(path)
         os.fsync(descriptor)
-        before = self.mount.statistics()
+        before = self.mount.wait_until_quiet()  # CLOSEs of others
         self.assertEqual(self.client.do(WRITE, file, self.memory, 4096, 4096, flags=DURABLE), 4096)
         after = self.mount.statistics()
         flushes = [after[name] - before[name] for name in ("flushes_native", "flushes_commit_message")]
