@@ -298,7 +298,7 @@ class FileSystem {
   // Where it was appended, or an errno.
   std::expected<uint64_t, int> append(fuse_req_t request, OpenFile& file, initiator::BufferSlice source,
                                       initiator::Stability stability);
-  void attach(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info);
+  void attach(fuse_req_t request, ByteSpan in, fuse_file_info* info);
   void append_from_memory(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info);
   bool is_direct(const fuse_file_info* info) const;
   void reply_lost(fuse_req_t request, const OpenFile& file, const Error& error);

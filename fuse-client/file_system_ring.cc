@@ -40,7 +40,7 @@ void FileSystem::ioctl(fuse_req_t request, fuse_ino_t node, unsigned command, By
       return reply(request, parts_.rings.find());
     case ring::kAttach:
       if (on_directory) break;
-      return attach(request, node, in, info);
+      return attach(request, in, info);
     case ring::kAppend:
       if (on_directory) break;
       return append_from_memory(request, node, in, info);
@@ -50,7 +50,7 @@ void FileSystem::ioctl(fuse_req_t request, fuse_ino_t node, unsigned command, By
   fuse_reply_err(request, ENOTTY);
 }
 
-void FileSystem::attach(fuse_req_t request, fuse_ino_t, ByteSpan in, fuse_file_info* info) {
+void FileSystem::attach(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
   auto argument = argument_of<ring::Attach>(in);
   if (!argument) {
     fuse_reply_err(request, EINVAL);

@@ -51,7 +51,6 @@ class Program {
 
   // The ring thread's.
   bool completed_any = false;
-  bool gone = false;  // it has closed its socket: nothing more is taken
 
  private:
   const FileDescriptor socket_;

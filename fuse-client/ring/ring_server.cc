@@ -159,7 +159,7 @@ void RingServer::run() {
 void RingServer::rest() {
   bool anything = false;
   for (const auto& [id, program] : programs_) {
-    if (program->rings() != nullptr && !program->gone && !stopping_ && held_ == nullptr)
+    if (program->rings() != nullptr && !stopping_ && held_ == nullptr)
       anything = !program->rings()->may_sleep() || anything;
   }
   // Only while something is under way there: the others' answers are none of our business.
@@ -325,7 +325,6 @@ std::shared_ptr<Program> RingServer::take_out(uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto found = programs_.find(id);
   gone = std::move(found->second);
-  gone->gone = true;
   programs_.erase(found);
   memory_bytes_ -= gone->memory_bytes;
   for (const auto& [number, file] : gone->files) {

@@ -129,6 +129,11 @@ class RingServerTest : public initiator::DataPathTest {
             .offset = offset};
   }
 
+  static ring::Submission durable_write(uint32_t file_number, uint32_t memory, uint64_t offset) {
+    ring::Submission durable = submission(Opcode::kWrite, file_number, memory, offset);
+    durable.flags = ring::kDurable;
+    return durable;
+  }
   // The brick answers no message while it is held.
   std::unique_lock<std::mutex> silence() {
     auto held = brick.hang();
@@ -199,11 +204,7 @@ TEST_F(RingServerTest, WhatDoesNotFitInTheConnectionWaitsForRoomThere) {
   const auto number = server->attach(peer.secret, attached(open));
   auto held = silence();
   // Each sends a message, and there are fewer credits.
-  for (uint32_t i = 0; i < 200; ++i) {
-    ring::Submission durable = submission(Opcode::kWrite, *number, memory, i * kBlock);
-    durable.flags = ring::kDurable;
-    peer.submit(durable);
-  }
+  for (uint32_t i = 0; i < 200; ++i) peer.submit(durable_write(*number, memory, i * kBlock));
   sleep_for(Milliseconds(50));
   EXPECT_LT(server->counts().operations, 200u);
   held.unlock();
@@ -217,11 +218,7 @@ TEST_F(RingServerTest, WhatWaitsForRoomIsHandedBackWhenTheConnectionDies) {
   const OpenFile open;
   const auto number = server->attach(peer.secret, attached(open));
   auto held = silence();
-  for (uint32_t i = 0; i < 200; ++i) {
-    ring::Submission durable = submission(Opcode::kWrite, *number, memory, i * kBlock);
-    durable.flags = ring::kDurable;
-    peer.submit(durable);
-  }
+  for (uint32_t i = 0; i < 200; ++i) peer.submit(durable_write(*number, memory, i * kBlock));
   sleep_for(Milliseconds(50));
   brick.cut_connection();
   held.unlock();
@@ -240,9 +237,7 @@ TEST_F(RingServerTest, ADetachWaitsForWhatIsUnderWay) {
   const OpenFile open;
   const auto number = server->attach(peer.secret, attached(open));
   auto held = silence();
-  ring::Submission durable = submission(Opcode::kWrite, *number, memory, 0);
-  durable.flags = ring::kDurable;
-  peer.submit(durable);
+  peer.submit(durable_write(*number, memory, 0));
   while (server->counts().operations == 0) yield_thread();
   sleep_for(Milliseconds(20));
   std::atomic<bool> detached = false;
@@ -263,10 +258,7 @@ TEST_F(RingServerTest, AFileOfAProgramThatHasEndedIsWaitedForToo) {
   {
     Peer peer(*server);
     const uint32_t memory = peer.share(1 << 16);
-    ring::Submission durable =
-        submission(Opcode::kWrite, *server->attach(peer.secret, attached(open)), memory, 0);
-    durable.flags = ring::kDurable;
-    peer.submit(durable);
+    peer.submit(durable_write(*server->attach(peer.secret, attached(open)), memory, 0));
     while (server->counts().operations == 0) yield_thread();
     sleep_for(Milliseconds(20));
   }
