@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "shared/base/sync.h"
+#include "shared/brick/session_codec.h"
 
 namespace pnfsrdma::brick {
 
@@ -13,8 +14,9 @@ Result<> Connection::ConnectionFlusher::flush(MutableByteSpan memory) {
 }
 
 Connection::Connection(rdma::Transport& transport, bool native_flush, uint32_t number, Shared shared,
-                       std::shared_ptr<void> place)
+                       std::shared_ptr<ReplayRecord> record, std::shared_ptr<void> place)
     : place_(std::move(place)),
+      record_(std::move(record)),
       transport_(transport),
       native_flush_(native_flush),
       number_(number),
@@ -36,7 +38,7 @@ Result<rdma::RemoteSlice> Connection::expose(uint64_t grant, MutableByteSpan mem
   TRY_ASSIGN(auto region,
              transport_.register_region(domain_, memory, access, native_flush_ ? &flusher_ : nullptr));
   const rdma::RemoteSlice remote = region->remote();
-  exposures_.add(grant, std::move(region));
+  exposures_.add(grant, std::move(region), writable);
   return remote;
 }
 
@@ -46,9 +48,10 @@ Result<> Connection::accept(rdma::ConnectionRequest& request, std::function<void
   limits.receive_depth = 32;
   limits.message_size_max = kSessionMessageMax;
   limits.native_flush = native_flush_;
-  TRY_ASSIGN(queue_pair_, request.accept(domain_, {}, limits));
+  const Bytes said = encode_accept({.understands = SessionServer::kUnderstands, .record = record_->number()});
+  TRY_ASSIGN(queue_pair_, request.accept(domain_, said, limits));
   TRY_ASSIGN(server_, SessionServer::make(transport_, domain_, *queue_pair_, exposures_, shared_.gate,
-                                          shared_.counters, number_));
+                                          shared_.counters, number_, record_));
   thread_ = Thread([server = server_.get(), on_ended = std::move(on_ended)] {
     server->run();
     on_ended();

@@ -8,6 +8,7 @@
 #include "server/brickd/counters.h"
 #include "server/brickd/exposures.h"
 #include "server/brickd/flush_gate.h"
+#include "server/brickd/replay_record.h"
 #include "server/brickd/session_server.h"
 #include "shared/base/result.h"
 #include "shared/base/sync.h"
@@ -26,9 +27,9 @@ class Connection {
     Counters& counters;
   };
 
-  // `place`: held as long as the device has anything of this connection.
+  // `record`: the session's. `place`: held as long as the device has anything of this connection.
   Connection(rdma::Transport& transport, bool native_flush, uint32_t number, Shared shared,
-             std::shared_ptr<void> place);
+             std::shared_ptr<ReplayRecord> record, std::shared_ptr<void> place);
   // Ends it: queue pair failed, thread joined, regions freed, then the queue pair destroyed; in this order.
   ~Connection();
   Connection(const Connection&) = delete;
@@ -64,6 +65,7 @@ class Connection {
   };
 
   const std::shared_ptr<void> place_;
+  const std::shared_ptr<ReplayRecord> record_;
   rdma::Transport& transport_;
   const bool native_flush_;
   const uint32_t number_;

@@ -27,20 +27,23 @@ bool ends_answer(const SessionMessage& message) {
 }  // namespace
 
 SessionServer::SessionServer(rdma::QueuePair& queue_pair, Exposures& exposures, FlushGate& gate,
-                             Counters& counters, uint32_t connection)
+                             Counters& counters, uint32_t connection, std::shared_ptr<ReplayRecord> record)
     : queue_pair_(queue_pair),
       exposures_(exposures),
       gate_(gate),
       counters_(counters),
       connection_(connection),
+      words_(exposures, gate, std::move(record)),
       buffers_(size_t{kReceives + kSends} * kSessionMessageMax) {}
 
 Result<std::unique_ptr<SessionServer>> SessionServer::make(rdma::Transport& transport,
                                                            std::shared_ptr<rdma::ProtectionDomain> domain,
                                                            rdma::QueuePair& queue_pair, Exposures& exposures,
                                                            FlushGate& gate, Counters& counters,
-                                                           uint32_t connection) {
-  std::unique_ptr<SessionServer> server(new SessionServer(queue_pair, exposures, gate, counters, connection));
+                                                           uint32_t connection,
+                                                           std::shared_ptr<ReplayRecord> record) {
+  std::unique_ptr<SessionServer> server(
+      new SessionServer(queue_pair, exposures, gate, counters, connection, std::move(record)));
   TRY_ASSIGN(server->region_,
              transport.register_region(std::move(domain), server->buffers_, rdma::Access::kLocalWrite));
   for (uint32_t number = 0; number < kReceives; ++number) {
@@ -104,10 +107,16 @@ Result<> SessionServer::receive(uint32_t number, uint32_t length) {
     answer_hello();
     return {};
   }
-  const auto* call = std::get_if<PersistCall>(&message_);
-  if (call == nullptr || !greeted_) return fail(EPROTO, "a message out of turn");
-  waiting_.emplace_back(persist(*call));
+  auto answer = greeted_ ? this->answer(message_) : std::nullopt;
+  if (!answer) return fail(EPROTO, "a message out of turn");
+  waiting_.push_back(std::move(*answer));
   return {};
+}
+
+std::optional<SessionMessage> SessionServer::answer(const SessionMessage& call) {
+  if (const auto* to_flush = std::get_if<PersistCall>(&call)) return persist(*to_flush);
+  if (const auto* word = std::get_if<ChangeWordCall>(&call)) return words_.change(*word);
+  return std::nullopt;
 }
 
 Result<> SessionServer::post_receive(std::optional<uint32_t> number) {

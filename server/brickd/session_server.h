@@ -10,6 +10,7 @@
 #include "server/brickd/counters.h"
 #include "server/brickd/exposures.h"
 #include "server/brickd/flush_gate.h"
+#include "server/brickd/words.h"
 #include "shared/base/result.h"
 #include "shared/brick/session_codec.h"
 #include "shared/rdma/transport.h"
@@ -17,31 +18,34 @@
 namespace pnfsrdma::brick {
 
 // Serves one data connection from a thread of its own: drives the transport (one-sided operations of the peer
-// are served by that on software transports) and answers the session messages hello and persist, without the
-// control loop.
+// are served by that on software transports) and answers the session messages, without the control loop.
 //
-// Per commit message: no allocation, one flush call per range, one SEND whose own completion wakes nobody. A
-// message beyond the credits, malformed or out of order ends the connection and one line goes to the log.
+// Per commit message or changed word: no allocation, one flush call per range, one SEND whose own completion
+// wakes nobody. A message beyond the credits, malformed or out of order ends the connection and one line goes
+// to the log.
 class SessionServer {
  public:
+  static constexpr uint32_t kUnderstands = kUnderstandsChangeWord;  // AcceptPrivateData's
+
   // Registers the message buffers in the connection's domain and posts the receives.
   static Result<std::unique_ptr<SessionServer>> make(rdma::Transport& transport,
                                                      std::shared_ptr<rdma::ProtectionDomain> domain,
                                                      rdma::QueuePair& queue_pair, Exposures& exposures,
-                                                     FlushGate& gate, Counters& counters,
-                                                     uint32_t connection);
+                                                     FlushGate& gate, Counters& counters, uint32_t connection,
+                                                     std::shared_ptr<ReplayRecord> record);
 
   // Until the connection ends.
   void run();
 
  private:
   SessionServer(rdma::QueuePair& queue_pair, Exposures& exposures, FlushGate& gate, Counters& counters,
-                uint32_t connection);
+                uint32_t connection, std::shared_ptr<ReplayRecord> record);
 
   Result<> handle(const rdma::Completion& completion);
   Result<> receive(uint32_t buffer, uint32_t length);
   Result<> post_receive(std::optional<uint32_t> number);
   void answer_hello();
+  std::optional<SessionMessage> answer(const SessionMessage& call);
   PersistReply persist(const PersistCall& call);
   Result<> send_waiting();
   MutableByteSpan buffer(uint32_t number);
@@ -51,6 +55,7 @@ class SessionServer {
   FlushGate& gate_;
   Counters& counters_;
   const uint32_t connection_;
+  Words words_;
   Bytes buffers_;
   std::unique_ptr<rdma::Region> region_;
 

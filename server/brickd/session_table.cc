@@ -57,6 +57,7 @@ Status SessionTable::open(uint64_t client, const xdr::FixedOpaque<kTicketSize>& 
   if (session == nullptr) {
     if (sessions_.size() >= limits_.sessions) return Status::kLimit;
     session = &sessions_[client];
+    session->record = std::make_shared<ReplayRecord>(parts_.random.next_u64());
     log_info("brick", "session-opened client={}", client);
   }
   session->ticket = ticket;
@@ -284,8 +285,9 @@ void SessionTable::admit(uint64_t client, const std::shared_ptr<PendingConnectio
   Session* session = find(client);
   if (session == nullptr || !pending || session->pending != pending) return;
   if (++session->last_connection == 0) ++session->last_connection;
-  pending->connection = parts_.destruction.adopt(std::make_unique<Connection>(
-      pending->transport, pending->native_flush, session->last_connection, parts_.shared, session->places));
+  pending->connection = parts_.destruction.adopt(
+      std::make_unique<Connection>(pending->transport, pending->native_flush, session->last_connection,
+                                   parts_.shared, session->record, session->places));
   pending->left.reserve(session->grants.size());
   for (const auto& [number, record] : session->grants) pending->left.push_back(number);
   register_slice(client, pending);

@@ -94,6 +94,7 @@ class SessionTable {
     std::shared_ptr<PendingConnection> pending;
     std::optional<SteadyTime> knocked;
     Milliseconds put_off{0};
+    std::shared_ptr<ReplayRecord> record;                     // from the beginning to the end of the session
     std::shared_ptr<void> places = std::make_shared<char>();  // each connection holds one
     rdma::TransportCounters ended;                            // of its connections that are no more
     bool full() const { return static_cast<size_t>(places.use_count()) > kConnectionsPerSessionMax; }

@@ -21,6 +21,10 @@ constexpr MessageType type_of() {
   if constexpr (std::is_same_v<T, HelloReply>) return MessageType::kHelloReply;
   if constexpr (std::is_same_v<T, PersistCall>) return MessageType::kPersistCall;
   if constexpr (std::is_same_v<T, PersistReply>) return MessageType::kPersistReply;
+  if constexpr (std::is_same_v<T, ChangeWordCall>) return MessageType::kChangeWordCall;
+  if constexpr (std::is_same_v<T, ChangeWordReply>) return MessageType::kChangeWordReply;
+  if constexpr (std::is_same_v<T, VerifyCall>) return MessageType::kVerifyCall;
+  if constexpr (std::is_same_v<T, VerifyReply>) return MessageType::kVerifyReply;
 }
 
 template <typename T>
@@ -68,6 +72,14 @@ Result<> decode_session_message(ByteSpan bytes, SessionMessage& message) {
       return decode_body<PersistCall>(body, message);
     case MessageType::kPersistReply:
       return decode_body<PersistReply>(body, message);
+    case MessageType::kChangeWordCall:
+      return decode_body<ChangeWordCall>(body, message);
+    case MessageType::kChangeWordReply:
+      return decode_body<ChangeWordReply>(body, message);
+    case MessageType::kVerifyCall:
+      return decode_body<VerifyCall>(body, message);
+    case MessageType::kVerifyReply:
+      return decode_body<VerifyReply>(body, message);
   }
   return fail(EPROTO, "session message of an unknown type");
 }
@@ -88,6 +100,16 @@ Result<ConnectPrivateData> decode_connect(ByteSpan bytes) {
   auto data = xdr::decode_from<ConnectPrivateData>(bytes);
   if (!data) return fail(EPROTO, "malformed private data of a connect");
   return *data;
+}
+
+Bytes encode_accept(const AcceptPrivateData& data) {
+  return xdr::encode_to_bytes(data);
+}
+
+AcceptPrivateData decode_accept(ByteSpan bytes) {
+  AcceptPrivateData data;
+  xdr::Decoder decoder(bytes);
+  return xdr::decode(decoder, data) ? data : AcceptPrivateData{};
 }
 
 Bytes encode_reject(RejectReason reason) {

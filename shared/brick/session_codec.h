@@ -11,7 +11,8 @@
 // Session messages to and from bytes, for both ends of the data connection. Pure functions.
 namespace pnfsrdma::brick {
 
-using SessionMessage = std::variant<HelloCall, HelloReply, PersistCall, PersistReply>;
+using SessionMessage = std::variant<HelloCall, HelloReply, PersistCall, PersistReply, ChangeWordCall,
+                                    ChangeWordReply, VerifyCall, VerifyReply>;
 
 // Writes the message type and the message at the front of `out` (at least kSessionMessageMax bytes) and
 // returns the length to send. Every message within its bounds fits.
@@ -25,6 +26,10 @@ Result<> decode_session_message(ByteSpan bytes, SessionMessage& message);
 // CM private data of a connect.
 Bytes encode_connect(const ConnectPrivateData& data);
 Result<ConnectPrivateData> decode_connect(ByteSpan bytes);
+
+// CM private data of the reply to it. What is too short says nothing.
+Bytes encode_accept(const AcceptPrivateData& data);
+AcceptPrivateData decode_accept(ByteSpan bytes);
 
 // CM private data of a reject: words for the user, since Transport::connect hands it on as Error::what()
 // text.

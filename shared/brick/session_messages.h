@@ -23,15 +23,32 @@ struct ConnectPrivateData {
   uint32_t version = kSessionVersion;
   xdr::FixedOpaque<16> ticket{};
 };
+// CM private data of the brick's reply, XDR; zeros may follow. A brick of before says nothing, which is zeros, too. A
+// client sends no message that the brick does not say it understands.
+struct AcceptPrivateData {
+  uint32_t understands = 0;  // bits: kUnderstands*
+  uint64_t record = 0;  // which record of changed words the session has: another number is another, empty one
+};
+inline constexpr uint32_t kUnderstandsChangeWord = 1;
+inline constexpr uint32_t kUnderstandsVerify = 2;
 // CM private data of a reject: why.
 enum class RejectReason : uint32_t { kVersion = 1, kTicket = 2, kBusy = 3 };
 constexpr bool xdr_known(RejectReason value) {
   return value >= RejectReason::kVersion && value <= RejectReason::kBusy;
 }
 
-enum class MessageType : uint32_t { kHelloCall = 1, kHelloReply = 2, kPersistCall = 3, kPersistReply = 4 };
+enum class MessageType : uint32_t {
+  kHelloCall = 1,
+  kHelloReply = 2,
+  kPersistCall = 3,
+  kPersistReply = 4,
+  kChangeWordCall = 5,
+  kChangeWordReply = 6,
+  kVerifyCall = 7,
+  kVerifyReply = 8,
+};
 constexpr bool xdr_known(MessageType value) {
-  return value >= MessageType::kHelloCall && value <= MessageType::kPersistReply;
+  return value >= MessageType::kHelloCall && value <= MessageType::kVerifyReply;
 }
 
 struct HelloCall {
@@ -68,6 +85,63 @@ struct PersistReply {
   uint64_t id = 0;
   PersistStatus status = PersistStatus::kOk;
   xdr::FixedOpaque<8> verifier{};
+};
+
+// A word of eight bytes, aligned to as many and little-endian, is changed as a whole by the brick's processor: no other
+// change of it by these messages, whoever's, comes between its reading and its writing. WRITEs do not count as such.
+enum class WordChange : uint32_t { kStore = 1, kCompareAndSwap = 2, kFetchAndAdd = 3 };
+constexpr bool xdr_known(WordChange value) {
+  return value >= WordChange::kStore && value <= WordChange::kFetchAndAdd;
+}
+// Slots of a session's record. A client has one call in a slot at a time.
+inline constexpr uint32_t kReplaySlots = 64;
+
+// Made once, however often it comes: a call of the last sequence number of its slot is answered from the
+// record, and one below that is not made. So a client that lost the answer with its connection asks again on
+// the next one, unless that has another record: then it cannot know.
+struct ChangeWordCall {
+  uint64_t id = 0;
+  uint64_t record = 0;  // AcceptPrivateData's of the connection that it was sent on first
+  uint32_t slot = 0;
+  uint64_t sequence = 0;  // grows in its slot
+  WordChange change = WordChange::kStore;
+  bool durable = false;  // when it is answered
+  uint64_t grant = 0;    // for reading and writing
+  uint64_t offset = 0;   // in the grant
+  uint64_t operand = 0;  // what is stored, swapped in or added
+  uint64_t expected = 0;
+};
+enum class WordStatus : uint32_t {
+  kOk = 0,
+  kUnknownGrant = 1,  // not made: there is no such grant any more, or it is for reading only
+  kInvalid = 2,       // not made: outside of the grant, or not aligned
+  kNotDurable = 3,    // made, and the flush failed
+  kForgotten = 4,     // not made now; whether it was before, the brick does not know
+};
+constexpr bool xdr_known(WordStatus value) {
+  return value <= WordStatus::kForgotten;
+}
+struct ChangeWordReply {
+  uint64_t id = 0;
+  WordStatus status = WordStatus::kOk;
+  uint64_t before = 0;  // what the word was
+  xdr::FixedOpaque<8> verifier{};
+};
+
+// The ranges are flushed, dropped from the processor's caches where that leads to the medium, and read back. At most
+// kVerifyBytesPerMessage of them all: it is done by the thread that serves the connection.
+inline constexpr uint32_t kVerifyRangesPerMessage = 256;
+inline constexpr uint64_t kVerifyBytesPerMessage = 4 << 20;
+struct VerifyCall {
+  uint64_t id = 0;
+  xdr::List<PersistTarget, kVerifyRangesPerMessage> ranges;
+};
+struct VerifyReply {
+  uint64_t id = 0;
+  PersistStatus status = PersistStatus::kOk;
+  xdr::FixedOpaque<8> verifier{};
+  bool medium = false;                                     // false: a copy in front of it, as a page cache
+  xdr::List<uint32_t, kVerifyRangesPerMessage> checksums;  // CRC32C
 };
 
 }  // namespace pnfsrdma::brick

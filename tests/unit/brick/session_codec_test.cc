@@ -35,6 +35,49 @@ TEST(SessionCodec, EachMessageComesBackAsItWas) {
   EXPECT_EQ(std::get<PersistReply>(*answer).status, PersistStatus::kBounds);
 }
 
+TEST(SessionCodec, ChangesOfWordsAndVerificationsComeBackAsTheyWere) {
+  const auto call = decode_session_message(encoded(ChangeWordCall{.id = 1,
+                                                                  .record = 2,
+                                                                  .slot = 3,
+                                                                  .sequence = 4,
+                                                                  .change = WordChange::kCompareAndSwap,
+                                                                  .durable = true,
+                                                                  .grant = 5,
+                                                                  .offset = 6,
+                                                                  .operand = 7,
+                                                                  .expected = 8}));
+  ASSERT_TRUE(call);
+  const auto& change = std::get<ChangeWordCall>(*call);
+  EXPECT_EQ(change.change, WordChange::kCompareAndSwap);
+  EXPECT_TRUE(change.durable);
+  EXPECT_EQ(change.expected, 8u);
+  const auto reply =
+      decode_session_message(encoded(ChangeWordReply{.status = WordStatus::kForgotten, .before = 9}));
+  EXPECT_EQ(std::get<ChangeWordReply>(*reply).before, 9u);
+
+  VerifyCall verify{.id = 5};
+  verify.ranges.resize(kVerifyRangesPerMessage);
+  EXPECT_TRUE(decode_session_message(encoded(verify)));
+  VerifyReply told{.id = 5, .medium = true};
+  told.checksums.assign(kVerifyRangesPerMessage, 17);
+  const auto verified = decode_session_message(encoded(told));
+  ASSERT_TRUE(verified);
+  EXPECT_EQ(std::get<VerifyReply>(*verified).checksums.back(), 17u);
+  EXPECT_TRUE(std::get<VerifyReply>(*verified).medium);
+}
+
+TEST(SessionCodec, WhatABrickOfBeforeDoesNotSayItDoesNotUnderstand) {
+  EXPECT_EQ(decode_accept({}).understands, 0u);
+  EXPECT_EQ(decode_accept(Bytes(5)).understands, 0u);
+  EXPECT_EQ(decode_accept(Bytes(rdma::kPrivateDataMax)).record, 0u);
+  Bytes said = encode_accept({.understands = kUnderstandsChangeWord, .record = 99});
+  EXPECT_LE(said.size(), rdma::kPrivateDataMax);
+  EXPECT_EQ(decode_accept(said).record, 99u);
+  said.resize(rdma::kPrivateDataMax);  // as RoCE pads it
+  EXPECT_EQ(decode_accept(said).understands, kUnderstandsChangeWord);
+  EXPECT_EQ(decode_accept(said).record, 99u);
+}
+
 TEST(SessionCodec, NothingButItsRoomIsLeftOfTheMessageBefore) {
   SessionMessage message;
   PersistCall longer{.id = 5};

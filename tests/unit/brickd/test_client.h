@@ -34,10 +34,13 @@ class TestClient {
     options.limits.native_flush = true;
     TRY_ASSIGN(auto connected, transport.connect(address, domain, options));
     client->queue_pair_ = std::move(connected.queue_pair);
+    client->said_ = decode_accept(connected.private_data);
     for (uint32_t i = 0; i < receives; ++i) TRY(client->post_receive(i));
     return client;
   }
 
+  // What the brick said when it accepted.
+  const AcceptPrivateData& said() const { return said_; }
   Bytes& scratch() { return memory_; }
   rdma::LocalSlice slice(size_t offset, uint32_t length) const { return region_->slice(offset, length); }
 
@@ -125,6 +128,13 @@ class TestClient {
     const auto message = receive();
     return message ? std::optional(std::get<PersistReply>(*message)) : std::nullopt;
   }
+  // The answer to any other message; none: the connection has ended.
+  template <typename Reply, typename Call>
+  std::optional<Reply> ask(Call call) {
+    if (!send(std::move(call))) return std::nullopt;
+    const auto message = receive();
+    return message ? std::optional(std::get<Reply>(*message)) : std::nullopt;
+  }
 
   // Does the connection end within some seconds?
   bool ends() {
@@ -189,6 +199,7 @@ class TestClient {
   }
 
   Bytes memory_;
+  AcceptPrivateData said_;
   std::unique_ptr<rdma::Region> region_;
   std::unique_ptr<rdma::QueuePair> queue_pair_;
   std::array<rdma::Completion, 16> completions_;
