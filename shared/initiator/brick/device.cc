@@ -188,6 +188,7 @@ Result<std::shared_ptr<Connection>> Device::finish_connect(const nfs4::DeviceAdd
   auto connection = fabric_.destruction.adopt(std::make_unique<Connection>(
       std::move(unheard->queue_pair), std::move(unheard->area), std::move(*hello)));
   connection->transport = transport;
+  connection->said = brick::decode_accept(connected.private_data);
   connection->flush = choose_flush(address, connection->queue_pair.queue_pair());
   return connection;
 }

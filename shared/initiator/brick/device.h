@@ -11,6 +11,7 @@
 #include "shared/base/sync.h"
 #include "shared/initiator/brick/fabric.h"
 #include "shared/initiator/brick/hello.h"
+#include "shared/initiator/brick/replay_slots.h"
 #include "shared/initiator/brick/shared_queue_pair.h"
 #include "shared/nfs4/basic_types.h"
 #include "shared/nfs4/pmem_layout.h"
@@ -30,6 +31,7 @@ struct Connection {
 
   SharedQueuePair queue_pair;
   const Hello hello;
+  brick::AcceptPrivateData said;  // before that, when it accepted the connection
   size_t transport = 0;
   // Layouts taken under another incarnation are void.
   uint32_t incarnation = 0;
@@ -76,6 +78,7 @@ class Device {
   // There is no connection, or what is in flight there has had no answer since whoever asks began to ask, and
   // for `patience`. For one thread that asks again and again.
   bool silent(Milliseconds patience);
+  ReplaySlots& replay_slots() { return replay_slots_; }
   // Its memory, as GETDEVICEINFO last told, is less than the mount requires: connect() fails, and no other
   // way leads there either.
   bool too_weak() const { return too_weak_.load(std::memory_order_acquire); }
@@ -104,6 +107,7 @@ class Device {
   Fabric& fabric_;
   std::atomic<uint32_t> incarnation_ = 1;
   std::atomic<bool> too_weak_ = false;
+  ReplaySlots replay_slots_;
 
   mutable Mutex mutex_;
   Condition changed_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <type_traits>
 #include <utility>
 
 #include "shared/base/check.h"
@@ -20,6 +21,24 @@ constexpr size_t kCompletionsPerPoll = 32;
 constexpr Milliseconds kHandBack = std::chrono::seconds(1);
 constexpr uint32_t kAllCredits = (1u << MessageArea::kSends) - 1;
 static_assert(MessageArea::kSends < 32);
+
+// Which answer belongs to a call.
+template <typename Call>
+constexpr size_t reply_index() {
+  if constexpr (std::is_same_v<Call, brick::PersistCall>)
+    return brick::SessionMessage(brick::PersistReply()).index();
+  if constexpr (std::is_same_v<Call, brick::ChangeWordCall>)
+    return brick::SessionMessage(brick::ChangeWordReply()).index();
+  return brick::SessionMessage(brick::VerifyReply()).index();
+}
+
+// None: it is not an answer to a Request.
+std::optional<uint64_t> id_of(const brick::SessionMessage& message) {
+  if (const auto* reply = std::get_if<brick::PersistReply>(&message)) return reply->id;
+  if (const auto* reply = std::get_if<brick::ChangeWordReply>(&message)) return reply->id;
+  if (const auto* reply = std::get_if<brick::VerifyReply>(&message)) return reply->id;
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -45,22 +64,28 @@ void SharedQueuePair::start(WorkBatch& batch, SteadyTime deadline) {
   post(batch);
 }
 
-void SharedQueuePair::start(WorkBatch& batch, brick::PersistCall call, SteadyTime deadline) {
+void SharedQueuePair::start(WorkBatch& batch, Request call, SteadyTime deadline) {
   batch.credit_ = take_credit(deadline);
   if (!batch.credit_) return;
   add_message(batch, std::move(call));
   start(batch, deadline);
 }
 
-void SharedQueuePair::add_message(WorkBatch& batch, brick::PersistCall call) {
-  CHECK(call.ranges.size() <= brick::kPersistRangesPerMessage);
+void SharedQueuePair::add_message(WorkBatch& batch, Request call) {
   {
     Lock lock(mutex_);
-    call.id = next_persist_++;
+    batch.reply_id_ = next_id_++;
   }
   batch.wants_reply_ = true;
-  batch.reply_id_ = call.id;
-  const size_t length = brick::encode_session_message(std::move(call), area_->send_bytes(*batch.credit_));
+  batch.reply_ = {};
+  batch.receive_slot_.reset();
+  const size_t length = std::visit(
+      [&](auto& message) {
+        message.id = batch.reply_id_;
+        batch.reply_index_ = reply_index<std::decay_t<decltype(message)>>();
+        return brick::encode_session_message(std::move(message), area_->send_bytes(*batch.credit_));
+      },
+      call);
   WorkItem& message = batch.items_.back();
   message.opcode = rdma::Opcode::kSend;
   message.local = area_->send_slice(*batch.credit_, length);
@@ -79,7 +104,7 @@ bool SharedQueuePair::try_reserve(WorkBatch& batch, BatchOwner& owner) {
   return true;
 }
 
-bool SharedQueuePair::try_reserve(WorkBatch& batch, BatchOwner& owner, brick::PersistCall call) {
+bool SharedQueuePair::try_reserve(WorkBatch& batch, BatchOwner& owner, Request call) {
   batch.credit_ = try_credit();
   if (!batch.credit_) return false;
   add_message(batch, std::move(call));
@@ -118,10 +143,10 @@ void SharedQueuePair::finish(WorkBatch& batch, SteadyTime deadline) {
 void SharedQueuePair::release_message(WorkBatch& batch) {
   if (!batch.credit_) return;
   give_credit(*std::exchange(batch.credit_, std::nullopt));
-  if (!batch.reply()) return;
+  const auto slot = std::exchange(batch.receive_slot_, std::nullopt);
+  if (!slot) return;
   std::lock_guard posting(post_mutex_);
-  const auto posted = queue_pair_->post_receive(receive_work_id(batch.receive_slot_),
-                                                area_->receive_slice(batch.receive_slot_));
+  const auto posted = queue_pair_->post_receive(receive_work_id(*slot), area_->receive_slice(*slot));
   if (!posted) queue_pair_->fail();
 }
 
@@ -349,17 +374,17 @@ void SharedQueuePair::take_reply(const rdma::Completion& completion) {
   if (completion.outcome != rdma::Outcome::kSuccess)
     return;  // the end of the connection; settle_dead() follows
   const size_t slot = receive_slot(completion.work_id);
-  const auto message = brick::decode_session_message(area_->receive_bytes(slot).first(completion.length));
-  const auto* reply = message ? std::get_if<brick::PersistReply>(&*message) : nullptr;
+  auto message = brick::decode_session_message(area_->receive_bytes(slot).first(completion.length));
+  const auto id = message ? id_of(*message) : std::nullopt;
   WorkBatch* batch = replies_;
-  while (reply != nullptr && batch != nullptr && batch->reply_id_ != reply->id) batch = batch->next_reply_;
-  if (reply == nullptr || batch == nullptr) {
+  while (id && batch != nullptr && batch->reply_id_ != *id) batch = batch->next_reply_;
+  if (!id || batch == nullptr || batch->reply_index_ != message->index()) {
     log_warning("initiator", "device-protocol-error peer={} an answer without a request",
                 queue_pair_->peer());
     queue_pair_->fail();
     return;
   }
-  batch->reply_ = *reply;
+  batch->reply_ = std::move(*message);
   batch->receive_slot_ = slot;
   remove_reply(*batch);
   finish_one(*batch);
@@ -414,14 +439,6 @@ void SharedQueuePair::give_credit(size_t slot) {
   Lock lock(mutex_);
   credits_taken_ &= ~(1u << slot);
   room_.notify_all();
-}
-
-std::optional<brick::PersistReply> SharedQueuePair::persist(brick::PersistCall call, SteadyTime deadline) {
-  WorkItem item;
-  WorkBatch batch({&item, 1});
-  start(batch, std::move(call), deadline);
-  finish(batch, deadline);
-  return batch.reply();
 }
 
 }  // namespace pnfsrdma::initiator

@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
+#include <variant>
 
 #include "shared/base/clock.h"
 #include "shared/base/sync.h"
@@ -13,6 +15,9 @@
 #include "shared/rdma/transport.h"
 
 namespace pnfsrdma::initiator {
+
+// What a client asks a brick by message. Its id is SharedQueuePair's.
+using Request = std::variant<brick::PersistCall, brick::ChangeWordCall, brick::VerifyCall>;
 
 // One queue pair that any number of threads use at once. Thread-safe. There is no thread behind it: of the
 // threads that wait, one polls for all; when its own batch is done it hands the role to a sleeper. At queue
@@ -33,10 +38,10 @@ class SharedQueuePair {
   // back. At most items_max() items. A thread may start batches on several queue pairs and then finish them,
   // if all threads take the queue pairs in one order: start() may wait for room that others hold.
   void start(WorkBatch& batch, SteadyTime deadline);
-  // The same with a commit message (at most brick::kPersistRangesPerMessage ranges), whose SEND is the last
-  // item: it covers the WRITEs in front of it, in the same round trip (RC and RFC 5040 place them first).
-  // Waits for a credit when kSessionCredits are out.
-  void start(WorkBatch& batch, brick::PersistCall call, SteadyTime deadline);
+  // The same with a message, whose SEND is the last item. A commit message (at most
+  // brick::kPersistRangesPerMessage ranges) covers the WRITEs in front of it, in the same round trip (RC and RFC
+  // 5040 place them first). Waits for a credit when kSessionCredits are out.
+  void start(WorkBatch& batch, Request call, SteadyTime deadline);
   void finish(WorkBatch& batch, SteadyTime deadline);
   void run(WorkBatch& batch, SteadyTime deadline) {
     start(batch, deadline);
@@ -48,7 +53,7 @@ class SharedQueuePair {
   // is none just now, or the connection is dead; nothing has happened. Then start_reserved() or cancel(); so
   // a thread may reserve on several queue pairs before it posts anything.
   bool try_reserve(WorkBatch& batch, BatchOwner& owner);
-  bool try_reserve(WorkBatch& batch, BatchOwner& owner, brick::PersistCall call);
+  bool try_reserve(WorkBatch& batch, BatchOwner& owner, Request call);
   void cancel(WorkBatch& batch);
   // Posts, and rings now or with ring(). The owner is told when all items have an outcome, possibly before this
   // returns. When `deadline` passes, the next poll() gives the connection up.
@@ -66,8 +71,18 @@ class SharedQueuePair {
   // Dead, and no asynchronous batch is left, nor can be started.
   bool ended() const;
 
-  // One commit message and its answer: one round trip. None: the connection was lost.
-  std::optional<brick::PersistReply> persist(brick::PersistCall call, SteadyTime deadline);
+  // One message and its answer: one round trip. None: the connection was lost.
+  template <typename Reply>
+  std::optional<Reply> ask(Request call, SteadyTime deadline) {
+    WorkItem item;
+    WorkBatch batch({&item, 1});
+    start(batch, std::move(call), deadline);
+    finish(batch, deadline);
+    return batch.answer<Reply>();
+  }
+  std::optional<brick::PersistReply> persist(brick::PersistCall call, SteadyTime deadline) {
+    return ask<brick::PersistReply>(std::move(call), deadline);
+  }
 
   bool connected() const { return queue_pair_->connected(); }
   // Work requests posted and not complete.
@@ -88,7 +103,7 @@ class SharedQueuePair {
 
   static void prepare(WorkBatch& batch);
   // The message as the last item, in the send slot of the batch's credit.
-  void add_message(WorkBatch& batch, brick::PersistCall call);
+  void add_message(WorkBatch& batch, Request call);
   // Room in the send queue for the batch. False: dead or too late.
   bool reserve(WorkBatch& batch, SteadyTime deadline);
   void admit(WorkBatch& batch);
@@ -133,7 +148,7 @@ class SharedQueuePair {
   bool dead_ = false;
   WorkBatch* sleepers_ = nullptr;
   WorkBatch* replies_ = nullptr;
-  uint64_t next_persist_ = 1;
+  uint64_t next_id_ = 1;
   uint32_t credits_taken_ = 0;  // one bit per send slot
   size_t asynchronous_ = 0;     // batches, from try_reserve() until they are done
   bool given_up_ = false;       // because an asynchronous batch was late

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "shared/base/sync.h"
-#include "shared/brick/session_messages.h"
+#include "shared/brick/session_codec.h"
 #include "shared/rdma/transport.h"
 
 namespace pnfsrdma::initiator {
@@ -54,10 +54,14 @@ class WorkBatch {
     }
     return true;
   }
-  // The answer to its commit message; none: it had none, or no answer came.
-  std::optional<brick::PersistReply> reply() const {
-    return reply_id_ != 0 && reply_.id == reply_id_ ? std::optional(reply_) : std::nullopt;
+  // The answer to its message; none: it had none, or no answer came.
+  template <typename Reply>
+  std::optional<Reply> answer() const {
+    const auto* reply = std::get_if<Reply>(&reply_);
+    return reply != nullptr && reply_id_ != 0 && reply->id == reply_id_ ? std::optional(*reply)
+                                                                        : std::nullopt;
   }
+  std::optional<brick::PersistReply> reply() const { return answer<brick::PersistReply>(); }
 
  private:
   friend class SharedQueuePair;
@@ -65,12 +69,14 @@ class WorkBatch {
   std::span<WorkItem> items_;
   // Items without a completion, and the answer when one is wanted; of an asynchronous batch its start, too.
   size_t remaining_ = 0;
-  // The answer to a SEND, recognised by its id; the send slot of that, until finish().
+  // The answer to a SEND, recognised by its id and by which message it is (an index of the variant); the send slot of
+  // that, until finish().
   bool wants_reply_ = false;
   std::optional<size_t> credit_;
   uint64_t reply_id_ = 0;
-  brick::PersistReply reply_;
-  size_t receive_slot_ = 0;
+  size_t reply_index_ = 0;
+  brick::SessionMessage reply_;  // as long as there is none, a call
+  std::optional<size_t> receive_slot_;
   // The list of batches whose threads sleep, or that wait for a reply.
   WorkBatch* next_sleeper_ = nullptr;
   WorkBatch* next_reply_ = nullptr;

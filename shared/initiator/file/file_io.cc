@@ -113,6 +113,12 @@ Result<std::optional<uint64_t>> FileIo::append_unasked(BufferSlice source, Stabi
   return std::unexpected(written.error());
 }
 
+Result<uint64_t> FileIo::change_word(uint64_t offset, const WordIo& word) {
+  if (inside_->fabric.aborted) return fail(ESHUTDOWN, "the mount ends");
+  const Measured measured(inside_->fabric.clock, inside_->fabric.statistics.write_latency);
+  return inside_->words.change(offset, word);
+}
+
 ErrorCursor FileIo::losses_from_now() const {
   return ErrorCursor(inside_->dirty.losses());
 }

@@ -75,6 +75,12 @@ class FileIo {
   Result<std::optional<uint64_t>> append_unasked(BufferSlice source,
                                                  Stability stability = Stability::kUnstable);
 
+  // Has the brick change one word, as a whole towards all others that do so; what it was. Made once, also when the
+  // connection is lost on the way. Errors: EINVAL (not aligned, or the file as known here ends before its end);
+  // ENOTSUP and EAGAIN (nothing was changed: no memory is, or can be, granted, or the brick is older); EIO (it is not
+  // known whether it was changed, or whether that is durable: Error::what() says which).
+  Result<uint64_t> change_word(uint64_t offset, const WordIo& word);
+
   // Where a new open file starts: losses of before are its business only if no other open file has heard of
   // them.
   ErrorCursor error_cursor() const;

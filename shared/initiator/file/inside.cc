@@ -24,6 +24,7 @@ FileInside::FileInside(const Mount& what, AllFiles& all, nfs4::FileHandle file, 
       layout_getter(*this, what.devices, what.background, what.told),
       brick_io(*this, flusher),
       transfer(*this, barrier, through_mds, committer, growth_room, flusher, layout_getter, brick_io),
+      words(*this, committer, flusher, layout_getter),
       all_files(all),
       mount(what) {}
 

@@ -5,6 +5,7 @@
 #include "shared/initiator/file/sync_habit.h"
 #include "shared/initiator/file/transfer.h"
 #include "shared/initiator/file/truncater.h"
+#include "shared/initiator/file/words.h"
 
 namespace pnfsrdma::initiator {
 
@@ -27,6 +28,7 @@ struct FileInside : FileState {
   LayoutGetter layout_getter;
   BrickIo brick_io;
   Transfer transfer;
+  Words words;
   SyncHabit sync_habit;
   AllFiles& all_files;
   const Mount& mount;  // the table's; for tests

@@ -23,4 +23,12 @@ struct Io {
   Doorbell doorbell = Doorbell::kNow;  // of one that its caller does not wait for
 };
 
+// What is to become of an aligned word of eight bytes, little-endian. `durable`: when it is answered.
+struct WordIo {
+  brick::WordChange change = brick::WordChange::kStore;
+  uint64_t operand = 0;
+  uint64_t expected = 0;  // by a comparison
+  bool durable = false;
+};
+
 }  // namespace pnfsrdma::initiator

@@ -114,6 +114,11 @@ class FakeBrick : public rdma::Flusher {
   std::atomic<int> connections = 0;
   std::atomic<int> connections_max = INT_MAX;  // no more of them
   std::atomic<int> persists = 0;
+  std::atomic<uint32_t> understands = brick::kUnderstandsChangeWord;  // 0: a brick of before
+  std::atomic<uint64_t> record = 1;                                   // another one: its session began anew
+  std::atomic<int> unanswered_changes =
+      0;  // so many of the next changes of words are made, and the connection dies
+  std::atomic<int> unmade_changes = 0;  // the same, but not made
 
   Result<> flush(MutableByteSpan) override {
     events_.add("flush");
@@ -163,7 +168,9 @@ class FakeBrick : public rdma::Flusher {
       for (auto& [id, grant] : grants_) expose(grant);
       ++connection_;
     }
-    auto accepted = request.accept(domain_, {}, limits);
+    accepted_record_ = record.load();
+    const Bytes said = brick::encode_accept({.understands = understands, .record = accepted_record_});
+    auto accepted = request.accept(domain_, understands == 0 ? ByteSpan() : ByteSpan(said), limits);
     if (!accepted) return;
     ++connections;
     std::lock_guard lock(mutex_);
@@ -216,6 +223,18 @@ class FakeBrick : public rdma::Flusher {
           hello.grants.push_back({id, grant.region->remote().key, grant.region->remote().address});
         }
         reply = hello;
+      } else if (const auto* change = std::get_if<brick::ChangeWordCall>(&*message)) {
+        if (unmade_changes > 0) {
+          --unmade_changes;
+          queue_pair_->fail();
+          return;
+        }
+        reply = change_word(*change);
+        if (unanswered_changes > 0) {
+          --unanswered_changes;
+          queue_pair_->fail();
+          return;
+        }
       } else {
         const auto& call = std::get<brick::PersistCall>(*message);
         reply = persist(call);
@@ -253,6 +272,32 @@ class FakeBrick : public rdma::Flusher {
     return reply;
   }
 
+  brick::ChangeWordReply change_word(const brick::ChangeWordCall& call) {
+    brick::ChangeWordReply reply{.id = call.id, .verifier = verifier_};
+    auto& [sequence, before] = slots_[call.slot];
+    const auto found = grants_.find(call.grant);
+    if (call.record != accepted_record_ || call.sequence < sequence) {
+      reply.status = brick::WordStatus::kForgotten;
+    } else if (call.sequence == sequence) {
+      reply.before = before;
+      events_.add("word again");
+    } else if (found == grants_.end() || !found->second.writable) {
+      reply.status = brick::WordStatus::kUnknownGrant;
+    } else {
+      const uint64_t offset = found->second.offset + call.offset;
+      uint64_t word = 0;
+      std::memcpy(&word, memory_.data() + offset, sizeof word);
+      sequence = call.sequence;
+      reply.before = before = word;
+      const bool swaps = call.change != brick::WordChange::kCompareAndSwap || word == call.expected;
+      if (swaps) word = call.change == brick::WordChange::kFetchAndAdd ? word + call.operand : call.operand;
+      std::memcpy(memory_.data() + offset, &word, sizeof word);
+      events_.add("word " + std::to_string(offset) + (call.durable ? " durable" : ""));
+    }
+    if (std::exchange(fail_next_flush_, false)) reply.status = brick::WordStatus::kNotDurable;
+    return reply;
+  }
+
   void stop() {
     stopping_ = true;
     if (queue_pair_) queue_pair_->fail();
@@ -276,6 +321,8 @@ class FakeBrick : public rdma::Flusher {
   uint32_t connection_ = 0;
   xdr::FixedOpaque<8> verifier_{};
   bool fail_next_flush_ = false;
+  std::atomic<uint64_t> accepted_record_ = 0;
+  std::map<uint32_t, std::pair<uint64_t, uint64_t>> slots_;  // sequence and what the word was
   Bytes messages_;
   std::unique_ptr<rdma::Region> message_region_;
   std::unique_ptr<rdma::QueuePair> queue_pair_;
