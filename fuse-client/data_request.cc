@@ -12,6 +12,11 @@
 namespace pnfsrdma::fuse_client {
 namespace {
 
+struct WordIoctl {
+  fuse_ioctl_in ioctl;
+  ring::ChangeWord word;
+};
+
 // Zeros where the message is too short; libfuse refuses it then.
 template <typename T>
 T read_at(ByteSpan message, size_t offset) {
@@ -46,8 +51,16 @@ std::optional<DataRequest> data_request(ByteSpan message) {
       return request;
     }
     case FUSE_IOCTL:
-      if (arguments_of<fuse_ioctl_in>(message).cmd == ring::kAppend) return request;
-      return std::nullopt;
+      switch (arguments_of<fuse_ioctl_in>(message).cmd) {
+        case ring::kAppend:
+          return request;
+        case ring::kChangeWord:
+          request.range =
+              initiator::FileRange{arguments_of<WordIoctl>(message).word.offset, sizeof(uint64_t)};
+          return request;
+        default:
+          return std::nullopt;
+      }
     case FUSE_SETATTR:
     case FUSE_FLUSH:
     case FUSE_FSYNC:

@@ -22,6 +22,25 @@ std::optional<Argument> argument_of(ByteSpan in) {
   return argument;
 }
 
+std::optional<initiator::WordIo> word_of(const ring::ChangeWord& argument) {
+  initiator::WordIo word{.operand = argument.operand,
+                         .expected = argument.expected,
+                         .durable = (argument.flags & ring::kDurable) != 0};
+  if ((argument.flags & ~ring::kDurable) != 0 || argument.unused != 0) return std::nullopt;
+  switch (static_cast<ring::WordChange>(argument.change)) {
+    case ring::WordChange::kStore:
+      word.change = brick::WordChange::kStore;
+      return word;
+    case ring::WordChange::kCompareAndSwap:
+      word.change = brick::WordChange::kCompareAndSwap;
+      return word;
+    case ring::WordChange::kFetchAndAdd:
+      word.change = brick::WordChange::kFetchAndAdd;
+      return word;
+  }
+  return std::nullopt;
+}
+
 template <typename Argument>
 void reply(fuse_req_t request, const Result<Argument>& answer) {
   if (answer) {
@@ -44,6 +63,9 @@ void FileSystem::ioctl(fuse_req_t request, fuse_ino_t node, unsigned command, By
     case ring::kAppend:
       if (on_directory) break;
       return append_from_memory(request, node, in, info);
+    case ring::kChangeWord:
+      if (on_directory) break;
+      return change_word(request, node, in, info);
     default:
       break;
   }
@@ -102,6 +124,33 @@ void FileSystem::append_from_memory(fuse_req_t request, fuse_ino_t node, ByteSpa
   // Neither of the new end nor of what its last page holds has the kernel heard.
   parts_.invalidator.pages(node,
                            [request, answer = *argument] { reply(request, Result<ring::Append>(answer)); });
+}
+
+// As a write, but that its brick does it, and nobody else can. With `writeback` the newest bytes may be the kernel's.
+void FileSystem::change_word(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info) {
+  auto argument = argument_of<ring::ChangeWord>(in);
+  const auto wanted = argument ? word_of(*argument) : std::nullopt;
+  OpenFile& file = open_file(info);
+  const auto refuse = [&](int error) { fuse_reply_err(request, error); };
+  if (!wanted) return refuse(EINVAL);
+  const bool reads = wanted->change != brick::WordChange::kStore;
+  const int access = file.flags & O_ACCMODE;
+  if (access == O_RDONLY || (reads && access != O_RDWR) || file.append) return refuse(EBADF);
+  if (parts_.options.writeback) return refuse(ENOTSUP);
+  if (file.inode->locks().any_lost()) return refuse(EIO);
+  // Another client may have made it longer.
+  if (argument->offset > file.data->size() || file.data->size() - argument->offset < sizeof(uint64_t)) {
+    if (const int error = ask_end(request, file); error != 0) return refuse(error);
+  }
+  file.inode->data_changes();
+  if (const int error = clear_privileges(request, node); error != 0) return refuse(error);
+  const auto before = file.data->change_word(argument->offset, *wanted);
+  argument->before = before.value_or(0);
+  // Whether it was changed may not be known: the kernel reads it anew in any case.
+  parts_.invalidator.pages(
+      node, [request, answer = *argument, error = before ? 0 : to_number(before.error())] {
+        reply(request, error == 0 ? Result<ring::ChangeWord>(answer) : fail(error, "change of a word"));
+      });
 }
 
 }  // namespace pnfsrdma::fuse_client

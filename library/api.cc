@@ -28,6 +28,7 @@ using library::failed;
 using library::Map;
 using library::OpenFile;
 using library::Queue;
+using library::WordChange;
 
 // The opaque types of the header are these.
 Connection* inside(pnfsrdma_client* client) {
@@ -123,6 +124,16 @@ int64_t write_range(pnfsrdma_file* file, const void* buffer, size_t count, off_t
     TRY(check_range(buffer, count, offset));
     return open.write(buffer, count, static_cast<uint64_t>(offset), durable || open.durable());
   });
+}
+
+// What the word was.
+Result<uint64_t> change_word(OpenFile& open, WordChange change, off_t offset, uint32_t flags) {
+  if ((flags & ~uint32_t{PNFSRDMA_DURABLE}) != 0) return fail(EINVAL, "the flags");
+  TRY(check_range(&open, sizeof(uint64_t), offset));
+  change.offset = static_cast<uint64_t>(offset);
+  change.durable = flags != 0 || open.durable();
+  TRY(open.check_word(change));
+  return open.change_word(change);
 }
 
 // Nothing is logged before the program says where to.
@@ -250,6 +261,34 @@ ssize_t pnfsrdma_append(pnfsrdma_file* file, const void* buffer, size_t count, o
     if (offset != nullptr) *offset = static_cast<off_t>(at);
     return count;
   });
+}
+
+int pnfsrdma_atomic_write(pnfsrdma_file* file, off_t offset, uint64_t value) {
+  return number(on_file(file, [&](OpenFile& open) -> Result<> {
+    TRY(change_word(open, {.kind = WordChange::Kind::kStore, .operand = value}, offset, PNFSRDMA_DURABLE));
+    return {};
+  }));
+}
+
+int pnfsrdma_compare_and_swap(pnfsrdma_file* file, off_t offset, uint64_t expected, uint64_t desired,
+                              uint32_t flags, uint64_t* old) {
+  return number(on_file(file, [&](OpenFile& open) -> Result<int> {
+    const WordChange swap{
+        .kind = WordChange::Kind::kCompareAndSwap, .operand = desired, .expected = expected};
+    TRY_ASSIGN(const uint64_t before, change_word(open, swap, offset, flags));
+    if (old != nullptr) *old = before;
+    return before == expected ? 1 : 0;
+  }));
+}
+
+int pnfsrdma_fetch_and_add(pnfsrdma_file* file, off_t offset, uint64_t addend, uint32_t flags,
+                           uint64_t* old) {
+  return number(on_file(file, [&](OpenFile& open) -> Result<> {
+    const WordChange sum{.kind = WordChange::Kind::kFetchAndAdd, .operand = addend};
+    TRY_ASSIGN(const uint64_t before, change_word(open, sum, offset, flags));
+    if (old != nullptr) *old = before;
+    return {};
+  }));
 }
 
 int pnfsrdma_fdatasync(pnfsrdma_file* file) {

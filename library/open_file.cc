@@ -23,6 +23,14 @@ Result<> OpenFile::check_flags(std::string_view path, int flags) {
   return {};
 }
 
+Result<> OpenFile::check_word(const WordChange& change) const {
+  if (change.offset % sizeof(uint64_t) != 0) return fail(EINVAL, "the word is not aligned to eight bytes");
+  if (!writable_ || appends_) return fail(EBADF, "the file is not open for writing at any place");
+  if (change.kind != WordChange::Kind::kStore && !readable_)
+    return fail(EBADF, "the file is not open for reading");
+  return {};
+}
+
 OpenFile::OpenFile(Connection& connection, int flags)
     : ConnectionUse(connection),
       readable_((flags & O_ACCMODE) != O_WRONLY),

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "library/connection.h"
+#include "library/word_change.h"
 #include "shared/base/result.h"
 
 namespace pnfsrdma::library {
@@ -32,6 +33,10 @@ class OpenFile : private ConnectionUse {
   virtual Result<> sync(bool data_only) = 0;
   virtual Result<> truncate(uint64_t size) = 0;
   virtual Result<struct stat> status() = 0;
+  // What it was. Done once or, with an Error, not; EIO: nobody knows. check_word() has been asked.
+  virtual Result<uint64_t> change_word(const WordChange& change) = 0;
+  // Errors: EBADF, EINVAL.
+  Result<> check_word(const WordChange& change) const;
 
   using ConnectionUse::connection;
   // As the flags of open(2) say.

@@ -156,6 +156,25 @@ int pnfsrdma_submit(pnfsrdma_queue* queue, const struct pnfsrdma_operation* oper
 int pnfsrdma_reap(pnfsrdma_queue* queue, struct pnfsrdma_completion* completions, unsigned most,
                   int timeout_ms);
 
+/* ---- words that several change ----
+ * A word is eight bytes at an offset that is a multiple of eight, little-endian, inside of the file. The brick
+ * changes it, so all changes of a word by these functions, from whatever hosts and through whatever connections,
+ * come one after the other; each happens once, also if the connection to the brick is lost on the way. Other writes
+ * do not count: one that overlaps may come between. `flags`: PNFSRDMA_DURABLE, and the change is durable when the
+ * function returns (it always is where the file is open with O_DSYNC or O_SYNC); else as after a write. `*old` (may
+ * be NULL): what the word was. The file is open for reading and writing, and not with O_APPEND. Errors: -EINVAL
+ * (not aligned, behind the end, flags), -EBADF, -ENOTSUP (the file's data does not go by RDMA; a brick or mount of
+ * an older version), -EAGAIN (no memory is granted just now): nothing was changed. -EIO: the brick was started anew
+ * or does not answer, so whether the word was changed is not known; or it was, and could not be made durable. */
+
+/* Stores `value`, durably, never in part. For writing. 0. */
+int pnfsrdma_atomic_write(pnfsrdma_file* file, off_t offset, uint64_t value);
+/* Stores `desired` if the word is `expected`: 1. If not: 0. */
+int pnfsrdma_compare_and_swap(pnfsrdma_file* file, off_t offset, uint64_t expected, uint64_t desired,
+                              uint32_t flags, uint64_t* old);
+/* Adds, modulo 2^64. 0. */
+int pnfsrdma_fetch_and_add(pnfsrdma_file* file, off_t offset, uint64_t addend, uint32_t flags, uint64_t* old);
+
 /* ---- a file as memory ----
  * SNIA's NVM programming model, with the memory at the other end of a network: a map is a private image, in
  * registered memory, of a part of a file. Store into it, and sync() the ranges that were stored to; nothing else

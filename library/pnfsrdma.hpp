@@ -127,6 +127,23 @@ class file : public detail::owner<pnfsrdma_file> {
     detail::check(pnfsrdma_append(object_, from, count, &at), "append");
     return at;
   }
+  // A word that several change, at an offset that is a multiple of eight (pnfsrdma_atomic_write(3)).
+  void atomic_write(off_t offset, std::uint64_t value) {
+    detail::check(pnfsrdma_atomic_write(object_, offset, value), "atomic write");
+  }
+  // False: it was another one, which `expected` is now.
+  bool compare_and_swap(off_t offset, std::uint64_t& expected, std::uint64_t desired, bool durable = false) {
+    return detail::check(pnfsrdma_compare_and_swap(object_, offset, expected, desired,
+                                                   durable ? std::uint32_t{PNFSRDMA_DURABLE} : 0, &expected),
+                         "compare and swap") == 1;
+  }
+  // What it was.
+  std::uint64_t fetch_and_add(off_t offset, std::uint64_t addend, bool durable = false) {
+    std::uint64_t old = 0;
+    detail::check(pnfsrdma_fetch_and_add(object_, offset, addend, durable ? std::uint32_t{PNFSRDMA_DURABLE} : 0, &old),
+                  "fetch and add");
+    return old;
+  }
   void fdatasync() { detail::check(pnfsrdma_fdatasync(object_), "fdatasync"); }
   void fsync() { detail::check(pnfsrdma_fsync(object_), "fsync"); }
   void truncate(off_t length) { detail::check(pnfsrdma_ftruncate(object_, length), "truncate"); }

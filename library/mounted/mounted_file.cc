@@ -38,6 +38,36 @@ Result<> check_kind(mode_t mode, std::string_view path) {
   return {};
 }
 
+ring::WordChange number_of(WordChange::Kind kind) {
+  switch (kind) {
+    case WordChange::Kind::kStore:
+      break;
+    case WordChange::Kind::kCompareAndSwap:
+      return ring::WordChange::kCompareAndSwap;
+    case WordChange::Kind::kFetchAndAdd:
+      return ring::WordChange::kFetchAndAdd;
+  }
+  return ring::WordChange::kStore;
+}
+
+// The mount tells an errno only.
+std::string_view why_no_word(int error) {
+  switch (error) {
+    case EINVAL:
+      return "the file ends before the end of the word";
+    case ENOTSUP:
+      return "mount or brick are of a version that changes no words, the file's data does not go by RDMA, or "
+             "the "
+             "mount has the option writeback";
+    case EAGAIN:
+      return "no memory of the file is granted just now; nothing was changed";
+    case EIO:
+      return "whether the word was changed, or that is durable, is not known: the mount's log says why";
+    default:
+      return "change of a word";
+  }
+}
+
 }  // namespace
 
 MountedFile::MountedFile(MountConnection& connection, FileDescriptor file, int flags)
@@ -139,6 +169,17 @@ Result<struct stat> MountedFile::status() {
   struct stat status{};
   TRY(outcome_of(::fstat(file_.get(), &status), "stat"));
   return status;
+}
+
+Result<uint64_t> MountedFile::change_word(const WordChange& change) {
+  ring::ChangeWord word{.flags = change.durable ? ring::kDurable : 0,
+                        .change = static_cast<uint32_t>(number_of(change.kind)),
+                        .offset = change.offset,
+                        .operand = change.operand,
+                        .expected = change.expected};
+  if (::ioctl(file_.get(), ring::kChangeWord, &word) == 0) return word.before;
+  const int error = errno == ENOTTY ? ENOTSUP : errno;
+  return fail(error, std::string(why_no_word(error)));
 }
 
 }  // namespace pnfsrdma::library::mounted

@@ -24,6 +24,7 @@ class MountedFile final : public OpenFile {
   Result<> sync(bool data_only) override;
   Result<> truncate(uint64_t size) override;
   Result<struct stat> status() override;
+  Result<uint64_t> change_word(const WordChange& change) override;
 
   // In submissions. None: the mount takes none for it.
   std::optional<uint32_t> number() const { return number_; }

@@ -81,6 +81,7 @@ class _Stat(ctypes.Structure):  # struct stat of 64-bit Linux
 def _load() -> ctypes.CDLL:
     library = ctypes.CDLL(os.environ.get("PNFSRDMA_LIBRARY", "libpnfsrdma.so.0"))
     pointer, text, size, offset, integer = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_int
+    word = ctypes.c_uint64
     for name, result, *arguments in (
             ("version", text), ("last_error", text),
             ("connect", integer, text, text, ctypes.POINTER(pointer)), ("disconnect", integer, pointer),
@@ -90,6 +91,9 @@ def _load() -> ctypes.CDLL:
             ("pread", ctypes.c_ssize_t, pointer, pointer, size, offset), ("pwrite", ctypes.c_ssize_t, pointer, pointer, size, offset),
             ("pwrite_durable", ctypes.c_ssize_t, pointer, pointer, size, offset),
             ("append", ctypes.c_ssize_t, pointer, pointer, size, ctypes.POINTER(offset)),
+            ("atomic_write", integer, pointer, offset, word),
+            ("compare_and_swap", integer, pointer, offset, word, word, ctypes.c_uint32, ctypes.POINTER(word)),
+            ("fetch_and_add", integer, pointer, offset, word, ctypes.c_uint32, ctypes.POINTER(word)),
             ("fdatasync", integer, pointer), ("fsync", integer, pointer), ("ftruncate", integer, pointer, offset),
             ("fstat", integer, pointer, ctypes.POINTER(_Stat)), ("stat", integer, pointer, text, ctypes.POINTER(_Stat)),
             ("unlink", integer, pointer, text), ("rename", integer, pointer, text, text),
@@ -113,6 +117,12 @@ def _check(result: int) -> int:
     if result < 0:
         raise OSError(-result, _library.pnfsrdma_last_error().decode(errors="replace"))
     return result
+
+
+def _word(value: int) -> int:
+    if not 0 <= value < 1 << 64:
+        raise OverflowError(f"{value} is not a word of eight bytes")
+    return value
 
 
 def _path(path: Union[str, bytes, os.PathLike]) -> bytes:
@@ -261,6 +271,23 @@ class File:
         at = ctypes.c_int64()
         _check(_library.pnfsrdma_append(self._pointer, address, length, ctypes.byref(at)))
         return at.value
+
+    def atomic_write(self, offset: int, value: int) -> None:
+        """Stores a word of eight bytes, durably and never in part; `offset` is a multiple of eight."""
+        _check(_library.pnfsrdma_atomic_write(self._pointer, offset, _word(value)))
+
+    def compare_and_swap(self, offset: int, expected: int, desired: int, durable: bool = False) -> int:
+        """Stores `desired` if the word is `expected`. Returns what it was."""
+        old = ctypes.c_uint64()
+        _check(_library.pnfsrdma_compare_and_swap(self._pointer, offset, _word(expected), _word(desired), DURABLE if durable else 0,
+                                                  ctypes.byref(old)))
+        return old.value
+
+    def fetch_and_add(self, offset: int, addend: int, durable: bool = False) -> int:
+        """Adds, modulo 2**64. Returns what the word was."""
+        old = ctypes.c_uint64()
+        _check(_library.pnfsrdma_fetch_and_add(self._pointer, offset, addend % (1 << 64), DURABLE if durable else 0, ctypes.byref(old)))
+        return old.value
 
     def fdatasync(self) -> None:
         _check(_library.pnfsrdma_fdatasync(self._pointer))

@@ -259,4 +259,23 @@ Result<struct stat> SessionFile::status() {
   return attributes->status;
 }
 
+Result<uint64_t> SessionFile::change_word(const WordChange& change) {
+  initiator::WordIo word{.operand = change.operand, .expected = change.expected, .durable = change.durable};
+  switch (change.kind) {
+    case WordChange::Kind::kStore:
+      word.change = brick::WordChange::kStore;
+      break;
+    case WordChange::Kind::kCompareAndSwap:
+      word.change = brick::WordChange::kCompareAndSwap;
+      break;
+    case WordChange::Kind::kFetchAndAdd:
+      word.change = brick::WordChange::kFetchAndAdd;
+      break;
+  }
+  // Another client may have made it longer.
+  if (change.offset > data().size() || data().size() - change.offset < sizeof(uint64_t))
+    TRY(client_.files().ask_size(*file_, open_->credential));
+  return data().change_word(change.offset, word);
+}
+
 }  // namespace pnfsrdma::library::session

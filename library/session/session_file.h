@@ -33,6 +33,7 @@ class SessionFile final : public OpenFile {
   Result<> sync(bool data_only) override;
   Result<> truncate(uint64_t size) override;
   Result<struct stat> status() override;
+  Result<uint64_t> change_word(const WordChange& change) override;
 
   initiator::FileIo& data() { return *file_->data; }
 

@@ -71,8 +71,25 @@ struct Append {
   uint64_t offset = 0;  // out
 };
 
+enum class WordChange : uint32_t { kStore = 1, kCompareAndSwap = 2, kFetchAndAdd = 3 };
+
+// On an open regular file that may be read and written (for a store: written): its brick changes an aligned word of
+// eight bytes, as a whole. Errors: EINVAL; EBADF; ENOTSUP, EAGAIN (nothing was changed); EIO (whether it was, or is
+// durable, is not known).
+struct ChangeWord {
+  uint32_t version = kVersion;
+  uint32_t flags = 0;   // kDurable
+  uint32_t change = 0;  // WordChange
+  uint32_t unused = 0;
+  uint64_t offset = 0;
+  uint64_t operand = 0;
+  uint64_t expected = 0;
+  uint64_t before = 0;  // out: what it was
+};
+
 inline constexpr unsigned kFind = _IOR('P', 0x52, Find);
 inline constexpr unsigned kAttach = _IOWR('P', 0x53, Attach);
 inline constexpr unsigned kAppend = _IOWR('P', 0x54, Append);
+inline constexpr unsigned kChangeWord = _IOWR('P', 0x55, ChangeWord);  // ENOTTY: a mount of before
 
 }  // namespace pnfsrdma::ring

@@ -54,12 +54,21 @@ TEST(DataRequest, WhatFlushesHasNone) {
   }
 }
 
-TEST(DataRequest, OfTheIoctlsOnlyAnAppendMovesData) {
+TEST(DataRequest, OfTheIoctlsAppendsAndChangedWordsMoveData) {
   fuse_ioctl_in ioctl{};
   ioctl.cmd = ring::kAppend;
   const auto request = data_request(message(FUSE_IOCTL, ioctl));
   ASSERT_TRUE(request);
   EXPECT_FALSE(request->range);
+  struct {
+    fuse_ioctl_in ioctl;
+    ring::ChangeWord word;
+  } change{.ioctl = {}, .word = {.offset = 4096}};
+  change.ioctl.cmd = ring::kChangeWord;
+  const auto changes = data_request(message(FUSE_IOCTL, change));
+  ASSERT_TRUE(changes);
+  EXPECT_EQ(changes->range->offset, 4096u);
+  EXPECT_EQ(changes->range->length, 8u);
   ioctl.cmd = ring::kAttach;
   EXPECT_FALSE(data_request(message(FUSE_IOCTL, ioctl)));
 }
