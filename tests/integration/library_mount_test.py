@@ -18,6 +18,7 @@ import unittest
 from library_case import BIN, MIB, Case  # first: see there
 import library_queue_test
 import library_test
+import library_words_test
 import pnfsrdma
 
 NOBODY = 65534
@@ -101,6 +102,17 @@ class Maps(ThroughAMount, library_queue_test.Maps):
 
 class SeveralBricks(ThroughAMount, library_queue_test.SeveralBricks):
     pass
+
+
+class Words(ThroughAMount, library_words_test.Words):
+    pass
+
+
+class CutOff(library_words_test.CutOff):
+    """As root all the time: to change the user of all threads waits for those that wait for the brick."""
+
+    def reach(self):
+        return str(self.cluster.mount("actimeo=0").path)
 
 
 class Mounted(ThroughAMount):
