@@ -50,6 +50,9 @@ class FlushGate {
   Result<> persist_under(std::span<const ByteSpan> ranges, const Verifier& expected,
                          Place place = Place::kBack);
 
+  // pmem::Persistence's.
+  bool evict(ByteSpan memory) { return persistence_.evict(memory); }
+
   // One atomic load.
   Verifier verifier() const;
   // Flushes that wait for their turn, or for what a turn has left of them.

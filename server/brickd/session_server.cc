@@ -34,6 +34,7 @@ SessionServer::SessionServer(rdma::QueuePair& queue_pair, Exposures& exposures, 
       counters_(counters),
       connection_(connection),
       words_(exposures, gate, std::move(record)),
+      verification_(exposures, gate),
       buffers_(size_t{kReceives + kSends} * kSessionMessageMax) {}
 
 Result<std::unique_ptr<SessionServer>> SessionServer::make(rdma::Transport& transport,
@@ -116,6 +117,7 @@ Result<> SessionServer::receive(uint32_t number, uint32_t length) {
 std::optional<SessionMessage> SessionServer::answer(const SessionMessage& call) {
   if (const auto* to_flush = std::get_if<PersistCall>(&call)) return persist(*to_flush);
   if (const auto* word = std::get_if<ChangeWordCall>(&call)) return words_.change(*word);
+  if (const auto* to_verify = std::get_if<VerifyCall>(&call)) return verification_.verify(*to_verify);
   return std::nullopt;
 }
 

@@ -10,6 +10,7 @@
 #include "server/brickd/counters.h"
 #include "server/brickd/exposures.h"
 #include "server/brickd/flush_gate.h"
+#include "server/brickd/verification.h"
 #include "server/brickd/words.h"
 #include "shared/base/result.h"
 #include "shared/brick/session_codec.h"
@@ -25,7 +26,8 @@ namespace pnfsrdma::brick {
 // to the log.
 class SessionServer {
  public:
-  static constexpr uint32_t kUnderstands = kUnderstandsChangeWord;  // AcceptPrivateData's
+  static constexpr uint32_t kUnderstands =
+      kUnderstandsChangeWord | kUnderstandsVerify;  // AcceptPrivateData's
 
   // Registers the message buffers in the connection's domain and posts the receives.
   static Result<std::unique_ptr<SessionServer>> make(rdma::Transport& transport,
@@ -56,6 +58,7 @@ class SessionServer {
   Counters& counters_;
   const uint32_t connection_;
   Words words_;
+  Verification verification_;
   Bytes buffers_;
   std::unique_ptr<rdma::Region> region_;
 

@@ -13,6 +13,10 @@
 #include "shared/base/owned.h"
 #include "shared/pmem/page_persistence.h"
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 namespace pnfsrdma::pmem {
 namespace {
 
@@ -29,6 +33,21 @@ struct DeleteMap {
 using Config = std::unique_ptr<pmem2_config, DeleteConfig>;
 using Source = std::unique_ptr<pmem2_source, DeleteSource>;
 using Map = std::unique_ptr<pmem2_map, DeleteMap>;
+
+// CLFLUSH drops a line on every such processor, whatever flushes it otherwise (CLWB may keep it).
+bool evict_lines(ByteSpan memory) {
+#if defined(__x86_64__)
+  const auto end = reinterpret_cast<uintptr_t>(memory.data() + memory.size());
+  for (auto line = reinterpret_cast<uintptr_t>(memory.data()) & ~(uintptr_t{kLine} - 1); line < end;
+       line += kLine)
+    _mm_clflush(reinterpret_cast<const void*>(line));
+  _mm_mfence();
+  return true;
+#else
+  (void)memory;
+  return false;
+#endif
+}
 
 // Bytes of PMEM in the CPU's reach: libpmem2's choice of instructions (CLWB, CLFLUSHOPT, non-temporal stores;
 // nothing at all with eADR).
@@ -54,6 +73,7 @@ class LinePersistence final : public Persistence {
     drain_();
     return {};
   }
+  bool evict(ByteSpan memory) override { return evict_lines(memory); }
   Durability durability() const override { return Durability::kPower; }
   bool blocks() const override { return false; }
 

@@ -41,6 +41,10 @@ class Persistence {
     return fence();
   }
 
+  // Behind a flush: drops it from the processor's caches, so that what is loaded next comes from the medium. False: it
+  // comes from a copy in front of it (a page cache), or there is no medium.
+  virtual bool evict(ByteSpan) { return false; }
+
   virtual Durability durability() const = 0;
   // flush() may wait for a disk (msync): not for a control loop.
   virtual bool blocks() const = 0;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "shared/rdma/iwarp/crc32c.h"
+#include "shared/base/crc32c.h"
 #include "shared/rdma/whole_store.h"
 
 namespace pnfsrdma::rdma::iwarp {

@@ -8,9 +8,9 @@
 #include <cstdint>
 
 #include "shared/base/check.h"
+#include "shared/base/crc32c.h"
 #include "shared/base/log.h"
 #include "shared/base/random.h"
-#include "shared/rdma/iwarp/crc32c.h"
 #include "shared/rdma/iwarp/queue_pair.h"
 
 namespace pnfsrdma::rdma::iwarp {

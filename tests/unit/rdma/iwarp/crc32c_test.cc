@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/rdma/iwarp/crc32c.h"
+#include "shared/base/crc32c.h"
 
 #include <gtest/gtest.h>
 
@@ -53,6 +53,16 @@ TEST(Crc32c, PiecesGiveTheSameAsTheWhole) {
   SeededRandom(2).fill(bytes);
   for (size_t cut : {0, 1, 7, 4096, 8999, 9000}) {
     EXPECT_EQ(crc32c(ByteSpan(bytes).subspan(cut), crc32c(ByteSpan(bytes).first(cut))), crc32c(bytes));
+  }
+}
+
+TEST(Crc32c, OfTwoPiecesIsJoinedFromTheirSums) {
+  SeededRandom random(3);
+  Bytes bytes(10'000);
+  random.fill(bytes);
+  for (const size_t at : {size_t{0}, size_t{1}, size_t{7}, size_t{4096}, size_t{9'999}, bytes.size()}) {
+    const ByteSpan front = ByteSpan(bytes).first(at), back = ByteSpan(bytes).subspan(at);
+    EXPECT_EQ(crc32c_joined(crc32c(front), crc32c(back), back.size()), crc32c(bytes)) << at;
   }
 }
 

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <thread>
 
+#include "shared/base/crc32c.h"
 #include "shared/base/random.h"
-#include "shared/rdma/iwarp/crc32c.h"
 #include "shared/rdma/iwarp/mpa_frame.h"
 #include "shared/rdma/iwarp/negotiation.h"
 #include "shared/rdma/iwarp/tcp_stream.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared/rdma/iwarp/crc32c.h"
+#include "shared/base/crc32c.h"
 
 #include <array>
 
@@ -7,7 +7,7 @@
 #include <nmmintrin.h>
 #endif
 
-namespace pnfsrdma::rdma::iwarp {
+namespace pnfsrdma {
 namespace {
 
 constexpr uint32_t kPolynomial = 0x82F63B78;  // 0x1EDC6F41, bits reversed
@@ -153,4 +153,30 @@ uint32_t crc32c_by_table(ByteSpan bytes, uint32_t before) {
   return ~update_by_table(~before, bytes.data(), bytes.size());
 }
 
-}  // namespace pnfsrdma::rdma::iwarp
+// What `size` zero bytes do to a sum is a linear map of its 32 bits: squared for each bit of the size.
+uint32_t crc32c_joined(uint32_t front, uint32_t back, uint64_t back_size) {
+  using Matrix = std::array<uint32_t, 32>;  // a column for each bit
+  const auto times = [](const Matrix& matrix, uint32_t vector) {
+    uint32_t sum = 0;
+    for (size_t bit = 0; vector != 0; ++bit, vector >>= 1) {
+      if ((vector & 1) != 0) sum ^= matrix[bit];
+    }
+    return sum;
+  };
+  Matrix shift{};  // by one bit, then by a byte, then by 2, 4, 8 bytes, ...
+  shift[0] = kPolynomial;
+  for (size_t bit = 1; bit < shift.size(); ++bit) shift[bit] = uint32_t{1} << (bit - 1);
+  const auto square = [&] {
+    Matrix squared{};
+    for (size_t bit = 0; bit < shift.size(); ++bit) squared[bit] = times(shift, shift[bit]);
+    shift = squared;
+  };
+  for (int i = 0; i < 3; ++i) square();
+  for (; back_size != 0; back_size >>= 1) {
+    if ((back_size & 1) != 0) front = times(shift, front);
+    square();
+  }
+  return front ^ back;
+}
+
+}  // namespace pnfsrdma
