@@ -119,6 +119,11 @@ Result<uint64_t> FileIo::change_word(uint64_t offset, const WordIo& word) {
   return inside_->words.change(offset, word);
 }
 
+Result<ReadBackSums> FileIo::flush_and_verify(std::span<const FileRange> ranges, ErrorCursor& cursor) {
+  TRY(fdatasync(cursor));
+  return inside_->read_back.read(ranges);
+}
+
 ErrorCursor FileIo::losses_from_now() const {
   return ErrorCursor(inside_->dirty.losses());
 }

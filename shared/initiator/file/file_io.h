@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "shared/base/clock.h"
@@ -15,6 +16,7 @@
 #include "shared/initiator/file/open_state.h"
 #include "shared/initiator/file/pending_io.h"
 #include "shared/initiator/file/pending_layout.h"
+#include "shared/initiator/file/read_back_sums.h"
 #include "shared/initiator/mds.h"
 #include "shared/nfs4/basic_types.h"
 #include "shared/nfs4/pnfs_operations.h"
@@ -80,6 +82,10 @@ class FileIo {
   // ENOTSUP and EAGAIN (nothing was changed: no memory is, or can be, granted, or the brick is older); EIO (it is not
   // known whether it was changed, or whether that is durable: Error::what() says which).
   Result<uint64_t> change_word(uint64_t offset, const WordIo& word);
+
+  // Everything that was written before is durable, and what bricks have read back of these ranges then: CRC32C of each.
+  // Errors: as fdatasync(); EINVAL (the file ends before that); ENOTSUP, EAGAIN (as change_word()).
+  Result<ReadBackSums> flush_and_verify(std::span<const FileRange> ranges, ErrorCursor& cursor);
 
   // Where a new open file starts: losses of before are its business only if no other open file has heard of
   // them.

@@ -25,6 +25,7 @@ FileInside::FileInside(const Mount& what, AllFiles& all, nfs4::FileHandle file, 
       brick_io(*this, flusher),
       transfer(*this, barrier, through_mds, committer, growth_room, flusher, layout_getter, brick_io),
       words(*this, committer, flusher, layout_getter),
+      read_back(*this, layout_getter),
       all_files(all),
       mount(what) {}
 

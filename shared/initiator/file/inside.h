@@ -2,6 +2,7 @@
 #pragma once
 
 #include "shared/initiator/file/file_sync.h"
+#include "shared/initiator/file/read_back.h"
 #include "shared/initiator/file/sync_habit.h"
 #include "shared/initiator/file/transfer.h"
 #include "shared/initiator/file/truncater.h"
@@ -29,6 +30,7 @@ struct FileInside : FileState {
   BrickIo brick_io;
   Transfer transfer;
   Words words;
+  ReadBack read_back;
   SyncHabit sync_habit;
   AllFiles& all_files;
   const Mount& mount;  // the table's; for tests

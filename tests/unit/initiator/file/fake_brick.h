@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "shared/base/crc32c.h"
 #include "shared/base/random.h"
 #include "shared/brick/session_codec.h"
 #include "shared/nfs4/pmem_layout.h"
@@ -114,8 +115,9 @@ class FakeBrick : public rdma::Flusher {
   std::atomic<int> connections = 0;
   std::atomic<int> connections_max = INT_MAX;  // no more of them
   std::atomic<int> persists = 0;
-  std::atomic<uint32_t> understands = brick::kUnderstandsChangeWord;  // 0: a brick of before
-  std::atomic<uint64_t> record = 1;                                   // another one: its session began anew
+  std::atomic<uint32_t> understands =
+      brick::kUnderstandsChangeWord | brick::kUnderstandsVerify;  // 0: a brick of before
+  std::atomic<uint64_t> record = 1;                               // another one: its session began anew
   std::atomic<int> unanswered_changes =
       0;  // so many of the next changes of words are made, and the connection dies
   std::atomic<int> unmade_changes = 0;  // the same, but not made
@@ -235,6 +237,8 @@ class FakeBrick : public rdma::Flusher {
           queue_pair_->fail();
           return;
         }
+      } else if (const auto* verification = std::get_if<brick::VerifyCall>(&*message)) {
+        reply = verify(*verification);
       } else {
         const auto& call = std::get<brick::PersistCall>(*message);
         reply = persist(call);
@@ -268,6 +272,24 @@ class FakeBrick : public rdma::Flusher {
       }
     }
     if (std::exchange(fail_next_flush_, false)) reply.status = brick::PersistStatus::kIo;
+    events_.add(event);
+    return reply;
+  }
+
+  brick::VerifyReply verify(const brick::VerifyCall& call) {
+    brick::VerifyReply reply{.id = call.id, .verifier = verifier_};
+    std::string event = "verify";
+    for (const auto& range : call.ranges) {
+      const auto found = grants_.find(range.grant);
+      if (found == grants_.end()) {
+        reply.status = brick::PersistStatus::kUnknownGrant;
+        reply.checksums.clear();
+        return reply;
+      }
+      const uint64_t offset = found->second.offset + range.offset;
+      reply.checksums.push_back(crc32c({memory_.data() + offset, range.length}));
+      event += " " + std::to_string(offset) + "+" + std::to_string(range.length);
+    }
     events_.add(event);
     return reply;
   }
