@@ -301,6 +301,7 @@ class FileSystem {
   void attach(fuse_req_t request, ByteSpan in, fuse_file_info* info);
   void append_from_memory(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info);
   void change_word(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info);
+  void verify(fuse_req_t request, ByteSpan in, fuse_file_info* info);
   bool is_direct(const fuse_file_info* info) const;
   void reply_lost(fuse_req_t request, const OpenFile& file, const Error& error);
   std::optional<size_t> read_with_open(const OpenFile& file, uint64_t offset, MutableByteSpan sink);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "fuse-client/file_system.h"
 #include "fuse-client/ring/ring_server.h"
@@ -66,6 +69,9 @@ void FileSystem::ioctl(fuse_req_t request, fuse_ino_t node, unsigned command, By
     case ring::kChangeWord:
       if (on_directory) break;
       return change_word(request, node, in, info);
+    case ring::kVerify:
+      if (on_directory) break;
+      return verify(request, in, info);
     default:
       break;
   }
@@ -151,6 +157,25 @@ void FileSystem::change_word(fuse_req_t request, fuse_ino_t node, ByteSpan in, f
       node, [request, answer = *argument, error = before ? 0 : to_number(before.error())] {
         reply(request, error == 0 ? Result<ring::ChangeWord>(answer) : fail(error, "change of a word"));
       });
+}
+
+// What the kernel has not written back is not there for it (`writeback`, shared mappings).
+void FileSystem::verify(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
+  auto argument = argument_of<ring::Verify>(in);
+  OpenFile& file = open_file(info);
+  const auto refuse = [&](int error) { fuse_reply_err(request, error); };
+  if (!argument || argument->count > ring::kVerifyRangesMax) return refuse(EINVAL);
+  if ((file.flags & O_ACCMODE) == O_WRONLY) return refuse(EBADF);
+  if (parts_.options.writeback) return refuse(ENOTSUP);
+  std::vector<initiator::FileRange> ranges;
+  for (const auto& [offset, length] : std::span(argument->ranges).first(argument->count))
+    ranges.push_back({offset, length});
+  initiator::ErrorCursor losses = file.data->losses_from_now();
+  const auto sums = file.data->flush_and_verify(ranges, losses);
+  if (!sums) return refuse(to_number(sums.error()));
+  argument->medium = sums->medium ? 1 : 0;
+  std::ranges::copy(sums->checksums, argument->checksums.begin());
+  reply(request, Result<ring::Verify>(*argument));
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "library/open_file.h"
 #include "library/pnfsrdma.h"
 #include "library/queue.h"
+#include "shared/base/crc32c.h"
 #include "shared/base/log.h"
 #include "shared/base/log_observer.h"
 #include "shared/version/version.h"
@@ -134,6 +136,19 @@ Result<uint64_t> change_word(OpenFile& open, WordChange change, off_t offset, ui
   change.durable = flags != 0 || open.durable();
   TRY(open.check_word(change));
   return open.change_word(change);
+}
+
+Result<> check_verified(std::span<const pnfsrdma_range> ranges) {
+  constexpr size_t kRangesMax = 1024;
+  constexpr uint64_t kBytesMax = uint64_t{64} << 20;
+  if (ranges.size() > kRangesMax) return fail(EINVAL, fmt::format("more than {} ranges", kRangesMax));
+  uint64_t sum = 0;
+  for (const pnfsrdma_range& range : ranges) {
+    if (range.offset > INT64_MAX || range.length > INT64_MAX - range.offset) return fail(EINVAL, "a range");
+    if (range.length > kBytesMax - sum) return fail(EINVAL, "ranges of more than 64 MiB together");
+    sum += range.length;
+  }
+  return {};
 }
 
 // Nothing is logged before the program says where to.
@@ -289,6 +304,28 @@ int pnfsrdma_fetch_and_add(pnfsrdma_file* file, off_t offset, uint64_t addend, u
     if (old != nullptr) *old = before;
     return {};
   }));
+}
+
+int pnfsrdma_flush_and_verify(pnfsrdma_file* file, const pnfsrdma_range* ranges, unsigned count,
+                              const uint32_t* expected, uint32_t* found) {
+  return number(on_file(file, [&](OpenFile& open) -> Result<int> {
+    if (ranges == nullptr && count > 0) return fail(EFAULT, "a null pointer");
+    if (!open.readable()) return fail(EBADF, "the file is not open for reading");
+    TRY(check_verified({ranges, count}));
+    TRY_ASSIGN(const OpenFile::Verified verified, open.verify({ranges, count}));
+    if (found != nullptr) std::ranges::copy(verified.checksums, found);
+    for (unsigned i = 0; expected != nullptr && i < count; ++i) {
+      if (verified.checksums[i] == expected[i]) continue;
+      return fail(EBADMSG,
+                  fmt::format("{} bytes at {} are not what was written: CRC32C {:08x}, expected {:08x}",
+                              ranges[i].length, ranges[i].offset, verified.checksums[i], expected[i]));
+    }
+    return verified.medium ? PNFSRDMA_VERIFIED_MEDIUM : PNFSRDMA_VERIFIED_COPY;
+  }));
+}
+
+uint32_t pnfsrdma_crc32c(const void* bytes, size_t count) {
+  return crc32c({static_cast<const std::byte*>(bytes), count});
 }
 
 int pnfsrdma_fdatasync(pnfsrdma_file* file) {

@@ -6,8 +6,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "library/connection.h"
+#include "library/pnfsrdma.h"
 #include "library/word_change.h"
 #include "shared/base/result.h"
 
@@ -35,6 +38,12 @@ class OpenFile : private ConnectionUse {
   virtual Result<struct stat> status() = 0;
   // What it was. Done once or, with an Error, not; EIO: nobody knows. check_word() has been asked.
   virtual Result<uint64_t> change_word(const WordChange& change) = 0;
+  // CRC32C of each, as its brick has read it back behind a flush of everything that was written.
+  struct Verified {
+    bool medium = true;  // false: some of it from a copy in front of that
+    std::vector<uint32_t> checksums;
+  };
+  virtual Result<Verified> verify(std::span<const pnfsrdma_range> ranges) = 0;
   // Errors: EBADF, EINVAL.
   Result<> check_word(const WordChange& change) const;
 

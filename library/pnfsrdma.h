@@ -175,18 +175,36 @@ int pnfsrdma_compare_and_swap(pnfsrdma_file* file, off_t offset, uint64_t expect
 /* Adds, modulo 2^64. 0. */
 int pnfsrdma_fetch_and_add(pnfsrdma_file* file, off_t offset, uint64_t addend, uint32_t flags, uint64_t* old);
 
+/* ---- what is really there ---- */
+
+/* Bytes of a file, or of a map, from its beginning. */
+struct pnfsrdma_range {
+  uint64_t offset;
+  uint64_t length;
+};
+
+enum {
+  PNFSRDMA_VERIFIED_COPY =
+      0, /* read from a copy in front of the medium: its server's page cache, or plain memory */
+  PNFSRDMA_VERIFIED_MEDIUM = 1 /* read from the medium: the processor's caches were emptied of it before */
+};
+
+/* Makes everything that was written to the file durable, has the bricks read these ranges back, and compares the CRC32C
+ * of each with `expected[i]`, that of what the caller has written there (NULL: compares nothing). `found` (may be
+ * NULL): what they are. At most 1024 ranges of 64 MiB together. One of the above; -EBADMSG: some range is not what is
+ * expected, and pnfsrdma_last_error() names the first. For reading. Other errors: as of pnfsrdma_fdatasync(), -EBADF,
+ * -EINVAL (behind the end of the file, or too much), -ENOTSUP, -EAGAIN (as below). */
+int pnfsrdma_flush_and_verify(pnfsrdma_file* file, const struct pnfsrdma_range* ranges, unsigned count,
+                              const uint32_t* expected, uint32_t* found);
+/* CRC32C (Castagnoli) of `count` bytes. */
+uint32_t pnfsrdma_crc32c(const void* bytes, size_t count);
+
 /* ---- a file as memory ----
  * SNIA's NVM programming model, with the memory at the other end of a network: a map is a private image, in
  * registered memory, of a part of a file. Store into it, and sync() the ranges that were stored to; nothing else
  * is ever written. What others have written is seen after a refresh(), and nothing is before. */
 
 typedef struct pnfsrdma_map pnfsrdma_map;
-
-/* Bytes of a map, from its beginning. */
-struct pnfsrdma_range {
-  uint64_t offset;
-  uint64_t length;
-};
 
 /* Reads `length` bytes from `offset`; zeros where the file has ended. The file must be open for reading (and
  * writing, if it is to be synced) and stays open as long as the map: pnfsrdma_close() says -EBUSY. */

@@ -144,6 +144,13 @@ class file : public detail::owner<pnfsrdma_file> {
                   "fetch and add");
     return old;
   }
+  // True: as it is on the medium; false: in a copy in front of it. Throws where a range is not what is expected.
+  bool flush_and_verify(const std::vector<pnfsrdma_range>& ranges, const std::vector<std::uint32_t>& expected) {
+    if (ranges.size() != expected.size()) detail::check(-EINVAL, "flush and verify");
+    return detail::check(pnfsrdma_flush_and_verify(object_, ranges.data(), static_cast<unsigned>(ranges.size()),
+                                                   expected.data(), nullptr),
+                         "flush and verify") == PNFSRDMA_VERIFIED_MEDIUM;
+  }
   void fdatasync() { detail::check(pnfsrdma_fdatasync(object_), "fdatasync"); }
   void fsync() { detail::check(pnfsrdma_fsync(object_), "fsync"); }
   void truncate(off_t length) { detail::check(pnfsrdma_ftruncate(object_, length), "truncate"); }
@@ -153,6 +160,8 @@ class file : public detail::owner<pnfsrdma_file> {
     return status;
   }
 };
+
+inline std::uint32_t crc32c(const void* bytes, std::size_t count) { return pnfsrdma_crc32c(bytes, count); }
 
 // A part of a file as memory.
 class map : public detail::owner<pnfsrdma_map> {

@@ -182,4 +182,22 @@ Result<uint64_t> MountedFile::change_word(const WordChange& change) {
   return fail(error, std::string(why_no_word(error)));
 }
 
+Result<OpenFile::Verified> MountedFile::verify(std::span<const pnfsrdma_range> ranges) {
+  Verified verified;
+  while (!ranges.empty()) {
+    ring::Verify verify{.count =
+                            static_cast<uint32_t>(std::min<size_t>(ranges.size(), ring::kVerifyRangesMax))};
+    for (size_t i = 0; i < verify.count; ++i) verify.ranges[i] = {ranges[i].offset, ranges[i].length};
+    if (::ioctl(file_.get(), ring::kVerify, &verify) != 0) {
+      const int error = errno == ENOTTY ? ENOTSUP : errno;
+      return fail(error, error == EINVAL ? "the file ends before the end of a range" : "verification");
+    }
+    verified.medium = verified.medium && verify.medium != 0;
+    verified.checksums.insert(verified.checksums.end(), verify.checksums.begin(),
+                              verify.checksums.begin() + verify.count);
+    ranges = ranges.subspan(verify.count);
+  }
+  return verified;
+}
+
 }  // namespace pnfsrdma::library::mounted

@@ -25,6 +25,7 @@ class MountedFile final : public OpenFile {
   Result<> truncate(uint64_t size) override;
   Result<struct stat> status() override;
   Result<uint64_t> change_word(const WordChange& change) override;
+  Result<Verified> verify(std::span<const pnfsrdma_range> ranges) override;
 
   // In submissions. None: the mount takes none for it.
   std::optional<uint32_t> number() const { return number_; }

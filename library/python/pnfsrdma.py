@@ -94,6 +94,8 @@ def _load() -> ctypes.CDLL:
             ("atomic_write", integer, pointer, offset, word),
             ("compare_and_swap", integer, pointer, offset, word, word, ctypes.c_uint32, ctypes.POINTER(word)),
             ("fetch_and_add", integer, pointer, offset, word, ctypes.c_uint32, ctypes.POINTER(word)),
+            ("flush_and_verify", integer, pointer, ctypes.POINTER(_Range), ctypes.c_uint, ctypes.POINTER(ctypes.c_uint32),
+             ctypes.POINTER(ctypes.c_uint32)), ("crc32c", ctypes.c_uint32, pointer, size),
             ("fdatasync", integer, pointer), ("fsync", integer, pointer), ("ftruncate", integer, pointer, offset),
             ("fstat", integer, pointer, ctypes.POINTER(_Stat)), ("stat", integer, pointer, text, ctypes.POINTER(_Stat)),
             ("unlink", integer, pointer, text), ("rename", integer, pointer, text, text),
@@ -157,6 +159,12 @@ def _stat(result: _Stat) -> Stat:
 def version() -> str:
     """Of the library that is loaded."""
     return _library.pnfsrdma_version().decode()
+
+
+def crc32c(data: Buffer) -> int:
+    """CRC32C (Castagnoli)."""
+    owner, address, length = _source(data)
+    return _library.pnfsrdma_crc32c(address, length)
 
 
 def connect(source: str, options: str = "") -> Client:
@@ -288,6 +296,14 @@ class File:
         old = ctypes.c_uint64()
         _check(_library.pnfsrdma_fetch_and_add(self._pointer, offset, addend % (1 << 64), DURABLE if durable else 0, ctypes.byref(old)))
         return old.value
+
+    def flush_and_verify(self, ranges: Sequence[tuple[int, int]], expected: Sequence[int] | None = None) -> tuple[bool, list[int]]:
+        """Makes what was written durable and has these (offset, length) read back: whether from the medium itself, and the CRC32C of each.
+        OSError EBADMSG: one is not as expected."""
+        found = (ctypes.c_uint32 * len(ranges))()
+        wanted = None if expected is None else (ctypes.c_uint32 * len(ranges))(*expected)
+        medium = _check(_library.pnfsrdma_flush_and_verify(self._pointer, (_Range * len(ranges))(*ranges), len(ranges), wanted, found))
+        return bool(medium), list(found)
 
     def fdatasync(self) -> None:
         _check(_library.pnfsrdma_fdatasync(self._pointer))

@@ -278,4 +278,16 @@ Result<uint64_t> SessionFile::change_word(const WordChange& change) {
   return data().change_word(change.offset, word);
 }
 
+Result<OpenFile::Verified> SessionFile::verify(std::span<const pnfsrdma_range> ranges) {
+  std::vector<initiator::FileRange> wanted;
+  uint64_t end = 0;
+  for (const pnfsrdma_range& range : ranges) {
+    wanted.push_back({range.offset, range.length});
+    end = std::max(end, range.offset + range.length);
+  }
+  if (end > data().size()) TRY(client_.files().ask_size(*file_, open_->credential));
+  TRY_ASSIGN(initiator::ReadBackSums sums, data().flush_and_verify(wanted, cursor_));
+  return Verified{sums.medium, std::move(sums.checksums)};
+}
+
 }  // namespace pnfsrdma::library::session

@@ -34,6 +34,7 @@ class SessionFile final : public OpenFile {
   Result<> truncate(uint64_t size) override;
   Result<struct stat> status() override;
   Result<uint64_t> change_word(const WordChange& change) override;
+  Result<Verified> verify(std::span<const pnfsrdma_range> ranges) override;
 
   initiator::FileIo& data() { return *file_->data; }
 

@@ -87,9 +87,26 @@ struct ChangeWord {
   uint64_t before = 0;  // out: what it was
 };
 
+// On an open regular file that may be read: everything that was written is made durable, and the brick reads
+// these ranges back. Errors: as of kChangeWord, and as fdatasync(2).
+inline constexpr uint32_t kVerifyRangesMax = 64;
+struct Verify {
+  struct Range {
+    uint64_t offset = 0;
+    uint64_t length = 0;
+  };
+  uint32_t version = kVersion;
+  uint32_t count = 0;
+  uint32_t medium = 0;  // out: 1; 0: some of it from a copy in front of that
+  uint32_t unused = 0;
+  std::array<Range, kVerifyRangesMax> ranges{};
+  std::array<uint32_t, kVerifyRangesMax> checksums{};  // out: CRC32C
+};
+
 inline constexpr unsigned kFind = _IOR('P', 0x52, Find);
 inline constexpr unsigned kAttach = _IOWR('P', 0x53, Attach);
 inline constexpr unsigned kAppend = _IOWR('P', 0x54, Append);
 inline constexpr unsigned kChangeWord = _IOWR('P', 0x55, ChangeWord);  // ENOTTY: a mount of before
+inline constexpr unsigned kVerify = _IOWR('P', 0x56, Verify);          // as well
 
 }  // namespace pnfsrdma::ring

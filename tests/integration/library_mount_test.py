@@ -18,6 +18,7 @@ import unittest
 from library_case import BIN, MIB, Case  # first: see there
 import library_queue_test
 import library_test
+import library_verify_test
 import library_words_test
 import pnfsrdma
 
@@ -106,6 +107,13 @@ class SeveralBricks(ThroughAMount, library_queue_test.SeveralBricks):
 
 class Words(ThroughAMount, library_words_test.Words):
     pass
+
+
+class Verification(ThroughAMount, library_verify_test.Verification):
+    def flip_a_bit_behind(self, *where):
+        become(0, [])
+        super().flip_a_bit_behind(*where)
+        become(NOBODY, [])
 
 
 class CutOff(library_words_test.CutOff):
