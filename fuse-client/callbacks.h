@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "fuse-client/blocked_locks.h"
+#include <functional>
+#include <utility>
+
 #include "fuse-client/delegations.h"
 #include "fuse-client/inode_table.h"
 #include "shared/initiator/data_path.h"
@@ -13,9 +15,13 @@ namespace pnfsrdma::fuse_client {
 // Owned by the mount.
 class Callbacks final : public initiator::CallbackHandler {
  public:
+  // `lock_looks_free`: of that file.
   Callbacks(initiator::DataPath& data_path, const InodeTable& inodes, Delegations& delegations,
-            BlockedLocks& blocked_locks)
-      : data_path_(data_path), inodes_(inodes), delegations_(delegations), blocked_locks_(blocked_locks) {}
+            std::function<void(const Inode&)> lock_looks_free)
+      : data_path_(data_path),
+        inodes_(inodes),
+        delegations_(delegations),
+        lock_looks_free_(std::move(lock_looks_free)) {}
 
   initiator::CallbackAnswer layout_recall(const nfs4::CallbackLayoutRecallArguments& arguments) override {
     return data_path_.layout_recall(arguments);
@@ -31,7 +37,7 @@ class Callbacks final : public initiator::CallbackHandler {
     return data_path_.notify_deviceid(arguments);
   }
   initiator::CallbackAnswer notify_lock(const nfs4::CallbackNotifyLockArguments& arguments) override {
-    if (const auto inode = inodes_.find(arguments.file_handle)) blocked_locks_.look(*inode);
+    if (const auto inode = inodes_.find(arguments.file_handle)) lock_looks_free_(*inode);
     return {};
   }
 
@@ -39,7 +45,7 @@ class Callbacks final : public initiator::CallbackHandler {
   initiator::DataPath& data_path_;
   const InodeTable& inodes_;
   Delegations& delegations_;
-  BlockedLocks& blocked_locks_;
+  const std::function<void(const Inode&)> lock_looks_free_;
 };
 
 }  // namespace pnfsrdma::fuse_client

@@ -13,16 +13,6 @@ double seconds_of(Milliseconds duration) {
   return static_cast<double>(duration.count()) / 1000.0;
 }
 
-bool later(const WallTime& time, const timespec& than) {
-  return time.seconds != than.tv_sec ? time.seconds > than.tv_sec : time.nanoseconds > than.tv_nsec;
-}
-
-void raise(std::atomic<uint64_t>& value, uint64_t least) {
-  uint64_t now = value;
-  while (now < least && !value.compare_exchange_weak(now, least)) {
-  }
-}
-
 }  // namespace
 
 int to_number(const Error& error) {
@@ -65,64 +55,25 @@ initiator::Credential FileSystem::credential(fuse_req_t request) {
   return parts_.callers.credential(caller->uid, caller->gid, caller->pid);
 }
 
-FileSystem::Question FileSystem::ask(const Inode* inode) {
-  Question question{.asked_at = parts_.clock.now(), .name_changes = name_changes_, .data = nullptr};
-  question.delegation_era = parts_.delegations.era();
-  if (inode == nullptr) return question;
-  // Before the data path: one that comes meanwhile is younger.
-  question.data_paths = inode->data_paths();
-  question.data_changes = inode->data_changes_count();
-  question.data = inode->data();
-  if (question.data) question.data_version = question.data->local_version();
-  return question;
-}
-
 FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
                                       const client::FileAttributes& attributes, bool of_own_change) {
   const Milliseconds believed = learn(inode, question, attributes, of_own_change);
-  Shown shown{with_local_view(inode, attributes), seconds_of(believed)};
+  Shown shown{Beliefs::with_local_view(inode, attributes), seconds_of(believed)};
   inode.told_kernel(shown.attributes);
   return shown;
 }
 
 Milliseconds FileSystem::learn(Inode& inode, const Question& question,
                                const client::FileAttributes& attributes, bool of_own_change) {
-  judge_pages(inode, question, attributes, of_own_change);
-  if (question.data) {
-    question.data->server_size(static_cast<uint64_t>(attributes.status.st_size), question.data_version,
-                               question.asked_at);
-  }
-  const Milliseconds believed = inode.learn(attributes, question.asked_at, parts_.options.attributes,
-                                            Inode::Versions{question.data_version, question.name_changes});
+  const Milliseconds believed = beliefs_.learn(inode, question, attributes, of_own_change);
   if (inode.listing_is_old()) parts_.invalidator.pages(inode.node);
   return believed;
-}
-
-void FileSystem::judge_pages(Inode& inode, const Question& question, const client::FileAttributes& attributes,
-                             bool of_own_change) const {
-  inode.judge_pages({attributes.change, question.asked_at, parts_.clock.now(), of_own_change},
-                    attributes.status.st_mtim);
 }
 
 std::optional<timespec> FileSystem::page_time(Inode& inode, const struct stat& status,
                                               PageAsker asker) const {
   if (!keeps_pages_ || !S_ISREG(status.st_mode)) return std::nullopt;
   return inode.page_time_instead_of(status.st_mtim, static_cast<uint64_t>(status.st_size), asker);
-}
-
-// What this client has written and not committed is newer than the server's word.
-client::FileAttributes FileSystem::with_local_view(const Inode& inode,
-                                                   client::FileAttributes attributes) const {
-  const std::shared_ptr<initiator::FileIo> data = inode.data();
-  if (!data) return attributes;
-  const initiator::LocalAttributes local = data->local_attributes();
-  struct stat& status = attributes.status;
-  if (!local.modified) return attributes;
-  status.st_size = std::max(status.st_size, static_cast<off_t>(local.size));
-  const timespec modified{.tv_sec = local.modified->seconds, .tv_nsec = local.modified->nanoseconds};
-  if (later(*local.modified, status.st_mtim)) status.st_mtim = modified;
-  if (later(*local.modified, status.st_ctim)) status.st_ctim = modified;
-  return attributes;
 }
 
 std::expected<FileSystem::Entry, int> FileSystem::make_entry(const Question& question,
@@ -160,27 +111,16 @@ std::optional<FileSystem::Entry> FileSystem::known_entry(const Inode& directory,
   const std::shared_ptr<Inode> inode = parts_.inodes.find(directory, name);
   // An open has found that the name leads elsewhere, or may have, and the kernel looks again.
   if (!inode || inode->name_is_lost() || inode->has_old_name(now)) return std::nullopt;
-  const auto known = believed(*inode, now);
+  const auto known = beliefs_.believed(*inode, now);
   if (!known) return std::nullopt;
   const std::shared_ptr<Inode> counted = parts_.inodes.look_up(inode->handle, inode->id);
   if (counted != inode) {  // forgotten meanwhile
     forget_lookups(counted->node, 1);
     return std::nullopt;
   }
-  const Shown shown{with_local_view(*inode, known->attributes), seconds_of(known->left)};
+  const Shown shown{Beliefs::with_local_view(*inode, known->attributes), seconds_of(known->left)};
   inode->told_kernel(shown.attributes);
   return entry_of(inode, shown);
-}
-
-// The kernel asks again after each of its own writes. What those changed we know ourselves until it is
-// committed; what the server did then, only the server knows.
-std::optional<Inode::Believed> FileSystem::believed(const Inode& inode, SteadyTime now) const {
-  std::optional<uint64_t> data_version;
-  if (const auto data = inode.data()) {
-    data_version = data->local_version();
-    if (data->local_attributes().modified) data_version.reset();
-  }
-  return inode.believed(now, data_version, lost_link_, parts_.session.lease_end());
 }
 
 void FileSystem::named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,
@@ -205,11 +145,11 @@ bool FileSystem::caches_absent_names() const {
 uint64_t FileSystem::names_changed(const std::vector<Touched>& touched, const Question& asked,
                                    const CompoundReply& reply) {
   Question answered = asked;
-  answered.name_changes = ++name_changes_;
+  answered.name_changes = beliefs_.name_changed();
   for (const Touched& one : touched) {
     if (one.inode) one.inode->forget_listing();
     if (!one.inode) {
-      raise(lost_link_, answered.name_changes);
+      beliefs_.link_lost(answered.name_changes);
     } else if (one.inode->name_changed(asked.name_changes, answered.name_changes) && one.at) {
       learn_directory(*one.inode, answered, reply, *one.at);
     }

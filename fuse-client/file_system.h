@@ -12,11 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "fuse-client/beliefs.h"
 #include "fuse-client/blocked_locks.h"
 #include "fuse-client/caller.h"
-#include "fuse-client/close_queue.h"
 #include "fuse-client/delegations.h"
 #include "fuse-client/directory_stream.h"
+#include "fuse-client/file_opens.h"
 #include "fuse-client/fuse_header.h"
 #include "fuse-client/inode_table.h"
 #include "fuse-client/invalidator.h"
@@ -46,8 +47,9 @@ struct FileSystemParts {
   Invalidator& invalidator;
   LockCalls& lock_calls;
   BlockedLocks& blocked_locks;
-  CloseQueue& closes;
   Delegations& delegations;
+  Beliefs& beliefs;
+  const FileOpens& opens;
   RingServer& rings;
   const Clock& clock;
   const MountOptions& options;
@@ -66,6 +68,8 @@ class FileSystem {
  public:
   explicit FileSystem(const FileSystemParts& parts)
       : parts_(parts),
+        beliefs_(parts.beliefs),
+        opens_(parts.opens),
         first_reads_(parts.options.threads / 4),
         second_opens_(parts.clock),
         second_exchanges_(parts.clock) {}
@@ -149,18 +153,6 @@ class FileSystem {
   using Operations = initiator::Session::Operations;
   using CompoundReply = initiator::CompoundReply;
 
-  // When attributes were asked for, and what was known then: answers may overtake each other and local
-  // writes.
-  struct Question {
-    SteadyTime asked_at;
-    uint64_t name_changes = 0;
-    std::shared_ptr<initiator::FileIo> data;
-    uint64_t data_version = 0;
-    // Of the inode: data_paths(), data_changes_count().
-    uint64_t data_paths = 0;
-    uint64_t data_changes = 0;
-    uint64_t delegation_era = 0;
-  };
   struct Entry {
     std::shared_ptr<Inode> inode;
     fuse_entry_param param;
@@ -180,7 +172,7 @@ class FileSystem {
   static int error_of(const Result<initiator::CompoundReply>& reply);
   initiator::Credential credential(fuse_req_t request);
   std::shared_ptr<Inode> inode(fuse_ino_t node) const { return parts_.inodes.at(node); }
-  Question ask(const Inode* inode);
+  Question ask(const Inode* inode) const { return beliefs_.ask(inode); }
   // Takes an answer in: what to show, and how long the kernel may believe it.
   struct Shown {
     client::FileAttributes attributes;
@@ -191,12 +183,9 @@ class FileSystem {
   // The same of what the kernel is not told now. How long it may be believed.
   Milliseconds learn(Inode& inode, const Question& question, const client::FileAttributes& attributes,
                      bool of_own_change = false);
-  void judge_pages(Inode& inode, const Question& question, const client::FileAttributes& attributes,
-                   bool of_own_change = false) const;
   // What the kernel is told in place of the file's time: PageStamp::instead_of().
   std::optional<timespec> page_time(Inode& inode, const struct stat& status, PageAsker asker) const;
   void reply_attributes(fuse_req_t request, Inode& inode, struct stat status, double timeout, bool by_read);
-  client::FileAttributes with_local_view(const Inode& inode, client::FileAttributes attributes) const;
   // The inode behind GETFH and GETATTR results, with one lookup more. An errno if they don't hold what is
   // needed.
   std::expected<Entry, int> make_entry(const Question& question, const nfs4::FileHandle* handle,
@@ -205,7 +194,6 @@ class FileSystem {
   Entry entry_of(std::shared_ptr<Inode> inode, const Shown& shown) const;
   // The same of a name that is known, in no call, with one lookup more. None: ask the server.
   std::optional<Entry> known_entry(const Inode& directory, std::string_view name, SteadyTime now);
-  std::optional<Inode::Believed> believed(const Inode& inode, SteadyTime now) const;
   // The kernel forgets so many lookups of it.
   void forget_lookups(fuse_ino_t node, uint64_t lookups);
   // The kernel is told that this is `name`. `done`: the operation of ours that has made the name so.
@@ -269,9 +257,6 @@ class FileSystem {
   bool open_under_delegation(fuse_req_t request, const std::shared_ptr<Inode>& inode, fuse_file_info* info);
   int finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
                   OpenAnswer answer, fuse_file_info* info);
-  void take_delegation(const std::shared_ptr<Inode>& inode, const Question& question,
-                       const OpenAnswer& answer, const initiator::Credential& reader);
-  static bool is_first_since(const Inode& inode, const Question& question, const initiator::FileIo& data);
   void tell_opened(const std::shared_ptr<Inode>& inode, const client::FileAttributes& attributes,
                    std::unique_ptr<OpenFile> file, fuse_file_info* info);
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
@@ -280,7 +265,6 @@ class FileSystem {
                                                      Operations& operations);
   static std::shared_ptr<const FirstBytes> first_bytes(const Question& question, const OpenAnswer& answer,
                                                        const client::FileAttributes& attributes);
-  void close_if_last(const std::shared_ptr<Inode>& inode, bool last);
   LockWish wish_of(fuse_req_t request, const fuse_file_info* info, LockOwner owner,
                    const nfs4::LockRange& range);
   void acquire(fuse_req_t request, fuse_ino_t node, LockWish wish, bool waits);
@@ -311,10 +295,9 @@ class FileSystem {
                      initiator::ErrorCursor& losses);
 
   const FileSystemParts parts_;
+  Beliefs& beliefs_;
+  const FileOpens& opens_;
   bool keeps_pages_ = false;
-  // Operations on names that were answered, and the newest of them of link_lost().
-  std::atomic<uint64_t> name_changes_ = 0;
-  std::atomic<uint64_t> lost_link_ = 0;
   // Files below it are read through the MDS: what its newest mdsthreshold said.
   std::atomic<uint64_t> small_file_size_ = 0;
   FirstReads first_reads_;

@@ -99,8 +99,8 @@ void FileSystem::forget_lookups(fuse_ino_t node, uint64_t lookups) {
 
 void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   const std::shared_ptr<Inode> file = inode(node);
-  if (const auto known = believed(*file, parts_.clock.now())) {
-    const client::FileAttributes shown = with_local_view(*file, known->attributes);
+  if (const auto known = beliefs_.believed(*file, parts_.clock.now())) {
+    const client::FileAttributes shown = Beliefs::with_local_view(*file, known->attributes);
     file->told_kernel(shown);
     reply_attributes(request, *file, shown.status, static_cast<double>(known->left.count()) / 1000.0,
                      by_read);

@@ -127,7 +127,7 @@ void FileSystem::lock_given(fuse_req_t request, fuse_ino_t node, const std::shar
   file->data_changes();
   std::optional<uint64_t> foreign_changes;
   if (attributes) {
-    judge_pages(*file, question, *attributes);
+    beliefs_.judge_pages(*file, question, *attributes);
     if (question.data) {
       question.data->server_size(static_cast<uint64_t>(attributes->status.st_size), question.data_version,
                                  question.asked_at);

@@ -53,15 +53,6 @@ bool is_execution(int flags) {
   return (flags & kExecution) != 0;
 }
 
-nfs4::OpenArguments open_arguments(uint32_t share_access,
-                                   uint32_t want = nfs4::kShareAccessWantNoDelegation) {
-  nfs4::OpenArguments open;
-  open.share_access = share_access | want;
-  open.share_deny = nfs4::kShareDenyNone;
-  open.owner.owner = nfs4::OwnerId(as_bytes("pnfsrdma-fuse"));
-  return open;
-}
-
 // O_EXCL: EXCLUSIVE4_1, whose verifier makes a repetition harmless; else UNCHECKED4.
 nfs4::OpenHow create_how(mode_t mode, int flags) {
   nfs4::Attributes attributes = client::mode_of_new(mode);
@@ -137,14 +128,14 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   if (answer->by_name == ByName::kLeadsElsewhere) {
     file->lose_name(name);
     if (!is_second) {
-      close_if_last(file, file->open_failed());
+      opens_.close_if_last(file, file->open_failed());
       return look_up_again();
     }
   }
   if (answer->by_name != ByName::kDone) answer.emplace(try_open(request, file, nullptr, info->flags));
   if (answer->error != 0) {
     if (answer->error == ESTALE) file->expire();
-    close_if_last(file, file->open_failed());
+    opens_.close_if_last(file, file->open_failed());
     fuse_reply_err(request, answer->error);
     return;
   }
@@ -157,32 +148,13 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   if (fuse_reply_open(request, info) == -ENOENT) release(nullptr, info);
 }
 
-// PUTFH, OPEN (CLAIM_FH), GETATTR, [ACCESS], [READ or LAYOUTGET]; by name with PUTFH, LOOKUP, VERIFY of the
-// filehandle in front, so that no other file is opened than the one the kernel means.
+// FileOpens::request(), [ACCESS], [READ or LAYOUTGET].
 FileSystem::OpenAnswer FileSystem::try_open(fuse_req_t request, const std::shared_ptr<Inode>& file,
                                             const Inode::Name* name, int flags) {
   OpenAnswer answer;
   answer.share_access = share_access_of(flags);
-  Operations operations;
-  if (name != nullptr) {
-    nfs4::VerifyArguments same;
-    same.attributes.file_handle = file->handle;
-    operations = {nfs4::PutFileHandleArguments{name->directory->handle}, nfs4::LookupArguments{name->name},
-                  std::move(same)};
-  } else {
-    operations = {nfs4::PutFileHandleArguments{file->handle}};
-  }
-  const size_t open_at = operations.size();
-  // By name only: the server then has just said that the name leads here, and tells before it leads elsewhere.
-  const bool wants_delegation = name != nullptr && !answer.writes() && parts_.options.default_permissions &&
-                                parts_.options.attributes.file_min > std::chrono::seconds(0) &&
-                                file->wants_delegation();
-  nfs4::OpenArguments open =
-      open_arguments(answer.share_access, wants_delegation ? nfs4::kShareAccessWantReadDelegation
-                                                           : nfs4::kShareAccessWantNoDelegation);
-  open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kFileHandle>();
-  operations.emplace_back(std::move(open));
-  operations.emplace_back(nfs4::GetAttributesArguments{client::open_attributes()});
+  auto [operations, open_at] =
+      opens_.request(*file, name, answer.share_access, parts_.options.default_permissions);
   // A server grants a READ open to who may execute (RFC 8881, 6.2.1.3.1). That nobody else reads by it is the
   // kernel's doing, if it was asked to.
   const bool may_read_at = !parts_.options.default_permissions && answer.reads() && !is_execution(flags);
@@ -230,7 +202,7 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
   const Question question = ask(nullptr);
   OpenAnswer answer;
   answer.share_access = share_access_of(info->flags);
-  nfs4::OpenArguments open = open_arguments(answer.share_access);
+  nfs4::OpenArguments open = FileOpens::arguments(answer.share_access);
   open.how = create_how(mode, info->flags);
   open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
   const int error = call(
@@ -271,7 +243,7 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
 
 void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
   const Question question = ask(nullptr);
-  nfs4::OpenArguments open = open_arguments(nfs4::kShareAccessRead);
+  nfs4::OpenArguments open = FileOpens::arguments(nfs4::kShareAccessRead);
   open.how = create_how(mode, O_EXCL);
   open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
   CompoundReply reply;
@@ -299,7 +271,7 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
   // As any other open, so that it can't cross another one's CLOSE.
   entry->inode->begin_open();
   entry->inode->opened(opened->stateid, nfs4::kShareAccessRead, credential(request));
-  close_if_last(entry->inode, entry->inode->release());
+  opens_.close_if_last(entry->inode, entry->inode->release());
   reply_entry(request, entry);
 }
 
@@ -307,27 +279,15 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
 // filled for the reply. Returns 0 or an errno (then nothing is open).
 int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
                             OpenAnswer answer, fuse_file_info* info) {
-  // In this order: while the OPEN is under way, a recall of what it brings has to wait.
-  take_delegation(inode, question, answer, credential(request));
-  inode->opened(answer.open.stateid, answer.share_access, credential(request));
-  const auto attributes = client::to_file_attributes(answer.attributes);
-  if (!attributes || answer.refused) {
-    close_if_last(inode, inode->release());
-    return attributes ? EACCES : nfs4::to_errno(attributes.error());
-  }
-  const auto size = static_cast<uint64_t>(attributes->status.st_size);
+  const auto opened =
+      opens_.granted(inode, question, {answer.open, answer.attributes, answer.share_access, answer.refused},
+                     credential(request));
+  if (!opened) return opened.error();
   auto file = std::make_unique<OpenFile>();
-  file->data = parts_.data_path.open(inode->handle, *inode, size);
-  // It may be open already, and another client may have grown or cut it since.
-  if (file->data == question.data) {
-    file->data->server_size(size, question.data_version, question.asked_at);
-  }
+  file->data = opened->data;
   file->readable = answer.reads();
   file->writable = answer.writes();
   if (file->writable) inode->writer_came();
-  inode->set_data(file->data);
-  // There was none when the server was asked: nothing was written through another.
-  const bool is_first = !question.data && is_first_since(*inode, question, *file->data);
   if (const auto sizes = client::thresholds_of(answer.attributes)) {
     file->data->set_thresholds(sizes->first, sizes->second);
     small_file_size_ = sizes->first;
@@ -339,23 +299,10 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
                             behind != nullptr ? behind->attributes.size : std::nullopt);
   }
 
-  // Close-to-open: pages survive only if nobody else changed the file since, and the kernel must not go by an
-  // old size.
-  judge_pages(*inode, question, *attributes);
-  // Without data when it was asked the version is 0, which no data path has.
-  const uint64_t version = is_first ? initiator::FileIo::kFirstVersion : question.data_version;
-  (void)inode->learn(*attributes, question.asked_at, parts_.options.attributes,
-                     Inode::Versions{version, question.name_changes});
-  if (answer.with_read && is_first) file->first_bytes = first_bytes(question, answer, *attributes);
-  tell_opened(inode, *attributes, std::move(file), info);
+  if (answer.with_read && opened->is_first)
+    file->first_bytes = first_bytes(question, answer, opened->attributes);
+  tell_opened(inode, opened->attributes, std::move(file), info);
   return 0;
-}
-
-// This is the first data path since the question, and nothing was written through it: it may have outlived the kernel's
-// memory of the file.
-bool FileSystem::is_first_since(const Inode& inode, const Question& question, const initiator::FileIo& data) {
-  return inode.data_paths() == question.data_paths + 1 &&
-         data.local_version() == initiator::FileIo::kFirstVersion;
 }
 
 // The file is open: makes what the kernel's descriptor stands for, and says how it may use its pages.
@@ -375,38 +322,19 @@ void FileSystem::tell_opened(const std::shared_ptr<Inode>& inode, const client::
   info->fh = open_files_.give(std::move(file));
 }
 
-// 0 calls: nobody else can have changed the file, and its open at the server is still there. False: ask.
+// False: ask.
 bool FileSystem::open_under_delegation(fuse_req_t request, const std::shared_ptr<Inode>& inode,
                                        fuse_file_info* info) {
   if ((info->flags & O_ACCMODE) != O_RDONLY) return false;
-  const Question question = ask(inode.get());
-  const auto attributes =
-      inode->open_under_delegation(credential(request), parts_.clock.now(), parts_.session.lease_end());
-  if (!attributes) return false;
-  parts_.delegations.used(*inode);
+  const auto opened = opens_.under_delegation(inode, credential(request));
+  if (!opened) return false;
   auto file = std::make_unique<OpenFile>();
-  file->data =
-      parts_.data_path.open(inode->handle, *inode, static_cast<uint64_t>(attributes->status.st_size));
+  file->data = opened->data;
   file->readable = true;
-  inode->set_data(file->data);
-  // The one before may be on its way out: the last close has told all that was written by it.
-  if (is_first_since(*inode, question, *file->data))
-    inode->data_is_as_known(initiator::FileIo::kFirstVersion);
-  tell_opened(inode, *attributes, std::move(file), info);
+  tell_opened(inode, opened->attributes, std::move(file), info);
   // Interrupted meanwhile: there will be no release.
   if (fuse_reply_open(request, info) == -ENOENT) release(nullptr, info);
   return true;
-}
-
-void FileSystem::take_delegation(const std::shared_ptr<Inode>& inode, const Question& question,
-                                 const OpenAnswer& answer, const initiator::Credential& reader) {
-  if (answer.reads()) inode->admit_reader(reader, question.asked_at);
-  const auto* given = answer.open.delegation.get_if<nfs4::DelegationType::kRead>();
-  if (given == nullptr) return;
-  const ReadDelegation::Times times{.asked_at = question.asked_at, .answered_at = parts_.clock.now()};
-  parts_.delegations.take(
-      inode, {.stateid = given->stateid, .times = times, .reader = reader, .era = question.delegation_era});
-  if (given->recall) parts_.delegations.end(inode);
 }
 
 // What the READ behind the OPEN has brought, if it is the whole file.
@@ -428,18 +356,8 @@ void FileSystem::release(fuse_req_t request, fuse_file_info* info) {
   if (file->attached) parts_.rings.detach(*file);
   if (file->writable) file->inode->writer_left();
   drop_open_file_locks(*file, info->fh);
-  close_if_last(file->inode, file->inode->release());
+  opens_.close_if_last(file->inode, file->inode->release());
   if (request != nullptr) fuse_reply_err(request, 0);
-}
-
-// Whoever leaves last, an open that failed too, settles the data; the CLOSE follows with others.
-void FileSystem::close_if_last(const std::shared_ptr<Inode>& inode, bool last) {
-  if (!last) return;
-  if (const auto data = inode->data()) {
-    data->release();
-    inode->data_settled(data->local_version());
-  }
-  if (!inode->settled()) parts_.closes.add(inode);
 }
 
 }  // namespace pnfsrdma::fuse_client

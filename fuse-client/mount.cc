@@ -13,9 +13,11 @@
 #include <array>
 #include <cerrno>
 
+#include "fuse-client/beliefs.h"
 #include "fuse-client/callbacks.h"
 #include "fuse-client/close_queue.h"
 #include "fuse-client/delegations.h"
+#include "fuse-client/file_opens.h"
 #include "fuse-client/file_system.h"
 #include "fuse-client/metrics_server.h"
 #include "fuse-client/mount_point.h"
@@ -199,21 +201,17 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   const auto root_inode = std::make_shared<Inode>(root.handle, root.attributes.status.st_ino);
   (void)root_inode->learn(root.attributes, root.asked_at, options.attributes, std::nullopt);
   inodes.set_root(root_inode);
-  mds.bring_attributes(client::stat_attributes(),
-                       [&](const auto& handle, const auto& attributes, SteadyTime at, bool changed) {
-                         const auto inode = inodes.find(handle);
-                         const auto data = inode ? inode->data() : nullptr;
-                         const auto file = client::to_file_attributes(attributes);
-                         if (!data || !file) return;
-                         inode->judge_pages({file->change, at, clock.now(), changed}, file->status.st_mtim);
-                         inode->learn_with_write(*file, at, options.attributes, data->local_version() + 1);
-                       });
   LockCalls lock_calls(*session);
   BlockedLocks blocked_locks;
   CloseQueue closes(*session);
   Delegations delegations(closes);
+  Beliefs beliefs(clock, *session, delegations, options.attributes);
+  mds.bring_attributes(client::stat_attributes(), [&](const auto& handle, const auto&... said) {
+    if (const auto inode = inodes.find(handle)) beliefs.learn_with_write(*inode, said...);
+  });
+  const FileOpens opens(*session, data_path, delegations, closes, beliefs, clock, options.attributes);
   Reclaimer reclaimer(*session, data_path, inodes, lock_calls, delegations, closes.revoked());
-  Callbacks callbacks(data_path, inodes, delegations, blocked_locks);
+  Callbacks callbacks(data_path, inodes, delegations, [&](const Inode& inode) { blocked_locks.look(inode); });
   session->set_handlers(&callbacks, &reclaimer);
   const SessionEnd session_end(*session);
   CallerGroups callers(clock);
@@ -229,7 +227,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
                             std::move(transport_names), durability});
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
   FileSystem file_system({*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks,
-                          closes, delegations, rings, clock, options, status, root.layouts});
+                          delegations, beliefs, opens, rings, clock, options, status, root.layouts});
   TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
                                                  options.mountpoint));
   invalidator.start(point.session());
