@@ -164,6 +164,58 @@ class Delegation(TwoMounts):
             caches.write("2")
         cluster.wait_until(lambda: self.count("DELEGRETURN") > returned, 10, "DELEGRETURN")
 
+    def test_listings_whose_last_entry_does_not_fit(self):
+        """The kernel hears nothing of that entry: its file keeps what it has, and later it is forgotten all the same."""
+        (self.mount / "listed").mkdir()
+        paths = [self.held(f"listed/{number}") for number in range(60)]
+        listed = self.count("READDIR")
+        for number in range(5):
+            (self.mount / f"listed/new.{number}").write_bytes(b"")  # which ends what the kernel keeps of the listing
+            for name in os.listdir(self.mount / "listed"):
+                (self.mount / "listed" / name).stat()
+        self.assertGreaterEqual(self.count("READDIR"), listed + 5)
+        self.assertEqual(self.calls(lambda: [read(path) for path in paths]), (0, {}))
+        returned = self.count("DELEGRETURN")
+
+        def all_returned():
+            with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as caches:
+                caches.write("2")
+            return self.count("DELEGRETURN") >= returned + len(paths)
+        cluster.wait_until(all_returned, 20, "DELEGRETURN of each")
+
+    def test_whose_rights_change_is_asked_for_while_they_do_and_behind_it(self):
+        """What the server has said of a reader beside a chmod may be older than that."""
+        path = self.held("rights")
+        path.chmod(0o604)
+
+        def opens():
+            before = self.count("OPEN")
+            subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "cat", path],
+                           capture_output=True, check=True)
+            return self.count("OPEN") - before
+        self.assertEqual(opens(), 1)
+        self.assertEqual(opens(), 0)
+        third = self.cluster.mount(OPTIONS, name="c")
+        try:
+            for _ in range(2):
+                read(third / "rights")
+            self.assertEqual(third.statistics()["delegations_granted"], 1)
+            third.process.send_signal(signal.SIGSTOP)
+            try:
+                # The server does not change the mode before the third has returned what it holds.
+                changing = subprocess.Popen(["chmod", "0644", path])
+                time.sleep(0.5)
+                self.assertIsNone(changing.poll())
+                self.assertEqual(opens(), 1, "not by what was known before")
+                self.assertIsNone(changing.poll())
+            finally:
+                third.process.send_signal(signal.SIGCONT)
+            self.assertEqual(changing.wait(), 0)
+            self.assertEqual(opens(), 1, "not by what was said meanwhile")
+            self.assertEqual(opens(), 0)
+        finally:
+            third.unmount()
+
     def test_a_restart_of_the_server(self):
         path = self.held("kept")
         self.cluster.kill("mds")
