@@ -57,8 +57,8 @@ void Delegations::end_all() {
 
 initiator::CallbackAnswer Delegations::recall(const std::shared_ptr<Inode>& inode,
                                               const nfs4::FileHandle& handle, const nfs4::Stateid& stateid) {
-  const bool is_known = inode && inode->has_delegation(stateid);
-  if (!is_known && inode && inode->is_opening()) {
+  const Inode::Holds holds = inode ? inode->holds_delegation(stateid) : Inode::Holds::kNo;
+  if (holds == Inode::Holds::kPerhapsSoon) {
     // If the server has enough of asking it revokes it, and it is freed by this memory.
     closes_.revoked().remove(stateid);
     closes_.revoked().add(stateid);
@@ -68,7 +68,7 @@ initiator::CallbackAnswer Delegations::recall(const std::shared_ptr<Inode>& inod
     const std::lock_guard lock(mutex_);
     ++counts_.recalled;
   }
-  if (is_known) {
+  if (holds == Inode::Holds::kYes) {
     end(inode);
   } else {
     return_unknown(handle, stateid);

@@ -409,9 +409,11 @@ bool Inode::has_delegation(const nfs4::Stateid& stateid) const {
   return delegation_.is(stateid);
 }
 
-bool Inode::is_opening() const {
+// In one step: between two questions the OPEN may end that brings it.
+Inode::Holds Inode::holds_delegation(const nfs4::Stateid& stateid) const {
   const std::lock_guard lock(mutex_);
-  return opening_ > 0;
+  if (delegation_.is(stateid)) return Holds::kYes;
+  return opening_ > 0 ? Holds::kPerhapsSoon : Holds::kNo;
 }
 
 std::optional<client::FileAttributes> Inode::open_under_delegation(const initiator::Credential& reader,

@@ -238,8 +238,9 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // An OPEN for reading that was asked at that time was granted.
   void admit_reader(const initiator::Credential& reader, SteadyTime asked_at);
   bool has_delegation(const nfs4::Stateid& stateid) const;
-  // Is an OPEN under way, whose answer may bring one?
-  bool is_opening() const;
+  // The same of one that is recalled. kPerhapsSoon: an OPEN is under way, whose answer may bring it.
+  enum class Holds : uint8_t { kYes, kPerhapsSoon, kNo };
+  Holds holds_delegation(const nfs4::Stateid& stateid) const;
   // Behind begin_open(), in place of opened(): opens the file for reading, without the server. Then these are its
   // attributes. None: the server has to be asked.
   std::optional<client::FileAttributes> open_under_delegation(const initiator::Credential& reader,

@@ -106,8 +106,8 @@ TEST_F(DelegationsTest, ARecallIsNotLostBesideTheAnswer) {
         std::this_thread::yield();
     });
     delegations.take(file, {.stateid = stateid(number), .times = {}, .reader = {}, .era = delegations.era()});
-    server.join();
     file->open_failed();
+    server.join();
     EXPECT_EQ(delegations.counts().held, 0u);
   }
 }
