@@ -35,6 +35,7 @@ workload:
   --real-mds        the MDS itself instead of the model of it
   --leases-end      short leases that end by themselves, --real-mds only; of --mixed it is each third five
   --disowned        the MDS forgets opens, without a word, --real-mds only
+  --delegations     clients read by delegations, --real-mds only; each third five seeds with --leases-end
   --no-faults
 
 Exits with 1 when a seed failed, with 2 for what it does not know.
@@ -44,6 +45,8 @@ constexpr rlim_t kProcessorSecondsMax = 20;  // a seed that turns in circles
 
 struct Totals {
   uint64_t operations = 0, faults = 0, errors = 0, revocations = 0;
+  sim::RealMds::DelegationCounts delegations;
+  uint64_t opens_under_delegation = 0;
   double virtual_seconds = 0;
 };
 
@@ -55,7 +58,12 @@ Totals run(const sim::RunOptions& options) {
         const SteadyTime began = scheduler.now();
         sim::World world(options);
         sim::run_workload(world);
-        totals = {world.operations, world.faults, world.errors, world.revocations(),
+        totals = {world.operations,
+                  world.faults,
+                  world.errors,
+                  world.revocations(),
+                  world.real_mds ? world.real_mds->delegations() : sim::RealMds::DelegationCounts(),
+                  world.opens_under_delegation(),
                   std::chrono::duration<double>(scheduler.now() - began).count()};
       },
       [&](const std::string& waiting) {
@@ -70,6 +78,7 @@ void mix(sim::RunOptions& options) {
   options.sharing = options.seed % 5 == 0   ? sim::Sharing::kAnything
                     : options.seed % 5 == 4 ? sim::Sharing::kNoTruncation
                                             : sim::Sharing::kNone;
+  if (options.delegations) options.sharing = sim::Sharing::kAnything;
   options.forks = options.seed % 5 == 0;
   options.leases_end = options.real_mds && options.seed / 5 % 3 == 1;
 }
@@ -101,6 +110,10 @@ bool run_apart(const sim::RunOptions& options, Totals& sum) {
     sum.faults += totals.faults;
     sum.errors += totals.errors;
     sum.revocations += totals.revocations;
+    sum.delegations.granted += totals.delegations.granted;
+    sum.delegations.recalled += totals.delegations.recalled;
+    sum.delegations.revoked += totals.delegations.revoked;
+    sum.opens_under_delegation += totals.opens_under_delegation;
     sum.virtual_seconds += totals.virtual_seconds;
   }
   return well;
@@ -134,6 +147,13 @@ int run_many(sim::RunOptions options, uint64_t count, bool keep_going, bool mixe
         static_cast<unsigned long long>(sum.operations), static_cast<unsigned long long>(sum.faults),
         static_cast<unsigned long long>(sum.errors), static_cast<unsigned long long>(sum.revocations),
         sum.virtual_seconds, processor_seconds() / static_cast<double>(done + 1));
+    if (options.delegations) {
+      std::printf("  delegations: %llu granted, %llu recalled, %llu revoked, %llu opens by them\n",
+                  static_cast<unsigned long long>(sum.delegations.granted),
+                  static_cast<unsigned long long>(sum.delegations.recalled),
+                  static_cast<unsigned long long>(sum.delegations.revoked),
+                  static_cast<unsigned long long>(sum.opens_under_delegation));
+    }
     std::fflush(stdout);
   }
   if (failed > 0 && !keep_going)
@@ -159,18 +179,20 @@ struct Wishes {
     return nullptr;
   }
   bool take(const std::string& name) {
-    bool* const flag = name == "--forks"        ? &options.forks
-                       : name == "--appends"    ? &options.appends
-                       : name == "--mixed"      ? &mixed
-                       : name == "--real-mds"   ? &options.real_mds
-                       : name == "--leases-end" ? &options.leases_end
-                       : name == "--disowned"   ? &options.disowned
-                       : name == "--no-faults"  ? &options.no_faults
-                       : name == "--keep-going" ? &keep_going
-                                                : nullptr;
+    bool* const flag = name == "--forks"         ? &options.forks
+                       : name == "--appends"     ? &options.appends
+                       : name == "--mixed"       ? &mixed
+                       : name == "--real-mds"    ? &options.real_mds
+                       : name == "--leases-end"  ? &options.leases_end
+                       : name == "--disowned"    ? &options.disowned
+                       : name == "--delegations" ? &options.delegations
+                       : name == "--no-faults"   ? &options.no_faults
+                       : name == "--keep-going"  ? &keep_going
+                                                 : nullptr;
     if (flag == nullptr) return false;
     *flag = true;
-    if (flag == &options.appends) sharing = static_cast<uint64_t>(sim::Sharing::kAnything);
+    if (flag == &options.appends || flag == &options.delegations)
+      sharing = static_cast<uint64_t>(sim::Sharing::kAnything);
     return true;
   }
 };
@@ -215,6 +237,7 @@ int main(int count, char** arguments) {
   options.sharing = static_cast<sim::Sharing>(wishes.sharing);
   if (options.leases_end && !options.real_mds) return refuse("--leases-end without --real-mds");
   if (options.disowned && !options.real_mds) return refuse("--disowned without --real-mds");
+  if (options.delegations && !options.real_mds) return refuse("--delegations without --real-mds");
   const bool one = wishes.one;
   // Written or not, the same steps: a trace must not change the run.
   set_log_level(LogLevel::kInfo);

@@ -89,6 +89,12 @@ class MdsNetwork {
   void delay_next(size_t client, SteadyTime::duration delay) { delays_[client] = delay; }
   void cut(size_t client);
   void abandon(size_t client);
+  // No call of the server reaches the client until then; answers do.
+  void withhold_callbacks(size_t client, SteadyTime until) { withheld_until_[client] = until; }
+  std::optional<SteadyTime> callbacks_withheld_until(size_t client) const {
+    const auto found = withheld_until_.find(client);
+    return found == withheld_until_.end() ? std::nullopt : std::optional(found->second);
+  }
   // The server's process ends.
   void close_all();
 
@@ -104,6 +110,7 @@ class MdsNetwork {
   Server* server_ = nullptr;
   std::set<size_t> apart_;
   std::map<size_t, SteadyTime::duration> delays_;
+  std::map<size_t, SteadyTime> withheld_until_;
   std::vector<std::weak_ptr<Wire>> wires_;
   std::multimap<SteadyTime, std::pair<std::weak_ptr<Wire>, size_t>> due_;
   simulated::Bell due_changed_, way_opened_;

@@ -35,17 +35,14 @@ initiator::SessionOptions ModelClient::session_options(size_t number, Dice& dice
   return options;
 }
 
-ModelClient::ModelClient(size_t number, uint64_t host, Network& network,
-                         std::function<nfs4::FileHandle(size_t)> handle_of, bool opens, const Clock& clock,
+ModelClient::ModelClient(size_t number, uint64_t host, Network& network, Served served, const Clock& clock,
                          uint64_t seed)
     : number_(number),
       host_(host),
       network_(network),
-      handle_of_(std::move(handle_of)),
+      served_(std::move(served)),
       clock_(clock),
-      dice_(seed) {
-  if (opens) opens_.emplace();
-}
+      dice_(seed) {}
 
 void ModelClient::mount() {
   const initiator::SessionOptions options = session_options(number_, dice_);
@@ -60,28 +57,63 @@ void ModelClient::mount() {
   std::vector<std::shared_ptr<rdma::Transport>> transports{network_.make_transport(number_)};
   path_ =
       std::make_unique<initiator::DataPath>(*session_mds_, clock_, std::move(transports), options_for(dice_));
-  session_->set_handlers(path_.get(), this);
+  if (!served_.root) return session_->set_handlers(path_.get(), this);
+  files_ = std::make_unique<ClientFiles>(*session_, *session_mds_, *path_, clock_, *served_.root,
+                                         served_.delegates);
 }
 
 ModelClient::~ModelClient() {
   if (!path_) return;
+  if (files_) files_->end();
   path_->shut_down(steady_now() + std::chrono::seconds(5));
   session_->end();
   inodes_.clear();
+  files_.reset();
   path_.reset();
 }
 
-std::unique_ptr<ModelClient::OpenFile> ModelClient::open(size_t number, Oracle& oracle) {
+class ModelClient::Use {
+ public:
+  Use(ModelClient& client, size_t file) : users_(client.inodes_[file].users) { ++users_; }
+  ~Use() { --users_; }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  int& users_;
+};
+
+std::unique_ptr<ModelClient::OpenFile> ModelClient::open_served(size_t number, bool writes, Oracle& oracle) {
+  Inode& inode = inodes_[number];
+  ++inode.users;
+  const SteadyTime asked = steady_now();
+  auto opened = files_->open(served_.file(number), writes);
+  {
+    // To the kernel it is one step.
+    const simulated::Scheduler::Undisturbed in_one_step;
+    if (!opened.inode->at_open(opened.attributes).keep_pages) inode.pages.drop();
+  }
+  auto file = std::make_unique<OpenFile>();
+  file->data = std::move(opened.data);
+  file->inode = std::move(opened.inode);
+  file->writable = writes;
+  file->group = opened.attributes.status.st_gid;
+  file->cursor = file->data->error_cursor();
+  file->handle = oracle.open(number_, number, asked, simulated::Scheduler::current().look());
+  return file;
+}
+
+std::unique_ptr<ModelClient::OpenFile> ModelClient::open(size_t number, bool writes, Oracle& oracle) {
+  if (files_) return open_served(number, writes, oracle);
   Inode& inode = inodes_[number];
   while (inode.closing) (void)closed_.wait(SteadyTime::max(), "a file to be closed");
   ++inode.opens;
   const SteadyTime asked = steady_now();
-  if (opens_) opens_->open(*session_, number, handle_of_(number));
   const auto before = inode.data;
   const uint64_t version = before ? before->local_version() : 0;
   const uint64_t size = get_size(number);
   auto file = std::make_unique<OpenFile>();
-  file->data = path_->open(handle_of_(number), opens_ ? opens_->source(number) : *this, size);
+  file->data = path_->open(served_.handle_of(number), *this, size);
   if (file->data == before) file->data->server_size(size, version, asked);
   inode.data = file->data;
   file->cursor = file->data->error_cursor();
@@ -91,25 +123,78 @@ std::unique_ptr<ModelClient::OpenFile> ModelClient::open(size_t number, Oracle& 
 
 void ModelClient::release(std::unique_ptr<OpenFile> file) {
   Inode& inode = inodes_[file->handle.file];
-  if (--inode.opens > 0) {
-    if (opens_) opens_->close(*session_, file->handle.file);
+  if (files_) {
+    files_->release(file->inode);
+    --inode.users;
     return;
   }
+  if (--inode.opens > 0) return;
   inode.closing = true;
   inode.data.reset();
   file->data->release();
-  if (opens_) opens_->close(*session_, file->handle.file);
   file.reset();
   inode.closing = false;
   closed_.ring();
 }
 
+Result<size_t> ModelClient::read(OpenFile& file, uint64_t offset, initiator::BufferSlice sink, bool& kept) {
+  KeptPages& pages = inodes_[file.handle.file].pages;
+  kept = served_.delegates && pages.copy(offset, sink.bytes());
+  if (kept) return sink.bytes().size();
+  const uint64_t generation = pages.generation();
+  TRY_ASSIGN(const size_t count, file.data->read(offset, sink));
+  if (served_.delegates) pages.fill(generation, offset, sink.bytes().first(count));
+  return count;
+}
+
+uint32_t ModelClient::group(size_t file) {
+  const Use use(*this, file);
+  return files_->attributes(served_.file(file)).status.st_gid;
+}
+
+bool ModelClient::set_group(size_t file, uint32_t group) {
+  const Use use(*this, file);
+  return files_->set_group(served_.file(file), group);
+}
+
+void ModelClient::rename(size_t file) {
+  const Use use(*this, file);
+  files_->rename(served_.file(file));
+}
+
+void ModelClient::link_for_a_moment(size_t file) {
+  const Use use(*this, file);
+  files_->link_for_a_moment(served_.file(file));
+}
+
+void ModelClient::forget(size_t file) {
+  if (inodes_[file].users > 0) return;
+  inodes_[file].pages.drop();
+  files_->forget(served_.file(file));
+}
+
+fuse_client::Question ModelClient::ask(const OpenFile& file) const {
+  if (files_) return files_->ask(*file.inode);
+  return {.asked_at = steady_now(), .data = file.data, .data_version = file.data->local_version()};
+}
+
+void ModelClient::learn(OpenFile& file, fuse_client::Question question, uint64_t version,
+                        const nfs4::Attributes& attributes) {
+  question.data_version = version;
+  if (files_) return files_->learn(*file.inode, question, attributes);
+  file.data->server_size(attributes.size.value(), version, question.asked_at);
+}
+
 Result<uint64_t> ModelClient::append(OpenFile& file, initiator::BufferSlice source) {
   TRY_ASSIGN(const std::optional<uint64_t> at, file.data->append_unasked(source));
   if (at) return *at;
-  const SteadyTime asked = steady_now();
-  const uint64_t version = file.data->local_version();
-  file.data->server_size(get_size(file.handle.file), version, asked);
+  if (files_) {
+    (void)files_->refresh(*file.inode);
+  } else {
+    const SteadyTime asked = steady_now();
+    const uint64_t version = file.data->local_version();
+    file.data->server_size(get_size(file.handle.file), version, asked);
+  }
   return file.data->append(source);
 }
 
@@ -125,24 +210,29 @@ ModelClient::InodeLock::~InodeLock() {
 }
 
 uint64_t ModelClient::get_size(size_t number) {
-  const auto reply = session_->call({nfs4::PutFileHandleArguments{handle_of_(number)},
+  const auto reply = session_->call({nfs4::PutFileHandleArguments{served_.handle_of(number)},
                                      nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kSize)}},
                                     {});
   CHECK(reply && reply->ok());
   return reply->result<nfs4::GetAttributesResponse>(1)->attributes.size.value();
 }
 
+nfs4::Bitmap ModelClient::wanted() const {
+  return files_ ? client::stat_attributes() : nfs4::Bitmap::of(nfs4::Attribute::kSize);
+}
+
 Result<ModelClient::SizeSet> ModelClient::set_size(OpenFile& file,
                                                    std::optional<nfs4::LayoutReturnArguments> layout_return,
                                                    uint64_t size) {
-  initiator::Session::Operations operations{nfs4::PutFileHandleArguments{handle_of_(file.handle.file)}};
+  initiator::Session::Operations operations{
+      nfs4::PutFileHandleArguments{served_.handle_of(file.handle.file)}};
   const bool returns = layout_return.has_value();
   if (returns) operations.emplace_back(*std::move(layout_return));
   const size_t set_at = operations.size();
   nfs4::SetAttributesArguments set;
   set.attributes.size = size;
   operations.emplace_back(std::move(set));
-  operations.emplace_back(nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kSize)});
+  operations.emplace_back(nfs4::GetAttributesArguments{wanted()});
   const std::function take_in_return = [&](const initiator::CompoundReply& so_far) {
     const auto* result = returns ? so_far.result<nfs4::LayoutReturnResponse>(1) : nullptr;
     if (result != nullptr) file.data->layout_returned(*result);
@@ -156,7 +246,7 @@ Result<ModelClient::SizeSet> ModelClient::set_size(OpenFile& file,
                  .repeated = reply->repeated,
                  .status = reply->status};
   if (const auto* result = reply->result<nfs4::GetAttributesResponse>(set_at + 1))
-    answer.size = result->attributes.size.value();
+    answer.attributes = result->attributes;
   return answer;
 }
 
@@ -168,7 +258,7 @@ int ModelClient::truncate(OpenFile& file, uint64_t size, bool& refused) {
     if (const auto settled = file.data->settle(); !settled) return settled.error().number();
     auto layout_return = file.data->truncating(size);
     if (!layout_return) return layout_return.error().number();
-    const SteadyTime asked = steady_now();
+    const auto question = ask(file);
     const auto answer = set_size(file, *layout_return, size);
     const uint64_t version = file.data->truncated(size, answer && answer->done);
     if (!answer) {
@@ -180,7 +270,7 @@ int ModelClient::truncate(OpenFile& file, uint64_t size, bool& refused) {
       file.data->layouts_refused(answer->status);
     if (answer->done) {
       refused = false;
-      file.data->server_size(answer->size, version, asked);
+      if (answer->attributes) learn(file, question, version, *answer->attributes);
       return 0;
     }
     if (initiator::is_lost_state(answer->status) && tries < kTries) continue;
@@ -193,16 +283,15 @@ int ModelClient::truncate(OpenFile& file, uint64_t size, bool& refused) {
 int ModelClient::punch(OpenFile& file, uint64_t offset, uint64_t length, bool& refused) {
   refused = true;
   if (const auto committed = file.data->hand_over(); !committed) return committed.error().number();
-  const SteadyTime asked = steady_now();
-  const uint64_t version = file.data->local_version();
-  const auto reply = session_->call({nfs4::PutFileHandleArguments{handle_of_(file.handle.file)},
-                                     nfs4::DeallocateArguments{{}, offset, length},
-                                     nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kSize)}},
-                                    {}, {.cache_reply = true});
+  const auto question = ask(file);
+  const auto reply =
+      session_->call({nfs4::PutFileHandleArguments{served_.handle_of(file.handle.file)},
+                      nfs4::DeallocateArguments{{}, offset, length}, nfs4::GetAttributesArguments{wanted()}},
+                     {}, {.cache_reply = true});
   refused = reply && !reply->succeeded(1) && !reply->repeated;
   if (!reply) return reply.error().number();
   if (const auto* result = reply->result<nfs4::GetAttributesResponse>(2))
-    file.data->server_size(result->attributes.size.value(), version, asked);
+    learn(file, question, question.data_version, result->attributes);
   return reply->succeeded(1) ? 0 : nfs4::to_errno(reply->status);
 }
 

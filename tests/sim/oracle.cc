@@ -51,6 +51,7 @@ size_t Oracle::begin_write(size_t client, size_t file, uint64_t offset, uint64_t
   writes_.push_back(
       {.client = client, .file = file, .first = kUnknown, .units = length / kUnit, .began = now});
   known(client, file).unsettled.push_back(number);
+  known(client, file).unclosed.push_back(number);
   if (offset != kUnknown) place(number, offset);
   return number;
 }
@@ -113,13 +114,13 @@ void Oracle::end(size_t number, bool done, SteadyTime now, bool refused) {
   write.refused = refused;
   if (write.cut && done) {
     write.durable = true;
-    write.published = now;
+    write.published = write.closed = now;
   }
 }
 
 bool Oracle::must_be_seen(const Write& write, const Handle& handle, SteadyTime began) const {
   if (!write.done || write.lost != 0 || write.ended >= began) return false;
-  return write.client == handle.client || write.published < handle.opened;
+  return write.client == handle.client || (handle.kept ? write.closed : write.published) < handle.opened;
 }
 
 // An old copy of one client's growth may come over what another one wrote meanwhile, until it is synced or
@@ -185,7 +186,8 @@ std::string Oracle::judge(uint64_t value, uint64_t unit, const Handle& handle, S
   if (write.first == kUnknown) return "";  // an append that has not ended, or failed
   if (write.first + (value & kPlaceMask) != unit) return "bytes of another place: " + describe(write);
   if (write.began >= ended) return "bytes of the future: " + describe(write);
-  if (const auto absent = absent_.find({number, unit}); absent != absent_.end() && absent->second < began)
+  const auto absent = absent_.find({number, unit});
+  if (!handle.kept && absent != absent_.end() && absent->second < began)
     return "bytes that were not there any more: " + describe(write);
   return dominated(&write, unit, handle, began) ? "old bytes: " + describe(write) : "";
 }
@@ -209,7 +211,7 @@ void Oracle::check_read(const Handle& handle, SteadyTime began, SteadyTime ended
       const auto value = value_of(bytes.subspan(at, kUnit));
       // Two writes at once may be mixed, but nobody writes half a unit.
       wrong = value ? judge(*value, unit, handle, began, ended) : "";
-      if (value == 0) note_absence(unit, false, handle, began, ended);
+      if (value == 0 && !handle.kept) note_absence(unit, false, handle, began, ended);
     } else if (!zero_is_legal(unit, handle, began, ended)) {
       wrong = "nothing, the file ends before";
     } else {
@@ -230,6 +232,32 @@ void Oracle::check_read(const Handle& handle, SteadyTime began, SteadyTime ended
                     milliseconds(ended), milliseconds(handle.opened), known));
     return;
   }
+}
+
+uint32_t Oracle::begin_group(size_t file, SteadyTime now) {
+  groups_[file].push_back({.began = now});
+  return static_cast<uint32_t>(groups_[file].size() - 1);
+}
+
+void Oracle::end_group(size_t file, uint32_t group, bool done, SteadyTime now) {
+  // What has no answer may be done later.
+  if (done) groups_[file][group].ended = now;
+  groups_[file][group].done = done;
+}
+
+void Oracle::check_group(size_t client, size_t file, uint32_t group, SteadyTime since, SteadyTime ended) {
+  const auto& all = groups_[file];
+  const bool known = group < all.size() && all[group].began < ended;
+  const auto newer = std::ranges::find_if(all, [&](const Group& other) {
+    return other.done && other.ended < since && (!known || other.began > all[group].ended);
+  });
+  if (known && newer == all.end()) return;
+  violated_(fmt::format(
+      "client {} is shown group {} of file {}; {}, of before {:.3f} ms", client, group, file,
+      newer == all.end()
+          ? "nobody has set it"
+          : fmt::format("it was {} from {:.3f} ms on", newer - all.begin(), milliseconds(newer->ended)),
+      milliseconds(since)));
 }
 
 bool Oracle::being_said(const Known& mine, const Handle& handle) {
@@ -287,6 +315,12 @@ void Oracle::closed(const Handle& handle, SteadyTime began, SteadyTime ended, bo
     Write& write = writes_[number];
     if (write.ended < began) write.published = std::min(write.published, ended);
   }
+  std::erase_if(mine.unclosed, [&](size_t number) {
+    Write& write = writes_[number];
+    if (write.ended >= began) return false;
+    write.closed = ended;
+    return true;
+  });
 }
 
 void Oracle::died(size_t client) {
@@ -300,6 +334,7 @@ void Oracle::died(size_t client) {
       abandoned_[file].push_back(number);
     }
     mine.unsettled.clear();
+    mine.unclosed.clear();
     mine.said.clear();
     mine.asking.clear();
   }

@@ -30,6 +30,9 @@ class Oracle {
     SteadyTime opened;   // when the open began
     SteadyTime ready;    // and ended
     uint64_t heard = 0;  // of losses, by its fsyncs
+    // It reads from the kernel's pages: they say nothing of what is there now, and go when the file's change attribute
+    // moves, which for an overwrite is at its close.
+    bool kept = false;
   };
 
   Oracle(size_t clients, size_t files, std::function<void(const std::string&)> violated)
@@ -38,6 +41,7 @@ class Oracle {
         units_(files),
         cuts_(files),
         abandoned_(files),
+        groups_(files, {Group{.began = {}, .ended = {}, .done = true}}),
         violated_(std::move(violated)) {}
 
   Handle open(size_t client, size_t file, SteadyTime asked, SteadyTime ready);
@@ -58,6 +62,12 @@ class Oracle {
   // `count` bytes came of `asked`: what is missing is behind the end of file.
   void check_read(const Handle& handle, SteadyTime began, SteadyTime ended, uint64_t offset, uint64_t asked,
                   ByteSpan bytes, size_t count);
+
+  // An attribute of a file that changes by chown(2) alone, each time to another value.
+  uint32_t begin_group(size_t file, SteadyTime now);
+  void end_group(size_t file, uint32_t group, bool done, SteadyTime now);
+  // It was shown to somebody who may not see what was changed behind `since`, and asked until `ended`.
+  void check_group(size_t client, size_t file, uint32_t group, SteadyTime since, SteadyTime ended);
   // Before an fsync or a close, which then ends with one of the two behind it.
   void begin_sync(const Handle& handle, SteadyTime now);
   void synced(Handle& handle, SteadyTime began, SteadyTime ended, bool success);
@@ -84,9 +94,10 @@ class Oracle {
     uint64_t lost = 0;                      // which loss it may have been part of; 0: none
     SteadyTime published =
         SteadyTime::max();  // synced or closed: then others see it, and nobody writes it again
+    SteadyTime closed = SteadyTime::max();
   };
   struct Known {
-    std::vector<size_t> unsettled;
+    std::vector<size_t> unsettled, unclosed;
     uint64_t heard = 0;  // by any descriptor
     // Calls that said so: an open beside one of them starts before or behind it.
     struct Said {
@@ -112,6 +123,10 @@ class Oracle {
   bool zero_is_legal(uint64_t unit, const Handle& handle, SteadyTime began, SteadyTime ended) const;
   std::string judge(uint64_t value, uint64_t unit, const Handle& handle, SteadyTime began,
                     SteadyTime ended) const;
+  struct Group {
+    SteadyTime began, ended = SteadyTime::max();
+    bool done = false;
+  };
   void note_absence(uint64_t unit, bool end_of_file, const Handle& handle, SteadyTime began,
                     SteadyTime ended);
   std::string describe(const Write& write) const;
@@ -125,6 +140,7 @@ class Oracle {
   std::vector<std::vector<size_t>> abandoned_;  // [file]: closed and not synced by a client that died
   std::map<std::pair<size_t, uint64_t>, SteadyTime> absent_;  // write and unit: seen not to be there
   uint64_t losses_ = 0;
+  std::vector<std::vector<Group>> groups_;  // [file][group]
   std::function<void(const std::string&)> violated_;
 };
 

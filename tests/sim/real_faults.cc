@@ -14,6 +14,8 @@ void Faults::one_real() {
     world_.trace("FAULT the open of client {} of file {} is forgotten", client, file);
     return world_.real_mds->disown(client, file);
   }
+  if (world_.options.delegations && world_.options.leases_end && dice_.one_in(10))
+    return withhold_callbacks();
   switch (dice_.below(20)) {
     case 0:
     case 1:
@@ -65,6 +67,18 @@ void Faults::one_real() {
       world_.real_mds->recall(file, offset, length);
     }
   }
+}
+
+// So long that what is recalled meanwhile is revoked.
+void Faults::withhold_callbacks() {
+  const size_t client = dice_.below(world_.clients.size());
+  const auto time = world_.lease * dice_.between(8, 25) / 10;
+  world_.trace("FAULT no callback reaches client {} for {} ms", client, time.count());
+  world_.mds_network.withhold_callbacks(client, steady_now() + time);
+  meanwhile([this, client, time] {
+    sleep_for(time);
+    world_.trace("FAULT callbacks reach client {} again", client);
+  });
 }
 
 }  // namespace pnfsrdma::sim

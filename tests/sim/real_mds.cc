@@ -34,8 +34,9 @@ namespace {
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
-std::string name_of(size_t file) {
-  return "file" + std::to_string(file);
+ServedFile served(size_t file, nfs4::FileHandle handle) {
+  const std::string number = std::to_string(file);
+  return {std::move(handle), "file" + number, "moved" + number, "second" + number};
 }
 
 template <typename T>
@@ -119,11 +120,14 @@ std::vector<std::string> addresses_of(const std::vector<ServedBrick*>& bricks) {
   return all;
 }
 
-mds::ServerLimits limits_of(Milliseconds lease, Dice& dice) {
+mds::ServerLimits limits_of(Milliseconds lease, bool delegates, Dice& dice) {
   mds::ServerLimits limits;
   limits.lease = lease;
   limits.session_slots_max = static_cast<uint32_t>(dice.between(2, 8));
   limits.back_slots_max = static_cast<uint32_t>(dice.between(1, 4));
+  // So few that clients are asked to return some.
+  limits.delegations = delegates;
+  if (delegates) limits.delegations_per_client_max = static_cast<uint32_t>(dice.between(2, 6));
   return limits;
 }
 
@@ -132,10 +136,10 @@ mds::ServerLimits limits_of(Milliseconds lease, Dice& dice) {
 // What main() builds.
 struct RealMds::Process {
   Process(const std::vector<ServedBrick*>& bricks, const Rows& rows, const std::string& host_boot,
-          Milliseconds lease, Dice& dice)
+          Milliseconds lease, Milliseconds contended, Dice& dice)
       : random(dice.next()),
         loop(clock),
-        limits(limits_of(lease, dice)),
+        limits(limits_of(lease, contended > Milliseconds(0), dice)),
         store(loop, rows, dice.next()),
         boot(must(mds::open_boot(store, random, host_boot, limits.lease))),
         names(must(mds::Namespace::open(store, clock, boot.boot_count))),
@@ -148,7 +152,7 @@ struct RealMds::Process {
         grace(clock),
         callbacks(loop, clients, sessions, limits.lease),
         lock_waiters(clock, locks, callbacks, limits.lease),
-        delegations(loop, delegation_table, callbacks, state_store, counters, limits.lease),
+        delegations(loop, delegation_table, callbacks, state_store, counters, limits.lease, contended),
         layout_callbacks(callbacks, clients, opens, delegation_table, *names, *handles),
         controls(loop, bricks, dice.next()),
         identity{boot.instance} {
@@ -195,6 +199,13 @@ struct RealMds::Process {
     service = mds::nfs_service(*compounds, *idle);
   }
 
+  // By either of its names; none: it has not been made yet.
+  mds::Outcome<mds::InodePointer> find(size_t file) const {
+    const ServedFile known = served(file, {});
+    const auto found = names->lookup(mds::kRootInode, known.name);
+    return found ? found : names->lookup(mds::kRootInode, known.other_name);
+  }
+
   std::shared_ptr<WireStream> accept(const std::shared_ptr<Wire>& wire) {
     auto stream = std::make_shared<WireStream>(loop, wire);
     const auto connection = rpc::Connection::start(loop, stream, service.options, service.on_call);
@@ -238,8 +249,13 @@ struct RealMds::Process {
 };
 
 RealMds::RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, Milliseconds lease,
-                 uint64_t seed)
-    : network_(network), bricks_(std::move(bricks)), files_(files), lease_(lease), dice_(seed) {
+                 Milliseconds contended, uint64_t seed)
+    : network_(network),
+      bricks_(std::move(bricks)),
+      files_(files),
+      lease_(lease),
+      contended_(contended),
+      dice_(seed) {
   network_.serve(*this);
   start();
   while (!up_) (void)changed.wait(SteadyTime::max(), "the start of the MDS");
@@ -250,18 +266,23 @@ RealMds::~RealMds() {
 }
 
 void RealMds::make_files() {
+  const auto handle_of = [&](const mds::InodePointer& inode) {
+    return process_->handles->encode({.export_id = process_->exports.find_path("/")->id,
+                                      .inode = inode->id,
+                                      .generation = inode->generation});
+  };
+  root_ = handle_of(process_->names->get(mds::kRootInode).value());
   for (size_t file = 0; file < files_; ++file) {
-    auto found = process_->names->lookup(mds::kRootInode, name_of(file));
+    const auto found = process_->find(file);
     if (!found) {
-      auto made = process_->names->create(mds::kRootInode, name_of(file), mds::NewInode{.mode = 0644});
+      CHECK(served_.size() == file);
+      auto made =
+          process_->names->create(mds::kRootInode, served(file, {}).name, mds::NewInode{.mode = 0644});
       CHECK(made.has_value());
-      found = made->inode;
+      served_.push_back(served(file, handle_of(made->inode)));
+    } else if (!(served_[file].handle == handle_of(*found))) {
+      on_violation("a filehandle has changed");
     }
-    const mds::Export* const exported = process_->exports.find_path("/");
-    const auto handle = process_->handles->encode(
-        {.export_id = exported->id, .inode = (*found)->id, .generation = (*found)->generation});
-    if (handles_.size() == file) handles_.push_back(handle);
-    if (!(handles_[file] == handle)) on_violation("a filehandle has changed");
   }
   (void)process_->store.sync();
 }
@@ -273,7 +294,7 @@ void RealMds::start() {
 }
 
 void RealMds::serve() {
-  process_ = new Process(bricks_, rows_, "boot " + std::to_string(host_boots_), lease_, dice_);
+  process_ = new Process(bricks_, rows_, "boot " + std::to_string(host_boots_), lease_, contended_, dice_);
   make_files();
   process_->begin([this](const std::string& what) { on_violation(what); });
   up_ = true;
@@ -286,7 +307,7 @@ void RealMds::stop(bool host) {
   simulated::Scheduler::current().kill(host_);
   Process& process = *std::exchange(process_, nullptr);
   network_.close_all();
-  revocations_ += process.counters.layouts_revoked;
+  add_counts(process);
   const size_t unsynced = process.store.unsynced();
   // What they hold belongs to fibers that are no more: never taken apart.
   (void)new mds::SyncWaiters(process.store.take_waiters());
@@ -393,7 +414,7 @@ void RealMds::disown(size_t client, size_t file) {
   if (!up_) return;
   process_->loop.post([process = process_, owner = std::to_string(client), file] {
     const auto known = process->clients.find_confirmed(as_bytes(owner));
-    const auto inode = process->names->lookup(mds::kRootInode, name_of(file));
+    const auto inode = process->find(file);
     if (!known || !inode) return;
     mds::OpenState* open = nullptr;
     for (mds::OpenState* each : process->opens.opens_of_client(known->id))
@@ -408,13 +429,29 @@ void RealMds::disown(size_t client, size_t file) {
 void RealMds::recall(size_t file, uint64_t offset, uint64_t length) {
   if (!up_) return;
   process_->loop.post([process = process_, file, offset, length] {
-    const auto inode = process->names->lookup(mds::kRootInode, name_of(file));
+    const auto inode = process->find(file);
     if (inode) process->layouts->layouts().clear((*inode)->id, mds::range_of(offset, length), 0, [](bool) {});
   });
 }
 
+void RealMds::add_counts(const Process& process) {
+  revocations_ += process.counters.layouts_revoked;
+  delegations_.granted += process.counters.delegations_granted;
+  delegations_.recalled += process.counters.delegations_recalled;
+  delegations_.revoked += process.counters.delegations_revoked;
+}
+
 uint64_t RealMds::revocations() const {
   return revocations_ + (up_ ? process_->counters.layouts_revoked : 0);
+}
+
+RealMds::DelegationCounts RealMds::delegations() const {
+  DelegationCounts counts = delegations_;
+  if (!up_) return counts;
+  counts.granted += process_->counters.delegations_granted;
+  counts.recalled += process_->counters.delegations_recalled;
+  counts.revoked += process_->counters.delegations_revoked;
+  return counts;
 }
 
 }  // namespace pnfsrdma::sim

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shared/nfs4/basic_types.h"
+#include "tests/sim/client_files.h"
 #include "tests/sim/mds_network.h"
 #include "tests/sim/served_brick.h"
 
@@ -19,8 +20,9 @@ namespace pnfsrdma::sim {
 // what its store has then.
 class RealMds final : public MdsNetwork::Server {
  public:
+  // `contended`: how long a file is not delegated after a recall. 0: none is delegated.
   RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, Milliseconds lease,
-          uint64_t seed);
+          Milliseconds contended, uint64_t seed);
   ~RealMds() override;
 
   // It goes up, or is done with something.
@@ -29,7 +31,8 @@ class RealMds final : public MdsNetwork::Server {
   // Every call and every answer, for a trace; may be empty.
   std::function<void(const std::string&)> on_event;
 
-  const nfs4::FileHandle& handle(size_t file) const { return handles_.at(file); }
+  const ServedFile& file(size_t file) const { return served_.at(file); }
+  const nfs4::FileHandle& root() const { return root_; }
 
   // --- MdsNetwork::Server
   bool up() const override { return up_; }
@@ -54,25 +57,33 @@ class RealMds final : public MdsNetwork::Server {
   // From everybody, as a conflict makes it.
   void recall(size_t file, uint64_t offset, uint64_t length);
   uint64_t revocations() const;
+  // Of all its lives.
+  struct DelegationCounts {
+    uint64_t granted = 0, recalled = 0, revoked = 0;
+  };
+  DelegationCounts delegations() const;
 
  private:
   struct Process;
   using Rows = std::vector<std::pair<std::string, std::string>>;
   void serve();
   void make_files();
+  void add_counts(const Process& process);
   void tell(const Wire& wire, const char* what, ByteSpan record) const;
 
   MdsNetwork& network_;
   const std::vector<ServedBrick*> bricks_;
   const size_t files_;
-  const Milliseconds lease_;
+  const Milliseconds lease_, contended_;
   Dice dice_;
-  std::vector<nfs4::FileHandle> handles_;
+  nfs4::FileHandle root_;
+  std::vector<ServedFile> served_;
   Rows rows_;
   uint64_t host_boots_ = 1;
   uint64_t host_ = 0;  // of its fibers
   bool up_ = false;
-  uint64_t revocations_ = 0;    // by processes of before
+  uint64_t revocations_ = 0;  // by processes of before
+  DelegationCounts delegations_;
   Process* process_ = nullptr;  // fibers that are no more still stand in it: never taken apart
 };
 

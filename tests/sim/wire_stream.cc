@@ -3,6 +3,9 @@
 
 #include <cerrno>
 
+#include "shared/base/sync.h"
+#include "shared/rpc/message.h"
+
 namespace pnfsrdma::sim {
 
 void WireStream::arrived(Bytes record) {
@@ -28,6 +31,9 @@ void WireStream::closed() {
 void WireStream::send(Bytes head, std::shared_ptr<const Bytes> body) {
   if (body) head.insert(head.end(), body->begin(), body->end());
   if (on_send) on_send(head);
+  const auto start = rpc::peek_message(head);
+  const auto withheld = wire_->network.callbacks_withheld_until(wire_->client);
+  if (start && start->type == rpc::MessageType::kCall && withheld && steady_now() < *withheld) return;
   wire_->to_client(std::move(head));
 }
 

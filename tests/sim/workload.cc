@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <list>
 
@@ -123,6 +124,17 @@ class Worker {
            fmt::format(format, std::forward<Args>(args)...);
   }
 
+  // The kernel's pages of before a change are gone behind it, those that were read beside it, too.
+  struct ChangesPages {
+    ChangesPages(ModelClient& client, const OpenFile& changed) : mount(client), file(changed.handle.file) {
+      mount.pages_change(file);
+    }
+    ~ChangesPages() { mount.pages_change(file); }
+    ChangesPages(const ChangesPages&) = delete;
+    ChangesPages& operator=(const ChangesPages&) = delete;
+    ModelClient& mount;
+    const size_t file;
+  };
   // Where something was written twice because the first time took so long.
   struct Place {
     size_t file = 0;
@@ -154,8 +166,32 @@ class Worker {
     close_one(0);
   }
 
+  // Files that are opened and closed often, mostly to read; and now and then somebody changes what others hold.
+  void step_of_readers() {
+    const uint64_t choice = dice_.below(100);
+    const size_t file = dice_.below(kFiles);
+    if (choice < 8) return show_group(file);
+    if (choice < 10) return set_group(file);
+    if (choice < 11) return by_name(file, "rename", &ModelClient::rename);
+    if (choice < 12) return by_name(file, "link", &ModelClient::link_for_a_moment);
+    if (choice < 13) return mount().forget(file);
+    if (files_.empty() || (choice < 34 && files_.size() < kOpenMax)) return open(file, dice_.one_in(8));
+    const size_t index = dice_.below(files_.size());
+    OpenFile& opened = *files_[index];
+    const uint64_t length = kUnit * dice_.between(1, dice_.one_in(10) ? kBufferBytes / kUnit : 300);
+    const uint64_t offset = kUnit * dice_.below((kBytesMax / 16 - length) / kUnit);
+    if (choice < 48 && opened.writable) return write_and_again(opened, offset, length);
+    if (choice < 50 && opened.writable) return append(opened, std::min<uint64_t>(length, 4096));
+    if (choice < 52 && opened.writable) return truncate(opened, kUnit * dice_.below(kBytesMax / 16 / kUnit));
+    if (choice < 54 && opened.writable) return punch(opened, offset, length);
+    if (choice < 66) return (void)read(opened, offset, length);
+    if (choice < 70) return (void)sync(opened, dice_.one_in(2));
+    close_one(index);
+  }
+
   void step() {
     if (world_.options.appends) return step_of_log();
+    if (world_.options.delegations) return step_of_readers();
     const uint64_t choice = dice_.below(100);
     if (files_.empty() || (choice < 8 && files_.size() < kOpenMax)) return open(some_file());
     const size_t index = dice_.below(files_.size());
@@ -176,9 +212,34 @@ class Worker {
     close_one(index);
   }
 
-  void open(size_t file) {
-    Watched watched(world_, calls_, client_, fmt::format("client {} file {} open", client_, file));
-    files_.push_back(mount().open(file, world_.oracle));
+  void open(size_t file, bool writes = true) {
+    Watched watched(world_, calls_, client_,
+                    fmt::format("client {} file {} open{}", client_, file, writes ? "" : " to read"));
+    const auto lag = world_.lag(client_);
+    files_.push_back(mount().open(file, writes, world_.oracle));
+    OpenFile& opened = *files_.back();
+    opened.handle.opened -= lag;
+    const SteadyTime ended = watched.ended(0);
+    if (world_.options.delegations)
+      world_.oracle.check_group(client_, file, opened.group, opened.handle.opened, ended);
+  }
+  void show_group(size_t file) {
+    Watched watched(world_, calls_, client_, fmt::format("client {} file {} stat", client_, file));
+    const uint32_t group = mount().group(file);
+    world_.oracle.check_group(client_, file, group,
+                              watched.began() - ClientFiles::kTimeouts.file_max - world_.lag(client_),
+                              watched.ended(0));
+  }
+  void set_group(size_t file) {
+    const ModelClient::InodeLock lock(mount(), file);
+    Watched watched(world_, calls_, client_, fmt::format("client {} file {} chown", client_, file));
+    const uint32_t group = world_.oracle.begin_group(file, watched.began());
+    const bool done = mount().set_group(file, group);
+    world_.oracle.end_group(file, group, done, watched.ended(done ? 0 : EIO));
+  }
+  void by_name(size_t file, const char* what, void (ModelClient::*act)(size_t)) {
+    Watched watched(world_, calls_, client_, fmt::format("client {} file {} {}", client_, file, what));
+    (mount().*act)(file);
     (void)watched.ended(0);
   }
   // A write that was slow went another way in the end, perhaps, and its bytes may still be on the first one: what is
@@ -190,6 +251,7 @@ class Worker {
   }
   SteadyTime::duration write(OpenFile& file, uint64_t offset, uint64_t length) {
     const ModelClient::InodeLock lock(mount(), file.handle.file);
+    const ChangesPages changes(mount(), file);
     Watched watched(world_, calls_, client_, name(file, "write unit {}+{}", offset / kUnit, length / kUnit));
     const auto source = buffer_->slice(0, length);
     const size_t number =
@@ -205,6 +267,7 @@ class Worker {
   }
   void append(OpenFile& file, uint64_t length) {
     const ModelClient::InodeLock lock(mount(), file.handle.file);
+    const ChangesPages changes(mount(), file);
     Watched watched(world_, calls_, client_, name(file, "append {} units", length / kUnit));
     const auto source = buffer_->slice(0, length);
     const size_t number =
@@ -222,14 +285,18 @@ class Worker {
     Watched watched(world_, calls_, client_, name(file, "read unit {}+{}", offset / kUnit, length / kUnit));
     const auto sink = buffer_->slice(0, length);
     std::fill_n(sink.data(), length, std::byte{0xee});
-    const auto count = file.data->read(offset, sink);
+    bool kept = false;
+    const auto count = mount().read(file, offset, sink, kept);
     const SteadyTime ended = watched.ended(count ? 0 : count.error().number());
     if (!count) return count.error().number();
-    world_.oracle.check_read(file.handle, watched.began(), ended, offset, length, sink.bytes(), *count);
+    Oracle::Handle by = file.handle;
+    by.kept = kept;
+    world_.oracle.check_read(by, watched.began(), ended, offset, length, sink.bytes(), *count);
     return 0;
   }
   void truncate(OpenFile& file, uint64_t size) {
     const ModelClient::InodeLock lock(mount(), file.handle.file);
+    const ChangesPages changes(mount(), file);
     Watched watched(world_, calls_, client_, name(file, "truncate to unit {}", size / kUnit));
     const size_t number = world_.oracle.begin_truncation(client_, file.handle.file, size, watched.began());
     bool refused = false;
@@ -238,6 +305,7 @@ class Worker {
   }
   void punch(OpenFile& file, uint64_t offset, uint64_t length) {
     const ModelClient::InodeLock lock(mount(), file.handle.file);
+    const ChangesPages changes(mount(), file);
     Watched watched(world_, calls_, client_, name(file, "punch unit {}+{}", offset / kUnit, length / kUnit));
     const size_t number =
         world_.oracle.begin_hole(client_, file.handle.file, offset, length, watched.began());

@@ -89,7 +89,8 @@ void World::make_real() {
     bricks.push_back(std::move(brick));
     watch_losses(i);
   }
-  real_mds = std::make_unique<RealMds>(mds_network, std::move(known), kFiles, lease, dice.next());
+  const Milliseconds contended(options.delegations ? dice.between(1, dice.one_in(2) ? 20 : 500) : 0);
+  real_mds = std::make_unique<RealMds>(mds_network, std::move(known), kFiles, lease, contended, dice.next());
   real_mds->on_violation = [this](const std::string& what) { violated(what); };
   if (options.trace) real_mds->on_event = [this](const std::string& event) { say("mds: " + event); };
 }
@@ -97,9 +98,8 @@ void World::make_real() {
 void World::start(size_t client) {
   // Fibers that are no more still stand in what they used.
   (void)clients[client].release();
-  clients[client] =
-      std::make_unique<ModelClient>(client, simulated::Scheduler::current().make_host(), network, handle_of(),
-                                    real_mds != nullptr, clock, dice.next());
+  clients[client] = std::make_unique<ModelClient>(client, simulated::Scheduler::current().make_host(),
+                                                  network, served(), clock, dice.next());
   started.ring();
 }
 
@@ -167,12 +167,30 @@ void World::start_brick(size_t brick) {
   if (real_mds) real_mds->brick_changed(brick);
 }
 
+uint64_t World::opens_under_delegation() const {
+  uint64_t sum = 0;
+  for (const auto& client : clients) sum += client->opens_under_delegation();
+  return sum;
+}
+
 uint64_t World::revocations() const {
   return real_mds ? real_mds->revocations() : mds->revocations();
 }
 
-std::function<nfs4::FileHandle(size_t)> World::handle_of() {
-  return [this](size_t file) { return real_mds ? real_mds->handle(file) : mds->file(file).handle; };
+// A lease for the revocation, and one until the client has heard of it.
+SteadyTime::duration World::lag(size_t client) const {
+  const auto until = mds_network.callbacks_withheld_until(client);
+  return until && steady_now() < *until + 2 * lease ? lease : SteadyTime::duration(0);
+}
+
+ModelClient::Served World::served() {
+  if (real_mds) {
+    return {.handle_of = [this](size_t file) { return real_mds->file(file).handle; },
+            .root = real_mds->root(),
+            .file = [this](size_t file) { return real_mds->file(file); },
+            .delegates = options.delegations};
+  }
+  return {.handle_of = [this](size_t file) { return mds->file(file).handle; }, .root = {}, .file = {}};
 }
 
 World::~World() {

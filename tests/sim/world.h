@@ -36,6 +36,9 @@ struct RunOptions {
   bool leases_end = false;
   // The MDS forgets opens, without a word.
   bool disowned = false;
+  // Clients open files to read them, too, ask for read delegations, keep pages, and change each other's attributes and
+  // names.
+  bool delegations = false;
 };
 
 // What one run is made of: bricks, an MDS, clients, what is known of them, and how a violation ends it.
@@ -75,9 +78,13 @@ class World {
   // `host`: with what it has not synced. The model is asked nothing.
   void stop_mds(bool host);
   void start_mds();
+  // How far what this client is told may lag behind now: it has not been told of a recall, and what it holds was
+  // revoked before it could hear of it.
+  SteadyTime::duration lag(size_t client) const;
   void stop_brick(size_t brick, bool lose);
   void start_brick(size_t brick);
   uint64_t revocations() const;
+  uint64_t opens_under_delegation() const;  // by the clients of now
 
   // Totals.
   size_t operations = 0, faults = 0, errors = 0;
@@ -97,7 +104,7 @@ class World {
   void make_model(size_t& clients);
   void make_real();
   void watch_losses(size_t brick);
-  std::function<nfs4::FileHandle(size_t)> handle_of();
+  ModelClient::Served served();
 };
 
 inline constexpr size_t kBricks = 2, kFiles = 6, kClientsMax = 3;
@@ -124,6 +131,7 @@ class Faults {
   void cut_mds();
   void restart_brick(bool lose);
   void restart_mds();
+  void withhold_callbacks();
   void recall();
   void recall_all();
   void order_error();

@@ -33,8 +33,14 @@ void Delegations::Until<Key>::drop_past(SteadyTime now) {
 }
 
 Delegations::Delegations(EventLoop& loop, DelegationTable& table, CallbackChannel& callbacks,
-                         StateStore& store, Counters& counters, Milliseconds lease)
-    : loop_(loop), table_(table), callbacks_(callbacks), store_(store), counters_(counters), lease_(lease) {}
+                         StateStore& store, Counters& counters, Milliseconds lease, Milliseconds contended)
+    : loop_(loop),
+      table_(table),
+      callbacks_(callbacks),
+      store_(store),
+      counters_(counters),
+      lease_(lease),
+      contended_for_(contended) {}
 
 Delegations::~Delegations() {
   lifetime_.end();
@@ -68,7 +74,7 @@ void Delegations::recall(uint64_t inode, ClientId except, Done done) {
 
 void Delegations::demand(const DelegationState& state) {
   contended_.drop_past(loop_.now());
-  contended_.entries[state.inode] = loop_.now() + kContended;
+  contended_.entries[state.inode] = loop_.now() + contended_for_;
   const auto [pending, fresh] = pending_.try_emplace(state.other);
   if (!fresh) return;
   ++counters_.delegations_recalled;

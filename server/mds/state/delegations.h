@@ -30,7 +30,7 @@ inline constexpr Milliseconds kContended{30'000};
 class Delegations {
  public:
   Delegations(EventLoop& loop, DelegationTable& table, CallbackChannel& callbacks, StateStore& store,
-              Counters& counters, Milliseconds lease);
+              Counters& counters, Milliseconds lease, Milliseconds contended = kContended);
   ~Delegations();
   Delegations(const Delegations&) = delete;
   Delegations& operator=(const Delegations&) = delete;
@@ -61,6 +61,9 @@ class Delegations {
   std::expected<nfs4::Stateid, nfs4::WhyNoDelegation> grant(const Request& request);
   // The same for one that the client held before a reboot of the host.
   std::expected<nfs4::Stateid, nfs4::WhyNoDelegation> reclaim(const Request& request);
+
+  // Files that are remembered because one was recalled; also some for which that is over.
+  size_t contended_files() const { return contended_.entries.size(); }
 
   // DELEGRETURN, and FREE_STATEID of a revoked one. DELAY, IO: it stays.
   Outcome<> give_back(DelegationState& state);
@@ -104,7 +107,7 @@ class Delegations {
   CallbackChannel& callbacks_;
   StateStore& store_;
   Counters& counters_;
-  const Milliseconds lease_;
+  const Milliseconds lease_, contended_for_;
   std::function<void(uint64_t)> unused_;
   std::shared_ptr<Holds> holds_ = std::make_shared<Holds>();  // a Hold may outlive us
   std::unordered_map<StateidOther, Pending, StateidOtherHash> pending_;
