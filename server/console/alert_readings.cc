@@ -165,6 +165,10 @@ void AlertReadings::brick_rules(const Brick& brick) {
   const std::string& called = brick.name.empty() ? place : brick.name;
   if (!brick.usable()) say(rule_called("PnfsrdmaBrickAway"), subject, called, 0);
 
+  const AlertRule& unreached = rule_called("PnfsrdmaBrickUnreached");
+  const auto clients = static_cast<double>(brick.unreached_by.size());
+  if (clients > limit_of(unreached)) say(unreached, subject, called, clients);
+
   const AlertRule& nearly = rule_called("PnfsrdmaBrickNearlyFull");
   if (brick.blocks == 0) {
     say_unknown(nearly.name, subject);

@@ -63,6 +63,10 @@ constexpr AlertRule kRules[] = {
      "The brick {{ $labels.brick }} is unreachable",
      "I/O to its files fails until it is back: pnfsrdma brick show {{ $labels.brick }}; on its host: "
      "systemctl status pnfsrdma-brickd."},
+    {"PnfsrdmaBrickUnreached", "pnfsrdma_brick_unreached_by > 0", kMinute, "warning", "brick",
+     "{{ $value }} clients cannot reach the memory of the brick {{ $labels.brick }}",
+     "They read and write through the MDS, which is slow. pnfsrdma health names them; look at the firewall "
+     "between them and the brick (ports 20051, 20052), and at data.advertise."},
     {"PnfsrdmaBrickNearlyFull", "pnfsrdma_brick_free_bytes / pnfsrdma_brick_capacity_bytes < 0.1",
      kTenMinutes, "warning", "brick",
      "The brick {{ $labels.brick }} has {{ $value | humanizePercentage }} left",

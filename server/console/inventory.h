@@ -180,6 +180,7 @@ struct Brick {
   std::string format_refusal;  // likewise
   uint32_t sessions = 0;
   std::map<DataTransport, uint32_t> connections;  // of clients
+  std::vector<std::string> unreached_by;          // names of clients that say so
   uint32_t grants = 0;
   uint32_t grants_max = 0;
   bool counted = false;  // `counters` are the brick's, no longer the zeros of before it told them

@@ -156,6 +156,7 @@ Json to_json(const Brick& brick) {
           {"format_refusal", text_or_null(brick.format_refusal)},
           {"sessions", brick.sessions},
           {"connections", connections},
+          {"unreached_by", brick.unreached_by},
           {"grants", brick.grants},
           {"grants_max", brick.grants_max},
           {"counters",

@@ -205,6 +205,8 @@ void add_bricks(Exposition& out, const Numbers& numbers) {
     for (const auto& [transport, count] : brick.connections)
       out.value(count, {{"brick", brick.id}, {"transport", to_string(transport)}});
   }
+  out.gauge("pnfsrdma_brick_unreached_by", "Clients that report they cannot reach its memory.");
+  each([](const Brick& brick) { return number(brick.unreached_by.size()); });
   out.gauge("pnfsrdma_brick_grants", "Handles alive on the brick.");
   each([](const Brick& brick) { return brick.grants; });
   out.gauge("pnfsrdma_brick_durability", "1 for the durability class the brick has.");

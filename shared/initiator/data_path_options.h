@@ -21,6 +21,8 @@ struct DataPathOptions {
   Milliseconds connect_timeout = std::chrono::seconds(3);
   Milliseconds connect_pause_first = std::chrono::milliseconds(100);
   Milliseconds connect_pause_max = std::chrono::seconds(5);
+  // A device that is not reached is reported to the server (LAYOUTERROR) so often. 0: never.
+  Milliseconds report_distance = std::chrono::seconds(30);
   // After LAYOUTTRYLATER or LAYOUTUNAVAILABLE a file goes through the MDS this long.
   Milliseconds layout_pause = std::chrono::seconds(1);
   Milliseconds layout_unavailable_pause = std::chrono::seconds(30);

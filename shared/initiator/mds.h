@@ -75,6 +75,9 @@ class Mds {
       const FileReference& file, const nfs4::LayoutReturnArguments& arguments) = 0;
 
   // At most `sink` is read into, and the result's data is a view of it.
+  // Tells the server that a device is not reached; nobody waits for it, and it may be lost.
+  virtual void start_layout_error(const FileReference&, const nfs4::LayoutErrorArguments&) {}
+
   virtual MetadataResult<nfs4::ReadResult> read(const FileReference& file, const nfs4::Stateid& stateid,
                                                 uint64_t offset, MutableByteSpan sink) = 0;
   virtual MetadataResult<nfs4::WriteResult> write(const FileReference& file, const nfs4::Stateid& stateid,

@@ -222,21 +222,25 @@ class Cluster:
 
 
 class Mount:
+    server = "127.0.0.1"
+
     def __init__(self, cluster, name, options, port):
         self.cluster, self.name = cluster, name
         self.path = cluster.home / name
         self.path.mkdir(exist_ok=True)
-        command = [cluster.program("fuse"), f"127.0.0.1:{port}:/", str(self.path), "-f"]
-        if options:
-            command += ["-o", options]
         with open(cluster.home / f"{name}.log", "a") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen(self.command(port, options), stdout=log, stderr=log,
+                                            stdin=subprocess.DEVNULL)
 
         def ready():
             if self.process.poll() is not None:
                 raise RuntimeError(f"mount ended with {self.process.returncode}:\n{cluster.log(name)[-3000:]}")
             return os.path.ismount(self.path)
         wait_until(ready, START_SECONDS, f"{self.path} is mounted")
+
+    def command(self, port, options):
+        return [self.cluster.program("fuse"), f"{self.server}:{port}:/", str(self.path), "-f",
+                *(["-o", options] if options else [])]
 
     def __truediv__(self, name):
         return self.path / name

@@ -55,6 +55,7 @@ console::Numbers Administrator::numbers() {
   add_port_refusals(parts_.counters, parts_.exports, parts_.clock.now(), numbers);
   add_name_service(parts_.user_groups, numbers);
   add_bricks(numbers);
+  add_broken_paths(parts_.layouts.paths(), parts_.clients, parts_.clock.now(), numbers);
   return numbers;
 }
 

@@ -28,7 +28,7 @@ struct LayoutModule::Machinery {
         io(parts.loop, parts.clock, parts.names, bricks, space, table, queue, layouts, options.metadata_era),
         ranges(parts.clock, parts.loop, parts.names, bricks, space, table, queue, layouts),
         copies(parts.clock, parts.names, space, io, ranges),
-        service(bricks, table, layouts, granter, committer, io, ranges, copies),
+        service(bricks, table, layouts, granter, committer, io, ranges, copies, paths),
         administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {
     bricks.start(
         {.on_lost = [this](BrickNumber brick) { layouts.on_brick_lost(brick); },
@@ -49,6 +49,7 @@ struct LayoutModule::Machinery {
   FileIo io;
   FileRanges ranges;
   FileCopy copies;
+  PathReports paths;
   DataService service;
   BrickAdministration administration;
 };
@@ -80,6 +81,9 @@ FileRanges& LayoutModule::ranges() {
 }
 FileCopy& LayoutModule::copies() {
   return machinery_->copies;
+}
+const PathReports& LayoutModule::paths() const {
+  return machinery_->paths;
 }
 const LayoutTable& LayoutModule::table() const {
   return machinery_->table;

@@ -29,6 +29,7 @@ class LayoutCommitter;
 class LayoutGranter;
 class LayoutTable;
 class Layouts;
+class PathReports;
 
 // The parts around the bricks, wired: what main() builds, and what tests build around fake ones. Belongs to
 // the loop's thread; everything named here outlives it.
@@ -74,6 +75,7 @@ class LayoutModule {
   FileRanges& ranges();
   FileCopy& copies();
   const LayoutTable& table() const;
+  const PathReports& paths() const;
 
   BrickSet& bricks();
   BrickAdministration& brick_administration();

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "server/console/throughput.h"
+#include "server/mds/admin/client_names.h"
 #include "server/mds/grants/layout_table.h"
 #include "shared/nfs4/operation_table.h"
 
@@ -114,6 +115,31 @@ void add_port_refusals(const Counters& counters, const Exports& exports, SteadyT
        .fix = refused.empty() ? ""
                               : "Mount as root; for mounts by users, user-space clients, rootless "
                                 "containers and NAT: pnfsrdma export edit PATH --insecure --all-squash"});
+}
+
+void add_broken_paths(const PathReports& paths, const ClientTable& clients, SteadyTime now,
+                      console::Numbers& numbers) {
+  std::string broken;
+  for (const PathReports::Broken& path : paths.current(now)) {
+    const auto client = clients.find(path.client);
+    const std::string id = uuid_text(path.brick);
+    const auto brick = std::ranges::find(numbers.bricks, id, &console::Brick::id);
+    if (!client || brick == numbers.bricks.end() || !brick->usable()) continue;
+    brick->unreached_by.push_back(client_name(*client));
+    broken += fmt::format("{}{} does not reach brick {} ({}, for {} s)", broken.empty() ? "" : ", ",
+                          brick->unreached_by.back(), brick->name.empty() ? brick->id : brick->name,
+                          nfs4::to_string(path.report.error),
+                          std::chrono::duration_cast<std::chrono::seconds>(now - path.report.first).count());
+  }
+  numbers.checks.push_back(
+      {.name = "paths",
+       .status = broken.empty() ? console::HealthStatus::kOk : console::HealthStatus::kWarning,
+       .detail = broken.empty() ? "No client reports that it cannot reach a brick."
+                                : "Reads and writes go through this server: " + broken + ".",
+       .fix = broken.empty() ? ""
+                             : "On the client: pnfsrdma doctor. The firewall of the brick's host must admit "
+                               "ports 20051 (TCP) and 20052, and data.listen or data.advertise of the brick "
+                               "must name an address that clients reach."});
 }
 
 void add_name_service(const UserGroups& groups, console::Numbers& numbers) {

@@ -3,6 +3,7 @@
 
 #include "server/console/inventory.h"
 #include "server/mds/admin/layout_module.h"
+#include "server/mds/bricks/path_reports.h"
 #include "server/mds/meta/key_value.h"
 #include "server/mds/ops/compound.h"
 #include "server/mds/ops/handle_keys.h"
@@ -44,6 +45,10 @@ void add_old_handles(const std::vector<HandleKeys::OldHandles>& exports, console
 // matter still.
 void add_port_refusals(const Counters& counters, const Exports& exports, SteadyTime now,
                        console::Numbers& numbers);
+// Which clients say that they cannot reach a brick: its `unreached_by`, and whether that is a matter. A brick that is
+// away has a check of its own.
+void add_broken_paths(const PathReports& paths, const ClientTable& clients, SteadyTime now,
+                      console::Numbers& numbers);
 // Whether the groups of users can be known, where exports want them.
 void add_name_service(const UserGroups& groups, console::Numbers& numbers);
 

@@ -41,5 +41,8 @@ nfs4::LayoutCommitResponse handle(CompoundContext& context, const nfs4::LayoutCo
 nfs4::LayoutReturnResponse handle(CompoundContext& context, const nfs4::LayoutReturnArguments& arguments) {
   return context.services.data.layout_return(context, arguments);
 }
+nfs4::LayoutErrorResponse handle(CompoundContext& context, const nfs4::LayoutErrorArguments& arguments) {
+  return context.services.data.layout_error(context, arguments);
+}
 
 }  // namespace pnfsrdma::mds

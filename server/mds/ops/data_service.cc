@@ -30,7 +30,8 @@ nfs4::Content content_of(FileIo::Piece& piece) {
 }  // namespace
 
 DataService::DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
-                         LayoutCommitter& committer, FileIo& io, FileRanges& ranges, FileCopy& copies)
+                         LayoutCommitter& committer, FileIo& io, FileRanges& ranges, FileCopy& copies,
+                         PathReports& paths)
     : bricks_(bricks),
       table_(table),
       layouts_(layouts),
@@ -38,7 +39,8 @@ DataService::DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts,
       committer_(committer),
       io_(io),
       ranges_(ranges),
-      copies_(copies) {}
+      copies_(copies),
+      paths_(paths) {}
 
 // RFC 8881, 18.22
 nfs4::ReadResponse DataService::read(CompoundContext& context, const nfs4::ReadArguments& arguments) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "server/mds/bricks/brick_set.h"
+#include "server/mds/bricks/path_reports.h"
 #include "server/mds/layout/file_copy.h"
 #include "server/mds/layout/file_io.h"
 #include "server/mds/layout/file_ranges.h"
@@ -21,7 +22,8 @@ namespace pnfsrdma::mds {
 class DataService final : public DataOperations {
  public:
   DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
-              LayoutCommitter& committer, FileIo& io, FileRanges& ranges, FileCopy& copies);
+              LayoutCommitter& committer, FileIo& io, FileRanges& ranges, FileCopy& copies,
+              PathReports& paths);
 
   nfs4::ReadResponse read(CompoundContext& context, const nfs4::ReadArguments& arguments) override;
   nfs4::ReadPlusResponse read_plus(CompoundContext& context,
@@ -42,6 +44,8 @@ class DataService final : public DataOperations {
                                            const nfs4::LayoutCommitArguments& arguments) override;
   nfs4::LayoutReturnResponse layout_return(CompoundContext& context,
                                            const nfs4::LayoutReturnArguments& arguments) override;
+  nfs4::LayoutErrorResponse layout_error(CompoundContext& context,
+                                         const nfs4::LayoutErrorArguments& arguments) override;
 
   bool layouts_available() const override { return bricks_.identified(); }
   std::string durability() const override;
@@ -71,6 +75,7 @@ class DataService final : public DataOperations {
   FileIo& io_;
   FileRanges& ranges_;
   FileCopy& copies_;
+  PathReports& paths_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -4,10 +4,11 @@
 
 #include "server/mds/ops/data_service.h"
 #include "server/mds/state/delegations.h"
+#include "shared/base/log.h"
 #include "shared/nfs4/pmem_layout.h"
 #include "shared/xdr/codec.h"
 
-// GETDEVICEINFO, LAYOUTGET, LAYOUTCOMMIT, LAYOUTRETURN.
+// GETDEVICEINFO, LAYOUTGET, LAYOUTCOMMIT, LAYOUTRETURN, LAYOUTERROR.
 namespace pnfsrdma::mds {
 
 using nfs4::Status;
@@ -227,6 +228,27 @@ nfs4::LayoutReturnResponse DataService::layout_return(CompoundContext& context,
     context.current.stateid = *result.stateid;
   }
   return result;
+}
+
+// RFC 7862, 15.6. What is kept is for people: a device that a client cannot reach is not known in any other way.
+nfs4::LayoutErrorResponse DataService::layout_error(CompoundContext& context,
+                                                    const nfs4::LayoutErrorArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  if (bad_range(arguments.offset, arguments.length)) return Status::kInval;
+  TRY_ASSIGN(const nfs4::Stateid stateid, context.resolve(arguments.stateid));
+  if (!names_layout(stateid)) return Status::kBadStateid;
+  const uint64_t client = context.client_id();
+  if (const auto layout = layouts_.find(client, inode->id, layout_stateid(stateid)); !layout)
+    return layout.error();
+  for (const nfs4::DeviceError& error : arguments.errors) {
+    // If the brick is away, or no longer ours, nobody can reach it, and that is known.
+    const BrickDevice* const brick = bricks_.find(error.device);
+    if (error.status == Status::kOk || brick == nullptr || !brick->ready()) continue;
+    if (!paths_.note(client, error.device, error.status, layouts_.now())) continue;
+    log_warning("layouts", "path-broken client={:#x} brick={} operation={} error={}", client,
+                uuid_text(error.device), error.operation, nfs4::to_string(error.status));
+  }
+  return nfs4::LayoutErrorResult{};
 }
 
 void DataService::return_range(uint64_t client, uint64_t inode, IoMode mode, const ByteRange& range,

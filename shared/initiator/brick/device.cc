@@ -251,6 +251,16 @@ void Device::lost(const std::shared_ptr<Connection>& connection) {
   if (connection_ == connection) connection_.reset();
 }
 
+bool Device::report_due() {
+  const Milliseconds distance = fabric_.options.report_distance;
+  Lock lock(mutex_);
+  if (pause_.count() == 0 || distance.count() == 0 || fabric_.aborted || too_weak()) return false;
+  const SteadyTime now = fabric_.now();
+  if (reported_at_ && now - *reported_at_ < distance) return false;
+  reported_at_ = now;
+  return true;
+}
+
 bool Device::silent(Milliseconds patience) {
   Lock lock(mutex_);
   if (!connection_ || !connection_->queue_pair.connected()) return true;

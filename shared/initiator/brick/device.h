@@ -79,6 +79,9 @@ class Device {
   // for `patience`. For one thread that asks again and again.
   bool silent(Milliseconds patience);
   ReplaySlots& replay_slots() { return replay_slots_; }
+  // Nothing leads there, and the server has not been told so for DataPathOptions::report_distance: whoever asks
+  // tells it.
+  bool report_due();
   // Its memory, as GETDEVICEINFO last told, is less than the mount requires: connect() fails, and no other
   // way leads there either.
   bool too_weak() const { return too_weak_.load(std::memory_order_acquire); }
@@ -118,6 +121,7 @@ class Device {
   uint32_t last_generation_ = 0;
   SteadyTime not_before_{};
   Milliseconds pause_{0};
+  std::optional<SteadyTime> reported_at_;
   // silent()'s: what it saw last, and since when that has not changed.
   SharedQueuePair::Progress seen_;
   SteadyTime seen_since_{};

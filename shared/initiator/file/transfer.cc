@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "shared/nfs4/operation_table.h"
+
 // The way of one I/O. In steady state, at queue depth 1, 4 KiB, layout held:
 //   READ:  one doorbell (1 send), one wait (1 receive), the bytes land in the reply buffer: 0 copies, 0 MDS
 //   calls; WRITE: the same, out of the request buffer; a WRITE that has to be durable: the same, with its
@@ -237,6 +239,7 @@ Result<> Transfer::finish_pieces(const Io& io, const LayoutPin& pin, BufferSlice
     if ((done & (1u << i)) != 0) continue;
     const LayoutSegment& piece = pin.pieces()[i];
     file_.fabric.statistics.replays.add();
+    report_unreached(io, piece);
     const BufferSlice part = slice.slice(piece.offset - pin.offset, piece.length);
     // The hello of a new connection ends the old one: what still lies in the brick's socket lands no more.
     if (pin.unanswered) (void)file_.patience.connect(*piece.device);
@@ -246,6 +249,20 @@ Result<> Transfer::finish_pieces(const Io& io, const LayoutPin& pin, BufferSlice
     if (moved < part.size()) std::memset(part.data() + moved, 0, part.size() - moved);
   }
   return {};
+}
+
+// The server cannot see it, and its administrator should.
+void Transfer::report_unreached(const Io& io, const LayoutSegment& piece) const {
+  if (piece.device == nullptr || !piece.device->report_due()) return;
+  const std::optional<nfs4::Stateid> layout = file_.cache.stateid();
+  if (!layout) return;
+  const bool for_write = io.direction == Direction::kWrite;
+  nfs4::LayoutErrorArguments arguments{.offset = piece.offset, .length = piece.length, .stateid = *layout};
+  arguments.errors.push_back(
+      {.device = piece.device->id(),
+       .status = nfs4::Status::kNxIo,
+       .operation = static_cast<uint32_t>(for_write ? nfs4::Operation::kWrite : nfs4::Operation::kRead)});
+  file_.mds.start_layout_error(file_.reference(for_write), arguments);
 }
 
 Result<size_t> Transfer::go_through_mds(const Io& io, uint64_t offset, BufferSlice slice) {

@@ -50,6 +50,7 @@ class Transfer final : private OutcomeTaker {
   Result<bool> enter(const Io& io, uint64_t offset, uint64_t length, LayoutPin& pin);
   Result<> check_devices(const LayoutPin& pin, uint32_t done) const;
   Result<> finish_pieces(const Io& io, const LayoutPin& pin, BufferSlice slice, uint32_t done);
+  void report_unreached(const Io& io, const LayoutSegment& piece) const;
   Result<size_t> go_through_mds(const Io& io, uint64_t offset, BufferSlice slice);
 
   FileState& file_;

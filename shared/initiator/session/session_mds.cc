@@ -128,6 +128,10 @@ MetadataResult<nfs4::LayoutReturnResult> SessionMds::layout_return(
   return *result;
 }
 
+void SessionMds::start_layout_error(const FileReference& file, const nfs4::LayoutErrorArguments& arguments) {
+  session_.post(on_file(file, arguments), file.credential, kIdempotent, {});
+}
+
 MetadataResult<nfs4::ReadResult> SessionMds::read(const FileReference& file, const nfs4::Stateid& stateid,
                                                   uint64_t offset, MutableByteSpan sink) {
   const nfs4::ReadArguments arguments{stateid, offset, static_cast<uint32_t>(sink.size())};

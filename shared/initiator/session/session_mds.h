@@ -34,6 +34,7 @@ class SessionMds final : public Mds {
                            std::function<void(MetadataResult<nfs4::LayoutCommitResult>)> done) override;
   MetadataResult<nfs4::LayoutReturnResult> layout_return(
       const FileReference& file, const nfs4::LayoutReturnArguments& arguments) override;
+  void start_layout_error(const FileReference& file, const nfs4::LayoutErrorArguments& arguments) override;
   MetadataResult<nfs4::ReadResult> read(const FileReference& file, const nfs4::Stateid& stateid,
                                         uint64_t offset, MutableByteSpan sink) override;
   MetadataResult<nfs4::WriteResult> write(const FileReference& file, const nfs4::Stateid& stateid,

@@ -102,6 +102,12 @@ TEST_F(Readings, ABrickThatWasNeverReachedIsAwayAndNothingElseIsKnownOfIt) {
                               "PnfsrdmaBrickVolatile"}));
 }
 
+TEST_F(Readings, ABrickThatClientsCannotReachIsNamedWithTheirNumber) {
+  numbers.bricks.front().unreached_by = {"node1-1a2b3c", "node2-4d5e6f"};
+  EXPECT_EQ(holding(), Names{"PnfsrdmaBrickUnreached"});
+  EXPECT_EQ(evaluate().back().summary, "2 clients cannot reach the memory of the brick rack1");
+}
+
 TEST_F(Readings, AVolatileBrickIsNamedAndOneWithoutANameGoesByItsAddress) {
   numbers.bricks.front().durability = Durability::kVolatile;
   EXPECT_EQ(holding(), Names{"PnfsrdmaBrickVolatile"});

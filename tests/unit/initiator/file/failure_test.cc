@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "shared/initiator/cancellation.h"
+#include "shared/nfs4/operation_table.h"
 #include "tests/unit/initiator/file/data_path_fixture.h"
 #include "tests/unit/rdma/held_queue_pair.h"
 
@@ -23,6 +24,41 @@ TEST_F(FailureTest, ADeadConnectionCostsAReconnectAndNoMdsCall) {
   EXPECT_EQ(channel.calls, before);
   EXPECT_EQ(brick.connections, 2);
   EXPECT_EQ(path->statistics().reconnects.value(), 1u);
+}
+
+TEST_F(FailureTest, ADeviceThatIsNotReachedIsReportedOnceAnOutage) {
+  write(0, 4096, 1);
+  brick.cut_connection();
+  brick.connections_max = 1;
+  for (int i = 0; i < 3; ++i) expect_read(0, 4096, 1);
+  EXPECT_GE(channel.reads, 1);
+  ASSERT_EQ(channel.layout_errors.size(), 1u);
+  const nfs4::LayoutErrorArguments& report = channel.layout_errors.front();
+  ASSERT_EQ(report.errors.size(), 1u);
+  EXPECT_EQ(report.errors[0].device, channel.device_of(brick));
+  EXPECT_EQ(report.errors[0].status, nfs4::Status::kNxIo);
+  EXPECT_EQ(report.errors[0].operation, static_cast<uint32_t>(nfs4::Operation::kRead));
+  EXPECT_EQ(report.offset, 0u);
+  EXPECT_EQ(report.length, 4096u);
+}
+
+TEST_F(FailureTest, ADeviceThatStaysUnreachedIsReportedAgain) {
+  options_now.report_distance = Milliseconds(1);
+  build(options_now, 4 << 20);
+  brick.connections_max = 0;
+  for (int i = 0; i < 3; ++i) {
+    expect_read(0, 4096, 0);
+    std::this_thread::sleep_for(Milliseconds(30));  // behind the pause between tries
+  }
+  EXPECT_GE(channel.layout_errors.size(), 2u);
+}
+
+TEST_F(FailureTest, ADeviceThatIsReachedIsNotReported) {
+  write(0, 4096, 1);
+  brick.cut_connection();
+  expect_read(0, 4096, 1);
+  EXPECT_EQ(brick.connections, 2);
+  EXPECT_TRUE(channel.layout_errors.empty());
 }
 
 TEST_F(FailureTest, AQueuePairTheDeviceKeepsHoldsUpNoWorker) {

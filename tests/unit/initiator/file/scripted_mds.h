@@ -36,6 +36,7 @@ class ScriptedMds final : public Mds {
   FileRange last_returned;
   std::atomic<int> ends_asked = 0;
   std::atomic<uint64_t> end_token = 0;  // 0: the end is not to be had
+  std::vector<nfs4::LayoutErrorArguments> layout_errors;
   std::atomic<int> layoutgets = 0, layoutcommits = 0, layoutreturns = 0, reads = 0, writes = 0, commits = 0;
   std::atomic<int> device_infos = 0;
   std::atomic<uint8_t> write_verifier = 1;
@@ -194,6 +195,11 @@ class ScriptedMds final : public Mds {
     held_.push_back(run);
   }
 
+  void start_layout_error(const FileReference&, const nfs4::LayoutErrorArguments& arguments) override {
+    std::lock_guard lock(mutex_);
+    layout_errors.push_back(arguments);
+  }
+
   MetadataResult<nfs4::LayoutReturnResult> layout_return(
       const FileReference&, const nfs4::LayoutReturnArguments& arguments) override {
     const auto* file = arguments.what.get_if<nfs4::LayoutReturnType::kFile>();
@@ -261,6 +267,12 @@ class ScriptedMds final : public Mds {
     if (during_renewal) during_renewal();
   }
 
+  nfs4::DeviceId device_of(const FakeBrick& brick) const {
+    nfs4::DeviceId device;
+    device.fill(std::byte{static_cast<uint8_t>(&brick == &first_ ? 7 : 8)});
+    return device;
+  }
+
  private:
   bool knows(const nfs4::Stateid& stateid) const {
     return stateid.other.front() == std::byte{known_open.load()};
@@ -305,12 +317,6 @@ class ScriptedMds final : public Mds {
   }
 
   FakeBrick& brick() const { return *brick_; }
-  nfs4::DeviceId device_of(const FakeBrick& brick) const {
-    nfs4::DeviceId device;
-    device.fill(std::byte{static_cast<uint8_t>(&brick == &first_ ? 7 : 8)});
-    return device;
-  }
-
   FakeBrick& first_;
   std::atomic<FakeBrick*> brick_;
   const std::string netid_;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "server/mds/admin/layout_module.h"
+#include "server/mds/bricks/path_reports.h"
 #include "server/mds/layout/layouts.h"
 #include "server/mds/meta/space.h"
 #include "server/mds/ops/layout_callbacks.h"
@@ -68,6 +69,18 @@ class LayoutOperations : public ::testing::Test {
     return answer.result.stateid;
   }
 
+  // That the brick is not reached.
+  nfs4::LayoutErrorArguments complaint(const nfs4::Stateid& stateid) {
+    nfs4::LayoutErrorArguments arguments{.offset = 0, .length = kSize, .stateid = stateid};
+    arguments.errors.push_back({.device = module.bricks().all().front()->record().uuid,
+                                .status = Status::kNxIo,
+                                .operation = static_cast<uint32_t>(nfs4::Operation::kRead)});
+    return arguments;
+  }
+  nfs4::LayoutErrorResponse complain(const nfs4::LayoutErrorArguments& arguments) {
+    return on<nfs4::LayoutErrorResponse>(client, file.handle, arguments);
+  }
+
   static nfs4::LayoutCommitArguments news(const nfs4::Stateid& stateid) {
     nfs4::LayoutCommitArguments arguments{.length = kSize, .stateid = stateid, .last_write_offset = 99};
     arguments.update.layout_type = nfs4::kLayoutTypePmem;
@@ -118,6 +131,43 @@ class LayoutOperations : public ::testing::Test {
   TestClient client{server};
   File file;
 };
+
+// --- LAYOUTERROR (RFC 7862, 15.6) ---
+
+TEST_F(LayoutOperations, LayoutErrorSaysWhoDoesNotReachABrick) {
+  const nfs4::LayoutErrorArguments said = complaint(layout());
+  EXPECT_EQ(complain(said).status, Status::kOk);
+  const auto broken = module.paths().current(host.clock.now());
+  ASSERT_EQ(broken.size(), 1u);
+  EXPECT_EQ(broken[0].brick, module.bricks().all().front()->record().uuid);
+  EXPECT_EQ(broken[0].report.error, Status::kNxIo);
+}
+
+TEST_F(LayoutOperations, LayoutErrorIsForWhoHoldsALayoutOfTheFile) {
+  nfs4::LayoutErrorArguments said = complaint(file.stateid);
+  EXPECT_EQ(complain(said).status, Status::kBadStateid);
+  said.stateid = layout();
+  said.stateid.other[11] ^= std::byte{1};
+  EXPECT_EQ(complain(said).status, Status::kBadStateid);
+  said.length = 0;
+  EXPECT_EQ(complain(said).status, Status::kInval);
+  EXPECT_TRUE(module.paths().current(host.clock.now()).empty());
+}
+
+TEST_F(LayoutOperations, LayoutErrorOfOtherDevicesIsNotKept) {
+  nfs4::LayoutErrorArguments said = complaint(layout());
+  said.errors[0].device[0] ^= std::byte{1};
+  EXPECT_EQ(complain(said).status, Status::kOk);
+  EXPECT_TRUE(module.paths().current(host.clock.now()).empty());
+}
+
+TEST_F(LayoutOperations, ThatABrickWhichIsAwayIsNotReachedIsNoNews) {
+  const nfs4::LayoutErrorArguments said = complaint(layout());
+  plug.down(kBrick);
+  for (int i = 0; i < 60; ++i) host.turn();
+  EXPECT_NE(complain(said).status, Status::kServerFault);
+  EXPECT_TRUE(module.paths().current(host.clock.now()).empty());
+}
 
 // --- LAYOUTGET (RFC 8881, 18.43) ---
 

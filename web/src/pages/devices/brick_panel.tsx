@@ -41,6 +41,7 @@ export function BrickPanel({ brick, onFormat, onName, onRemove }: Props) {
           ? <ul class="plain">{brick.paths.map((path) => <li key={path.netid + path.endpoint}><code>{path.endpoint}</code> <span class="muted">{transportName(path.netid)}</span></li>)}</ul>
           : "–"],
         ["Clients connected", Object.entries(brick.connections).map(([transport, count]) => `${countText(count)} by ${transport}`).join(", ") || "none"],
+        ["Clients that do not reach it", brick.unreached_by.join(", ") || "none"],
         ["Live handles", <>{countText(brick.grants)}{brick.grants_max > 0 && <span class="muted"> of at most {countText(brick.grants_max)} per client</span>}</>],
         ["Read by iWARP", <>{bytesText(counters.rdma_read_bytes)} <span class="muted">in {countText(counters.rdma_reads)}</span></>],
         ["Written by iWARP", <>{bytesText(counters.rdma_write_bytes)} <span class="muted">in {countText(counters.rdma_writes)}</span></>],
