@@ -241,9 +241,7 @@ Outcome<OpenAccess> CompoundContext::io_access(const nfs4::Stateid& asked, const
 
 Outcome<> CompoundContext::check_modification(const Inode& inode) const {
   TRY(check_writable());
-  for (const OpenState* open : services.opens.opens_of_file(inode.id)) {
-    if (open->client == client_id() && (open->access & kShareWrite) != 0) return {};
-  }
+  if ((services.opens.access_of_client(inode.id, client_id()) & kShareWrite) != 0) return {};
   if (credentials().uid == inode.uid) return {};
   return check_access(inode, kMayWrite);
 }

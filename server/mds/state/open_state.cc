@@ -16,10 +16,23 @@ const OpenTable::Set kNoOpens;
 }  // namespace
 
 void OpenTable::Shares::count(const OpenState& state, size_t by) {
+  opens += by;
   for (size_t bit = 0; bit < access.size(); ++bit) {
     if ((state.access >> bit & 1) != 0) access[bit] += by;
     if ((state.deny >> bit & 1) != 0) deny[bit] += by;
   }
+}
+
+void OpenTable::File::count(const OpenState& state, size_t by) {
+  shares.count(state, by);
+  const auto client = by_client.try_emplace(state.client).first;
+  client->second.count(state, by);
+  if (client->second.opens == 0) by_client.erase(client);
+}
+
+size_t OpenTable::File::writers_of(ClientId client) const {
+  const auto found = by_client.find(client);
+  return found == by_client.end() ? 0 : found->second.access[kShareWrite - 1];
 }
 
 OpenState* OpenTable::find(const StateidOther& other) {
@@ -38,13 +51,9 @@ const OpenTable::Set& OpenTable::opens_of_file(uint64_t inode) const {
 
 std::vector<ClientId> OpenTable::clients_of_file(uint64_t inode) const {
   std::vector<ClientId> clients;
-  const Set& opens = opens_of_file(inode);
-  OpenState last;  // of its client: no stateid is larger
-  last.other.fill(std::byte{0xFF});
-  for (auto at = opens.begin(); at != opens.end(); at = opens.upper_bound(&last)) {
-    last.client = (*at)->client;
-    clients.push_back(last.client);
-  }
+  const auto found = by_file_.find(inode);
+  if (found == by_file_.end()) return clients;
+  for (const auto& [client, shares] : found->second.by_client) clients.push_back(client);
   return clients;
 }
 
@@ -54,28 +63,18 @@ const OpenTable::Set& OpenTable::opens_of_client(ClientId client) const {
 }
 
 uint32_t OpenTable::access_of_client(uint64_t inode, ClientId client) const {
-  const Set& opens = opens_of_file(inode);
-  OpenState first;  // no stateid is smaller
-  first.client = client;
-  uint32_t access = 0;
-  for (auto at = opens.lower_bound(&first); at != opens.end() && (*at)->client == client; ++at) {
-    access |= (*at)->access;
-    if (access == kShareBoth) break;
-  }
-  return access;
+  const auto file = by_file_.find(inode);
+  if (file == by_file_.end()) return 0;
+  const auto found = file->second.by_client.find(client);
+  if (found == file->second.by_client.end()) return 0;
+  const auto& counts = found->second.access;
+  return (counts[kShareRead - 1] > 0 ? kShareRead : 0) | (counts[kShareWrite - 1] > 0 ? kShareWrite : 0);
 }
 
 bool OpenTable::is_written_by_others(uint64_t inode, ClientId client) const {
   const auto found = by_file_.find(inode);
   if (found == by_file_.end()) return false;
-  const Set& opens = found->second.opens;
-  OpenState first;  // no stateid is smaller
-  first.client = client;
-  size_t own = 0;
-  for (auto at = opens.lower_bound(&first); at != opens.end() && (*at)->client == client; ++at) {
-    if (((*at)->access & kShareWrite) != 0) ++own;
-  }
-  return found->second.shares.access[kShareWrite - 1] > own;
+  return found->second.shares.access[kShareWrite - 1] > found->second.writers_of(client);
 }
 
 bool OpenTable::share_allowed(uint64_t inode, uint32_t access, uint32_t deny, const OpenState* except) const {
@@ -96,7 +95,7 @@ OpenState& OpenTable::add(OpenState state) {
   OpenState& added = *owned;
   File& file = by_file_[added.inode];
   file.opens.insert(&added);
-  file.shares.count(added, 1);
+  file.count(added, 1);
   by_client_[added.client].insert(&added);
   by_owner_.insert(added);
   const bool fresh = by_other_.emplace(added.other, std::move(owned)).second;
@@ -107,17 +106,17 @@ OpenState& OpenTable::add(OpenState state) {
 void OpenTable::replace(OpenState& state, OpenState changed) {
   CHECK(state.other == changed.other && state.inode == changed.inode && state.client == changed.client);
   CHECK(state.owner == changed.owner);
-  Shares& shares = by_file_.at(state.inode).shares;
-  shares.count(state, size_t(-1));
+  File& file = by_file_.at(state.inode);
+  file.count(state, size_t(-1));
   state = std::move(changed);
-  shares.count(state, 1);
+  file.count(state, 1);
 }
 
 void OpenTable::remove(OpenState& state) {
   by_owner_.erase(state);
   const auto file = by_file_.find(state.inode);
   CHECK(file != by_file_.end());
-  file->second.shares.count(state, size_t(-1));
+  file->second.count(state, size_t(-1));
   file->second.opens.erase(&state);
   if (file->second.opens.empty()) by_file_.erase(file);
   const auto client = by_client_.find(state.client);

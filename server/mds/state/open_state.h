@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <expected>
+#include <map>
 #include <memory>
 #include <set>
 #include <tuple>
@@ -36,9 +37,9 @@ struct OpenState {
   nfs4::Stateid stateid() const { return {seqid, other}; }
 };
 
-// All opens, found by stateid, by file with its owner, and by client; each in O(log n) of what there is, the
-// share reservations of a file in O(1). Control loop only. It knows nothing of the store: whoever changes a
-// state also writes its record (state_store.h).
+// All opens, found by stateid, by file with its owner, and by client; each in O(log n) of what there is. What a file is
+// open for, by everybody and by one client, is counted: nobody looks through opens to find out. Control loop only.
+// It knows nothing of the store: whoever changes a state also writes its record (state_store.h).
 class OpenTable {
  public:
   // In the order of clients, then of stateids.
@@ -58,7 +59,7 @@ class OpenTable {
   // Whether anybody, or anybody but `except`, has the file open.
   bool is_open(uint64_t inode) const { return by_file_.contains(inode); }
   const Set& opens_of_file(uint64_t inode) const;
-  // Each of them once, in order, in O(log n) for each, however often it has the file open.
+  // Each of them once, in order, however often it has the file open.
   std::vector<ClientId> clients_of_file(uint64_t inode) const;
   const Set& opens_of_client(ClientId client) const;
   // kShare*: what this client has the file open for, by all of its opens together; 0: it has not.
@@ -82,15 +83,21 @@ class OpenTable {
   size_t size() const { return by_other_.size(); }
 
  private:
-  // How many opens of a file have a right, and how many deny it: by kShareRead - 1 and kShareWrite - 1.
+  // How many opens there are, how many of them have a right, and how many deny it: by kShareRead - 1 and
+  // kShareWrite - 1.
   struct Shares {
+    size_t opens = 0;
     std::array<size_t, 2> access{};
     std::array<size_t, 2> deny{};
     void count(const OpenState& state, size_t by);
   };
   struct File {
     Set opens;
-    Shares shares;
+    Shares shares;                         // of all of them
+    std::map<ClientId, Shares> by_client;  // of those who have some
+
+    void count(const OpenState& state, size_t by);
+    size_t writers_of(ClientId client) const;
   };
   std::unordered_map<StateidOther, std::unique_ptr<OpenState>, StateidOtherHash> by_other_;
   std::unordered_map<uint64_t, File> by_file_;

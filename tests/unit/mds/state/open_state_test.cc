@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <set>
+#include <vector>
+
 namespace pnfsrdma::mds {
 namespace {
 
@@ -53,6 +58,73 @@ TEST_F(OpenTableTest, RemovedOpenIsNowhere) {
   EXPECT_EQ(opens_.find(other), nullptr);
   EXPECT_FALSE(opens_.is_open(10));
   EXPECT_TRUE(opens_.opens_of_client(1).empty());
+}
+
+// The table beside a list of what is open, of which everything is counted anew.
+class OpenTableModel : public OpenTableTest {
+ protected:
+  static constexpr uint64_t kFiles = 3;
+  static constexpr ClientId kClients = 4;
+  uint64_t below(uint64_t end) { return random_.next_u64() % end; }
+  bool any(uint64_t inode, const auto& what) const {
+    return std::ranges::any_of(open_,
+                               [&](const OpenState* open) { return open->inode == inode && what(*open); });
+  }
+  void change() {
+    const uint64_t what = below(10);
+    if (open_.empty() || what < 5) {
+      open_.push_back(&add(1 + below(kClients), 1 + below(kFiles), 1 + below(3), below(4)));
+      return;
+    }
+    const size_t at = below(open_.size());
+    if (what < 7) {
+      OpenState changed = *open_[at];
+      changed.access = 1 + below(3);
+      changed.deny = below(4);
+      ++changed.seqid;
+      opens_.replace(*open_[at], std::move(changed));
+      return;
+    }
+    opens_.remove(*open_[at]);
+    open_.erase(open_.begin() + static_cast<ptrdiff_t>(at));
+  }
+  void compare(uint64_t inode) {
+    std::set<ClientId> clients;
+    for (ClientId client = 1; client <= kClients; ++client) {
+      uint32_t access = 0;
+      for (const OpenState* open : open_) {
+        if (open->inode == inode && open->client == client) access |= open->access;
+      }
+      if (access != 0) clients.insert(client);
+      ASSERT_EQ(opens_.access_of_client(inode, client), access);
+      ASSERT_EQ(opens_.is_written_by_others(inode, client), any(inode, [&](const OpenState& open) {
+                  return open.client != client && (open.access & kShareWrite) != 0;
+                }));
+    }
+    ASSERT_EQ(opens_.clients_of_file(inode), std::vector<ClientId>(clients.begin(), clients.end()));
+    for (uint32_t access = 1; access <= 3; ++access) {
+      for (uint32_t deny = 0; deny <= 3; ++deny) {
+        ASSERT_EQ(opens_.share_allowed(inode, access, deny, nullptr), !any(inode, [&](const OpenState& open) {
+                    return (open.deny & access) != 0 || (open.access & deny) != 0;
+                  }));
+      }
+    }
+  }
+
+  std::vector<OpenState*> open_;
+};
+
+TEST_F(OpenTableModel, WhatIsCountedIsWhatIsOpen) {
+  for (int step = 0; step < 20'000; ++step) {
+    change();
+    compare(1 + below(kFiles));
+    if (HasFatalFailure()) FAIL() << "step " << step;
+  }
+  while (!open_.empty()) {
+    opens_.remove(*open_.back());
+    open_.pop_back();
+  }
+  for (uint64_t inode = 1; inode <= kFiles; ++inode) compare(inode);
 }
 
 TEST(Stateid, SpecialOnesAreTold) {

@@ -88,6 +88,20 @@ TEST(StateScale, OpeningAndClosingCostTheSameHoweverManyHaveTheFileOpen) {
   });
 }
 
+TEST(StateScale, WhatAClientMayDoWithAFileCostsTheSameHoweverOftenItHasItOpen) {
+  expect_no_growth("access of a client, one file", [](size_t count) {
+    SeededRandom random{1};
+    OpenTable opens;
+    for (size_t i = 0; i < count; ++i) opens.add(open_of(random, 7, i));
+    const double begun = processor_nanoseconds();
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(opens.access_of_client(7, 1), kShareRead);
+      EXPECT_FALSE(opens.is_written_by_others(7, 1));
+    }
+    return processor_nanoseconds() - begun;
+  });
+}
+
 // All of one file, each of its own client, or all of one client, each of its own file.
 double delegations(size_t count, bool one_client) {
   SeededRandom random{1};
