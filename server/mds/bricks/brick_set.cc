@@ -223,6 +223,14 @@ nfs4::Status BrickSet::absence(const std::vector<brick::Range>& ranges) {
   return status;
 }
 
+nfs4::Status BrickSet::absence(const std::set<BrickNumber>& numbers) {
+  nfs4::Status status = nfs4::Status::kOk;
+  for (const BrickNumber number : numbers) {
+    if (const BrickDevice* const brick = find(number)) status = graver(status, brick->absence());
+  }
+  return status;
+}
+
 template <typename Result>
 void BrickSet::on_each(const std::vector<brick::Range>& ranges, Done done,
                        void (BrickDevice::*call)(const std::vector<brick::Range>&,

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,8 @@ class BrickSet {
   // --- several at once. OK, or what of the answers says the most: IO, DELAY, … ---
   // What an operation answers that needs these ranges.
   nfs4::Status absence(const std::vector<brick::Range>& ranges);
+  // The same of bricks; one that has been removed counts as ready.
+  nfs4::Status absence(const std::set<BrickNumber>& numbers);
   void persist(const std::vector<brick::Range>& ranges, Done done);
   void zero(const std::vector<brick::Range>& ranges, Done done);
   // Blocks their Space has given up. Our own handles die first. Nobody waits, as BrickDevice::free().

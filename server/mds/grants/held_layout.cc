@@ -133,6 +133,12 @@ bool HeldLayout::writes_past(uint64_t offset) const {
   });
 }
 
+void HeldLayout::take_writable_from(RangeSet& bytes) const {
+  for (const HeldGrant& grant : grants_near(bytes.hull())) {
+    if (grant.writable) bytes.remove(grant.file);
+  }
+}
+
 ByteRange HeldLayout::rounded_out(ByteRange range) const {
   for (bool grew = true; grew;) {
     grew = false;

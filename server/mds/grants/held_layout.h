@@ -92,6 +92,8 @@ class HeldLayout {
   bool holds(const ByteRange& range, IoMode mode) const;
   // Read-write grants some byte of which lies at or behind `offset`.
   bool writes_past(uint64_t offset) const;
+  // Takes the bytes out that read-write grants reach.
+  void take_writable_from(RangeSet& bytes) const;
   // `range` grown until it cuts no grant in two.
   ByteRange rounded_out(ByteRange range) const;
 

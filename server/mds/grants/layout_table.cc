@@ -200,11 +200,7 @@ RangeSet LayoutTable::out_of_reach(uint64_t inode, RangeSet bytes) const {
   for (const Dying& dying : file->second.dying) {
     if (dying.grant.writable) bytes.remove(dying.grant.file);
   }
-  for (const auto& [holder, layout] : file->second.layouts) {
-    for (const HeldGrant& grant : layout.grants()) {
-      if (grant.writable) bytes.remove(grant.file);
-    }
-  }
+  for (const auto& [holder, layout] : file->second.layouts) layout.take_writable_from(bytes);
   return bytes;
 }
 

@@ -53,17 +53,22 @@ bool RangeSet::contains(const ByteRange& range) const {
   return at != ranges_.begin() && std::prev(at)->second >= range.end;
 }
 
+ByteRange RangeSet::hull() const {
+  if (ranges_.empty()) return {};
+  return {ranges_.begin()->first, ranges_.rbegin()->second};
+}
+
 std::optional<ByteRange> RangeSet::from(uint64_t offset) const {
   const auto behind = ranges_.upper_bound(offset);
   if (behind == ranges_.begin() || std::prev(behind)->second <= offset) return std::nullopt;
   return ByteRange{offset, std::prev(behind)->second};
 }
 
-std::vector<ByteRange> RangeSet::within(const ByteRange& range) const {
+std::vector<ByteRange> RangeSet::within(const ByteRange& range, size_t most) const {
   std::vector<ByteRange> found;
   auto at = ranges_.upper_bound(range.begin);
   if (at != ranges_.begin()) --at;
-  for (; at != ranges_.end() && at->first < range.end; ++at) {
+  for (; at != ranges_.end() && at->first < range.end && found.size() < most; ++at) {
     const ByteRange part = intersection({at->first, at->second}, range);
     if (!part.empty()) found.push_back(part);
   }

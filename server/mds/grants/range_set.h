@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -37,8 +38,10 @@ class RangeSet {
   bool empty() const { return ranges_.empty(); }
   bool overlaps(const ByteRange& range) const;
   bool contains(const ByteRange& range) const;
-  // The members inside `range`, in order, clipped to it.
-  std::vector<ByteRange> within(const ByteRange& range) const;
+  // The members inside `range`, in order, clipped to it; the first `most` of them.
+  std::vector<ByteRange> within(const ByteRange& range, size_t most = SIZE_MAX) const;
+  // From the first byte to behind the last one.
+  ByteRange hull() const;
   // The member that holds `offset`, from there to its end.
   std::optional<ByteRange> from(uint64_t offset) const;
   std::vector<ByteRange> all() const { return within({0, kEndOfFile}); }

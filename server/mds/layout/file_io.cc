@@ -127,9 +127,7 @@ void FileIo::find_place(uint64_t inode, uint64_t offset, uint32_t count, Placed 
     });
   };
   // Before the queue: somebody in front of us may be waiting for the brick.
-  read_then(
-      names_.store(), lifetime_.token(),
-      [this, inode, offset, count] { return space_.absence(inode, range_of(offset, count)); }, wait);
+  space_.absence(inode, range_of(offset, count), lifetime_.guard(wait));
 }
 
 // Only reads.
@@ -273,10 +271,9 @@ void FileIo::clear_writers(const WritingPointer& work, Sight sight) {
   const ByteRange behind{sight.inode->size, kEndOfFile};
   layouts_.clear_writers(
       work->what.inode, behind.begin, work->what.client, [this, work, behind](bool cleared) {
-        read_then(
-            names_.store(), lifetime_.token(),
-            [this, work, behind] { return space_.absence(work->what.inode, behind); },
-            [this, work, cleared](nfs4::Status absent) { go_on_without_writers(work, cleared, absent); });
+        space_.absence(work->what.inode, behind, lifetime_.guard([this, work, cleared](nfs4::Status absent) {
+          go_on_without_writers(work, cleared, absent);
+        }));
       });
 }
 

@@ -77,14 +77,17 @@ void FileRanges::make_end_free(const AllocatingPointer& work, const Inode& prese
 }
 
 void FileRanges::plan_slice(const AllocatingPointer& work) {
+  space_.absence(work->target.inode, work->slice, lifetime_.guard([this, work](Status absent) {
+    if (absent != Status::kOk) return end_slice(work, absent);
+    plan_present_slice(work);
+  }));
+}
+
+void FileRanges::plan_present_slice(const AllocatingPointer& work) {
   using Plan = std::expected<AllocationPlan, Status>;
   read_then(
       names_.store(), lifetime_.token(),
-      [this, work]() -> Plan {
-        const Status absent = space_.absence(work->target.inode, work->slice);
-        if (absent != Status::kOk) return std::unexpected(absent);
-        return space_.plan(work->target.inode, work->slice, work->slice.end);
-      },
+      [this, work] { return space_.plan(work->target.inode, work->slice, work->slice.end); },
       [this, work](const Plan& plan) {
         if (!plan) return end_slice(work, plan.error());
         // Whoever reads zeros from a hole there must ask again.
@@ -116,31 +119,33 @@ void FileRanges::end_slice(const AllocatingPointer& work, Status status) {
 
 void FileRanges::deallocate(const Target& target, const ByteRange& range, Done done) {
   // Whoever could write there cannot be asked either: before the wait for them.
-  const auto absence = [this, target, range] { return space_.absence(target.inode, range); };
-  read_then(names_.store(), lifetime_.token(), absence,
-            [this, target, range, done = std::move(done)](Status absent) {
-              if (absent != Status::kOk) return done(absent);
-              queue_.exclusive(target.inode, [this, target, range, done](const InodeQueue::Turn& turn) {
-                layouts_.clear(target.inode, grains_of(range), target.client,
-                               [this, target, range, turn, done](bool cleared) {
-                                 if (!cleared) return done(Status::kDelay);
-                                 punch(target, range, turn, done);
-                               });
-              });
-            });
+  const auto begin = [this, target, range, done = std::move(done)](Status absent) {
+    if (absent != Status::kOk) return done(absent);
+    queue_.exclusive(target.inode, [this, target, range, done](const InodeQueue::Turn& turn) {
+      layouts_.clear(target.inode, grains_of(range), target.client,
+                     [this, target, range, turn, done](bool cleared) {
+                       if (!cleared) return done(Status::kDelay);
+                       punch(target, range, turn, done);
+                     });
+    });
+  };
+  space_.absence(target.inode, range, lifetime_.guard(begin));
 }
 
 // Its layouts are gone, and what they held is in the size.
-void FileRanges::punch(const Target& target, ByteRange range, const InodeQueue::Turn& turn,
+void FileRanges::punch(const Target& target, const ByteRange& range, const InodeQueue::Turn& turn,
                        const Done& done) {
-  using Present = std::expected<InodePointer, Status>;
-  const auto look = [this, target, range]() -> Present {
-    const Status absent = space_.absence(target.inode, range);
-    if (absent != Status::kOk) return std::unexpected(absent);
-    return names_.get(target.inode);
-  };
+  space_.absence(target.inode, range, lifetime_.guard([this, target, range, turn, done](Status absent) {
+    if (absent != Status::kOk) return done(absent);
+    punch_present(target, range, turn, done);
+  }));
+}
+
+void FileRanges::punch_present(const Target& target, const ByteRange& range, const InodeQueue::Turn& turn,
+                               const Done& done) {
   read_then(
-      names_.store(), lifetime_.token(), look, [this, target, range, turn, done](const Present& present) {
+      names_.store(), lifetime_.token(), [this, target] { return names_.get(target.inode); },
+      [this, target, range, turn, done](const Outcome<InodePointer>& present) {
         if (!present) return done(present.error());
         const ByteRange inside{range.begin, std::min(range.end, (*present)->size)};
         if (inside.empty()) return done(Status::kOk);

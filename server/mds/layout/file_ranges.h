@@ -53,9 +53,12 @@ class FileRanges {
   void next_slice(const AllocatingPointer& work);
   void make_end_free(const AllocatingPointer& work, const Inode& present);
   void plan_slice(const AllocatingPointer& work);
+  void plan_present_slice(const AllocatingPointer& work);
   void fill_slice(const AllocatingPointer& work, const AllocationPlan& plan);
   void end_slice(const AllocatingPointer& work, nfs4::Status status);
-  void punch(const Target& target, ByteRange range, const InodeQueue::Turn& turn, const Done& done);
+  void punch(const Target& target, const ByteRange& range, const InodeQueue::Turn& turn, const Done& done);
+  void punch_present(const Target& target, const ByteRange& range, const InodeQueue::Turn& turn,
+                     const Done& done);
   void seek_on(const std::shared_ptr<Seeking>& work);
   bool could_ever_fit(const Inode& present, const ByteRange& range);
 

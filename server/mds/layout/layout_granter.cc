@@ -26,6 +26,11 @@ constexpr uint32_t kSegmentBytesMin = 64;
 // Of a LayoutEnd.
 constexpr uint32_t kEndBytes = 8;
 
+// An extent is a segment at least: more than the answer has room for need not be read.
+size_t extents_told(const GrantRequest& request) {
+  return request.max_bytes / kSegmentBytesMin + 1;
+}
+
 }  // namespace
 
 // One LAYOUTGET under way. Everything that may have changed over a wait is looked up again.
@@ -59,30 +64,32 @@ void LayoutGranter::grant(const GrantRequest& request, Done done) {
   work->done = std::move(done);
   // Before the queue: a recall that an operation in front of us waits for would keep us waiting for
   // ourselves.
-  look_then(
-      names_.store(), lifetime_.token(), [this, work] { look(*work); },
-      [this, work] {
-        if (const auto status = refusal(work->request)) return fail(work, *status);
-        queue_.exclusive(work->request.inode, [this, work](InodeQueue::Turn turn) {
-          work->turn = std::move(turn);
-          look_then(
-              names_.store(), lifetime_.token(), [this, work] { look(*work); },
-              [this, work] { begin(work); });
-        });
+  when_present(work, [this, work] {
+    if (const auto status = refusal(work->request)) return fail(work, *status);
+    queue_.exclusive(work->request.inode, [this, work](InodeQueue::Turn turn) {
+      work->turn = std::move(turn);
+      when_present(work, [this, work] {
+        look_then(
+            names_.store(), lifetime_.token(),
+            [this, work] { static_cast<void>(names_.get(work->request.inode)); },
+            [this, work] { begin(work); });
       });
+    });
+  });
 }
 
-// What refusal() and begin() read.
-void LayoutGranter::look(const Work& work) {
-  static_cast<void>(names_.get(work.request.inode));
-  static_cast<void>(space_.absence(work.request.inode, work.request.range));
+// Fails where a brick of the range is away: what goes through the server then says for how long.
+void LayoutGranter::when_present(const WorkPointer& work, std::function<void()> then) {
+  space_.absence(work->request.inode, work->request.range,
+                 lifetime_.guard([this, work, then = std::move(then)](nfs4::Status absent) {
+                   if (absent != nfs4::Status::kOk) return fail(work, nfs4::Status::kLayoutTryLater);
+                   then();
+                 }));
 }
 
 std::optional<nfs4::Status> LayoutGranter::refusal(const GrantRequest& request) {
   if (layouts_.gone(request.client)) return nfs4::Status::kLayoutTryLater;
   if (layouts_.reserved_against(request.inode, request.client)) return nfs4::Status::kLayoutTryLater;
-  // What goes through the server then says for how long the brick is away.
-  if (space_.absence(request.inode, request.range) != nfs4::Status::kOk) return nfs4::Status::kLayoutTryLater;
   switch (layouts_.recalls().progress(request.client, request.inode, request.range)) {
     case Recalls::Progress::kUnanswered:
       return nfs4::Status::kRecallConflict;
@@ -146,8 +153,12 @@ void LayoutGranter::fill(const WorkPointer& work) {
 
 // Only reads. nullopt: there is memory everywhere.
 std::expected<std::optional<AllocationPlan>, nfs4::Status> LayoutGranter::filling(const Work& work) {
-  const auto mapped = space_.extents().map(work.request.inode, work.needed.begin, work.needed.length());
+  const auto mapped = space_.extents().map(work.request.inode, work.needed.begin, work.needed.length(),
+                                           extents_told(work.request) + 1);
   if (!mapped) return std::unexpected(status_of(mapped.error()));
+  // No answer has room for them.
+  if (mapped->back().file_offset + mapped->back().length < work.needed.end)
+    return std::unexpected(nfs4::Status::kTooSmall);
   if (std::ranges::all_of(*mapped, [](const Mapping& part) { return part.logical.has_value(); }))
     return std::nullopt;
   return space_.plan(work.request.inode, work.needed, work.request.range.end);
@@ -244,8 +255,7 @@ void LayoutGranter::when_durable(const WorkPointer& work) {
 // whole.
 void LayoutGranter::find_gaps(const WorkPointer& work) {
   const ByteRange range{work->needed.begin, std::max(work->needed.end, work->request.range.end)};
-  // An extent is a segment at least: more than the answer has room for need not be read.
-  const size_t most = work->request.max_bytes / kSegmentBytesMin + 1;
+  const size_t most = extents_told(work->request);
   read_then(
       names_.store(), lifetime_.token(),
       [this, inode = work->request.inode, range, most] {
@@ -388,7 +398,8 @@ std::expected<std::vector<ByteRange>, nfs4::Status> LayoutGranter::holes_to_tell
   const uint64_t end = holes_end(work, inode->size);
   const uint64_t begin = round_down(work->needed.begin, kGrainSize);
   if (end <= begin) return holes;
-  const auto mapped = space_.extents().map(work->request.inode, begin, end - begin);
+  const auto mapped =
+      space_.extents().map(work->request.inode, begin, end - begin, extents_told(work->request));
   if (!mapped) return std::unexpected(status_of(mapped.error()));
   for (const Mapping& part : *mapped) {
     if (!part.logical) holes.push_back({part.file_offset, part.file_offset + part.length});

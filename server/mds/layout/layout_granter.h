@@ -55,7 +55,7 @@ class LayoutGranter {
   struct Work;
   using WorkPointer = std::shared_ptr<Work>;
 
-  void look(const Work& work);
+  void when_present(const WorkPointer& work, std::function<void()> then);
   void begin(const WorkPointer& work);
   std::optional<nfs4::Status> refusal(const GrantRequest& request);
   void make_writable(const WorkPointer& work);

@@ -368,11 +368,6 @@ bool Layouts::end_is_free(uint64_t inode, uint64_t client, uint64_t size) {
 
 void Layouts::set_size(uint64_t inode, uint64_t size, uint64_t requester, Done done) {
   // Whoever could write there cannot be asked either: before the wait for them.
-  const auto absence = [this, inode, size] {
-    const auto present = names_.get(inode);
-    if (!present) return present.error();
-    return space_.absence(inode, {round_down(std::min(size, (*present)->size), kGrainSize), kEndOfFile});
-  };
   const auto begin = [this, inode, size, requester, done = std::move(done)](nfs4::Status absent) {
     if (absent != nfs4::Status::kOk) return done(absent);
     queue_.exclusive(inode, [this, inode, size, requester, done](const InodeQueue::Turn& turn) {
@@ -382,7 +377,11 @@ void Layouts::set_size(uint64_t inode, uint64_t size, uint64_t requester, Done d
       });
     });
   };
-  read_then(names_.store(), lifetime_.token(), absence, begin);
+  with_inode(inode, [this, inode, size, begin](const Outcome<InodePointer>& present) {
+    if (!present) return begin(present.error());
+    const uint64_t end = std::min(size, (*present)->size);
+    space_.absence(inode, {round_down(end, kGrainSize), kEndOfFile}, lifetime_.guard(begin));
+  });
 }
 
 void Layouts::with_inode(uint64_t inode, std::function<void(const Outcome<InodePointer>&)> then) {
@@ -406,10 +405,8 @@ void Layouts::resize(const Inode& present, uint64_t size, uint64_t requester, co
     space_.cut(inode, size, {.mtime = clock_.wall_now()}, answer);
   };
   const auto cleared = [this, inode, size, cut_or_grow](bool all) {
-    read_then(
-        names_.store(), lifetime_.token(),
-        [this, inode, size] { return space_.absence(inode, {round_down(size, kGrainSize), kEndOfFile}); },
-        [cut_or_grow, all](nfs4::Status absent) { cut_or_grow(all, absent); });
+    space_.absence(inode, {round_down(size, kGrainSize), kEndOfFile},
+                   lifetime_.guard([cut_or_grow, all](nfs4::Status absent) { cut_or_grow(all, absent); }));
   };
   if (grows) return clear_writers(inode, present.size, requester, cleared);
   clear(inode, {round_down(size, kGrainSize), kEndOfFile}, requester, cleared);
@@ -562,13 +559,11 @@ void Layouts::recall_ahead(const Inode& present, const std::function<void()>& do
 void Layouts::tidy_up(uint64_t inode, std::function<void()> done) {
   if (!space_.ahead().contains(inode)) return done();
   queue_.exclusive(inode, [this, inode, done = std::move(done)](const InodeQueue::Turn& turn) {
-    read_then(
-        names_.store(), lifetime_.token(), [this, inode] { return space_.absence(inode, kWholeFile); },
-        [this, inode, turn, done](nfs4::Status absent) {
-          // While a brick is away there is nothing to gain: the next close or lost layout brings us back.
-          if (absent != nfs4::Status::kOk) return done();
-          space_.trim(inode, [turn, done](nfs4::Status) { done(); });
-        });
+    space_.absence(inode, kWholeFile, lifetime_.guard([this, inode, turn, done](nfs4::Status absent) {
+      // While a brick is away there is nothing to gain: the next close or lost layout brings us back.
+      if (absent != nfs4::Status::kOk) return done();
+      space_.trim(inode, [turn, done](nfs4::Status) { done(); });
+    }));
   });
 }
 

@@ -175,15 +175,13 @@ void Layouts::zero_dirty_tails(BrickNumber brick, std::function<void(bool)> done
 void Layouts::zero_tail(BrickNumber brick, uint64_t inode, const Done& done) {
   // What of a tail is on a brick that is away is zeroed when that comes back, and nobody can write there or
   // grow the file over it before.
-  const auto is_ours = [this, brick, inode] {
-    const auto present = names_.get(inode);
-    return present && space_.has_memory_past(inode, (*present)->size, brick) &&
-           !space_.tail_is_away(inode, (*present)->size);
-  };
-  queue_.exclusive(inode, [this, inode, is_ours, done](const InodeQueue::Turn& turn) {
-    read_then(names_.store(), lifetime_.token(), is_ours, [this, inode, turn, done](bool ours) {
-      if (!ours) return done(nfs4::Status::kOk);
-      space_.clean_tail(inode, [turn, done](nfs4::Status status) { done(status); });
+  queue_.exclusive(inode, [this, brick, inode, done](const InodeQueue::Turn& turn) {
+    with_inode(inode, [this, brick, inode, turn, done](const Outcome<InodePointer>& present) {
+      if (!present) return done(nfs4::Status::kOk);
+      space_.is_tail_of(brick, inode, (*present)->size, lifetime_.guard([this, inode, turn, done](bool ours) {
+        if (!ours) return done(nfs4::Status::kOk);
+        space_.clean_tail(inode, [turn, done](nfs4::Status status) { done(status); });
+      }));
     });
   });
 }

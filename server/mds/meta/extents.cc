@@ -62,9 +62,10 @@ Result<std::optional<Extent>> Extents::first(InodeId inode) {
   return found;
 }
 
-Result<std::vector<Mapping>> Extents::map(InodeId inode, uint64_t offset, uint64_t length) {
-  TRY_ASSIGN(const std::vector<Extent> extents, overlapping(inode, offset, length));
-  const uint64_t end = end_of(offset, length);
+Result<std::vector<Mapping>> Extents::map(InodeId inode, uint64_t offset, uint64_t length, size_t most) {
+  TRY_ASSIGN(const std::vector<Extent> extents, overlapping(inode, offset, length, most));
+  uint64_t end = end_of(offset, length);
+  if (extents.size() == most) end = std::min(end, extents.back().end());
   std::vector<Mapping> pieces;
   uint64_t at = offset;
   for (const Extent& extent : extents) {

@@ -40,8 +40,9 @@ class Extents {
  public:
   explicit Extents(KeyValueStore& store) : store_(store) {}
 
-  // Covers [offset, offset + length) exactly, in order, extents cut at its ends.
-  Result<std::vector<Mapping>> map(InodeId inode, uint64_t offset, uint64_t length);
+  // Covers [offset, offset + length) exactly, in order, extents cut at its ends; where it has `most` extents, only as
+  // far as the last of these.
+  Result<std::vector<Mapping>> map(InodeId inode, uint64_t offset, uint64_t length, size_t most = SIZE_MAX);
   // The extents that touch [offset, offset + length), whole, in order; the first `most` of them.
   Result<std::vector<Extent>> overlapping(InodeId inode, uint64_t offset, uint64_t length,
                                           size_t most = SIZE_MAX);

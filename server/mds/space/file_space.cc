@@ -16,6 +16,8 @@ namespace {
 constexpr Milliseconds kZeroingPause{250};
 constexpr Milliseconds kZeroingGap{10};
 constexpr uint64_t kZeroingBytes = uint64_t{4} << 20;
+// Of what writers left behind the end, looked at in one turn.
+constexpr size_t kRangesPerTurn = 64;
 }  // namespace
 
 FileSpace::FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks,
@@ -26,6 +28,7 @@ FileSpace::FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, Bric
       store_(names.store()),
       extents_(names.store()),
       bricks_(bricks),
+      file_bricks_(loop, names.store(), bricks),
       table_(table),
       take_back_(std::move(take_back)),
       ahead_(names.store()) {}
@@ -38,26 +41,18 @@ bool FileSpace::tail_dirty(InodeId inode) {
   return extents_.tail_dirty(inode).value_or(true);
 }
 
-nfs4::Status FileSpace::absence(InodeId inode, const ByteRange& range) {
-  if (bricks_.ready()) return nfs4::Status::kOk;
-  const auto extents = extents_.overlapping(inode, range.begin, range.length());
-  if (!extents) return status_of(extents.error());
-  std::vector<brick::Range> memory;
-  for (const Extent& extent : *extents) memory.push_back({extent.logical, extent.length});
-  return bricks_.absence(memory);
-}
-
-bool FileSpace::has_memory_past(InodeId inode, uint64_t offset, BrickNumber brick) {
-  const auto extents = extents_.overlapping(inode, offset, kEndOfFile - offset);
-  return extents && std::any_of(extents->begin(), extents->end(), [&](const Extent& extent) {
-           return bricks_.at(extent.logical).number() == brick;
-         });
-}
-
-bool FileSpace::tail_is_away(InodeId inode, uint64_t offset) {
-  const auto extents = extents_.overlapping(inode, offset, kEndOfFile - offset);
-  return !extents || std::any_of(extents->begin(), extents->end(),
-                                 [&](const Extent& extent) { return !bricks_.at(extent.logical).usable(); });
+void FileSpace::is_tail_of(BrickNumber brick, InodeId inode, uint64_t offset,
+                           std::function<void(bool)> done) {
+  const auto is_away = [this](const FileBricks::Bricks& found) {
+    return std::ranges::any_of(found, [this](BrickNumber number) {
+      const BrickDevice* const device = bricks_.find(number);
+      return device != nullptr && !device->usable();
+    });
+  };
+  file_bricks_.find(inode, {offset, kEndOfFile}, is_away,
+                    [brick, is_away, done = std::move(done)](const Outcome<FileBricks::Bricks>& found) {
+                      done(found && found->contains(brick) && !is_away(*found));
+                    });
 }
 
 void FileSpace::cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done) {
@@ -88,7 +83,7 @@ void FileSpace::clean_tail_now(InodeId inode, const Done& done) {
   const auto present = names_.get(inode);
   if (!present || !tail_dirty(inode)) return done(nfs4::Status::kOk);
   const uint64_t size = (*present)->size;
-  if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, done);
+  if (table_.writable_past(inode, size)) return zero_leftovers(inode, 0, done);
   if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
     loop_.after(left, lifetime_.guard([this, inode, done] { clean_tail(inode, done); }));
     return;
@@ -97,7 +92,7 @@ void FileSpace::clean_tail_now(InodeId inode, const Done& done) {
   const auto behind = has_extent_behind(inode, size);
   if (!behind) return done(status_of(behind.error()));
   // Readers may still look at the memory behind the end: then it stays, zeroed.
-  if (!*behind || table_.reachable(inode, {end, kEndOfFile})) return zero_tail(inode, done);
+  if (!*behind || table_.reachable(inode, {end, kEndOfFile})) return zero_tail(inode, 0, done);
   shorten(inode, end, {.space_only = true}, false, done);
 }
 
@@ -209,8 +204,8 @@ void FileSpace::shorten_by(InodeId inode, const Removal& removal, uint64_t end, 
 
 void FileSpace::shortened(InodeId inode, uint64_t size, const Done& done) {
   // A writer whose grant ends with the last grain may have bytes there that he has not committed.
-  if (table_.writable_past(inode, size)) return zero_leftovers(inode, size, done);
-  zero_tail(inode, done);
+  if (table_.writable_past(inode, size)) return zero_leftovers(inode, 0, done);
+  zero_tail(inode, 0, done);
 }
 
 struct FileSpace::Punching {
@@ -288,100 +283,134 @@ void FileSpace::left_behind(InodeId inode, const ByteRange& range) {
 
 bool FileSpace::has_leftovers(InodeId inode, const ByteRange& range) const {
   const auto found = leftovers_.find(inode);
-  return found != leftovers_.end() && table_.out_of_reach(inode, found->second).overlaps(range);
+  if (found == leftovers_.end()) return false;
+  RangeSet left;
+  for (const ByteRange& part : found->second.within(range)) left.add(part);
+  return !table_.out_of_reach(inode, std::move(left)).empty();
 }
 
 struct FileSpace::Leftovers {
-  std::vector<ByteRange> dead;
+  RangeSet dead;
   std::vector<brick::Range> memory;
+  uint64_t end = 0;  // up to here they have been looked for
 };
 
-// Only reads. What none of those reaches who write behind the end.
-Result<FileSpace::Leftovers> FileSpace::dead_leftovers(InodeId inode, uint64_t size) {
-  Leftovers all;
+// Only reads. Of what writers that have ended left at and behind `from`: what none of those reaches who write there
+// still.
+Outcome<FileSpace::Leftovers> FileSpace::leftovers(InodeId inode, uint64_t from) {
+  TRY_ASSIGN(const InodePointer present, names_.get(inode));
+  Leftovers page{.dead = {}, .memory = {}, .end = kEndOfFile};
   const auto found = leftovers_.find(inode);
-  if (found == leftovers_.end()) return all;
-  all.dead = table_.out_of_reach(inode, found->second).within({size, kEndOfFile});
-  for (const ByteRange& range : all.dead) {
-    TRY_ASSIGN(const std::vector<Mapping> mapped, extents_.map(inode, range.begin, range.length()));
-    for (const Mapping& part : mapped) {
-      if (part.logical) all.memory.push_back({*part.logical, part.length});
-    }
+  if (found == leftovers_.end()) return page;
+  const ByteRange left{std::max(from, present->size), kEndOfFile};
+  const std::vector<ByteRange> ranges = found->second.within(left, kRangesPerTurn);
+  if (ranges.size() == kRangesPerTurn) page.end = ranges.back().end;
+  std::vector<Extent> extents;
+  for (const ByteRange& range : ranges) {
+    const size_t room = kExtentsPerBatch - extents.size();
+    const auto more = extents_.overlapping(inode, range.begin, range.length(), room);
+    if (!more) return std::unexpected(status_of(more.error()));
+    extents.insert(extents.end(), more->begin(), more->end());
+    if (more->size() < room) continue;
+    page.end = std::min(extents.back().end(), range.end);
+    break;
   }
-  return all;
+  for (const ByteRange& range : ranges) page.dead.add(intersection(range, {left.begin, page.end}));
+  page.dead = table_.out_of_reach(inode, std::move(page.dead));
+  for (const Extent& extent : extents) {
+    for (const ByteRange& part : page.dead.within({extent.file_offset, extent.end()}))
+      page.memory.push_back({extent.logical + (part.begin - extent.file_offset), part.length()});
+  }
+  return page;
 }
 
 // Others write behind the end: only what none of them reaches can be zeroed now.
-void FileSpace::zero_leftovers(InodeId inode, uint64_t size, Done done) {
-  if (!leftovers_.contains(inode)) return done(nfs4::Status::kOk);
+void FileSpace::zero_leftovers(InodeId inode, uint64_t from, Done done) {
+  if (!leftovers_.contains(inode) || from == kEndOfFile) return done(nfs4::Status::kOk);
+  // Of one that has ended since the page before, too.
   if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
     loop_.after(left, lifetime_.guard([this, inode, done = std::move(done)] { clean_tail(inode, done); }));
     return;
   }
   read_then(
-      store_, lifetime_.token(), [this, inode, size] { return dead_leftovers(inode, size); },
-      [this, inode, done = std::move(done)](const Result<Leftovers>& all) {
-        if (!all) return done(status_of(all.error()));
-        zero_dead(inode, *all, done);
+      store_, lifetime_.token(), [this, inode, from] { return leftovers(inode, from); },
+      [this, inode, done = std::move(done)](const Outcome<Leftovers>& page) {
+        if (!page) return done(page.error());
+        zero_dead(inode, *page, done);
       });
 }
 
-void FileSpace::zero_dead(InodeId inode, const Leftovers& all, const Done& done) {
-  const auto clean = [this, inode, dead = all.dead, done] {
+void FileSpace::zero_dead(InodeId inode, const Leftovers& page, const Done& done) {
+  const auto clean = [this, inode, dead = page.dead.all(), end = page.end, done] {
     if (const auto rest = leftovers_.find(inode); rest != leftovers_.end()) {
       for (const ByteRange& range : dead) rest->second.remove(range);
       if (rest->second.empty()) leftovers_.erase(rest);
     }
-    done(nfs4::Status::kOk);
+    if (end == kEndOfFile) return done(nfs4::Status::kOk);
+    loop_.at_own_turn(lifetime_.guard([this, inode, end, done] { zero_leftovers(inode, end, done); }));
   };
-  if (all.memory.empty()) return clean();
-  bricks_.zero(all.memory, lifetime_.guard([clean, done](nfs4::Status status) {
+  if (page.memory.empty()) return clean();
+  bricks_.zero(page.memory, lifetime_.guard([clean, done](nfs4::Status status) {
     if (status != nfs4::Status::kOk) return done(status);
     clean();
   }));
 }
 
-void FileSpace::zero_tail(InodeId inode, Done done) {
-  look_then(
-      store_, lifetime_.token(),
-      [this, inode] {
-        const auto present = names_.get(inode);
-        if (!present || !tail_dirty(inode)) return;
-        static_cast<void>(extents_.overlapping(inode, (*present)->size, kEndOfFile - (*present)->size));
-      },
-      [this, inode, done = std::move(done)] { zero_tail_now(inode, done); });
+struct FileSpace::Tail {
+  std::vector<brick::Range> memory;
+  std::optional<uint64_t> next;  // there may be more from here on
+};
+
+// Only reads. nullopt: it is clean, or the file has gone.
+Outcome<std::optional<FileSpace::Tail>> FileSpace::tail(InodeId inode, uint64_t from) {
+  const auto present = names_.get(inode);
+  if (!present || !tail_dirty(inode)) return std::nullopt;
+  // A size that has grown since the page before leaves less to zero.
+  from = std::max(from, (*present)->size);
+  const auto extents = extents_.overlapping(inode, from, kEndOfFile - from, kExtentsPerBatch);
+  if (!extents) return std::unexpected(status_of(extents.error()));
+  Tail page;
+  for (const Extent& extent : *extents) {
+    const uint64_t skip = from > extent.file_offset ? from - extent.file_offset : 0;
+    if (skip < extent.length) page.memory.push_back({extent.logical + skip, extent.length - skip});
+  }
+  if (extents->size() == kExtentsPerBatch) page.next = extents->back().end();
+  return page;
 }
 
-void FileSpace::zero_tail_now(InodeId inode, const Done& done) {
-  const auto present = names_.get(inode);
-  if (!present || !tail_dirty(inode)) return done(nfs4::Status::kOk);
-  const uint64_t size = (*present)->size;
+// All behind the end from there on, a batch of extents at a time. The record goes behind the last one: a crash or an
+// error between two of them zeroes again.
+void FileSpace::zero_tail(InodeId inode, uint64_t from, Done done) {
   if (const Milliseconds left = rest_left(inode); left > Milliseconds(0)) {
-    loop_.after(left, lifetime_.guard([this, inode, done] { zero_tail(inode, done); }));
+    loop_.after(left, lifetime_.guard([this, inode, from, done] { zero_tail(inode, from, done); }));
     return;
   }
-  const auto extents = extents_.overlapping(inode, size, kEndOfFile - size);
-  if (!extents) return done(status_of(extents.error()));
-  std::vector<brick::Range> tail;
-  for (const Extent& extent : *extents) {
-    const uint64_t skip = size > extent.file_offset ? size - extent.file_offset : 0;
-    if (skip < extent.length) tail.push_back({extent.logical + skip, extent.length - skip});
-  }
-  const auto clean = [this, inode, done] {
-    // Behind the zeroing, which is durable: a crash before this commit only zeroes again. Lazily, nobody
-    // waits for it.
-    leftovers_.erase(inode);
-    Batch batch;
-    Extents::mark_tail_clean(batch, inode);
-    const auto committed = store_.commit(batch, CommitKind::kState);
-    done(committed ? nfs4::Status::kOk : status_of(committed.error()));
-  };
-  if (tail.empty()) return clean();
-  bricks_.zero(tail, lifetime_.guard([clean, done](nfs4::Status status) {
+  read_then(
+      store_, lifetime_.token(), [this, inode, from] { return tail(inode, from); },
+      [this, inode, done = std::move(done)](const Outcome<std::optional<Tail>>& page) {
+        if (!page) return done(page.error());
+        if (!*page) return done(nfs4::Status::kOk);
+        zero_page(inode, **page, done);
+      });
+}
+
+void FileSpace::zero_page(InodeId inode, const Tail& page, const Done& done) {
+  if (page.memory.empty()) return tail_zeroed(inode, done);
+  bricks_.zero(page.memory, lifetime_.guard([this, inode, next = page.next, done](nfs4::Status status) {
     // The record stays: whoever grows the file, and every start, zeroes first.
     if (status != nfs4::Status::kOk) return done(status);
-    clean();
+    if (!next) return tail_zeroed(inode, done);
+    loop_.at_own_turn(lifetime_.guard([this, inode, next, done] { zero_tail(inode, *next, done); }));
   }));
+}
+
+void FileSpace::tail_zeroed(InodeId inode, const Done& done) {
+  // Behind the zeroing, which is durable: a crash before this commit only zeroes again. Lazily, nobody waits for it.
+  leftovers_.erase(inode);
+  Batch batch;
+  Extents::mark_tail_clean(batch, inode);
+  const auto committed = store_.commit(batch, CommitKind::kState);
+  done(committed ? nfs4::Status::kOk : status_of(committed.error()));
 }
 
 void FileSpace::destroy(InodeId inode, Done done) {

@@ -17,6 +17,7 @@
 #include "server/mds/meta/namespace.h"
 #include "server/mds/space/ahead_files.h"
 #include "server/mds/space/allocation_plan.h"
+#include "server/mds/space/file_bricks.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/lifetime.h"
 
@@ -107,17 +108,19 @@ class FileSpace {
   void start_zeroing();
 
   bool tail_dirty(InodeId inode);
-  // OK when all memory of `range` is on bricks that are ready; else what an operation that needs it answers.
-  nfs4::Status absence(InodeId inode, const ByteRange& range);
-  // Whether some of the memory behind `offset` is on this brick.
-  bool has_memory_past(InodeId inode, uint64_t offset, BrickNumber brick);
-  // Whether some of it is on a brick that cannot be asked now.
-  bool tail_is_away(InodeId inode, uint64_t offset);
+  // OK when all memory of `range` is on bricks that are ready; else what an operation that needs it answers. At once,
+  // or in a later turn of the loop: see file_bricks.h. No turn needed.
+  void absence(InodeId inode, const ByteRange& range, Done done) {
+    file_bricks_.absence(inode, range, std::move(done));
+  }
+  // Whether some of the memory behind `offset` is on this brick, and none of it on one that cannot be asked now.
+  void is_tail_of(BrickNumber brick, InodeId inode, uint64_t offset, std::function<void(bool)> done);
   Extents& extents() { return extents_; }
 
  private:
   struct Removal;    // extents of a file that go
-  struct Leftovers;  // what is to be zeroed beside living writers
+  struct Tail;       // what is to be zeroed behind the end, a batch of extents
+  struct Leftovers;  // the same beside living writers
   struct Placed;
   struct Placing;  // the new extents of a file
   struct Hole;
@@ -162,11 +165,13 @@ class FileSpace {
   void zero_edges(InodeId inode, std::vector<brick::Range> edges, Done done);
   void clean_tail_now(InodeId inode, const Done& done);
   void trim_now(InodeId inode, const Done& done);
-  void zero_tail(InodeId inode, Done done);
-  void zero_tail_now(InodeId inode, const Done& done);
-  void zero_leftovers(InodeId inode, uint64_t size, Done done);
-  Result<Leftovers> dead_leftovers(InodeId inode, uint64_t size);
-  void zero_dead(InodeId inode, const Leftovers& all, const Done& done);
+  void zero_tail(InodeId inode, uint64_t from, Done done);
+  Outcome<std::optional<Tail>> tail(InodeId inode, uint64_t from);
+  void zero_page(InodeId inode, const Tail& page, const Done& done);
+  void tail_zeroed(InodeId inode, const Done& done);
+  void zero_leftovers(InodeId inode, uint64_t from, Done done);
+  Outcome<Leftovers> leftovers(InodeId inode, uint64_t from);
+  void zero_dead(InodeId inode, const Leftovers& page, const Done& done);
   void destroy_with(InodeId inode, const Removal& removal, const Done& done);
   void free_when_synced(std::vector<Extent> removed, std::function<void()> then);
   void release(const std::vector<Extent>& extents);
@@ -181,6 +186,7 @@ class FileSpace {
   KeyValueStore& store_;
   Extents extents_;
   BrickSet& bricks_;
+  FileBricks file_bricks_;
   LayoutTable& table_;
   const TakeBack take_back_;
   AheadFiles ahead_;

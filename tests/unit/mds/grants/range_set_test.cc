@@ -34,6 +34,14 @@ TEST(RangeSet, AgreesWithAMapOfBytes) {
   }
 }
 
+TEST(RangeSet, TellsItsHullAndItsFirstMembers) {
+  RangeSet set;
+  EXPECT_EQ(set.hull(), ByteRange{});
+  for (const uint64_t begin : {50, 10, 30}) set.add({begin, begin + 5});
+  EXPECT_EQ(set.hull(), (ByteRange{10, 55}));
+  EXPECT_EQ(set.within({12, 100}, 2), (std::vector<ByteRange>{{12, 15}, {30, 35}}));
+}
+
 TEST(RangeSet, ALengthPastTheEndReachesToTheEnd) {
   EXPECT_EQ(range_of(10, UINT64_MAX), (ByteRange{10, kEndOfFile}));
   EXPECT_EQ(range_of(10, 5), (ByteRange{10, 15}));

@@ -364,5 +364,32 @@ TEST_F(AHoleFilledButNotGranted, IsNotWrittenByAnotherBeforeItIsGivenBack) {
   EXPECT_TRUE(*answer);
 }
 
+// No more is read of the file than an answer of this size has room for.
+TEST(LayoutGetOfManyExtents, AMinimumOverMoreOfThemThanAnAnswerTellsIsTooSmall) {
+  constexpr uint64_t kExtents = 5000;
+  constexpr uint32_t kMaxBytes = 16384;
+  for (const IoMode mode : {IoMode::kRead, IoMode::kReadWrite}) {
+    LayoutWorld world;
+    const InodeId file = world.create_sparse("f", kExtents);
+    const uint64_t end = kExtents * 2 * kGrainSize;
+    std::optional<LayoutGranter::Answer> answer;
+    GrantRequest request{.client = kAlice, .inode = file, .mode = mode};
+    request.range = {0, end};
+    request.min_length = end;
+    request.max_bytes = kMaxBytes;
+    world.mds->granter().grant(request, [&](LayoutGranter::Answer got) { answer = std::move(got); });
+    size_t rows_of_a_turn = 0;
+    for (int i = 0; i < 1000 && !answer; ++i) {
+      const size_t before = world.store.rows_visited;
+      world.loop.run_once(Milliseconds(0));
+      rows_of_a_turn = std::max(rows_of_a_turn, world.store.rows_visited - before);
+    }
+    ASSERT_TRUE(answer);
+    EXPECT_FALSE(*answer);
+    EXPECT_TRUE(mode == IoMode::kRead || answer->error() == Status::kTooSmall);
+    EXPECT_LE(rows_of_a_turn, 4 * (kMaxBytes / 64));
+  }
+}
+
 }  // namespace
 }  // namespace pnfsrdma::mds::testing

@@ -35,6 +35,16 @@ TEST_P(ExtentMap, AnEmptyFileIsOneHole) {
   EXPECT_TRUE(Extents(*store_).map(kFile, 10, 0).value().empty());
 }
 
+TEST_P(ExtentMap, MapsNoFurtherThanSoManyExtents) {
+  for (uint64_t i = 0; i < 4; ++i) insert(1 + 2 * i, 100 + i * 10, 1);
+  const auto pieces = Extents(*store_).map(kFile, 0, 100 * kGrain, 2).value();
+  ASSERT_EQ(pieces.size(), 4u);
+  EXPECT_EQ(pieces.back(), (Mapping{3 * kGrain, kGrain, 110 * kGrain}));
+  EXPECT_EQ(Extents(*store_).map(kFile, 0, 3 * kGrain + 5, 2).value().back(),
+            (Mapping{3 * kGrain, 5, 110 * kGrain}));
+  EXPECT_EQ(Extents(*store_).map(kFile, 0, 100 * kGrain, 5).value().size(), 9u);
+}
+
 TEST_P(ExtentMap, MapsARangeWithItsHoles) {
   insert(2, 100, 3);
   insert(8, 200, 2);
