@@ -206,8 +206,10 @@ void Layouts::on_client_gone(uint64_t client, std::function<void()> done) {
     gone_order_.pop_front();
   }
   // Fence first: whatever it still holds is dead when this is answered.
-  bricks_.close_session(
-      client, lifetime_.guard([this, client, done = std::move(done)] { forget_client(client, done); }));
+  bricks_.close_session(client, lifetime_.guard([this, client, done = std::move(done)] {
+    // Many may end at once: one slice a turn, whosever it is.
+    loop_.at_own_turn(lifetime_.guard([this, client, done] { forget_client(client, done); }));
+  }));
 }
 
 // The layouts of a client that no brick lets in any more. Until its turn comes each counts as reachable.
@@ -221,7 +223,7 @@ void Layouts::forget_client(uint64_t client, const std::function<void()>& done) 
       [this, client, done] {
         forget_slice(client);
         if (table_.layouts_of_client(client) > 0) {
-          return loop_.post(lifetime_.guard([this, client, done] { forget_client(client, done); }));
+          return loop_.at_own_turn(lifetime_.guard([this, client, done] { forget_client(client, done); }));
         }
         revoked_.erase(client);
         done();

@@ -69,10 +69,11 @@ void ClientTable::lengthen_leases(Milliseconds by) {
   for (const auto& [id, client] : clients_) client->lease_end += by;
 }
 
-std::vector<std::shared_ptr<Client>> ClientTable::expired() const {
+std::vector<std::shared_ptr<Client>> ClientTable::expired(size_t most) const {
   std::vector<std::shared_ptr<Client>> expired;
   const SteadyTime now = clock_.now();
   for (const auto& [id, client] : clients_) {
+    if (expired.size() == most) break;
     if (client->lease_end < now && client->running_compounds == 0 && !client->creating_session) {
       expired.push_back(client);
     }

@@ -38,8 +38,8 @@ class ClientTable {
   void renew(Client& client) const;
   // Nobody could be heard for this time, and that is nobody's fault.
   void lengthen_leases(Milliseconds by);
-  // Whose lease has run out and that nothing runs for.
-  std::vector<std::shared_ptr<Client>> expired() const;
+  // Whose lease has run out and that nothing runs for; `most` of them.
+  std::vector<std::shared_ptr<Client>> expired(size_t most) const;
   Milliseconds lease() const { return lease_; }
   size_t size() const { return clients_.size(); }
   const std::unordered_map<ClientId, std::shared_ptr<Client>>& all() const { return clients_; }

@@ -16,6 +16,8 @@ namespace {
 constexpr Milliseconds kStall(1000);
 // Opens, locks and delegations of a client that go in one turn of the loop: about a millisecond.
 constexpr size_t kStatesPerSlice = 256;
+// Clients that are retired in one turn: each has up to 16 sessions, and every brick is told.
+constexpr size_t kClientsPerSlice = 16;
 // A client that was cut off when an earlier run of the daemon died may repeat its requests so long. Longer
 // than any outage a lease outlives: what it costs is a record a slot.
 constexpr Milliseconds kEarlierSessionsKept = std::chrono::minutes(10);
@@ -97,7 +99,7 @@ void LeaseKeeper::drop_slices(const std::shared_ptr<Leaving>& leaving) {
   drop_slice(*leaving, [this, leaving](bool left) {
     if (!left) return leaving->done();
     if (loop_ == nullptr) return drop_slices(leaving);
-    loop_->post(lifetime_.guard([this, leaving] {
+    loop_->at_own_turn(lifetime_.guard([this, leaving] {
       const EventLoop::Step step(*loop_, "client-teardown", leaving->client);
       drop_slices(leaving);
     }));
@@ -139,7 +141,22 @@ void LeaseKeeper::drop_slice(const Leaving& leaving, std::function<void(bool)> t
 }
 
 void LeaseKeeper::expire_due() {
-  for (const auto& client : clients_.expired()) {
+  if (expiring_) return;
+  while (expire_some()) {
+    if (loop_ == nullptr) continue;
+    expiring_ = true;
+    return loop_->at_next_turn(lifetime_.guard([this] {
+      const EventLoop::Step step(*loop_, "lease-expiry");
+      expiring_ = false;
+      expire_due();
+    }));
+  }
+}
+
+// Whether there may be more. Who has gone is not found again: retire() takes him out of the table first.
+bool LeaseKeeper::expire_some() {
+  const std::vector<std::shared_ptr<Client>> due = clients_.expired(kClientsPerSlice);
+  for (const auto& client : due) {
     if (client->confirmed) {
       ++counters_.clients_expired;
       log_info("mds", "lease-expired client={:#x} opens={} locks={}", client->id,
@@ -147,6 +164,7 @@ void LeaseKeeper::expire_due() {
     }
     retire(client, [] {});
   }
+  return due.size() == kClientsPerSlice;
 }
 
 // In slices: a slot of each session has a record, at most.

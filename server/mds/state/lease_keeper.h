@@ -38,7 +38,7 @@ class LeaseKeeper {
                      std::function<void()> too_long);
   // Goes on with clients whose end a restart has interrupted.
   void resume(const std::vector<ClientId>& expiring);
-  // Retires every client whose lease has run out.
+  // Retires every client whose lease has run out, so many a turn. One that is heard of before its turn comes stays.
   void expire_due();
   // Does so every `every`, as long as the loop runs. Time in which it did not run (a stopped process, a
   // paused virtual machine, a disk that hangs) does not count: renewals that came meanwhile lie unread.
@@ -52,6 +52,7 @@ class LeaseKeeper {
     std::function<void()> done;
   };
   void look(Milliseconds late);
+  bool expire_some();
   void drop(Leaving leaving);
   void drop_slices(const std::shared_ptr<Leaving>& leaving);
   void drop_slice(const Leaving& leaving, std::function<void(bool)> then);
@@ -67,6 +68,7 @@ class LeaseKeeper {
   LayoutConflicts& layouts_;
   Counters& counters_;
   EventLoop* loop_ = nullptr;
+  bool expiring_ = false;  // some are left for later turns
   Lifetime lifetime_;
 };
 

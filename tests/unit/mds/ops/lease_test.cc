@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <vector>
+
 #include "tests/unit/mds/ops/test_server.h"
 
 namespace pnfsrdma::mds {
@@ -105,6 +109,45 @@ TEST_F(LeaseTest, AClientWithManyOpensGoesInSlicesAndARestartGoesOn) {
   server_ = std::make_unique<TestServer>(host_);
   EXPECT_EQ(server_->opens.size(), 0u);
   EXPECT_EQ(server_->clients.size(), 1u) << "the other one";
+}
+
+// All hosts of a rack lose their power at once.
+TEST_F(LeaseTest, ManyClientsExpireSoManyATurn) {
+  constexpr size_t kClients = 200;
+  constexpr size_t kPerTurn = 16;
+  std::vector<std::shared_ptr<Client>> clients;
+  for (uint64_t i = 0; i < kClients; ++i) {
+    std::byte owner[8];
+    store_big_endian(owner, i);
+    clients.push_back(server_->clients.add(owner, {}, {}));
+    server_->clients.confirm(*clients.back());
+  }
+  auto loop = std::make_unique<EventLoop>(host_.clock);
+  server_->leases.start(*loop, Milliseconds(1000));
+  const auto left = [&] { return server_->clients.size(); };
+  for (int second = 0; second < 30; ++second) {
+    host_.clock.advance(Milliseconds(1000));
+    loop->run_once(Milliseconds(0));
+  }
+  ASSERT_EQ(client_.call({}).status, Status::kOk) << "its lease goes on";
+  ASSERT_EQ(left(), kClients + 1);
+  host_.clock.advance(Milliseconds(1000));
+  loop->run_once(Milliseconds(0));
+  EXPECT_EQ(left(), kClients + 1 - kPerTurn);
+  // One of those that are left is heard of.
+  const auto back = std::ranges::find_if(clients, [](const auto& client) { return !client->gone; });
+  ASSERT_NE(back, clients.end());
+  server_->clients.renew(**back);
+  for (size_t turn = 0; turn < kClients / kPerTurn; ++turn) {
+    const size_t before = left();
+    loop->run_once(Milliseconds(0));
+    EXPECT_LE(before - left(), kPerTurn);
+  }
+  EXPECT_EQ(left(), 2u);
+  EXPECT_FALSE((*back)->gone);
+  EXPECT_EQ(server_->counters.clients_expired, kClients - 1);
+  EXPECT_EQ(server_->layouts.gone.size(), kClients - 1) << "each was fenced";
+  server_ = nullptr;  // before the loop
 }
 
 TEST_F(LeaseTest, UnconfirmedClientIdDiesWithinALease) {
