@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "shared/base/check.h"
 
@@ -156,6 +157,10 @@ std::vector<HeldGrant> HeldLayout::give_back(const ByteRange& range, IoMode mode
   // Whoever gives back anything to write by gives the end back with it.
   if (mode != IoMode::kRead) end_token_ = 0;
   if (mode != IoMode::kReadWrite) holes_.remove(range);
+  if (mode == IoMode::kAny && range == ByteRange{0, kEndOfFile}) {
+    longest_ = 0;
+    return std::exchange(grants_, {});  // however many they are
+  }
   const auto [first, last] = near(range);
   size_t kept = first;
   for (size_t at = first; at < last; ++at) {

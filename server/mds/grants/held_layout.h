@@ -49,6 +49,9 @@ class HeldLayout {
   // How the client named the file when it asked last: recalls name it likewise.
   uint16_t export_id() const { return export_id_; }
   uint64_t generation() const { return generation_; }
+  // Which change of the table's layouts it last was: LayoutTable::advance().
+  uint64_t version() const { return version_; }
+  void set_version(uint64_t version) { version_ = version; }
   // When the layout was first given.
   SteadyTime granted() const { return granted_; }
   void set_granted(SteadyTime when) { granted_ = when; }
@@ -119,6 +122,7 @@ class HeldLayout {
   uint64_t generation_ = 0;
   bool old_handle_ = false;
   uint64_t end_token_ = 0;
+  uint64_t version_ = 0;
   SteadyTime granted_;
   std::optional<uint32_t> completed_recall_;
   std::vector<HeldGrant> grants_;  // by file offset

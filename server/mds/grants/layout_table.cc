@@ -25,7 +25,10 @@ const HeldLayout* LayoutTable::find(const std::array<std::byte, 12>& other) cons
 HeldLayout& LayoutTable::add(uint64_t inode, uint64_t client, const std::array<std::byte, 12>& other) {
   by_client_[client].files.insert(inode);
   const auto [at, fresh] = files_[inode].layouts.try_emplace(client, client, inode, other);
-  if (fresh) by_stateid_[other] = &at->second;
+  if (fresh) {
+    by_stateid_[other] = &at->second;
+    at->second.set_version(++versions_);
+  }
   return at->second;
 }
 
@@ -71,6 +74,11 @@ std::vector<HeldGrant> LayoutTable::take_back(HeldLayout& layout, std::span<cons
   return dead;
 }
 
+const LayoutStateid& LayoutTable::advance(HeldLayout& layout) {
+  layout.set_version(++versions_);
+  return layout.advance();
+}
+
 void LayoutTable::drop_if_empty(uint64_t inode) {
   const auto file = files_.find(inode);
   if (file != files_.end() && file->second.layouts.empty() && file->second.dying.empty()) files_.erase(file);
@@ -89,7 +97,7 @@ std::vector<uint64_t> LayoutTable::clients_of_file(uint64_t inode) const {
   if (file == files_.end()) return {};
   std::set<uint64_t> found;
   for (const auto& [client, layout] : file->second.layouts) found.insert(client);
-  for (const Dying& dying : file->second.dying) found.insert(dying.client);
+  for (const auto& [number, piece] : file->second.dying) found.insert(piece->client);
   return {found.begin(), found.end()};
 }
 
@@ -114,67 +122,86 @@ std::vector<uint64_t> LayoutTable::clients() const {
   return found;
 }
 
-void LayoutTable::begin_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants) {
-  if (grants.empty()) return;
-  auto& dying = files_[inode].dying;
-  with_dying_.insert(inode);
-  for (const HeldGrant& grant : grants) dying.push_back({client, grant});
+std::vector<DyingPointer> LayoutTable::begin_death(uint64_t inode, uint64_t client,
+                                                   std::vector<HeldGrant> grants) {
+  std::vector<DyingPointer> pieces;
+  for (auto from = grants.begin(); from != grants.end();) {
+    const auto to = from + std::min<ptrdiff_t>(kGrantsPerPiece, grants.end() - from);
+    auto piece = std::make_shared<DyingGrants>();
+    piece->number = next_dying_++;
+    piece->client = client;
+    piece->hull = from->file;
+    piece->grants.assign(std::move_iterator(from), std::move_iterator(to));
+    for (const HeldGrant& grant : piece->grants) {
+      piece->hull = {std::min(piece->hull.begin, grant.file.begin),
+                     std::max(piece->hull.end, grant.file.end)};
+      if (grant.writable) piece->writable_end = std::max(piece->writable_end, grant.file.end);
+    }
+    files_[inode].dying.emplace(piece->number, piece);
+    pieces.push_back(std::move(piece));
+    from = to;
+  }
+  if (!pieces.empty()) with_dying_.insert(inode);
+  return pieces;
 }
 
-void LayoutTable::end_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants) {
+void LayoutTable::end_death(uint64_t inode, const DyingGrants& piece) {
   const auto file = files_.find(inode);
   if (file == files_.end()) return;
-  std::set<std::pair<uint64_t, uint64_t>> dead;
-  for (const HeldGrant& grant : grants) dead.emplace(grant.logical, grant.grant);
-  std::erase_if(file->second.dying, [&](const Dying& dying) {
-    return dying.client == client && dead.contains({dying.grant.logical, dying.grant.grant});
-  });
+  file->second.dying.erase(piece.number);
   if (file->second.dying.empty()) with_dying_.erase(inode);
   drop_if_empty(inode);
 }
 
-std::vector<HeldGrant> LayoutTable::dying(uint64_t inode, uint64_t client) const {
-  std::vector<HeldGrant> found;
+bool LayoutTable::any_dying(uint64_t inode, uint64_t client,
+                            const std::function<bool(const HeldGrant&)>& is_so) const {
   const auto file = files_.find(inode);
-  if (file == files_.end()) return found;
-  for (const Dying& dying : file->second.dying) {
-    if (dying.client == client) found.push_back(dying.grant);
-  }
-  return found;
+  if (file == files_.end()) return false;
+  return std::ranges::any_of(file->second.dying, [&](const auto& each) {
+    return each.second->client == client && std::ranges::any_of(each.second->grants, is_so);
+  });
 }
 
 void LayoutTable::for_each_dying(uint64_t inode,
                                  const std::function<void(uint64_t client, const HeldGrant&)>& visit) const {
   const auto file = files_.find(inode);
   if (file == files_.end()) return;
-  for (const Dying& dying : file->second.dying) visit(dying.client, dying.grant);
+  for (const auto& [number, piece] : file->second.dying) {
+    for (const HeldGrant& grant : piece->grants) visit(piece->client, grant);
+  }
 }
 
 bool LayoutTable::reachable(uint64_t inode, const ByteRange& range, uint64_t client) const {
   const auto file = files_.find(inode);
   if (file == files_.end()) return false;
-  for (const Dying& dying : file->second.dying) {
-    if ((client == 0 || dying.client == client) && dying.grant.file.overlaps(range)) return true;
+  for (const auto& [number, piece] : file->second.dying) {
+    if ((client != 0 && piece->client != client) || !piece->hull.overlaps(range)) continue;
+    const auto overlaps = [&](const HeldGrant& grant) { return grant.file.overlaps(range); };
+    if (std::ranges::any_of(piece->grants, overlaps)) return true;
   }
-  for (const auto& [holder, layout] : file->second.layouts) {
-    if (client != 0 && holder != client) continue;
-    if (layout.holds(layout.rounded_out(range), IoMode::kAny)) return true;
-  }
-  return false;
+  return any_layout(file->second, client, [&](const HeldLayout& layout) {
+    return layout.holds(layout.rounded_out(range), IoMode::kAny);
+  });
+}
+
+// Of one client (0: everybody): found, not looked for.
+bool LayoutTable::any_layout(const File& file, uint64_t client,
+                             const std::function<bool(const HeldLayout&)>& is_so) {
+  if (client == 0)
+    return std::ranges::any_of(file.layouts, [&](const auto& each) { return is_so(each.second); });
+  const auto found = file.layouts.find(client);
+  return found != file.layouts.end() && is_so(found->second);
 }
 
 bool LayoutTable::writable_past(uint64_t inode, uint64_t offset, uint64_t client) const {
   const auto file = files_.find(inode);
   if (file == files_.end()) return false;
-  const auto asked = [client](uint64_t holder) { return client == 0 || holder == client; };
-  const auto& [layouts, dying] = file->second;
-  return std::any_of(dying.begin(), dying.end(),
-                     [&](const Dying& end) {
-                       return asked(end.client) && end.grant.writable && end.grant.file.end > offset;
-                     }) ||
-         std::any_of(layouts.begin(), layouts.end(), [&](const auto& layout) {
-           return asked(layout.first) && layout.second.writes_past(offset);
-         });
+  const auto is_dying = [&](const auto& each) {
+    return (client == 0 || each.second->client == client) && each.second->writable_end > offset;
+  };
+  return std::ranges::any_of(file->second.dying, is_dying) ||
+         any_layout(file->second, client,
+                    [offset](const HeldLayout& layout) { return layout.writes_past(offset); });
 }
 
 uint64_t LayoutTable::end_holder(uint64_t inode, uint64_t client) const {
@@ -197,8 +224,11 @@ void LayoutTable::drop_end(uint64_t inode, uint64_t except) {
 RangeSet LayoutTable::out_of_reach(uint64_t inode, RangeSet bytes) const {
   const auto file = files_.find(inode);
   if (file == files_.end()) return bytes;
-  for (const Dying& dying : file->second.dying) {
-    if (dying.grant.writable) bytes.remove(dying.grant.file);
+  for (const auto& [number, piece] : file->second.dying) {
+    if (piece->writable_end == 0 || !piece->hull.overlaps(bytes.hull())) continue;
+    for (const HeldGrant& grant : piece->grants) {
+      if (grant.writable) bytes.remove(grant.file);
+    }
   }
   for (const auto& [holder, layout] : file->second.layouts) layout.take_writable_from(bytes);
   return bytes;

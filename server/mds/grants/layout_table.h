@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,6 +14,20 @@
 #include "server/mds/state/stateid.h"
 
 namespace pnfsrdma::mds {
+
+// A dying grant costs its brick, and the table, a look; so many are one step.
+inline constexpr size_t kGrantsPerPiece = 512;
+
+// Grants of a client that have left its layout of a file and that the brick has not answered for: a piece of all that
+// left at once. Does not change.
+struct DyingGrants {
+  uint64_t number = 0;  // of the table
+  std::vector<HeldGrant> grants;
+  uint64_t client = 0;
+  ByteRange hull;             // of the bytes of the file
+  uint64_t writable_end = 0;  // where the last of those ends by which a client may write; 0: there is none
+};
+using DyingPointer = std::shared_ptr<const DyingGrants>;
 
 // All layouts that are out, by file and by client, with the grants that are on their way to death: taken from
 // the client's layout, not yet answered by the brick. Those count as reachable until the brick says
@@ -31,6 +46,10 @@ class LayoutTable {
   void add_grant(HeldLayout& layout, HeldGrant grant);
   std::vector<HeldGrant> give_back(HeldLayout& layout, const ByteRange& range, IoMode mode);
   std::vector<HeldGrant> take_back(HeldLayout& layout, std::span<const HeldGrant> grants);
+  // The layout's stateid is told anew; as with add(), its version is newer than any before.
+  const LayoutStateid& advance(HeldLayout& layout);
+  // The newest version of any layout.
+  uint64_t versions() const { return versions_; }
 
   std::vector<HeldLayout*> of_file(uint64_t inode);
   // Everybody who holds something of the file, or held it and is not dead to it yet.
@@ -42,10 +61,12 @@ class LayoutTable {
   // All who hold something.
   std::vector<uint64_t> clients() const;
 
-  void begin_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
-  void end_death(uint64_t inode, uint64_t client, const std::vector<HeldGrant>& grants);
+  // In pieces, each of which ends by itself.
+  std::vector<DyingPointer> begin_death(uint64_t inode, uint64_t client, std::vector<HeldGrant> grants);
+  void end_death(uint64_t inode, const DyingGrants& piece);
 
-  std::vector<HeldGrant> dying(uint64_t inode, uint64_t client) const;
+  // Whether that is so of any dying grant of the client.
+  bool any_dying(uint64_t inode, uint64_t client, const std::function<bool(const HeldGrant&)>& is_so) const;
   // The files that have some, and those of a file, each with its client.
   std::vector<uint64_t> files_with_dying() const { return {with_dying_.begin(), with_dying_.end()}; }
   void for_each_dying(uint64_t inode,
@@ -76,14 +97,12 @@ class LayoutTable {
     size_t grants = 0;
   };
   void count(const HeldLayout& layout, size_t before);
-  struct Dying {
-    uint64_t client = 0;
-    HeldGrant grant;
-  };
   struct File {
     std::map<uint64_t, HeldLayout> layouts;  // by client
-    std::vector<Dying> dying;
+    std::map<uint64_t, DyingPointer> dying;  // by number
   };
+  static bool any_layout(const File& file, uint64_t client,
+                         const std::function<bool(const HeldLayout&)>& is_so);
   void drop_if_empty(uint64_t inode);
 
   std::unordered_map<uint64_t, File> files_;
@@ -91,6 +110,8 @@ class LayoutTable {
   std::unordered_map<StateidOther, HeldLayout*, StateidOtherHash> by_stateid_;
   std::unordered_set<uint64_t> with_dying_;  // files
   size_t grants_ = 0;
+  uint64_t versions_ = 0;
+  uint64_t next_dying_ = 1;
 };
 
 }  // namespace pnfsrdma::mds

@@ -437,7 +437,7 @@ void LayoutGranter::answer_now(const WorkPointer& work) {
     return fail(work, told.out_of_bytes ? nfs4::Status::kTooSmall : nfs4::Status::kLayoutTryLater);
   }
   nfs4::LayoutGetResult result{.return_on_close = false};
-  const LayoutStateid& stateid = layout->advance();
+  const LayoutStateid& stateid = table_.advance(*layout);
   result.stateid = {stateid.seqid, stateid.other};
   result.layouts = std::move(told.layouts);
   if (request.wants_end && mode == IoMode::kReadWrite) tell_end(request, *layout, result.layouts.front());

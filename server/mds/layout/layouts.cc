@@ -11,11 +11,11 @@
 namespace pnfsrdma::mds {
 
 namespace {
-// Clients whose end is remembered: longer than any operation of theirs can still be waiting.
-constexpr size_t kGoneRemembered = 65536;
 constexpr Milliseconds kReapAgain{1000};
 // Files whose end is shared: more are looked through for those that are so no more.
 constexpr size_t kEndsSharedMany = 4096;
+// Clients that are asked for a layout in one turn.
+constexpr size_t kRecallsPerSlice = 64;
 constexpr ByteRange kWholeFile{0, kEndOfFile};
 }  // namespace
 
@@ -57,187 +57,6 @@ std::expected<HeldLayout*, nfs4::Status> Layouts::find(uint64_t client, uint64_t
   const nfs4::Status status = layout->check_seqid(stateid.seqid, recaller_.stateid_window(client));
   if (status != nfs4::Status::kOk) return std::unexpected(status);
   return layout;
-}
-
-// --- how layouts end
-// ---------------------------------------------------------------------------------------------------
-
-void Layouts::give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode,
-                        std::function<void()> done) {
-  HeldLayout* layout = table_.find(inode, client);
-  if (layout == nullptr) return done();
-  std::vector<HeldGrant> dead = table_.give_back(*layout, range, mode);
-  // Before the layout can go: what is dying keeps the file in use.
-  table_.begin_death(inode, client, dead);
-  if (layout->empty()) table_.erase(inode, client);
-  end_grants(client, inode, std::move(dead), Ending::kReturned, std::move(done));
-}
-
-struct Layouts::Returning {
-  uint64_t client = 0;
-  IoMode mode = IoMode::kAny;
-  std::vector<std::pair<uint64_t, LayoutStateid>> held;  // files, and what the client knows of each
-  size_t next = 0;
-  Join join;
-};
-
-void Layouts::give_back_all(uint64_t client, IoMode mode, std::function<void()> done) {
-  auto returning =
-      std::make_shared<Returning>(Returning{.client = client, .mode = mode, .join = Join(std::move(done))});
-  for (const uint64_t inode : table_.files_of_client(client))
-    returning->held.emplace_back(inode, table_.find(inode, client)->stateid());
-  give_back_slice(returning);
-}
-
-void Layouts::give_back_slice(const std::shared_ptr<Returning>& returning) {
-  const EventLoop::Step step(loop_, "layoutreturn-all", returning->client);
-  const size_t end = std::min(returning->held.size(), returning->next + kLayoutsPerSlice);
-  for (; returning->next < end; ++returning->next) {
-    const auto& [inode, stateid] = returning->held[returning->next];
-    const HeldLayout* layout = table_.find(inode, returning->client);
-    // Of another stateid: what an answer behind this call has given it. That it has not returned.
-    if (layout == nullptr || layout->stateid() != stateid) continue;
-    give_back(returning->client, inode, kWholeFile, returning->mode, returning->join.part());
-  }
-  if (end == returning->held.size()) return returning->join.end();
-  loop_.post(lifetime_.guard([this, returning] { give_back_slice(returning); }));
-}
-
-void Layouts::take_back(uint64_t client, uint64_t inode, std::span<const HeldGrant> grants,
-                        std::span<const ByteRange> holes) {
-  HeldLayout* layout = table_.find(inode, client);
-  if (layout == nullptr) return;
-  for (const ByteRange& hole : holes) layout->take_back_hole(hole);
-  std::vector<HeldGrant> dead = table_.take_back(*layout, grants);
-  table_.begin_death(inode, client, dead);
-  if (layout->empty()) table_.erase(inode, client);
-  end_grants(client, inode, std::move(dead), Ending::kReturned, [] {});
-}
-
-void Layouts::revoke_layout(uint64_t client, uint64_t inode,
-                            std::function<void(std::optional<size_t>)> done) {
-  HeldLayout* layout = table_.find(inode, client);
-  if (layout == nullptr) return done(std::nullopt);
-  revoked_[client].insert(layout->stateid().other);
-  std::vector<HeldGrant> dead = table_.give_back(*layout, kWholeFile, IoMode::kAny);
-  table_.begin_death(inode, client, dead);
-  table_.erase(inode, client);
-  ++counters_.layouts_revoked;
-  recaller_.layouts_revoked(client);
-  const size_t handles = dead.size();
-  end_grants(client, inode, std::move(dead), Ending::kByForce,
-             [handles, done = std::move(done)] { done(handles); });
-}
-
-void Layouts::recall_layout(uint64_t client, uint64_t inode) {
-  if (table_.find(inode, client) == nullptr) return;
-  ++counters_.layouts_recalled;
-  recalls_.demand(client, inode, kWholeFile, [] {});
-}
-
-// `dead` has been given to the table as dying. Withdraws it; never needs the client's help.
-void Layouts::end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending,
-                         std::function<void()> done) {
-  auto waiting = std::make_shared<Waiting>(Waiting{.done = std::move(done)});
-  for (const HeldGrant& grant : dead) waiting->bricks.push_back(bricks_.at(grant.logical).number());
-  const uint64_t number = next_waiting_++;
-  waiting_.emplace(number, waiting);
-  const auto all = std::make_shared<const std::vector<HeldGrant>>(std::move(dead));
-  bricks_.withdraw(client, *all, lifetime_.guard([this, client, inode, all, ending, number] {
-    look_then(
-        names_.store(), lifetime_.token(), [this, inode, all] { look_at_dead(inode, *all); },
-        [this, client, inode, all, ending, number] {
-          grants_dead(client, inode, *all, ending);
-          const auto found = waiting_.extract(number);
-          found.mapped()->finish();
-        });
-  }));
-  const auto away = [this](BrickNumber brick) { return !bricks_.find(brick)->usable(); };
-  if (std::ranges::any_of(waiting->bricks, away)) waiting->finish();
-}
-
-// What grants_dead() reads; until then they count as dying.
-void Layouts::look_at_dead(uint64_t inode, const std::vector<HeldGrant>& dead) {
-  static_cast<void>(names_.get(inode));
-  if (std::ranges::any_of(dead, &HeldGrant::writable)) static_cast<void>(space_.tail_dirty(inode));
-}
-
-void Layouts::grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead,
-                          Ending ending) {
-  const bool wrote =
-      std::any_of(dead.begin(), dead.end(), [](const HeldGrant& grant) { return grant.writable; });
-  table_.end_death(inode, client, dead);
-  for (const HeldGrant& grant : dead) {
-    if (grant.writable) space_.left_behind(inode, grant.file);
-  }
-  if (wrote && ending == Ending::kByForce) space_.rest(inode);
-  Batch forgotten;
-  if (wrote && !table_.writable(inode))
-    Records::erase(forgotten, RecordKind::kLayout, writing_record_key(inode));
-  // By force: it may have written what it never told us.
-  if (wrote && ending == Ending::kByForce) {
-    touch(inode, forgotten);
-  } else if (!forgotten.empty()) {
-    static_cast<void>(names_.store().commit(forgotten, CommitKind::kState));
-  }
-  recalls_.settle(client, inode);
-  if (wrote && space_.tail_dirty(inode)) {
-    queue_.exclusive(
-        inode, [this, inode](InodeQueue::Turn turn) { space_.clean_tail(inode, [turn](nfs4::Status) {}); });
-  }
-  if (table_.in_use(inode) || recaller_.is_open(inode)) return;
-  const auto present = names_.get(inode);
-  if (present && ((*present)->flags & kInodeOrphan) != 0) return reap(inode);
-  tidy_up(inode);
-}
-
-// Moves the file's change and mtime, in one commit with what is to be forgotten then; nothing is when it
-// fails and the file is there.
-void Layouts::touch(uint64_t inode, const Batch& forgotten) {
-  const auto touched = names_.update(inode, {.mtime = clock_.wall_now()}, forgotten, CommitKind::kState);
-  if (!touched && touched.error() == nfs4::Status::kStale && !forgotten.empty())
-    static_cast<void>(names_.store().commit(forgotten, CommitKind::kState));
-}
-
-void Layouts::on_client_gone(uint64_t client, std::function<void()> done) {
-  if (gone_.insert(client).second) gone_order_.push_back(client);
-  if (gone_order_.size() > kGoneRemembered) {
-    gone_.erase(gone_order_.front());
-    gone_order_.pop_front();
-  }
-  // Fence first: whatever it still holds is dead when this is answered.
-  bricks_.close_session(client, lifetime_.guard([this, client, done = std::move(done)] {
-    // Many may end at once: one slice a turn, whosever it is.
-    loop_.at_own_turn(lifetime_.guard([this, client, done] { forget_client(client, done); }));
-  }));
-}
-
-// The layouts of a client that no brick lets in any more. Until its turn comes each counts as reachable.
-void Layouts::forget_client(uint64_t client, const std::function<void()>& done) {
-  look_then(
-      names_.store(), lifetime_.token(),
-      [this, client] {
-        for (const uint64_t inode : table_.files_of_client(client, kLayoutsPerSlice))
-          look_at_dead(inode, table_.find(inode, client)->grants());
-      },
-      [this, client, done] {
-        forget_slice(client);
-        if (table_.layouts_of_client(client) > 0) {
-          return loop_.at_own_turn(lifetime_.guard([this, client, done] { forget_client(client, done); }));
-        }
-        revoked_.erase(client);
-        done();
-      });
-}
-
-void Layouts::forget_slice(uint64_t client) {
-  const EventLoop::Step step(loop_, "client-layouts", client);
-  for (const uint64_t inode : table_.files_of_client(client, kLayoutsPerSlice)) {
-    std::vector<HeldGrant> dead = table_.give_back(*table_.find(inode, client), kWholeFile, IoMode::kAny);
-    table_.begin_death(inode, client, dead);
-    table_.erase(inode, client);
-    grants_dead(client, inode, dead, Ending::kByForce);
-  }
 }
 
 nfs4::Status Layouts::test_stateid(uint64_t client, const LayoutStateid& stateid) const {
@@ -295,8 +114,20 @@ void Layouts::demand_all(uint64_t inode, const ByteRange& range, uint64_t reques
     }));
   }
   counters_.layouts_recalled += clients.size();
-  for (const uint64_t client : clients) recalls_.demand(client, inode, range, join.part());
-  join.end();
+  demand_each(inode, range, clients, join);
+}
+
+// A file may have thousands of holders: so many are asked in one turn.
+void Layouts::demand_each(uint64_t inode, const ByteRange& range, std::vector<uint64_t> clients,
+                          const Join& join) {
+  const EventLoop::Step step(loop_, "layout-recalls");
+  const size_t asked = std::min(clients.size(), kRecallsPerSlice);
+  for (size_t i = 0; i < asked; ++i) recalls_.demand(clients[i], inode, range, join.part());
+  if (asked == clients.size()) return join.end();
+  clients.erase(clients.begin(), clients.begin() + static_cast<ptrdiff_t>(asked));
+  loop_.at_next_turn(lifetime_.guard([this, inode, range, clients = std::move(clients), join] {
+    demand_each(inode, range, clients, join);
+  }));
 }
 
 void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester,
@@ -553,8 +384,7 @@ void Layouts::recall_ahead(const Inode& present, const std::function<void()>& do
   }
   const Join join([this, inode, done] { tidy_up(inode, done); });
   counters_.layouts_recalled += holders.size();
-  for (const uint64_t client : holders) recalls_.demand(client, inode, ahead, join.part());
-  join.end();
+  demand_each(inode, ahead, std::move(holders), join);
 }
 
 // Nobody is known to reach what is ahead of the file.
@@ -572,10 +402,7 @@ void Layouts::tidy_up(uint64_t inode, std::function<void()> done) {
 void Layouts::reap(uint64_t inode) {
   if (recaller_.is_open(inode) || !reaping_.insert(inode).second) return;
   // No patience needed: nobody waits. The clients' lease bounds it.
-  const std::vector<uint64_t> holders = table_.clients_of_file(inode);
-  const Join join([this, inode] { reap_now(inode); });
-  for (const uint64_t client : holders) recalls_.demand(client, inode, kWholeFile, join.part());
-  join.end();
+  demand_each(inode, kWholeFile, table_.clients_of_file(inode), Join([this, inode] { reap_now(inode); }));
 }
 
 void Layouts::reap_now(uint64_t inode) {

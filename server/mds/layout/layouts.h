@@ -24,6 +24,7 @@
 #include "server/mds/state/conflicts.h"
 #include "server/mds/state/counters.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/join.h"
 #include "shared/base/lifetime.h"
 
 namespace pnfsrdma::mds {
@@ -35,13 +36,15 @@ inline constexpr Milliseconds kReservation{1000};
 // How long nobody becomes the only writer of a file behind its end again, once a second one has opened it while
 // it had one: to recall costs more than to ask.
 inline constexpr Milliseconds kEndShared{10'000};
-// Layouts that end in one turn of the loop, files that are touched: each is one commit.
+// Layouts that end in one turn of the loop, files that are touched: each is one commit. So many grants of one count as
+// one more.
 inline constexpr size_t kLayoutsPerSlice = 64;
+inline constexpr size_t kGrantsAsALayout = 16;
 
 // The end of layouts, however it comes: returned, recalled, revoked, lost with a client or with the brick.
 // One way for all: the grants leave the client's layout at once, count as reachable until the brick has
 // answered, and only then what waited for it goes on: the recall, the reply of LAYOUTRETURN, the zeroing of
-// the tail. Control loop only.
+// the tail. Many grants of one layout die in pieces (kGrantsPerPiece), each of which is one task. Control loop only.
 class Layouts final : public LayoutConflicts {
  public:
   Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
@@ -131,7 +134,7 @@ class Layouts final : public LayoutConflicts {
   // Somebody who is answered when handles are dead, or when nobody can tell because their brick is away. The
   // table has them as dying until it is back, and nothing happens to their memory before.
   struct Waiting {
-    std::vector<BrickNumber> bricks;
+    std::set<BrickNumber> bricks;
     std::function<void()> done;
 
     void finish() {
@@ -150,6 +153,7 @@ class Layouts final : public LayoutConflicts {
 
   void demand_all(uint64_t inode, const ByteRange& range, uint64_t requester,
                   const std::vector<uint64_t>& clients, std::function<void(bool)> done);
+  void demand_each(uint64_t inode, const ByteRange& range, std::vector<uint64_t> clients, const Join& join);
   // What the metadata has of it; at once where that is in memory.
   void with_inode(uint64_t inode, std::function<void(const Outcome<InodePointer>&)> then);
   void resize(const Inode& present, uint64_t size, uint64_t requester, const InodeQueue::Turn& turn,
@@ -160,11 +164,17 @@ class Layouts final : public LayoutConflicts {
     revoke_layout(client, inode, [](std::optional<size_t>) {});
   }
   bool dying_within_reach(uint64_t client, uint64_t inode);
-  void end_grants(uint64_t client, uint64_t inode, std::vector<HeldGrant> dead, Ending ending,
+  using DyingPieces = std::vector<DyingPointer>;
+  struct Ended;
+  using EndedPointer = std::shared_ptr<Ended>;
+  void end_grants(uint64_t client, uint64_t inode, DyingPieces pieces, Ending ending,
                   std::function<void()> done);
+  void withdraw_next(const EndedPointer& ended, uint64_t waiting);
+  void withdrawn(const EndedPointer& ended, const DyingPointer& piece, uint64_t waiting);
   void touch(uint64_t inode, const Batch& forgotten);
-  void look_at_dead(uint64_t inode, const std::vector<HeldGrant>& dead);
-  void grants_dead(uint64_t client, uint64_t inode, const std::vector<HeldGrant>& dead, Ending ending);
+  void look_at_dead(const Ended& ended);
+  void grants_dead(Ended& ended, const DyingGrants& piece);
+  void writer_dead(const Ended& ended, const DyingGrants& piece);
   void take_back(uint64_t inode, std::function<void()> done);
   void recall_ahead(const Inode& present, const std::function<void()>& done);
   void tidy_up(uint64_t inode, std::function<void()> done = [] {});
@@ -172,8 +182,11 @@ class Layouts final : public LayoutConflicts {
   void reap_now(uint64_t inode);
   struct Returning;
   void give_back_slice(const std::shared_ptr<Returning>& returning);
-  void forget_client(uint64_t client, const std::function<void()>& done);
-  void forget_slice(uint64_t client);
+  struct Forgetting;
+  using ForgettingPointer = std::shared_ptr<Forgetting>;
+  void forget_client(const ForgettingPointer& client);
+  void take_layouts(Forgetting& client);
+  void forget_pieces(Forgetting& client, size_t count);
   bool on_lost_brick(const HeldLayout& layout) const;
   void lost_slice(BrickNumber brick);
   size_t answer_waiting(Loss& loss, BrickNumber brick, size_t most);

@@ -50,7 +50,7 @@ void Layouts::lost_slice(BrickNumber brick) {
   Loss& loss = lost_.at(brick);
   const size_t answered = answer_waiting(loss, brick, kLayoutsPerSlice);
   const size_t looked = revoke_of_lost(loss, brick, kLayoutsPerSlice - answered);
-  if (answered + looked == kLayoutsPerSlice) return later([this, brick] { lost_slice(brick); });
+  if (answered + looked >= kLayoutsPerSlice) return later([this, brick] { lost_slice(brick); });
   const auto then = std::move(loss.then);
   lost_.erase(brick);
   if (then) then();
@@ -64,7 +64,7 @@ size_t Layouts::answer_waiting(Loss& loss, BrickNumber brick, size_t most) {
     if (next == waiting_.end() || next->first >= loss.newest) break;
     loss.answered = next->first;
     const std::shared_ptr<Waiting> waiting = next->second;
-    if (std::ranges::find(waiting->bricks, brick) != waiting->bricks.end()) waiting->finish();
+    if (waiting->bricks.contains(brick)) waiting->finish();
   }
   return looked;
 }
@@ -73,17 +73,19 @@ size_t Layouts::revoke_of_lost(Loss& loss, BrickNumber brick, size_t most) {
   size_t looked = 0;
   while (looked < most && !loss.clients.empty()) {
     const uint64_t client = loss.clients.back();
-    const std::vector<uint64_t> files = table_.files_of_client(client, most - looked, loss.file);
+    const size_t asked = most - looked;
+    const std::vector<uint64_t> files = table_.files_of_client(client, asked, loss.file);
     for (const uint64_t inode : files) {
+      if (looked >= most) break;
       loss.file = inode;
       const HeldLayout* layout = table_.find(inode, client);
+      looked += 1 + (layout == nullptr ? 0 : layout->grants().size() / kGrantsAsALayout);
       const bool there = layout != nullptr && std::ranges::any_of(layout->grants(), [&](const auto& grant) {
                            return bricks_.at(grant.logical).number() == brick;
                          });
       if (there) revoke(client, inode);
     }
-    looked += files.size();
-    if (looked == most) break;
+    if (looked >= most) break;
     loss.clients.pop_back();
     loss.file = 0;
   }
@@ -100,8 +102,8 @@ void Layouts::end_lost(uint64_t inode) {
 
 // Whether handles of the client are still dying on a brick that can answer.
 bool Layouts::dying_within_reach(uint64_t client, uint64_t inode) {
-  return std::ranges::any_of(table_.dying(inode, client),
-                             [&](const HeldGrant& grant) { return bricks_.at(grant.logical).usable(); });
+  return table_.any_dying(inode, client,
+                          [this](const HeldGrant& grant) { return bricks_.at(grant.logical).usable(); });
 }
 
 void Layouts::zero_tails(BrickNumber brick, std::function<void(bool)> done) {

@@ -275,10 +275,13 @@ void FileSpace::zero_edges(InodeId inode, std::vector<brick::Range> edges, Done 
   bricks_.zero(edges, lifetime_.guard([done = std::move(done)](nfs4::Status status) { done(status); }));
 }
 
-void FileSpace::left_behind(InodeId inode, const ByteRange& range) {
+void FileSpace::left_behind(InodeId inode, const std::vector<ByteRange>& ranges) {
   const auto present = names_.get(inode);
-  if (!present || range.end <= (*present)->size) return;
-  leftovers_[inode].add({std::max(range.begin, (*present)->size), range.end});
+  if (!present) return;
+  for (const ByteRange& range : ranges) {
+    if (range.end > (*present)->size)
+      leftovers_[inode].add({std::max(range.begin, (*present)->size), range.end});
+  }
 }
 
 bool FileSpace::has_leftovers(InodeId inode, const ByteRange& range) const {

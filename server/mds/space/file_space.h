@@ -94,9 +94,9 @@ class FileSpace {
   // Everything of an orphan: its extents, in batches, and with the last ones the inode.
   void destroy(InodeId inode, Done done);
 
-  // A handle through which `range` could be written has ended: behind the end of the file it may have left
+  // Handles through which these could be written have ended: behind the end of the file they may have left
   // bytes nobody committed. No turn needed.
-  void left_behind(InodeId inode, const ByteRange& range);
+  void left_behind(InodeId inode, const std::vector<ByteRange>& ranges);
   // Whether `range` has such bytes that clean_tail() is still to zero: a file must not grow over them. Those
   // that a living writer reaches too are his to answer for. No turn needed.
   bool has_leftovers(InodeId inode, const ByteRange& range) const;

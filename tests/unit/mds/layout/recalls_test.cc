@@ -26,8 +26,7 @@ class RecallsTest : public ::testing::Test {
   }
   void gives_back(const ByteRange& range) {
     const auto dead = table.give_back(layout(), range, IoMode::kAny);
-    table.begin_death(kFile, kAlice, dead);
-    table.end_death(kFile, kAlice, dead);
+    for (const auto& piece : table.begin_death(kFile, kAlice, dead)) table.end_death(kFile, *piece);
     recalls.settle(kAlice, kFile);
   }
   ByteRange last_asked() const {

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "server/mds/meta/records.h"
+#include "tests/unit/mds/layout/layout_world.h"
+
+// A layout of more grants than may die in one turn: they die in pieces, and until the last one has, it conflicts.
+namespace pnfsrdma::mds::testing {
+namespace {
+
+using nfs4::Status;
+
+constexpr ByteRange kAll{0, kEndOfFile};
+
+struct ManyGrants : ::testing::Test {
+  static constexpr uint64_t kPieces = 5;
+  static constexpr uint64_t kGrants = (kPieces - 1) * kGrantsPerPiece + 7;
+  // Behind what the file has: nobody looks at the memory.
+  static constexpr uint64_t kFirst = uint64_t{1} << 30;
+  static constexpr ByteRange kLast{kFirst + (kGrants - 1) * kGrainSize, kFirst + kGrants* kGrainSize};
+  static constexpr size_t kPerTurn = 2 * kGrantsPerPiece;
+  LayoutWorld world;
+  InodeId file = world.create("f");
+
+  // Alice may write by each of them.
+  void SetUp() override {
+    ASSERT_EQ(world.write(file, 0, std::string(100, static_cast<char>('A' + file % 26))), Status::kOk);
+    world.brick.sessions.insert(kAlice);
+    HeldLayout& layout = table().add(file, kAlice, {std::byte{kLayoutStateidTag}});
+    layout.advance();
+    for (uint64_t i = 0; i < kGrants; ++i) {
+      const uint64_t number = 1'000'000 + i;
+      const uint64_t offset = kFirst + i * kGrainSize;
+      table().add_grant(
+          layout,
+          {.grant = number, .file = {offset, offset + kGrainSize}, .logical = offset, .writable = true});
+      world.brick.grants[number] = {kAlice, {number, offset, kGrainSize, true, 0x100, 0x7000000}};
+    }
+    ASSERT_TRUE(Records(world.store).put(RecordKind::kLayout, writing_record_key(file), ""));
+  }
+  LayoutTable& table() { return const_cast<LayoutTable&>(world.mds->table()); }
+  size_t dying() {
+    size_t count = 0;
+    table().for_each_dying(file, [&](uint64_t, const HeldGrant&) { ++count; });
+    return count;
+  }
+  bool is_on_record() {
+    return Records(world.store).get(RecordKind::kLayout, writing_record_key(file)).value().has_value();
+  }
+  void turn() {
+    const size_t before = dying();
+    world.loop.run_once(Milliseconds(0));
+    EXPECT_LE(before - std::min(before, dying()), kPerTurn) << "in one turn";
+  }
+  void turns_until_dead() {
+    for (int i = 0; i < 100 && dying() > 0; ++i) turn();
+    world.settle();
+    EXPECT_EQ(dying(), 0u);
+  }
+  // Some are dead, some are not.
+  void turns_until_half_dead() {
+    const auto half = [this] { return dying() > 0 && dying() <= kGrants / 2; };
+    for (int i = 0; i < 100 && !half(); ++i) turn();
+    ASSERT_TRUE(half());
+  }
+  std::shared_ptr<bool> give_back() {
+    auto done = std::make_shared<bool>(false);
+    world.mds->layouts().give_back(kAlice, file, kAll, IoMode::kAny, [done] { *done = true; });
+    EXPECT_EQ(dying(), kGrants) << "all have left the layout, none is dead";
+    return done;
+  }
+  std::shared_ptr<bool> alice_goes() {
+    auto done = std::make_shared<bool>(false);
+    world.mds->conflicts().on_client_gone(kAlice, [done] { *done = true; });
+    return done;
+  }
+};
+
+TEST_F(ManyGrants, AreGivenBackInPiecesAndTheReturnIsAnsweredBehindTheLast) {
+  const auto done = give_back();
+  EXPECT_EQ(table().find(file, kAlice), nullptr);
+  for (int i = 0; i < 100 && dying() > 0; ++i) {
+    EXPECT_FALSE(*done);
+    EXPECT_TRUE(is_on_record());
+    EXPECT_TRUE(table().reachable(file, kLast));
+    turn();
+  }
+  world.settle();
+  EXPECT_TRUE(*done);
+  EXPECT_FALSE(is_on_record());
+  EXPECT_TRUE(world.brick.grants.empty());
+  EXPECT_EQ(world.brick.count("withdraw"), kPieces);
+  EXPECT_TRUE(world.brick.breaches.empty());
+  EXPECT_FALSE(table().in_use(file));
+}
+
+TEST_F(ManyGrants, OfWhichNoneIsAnsweredForAreAllWithdrawn) {
+  world.brick.hold_withdrawals = true;
+  const auto done = give_back();
+  world.settle();
+  EXPECT_EQ(world.brick.count("withdraw"), kPieces);
+  EXPECT_EQ(dying(), kGrants);
+  EXPECT_FALSE(*done);
+  world.brick.release();
+  world.settle();
+  EXPECT_EQ(dying(), 0u);
+  EXPECT_TRUE(*done);
+}
+
+TEST_F(ManyGrants, WhatTheClientIsGrantedMeanwhileIsNotReturnedWithThem) {
+  const auto done = give_back();
+  turns_until_half_dead();
+  std::optional<LayoutGranter::Answer> answer;
+  GrantRequest request{.client = kAlice, .inode = file, .mode = IoMode::kRead};
+  request.range = {0, 100};
+  request.min_length = 1;
+  request.max_bytes = 65536;
+  world.mds->granter().grant(request, [&](LayoutGranter::Answer got) { answer = std::move(got); });
+  turns_until_dead();
+  ASSERT_TRUE(answer && *answer);
+  EXPECT_TRUE(*done);
+  ASSERT_NE(table().find(file, kAlice), nullptr);
+  EXPECT_EQ(table().find(file, kAlice)->grants().size(), 1u);
+  EXPECT_EQ(world.brick.grants.size(), 1u);
+}
+
+// Nobody asks the client: it has given them back.
+TEST_F(ManyGrants, AConflictWaitsForThePieceItIsWith) {
+  give_back();
+  turn();
+  bool cleared = false;
+  world.mds->layouts().clear(file, kLast, kBob, [&](bool all) { cleared = all; });
+  for (int i = 0; i < 100 && table().reachable(file, kLast); ++i) {
+    EXPECT_FALSE(cleared);
+    turn();
+  }
+  world.settle();
+  EXPECT_TRUE(cleared);
+  EXPECT_EQ(world.recaller.recalls.size(), 0u);
+}
+
+TEST_F(ManyGrants, AreAnsweredForAtOnceWhenTheirBrickIsLostMeanwhileAndAreDyingUntilItIsBack) {
+  world.brick.hold_withdrawals = true;
+  const auto done = give_back();
+  turn();
+  world.plug.down(world.kBrick);
+  world.settle();
+  EXPECT_TRUE(*done);
+  EXPECT_EQ(dying(), kGrants);
+  EXPECT_TRUE(table().reachable(file, kLast));
+  world.brick.restart();
+  world.brick.release();
+  world.plug.up(world.kBrick);
+  world.settle();
+  EXPECT_EQ(dying(), 0u);
+  EXPECT_TRUE(world.mds->ready());
+  EXPECT_FALSE(is_on_record());
+}
+
+TEST_F(ManyGrants, OfALostBrickAreRevokedAndDieInPieces) {
+  const uint64_t before = world.stat(file)->change;
+  world.plug.down(world.kBrick);
+  world.settle();
+  EXPECT_EQ(table().find(file, kAlice), nullptr);
+  EXPECT_EQ(dying(), kGrants);
+  world.brick.restart();
+  world.plug.up(world.kBrick);
+  world.settle();
+  EXPECT_EQ(dying(), 0u);
+  EXPECT_GT(world.stat(file)->change, before);
+  EXPECT_FALSE(is_on_record());
+}
+
+TEST_F(ManyGrants, ARevocationIsToldBehindTheLastPiece) {
+  std::optional<size_t> handles;
+  world.mds->layouts().revoke_layout(kAlice, file, [&](std::optional<size_t> got) { handles = got; });
+  for (int i = 0; i < 100 && dying() > 0; ++i) {
+    EXPECT_FALSE(handles);
+    turn();
+  }
+  world.settle();
+  EXPECT_EQ(handles, kGrants);
+}
+
+TEST_F(ManyGrants, OfAClientThatIsGoneDieInPieces) {
+  const uint64_t before = world.stat(file)->change;
+  const auto done = alice_goes();
+  for (int i = 0; i < 100 && !*done; ++i) {
+    const bool reachable = table().reachable(file, kLast);
+    if (reachable) {
+      EXPECT_TRUE(is_on_record());
+      EXPECT_FALSE(*done);
+    }
+    turn();
+  }
+  EXPECT_TRUE(*done);
+  EXPECT_FALSE(table().in_use(file));
+  EXPECT_FALSE(is_on_record());
+  EXPECT_GT(world.stat(file)->change, before);
+}
+
+TEST_F(ManyGrants, ACrashBetweenTwoPiecesIsAWriterThatWasInterrupted) {
+  alice_goes();
+  turns_until_half_dead();
+  EXPECT_TRUE(is_on_record());
+  const uint64_t before = world.stat(file)->change;
+  world.crash();
+  world.start();
+  EXPECT_GT(world.stat(file)->change, before);
+  EXPECT_FALSE(is_on_record());
+}
+
+TEST_F(ManyGrants, OfAFileThatIsRemovedMeanwhileKeepItUntilTheLastIsDead) {
+  give_back();
+  turns_until_half_dead();
+  const auto removed = world.names->remove(kRootInode, "f");
+  ASSERT_TRUE(removed && removed->orphaned);
+  world.mds->conflicts().on_orphaned(file);
+  turn();
+  EXPECT_TRUE(world.names->get(file));
+  turns_until_dead();
+  EXPECT_FALSE(world.names->get(file));
+  world.check("removed");
+}
+
+TEST_F(ManyGrants, TheServerMayEndBetweenTwoPieces) {
+  give_back();
+  turns_until_half_dead();
+  world.stop();
+}
+
+// --- many holders of one file ---
+
+// All is asked for soon, whoever answers; and who gives it back unasked is not asked.
+TEST(ManyHolders, AreAskedSoManyATurn) {
+  constexpr uint64_t kClients = 500;
+  constexpr size_t kPerTurn = 64;
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  auto& table = const_cast<LayoutTable&>(world.mds->table());
+  for (uint64_t client = 1; client <= kClients; ++client) {
+    std::array<std::byte, 12> other{};
+    store_big_endian(other.data() + 4, client);
+    HeldLayout& layout = table.add(file, client, other);
+    layout.add_hole({0, kGrainSize});
+    table.advance(layout);
+  }
+  std::optional<bool> cleared;
+  world.mds->layouts().clear(file, kAll, kBob, [&](bool all) { cleared = all; });
+  EXPECT_EQ(world.recaller.recalls.size(), kPerTurn);
+  world.mds->layouts().give_back(kClients, file, kAll, IoMode::kAny, [] {});
+  for (size_t turn = 0; turn < kClients / kPerTurn; ++turn) {
+    const size_t before = world.recaller.recalls.size();
+    world.loop.run_once(Milliseconds(0));
+    EXPECT_LE(world.recaller.recalls.size() - before, kPerTurn);
+  }
+  EXPECT_EQ(world.recaller.recalls.size(), kClients - 1);
+  EXPECT_FALSE(cleared);
+  for (uint64_t client = 1; client < kClients; ++client)
+    world.mds->layouts().give_back(client, file, kAll, IoMode::kAny, [] {});
+  world.settle();
+  EXPECT_EQ(cleared, true);
+}
+
+// --- LAYOUTRETURN4_ALL ---
+
+struct ManyLayouts : ::testing::Test {
+  static constexpr size_t kFiles = 500;
+  static constexpr uint64_t kFirst = 1'000'000;
+  LayoutWorld world;
+
+  void SetUp() override {
+    for (size_t i = 0; i < kFiles; ++i) add(kFirst + i);
+  }
+  LayoutTable& table() { return const_cast<LayoutTable&>(world.mds->table()); }
+  HeldLayout& add(InodeId inode) {
+    std::array<std::byte, 12> other{};
+    store_big_endian(other.data() + 4, inode);
+    other[0] = kLayoutStateidTag;
+    HeldLayout& layout = table().add(inode, kAlice, other);
+    layout.add_hole({0, kGrainSize});
+    table().advance(layout);
+    return layout;
+  }
+};
+
+TEST_F(ManyLayouts, AreReturnedSoManyATurn) {
+  bool done = false;
+  world.mds->layouts().give_back_all(kAlice, IoMode::kAny, [&] { done = true; });
+  EXPECT_GE(table().layouts(), kFiles - kLayoutsPerSlice);
+  for (int i = 0; i < 100 && !done; ++i) {
+    const size_t before = table().layouts();
+    world.loop.run_once(Milliseconds(0));
+    EXPECT_LE(before - table().layouts(), kLayoutsPerSlice);
+  }
+  EXPECT_TRUE(done);
+  EXPECT_EQ(table().layouts(), 0u);
+}
+
+// It is not of what the client had when it said so.
+TEST_F(ManyLayouts, WhatIsGrantedBehindTheReturnOfAllIsNotReturned) {
+  bool done = false;
+  world.mds->layouts().give_back_all(kAlice, IoMode::kAny, [&] { done = true; });
+  add(kFirst + kFiles);                                         // a file of which it had none
+  table().advance(*table().find(kFirst + kFiles - 1, kAlice));  // one of which it has more now
+  world.settle();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(table().files_of_client(kAlice), (std::vector<uint64_t>{kFirst + kFiles - 1, kFirst + kFiles}));
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds::testing
