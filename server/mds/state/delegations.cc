@@ -19,6 +19,8 @@ constexpr Milliseconds kRecallAgain{100};
 constexpr Milliseconds kRecallUnreachable{1000};
 // The pause before a revocation that could not be recorded is tried again.
 constexpr Milliseconds kRevokeAgain{1000};
+// Clients that are asked for a delegation in one turn.
+constexpr size_t kRecallsPerTurn = 64;
 // How often a client with too many delegations is asked to return some.
 constexpr Milliseconds kAskForLessEvery{10'000};
 
@@ -67,9 +69,24 @@ void Delegations::recall(uint64_t inode, ClientId except, Done done) {
     waiting_.erase(std::find_if(first, last, [&](const auto& each) { return each.second == waiting; }));
     std::exchange(waiting->done, nullptr)(Status::kDelay);
   }));
-  for (const DelegationState* state : table_.of_file(inode)) {
-    if (state->client != except) demand(*state);
+  demand_some(inode, except, {});
+}
+
+// A file may have thousands of them: so many holders are asked in one turn.
+void Delegations::demand_some(uint64_t inode, ClientId except, const DelegationState& behind) {
+  const EventLoop::Step step(loop_, "delegation-recalls");
+  const DelegationTable::Set& held = table_.of_file(inode);
+  DelegationState last;  // that has been asked
+  last.client = behind.client;
+  last.other = behind.other;
+  for (size_t asked = 0; asked < kRecallsPerTurn; ++asked) {
+    const auto next = held.upper_bound(&last);
+    if (next == held.end()) return;
+    last.client = (*next)->client;
+    last.other = (*next)->other;
+    if (last.client != except) demand(**next);
   }
+  loop_.at_next_turn(lifetime_.guard([this, inode, except, last] { demand_some(inode, except, last); }));
 }
 
 void Delegations::demand(const DelegationState& state) {

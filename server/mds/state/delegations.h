@@ -93,6 +93,7 @@ class Delegations {
   };
 
   std::expected<nfs4::Stateid, nfs4::WhyNoDelegation> make(const Request& request);
+  void demand_some(uint64_t inode, ClientId except, const DelegationState& behind);
   void demand(const DelegationState& state);
   void send(const StateidOther& other);
   void answered(const StateidOther& other, const CallbackChannel::Answer& answer);

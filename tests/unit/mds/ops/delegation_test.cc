@@ -499,6 +499,40 @@ TEST_F(DelegationTest, ARestartedDaemonKnowsThatItWasRevoked) {
   EXPECT_EQ(server_->delegation_table.size(), 0U);
 }
 
+// As a program's file that all hosts run.
+TEST_F(DelegationTest, ManyHoldersOfAFileAreAskedSoManyATurn) {
+  constexpr uint64_t kFile = 4242;
+  constexpr ClientId kHolders = 300;
+  constexpr ClientId kExcept = 200;
+  constexpr size_t kPerTurn = 64;
+  std::vector<DelegationState*> held;
+  for (ClientId client = 1; client <= kHolders; ++client) {
+    DelegationState state;
+    state.other = make_stateid_other(StateKind::kDelegation, host_.random);
+    state.client = client;
+    state.inode = kFile;
+    held.push_back(&server_->delegation_table.add(std::move(state)));
+  }
+  const auto asked = [&] { return server_->counters.delegations_recalled; };
+  std::optional<Status> answer;
+  server_->delegations.recall(kFile, kExcept, [&](Status status) { answer = status; });
+  EXPECT_EQ(asked(), kPerTurn);
+  // One of those that are still to be asked gives his back.
+  server_->delegations.forget(*held.back());
+  held.pop_back();
+  for (size_t turn = 0; turn < kHolders / kPerTurn; ++turn) {
+    const size_t before = asked();
+    host_.turn();
+    EXPECT_LE(asked() - before, kPerTurn);
+  }
+  EXPECT_EQ(asked(), kHolders - 2) << "all but him, and who asks";
+  EXPECT_FALSE(answer);
+  for (DelegationState* state : held) {
+    if (state->client != kExcept) server_->delegations.forget(*state);
+  }
+  EXPECT_EQ(answer, Status::kOk);
+}
+
 class ReclaimTest : public DelegationTest {
  protected:
   nfs4::Delegation reclaim() {
