@@ -266,6 +266,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
         if (const auto noted = forget_earlier_leases(*store, limits.lease); !noted)
           log_warning("mds", "lease-not-noted error=\"{}\"", noted.error().to_string());
       }));
+  TRY(layouts.recover(boot.boot_count, [&](ClientId client) { return clients.find(client) != nullptr; }));
   leases.start(loop, std::clamp(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
   leases.resume(expiring);
   Administrator administrator({.loop = loop,

@@ -84,7 +84,9 @@ class BrickControls::Way final : public brick::Control, public std::enable_share
   void unmap(const brick::BlocksArguments&, Done<brick::StatusResult>) override { CHECK(false); }
   void survey(const brick::SurveyArguments&, Done<brick::SurveyResult>) override { CHECK(false); }
   void erase(const brick::EraseArguments&, Done<brick::StatusResult>) override { CHECK(false); }
-  void list_grants(const brick::ListGrantsArguments&, Done<brick::GrantsResult>) override { CHECK(false); }
+  void list_grants(const brick::ListGrantsArguments& arguments, Done<brick::GrantsResult> done) override {
+    ask(std::move(done), [arguments](ServedBrick& brick) { return brick.list_grants(arguments); });
+  }
   void copy(const brick::CopyArguments&, Done<brick::StatusResult>) override { CHECK(false); }
   void loop_turns(Done<brick::LoopTurnsResult>) override { CHECK(false); }
   void session_traffic(Done<brick::SessionTrafficResult>) override { CHECK(false); }

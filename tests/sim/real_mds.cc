@@ -192,6 +192,8 @@ struct RealMds::Process {
         must(mds::recover_state(boot, state_store, clients, opens, locks, delegation_table, grace,
                                 std::max<Milliseconds>(limits.lease, boot.lease_before),
                                 [this] { CHECK(mds::forget_earlier_leases(store, limits.lease)); }));
+    CHECK(layouts->recover(boot.boot_count,
+                           [this](uint64_t client) { return clients.find(client) != nullptr; }));
     leases->start(loop, std::clamp<Milliseconds>(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
     leases->resume(expiring);
     idle = std::make_unique<mds::IdleConnections>(loop, sessions, limits.lease);

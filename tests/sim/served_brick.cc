@@ -170,6 +170,21 @@ brick::SessionsResult ServedBrick::list_sessions() const {
   return result;
 }
 
+brick::GrantsResult ServedBrick::list_grants(const brick::ListGrantsArguments& arguments) const {
+  brick::GrantsResult result;
+  const auto found = sessions_.find(arguments.client);
+  if (found == sessions_.end()) {
+    result.status = brick::Status::kNotFound;
+    return result;
+  }
+  for (const auto& [id, exposure] : found->second.exposures) {
+    const auto remote = exposure.region->remote();
+    result.grants.push_back(
+        {id, exposure.logical, exposure.length, exposure.writable, remote.key, remote.address});
+  }
+  return result;
+}
+
 brick::ExposeResult ServedBrick::expose(const brick::ExposeArguments& arguments) {
   const simulated::Scheduler::Undisturbed step;
   brick::ExposeResult result;

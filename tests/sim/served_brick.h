@@ -34,6 +34,7 @@ class ServedBrick final : public Brick, public Responder, public rdma::Flusher {
   brick::StatusResult open_session(const brick::OpenSessionArguments& arguments);
   brick::StatusResult close_session(const brick::CloseSessionArguments& arguments);
   brick::SessionsResult list_sessions() const;
+  brick::GrantsResult list_grants(const brick::ListGrantsArguments& arguments) const;
   brick::ExposeResult expose(const brick::ExposeArguments& arguments);
   brick::StatusResult withdraw(const brick::WithdrawArguments& arguments);
   brick::PersistResult persist(const brick::RangesArguments& arguments);

@@ -5,6 +5,7 @@
 
 #include "server/mds/admin/brick_administration.h"
 #include "server/mds/bricks/brick_set.h"
+#include "server/mds/layout/layout_adoption.h"
 #include "server/mds/ops/data_service.h"
 
 namespace pnfsrdma::mds {
@@ -21,9 +22,11 @@ struct LayoutModule::Machinery {
               [this](InodeId except, std::function<void()> done) {
                 layouts.take_back_ahead(except, std::move(done));
               }),
-        layouts(parts.loop, parts.clock, parts.names, bricks, space, table, queue, parts.recaller,
+        records(parts.names.store()),
+        layouts(parts.loop, parts.clock, parts.names, bricks, space, table, records, queue, parts.recaller,
                 parts.counters, options.lease),
-        granter(parts.names, bricks, space, table, queue, layouts, parts.counters, parts.random),
+        adoption(parts.loop, parts.clock, parts.names, parts.list, bricks, table, layouts, records),
+        granter(parts.names, bricks, space, table, queue, layouts, records, parts.counters, parts.random),
         committer(parts.loop, parts.clock, parts.names, bricks, space, layouts),
         io(parts.loop, parts.clock, parts.names, bricks, space, table, queue, layouts, options.metadata_era),
         ranges(parts.clock, parts.loop, parts.names, bricks, space, table, queue, layouts),
@@ -32,6 +35,14 @@ struct LayoutModule::Machinery {
         administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {
     bricks.start(
         {.on_lost = [this](BrickNumber brick) { layouts.on_brick_lost(brick); },
+         .adopt =
+             [this](BrickNumber brick, const brick::SessionEntry& session,
+                    const std::vector<brick::Grant>& grants,
+                    std::function<void(LayoutAdoption::Orphans)> done) {
+               adoption.adopt(brick, session, grants, std::move(done));
+             },
+         .adopted = [this](BrickNumber brick,
+                           std::function<void()> done) { adoption.end(brick, std::move(done)); },
          .zero_tails = [this](BrickNumber brick,
                               std::function<void(bool)> done) { layouts.zero_tails(brick, std::move(done)); },
          .on_ready = [this](BrickNumber) { layouts.on_brick_ready(); },
@@ -43,7 +54,9 @@ struct LayoutModule::Machinery {
   LayoutTable table;
   BrickSet bricks;
   FileSpace space;
+  LayoutRecords records;
   Layouts layouts;
+  LayoutAdoption adoption;
   LayoutGranter granter;
   LayoutCommitter committer;
   FileIo io;
@@ -57,6 +70,10 @@ struct LayoutModule::Machinery {
 LayoutModule::LayoutModule(const Parts& parts, Options options)
     : machinery_(std::make_unique<Machinery>(parts, options)) {}
 LayoutModule::~LayoutModule() = default;
+
+Result<> LayoutModule::recover(uint64_t run, const std::function<bool(uint64_t client)>& knows) {
+  return machinery_->adoption.begin(run, knows);
+}
 
 LayoutConflicts& LayoutModule::conflicts() {
   return machinery_->layouts;

@@ -64,6 +64,10 @@ class LayoutModule {
   LayoutModule(const LayoutModule&) = delete;
   LayoutModule& operator=(const LayoutModule&) = delete;
 
+  // Takes the layouts of the run before over, of clients that are still known: behind recover_state(), before the
+  // loop runs. `run`: BootRecord::boot_count. Without this call they are closed at the bricks. Blocks.
+  Result<> recover(uint64_t run, const std::function<bool(uint64_t client)>& knows);
+
   LayoutConflicts& conflicts();
   DataOperations& data();
 

@@ -16,6 +16,7 @@ constexpr Milliseconds kRetryIdentification{1000};
 constexpr size_t kToldPerTurn = 64;
 // What one call has flushed or zeroed: calls for other files have their turn behind it.
 constexpr uint64_t kBytesPerCall = 64 << 20;
+
 }  // namespace
 
 nfs4::Status status_of(brick::Status status) {
@@ -63,25 +64,6 @@ void BrickDevice::enter(State state, std::string detail) {
   if (ready() != was_ready) since_ = loop_.now();
 }
 
-template <typename T>
-std::function<void(Result<T>)> BrickDevice::guard(Done<T> done) {
-  return lifetime_.guard([this, round = round_, done = std::move(done)](Result<T> result) {
-    if (!result || round != round_) return done(std::unexpected(brick::Status::kTryLater));
-    if (result->status == brick::Status::kStaleEpoch) fenced("a newer metadata server has claimed the brick");
-    if (result->status == brick::Status::kLapsed) {
-      begin_again("it took this server for dead");
-      return done(std::unexpected(brick::Status::kTryLater));
-    }
-    if (result->status != brick::Status::kOk) return done(std::unexpected(result->status));
-    done(std::move(*result));
-  });
-}
-
-template <typename T>
-void BrickDevice::refuse(Done<T> done, brick::Status status) {
-  loop_.post(lifetime_.guard([done = std::move(done), status] { done(std::unexpected(status)); }));
-}
-
 // --- from connection to service
 // ----------------------------------------------------------------------------------------
 
@@ -106,7 +88,7 @@ void BrickDevice::end_round(const std::string& why) {
   const bool was_usable = usable();
   ++round_;
   claiming_ = false;
-  closed_ = false;
+  settled_ = adopting_ = false;
   enter(State::kOffline, why);
   for (auto& [client, session] : sessions_) session.open = false;
   if (was_usable) {
@@ -131,8 +113,10 @@ void BrickDevice::fenced(const std::string& why) {
   log_error("layouts", "brick-fenced brick={} epoch={} why=\"{}\"", number_, epoch_, why);
   if (hooks_.on_lost) hooks_.on_lost();
   for (const auto& done : std::exchange(waiting_for_closing_, {})) done();
-  // The other MDS closed all sessions when it began: what waits for a handle's death has it.
-  sessions_closed();
+  // The other MDS closes all sessions when it begins, but those that it takes over. Nobody here learns of a
+  // handle's death any more.
+  adopting_ = false;
+  sessions_settled();
   if (hooks_.on_fenced) hooks_.on_fenced(why);
 }
 
@@ -206,6 +190,7 @@ void BrickDevice::claimed(Result<brick::ClaimResult> result) {
   identity_ = std::move(*result);
   identified_ = true;
   compared_ = false;
+  adopting_ = std::exchange(adoptable_, false);
   enter(State::kReconciling, "being reconciled with the metadata");
   remember();
 }
@@ -229,13 +214,13 @@ void BrickDevice::remember() {
   }
   if (stored) verifier_ = identity_.verifier;
   // From here on calls of an older MDS are refused: what we list stays as listed.
-  if (stored && known == before && !*heard) return close_listed_sessions();
+  if (stored && known == before && !*heard) return settle_sessions();
   if (!stored) {
     log_error("layouts", "brick-not-remembered brick={} error=\"{}\"", number_, stored.error().to_string());
     return begin_again("the metadata could not be changed");
   }
   store_.when_synced(*stored, [this, current = current()] {
-    if (current() && state_ == State::kReconciling) close_listed_sessions();
+    if (current() && state_ == State::kReconciling) settle_sessions();
   });
 }
 
@@ -251,30 +236,10 @@ bool BrickDevice::take_verifier(const BrickVerifier& verifier) {
   return false;
 }
 
-void BrickDevice::close_listed_sessions() {
-  // No grant of an earlier time has a record (first version): all of them are revoked.
-  control_.list_sessions(guard<brick::SessionsResult>([this](Answer<brick::SessionsResult> listed) {
-    if (!usable()) return;
-    if (!listed) return begin_again("its sessions could not be listed");
-    const Join join([this] { sessions_closed(); });
-    for (const brick::SessionEntry& session : listed->sessions) {
-      control_.close_session(
-          {epoch_, session.client},
-          guard<brick::StatusResult>([this, end = join.part()](Answer<brick::StatusResult> closed) {
-            if (!usable()) return;
-            if (!closed && closed.error() != brick::Status::kNotFound)
-              return begin_again("a session could not be closed");
-            end();
-          }));
-    }
-    join.end();
-  }));
-}
-
-void BrickDevice::sessions_closed() {
-  // No handle of any client is alive: whoever waited for a handle's death has it.
-  ++resets_;
-  closed_ = true;
+void BrickDevice::sessions_settled() {
+  // No handle is alive but those that layouts still have: whoever waited for a handle's death has it.
+  if (!adopting_) ++resets_;
+  settled_ = true;
   round_to_list_ = round_;
   const bool telling = !dead_.empty();  // those of an earlier round
   for (auto& done : std::exchange(waiting_for_reset_, {})) dead_.push_back(std::move(done));
@@ -339,39 +304,8 @@ void BrickDevice::finish_reconciling(uint64_t round) {
   if (hooks_.on_ready) hooks_.on_ready();
 }
 
-// --- sessions and exposure
+// --- exposure
 // ---------------------------------------------------------------------------------------------
-
-void BrickDevice::open_session(uint64_t client, Done<Ticket> done) {
-  if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
-  const auto [at, is_new] = sessions_.try_emplace(client);
-  // The ticket outlives the brick's process, not the client's lease: a client reconnects with what it knows.
-  if (is_new) random_.fill(at->second.ticket);
-  const Ticket ticket = at->second.ticket;
-  if (at->second.open) return done(ticket);
-  control_.open_session(
-      {epoch_, client, ticket},
-      guard<brick::StatusResult>([this, client, ticket, done](Answer<brick::StatusResult> opened) {
-        if (!opened) return done(std::unexpected(opened.error()));
-        const auto session = sessions_.find(client);
-        // Expelled while it was being opened: close_session() is behind us in the brick's queue.
-        if (session == sessions_.end()) return done(std::unexpected(brick::Status::kTryLater));
-        session->second.open = true;
-        done(ticket);
-      }));
-}
-
-void BrickDevice::close_session(uint64_t client, std::function<void()> done) {
-  // Not usable: all sessions are closed before anything new happens there.
-  if (sessions_.erase(client) == 0 || !usable()) return done();
-  control_.close_session(
-      {epoch_, client},
-      guard<brick::StatusResult>([this, round = round_, done](Answer<brick::StatusResult> closed) {
-        if (closed || closed.error() == brick::Status::kNotFound || round != round_) return done();
-        waiting_for_closing_.push_back(done);
-        begin_again("a session could not be closed");
-      }));
-}
 
 void BrickDevice::after_reset(uint64_t resets_before, std::function<void()> done) {
   if (resets_ != resets_before || state_ == State::kFenced) return done();
@@ -388,10 +322,10 @@ void BrickDevice::expose(uint64_t client, uint64_t logical, uint64_t length, boo
 void BrickDevice::withdraw(uint64_t client, const std::vector<uint64_t>& grants, std::function<void()> done) {
   if (grants.empty()) return done();
   if (state_ == State::kFenced) return done();
-  if (!ready()) {
+  if (!ready() && !(usable() && adopting_)) {
     // Dead with their sessions, at the latest when the brick is claimed again: none is opened before it is
-    // ready.
-    if (usable() && closed_) return done();
+    // ready. Or withdrawn then, because no layout has them any more.
+    if (usable() && settled_) return done();
     waiting_for_reset_.push_back(std::move(done));
     return;
   }
@@ -491,9 +425,10 @@ void BrickDevice::persist(const std::vector<brick::Range>& ranges, Done<brick::P
 }
 
 void BrickDevice::zero(const std::vector<brick::Range>& ranges, Done<brick::StatusResult> done) {
-  if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);
+  // Before that somebody of an earlier time may write there, behind the zeros.
+  if (!usable() || !settled_) return refuse(std::move(done), brick::Status::kTryLater);
   const auto call = [this](const std::vector<brick::Range>& piece, Done<brick::StatusResult> answer) {
-    if (!usable()) return refuse(std::move(answer), brick::Status::kTryLater);
+    if (!usable() || !settled_) return refuse(std::move(answer), brick::Status::kTryLater);
     control_.zero({epoch_, {piece}}, guard<brick::StatusResult>(std::move(answer)));
   };
   in_pieces<brick::StatusResult>(

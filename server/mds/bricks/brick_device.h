@@ -5,6 +5,7 @@
 #include <deque>
 #include <expected>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +31,11 @@ using Ticket = xdr::FixedOpaque<brick::kTicketSize>;
 // into agreement, then passes calls on. Whenever the connection was lost, whatever happened behind it, or the
 // brick says that the claim has lapsed (it took us for dead), everything starts over from claim(): all
 // sessions are closed, so every grant is dead and what the layouts' tables have of this brick is emptied.
-// That costs clients a LAYOUTGET and leaves one path to test, not four. Control loop only.
+// That costs clients a LAYOUTGET and leaves one path to test, not four.
+//
+// But for the first claim of a run of the daemon that knows its clients (keep_sessions()): their sessions stay, and
+// of each the grants that are on record (Hooks::adopt). Everything else is closed or withdrawn, as above, before
+// anything new begins. Tickets are on record for that. Control loop only.
 //
 // Answers: what the brick refused is its Status; a lost call, whose outcome nobody knows, is kTryLater. The
 // reconciliation that must follow sets right what it may have left behind.
@@ -52,6 +57,12 @@ class BrickDevice {
     // Every grant is about to be dead and no new one is possible: forget layouts. Called before sessions are
     // closed.
     std::function<void()> on_lost;
+    // Of a session that is kept: what the brick has there. `done` gets the grants that are to be withdrawn.
+    std::function<void(const brick::SessionEntry&, const std::vector<brick::Grant>&,
+                       std::function<void(std::vector<uint64_t>)> done)>
+        adopt;
+    // That was all of them: a grant that has not been seen is dead. `done` when what relied on it has ended.
+    std::function<void(std::function<void()> done)> adopted;
     // Sessions are closed, leaked blocks freed: zero dirty tails, then call `done(true)`. False: begin again.
     std::function<void(std::function<void(bool)> done)> zero_tails;
     std::function<void()> on_ready;
@@ -81,6 +92,12 @@ class BrickDevice {
   BrickDevice(const BrickDevice&) = delete;
   BrickDevice& operator=(const BrickDevice&) = delete;
   void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
+  using Tickets = std::unordered_map<uint64_t, Ticket>;  // by client
+  // Of the run before, on the same boot of the host. Before the first connection.
+  void keep_sessions(const Tickets& tickets);
+  // By brick; `keep` says which are still of use, the others are erased. Blocks.
+  static Result<std::map<BrickNumber, Tickets>> tickets_on_record(
+      KeyValueStore& store, const std::function<bool(BrickNumber, uint64_t client)>& keep);
 
   // From the connection's events.
   void connected();
@@ -164,12 +181,21 @@ class BrickDevice {
   void remember();
   // False: it could not be stored, so nothing may be said of what was flushed.
   bool take_verifier(const BrickVerifier& verifier);
-  void close_listed_sessions();
-  void sessions_closed();
+  struct Adoption;
+  void settle_sessions();
+  void settle(const std::vector<brick::SessionEntry>& listed);
+  void close_listed(uint64_t client, std::function<void()> done);
+  void adopt_next(const std::shared_ptr<Adoption>& adoption);
+  void adopt(const brick::SessionEntry& session, const std::vector<brick::Grant>& grants,
+             const std::shared_ptr<Adoption>& adoption);
+  void withdraw_orphans(uint64_t client, std::vector<uint64_t> grants, std::function<void()> done);
+  void sessions_settled();
   // Tells whoever waited for a handle's death, so many a turn; then lists blocks, if the round is still that.
   void tell_dead();
   // A call that kills handles got no answer: they die with their sessions. Runs `done` then.
   void after_reset(uint64_t resets_before, std::function<void()> done);
+  bool note_ticket(uint64_t client, const Ticket& ticket);
+  void forget_ticket(uint64_t client);
   void list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::Run>> listed);
   void compare_blocks(const std::vector<brick::Run>& listed);
   void finish_reconciling(uint64_t round);
@@ -200,18 +226,39 @@ class BrickDevice {
   bool claiming_ = false;
   bool compared_ = false;  // the blocks it listed in this round, with ours
   uint64_t round_ = 0;  // counts connections and new beginnings: an answer of an earlier round is a lost call
-  uint64_t resets_ = 0;  // how often all sessions were known to be closed
+  uint64_t resets_ = 0;  // how often all sessions were known to be closed; not counted when some were kept
   brick::ClaimResult identity_;
   bool identified_ = false;
   BrickVerifier verifier_{};
   std::unordered_map<uint64_t, Session> sessions_;
-  bool closed_ = false;  // in this round all sessions of before have been
+  bool settled_ = false;    // in this round all sessions of before have been: closed, or kept
+  bool adoptable_ = false;  // until the first claim
+  bool adopting_ = false;   // in this round: some are kept
   uint64_t round_to_list_ = 0;
   std::vector<std::function<void()>> waiting_for_reset_;
   std::deque<std::function<void()>> dead_;  // of them, those who have not been told yet
   std::vector<std::function<void()>> waiting_for_closing_;
   Lifetime lifetime_;
 };
+
+template <typename T>
+std::function<void(Result<T>)> BrickDevice::guard(Done<T> done) {
+  return lifetime_.guard([this, round = round_, done = std::move(done)](Result<T> result) {
+    if (!result || round != round_) return done(std::unexpected(brick::Status::kTryLater));
+    if (result->status == brick::Status::kStaleEpoch) fenced("a newer metadata server has claimed the brick");
+    if (result->status == brick::Status::kLapsed) {
+      begin_again("it took this server for dead");
+      return done(std::unexpected(brick::Status::kTryLater));
+    }
+    if (result->status != brick::Status::kOk) return done(std::unexpected(result->status));
+    done(std::move(*result));
+  });
+}
+
+template <typename T>
+void BrickDevice::refuse(Done<T> done, brick::Status status) {
+  loop_.post(lifetime_.guard([done = std::move(done), status] { done(std::unexpected(status)); }));
+}
 
 // What a refusal of the brick is on the wire.
 nfs4::Status status_of(brick::Status status);

@@ -48,6 +48,18 @@ void BrickSet::start(Hooks hooks) {
   for (const BrickNumber number : parts_.list.numbers()) connect(number);
 }
 
+Result<> BrickSet::keep_sessions(const std::function<bool(uint64_t client)>& knows) {
+  TRY_ASSIGN(const auto tickets,
+             BrickDevice::tickets_on_record(parts_.store, [&](BrickNumber number, uint64_t client) {
+               return members_.contains(number) && knows(client);
+             }));
+  for (const auto& [number, member] : members_) {
+    const auto found = tickets.find(number);
+    member->device->keep_sessions(found == tickets.end() ? BrickDevice::Tickets() : found->second);
+  }
+  return {};
+}
+
 void BrickSet::connect(BrickNumber number) {
   auto& member = members_[number];
   member = std::make_unique<Member>();
@@ -72,6 +84,12 @@ void BrickSet::connect(BrickNumber number) {
              hooks_.on_lost(number);
              memory->reset();
            },
+       .adopt =
+           [this, number](const brick::SessionEntry& session, const std::vector<brick::Grant>& grants,
+                          std::function<void(std::vector<uint64_t>)> done) {
+             hooks_.adopt(number, session, grants, std::move(done));
+           },
+       .adopted = [this, number](std::function<void()> done) { hooks_.adopted(number, std::move(done)); },
        .zero_tails = [this,
                       number](std::function<void(bool)> done) { hooks_.zero_tails(number, std::move(done)); },
        .on_ready = [this, number] { hooks_.on_ready(number); },

@@ -43,6 +43,10 @@ class BrickSet {
   // BrickDevice::Hooks, for each brick.
   struct Hooks {
     std::function<void(BrickNumber)> on_lost;
+    std::function<void(BrickNumber, const brick::SessionEntry&, const std::vector<brick::Grant>&,
+                       std::function<void(std::vector<uint64_t>)> done)>
+        adopt;
+    std::function<void(BrickNumber, std::function<void()> done)> adopted;
     std::function<void(BrickNumber, std::function<void(bool)> done)> zero_tails;
     std::function<void(BrickNumber)> on_ready;
     std::function<void(const std::string& why)> on_fenced;
@@ -55,6 +59,8 @@ class BrickSet {
   BrickSet& operator=(const BrickSet&) = delete;
   // Connects the bricks of the list.
   void start(Hooks hooks);
+  // BrickDevice::keep_sessions() for each of them, of clients that are known. Before the loop runs; blocks.
+  Result<> keep_sessions(const std::function<bool(uint64_t client)>& knows);
   // Connects one that has just been added to the list.
   void connect(BrickNumber number);
   // Ends the connection to one that is to be removed from the list; nothing of ours is on it. Not from inside

@@ -29,6 +29,39 @@ const LayoutStateid& HeldLayout::advance() {
   return stateid_;
 }
 
+const LayoutStateid& HeldLayout::recall() {
+  newest_recall_ = advance().seqid;
+  return stateid_;
+}
+
+void HeldLayout::resume(uint32_t seqid, uint32_t newest_recall, uint64_t end_token) {
+  stateid_.seqid = seqid;
+  newest_recall_ = newest_recall;
+  if (newest_recall != 0) completed_recall_ = newest_recall;
+  end_token_ = end_token;
+}
+
+void HeldLayout::for_each_unconfirmed(const std::function<void(HeldGrant&)>& visit) {
+  for (HeldGrant& grant : grants_) {
+    if (!grant.confirmed) visit(grant);
+  }
+}
+
+const HeldGrant* HeldLayout::find(const HeldGrant& grant) const {
+  for (const HeldGrant& held : grants_near(grant.file)) {
+    if (held.same(grant)) return &held;
+  }
+  return nullptr;
+}
+
+std::vector<const HeldGrant*> HeldLayout::grants_in(const ByteRange& range) const {
+  std::vector<const HeldGrant*> found;
+  for (const HeldGrant& grant : grants_near(range)) {
+    if (grant.file.overlaps(range)) found.push_back(&grant);
+  }
+  return found;
+}
+
 nfs4::Status HeldLayout::check_seqid(uint32_t seqid, uint32_t window) const {
   if (seqid == 0) return nfs4::Status::kBadStateid;
   const uint32_t behind = lag(seqid, stateid_.seqid);

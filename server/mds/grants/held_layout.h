@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -25,6 +26,7 @@ struct HeldGrant {
   uint32_t handle = 0;
   uint64_t address = 0;
   RangeSet held;  // what of `file` the client has not returned yet; the handle dies with its last byte
+  bool confirmed = true;  // false: a record of an earlier run has it, its brick has not yet said so
 
   // Bricks number their grants each for itself.
   bool same(const HeldGrant& other) const { return grant == other.grant && logical == other.logical; }
@@ -68,6 +70,12 @@ class HeldLayout {
 
   // The next seqid, past 0 when it wraps: on every LAYOUTGET reply, LAYOUTRETURN reply and CB_LAYOUTRECALL.
   const LayoutStateid& advance();
+  // The same for a recall: the newest there was.
+  const LayoutStateid& recall();
+  // Seqid of the newest recall; 0: there was none.
+  uint32_t newest_recall() const { return newest_recall_; }
+  // As an earlier run left it. Whether its newest recall was complete is not known: it counts as that.
+  void resume(uint32_t seqid, uint32_t newest_recall, uint64_t end_token);
   // RFC 8881, 12.5.3: not 0, not newer than the newest, not older than `window` steps. BAD_STATEID,
   // OLD_STATEID.
   nfs4::Status check_seqid(uint32_t seqid, uint32_t window) const;
@@ -107,6 +115,14 @@ class HeldLayout {
   std::vector<ByteRange> holes_within(const ByteRange& range) const { return holes_.within(range); }
   bool writes() const { return writes_past(0); }
 
+  // Calls `visit` with each grant that is not confirmed yet.
+  void for_each_unconfirmed(const std::function<void(HeldGrant&)>& visit);
+  // This very grant as the layout has it; null: it is not part of it any more.
+  const HeldGrant* find(const HeldGrant& grant) const;
+  // The grants that overlap `range`.
+  std::vector<const HeldGrant*> grants_in(const ByteRange& range) const;
+  const RangeSet& holes() const { return holes_; }
+
   bool empty() const { return grants_.empty() && holes_.empty(); }
   const std::vector<HeldGrant>& grants() const { return grants_; }
 
@@ -125,6 +141,7 @@ class HeldLayout {
   uint64_t version_ = 0;
   SteadyTime granted_;
   std::optional<uint32_t> completed_recall_;
+  uint32_t newest_recall_ = 0;
   std::vector<HeldGrant> grants_;  // by file offset
   uint64_t longest_ = 0;           // no grant is longer
   RangeSet holes_;                 // read layouts only

@@ -79,6 +79,11 @@ const LayoutStateid& LayoutTable::advance(HeldLayout& layout) {
   return layout.advance();
 }
 
+const LayoutStateid& LayoutTable::recall(HeldLayout& layout) {
+  layout.set_version(++versions_);
+  return layout.recall();
+}
+
 void LayoutTable::drop_if_empty(uint64_t inode) {
   const auto file = files_.find(inode);
   if (file != files_.end() && file->second.layouts.empty() && file->second.dying.empty()) files_.erase(file);
@@ -211,14 +216,6 @@ uint64_t LayoutTable::end_holder(uint64_t inode, uint64_t client) const {
     if (holder != client && layout.end_token() != 0) return holder;
   }
   return 0;
-}
-
-void LayoutTable::drop_end(uint64_t inode, uint64_t except) {
-  const auto file = files_.find(inode);
-  if (file == files_.end()) return;
-  for (auto& [holder, layout] : file->second.layouts) {
-    if (holder != except) layout.set_end_token(0);
-  }
 }
 
 RangeSet LayoutTable::out_of_reach(uint64_t inode, RangeSet bytes) const {

@@ -31,8 +31,7 @@ using DyingPointer = std::shared_ptr<const DyingGrants>;
 
 // All layouts that are out, by file and by client, with the grants that are on their way to death: taken from
 // the client's layout, not yet answered by the brick. Those count as reachable until the brick says
-// otherwise. Control loop only; nothing here survives the process (layouts are not reclaimable, RFC
-// 8881, 12.7.4).
+// otherwise. Control loop only.
 class LayoutTable {
  public:
   HeldLayout* find(uint64_t inode, uint64_t client);
@@ -48,6 +47,8 @@ class LayoutTable {
   std::vector<HeldGrant> take_back(HeldLayout& layout, std::span<const HeldGrant> grants);
   // The layout's stateid is told anew; as with add(), its version is newer than any before.
   const LayoutStateid& advance(HeldLayout& layout);
+  // The same for a recall.
+  const LayoutStateid& recall(HeldLayout& layout);
   // The newest version of any layout.
   uint64_t versions() const { return versions_; }
 
@@ -78,8 +79,6 @@ class LayoutTable {
   bool writable_past(uint64_t inode, uint64_t offset, uint64_t client = 0) const;
   // The client that owns the end of the file, other than `client`; 0: none.
   uint64_t end_holder(uint64_t inode, uint64_t client) const;
-  // He holds nothing there any more that could be recalled, and what he knows of the end is not true any more.
-  void drop_end(uint64_t inode, uint64_t except);
   // What of `bytes` nobody may write any more.
   RangeSet out_of_reach(uint64_t inode, RangeSet bytes) const;
   // Layouts or dying grants of the file.

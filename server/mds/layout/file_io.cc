@@ -280,7 +280,8 @@ void FileIo::clear_writers(const WritingPointer& work, Sight sight) {
 void FileIo::go_on_without_writers(const WritingPointer& work, bool cleared, nfs4::Status absent) {
   if (absent != nfs4::Status::kOk) return finish(work, std::unexpected(absent));
   if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
-  table_.drop_end(work->what.inode, work->what.client);
+  if (!layouts_.drop_end(work->what.inode, work->what.client))
+    return finish(work, std::unexpected(nfs4::Status::kDelay));
   write_over_clean_tail(work);
 }
 

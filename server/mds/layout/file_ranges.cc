@@ -68,7 +68,7 @@ void FileRanges::make_end_free(const AllocatingPointer& work, const Inode& prese
   const uint64_t inode = work->target.inode;
   layouts_.clear_writers(inode, present.size, work->target.client, [this, work, inode](bool cleared) {
     if (!cleared) return end_slice(work, Status::kDelay);
-    table_.drop_end(inode, work->target.client);
+    if (!layouts_.drop_end(inode, work->target.client)) return end_slice(work, Status::kDelay);
     space_.clean_tail(inode, [this, work](Status cleaned) {
       if (cleaned != Status::kOk) return end_slice(work, cleaned);
       plan_slice(work);

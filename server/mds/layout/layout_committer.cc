@@ -31,17 +31,13 @@ LayoutCommitter::LayoutCommitter(EventLoop& loop, const Clock& clock, Namespace&
 
 void LayoutCommitter::commit(CommitRequest request, Done done) {
   request.persist = merged(request.persist);
-  look_then(
-      names_.store(), lifetime_.token(),
-      [this, inode = request.inode] { static_cast<void>(names_.get(inode)); },
-      [this, request = std::make_shared<const CommitRequest>(std::move(request)), done = std::move(done)] {
-        persist(request, done);
-      });
+  const auto shared = std::make_shared<const CommitRequest>(std::move(request));
+  look_and(shared, [this, shared, done = std::move(done)] { persist(shared, done); });
 }
 
 void LayoutCommitter::persist(const RequestPointer& request, const Done& done) {
   if (const auto checked = check(*request); !checked) return done(std::unexpected(checked.error()));
-  if (request->persist.empty()) return done(apply(*request));
+  if (request->persist.empty()) return conclude(request, done);
   std::vector<ByteRange> ranges;
   for (const nfs4::PersistRange& range : request->persist)
     ranges.push_back(range_of(range.offset, range.length));
@@ -49,11 +45,27 @@ void LayoutCommitter::persist(const RequestPointer& request, const Done& done) {
     // A crash here: bytes behind the old size, with their tail record. The client has no answer and sends
     // again.
     if (persisted != nfs4::Status::kOk) return done(std::unexpected(persisted));
-    look_then(
-        names_.store(), lifetime_.token(),
-        [this, inode = request->inode] { static_cast<void>(names_.get(inode)); },
-        [this, request, done] { done(apply(*request)); });
+    look_and(request, [this, request, done] { conclude(request, done); });
   });
+}
+
+// Behind what check() and apply() read.
+void LayoutCommitter::look_and(const RequestPointer& request, std::function<void()> then) {
+  look_then(
+      names_.store(), lifetime_.token(),
+      [this, inode = request->inode] { static_cast<void>(names_.get(inode)); }, std::move(then));
+}
+
+void LayoutCommitter::conclude(const RequestPointer& request, const Done& done) {
+  const auto inode = names_.get(request->inode);
+  const auto last = request->last_write_offset;
+  if (!inode || !last || *last >= kFileSizeMax || *last < (*inode)->size) return done(apply(*request));
+  // What lies there on a brick that is not ready may be another writer's of an earlier run: zeroed first.
+  space_.absence(request->inode, {(*inode)->size, *last + 1},
+                 lifetime_.guard([this, request, done](nfs4::Status absent) {
+                   if (absent != nfs4::Status::kOk) return done(std::unexpected(absent));
+                   look_and(request, [this, request, done] { done(apply(*request)); });
+                 }));
 }
 
 std::expected<InodePointer, nfs4::Status> LayoutCommitter::check(const CommitRequest& request) {

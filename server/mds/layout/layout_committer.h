@@ -54,7 +54,9 @@ class LayoutCommitter {
  private:
   std::expected<InodePointer, nfs4::Status> check(const CommitRequest& request);
   using RequestPointer = std::shared_ptr<const CommitRequest>;
+  void look_and(const RequestPointer& request, std::function<void()> then);
   void persist(const RequestPointer& request, const Done& done);
+  void conclude(const RequestPointer& request, const Done& done);
   Answer apply(const CommitRequest& request);
 
   const Clock& clock_;

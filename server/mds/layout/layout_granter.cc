@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <utility>
 
 #include "server/mds/layout/layout_answer.h"
@@ -48,15 +49,19 @@ struct LayoutGranter::Work {
 };
 
 LayoutGranter::LayoutGranter(Namespace& names, BrickSet& bricks, FileSpace& space, LayoutTable& table,
-                             InodeQueue& queue, Layouts& layouts, Counters& counters, Random& random)
+                             InodeQueue& queue, Layouts& layouts, LayoutRecords& records, Counters& counters,
+                             Random& random)
     : names_(names),
       bricks_(bricks),
       space_(space),
       table_(table),
       queue_(queue),
       layouts_(layouts),
+      records_(records),
       counters_(counters),
-      random_(random) {}
+      random_(random),
+      // Never one that an earlier run gave: a client would take what it knows of that end for this one's.
+      next_end_token_(random.next_u64() | 1) {}
 
 void LayoutGranter::grant(const GrantRequest& request, Done done) {
   auto work = std::make_shared<Work>();
@@ -441,8 +446,16 @@ void LayoutGranter::answer_now(const WorkPointer& work) {
   result.stateid = {stateid.seqid, stateid.other};
   result.layouts = std::move(told.layouts);
   if (request.wants_end && mode == IoMode::kReadWrite) tell_end(request, *layout, result.layouts.front());
-  ++counters_.layouts_granted;
+  std::vector<HeldGrant> named;
+  std::ranges::copy_if(work->booked, std::back_inserter(named),
+                       [&](const HeldGrant& grant) { return grant.file.begin < told.end; });
   take_back_untold(work, told.end);
+  // Before it is told; a crash on the way leaves grants that the next start withdraws.
+  if (!records_.told(*layout, named)) {
+    work->booked = std::move(named);
+    return fail(work, nfs4::Status::kLayoutTryLater);
+  }
+  ++counters_.layouts_granted;
   tell_of_filled_holes(work);
   work->turn.reset();
   std::exchange(work->done, nullptr)(std::move(result));
@@ -454,7 +467,8 @@ void LayoutGranter::tell_end(const GrantRequest& request, HeldLayout& layout, nf
   if (!inode) return;
   if (layout.end_token() == 0) {
     if (!layouts_.end_is_free(request.inode, request.client, (*inode)->size)) return;
-    layout.set_end_token(next_end_token_++);
+    layout.set_end_token(next_end_token_);
+    next_end_token_ += 2;  // stays odd, and so never 0
   }
   xdr::Encoder encoder(told.content.body);
   xdr::encode(encoder, nfs4::LayoutEnd{layout.end_token()});

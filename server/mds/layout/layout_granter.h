@@ -35,7 +35,7 @@ struct GrantRequest {
 // not know it would never give back. Under the inode's exclusive turn, in this order, a crash between any two
 // lines costs nothing but a leak:
 //   recall holes others see -> memory from the brick -> commit extents, "tail may be dirty", "somebody
-//   writes" -> sync -> expose -> answer
+//   writes" -> sync -> expose -> put the layout on record -> answer
 // Control loop only.
 class LayoutGranter {
  public:
@@ -43,7 +43,7 @@ class LayoutGranter {
   using Done = std::function<void(Answer)>;
 
   LayoutGranter(Namespace& names, BrickSet& bricks, FileSpace& space, LayoutTable& table, InodeQueue& queue,
-                Layouts& layouts, Counters& counters, Random& random);
+                Layouts& layouts, LayoutRecords& records, Counters& counters, Random& random);
   LayoutGranter(const LayoutGranter&) = delete;
   LayoutGranter& operator=(const LayoutGranter&) = delete;
 
@@ -90,9 +90,10 @@ class LayoutGranter {
   LayoutTable& table_;
   InodeQueue& queue_;
   Layouts& layouts_;
+  LayoutRecords& records_;
   Counters& counters_;
   Random& random_;
-  uint64_t next_end_token_ = 1;
+  uint64_t next_end_token_;
   Lifetime lifetime_;
 };
 

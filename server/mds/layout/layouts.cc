@@ -26,14 +26,15 @@ std::string writing_record_key(uint64_t inode) {
 }
 
 Layouts::Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
-                 LayoutTable& table, InodeQueue& queue, LayoutRecaller& recaller, Counters& counters,
-                 Milliseconds lease)
+                 LayoutTable& table, LayoutRecords& records, InodeQueue& queue, LayoutRecaller& recaller,
+                 Counters& counters, Milliseconds lease)
     : loop_(loop),
       clock_(clock),
       names_(names),
       bricks_(bricks),
       space_(space),
       table_(table),
+      records_(records),
       queue_(queue),
       recaller_(recaller),
       counters_(counters),
@@ -41,7 +42,8 @@ Layouts::Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet
           loop, table, recaller, lease,
           {.forget = [this](uint64_t client, uint64_t inode,
                             const ByteRange& range) { give_back(client, inode, range, IoMode::kAny, [] {}); },
-           .revoke = [this](uint64_t client, uint64_t inode) { revoke(client, inode); }}) {}
+           .revoke = [this](uint64_t client, uint64_t inode) { revoke(client, inode); },
+           .record = [this](const HeldLayout& layout) { records_.changed(layout); }}) {}
 
 Layouts::~Layouts() = default;
 
@@ -57,6 +59,12 @@ std::expected<HeldLayout*, nfs4::Status> Layouts::find(uint64_t client, uint64_t
   const nfs4::Status status = layout->check_seqid(stateid.seqid, recaller_.stateid_window(client));
   if (status != nfs4::Status::kOk) return std::unexpected(status);
   return layout;
+}
+
+const LayoutStateid& Layouts::advance(HeldLayout& layout) {
+  table_.advance(layout);
+  records_.changed(layout);
+  return layout.stateid();
 }
 
 nfs4::Status Layouts::test_stateid(uint64_t client, const LayoutStateid& stateid) const {
@@ -233,7 +241,7 @@ void Layouts::resize(const Inode& present, uint64_t size, uint64_t requester, co
     const auto reservation = reserved_.find(inode);
     if (reservation != reserved_.end() && reservation->second.client == requester)
       reserved_.erase(reservation);
-    table_.drop_end(inode, requester);
+    if (!drop_end(inode, requester)) return answer(nfs4::Status::kDelay);
     if (grows) return grow(inode, size, answer);
     space_.cut(inode, size, {.mtime = clock_.wall_now()}, answer);
   };
@@ -293,6 +301,18 @@ bool Layouts::may_be_written_by_others(uint64_t inode, uint64_t client) const {
   });
 }
 
+bool Layouts::drop_end(uint64_t inode, uint64_t except) {
+  for (HeldLayout* const layout : table_.of_file(inode)) {
+    if (layout->client() == except || layout->end_token() == 0) continue;
+    const uint64_t token = layout->end_token();
+    layout->set_end_token(0);
+    if (records_.changed(*layout)) continue;
+    layout->set_end_token(token);
+    return false;
+  }
+  return true;
+}
+
 void Layouts::share_end(const Inode& present, uint64_t requester, const Done& done) {
   const uint64_t inode = present.id;
   const uint64_t holder = table_.end_holder(inode, requester);
@@ -307,8 +327,7 @@ void Layouts::share_end(const Inode& present, uint64_t requester, const Done& do
   demand_all(inode, {present.size, kEndOfFile}, requester, holders,
              [this, inode, requester, done](bool cleared) {
                if (!cleared) return done(nfs4::Status::kDelay);
-               table_.drop_end(inode, requester);
-               done(nfs4::Status::kOk);
+               done(drop_end(inode, requester) ? nfs4::Status::kOk : nfs4::Status::kDelay);
              });
 }
 

@@ -16,6 +16,7 @@
 
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
+#include "server/mds/layout/layout_records.h"
 #include "server/mds/layout/recalls.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/records.h"
@@ -48,8 +49,8 @@ inline constexpr size_t kGrantsAsALayout = 16;
 class Layouts final : public LayoutConflicts {
  public:
   Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
-          LayoutTable& table, InodeQueue& queue, LayoutRecaller& recaller, Counters& counters,
-          Milliseconds lease);
+          LayoutTable& table, LayoutRecords& records, InodeQueue& queue, LayoutRecaller& recaller,
+          Counters& counters, Milliseconds lease);
   ~Layouts() override;
   Layouts(const Layouts&) = delete;
   Layouts& operator=(const Layouts&) = delete;
@@ -75,6 +76,8 @@ class Layouts final : public LayoutConflicts {
   // The layout this stateid names: BAD_STATEID, OLD_STATEID, ADMIN_REVOKED.
   std::expected<HeldLayout*, nfs4::Status> find(uint64_t client, uint64_t inode,
                                                 const LayoutStateid& stateid);
+  // The next stateid, for an answer that leaves the grants as they are.
+  const LayoutStateid& advance(HeldLayout& layout);
   // LAYOUTRETURN of one range; `done` when every handle that died of it is dead.
   void give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode,
                  std::function<void()> done);
@@ -98,6 +101,9 @@ class Layouts final : public LayoutConflicts {
   bool reserved_against(uint64_t inode, uint64_t client);
   // Nobody else can change where the file ends, or write behind it, without a recall from this client.
   bool end_is_free(uint64_t inode, uint64_t client, uint64_t size);
+  // Nobody but `except` holds anything behind the end that could be recalled: what the others know of where it is is
+  // not true any more. False: on record somebody has it still, and nothing has changed.
+  bool drop_end(uint64_t inode, uint64_t except);
   // Takes back what is ahead of some files, open ones too, but not of one; see FileSpace::TakeBack.
   void take_back_ahead(uint64_t except, std::function<void()> done);
   // The client's lease is over: it gets nothing new.
@@ -193,6 +199,8 @@ class Layouts final : public LayoutConflicts {
   size_t revoke_of_lost(Loss& loss, BrickNumber brick, size_t most);
   void zero_dirty_tails(BrickNumber brick, std::function<void(bool)> done);
   void zero_tail(BrickNumber brick, uint64_t inode, const Done& done);
+  void zero_tail_behind(BrickNumber brick, uint64_t inode, uint64_t size, const InodeQueue::Turn& turn,
+                        const Done& done);
   void touch_interrupted_files(std::function<void()> then);
   void touch_slice();
   Result<std::vector<std::string>> next_interrupted();
@@ -211,6 +219,7 @@ class Layouts final : public LayoutConflicts {
   BrickSet& bricks_;
   FileSpace& space_;
   LayoutTable& table_;
+  LayoutRecords& records_;
   InodeQueue& queue_;
   LayoutRecaller& recaller_;
   Counters& counters_;

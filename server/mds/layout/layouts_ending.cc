@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <deque>
+#include <span>
 #include <utility>
 
 #include "server/mds/layout/layouts.h"
@@ -16,6 +17,12 @@ constexpr size_t kGoneRemembered = 65536;
 // Grants that die in the turn of their brick's answer, which may come with many others.
 constexpr size_t kFewGrants = 64;
 constexpr ByteRange kAllOfIt{0, kEndOfFile};
+
+// Whose records go with that of their layout; those of other pieces go before each is withdrawn.
+std::span<const HeldGrant> first_of(const std::vector<DyingPointer>& pieces) {
+  if (pieces.empty()) return {};
+  return pieces.front()->grants;
+}
 }  // namespace
 
 void Layouts::give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode,
@@ -24,6 +31,7 @@ void Layouts::give_back(uint64_t client, uint64_t inode, const ByteRange& range,
   if (layout == nullptr) return done();
   // Before the layout can go: what is dying keeps the file in use.
   DyingPieces dying = table_.begin_death(inode, client, table_.give_back(*layout, range, mode));
+  records_.given_back(*layout, range, first_of(dying));
   if (layout->empty()) table_.erase(inode, client);
   end_grants(client, inode, std::move(dying), Ending::kReturned, std::move(done));
 }
@@ -66,7 +74,10 @@ void Layouts::take_back(uint64_t client, uint64_t inode, std::span<const HeldGra
   if (layout == nullptr) return;
   for (const ByteRange& hole : holes) layout->take_back_hole(hole);
   DyingPieces dying = table_.begin_death(inode, client, table_.take_back(*layout, grants));
-  if (layout->empty()) table_.erase(inode, client);
+  if (layout->empty()) {
+    records_.gone(*layout, {});
+    table_.erase(inode, client);
+  }
   end_grants(client, inode, std::move(dying), Ending::kReturned, [] {});
 }
 
@@ -78,6 +89,7 @@ void Layouts::revoke_layout(uint64_t client, uint64_t inode,
   std::vector<HeldGrant> dead = table_.give_back(*layout, kAllOfIt, IoMode::kAny);
   const size_t handles = dead.size();
   DyingPieces dying = table_.begin_death(inode, client, std::move(dead));
+  records_.gone(*layout, first_of(dying));
   table_.erase(inode, client);
   ++counters_.layouts_revoked;
   recaller_.layouts_revoked(client);
@@ -128,6 +140,7 @@ void Layouts::end_grants(uint64_t client, uint64_t inode, DyingPieces pieces, En
 void Layouts::withdraw_next(const EndedPointer& ended, uint64_t waiting) {
   const EventLoop::Step step(loop_, "handles-withdrawn", ended->client);
   const DyingPointer piece = ended->pieces[ended->begun++];
+  if (ended->begun > 1) records_.withdrawn(ended->inode, ended->client, piece->grants);
   bricks_.withdraw(ended->client, piece->grants, lifetime_.guard([this, ended, piece, waiting] {
     if (ended->small()) return withdrawn(ended, piece, waiting);
     loop_.at_next_turn(lifetime_.guard([this, ended, piece, waiting] { withdrawn(ended, piece, waiting); }));
@@ -246,6 +259,7 @@ void Layouts::take_layouts(Forgetting& client) {
     cost += 1 + layout.grants().size() / kGrantsAsALayout;
     DyingPieces pieces =
         table_.begin_death(inode, client.client, table_.give_back(layout, kAllOfIt, IoMode::kAny));
+    records_.gone(layout, first_of(pieces));
     table_.erase(inode, client.client);
     if (pieces.empty()) pieces.push_back(std::make_shared<const DyingGrants>());
     const auto ended = std::make_shared<Ended>(Ended{
@@ -259,6 +273,7 @@ void Layouts::forget_pieces(Forgetting& client, size_t count) {
   for (; count > 0; --count) {
     const auto [ended, piece] = client.dying.front();
     client.dying.pop_front();
+    if (piece != ended->pieces.front()) records_.withdrawn(ended->inode, ended->client, piece->grants);
     grants_dead(*ended, *piece);
   }
 }

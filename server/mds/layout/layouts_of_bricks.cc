@@ -15,6 +15,9 @@ constexpr size_t kTailsAtATime = 64;
 // Records of files that are read in one turn.
 constexpr size_t kRecordsAtATime = 1024;
 
+// left_behind() takes what is behind the end.
+constexpr ByteRange kWholeTail{0, kEndOfFile};
+
 std::optional<InodeId> inode_of_record(std::string_view key) {
   const std::string_view number = key.substr(Records::key(RecordKind::kLayout, {}).size());
   if (number.size() != sizeof(InodeId)) return std::nullopt;
@@ -177,15 +180,29 @@ void Layouts::zero_dirty_tails(BrickNumber brick, std::function<void(bool)> done
 void Layouts::zero_tail(BrickNumber brick, uint64_t inode, const Done& done) {
   // What of a tail is on a brick that is away is zeroed when that comes back, and nobody can write there or
   // grow the file over it before.
-  queue_.exclusive(inode, [this, brick, inode, done](const InodeQueue::Turn& turn) {
-    with_inode(inode, [this, brick, inode, turn, done](const Outcome<InodePointer>& present) {
-      if (!present) return done(nfs4::Status::kOk);
-      space_.is_tail_of(brick, inode, (*present)->size, lifetime_.guard([this, inode, turn, done](bool ours) {
-        if (!ours) return done(nfs4::Status::kOk);
-        space_.clean_tail(inode, [turn, done](nfs4::Status status) { done(status); });
-      }));
-    });
+  const auto dirty_from = [this, inode]() -> std::optional<uint64_t> {
+    const auto present = names_.get(inode);
+    if (!present || !space_.tail_dirty(inode)) return std::nullopt;
+    return (*present)->size;
+  };
+  queue_.exclusive(inode, [this, brick, inode, dirty_from, done](const InodeQueue::Turn& turn) {
+    read_then(names_.store(), lifetime_.token(), dirty_from,
+              [this, brick, inode, turn, done](std::optional<uint64_t> size) {
+                if (!size) return done(nfs4::Status::kOk);
+                zero_tail_behind(brick, inode, *size, turn, done);
+              });
   });
+}
+
+void Layouts::zero_tail_behind(BrickNumber brick, uint64_t inode, uint64_t size, const InodeQueue::Turn& turn,
+                               const Done& done) {
+  space_.is_tail_of(brick, inode, size, lifetime_.guard([this, inode, turn, done](bool ours) {
+    if (!ours) return done(nfs4::Status::kOk);
+    // Beside writers who go on there, what others had left when the last run ended is not known any more. (Without any
+    // all of it is zeroed.)
+    if (table_.writable(inode)) space_.left_behind(inode, {kWholeTail});
+    space_.clean_tail(inode, [turn, done](nfs4::Status status) { done(status); });
+  }));
 }
 
 // Files somebody was writing when the last run ended: what was written without LAYOUTCOMMIT must show as a
@@ -224,7 +241,8 @@ Result<std::vector<std::string>> Layouts::next_interrupted() {
 void Layouts::touch_files(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) {
     const auto inode = inode_of_record(key);
-    if (!inode) continue;
+    // Still being written, by somebody whose layout is kept: his end will show.
+    if (!inode || table_.writable(*inode)) continue;
     Batch forgotten;
     forgotten.erase(key);
     touch(*inode, forgotten);

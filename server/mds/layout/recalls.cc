@@ -56,7 +56,8 @@ void Recalls::begin(const Key& key, Pending& pending) {
   pending.message.offset = range.begin;
   pending.message.length = range.end == kEndOfFile ? UINT64_MAX : range.length();
   // The recall itself is a new version of the stateid (12.5.3).
-  pending.message.stateid = table_.advance(*layout);
+  pending.message.stateid = table_.recall(*layout);
+  powers_.record(*layout);
   pending.lease_timer = loop_.after(lease_, [this, key, number = pending.number] { expire(key, number); });
   send(key);
 }

@@ -26,6 +26,8 @@ class Recalls {
     std::function<void(uint64_t client, uint64_t inode, const ByteRange& range)> forget;
     // The client's time is over: everything it holds of the file dies.
     std::function<void(uint64_t client, uint64_t inode)> revoke;
+    // Its stateid has changed.
+    std::function<void(const HeldLayout& layout)> record;
   };
   enum class Progress { kNone, kUnanswered, kAnswered };
 

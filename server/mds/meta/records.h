@@ -28,6 +28,8 @@ enum class RecordKind : uint8_t {
   kHandleKey = 11,  // what filehandles of an export are signed with, by its path
   kDone = 12,       // the last change that a request in a session's slot has made
   kDelegation = 13,
+  kHeldLayout = 14,  // a layout that a client holds, and each grant of it
+  kTicket = 15,      // of a client's session at a brick
 };
 
 // State records: values only their writer understands (XDR behind a version number), by kind and key. Written

@@ -298,6 +298,7 @@ TEST_F(TwoBricks, ADirtyTailOnOneThatIsAwayIsZeroedWhenItComesBack) {
   ASSERT_TRUE(granted);
   const uint64_t grant = world.segments(granted).back().write.grant;
   ASSERT_TRUE(world.brick.client_write(kAlice, grant, 0, std::byte{'z'}, 4096));
+  world.unknown = {kAlice};
   world.crash();
   world.build();
   world.plug.up(world.addresses()[1]);

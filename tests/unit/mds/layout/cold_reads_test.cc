@@ -228,6 +228,7 @@ TEST_F(NothingAtHand, WhatTheLastRunLeftIsReadBesideTheLoop) {
   world_.store.go_warm();
   world_.recaller.opens.insert({files_[0], kAlice});
   ASSERT_TRUE(world_.names->remove(kRootInode, "a"));
+  world_.unknown = {kAlice};
   world_.crash();
   world_.build();
   world_.store.go_cold();

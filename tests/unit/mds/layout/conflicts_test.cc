@@ -165,6 +165,7 @@ TEST_F(Conflicts, WhoMayWriteIsNotKnownBeforeTheBricksHaveShutOutThoseOfTheLastR
   ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 10000));
   EXPECT_TRUE(world.mds->conflicts().may_be_written_by_others(file, kBob));
   EXPECT_FALSE(world.mds->conflicts().may_be_written_by_others(file, kAlice));
+  world.unknown = {kAlice};
   world.crash();
   world.build();
   EXPECT_TRUE(world.mds->conflicts().may_be_written_by_others(file, kBob)) << "Alice still may";

@@ -124,6 +124,7 @@ bool die_at(int point, std::optional<size_t> keep) {
   reaper.disarm();
   world.crash(keep);
   world.start();
+  world.obey_recalls();
   world.pass(Milliseconds(300));
   world.check("started again");
   // And it serves: what nobody may see does not come up by growing either.
@@ -157,6 +158,7 @@ TEST(Crash, AFileSomebodyWasWritingShowsAChangeAfterwards) {
   const auto layout = write_directly(world, file, 0, 4096);
   ASSERT_EQ(world.commit(kAlice, file, world.stateid_of(layout), {0, 4096}, 4095), Status::kOk);
   const uint64_t change = world.stat(file)->change;
+  world.unknown = {kAlice};
   world.crash();
   world.start();
   EXPECT_GT(world.stat(file)->change, change);

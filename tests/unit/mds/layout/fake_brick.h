@@ -236,7 +236,8 @@ class FakeBrick final : public brick::Control {
   void list_sessions(Done<brick::SessionsResult> done) override {
     run("list_sessions", done, [&] {
       brick::SessionsResult result;
-      for (const uint64_t client : sessions) result.sessions.push_back({.client = client});
+      for (const uint64_t client : sessions)
+        result.sessions.push_back({.client = client, .connection = connection});
       return result;
     });
   }
@@ -264,13 +265,23 @@ class FakeBrick final : public brick::Control {
     run("withdraw", hold(hold_withdrawals, done), [&] {
       return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
         for (const uint64_t grant : arguments.grants) {
-          if (grants.erase(grant) == 0) breaches.push_back("withdrawn twice");
+          if (grants.erase(grant) == 0 && withdrawn_.contains(grant)) breaches.push_back("withdrawn twice");
+          withdrawn_.insert(grant);
         }
         return brick::Status::kOk;
       });
     });
   }
-  void list_grants(const brick::ListGrantsArguments&, Done<brick::GrantsResult>) override {}
+  void list_grants(const brick::ListGrantsArguments& arguments, Done<brick::GrantsResult> done) override {
+    run("list_grants", done, [&] {
+      brick::GrantsResult result;
+      if (!sessions.contains(arguments.client)) result.status = brick::Status::kNotFound;
+      for (const auto& [number, live] : grants) {
+        if (live.client == arguments.client) result.grants.push_back(live.grant);
+      }
+      return result;
+    });
+  }
   void persist(const brick::RangesArguments& arguments, Done<brick::PersistResult> done) override {
     run("persist", done, [&] {
       return checked<brick::PersistResult>(arguments.epoch, [&](brick::PersistResult& result) {
@@ -364,6 +375,7 @@ class FakeBrick final : public brick::Control {
   uint64_t next_grant_ = 1;
   bool lapsed_ = false;
   std::set<uint64_t> ever_used_;
+  std::set<uint64_t> withdrawn_;  // grants
   std::map<uint64_t, Page> pages_;
   std::vector<std::function<void()>> held_;
 };

@@ -130,7 +130,8 @@ class LayoutWorld {
   std::string fenced;
   bool wants_end = false;  // who asks by get() appends
   std::string host_boot = "host-boot";
-  NamespaceOptions options;  // from the next start on
+  std::set<uint64_t> unknown;  // clients that a start does not find on record
+  NamespaceOptions options;    // from the next start on
 
   // One more brick in the configuration, or to be added.
   std::string lend_brick(uint64_t blocks) {
@@ -162,6 +163,9 @@ class LayoutWorld {
                               .metadata_era = boot->era,
                               .memory = memory.get(),
                               .on_fenced = [this](const std::string& why) { fenced = why; }});
+    ASSERT_TRUE(mds->recover(boot->boot_count, [&](uint64_t client) {
+      return boot->same_host_boot && !unknown.contains(client);
+    }));
     names->set_in_use(
         [this](InodeId id) { return recaller.is_open(id) || mds->conflicts().file_in_use(id); });
   }

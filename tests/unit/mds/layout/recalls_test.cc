@@ -38,12 +38,13 @@ class RecallsTest : public ::testing::Test {
   EventLoop loop{clock};
   LayoutTable table;
   FakeRecaller recaller{loop};
-  Recalls recalls{
-      loop,
-      table,
-      recaller,
-      std::chrono::seconds(30),
-      {.forget = [](uint64_t, uint64_t, const ByteRange&) {}, .revoke = [](uint64_t, uint64_t) {}}};
+  Recalls recalls{loop,
+                  table,
+                  recaller,
+                  std::chrono::seconds(30),
+                  {.forget = [](uint64_t, uint64_t, const ByteRange&) {},
+                   .revoke = [](uint64_t, uint64_t) {},
+                   .record = [](const HeldLayout&) {}}};
   bool done = false;
 };
 
