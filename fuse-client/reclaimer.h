@@ -26,6 +26,7 @@ class Reclaimer final : public initiator::RecoveryHandler {
         revoked_delegations_(revoked_delegations) {}
 
   void layouts_lost() override { data_path_.layouts_lost(); }
+  void session_renewed() override { data_path_.session_renewed(); }
   void state_revoked() override;
   void reclaim() override;
   void reopen() override;

@@ -20,6 +20,7 @@ class Recovery final : public initiator::RecoveryHandler {
       : session_(session), data_path_(data_path), files_(files) {}
 
   void layouts_lost() override { data_path_.layouts_lost(); }
+  void session_renewed() override { data_path_.session_renewed(); }
   void state_revoked() override { data_path_.layouts_in_doubt(); }
   void reclaim() override;
   void reopen() override;

@@ -42,9 +42,13 @@ class CallbackHandler {
 class RecoveryHandler {
  public:
   virtual ~RecoveryHandler() = default;
-  // generation() has changed: a new session (state survives, layouts are void by agreement) or a new
-  // clientid. Drop layouts without returning them. Must not block.
+  // generation() has changed: a new clientid, or state is in doubt. Drop layouts without returning them. Must
+  // not block.
   virtual void layouts_lost() = 0;
+  // generation() has changed: a new session of the same client, so its state is as it was. Whether the server knows
+  // all of its layouts still is asked next (stateids_in_doubt()); until then a handle answers for itself, and what
+  // is answered without asking anybody is not believed. Must not block.
+  virtual void session_renewed() {}
   // The clientid is new, or stateids are in doubt: reclaim opens with CLAIM_PREVIOUS; RECLAIM_COMPLETE
   // follows when this returns.
   virtual void reclaim() = 0;

@@ -236,8 +236,16 @@ CallbackAnswer DataPath::notify_deviceid(const nfs4::CallbackNotifyDeviceIdArgum
 
 void DataPath::layouts_lost() {
   ++impl_->layouts.epoch;
+  ++impl_->layouts.session;
   impl_->fabric.statistics.layouts_dropped.add();
   // What the server has not committed it may have lost: soon, and not when somebody asks.
+  impl_->closing.post([files = &impl_->files] { files->flush_unstable(); });
+}
+
+void DataPath::session_renewed() {
+  ++impl_->layouts.session;
+  layouts_in_doubt();
+  // As in layouts_lost().
   impl_->closing.post([files = &impl_->files] { files->flush_unstable(); });
 }
 

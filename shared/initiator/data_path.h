@@ -70,8 +70,12 @@ class DataPath final : public CallbackHandler {
   CallbackAnswer recall_any(const nfs4::CallbackRecallAnyArguments& arguments) override;
   CallbackAnswer notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments& arguments) override;
 
-  // RecoveryHandler::layouts_lost(): a new session or clientid. Drops all layouts; does not block.
+  // RecoveryHandler::layouts_lost(): a new clientid. Drops all layouts; does not block.
   void layouts_lost();
+
+  // RecoveryHandler::session_renewed(): layouts stay; holes, and where a file ends, are asked for again. Does not
+  // block.
+  void session_renewed();
 
   // RecoveryHandler::state_revoked(): holes that were granted are not believed any more. Does not block.
   void layouts_in_doubt();

@@ -85,6 +85,7 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
 
   // --- RecoveryHandler
   void layouts_lost() override { path_->layouts_lost(); }
+  void session_renewed() override { path_->session_renewed(); }
   void reclaim() override {}
   void state_revoked() override { path_->layouts_in_doubt(); }
   std::vector<nfs4::Stateid> stateids_in_doubt() override { return path_->layout_stateids(); }

@@ -49,7 +49,7 @@ class FileState : public std::enable_shared_from_this<FileState> {
   bool growth_void() const { return kept.any() && dirty.growth_void(cache.lineage()); }
   // The session is another one than when it was written: the server may be, too, and a reader would see older
   // bytes.
-  bool unstable_in_doubt() const { return dirty.keeps_copies() && unstable_epoch != layouts.epoch; }
+  bool unstable_in_doubt() const { return dirty.keeps_copies() && unstable_session != layouts.session; }
   // As applications are shown it: what is to be written again belongs to the file.
   uint64_t size() const { return std::max(dirty.size(), unstable_in_doubt() ? dirty.copied_end() : 0); }
   // LayoutCache::drain(), and polls meanwhile: I/O that nobody waits for leaves the gate in no other way.
@@ -68,7 +68,7 @@ class FileState : public std::enable_shared_from_this<FileState> {
   // WRITEs through the MDS and truncations are inside; whoever writes again what the MDS has lost is alone.
   Exclusion mds_writes;
   // MountLayouts::epoch under which the copies were last known to be of this server.
-  std::atomic<uint64_t> unstable_epoch{0};
+  std::atomic<uint64_t> unstable_session{0};
   uint64_t closed_serial = 0;  // FileTable's: which file was closed first
 
  private:

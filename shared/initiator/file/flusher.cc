@@ -75,12 +75,12 @@ Result<> Flusher::flush_all(const Flush& flush, bool through_gate, bool& sent_ag
 }
 
 Result<> Flusher::flush_mds(const Flush& flush, bool through_gate, bool& sent_again) {
-  const uint64_t epoch = file_.layouts.epoch;
+  const uint64_t session = file_.layouts.session;
   TRY_ASSIGN(const WriteVerifier verifier, through_mds_.commit(flush.by_mds.ranges()));
   const DirtyList::Gone gone = file_.dirty.gone_from_mds(flush, verifier);
   if (gone.lost) file_.fabric.statistics.lost_writes.add();
   sent_again = !gone.copied.empty();
-  if (!sent_again) file_.unstable_epoch = epoch;
+  if (!sent_again) file_.unstable_session = session;
   if (!sent_again) return {};
   if (through_gate) return fail(EAGAIN, "flush: the server has lost uncommitted writes");
   set_sending_again(true);

@@ -278,7 +278,7 @@ LayoutCache::Begin LayoutCache::begin_get_again(uint64_t offset, SteadyTime dead
   Lock lock(mutex_);
   if (!begin_getting(lock, deadline)) return Begin::kBusy;
   refresh(epoch);
-  if (end_token_ != 0) return Begin::kHeld;
+  if (has_end()) return Begin::kHeld;
   const size_t index = find(offset);
   const bool held =
       index < segments_.size() && segments_[index].offset <= offset && usable(segments_[index], true);

@@ -41,7 +41,7 @@ class LayoutCache {
 
   // The grant is dead: forgets its segments without returning them.
   void drop_grant(uint64_t grant);
-  // Everything is void (a new session, an expired lease).
+  // Everything is void (a new clientid, an expired lease).
   void drop_all();
   // The same, if this is still the stateid.
   void drop_all(const nfs4::Stateid& stateid);

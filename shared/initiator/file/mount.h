@@ -23,6 +23,8 @@ struct MountLayouts {
 
   // Counts DataPath::layouts_lost(): what was granted before is void.
   std::atomic<uint64_t> epoch = 1;
+  // Counts the sessions: whether the server still has what it took before is to be asked.
+  std::atomic<uint64_t> session = 1;
   // Recalls of all layouts that are under way: nobody asks for one meanwhile.
   std::atomic<int> bulk_recalls = 0;
   // PendingLayouts alive.

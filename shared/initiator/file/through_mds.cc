@@ -56,7 +56,7 @@ Result<size_t> ThroughMds::send_writes(uint64_t offset, BufferSlice source, Unti
 Result<uint32_t> ThroughMds::send_write(uint64_t offset, BufferSlice source, Until until) {
   UnstableCopy copy = until == Until::kCopied ? unstable_memory_.copy(source.bytes()) : nullptr;
   const auto stable = copy ? nfs4::StableHow::kUnstable : nfs4::StableHow::kFileSync;
-  if (!file_.dirty.keeps_copies()) file_.unstable_epoch = file_.layouts.epoch.load();
+  if (!file_.dirty.keeps_copies()) file_.unstable_session = file_.layouts.session.load();
   for (int tries = 1;; ++tries) {
     nfs4::Stateid stateid;
     bool open = false;

@@ -86,15 +86,17 @@ Result<> Session::State::try_to_recover(Damage damage) {
 // Everybody may use the connection from here on, or, when state has to be reclaimed, the reclaim.
 void Session::State::publish(const std::shared_ptr<SessionSocket>& socket, const Recovered& recovered) {
   const bool first = !socket_;
-  bool layouts_void = recovered.new_session && !first;
+  bool layouts_void = recovered.new_client && !first;
   {
     Lock lock(mutex_);
     layouts_void |= reclaim_wanted_;
   }
-  if (layouts_void) {
-    // Before anybody sends under the new session: nobody may use a layout of before.
-    ++generation;
-    if (RecoveryHandler* handler = recovery_handler) handler->layouts_lost();
+  const bool renewed = recovered.new_session && !first && !layouts_void;
+  if (layouts_void || renewed) ++generation;
+  // Before anybody sends under the new session: nobody may use a layout of before that is void.
+  if (RecoveryHandler* handler = recovery_handler) {
+    if (layouts_void) handler->layouts_lost();
+    if (renewed) handler->session_renewed();
   }
   if (recovered.new_session) {
     backchannel.reset(recovered.established.session_id, recovered.established.callback_slots);
@@ -114,6 +116,7 @@ void Session::State::publish(const std::shared_ptr<SessionSocket>& socket, const
     renewed_at_ = now();
     settle_slots(recovered.new_session, to_send);
     if (recovered.new_session) status_flags_ = 0;
+    test_wanted_ |= renewed;
     // Stays until the reclaim is complete: a connection lost meanwhile does not end the need.
     reclaim_wanted_ |= recovered.new_client;
     standing_ = reclaim_wanted_ || renewal_wanted_ ? Standing::kReclaiming : Standing::kLive;

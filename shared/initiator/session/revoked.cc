@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "shared/base/log.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/session/state.h"
 
 // Revoked state. The server shows it in the flags of each SEQUENCE and remembers it until the client says
-// that it knows: TEST_STATEID finds out what it is, FREE_STATEID ends it (RFC 8881, 18.38, 18.46.3, 18.48).
+// that it knows: TEST_STATEID finds out what it is, FREE_STATEID ends it (RFC 8881, 18.38, 18.46.3, 18.48). In a
+// new session of the same client it finds out what a server that was started again has kept.
 // Both are posted: the background thread must not wait for an answer that it may have to reconnect for.
 namespace pnfsrdma::initiator {
 namespace {
@@ -28,7 +30,9 @@ void Session::State::free_revoked() {
   {
     Lock lock(mutex_);
     const auto time = steady_now();
-    if (standing_ != Standing::kLive || (status_flags_ & kRevokedFlags) == 0 || time < test_again_at_) return;
+    if (standing_ != Standing::kLive) return;
+    const bool due = (status_flags_ & kRevokedFlags) != 0 && time >= test_again_at_;
+    if (!std::exchange(test_wanted_, false) && !due) return;
     test_again_at_ = time + kTestDistance;
   }
   RecoveryHandler* const handler = recovery_handler;

@@ -159,6 +159,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   Condition changed_;  // a slot came free, or standing_ changed
   uint32_t status_flags_ = 0;
   SteadyTime test_again_at_{};   // stateids, while the server says that some are revoked
+  bool test_wanted_ = false;     // whatever the flags say: the session is a new one
   SteadyTime renew_again_at_{};  // opens that it does not know
   SteadyTime renewed_at_;
   SteadyTime answered_at_{};  // when the newest answered call was sent, on the clock of lease_end

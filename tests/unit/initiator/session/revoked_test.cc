@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -126,6 +127,62 @@ TEST_F(RenewOpensTest, WhoWaitsAndIsKilledWaitsNoLonger) {
   const CancellationScope scope(cancellation);
   session_->renew_opens();
   EXPECT_EQ(recovery_.reclaims, 1);
+}
+
+class HeldStateids final : public RecoveryHandler {
+ public:
+  void layouts_lost() override { ADD_FAILURE() << "the client is the same"; }
+  void reclaim() override {}
+  std::vector<nfs4::Stateid> stateids_in_doubt() override {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
+  void stateid_gone(const nfs4::Stateid& stateid) override {
+    const std::lock_guard lock(mutex_);
+    std::erase(held_, stateid);
+  }
+  nfs4::Stateid hold(uint8_t number) {
+    nfs4::Stateid stateid;
+    stateid.other.fill(std::byte{number});
+    const std::lock_guard lock(mutex_);
+    return held_.emplace_back(stateid);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<nfs4::Stateid> held_;
+};
+
+// It may have been started again, and have kept some of it.
+TEST(NewSession, TheServerIsAskedOnceWhichLayoutsItHasKept) {
+  ScriptedMds mds;
+  HeldStateids layouts;
+  const nfs4::Stateid kept = layouts.hold(1);
+  layouts.hold(2);
+  int tests = 0;
+  {
+    const std::lock_guard lock(mds.mutex);
+    mds.on_operation = [&](const ScriptedMds::Operation& operation) -> ScriptedMds::Answer {
+      const auto* test = std::get_if<nfs4::TestStateidArguments>(&operation);
+      if (test == nullptr) return nfs4::status_result(nfs4::operation_of(operation), nfs4::Status::kOk);
+      ++tests;
+      nfs4::TestStateidResult result;
+      for (const nfs4::Stateid& stateid : test->stateids)
+        result.statuses.push_back(stateid == kept ? nfs4::Status::kOk : nfs4::Status::kBadStateid);
+      return nfs4::TestStateidResponse(result);
+    };
+  }
+  const auto session = std::move(
+      *Session::start({.host = "127.0.0.1", .port = mds.port, .owner = "layouts"}, nullptr, &layouts));
+  ASSERT_TRUE(session->call({nfs4::PutRootFileHandleArguments{}}, {}));
+  mds.lose_session();
+  ASSERT_TRUE(session->call({nfs4::PutRootFileHandleArguments{}}, {}));
+  for (int i = 0; i < 500 && layouts.stateids_in_doubt().size() > 1; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(layouts.stateids_in_doubt(), std::vector{kept});
+  ASSERT_TRUE(session->call({nfs4::PutRootFileHandleArguments{}}, {}));
+  const std::lock_guard lock(mds.mutex);
+  EXPECT_EQ(tests, 1);
 }
 
 }  // namespace
