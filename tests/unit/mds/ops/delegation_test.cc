@@ -336,6 +336,32 @@ TEST_F(DelegationTest, ASlowReturnIsAnsweredDelayAndTheFileIsNotDelegatedForAWhi
   EXPECT_EQ(refusal(open(*holder_, "f", kWantsRead)), std::nullopt);
 }
 
+TEST_F(DelegationTest, FilesAreRememberedAsContendedNoLongerThanThat) {
+  Delegations& delegations = server_->delegations;
+  constexpr uint64_t kFiles = 5000;
+  const auto grant = [&](uint64_t inode) {
+    return delegations.grant({.client = 7,
+                              .inode = inode,
+                              .handle = {},
+                              .other = make_stateid_other(StateKind::kDelegation, host_.random),
+                              .of_client_max = kFiles});
+  };
+  const auto fight_over = [&](uint64_t inode) {
+    const auto held = grant(inode);
+    ASSERT_TRUE(held.has_value());
+    delegations.recall(inode, 0, [](Status) {});
+    ASSERT_TRUE(delegations.give_back(*delegations.table().find(held->other)).has_value());
+  };
+  for (uint64_t first = 0; first < 3 * kFiles; first += kFiles) {
+    for (uint64_t inode = first; inode < first + kFiles; ++inode) fight_over(inode);
+    for (uint64_t inode = first; inode < first + kFiles; ++inode)
+      ASSERT_EQ(grant(inode), std::unexpected(WhyNoDelegation::kContention)) << "none is forgotten too early";
+    EXPECT_LE(delegations.contended_files(), 2 * kFiles) << "those of before give way";
+    pass(kContended);
+  }
+  EXPECT_TRUE(grant(0).has_value());
+}
+
 // RFC 8881, 2.10.6.3: it has overtaken the reply that brings the delegation.
 TEST_F(DelegationTest, ARecallOfWhatTheClientDoesNotKnowYetIsRepeated) {
   begin();
