@@ -10,8 +10,9 @@
 #include "server/console/history.h"
 #include "tests/unit/mds/admin/admin_world.h"
 
-// How long the longest turn of the MDS's control loop is while each of its views is taken, and while a file with many
-// extents is committed: processor time, with as much held as asked for.
+// How long the longest turn of the MDS's control loop is while each of its views is taken, while something is done
+// with a file of many extents or a layout of many grants, and while clients and bricks end: processor time, with as
+// much held as asked for.
 namespace pnfsrdma::mds::testing {
 namespace {
 
@@ -38,7 +39,22 @@ class Measurement {
   explicit Measurement(const Size& size) : size_(size) { fill(); }
 
   void run() {
+    print_head();
+    measure_views();
+    measure_commits();
+    measure_opens();
+    measure_away();
+    measure_tail();
+    measure_layouts();
+    measure_brick_lost();
+    measure_expiry();
+  }
+
+ private:
+  static void print_head() {
     fmt::print("{:<44} {:>12} {:>8} {:>12}\n", "", "longest, ms", "turns", "all, ms");
+  }
+  void measure_views() {
     auto& view = world_.administrator;
     measure("counters (numbers)", [&](auto done) {
       view.numbers();
@@ -70,16 +86,22 @@ class Measurement {
     measure("holders of a brick", [&](auto done) {
       view.holders(view.numbers().bricks.front().id, [done](const auto&) { done(); });
     });
+    measure("sessions balanced", [&](auto done) {
+      world_.server.sessions.balance();
+      done();
+    });
+  }
+  void measure_commits() {
     measure("COMMIT of a file with many extents", [&](auto done) {
       world_.layouts.mds->io().commit(file_, 0, 0, [done](const auto&) { done(); });
     });
     measure("LAYOUTCOMMIT of it", [&](auto done) {
-      auto& table = const_cast<LayoutTable&>(world_.layouts.mds->table());
-      HeldLayout& layout = table.add(file_, kAlice, {});
+      HeldLayout& layout = table().add(file_, kAlice, {});
       const uint64_t step = size_.extents * 2 * kGrainSize / size_.grants;
       const uint64_t end = step * size_.grants;
       for (uint64_t at = 0; at < end; at += step)
-        table.add_grant(layout, {.grant = at + 1, .file = {at, at + step}, .logical = at, .writable = true});
+        table().add_grant(layout,
+                          {.grant = at + 1, .file = {at, at + step}, .logical = at, .writable = true});
       begun_ = milliseconds();
       CommitRequest request{.client = kAlice, .inode = file_, .stateid = layout.advance(), .range = {0, end}};
       request.persist = {{0, end}};
@@ -88,20 +110,120 @@ class Measurement {
         done();
       });
     });
-    measure("sessions balanced", [&](auto done) {
-      world_.server.sessions.balance();
+    table().erase(file_, kAlice);
+  }
+  // One client, one file.
+  void measure_opens() {
+    const InodeId file = world_.layouts.create("opened");
+    for (size_t i = 0; i < size_.opens; ++i) world_.add_open(kAlice, file);
+    measure("who may write a file that one has often open", [&](auto done) {
+      EXPECT_FALSE(world_.server.opens.is_written_by_others(file, kAlice));
+      EXPECT_EQ(world_.server.opens.access_of_client(file, kAlice), kShareRead);
       done();
     });
   }
+  // The last extent of a file is on a brick that does not answer.
+  void measure_away() {
+    const std::string second = world_.layouts.addresses()[1];
+    away_ = world_.layouts.create_sparse("away", size_.extents);
+    add_extent(away_, {size_.extents * 2 * kGrainSize, uint64_t{1} << 48, kGrainSize});
+    world_.layouts.plug.down(second);
+    settle();
+    measure("SETATTR of its size, a brick away", [&](auto done) {
+      world_.layouts.mds->conflicts().set_size(away_, 1, kBob, [done](nfs4::Status status) {
+        EXPECT_EQ(status, nfs4::Status::kDelay);
+        done();
+      });
+    });
+    measure("LAYOUTGET of it", [&](auto done) {
+      GrantRequest request{.client = kBob, .inode = away_, .mode = IoMode::kRead};
+      request.range = {0, kEndOfFile};
+      request.min_length = 1;
+      request.max_bytes = 65536;
+      world_.layouts.mds->granter().grant(request, [done](const LayoutGranter::Answer&) { done(); });
+    });
+    // What it has behind its end is somebody's to zero when the brick is back; somebody may read it.
+    Batch batch;
+    Extents::mark_tail_dirty(batch, away_);
+    EXPECT_TRUE(world_.layouts.names->update(away_, {.size = 1}, batch));
+    add_grant(kAlice, away_, {.grant = 1, .file = {0, kEndOfFile}, .logical = 0, .writable = false});
+    measure_until(
+        "the brick is back, its tail is zeroed", [&] { world_.layouts.plug.up(second); },
+        [&] { return world_.layouts.mds->ready(); });
+  }
+  void measure_tail() {
+    add_grant(kAlice, file_, {.grant = 2, .file = {0, kEndOfFile}, .logical = 0, .writable = false});
+    Batch batch;
+    Extents::mark_tail_dirty(batch, file_);
+    EXPECT_TRUE(world_.layouts.names->update(file_, {.size = 1}, batch));
+    measure("SETATTR of a size, behind a dirty tail", [&](auto done) {
+      world_.layouts.mds->conflicts().set_size(file_, 2, kBob, [done](nfs4::Status) { done(); });
+    });
+  }
+  void measure_layouts() {
+    auto& layouts = world_.layouts.mds->layouts();
+    measure("LAYOUTRETURN of many grants", [&](auto done) {
+      layouts.give_back(first_client_, kManyGrants, {0, kEndOfFile}, IoMode::kAny, done);
+    });
+    for (size_t i = 0; i < size_.layouts; ++i) world_.add_layout(kBob, 8'000'000 + i);
+    measure("LAYOUTRETURN of many layouts",
+            [&](auto done) { layouts.give_back_all(kBob, IoMode::kAny, done); });
+    world_.add_layout(kBob, kManyGrants, size_.grants);
+    measure("end of a client with many grants",
+            [&](auto done) { world_.layouts.mds->conflicts().on_client_gone(kBob, done); });
+  }
+  void measure_brick_lost() {
+    world_.add_layout(kAlice, kManyGrants, size_.grants);
+    const std::string first = world_.layouts.addresses()[0];
+    measure_until(
+        "a brick is lost, with many layouts", [&] { world_.layouts.plug.down(first); },
+        [&] { return table().layouts() == 0; });
+    world_.layouts.brick.restart();
+    measure_until(
+        "it is back", [&] { world_.layouts.plug.up(first); }, [&] { return world_.layouts.mds->ready(); });
+  }
+  // Of all clients, with their sessions, opens and layouts.
+  void measure_expiry() {
+    TestServer& server = world_.server;
+    add_layouts();
+    LeaseKeeper leases(server.clients, server.sessions, server.opens, server.locks, server.delegations,
+                       server.state_store, world_.layouts.mds->conflicts(), server.counters);
+    leases.start(world_.layouts.loop, Milliseconds(1000));
+    for (int i = 0; i < 30; ++i) {
+      world_.host.clock.advance(Milliseconds(1000));
+      world_.layouts.clock.advance(Milliseconds(1000));
+      settle();
+    }
+    world_.host.clock.advance(Milliseconds(1000));
+    measure_until(
+        "all clients expire", [&] { world_.layouts.clock.advance(Milliseconds(1000)); },
+        [&] { return server.clients.size() == 0 && table().layouts() == 0; });
+  }
 
- private:
+  LayoutTable& table() { return const_cast<LayoutTable&>(world_.layouts.mds->table()); }
+  void add_extent(InodeId file, const Extent& extent) {
+    Batch batch;
+    ExtentChange change(world_.layouts.store, file);
+    EXPECT_TRUE(change.insert(extent));
+    change.write_to(batch);
+    EXPECT_TRUE(world_.layouts.names->update(file, {.size = extent.end()}, batch));
+  }
+  void add_grant(ClientId client, InodeId file, const HeldGrant& grant) {
+    std::array<std::byte, 12> other{std::byte{kLayoutStateidTag}, std::byte{1}};
+    other[11] = static_cast<std::byte>(grant.grant);
+    table().add_grant(table().add(file, client, other), grant);
+  }
+  void add_layouts() {
+    for (size_t i = 0; i < size_.layouts; ++i)
+      world_.add_layout(clients_[i % clients_.size()], 1000 + i / 16);
+  }
   void fill() {
-    std::vector<ClientId> clients;
-    for (size_t i = 0; i < size_.clients; ++i) clients.push_back(world_.add_client(size_.sessions));
+    for (size_t i = 0; i < size_.clients; ++i) clients_.push_back(world_.add_client(size_.sessions));
     const InodeId open = world_.layouts.create("open");
-    for (size_t i = 0; i < size_.opens; ++i) world_.add_open(clients[i % clients.size()], open);
-    for (size_t i = 0; i < size_.layouts; ++i) world_.add_layout(clients[i % clients.size()], 1000 + i / 16);
-    world_.add_layout(clients.front(), 7'000'000, size_.grants);
+    for (size_t i = 0; i < size_.opens; ++i) world_.add_open(clients_[i % clients_.size()], open);
+    add_layouts();
+    first_client_ = clients_.front();
+    world_.add_layout(first_client_, kManyGrants, size_.grants);
     file_ = world_.layouts.create_sparse("file", size_.extents);
     for (size_t i = 0; i < size_.files; ++i) world_.layouts.create_sparse("f" + std::to_string(i), 1);
     for (uint16_t i = 1; i < size_.exports; ++i) {
@@ -126,6 +248,10 @@ class Measurement {
   }
   void measure(const char* what, const std::function<void(std::function<void()> done)>& begin) {
     bool ended = false;
+    measure_until(what, [&] { begin([&ended] { ended = true; }); }, [&ended] { return ended; });
+  }
+  void measure_until(const char* what, const std::function<void()>& begin,
+                     const std::function<bool()>& ended) {
     double longest = 0;
     double all = 0;
     size_t turns = 0;
@@ -136,9 +262,9 @@ class Measurement {
       ++turns;
     };
     begun_ = milliseconds();
-    begin([&] { ended = true; });
+    begin();
     note(begun_);
-    while (!ended) {
+    while (!ended()) {
       begun_ = milliseconds();
       world_.layouts.loop.run_once(Milliseconds(0));
       note(begun_);
@@ -147,11 +273,16 @@ class Measurement {
     settle();
   }
 
+  static constexpr InodeId kManyGrants = 7'000'000;
+
   const Size size_;
-  AdminWorld world_{16384};
+  AdminWorld world_{16384, {64}};
+  std::vector<ClientId> clients_;
+  ClientId first_client_ = 0;
   console::History history_;
   console::Activity activity_;
   InodeId file_ = kNoInode;
+  InodeId away_ = kNoInode;
   double begun_ = 0;  // of this turn, behind what is only set up
 };
 
