@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "server/mds/layout/layout_records.h"
 #include "server/mds/meta/records.h"
 #include "tests/unit/mds/layout/layout_world.h"
 
@@ -50,6 +51,18 @@ struct ManyGrants : ::testing::Test {
   }
   bool is_on_record() {
     return Records(world.store).get(RecordKind::kLayout, writing_record_key(file)).value().has_value();
+  }
+  // As the answers do that tell of them.
+  void put_on_record() {
+    const HeldLayout& layout = *table().find(file, kAlice);
+    ASSERT_TRUE(LayoutRecords(world.store).told(layout, layout.grants()));
+    ASSERT_EQ(records(), 1 + kGrants);
+  }
+  // Of the layout and its grants.
+  size_t records() {
+    size_t count = 0;
+    EXPECT_TRUE(Records(world.store).scan(RecordKind::kHeldLayout, [&](auto, auto) { return ++count > 0; }));
+    return count;
   }
   void turn() {
     const size_t before = dying();
@@ -231,6 +244,52 @@ TEST_F(ManyGrants, TheServerMayEndBetweenTwoPieces) {
   give_back();
   turns_until_half_dead();
   world.stop();
+}
+
+TEST_F(ManyGrants, LeaveTheRecordBeforeTheyAreWithdrawnPieceByPiece) {
+  put_on_record();
+  world.brick.hold_withdrawals = true;
+  give_back();
+  size_t before = records();
+  EXPECT_EQ(before, kGrants - kGrantsPerPiece) << "the layout is gone with the first piece";
+  for (int i = 0; i < 100 && records() > 0; ++i) {
+    world.loop.run_once(Milliseconds(0));
+    const size_t now = records();
+    EXPECT_LE(before - now, kGrantsPerPiece) << "in one turn";
+    before = now;
+  }
+  EXPECT_EQ(records(), 0u);
+  EXPECT_EQ(dying(), kGrants);
+  world.brick.release();
+  world.settle();
+}
+
+TEST_F(ManyGrants, ThatWereRevokedOrWhoseClientIsGoneLeaveNoRecord) {
+  put_on_record();
+  world.mds->layouts().revoke_layout(kAlice, file, [](std::optional<size_t>) {});
+  world.settle();
+  EXPECT_EQ(records(), 0u);
+  world.brick.grants.clear();
+  SetUp();
+  put_on_record();
+  alice_goes();
+  world.settle();
+  EXPECT_EQ(records(), 0u);
+}
+
+TEST_F(ManyGrants, ThatARestartFindsWithoutTheirLayoutAreWithdrawnByIt) {
+  put_on_record();
+  world.brick.hold_withdrawals = true;
+  give_back();
+  world.loop.run_once(Milliseconds(0));
+  ASSERT_GT(records(), 0u);
+  world.crash();
+  world.brick.hold_withdrawals = false;
+  world.start();
+  world.settle();
+  EXPECT_EQ(records(), 0u);
+  EXPECT_TRUE(world.brick.grants.empty());
+  EXPECT_FALSE(table().in_use(file));
 }
 
 // --- many holders of one file ---
