@@ -174,7 +174,9 @@ class Delegation(TwoMounts):
             for name in os.listdir(self.mount / "listed"):
                 (self.mount / "listed" / name).stat()
         self.assertGreaterEqual(self.count("READDIR"), listed + 5)
-        self.assertEqual(self.calls(lambda: [read(path) for path in paths]), (0, {}))
+        _, asked = self.calls(lambda: [read(path) for path in paths])
+        # Not for any number of calls: a kernel that is short of memory reads a page again, by the layout.
+        self.assertFalse({"OPEN", "CLOSE", "LOOKUP", "DELEGRETURN"} & asked.keys(), asked)
         returned = self.count("DELEGRETURN")
 
         def all_returned():
