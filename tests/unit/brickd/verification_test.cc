@@ -38,6 +38,7 @@ class BrickVerification : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { begin(); }
   void begin(std::unique_ptr<Pool> pool = nullptr) {
+    client.reset();  // before the brick whose transport it has
     brick.emplace(GetParam(), BrickOptions{.lease = Milliseconds(60000)}, std::move(pool));
     ASSERT_EQ(brick->claim().status, Status::kOk);
     ASSERT_EQ(brick->alloc(0, 3), Status::kOk);
