@@ -249,6 +249,7 @@ class Mounted(ThroughAMount):
         self.assert_written(queue, file, memory[:4096], 0)
         self.cluster.signal("brick", signal.SIGSTOP)
         self.addCleanup(self.cluster.signal, "brick", signal.SIGCONT)
+        time.sleep(0.5)  # the signal reaches all of its threads
         queue.submit([file.operation(pnfsrdma.WRITE, memory[i * 4096:(i + 1) * 4096], i * 4096, 0, i) for i in range(8)])
         self.assertEqual(queue.reap(8, 0.2), [])
         self.through.process.send_signal(signal.SIGKILL)
