@@ -62,6 +62,10 @@ class BrickVerification : public testing::TestWithParam<const char*> {
     ASSERT_EQ(client->write(target, offset, length), rdma::Outcome::kSuccess);
   }
 
+  // The brick's pool uses these until it ends, so they end after it.
+  SystemRandom random;
+  std::atomic<int> evicted = 0;
+  std::atomic<int> failures = 0;
   std::optional<TestBrick> brick;
   std::unique_ptr<TestClient> client;
 };
@@ -84,8 +88,6 @@ TEST_P(BrickVerification, TellsTheChecksumOfWhatIsThereAndFindsAFlippedBit) {
 }
 
 TEST_P(BrickVerification, PersistentMemoryIsReadBehindItsCaches) {
-  SystemRandom random;
-  std::atomic<int> evicted = 0;
   begin(make_pool(std::make_unique<CachedPersistence>(evicted), random));
   const Grant target = grant();
   write(target, 0, 600'000);
@@ -124,8 +126,6 @@ TEST_P(BrickVerification, AGrantIsWithdrawnWhileItIsRead) {
 }
 
 TEST_P(BrickVerification, WhatCannotBeFlushedIsNotRead) {
-  SystemRandom random;
-  std::atomic<int> failures = 0;
   begin(make_faulty_pool(failures, random));
   const Grant target = grant();
   failures = 1;

@@ -55,6 +55,10 @@ class BrickWords : public testing::TestWithParam<const char*> {
     return reply->status;
   }
 
+  // The brick's pool uses these until it ends, so they end after it.
+  SystemRandom random;
+  std::atomic<int> failures = 0;
+  HeldPersistence::Gate gate;
   std::optional<TestBrick> brick;
 };
 
@@ -208,8 +212,6 @@ TEST_P(BrickWords, WithdrawnWhileItIsChangedAWordStaysAsItIsFromTheAnswerOn) {
 }
 
 TEST_P(BrickWords, ADurableOneIsFlushedAndSaysWhenThatHasFailed) {
-  SystemRandom random;
-  std::atomic<int> failures = 0;
   begin(make_faulty_pool(failures, random));
   auto client = greeted();
   const Grant on = grant();
@@ -234,8 +236,6 @@ TEST_P(BrickWords, ADurableOneIsFlushedAndSaysWhenThatHasFailed) {
 }
 
 TEST_P(BrickWords, ARepetitionIsFlushedAnew) {
-  SystemRandom random;
-  HeldPersistence::Gate gate;
   begin(make_pool(std::make_unique<HeldPersistence>(gate), random));
   auto client = greeted();
   const Grant on = grant();
