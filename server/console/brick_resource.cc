@@ -23,7 +23,8 @@ std::string etag_of(const Brick& brick) {
 
 Answer<Brick> find_brick(Backend& backend, const std::string& id) {
   TRY_ASSIGN(const auto numbers, or_problem(backend.numbers.get()));
-  const auto found = std::ranges::find(numbers->bricks, id, &Brick::id);
+  const auto found = std::ranges::find_if(
+      numbers->bricks, [&](const Brick& brick) { return brick.id == id || brick.first_id == id; });
   if (found == numbers->bricks.end()) return refuse("not-found", "There is no brick " + id + ".");
   return *found;
 }
@@ -126,11 +127,10 @@ Response delete_brick(Backend& backend, Call& call) {
 }
 
 Response get_blocks(Backend& backend, Call& call) {
-  const std::string id = call.text("brick");
   TRY_ASSIGN(const uint64_t first,
              call.cursor().empty() ? Answer<uint64_t>(0) : number_of_cursor(call.cursor()));
-  TRY_ASSIGN(const Brick brick, find_brick(backend, id));
-  TRY_ASSIGN(const auto map, or_problem(backend.blocks.get(id)));
+  TRY_ASSIGN(const Brick brick, find_brick(backend, call.text("brick")));
+  TRY_ASSIGN(const auto map, or_problem(backend.blocks.get(brick.id)));
   Json runs = Json::array();
   Json next;
   for (const BlockRun& run : map->runs) {
@@ -149,18 +149,20 @@ Response get_blocks(Backend& backend, Call& call) {
 }
 
 Response post_brick_format(Backend& backend, Call& call) {
-  const std::string id = call.text("brick");
-  if (call.arguments.body["confirm"] != id)
+  TRY_ASSIGN(const Brick brick, find_brick(backend, call.text("brick")));
+  if (call.arguments.body["confirm"] != brick.id)
     return std::unexpected(Problem{.name = "invalid",
                                    .detail = "confirm is not the brick's id.",
                                    .fix = "Repeat the id of the brick whose content is to be erased.",
                                    .errors = {{"/confirm", "is not the brick's id"}}});
-  return started(backend.loop.call<Result<Job>>(
-      [&backend, id, user = call.caller.user] { return backend.administration.format_brick(id, user); }));
+  return started(backend.loop.call<Result<Job>>([&backend, id = brick.id, user = call.caller.user] {
+    return backend.administration.format_brick(id, user);
+  }));
 }
 
 Response post_brick_check(Backend& backend, Call& call) {
-  return started(backend.loop.call<Result<Job>>([&backend, id = call.text("brick"), user = call.caller.user] {
+  TRY_ASSIGN(const Brick brick, find_brick(backend, call.text("brick")));
+  return started(backend.loop.call<Result<Job>>([&backend, id = brick.id, user = call.caller.user] {
     return backend.administration.check_brick(id, user);
   }));
 }

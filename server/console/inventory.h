@@ -162,9 +162,10 @@ enum class Durability : uint8_t { kUnknown, kVolatile, kProcess, kPower };
 // How a client can make its writes durable.
 enum class FlushMethod : uint8_t { kNative, kCommit, kLayoutCommit };
 struct Brick {
-  std::string id;       // uuid; empty while it was never reached
-  std::string name;     // that people gave it; empty: none
-  std::string address;  // as configured
+  std::string id;        // its pool's uuid; `first_id` while it was never reached
+  std::string first_id;  // "new-<number>": whoever was told this one still finds the brick
+  std::string name;      // that people gave it; empty: none
+  std::string address;   // as configured
   BrickState state = BrickState::kConnecting;
   std::string detail;  // why it is not ready; empty when it is
   WallTime since;

@@ -28,6 +28,9 @@ class Cli(unittest.TestCase):
         cls.file = OpenFile(cls.mount / "held")
         cls.file.write(b"x" * MIB)
         cls.file.fsync()
+        # The console may still show what it was told before the MDS had the brick.
+        wait_until(lambda: json.loads(cls.cli("--json", "brick", "list").stdout)[0]["state"] == "ready", 10,
+                   "the brick is shown as ready")
 
     @classmethod
     def tearDownClass(cls):
@@ -35,8 +38,9 @@ class Cli(unittest.TestCase):
         cls.mount.unmount()
         cls.cluster.close()
 
-    def cli(self, *arguments, given=None, environment=None, socket=True):
-        where = ["--socket", f"{self.cluster.home}/console.sock"] if socket else []
+    @classmethod
+    def cli(cls, *arguments, given=None, environment=None, socket=True):
+        where = ["--socket", f"{cls.cluster.home}/console.sock"] if socket else []
         return subprocess.run([f"{BIN}/pnfsrdma", *where, *map(str, arguments)], input=given or "", capture_output=True,
                               text=True, timeout=120, env={**os.environ, **(environment or {})})
 

@@ -54,8 +54,12 @@ std::vector<console::FlushMethod> flush_methods_of(uint32_t methods) {
   return shown;
 }
 
+std::string first_id_of(const BrickRecord& record) {
+  return "new-" + std::to_string(record.number);
+}
+
 std::string id_of(const BrickRecord& record) {
-  return record.claimed_before() ? uuid_text(record.uuid) : "new-" + std::to_string(record.number);
+  return record.claimed_before() ? uuid_text(record.uuid) : first_id_of(record);
 }
 
 bool is_address(const std::string& text) {
@@ -89,7 +93,8 @@ BrickAdministration::BrickAdministration(const Parts& parts)
 
 Result<BrickNumber> BrickAdministration::find(const std::string& id) const {
   for (const BrickNumber number : parts_.list.numbers()) {
-    if (id_of(*parts_.list.find(number)) == id) return number;
+    const BrickRecord& record = *parts_.list.find(number);
+    if (id_of(record) == id || first_id_of(record) == id) return number;
   }
   return fail(ENOENT, "no brick " + id);
 }
@@ -126,8 +131,11 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
   const brick::ClaimResult& identity = brick.identity();
   const brick::StatisticsResult& now = observer_.latest(number).statistics;
   const Space& space = brick.space();
-  console::Brick shown{
-      .id = id_of(record), .name = record.name, .address = record.address, .state = state_of(brick)};
+  console::Brick shown{.id = id_of(record),
+                       .first_id = first_id_of(record),
+                       .name = record.name,
+                       .address = record.address,
+                       .state = state_of(brick)};
   shown.detail = brick.detail();
   // Long before it is given up, whoever looks is told why I/O stands still.
   if (const auto silence = parts_.bricks.silence(number); brick.ready() && silence >= kSilence) {

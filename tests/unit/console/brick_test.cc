@@ -30,6 +30,17 @@ TEST(Bricks, AreFormattedOnlyWhenTheirIdIsRepeated) {
   EXPECT_EQ(ApiWorld::json_of(started)["user"], "root");
 }
 
+TEST(Bricks, AreFoundByTheIdTheyHadBeforeTheyWereReachedButNotFormattedByIt) {
+  ApiWorld world;
+  world.administration.brick_in_use = false;
+  EXPECT_EQ(ApiWorld::json_of(world.send("GET", "/api/v1/bricks/new-1"))["id"], kBrickId);
+  EXPECT_EQ(world.send("GET", "/api/v1/bricks/new-1/blocks").status, 200);
+  EXPECT_EQ(world.send("POST", "/api/v1/bricks/new-1/format", {{"confirm", "new-1"}}).status, 422);
+  EXPECT_EQ(world.send("POST", "/api/v1/bricks/new-1/check").status, 202);
+  EXPECT_EQ(world.send("DELETE", "/api/v1/bricks/new-1").status, 204);
+  EXPECT_EQ(world.send("GET", "/api/v1/bricks/new-2").status, 404);
+}
+
 TEST(Bricks, AreCalledWhatPeopleCallThem) {
   ApiWorld world;
   const auto change = [&](const Json& body) {

@@ -32,6 +32,7 @@ class FakeAdministration final : public Administration {
          .grants = {{.id = 7, .offset = 0, .length = 4096, .writable = true, .brick = kBrickId}}});
     all_exports.push_back({.id = 1, .rules = {.path = "/"}, .directory_exists = true});
     brick.id = kBrickId;
+    brick.first_id = "new-1";
     brick.address = "unix:/run/brick.sock";
     brick.state = BrickState::kReady;
     brick.durability = Durability::kPower;

@@ -136,6 +136,16 @@ TEST_F(Bricks, OneIsAddedAndGetsNewFiles) {
   world.check("restarted");
 }
 
+TEST_F(Bricks, OneIsStillFoundByTheIdItHadBeforeItWasReached) {
+  ASSERT_EQ(admin().bricks().at(0).id, hex(1));
+  ASSERT_NE(file_on(1), kNoInode);
+  for (const std::string& id : {hex(1), std::string("new-1")}) {
+    EXPECT_EQ(remove(id).error().number(), EBUSY) << id;
+    EXPECT_TRUE(holders_of(id)) << id;
+  }
+  EXPECT_EQ(remove("new-2").error().number(), ENOENT);
+}
+
 TEST_F(Bricks, OneThatSaysNothingIsShownAsAwayLongBeforeItIsGivenUp) {
   world.plug.silent_for(LayoutWorld::kBrick, Milliseconds(1900));
   EXPECT_EQ(admin().bricks().at(0).state, console::BrickState::kReady);
