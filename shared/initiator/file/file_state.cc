@@ -34,11 +34,13 @@ FileReference FileState::reference(bool for_write, nfs4::Stateid* open_stateid, 
   return file;
 }
 
-bool FileState::renew_open(bool for_write, const nfs4::Stateid& refused) {
+bool FileState::renew_open(bool for_write, const nfs4::Stateid& refused, int& tries) {
   nfs4::Stateid known;
   (void)reference(for_write, &known);
-  // Another one: somebody else has been here while the call travelled.
-  if (known.other == refused.other) mds.renew_opens();
+  if (known.other == refused.other) {
+    if (++tries == kStateidTries) return false;
+    mds.renew_opens();
+  }
   std::lock_guard lock(source_mutex_);
   return source_ == nullptr || !source_->locks_lost();
 }

@@ -43,8 +43,10 @@ class FileState : public std::enable_shared_from_this<FileState> {
   FileReference reference(bool for_write, nfs4::Stateid* open_stateid = nullptr, bool* open = nullptr);
 
   // The server does not know `refused`, which reference() gave for an open: from here on that gives another one,
-  // if the file can be opened again. False: not to be tried again, locks of the file were lost with it.
-  bool renew_open(bool for_write, const nfs4::Stateid& refused);
+  // if the file can be opened again. Whether the call is to be sent again: not after kStateidTries in the name of
+  // an open of now, which `tries` counts from 0, nor when locks of the file were lost with it. One that was
+  // closed, or made good for somebody else, while the call travelled does not count: it says nothing of the others.
+  bool renew_open(bool for_write, const nfs4::Stateid& refused, int& tries);
 
   bool growth_void() const { return kept.any() && dirty.growth_void(cache.lineage()); }
   // The session is another one than when it was written: the server may be, too, and a reader would see older

@@ -19,8 +19,7 @@ Result<size_t> ThroughMds::read(uint64_t offset, BufferSlice sink) {
     const size_t count = std::min(sink.size() - done, file_.mds.io_size_max());
     const auto answer = file_.mds.read(file, stateid, offset + done, sink.bytes().subspan(done, count));
     if (!answer) {
-      const bool again = is_lost_state(answer.error().status) && ++tries < kStateidTries;
-      if (again && file_.renew_open(false, stateid)) continue;
+      if (is_lost_state(answer.error().status) && file_.renew_open(false, stateid, tries)) continue;
       return fail(answer.error().to_errno(), "READ through the MDS");
     }
     const size_t read = answer->data.size();
@@ -57,7 +56,7 @@ Result<uint32_t> ThroughMds::send_write(uint64_t offset, BufferSlice source, Unt
   UnstableCopy copy = until == Until::kCopied ? unstable_memory_.copy(source.bytes()) : nullptr;
   const auto stable = copy ? nfs4::StableHow::kUnstable : nfs4::StableHow::kFileSync;
   if (!file_.dirty.keeps_copies()) file_.unstable_session = file_.layouts.session.load();
-  for (int tries = 1;; ++tries) {
+  for (int tries = 0;;) {
     nfs4::Stateid stateid;
     bool open = false;
     const FileReference file = file_.reference(true, &stateid, &open);
@@ -65,8 +64,7 @@ Result<uint32_t> ThroughMds::send_write(uint64_t offset, BufferSlice source, Unt
     const uint64_t holdings = file_.cache.holdings();
     const auto answer = file_.mds.write(file, stateid, offset, source.bytes(), stable);
     if (!answer) {
-      const bool again = is_lost_state(answer.error().status) && tries < kStateidTries;
-      if (again && file_.renew_open(true, stateid)) continue;
+      if (is_lost_state(answer.error().status) && file_.renew_open(true, stateid, tries)) continue;
       return fail(answer.error().to_errno(), "WRITE through the MDS");
     }
     if (answer->count == 0) return fail(EIO, "WRITE through the MDS: nothing written");

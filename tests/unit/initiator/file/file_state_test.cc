@@ -38,7 +38,7 @@ class DisownedOpenTest : public DataPathTest {
   }
   void TearDown() override {
     DataPathTest::TearDown();
-    channel.during_renewal = {};
+    channel.during_renewal = channel.during_write = channel.during_read = {};
   }
   int error_of(const Result<size_t>& result) { return result ? 0 : result.error().number(); }
 
@@ -63,6 +63,27 @@ TEST_F(DisownedOpenTest, WhatHasBeenMadeGoodMeanwhileIsNotMadeGoodAgain) {
   channel.during_write = [this] { open_.number = 1; };
   write(0, 4096, 1);
   EXPECT_EQ(channel.writes, 2);
+  EXPECT_EQ(channel.renewals, 0);
+}
+
+// Threads that open and close the file: whichever open a call names may be closed before the call arrives. That
+// says nothing of those that are open still.
+TEST_F(DisownedOpenTest, OpensThatAreClosedWhileACallTravelsEndNoCall) {
+  std::atomic<int> closed = 0;
+  const auto close_one = [&] {
+    if (++closed < 8) {
+      ++open_.number;
+      channel.known_open = 0xFF;
+    } else {
+      channel.known_open = open_.number.load();
+    }
+  };
+  channel.during_write = channel.during_read = close_one;
+  write(0, 4096, 1);
+  EXPECT_EQ(channel.writes, 8);
+  closed = 0;
+  EXPECT_EQ(error_of(file->read(0, buffer->slice(0, 4096))), 0);
+  EXPECT_EQ(channel.reads, 8);
   EXPECT_EQ(channel.renewals, 0);
 }
 

@@ -46,6 +46,7 @@ class ScriptedMds final : public Mds {
   std::function<void()> during_layoutget;
   std::function<void()> during_layoutcommit;
   std::function<void()> during_commit;
+  std::function<void()> during_read;         // before it is done
   std::function<void()> during_write;        // before it is done
   std::function<void()> during_bulk_return;  // before it is done
   std::function<void()> during_renewal;
@@ -228,6 +229,7 @@ class ScriptedMds final : public Mds {
                                         MutableByteSpan sink) override {
     ++calls;
     ++reads;
+    if (during_read) during_read();
     if (!knows(stateid)) return std::unexpected(MetadataError{nfs4::Status::kBadStateid, 0});
     std::lock_guard bytes(bytes_mutex_);
     const uint64_t end = std::min<uint64_t>(size, offset + sink.size());
