@@ -15,6 +15,18 @@ namespace pnfsrdma::client {
 
 using initiator::Session;
 
+namespace {
+
+// What whoever came from a port above 1023 can do about it on this host.
+const char* advice_on_ports() {
+  if (::geteuid() != 0) return "which root may bind: mount as root";
+  return "and none of 665 to 1023 could be bound here: try again in a minute (so long a closed connection "
+         "keeps "
+         "its port), give this container CAP_NET_BIND_SERVICE";
+}
+
+}  // namespace
+
 Result<Root> find_root(Session& session, const std::string& path) {
   Session::Operations operations = {nfs4::PutRootFileHandleArguments{}};
   for (size_t start = 0; start < path.size();) {
@@ -34,9 +46,9 @@ Result<Root> find_root(Session& session, const std::string& path) {
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(handle_at + 1);
   if (reply.status == nfs4::Status::kPerm) {
     return fail(EPERM,
-                fmt::format("{}:{}: the server serves this export to ports below 1024 only, which root "
-                            "may bind: mount as root, or set \"insecure\" of the export on the server",
-                            session.server(), path));
+                fmt::format("{}:{}: the server serves this export to ports below 1024 only, {}, or set "
+                            "\"insecure\" of the export on the server",
+                            session.server(), path, advice_on_ports()));
   }
   if (handle == nullptr || attributes == nullptr) {
     return fail(nfs4::to_errno(reply.status),

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "shared/base/random.h"
@@ -31,27 +32,48 @@ bool bind_port(int fd, int family, uint16_t port) {
                            : ::bind(fd, reinterpret_cast<const sockaddr*>(&ipv6), sizeof ipv6) == 0;
 }
 
-// Beginning anywhere, so that two mounts do not try the same ones.
-void bind_reserved(int fd, int family) {
-  if (family != AF_INET && family != AF_INET6) return;
+// A socket on its way: connected already, or connecting.
+Result<FileDescriptor> start(FileDescriptor socket, const SocketAddress& address, bool& connected) {
+  connected = ::connect(socket.get(), address.data(), address.size()) == 0;
+  if (connected || errno == EINPROGRESS) return socket;
+  return std::unexpected(Error::from_errno("connect to " + address.to_string()));
+}
+
+Result<FileDescriptor> make_socket(const SocketAddress& address) {
+  FileDescriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return std::unexpected(Error::from_errno("socket"));
+  return socket;
+}
+
+// From the first port that can be had, beginning anywhere, so that two mounts do not try the same ones. Whoever
+// closes first has his port rest for a minute, but only towards the server that it led to: SO_REUSEADDR has
+// bind(2) give it to us all the same, and connect(2) tells whether it is free for this server. None: not
+// permitted, or none is free.
+std::optional<Result<FileDescriptor>> start_reserved(const SocketAddress& address, bool& connected) {
+  if (address.is_unix()) return std::nullopt;
   SystemRandom random;
   const uint32_t first = random.next_u32() % kReservedPorts;
   for (uint32_t i = 0; i < kReservedPorts; ++i) {
+    TRY_ASSIGN(FileDescriptor socket, make_socket(address));
+    constexpr int kYes = 1;
+    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &kYes, sizeof kYes);
     const uint32_t port = kReservedPortFirst + (first + i) % kReservedPorts;
-    if (bind_port(fd, family, static_cast<uint16_t>(port)) || errno != EADDRINUSE) return;
+    if (!bind_port(socket.get(), address.family(), static_cast<uint16_t>(port))) {
+      if (errno == EADDRINUSE) continue;
+      return std::nullopt;
+    }
+    auto started = start(std::move(socket), address, connected);
+    if (started || started.error().number() != EADDRNOTAVAIL) return started;
   }
+  return std::nullopt;
 }
 
-// A socket on its way: connected already, or connecting.
 Result<FileDescriptor> begin_connect(const SocketAddress& address, LocalPort port, bool& connected) {
-  FileDescriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) return std::unexpected(Error::from_errno("socket"));
-  if (port == LocalPort::kReserved) bind_reserved(socket.get(), address.family());
-  connected = ::connect(socket.get(), address.data(), address.size()) == 0;
-  if (!connected && errno != EINPROGRESS) {
-    return std::unexpected(Error::from_errno("connect to " + address.to_string()));
+  if (port == LocalPort::kReserved) {
+    if (auto started = start_reserved(address, connected)) return *std::move(started);
   }
-  return socket;
+  TRY_ASSIGN(FileDescriptor socket, make_socket(address));
+  return start(std::move(socket), address, connected);
 }
 
 Result<> outcome_of(int fd, const SocketAddress& address) {

@@ -4,12 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
-#include <set>
 
 #include "shared/rpc/dial.h"
 #include "shared/rpc/record.h"
@@ -522,66 +519,6 @@ TEST(Listener, ReplacesTheSocketFileOfADeadProcessAndSparesALivingOne) {
   first->reset();
   EXPECT_NE(access(path.c_str(), F_OK), 0);
 }
-
-TEST(Dial, ReportsRefusal) {
-  SystemClock clock;
-  EventLoop loop(clock);
-  SocketAddress nobody;
-  {
-    auto listener = Listener::listen(loop, *SocketAddress::parse("127.0.0.1:0"), Service{});
-    nobody = (*listener)->address();
-  }
-  std::optional<int> number;
-  dial(loop, nobody, kLong,
-       [&](Result<FileDescriptor> socket) { number = socket ? 0 : socket.error().number(); });
-  for (int i = 0; i < 1000 && !number; ++i) loop.run_once(Milliseconds(5));
-  EXPECT_EQ(number, ECONNREFUSED);
-  EXPECT_EQ(dial_and_wait(nobody, kLong).error().number(), ECONNREFUSED);
-}
-
-class ReservedPort : public testing::TestWithParam<const char*> {
- protected:
-  // The port a new connection to a listener comes from; 0: none was made.
-  uint16_t port() {
-    auto dialed = dial_and_wait((*listener_)->address(), kLong, LocalPort::kReserved);
-    if (!dialed) return 0;
-    sockets_.push_back(std::move(*dialed));
-    return SocketAddress::local_of(sockets_.back().get())->port();
-  }
-  SystemClock clock_;
-  std::optional<MemoryBudget> budget_;
-  EventLoop loop_{clock_};
-  Result<std::unique_ptr<Listener>> listener_ =
-      Listener::listen(loop_, *SocketAddress::parse(GetParam()), Service{});
-  std::vector<FileDescriptor> sockets_;
-};
-
-TEST_P(ReservedPort, IsTakenByRootAndNotTwice) {
-  if (!listener_) GTEST_SKIP() << "no " << GetParam() << " on this machine";
-  if (port() > kReservedPortLast) GTEST_SKIP() << "reserved ports are not for this user";
-  std::set<uint16_t> ports;
-  for (int i = 0; i < 20; ++i) ports.insert(port());
-  EXPECT_EQ(ports.size(), 20u);
-  EXPECT_GE(*ports.begin(), kReservedPortFirst);
-  EXPECT_LE(*ports.rbegin(), kReservedPortLast);
-}
-
-// A server that wants none is not lost for who may bind none.
-TEST_P(ReservedPort, IsNotInsistedOn) {
-  if (!listener_) GTEST_SKIP() << "no " << GetParam() << " on this machine";
-  const pid_t user = fork();
-  if (user == 0) {
-    if (geteuid() == 0 && setuid(65534) != 0) _exit(2);
-    _exit(port() > kReservedPortLast ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(user, &status, 0), user);
-  int everybodys_first = kReservedPortLast + 1;
-  std::ifstream("/proc/sys/net/ipv4/ip_unprivileged_port_start") >> everybodys_first;
-  if (everybodys_first <= kReservedPortLast) GTEST_SKIP() << "here everybody may bind reserved ports";
-  EXPECT_EQ(status, 0);
-}
-INSTANTIATE_TEST_SUITE_P(Families, ReservedPort, testing::Values("127.0.0.1:0", "[::1]:0"));
 
 }  // namespace
 }  // namespace pnfsrdma::rpc
