@@ -10,6 +10,7 @@
 #include <string>
 
 #include "library/connection.h"
+#include "library/directory.h"
 #include "library/last_error.h"
 #include "library/map.h"
 #include "library/open_file.h"
@@ -26,6 +27,7 @@ namespace {
 
 using namespace pnfsrdma;
 using library::Connection;
+using library::Directory;
 using library::failed;
 using library::Map;
 using library::OpenFile;
@@ -41,6 +43,9 @@ const Connection* inside(const pnfsrdma_client* client) {
 }
 OpenFile* inside(pnfsrdma_file* file) {
   return reinterpret_cast<OpenFile*>(file);
+}
+Directory* inside(pnfsrdma_directory* directory) {
+  return reinterpret_cast<Directory*>(directory);
 }
 Queue* inside(pnfsrdma_queue* queue) {
   return reinterpret_cast<Queue*>(queue);
@@ -84,6 +89,12 @@ template <typename Call>
 int64_t on_file(pnfsrdma_file* file, Call call) {
   return guarded(file == nullptr ? nullptr : &inside(file)->connection(),
                  [&] { return call(*inside(file)); });
+}
+
+template <typename Call>
+int64_t on_directory(pnfsrdma_directory* directory, Call call) {
+  return guarded(directory == nullptr ? nullptr : &inside(directory)->connection(),
+                 [&] { return call(*inside(directory)); });
 }
 
 template <typename Call>
@@ -192,7 +203,8 @@ int pnfsrdma_connect(const char* source, const char* options, pnfsrdma_client** 
 
 int pnfsrdma_disconnect(pnfsrdma_client* client) {
   return number(guarded(inside(client), [&]() -> Result<> {
-    if (inside(client)->is_used()) return fail(EBUSY, "files or queues of the connection are open");
+    if (inside(client)->is_used())
+      return fail(EBUSY, "files, directories or queues of the connection are open");
     delete inside(client);
     return {};
   }));
@@ -370,6 +382,30 @@ int pnfsrdma_rmdir(pnfsrdma_client* client, const char* path) {
   return number(guarded(inside(client), [&]() -> Result<> {
     if (path == nullptr) return fail(EFAULT, "a null pointer");
     return inside(client)->remove_directory(path);
+  }));
+}
+
+int pnfsrdma_opendir(pnfsrdma_client* client, const char* path, pnfsrdma_directory** directory) {
+  if (directory != nullptr) *directory = nullptr;
+  return number(guarded(inside(client), [&]() -> Result<> {
+    if (path == nullptr || directory == nullptr) return fail(EFAULT, "a null pointer");
+    TRY_ASSIGN(auto opened, inside(client)->open_directory(path));
+    *directory = reinterpret_cast<pnfsrdma_directory*>(opened.release());
+    return {};
+  }));
+}
+
+int pnfsrdma_readdir(pnfsrdma_directory* directory, struct dirent* entry) {
+  return number(on_directory(directory, [&](Directory& open) -> Result<bool> {
+    if (entry == nullptr) return fail(EFAULT, "a null pointer");
+    return open.next(*entry);
+  }));
+}
+
+int pnfsrdma_closedir(pnfsrdma_directory* directory) {
+  return number(on_directory(directory, [](Directory& open) -> Result<> {
+    delete &open;
+    return {};
   }));
 }
 

@@ -16,6 +16,7 @@
 
 namespace pnfsrdma::library {
 
+class Directory;
 class OpenFile;
 
 // What pnfsrdma_connect() makes: where a program's files are, its registered memory, and what completes the operations
@@ -34,6 +35,7 @@ class Connection {
 
   // Paths below the directory connected to, in the calling process's name. `flags`, `mode`: open(2)'s.
   virtual Result<std::unique_ptr<OpenFile>> open(std::string_view path, int flags, mode_t mode) = 0;
+  virtual Result<std::unique_ptr<Directory>> open_directory(std::string_view path) = 0;
   virtual Result<struct stat> status(std::string_view path) = 0;
   virtual Result<> unlink(std::string_view path) = 0;
   virtual Result<> remove_directory(std::string_view path) = 0;

@@ -23,6 +23,7 @@
  * anew there. Signals: the library starts threads that block all signals, and changes no handler.
  */
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -54,8 +55,8 @@ const char* pnfsrdma_last_error(void);
  * (the port, or the durability), -ENOENT, -EACCES, -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH. */
 int pnfsrdma_connect(const char* source, const char* options, pnfsrdma_client** client);
 
-/* Returns all layouts, takes leave of the server or the mount. -EBUSY while files or queues are open; else the
- * client is gone, 10 seconds later at most. */
+/* Returns all layouts, takes leave of the server or the mount. -EBUSY while files, directories or queues are open;
+ * else the client is gone, 10 seconds later at most. */
 int pnfsrdma_disconnect(pnfsrdma_client* client);
 
 /* What the data travels over: "iwarp", "verbs", "verbs/iwarp"; "through the server" if it grants no memory. */
@@ -111,6 +112,15 @@ int pnfsrdma_unlink(pnfsrdma_client* client, const char* path);
 int pnfsrdma_rename(pnfsrdma_client* client, const char* from, const char* to);
 int pnfsrdma_mkdir(pnfsrdma_client* client, const char* path, mode_t mode);
 int pnfsrdma_rmdir(pnfsrdma_client* client, const char* path);
+
+/* What is in a directory. It is read in pieces: of what is made or removed meanwhile each may be seen or not. One
+ * thread at a time. */
+typedef struct pnfsrdma_directory pnfsrdma_directory;
+/* Errors: as opendir(3). */
+int pnfsrdma_opendir(pnfsrdma_client* client, const char* path, pnfsrdma_directory** directory);
+/* 1: `entry` is the next one (d_name, d_type, d_ino; "." and ".." are none); 0: that was all. */
+int pnfsrdma_readdir(pnfsrdma_directory* directory, struct dirent* entry);
+int pnfsrdma_closedir(pnfsrdma_directory* directory);
 
 /* ---- many operations at once ---- */
 

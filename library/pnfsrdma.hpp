@@ -4,7 +4,7 @@
 
 // pnfsrdma.h for C++17: objects that end what they began, and std::system_error (generic_category, with the library's
 // words) instead of negative errnos. Everything else is as pnfsrdma.h says. Objects are moved, not copied; a client
-// outlives its files, buffers and queues, a file its maps.
+// outlives its files, directories, buffers and queues, a file its maps.
 
 #include <pnfsrdma.h>
 
@@ -75,6 +75,22 @@ class client : public detail::owner<pnfsrdma_client> {
     detail::check(pnfsrdma_mkdir(object_, path.c_str(), mode), "mkdir");
   }
   void rmdir(const std::string& path) { detail::check(pnfsrdma_rmdir(object_, path.c_str()), "rmdir"); }
+};
+
+// What is in a directory, without "." and "..".
+class directory : public detail::owner<pnfsrdma_directory> {
+ public:
+  directory(client& of, const std::string& path) {
+    detail::check(pnfsrdma_opendir(of.get(), path.c_str(), &object_), path.c_str());
+  }
+  directory(directory&&) noexcept = default;
+  directory& operator=(directory&&) noexcept = default;
+  ~directory() {
+    if (object_ != nullptr) (void)pnfsrdma_closedir(object_);
+  }
+
+  // False: that was all.
+  bool read(struct dirent& entry) { return detail::check(pnfsrdma_readdir(object_, &entry), "readdir") == 1; }
 };
 
 // Registered memory.

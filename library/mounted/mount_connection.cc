@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "library/mounted/mounted_directory.h"
 #include "library/mounted/mounted_file.h"
 #include "library/mounted/ring_flight.h"
 
@@ -44,6 +45,10 @@ MountConnection::MountConnection(FileDescriptor root, const ring::Find& found, s
 Result<std::unique_ptr<OpenFile>> MountConnection::open(std::string_view path, int flags, mode_t mode) {
   TRY(OpenFile::check_flags(path, flags));
   return MountedFile::open(*this, names_, path, flags, mode);
+}
+
+Result<std::unique_ptr<Directory>> MountConnection::open_directory(std::string_view path) {
+  return MountedDirectory::open(*this, names_, path);
 }
 
 Result<void*> MountConnection::allocate(size_t size) {

@@ -24,6 +24,7 @@ class MountConnection final : public Connection {
   static Result<std::unique_ptr<MountConnection>> connect(std::string_view path, std::string_view options);
 
   Result<std::unique_ptr<OpenFile>> open(std::string_view path, int flags, mode_t mode) override;
+  Result<std::unique_ptr<Directory>> open_directory(std::string_view path) override;
   Result<struct stat> status(std::string_view path) override { return names_.status(path); }
   Result<> unlink(std::string_view path) override { return names_.unlink(path); }
   Result<> remove_directory(std::string_view path) override { return names_.remove_directory(path); }

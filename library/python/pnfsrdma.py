@@ -61,6 +61,11 @@ class Stat(NamedTuple):
     mtime_ns: int
 
 
+class _Entry(ctypes.Structure):  # struct dirent
+    _fields_ = [("ino", ctypes.c_uint64), ("off", ctypes.c_int64), ("reclen", ctypes.c_ushort), ("type", ctypes.c_ubyte),
+                ("name", ctypes.c_char * 256)]
+
+
 class _Timespec(ctypes.Structure):
     _fields_ = [("sec", ctypes.c_long), ("nsec", ctypes.c_long)]
 
@@ -100,6 +105,8 @@ def _load() -> ctypes.CDLL:
             ("fstat", integer, pointer, ctypes.POINTER(_Stat)), ("stat", integer, pointer, text, ctypes.POINTER(_Stat)),
             ("unlink", integer, pointer, text), ("rename", integer, pointer, text, text),
             ("mkdir", integer, pointer, text, ctypes.c_uint), ("rmdir", integer, pointer, text),
+            ("opendir", integer, pointer, text, ctypes.POINTER(pointer)), ("readdir", integer, pointer, ctypes.POINTER(_Entry)),
+            ("closedir", integer, pointer),
             ("map_create", integer, pointer, offset, size, ctypes.POINTER(pointer)), ("map_destroy", None, pointer),
             ("map_address", pointer, pointer), ("map_sync", integer, pointer, ctypes.POINTER(_Range), ctypes.c_uint),
             ("map_refresh", integer, pointer, ctypes.POINTER(_Range), ctypes.c_uint),
@@ -232,6 +239,17 @@ class Client:
 
     def rmdir(self, path: Union[str, bytes, os.PathLike]) -> None:
         _check(_library.pnfsrdma_rmdir(self._pointer, _path(path)))
+
+    def listdir(self, path: Union[str, bytes, os.PathLike] = "/") -> list[str]:
+        """The names in a directory, in no order, without "." and ".."."""
+        directory, entry, names = ctypes.c_void_p(), _Entry(), []
+        _check(_library.pnfsrdma_opendir(self._pointer, _path(path), ctypes.byref(directory)))
+        try:
+            while _check(_library.pnfsrdma_readdir(directory, ctypes.byref(entry))):
+                names.append(os.fsdecode(entry.name))
+        finally:
+            _library.pnfsrdma_closedir(directory)
+        return names
 
     def queue(self, depth: int) -> Queue:
         queue = ctypes.c_void_p()

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "library/session/session_directory.h"
 #include "library/session/session_file.h"
 #include "library/session/session_flight.h"
 #include "shared/base/signals_blocked.h"
@@ -89,6 +90,10 @@ Client::~Client() {
 
 Result<std::unique_ptr<OpenFile>> Client::open(std::string_view path, int flags, mode_t mode) {
   return SessionFile::open(*this, path, flags, mode);
+}
+
+Result<std::unique_ptr<Directory>> Client::open_directory(std::string_view path) {
+  return SessionDirectory::open(*this, path);
 }
 
 Result<void*> Client::allocate(size_t size) {

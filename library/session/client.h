@@ -26,6 +26,7 @@ class Client final : public Connection {
   ~Client() override;
 
   Result<std::unique_ptr<OpenFile>> open(std::string_view path, int flags, mode_t mode) override;
+  Result<std::unique_ptr<Directory>> open_directory(std::string_view path) override;
   Result<struct stat> status(std::string_view path) override { return names_.status(path, caller()); }
   Result<> unlink(std::string_view path) override {
     return names_.remove(path, Names::What::kFile, caller());

@@ -4,10 +4,12 @@
 
 usage: library_test.py BIN_DIRECTORY
 """
+import ctypes
 import errno
 import os
 import pathlib
 import random
+import shutil
 import signal
 import stat
 import subprocess
@@ -180,6 +182,38 @@ class Files(Case):
         self.client.rmdir("d")
         self.assert_fails(errno.ENOENT, self.client.stat, "d")
         self.assertTrue(stat.S_ISDIR(self.client.stat("/").mode))
+
+    def test_directories_are_listed(self):
+        self.client.mkdir("d")
+        self.assertEqual(self.client.listdir("d"), [])
+        names = {f"{number:0{1 + number % 200}d}" for number in range(1600)} | {"näme", "d"}
+        self.client.mkdir("d/d")
+        for name in names - {"d"}:
+            (self.mount / "d" / name).touch()
+        listed = self.client.listdir("/d/d/..")
+        self.assertEqual(len(listed), len(names))
+        self.assertEqual(set(listed), names)
+        os.symlink("d", self.mount / "link")
+        self.assertEqual(set(self.client.listdir("link")), names)
+        self.assertEqual(sorted(self.client.listdir()), ["d", "link"])
+        self.assert_fails(errno.ENOTDIR, self.client.listdir, "d/näme")
+        self.assert_fails(errno.ENOENT, self.client.listdir, "d/missing")
+        self.assert_fails(errno.EXDEV, self.client.listdir, "..")
+        self.removed_while_it_is_listed(names)
+
+    def removed_while_it_is_listed(self, names):
+        """What was read before is shown, then it is empty."""
+        library, entry, directory, found = pnfsrdma._library, pnfsrdma._Entry(), ctypes.c_void_p(), set()
+        self.assertEqual(library.pnfsrdma_opendir(self.client._pointer, b"d", ctypes.byref(directory)), 0)
+        self.assertEqual(library.pnfsrdma_readdir(directory, ctypes.byref(entry)), 1)
+        shutil.rmtree(self.mount / "d")
+        while (more := library.pnfsrdma_readdir(directory, ctypes.byref(entry))) == 1:
+            self.assertNotIn(entry.name, found)
+            found.add(entry.name)
+        self.assertEqual(more, 0)
+        self.assertLess(len(found), len(names) - 1)
+        self.assert_fails(errno.EBUSY, self.client.close)
+        self.assertEqual(library.pnfsrdma_closedir(directory), 0)
 
     def test_symbolic_links_are_followed(self):
         (self.mount / "real").mkdir()
