@@ -14,8 +14,10 @@ namespace {
 constexpr uint64_t kWord = sizeof(uint64_t);
 // A grant may be taken back, or a connection die, this often before the caller is told to come again.
 constexpr int kTriesMax = 5;
-// An answer is asked for again on so many connections.
-constexpr int kRepetitionsMax = 3;
+// An answer is asked for again on so many connections, and within so many timeouts. (One connection that dies ends
+// the calls of all threads on it: several such in a row say nothing of this call.)
+constexpr int kRepetitionsMax = 64;
+constexpr int kTimeoutsMax = 3;
 // A gate that is closed for a recall, or a server that wants the layout back from somebody, is waited for so long.
 constexpr Milliseconds kGrantPatience = std::chrono::seconds(2);
 
@@ -165,7 +167,8 @@ std::optional<brick::ChangeWordCall> Words::prepare(const LayoutSegment& piece, 
 // Before a newer connection is heard the older ones are dead: what is not in the record by then was not made.
 std::optional<brick::ChangeWordReply> Words::ask_again(Device& device,
                                                        const brick::ChangeWordCall& call) const {
-  for (int tries = 0; tries < kRepetitionsMax; ++tries) {
+  const SteadyTime until = file_.fabric.now() + kTimeoutsMax * file_.fabric.options.io_timeout;
+  for (int tries = 0; tries < kRepetitionsMax && file_.fabric.now() < until; ++tries) {
     const auto connection = file_.patience.connect(device);
     if (!connection || (*connection)->said.record != call.record) return std::nullopt;
     file_.fabric.statistics.replays.add();

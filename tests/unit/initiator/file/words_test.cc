@@ -96,6 +96,21 @@ TEST_F(WordsTest, MadeAndNotAnsweredItIsNotMadeAgain) {
   EXPECT_EQ(*add(1), 8u);
 }
 
+// The connections are everybody's: with every thread's change one of them may die.
+TEST_F(WordsTest, ManyConnectionsThatDieInARowMakeNoChangeUnknown) {
+  brick.unanswered_changes = 20;
+  EXPECT_EQ(*add(3), 5u);
+  EXPECT_EQ(word(), 8u);
+}
+
+TEST_F(WordsTest, ABrickThatNeverAnswersIsNotAskedForEver) {
+  brick.unanswered_changes = 1000;
+  EXPECT_EQ(error_of(add(3)), EIO);
+  EXPECT_EQ(word(), 8u);
+  EXPECT_GT(brick.unanswered_changes, 900);
+  brick.unanswered_changes = 0;
+}
+
 TEST_F(WordsTest, LostOnTheWayItIsMadeWhenItIsAskedForAgain) {
   brick.unmade_changes = 2;
   EXPECT_EQ(*add(3), 5u);
