@@ -47,6 +47,7 @@ struct BlockedLocksTest : testing::Test {
     locks.start([this](BlockedLocks::Waiting& waiting) {
       ++tries;
       if (!waiting.interrupted && !free) return false;
+      BlockedLocks::let_go(waiting);
       fuse_reply_err(waiting.request, waiting.interrupted ? EINTR : 0);
       return true;
     });
@@ -97,9 +98,13 @@ TEST_F(BlockedLocksTest, LooksAtOnceWhenSomethingWasUnlocked) {
 TEST_F(BlockedLocksTest, AnInterruptEndsTheOneItIsFor) {
   add(1);
   add(2);
-  const auto [heard, data] = requests.state.lock()->interrupts.at(request_number(1));
-  ASSERT_NE(heard, nullptr);
-  heard(request_number(1), data);
+  {
+    // As libfuse: the request's lock is held, so it is not let go meanwhile.
+    auto state = requests.state.lock();
+    const auto [heard, data] = state->interrupts.at(request_number(1));
+    ASSERT_NE(heard, nullptr);
+    heard(request_number(1), data);
+  }
   ASSERT_TRUE(comes(1));
   EXPECT_EQ(answer(1), EINTR);
   EXPECT_FALSE(answer(2));
