@@ -125,8 +125,12 @@ static void receive_lines(pnfsrdma_file *file, char *slots, uint64_t wanted) {
     const uint64_t count = in_a_row(received, there < wanted ? there : wanted);
     if (pnfsrdma_pread(file, slots, count * SLOT, place_of(received)) != (ssize_t)(count * SLOT)) fail("receive");
     for (uint64_t i = 0; i < count; ++i) {
-      const char *line = slots + i * SLOT;
-      fwrite(line, 1, (size_t)((const char *)memchr(line, '\n', SLOT) + 1 - line), stdout);
+      const char *line = slots + i * SLOT, *end = memchr(line, '\n', SLOT);
+      if (end == NULL) {
+        fprintf(stderr, "ring: slot %" PRIu64 " holds no line: is this file a ring?\n", (received + i) % COUNT);
+        exit(1);
+      }
+      fwrite(line, 1, (size_t)(end + 1 - line), stdout);
     }
     if (fflush(stdout) != 0) exit(1);
     /* The slots are the sender's again. */

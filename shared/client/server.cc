@@ -20,9 +20,8 @@ namespace {
 // What whoever came from a port above 1023 can do about it on this host.
 const char* advice_on_ports() {
   if (::geteuid() != 0) return "which root may bind: mount as root";
-  return "and none of 665 to 1023 could be bound here: try again in a minute (so long a closed connection "
-         "keeps "
-         "its port), give this container CAP_NET_BIND_SERVICE";
+  return "and none of 665 to 1023 could be bound here: wait a minute, in which closed connections "
+         "give theirs back, or give this container CAP_NET_BIND_SERVICE";
 }
 
 }  // namespace
