@@ -44,6 +44,8 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.cluster = cluster.Cluster(BIN, **{"pool_size": "512M", **self.options}).start_all()
         self.addCleanup(self.cluster.close)
+        # Whoever connects before that is told of no memory: its durability is unknown.
+        cluster.wait_until(lambda: "brick-ready" in self.cluster.log("mds"), 30, "the MDS has the brick")
         self.source = self.reach()
         self.client = pnfsrdma.connect(self.source)
 
