@@ -79,11 +79,6 @@ const LayoutStateid& LayoutTable::advance(HeldLayout& layout) {
   return layout.advance();
 }
 
-const LayoutStateid& LayoutTable::recall(HeldLayout& layout) {
-  layout.set_version(++versions_);
-  return layout.recall();
-}
-
 void LayoutTable::drop_if_empty(uint64_t inode) {
   const auto file = files_.find(inode);
   if (file != files_.end() && file->second.layouts.empty() && file->second.dying.empty()) files_.erase(file);
@@ -128,23 +123,21 @@ std::vector<uint64_t> LayoutTable::clients() const {
 }
 
 std::vector<DyingPointer> LayoutTable::begin_death(uint64_t inode, uint64_t client,
-                                                   std::vector<HeldGrant> grants) {
+                                                   std::vector<HeldGrant> grants, const BrickOf& brick_of) {
   std::vector<DyingPointer> pieces;
-  for (auto from = grants.begin(); from != grants.end();) {
-    const auto to = from + std::min<ptrdiff_t>(kGrantsPerPiece, grants.end() - from);
-    auto piece = std::make_shared<DyingGrants>();
-    piece->number = next_dying_++;
-    piece->client = client;
-    piece->hull = from->file;
-    piece->grants.assign(std::move_iterator(from), std::move_iterator(to));
-    for (const HeldGrant& grant : piece->grants) {
-      piece->hull = {std::min(piece->hull.begin, grant.file.begin),
-                     std::max(piece->hull.end, grant.file.end)};
-      if (grant.writable) piece->writable_end = std::max(piece->writable_end, grant.file.end);
+  std::map<BrickNumber, std::shared_ptr<DyingGrants>> growing;
+  for (HeldGrant& grant : grants) {
+    const BrickNumber brick = brick_of(grant.logical);
+    std::shared_ptr<DyingGrants>& piece = growing[brick];
+    if (!piece || piece->grants.size() == kGrantsPerPiece) {
+      piece = std::make_shared<DyingGrants>(
+          DyingGrants{.number = next_dying_++, .brick = brick, .client = client, .hull = grant.file});
+      files_[inode].dying.emplace(piece->number, piece);
+      pieces.push_back(piece);
     }
-    files_[inode].dying.emplace(piece->number, piece);
-    pieces.push_back(std::move(piece));
-    from = to;
+    piece->hull = {std::min(piece->hull.begin, grant.file.begin), std::max(piece->hull.end, grant.file.end)};
+    if (grant.writable) piece->writable_end = std::max(piece->writable_end, grant.file.end);
+    piece->grants.push_back(std::move(grant));
   }
   if (!pieces.empty()) with_dying_.insert(inode);
   return pieces;

@@ -11,17 +11,19 @@
 #include <vector>
 
 #include "server/mds/grants/held_layout.h"
+#include "server/mds/meta/brick_records.h"
 #include "server/mds/state/stateid.h"
 
 namespace pnfsrdma::mds {
 
-// A dying grant costs its brick, and the table, a look; so many are one step.
+// A dying grant costs its brick, and the table, a look; so many of one brick are one step.
 inline constexpr size_t kGrantsPerPiece = 512;
 
 // Grants of a client that have left its layout of a file and that the brick has not answered for: a piece of all that
 // left at once. Does not change.
 struct DyingGrants {
-  uint64_t number = 0;  // of the table
+  uint64_t number = 0;           // of the table
+  BrickNumber brick = kNoBrick;  // that has them
   std::vector<HeldGrant> grants;
   uint64_t client = 0;
   ByteRange hull;             // of the bytes of the file
@@ -34,6 +36,8 @@ using DyingPointer = std::shared_ptr<const DyingGrants>;
 // otherwise. Control loop only.
 class LayoutTable {
  public:
+  using BrickOf = std::function<BrickNumber(uint64_t logical)>;
+
   HeldLayout* find(uint64_t inode, uint64_t client);
   const HeldLayout* find(uint64_t inode, uint64_t client) const;
   // nullptr: no layout of anybody has this stateid.
@@ -45,10 +49,8 @@ class LayoutTable {
   void add_grant(HeldLayout& layout, HeldGrant grant);
   std::vector<HeldGrant> give_back(HeldLayout& layout, const ByteRange& range, IoMode mode);
   std::vector<HeldGrant> take_back(HeldLayout& layout, std::span<const HeldGrant> grants);
-  // The layout's stateid is told anew; as with add(), its version is newer than any before.
+  // An answer tells the layout: as with add(), its version is newer than any before.
   const LayoutStateid& advance(HeldLayout& layout);
-  // The same for a recall.
-  const LayoutStateid& recall(HeldLayout& layout);
   // The newest version of any layout.
   uint64_t versions() const { return versions_; }
 
@@ -62,8 +64,9 @@ class LayoutTable {
   // All who hold something.
   std::vector<uint64_t> clients() const;
 
-  // In pieces, each of which ends by itself.
-  std::vector<DyingPointer> begin_death(uint64_t inode, uint64_t client, std::vector<HeldGrant> grants);
+  // In pieces, each of one brick, that end by themselves.
+  std::vector<DyingPointer> begin_death(uint64_t inode, uint64_t client, std::vector<HeldGrant> grants,
+                                        const BrickOf& brick_of);
   void end_death(uint64_t inode, const DyingGrants& piece);
 
   // Whether that is so of any dying grant of the client.

@@ -424,7 +424,7 @@ void LayoutGranter::answer(const WorkPointer& work) {
 
 void LayoutGranter::answer_now(const WorkPointer& work) {
   const GrantRequest& request = work->request;
-  layouts_.end_lost(request.inode);
+  layouts_.end_lost(request.inode, request.client);
   HeldLayout* layout = table_.find(request.inode, request.client);
   // Expelled or revoked while we waited.
   if (layout == nullptr) {

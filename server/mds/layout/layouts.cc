@@ -43,15 +43,17 @@ Layouts::Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet
           {.forget = [this](uint64_t client, uint64_t inode,
                             const ByteRange& range) { give_back(client, inode, range, IoMode::kAny, [] {}); },
            .revoke = [this](uint64_t client, uint64_t inode) { revoke(client, inode); },
-           .record = [this](const HeldLayout& layout) { records_.changed(layout); }}) {}
+           .record = [this](const HeldLayout& layout) { return records_.changed(layout); }}),
+      endings_([this](BrickNumber brick) { return bricks_.find(brick)->usable(); }) {}
 
 Layouts::~Layouts() = default;
 
 std::expected<HeldLayout*, nfs4::Status> Layouts::find(uint64_t client, uint64_t inode,
                                                        const LayoutStateid& stateid) {
-  end_lost(inode);
+  end_lost(inode, client);
   HeldLayout* layout = table_.find(inode, client);
   if (layout == nullptr || layout->stateid().other != stateid.other) {
+    if (endings_.has(client, stateid.other)) return std::unexpected(nfs4::Status::kDelay);
     const auto revoked = revoked_.find(client);
     const bool was_revoked = revoked != revoked_.end() && revoked->second.contains(stateid.other);
     return std::unexpected(was_revoked ? nfs4::Status::kAdminRevoked : nfs4::Status::kBadStateid);
@@ -61,9 +63,9 @@ std::expected<HeldLayout*, nfs4::Status> Layouts::find(uint64_t client, uint64_t
   return layout;
 }
 
-const LayoutStateid& Layouts::advance(HeldLayout& layout) {
-  table_.advance(layout);
-  records_.changed(layout);
+Outcome<LayoutStateid> Layouts::advance(HeldLayout& layout) {
+  layout.advance();
+  if (!records_.changed(layout)) return std::unexpected(nfs4::Status::kDelay);
   return layout.stateid();
 }
 
@@ -71,6 +73,8 @@ nfs4::Status Layouts::test_stateid(uint64_t client, const LayoutStateid& stateid
   const auto revoked = revoked_.find(client);
   if (revoked != revoked_.end() && revoked->second.contains(stateid.other))
     return nfs4::Status::kAdminRevoked;
+  // Its end is not told before it is over.
+  if (endings_.has(client, stateid.other)) return nfs4::Status::kOk;
   const HeldLayout* layout = table_.find(stateid.other);
   if (layout == nullptr || layout->client() != client) return nfs4::Status::kBadStateid;
   return layout->check_seqid(stateid.seqid, recaller_.stateid_window(client));
@@ -140,7 +144,7 @@ void Layouts::demand_each(uint64_t inode, const ByteRange& range, std::vector<ui
 
 void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester,
                     std::function<void(bool)> done) {
-  end_lost(inode);
+  end_some_lost(inode);
   std::vector<uint64_t> holders;
   for (const uint64_t client : table_.clients_of_file(inode)) {
     if (table_.reachable(inode, range, client)) holders.push_back(client);
@@ -150,7 +154,7 @@ void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester,
 
 void Layouts::clear_writers(uint64_t inode, uint64_t offset, uint64_t requester,
                             std::function<void(bool)> done) {
-  end_lost(inode);
+  end_some_lost(inode);
   std::vector<uint64_t> holders;
   for (const uint64_t client : table_.clients_of_file(inode)) {
     if (table_.writable_past(inode, offset, client)) holders.push_back(client);
@@ -165,7 +169,7 @@ bool Layouts::holds_hole(uint64_t inode, const ByteRange& range) {
 
 void Layouts::clear_holes(uint64_t inode, const ByteRange& range, uint64_t except,
                           std::function<void(bool)> done) {
-  end_lost(inode);
+  end_some_lost(inode);
   std::vector<uint64_t> holders;
   for (const HeldLayout* layout : table_.of_file(inode)) {
     if (layout->client() != except && layout->holds_hole(range)) holders.push_back(layout->client());
@@ -267,7 +271,7 @@ void Layouts::grow(uint64_t inode, uint64_t size, Done done) {
 }
 
 void Layouts::before_access_change(uint64_t inode, uint64_t requester, Done done) {
-  end_lost(inode);
+  end_some_lost(inode);
   std::vector<uint64_t> holders;
   for (const uint64_t client : table_.clients_of_file(inode)) {
     if (recaller_.is_open_by(inode, client)) continue;
@@ -321,7 +325,7 @@ void Layouts::share_end(const Inode& present, uint64_t requester, const Done& do
     std::erase_if(end_shared_, [now = clock_.now()](const auto& each) { return each.second <= now; });
   // From here on, so that he does not get it again before the other one has the file open.
   end_shared_[inode] = clock_.now() + kEndShared;
-  end_lost(inode);
+  end_some_lost(inode);
   std::vector<uint64_t> holders;
   if (table_.writable_past(inode, present.size, holder)) holders.push_back(holder);
   demand_all(inode, {present.size, kEndOfFile}, requester, holders,
@@ -429,7 +433,11 @@ void Layouts::reap_now(uint64_t inode) {
     with_inode(inode, [this, inode, turn](const Outcome<InodePointer>& present) {
       reaping_.erase(inode);
       if (!present || ((*present)->flags & kInodeOrphan) == 0 || recaller_.is_open(inode)) return;
-      if (table_.in_use(inode)) return loop_.post(lifetime_.guard([this, inode] { reap(inode); }));
+      // Somebody's answer is on its way, or handles are dying that nobody waits for.
+      if (table_.in_use(inode)) {
+        loop_.after(kReapAgain, lifetime_.guard([this, inode] { reap(inode); }));
+        return;
+      }
       space_.destroy(inode, [this, inode, turn](nfs4::Status status) {
         if (status == nfs4::Status::kOk || status == nfs4::Status::kStale) return;
         loop_.after(kReapAgain, lifetime_.guard([this, inode] { reap(inode); }));

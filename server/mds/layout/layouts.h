@@ -16,6 +16,7 @@
 
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
+#include "server/mds/layout/endings.h"
 #include "server/mds/layout/layout_records.h"
 #include "server/mds/layout/recalls.h"
 #include "server/mds/meta/namespace.h"
@@ -73,12 +74,13 @@ class Layouts final : public LayoutConflicts {
   bool client_holds_layouts(uint64_t client) const override { return table_.layouts_of_client(client) > 0; }
 
   // --- for LAYOUTGET, LAYOUTCOMMIT, LAYOUTRETURN and WRITE ---
-  // The layout this stateid names: BAD_STATEID, OLD_STATEID, ADMIN_REVOKED.
+  // The layout this stateid names: BAD_STATEID, OLD_STATEID, ADMIN_REVOKED; DELAY while handles of a layout that ends
+  // may be alive.
   std::expected<HeldLayout*, nfs4::Status> find(uint64_t client, uint64_t inode,
                                                 const LayoutStateid& stateid);
-  // The next stateid, for an answer that leaves the grants as they are.
-  const LayoutStateid& advance(HeldLayout& layout);
-  // LAYOUTRETURN of one range; `done` when every handle that died of it is dead.
+  // The next stateid, for the answer to the return of a part: on record, or DELAY.
+  Outcome<LayoutStateid> advance(HeldLayout& layout);
+  // LAYOUTRETURN of one range; `done` when every handle that ends with it, or that had ended there before, is dead.
   void give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode,
                  std::function<void()> done);
   // LAYOUTRETURN of everything it holds now, so many files a turn; not of what it gets meanwhile.
@@ -124,33 +126,21 @@ class Layouts final : public LayoutConflicts {
   // Layouts with memory on it are revoked, so many a turn; those of other bricks stay. What is left conflicts
   // meanwhile, and whoever uses it finds it revoked; the brick is not ready before all are.
   void on_brick_lost(BrickNumber brick);
-  // What of the file is on a lost brick is revoked now.
-  void end_lost(uint64_t inode);
+  // The client's layout of the file is revoked now, if a part of it is on a lost brick.
+  void end_lost(uint64_t inode, uint64_t client);
   // Of files with a tail there, so many at a time; when all that was held there has been revoked.
   void zero_tails(BrickNumber brick, std::function<void(bool)> done);
   void on_brick_ready();
 
  private:
-  enum class Ending { kReturned, kByForce };
   struct Reservation {
     uint64_t client = 0;
     SteadyTime until;
   };
   struct Clearing;
-  // Somebody who is answered when handles are dead, or when nobody can tell because their brick is away. The
-  // table has them as dying until it is back, and nothing happens to their memory before.
-  struct Waiting {
-    std::set<BrickNumber> bricks;
-    std::function<void()> done;
-
-    void finish() {
-      if (done) std::exchange(done, nullptr)();
-    }
-  };
   // A brick that was lost: how far its layouts' end is.
   struct Loss {
-    uint64_t answered = 0;          // of waiting_: numbers up to this one have been looked at
-    uint64_t newest = 0;            // and need not be from this one on
+    Endings::Place ending;          // up to this one they have been looked at
     std::vector<uint64_t> clients;  // the last one's files are being looked at
     uint64_t file = 0;              // up to this one they have been
     std::function<void()> then;     // the brick waits to be made ready
@@ -170,17 +160,16 @@ class Layouts final : public LayoutConflicts {
     revoke_layout(client, inode, [](std::optional<size_t>) {});
   }
   bool dying_within_reach(uint64_t client, uint64_t inode);
-  using DyingPieces = std::vector<DyingPointer>;
-  struct Ended;
-  using EndedPointer = std::shared_ptr<Ended>;
-  void end_grants(uint64_t client, uint64_t inode, DyingPieces pieces, Ending ending,
-                  std::function<void()> done);
-  void withdraw_next(const EndedPointer& ended, uint64_t waiting);
-  void withdrawn(const EndedPointer& ended, const DyingPointer& piece, uint64_t waiting);
+  void give_back(HeldLayout& layout, const ByteRange& range, IoMode mode, std::function<void()> done);
+  std::vector<DyingPointer> begin_death(uint64_t client, uint64_t inode, std::vector<HeldGrant> grants);
+  void end_grants(Ending ending, std::function<void()> done);
+  void withdraw_next(const EndingPointer& ending);
+  void withdrawn(const EndingPointer& ending, const DyingPointer& piece);
+  void tell_revoked(uint64_t client, const StateidOther& stateid);
   void touch(uint64_t inode, const Batch& forgotten);
-  void look_at_dead(const Ended& ended);
-  void grants_dead(Ended& ended, const DyingGrants& piece);
-  void writer_dead(const Ended& ended, const DyingGrants& piece);
+  void look_at_dead(const Ending& ending);
+  void grants_dead(Ending& ending, const DyingGrants& piece);
+  void writer_dead(const Ending& ending, const DyingGrants& piece);
   void take_back(uint64_t inode, std::function<void()> done);
   void recall_ahead(const Inode& present, const std::function<void()>& done);
   void tidy_up(uint64_t inode, std::function<void()> done = [] {});
@@ -194,8 +183,8 @@ class Layouts final : public LayoutConflicts {
   void take_layouts(Forgetting& client);
   void forget_pieces(Forgetting& client, size_t count);
   bool on_lost_brick(const HeldLayout& layout) const;
+  void end_some_lost(uint64_t inode);
   void lost_slice(BrickNumber brick);
-  size_t answer_waiting(Loss& loss, BrickNumber brick, size_t most);
   size_t revoke_of_lost(Loss& loss, BrickNumber brick, size_t most);
   void zero_dirty_tails(BrickNumber brick, std::function<void(bool)> done);
   void zero_tail(BrickNumber brick, uint64_t inode, const Done& done);
@@ -227,9 +216,7 @@ class Layouts final : public LayoutConflicts {
   std::map<uint64_t, std::set<std::array<std::byte, 12>>> revoked_;  // by client
   std::unordered_map<uint64_t, Reservation> reserved_;
   std::unordered_map<uint64_t, SteadyTime> end_shared_;  // until then
-  // Those that wait for handles to die, until their brick is lost.
-  std::map<uint64_t, std::shared_ptr<Waiting>> waiting_;
-  uint64_t next_waiting_ = 1;
+  Endings endings_;
   std::map<BrickNumber, Loss> lost_;
   std::unordered_set<uint64_t> reaping_;
   std::unordered_set<uint64_t> gone_;

@@ -14,8 +14,6 @@ namespace pnfsrdma::mds {
 namespace {
 // Clients whose end is remembered: longer than any operation of theirs can still be waiting.
 constexpr size_t kGoneRemembered = 65536;
-// Grants that die in the turn of their brick's answer, which may come with many others.
-constexpr size_t kFewGrants = 64;
 constexpr ByteRange kAllOfIt{0, kEndOfFile};
 
 // Whose records go with that of their layout; those of other pieces go before each is withdrawn.
@@ -25,15 +23,34 @@ std::span<const HeldGrant> first_of(const std::vector<DyingPointer>& pieces) {
 }
 }  // namespace
 
+std::vector<DyingPointer> Layouts::begin_death(uint64_t client, uint64_t inode,
+                                               std::vector<HeldGrant> grants) {
+  return table_.begin_death(inode, client, std::move(grants),
+                            [this](uint64_t logical) { return bricks_.at(logical).number(); });
+}
+
 void Layouts::give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode,
                         std::function<void()> done) {
-  HeldLayout* layout = table_.find(inode, client);
-  if (layout == nullptr) return done();
+  const Join join(std::move(done));
+  // What he gave back there before, or was revoked, is not dead because he says it again.
+  endings_.join(client, inode, range, join);
+  if (HeldLayout* const layout = table_.find(inode, client); layout != nullptr)
+    give_back(*layout, range, mode, join.part());
+  join.end();
+}
+
+void Layouts::give_back(HeldLayout& layout, const ByteRange& range, IoMode mode, std::function<void()> done) {
+  const uint64_t client = layout.client();
+  const uint64_t inode = layout.inode();
+  Ending ending{.client = client, .inode = inode};
   // Before the layout can go: what is dying keeps the file in use.
-  DyingPieces dying = table_.begin_death(inode, client, table_.give_back(*layout, range, mode));
-  records_.given_back(*layout, range, first_of(dying));
-  if (layout->empty()) table_.erase(inode, client);
-  end_grants(client, inode, std::move(dying), Ending::kReturned, std::move(done));
+  ending.pieces = begin_death(client, inode, table_.give_back(layout, range, mode));
+  records_.given_back(layout, range, first_of(ending.pieces));
+  if (layout.empty()) {
+    ending.stateid = layout.stateid().other;
+    table_.erase(inode, client);
+  }
+  end_grants(std::move(ending), std::move(done));
 }
 
 struct Layouts::Returning {
@@ -45,8 +62,10 @@ struct Layouts::Returning {
 };
 
 void Layouts::give_back_all(uint64_t client, IoMode mode, std::function<void()> done) {
-  give_back_slice(std::make_shared<Returning>(
-      Returning{.client = client, .mode = mode, .newest = table_.versions(), .join = Join(std::move(done))}));
+  const auto returning = std::make_shared<Returning>(
+      Returning{.client = client, .mode = mode, .newest = table_.versions(), .join = Join(std::move(done))});
+  endings_.join(client, returning->join);
+  give_back_slice(returning);
 }
 
 void Layouts::give_back_slice(const std::shared_ptr<Returning>& returning) {
@@ -59,7 +78,7 @@ void Layouts::give_back_slice(const std::shared_ptr<Returning>& returning) {
     returning->file = inode;
     ++ended;
     const HeldLayout* layout = table_.find(inode, returning->client);
-    // Of a newer version: what an answer behind this call has given it. That it has not returned.
+    // Of a newer version: an answer behind this call has told it. That it has not returned.
     if (layout == nullptr || layout->version() > returning->newest) continue;
     ended += layout->grants().size() / kGrantsAsALayout;
     give_back(returning->client, inode, kAllOfIt, returning->mode, returning->join.part());
@@ -73,28 +92,39 @@ void Layouts::take_back(uint64_t client, uint64_t inode, std::span<const HeldGra
   HeldLayout* layout = table_.find(inode, client);
   if (layout == nullptr) return;
   for (const ByteRange& hole : holes) layout->take_back_hole(hole);
-  DyingPieces dying = table_.begin_death(inode, client, table_.take_back(*layout, grants));
+  Ending ending{.client = client, .inode = inode};
+  ending.pieces = begin_death(client, inode, table_.take_back(*layout, grants));
   if (layout->empty()) {
+    ending.stateid = layout->stateid().other;
     records_.gone(*layout, {});
     table_.erase(inode, client);
   }
-  end_grants(client, inode, std::move(dying), Ending::kReturned, [] {});
+  end_grants(std::move(ending), [] {});
 }
 
 void Layouts::revoke_layout(uint64_t client, uint64_t inode,
                             std::function<void(std::optional<size_t>)> done) {
   HeldLayout* layout = table_.find(inode, client);
   if (layout == nullptr) return done(std::nullopt);
-  revoked_[client].insert(layout->stateid().other);
+  const StateidOther stateid = layout->stateid().other;
   std::vector<HeldGrant> dead = table_.give_back(*layout, kAllOfIt, IoMode::kAny);
   const size_t handles = dead.size();
-  DyingPieces dying = table_.begin_death(inode, client, std::move(dead));
-  records_.gone(*layout, first_of(dying));
+  Ending ending{.client = client, .inode = inode, .stateid = stateid, .cause = Ending::Cause::kByForce};
+  ending.pieces = begin_death(client, inode, std::move(dead));
+  records_.gone(*layout, first_of(ending.pieces));
   table_.erase(inode, client);
   ++counters_.layouts_revoked;
+  end_grants(std::move(ending), [this, client, stateid, handles, done = std::move(done)] {
+    tell_revoked(client, stateid);
+    done(handles);
+  });
+}
+
+// Not before: a client that knows takes what it has under way for dead, and writes by another way.
+void Layouts::tell_revoked(uint64_t client, const StateidOther& stateid) {
+  if (gone(client)) return;
+  revoked_[client].insert(stateid);
   recaller_.layouts_revoked(client);
-  end_grants(client, inode, std::move(dying), Ending::kByForce,
-             [handles, done = std::move(done)] { done(handles); });
 }
 
 void Layouts::recall_layout(uint64_t client, uint64_t inode) {
@@ -103,77 +133,48 @@ void Layouts::recall_layout(uint64_t client, uint64_t inode) {
   recalls_.demand(client, inode, kAllOfIt, [] {});
 }
 
-// Grants that have left a client's layout of a file at once.
-struct Layouts::Ended {
-  uint64_t client = 0;
-  uint64_t inode = 0;
-  Ending ending = Ending::kReturned;
-  DyingPieces pieces;
-  size_t begun = 0;  // of them
-  size_t dead = 0;   // likewise
-
-  bool small() const { return pieces.size() == 1 && pieces.front()->grants.size() <= kFewGrants; }
-  bool writes() const {
-    return std::ranges::any_of(pieces, [](const DyingPointer& piece) { return piece->writable_end > 0; });
-  }
-};
-
-// The table has `pieces` as dying. Withdraws them; never needs the client's help.
-void Layouts::end_grants(uint64_t client, uint64_t inode, DyingPieces pieces, Ending ending,
-                         std::function<void()> done) {
-  auto waiting = std::make_shared<Waiting>(Waiting{.bricks = {}, .done = std::move(done)});
-  for (const DyingPointer& piece : pieces) {
-    for (const HeldGrant& grant : piece->grants) waiting->bricks.insert(bricks_.at(grant.logical).number());
-  }
-  // What had no grant, holes, has ended, too.
-  if (pieces.empty()) pieces.push_back(std::make_shared<const DyingGrants>());
-  const auto ended = std::make_shared<Ended>(
-      Ended{.client = client, .inode = inode, .ending = ending, .pieces = std::move(pieces)});
-  const uint64_t number = next_waiting_++;
-  waiting_.emplace(number, waiting);
-  withdraw_next(ended, number);
-  const auto away = [this](BrickNumber brick) { return !bricks_.find(brick)->usable(); };
-  if (std::ranges::any_of(waiting->bricks, away)) waiting->finish();
+// The table has the pieces as dying. Withdraws them; never needs the client's help.
+void Layouts::end_grants(Ending ending, std::function<void()> done) {
+  withdraw_next(endings_.add(std::move(ending), std::move(done)));
 }
 
 // A piece that waits for its brick holds up no other one.
-void Layouts::withdraw_next(const EndedPointer& ended, uint64_t waiting) {
-  const EventLoop::Step step(loop_, "handles-withdrawn", ended->client);
-  const DyingPointer piece = ended->pieces[ended->begun++];
-  if (ended->begun > 1) records_.withdrawn(ended->inode, ended->client, piece->grants);
-  bricks_.withdraw(ended->client, piece->grants, lifetime_.guard([this, ended, piece, waiting] {
-    if (ended->small()) return withdrawn(ended, piece, waiting);
-    loop_.at_next_turn(lifetime_.guard([this, ended, piece, waiting] { withdrawn(ended, piece, waiting); }));
+void Layouts::withdraw_next(const EndingPointer& ending) {
+  const EventLoop::Step step(loop_, "handles-withdrawn", ending->client);
+  const DyingPointer piece = ending->pieces[ending->begun];
+  if (ending->begun > 0) records_.withdrawn(ending->inode, ending->client, piece->grants);
+  bricks_.withdraw(ending->client, piece->grants, lifetime_.guard([this, ending, piece] {
+    if (ending->small()) return withdrawn(ending, piece);
+    loop_.at_next_turn(lifetime_.guard([this, ending, piece] { withdrawn(ending, piece); }));
   }));
-  if (ended->begun < ended->pieces.size())
-    loop_.at_next_turn(lifetime_.guard([this, ended, waiting] { withdraw_next(ended, waiting); }));
+  if (ending->begun + 1 < ending->pieces.size())
+    loop_.at_next_turn(lifetime_.guard([this, ending] { withdraw_next(ending); }));
+  endings_.begun(*ending);
 }
 
-void Layouts::withdrawn(const EndedPointer& ended, const DyingPointer& piece, uint64_t waiting) {
+void Layouts::withdrawn(const EndingPointer& ending, const DyingPointer& piece) {
   look_then(
-      names_.store(), lifetime_.token(), [this, ended] { look_at_dead(*ended); },
-      [this, ended, piece, waiting] {
-        grants_dead(*ended, *piece);
-        if (ended->dead < ended->pieces.size()) return;
-        const auto found = waiting_.extract(waiting);
-        found.mapped()->finish();
+      names_.store(), lifetime_.token(), [this, ending] { look_at_dead(*ending); },
+      [this, ending, piece] {
+        grants_dead(*ending, *piece);
+        endings_.died(*ending, *piece);
       });
 }
 
 // What grants_dead() reads; until then they count as dying.
-void Layouts::look_at_dead(const Ended& ended) {
-  static_cast<void>(names_.get(ended.inode));
-  if (ended.writes()) static_cast<void>(space_.tail_dirty(ended.inode));
+void Layouts::look_at_dead(const Ending& ending) {
+  static_cast<void>(names_.get(ending.inode));
+  if (ending.writes()) static_cast<void>(space_.tail_dirty(ending.inode));
 }
 
-void Layouts::grants_dead(Ended& ended, const DyingGrants& piece) {
-  const uint64_t inode = ended.inode;
+void Layouts::grants_dead(Ending& ending, const DyingGrants& piece) {
+  const uint64_t inode = ending.inode;
   table_.end_death(inode, piece);
-  ++ended.dead;
-  if (piece.writable_end > 0) writer_dead(ended, piece);
-  recalls_.settle(ended.client, inode);
+  ++ending.dead;
+  if (piece.writable_end > 0) writer_dead(ending, piece);
+  recalls_.settle(ending.client, inode);
   // Once for all of them: it takes turns of the inode.
-  if (ended.dead == ended.pieces.size() && ended.writes() && space_.tail_dirty(inode)) {
+  if (ending.all_dead() && ending.writes() && space_.tail_dirty(inode)) {
     queue_.exclusive(
         inode, [this, inode](InodeQueue::Turn turn) { space_.clean_tail(inode, [turn](nfs4::Status) {}); });
   }
@@ -183,18 +184,19 @@ void Layouts::grants_dead(Ended& ended, const DyingGrants& piece) {
   tidy_up(inode);
 }
 
-void Layouts::writer_dead(const Ended& ended, const DyingGrants& piece) {
-  const uint64_t inode = ended.inode;
+void Layouts::writer_dead(const Ending& ending, const DyingGrants& piece) {
+  const uint64_t inode = ending.inode;
+  const bool by_force = ending.cause == Ending::Cause::kByForce;
   std::vector<ByteRange> written;
   for (const HeldGrant& grant : piece.grants) {
     if (grant.writable) written.push_back(grant.file);
   }
   space_.left_behind(inode, written);
-  if (ended.ending == Ending::kByForce) space_.rest(inode);
+  if (by_force) space_.rest(inode);
   Batch forgotten;
   if (!table_.writable(inode)) Records::erase(forgotten, RecordKind::kLayout, writing_record_key(inode));
   // By force: it may have written what it never told us, up to now.
-  if (ended.ending == Ending::kByForce) {
+  if (by_force) {
     touch(inode, forgotten);
   } else if (!forgotten.empty()) {
     static_cast<void>(names_.store().commit(forgotten, CommitKind::kState));
@@ -211,7 +213,7 @@ void Layouts::touch(uint64_t inode, const Batch& forgotten) {
 
 struct Layouts::Forgetting {
   uint64_t client = 0;
-  std::deque<std::pair<EndedPointer, DyingPointer>> dying;  // out of their layouts
+  std::deque<std::pair<EndingPointer, DyingPointer>> dying;  // out of their layouts
   std::function<void()> done;
 };
 
@@ -257,24 +259,23 @@ void Layouts::take_layouts(Forgetting& client) {
     if (cost >= kLayoutsPerSlice) break;
     HeldLayout& layout = *table_.find(inode, client.client);
     cost += 1 + layout.grants().size() / kGrantsAsALayout;
-    DyingPieces pieces =
-        table_.begin_death(inode, client.client, table_.give_back(layout, kAllOfIt, IoMode::kAny));
-    records_.gone(layout, first_of(pieces));
+    const auto ending = std::make_shared<Ending>(
+        Ending{.client = client.client, .inode = inode, .cause = Ending::Cause::kByForce});
+    ending->pieces = begin_death(client.client, inode, table_.give_back(layout, kAllOfIt, IoMode::kAny));
+    records_.gone(layout, first_of(ending->pieces));
     table_.erase(inode, client.client);
-    if (pieces.empty()) pieces.push_back(std::make_shared<const DyingGrants>());
-    const auto ended = std::make_shared<Ended>(Ended{
-        .client = client.client, .inode = inode, .ending = Ending::kByForce, .pieces = std::move(pieces)});
-    for (const DyingPointer& piece : ended->pieces) client.dying.emplace_back(ended, piece);
+    if (ending->pieces.empty()) ending->pieces.push_back(std::make_shared<const DyingGrants>());
+    for (const DyingPointer& piece : ending->pieces) client.dying.emplace_back(ending, piece);
   }
 }
 
 void Layouts::forget_pieces(Forgetting& client, size_t count) {
   const EventLoop::Step step(loop_, "client-layouts", client.client);
   for (; count > 0; --count) {
-    const auto [ended, piece] = client.dying.front();
+    const auto [ending, piece] = client.dying.front();
     client.dying.pop_front();
-    if (piece != ended->pieces.front()) records_.withdrawn(ended->inode, ended->client, piece->grants);
-    grants_dead(*ended, *piece);
+    if (piece != ending->pieces.front()) records_.withdrawn(ending->inode, ending->client, piece->grants);
+    grants_dead(*ending, *piece);
   }
 }
 

@@ -41,7 +41,7 @@ bool Layouts::on_lost_brick(const HeldLayout& layout) const {
 void Layouts::on_brick_lost(BrickNumber brick) {
   const auto [at, fresh] = lost_.try_emplace(brick);
   Loss& loss = at->second;
-  loss.newest = next_waiting_;
+  loss.ending = {};
   // Once more while its end goes on: nothing new can have come from it.
   if (!fresh) return;
   loss.clients = table_.clients();
@@ -51,25 +51,12 @@ void Layouts::on_brick_lost(BrickNumber brick) {
 void Layouts::lost_slice(BrickNumber brick) {
   const EventLoop::Step step(loop_, "brick-lost");
   Loss& loss = lost_.at(brick);
-  const size_t answered = answer_waiting(loss, brick, kLayoutsPerSlice);
+  const size_t answered = endings_.brick_lost(brick, loss.ending, kLayoutsPerSlice);
   const size_t looked = revoke_of_lost(loss, brick, kLayoutsPerSlice - answered);
   if (answered + looked >= kLayoutsPerSlice) return later([this, brick] { lost_slice(brick); });
   const auto then = std::move(loss.then);
   lost_.erase(brick);
   if (then) then();
-}
-
-// They are answered when handles are dead, and nobody can tell now. Who comes to wait later is at once.
-size_t Layouts::answer_waiting(Loss& loss, BrickNumber brick, size_t most) {
-  size_t looked = 0;
-  for (; looked < most; ++looked) {
-    const auto next = waiting_.upper_bound(loss.answered);
-    if (next == waiting_.end() || next->first >= loss.newest) break;
-    loss.answered = next->first;
-    const std::shared_ptr<Waiting> waiting = next->second;
-    if (waiting->bricks.contains(brick)) waiting->finish();
-  }
-  return looked;
 }
 
 size_t Layouts::revoke_of_lost(Loss& loss, BrickNumber brick, size_t most) {
@@ -95,11 +82,21 @@ size_t Layouts::revoke_of_lost(Loss& loss, BrickNumber brick, size_t most) {
   return looked;
 }
 
-void Layouts::end_lost(uint64_t inode) {
+void Layouts::end_lost(uint64_t inode, uint64_t client) {
   if (lost_.empty()) return;
+  const HeldLayout* layout = table_.find(inode, client);
+  if (layout != nullptr && on_lost_brick(*layout)) revoke(client, inode);
+}
+
+// Before its holders are asked: some need not be. The others are asked, and their slice comes meanwhile.
+void Layouts::end_some_lost(uint64_t inode) {
+  if (lost_.empty()) return;
+  size_t cost = 0;
   for (const uint64_t client : table_.clients_of_file(inode)) {
     const HeldLayout* layout = table_.find(inode, client);
-    if (layout != nullptr && on_lost_brick(*layout)) revoke(client, inode);
+    cost += 1 + (layout == nullptr ? 0 : layout->grants().size() / kGrantsAsALayout);
+    if (cost > kLayoutsPerSlice) return;
+    end_lost(inode, client);
   }
 }
 

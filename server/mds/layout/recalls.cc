@@ -9,7 +9,7 @@
 namespace pnfsrdma::mds {
 
 namespace {
-// The pause before a recall that was answered DELAY, or not at all, is sent again.
+// The pause before a recall that was answered DELAY, or not at all, is sent again; or that could not be put on record.
 constexpr Milliseconds kRetryAfterDelay{20};
 constexpr Milliseconds kRetryUnreachable{1000};
 }  // namespace
@@ -48,6 +48,7 @@ void Recalls::begin(const Key& key, Pending& pending) {
   if (!layout->holds(range, IoMode::kAny)) return;  // likewise
   pending.active = true;
   pending.number = next_number_++;
+  pending.recorded = false;
   pending.answered = false;
   pending.message = {.client = key.first, .inode = key.second};
   pending.message.export_id = layout->export_id();
@@ -56,19 +57,32 @@ void Recalls::begin(const Key& key, Pending& pending) {
   pending.message.offset = range.begin;
   pending.message.length = range.end == kEndOfFile ? UINT64_MAX : range.length();
   // The recall itself is a new version of the stateid (12.5.3).
-  pending.message.stateid = table_.recall(*layout);
-  powers_.record(*layout);
+  pending.message.stateid = layout->recall();
   pending.lease_timer = loop_.after(lease_, [this, key, number = pending.number] { expire(key, number); });
   send(key);
 }
 
 void Recalls::send(const Key& key) {
   Pending& pending = pending_.at(key);
+  if (!put_on_record(key, pending)) return send_again(key, pending, kRetryUnreachable);
   ++sent_;
   recaller_.recall_layout(pending.message,
                           lifetime_.guard([this, key, number = pending.number](RecallAnswer answer) {
                             answered(key, number, answer);
                           }));
+}
+
+bool Recalls::put_on_record(const Key& key, Pending& pending) {
+  // Null: it has ended meanwhile, and so will the recall.
+  const HeldLayout* const layout = table_.find(key.second, key.first);
+  pending.recorded = pending.recorded || layout == nullptr || powers_.record(*layout);
+  return pending.recorded;
+}
+
+void Recalls::send_again(const Key& key, Pending& pending, Milliseconds pause) {
+  pending.retry_timer = loop_.after(pause, [this, key, number = pending.number] {
+    if (find(key, number) != nullptr) send(key);
+  });
 }
 
 Recalls::Pending* Recalls::find(const Key& key, uint64_t number) {
@@ -91,10 +105,7 @@ void Recalls::answered(const Key& key, uint64_t number, RecallAnswer answer) {
     case RecallAnswer::kDelay:
     case RecallAnswer::kUnreachable: {
       // The same recall once more, under the same seqid: the client has not taken note of it.
-      const Milliseconds pause = answer == RecallAnswer::kDelay ? kRetryAfterDelay : kRetryUnreachable;
-      pending->retry_timer = loop_.after(pause, [this, key, number] {
-        if (find(key, number) != nullptr) send(key);
-      });
+      send_again(key, *pending, answer == RecallAnswer::kDelay ? kRetryAfterDelay : kRetryUnreachable);
       return;
     }
   }

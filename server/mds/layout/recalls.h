@@ -26,8 +26,8 @@ class Recalls {
     std::function<void(uint64_t client, uint64_t inode, const ByteRange& range)> forget;
     // The client's time is over: everything it holds of the file dies.
     std::function<void(uint64_t client, uint64_t inode)> revoke;
-    // Its stateid has changed.
-    std::function<void(const HeldLayout& layout)> record;
+    // Its stateid has changed. False: that is not on record, and must not be told.
+    std::function<bool(const HeldLayout& layout)> record;
   };
   enum class Progress { kNone, kUnanswered, kAnswered };
 
@@ -56,6 +56,7 @@ class Recalls {
     bool active = false;
     uint64_t number = 0;  // tells a late answer's recall from its successor
     LayoutRecall message;
+    bool recorded = false;
     bool answered = false;
     EventLoop::TimerId lease_timer = 0;
     EventLoop::TimerId retry_timer = 0;
@@ -64,6 +65,8 @@ class Recalls {
 
   void begin(const Key& key, Pending& pending);
   void send(const Key& key);
+  bool put_on_record(const Key& key, Pending& pending);
+  void send_again(const Key& key, Pending& pending, Milliseconds pause);
   void answered(const Key& key, uint64_t number, RecallAnswer answer);
   void expire(const Key& key, uint64_t number);
   void end(const Key& key, Pending& pending);

@@ -260,7 +260,9 @@ void DataService::return_range(uint64_t client, uint64_t inode, IoMode mode, con
                      [this, client, inode, other = stateid.other, done = std::move(done)] {
                        HeldLayout* left = table_.find(inode, client);
                        if (left == nullptr || left->stateid().other != other) return done(std::nullopt);
-                       done(layouts_.advance(*left));
+                       const auto told = layouts_.advance(*left);
+                       if (!told) return done(std::unexpected(told.error()));
+                       done(*told);
                      });
 }
 

@@ -17,12 +17,30 @@ HeldGrant grant_of(uint64_t number) {
   return {.grant = number, .file = {0, 4096}, .logical = number * 4096};
 }
 
+BrickNumber one_brick(uint64_t) {
+  return 1;
+}
+
+TEST(LayoutTable, APieceIsOfOneBrick) {
+  LayoutTable table;
+  std::vector<HeldGrant> grants;
+  for (uint64_t number = 0; number < 2 * kGrantsPerPiece + 2; ++number) grants.push_back(grant_of(number));
+  const auto pieces = table.begin_death(
+      7, 1, std::move(grants), [](uint64_t logical) -> BrickNumber { return 1 + logical / 4096 % 2; });
+  ASSERT_EQ(pieces.size(), 4u);
+  for (const DyingPointer& piece : pieces) {
+    for (const HeldGrant& grant : piece->grants) EXPECT_EQ(1 + grant.grant % 2, piece->brick);
+  }
+  EXPECT_EQ(pieces[0]->grants.size(), kGrantsPerPiece);
+  EXPECT_EQ(pieces[3]->grants.size(), 1u);
+}
+
 TEST(LayoutTable, TheFilesWithDyingGrantsAreKnown) {
   LayoutTable table;
   EXPECT_TRUE(table.files_with_dying().empty());
-  const auto first = table.begin_death(7, 1, {grant_of(1), grant_of(2)});
-  const auto second = table.begin_death(7, 2, {grant_of(3)});
-  EXPECT_TRUE(table.begin_death(8, 1, {}).empty());
+  const auto first = table.begin_death(7, 1, {grant_of(1), grant_of(2)}, one_brick);
+  const auto second = table.begin_death(7, 2, {grant_of(3)}, one_brick);
+  EXPECT_TRUE(table.begin_death(8, 1, {}, one_brick).empty());
   EXPECT_EQ(table.files_with_dying(), std::vector<uint64_t>{7});
   std::vector<std::pair<uint64_t, uint64_t>> dying;
   table.for_each_dying(
@@ -65,7 +83,7 @@ class DyingModel : public ::testing::Test {
     if (layout == nullptr) return;
     auto dead = table_.give_back(*layout, {0, kEndOfFile}, IoMode::kAny);
     std::erase_if(held_, [&](const auto& each) { return each.first == client; });
-    for (auto& piece : table_.begin_death(kFile, client, std::move(dead))) {
+    for (auto& piece : table_.begin_death(kFile, client, std::move(dead), one_brick)) {
       EXPECT_LE(piece->grants.size(), kGrantsPerPiece);
       dying_.push_back(std::move(piece));
     }

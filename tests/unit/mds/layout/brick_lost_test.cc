@@ -42,8 +42,8 @@ struct BrickLost : ::testing::Test {
       const size_t commits = world.store.kinds.size();
       world.loop.run_once(Milliseconds(0));
       EXPECT_LE(layouts - held(), 2 * kPerTurn);
-      // One to take a layout off the record, up to two when its handles are dead.
-      EXPECT_LE(world.store.kinds.size() - commits, 3 * kPerTurn + 10);
+      // One for a recall, one to take a layout off the record, up to two when its handles are dead.
+      EXPECT_LE(world.store.kinds.size() - commits, 4 * kPerTurn + 10);
     }
     EXPECT_TRUE(world.mds->ready());
     return turns;
@@ -89,6 +89,32 @@ TEST_F(BrickLost, WhatHasNotEndedYetIsAsIfItHad) {
   turns_until_ready();
   EXPECT_TRUE(cleared);
   EXPECT_FALSE(table().reachable(files[kFiles - 2], {0, 4096}));
+}
+
+// Of one file, too; who is not revoked in the turn of the first conflict is asked, and his slice comes.
+TEST_F(BrickLost, ManyHoldersOfAFileAreRevokedSoManyATurn) {
+  constexpr uint64_t kFirstClient = 5000;
+  for (uint64_t client = kFirstClient; client < kFirstClient + kFiles; ++client) {
+    std::array<std::byte, 12> other{};
+    store_big_endian(other.data() + 4, client);
+    other[0] = kLayoutStateidTag;
+    HeldLayout& layout = table().add(files[0], client, other);
+    layout.advance();
+    table().add_grant(layout, {.grant = client, .file = {0, 4096}, .logical = 0, .writable = true});
+  }
+  world.plug.down(world.kBrick);
+  const size_t before = held();
+  bool cleared = false;
+  world.mds->layouts().clear(files[0], {0, kEndOfFile}, kBob, [&](bool all) { cleared = all; });
+  EXPECT_LE(before - held(), kPerTurn);
+  EXPECT_EQ(world.mds->layouts().find(kFirstClient, files[0], {1, {}}).error(), Status::kBadStateid);
+  EXPECT_LE(before - held(), kPerTurn + 1);
+  world.brick.restart();
+  world.plug.up(world.kBrick);
+  turns_until_ready();
+  world.settle();
+  EXPECT_TRUE(cleared);
+  EXPECT_FALSE(table().in_use(files[0]));
 }
 
 TEST_F(BrickLost, AnotherLossBetweenTwoSlicesChangesNothing) {

@@ -292,6 +292,194 @@ TEST_F(ManyGrants, ThatARestartFindsWithoutTheirLayoutAreWithdrawnByIt) {
   EXPECT_FALSE(table().in_use(file));
 }
 
+// --- what is told of it meanwhile ---
+
+struct ManyGrantsTold : ManyGrants {
+  LayoutStateid stateid;
+
+  void SetUp() override {
+    ManyGrants::SetUp();
+    stateid = table().find(file, kAlice)->stateid();
+    world.brick.hold_withdrawals = true;
+  }
+  void release() {
+    world.brick.release();
+    world.settle();
+    ASSERT_EQ(dying(), 0u);
+  }
+  Status find() {
+    const auto found = world.mds->layouts().find(kAlice, file, stateid);
+    return found ? Status::kOk : found.error();
+  }
+  Status test() { return world.mds->conflicts().test_stateid(kAlice, stateid); }
+  Status free() { return world.mds->conflicts().free_stateid(kAlice, stateid); }
+  std::shared_ptr<bool> give_back(const ByteRange& range) {
+    auto done = std::make_shared<bool>(false);
+    world.mds->layouts().give_back(kAlice, file, range, IoMode::kAny, [done] { *done = true; });
+    world.settle();
+    return done;
+  }
+};
+
+// Who knows of it takes his WRITEs under way for dead, and writes by another way.
+TEST_F(ManyGrantsTold, ARevocationIsNoneBeforeTheLastHandleIsDead) {
+  world.mds->layouts().revoke_layout(kAlice, file, [](std::optional<size_t>) {});
+  world.settle();
+  ASSERT_EQ(dying(), kGrants);
+  EXPECT_TRUE(world.recaller.revoked.empty());
+  EXPECT_EQ(find(), Status::kDelay);
+  EXPECT_EQ(test(), Status::kOk);
+  EXPECT_EQ(free(), Status::kLocksHeld);
+  release();
+  EXPECT_TRUE(world.recaller.revoked.contains(kAlice));
+  EXPECT_EQ(find(), Status::kAdminRevoked);
+  EXPECT_EQ(test(), Status::kAdminRevoked);
+  EXPECT_EQ(free(), Status::kOk);
+  EXPECT_TRUE(world.recaller.revoked.empty());
+}
+
+TEST_F(ManyGrantsTold, AReturnedLayoutIsUnknownBehindTheLastHandle) {
+  const auto done = give_back(kAll);
+  EXPECT_EQ(find(), Status::kDelay);
+  EXPECT_EQ(test(), Status::kOk);
+  EXPECT_FALSE(*done);
+  release();
+  EXPECT_TRUE(*done);
+  EXPECT_EQ(find(), Status::kBadStateid);
+  EXPECT_EQ(test(), Status::kBadStateid);
+}
+
+TEST_F(ManyGrantsTold, ASecondReturnIsAnsweredBehindTheHandlesOfTheFirst) {
+  const auto part = give_back(kLast);
+  const auto again = give_back(kLast);
+  const auto elsewhere = give_back({0, 100});
+  auto all = std::make_shared<bool>(false);
+  world.mds->layouts().give_back_all(kAlice, IoMode::kAny, [all] { *all = true; });
+  world.settle();
+  EXPECT_FALSE(*part);
+  EXPECT_FALSE(*again);
+  EXPECT_TRUE(*elsewhere);
+  EXPECT_FALSE(*all);
+  release();
+  EXPECT_TRUE(*part && *again && *all);
+}
+
+TEST_F(ManyGrantsTold, AReturnOfAllIsAnsweredBehindALayoutThatDiesAlready) {
+  give_back(kAll);
+  auto all = std::make_shared<bool>(false);
+  world.mds->layouts().give_back_all(kAlice, IoMode::kAny, [all] { *all = true; });
+  world.settle();
+  EXPECT_FALSE(*all);
+  release();
+  EXPECT_TRUE(*all);
+}
+
+TEST_F(ManyGrantsTold, ARevocationIsOneWhenNobodyCanTell) {
+  world.mds->layouts().revoke_layout(kAlice, file, [](std::optional<size_t>) {});
+  turn();
+  world.plug.down(world.kBrick);
+  world.settle();
+  EXPECT_EQ(dying(), kGrants);
+  EXPECT_TRUE(world.recaller.revoked.contains(kAlice));
+  EXPECT_EQ(find(), Status::kAdminRevoked);
+}
+
+TEST_F(ManyGrantsTold, NobodyIsToldThatAClientIsRevokedThatIsGone) {
+  world.mds->layouts().revoke_layout(kAlice, file, [](std::optional<size_t>) {});
+  turn();
+  const auto gone = alice_goes();
+  world.settle();
+  release();
+  EXPECT_TRUE(*gone);
+  EXPECT_TRUE(world.recaller.revoked.empty());
+  EXPECT_EQ(test(), Status::kBadStateid);
+}
+
+// --- on two bricks, behind a restart ---
+
+struct GrantsOnTwoBricks : ::testing::Test {
+  static constexpr uint64_t kEach = 2 * kGrantsPerPiece;
+  static constexpr size_t kOthers = 4;  // records of other files
+  LayoutWorld world{64, {64}};
+  InodeId file = world.create("f");
+  FakeBrick& second = world.others[0];
+
+  // In turn on the one and the other.
+  void SetUp() override {
+    // A session with each.
+    ASSERT_TRUE(world.get(kAlice, world.create("one"), IoMode::kReadWrite, 0, 4096, 4096));
+    ASSERT_TRUE(world.get(kAlice, world.create("two"), IoMode::kReadWrite, 0, 4096, 4096));
+    ASSERT_TRUE(world.brick.sessions.contains(kAlice) && second.sessions.contains(kAlice));
+    HeldLayout& layout = table().add(file, kAlice, {std::byte{kLayoutStateidTag}});
+    for (uint64_t i = 0; i < 2 * kEach; ++i) {
+      FakeBrick& brick = i % 2 == 0 ? world.brick : second;
+      const uint64_t zone = i % 2 == 0 ? 0 : uint64_t{1} << 48;
+      const uint64_t number = 1'000'000 + i;
+      const uint64_t offset = (uint64_t{1} << 30) + i * kGrainSize;
+      table().add_grant(layout, {.grant = number,
+                                 .file = {offset, offset + kGrainSize},
+                                 .logical = zone + offset,
+                                 .writable = true});
+      brick.grants[number] = {kAlice, {number, zone + offset, kGrainSize, true, 0x100, 0x7000000}};
+    }
+    table().advance(layout);
+    ASSERT_TRUE(LayoutRecords(world.store).told(layout, layout.grants()));
+    world.crash();
+    world.build();
+    world.brick.hold_withdrawals = true;
+  }
+  void first_is_there() {
+    world.plug.up(world.kBrick);
+    world.settle();
+    ASSERT_NE(table().find(file, kAlice), nullptr);
+  }
+  LayoutTable& table() { return const_cast<LayoutTable&>(world.mds->table()); }
+  std::shared_ptr<bool> give_back(const ByteRange& range) {
+    auto done = std::make_shared<bool>(false);
+    world.mds->layouts().give_back(kAlice, file, range, IoMode::kAny, [done] { *done = true; });
+    return done;
+  }
+  size_t records() {
+    size_t count = 0;
+    EXPECT_TRUE(Records(world.store).scan(RecordKind::kHeldLayout, [&](auto, auto) { return ++count > 0; }));
+    return count;
+  }
+};
+
+TEST_F(GrantsOnTwoBricks, AReturnIsAnsweredWhenTheBrickThatIsThereHasAnswered) {
+  first_is_there();
+  const auto done = give_back(kAll);
+  world.settle();
+  EXPECT_FALSE(*done);
+  EXPECT_EQ(world.brick.count("withdraw"), kEach / kGrantsPerPiece);
+  world.brick.release();
+  world.settle();
+  EXPECT_TRUE(*done);
+  EXPECT_TRUE(table().in_use(file)) << "what the other one has is dying until that is back";
+}
+
+TEST_F(GrantsOnTwoBricks, AReturnIsAnsweredWhenTheOtherBrickIsLostToo) {
+  first_is_there();
+  const auto done = give_back(kAll);
+  world.settle();
+  EXPECT_FALSE(*done);
+  world.plug.down(world.kBrick);
+  world.settle();
+  EXPECT_TRUE(*done);
+}
+
+// What was answered is not taken over.
+TEST_F(GrantsOnTwoBricks, NothingThatIsReturnedIsOnRecordWhenThatIsAnswered) {
+  const uint64_t end = (uint64_t{1} << 30) + (2 * kEach - 1) * kGrainSize;
+  const auto done = give_back({0, end});
+  for (int i = 0; i < 100 && !*done; ++i) {
+    EXPECT_GT(records(), kOthers + 2);
+    world.loop.run_once(Milliseconds(0));
+  }
+  EXPECT_TRUE(*done);
+  EXPECT_EQ(records(), kOthers + 2) << "the layout, and the grant that is held";
+}
+
 // --- many holders of one file ---
 
 // All is asked for soon, whoever answers; and who gives it back unasked is not asked.
@@ -346,6 +534,18 @@ struct ManyLayouts : ::testing::Test {
     return layout;
   }
 };
+
+// A recall tells of nothing new, nor does the answer to the return of a part.
+TEST_F(ManyLayouts, WhatWasOnlyRecalledMeanwhileIsReturnedWithAll) {
+  bool done = false;
+  world.mds->layouts().give_back_all(kAlice, IoMode::kAny, [&] { done = true; });
+  world.mds->layouts().recall_layout(kAlice, kFirst + kFiles - 1);
+  ASSERT_EQ(world.recaller.recalls.size(), 1u);
+  static_cast<void>(world.mds->layouts().advance(*table().find(kFirst + kFiles - 2, kAlice)));
+  world.settle();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(table().layouts(), 0u);
+}
 
 TEST_F(ManyLayouts, AreReturnedSoManyATurn) {
   bool done = false;

@@ -26,7 +26,9 @@ class RecallsTest : public ::testing::Test {
   }
   void gives_back(const ByteRange& range) {
     const auto dead = table.give_back(layout(), range, IoMode::kAny);
-    for (const auto& piece : table.begin_death(kFile, kAlice, dead)) table.end_death(kFile, *piece);
+    const auto one_brick = [](uint64_t) { return kFirstBrick; };
+    for (const auto& piece : table.begin_death(kFile, kAlice, dead, one_brick))
+      table.end_death(kFile, *piece);
     recalls.settle(kAlice, kFile);
   }
   ByteRange last_asked() const {
@@ -44,7 +46,7 @@ class RecallsTest : public ::testing::Test {
                   std::chrono::seconds(30),
                   {.forget = [](uint64_t, uint64_t, const ByteRange&) {},
                    .revoke = [](uint64_t, uint64_t) {},
-                   .record = [](const HeldLayout&) {}}};
+                   .record = [](const HeldLayout&) { return true; }}};
   bool done = false;
 };
 
