@@ -26,8 +26,10 @@ Result<> LayoutAdoption::begin(uint64_t run, const Knows& knows) {
   size_t kept = 0;
   size_t ended = 0;
   for (const RecordedLayout& layout : loaded.layouts) {
-    if (!knows(layout.client)) {
-      // Its session at each brick is closed like that of any stranger.
+    // Its session at each brick is closed like that of any stranger. Or only a recall has put it on record, and no
+    // answer has told of anything in it.
+    const bool told = !layout.complete || !layout.grants.empty() || !layout.holes.empty();
+    if (!told || !knows(layout.client)) {
       records_.forget(layout);
       continue;
     }
@@ -94,15 +96,15 @@ void LayoutAdoption::adopt(BrickNumber brick, const brick::SessionEntry& session
 // What leaves a layout between two slices is withdrawn by whoever takes it out (BrickDevice::withdraw).
 void LayoutAdoption::match_slice(const std::shared_ptr<Matching>& work) {
   const EventLoop::Step step(loop_, "adopt-grants", work->session.client);
-  const std::vector<uint64_t> files =
-      table_.files_of_client(work->session.client, kLayoutsPerSlice, work->file);
-  for (const uint64_t inode : files) {
+  size_t left = kLayoutsPerSlice;
+  for (const uint64_t inode : table_.files_of_client(work->session.client, left, work->file)) {
+    if (left == 0) break;
     work->file = inode;
-    match(*table_.find(inode, work->session.client), *work);
+    HeldLayout* const layout = table_.find(inode, work->session.client);
+    left -= std::min(left, cost_of(layout));
+    match(*layout, *work);
   }
-  if (files.size() == kLayoutsPerSlice) {
-    return loop_.post(lifetime_.guard([this, work] { match_slice(work); }));
-  }
+  if (left == 0) return loop_.post(lifetime_.guard([this, work] { match_slice(work); }));
   Orphans orphans;
   for (const auto& [number, grant] : work->listed) orphans.push_back(number);
   counts_[work->brick].withdrawn += orphans.size();
@@ -125,6 +127,10 @@ void LayoutAdoption::match(HeldLayout& layout, Matching& work) {
     ++counts_[work.brick].adopted;
     work.listed.erase(found);
   });
+}
+
+size_t LayoutAdoption::cost_of(const HeldLayout* layout) {
+  return 1 + (layout == nullptr ? 0 : layout->grants().size() / kGrantsAsALayout);
 }
 
 struct LayoutAdoption::Sweep {
@@ -153,13 +159,14 @@ void LayoutAdoption::sweep_slice(const std::shared_ptr<Sweep>& work) {
     const uint64_t client = work->clients.back();
     const std::vector<uint64_t> files = table_.files_of_client(client, left, work->file);
     for (const uint64_t inode : files) {
+      if (left == 0) break;
       work->file = inode;
       const HeldLayout* layout = table_.find(inode, client);
+      left -= std::min(left, cost_of(layout));
       if (layout == nullptr || !misses_grant(*layout, work->brick)) continue;
       ++counts_[work->brick].layouts_void;
       layouts_.revoke_layout(client, inode, [end = work->ended.part()](std::optional<size_t>) { end(); });
     }
-    left -= files.size();
     if (left == 0) return loop_.post(lifetime_.guard([this, work] { sweep_slice(work); }));
     work->clients.pop_back();
     work->file = 0;

@@ -49,6 +49,8 @@ class LayoutAdoption {
   void match_slice(const std::shared_ptr<Matching>& work);
   void match(HeldLayout& layout, Matching& work);
   void sweep_slice(const std::shared_ptr<Sweep>& work);
+  // As one of kLayoutsPerSlice.
+  static size_t cost_of(const HeldLayout* layout);
   bool misses_grant(const HeldLayout& layout, BrickNumber brick) const;
 
   EventLoop& loop_;

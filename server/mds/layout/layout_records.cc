@@ -14,7 +14,6 @@ namespace pnfsrdma::mds {
 
 namespace {
 
-inline constexpr uint32_t kLayoutRecordVersion = 1;
 constexpr std::string_view kRunName = "layouts";  // the last run that kept records
 // A file with more of them is one that is read here and there: its layout is void at a restart.
 constexpr size_t kHolesMax = 64;
@@ -25,7 +24,8 @@ struct HoleRecord {
   uint64_t end = 0;
 };
 struct LayoutRecord {
-  uint32_t version = kLayoutRecordVersion;
+  static constexpr uint32_t kVersion = 1;
+  uint32_t version = kVersion;
   StateidOther other{};
   uint32_t seqid = 0;
   uint32_t newest_recall = 0;
@@ -37,7 +37,9 @@ struct LayoutRecord {
   xdr::List<HoleRecord, kHolesMax> holes;
 };
 struct GrantRecord {
-  uint32_t version = kLayoutRecordVersion;
+  static constexpr uint32_t kVersion = 2;  // 1 had no stateid; its layout is void
+  uint32_t version = kVersion;
+  StateidOther other{};  // of the layout: an earlier one's may not be erased yet
   uint64_t file_offset = 0;
   uint64_t length = 0;
   bool writable = false;
@@ -71,7 +73,7 @@ void put(Batch& batch, const HeldLayout& layout) {
                       .old_handle = layout.old_handle(),
                       .all_holes = true,
                       .holes = {}};
-  for (const ByteRange& hole : layout.holes().all()) {
+  for (const ByteRange& hole : layout.holes().within({0, kEndOfFile}, kHolesMax + 1)) {
     record.all_holes = record.holes.size() < kHolesMax;
     if (!record.all_holes) break;
     record.holes.push_back({hole.begin, hole.end});
@@ -81,7 +83,8 @@ void put(Batch& batch, const HeldLayout& layout) {
 }
 
 void put(Batch& batch, const HeldLayout& layout, const HeldGrant& grant) {
-  const GrantRecord record{.file_offset = grant.file.begin,
+  const GrantRecord record{.other = layout.stateid().other,
+                           .file_offset = grant.file.begin,
                            .length = grant.file.length(),
                            .writable = grant.writable,
                            .whole = grant.held.contains(grant.file)};
@@ -97,7 +100,7 @@ void erase(Batch& batch, uint64_t inode, uint64_t client, std::span<const HeldGr
 template <typename Record>
 std::optional<Record> read(std::string_view value) {
   auto record = xdr::decode_from<Record>(as_bytes(value));
-  if (!record || record->version != kLayoutRecordVersion) return std::nullopt;
+  if (!record || record->version != Record::kVersion) return std::nullopt;
   return *std::move(record);
 }
 
@@ -120,10 +123,14 @@ std::optional<RecordedLayout> layout_of(std::string_view key, std::string_view v
   return layout;
 }
 
-// False: it cannot be read, or is not what the client holds.
+// False: it is of another layout, which has ended.
 bool add_grant(RecordedLayout& layout, std::string_view key, std::string_view value) {
   const auto record = read<GrantRecord>(value);
-  if (!record || record->length == 0 || record->length > kEndOfFile - record->file_offset) return false;
+  if (record && record->other != layout.other) return false;
+  if (!record || record->length == 0 || record->length > kEndOfFile - record->file_offset) {
+    layout.complete = false;
+    return true;
+  }
   HeldGrant grant{.grant = number_at(key, 24),
                   .file = {record->file_offset, record->file_offset + record->length},
                   .logical = number_at(key, 16),
@@ -131,7 +138,13 @@ bool add_grant(RecordedLayout& layout, std::string_view key, std::string_view va
                   .held = {},
                   .confirmed = false};
   layout.grants.push_back(std::move(grant));
-  return record->whole;
+  layout.complete = layout.complete && record->whole;
+  return true;
+}
+
+// The edges of what was returned, between which a grant dies as a whole.
+std::vector<ByteRange> edges(const ByteRange& range) {
+  return {{range.begin, range.begin + 1}, {range.end - 1, range.end}};
 }
 
 }  // namespace
@@ -167,8 +180,10 @@ void LayoutRecords::given_back(const HeldLayout& layout, const ByteRange& range,
   } else {
     put(batch, layout);
   }
-  for (const HeldGrant* grant : layout.grants_in(range)) {
-    if (!grant->held.contains(grant->file)) put(batch, layout, *grant);
+  for (const ByteRange& edge : edges(range)) {
+    for (const HeldGrant* grant : layout.grants_in(edge)) {
+      if (!grant->held.contains(grant->file)) put(batch, layout, *grant);
+    }
   }
   commit(batch);
 }
@@ -209,8 +224,7 @@ Result<LayoutRecords::Loaded> LayoutRecords::load(uint64_t run) {
         return true;
       }
     } else if (loaded.believed && key.size() == 32 && last != nullptr && last->inode == number_at(key, 0) &&
-               last->client == number_at(key, 8)) {
-      last->complete = add_grant(*last, key, value) && last->complete;
+               last->client == number_at(key, 8) && add_grant(*last, key, value)) {
       return true;
     }
     strange.emplace_back(key);

@@ -297,6 +297,90 @@ TEST_F(Adoption, ARecallThatWasUnderWayCanBeAnswered) {
   world.check("cut");
 }
 
+// A recall puts it on record before any answer has told of it: of two grants the first has come.
+TEST_F(Adoption, ALayoutOfWhichNothingWasToldIsForgotten) {
+  const InodeId other = world.create("other");
+  const std::string bytes(kBlock, static_cast<char>('A' + file % 26));
+  ASSERT_EQ(world.write(file, 0, bytes), Status::kOk);
+  ASSERT_EQ(world.write(other, 0, std::string(kBlock, static_cast<char>('A' + other % 26))), Status::kOk);
+  ASSERT_EQ(world.write(file, kBlock, bytes), Status::kOk);
+  bool recalled = false;
+  world.brick.before_call = [&] {
+    const HeldLayout* const layout = layout_of(kAlice);
+    if (recalled || layout == nullptr || layout->empty()) return !recalled;
+    world.mds->layouts().recall_layout(kAlice, file);
+    recalled = true;
+    return false;
+  };
+  world.recaller.on_recall = nullptr;
+  EXPECT_FALSE(world.get(kAlice, file, IoMode::kRead, 0, 2 * kBlock, 2 * kBlock));
+  ASSERT_TRUE(recalled);
+  ASSERT_EQ(records(RecordKind::kHeldLayout), 1u);
+  world.brick.before_call = [] { return true; };
+  restart();
+  EXPECT_EQ(layout_of(kAlice), nullptr);
+  EXPECT_EQ(records(RecordKind::kHeldLayout), 0u);
+  EXPECT_TRUE(world.recaller.revoked.empty());
+  ASSERT_TRUE(world.names->remove(kRootInode, "f"));
+  world.mds->conflicts().on_orphaned(file);
+  world.pass(Milliseconds(200));
+  EXPECT_FALSE(world.names->get(file));
+}
+
+// What a client is told of its stateid is on record.
+TEST_F(Adoption, ARecallIsSentWhenItIsOnRecord) {
+  const auto before = write_layout(kAlice);
+  world.recaller.on_recall = nullptr;
+  world.store.before_commit = [] { return false; };
+  world.mds->layouts().recall_layout(kAlice, file);
+  world.settle();
+  EXPECT_TRUE(world.recaller.recalls.empty());
+  world.store.before_commit = [] { return true; };
+  world.pass(Milliseconds(1100));
+  ASSERT_EQ(world.recaller.recalls.size(), 1u);
+  restart();
+  EXPECT_EQ(test(kAlice, world.recaller.recalls[0].stateid), Status::kOk);
+}
+
+TEST_F(Adoption, AStateidThatCannotBePutOnRecordIsNotTold) {
+  const auto before = write_layout(kAlice);
+  world.store.before_commit = [] { return false; };
+  HeldLayout* const layout = const_cast<LayoutTable&>(world.mds->table()).find(file, kAlice);
+  const auto advanced = world.mds->layouts().advance(*layout);
+  ASSERT_FALSE(advanced);
+  EXPECT_EQ(advanced.error(), Status::kDelay);
+  world.store.before_commit = [] { return true; };
+  const auto told = world.mds->layouts().advance(*layout);
+  ASSERT_TRUE(told);
+  restart();
+  EXPECT_EQ(test(kAlice, *told), Status::kOk);
+}
+
+// Its key names the client and the file; those of a layout that ended are of another stateid.
+TEST_F(Adoption, AGrantOnRecordIsOfItsLayoutAndOfNoLaterOne) {
+  const auto first = write_layout(kAlice);
+  std::vector<std::pair<std::string, std::string>> grants;
+  ASSERT_TRUE(Records(world.store).scan(RecordKind::kHeldLayout, [&](auto key, auto value) {
+    grants.emplace_back(key, value);
+    return true;
+  }));
+  ASSERT_EQ(grants.size(), 2u);
+  const FakeBrick::LiveGrant dying = world.brick.grants.at(grant_of(first));
+  EXPECT_TRUE(world.give_back(kAlice, file));
+  const auto second = write_layout(kAlice, 0, 4096);
+  ASSERT_TRUE(second);
+  world.crash();
+  // The first one's has not been erased, nor withdrawn.
+  ASSERT_TRUE(Records(world.store).put(RecordKind::kHeldLayout, grants[1].first, grants[1].second));
+  world.brick.grants[dying.grant.grant] = dying;
+  world.start();
+  EXPECT_FALSE(alive(dying.grant.grant));
+  ASSERT_NE(layout_of(kAlice), nullptr);
+  EXPECT_EQ(layout_of(kAlice)->stateid().other, second->stateid.other);
+  EXPECT_TRUE(alive(grant_of(second)));
+  EXPECT_EQ(records(RecordKind::kHeldLayout), 2u);
+}
+
 TEST_F(Adoption, WhatAnEndedWriterLeftBesideALivingOneIsZeroed) {
   const auto own = static_cast<std::byte>('A' + file % 26);
   const auto alice = write_layout(kAlice, 0, kGrainSize);
@@ -420,6 +504,39 @@ TEST(AdoptionOfMany, LayoutsAreTakenOverInSlices) {
   EXPECT_EQ(world.mds->table().layouts(), 200u);
   EXPECT_EQ(world.brick.grants.size(), grants);
   world.check("ready");
+}
+
+// What is void ends in slices as well: a layout costs as many as it has grants.
+TEST(AdoptionOfMany, LayoutsOfManyGrantsAreLookedAtFewATurn) {
+  constexpr uint64_t kLayouts = 40;
+  constexpr uint64_t kGrants = 256;
+  LayoutWorld world(512);
+  ASSERT_TRUE(world.get(kAlice, world.create("session"), IoMode::kReadWrite, 0, 4096, 4096));
+  auto& table = const_cast<LayoutTable&>(world.mds->table());
+  for (uint64_t i = 0; i < kLayouts; ++i) {
+    std::array<std::byte, 12> other{std::byte{kLayoutStateidTag}};
+    store_big_endian(other.data() + 4, i);
+    HeldLayout& layout = table.add(world.create("many" + std::to_string(i)), kAlice, other);
+    for (uint64_t grant = 0; grant < kGrants; ++grant) {
+      const uint64_t offset = (uint64_t{1} << 30) + (i * kGrants + grant) * kGrainSize;
+      table.add_grant(layout, {.grant = 1'000'000 + i * kGrants + grant,
+                               .file = {offset, offset + kGrainSize},
+                               .logical = offset,
+                               .writable = true});
+    }
+    table.advance(layout);
+    ASSERT_TRUE(LayoutRecords(world.store).told(layout, layout.grants()));
+  }
+  world.crash();
+  world.build();
+  world.plug.up(world.kBrick);
+  for (int turn = 0; turn < 200 && !world.mds->ready(); ++turn) {
+    const size_t before = world.mds->table().layouts();
+    world.loop.run_once(Milliseconds(0));
+    EXPECT_LE(before - world.mds->table().layouts(), kLayoutsPerSlice * kGrantsAsALayout / kGrants + 1);
+  }
+  EXPECT_TRUE(world.mds->ready());
+  EXPECT_EQ(world.mds->table().layouts(), 1u);
 }
 
 TEST(AdoptionOfMany, OnSeveralBricksEachKeepsItsOwn) {
