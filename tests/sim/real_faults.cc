@@ -14,6 +14,11 @@ void Faults::one_real() {
     world_.trace("FAULT the open of client {} of file {} is forgotten", client, file);
     return world_.real_mds->disown(client, file);
   }
+  if (world_.options.revoked && dice_.one_in(2)) {
+    const size_t file = dice_.below(kFiles);
+    world_.trace("FAULT the layout of client {} of file {} is revoked", client, file);
+    return world_.real_mds->revoke(client, file);
+  }
   if (world_.options.delegations && world_.options.leases_end && dice_.one_in(10))
     return withhold_callbacks();
   switch (dice_.below(20)) {

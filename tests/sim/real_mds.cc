@@ -428,6 +428,16 @@ void RealMds::disown(size_t client, size_t file) {
   });
 }
 
+void RealMds::revoke(size_t client, size_t file) {
+  if (!up_) return;
+  process_->loop.post([process = process_, owner = std::to_string(client), file] {
+    const auto known = process->clients.find_confirmed(as_bytes(owner));
+    const auto inode = process->find(file);
+    if (!known || !inode) return;
+    process->layouts->layouts().revoke_layout(known->id, (*inode)->id, [](std::optional<size_t>) {});
+  });
+}
+
 void RealMds::recall(size_t file, uint64_t offset, uint64_t length) {
   if (!up_) return;
   process_->loop.post([process = process_, file, offset, length] {

@@ -54,6 +54,8 @@ class RealMds final : public MdsNetwork::Server {
   void recall_any(size_t client, uint32_t keep);
   // It forgets that client's open of the file, without a word; its layouts stay.
   void disown(size_t client, size_t file);
+  // As the administrator does, without its help.
+  void revoke(size_t client, size_t file);
   // From everybody, as a conflict makes it.
   void recall(size_t file, uint64_t offset, uint64_t length);
   uint64_t revocations() const;

@@ -36,6 +36,7 @@ struct RunOptions {
   bool leases_end = false;
   // The MDS forgets opens, without a word.
   bool disowned = false;
+  bool revoked = false;
   // Clients open files to read them, too, ask for read delegations, keep pages, and change each other's attributes and
   // names.
   bool delegations = false;

@@ -340,6 +340,10 @@ void LayoutCache::take_in(const nfs4::Stateid& stateid, const std::vector<Layout
   // From before layouts_lost(): what it grants is void.
   if (epoch < epoch_) return;
   refresh(epoch);
+  // The server has ended what we held while this was on its way, and we have not heard of it. (Or we have returned all
+  // of it, and the answer to that comes behind this one.)
+  const bool another = stateid_ && stateid_->other != stateid.other;
+  if (another && (returning_ == 0 || !segments_.empty())) clear(false);
   take_stateid(stateid);
   uint64_t granted_end = 0;
   bool writable = false;

@@ -398,5 +398,30 @@ TEST_F(LayoutCacheTest, DevicesOfARangeEachOnce) {
   EXPECT_TRUE(cache.devices({200, 100}).empty());
 }
 
+// The server has ended the one that we hold, and we have not heard of it.
+TEST_F(LayoutCacheTest, AnAnswerUnderAnotherStateidEndsWhatWasHeld) {
+  take(1, {memory(0, 4096, 1)});
+  const uint64_t before = cache.lineage();
+  LayoutCache::Getting getting;
+  ASSERT_EQ(begin_get(8192, 4096, getting), Begin::kGo);
+  cache.finish_get(stateid(1, 2), {memory(8192, 4096, 2)}, std::nullopt, kEpoch, std::nullopt);
+  EXPECT_EQ(try_enter(0, 4096, true), Entry::kMissing);
+  EXPECT_EQ(try_enter(8192, 4096, true), Entry::kEntered);
+  EXPECT_NE(cache.lineage(), before);
+  EXPECT_EQ(cache.stateid()->other, stateid(1, 2).other);
+}
+
+// Nothing is held, and the answer to the return comes behind that of the LAYOUTGET.
+TEST_F(LayoutCacheTest, AnAnswerUnderAnotherStateidEndsNothingThatIsBeingReturned) {
+  take(1, {memory(0, 4096, 1)});
+  FileRange all{0, UINT64_MAX};
+  ASSERT_TRUE(cache.begin_return(IoMode::kAny, all));
+  ASSERT_TRUE(cache.start_return(IoMode::kAny, all, steady_now()));
+  const uint64_t before = cache.lineage();
+  cache.take(stateid(1, 2), {memory(8192, 4096, 2)}, std::nullopt, kEpoch);
+  EXPECT_EQ(cache.lineage(), before);
+  EXPECT_EQ(try_enter(8192, 4096, true), Entry::kClosed);
+}
+
 }  // namespace
 }  // namespace pnfsrdma::initiator
