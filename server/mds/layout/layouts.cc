@@ -44,7 +44,10 @@ Layouts::Layouts(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet
                             const ByteRange& range) { give_back(client, inode, range, IoMode::kAny, [] {}); },
            .revoke = [this](uint64_t client, uint64_t inode) { revoke(client, inode); },
            .record = [this](const HeldLayout& layout) { return records_.changed(layout); }}),
-      endings_([this](BrickNumber brick) { return bricks_.find(brick)->usable(); }) {}
+      endings_([this](BrickNumber brick) {
+        const BrickDevice* const device = bricks_.find(brick);
+        return device != nullptr && device->usable();
+      }) {}
 
 Layouts::~Layouts() = default;
 

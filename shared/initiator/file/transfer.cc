@@ -253,9 +253,9 @@ Result<> Transfer::finish_pieces(const Io& io, const LayoutPin& pin, BufferSlice
 
 // The server cannot see it, and its administrator should.
 void Transfer::report_unreached(const Io& io, const LayoutSegment& piece) const {
-  if (piece.device == nullptr || !piece.device->report_due()) return;
+  // Who asks whether it is due has told it: so only who can.
   const std::optional<nfs4::Stateid> layout = file_.cache.stateid();
-  if (!layout) return;
+  if (!layout || piece.device == nullptr || !piece.device->report_due()) return;
   const bool for_write = io.direction == Direction::kWrite;
   nfs4::LayoutErrorArguments arguments{.offset = piece.offset, .length = piece.length, .stateid = *layout};
   arguments.errors.push_back(
