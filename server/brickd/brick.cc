@@ -13,6 +13,7 @@
 #include "server/brickd/read_ahead.h"
 #include "server/brickd/reaper.h"
 #include "server/brickd/session_table.h"
+#include "server/brickd/watchers.h"
 #include "server/brickd/zeroer.h"
 #include "shared/base/deferred_destruction.h"
 #include "shared/base/event_loop.h"
@@ -64,7 +65,8 @@ class Brick::Parts {
         zeroer(loop, *pool, gate, committer),
         reaper(loop, pool->persistence().blocks()),
         read_ahead(loop, *pool),
-        sessions({loop, *pool, reaper, read_ahead, destruction, random, {gate, counters}}, options.limits),
+        sessions({loop, *pool, reaper, read_ahead, destruction, random, {gate, counters, watchers}},
+                 options.limits),
         data(loop, *pool, gate),
         lease(loop, options.lease, [this] { lease_expired(); }),
         service({loop, *pool, committer, zeroer, sessions, data, gate, counters, lease}),
@@ -106,6 +108,7 @@ class Brick::Parts {
   std::unique_ptr<Pool> pool;
   FlushGate gate;
   Counters counters;
+  Watchers watchers;
   Committer committer;
   Zeroer zeroer;
   Reaper reaper;

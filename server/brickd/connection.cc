@@ -42,6 +42,12 @@ Result<rdma::RemoteSlice> Connection::expose(uint64_t grant, MutableByteSpan mem
   return remote;
 }
 
+std::unique_ptr<rdma::Region> Connection::withdraw(uint64_t grant) {
+  auto region = exposures_.take(grant);
+  shared_.watchers.grant_ended(inbox_, grant);
+  return region;
+}
+
 Result<> Connection::accept(rdma::ConnectionRequest& request, std::function<void()> on_ended) {
   rdma::QueuePairLimits limits;
   limits.send_depth = 32;
@@ -50,10 +56,13 @@ Result<> Connection::accept(rdma::ConnectionRequest& request, std::function<void
   limits.native_flush = native_flush_;
   const Bytes said = encode_accept({.understands = SessionServer::kUnderstands, .record = record_->number()});
   TRY_ASSIGN(queue_pair_, request.accept(domain_, said, limits));
-  TRY_ASSIGN(server_, SessionServer::make(transport_, domain_, *queue_pair_, exposures_, shared_.gate,
-                                          shared_.counters, number_, record_));
-  thread_ = Thread([server = server_.get(), on_ended = std::move(on_ended)] {
+  TRY_ASSIGN(server_,
+             SessionServer::make(transport_, domain_, *queue_pair_,
+                                 {exposures_, shared_.gate, shared_.counters, shared_.watchers, inbox_},
+                                 number_, record_));
+  thread_ = Thread([this, server = server_.get(), on_ended = std::move(on_ended)] {
     server->run();
+    shared_.watchers.connection_ended(inbox_);
     on_ended();
   });
   pthread_setname_np(thread_.native_handle(), "brick-data");

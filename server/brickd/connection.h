@@ -10,6 +10,7 @@
 #include "server/brickd/flush_gate.h"
 #include "server/brickd/replay_record.h"
 #include "server/brickd/session_server.h"
+#include "server/brickd/watchers.h"
 #include "shared/base/result.h"
 #include "shared/base/sync.h"
 #include "shared/rdma/transport.h"
@@ -25,6 +26,7 @@ class Connection {
   struct Shared {
     FlushGate& gate;
     Counters& counters;
+    Watchers& watchers;
   };
 
   // `record`: the session's. `place`: held as long as the device has anything of this connection.
@@ -38,6 +40,8 @@ class Connection {
   // Registers memory of a grant. Before and after accept().
   Result<rdma::RemoteSlice> expose(uint64_t grant, MutableByteSpan memory, bool writable);
   Exposures& exposures() { return exposures_; }
+  // Takes it out of the exposures, and ends what is watched under it. Null when it is not there.
+  std::unique_ptr<rdma::Region> withdraw(uint64_t grant);
 
   // Answers the peer and starts the thread. `on_ended` is called in that thread as its last act.
   Result<> accept(rdma::ConnectionRequest& request, std::function<void()> on_ended);
@@ -74,6 +78,7 @@ class Connection {
   std::shared_ptr<rdma::ProtectionDomain> domain_;
   std::unique_ptr<rdma::QueuePair> queue_pair_;
   Exposures exposures_;
+  EventInbox inbox_;
   std::unique_ptr<SessionServer> server_;
   Thread thread_;
 };

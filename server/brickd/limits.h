@@ -40,6 +40,12 @@ inline constexpr uint64_t kFlushTurnBytes = 16 << 20;
 inline constexpr size_t kFlushTurnRanges = 64;
 inline constexpr size_t kFlushGapBytes = 256 << 10;
 
+// Events that a client has not taken: of one watch, and of all of its connection, which may have one gap of each watch
+// beyond that. One that has so many is given no further watch.
+inline constexpr size_t kUnsentPerWatch = 256;
+inline constexpr size_t kUnsentPerConnection = 1024;
+inline constexpr size_t kUnsentToWatch = 2048;
+
 // Piece by which the background zeroes a block: between pieces it can be stopped.
 inline constexpr uint64_t kZeroPieceBytes = 256 << 10;
 

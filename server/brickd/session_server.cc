@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/brickd/session_server.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -12,39 +14,41 @@
 namespace pnfsrdma::brick {
 namespace {
 
-// One receive more than the credits: a client that overruns them is seen, not merely stalled.
-constexpr uint32_t kReceives = kSessionCredits + 1;
+// One receive more than the credits and the call for events: a client that overruns them is seen, not merely stalled.
+constexpr uint32_t kReceives = kSessionCredits + 2;
 constexpr uint32_t kSends = kSessionCredits + 1;
 constexpr size_t kCompletionsPerPoll = 32;
 constexpr std::chrono::seconds kLongestWait{10};
 
-// The last part of its answer? Only that gives the client its credit back.
+// The last part of its answer? Only that gives the client its credit back. A call for events has none.
 bool ends_answer(const SessionMessage& message) {
+  if (std::holds_alternative<EventsReply>(message)) return false;
   const auto* hello = std::get_if<HelloReply>(&message);
   return hello == nullptr || !hello->more;
 }
 
 }  // namespace
 
-SessionServer::SessionServer(rdma::QueuePair& queue_pair, Exposures& exposures, FlushGate& gate,
-                             Counters& counters, uint32_t connection, std::shared_ptr<ReplayRecord> record)
+SessionServer::SessionServer(rdma::QueuePair& queue_pair, const Parts& parts, uint32_t connection,
+                             std::shared_ptr<ReplayRecord> record)
     : queue_pair_(queue_pair),
-      exposures_(exposures),
-      gate_(gate),
-      counters_(counters),
+      exposures_(parts.exposures),
+      gate_(parts.gate),
+      counters_(parts.counters),
+      watchers_(parts.watchers),
+      inbox_(parts.inbox),
       connection_(connection),
-      words_(exposures, gate, std::move(record)),
-      verification_(exposures, gate),
+      words_(exposures_, gate_, std::move(record)),
+      verification_(exposures_, gate_),
+      signals_(exposures_, gate_, watchers_, inbox_),
       buffers_(size_t{kReceives + kSends} * kSessionMessageMax) {}
 
 Result<std::unique_ptr<SessionServer>> SessionServer::make(rdma::Transport& transport,
                                                            std::shared_ptr<rdma::ProtectionDomain> domain,
-                                                           rdma::QueuePair& queue_pair, Exposures& exposures,
-                                                           FlushGate& gate, Counters& counters,
+                                                           rdma::QueuePair& queue_pair, const Parts& parts,
                                                            uint32_t connection,
                                                            std::shared_ptr<ReplayRecord> record) {
-  std::unique_ptr<SessionServer> server(
-      new SessionServer(queue_pair, exposures, gate, counters, connection, std::move(record)));
+  std::unique_ptr<SessionServer> server(new SessionServer(queue_pair, parts, connection, std::move(record)));
   TRY_ASSIGN(server->region_,
              transport.register_region(std::move(domain), server->buffers_, rdma::Access::kLocalWrite));
   for (uint32_t number = 0; number < kReceives; ++number) {
@@ -65,8 +69,10 @@ void SessionServer::run() {
     const size_t count = queue_pair_.poll(completions);
     if (count == 0) {
       if (!queue_pair_.connected()) return;
-      queue_pair_.wait(steady_now() + kLongestWait);
-      continue;
+      if (!events_call_ || !inbox_.any()) {
+        wait();
+        if (!events_call_ || !inbox_.any()) continue;
+      }
     }
     // Counted before they are handled: what has come in at once was sent without waiting for answers.
     const auto is_message = [](const rdma::Completion& completion) {
@@ -75,8 +81,9 @@ void SessionServer::run() {
     unanswered_ +=
         static_cast<uint32_t>(std::count_if(completions.begin(), completions.begin() + count, is_message));
     Result<> result;
-    if (unanswered_ > kSessionCredits) result = fail(EPROTO, "more messages than credits");
+    if (unanswered_ > credits()) result = fail(EPROTO, "more messages than credits");
     for (size_t i = 0; i < count && result; ++i) result = handle(completions[i]);
+    answer_events();
     if (result) result = send_waiting();
     if (result) result = post_receive(std::exchange(spare_receive_, std::nullopt));
     if (!result) {
@@ -86,6 +93,36 @@ void SessionServer::run() {
       return;
     }
   }
+}
+
+// Who watches something has its own descriptor to be woken by, so this connection's thread waits for both.
+void SessionServer::wait() {
+  if (!inbox_.is_open()) {
+    queue_pair_.wait(steady_now() + kLongestWait);
+    return;
+  }
+  std::array<pollfd, 2> both{{{queue_pair_.fd(), POLLIN, 0}, {inbox_.fd(), POLLIN, 0}}};
+  (void)::poll(both.data(), both.size(), static_cast<int>(Milliseconds(kLongestWait).count()));
+  if (both[1].revents != 0) inbox_.calm();
+}
+
+// The call for events is none of them; where there is one, it has been counted out already.
+uint32_t SessionServer::credits() const {
+  return kSessionCredits + (inbox_.is_open() && !events_call_ ? 1 : 0);
+}
+
+bool SessionServer::take_events_call(const EventsCall& call) {
+  if (!inbox_.is_open() || events_call_) return false;
+  events_call_ = call.id;
+  --unanswered_;
+  return true;
+}
+
+void SessionServer::answer_events() {
+  if (!events_call_ || !inbox_.any()) return;
+  EventsReply reply{.id = *std::exchange(events_call_, std::nullopt)};
+  watchers_.take(inbox_, reply);
+  waiting_.push_back(std::move(reply));
 }
 
 // A work request that did not succeed means that the connection ends; poll() says so by itself.
@@ -108,6 +145,10 @@ Result<> SessionServer::receive(uint32_t number, uint32_t length) {
     answer_hello();
     return {};
   }
+  if (const auto* events = std::get_if<EventsCall>(&message_)) {
+    if (greeted_ && take_events_call(*events)) return {};
+    return fail(EPROTO, "a call for events out of turn");
+  }
   auto answer = greeted_ ? this->answer(message_) : std::nullopt;
   if (!answer) return fail(EPROTO, "a message out of turn");
   waiting_.push_back(std::move(*answer));
@@ -118,6 +159,8 @@ std::optional<SessionMessage> SessionServer::answer(const SessionMessage& call) 
   if (const auto* to_flush = std::get_if<PersistCall>(&call)) return persist(*to_flush);
   if (const auto* word = std::get_if<ChangeWordCall>(&call)) return words_.change(*word);
   if (const auto* to_verify = std::get_if<VerifyCall>(&call)) return verification_.verify(*to_verify);
+  if (const auto* to_watch = std::get_if<WatchCall>(&call)) return signals_.watch(*to_watch);
+  if (const auto* to_signal = std::get_if<SignalCall>(&call)) return signals_.signal(*to_signal);
   return std::nullopt;
 }
 

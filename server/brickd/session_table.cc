@@ -189,7 +189,7 @@ void SessionTable::withdraw(uint64_t client, const std::vector<uint64_t>& grants
   const auto dead = std::make_shared<Grants>();
   for (const uint64_t number : grants) {
     if (!dead->insert(session->grants.extract(number)).inserted || !connection) continue;
-    if (auto region = connection->exposures().take(number)) regions.push_back(std::move(region));
+    if (auto region = connection->withdraw(number)) regions.push_back(std::move(region));
   }
   parts_.reaper.destroy(std::move(regions),
                         [this, dead, connection, done = std::move(done)] { unpin(std::move(*dead), done); });

@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kTypeBytes = 4;
 static_assert(kTypeBytes + 8 + 4 + 8 + uint64_t{kHelloGrantsPerMessage} * 20 <= kSessionMessageMax);
 static_assert(kTypeBytes + 8 + 4 + uint64_t{kPersistRangesPerMessage} * 24 <= kSessionMessageMax);
+static_assert(kTypeBytes + 8 + 4 + uint64_t{kEventsPerMessage} * 44 <= kSessionMessageMax);
 
 template <typename T>
 constexpr MessageType type_of() {
@@ -25,6 +26,12 @@ constexpr MessageType type_of() {
   if constexpr (std::is_same_v<T, ChangeWordReply>) return MessageType::kChangeWordReply;
   if constexpr (std::is_same_v<T, VerifyCall>) return MessageType::kVerifyCall;
   if constexpr (std::is_same_v<T, VerifyReply>) return MessageType::kVerifyReply;
+  if constexpr (std::is_same_v<T, WatchCall>) return MessageType::kWatchCall;
+  if constexpr (std::is_same_v<T, WatchReply>) return MessageType::kWatchReply;
+  if constexpr (std::is_same_v<T, SignalCall>) return MessageType::kSignalCall;
+  if constexpr (std::is_same_v<T, SignalReply>) return MessageType::kSignalReply;
+  if constexpr (std::is_same_v<T, EventsCall>) return MessageType::kEventsCall;
+  if constexpr (std::is_same_v<T, EventsReply>) return MessageType::kEventsReply;
 }
 
 template <typename T>
@@ -80,6 +87,18 @@ Result<> decode_session_message(ByteSpan bytes, SessionMessage& message) {
       return decode_body<VerifyCall>(body, message);
     case MessageType::kVerifyReply:
       return decode_body<VerifyReply>(body, message);
+    case MessageType::kWatchCall:
+      return decode_body<WatchCall>(body, message);
+    case MessageType::kWatchReply:
+      return decode_body<WatchReply>(body, message);
+    case MessageType::kSignalCall:
+      return decode_body<SignalCall>(body, message);
+    case MessageType::kSignalReply:
+      return decode_body<SignalReply>(body, message);
+    case MessageType::kEventsCall:
+      return decode_body<EventsCall>(body, message);
+    case MessageType::kEventsReply:
+      return decode_body<EventsReply>(body, message);
   }
   return fail(EPROTO, "session message of an unknown type");
 }

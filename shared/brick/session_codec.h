@@ -12,7 +12,8 @@
 namespace pnfsrdma::brick {
 
 using SessionMessage = std::variant<HelloCall, HelloReply, PersistCall, PersistReply, ChangeWordCall,
-                                    ChangeWordReply, VerifyCall, VerifyReply>;
+                                    ChangeWordReply, VerifyCall, VerifyReply, WatchCall, WatchReply,
+                                    SignalCall, SignalReply, EventsCall, EventsReply>;
 
 // Writes the message type and the message at the front of `out` (at least kSessionMessageMax bytes) and
 // returns the length to send. Every message within its bounds fits.

@@ -31,6 +31,7 @@ struct AcceptPrivateData {
 };
 inline constexpr uint32_t kUnderstandsChangeWord = 1;
 inline constexpr uint32_t kUnderstandsVerify = 2;
+inline constexpr uint32_t kUnderstandsEvents = 4;
 // CM private data of a reject: why.
 enum class RejectReason : uint32_t { kVersion = 1, kTicket = 2, kBusy = 3 };
 constexpr bool xdr_known(RejectReason value) {
@@ -46,9 +47,15 @@ enum class MessageType : uint32_t {
   kChangeWordReply = 6,
   kVerifyCall = 7,
   kVerifyReply = 8,
+  kWatchCall = 9,
+  kWatchReply = 10,
+  kSignalCall = 11,
+  kSignalReply = 12,
+  kEventsCall = 13,
+  kEventsReply = 14,
 };
 constexpr bool xdr_known(MessageType value) {
-  return value >= MessageType::kHelloCall && value <= MessageType::kVerifyReply;
+  return value >= MessageType::kHelloCall && value <= MessageType::kEventsReply;
 }
 
 struct HelloCall {
@@ -142,6 +149,70 @@ struct VerifyReply {
   xdr::FixedOpaque<8> verifier{};
   bool medium = false;                                     // false: a copy in front of it, as a page cache
   xdr::List<uint32_t, kVerifyRangesPerMessage> checksums;  // CRC32C
+};
+
+// From the answer on the client hears of each signal that touches the range: of the signal or, where that cannot be, of
+// a gap. The watch ends with its grant, which the client hears of as the end, and silently with the connection. None
+// of that waits for the client. `length` 0: the watch ends, if there is one; what is on its way still comes.
+inline constexpr size_t kWatchesPerConnection = 256;
+struct WatchCall {
+  uint64_t id = 0;
+  uint64_t watch = 0;  // the client's number for it, of no other watch of this connection
+  uint64_t grant = 0;  // for reading
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+enum class WatchStatus : uint32_t { kOk = 0, kUnknownGrant = 1, kInvalid = 2, kLimit = 3 };
+constexpr bool xdr_known(WatchStatus value) {
+  return value <= WatchStatus::kLimit;
+}
+struct WatchReply {
+  uint64_t id = 0;
+  WatchStatus status = WatchStatus::kOk;
+};
+
+// The ranges are flushed; when all of them are as durable as the device's class says, those who watch a part of them
+// are told of `value`; then it is answered. Nobody is told anything where the brick's verifier is not `verifier`, or
+// the flush fails. A call whose answer is lost may be repeated: then they are told twice.
+inline constexpr uint32_t kSignalRangesPerMessage = 256;
+struct SignalCall {
+  uint64_t id = 0;
+  xdr::FixedOpaque<8> verifier{};  // under which what is there was written
+  uint64_t value = 0;
+  xdr::List<PersistTarget, kSignalRangesPerMessage> ranges;  // grants for writing
+};
+enum class SignalStatus : uint32_t { kOk = 0, kUnknownGrant = 1, kBounds = 2, kIo = 3, kVerifier = 4 };
+constexpr bool xdr_known(SignalStatus value) {
+  return value <= SignalStatus::kVerifier;
+}
+struct SignalReply {
+  uint64_t id = 0;
+  SignalStatus status = SignalStatus::kOk;  // kUnknownGrant: some may have been told
+  xdr::FixedOpaque<8> verifier{};
+};
+
+// Answered when there is something to tell, which may be never. A client has one of these at a time, beside the
+// messages that it may have unanswered, and only when it has asked to watch something.
+struct EventsCall {
+  uint64_t id = 0;
+};
+// kGap: signals that the client was too slow for have not been kept. kEnd: the grant has been withdrawn.
+enum class EventKind : uint32_t { kSignal = 0, kGap = 1, kEnd = 2 };
+constexpr bool xdr_known(EventKind value) {
+  return value <= EventKind::kEnd;
+}
+struct Event {
+  uint64_t watch = 0;
+  EventKind kind = EventKind::kSignal;
+  uint64_t sequence = 0;  // counts from 1 what the watch has been told; none is left out
+  uint64_t offset = 0;    // in the range that is watched: what of that was signalled
+  uint64_t length = 0;
+  uint64_t value = 0;
+};
+inline constexpr uint32_t kEventsPerMessage = 512;
+struct EventsReply {
+  uint64_t id = 0;
+  xdr::List<Event, kEventsPerMessage> events;
 };
 
 }  // namespace pnfsrdma::brick
