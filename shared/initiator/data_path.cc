@@ -11,6 +11,7 @@
 #include "shared/initiator/file/inside.h"
 #include "shared/initiator/file/mount.h"
 #include "shared/initiator/file/recaller.h"
+#include "shared/initiator/file/watching.h"
 #include "shared/rpc/universal_address.h"
 
 namespace pnfsrdma::initiator {
@@ -60,9 +61,9 @@ struct DataPath::Impl {
         unstable_memory(options.unstable_bytes_max),
         buffers(fabric.transports, kBufferSize, options.buffers_kept),
         devices(fabric),
-        files(
-            {fabric, mds, layouts, told, kept_memory, unstable_memory, devices, buffers, background, closing},
-            options.closed_files_kept),
+        files({fabric, mds, layouts, told, kept_memory, unstable_memory, devices, buffers, background,
+               closing, watching},
+              options.closed_files_kept),
         recaller(options.recall_threads) {
     if (options.flush_after > Milliseconds(0)) flush_old_later();
   }
@@ -93,6 +94,7 @@ struct DataPath::Impl {
   // Last, so that their threads are gone before what they work on.
   Background background, closing;
   Recaller recaller;
+  Watching watching;
 };
 
 DataPath::DataPath(Mds& mds, const Clock& clock, std::vector<std::shared_ptr<rdma::Transport>> transports,
@@ -100,6 +102,8 @@ DataPath::DataPath(Mds& mds, const Clock& clock, std::vector<std::shared_ptr<rdm
     : impl_(std::make_unique<Impl>(mds, clock, make_domains(std::move(transports)), options)) {}
 
 DataPath::~DataPath() {
+  impl_->watching.stop();
+  impl_->fabric.events.stop();
   impl_->fabric.completions.stop();
 }
 

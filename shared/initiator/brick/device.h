@@ -9,6 +9,7 @@
 
 #include "shared/base/result.h"
 #include "shared/base/sync.h"
+#include "shared/initiator/brick/event_inbox.h"
 #include "shared/initiator/brick/fabric.h"
 #include "shared/initiator/brick/hello.h"
 #include "shared/initiator/brick/replay_slots.h"
@@ -27,10 +28,11 @@ const char* to_string(FlushMethod method);
 // A device as long as one connection to it lasts: what the hello said does not change. Thread-safe.
 struct Connection {
   Connection(std::unique_ptr<rdma::QueuePair> pair, std::unique_ptr<MessageArea> area, Hello said)
-      : queue_pair(std::move(pair), std::move(area)), hello(std::move(said)) {}
+      : queue_pair(std::move(pair), std::move(area)), hello(std::move(said)), events(queue_pair) {}
 
   SharedQueuePair queue_pair;
   const Hello hello;
+  EventInbox events;
   brick::AcceptPrivateData said;  // before that, when it accepted the connection
   size_t transport = 0;
   // Layouts taken under another incarnation are void.

@@ -10,6 +10,7 @@
 #include "shared/base/result.h"
 #include "shared/initiator/brick/buffer.h"
 #include "shared/initiator/brick/completion_poller.h"
+#include "shared/initiator/brick/event_poller.h"
 #include "shared/initiator/data_path_options.h"
 #include "shared/initiator/statistics.h"
 #include "shared/nfs4/basic_types.h"
@@ -29,6 +30,8 @@ struct Fabric {
   Statistics statistics{};
   // For I/O that nobody waits for.
   CompletionPoller completions{clock};
+  // For what bricks tell unasked.
+  EventPoller events{clock};
   // The mount ends: nothing waits any more.
   std::atomic<bool> aborted = false;
 

@@ -15,10 +15,12 @@ class MessageArea {
   // burst.
   static constexpr size_t kReceives = 32;
   static constexpr size_t kSends = brick::kSessionCredits;
+  // Beside them the call for events has a place of its own to be sent from.
+  static constexpr size_t kParkedSend = kSends;
 
   static Result<std::unique_ptr<MessageArea>> allocate(const TransportDomain& transport) {
     TRY_ASSIGN(auto buffer,
-               Buffer::allocate({&transport, 1}, (kReceives + kSends) * brick::kSessionMessageMax));
+               Buffer::allocate({&transport, 1}, (kReceives + kSends + 1) * brick::kSessionMessageMax));
     return std::unique_ptr<MessageArea>(new MessageArea(std::move(buffer)));
   }
 

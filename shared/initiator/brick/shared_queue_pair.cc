@@ -29,6 +29,12 @@ constexpr size_t reply_index() {
     return brick::SessionMessage(brick::PersistReply()).index();
   if constexpr (std::is_same_v<Call, brick::ChangeWordCall>)
     return brick::SessionMessage(brick::ChangeWordReply()).index();
+  if constexpr (std::is_same_v<Call, brick::WatchCall>)
+    return brick::SessionMessage(brick::WatchReply()).index();
+  if constexpr (std::is_same_v<Call, brick::SignalCall>)
+    return brick::SessionMessage(brick::SignalReply()).index();
+  if constexpr (std::is_same_v<Call, brick::EventsCall>)
+    return brick::SessionMessage(brick::EventsReply()).index();
   return brick::SessionMessage(brick::VerifyReply()).index();
 }
 
@@ -37,6 +43,9 @@ std::optional<uint64_t> id_of(const brick::SessionMessage& message) {
   if (const auto* reply = std::get_if<brick::PersistReply>(&message)) return reply->id;
   if (const auto* reply = std::get_if<brick::ChangeWordReply>(&message)) return reply->id;
   if (const auto* reply = std::get_if<brick::VerifyReply>(&message)) return reply->id;
+  if (const auto* reply = std::get_if<brick::WatchReply>(&message)) return reply->id;
+  if (const auto* reply = std::get_if<brick::SignalReply>(&message)) return reply->id;
+  if (const auto* reply = std::get_if<brick::EventsReply>(&message)) return reply->id;
   return std::nullopt;
 }
 
@@ -135,6 +144,30 @@ void SharedQueuePair::start_reserved(WorkBatch& batch, SteadyTime deadline, Door
   tell_owners(lock);
 }
 
+bool SharedQueuePair::park(WorkBatch& batch, BatchOwner& owner, brick::EventsCall call) {
+  batch.credit_ = MessageArea::kParkedSend;
+  add_message(batch, call);
+  prepare(batch);
+  {
+    const Lock lock(mutex_);
+    if (dead_) {
+      batch.wants_reply_ = false;
+      batch.credit_.reset();
+      return false;
+    }
+    batch.owner_ = &owner;
+    ++asynchronous_;
+    admit(batch);
+    ++batch.remaining_;
+  }
+  post(batch);
+  Lock lock(mutex_);
+  if (batch.remaining_ > 1) parked_ = &batch;
+  finish_one(batch);
+  tell_owners(lock);
+  return true;
+}
+
 void SharedQueuePair::finish(WorkBatch& batch, SteadyTime deadline) {
   wait_until_done(batch, deadline);
   release_message(batch);
@@ -157,7 +190,9 @@ size_t SharedQueuePair::in_flight() const {
 
 SharedQueuePair::Progress SharedQueuePair::progress() const {
   const Lock lock(mutex_);
-  return {.waiting = in_flight_ > 0 || replies_ != nullptr, .answers = answers_};
+  // The call for events may rightly wait for ever.
+  const bool only_parked = replies_ == parked_ && (replies_ == nullptr || replies_->next_reply_ == nullptr);
+  return {.waiting = in_flight_ > 0 || !only_parked, .answers = answers_};
 }
 
 bool SharedQueuePair::reserve(WorkBatch& batch, SteadyTime deadline) {
@@ -264,18 +299,19 @@ void SharedQueuePair::poll_for_all(WorkBatch& own, SteadyTime& deadline, Lock& l
   }
 }
 
-void SharedQueuePair::poll(SteadyTime now) {
+bool SharedQueuePair::poll(SteadyTime now) {
   Lock lock(mutex_);
   if (first_ != nullptr && now >= first_->deadline_) {
     if (!std::exchange(given_up_, true))
       log_warning("initiator", "device-timeout peer={}", queue_pair_->peer());
     queue_pair_->fail();
   }
-  if (polling_) return;
+  if (polling_) return false;
   polling_ = true;
   take_all(lock);
   polling_ = false;
   if (sleepers_ != nullptr) sleepers_->wake_.notify_one();
+  return true;
 }
 
 void SharedQueuePair::take_all(Lock& lock) {
@@ -335,6 +371,7 @@ void SharedQueuePair::finish_one(WorkBatch& batch) {
     return;
   }
   unlink(batch);
+  if (parked_ == &batch) parked_ = nullptr;
   batch.next_ = done_;
   done_ = &batch;
 }
@@ -410,12 +447,14 @@ void SharedQueuePair::settle_dead(WorkBatch& batch) {
 void SharedQueuePair::settle_dead() {
   dead_ = true;
   room_.notify_all();
-  while (first_ != nullptr) {
-    WorkBatch& batch = *first_;
-    settle_dead(batch);
-    batch.remaining_ = 1;
-    finish_one(batch);
-  }
+  while (first_ != nullptr) settle_asynchronous(*first_);
+  if (parked_ != nullptr) settle_asynchronous(*parked_);
+}
+
+void SharedQueuePair::settle_asynchronous(WorkBatch& batch) {
+  settle_dead(batch);
+  batch.remaining_ = 1;
+  finish_one(batch);
 }
 
 std::optional<size_t> SharedQueuePair::take_credit(SteadyTime deadline) {

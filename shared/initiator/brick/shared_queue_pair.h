@@ -17,7 +17,8 @@
 namespace pnfsrdma::initiator {
 
 // What a client asks a brick by message. Its id is SharedQueuePair's.
-using Request = std::variant<brick::PersistCall, brick::ChangeWordCall, brick::VerifyCall>;
+using Request = std::variant<brick::PersistCall, brick::ChangeWordCall, brick::VerifyCall, brick::WatchCall,
+                             brick::SignalCall, brick::EventsCall>;
 
 // One queue pair that any number of threads use at once. Thread-safe. There is no thread behind it: of the
 // threads that wait, one polls for all; when its own batch is done it hands the role to a sleeper. At queue
@@ -65,9 +66,13 @@ class SharedQueuePair {
     start_reserved(batch, deadline);
     return true;
   }
-  // Takes all completions that are there, unless another thread polls: that one takes them. Never blocks.
+  // Posts a call for events, which is answered when there is something to tell: the owner is told then, or of the end
+  // of the connection. One at a time; it needs no credit, no room and no deadline. `batch`: one item. False: the
+  // connection is dead, and nothing has happened.
+  bool park(WorkBatch& batch, BatchOwner& owner, brick::EventsCall call);
+  // Takes all completions that are there, unless another thread polls (false): that one takes them. Never blocks.
   // Fails the connection if an asynchronous batch is late, and ends them all when it is dead.
-  void poll(SteadyTime now);
+  bool poll(SteadyTime now);
   // Dead, and no asynchronous batch is left, nor can be started.
   bool ended() const;
 
@@ -123,6 +128,7 @@ class SharedQueuePair {
   void settle_dead(WorkBatch& batch);
   // The same for all asynchronous batches.
   void settle_dead();
+  void settle_asynchronous(WorkBatch& batch);
   void remove_reply(WorkBatch& batch);
   void link(WorkBatch& batch);
   void unlink(WorkBatch& batch);
@@ -156,6 +162,7 @@ class SharedQueuePair {
   WorkBatch* first_ = nullptr;
   WorkBatch* last_ = nullptr;
   WorkBatch* done_ = nullptr;
+  WorkBatch* parked_ = nullptr;
   Condition room_;
 };
 

@@ -157,6 +157,19 @@ void DirtyList::put_flushed(DirtyExtent extent, uint64_t noted) {
   }
 }
 
+bool DirtyList::only_at(FileRange range, const Device* device, const BrickVerifier& verifier) const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::all_of(extents_, [&](const DirtyExtent& extent) {
+    return !extent.unflushed || extent.end <= range.offset || extent.offset >= range.end() ||
+           (extent.place.device == device && extent.place.verifier == verifier);
+  });
+}
+
+void DirtyList::flushed(FileRange range, uint64_t noted) {
+  std::lock_guard lock(mutex_);
+  put_flushed({.offset = range.offset, .end = range.end()}, noted);
+}
+
 // What is written over while it is being flushed is not in the list any more, and the flush answers for it all
 // the same.
 void DirtyList::note_overwritten(const DirtyExtent& extent) {

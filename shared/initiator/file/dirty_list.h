@@ -135,6 +135,10 @@ class DirtyList {
   // flush is there any more; what was written over that has to be flushed, which end_flush() says.
   bool to_be_asked(const Flush& flush, const Device* device);
   bool anything_unflushed() const;
+  // Everything of the range that is not flushed is on this device, under this verifier.
+  bool only_at(FileRange range, const Device* device, const BrickVerifier& verifier) const;
+  // It was true, and what was noted() then has been flushed there under that verifier.
+  void flushed(FileRange range, uint64_t noted);
   // That have some of what is not flushed, each once.
   std::vector<Device*> devices() const;
   // Some of it on a device that does not answer just now.

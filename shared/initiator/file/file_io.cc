@@ -124,6 +124,17 @@ Result<ReadBackSums> FileIo::flush_and_verify(std::span<const FileRange> ranges,
   return inside_->read_back.read(ranges);
 }
 
+Result<std::shared_ptr<Watch>> FileIo::watch(FileRange range) {
+  if (inside_->fabric.aborted) return fail(ESHUTDOWN, "the mount ends");
+  return inside_->watcher.watch(range);
+}
+
+Result<> FileIo::signal(FileRange range, uint64_t value, ErrorCursor& cursor) {
+  if (inside_->fabric.aborted) return fail(ESHUTDOWN, "the mount ends");
+  const Measured measured(inside_->fabric.clock, inside_->fabric.statistics.sync_latency);
+  return inside_->signals.signal(range, value, cursor);
+}
+
 ErrorCursor FileIo::losses_from_now() const {
   return ErrorCursor(inside_->dirty.losses());
 }

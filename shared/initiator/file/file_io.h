@@ -17,6 +17,7 @@
 #include "shared/initiator/file/pending_io.h"
 #include "shared/initiator/file/pending_layout.h"
 #include "shared/initiator/file/read_back_sums.h"
+#include "shared/initiator/file/watch.h"
 #include "shared/initiator/mds.h"
 #include "shared/nfs4/basic_types.h"
 #include "shared/nfs4/pnfs_operations.h"
@@ -86,6 +87,14 @@ class FileIo {
   // Everything that was written before is durable, and what bricks have read back of these ranges then: CRC32C of each.
   // Errors: as fdatasync(); EINVAL (the file ends before that); ENOTSUP, EAGAIN (as change_word()).
   Result<ReadBackSums> flush_and_verify(std::span<const FileRange> ranges, ErrorCursor& cursor);
+
+  // From here on, who signals a part of the range, on whichever host, is heard of, or there is a gap. Before the last
+  // release() it is gone. Errors: EINVAL (the file ends before that); ENOTSUP, EAGAIN, ENOSPC (too many).
+  Result<std::shared_ptr<Watch>> watch(FileRange range);
+  // What was written of the range is durable and can be read by everybody, as behind an fdatasync of it; then those who
+  // watch it are told. With an Error, some of them may have been. Errors: as fdatasync(); EINVAL, ENOTSUP, EAGAIN (as
+  // watch()).
+  Result<> signal(FileRange range, uint64_t value, ErrorCursor& cursor);
 
   // Where a new open file starts: losses of before are its business only if no other open file has heard of
   // them.

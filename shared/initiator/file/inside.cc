@@ -26,6 +26,8 @@ FileInside::FileInside(const Mount& what, AllFiles& all, nfs4::FileHandle file, 
       transfer(*this, barrier, through_mds, committer, growth_room, flusher, layout_getter, brick_io),
       words(*this, committer, flusher, layout_getter),
       read_back(*this, layout_getter),
+      watcher(*this, layout_getter, what.watching),
+      signals(*this, file_sync, layout_getter),
       all_files(all),
       mount(what) {}
 

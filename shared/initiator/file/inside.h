@@ -3,9 +3,11 @@
 
 #include "shared/initiator/file/file_sync.h"
 #include "shared/initiator/file/read_back.h"
+#include "shared/initiator/file/signals.h"
 #include "shared/initiator/file/sync_habit.h"
 #include "shared/initiator/file/transfer.h"
 #include "shared/initiator/file/truncater.h"
+#include "shared/initiator/file/watcher.h"
 #include "shared/initiator/file/words.h"
 
 namespace pnfsrdma::initiator {
@@ -31,6 +33,8 @@ struct FileInside : FileState {
   Transfer transfer;
   Words words;
   ReadBack read_back;
+  Watcher watcher;
+  Signals signals;
   SyncHabit sync_habit;
   AllFiles& all_files;
   const Mount& mount;  // the table's; for tests

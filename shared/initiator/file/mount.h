@@ -16,6 +16,7 @@ namespace pnfsrdma::initiator {
 
 class Background;
 class DeviceTable;
+class Watching;
 
 // What holds for the layouts of all files. Thread-safe as each part is.
 struct MountLayouts {
@@ -55,6 +56,7 @@ struct Mount {
   Background& background;
   // Gives back closed files and flushes: the bricks may be silent, the others go on.
   Background& closing;
+  Watching& watching;
 };
 
 }  // namespace pnfsrdma::initiator

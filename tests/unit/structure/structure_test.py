@@ -68,7 +68,7 @@ MAY_INCLUDE = {
 FLOORS = {
     "shared/initiator/file": ["layout_cache dirty_list kept_writes exclusion patience mount all_files", "file_state",
                               "barrier through_mds layout_getter verifier_check", "restorer", "committer",
-                              "growth_room brick_flusher", "flusher", "file_sync brick_io returner words read_back", "pending_io", "transfer truncater",
+                              "growth_room brick_flusher", "flusher", "file_sync brick_io returner words read_back watcher", "pending_io signals", "transfer truncater",
                               "inside", "file_io", "file_table"],
 }
 LINES_MAX = 700

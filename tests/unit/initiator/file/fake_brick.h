@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -91,6 +93,19 @@ class FakeBrick : public rdma::Flusher {
     std::lock_guard lock(mutex_);
     if (queue_pair_) queue_pair_->fail();
   }
+  size_t watches() {
+    std::lock_guard lock(mutex_);
+    return watches_.size();
+  }
+  // The next call for events is answered with this, for each watch.
+  void tell_all(brick::EventKind kind, uint64_t left_out = 0) {
+    std::lock_guard lock(mutex_);
+    for (auto& [number, watch] : watches_) {
+      watch.told += left_out;
+      unsent_.push_back({.watch = number, .kind = kind, .sequence = ++watch.told});
+    }
+    if (kind == brick::EventKind::kEnd) watches_.clear();
+  }
   void set_verifier(uint8_t value) {
     std::lock_guard lock(mutex_);
     verifier_.fill(std::byte{value});
@@ -115,12 +130,13 @@ class FakeBrick : public rdma::Flusher {
   std::atomic<int> connections = 0;
   std::atomic<int> connections_max = INT_MAX;  // no more of them
   std::atomic<int> persists = 0;
-  std::atomic<uint32_t> understands =
-      brick::kUnderstandsChangeWord | brick::kUnderstandsVerify;  // 0: a brick of before
+  std::atomic<uint32_t> understands = brick::kUnderstandsChangeWord | brick::kUnderstandsVerify |
+                                      brick::kUnderstandsEvents;  // 0: a brick of before
   std::atomic<uint64_t> record = 1;                               // another one: its session began anew
   std::atomic<int> unanswered_changes =
       0;  // so many of the next changes of words are made, and the connection dies
   std::atomic<int> unmade_changes = 0;  // the same, but not made
+  std::atomic<int> unanswered_signals = 0;
 
   Result<> flush(MutableByteSpan) override {
     events_.add("flush");
@@ -183,7 +199,7 @@ class FakeBrick : public rdma::Flusher {
   }
 
   void post_receives() {
-    messages_.resize(2 * kMessages * brick::kSessionMessageMax);
+    messages_.resize((2 * kMessages + 1) * brick::kSessionMessageMax);
     auto region = transport_.register_region(domain_, messages_, rdma::Access::kLocalWrite);
     CHECK(region);
     message_region_ = std::move(*region);
@@ -208,7 +224,21 @@ class FakeBrick : public rdma::Flusher {
         if (completion.outcome != rdma::Outcome::kSuccess) continue;
         if (completion.opcode == rdma::Opcode::kReceive) answer(completion);
       }
+      answer_events();
     }
+  }
+
+  void answer_events() {
+    std::lock_guard lock(mutex_);
+    if (!events_call_ || unsent_.empty()) return;
+    brick::EventsReply reply{.id = *std::exchange(events_call_, std::nullopt)};
+    for (const brick::Event& event : std::exchange(unsent_, {})) reply.events.push_back(event);
+    const size_t at = 2 * kMessages * brick::kSessionMessageMax;
+    const size_t length = brick::encode_session_message(
+        reply, MutableByteSpan(messages_).subspan(at, brick::kSessionMessageMax));
+    const rdma::LocalSlice slice = message_region_->slice(at, static_cast<uint32_t>(length));
+    (void)queue_pair_->post_send(2000, {&slice, 1});
+    queue_pair_->submit();
   }
 
   void answer(const rdma::Completion& completion) {
@@ -239,12 +269,25 @@ class FakeBrick : public rdma::Flusher {
         }
       } else if (const auto* verification = std::get_if<brick::VerifyCall>(&*message)) {
         reply = verify(*verification);
+      } else if (const auto* watched = std::get_if<brick::WatchCall>(&*message)) {
+        reply = watch(*watched);
+      } else if (const auto* signalled = std::get_if<brick::SignalCall>(&*message)) {
+        reply = signal(*signalled);
+        if (unanswered_signals > 0) {
+          --unanswered_signals;
+          queue_pair_->fail();
+          return;
+        }
+      } else if (const auto* events_call = std::get_if<brick::EventsCall>(&*message)) {
+        CHECK(!events_call_);
+        events_call_ = events_call->id;
       } else {
         const auto& call = std::get<brick::PersistCall>(*message);
         reply = persist(call);
       }
     }
     post_receive(slot);
+    if (std::holds_alternative<brick::EventsCall>(*message)) return;
     if (std::holds_alternative<brick::PersistReply>(reply) && unanswered_persists > 0) {
       --unanswered_persists;
       queue_pair_->fail();
@@ -294,6 +337,50 @@ class FakeBrick : public rdma::Flusher {
     return reply;
   }
 
+  brick::WatchReply watch(const brick::WatchCall& call) {
+    const auto found = grants_.find(call.grant);
+    if (call.length == 0) {
+      watches_.erase(call.watch);
+    } else if (found == grants_.end()) {
+      return {call.id, brick::WatchStatus::kUnknownGrant};
+    } else {
+      watches_[call.watch] = {found->second.offset + call.offset, call.length};
+    }
+    return {call.id, brick::WatchStatus::kOk};
+  }
+
+  brick::SignalReply signal(const brick::SignalCall& call) {
+    brick::SignalReply reply{.id = call.id, .verifier = verifier_};
+    if (call.verifier != verifier_) reply.status = brick::SignalStatus::kVerifier;
+    if (std::exchange(fail_next_flush_, false)) reply.status = brick::SignalStatus::kVerifier;
+    std::string event = "signal";
+    for (const auto& range : call.ranges) {
+      const auto found = grants_.find(range.grant);
+      if (found == grants_.end() || !found->second.writable) {
+        reply.status = brick::SignalStatus::kUnknownGrant;
+      } else {
+        event +=
+            " " + std::to_string(found->second.offset + range.offset) + "+" + std::to_string(range.length);
+      }
+    }
+    if (reply.status != brick::SignalStatus::kOk) return reply;
+    for (const auto& range : call.ranges) {
+      const uint64_t begin = grants_.at(range.grant).offset + range.offset, end = begin + range.length;
+      for (auto& [number, watch] : watches_) {
+        const uint64_t from = std::max(begin, watch.begin);
+        const uint64_t to = std::min(end, watch.begin + watch.length);
+        if (from >= to) continue;
+        unsent_.push_back({.watch = number,
+                           .sequence = ++watch.told,
+                           .offset = from - watch.begin,
+                           .length = to - from,
+                           .value = call.value});
+      }
+    }
+    events_.add(event);
+    return reply;
+  }
+
   brick::ChangeWordReply change_word(const brick::ChangeWordCall& call) {
     brick::ChangeWordReply reply{.id = call.id, .verifier = verifier_};
     auto& [sequence, before] = slots_[call.slot];
@@ -327,6 +414,9 @@ class FakeBrick : public rdma::Flusher {
     std::lock_guard lock(mutex_);
     queue_pair_.reset();
     message_region_.reset();
+    watches_.clear();
+    unsent_.clear();
+    events_call_.reset();
   }
 
   static constexpr size_t kMessages = 16;
@@ -345,6 +435,12 @@ class FakeBrick : public rdma::Flusher {
   bool fail_next_flush_ = false;
   std::atomic<uint64_t> accepted_record_ = 0;
   std::map<uint32_t, std::pair<uint64_t, uint64_t>> slots_;  // sequence and what the word was
+  struct Watched {
+    uint64_t begin = 0, length = 0, told = 0;
+  };
+  std::map<uint64_t, Watched> watches_;
+  std::vector<brick::Event> unsent_;
+  std::optional<uint64_t> events_call_;
   Bytes messages_;
   std::unique_ptr<rdma::Region> message_region_;
   std::unique_ptr<rdma::QueuePair> queue_pair_;
