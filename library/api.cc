@@ -16,6 +16,7 @@
 #include "library/open_file.h"
 #include "library/pnfsrdma.h"
 #include "library/queue.h"
+#include "library/watch.h"
 #include "shared/base/crc32c.h"
 #include "shared/base/log.h"
 #include "shared/base/log_observer.h"
@@ -32,6 +33,7 @@ using library::failed;
 using library::Map;
 using library::OpenFile;
 using library::Queue;
+using library::Watch;
 using library::WordChange;
 
 // The opaque types of the header are these.
@@ -59,6 +61,13 @@ Map* inside(pnfsrdma_map* map) {
 }
 const Map* inside(const pnfsrdma_map* map) {
   return reinterpret_cast<const Map*>(map);
+}
+
+Watch* inside(pnfsrdma_watch* watch) {
+  return reinterpret_cast<Watch*>(watch);
+}
+const Watch* inside(const pnfsrdma_watch* watch) {
+  return reinterpret_cast<const Watch*>(watch);
 }
 
 template <typename T>
@@ -247,7 +256,8 @@ int pnfsrdma_open(pnfsrdma_client* client, const char* path, int flags, mode_t m
 
 int pnfsrdma_close(pnfsrdma_file* file) {
   return number(on_file(file, [](OpenFile& open) -> Result<> {
-    if (open.in_flight > 0) return fail(EBUSY, "operations of a queue are under way");
+    if (open.in_flight > 0)
+      return fail(EBUSY, "operations of a queue are under way, or maps or watches of the file are open");
     const Result<> closed = open.close();
     delete &open;
     return closed;
@@ -333,6 +343,46 @@ int pnfsrdma_flush_and_verify(pnfsrdma_file* file, const pnfsrdma_range* ranges,
                               ranges[i].length, ranges[i].offset, verified.checksums[i], expected[i]));
     }
     return verified.medium ? PNFSRDMA_VERIFIED_MEDIUM : PNFSRDMA_VERIFIED_COPY;
+  }));
+}
+
+int pnfsrdma_watch_create(pnfsrdma_file* file, off_t offset, size_t length, pnfsrdma_watch** watch) {
+  if (watch != nullptr) *watch = nullptr;
+  return number(on_file(file, [&](OpenFile& open) -> Result<> {
+    if (watch == nullptr) return fail(EFAULT, "a null pointer");
+    TRY(check_range(&open, length, offset));
+    if (!open.readable()) return fail(EBADF, "the file is not open for reading");
+    TRY_ASSIGN(auto made, open.watch({static_cast<uint64_t>(offset), length}));
+    *watch = reinterpret_cast<pnfsrdma_watch*>(made.release());
+    return {};
+  }));
+}
+
+void pnfsrdma_watch_destroy(pnfsrdma_watch* watch) {
+  if (watch == nullptr) return;
+  (void)guarded(&inside(watch)->file().connection(), [&]() -> Result<> {
+    delete inside(watch);
+    return {};
+  });
+}
+
+int pnfsrdma_watch_fd(const pnfsrdma_watch* watch) {
+  return inside(watch)->fd();
+}
+
+int pnfsrdma_watch_next(pnfsrdma_watch* watch, pnfsrdma_event* event, int timeout_ms) {
+  return number(
+      guarded(watch == nullptr ? nullptr : &inside(watch)->file().connection(), [&]() -> Result<bool> {
+        if (event == nullptr) return fail(EFAULT, "a null pointer");
+        return inside(watch)->next(*event, timeout_ms);
+      }));
+}
+
+int pnfsrdma_signal(pnfsrdma_file* file, off_t offset, size_t length, uint64_t value) {
+  return number(on_file(file, [&](OpenFile& open) -> Result<> {
+    TRY(check_range(&open, length, offset));
+    if (!open.writable()) return fail(EBADF, "the file is not open for writing");
+    return open.signal({static_cast<uint64_t>(offset), length}, value);
   }));
 }
 

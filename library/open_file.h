@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,8 @@
 #include "shared/base/result.h"
 
 namespace pnfsrdma::library {
+
+class Watch;
 
 // What pnfsrdma_open() makes: one open of a file. Thread-safe; nothing is under way when it is closed.
 class OpenFile : private ConnectionUse {
@@ -44,6 +47,10 @@ class OpenFile : private ConnectionUse {
     std::vector<uint32_t> checksums;
   };
   virtual Result<Verified> verify(std::span<const pnfsrdma_range> ranges) = 0;
+  // Where the file is open for reading; the watch is gone before it is closed.
+  virtual Result<std::unique_ptr<Watch>> watch(const pnfsrdma_range& range) = 0;
+  // Where it is open for writing: makes the range durable and tells those who watch it.
+  virtual Result<> signal(const pnfsrdma_range& range, uint64_t value) = 0;
   // Errors: EBADF, EINVAL.
   Result<> check_word(const WordChange& change) const;
 
@@ -56,7 +63,7 @@ class OpenFile : private ConnectionUse {
   // May be made by a Flight, as far as that goes.
   bool allows(const Move& move) const { return move.is_read ? readable_ : writable_ && !appends_; }
 
-  // Operations of queues that are under way, and maps.
+  // Operations of queues that are under way, maps and watches.
   std::atomic<int> in_flight = 0;
 
  protected:

@@ -209,6 +209,45 @@ int pnfsrdma_flush_and_verify(pnfsrdma_file* file, const struct pnfsrdma_range* 
 /* CRC32C (Castagnoli) of `count` bytes. */
 uint32_t pnfsrdma_crc32c(const void* bytes, size_t count);
 
+/* ---- events ----
+ * A writer signals what it has written; programs on this and on other hosts that watch a part of it wake, when it is
+ * durable and can be read. An event or a gap: whatever happens to programs, connections and bricks on the way, whoever
+ * watches is told of each signal, or that it may have missed some and has to look again. Never before what was
+ * signalled can be read; now and then twice. Only to a server: through a mount both are -EOPNOTSUPP. */
+
+typedef struct pnfsrdma_watch pnfsrdma_watch;
+
+/* Behind a gap look again at all that is watched. _SLOW: more was signalled than was taken; 256 to 1024 events are
+ * kept. _LOST: connection, brick or memory were lost for a while; it comes then, and once more when the watch is there
+ * again. */
+enum { PNFSRDMA_EVENT_SIGNAL = 0, PNFSRDMA_EVENT_GAP_SLOW = 1, PNFSRDMA_EVENT_GAP_LOST = 2 };
+struct pnfsrdma_event {
+  uint32_t kind;
+  uint32_t reserved;
+  uint64_t offset; /* in the file: what was signalled of what is watched; with a gap all that is watched */
+  uint64_t length;
+  uint64_t value; /* the writer's */
+};
+
+/* Watches `length` bytes from `offset` on: whoever signals there behind the return of this is told of. The file must be
+ * open for reading and stays open as long as the watch: pnfsrdma_close() says -EBUSY. Errors: -EBADF, -EINVAL (behind
+ * the end of the file), -EAGAIN (no memory is granted just now, or its brick does not answer), -ENOSPC (the brick keeps
+ * no more watches of this connection: 256), -EOPNOTSUPP (through a mount; a brick of an older version; the file's data
+ * does not go by RDMA). */
+int pnfsrdma_watch_create(pnfsrdma_file* file, off_t offset, size_t length, pnfsrdma_watch** watch);
+void pnfsrdma_watch_destroy(pnfsrdma_watch* watch);
+/* Readable (poll(2), epoll(7)) while there is an event. */
+int pnfsrdma_watch_fd(const pnfsrdma_watch* watch);
+/* 1: `event` is the next one; 0: none came within `timeout_ms` (0: does not wait, -1: forever); -EINTR if a signal of
+ * the system's came before that. */
+int pnfsrdma_watch_next(pnfsrdma_watch* watch, struct pnfsrdma_event* event, int timeout_ms);
+
+/* Makes durable what was written to this range through this connection, as pnfsrdma_fdatasync() does, and tells `value`
+ * to those who watch a part of it. For an overwrite of memory of one brick this is one round trip. The file must be
+ * open for writing. On an error some of them may have been told. Errors: as pnfsrdma_fdatasync(), -EBADF, -EINVAL,
+ * -EAGAIN, -EOPNOTSUPP (as above). */
+int pnfsrdma_signal(pnfsrdma_file* file, off_t offset, size_t length, uint64_t value);
+
 /* ---- a file as memory ----
  * SNIA's NVM programming model, with the memory at the other end of a network: a map is a private image, in
  * registered memory, of a part of a file. Store into it, and sync() the ranges that were stored to; nothing else

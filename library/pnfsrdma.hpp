@@ -4,7 +4,7 @@
 
 // pnfsrdma.h for C++17: objects that end what they began, and std::system_error (generic_category, with the library's
 // words) instead of negative errnos. Everything else is as pnfsrdma.h says. Objects are moved, not copied; a client
-// outlives its files, directories, buffers and queues, a file its maps.
+// outlives its files, directories, buffers and queues, a file its maps and watches.
 
 #include <pnfsrdma.h>
 
@@ -167,6 +167,10 @@ class file : public detail::owner<pnfsrdma_file> {
                                                    expected.data(), nullptr),
                          "flush and verify") == PNFSRDMA_VERIFIED_MEDIUM;
   }
+  // Makes it durable and tells those who watch it (pnfsrdma_signal(3)).
+  void signal(off_t offset, std::size_t length, std::uint64_t value) {
+    detail::check(pnfsrdma_signal(object_, offset, length, value), "signal");
+  }
   void fdatasync() { detail::check(pnfsrdma_fdatasync(object_), "fdatasync"); }
   void fsync() { detail::check(pnfsrdma_fsync(object_), "fsync"); }
   void truncate(off_t length) { detail::check(pnfsrdma_ftruncate(object_, length), "truncate"); }
@@ -195,6 +199,24 @@ class map : public detail::owner<pnfsrdma_map> {
   }
   void refresh(const std::vector<pnfsrdma_range>& ranges) {
     detail::check(pnfsrdma_map_refresh(object_, ranges.data(), static_cast<unsigned>(ranges.size())), "refresh");
+  }
+};
+
+// What others signal in a part of a file.
+class watch : public detail::owner<pnfsrdma_watch> {
+ public:
+  watch(file& of, off_t offset, std::size_t length) {
+    detail::check(pnfsrdma_watch_create(of.get(), offset, length, &object_), "watch");
+  }
+  watch(watch&&) noexcept = default;
+  watch& operator=(watch&&) noexcept = default;
+  ~watch() { pnfsrdma_watch_destroy(object_); }
+
+  int fd() const { return pnfsrdma_watch_fd(object_); }
+  // False when the time has passed, or a signal of the system's came.
+  bool next(pnfsrdma_event& event, int timeout_ms = -1) {
+    const int count = pnfsrdma_watch_next(object_, &event, timeout_ms);
+    return count != -EINTR && detail::check(count, "watch") == 1;
   }
 };
 

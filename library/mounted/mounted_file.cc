@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "library/watch.h"
+
 namespace pnfsrdma::library::mounted {
 namespace {
 
@@ -198,6 +200,14 @@ Result<OpenFile::Verified> MountedFile::verify(std::span<const pnfsrdma_range> r
     ranges = ranges.subspan(verify.count);
   }
   return verified;
+}
+
+Result<std::unique_ptr<Watch>> MountedFile::watch(const pnfsrdma_range&) {
+  return fail(EOPNOTSUPP, "a mount hands no events to programs yet: connect to the server");
+}
+
+Result<> MountedFile::signal(const pnfsrdma_range&, uint64_t) {
+  return fail(EOPNOTSUPP, "a mount takes no signals from programs yet: connect to the server");
 }
 
 }  // namespace pnfsrdma::library::mounted

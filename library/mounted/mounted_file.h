@@ -26,6 +26,8 @@ class MountedFile final : public OpenFile {
   Result<struct stat> status() override;
   Result<uint64_t> change_word(const WordChange& change) override;
   Result<Verified> verify(std::span<const pnfsrdma_range> ranges) override;
+  Result<std::unique_ptr<Watch>> watch(const pnfsrdma_range& range) override;
+  Result<> signal(const pnfsrdma_range& range, uint64_t value) override;
 
   // In submissions. None: the mount takes none for it.
   std::optional<uint32_t> number() const { return number_; }

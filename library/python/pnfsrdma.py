@@ -23,6 +23,7 @@ from typing import NamedTuple, Sequence, Union
 Buffer = Union[bytes, bytearray, memoryview]
 
 READ, WRITE, APPEND, FDATASYNC, FSYNC = range(5)
+SIGNAL, GAP_SLOW, GAP_LOST = range(3)  # kinds of events
 DURABLE = 1
 
 
@@ -47,6 +48,24 @@ class Completion(NamedTuple):
     user_data: int
     result: int
     offset: int
+
+
+class _Event(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_uint32), ("reserved", ctypes.c_uint32), ("offset", ctypes.c_uint64), ("length", ctypes.c_uint64),
+                ("value", ctypes.c_uint64)]
+
+
+class Event(NamedTuple):
+    """SIGNAL: what was signalled of what is watched. Else a gap: look again at all of it."""
+
+    kind: int
+    offset: int
+    length: int
+    value: int
+
+    @property
+    def is_gap(self) -> bool:
+        return self.kind != SIGNAL
 
 
 class Stat(NamedTuple):
@@ -101,6 +120,9 @@ def _load() -> ctypes.CDLL:
             ("fetch_and_add", integer, pointer, offset, word, ctypes.c_uint32, ctypes.POINTER(word)),
             ("flush_and_verify", integer, pointer, ctypes.POINTER(_Range), ctypes.c_uint, ctypes.POINTER(ctypes.c_uint32),
              ctypes.POINTER(ctypes.c_uint32)), ("crc32c", ctypes.c_uint32, pointer, size),
+            ("watch_create", integer, pointer, offset, size, ctypes.POINTER(pointer)), ("watch_destroy", None, pointer),
+            ("watch_fd", integer, pointer), ("watch_next", integer, pointer, ctypes.POINTER(_Event), integer),
+            ("signal", integer, pointer, offset, size, word),
             ("fdatasync", integer, pointer), ("fsync", integer, pointer), ("ftruncate", integer, pointer, offset),
             ("fstat", integer, pointer, ctypes.POINTER(_Stat)), ("stat", integer, pointer, text, ctypes.POINTER(_Stat)),
             ("unlink", integer, pointer, text), ("rename", integer, pointer, text, text),
@@ -323,6 +345,15 @@ class File:
         medium = _check(_library.pnfsrdma_flush_and_verify(self._pointer, (_Range * len(ranges))(*ranges), len(ranges), wanted, found))
         return bool(medium), list(found)
 
+    def watch(self, offset: int, length: int) -> Watch:
+        watch = ctypes.c_void_p()
+        _check(_library.pnfsrdma_watch_create(self._pointer, offset, length, ctypes.byref(watch)))
+        return Watch(watch)
+
+    def signal(self, offset: int, length: int, value: int) -> None:
+        """Makes this range durable, and tells `value` to those who watch a part of it."""
+        _check(_library.pnfsrdma_signal(self._pointer, offset, length, _word(value)))
+
     def fdatasync(self) -> None:
         _check(_library.pnfsrdma_fdatasync(self._pointer))
 
@@ -387,6 +418,36 @@ class Map:
         """Reads these (offset, length) again, over what was stored and not synced. None: all of it."""
         array, count = self._ranges(ranges)
         _check(_library.pnfsrdma_map_refresh(self._pointer, array, count))
+
+
+class Watch:
+    """What others signal in a part of a file."""
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        self._pointer = pointer
+
+    def close(self) -> None:
+        if self._pointer:
+            _library.pnfsrdma_watch_destroy(self._pointer)
+            self._pointer = ctypes.c_void_p()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        """For select and asyncio: readable while there is an event."""
+        return _library.pnfsrdma_watch_fd(self._pointer)
+
+    def next(self, timeout: float | None = None) -> Event | None:
+        """Waits up to `timeout` seconds (None: forever). None: no event came."""
+        event = _Event()
+        milliseconds = -1 if timeout is None else math.ceil(timeout * 1000)
+        if not _check(_library.pnfsrdma_watch_next(self._pointer, ctypes.byref(event), milliseconds)):
+            return None
+        return Event(event.kind, event.offset, event.length, event.value)
 
 
 class Queue:

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "library/process.h"
+#include "library/session/session_watch.h"
 #include "shared/base/random.h"
 #include "shared/client/file_attributes.h"
 #include "shared/nfs4/status_errno.h"
@@ -272,9 +273,7 @@ Result<uint64_t> SessionFile::change_word(const WordChange& change) {
       word.change = brick::WordChange::kFetchAndAdd;
       break;
   }
-  // Another client may have made it longer.
-  if (change.offset > data().size() || data().size() - change.offset < sizeof(uint64_t))
-    TRY(client_.files().ask_size(*file_, open_->credential));
+  TRY(know_size(change.offset + sizeof(uint64_t)));
   return data().change_word(change.offset, word);
 }
 
@@ -285,9 +284,25 @@ Result<OpenFile::Verified> SessionFile::verify(std::span<const pnfsrdma_range> r
     wanted.push_back({range.offset, range.length});
     end = std::max(end, range.offset + range.length);
   }
-  if (end > data().size()) TRY(client_.files().ask_size(*file_, open_->credential));
+  TRY(know_size(end));
   TRY_ASSIGN(initiator::ReadBackSums sums, data().flush_and_verify(wanted, cursor_));
   return Verified{sums.medium, std::move(sums.checksums)};
+}
+
+Result<std::unique_ptr<Watch>> SessionFile::watch(const pnfsrdma_range& range) {
+  TRY(know_size(range.offset + range.length));
+  TRY_ASSIGN(auto watch, data().watch({range.offset, range.length}));
+  return std::make_unique<SessionWatch>(*this, range, std::move(watch));
+}
+
+Result<> SessionFile::signal(const pnfsrdma_range& range, uint64_t value) {
+  TRY(know_size(range.offset + range.length));
+  return data().signal({range.offset, range.length}, value, cursor_);
+}
+
+Result<> SessionFile::know_size(uint64_t end) {
+  if (end <= data().size()) return {};
+  return client_.files().ask_size(*file_, open_->credential);
 }
 
 }  // namespace pnfsrdma::library::session

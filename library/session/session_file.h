@@ -35,12 +35,16 @@ class SessionFile final : public OpenFile {
   Result<struct stat> status() override;
   Result<uint64_t> change_word(const WordChange& change) override;
   Result<Verified> verify(std::span<const pnfsrdma_range> ranges) override;
+  Result<std::unique_ptr<Watch>> watch(const pnfsrdma_range& range) override;
+  Result<> signal(const pnfsrdma_range& range, uint64_t value) override;
 
   initiator::FileIo& data() { return *file_->data; }
 
  private:
   SessionFile(Client& client, std::shared_ptr<File> file, std::shared_ptr<Open> open, int flags);
 
+  // Another client may have made the file longer than is known here.
+  Result<> know_size(uint64_t end);
   Result<> truncate_once(uint64_t size, bool& again);
 
   Client& client_;

@@ -167,6 +167,8 @@ TEST_F(WatchTest, AnEventThatIsLeftOutIsAGap) {
   const auto watched = watch(0, 4096);
   brick.tell_all(brick::EventKind::kSignal, 1);
   EXPECT_EQ(next(*watched)->kind, Kind::kGapSlow);
+  // The event itself, unless it was a part of the gap.
+  for (int i = 0; i < 50 && !watched->next(); ++i) std::this_thread::sleep_for(Milliseconds(1));
   brick.tell_all(brick::EventKind::kGap);
   EXPECT_EQ(next(*watched)->kind, Kind::kGapSlow);
 }
