@@ -17,6 +17,16 @@ struct WordIoctl {
   ring::ChangeWord word;
 };
 
+struct WatchIoctl {
+  fuse_ioctl_in ioctl;
+  ring::Watch watch;
+};
+
+struct SignalIoctl {
+  fuse_ioctl_in ioctl;
+  ring::Signal signal;
+};
+
 // Zeros where the message is too short; libfuse refuses it then.
 template <typename T>
 T read_at(ByteSpan message, size_t offset) {
@@ -59,6 +69,16 @@ std::optional<DataRequest> data_request(ByteSpan message) {
           request.range =
               initiator::FileRange{arguments_of<WordIoctl>(message).word.offset, sizeof(uint64_t)};
           return request;
+        case ring::kWatch: {
+          const auto watch = arguments_of<WatchIoctl>(message).watch;
+          request.range = initiator::FileRange{watch.offset, watch.length};
+          return request;
+        }
+        case ring::kSignal: {
+          const auto signal = arguments_of<SignalIoctl>(message).signal;
+          request.range = initiator::FileRange{signal.offset, signal.length};
+          return request;
+        }
         default:
           return std::nullopt;
       }

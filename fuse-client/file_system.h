@@ -286,6 +286,9 @@ class FileSystem {
   void append_from_memory(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info);
   void change_word(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info);
   void verify(fuse_req_t request, ByteSpan in, fuse_file_info* info);
+  void watch(fuse_req_t request, ByteSpan in, fuse_file_info* info);
+  void signal(fuse_req_t request, ByteSpan in, fuse_file_info* info);
+  int know_end(fuse_req_t request, OpenFile& file, uint64_t end);
   bool is_direct(const fuse_file_info* info) const;
   void reply_lost(fuse_req_t request, const OpenFile& file, const Error& error);
   std::optional<size_t> read_with_open(const OpenFile& file, uint64_t offset, MutableByteSpan sink);

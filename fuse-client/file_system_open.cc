@@ -354,6 +354,7 @@ std::shared_ptr<const FirstBytes> FileSystem::first_bytes(const Question& questi
 void FileSystem::release(fuse_req_t request, fuse_file_info* info) {
   const std::unique_ptr<OpenFile> file = open_files_.take_back(info->fh);
   if (file->attached) parts_.rings.detach(*file);
+  if (file->watched) parts_.rings.events().end(*file);
   if (file->writable) file->inode->writer_left();
   drop_open_file_locks(*file, info->fh);
   opens_.close_if_last(file->inode, file->inode->release());

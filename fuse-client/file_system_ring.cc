@@ -72,6 +72,12 @@ void FileSystem::ioctl(fuse_req_t request, fuse_ino_t node, unsigned command, By
     case ring::kVerify:
       if (on_directory) break;
       return verify(request, in, info);
+    case ring::kWatch:
+      if (on_directory) break;
+      return watch(request, in, info);
+    case ring::kSignal:
+      if (on_directory) break;
+      return signal(request, in, info);
     default:
       break;
   }
@@ -176,6 +182,54 @@ void FileSystem::verify(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
   argument->medium = sums->medium ? 1 : 0;
   std::ranges::copy(sums->checksums, argument->checksums.begin());
   reply(request, Result<ring::Verify>(*argument));
+}
+
+// What is told goes to the program by the channel, which ends with the descriptor.
+void FileSystem::watch(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
+  const auto argument = argument_of<ring::Watch>(in);
+  OpenFile& file = open_file(info);
+  const auto refuse = [&](int error) { fuse_reply_err(request, error); };
+  if (!argument) return refuse(EINVAL);
+  // Whatever comes of it: it is for this one.
+  auto channel = parts_.rings.take_channel(argument->secret, argument->channel);
+  if (!channel) return refuse(to_number(channel.error()));
+  if (argument->length > INT64_MAX || argument->offset > INT64_MAX - argument->length) return refuse(EINVAL);
+  if ((file.flags & O_ACCMODE) == O_WRONLY) return refuse(EBADF);
+  if (parts_.options.writeback) return refuse(ENOTSUP);
+  const uid_t user = fuse_req_ctx(request)->uid;
+  if (const auto room = parts_.rings.events().check_room(user); !room) return refuse(to_number(room.error()));
+  if (const int error = know_end(request, file, argument->offset + argument->length); error != 0)
+    return refuse(error);
+  auto watch = file.data->watch({argument->offset, argument->length});
+  if (!watch) return refuse(to_number(watch.error()));
+  file.watched = true;
+  if (const auto begun = parts_.rings.events().begin(file, user, std::move(*watch), std::move(*channel));
+      !begun)
+    return refuse(to_number(begun.error()));
+  reply(request, Result<ring::Watch>(*argument));
+}
+
+// As fdatasync(2) of the range, of which those who watch it hear.
+void FileSystem::signal(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
+  const auto argument = argument_of<ring::Signal>(in);
+  OpenFile& file = open_file(info);
+  const auto refuse = [&](int error) { fuse_reply_err(request, error); };
+  if (!argument || argument->unused != 0 || argument->length > INT64_MAX ||
+      argument->offset > INT64_MAX - argument->length)
+    return refuse(EINVAL);
+  if ((file.flags & O_ACCMODE) == O_RDONLY) return refuse(EBADF);
+  if (parts_.options.writeback) return refuse(ENOTSUP);
+  if (file.inode->locks().any_lost()) return refuse(EIO);
+  if (const int error = know_end(request, file, argument->offset + argument->length); error != 0)
+    return refuse(error);
+  const Result<> told = file.data->signal({argument->offset, argument->length}, argument->value, file.cursor);
+  if (!told) return refuse(to_number(told.error()));
+  reply(request, Result<ring::Signal>(*argument));
+}
+
+// Another client may have made the file longer than is known here. 0 or an errno.
+int FileSystem::know_end(fuse_req_t request, OpenFile& file, uint64_t end) {
+  return end <= file.data->size() ? 0 : ask_end(request, file);
 }
 
 }  // namespace pnfsrdma::fuse_client

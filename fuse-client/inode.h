@@ -336,6 +336,7 @@ struct OpenFile {
   bool append = false;
   int flags = 0;          // of open(2)
   bool attached = false;  // to a ring
+  bool watched = false;   // by its program
   initiator::ErrorCursor cursor;
   std::shared_ptr<const FirstBytes> first_bytes;  // none: nothing was read with the open
 };

@@ -213,7 +213,7 @@ uint32_t pnfsrdma_crc32c(const void* bytes, size_t count);
  * A writer signals what it has written; programs on this and on other hosts that watch a part of it wake, when it is
  * durable and can be read. An event or a gap: whatever happens to programs, connections and bricks on the way, whoever
  * watches is told of each signal, or that it may have missed some and has to look again. Never before what was
- * signalled can be read; now and then twice. Only to a server: through a mount both are -EOPNOTSUPP. */
+ * signalled can be read; now and then twice. */
 
 typedef struct pnfsrdma_watch pnfsrdma_watch;
 
@@ -231,9 +231,9 @@ struct pnfsrdma_event {
 
 /* Watches `length` bytes from `offset` on: whoever signals there behind the return of this is told of. The file must be
  * open for reading and stays open as long as the watch: pnfsrdma_close() says -EBUSY. Errors: -EBADF, -EINVAL (behind
- * the end of the file), -EAGAIN (no memory is granted just now, or its brick does not answer), -ENOSPC (the brick keeps
- * no more watches of this connection: 256), -EOPNOTSUPP (through a mount; a brick of an older version; the file's data
- * does not go by RDMA). */
+ * the end of the file), -EAGAIN (no memory is granted just now, or its brick does not answer), -ENOSPC (too many: 256
+ * of a connection to a server; 192 of all programs of a mount, 64 of one user but root), -EOPNOTSUPP (a brick or mount
+ * of an older version; a mount with `writeback`; the file's data does not go by RDMA). */
 int pnfsrdma_watch_create(pnfsrdma_file* file, off_t offset, size_t length, pnfsrdma_watch** watch);
 void pnfsrdma_watch_destroy(pnfsrdma_watch* watch);
 /* Readable (poll(2), epoll(7)) while there is an event. */

@@ -13,7 +13,8 @@ namespace pnfsrdma::library {
 Result<bool> Watch::next(pnfsrdma_event& event, int timeout_ms) {
   const SteadyTime deadline = steady_now() + Milliseconds(std::max(timeout_ms, 0));
   for (;;) {
-    if (const auto taken = take()) {
+    TRY_ASSIGN(const auto taken, take());
+    if (taken) {
       event = *taken;
       return true;
     }

@@ -19,7 +19,7 @@ class Watch {
   OpenFile& file() const { return file_; }
   // Readable while there is an event.
   virtual int fd() const = 0;
-  // Waits; false: none came in time. Errors: EINTR.
+  // Waits; false: none came in time. Errors: EINTR; EIO (the mount is gone).
   Result<bool> next(pnfsrdma_event& event, int timeout_ms);
 
  protected:
@@ -27,7 +27,7 @@ class Watch {
 
  private:
   // Does not wait.
-  virtual std::optional<pnfsrdma_event> take() = 0;
+  virtual Result<std::optional<pnfsrdma_event>> take() = 0;
 
   OpenFile& file_;
 };

@@ -18,11 +18,12 @@
 namespace pnfsrdma::fuse_client {
 
 // A program that is connected to the mount: its socket, its rings, and what it may name in them, by numbers. Its
-// methods are the ring thread's; what others look up (`files`, `memories`, `secret`) the RingServer guards.
+// methods are the ring thread's; what others look up (`files`, `memories`, `channels`, `secret`) the RingServer guards.
 class Program {
  public:
   static constexpr size_t kFilesMax = 65536;
   static constexpr size_t kMemoriesMax = 1024;
+  static constexpr size_t kChannelsMax = 64;  // that nothing is sent to yet
 
   // `user`: who has connected.
   Program(FileDescriptor socket, uid_t user) : user(user), socket_(std::move(socket)) {}
@@ -46,6 +47,7 @@ class Program {
   ring::Secret secret{};
   std::map<uint32_t, std::shared_ptr<AttachedFile>> files;
   std::map<uint32_t, std::shared_ptr<initiator::Buffer>> memories;
+  std::map<uint32_t, FileDescriptor> channels;
   uint32_t next_number = 1;
   size_t memory_bytes = 0;
 

@@ -73,6 +73,7 @@ Result<> RingServer::start() {
 }
 
 void RingServer::stop() {
+  events_.stop();
   if (!thread_.joinable()) return;
   stopping_ = true;
   const uint64_t one = 1;
@@ -268,6 +269,9 @@ ring::Answer RingServer::answer(Program& program, uint64_t id, const ring::Reque
     added ? void(answer.number = *added) : refuse(added.error());
   } else if (kind == ring::RequestKind::kRemoveMemory) {
     if (const auto removed = remove_memory(program, request.value); !removed) refuse(removed.error());
+  } else if (kind == ring::RequestKind::kAddChannel) {
+    const auto added = add_channel(program, descriptors);
+    added ? void(answer.number = *added) : refuse(added.error());
   } else {
     refuse(Error(EINVAL, "not a request"));
   }
@@ -305,6 +309,32 @@ Result<> RingServer::remove_memory(Program& program, uint64_t number) {
   memory_bytes_ -= gone->size();
   program.memory_bytes -= gone->size();
   return {};
+}
+
+Result<uint32_t> RingServer::add_channel(Program& program, std::vector<FileDescriptor>& descriptors) {
+  if (descriptors.size() != 1) return fail(EINVAL, "one socket is to be a channel");
+  const auto option = [&](int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    (void)::getsockopt(descriptors.front().get(), SOL_SOCKET, name, &value, &size);
+    return value;
+  };
+  if (option(SO_DOMAIN) != AF_UNIX || option(SO_TYPE) != SOCK_SEQPACKET)
+    return fail(EINVAL, "only a Unix socket with SOCK_SEQPACKET can be a channel");
+  const std::lock_guard lock(mutex_);
+  if (program.channels.size() >= Program::kChannelsMax) return fail(ENOSPC, "too many channels");
+  const uint32_t number = program.next_number++;
+  program.channels.emplace(number, std::move(descriptors.front()));
+  return number;
+}
+
+Result<FileDescriptor> RingServer::take_channel(const ring::Secret& secret, uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<Program> program = program_of(secret);
+  if (program == nullptr) return fail(EPERM, "the secret is no program's");
+  auto node = program->channels.extract(number);
+  if (!node) return fail(EPERM, "no such channel");
+  return std::move(node.mapped());
 }
 
 void RingServer::remove(const AttachedFile& file) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fuse-client/invalidator.h"
+#include "fuse-client/ring/event_relay.h"
 #include "fuse-client/ring/program.h"
 #include "shared/base/owned.h"
 #include "shared/base/random.h"
@@ -59,6 +60,10 @@ class RingServer {
   };
   Result<Part> memory(const ring::Secret& secret, uint32_t number, uint64_t offset, uint64_t length);
 
+  // A channel of that program, which is the caller's from here on. Errors: EPERM.
+  Result<FileDescriptor> take_channel(const ring::Secret& secret, uint32_t number);
+  EventRelay& events() { return events_; }
+
   struct Counts {
     uint64_t programs = 0;  // connected now
     uint64_t memory_bytes = 0;
@@ -87,6 +92,7 @@ class RingServer {
                       std::vector<FileDescriptor>& descriptors);
   Result<uint32_t> add_memory(Program& program, std::vector<FileDescriptor>& descriptors);
   Result<> remove_memory(Program& program, uint64_t number);
+  Result<uint32_t> add_channel(Program& program, std::vector<FileDescriptor>& descriptors);
   void forget(uint64_t id);
   std::shared_ptr<Program> take_out(uint64_t id);
   // Under mutex_.
@@ -110,6 +116,7 @@ class RingServer {
   void watch(int descriptor, uint64_t what, uint32_t events);
 
   const Parts parts_;
+  EventRelay events_;
   std::string name_;
   ring::Secret token_{};
   FileDescriptor listening_, wake_, epoll_;

@@ -114,6 +114,13 @@ Result<uint32_t> Door::add_memory(int memory) {
   return added.answer.number;
 }
 
+Result<uint32_t> Door::add_channel(int channel) {
+  const std::lock_guard lock(asking_);
+  TRY_ASSIGN(const Answered added,
+             ask(socket(), {.kind = static_cast<uint32_t>(ring::RequestKind::kAddChannel)}, {&channel, 1}));
+  return added.answer.number;
+}
+
 void Door::remove_memory(uint32_t number) {
   const std::lock_guard lock(asking_);
   (void)ask(socket(), {.kind = static_cast<uint32_t>(ring::RequestKind::kRemoveMemory), .value = number});

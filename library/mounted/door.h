@@ -33,6 +33,8 @@ class Door {
 
   // `memory`: of a memfd that cannot shrink. Its number in submissions.
   Result<uint32_t> add_memory(int memory);
+  // A connected socket, to which the mount sends events: its number for kWatch. EINVAL: a mount of before.
+  Result<uint32_t> add_channel(int socket);
   // Nothing is under way from or to it.
   void remove_memory(uint32_t number);
 

@@ -46,6 +46,7 @@ class MountConnection final : public Connection {
   int completion_fd() override { return ring_->completion_fd(); }
 
   const ring::Secret& secret() const { return door_->secret(); }
+  Result<uint32_t> add_channel(int socket) { return door_->add_channel(socket); }
 
   // Memory for what is in a program's own meanwhile: an append.
   static constexpr size_t kBounceSize = size_t{1} << 20;

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "library/watch.h"
+#include "library/mounted/mounted_watch.h"
 
 namespace pnfsrdma::library::mounted {
 namespace {
@@ -67,6 +67,23 @@ std::string_view why_no_word(int error) {
       return "whether the word was changed, or that is durable, is not known: the mount's log says why";
     default:
       return "change of a word";
+  }
+}
+
+std::string_view why_no_signal(int error) {
+  switch (error) {
+    case EINVAL:
+      return "the file ends before the end of the range, or it is empty";
+    case ENOTSUP:
+      return "mount or brick are of a version that tells no events, the file's data does not go by RDMA, or "
+             "the "
+             "mount has the option writeback";
+    case EAGAIN:
+      return "no memory of the file is granted just now, or its brick does not answer";
+    case EIO:
+      return "something that was written is lost, or cannot be made durable: the mount's log says why";
+    default:
+      return "signal";
   }
 }
 
@@ -202,12 +219,15 @@ Result<OpenFile::Verified> MountedFile::verify(std::span<const pnfsrdma_range> r
   return verified;
 }
 
-Result<std::unique_ptr<Watch>> MountedFile::watch(const pnfsrdma_range&) {
-  return fail(EOPNOTSUPP, "a mount hands no events to programs yet: connect to the server");
+Result<std::unique_ptr<Watch>> MountedFile::watch(const pnfsrdma_range& range) {
+  return MountedWatch::make(*this, connection_, file_.get(), range);
 }
 
-Result<> MountedFile::signal(const pnfsrdma_range&, uint64_t) {
-  return fail(EOPNOTSUPP, "a mount takes no signals from programs yet: connect to the server");
+Result<> MountedFile::signal(const pnfsrdma_range& range, uint64_t value) {
+  ring::Signal signal{.offset = range.offset, .length = range.length, .value = value};
+  if (::ioctl(file_.get(), ring::kSignal, &signal) == 0) return {};
+  const int error = errno == ENOTTY ? ENOTSUP : errno;
+  return fail(error, std::string(why_no_signal(error)));
 }
 
 }  // namespace pnfsrdma::library::mounted

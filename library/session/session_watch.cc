@@ -3,7 +3,7 @@
 
 namespace pnfsrdma::library::session {
 
-std::optional<pnfsrdma_event> SessionWatch::take() {
+Result<std::optional<pnfsrdma_event>> SessionWatch::take() {
   const auto taken = watch_->next();
   if (!taken) return std::nullopt;
   switch (taken->kind) {

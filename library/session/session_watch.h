@@ -18,7 +18,7 @@ class SessionWatch final : public Watch {
   int fd() const override { return watch_->fd(); }
 
  private:
-  std::optional<pnfsrdma_event> take() override;
+  Result<std::optional<pnfsrdma_event>> take() override;
 
   const pnfsrdma_range range_;
   const std::shared_ptr<initiator::Watch> watch_;

@@ -19,6 +19,7 @@ enum class RequestKind : uint32_t {
   kHello = 1,  // value: the wanted depth; the mount's token. Answer: its depth, the secret; kHelloDescriptors
   kAddMemory = 2,     // with a memfd of which F_SEAL_SHRINK is set. Answer: its number
   kRemoveMemory = 3,  // value: its number
+  kAddChannel = 4,    // with a connected socket (AF_UNIX, SOCK_SEQPACKET), for one kWatch. Answer: its number
 };
 
 struct Request {
@@ -103,10 +104,42 @@ struct Verify {
   std::array<uint32_t, kVerifyRangesMax> checksums{};  // out: CRC32C
 };
 
+// On an open regular file that may be read: from here on the mount sends an Event to the channel for whatever is
+// signalled in the range, until the program closes its end of that, or the descriptor. Errors: EINVAL (the file ends
+// before that), EBADF, EPERM (no such channel of a program of that secret), ENOSPC (too many), ENOTSUP, EAGAIN.
+struct Watch {
+  uint32_t version = kVersion;
+  uint32_t channel = 0;
+  Secret secret{};
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+enum class EventKind : uint32_t { kSignal = 0, kGapSlow = 1, kGapLost = 2 };
+// A message on a channel. `offset` is in the file; of a gap all is 0.
+struct Event {
+  uint32_t kind = 0;  // EventKind
+  uint32_t unused = 0;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  uint64_t value = 0;
+};
+
+// On an open regular file that may be written: the range is made durable, and those who watch it are told. Errors: as
+// fdatasync(2), EINVAL, EBADF, ENOTSUP, EAGAIN.
+struct Signal {
+  uint32_t version = kVersion;
+  uint32_t unused = 0;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  uint64_t value = 0;
+};
+
 inline constexpr unsigned kFind = _IOR('P', 0x52, Find);
 inline constexpr unsigned kAttach = _IOWR('P', 0x53, Attach);
 inline constexpr unsigned kAppend = _IOWR('P', 0x54, Append);
 inline constexpr unsigned kChangeWord = _IOWR('P', 0x55, ChangeWord);  // ENOTTY: a mount of before
 inline constexpr unsigned kVerify = _IOWR('P', 0x56, Verify);          // as well
+inline constexpr unsigned kWatch = _IOWR('P', 0x57, Watch);            // as well
+inline constexpr unsigned kSignal = _IOWR('P', 0x58, Signal);          // as well
 
 }  // namespace pnfsrdma::ring

@@ -5,9 +5,11 @@ connections, also while connections are cut and the brick dies. No event is lost
 
 usage: library_events_test.py BIN_DIRECTORY [--commits COUNT]      (1,000,000 take some minutes)
 """
+import contextlib
 import errno
 import json
 import os
+import pathlib
 import select
 import subprocess
 import sys
@@ -116,13 +118,91 @@ class Events(Case):
                 file.signal(0, 8, 7777)
                 self.assertEqual(slow.next(5).value, 7777)
 
-    def test_through_a_mount_it_says_what_to_do(self):
+
+class ThroughAMount(Events):
+    """The same, where both connections are those of programs of one mount."""
+
+    def reach(self):
+        self.server = super().reach()
+        self.mount = self.cluster.mount()
+        return str(self.mount.path)
+
+    def tearDown(self):
+        super().tearDown()
+        if self.mount.process.poll() is None:
+            self.mount.unmount()
+
+    def test_programs_of_the_mount_and_others_hear_each_other(self):
+        with self.made() as file, pnfsrdma.connect(self.server) as other, other.open("watched", os.O_RDWR) as theirs:
+            with file.watch(0, 64) as here, theirs.watch(0, 64) as there:
+                file.pwrite(b"here", 0)
+                file.signal(0, 4, 1)
+                self.assertEqual([here.next(5).value, there.next(5).value], [1, 1])
+                self.assertEqual(theirs.pread(4, 0), b"here")
+                theirs.pwrite(b"away", 0)
+                theirs.signal(0, 4, 2)
+                self.assertEqual([here.next(5).value, there.next(5).value], [2, 2])
+                self.assertEqual(file.pread(4, 0), b"away")
+
+    def test_what_the_kernel_has_written_for_a_program_can_be_signalled(self):
+        with self.made() as file, file.watch(0, 64) as watch:
+            (self.mount / "watched").write_bytes(b"by write(2)" + bytes(1000))
+            self.drain(watch)
+            file.signal(0, 11, 9)
+            while watch.next(5).value != 9:
+                pass
+            self.assertEqual(file.pread(11, 0), b"by write(2)")
+
+    def drain(self, watch):
+        while watch.next(0.5) is not None:
+            pass
+
+    def test_one_user_cannot_take_all_watches(self):
+        with self.made() as file:
+            watches = []
+            with self.assertRaises(OSError) as caught:
+                for _ in range(300):
+                    watches.append(file.watch(0, 8))
+            self.assertEqual(caught.exception.errno, errno.ENOSPC)
+            self.assertEqual(len(watches), 192)
+            file.signal(0, 8, 1)
+            self.assertEqual([watch.next(5).value for watch in watches], [1] * len(watches))
+            for watch in watches[:100]:
+                watch.close()
+            cluster.wait_until(lambda: self.can_watch(file), 10, "the mount has forgotten them")
+            for watch in watches[100:]:
+                watch.close()
+
+    def can_watch(self, file):
+        try:
+            file.watch(0, 8).close()
+            return True
+        except OSError:
+            return False
+
+    def test_a_program_that_dies_leaves_nothing_behind(self):
         self.made().close()
-        mount = self.cluster.mount()
-        with pnfsrdma.connect(str(mount.path)) as other, other.open("watched", os.O_RDWR) as file:
-            self.assertIn("connect to the server", self.assert_fails(errno.EOPNOTSUPP, file.watch, 0, 8))
-            self.assertIn("connect to the server", self.assert_fails(errno.EOPNOTSUPP, file.signal, 0, 8, 1))
-        mount.unmount()
+        program = ("import os, sys, pnfsrdma\nclient = pnfsrdma.connect(sys.argv[1])\nfile = client.open('watched')\n"
+                   "watches = [file.watch(0, 8) for _ in range(150)]\nos.kill(os.getpid(), 9)\n")
+        environment = {**os.environ, "LD_PRELOAD": PRELOADED, "PYTHONPATH": str(pathlib.Path(pnfsrdma.__file__).parent)}
+        for _ in range(3):
+            result = subprocess.run([sys.executable, "-B", "-c", program, self.source], env=environment, check=False)
+            self.assertEqual(result.returncode, -9)
+        with self.client.open("watched", os.O_RDWR) as file, file.watch(0, 8) as watch:
+            file.signal(0, 8, 3)
+            self.assertEqual(watch.next(5).value, 3)
+
+    def test_a_mount_that_ends_is_told(self):
+        file = self.made()
+        watch = file.watch(0, 8)
+        self.mount.kill()
+        with self.assertRaises(OSError) as caught:
+            while watch.next(10) is not None:
+                pass
+        self.assertEqual(caught.exception.errno, errno.EIO)
+        watch.close()
+        with contextlib.suppress(OSError):
+            file.close()
 
 
 class Reader:

@@ -69,6 +69,22 @@ TEST(DataRequest, OfTheIoctlsAppendsAndChangedWordsMoveData) {
   ASSERT_TRUE(changes);
   EXPECT_EQ(changes->range->offset, 4096u);
   EXPECT_EQ(changes->range->length, 8u);
+  struct {
+    fuse_ioctl_in ioctl;
+    ring::Watch watch;
+  } watch{.ioctl = {}, .watch = {.offset = 4096, .length = 100}};
+  watch.ioctl.cmd = ring::kWatch;
+  const auto watches = data_request(message(FUSE_IOCTL, watch));
+  ASSERT_TRUE(watches);
+  EXPECT_EQ(watches->range, (initiator::FileRange{4096, 100}));
+  struct {
+    fuse_ioctl_in ioctl;
+    ring::Signal signal;
+  } signal{.ioctl = {}, .signal = {.offset = 8192, .length = 50}};
+  signal.ioctl.cmd = ring::kSignal;
+  const auto signals = data_request(message(FUSE_IOCTL, signal));
+  ASSERT_TRUE(signals);
+  EXPECT_EQ(signals->range, (initiator::FileRange{8192, 50}));
   ioctl.cmd = ring::kAttach;
   EXPECT_FALSE(data_request(message(FUSE_IOCTL, ioctl)));
 }

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -52,6 +54,9 @@ class Peer {
         static_cast<std::byte*>(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)),
         size};
     return answer.number;
+  }
+  ring::Answer add_channel(int descriptor) {
+    return ask({.kind = uint32_t(ring::RequestKind::kAddChannel)}, {&descriptor, 1}).first;
   }
   void submit(const ring::Submission& submission) {
     ASSERT_TRUE(rings_->submit(submission));
@@ -145,6 +150,25 @@ class RingServerTest : public initiator::DataPathTest {
   std::optional<RingServer> server;
   std::shared_ptr<Inode> inode = std::make_shared<Inode>(handle, 5);
 };
+
+TEST_F(RingServerTest, AChannelIsASocketOfItsProgramAndIsTakenOnce) {
+  Peer peer(*server), other(*server);
+  std::array<int, 2> pair{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()), 0);
+  const FileDescriptor ours(pair[0]), theirs(pair[1]);
+  const FileDescriptor event(::eventfd(0, EFD_CLOEXEC));
+  EXPECT_EQ(peer.add_channel(event.get()).error, EINVAL);
+  const FileDescriptor wrong(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(peer.add_channel(wrong.get()).error, EINVAL);
+  const ring::Answer added = peer.add_channel(theirs.get());
+  ASSERT_EQ(added.error, 0) << added.text.data();
+  EXPECT_EQ(server->take_channel(other.secret, added.number).error().number(), EPERM);
+  EXPECT_EQ(server->take_channel(peer.secret, added.number + 1).error().number(), EPERM);
+  EXPECT_TRUE(server->take_channel(peer.secret, added.number));
+  EXPECT_EQ(server->take_channel(peer.secret, added.number).error().number(), EPERM);
+  for (size_t i = 0; i < Program::kChannelsMax; ++i) ASSERT_EQ(peer.add_channel(theirs.get()).error, 0);
+  EXPECT_EQ(peer.add_channel(theirs.get()).error, ENOSPC);
+}
 
 TEST_F(RingServerTest, ReadsAndWritesGoToTheBrick) {
   Peer peer(*server);
