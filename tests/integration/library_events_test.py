@@ -97,6 +97,40 @@ class Events(Case):
                     return
             self.assertLess(time.monotonic(), deadline)
 
+    def test_the_example_has_in_each_process_what_another_one_has_set(self):
+        cache = [str(BIN.parent / "examples" / "cache"), self.source, "cache"]
+        user = {"user": os.geteuid(), "group": os.getegid()}
+        self.assertEqual(subprocess.run([*cache, "set", "first", "one"], timeout=60, check=False, **user).returncode, 0)
+        followers = [subprocess.Popen([*cache, "follow", "1000"], stdout=subprocess.PIPE, text=True, **user) for _ in range(2)]
+        for follower in followers:
+            for end in (follower.wait, follower.stdout.close, follower.kill):
+                self.addCleanup(end)
+            self.assertEqual(follower.stdout.readline(), "following\n")
+        for turn in range(20):
+            both = [subprocess.Popen([*cache, "set", key, str(turn)], **user) for key in ("some", "other")]
+            self.assertEqual([each.wait(timeout=60) for each in both], [0, 0])
+        for follower in followers:
+            told = {"some": [-1], "other": [-1]}
+            while min(turns[-1] for turns in told.values()) < 19:
+                key, value = follower.stdout.readline().split()
+                told[key].append(int(value))
+            for turns in told.values():
+                self.assertEqual(turns, sorted(set(turns)), "each once and in order; one may have come over another")
+            follower.kill()
+            follower.wait()
+        for key, value in (("some", "19"), ("first", "one")):
+            self.assertEqual(self.run_program(*cache, "get", key).stdout, value + "\n")
+        self.assertEqual(self.run_program(*cache, "get", "nothing").returncode, 1)
+        self.crash_while_it_sets(cache)
+
+    def crash_while_it_sets(self, cache):
+        """Who has crashed with the lock of a slot is waited for a while, and then the next one sets."""
+        slot = pnfsrdma.crc32c(b"some") % 1024
+        with self.client.open("cache", os.O_RDWR) as file:
+            file.fetch_and_add(slot * 256, 1)
+        self.assertEqual(self.run_program(*cache, "set", "some", "again").stderr, "")
+        self.assertEqual(self.run_program(*cache, "get", "some").stdout, "again\n")
+
     def test_a_slow_reader_gets_a_gap_and_slows_nobody(self):
         with self.made() as file, pnfsrdma.connect(self.source) as other, other.open("watched") as theirs:
             with theirs.watch(0, 8) as slow, theirs.watch(0, 8) as quick:
