@@ -87,6 +87,20 @@ class Events(Case):
                 self.assertTrue(watch.next(deadline - time.monotonic()))
             self.settle(watch, file)
 
+    def test_a_hole_that_is_filled_is_an_event_or_a_gap(self):
+        with self.client.open("sparse", os.O_RDWR | os.O_CREAT) as file:
+            file.truncate(16 * MIB)
+            with pnfsrdma.connect(self.source) as other, other.open("sparse") as theirs, theirs.watch(0, 16 * MIB) as watch:
+                self.assertEqual(theirs.pread(4, 9 * MIB), bytes(4))
+                for at in (9 * MIB, 3 * MIB + 5, 15 * MIB):
+                    file.pwrite(b"full", at)
+                    file.signal(at, 4, at)
+                    self.assertIsNotNone(watch.next(10), f"something is told of {at}")
+                    while theirs.pread(4, at) != b"full":
+                        self.assertIsNotNone(watch.next(10), at)
+                    while watch.next(2.5) is not None:  # what the other gaps tell, not to be taken for the next one's
+                        pass
+
     def settle(self, watch, file):
         """All of it is watched again: signals are heard."""
         deadline = time.monotonic() + 20
