@@ -9,8 +9,9 @@
  *
  * A line that was sent is received once, in order; twice if the receiver crashed between printing it and saying so.
  *
- * The file is three words, then the slots. The sender alone writes SENT, and behind the slots that it counts; the receiver
- * alone writes RECEIVED. So each word is stored whole and durable, and neither ever waits for a lock. */
+ * The file is three words, then the slots. The sender alone counts SENT, and behind the slots; the receiver alone counts
+ * RECEIVED. Neither waits for a lock. What a process had under way when it was killed may come to pass when another has its
+ * place: so a count carries a number of its process, which the next one changes first, and is swapped, never stored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,7 +23,7 @@
 #include <unistd.h>
 
 enum { SENT = 0, RECEIVED = 8, SENDER = 16, SLOTS = 4096, SLOT = 256, COUNT = 1024, SIZE = SLOTS + COUNT * SLOT };
-enum { BATCH = 64 }; /* slots that are written or read at once */
+enum { BATCH = 64, OF_PROCESS = 48 }; /* slots at once; bits of a count below the number of its process */
 
 static void fail(const char *what) {
   fprintf(stderr, "ring: %s: %s\n", what, pnfsrdma_last_error());
@@ -42,27 +43,36 @@ static void pause_a_little(void) {
   nanosleep(&pause, NULL);
 }
 
-static void set_word(pnfsrdma_file *file, off_t offset, uint64_t value) {
-  int error;
-  /* -EAGAIN: the server has taken the memory back for the moment. */
-  while ((error = pnfsrdma_atomic_write(file, offset, value)) == -EAGAIN) pause_a_little();
-  if (error != 0) fail("write");
-}
-
-/* 1: swapped; 0: `*owner` is what the word is. */
-static int swap_word(pnfsrdma_file *file, off_t offset, uint64_t *owner, uint64_t desired) {
+/* 1: swapped; 0: `*word` is what it is. */
+static int swap_word(pnfsrdma_file *file, off_t offset, uint64_t *word, uint64_t desired) {
   int swapped;
-  const uint64_t expected = *owner;
-  while ((swapped = pnfsrdma_compare_and_swap(file, offset, expected, desired, PNFSRDMA_DURABLE, owner)) == -EAGAIN)
+  const uint64_t expected = *word;
+  /* -EAGAIN: the server has taken the memory back for the moment. */
+  while ((swapped = pnfsrdma_compare_and_swap(file, offset, expected, desired, PNFSRDMA_DURABLE, word)) == -EAGAIN)
     pause_a_little();
   if (swapped < 0) fail("compare and swap");
   return swapped;
 }
 
-/* Until the word is another one: one RDMA READ a look, and the other host's processor does not notice. */
+static uint64_t number_in(uint64_t count) { return count & (((uint64_t)1 << OF_PROCESS) - 1); }
+
+/* The count is ours from here on. */
+static uint64_t take_count(pnfsrdma_file *file, off_t offset) {
+  uint64_t count = word_at(file, offset);
+  while (!swap_word(file, offset, &count, count + ((uint64_t)1 << OF_PROCESS))) continue;
+  return count + ((uint64_t)1 << OF_PROCESS);
+}
+
+static uint64_t count_up(pnfsrdma_file *file, off_t offset, uint64_t count, uint64_t by) {
+  if (swap_word(file, offset, &count, count + by)) return count + by;
+  fprintf(stderr, "ring: another process has taken over\n");
+  exit(1);
+}
+
+/* Until the number is another one: one RDMA READ a look, and the other host's processor does not notice. */
 static uint64_t wait_for_change(pnfsrdma_file *file, off_t offset, uint64_t before) {
   uint64_t now;
-  while ((now = word_at(file, offset)) == before) pause_a_little();
+  while ((now = number_in(word_at(file, offset))) == before) pause_a_little();
   return now;
 }
 
@@ -104,22 +114,24 @@ static uint64_t take_lines(char *slots, uint64_t most) {
 }
 
 static void send_lines(pnfsrdma_file *file, char *slots) {
-  uint64_t sent = word_at(file, SENT);
-  uint64_t received = word_at(file, RECEIVED);
+  uint64_t ours = take_count(file, SENT);
+  uint64_t received = number_in(word_at(file, RECEIVED));
   for (;;) {
+    const uint64_t sent = number_in(ours);
     while (sent - received == COUNT) received = wait_for_change(file, RECEIVED, received);
     const uint64_t count = take_lines(slots, in_a_row(sent, COUNT - (sent - received)));
     if (count == 0) return;
     /* First the lines, durably, then the word that says they are there. */
     if (pnfsrdma_pwrite_durable(file, slots, count * SLOT, place_of(sent)) != (ssize_t)(count * SLOT)) fail("send");
-    set_word(file, SENT, sent += count);
+    ours = count_up(file, SENT, ours, count);
   }
 }
 
 static void receive_lines(pnfsrdma_file *file, char *slots, uint64_t wanted) {
-  uint64_t received = word_at(file, RECEIVED);
-  uint64_t sent = word_at(file, SENT);
+  uint64_t ours = take_count(file, RECEIVED);
+  uint64_t sent = number_in(word_at(file, SENT));
   while (wanted > 0) {
+    const uint64_t received = number_in(ours);
     while (sent == received) sent = wait_for_change(file, SENT, sent);
     const uint64_t there = sent - received;
     const uint64_t count = in_a_row(received, there < wanted ? there : wanted);
@@ -134,7 +146,7 @@ static void receive_lines(pnfsrdma_file *file, char *slots, uint64_t wanted) {
     }
     if (fflush(stdout) != 0) exit(1);
     /* The slots are the sender's again. */
-    set_word(file, RECEIVED, received += count);
+    ours = count_up(file, RECEIVED, ours, count);
     wanted -= count;
   }
 }
@@ -176,8 +188,8 @@ int main(int count, char **arguments) {
   } else if (receives) {
     receive_lines(file, slots, strtoull(arguments[4], NULL, 10));
   } else {
-    printf("sent %" PRIu64 ", received %" PRIu64 ", sender %" PRIu64 "\n", word_at(file, SENT), word_at(file, RECEIVED),
-           word_at(file, SENDER));
+    printf("sent %" PRIu64 ", received %" PRIu64 ", sender %" PRIu64 "\n", number_in(word_at(file, SENT)),
+           number_in(word_at(file, RECEIVED)), word_at(file, SENDER));
   }
   pnfsrdma_free(client, slots);
   if (pnfsrdma_close(file) != 0) fail("close");

@@ -80,38 +80,56 @@ class Ring:
         return expected
 
 
+def settled(ring):
+    """What a killed process had under way has come to pass; the next sender must begin behind that."""
+    now, before = ring.status(), None
+    while now != before:
+        time.sleep(0.3)
+        now, before = ring.status(), now
+    return now
+
+
+def kill(process, what):
+    """Not on a busy machine, where it may have done all before we look."""
+    if process.poll() is not None:
+        print(f"the {what} ended with {process.returncode} before it was killed")
+        return False
+    process.kill()
+    process.wait()
+    return True
+
+
 def one_round(ring, daemons, rng, goal, victim):
-    """Sends what is missing to `goal`; the victim is killed somewhere on the way. How often a receiver began anew."""
+    """Sends what is missing to `goal`; the victim is killed somewhere on the way. How often a receiver began anew, and
+    whether something was killed."""
     sent, received, owner = ring.status()
     sender = ring.sender("take-over" if owner else "send", sent, goal)
     receiver = ring.receiver(goal - received)
     some_way = sent + rng.randrange(1, LINES_A_ROUND // 5)
     cluster.wait_until(lambda: ring.status()[0] >= some_way, 60, "the sender is some way")
+    killed = victim != "nobody"
     if victim == "brick":
         daemons.kill("brick")
         daemons.start_brick()
-    elif victim != "nobody":
-        process = sender if victim == "sender" else receiver
-        if process.poll() is not None:
-            raise SystemExit(f"the {victim} ended with {process.returncode} before it was killed")
-        process.kill()
+    elif killed:
+        killed = kill(sender if victim == "sender" else receiver, victim)
     restarts = 0
     deadline = time.monotonic() + 120
     # What has ended, by the kill or since the brick did not say what became of a word, goes on where it was.
     while ring.status()[:2] != (goal, goal) or sender.poll() is None or receiver.poll() is None:
         if time.monotonic() > deadline:
             raise SystemExit(f"{victim} killed: {ring.status()} instead of {goal}:\n{daemons.log('program')[-2000:]}")
-        if sender.poll() is not None:
-            sent, _, owner = ring.status()
+        if sender.poll() is not None and ring.status()[0] < goal:
+            sent, _, owner = settled(ring)
             if sent < goal:
                 sender = ring.sender("take-over" if owner else "send", sent, goal)
         if receiver.poll() is not None:
             received = ring.status()[1]
             if received < goal:
                 restarts += 1
-                receiver = ring.receiver(goal - received)
+                receiver = ring.receiver(goal - settled(ring)[1])
         time.sleep(0.1)
-    return restarts
+    return restarts, killed
 
 
 def main():
@@ -133,14 +151,19 @@ def main():
 
 def run_rounds(ring, daemons, rng, rounds):
     restarts = 0
+    victims = set()
     for turn in range(rounds):
         victim = ("nobody", "sender", "receiver", "brick")[turn % 4]
         began = time.monotonic()
-        restarts += one_round(ring, daemons, rng, (turn + 1) * LINES_A_ROUND, victim)
+        began_anew, killed = one_round(ring, daemons, rng, (turn + 1) * LINES_A_ROUND, victim)
+        restarts += began_anew
+        victims |= {victim} if killed else set()
         found = ring.check(restarts)
         print(f"round {turn}: {victim} killed, {found} lines, {time.monotonic() - began:.1f} s", flush=True)
         if found != (turn + 1) * LINES_A_ROUND:
             raise SystemExit("lines are missing at the end")
+    if rounds >= 10 and len(victims) < 3:
+        raise SystemExit(f"killed were only {victims}")
 
 
 def check_refusals(ring):
