@@ -72,7 +72,7 @@ Result<> WorkerPool::start() {
 bool WorkerPool::add_worker() {
   const std::lock_guard lock(mutex_);
   if (stopping_ || workers_.size() >= limit()) return false;
-  auto buffer = parts_.data_path.make_buffer();
+  auto buffer = parts_.data_path.make_buffer(initiator::kBufferSize, initiator::Stores::kNone);
   if (!buffer) {
     log_warning("fuse", "worker-buffer-refused cause=\"{}\"", buffer.error().to_string());
     return false;

@@ -290,8 +290,8 @@ BufferPool& DataPath::buffers() {
   return impl_->buffers;
 }
 
-Result<std::unique_ptr<Buffer>> DataPath::make_buffer(size_t size) {
-  return Buffer::allocate(impl_->fabric.transports, size);
+Result<std::unique_ptr<Buffer>> DataPath::make_buffer(size_t size, Stores meanwhile) {
+  return Buffer::allocate(impl_->fabric.transports, size, meanwhile);
 }
 
 Result<std::unique_ptr<Buffer>> DataPath::map_buffer(int descriptor, size_t size) {

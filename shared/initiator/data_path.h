@@ -95,9 +95,10 @@ class DataPath final : public CallbackHandler {
   int completion_fd();
   void arm();
 
-  // Memory for FUSE workers.
+  // Memory for I/O. The pool has memory of kNone: whoever takes it leaves it alone while it is being sent.
   BufferPool& buffers();
-  Result<std::unique_ptr<Buffer>> make_buffer(size_t size = kBufferSize);
+  Result<std::unique_ptr<Buffer>> make_buffer(size_t size = kBufferSize,
+                                              Stores meanwhile = Stores::kPrograms);
   // Buffer::map().
   Result<std::unique_ptr<Buffer>> map_buffer(int descriptor, size_t size);
 

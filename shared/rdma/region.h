@@ -16,6 +16,7 @@ enum class Access : uint8_t {
   kRemoteRead = 2,
   kRemoteWrite = 4,
   kRemoteFlush = 8,  // the peer may flush it natively; needs a Flusher on a software transport
+  kShared = 16,      // no right: others store to it when they like, so a checksum holds for a copy of it only
 };
 constexpr Access operator|(Access a, Access b) {
   return static_cast<Access>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));

@@ -25,6 +25,10 @@ class Registration {
   uint32_t key() const { return key_; }
   Access access() const { return access_; }
   Flusher* flusher() const { return flusher_; }
+  // Others store to it: a peer, or a program that has mapped it. Two looks at a byte may find two values.
+  bool changes_under_way() const {
+    return allows(access_, Access::kShared) || allows(access_, Access::kRemoteWrite);
+  }
 
   // Peers address the memory by its address here. Safe for any input.
   uint64_t base() const { return reinterpret_cast<uintptr_t>(memory_.data()); }

@@ -26,30 +26,33 @@ BufferSlice BufferSlice::slice(size_t offset, size_t count) const {
   return {address_ + offset, count, keys_};
 }
 
-Result<std::unique_ptr<Buffer>> Buffer::allocate(std::span<const TransportDomain> transports, size_t size) {
+Result<std::unique_ptr<Buffer>> Buffer::allocate(std::span<const TransportDomain> transports, size_t size,
+                                                 Stores meanwhile) {
   CHECK(transports.size() <= kTransportsMax);
   if (size == 0 || size > SIZE_MAX - kPage) return fail(EINVAL, "buffer size");
   const size_t rounded = (size + kPage - 1) / kPage * kPage;
   return registered(transports,
                     mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-                    rounded);
+                    rounded, meanwhile);
 }
 
 Result<std::unique_ptr<Buffer>> Buffer::map(std::span<const TransportDomain> transports, int descriptor,
                                             size_t size) {
   if (size == 0 || size % kPage != 0) return fail(EINVAL, "memory is shared in whole pages");
-  return registered(transports, mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), size);
+  return registered(transports, mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), size,
+                    Stores::kPrograms);
 }
 
 // `memory`: what mmap(2) said.
 Result<std::unique_ptr<Buffer>> Buffer::registered(std::span<const TransportDomain> transports, void* memory,
-                                                   size_t size) {
+                                                   size_t size, Stores meanwhile) {
   if (memory == MAP_FAILED) return std::unexpected(Error::from_errno("mmap of an I/O buffer"));
   std::unique_ptr<Buffer> buffer(new Buffer({static_cast<std::byte*>(memory), size}));
   std::optional<Error> gone;
+  auto access = rdma::Access::kLocalWrite;
+  if (meanwhile == Stores::kPrograms) access = access | rdma::Access::kShared;
   for (size_t i = 0; i < transports.size(); ++i) {
-    auto region = transports[i].transport->register_region(transports[i].domain, buffer->memory_,
-                                                           rdma::Access::kLocalWrite);
+    auto region = transports[i].transport->register_region(transports[i].domain, buffer->memory_, access);
     if (!region) {
       // A device that was removed takes no regions and gets no connections: the others go on.
       if (!device_gone(region.error())) return std::unexpected(std::move(region).error());

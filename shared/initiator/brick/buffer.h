@@ -52,6 +52,9 @@ class BufferSlice {
   const uint32_t* keys_ = nullptr;
 };
 
+// Who stores to a buffer's memory while it is being sent: nobody, or programs when they like (rdma::Access::kShared).
+enum class Stores : uint8_t { kNone, kPrograms };
+
 // Page-aligned memory, registered with every transport of the mount for as long as it lives. Owns memory and
 // registrations. A FUSE worker has one (kBufferSize) for its life: the kernel's request is received into it
 // and a WRITE goes out from there, a READ lands in it and the reply is written from there: no copy in user
@@ -59,7 +62,8 @@ class BufferSlice {
 class Buffer {
  public:
   // `size` is rounded up to whole pages. Errors: ENOMEM, or the transport's reason (memlock, …).
-  static Result<std::unique_ptr<Buffer>> allocate(std::span<const TransportDomain> transports, size_t size);
+  static Result<std::unique_ptr<Buffer>> allocate(std::span<const TransportDomain> transports, size_t size,
+                                                  Stores meanwhile = Stores::kNone);
   // The first `size` bytes (whole pages) of what the descriptor stands for, shared with whoever else has mapped it. It
   // must not shrink while the Buffer lives.
   static Result<std::unique_ptr<Buffer>> map(std::span<const TransportDomain> transports, int descriptor,
@@ -75,7 +79,7 @@ class Buffer {
  private:
   explicit Buffer(MutableByteSpan memory) : memory_(memory) {}
   static Result<std::unique_ptr<Buffer>> registered(std::span<const TransportDomain> transports, void* memory,
-                                                    size_t size);
+                                                    size_t size, Stores meanwhile);
 
   MutableByteSpan memory_;
   std::vector<std::unique_ptr<rdma::Region>> regions_;

@@ -60,7 +60,7 @@ bool FrameBatch::add_payload(const BoundSlice& slice, bool copy, uint32_t* crc) 
   return true;
 }
 
-bool FrameBatch::add_frame(size_t header_size, std::span<const BoundSlice> payload, bool stable) {
+bool FrameBatch::add_frame(size_t header_size, std::span<const BoundSlice> payload, Carries what) {
   const size_t pieces = piece_count_, scratch = scratch_used_;
   const uint64_t bytes = bytes_;
   const size_t merged = piece_count_ > 0 ? pieces_[piece_count_ - 1].iov_len : 0;
@@ -68,7 +68,9 @@ bool FrameBatch::add_frame(size_t header_size, std::span<const BoundSlice> paylo
   uint32_t crc = crc_ ? crc32c({header(), header_size}) : 0;
   add_scratch(header_size);
   for (const BoundSlice& slice : payload) {
-    if (add_payload(slice, crc_ && !stable, &crc)) continue;
+    const bool copy = crc_ && (what == Carries::kReads ||
+                               (slice.registration != nullptr && slice.registration->changes_under_way()));
+    if (add_payload(slice, copy, &crc)) continue;
     piece_count_ = pieces;
     scratch_used_ = scratch;
     bytes_ = bytes;

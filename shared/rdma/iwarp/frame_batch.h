@@ -16,8 +16,8 @@ namespace pnfsrdma::rdma::iwarp {
 
 // FPDUs on their way to the socket: headers and trailers are built here, payloads are sent from where they
 // lie. One batch is one sendmsg(2) unless the socket is full; then the rest goes later. Nothing is allocated
-// per frame and no payload is copied, but for READ responses under CRC (see `stable`). Belongs to whoever is
-// sending.
+// per frame. No payload is copied, but under CRC what others may store to (Registration::changes_under_way()) and
+// READ responses (Carries::kReads): checksum and bytes are of one look at them. Belongs to whoever is sending.
 class FrameBatch {
  public:
   explicit FrameBatch(bool crc);
@@ -28,10 +28,11 @@ class FrameBatch {
 
   // Where the header of the next frame is encoded to (at most kTerminateSizeMax bytes).
   std::byte* header() { return scratch_.data() + scratch_used_; }
-  // Closes the frame whose header of `header_size` bytes was just encoded. `stable` false: others may write
-  // to the payload meanwhile (memory that peers share), so that under CRC a copy is taken, else checksum and
-  // bytes could differ. False when a payload's registration is dead; the frame is then not added.
-  bool add_frame(size_t header_size, std::span<const BoundSlice> payload, bool stable);
+  // Closes the frame whose header of `header_size` bytes was just encoded. False when a payload's registration is
+  // dead; the frame is then not added.
+  // kReads: what a peer reads others may store to under another registration, whatever rights this one gives.
+  enum class Carries { kOwn, kReads };
+  bool add_frame(size_t header_size, std::span<const BoundSlice> payload, Carries what = Carries::kOwn);
 
   enum class Sent { kAll, kSocketFull, kRegistrationDead, kFailed };
   // Sends what is left. kRegistrationDead: memory in it may no longer be read; only frames in front of it

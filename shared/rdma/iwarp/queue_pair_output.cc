@@ -68,7 +68,7 @@ bool IwarpQueuePair::fill_batch() {
     terminate_added_ = true;
     size_t header = encode_terminate(batch_.header(), terminate_code_,
                                      {terminate_header_.data(), terminate_header_size_});
-    return batch_.add_frame(header, {}, true);
+    return batch_.add_frame(header, {});
   }
   while (batch_.has_room() && add_next_message()) {
   }

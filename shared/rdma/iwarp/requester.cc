@@ -116,8 +116,7 @@ Requester::Added Requester::add_tagged_or_send(FrameBatch& batch, WorkRequest& r
                           : encode_untagged(batch.header(), Message::kSend, last, kSendQueue,
                                             send_message_ + 1, offset_, payload);
     size_t count = next_payload(request, pieces_, payload);
-    // The poster has promised to leave the source alone: its checksum and its bytes agree.
-    bool added = batch.add_frame(header, {pieces_.data(), count}, true);
+    bool added = batch.add_frame(header, {pieces_.data(), count});
     for (size_t i = 0; i < count; ++i) pieces_[i].registration.reset();
     if (!added) return Added::kBadSource;
     offset_ += payload;
@@ -138,7 +137,7 @@ Requester::Added Requester::add_atomic_write(FrameBatch& batch, const WorkReques
   const size_t header = encode_tagged(batch.header(), Message::kWrite, true, request.remote.key,
                                       request.remote.address, kAtomicWriteSize);
   std::memcpy(batch.header() + header, &request.value, kAtomicWriteSize);
-  batch.add_frame(header + kAtomicWriteSize, {}, true);
+  batch.add_frame(header + kAtomicWriteSize, {});
   unproved_ = true;
   ++transmitted_;
   return Added::kFrames;
@@ -181,7 +180,7 @@ Requester::Added Requester::add_request(FrameBatch& batch, WorkRequest& request)
          .offset = request.remote.address,
          .flags = request.level == FlushLevel::kPersistent ? kFlushPersistent : kFlushVisible});
   }
-  batch.add_frame(header, {}, true);
+  batch.add_frame(header, {});
   ++transmitted_;
   return Added::kFrames;
 }
@@ -194,7 +193,7 @@ Requester::Added Requester::add_proof(FrameBatch& batch) {
   entry.sink_stag = kProofStag;
   size_t header = encode_read_request(batch.header(), entry.message_sequence,
                                       {.sink_stag = kProofStag, .source_stag = kProofStag});
-  batch.add_frame(header, {}, true);
+  batch.add_frame(header, {});
   return Added::kFrames;
 }
 

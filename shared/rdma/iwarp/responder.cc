@@ -189,7 +189,7 @@ Responder::Added Responder::add_frames(FrameBatch& batch) {
   if (response.flush) {
     size_t header = encode_untagged(batch.header(), Message::kFlushResponse, true, kFlushResponseQueue,
                                     ++flush_response_, 0, 0);
-    batch.add_frame(header, {}, true);
+    batch.add_frame(header, {});
     responses_.pop();
     return Added::kFrames;
   }
@@ -201,7 +201,7 @@ Responder::Added Responder::add_frames(FrameBatch& batch) {
                                   response.sink_offset + response.sent, payload);
     BoundSlice piece{response.source.registration, response.source.address + response.sent, payload};
     // Others may be writing to what is read here: never checksum it in place.
-    if (!batch.add_frame(header, {&piece, 1}, false)) return Added::kRegionDied;
+    if (!batch.add_frame(header, {&piece, 1}, FrameBatch::Carries::kReads)) return Added::kRegionDied;
     response.sent += payload;
     AtomicCounters::add(counters_.responder_read_bytes, payload);
   } while (response.sent < response.length);

@@ -103,6 +103,7 @@ class Peer {
 
 class RingServerTest : public initiator::DataPathTest {
  protected:
+  using DataPathTest::DataPathTest;
   static constexpr size_t kBlock = 4096;
 
   void SetUp() override {
@@ -189,6 +190,31 @@ TEST_F(RingServerTest, ReadsAndWritesGoToTheBrick) {
   events.take();
   EXPECT_TRUE(file->fdatasync(cursor));
   EXPECT_EQ(events.take().size(), 1u);
+  EXPECT_EQ(server->counts().handed_back, 0u);
+}
+
+// As beyond the loopback.
+class RingServerOverTcpWithCrc : public RingServerTest {
+ protected:
+  RingServerOverTcpWithCrc() : RingServerTest(true, {.crc = rdma::iwarp::CrcPolicy::kRequire}) {}
+};
+
+TEST_F(RingServerOverTcpWithCrc, AStoreIntoABufferUnderWayIsThatProgramsAffairOnly) {
+  Peer peer(*server);
+  const uint32_t memory = peer.share(1 << 20);
+  const OpenFile open;
+  const auto number = server->attach(peer.secret, attached(open));
+  ring::Submission whole = submission(Opcode::kWrite, *number, memory, 0);
+  whole.length = 1 << 20;
+  std::atomic<bool> stop = false;
+  Thread scribbler([&] {
+    for (size_t i = 0; !stop; ++i) std::ranges::fill(peer.memory, static_cast<std::byte>(i));
+  });
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(peer.run(whole), int64_t{1 << 20});
+  stop = true;
+  scribbler.join();
+  EXPECT_EQ(path->statistics().reconnects.value(), 0u);
+  EXPECT_EQ(brick.connections, 1);
   EXPECT_EQ(server->counts().handed_back, 0u);
 }
 

@@ -24,10 +24,11 @@ class OpenForAll final : public OpenStateSource {
 // A mount with one file, its MDS and its brick, in one process.
 class DataPathTest : public ::testing::Test {
  protected:
-  explicit DataPathTest(bool over_tcp = false) : over_tcp_(over_tcp) {}
+  explicit DataPathTest(bool over_tcp = false, rdma::iwarp::Options tcp = {})
+      : over_tcp_(over_tcp), tcp_(tcp) {}
 
   std::unique_ptr<rdma::Transport> make_transport() {
-    if (over_tcp_) return rdma::iwarp::make_transport({}, random);
+    if (over_tcp_) return rdma::iwarp::make_transport(tcp_, random);
     return rdma::memory::make_transport(network, random);
   }
 
@@ -104,6 +105,7 @@ class DataPathTest : public ::testing::Test {
   }
 
   const bool over_tcp_;
+  const rdma::iwarp::Options tcp_;
   EventLog events;
   SystemClock clock;
   SystemRandom random;
