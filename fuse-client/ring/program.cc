@@ -12,7 +12,6 @@ namespace pnfsrdma::fuse_client {
 
 // The memory is the mount's own and cannot be cut: the program could not take a page away under its hands.
 Result<> Program::open_rings(uint64_t depth, Random& random) {
-  if (rings_) return fail(EALREADY, "the rings are there already");
   const auto rounded = ring::rounded_depth(depth);
   if (!rounded) return fail(EINVAL, "the depth of a ring is 1 to 4096");
   const size_t size = ring::rings_size(*rounded);

@@ -25,16 +25,17 @@ class Program {
   static constexpr size_t kMemoriesMax = 1024;
   static constexpr size_t kChannelsMax = 64;  // that nothing is sent to yet
 
-  // `user`: who has connected.
-  Program(FileDescriptor socket, uid_t user) : user(user), socket_(std::move(socket)) {}
+  // `user`: who has connected. Then open_rings(), and connected().
+  explicit Program(uid_t user) : user(user) {}
 
   const uid_t user;
 
   int socket() const { return socket_.get(); }
   int doorbell() const { return doorbell_.get(); }
 
-  // Makes the rings. Errors: EINVAL (the depth), EALREADY, and what memfd_create(2) says.
+  // Makes the rings, once. Errors: EINVAL (the depth), and what memfd_create(2) says.
   Result<> open_rings(uint64_t depth, Random& random);
+  void connected(FileDescriptor socket) { socket_ = std::move(socket); }
   // Null before open_rings().
   ring::MountRings* rings() { return rings_ ? &*rings_ : nullptr; }
   // What goes to the program, kHelloDescriptors: the rings' memory, the mount's doorbell, the program's own.
@@ -55,8 +56,7 @@ class Program {
   bool completed_any = false;
 
  private:
-  const FileDescriptor socket_;
-  FileDescriptor memory_, doorbell_, bell_;
+  FileDescriptor socket_, memory_, doorbell_, bell_;
   using Mapping = std::unique_ptr<initiator::Buffer>;
   Mapping mapping_;
   std::optional<ring::MountRings> rings_;

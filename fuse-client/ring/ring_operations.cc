@@ -44,7 +44,6 @@ bool RingServer::take_all() {
 }
 
 bool RingServer::take(const std::shared_ptr<Program>& program) {
-  if (program->rings() == nullptr) return false;
   size_t count = 0;
   for (; count < kAtATime && held_ == nullptr; ++count) {
     const auto submission = program->rings()->take();

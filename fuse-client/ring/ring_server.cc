@@ -24,6 +24,12 @@ namespace {
 // What an event is of: these, or a program's socket (even) or doorbell (odd).
 constexpr uint64_t kListening = 0, kWake = 1, kConnections = 2, kFirstProgram = 16;
 constexpr size_t kEventsAtATime = 64;
+// Turns among operations before the sockets are looked at, when there is always something to do.
+constexpr size_t kTurnsAtATime = 64;
+// Between lines of the log on who was refused: who connects decides how often that is.
+constexpr Milliseconds kRefusalPause = std::chrono::seconds(10);
+
+constexpr const char* kOtherVersion = "the mount and the library are of different versions";
 
 template <size_t kSize>
 void put(std::array<char, kSize>& field, std::string_view text) {
@@ -37,6 +43,13 @@ bool is_same(const ring::Secret& one, const ring::Secret& other) {
   unsigned difference = 0;
   for (size_t i = 0; i < one.size(); ++i) difference |= one[i] ^ other[i];
   return difference == 0;
+}
+
+ring::Answer refusal(const Error& error) {
+  ring::Answer answer;
+  answer.error = error.number();
+  put(answer.text, error.what());
+  return answer;
 }
 
 // A memory that its program cannot take away again.
@@ -98,7 +111,7 @@ Result<ring::Find> RingServer::find() const {
 
 std::shared_ptr<Program> RingServer::program_of(const ring::Secret& secret) {
   for (const auto& [id, program] : programs_) {
-    if (program->rings() != nullptr && is_same(program->secret, secret)) return program;
+    if (is_same(program->secret, secret)) return program;
   }
   return nullptr;
 }
@@ -151,17 +164,20 @@ RingServer::Counts RingServer::counts() {
 
 void RingServer::run() {
   while (!stopping_ || in_flight_ > 0) {
-    if (!turn()) rest();
+    if (!turn()) {
+      rest();
+    } else if (++turns_ % kTurnsAtATime == 0) {
+      look();
+    }
   }
 }
 
 // Whoever has something to do for this thread rings a doorbell or completes an operation: each is looked for once more
 // behind the word that it sleeps.
 void RingServer::rest() {
-  bool anything = false;
+  bool anything = more_arrive_;
   for (const auto& [id, program] : programs_) {
-    if (program->rings() != nullptr && !stopping_ && held_ == nullptr)
-      anything = !program->rings()->may_sleep() || anything;
+    if (!stopping_ && held_ == nullptr) anything = !program->rings()->may_sleep() || anything;
   }
   // Only while something is under way there: the others' answers are none of our business.
   if (at_bricks_ > 0) parts_.data_path.arm();
@@ -173,18 +189,34 @@ void RingServer::rest() {
     sleeping_ = !anything;
   }
   std::array<epoll_event, kEventsAtATime> events;
-  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), anything ? 0 : -1);
+  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), anything ? 0 : rest_ms());
   {
     const std::lock_guard lock(completed_mutex_);
     sleeping_ = false;
   }
-  for (const auto& [id, program] : programs_) {
-    if (program->rings() != nullptr) program->rings()->awake();
-  }
-  for (int i = 0; i < count; ++i) {
-    const uint64_t what = events[static_cast<size_t>(i)].data.u64;
+  for (const auto& [id, program] : programs_) program->rings()->awake();
+  serve(std::span(events).first(static_cast<size_t>(std::max(count, 0))));
+}
+
+// Negative: until somebody has something to do.
+int RingServer::rest_ms() const {
+  const auto expiry = arrivals_.next_expiry();
+  if (!expiry) return -1;
+  const auto left = std::chrono::ceil<Milliseconds>(*expiry - steady_now());
+  return static_cast<int>(std::max<int64_t>(left.count(), 0));
+}
+
+void RingServer::look() {
+  std::array<epoll_event, kEventsAtATime> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
+  serve(std::span(events).first(static_cast<size_t>(std::max(count, 0))));
+}
+
+void RingServer::serve(std::span<const epoll_event> events) {
+  for (const epoll_event& event : events) {
+    const uint64_t what = event.data.u64;
     if (what == kListening) {
-      while (accept_one()) continue;
+      more_arrive_ = true;
     } else if (what == kConnections && at_bricks_ == 0) {
       watches_connections_ = false;
       (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, parts_.data_path.completion_fd(), nullptr);
@@ -192,31 +224,43 @@ void RingServer::rest() {
       hear((what - kFirstProgram) / 2);
     }
   }
+  if (arrivals_.size() > 0 && arrivals_.expire(steady_now()) > 0) {
+    refused("somebody", "connected and said nothing");
+    more_arrive_ = true;
+  }
+  if (more_arrive_) accept_some();
 }
 
-// False: nobody waits, or cannot be taken in now; forget() looks again.
+// As many as they are, they are not this thread's only business.
+void RingServer::accept_some() {
+  more_arrive_ = true;
+  for (size_t i = 0; i < kEventsAtATime && more_arrive_; ++i) more_arrive_ = accept_one();
+}
+
+// False: nobody waits, or cannot be taken in now; when somebody has gone, it is tried again.
 bool RingServer::accept_one() {
   FileDescriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) {
     const Error why = Error::from_errno("accept");
-    if (why.number() != EAGAIN && why.number() != ECONNABORTED)
-      log_warning("fuse", "ring-program-refused cause=\"{}\"", why.to_string());
+    if (why.number() != EAGAIN && why.number() != ECONNABORTED) refused("somebody", why.to_string());
     return why.number() == ECONNABORTED;
   }
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return true;
-  const std::lock_guard lock(mutex_);
-  // It sees its socket close.
-  if (!may_connect(peer.uid)) {
-    log_warning("fuse", "ring-program-refused user={} pid={} cause=\"too many programs are connected\"",
-                peer.uid, peer.pid);
-    return true;
-  }
   const uint64_t id = next_id_++;
   watch(socket.get(), kFirstProgram + 2 * id, EPOLLIN | EPOLLRDHUP);
-  programs_.emplace(id, std::make_shared<Program>(std::move(socket), peer.uid));
+  if (const auto gone = arrivals_.add(id, std::move(socket), peer.uid, steady_now()))
+    refused(fmt::format("user {}", *gone), "connected too often without a word");
   return true;
+}
+
+void RingServer::refused(std::string_view who, std::string_view why) {
+  ++refused_;
+  if (steady_now() < refusals_told_until_) return;
+  refusals_told_until_ = steady_now() + kRefusalPause;
+  log_warning("fuse", "ring-program-refused count={} who=\"{}\" cause=\"{}\"", std::exchange(refused_, 0),
+              who, why);
 }
 
 bool RingServer::may_connect(uid_t user) const {
@@ -226,56 +270,79 @@ bool RingServer::may_connect(uid_t user) const {
 }
 
 void RingServer::hear(uint64_t id) {
+  const Arrivals::Arrival* arrival = arrivals_.find(id);
   const auto found = programs_.find(id);
-  if (found == programs_.end()) return;
-  Program& program = *found->second;
+  if (arrival == nullptr && found == programs_.end()) return;
+  const int socket = arrival != nullptr ? arrival->socket.get() : found->second->socket();
   ring::Request request;
-  auto message = ring::receive_message(program.socket(), std::as_writable_bytes(std::span(&request, 1)));
+  auto message = ring::receive_message(socket, std::as_writable_bytes(std::span(&request, 1)));
   if (!message && message.error().number() == EAGAIN) return;
   if (!message || message->size != sizeof request) return forget(id);
-  const ring::Answer said = answer(program, id, request, message->descriptors);
-  const bool with_rings = said.error == 0 && request.kind == static_cast<uint32_t>(ring::RequestKind::kHello);
-  const auto descriptors = program.descriptors();
-  const auto sent =
-      ring::send_message(program.socket(), std::as_bytes(std::span(&said, 1)),
-                         with_rings ? std::span<const int>(descriptors) : std::span<const int>());
-  if (with_rings) program.close_memory();
+  if (arrival != nullptr) return introduce(id, request);
+  const ring::Answer said = answer(*found->second, request, message->descriptors);
+  if (!ring::send_message(socket, std::as_bytes(std::span(&said, 1)))) forget(id);
+}
+
+// Whoever is refused may try again, while it may be here.
+void RingServer::introduce(uint64_t id, const ring::Request& request) {
+  const auto program = let_in(id, request);
+  if (!program) {
+    const ring::Answer said = refusal(program.error());
+    if (!ring::send_message(arrivals_.find(id)->socket.get(), std::as_bytes(std::span(&said, 1)))) forget(id);
+    return;
+  }
+  ring::Answer said;
+  said.number = (*program)->rings()->depth();
+  said.secret = (*program)->secret;
+  const auto descriptors = (*program)->descriptors();
+  const auto sent = ring::send_message((*program)->socket(), std::as_bytes(std::span(&said, 1)), descriptors);
+  (*program)->close_memory();
   if (!sent) forget(id);
 }
 
-ring::Answer RingServer::answer(Program& program, uint64_t id, const ring::Request& request,
+Result<std::shared_ptr<Program>> RingServer::let_in(uint64_t id, const ring::Request& request) {
+  if (request.version != ring::kVersion) return fail(EPROTONOSUPPORT, kOtherVersion);
+  if (!is_same(request.token, token_)) return fail(EACCES, "the mount's token is missing");
+  if (request.kind != static_cast<uint32_t>(ring::RequestKind::kHello)) return fail(EINVAL, "not a kHello");
+  const uid_t user = arrivals_.find(id)->user;
+  if (!may_connect(user)) {
+    refused(fmt::format("user {}", user), "too many programs are connected");
+    return fail(EUSERS, "too many programs are connected to the mount");
+  }
+  const auto program = std::make_shared<Program>(user);
+  TRY(program->open_rings(request.value, parts_.random));
+  program->connected(arrivals_.take(id).socket);
+  watch(program->doorbell(), kFirstProgram + 2 * id + 1, EPOLLIN | EPOLLET);
+  const std::lock_guard lock(mutex_);
+  programs_.emplace(id, program);
+  return program;
+}
+
+ring::Answer RingServer::answer(Program& program, const ring::Request& request,
                                 std::vector<FileDescriptor>& descriptors) {
+  if (request.version != ring::kVersion) return refusal(Error(EPROTONOSUPPORT, kOtherVersion));
   ring::Answer answer;
-  const auto refuse = [&](const Error& error) {
-    answer.error = error.number();
-    put(answer.text, error.what());
-  };
-  const auto kind = static_cast<ring::RequestKind>(request.kind);
-  if (request.version != ring::kVersion) {
-    refuse(Error(EPROTONOSUPPORT, "the mount and the library are of different versions"));
-  } else if (kind == ring::RequestKind::kHello && !is_same(request.token, token_)) {
-    refuse(Error(EACCES, "the mount's token is missing"));
-  } else if (kind == ring::RequestKind::kHello) {
-    const std::lock_guard lock(mutex_);
-    if (const auto opened = program.open_rings(request.value, parts_.random); !opened) {
-      refuse(opened.error());
+  switch (static_cast<ring::RequestKind>(request.kind)) {
+    case ring::RequestKind::kAddMemory: {
+      const auto added = add_memory(program, descriptors);
+      if (!added) return refusal(added.error());
+      answer.number = *added;
       return answer;
     }
-    answer.number = program.rings()->depth();
-    answer.secret = program.secret;
-    watch(program.doorbell(), kFirstProgram + 2 * id + 1, EPOLLIN | EPOLLET);
-  } else if (kind == ring::RequestKind::kAddMemory) {
-    const auto added = add_memory(program, descriptors);
-    added ? void(answer.number = *added) : refuse(added.error());
-  } else if (kind == ring::RequestKind::kRemoveMemory) {
-    if (const auto removed = remove_memory(program, request.value); !removed) refuse(removed.error());
-  } else if (kind == ring::RequestKind::kAddChannel) {
-    const auto added = add_channel(program, descriptors);
-    added ? void(answer.number = *added) : refuse(added.error());
-  } else {
-    refuse(Error(EINVAL, "not a request"));
+    case ring::RequestKind::kRemoveMemory: {
+      const auto removed = remove_memory(program, request.value);
+      return removed ? answer : refusal(removed.error());
+    }
+    case ring::RequestKind::kAddChannel: {
+      const auto added = add_channel(program, descriptors);
+      if (!added) return refusal(added.error());
+      answer.number = *added;
+      return answer;
+    }
+    case ring::RequestKind::kHello:
+      return refusal(Error(EALREADY, "the rings are there already"));
   }
-  return answer;
+  return refusal(Error(EINVAL, "not a request"));
 }
 
 Result<uint32_t> RingServer::add_memory(Program& program, std::vector<FileDescriptor>& descriptors) {
@@ -346,8 +413,12 @@ void RingServer::remove(const AttachedFile& file) {
 
 // The program has ended. What it has under way goes on, and nobody hears of it.
 void RingServer::forget(uint64_t id) {
-  take_out(id).reset();
-  while (accept_one()) continue;
+  if (arrivals_.find(id) != nullptr) {
+    (void)arrivals_.take(id);
+  } else {
+    take_out(id).reset();
+  }
+  more_arrive_ = true;
 }
 
 std::shared_ptr<Program> RingServer::take_out(uint64_t id) {
@@ -364,7 +435,7 @@ std::shared_ptr<Program> RingServer::take_out(uint64_t id) {
   gone->files.clear();
   gone->memories.clear();
   (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, gone->socket(), nullptr);
-  if (gone->rings() != nullptr) (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, gone->doorbell(), nullptr);
+  (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, gone->doorbell(), nullptr);
   return gone;
 }
 

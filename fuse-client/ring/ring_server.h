@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <atomic>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "fuse-client/invalidator.h"
+#include "fuse-client/ring/arrivals.h"
 #include "fuse-client/ring/event_relay.h"
 #include "fuse-client/ring/program.h"
 #include "shared/base/owned.h"
@@ -85,10 +89,17 @@ class RingServer {
   void run();
   bool turn();
   void rest();
+  int rest_ms() const;
   // Of the sockets.
+  void look();
+  void serve(std::span<const epoll_event> events);
+  void accept_some();
   bool accept_one();
+  void refused(std::string_view who, std::string_view why);
   void hear(uint64_t id);
-  ring::Answer answer(Program& program, uint64_t id, const ring::Request& request,
+  void introduce(uint64_t id, const ring::Request& request);
+  Result<std::shared_ptr<Program>> let_in(uint64_t id, const ring::Request& request);
+  ring::Answer answer(Program& program, const ring::Request& request,
                       std::vector<FileDescriptor>& descriptors);
   Result<uint32_t> add_memory(Program& program, std::vector<FileDescriptor>& descriptors);
   Result<> remove_memory(Program& program, uint64_t number);
@@ -134,6 +145,11 @@ class RingServer {
   bool sleeping_ = false;
 
   // The thread's.
+  Arrivals arrivals_;
+  bool more_arrive_ = false;  // perhaps
+  size_t turns_ = 0;
+  uint64_t refused_ = 0;  // that nothing was logged of
+  SteadyTime refusals_told_until_;
   std::vector<std::unique_ptr<Operation>> operations_;
   Operation* free_ = nullptr;
   Operation* held_ = nullptr;  // the connections are full: it begins when some of what is there is complete

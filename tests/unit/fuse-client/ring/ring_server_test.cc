@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -99,6 +100,26 @@ class Peer {
   FileDescriptor socket_, doorbell_, event_;
   MutableByteSpan rings_memory_;
   std::optional<ring::ProgramRings> rings_;
+};
+
+// Has connected, and says nothing.
+class Idler {
+ public:
+  explicit Idler(RingServer& server) : socket_(*ring::connect_to(server.find()->socket.data())) {}
+  bool sees_the_end_within(Milliseconds time) const {
+    pollfd closed{socket_.get(), POLLIN, 0};
+    char byte = 0;
+    return ::poll(&closed, 1, static_cast<int>(time.count())) > 0 && ::recv(socket_.get(), &byte, 1, 0) == 0;
+  }
+  ring::Answer ask(const ring::Request& request, std::span<const int> descriptors = {}) {
+    EXPECT_TRUE(ring::send_message(socket_.get(), std::as_bytes(std::span(&request, 1)), descriptors));
+    ring::Answer answer;
+    EXPECT_TRUE(ring::receive_message(socket_.get(), std::as_writable_bytes(std::span(&answer, 1))));
+    return answer;
+  }
+
+ private:
+  FileDescriptor socket_;
 };
 
 class RingServerTest : public initiator::DataPathTest {
@@ -216,6 +237,56 @@ TEST_F(RingServerOverTcpWithCrc, AStoreIntoABufferUnderWayIsThatProgramsAffairOn
   EXPECT_EQ(path->statistics().reconnects.value(), 0u);
   EXPECT_EQ(brick.connections, 1);
   EXPECT_EQ(server->counts().handed_back, 0u);
+}
+
+TEST_F(RingServerTest, WhoConnectsAndSaysNothingKeepsNobodyOut) {
+  rlimit descriptors{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  descriptors.rlim_cur = descriptors.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+  std::vector<std::unique_ptr<Idler>> idlers;
+  for (int i = 0; i < 600; ++i) idlers.push_back(std::make_unique<Idler>(*server));
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (size_t i = 0; i < RingServer::kProgramsMax; ++i) peers.push_back(std::make_unique<Peer>(*server));
+  EXPECT_EQ(server->counts().programs, RingServer::kProgramsMax);
+  EXPECT_TRUE(idlers.front()->sees_the_end_within(Milliseconds(1000)));
+  // One that comes too late is told.
+  Idler late(*server);
+  EXPECT_EQ(
+      late.ask({.kind = uint32_t(ring::RequestKind::kHello), .value = 64, .token = server->find()->token})
+          .error,
+      EUSERS);
+}
+
+TEST_F(RingServerTest, WhoSaysNothingIsSentAwayAfterAWhile) {
+  Idler idler(*server);
+  EXPECT_TRUE(idler.sees_the_end_within(2 * Arrivals::kPatience));
+}
+
+TEST_F(RingServerTest, WhoHasNotSaidTheTokenSharesNoMemory) {
+  Idler stranger(*server);
+  const FileDescriptor file(::memfd_create("ring-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(file.get(), kBlock), 0);
+  ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  const int descriptor = file.get();
+  EXPECT_EQ(stranger.ask({.kind = uint32_t(ring::RequestKind::kAddMemory)}, {&descriptor, 1}).error, EACCES);
+  EXPECT_EQ(server->counts().memory_bytes, 0u);
+}
+
+// What it submits is done at once, so the thread never rests.
+TEST_F(RingServerTest, AProgramThatNeverRestsKeepsNobodyOut) {
+  Peer busy(*server, 4096);
+  std::atomic<bool> stop = false;
+  Thread submitting([&] {
+    uint32_t under_way = 0;
+    while (!stop) {
+      for (; under_way < 2048; ++under_way) busy.submit(submission(Opcode::kRead, 99, 99, 0));
+      for (; under_way > 1024; --under_way) EXPECT_EQ(busy.reap(), -EBADF);
+    }
+  });
+  for (int i = 0; i < 20; ++i) Peer other(*server);
+  stop = true;
+  submitting.join();
 }
 
 TEST_F(RingServerTest, ADescriptorsRightsAreTheRings) {
