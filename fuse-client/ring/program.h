@@ -54,6 +54,8 @@ class Program {
 
   // The ring thread's.
   bool completed_any = false;
+  // Its newest operation does not fit into a connection: until it does, nothing more is taken from this program.
+  bool waits_for_room = false;
 
  private:
   FileDescriptor socket_, memory_, doorbell_, bell_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -29,23 +30,28 @@ bool RingServer::turn() {
   if (at_bricks_ > 0) parts_.data_path.progress();
   bool any = settle();
   const size_t before = at_bricks_;
-  any = begin_held() || any;
-  if (!stopping_) any = take_all() || any;
+  any = take_turns() || any;
   if (at_bricks_ > before) parts_.data_path.ring();
   for (const auto& [id, program] : programs_) program->publish();
   return any;
 }
 
-bool RingServer::take_all() {
-  bool any = false;
+// Who waits for room comes first. Then each program has its turn, and the next time another one is the first: whoever
+// always has more than a connection takes leaves others their part of it.
+bool RingServer::take_turns() {
+  bool any = std::exchange(room_may_be_, false) && begin_held();
+  const auto turn_of = [&](const auto& each) { any = take(each.second) || any; };
   // None of them goes meanwhile: that is for this thread.
-  for (const auto& [id, program] : programs_) any = take(program) || any;
+  const auto first = programs_.upper_bound(last_first_);
+  std::for_each(first, programs_.end(), turn_of);
+  std::for_each(programs_.begin(), first, turn_of);
+  last_first_ = first == programs_.end() ? 0 : first->first;
   return any;
 }
 
 bool RingServer::take(const std::shared_ptr<Program>& program) {
   size_t count = 0;
-  for (; count < kAtATime && held_ == nullptr; ++count) {
+  for (; count < kAtATime && may_take(*program); ++count) {
     const auto submission = program->rings()->take();
     if (!submission) break;
     begin(program, *submission);
@@ -61,32 +67,40 @@ void RingServer::begin(const std::shared_ptr<Program>& program, const ring::Subm
   operation.result = start(operation);
   if (operation.result == 0) return;  // it is under way
   --at_bricks_;
-  if (!waits_for_room(operation)) return finish(operation);
-  held_ = &operation;
-  held_at_ = at_bricks_;
+  waits_for_room(operation) ? hold(operation) : finish(operation);
 }
 
-// A connection takes so many work requests. What does not fit stays here, and all behind it in the rings: it would take
-// longer through the descriptor.
+// A connection takes so many work requests. What does not fit stays here, and all behind it in its program's ring: it
+// would take longer through the descriptor.
 bool RingServer::waits_for_room(const Operation& operation) const {
   return operation.started && operation.lacked_room() && at_bricks_ > 0;
 }
 
-// When some of what is under way is complete. False: there is none, or it has to wait.
+void RingServer::hold(Operation& operation) {
+  operation.program->waits_for_room = true;
+  held_.push_back(&operation);
+}
+
+// False: there is no room for any of them, they have to wait.
 bool RingServer::begin_held() {
-  if (held_ == nullptr || at_bricks_ >= held_at_) return false;
-  Operation& operation = *std::exchange(held_, nullptr);
-  ++at_bricks_;
-  operation.result = start(operation);
-  if (operation.result == 0) return true;
-  --at_bricks_;
-  if (waits_for_room(operation)) {
-    held_ = &operation;
-    held_at_ = at_bricks_;
-    return false;
-  }
-  finish(operation);
-  return true;
+  return std::erase_if(held_, [this](Operation* operation) {
+           ++at_bricks_;
+           operation->result = start(*operation);
+           if (operation->result != 0) --at_bricks_;
+           if (operation->result != 0 && waits_for_room(*operation)) return false;
+           operation->program->waits_for_room = false;
+           if (operation->result != 0) finish(*operation);
+           return true;
+         }) > 0;
+}
+
+// The program has ended, and it has not begun.
+void RingServer::drop_held_of(const Program& program) {
+  std::erase_if(held_, [&](Operation* operation) {
+    if (operation->program.get() != &program) return false;
+    finish(*operation);
+    return true;
+  });
 }
 
 RingServer::Operation& RingServer::operation_for(const std::shared_ptr<Program>& program,
@@ -164,6 +178,7 @@ bool RingServer::settle() {
 
 void RingServer::conclude(Operation& operation) {
   --at_bricks_;
+  room_may_be_ = true;
   operation.result = operation.take_result();
   Inode& inode = *operation.file->inode;
   if (operation.is_read() || !inode.drop_pages()) return finish(operation);

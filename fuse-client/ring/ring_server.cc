@@ -24,6 +24,8 @@ namespace {
 // What an event is of: these, or a program's socket (even) or doorbell (odd).
 constexpr uint64_t kListening = 0, kWake = 1, kConnections = 2, kFirstProgram = 16;
 constexpr size_t kEventsAtATime = 64;
+// Between looks for room on a connection.
+constexpr int kRoomPauseMs = 5;
 // Turns among operations before the sockets are looked at, when there is always something to do.
 constexpr size_t kTurnsAtATime = 64;
 // Between lines of the log on who was refused: who connects decides how often that is.
@@ -177,7 +179,7 @@ void RingServer::run() {
 void RingServer::rest() {
   bool anything = more_arrive_;
   for (const auto& [id, program] : programs_) {
-    if (!stopping_ && held_ == nullptr) anything = !program->rings()->may_sleep() || anything;
+    if (may_take(*program)) anything = !program->rings()->may_sleep() || anything;
   }
   // Only while something is under way there: the others' answers are none of our business.
   if (at_bricks_ > 0) parts_.data_path.arm();
@@ -198,8 +200,9 @@ void RingServer::rest() {
   serve(std::span(events).first(static_cast<size_t>(std::max(count, 0))));
 }
 
-// Negative: until somebody has something to do.
+// Negative: until somebody has something to do. Room on a connection comes of others' I/O, too, which tells nobody here.
 int RingServer::rest_ms() const {
+  if (!held_.empty()) return kRoomPauseMs;
   const auto expiry = arrivals_.next_expiry();
   if (!expiry) return -1;
   const auto left = std::chrono::ceil<Milliseconds>(*expiry - steady_now());
@@ -229,6 +232,7 @@ void RingServer::serve(std::span<const epoll_event> events) {
     more_arrive_ = true;
   }
   if (more_arrive_) accept_some();
+  room_may_be_ = true;
 }
 
 // As many as they are, they are not this thread's only business.
@@ -413,12 +417,12 @@ void RingServer::remove(const AttachedFile& file) {
 
 // The program has ended. What it has under way goes on, and nobody hears of it.
 void RingServer::forget(uint64_t id) {
+  more_arrive_ = true;
   if (arrivals_.find(id) != nullptr) {
     (void)arrivals_.take(id);
   } else {
-    take_out(id).reset();
+    drop_held_of(*take_out(id));
   }
-  more_arrive_ = true;
 }
 
 std::shared_ptr<Program> RingServer::take_out(uint64_t id) {

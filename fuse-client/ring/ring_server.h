@@ -90,6 +90,7 @@ class RingServer {
   bool turn();
   void rest();
   int rest_ms() const;
+  bool may_take(const Program& program) const { return !stopping_ && !program.waits_for_room; }
   // Of the sockets.
   void look();
   void serve(std::span<const epoll_event> events);
@@ -112,12 +113,14 @@ class RingServer {
   void remove(const AttachedFile& file);
 
   // Of operations.
-  bool take_all();
+  bool take_turns();
   bool take(const std::shared_ptr<Program>& program);
   void begin(const std::shared_ptr<Program>& program, const ring::Submission& submission);
   int64_t start(Operation& operation);
   bool waits_for_room(const Operation& operation) const;
   bool begin_held();
+  void hold(Operation& operation);
+  void drop_held_of(const Program& program);
   bool settle();
   void conclude(Operation& operation);
   void finish(Operation& operation);
@@ -152,8 +155,11 @@ class RingServer {
   SteadyTime refusals_told_until_;
   std::vector<std::unique_ptr<Operation>> operations_;
   Operation* free_ = nullptr;
-  Operation* held_ = nullptr;  // the connections are full: it begins when some of what is there is complete
-  size_t held_at_ = 0;         // at_bricks_ then
+  // What waits for room on a connection, one of a program, who has waited longest first; and whether there may be some
+  // since they were looked at.
+  std::vector<Operation*> held_;
+  bool room_may_be_ = false;
+  uint64_t last_first_ = 0;  // id of the program whose turn was first
   uint64_t next_id_ = 0;
   size_t in_flight_ = 0;  // of all programs, by now or to be settled
   size_t at_bricks_ = 0;  // of these

@@ -333,6 +333,60 @@ TEST_F(RingServerTest, WhatDoesNotFitInTheConnectionWaitsForRoomThere) {
   EXPECT_EQ(server->counts().handed_back, 0u);
 }
 
+TEST_F(RingServerTest, WhatWaitsForRoomHoldsUpNoOtherProgram) {
+  Peer greedy(*server, 256), other(*server);
+  const OpenFile open;
+  const auto number = server->attach(greedy.secret, attached(open));
+  const uint32_t memory = greedy.share(1 << 16);
+  auto held = silence();
+  for (uint32_t i = 0; i < 200; ++i) greedy.submit(durable_write(*number, memory, i * kBlock));
+  sleep_for(Milliseconds(50));
+  EXPECT_EQ(other.run(submission(Opcode::kRead, 99, 99, 0)), -EBADF);
+  held.unlock();
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(greedy.reap(), int64_t{kBlock});
+}
+
+TEST_F(RingServerTest, AProgramThatAlwaysHasMoreThanFitsLeavesOthersTheirTurn) {
+  Peer greedy(*server, 4096), other(*server);
+  const OpenFile open, also_open;
+  const auto number = server->attach(greedy.secret, attached(open));
+  const auto others = server->attach(other.secret, attached(also_open));
+  const uint32_t memory = greedy.share(1 << 16), others_memory = other.share(1 << 16);
+  std::atomic<bool> stop = false;
+  Thread submitting([&] {
+    uint32_t under_way = 0;
+    for (uint32_t i = 0; !stop; ++i) {
+      for (; under_way < 2048; ++under_way) greedy.submit(durable_write(*number, memory, i % 128 * kBlock));
+      for (; under_way > 1500; --under_way) EXPECT_EQ(greedy.reap(), int64_t{kBlock});
+    }
+    for (; under_way > 0; --under_way) EXPECT_EQ(greedy.reap(), int64_t{kBlock});
+  });
+  while (server->counts().operations < 4000) yield_thread();
+  const uint64_t before = server->counts().operations;
+  for (int i = 0; i < 20; ++i)
+    ASSERT_EQ(other.run(durable_write(*others, others_memory, (1 << 20) - kBlock)), int64_t{kBlock});
+  // Each waits for about what the connection takes at once, not for what the other program has in its ring.
+  EXPECT_LT(server->counts().operations - before, 20u * 1000);
+  stop = true;
+  submitting.join();
+}
+
+TEST_F(RingServerTest, AProgramMayEndWhileItsOperationsWaitForRoom) {
+  const OpenFile open;
+  auto held = silence();
+  {
+    Peer peer(*server, 256);
+    const uint32_t memory = peer.share(1 << 16);
+    const auto number = server->attach(peer.secret, attached(open));
+    for (uint32_t i = 0; i < 200; ++i) peer.submit(durable_write(*number, memory, i * kBlock));
+    sleep_for(Milliseconds(50));
+  }
+  while (server->counts().programs > 0) yield_thread();
+  held.unlock();
+  server->detach(open);
+  EXPECT_EQ(server->counts().memory_bytes, 0u);
+}
+
 TEST_F(RingServerTest, WhatWaitsForRoomIsHandedBackWhenTheConnectionDies) {
   Peer peer(*server, 256);
   const uint32_t memory = peer.share(1 << 16);
