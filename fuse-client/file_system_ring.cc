@@ -44,6 +44,19 @@ std::optional<initiator::WordIo> word_of(const ring::ChangeWord& argument) {
   return std::nullopt;
 }
 
+// A worker is busy with it as long as it takes, and holes ask nobody: so there is a bound.
+std::optional<std::vector<initiator::FileRange>> ranges_of(const ring::Verify& argument) {
+  if (argument.count > ring::kVerifyRangesMax) return std::nullopt;
+  std::vector<initiator::FileRange> ranges;
+  uint64_t left = ring::kVerifyBytesMax;
+  for (const auto& [offset, length] : std::span(argument.ranges).first(argument.count)) {
+    if (length > left) return std::nullopt;
+    left -= length;
+    ranges.push_back({offset, length});
+  }
+  return ranges;
+}
+
 template <typename Argument>
 void reply(fuse_req_t request, const Result<Argument>& answer) {
   if (answer) {
@@ -170,14 +183,12 @@ void FileSystem::verify(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
   auto argument = argument_of<ring::Verify>(in);
   OpenFile& file = open_file(info);
   const auto refuse = [&](int error) { fuse_reply_err(request, error); };
-  if (!argument || argument->count > ring::kVerifyRangesMax) return refuse(EINVAL);
+  const auto ranges = argument ? ranges_of(*argument) : std::nullopt;
+  if (!ranges) return refuse(EINVAL);
   if ((file.flags & O_ACCMODE) == O_WRONLY) return refuse(EBADF);
   if (parts_.options.writeback) return refuse(ENOTSUP);
-  std::vector<initiator::FileRange> ranges;
-  for (const auto& [offset, length] : std::span(argument->ranges).first(argument->count))
-    ranges.push_back({offset, length});
   initiator::ErrorCursor losses = file.data->losses_from_now();
-  const auto sums = file.data->flush_and_verify(ranges, losses);
+  const auto sums = file.data->flush_and_verify(*ranges, losses);
   if (!sums) return refuse(to_number(sums.error()));
   argument->medium = sums->medium ? 1 : 0;
   std::ranges::copy(sums->checksums, argument->checksums.begin());

@@ -160,12 +160,12 @@ Result<uint64_t> change_word(OpenFile& open, WordChange change, off_t offset, ui
 
 Result<> check_verified(std::span<const pnfsrdma_range> ranges) {
   constexpr size_t kRangesMax = 1024;
-  constexpr uint64_t kBytesMax = uint64_t{64} << 20;
   if (ranges.size() > kRangesMax) return fail(EINVAL, fmt::format("more than {} ranges", kRangesMax));
   uint64_t sum = 0;
   for (const pnfsrdma_range& range : ranges) {
     if (range.offset > INT64_MAX || range.length > INT64_MAX - range.offset) return fail(EINVAL, "a range");
-    if (range.length > kBytesMax - sum) return fail(EINVAL, "ranges of more than 64 MiB together");
+    if (range.length > OpenFile::kVerifiedBytesMax - sum)
+      return fail(EINVAL, "ranges of more than 64 MiB together");
     sum += range.length;
   }
   return {};

@@ -41,7 +41,8 @@ class OpenFile : private ConnectionUse {
   virtual Result<struct stat> status() = 0;
   // What it was. Done once or, with an Error, not; EIO: nobody knows. check_word() has been asked.
   virtual Result<uint64_t> change_word(const WordChange& change) = 0;
-  // CRC32C of each, as its brick has read it back behind a flush of everything that was written.
+  // CRC32C of each, as its brick has read it back behind a flush of everything that was written. So much together.
+  static constexpr uint64_t kVerifiedBytesMax = uint64_t{64} << 20;
   struct Verified {
     bool medium = true;  // false: some of it from a copy in front of that
     std::vector<uint32_t> checksums;

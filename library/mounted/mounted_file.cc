@@ -201,6 +201,8 @@ Result<uint64_t> MountedFile::change_word(const WordChange& change) {
   return fail(error, std::string(why_no_word(error)));
 }
 
+static_assert(OpenFile::kVerifiedBytesMax <= ring::kVerifyBytesMax);
+
 Result<OpenFile::Verified> MountedFile::verify(std::span<const pnfsrdma_range> ranges) {
   Verified verified;
   while (!ranges.empty()) {

@@ -89,8 +89,9 @@ struct ChangeWord {
 };
 
 // On an open regular file that may be read: everything that was written is made durable, and the brick reads
-// these ranges back. Errors: as of kChangeWord, and as fdatasync(2).
+// these ranges back. Errors: EINVAL (too many, too much, behind the end); as of kChangeWord, and as fdatasync(2).
 inline constexpr uint32_t kVerifyRangesMax = 64;
+inline constexpr uint64_t kVerifyBytesMax = uint64_t{64} << 20;  // of all of them
 struct Verify {
   struct Range {
     uint64_t offset = 0;

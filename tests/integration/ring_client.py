@@ -18,6 +18,8 @@ ANSWER = struct.Struct("=iI16s128s")
 FIND = struct.Struct("=I16s60s32s16s")
 ATTACH = struct.Struct("=II16s")
 APPEND = struct.Struct("=II16sIIQQQ")
+CHANGE_WORD = struct.Struct("=IIIIQQQQ")
+VERIFY = struct.Struct("=IIII" + 64 * "QQ" + 64 * "I")
 SUBMISSION = struct.Struct("=IIIIQQQQ")
 COMPLETION = struct.Struct("=Qq")
 # Where the words of the header are (cache lines), and where the submissions begin.
@@ -32,6 +34,8 @@ def _ioc(direction, number, size):
 FIND_COMMAND = _ioc(2, 0x52, FIND.size)
 ATTACH_COMMAND = _ioc(3, 0x53, ATTACH.size)
 APPEND_COMMAND = _ioc(3, 0x54, APPEND.size)
+CHANGE_WORD_COMMAND = _ioc(3, 0x55, CHANGE_WORD.size)
+VERIFY_COMMAND = _ioc(3, 0x56, VERIFY.size)
 
 
 def find(path, version=VERSION):
@@ -45,8 +49,22 @@ def find(path, version=VERSION):
     return token, *[text.split(b"\0")[0].decode() for text in texts]
 
 
-def sealed_memory(size, seals=fcntl.F_SEAL_SHRINK):
-    descriptor = os.memfd_create("ring-client", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+def fetch_and_add(descriptor, offset, addend):
+    """What the word was."""
+    answer = fcntl.ioctl(descriptor, CHANGE_WORD_COMMAND, CHANGE_WORD.pack(VERSION, 0, 3, 0, offset, addend, 0, 0))
+    return CHANGE_WORD.unpack(answer)[7]
+
+
+def verify(descriptor, ranges):
+    """The CRC32C of each (offset, length)."""
+    words = [word for pair in ranges for word in pair]
+    argument = bytearray(VERIFY.pack(VERSION, len(ranges), 0, 0, *words, *[0] * (128 - len(words)), *[0] * 64))
+    fcntl.ioctl(descriptor, VERIFY_COMMAND, argument)  # in place: it is more than a string may be
+    return VERIFY.unpack(argument)[4 + 128:][:len(ranges)]
+
+
+def sealed_memory(size, seals=fcntl.F_SEAL_SHRINK, flags=0):
+    descriptor = os.memfd_create("ring-client", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | flags)
     os.ftruncate(descriptor, size)
     if seals:
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)

@@ -163,6 +163,16 @@ class Ring(unittest.TestCase):
         self.assertEqual(path.read_bytes(), content + b"hello\n" * 2)
         self.assertEqual((self.other / path.name).read_bytes(), content + b"hello\n" * 2)
 
+    def test_what_is_verified_in_one_call_is_bounded(self):
+        path, _ = self.make(0)
+        os.truncate(path, 1 << 40)  # holes
+        descriptor = self.open(path, os.O_RDONLY)
+        quarter = 16 * MIB
+        self.assertEqual(len(set(ring_client.verify(descriptor, [(i << 30, quarter) for i in range(4)]))), 1)
+        for ranges in ([(0, 64 * MIB + 1)], [(0, 1 << 40)], [(i << 30, quarter) for i in range(4)] + [(0, 1)],
+                       [(0, (1 << 64) - 1), (0, 2)], [(0, 1 << 63)] * 2):
+            self.assert_fails(errno.EINVAL, ring_client.verify, descriptor, ranges)
+
     # --- one file, with the kernel
 
     def test_a_buffered_reader_sees_what_was_written_before(self):

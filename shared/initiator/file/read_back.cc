@@ -89,6 +89,8 @@ Result<ReadBackSums> ReadBack::read(std::span<const FileRange> ranges) {
   size_t range = 0;
   uint64_t done = 0;
   for (int tries = 0; range < ranges.size();) {
+    // Holes ask nobody, and may be long.
+    TRY(file_.patience.still_wanted("a verification"));
     Result<> asked;
     Device* device = nullptr;
     {
@@ -100,7 +102,6 @@ Result<ReadBackSums> ReadBack::read(std::span<const FileRange> ranges) {
     }
     if (asked) continue;
     if (asked.error().number() != EAGAIN || ++tries == kReadTriesMax) return std::unexpected(asked.error());
-    TRY(file_.patience.still_wanted("a verification"));
     if (device != nullptr) (void)file_.patience.connect(*device);
   }
   return sums;

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "shared/base/crc32c.h"
+#include "shared/initiator/cancellation.h"
 #include "tests/unit/initiator/file/data_path_fixture.h"
 
 // What bricks read back behind a flush: in few messages, from what is really there.
@@ -88,6 +89,27 @@ TEST_F(ReadBackTest, WhatIsNotToBeHadIsSaid) {
   brick.understands = brick::kUnderstandsChangeWord;
   brick.cut_connection();
   EXPECT_EQ(error_of({{0, 8}}), ENOTSUP);
+}
+
+// A process that is killed after it was asked so many times whether somebody has killed it.
+class KilledAfter final : public Cancellation {
+ public:
+  explicit KilledAfter(int questions) : left_(questions) {}
+  bool requested() override { return left_ == 0 || --left_ == 0; }
+
+ private:
+  int left_;
+};
+
+// A file of holes alone is as long as its owner likes, and asks no brick.
+TEST_F(ReadBackTest, NobodyReadsForOneWhoWasKilled) {
+  build(options_now, kSize);
+  for (uint64_t at = 0; at < kSize; at += 1 << 20) channel.holes.insert(at);
+  for (const int questions : {1, 2}) {
+    KilledAfter killed(questions);
+    const CancellationScope scope(killed);
+    EXPECT_EQ(error_of({{0, kSize}}), EINTR) << questions;
+  }
 }
 
 TEST_F(ReadBackTest, LostConnectionsAndGrantsCostATryOnly) {
