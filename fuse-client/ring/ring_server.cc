@@ -3,10 +3,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,11 +56,16 @@ ring::Answer refusal(const Error& error) {
   return answer;
 }
 
-// A memory that its program cannot take away again.
+// A memory that its program cannot take away again: whoever touched a page of it that is not there any more would get
+// a SIGBUS. It cannot be cut, and a hole that is punched in it is filled with a page of zeros by the next touch; of
+// huge pages there may be none left for that. (Files and devices have no seals, or none that can be set.)
 Result<size_t> size_of(int descriptor) {
   const int seals = ::fcntl(descriptor, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
     return fail(EINVAL, "only a memfd with F_SEAL_SHRINK can be shared");
+  struct statfs system{};
+  if (::fstatfs(descriptor, &system) != 0) return std::unexpected(Error::from_errno("fstatfs"));
+  if (system.f_type != TMPFS_MAGIC) return fail(EINVAL, "a memfd of huge pages cannot be shared");
   struct stat status{};
   if (::fstat(descriptor, &status) != 0) return std::unexpected(Error::from_errno("fstat"));
   return static_cast<size_t>(status.st_size);
@@ -200,7 +207,8 @@ void RingServer::rest() {
   serve(std::span(events).first(static_cast<size_t>(std::max(count, 0))));
 }
 
-// Negative: until somebody has something to do. Room on a connection comes of others' I/O, too, which tells nobody here.
+// Negative: until somebody has something to do. Room on a connection comes of others' I/O, too, and that tells nobody
+// here.
 int RingServer::rest_ms() const {
   if (!held_.empty()) return kRoomPauseMs;
   const auto expiry = arrivals_.next_expiry();

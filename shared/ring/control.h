@@ -17,7 +17,7 @@ using Secret = std::array<uint8_t, 16>;
 
 enum class RequestKind : uint32_t {
   kHello = 1,  // value: the wanted depth; the mount's token. Answer: its depth, the secret; kHelloDescriptors
-  kAddMemory = 2,     // with a memfd of which F_SEAL_SHRINK is set. Answer: its number
+  kAddMemory = 2,     // with a memfd of ordinary pages of which F_SEAL_SHRINK is set. Answer: its number
   kRemoveMemory = 3,  // value: its number
   kAddChannel = 4,    // with a connected socket (AF_UNIX, SOCK_SEQPACKET), for one kWatch. Answer: its number
 };

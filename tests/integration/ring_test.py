@@ -367,6 +367,31 @@ print(client.do(WRITE, file, memory, 0, 4096))
         with self.assertRaises(OSError):
             os.ftruncate(self.client.rings_descriptor, 4096)
 
+    def test_memory_of_huge_pages_is_not_taken(self):
+        """A hole in it may find no page to be filled with: a SIGBUS for whoever touches it, whatever is sealed."""
+        try:
+            huge = ring_client.sealed_memory(2 * MIB, flags=os.MFD_HUGETLB)
+        except OSError as error:
+            self.skipTest(f"this kernel has no huge pages: {error}")
+        self.addCleanup(os.close, huge)
+        with self.assertRaises(OSError) as caught:
+            self.client.ask(ring_client.ADD_MEMORY, descriptors=[huge])
+        self.assertEqual(caught.exception.errno, errno.EINVAL, caught.exception)
+        self.assertIn("huge pages", str(caught.exception))
+
+    def test_a_hole_in_memory_is_zeros(self):
+        path, content = self.make()
+        _, file = self.attached(path)
+        shared = ring_client.sealed_memory(MIB)
+        self.addCleanup(os.close, shared)
+        memory, _, _ = self.client.ask(ring_client.ADD_MEMORY, descriptors=[shared])
+        for turn in range(20):
+            self.assertEqual(self.client.do(READ, file, memory, 0, MIB), MIB)
+            self.assertEqual(os.pread(shared, MIB, 0), content)
+            subprocess.run(["fallocate", "-p", "-o", "0", "-l", str(MIB), f"/proc/{os.getpid()}/fd/{shared}"], check=True)
+        self.assertEqual(self.client.do(WRITE, file, memory, 0, MIB), MIB)
+        self.assertEqual(path.read_bytes(), bytes(MIB))
+
     def test_memory_is_bounded_and_comes_back(self):
         self.assert_fails(errno.ENOMEM, self.client.add_memory, 64 * MIB)
         numbers = [self.client.add_memory(20 * MIB)[0] for _ in range(3)]
