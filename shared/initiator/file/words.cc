@@ -133,7 +133,9 @@ Result<std::optional<uint64_t>> Words::change_once(uint64_t offset, const WordIo
   file_.fabric.statistics.rdma_round_trips.add();
   auto reply = connection->queue_pair.ask<brick::ChangeWordReply>(*call, file_.fabric.io_deadline());
   if (!reply) {
-    // It may still arrive; and a recall need not wait until somebody knows.
+    // It may still arrive; and a recall need not wait until somebody knows. What may have been made it flushes and
+    // commits, so that is noted inside of the gate: once more when it is known to be made, perhaps only then.
+    note(inside.pin, *connection, std::nullopt);
     file_.dirty.posted({piece.device,
                         connection->hello.connection,
                         inside.pin.lineage,
@@ -180,11 +182,16 @@ std::optional<brick::ChangeWordReply> Words::ask_again(Device& device,
   return std::nullopt;
 }
 
+void Words::note(const LayoutPin& pin, const Connection& connection, std::optional<uint64_t> flushed_behind) {
+  if (file_.dirty.wrote(pin.pieces().front(), pin.known_size, pin.lineage, connection.hello.verifier,
+                        file_.fabric.clock.wall_now(), flushed_behind))
+    flusher_.flush_beside();
+}
+
 Result<std::optional<uint64_t>> Words::conclude(const Inside& inside, const WordIo& word,
                                                 const Connection& connection,
                                                 const brick::ChangeWordReply& reply, uint64_t noted) {
-  const LayoutPin& pin = inside.pin;
-  const LayoutSegment& piece = pin.pieces().front();
+  const LayoutSegment& piece = inside.pin.pieces().front();
   switch (reply.status) {
     case brick::WordStatus::kOk:
     case brick::WordStatus::kNotDurable:
@@ -198,11 +205,9 @@ Result<std::optional<uint64_t>> Words::conclude(const Inside& inside, const Word
       return unknown(*piece.device, "the brick has begun anew");
   }
   const bool flushed = word.durable && reply.status == brick::WordStatus::kOk;
-  if (is_made(word, reply.before) &&
-      file_.dirty.wrote(
-          piece, pin.known_size, pin.lineage, connection.hello.verifier, file_.fabric.clock.wall_now(),
-          flushed && reply.verifier == connection.hello.verifier ? std::optional(noted) : std::nullopt))
-    flusher_.flush_beside();
+  if (is_made(word, reply.before))
+    note(inside.pin, connection,
+         flushed && reply.verifier == connection.hello.verifier ? std::optional(noted) : std::nullopt);
   if (reply.status == brick::WordStatus::kNotDurable)
     return fail(EIO, "the word was changed, and the brick could not make that durable");
   return reply.before;

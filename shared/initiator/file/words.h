@@ -33,6 +33,8 @@ class Words {
                                                const WordIo& word) const;
   // After the answer was lost. None: nobody knows.
   std::optional<brick::ChangeWordReply> ask_again(Device& device, const brick::ChangeWordCall& call) const;
+  // That it was made, as DirtyList::wrote().
+  void note(const LayoutPin& pin, const Connection& connection, std::optional<uint64_t> flushed_behind);
   Result<std::optional<uint64_t>> conclude(const Inside& inside, const WordIo& word,
                                            const Connection& connection, const brick::ChangeWordReply& reply,
                                            uint64_t noted);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <climits>
 #include <thread>
 #include <vector>
 
@@ -101,6 +103,25 @@ TEST_F(WordsTest, ManyConnectionsThatDieInARowMakeNoChangeUnknown) {
   brick.unanswered_changes = 20;
   EXPECT_EQ(*add(3), 5u);
   EXPECT_EQ(word(), 8u);
+}
+
+// A recall need not wait until somebody knows whether it was made: it flushes what may have been.
+TEST_F(WordsTest, ARecallMeanwhileFlushesWhatMayHaveBeenMade) {
+  brick.connections_max = brick.connections.load();
+  brick.unanswered_changes = 1;
+  std::thread changing([&] { EXPECT_EQ(*add(3), 5u); });
+  while (word() != 8) std::this_thread::sleep_for(Milliseconds(1));
+  std::thread recalling([&] { recall(0, UINT64_MAX, channel.recall_stateid()).then(); });
+  std::this_thread::sleep_for(Milliseconds(100));
+  EXPECT_EQ(channel.layoutreturns, 0);
+  brick.connections_max = INT_MAX;
+  recalling.join();
+  changing.join();
+  EXPECT_EQ(channel.layoutreturns, 1);
+  const Events seen = events.take();
+  // The brick has turned the mount away, so its layouts are gone: the MDS flushes.
+  EXPECT_LT(std::ranges::find(seen, "commit"), std::ranges::find(seen, "layoutreturn"))
+      << ::testing::PrintToString(seen);
 }
 
 TEST_F(WordsTest, ABrickThatNeverAnswersIsNotAskedForEver) {
