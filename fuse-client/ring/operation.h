@@ -19,7 +19,8 @@ class RingServer::Operation final : private initiator::PendingIoListener {
 
   ring::Submission submission;
   std::shared_ptr<Program> program;
-  std::shared_ptr<AttachedFile> file;
+  std::shared_ptr<AttachedFile> file;  // not any more when its pages are being dropped
+  std::shared_ptr<Inode> dropping;     // then: whose
   std::shared_ptr<initiator::Buffer> memory;
   initiator::ErrorCursor losses;  // of before it began
   Step step = Step::kAtBricks;
@@ -59,6 +60,7 @@ class RingServer::Operation final : private initiator::PendingIoListener {
   void clear() {
     program.reset();
     file.reset();
+    dropping.reset();
     memory.reset();
   }
 

@@ -169,7 +169,7 @@ bool RingServer::settle() {
     if (operation.step == Operation::Step::kAtBricks) {
       conclude(operation);
     } else {
-      operation.file->inode->pages_dropped();
+      operation.dropping->pages_dropped();
       finish(operation);
     }
   }
@@ -180,10 +180,12 @@ void RingServer::conclude(Operation& operation) {
   --at_bricks_;
   room_may_be_ = true;
   operation.result = operation.take_result();
-  Inode& inode = *operation.file->inode;
-  if (operation.is_read() || !inode.drop_pages()) return finish(operation);
+  if (operation.is_read() || !operation.file->inode->drop_pages()) return finish(operation);
   operation.step = Operation::Step::kDropsPages;
-  parts_.invalidator.pages(inode.node, [this, &operation] { completed(operation); });
+  // The file may be closed meanwhile: a page may wait for a brick that is silent, and nothing ends that in time.
+  operation.dropping = operation.file->inode;
+  leave(operation);
+  parts_.invalidator.pages(operation.dropping->node, [this, &operation] { completed(operation); });
 }
 
 void RingServer::finish(Operation& operation) {
@@ -192,16 +194,21 @@ void RingServer::finish(Operation& operation) {
   program.rings()->complete({.user_data = operation.submission.user_data, .result = operation.result});
   program.completed_any = true;
   --in_flight_;
-  if (operation.file != nullptr) leave(*operation.file);
+  if (operation.file != nullptr) leave(operation);
   operation.clear();
   operation.next = std::exchange(free_, &operation);
 }
 
-void RingServer::leave(AttachedFile& file) {
+// It has no business with the file any more. Whoever closes the file has the last of it, and not this thread, which
+// must not wait for a server.
+void RingServer::leave(Operation& operation) {
   const std::lock_guard lock(mutex_);
-  if (--file.in_flight > 0) return;
-  if (std::exchange(file.orphaned, false)) remove(file);
-  idle_.notify_all();
+  AttachedFile& file = *operation.file;
+  if (--file.in_flight == 0) {
+    if (std::exchange(file.orphaned, false)) remove(file);
+    idle_.notify_all();
+  }
+  operation.file.reset();
 }
 
 }  // namespace pnfsrdma::fuse_client

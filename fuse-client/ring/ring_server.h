@@ -55,7 +55,8 @@ class RingServer {
   Result<ring::Find> find() const;
   // The file's number in the rings of the program of that secret. Errors: EPERM (it is nobody's), ENFILE.
   Result<uint32_t> attach(const ring::Secret& secret, AttachedFile file);
-  // Before the open file goes: waits for what is under way in its name, as long as the data path's deadlines let it.
+  // Before the open file goes: waits for what bricks do in its name, as long as the data path's deadlines let it. Not
+  // for the kernel's pages behind that.
   void detach(const OpenFile& file);
   // `length` bytes of a memory of that program; it lives as long as `owner`. Errors: EPERM, EFAULT.
   struct Part {
@@ -124,7 +125,7 @@ class RingServer {
   bool settle();
   void conclude(Operation& operation);
   void finish(Operation& operation);
-  void leave(AttachedFile& file);
+  void leave(Operation& operation);
   void completed(Operation& operation);
   Operation& operation_for(const std::shared_ptr<Program>& program, const ring::Submission& submission);
   void watch(int descriptor, uint64_t what, uint32_t events);

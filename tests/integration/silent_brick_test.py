@@ -7,6 +7,7 @@ usage: silent_brick_test.py BIN_DIRECTORY
 import concurrent.futures
 import ctypes
 import errno
+import fcntl
 import json
 import mmap
 import os
@@ -16,6 +17,7 @@ import sys
 import time
 import unittest
 
+import ring_client
 from cluster import Cluster
 from console_client import Console
 
@@ -292,6 +294,45 @@ class SilentBrick(OnTwoBricks):
         finally:
             self.cluster.signal("brick2", signal.SIGCONT)
         self.all_end_well(under_way, 40)
+
+
+class PagesOfASilentBrick(OnTwoBricks):
+    """The kernel is told to drop pages of a file, and one of them is being read from the silent brick."""
+
+    def test_others_change_words_append_lock_and_close(self):
+        ring = ring_client.RingClient(self.mount.path)
+        self.addCleanup(ring.close)
+        memory, _ = ring.add_memory(PAGE)
+        others = [os.open(self.mount / name, os.O_RDWR) for name in self.there]
+        silenced = [os.open(self.mount / name, os.O_RDWR) for name in self.silenced]
+        for other in others:
+            ring_client.fetch_and_add(other, 0, 1)
+        # Locked for the first time, a file loses all its pages.
+        _, under_way = self.silence(3 * len(silenced), ["read"])
+        locks = [self.pool.submit(fcntl.lockf, file, fcntl.LOCK_EX) for file in silenced]
+        try:
+            time.sleep(0.5)
+            self.assertFalse(all(lock.done() for lock in locks), "nothing waits for a page")
+            works = {
+                "word": lambda other: ring_client.fetch_and_add(other, 0, 1),
+                "append": lambda other: ring.append(other, memory, 0, 8),
+                "lock": lambda other: (fcntl.lockf(other, fcntl.LOCK_EX), fcntl.lockf(other, fcntl.LOCK_UN)),
+                "close": lambda other: os.close(os.dup(other)),
+                "stat": lambda other: os.fstat(other),
+            }
+            for what, work in works.items():
+                begin = time.monotonic()
+                for done in [self.pool.submit(work, other) for other in others]:
+                    done.result(timeout=30)
+                print(f"{what}: {len(others)} in {time.monotonic() - begin:.2f} s")
+                self.assertLess(time.monotonic() - begin, LATE, what)
+        finally:
+            self.cluster.signal("brick2", signal.SIGCONT)
+        self.all_end_well(under_way, 30)
+        for lock in locks:
+            lock.result(30)
+        for file in others + silenced:
+            os.close(file)
 
 
 class NoRoomLeft(OnTwoBricks):

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <latch>
 
 #include "shared/ring/channel.h"
 #include "tests/unit/initiator/file/data_path_fixture.h"
@@ -425,6 +426,24 @@ TEST_F(RingServerTest, ADetachWaitsForWhatIsUnderWay) {
   held.unlock();
   detaching.join();
   EXPECT_EQ(peer.reap(), int64_t{kBlock});
+}
+
+// A page whose read waits for a silent brick goes when that answers.
+TEST_F(RingServerTest, ADetachDoesNotWaitForTheKernelsPages) {
+  std::latch silent(1);
+  invalidator.start([&](uint64_t, bool) { silent.wait(); });
+  Peer peer(*server);
+  const uint32_t memory = peer.share(1 << 16);
+  const OpenFile open;
+  const auto number = server->attach(peer.secret, attached(open));
+  inode->pages_filled();
+  peer.submit(durable_write(*number, memory, 0));
+  while (server->counts().operations == 0) yield_thread();
+  server->detach(open);
+  EXPECT_EQ(peer.run(submission(Opcode::kRead, *number, memory, 0)), -EBADF) << "the write is not told yet";
+  silent.count_down();
+  EXPECT_EQ(peer.reap(), int64_t{kBlock});
+  invalidator.stop();
 }
 
 TEST_F(RingServerTest, AFileOfAProgramThatHasEndedIsWaitedForToo) {
