@@ -443,6 +443,28 @@ except OSError:
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
         self.assertEqual((done.stdout, done.stderr), ("64\n", ""))
 
+    def test_who_connects_and_says_nothing_keeps_nobody_out(self):
+        """Of four users, as many as there are places for programs."""
+        name = ring_client.find(self.mount.path)[1]
+        program = """
+import os, socket, sys
+os.setgroups([]), os.setgid(int(sys.argv[1])), os.setuid(int(sys.argv[1]))
+idle = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(64)]
+for each in idle: each.connect("\\0" + sys.argv[2])
+print("connected", flush=True)
+sys.stdin.read(1)
+"""
+        idlers = [subprocess.Popen([sys.executable, "-c", program, str(user), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                  for user in range(61001, 61005)]
+        try:
+            for idler in idlers:
+                self.assertEqual(idler.stdout.readline(), b"connected\n")
+            for _ in range(20):
+                self.connect().add_memory(4096)
+        finally:
+            for idler in idlers:
+                idler.communicate(b"x")
+
     # --- ends
 
     def test_a_program_that_is_killed_leaves_nothing(self):
