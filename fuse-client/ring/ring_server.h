@@ -24,8 +24,8 @@ namespace pnfsrdma::fuse_client {
 
 // Serves the rings of the host's programs (shared/ring). One thread takes what they submit, starts it on the data path
 // and completes it; it never waits for a server: what would have to, the program does through its descriptor. An
-// operation in steady state: no allocation, no system call but the transport's while programs keep it busy; else one to
-// wake it and one to wake the program.
+// operation in steady state: no allocation, no system call but the transport's while programs keep it busy (one look at
+// the sockets in 64 turns); else one to wake it and one to wake the program.
 //
 // What a program may do with a file is what the kernel has opened it for. attach() and detach() are called by FUSE
 // workers, with that open file in hand. Thread-safe. Owned by the mount; the others outlive it.
