@@ -8,16 +8,15 @@
 
 namespace pnfsrdma::fuse_client {
 
-std::optional<uid_t> Arrivals::add(uint64_t id, FileDescriptor socket, uid_t user, SteadyTime now) {
-  std::optional<uid_t> gone;
-  if (count_of(user) >= kOfAUserMax) {
-    gone = user;
-  } else if (waiting_.size() >= kMax) {
-    gone = most();
-  }
-  if (gone) drop_oldest_of(*gone);
+std::optional<uint64_t> Arrivals::in_the_way_of(uid_t user) const {
+  if (count_of(user) >= kOfAUserMax) return oldest_of(user);
+  if (waiting_.size() >= kMax) return oldest_of(most());
+  return std::nullopt;
+}
+
+void Arrivals::add(uint64_t id, FileDescriptor socket, uid_t user, SteadyTime now) {
+  CHECK(!in_the_way_of(user));
   waiting_.emplace(id, Arrival{std::move(socket), user, now + kPatience});
-  return gone;
 }
 
 const Arrivals::Arrival* Arrivals::find(uint64_t id) const {
@@ -58,10 +57,11 @@ uid_t Arrivals::most() const {
   return user;
 }
 
-void Arrivals::drop_oldest_of(uid_t user) {
+uint64_t Arrivals::oldest_of(uid_t user) const {
   const auto found =
       std::ranges::find_if(waiting_, [&](const auto& each) { return each.second.user == user; });
-  if (found != waiting_.end()) waiting_.erase(found);
+  CHECK(found != waiting_.end());
+  return found->first;
 }
 
 }  // namespace pnfsrdma::fuse_client

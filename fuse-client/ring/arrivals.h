@@ -20,8 +20,8 @@ namespace pnfsrdma::fuse_client {
 // sockets. The ring thread's.
 class Arrivals {
  public:
-  static constexpr size_t kMax = 64;
-  static constexpr size_t kOfAUserMax = 16;
+  static constexpr size_t kMax = 256;
+  static constexpr size_t kOfAUserMax = 64;
   static constexpr Milliseconds kPatience = std::chrono::seconds(5);
 
   struct Arrival {
@@ -30,8 +30,10 @@ class Arrivals {
     SteadyTime until;
   };
 
-  // Whose socket was closed to make room: the oldest of that user, or of whoever has most.
-  std::optional<uid_t> add(uint64_t id, FileDescriptor socket, uid_t user, SteadyTime now);
+  // Who has to go before one of that user may come: its oldest, or the oldest of whoever has most. None: there is room.
+  std::optional<uint64_t> in_the_way_of(uid_t user) const;
+  // There is room.
+  void add(uint64_t id, FileDescriptor socket, uid_t user, SteadyTime now);
   // Null: it is not here (any more).
   const Arrival* find(uint64_t id) const;
   // Is here.
@@ -45,7 +47,7 @@ class Arrivals {
  private:
   size_t count_of(uid_t user) const;
   uid_t most() const;
-  void drop_oldest_of(uid_t user);
+  uint64_t oldest_of(uid_t user) const;
 
   std::map<uint64_t, Arrival> waiting_;  // ids grow: the first has been here longest
 };

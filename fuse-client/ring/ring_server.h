@@ -97,6 +97,7 @@ class RingServer {
   void serve(std::span<const epoll_event> events);
   void accept_some();
   bool accept_one();
+  void make_room_for(uid_t user);
   void refused(std::string_view who, std::string_view why);
   void hear(uint64_t id);
   void introduce(uint64_t id, const ring::Request& request);

@@ -8,7 +8,13 @@ namespace {
 
 class ArrivalsTest : public ::testing::Test {
  protected:
-  std::optional<uid_t> add(uid_t user) { return arrivals.add(next_++, FileDescriptor(), user, now); }
+  // Whose oldest had to go for it.
+  std::optional<uid_t> add(uid_t user) {
+    std::optional<uid_t> gone;
+    if (const auto id = arrivals.in_the_way_of(user)) gone = arrivals.take(*id).user;
+    arrivals.add(next_++, FileDescriptor(), user, now);
+    return gone;
+  }
   uint64_t next_ = 1;
   Arrivals arrivals;
   SteadyTime now{};

@@ -259,6 +259,24 @@ TEST_F(RingServerTest, WhoConnectsAndSaysNothingKeepsNobodyOut) {
       EUSERS);
 }
 
+// As the processes of a job begin.
+TEST_F(RingServerTest, ManyThatComeAtOnceAreAllHeard) {
+  const ring::Request hello{
+      .kind = uint32_t(ring::RequestKind::kHello), .value = 64, .token = server->find()->token};
+  std::vector<FileDescriptor> sockets;
+  for (int i = 0; i < 200; ++i) {
+    sockets.push_back(*ring::connect_to(server->find()->socket.data()));
+    ASSERT_TRUE(ring::send_message(sockets.back().get(), std::as_bytes(std::span(&hello, 1))));
+  }
+  for (const FileDescriptor& socket : sockets) {
+    ring::Answer answer;
+    const auto said = ring::receive_message(socket.get(), std::as_writable_bytes(std::span(&answer, 1)));
+    ASSERT_TRUE(said);
+    EXPECT_EQ(said->size, sizeof answer);
+    EXPECT_EQ(answer.error, 0);
+  }
+}
+
 TEST_F(RingServerTest, WhoSaysNothingIsSentAwayAfterAWhile) {
   Idler idler(*server);
   EXPECT_TRUE(idler.sees_the_end_within(2 * Arrivals::kPatience));
