@@ -110,7 +110,7 @@ TEST_F(WordsTest, ARecallMeanwhileFlushesWhatMayHaveBeenMade) {
   brick.connections_max = brick.connections.load();
   brick.unanswered_changes = 1;
   std::thread changing([&] { EXPECT_EQ(*add(3), 5u); });
-  while (word() != 8) std::this_thread::sleep_for(Milliseconds(1));
+  while (brick.unanswered_changes > 0) std::this_thread::sleep_for(Milliseconds(1));
   std::thread recalling([&] { recall(0, UINT64_MAX, channel.recall_stateid()).then(); });
   std::this_thread::sleep_for(Milliseconds(100));
   EXPECT_EQ(channel.layoutreturns, 0);
