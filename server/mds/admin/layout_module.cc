@@ -31,7 +31,7 @@ struct LayoutModule::Machinery {
         io(parts.loop, parts.clock, parts.names, bricks, space, table, queue, layouts, options.metadata_era),
         ranges(parts.clock, parts.loop, parts.names, bricks, space, table, queue, layouts),
         copies(parts.clock, parts.names, space, io, ranges),
-        service(bricks, table, layouts, granter, committer, io, ranges, copies, paths),
+        service(bricks, layouts, granter, committer, io, ranges, copies, paths),
         administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {
     bricks.start(
         {.on_lost = [this](BrickNumber brick) { layouts.on_brick_lost(brick); },

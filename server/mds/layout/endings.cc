@@ -59,6 +59,13 @@ bool Endings::has(uint64_t client, const StateidOther& stateid) const {
   return found != clients_.end() && found->second == client;
 }
 
+bool Endings::by_force(uint64_t client, uint64_t inode) const {
+  const auto end = endings_.upper_bound({client, inode, UINT64_MAX});
+  return std::any_of(endings_.lower_bound({client, inode, 0}), end, [](const auto& each) {
+    return each.second->cause == Ending::Cause::kByForce && each.second->stateid;
+  });
+}
+
 void Endings::join(Ending& ending, const Join& join) {
   if (!over(ending)) ending.waiting.push_back(join.part());
 }

@@ -67,6 +67,8 @@ class Endings {
 
   // Whether this is the stateid of a layout whose ending is not over.
   bool has(uint64_t client, const StateidOther& stateid) const;
+  // The client's layout of the file was taken from it, and that is not over.
+  bool by_force(uint64_t client, uint64_t inode) const;
   // Those of the client's layout of the file that `range` overlaps take part; over ones do not.
   void join(uint64_t client, uint64_t inode, const ByteRange& range, const Join& join);
   // The same for all of the client's.

@@ -93,7 +93,8 @@ void LayoutGranter::when_present(const WorkPointer& work, std::function<void()> 
 }
 
 std::optional<nfs4::Status> LayoutGranter::refusal(const GrantRequest& request) {
-  if (layouts_.gone(request.client)) return nfs4::Status::kLayoutTryLater;
+  if (layouts_.gone(request.client) || layouts_.being_revoked(request.client, request.inode))
+    return nfs4::Status::kLayoutTryLater;
   if (layouts_.reserved_against(request.inode, request.client)) return nfs4::Status::kLayoutTryLater;
   switch (layouts_.recalls().progress(request.client, request.inode, request.range)) {
     case Recalls::Progress::kUnanswered:
@@ -427,7 +428,7 @@ void LayoutGranter::answer_now(const WorkPointer& work) {
   layouts_.end_lost(request.inode, request.client);
   HeldLayout* layout = table_.find(request.inode, request.client);
   // Expelled or revoked while we waited.
-  if (layout == nullptr) {
+  if (layout == nullptr || layouts_.being_revoked(request.client, request.inode)) {
     if (work->limit) layouts_.ask_for_less(request.client);
     return fail(work, nfs4::Status::kLayoutTryLater);
   }

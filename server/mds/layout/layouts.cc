@@ -56,20 +56,32 @@ std::expected<HeldLayout*, nfs4::Status> Layouts::find(uint64_t client, uint64_t
   end_lost(inode, client);
   HeldLayout* layout = table_.find(inode, client);
   if (layout == nullptr || layout->stateid().other != stateid.other) {
-    if (endings_.has(client, stateid.other)) return std::unexpected(nfs4::Status::kDelay);
-    const auto revoked = revoked_.find(client);
-    const bool was_revoked = revoked != revoked_.end() && revoked->second.contains(stateid.other);
-    return std::unexpected(was_revoked ? nfs4::Status::kAdminRevoked : nfs4::Status::kBadStateid);
+    return std::unexpected(status_without_layout(client, stateid.other));
   }
   const nfs4::Status status = layout->check_seqid(stateid.seqid, recaller_.stateid_window(client));
   if (status != nfs4::Status::kOk) return std::unexpected(status);
   return layout;
 }
 
-Outcome<LayoutStateid> Layouts::advance(HeldLayout& layout) {
-  layout.advance();
-  if (!records_.changed(layout)) return std::unexpected(nfs4::Status::kDelay);
-  return layout.stateid();
+Outcome<std::optional<LayoutStateid>> Layouts::stateid_left(uint64_t client, uint64_t inode,
+                                                            const StateidOther& other) {
+  HeldLayout* const layout = table_.find(inode, client);
+  if (layout == nullptr || layout->stateid().other != other) {
+    // All of it went by the return, or the rest was revoked while that was under way.
+    const nfs4::Status status = status_without_layout(client, other);
+    if (status != nfs4::Status::kBadStateid) return std::unexpected(status);
+    return std::nullopt;
+  }
+  layout->advance();
+  if (!records_.changed(*layout)) return std::unexpected(nfs4::Status::kDelay);
+  return layout->stateid();
+}
+
+nfs4::Status Layouts::status_without_layout(uint64_t client, const StateidOther& other) const {
+  if (endings_.has(client, other)) return nfs4::Status::kDelay;
+  const auto revoked = revoked_.find(client);
+  const bool was_revoked = revoked != revoked_.end() && revoked->second.contains(other);
+  return was_revoked ? nfs4::Status::kAdminRevoked : nfs4::Status::kBadStateid;
 }
 
 nfs4::Status Layouts::test_stateid(uint64_t client, const LayoutStateid& stateid) const {

@@ -78,8 +78,10 @@ class Layouts final : public LayoutConflicts {
   // may be alive.
   std::expected<HeldLayout*, nfs4::Status> find(uint64_t client, uint64_t inode,
                                                 const LayoutStateid& stateid);
-  // The next stateid, for the answer to the return of a part: on record, or DELAY.
-  Outcome<LayoutStateid> advance(HeldLayout& layout);
+  // What the answer to a LAYOUTRETURN that is done says of the layout: its next stateid, which is on record; none:
+  // nothing is left of it. DELAY: that cannot be put on record, or handles of what was taken meanwhile may be alive.
+  Outcome<std::optional<LayoutStateid>> stateid_left(uint64_t client, uint64_t inode,
+                                                     const StateidOther& other);
   // LAYOUTRETURN of one range; `done` when every handle that ends with it, or that had ended there before, is dead.
   void give_back(uint64_t client, uint64_t inode, const ByteRange& range, IoMode mode,
                  std::function<void()> done);
@@ -110,6 +112,8 @@ class Layouts final : public LayoutConflicts {
   void take_back_ahead(uint64_t except, std::function<void()> done);
   // The client's lease is over: it gets nothing new.
   bool gone(uint64_t client) const { return gone_.contains(client); }
+  // Its layout of the file is being revoked: it must not learn that by being granted the next one.
+  bool being_revoked(uint64_t client, uint64_t inode) const { return endings_.by_force(client, inode); }
   void ask_for_less(uint64_t client);
 
   const Recalls& recalls() const { return recalls_; }
@@ -160,6 +164,7 @@ class Layouts final : public LayoutConflicts {
     revoke_layout(client, inode, [](std::optional<size_t>) {});
   }
   bool dying_within_reach(uint64_t client, uint64_t inode);
+  nfs4::Status status_without_layout(uint64_t client, const StateidOther& other) const;
   void give_back(HeldLayout& layout, const ByteRange& range, IoMode mode, std::function<void()> done);
   std::vector<DyingPointer> begin_death(uint64_t client, uint64_t inode, std::vector<HeldGrant> grants);
   void end_grants(Ending ending, std::function<void()> done);

@@ -75,7 +75,8 @@ void Recalls::send(const Key& key) {
 bool Recalls::put_on_record(const Key& key, Pending& pending) {
   // Null: it has ended meanwhile, and so will the recall.
   const HeldLayout* const layout = table_.find(key.second, key.first);
-  pending.recorded = pending.recorded || layout == nullptr || powers_.record(*layout);
+  pending.recorded =
+      pending.recorded || layout == nullptr || outlived(key, pending) || powers_.record(*layout);
   return pending.recorded;
 }
 
@@ -100,7 +101,9 @@ void Recalls::answered(const Key& key, uint64_t number, RecallAnswer answer) {
       return;
     case RecallAnswer::kNoMatching:
       pending->answered = true;
-      powers_.forget(key.first, key.second, range_of(pending->message.offset, pending->message.length));
+      // It has none of that name; it may have the next one.
+      if (!outlived(key, *pending))
+        powers_.forget(key.first, key.second, range_of(pending->message.offset, pending->message.length));
       return;
     case RecallAnswer::kDelay:
     case RecallAnswer::kUnreachable: {
@@ -131,7 +134,7 @@ void Recalls::end(const Key& key, Pending& pending) {
   loop_.cancel(pending.lease_timer);
   loop_.cancel(pending.retry_timer);
   HeldLayout* layout = table_.find(key.second, key.first);
-  if (layout != nullptr) layout->recall_completed(pending.message.stateid.seqid);
+  if (layout != nullptr && !outlived(key, pending)) layout->recall_completed(pending.message.stateid.seqid);
 }
 
 // The client has given back what it was asked for, and a handle leads there still: one that it was granted while
@@ -141,6 +144,11 @@ bool Recalls::outgrown(const Key& key, const ByteRange& asked) const {
   return layout != nullptr && !layout->holds(asked, IoMode::kAny) && layout->rounded_out(asked) != asked;
 }
 
+bool Recalls::outlived(const Key& key, const Pending& pending) const {
+  const HeldLayout* const layout = table_.find(key.second, key.first);
+  return layout != nullptr && layout->stateid().other != pending.message.stateid.other;
+}
+
 void Recalls::settle(uint64_t client, uint64_t inode) {
   const Key key{client, inode};
   const auto found = pending_.find(key);
@@ -148,7 +156,8 @@ void Recalls::settle(uint64_t client, uint64_t inode) {
   Pending& pending = found->second;
   if (pending.active) {
     const ByteRange asked = range_of(pending.message.offset, pending.message.length);
-    if (!table_.reachable(inode, asked, client) || outgrown(key, asked)) end(key, pending);
+    if (!table_.reachable(inode, asked, client) || outgrown(key, asked) || outlived(key, pending))
+      end(key, pending);
   }
   std::vector<Demand> finished;
   std::erase_if(pending.demands, [&](Demand& demand) {

@@ -71,6 +71,8 @@ class Recalls {
   void expire(const Key& key, uint64_t number);
   void end(const Key& key, Pending& pending);
   bool outgrown(const Key& key, const ByteRange& asked) const;
+  // What it asks for has ended, and the client holds another layout of the file.
+  bool outlived(const Key& key, const Pending& pending) const;
   Pending* find(const Key& key, uint64_t number);
 
   EventLoop& loop_;

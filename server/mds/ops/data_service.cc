@@ -29,11 +29,10 @@ nfs4::Content content_of(FileIo::Piece& piece) {
 
 }  // namespace
 
-DataService::DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
+DataService::DataService(BrickSet& bricks, Layouts& layouts, LayoutGranter& granter,
                          LayoutCommitter& committer, FileIo& io, FileRanges& ranges, FileCopy& copies,
                          PathReports& paths)
     : bricks_(bricks),
-      table_(table),
       layouts_(layouts),
       granter_(granter),
       committer_(committer),

@@ -21,9 +21,8 @@ namespace pnfsrdma::mds {
 // machinery behind does may change what a second run of the checks would ask for. Control loop only.
 class DataService final : public DataOperations {
  public:
-  DataService(BrickSet& bricks, LayoutTable& table, Layouts& layouts, LayoutGranter& granter,
-              LayoutCommitter& committer, FileIo& io, FileRanges& ranges, FileCopy& copies,
-              PathReports& paths);
+  DataService(BrickSet& bricks, Layouts& layouts, LayoutGranter& granter, LayoutCommitter& committer,
+              FileIo& io, FileRanges& ranges, FileCopy& copies, PathReports& paths);
 
   nfs4::ReadResponse read(CompoundContext& context, const nfs4::ReadArguments& arguments) override;
   nfs4::ReadPlusResponse read_plus(CompoundContext& context,
@@ -68,7 +67,6 @@ class DataService final : public DataOperations {
   void return_everything(uint64_t client, IoMode mode, std::function<void(Returned)> done);
 
   BrickSet& bricks_;
-  LayoutTable& table_;
   Layouts& layouts_;
   LayoutGranter& granter_;
   LayoutCommitter& committer_;

@@ -258,11 +258,7 @@ void DataService::return_range(uint64_t client, uint64_t inode, IoMode mode, con
   // Answered when the handles are dead in the transport, not before.
   layouts_.give_back(client, inode, range, mode,
                      [this, client, inode, other = stateid.other, done = std::move(done)] {
-                       HeldLayout* left = table_.find(inode, client);
-                       if (left == nullptr || left->stateid().other != other) return done(std::nullopt);
-                       const auto told = layouts_.advance(*left);
-                       if (!told) return done(std::unexpected(told.error()));
-                       done(*told);
+                       done(layouts_.stateid_left(client, inode, other));
                      });
 }
 

@@ -345,15 +345,13 @@ TEST_F(Adoption, ARecallIsSentWhenItIsOnRecord) {
 TEST_F(Adoption, AStateidThatCannotBePutOnRecordIsNotTold) {
   const auto before = write_layout(kAlice);
   world.store.before_commit = [] { return false; };
-  HeldLayout* const layout = const_cast<LayoutTable&>(world.mds->table()).find(file, kAlice);
-  const auto advanced = world.mds->layouts().advance(*layout);
-  ASSERT_FALSE(advanced);
-  EXPECT_EQ(advanced.error(), Status::kDelay);
+  const StateidOther other = before->stateid.other;
+  EXPECT_EQ(world.mds->layouts().stateid_left(kAlice, file, other).error(), Status::kDelay);
   world.store.before_commit = [] { return true; };
-  const auto told = world.mds->layouts().advance(*layout);
-  ASSERT_TRUE(told);
+  const auto told = world.mds->layouts().stateid_left(kAlice, file, other);
+  ASSERT_TRUE(told && *told);
   restart();
-  EXPECT_EQ(test(kAlice, *told), Status::kOk);
+  EXPECT_EQ(test(kAlice, **told), Status::kOk);
 }
 
 // Its key names the client and the file; those of a layout that ended are of another stateid.

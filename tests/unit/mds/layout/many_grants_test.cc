@@ -374,6 +374,45 @@ TEST_F(ManyGrantsTold, AReturnOfAllIsAnsweredBehindALayoutThatDiesAlready) {
   EXPECT_TRUE(*all);
 }
 
+// The return of a part is done while the rest, which was revoked, is dying.
+TEST_F(ManyGrantsTold, NorDoesTheReturnOfAPartTellOfIt) {
+  const auto part = give_back(kLast);
+  world.mds->layouts().revoke_layout(kAlice, file, [](std::optional<size_t>) {});
+  EXPECT_EQ(world.mds->layouts().stateid_left(kAlice, file, stateid.other).error(), Status::kDelay);
+  world.brick.release();
+  world.settle();
+  EXPECT_EQ(world.mds->layouts().stateid_left(kAlice, file, stateid.other).error(), Status::kAdminRevoked);
+}
+
+TEST_F(ManyGrantsTold, ThatNothingIsLeftIsToldBehindTheReturnOfAll) {
+  give_back(kAll);
+  EXPECT_EQ(world.mds->layouts().stateid_left(kAlice, file, stateid.other).error(), Status::kDelay);
+  release();
+  const auto left = world.mds->layouts().stateid_left(kAlice, file, stateid.other);
+  ASSERT_TRUE(left);
+  EXPECT_FALSE(*left);
+}
+
+// Nor does the next layout, which has another stateid.
+TEST_F(ManyGrantsTold, NobodyIsGrantedTheNextOneBeforeARevocationIsOver) {
+  world.mds->layouts().revoke_layout(kAlice, file, [](std::optional<size_t>) {});
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kRead, 0, 100).error(), Status::kLayoutTryLater);
+  EXPECT_TRUE(world.get(kBob, file, IoMode::kRead, 0, 100));
+  release();
+  EXPECT_TRUE(world.get(kAlice, file, IoMode::kRead, 0, 100));
+}
+
+TEST_F(ManyGrantsTold, NorOneThatWasAskedForBeforeIt) {
+  world.brick.behind_call = [&, revoked = false]() mutable {
+    if (world.brick.count("expose") > 0 && !std::exchange(revoked, true))
+      world.mds->layouts().revoke_layout(kAlice, file, [](std::optional<size_t>) {});
+    return true;
+  };
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kRead, 0, 100).error(), Status::kLayoutTryLater);
+  release();
+  EXPECT_TRUE(world.get(kAlice, file, IoMode::kRead, 0, 100));
+}
+
 TEST_F(ManyGrantsTold, ARevocationIsOneWhenNobodyCanTell) {
   world.mds->layouts().revoke_layout(kAlice, file, [](std::optional<size_t>) {});
   turn();
@@ -541,7 +580,8 @@ TEST_F(ManyLayouts, WhatWasOnlyRecalledMeanwhileIsReturnedWithAll) {
   world.mds->layouts().give_back_all(kAlice, IoMode::kAny, [&] { done = true; });
   world.mds->layouts().recall_layout(kAlice, kFirst + kFiles - 1);
   ASSERT_EQ(world.recaller.recalls.size(), 1u);
-  static_cast<void>(world.mds->layouts().advance(*table().find(kFirst + kFiles - 2, kAlice)));
+  const StateidOther other = table().find(kFirst + kFiles - 2, kAlice)->stateid().other;
+  ASSERT_TRUE(world.mds->layouts().stateid_left(kAlice, kFirst + kFiles - 2, other));
   world.settle();
   EXPECT_TRUE(done);
   EXPECT_EQ(table().layouts(), 0u);
