@@ -40,6 +40,8 @@ inline constexpr uint64_t kFlushTurnBytes = 16 << 20;
 inline constexpr size_t kFlushTurnRanges = 64;
 inline constexpr size_t kFlushGapBytes = 256 << 10;
 
+// Watches of all clients together: a signal looks at no more.
+inline constexpr size_t kWatchesMax = 65536;
 // Events that a client has not taken: of one watch, and of all of its connection, which may have one gap of each watch
 // beyond that. One that has so many is given no further watch.
 inline constexpr size_t kUnsentPerWatch = 256;

@@ -19,6 +19,8 @@ constexpr uint32_t kReceives = kSessionCredits + 2;
 constexpr uint32_t kSends = kSessionCredits + 1;
 constexpr size_t kCompletionsPerPoll = 32;
 constexpr std::chrono::seconds kLongestWait{10};
+// A connection that dies need not make its descriptor readable.
+constexpr Milliseconds kLongestWaitForBoth{100};
 
 // The last part of its answer? Only that gives the client its credit back. A call for events has none.
 bool ends_answer(const SessionMessage& message) {
@@ -102,7 +104,7 @@ void SessionServer::wait() {
     return;
   }
   std::array<pollfd, 2> both{{{queue_pair_.fd(), POLLIN, 0}, {inbox_.fd(), POLLIN, 0}}};
-  (void)::poll(both.data(), both.size(), static_cast<int>(Milliseconds(kLongestWait).count()));
+  (void)::poll(both.data(), both.size(), static_cast<int>(kLongestWaitForBoth.count()));
   if (both[1].revents != 0) inbox_.calm();
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/brickd/signals.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace pnfsrdma::brick {
 namespace {
 
@@ -17,13 +20,13 @@ WatchReply Signals::watch(const WatchCall& call) {
 }
 
 // Whoever withdraws the grant takes it out of the exposures first, and ends what is watched under it then: one of both
-// sees the other.
+// sees the other. Until we have looked the memory is no other file's.
 WatchStatus Signals::begin(const WatchCall& call) {
   if (!inbox_.open()) return WatchStatus::kLimit;
-  const auto memory = exposures_.memory(call.grant);
-  if (!memory) return WatchStatus::kUnknownGrant;
-  if (!lies_inside(call.offset, call.length, memory->size())) return WatchStatus::kInvalid;
-  const WatchStatus status = watchers_.add(inbox_, call, *memory);
+  const auto use = exposures_.use(call.grant);
+  if (!use) return WatchStatus::kUnknownGrant;
+  if (!lies_inside(call.offset, call.length, use->memory.size())) return WatchStatus::kInvalid;
+  const WatchStatus status = watchers_.add(inbox_, call, use->memory);
   if (status != WatchStatus::kOk || exposures_.memory(call.grant)) return status;
   watchers_.remove(inbox_, call.watch);
   return WatchStatus::kUnknownGrant;
@@ -55,12 +58,32 @@ SignalStatus Signals::check(const SignalCall& call) {
   return SignalStatus::kOk;
 }
 
+// Each byte once: however often a call names it, who watches it is told once.
+std::vector<PersistTarget> Signals::merged(const SignalCall& call) {
+  std::vector<PersistTarget> targets;
+  for (const PersistTarget& target : call.ranges) {
+    if (target.length > 0) targets.push_back(target);
+  }
+  std::ranges::sort(targets, {},
+                    [](const PersistTarget& target) { return std::pair(target.grant, target.offset); });
+  std::vector<PersistTarget> merged;
+  for (const PersistTarget& target : targets) {
+    PersistTarget* const last = merged.empty() ? nullptr : &merged.back();
+    if (last == nullptr || last->grant != target.grant || last->offset + last->length < target.offset) {
+      merged.push_back(target);
+    } else {
+      last->length = std::max(last->length, target.offset + target.length - last->offset);
+    }
+  }
+  return merged;
+}
+
 // A grant that is withdrawn meanwhile waits for the telling: behind that its memory may be another file's.
 SignalStatus Signals::tell(const SignalCall& call) {
-  for (const PersistTarget& target : call.ranges) {
+  for (const PersistTarget& target : merged(call)) {
     const auto use = exposures_.use(target.grant);
     if (!use) return SignalStatus::kUnknownGrant;
-    if (target.length > 0) watchers_.tell(use->memory.subspan(target.offset, target.length), call.value);
+    watchers_.tell(use->memory.subspan(target.offset, target.length), call.value);
   }
   return SignalStatus::kOk;
 }

@@ -24,6 +24,7 @@ class Signals {
  private:
   WatchStatus begin(const WatchCall& call);
   SignalStatus check(const SignalCall& call);
+  static std::vector<PersistTarget> merged(const SignalCall& call);
   SignalStatus tell(const SignalCall& call);
 
   Exposures& exposures_;

@@ -29,21 +29,22 @@ WatchStatus Watchers::add(EventInbox& inbox, const WatchCall& call, ByteSpan mem
   auto table = table_.lock();
   if (inbox.watches_.contains(call.watch)) return WatchStatus::kInvalid;
   // What is owed of watches that have ended counts, too: it is not taken back, and must not grow without an end.
-  if (inbox.watches_.size() >= kWatchesPerConnection || inbox.unsent_.size() >= kUnsentToWatch)
+  if (inbox.watches_.size() >= kWatchesPerConnection || inbox.unsent_.size() >= kUnsentToWatch ||
+      table->watches >= kWatchesMax)
     return WatchStatus::kLimit;
   const auto begin = reinterpret_cast<uintptr_t>(memory.data()) + call.offset;
   Watch& watch = inbox.watches_[call.watch];
   watch = {
       .inbox = &inbox, .number = call.watch, .grant = call.grant, .begin = begin, .end = begin + call.length};
   inbox.by_grant_.emplace(call.grant, call.watch);
-  (*table)[class_of(watch)].emplace(begin, &watch);
+  table->classes[class_of(watch)].emplace(begin, &watch);
+  ++table->watches;
   return WatchStatus::kOk;
 }
 
 void Watchers::remove(Table& table, Watch& watch) {
-  Class& all = table[class_of(watch)];
-  const auto [first, last] = all.equal_range(watch.begin);
-  all.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == &watch; }));
+  table.classes[class_of(watch)].erase({watch.begin, &watch});
+  --table.watches;
 }
 
 void Watchers::remove(EventInbox& inbox, uint64_t number) {
@@ -81,11 +82,12 @@ void Watchers::tell(ByteSpan memory, uint64_t value) {
   const uintptr_t end = begin + memory.size();
   auto table = table_.lock();
   for (size_t i = 0; i < kClasses; ++i) {
-    Class& all = (*table)[i];
+    const Class& all = table->classes[i];
     if (all.empty()) continue;
     const uintptr_t longest = (uintptr_t{2} << i) - 1;
-    const auto last = all.lower_bound(end);
-    for (auto entry = all.lower_bound(begin > longest ? begin - longest : 0); entry != last; ++entry) {
+    const auto last = all.lower_bound({end, nullptr});
+    for (auto entry = all.lower_bound({begin > longest ? begin - longest : 0, nullptr}); entry != last;
+         ++entry) {
       Watch& watch = *entry->second;
       if (watch.end <= begin) continue;
       if (watch.gap_unsent) continue;

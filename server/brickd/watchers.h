@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "shared/base/bytes.h"
 #include "shared/base/guarded.h"
@@ -60,7 +62,8 @@ class EventInbox {
 // held for no system call but an eventfd's write. Owned by the Brick.
 class Watchers {
  public:
-  // `memory`: of the grant, which may be withdrawn meanwhile: the caller looks again behind this.
+  // `memory`: of the grant, which the caller uses until he has looked, behind this, whether it is still there: so the
+  // memory is nobody else's as long as it is watched.
   WatchStatus add(EventInbox& inbox, const WatchCall& call, ByteSpan memory);
   void remove(EventInbox& inbox, uint64_t watch);
   // The client is told that they have ended.
@@ -75,8 +78,11 @@ class Watchers {
   // By the binary logarithm of their length, each by where it begins: so those that end behind a place begin not far
   // before it.
   static constexpr size_t kClasses = 64;
-  using Class = std::multimap<uintptr_t, Watch*>;
-  using Table = std::array<Class, kClasses>;
+  using Class = std::set<std::pair<uintptr_t, Watch*>>;
+  struct Table {
+    std::array<Class, kClasses> classes;
+    size_t watches = 0;
+  };
 
   static size_t class_of(const Watch& watch);
   static void remove(Table& table, Watch& watch);

@@ -262,6 +262,18 @@ TEST_P(BrickSignals, WhoseGrantIsWithdrawnDuringTheFlushTellsNobody) {
   EXPECT_EQ(events(*watcher).at(0).value, 2u);
 }
 
+TEST_P(BrickSignals, WhatACallNamesTwiceIsToldOnce) {
+  ASSERT_EQ(watch(*watcher, readable, 1, 0, 100), WatchStatus::kOk);
+  SignalCall wanted = call(1, 16, 8);
+  for (const uint64_t offset : {0, 16, 8, 4, 50}) wanted.ranges.push_back({writable.grant, offset, 8});
+  EXPECT_EQ(signal(wanted), SignalStatus::kOk);
+  const auto told = events(*watcher);
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].offset, 0u);
+  EXPECT_EQ(told[0].length, 24u);
+  EXPECT_EQ(told[1].offset, 50u);
+}
+
 TEST_P(BrickSignals, ACallForEventsOutOfTurnEndsTheConnection) {
   watcher->send(EventsCall{.id = 1});
   EXPECT_TRUE(watcher->ends()) << "nothing is watched";
