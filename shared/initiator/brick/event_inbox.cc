@@ -27,7 +27,27 @@ bool EventInbox::ask() {
   return false;
 }
 
+void EventInbox::feel_pulse(SteadyTime now, Milliseconds silence, Milliseconds patience) {
+  const uint64_t answers = queue_pair_.progress().answers;
+  if (std::exchange(answers_, answers) != answers) heard_ = now;
+  if (now - heard_ < silence) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (watches_.empty() || std::exchange(pulsing_, true)) return;
+  }
+  if (queue_pair_.try_reserve(pulse_, *this, brick::PersistCall{}))
+    return queue_pair_.start_reserved(pulse_, now + patience);
+  // There is no room, so something is in flight that has a deadline of its own; or the connection is dead.
+  const std::lock_guard lock(mutex_);
+  pulsing_ = false;
+}
+
 void EventInbox::batch_done(WorkBatch& batch) {
+  if (&batch == &pulse_) {
+    const std::lock_guard lock(mutex_);
+    pulsing_ = false;
+    return;
+  }
   const auto reply = batch.answer<brick::EventsReply>();
   if (!reply) return end();
   for (const brick::Event& event : reply->events) take(event);

@@ -33,6 +33,9 @@ class EventInbox final : private BatchOwner {
   void remove(uint64_t watch);
   // Behind the answer. False: the connection has ended.
   bool ask();
+  // Where something is watched and nothing was received for so long the brick is asked whether it is still there; no
+  // answer in `patience` ends the connection. Does not wait. For one thread, which asks again and again.
+  void feel_pulse(SteadyTime now, Milliseconds silence, Milliseconds patience);
 
  private:
   struct Entry {
@@ -48,10 +51,17 @@ class EventInbox final : private BatchOwner {
   // Whoever has set asking_ uses them, until the batch is done.
   WorkItem item_;
   WorkBatch batch_{{&item_, 1}};
+  // The same with pulsing_.
+  WorkItem pulse_item_;
+  WorkBatch pulse_{{&pulse_item_, 1}};
+  // feel_pulse()'s: what it saw last, and when that was new.
+  uint64_t answers_ = 0;
+  SteadyTime heard_{};
 
   Mutex mutex_;  // everything below
   std::map<uint64_t, Entry> watches_;
   bool asking_ = false;
+  bool pulsing_ = false;
 };
 
 }  // namespace pnfsrdma::initiator

@@ -70,7 +70,11 @@ void EventPoller::look_at_all() {
     for (const auto& [number, connection] : connections_) numbers.push_back(number);
   }
   bool looked = false;
-  for (const uint64_t number : numbers) look(number, looked);
+  for (const uint64_t number : numbers) {
+    look(number, looked);
+    if (const auto connection = at(number))
+      connection->events.feel_pulse(clock_.now(), io_timeout_ / 2, io_timeout_);
+  }
 }
 
 void EventPoller::run() {

@@ -18,7 +18,8 @@ struct Connection;
 // whomever it is. Thread-safe.
 class EventPoller {
  public:
-  explicit EventPoller(const Clock& clock) : clock_(clock) {}
+  // `io_timeout`: an answer that takes longer does not come. After half of that without a word a brick is asked.
+  EventPoller(const Clock& clock, Milliseconds io_timeout) : clock_(clock), io_timeout_(io_timeout) {}
   ~EventPoller() { stop(); }
   EventPoller(const EventPoller&) = delete;
   EventPoller& operator=(const EventPoller&) = delete;
@@ -36,6 +37,7 @@ class EventPoller {
   void look_at_all();
 
   const Clock& clock_;
+  const Milliseconds io_timeout_;
   Mutex mutex_;  // everything below
   std::map<uint64_t, std::shared_ptr<Connection>> connections_;
   uint64_t next_ = 1;

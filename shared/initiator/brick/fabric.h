@@ -31,7 +31,7 @@ struct Fabric {
   // For I/O that nobody waits for.
   CompletionPoller completions{clock};
   // For what bricks tell unasked.
-  EventPoller events{clock};
+  EventPoller events{clock, options.io_timeout};
   // The mount ends: nothing waits any more.
   std::atomic<bool> aborted = false;
 

@@ -20,8 +20,6 @@ constexpr size_t kWatchedPiecesMax = 64;
 constexpr int kCoverTriesMax = 5;
 constexpr Milliseconds kCoverPatience = std::chrono::seconds(2);
 constexpr Milliseconds kAgainFirst{10}, kAgainLast{1000};
-// A brick that is gone without a word is found out by asking: where nothing has been received for so long.
-constexpr Milliseconds kPulse = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -46,7 +44,6 @@ class Watcher::Piece final : public EventSink {
   const FileRange range;
   const uint64_t number;
   const std::shared_ptr<Connection> connection;
-  uint64_t answers = 0;  // of the connection, when its pulse was felt last; by the thread that does that
 
  private:
   enum class State : uint8_t { kAsked, kWatched, kEnded };
@@ -71,7 +68,6 @@ class Watcher::Cover : public std::enable_shared_from_this<Cover> {
   ~Cover();
 
   Result<> begin();
-  void pulse_later();
   void tell(const WatchEvent& event) {
     if (const auto watch = watch_.lock()) watch->tell(event);
   }
@@ -92,7 +88,6 @@ class Watcher::Cover : public std::enable_shared_from_this<Cover> {
   Result<bool> watch(const LayoutSegment& segment);
   void again(bool soon);
   void retry();
-  void feel_pulse();
 
   FileState& file_;
   LayoutGetter& layouts_;
@@ -196,29 +191,6 @@ void Watcher::Cover::retry() {
   if (file_.fabric.aborted || watch_.expired()) return;
   const auto outcome = cover();
   if (!outcome || outcome->missing != Missing::kNothing) again(outcome && outcome->begun > 0);
-}
-
-void Watcher::Cover::pulse_later() {
-  watching_.after(kPulse, [cover = weak_from_this()] {
-    if (const auto here = cover.lock()) here->feel_pulse();
-  });
-}
-
-void Watcher::Cover::feel_pulse() {
-  if (file_.fabric.aborted) return;
-  std::vector<std::shared_ptr<Piece>> pieces;
-  {
-    const std::lock_guard lock(mutex_);
-    pieces = pieces_;
-  }
-  for (const auto& piece : pieces) {
-    SharedQueuePair& queue_pair = piece->connection->queue_pair;
-    const uint64_t answers = queue_pair.progress().answers;
-    // An answer that does not come ends the connection, and what is watched there with it.
-    if (answers == piece->answers && piece->alive()) (void)queue_pair.persist({}, file_.fabric.io_deadline());
-    piece->answers = queue_pair.progress().answers;
-  }
-  pulse_later();
 }
 
 std::vector<FileRange> Watcher::Cover::gaps() {
@@ -336,7 +308,6 @@ Result<std::shared_ptr<Watch>> Watcher::watch(FileRange range) {
   TRY_ASSIGN(std::shared_ptr<Watch> watch, Watch::make());
   const auto cover = std::make_shared<Cover>(*this, range, watch);
   TRY(cover->begin());
-  cover->pulse_later();
   watch->keep(cover);
   return watch;
 }

@@ -46,6 +46,12 @@ class WatchTest : public DataPathTest {
     if (::poll(&ready, 1, 1000) != 1) return std::nullopt;
     return watch.next();
   }
+  static bool gap_comes_within(Watch& watch, Milliseconds patience) {
+    pollfd ready{watch.fd(), POLLIN, 0};
+    if (::poll(&ready, 1, static_cast<int>(patience.count())) != 1) return false;
+    const auto event = watch.next();
+    return event && event->kind == Kind::kGapLost;
+  }
   static bool gap_comes(Watch& watch) {
     const auto event = next(watch);
     return event && event->kind == Kind::kGapLost;
@@ -210,6 +216,32 @@ TEST_F(WatchTest, ABrickThatIsNotThereForAWhileIsWatchedWhenItIs) {
   brick.connections_max = INT_MAX;
   for (int i = 0; i < 30 && brick.watches() == 0; ++i) std::this_thread::sleep_for(Milliseconds(100));
   EXPECT_TRUE(gap_comes(*watched));
+}
+
+class PulseTest : public WatchTest {
+ protected:
+  void SetUp() override {
+    options_now.io_timeout = Milliseconds(400);
+    options_now.connect_timeout = Milliseconds(200);
+    ready();
+  }
+};
+
+TEST_F(PulseTest, ABrickThatIsGoneWithoutAWordIsAGap) {
+  const auto watched = watch(0, 2 << 20);
+  const auto hung = brick.hang();
+  EXPECT_TRUE(gap_comes_within(*watched, Milliseconds(2000)));
+}
+
+TEST_F(PulseTest, AConnectionHasOneForAll) {
+  const auto watched = watch(0, 4 << 20);
+  const auto another = watch(0, 4 << 20);
+  ASSERT_EQ(brick.watches(), 8u);
+  const int before = brick.persists;
+  std::this_thread::sleep_for(Milliseconds(2000));
+  EXPECT_GE(brick.persists - before, 3);
+  EXPECT_LE(brick.persists - before, 10);
+  EXPECT_EQ(watched->next(), std::nullopt);
 }
 
 TEST_F(WatchTest, ACallForEventsIsNoSilence) {
