@@ -499,6 +499,14 @@ uint64_t LayoutCache::lineage() const {
   return lineage_;
 }
 
+uint64_t LayoutCache::next_held(uint64_t offset) const {
+  const Lock lock(mutex_);
+  for (size_t index = find(offset); index < segments_.size(); ++index) {
+    if (segments_[index].offset > offset) return segments_[index].offset;
+  }
+  return UINT64_MAX;
+}
+
 bool LayoutCache::holds_anything() const {
   Lock lock(mutex_);
   return !segments_.empty();

@@ -100,6 +100,8 @@ class LayoutCache {
   // server's end of file. A later layout must not be used to commit it.
   uint64_t lineage() const;
   bool holds_anything() const;
+  // Where the first segment begins behind `offset`; UINT64_MAX: none does.
+  uint64_t next_held(uint64_t offset) const;
   // Of what is held in the range, each once.
   std::vector<Device*> devices(FileRange range = {0, UINT64_MAX}) const;
   // A LAYOUTGET is under way.

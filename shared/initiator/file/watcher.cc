@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,10 @@ constexpr size_t kWatchedPiecesMax = 64;
 constexpr int kCoverTriesMax = 5;
 constexpr Milliseconds kCoverPatience = std::chrono::seconds(2);
 constexpr Milliseconds kAgainFirst{10}, kAgainLast{1000};
+// While something is not watched that somebody may signal, the program is told so often.
+constexpr Milliseconds kTellAgain{1000};
+// Where there was no memory behind the end of the file the server is asked again so seldom, unless the file has grown.
+constexpr Milliseconds kAskBehindEnd = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -75,19 +80,32 @@ class Watcher::Cover : public std::enable_shared_from_this<Cover> {
   void lost();
 
  private:
-  // What is missing: kHole: where there is no memory yet.
+  // What is missing. kHole: where there is no memory. There nothing is signalled before the server has granted some,
+  // and whoever finds that watches it, behind a gap. kMore: somebody may signal there.
   enum class Missing : uint8_t { kNothing, kHole, kMore };
+  enum class Watched : uint8_t { kYes, kAnotherTime, kSilent };
+  // Of one turn.
   struct Outcome {
     Missing missing = Missing::kNothing;
     size_t begun = 0;
+    std::optional<Error> error;          // the first that another turn does not mend by itself
+    std::vector<const Device*> refused;  // what has not answered, or refuses: not asked again in this turn
+    bool ungranted = false;              // nor is the server, which has granted nothing
+
+    void lacks(Missing what) { missing = std::max(missing, what); }
   };
 
-  Result<Outcome> cover();
-  Result<Missing> cover(FileRange gap, size_t& begun);
+  Outcome cover();
+  void cover(FileRange gap, Outcome& outcome);
+  void cover(const LayoutSegment& segment, Outcome& outcome);
+  bool acquire(uint64_t offset, uint64_t length, Outcome& outcome);
   std::vector<FileRange> gaps();
-  Result<bool> watch(const LayoutSegment& segment);
-  void again(bool soon);
+  Result<Watched> watch(const LayoutSegment& segment);
   void retry();
+  void tell_again();
+  // With the mutex.
+  void again(bool soon);
+  void lack();
 
   FileState& file_;
   LayoutGetter& layouts_;
@@ -95,12 +113,15 @@ class Watcher::Cover : public std::enable_shared_from_this<Cover> {
   const std::shared_ptr<FileState> alive_;
   const FileRange range_;
   const std::weak_ptr<Watch> watch_;
+  SteadyTime ask_behind_end_{};  // by the one thread that covers
 
   Mutex mutex_;  // everything below
   std::vector<std::shared_ptr<Piece>> pieces_;
   bool ready_ = false;  // the program has it
   bool posted_ = false;
   Milliseconds pause_ = kAgainFirst;
+  bool lacking_ = false;  // something that may be signalled is not watched
+  bool telling_ = false;  // the task that says so is posted
 };
 
 // Behind the brick's answer, or behind an event, which says the same.
@@ -152,28 +173,29 @@ Watcher::Cover::~Cover() {
 Result<> Watcher::Cover::begin() {
   const SteadyTime deadline = file_.fabric.now() + kCoverPatience;
   for (;;) {
-    TRY_ASSIGN(const Outcome outcome, cover());
+    const Outcome outcome = cover();
+    if (outcome.error) return std::unexpected(*outcome.error);
     if (outcome.missing != Missing::kMore) break;
     if (file_.patience.rest_of_brick(deadline)) continue;
     TRY(file_.patience.still_wanted("a watch"));
     return fail(EAGAIN, "the server grants no memory of the file just now, or its brick does not answer");
   }
-  {
-    const std::lock_guard lock(mutex_);
-    ready_ = true;
-  }
-  if (!gaps().empty()) again(true);
+  const bool whole = gaps().empty();
+  const std::lock_guard lock(mutex_);
+  ready_ = true;
+  // What was lost meanwhile could post nothing.
+  if (lacking_ || !whole) again(true);
   return {};
 }
 
 void Watcher::Cover::lost() {
   tell({.kind = WatchEvent::Kind::kGapLost});
-  again(true);
+  const std::lock_guard lock(mutex_);
+  lack();
+  if (ready_) again(true);
 }
 
 void Watcher::Cover::again(bool soon) {
-  const std::lock_guard lock(mutex_);
-  if (!ready_) return;  // the caller's thread sees to it
   if (soon) pause_ = kAgainFirst;
   if (std::exchange(posted_, true)) return;
   const Milliseconds pause = pause_;
@@ -189,8 +211,32 @@ void Watcher::Cover::retry() {
     posted_ = false;
   }
   if (file_.fabric.aborted || watch_.expired()) return;
-  const auto outcome = cover();
-  if (!outcome || outcome->missing != Missing::kNothing) again(outcome && outcome->begun > 0);
+  const Outcome outcome = cover();
+  const std::lock_guard lock(mutex_);
+  // What was lost meanwhile has posted another turn.
+  const bool lacking = outcome.missing == Missing::kMore || posted_;
+  // What is watched again has told its own.
+  if (lacking != lacking_ && outcome.missing != Missing::kNothing) tell({.kind = WatchEvent::Kind::kGapLost});
+  lacking_ = lacking;
+  if (lacking) lack();
+  if (outcome.missing != Missing::kNothing) again(outcome.begun > 0);
+}
+
+// From now on the program hears of a gap now and then, however long the thread that watches again has to wait.
+void Watcher::Cover::lack() {
+  lacking_ = true;
+  if (std::exchange(telling_, true)) return;
+  watching_.tell_after(kTellAgain, [cover = weak_from_this()] {
+    if (const auto here = cover.lock()) here->tell_again();
+  });
+}
+
+void Watcher::Cover::tell_again() {
+  const std::lock_guard lock(mutex_);
+  telling_ = false;
+  if (!lacking_ || file_.fabric.aborted || watch_.expired()) return;
+  tell({.kind = WatchEvent::Kind::kGapLost});
+  lack();
 }
 
 std::vector<FileRange> Watcher::Cover::gaps() {
@@ -210,17 +256,14 @@ std::vector<FileRange> Watcher::Cover::gaps() {
   return gaps;
 }
 
-Result<Watcher::Cover::Outcome> Watcher::Cover::cover() {
+// What fails is no hindrance for what lies elsewhere.
+Watcher::Cover::Outcome Watcher::Cover::cover() {
   Outcome outcome;
-  for (const FileRange& gap : gaps()) {
-    TRY_ASSIGN(const Missing missing, cover(gap, outcome.begun));
-    outcome.missing = std::max(outcome.missing, missing);
-  }
+  for (const FileRange& gap : gaps()) cover(gap, outcome);
   return outcome;
 }
 
-Result<Watcher::Cover::Missing> Watcher::Cover::cover(FileRange gap, size_t& begun) {
-  Missing missing = Missing::kNothing;
+void Watcher::Cover::cover(FileRange gap, Outcome& outcome) {
   int granted = 0;
   for (uint64_t at = gap.offset; at < gap.end();) {
     std::vector<LayoutSegment> segments;
@@ -232,29 +275,51 @@ Result<Watcher::Cover::Missing> Watcher::Cover::cover(FileRange gap, size_t& beg
         // Not held while the brick is asked: a grant that ends meanwhile ends what is watched under it.
         file_.cache.leave(pin);
       } else {
-        if (entry == LayoutCache::Entry::kMissing && !file_.cache.paused(file_.fabric.now()) &&
-            layouts_.acquire(Direction::kRead, at, gap.end() - at) && ++granted < kCoverTriesMax)
+        const bool ask = entry == LayoutCache::Entry::kMissing && granted < kCoverTriesMax;
+        if (ask && acquire(at, gap.end() - at, outcome)) {
+          ++granted;
           continue;
-        return Missing::kMore;
+        }
+        outcome.lacks(at < file_.size() || file_.cache.paused(file_.fabric.now()) ? Missing::kMore
+                                                                                  : Missing::kHole);
+        at = file_.cache.next_held(at);
+        granted = 0;
+        continue;
       }
     }
     granted = 0;
-    for (const LayoutSegment& segment : segments) {
-      at = segment.end();
-      if (segment.hole()) {
-        missing = std::max(missing, Missing::kHole);
-        continue;
-      }
-      TRY_ASSIGN(const bool watched, watch(segment));
-      if (watched) ++begun;
-      if (!watched) missing = Missing::kMore;
-    }
+    for (const LayoutSegment& segment : segments) cover(segment, outcome);
+    at = segments.back().end();
   }
-  return missing;
 }
 
-// False: another time.
-Result<bool> Watcher::Cover::watch(const LayoutSegment& segment) {
+// Behind the end there is nothing to be had, and seldom asked for: the file may have grown again unheard.
+bool Watcher::Cover::acquire(uint64_t offset, uint64_t length, Outcome& outcome) {
+  const SteadyTime now = file_.fabric.now();
+  if (outcome.ungranted || file_.cache.paused(now)) return false;
+  const bool behind_end = offset >= file_.size();
+  if (behind_end && now < ask_behind_end_) return false;
+  if (layouts_.acquire(Direction::kRead, offset, length)) return true;
+  if (behind_end) ask_behind_end_ = now + kAskBehindEnd;
+  outcome.ungranted = true;
+  return false;
+}
+
+void Watcher::Cover::cover(const LayoutSegment& segment, Outcome& outcome) {
+  if (segment.hole()) return outcome.lacks(Missing::kHole);
+  if (std::ranges::find(outcome.refused, segment.device) == outcome.refused.end()) {
+    const auto watched = watch(segment);
+    if (watched && *watched == Watched::kYes) {
+      ++outcome.begun;
+      return;
+    }
+    if (!watched && !outcome.error) outcome.error = watched.error();
+    if (!watched || *watched == Watched::kSilent) outcome.refused.push_back(segment.device);
+  }
+  outcome.lacks(Missing::kMore);
+}
+
+Result<Watcher::Cover::Watched> Watcher::Cover::watch(const LayoutSegment& segment) {
   bool again = false;
   {
     const std::lock_guard lock(mutex_);
@@ -263,7 +328,7 @@ Result<bool> Watcher::Cover::watch(const LayoutSegment& segment) {
       return fail(ENOSPC, "the range lies in more than 64 pieces of memory");
   }
   const auto connected = segment.device->connect();
-  if (!connected) return false;
+  if (!connected) return Watched::kSilent;
   const std::shared_ptr<Connection>& connection = *connected;
   if ((connection->said.understands & brick::kUnderstandsEvents) == 0)
     return fail(ENOTSUP, "the brick is of a version that tells no events");
@@ -272,7 +337,7 @@ Result<bool> Watcher::Cover::watch(const LayoutSegment& segment) {
       connection->resolve(segment.generation, segment.read, segment.skip + segment.length, memory) ==
           Connection::Lookup::kDead) {
     file_.cache.drop_grant(segment.read.grant);
-    return false;
+    return Watched::kAnotherTime;
   }
   if (!file_.fabric.events.add(connection)) return fail(EMFILE, "there are no descriptors to sleep on");
   const auto piece =
@@ -290,14 +355,17 @@ Result<bool> Watcher::Cover::watch(const LayoutSegment& segment) {
     (void)connection->queue_pair.poll(file_.fabric.now());
     const std::lock_guard lock(mutex_);
     pieces_.push_back(piece);
-    return true;
+    return Watched::kYes;
   }
   connection->events.remove(piece->number);
-  if (!reply) segment.device->lost(connection);
-  if (reply && reply->status == WatchStatus::kUnknownGrant) file_.cache.drop_grant(segment.read.grant);
-  if (reply && reply->status == WatchStatus::kLimit)
+  if (!reply) {
+    segment.device->lost(connection);
+    return Watched::kSilent;
+  }
+  if (reply->status == WatchStatus::kUnknownGrant) file_.cache.drop_grant(segment.read.grant);
+  if (reply->status == WatchStatus::kLimit)
     return fail(ENOSPC, "the brick keeps no more watches of this client");
-  return false;
+  return Watched::kAnotherTime;
 }
 
 Result<std::shared_ptr<Watch>> Watcher::watch(FileRange range) {

@@ -137,6 +137,7 @@ class FakeBrick : public rdma::Flusher {
       0;  // so many of the next changes of words are made, and the connection dies
   std::atomic<int> unmade_changes = 0;  // the same, but not made
   std::atomic<int> unanswered_signals = 0;
+  std::atomic<size_t> watches_max = SIZE_MAX;
 
   Result<> flush(MutableByteSpan) override {
     events_.add("flush");
@@ -343,6 +344,8 @@ class FakeBrick : public rdma::Flusher {
       watches_.erase(call.watch);
     } else if (found == grants_.end()) {
       return {call.id, brick::WatchStatus::kUnknownGrant};
+    } else if (watches_.size() >= watches_max) {
+      return {call.id, brick::WatchStatus::kLimit};
     } else {
       watches_[call.watch] = {found->second.offset + call.offset, call.length};
     }

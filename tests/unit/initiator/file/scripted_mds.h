@@ -78,6 +78,13 @@ class ScriptedMds final : public Mds {
     ++layout_serial_;
   }
   std::atomic<bool> forget_first_device = false;
+  // What lies from `begin` on lies there.
+  void put_rest_on(FakeBrick& other, uint64_t begin) {
+    std::lock_guard lock(mutex_);
+    rest_brick_ = &other;
+    rest_begin_ = begin;
+    void_generation = true;
+  }
   // While it is held no WRITE and no LAYOUTCOMMIT changes the file, and nobody gets a layout of it.
   std::unique_lock<std::mutex> quiet() { return std::unique_lock(quiet_mutex_); }
   nfs4::Stateid recall_stateid() {
@@ -110,7 +117,8 @@ class ScriptedMds final : public Mds {
       return all;
     }
     ++device_infos;
-    FakeBrick& asked = device == device_of(first_) ? first_ : brick();
+    FakeBrick* const rest = rest_brick_;
+    FakeBrick& asked = device == device_of(first_) ? first_ : rest != nullptr ? *rest : brick();
     if (device != device_of(asked) || (forget_first_device && &asked == &first_)) {
       return std::unexpected(MetadataError{nfs4::Status::kNoEnt, 0});
     }
@@ -153,10 +161,11 @@ class ScriptedMds final : public Mds {
     nfs4::Layout layout{.offset = from, .io_mode = wanted.io_mode};
     nfs4::LayoutBody body;
     for (uint64_t at = from; at < end && at < FakeBrick::kBytes; at += step) {
-      nfs4::Segment segment{.device = device_of(brick()), .file_offset = at, .length = step};
+      FakeBrick& there = rest_brick_ != nullptr && at >= rest_begin_ ? *rest_brick_ : brick();
+      nfs4::Segment segment{.device = device_of(there), .file_offset = at, .length = step};
       const bool writable = wanted.io_mode == nfs4::IoMode::kReadWrite;
       if (writable || !holes.contains(at)) {
-        segment.read = brick().grant(at, step, writable);
+        segment.read = there.grant(at, step, writable);
         if (writable) segment.write = segment.read;
       }
       body.segments.push_back(segment);
@@ -321,6 +330,8 @@ class ScriptedMds final : public Mds {
   FakeBrick& brick() const { return *brick_; }
   FakeBrick& first_;
   std::atomic<FakeBrick*> brick_;
+  std::atomic<FakeBrick*> rest_brick_ = nullptr;
+  uint64_t rest_begin_ = 0;
   const std::string netid_;
   EventLog& events_;
   std::mutex mutex_;
