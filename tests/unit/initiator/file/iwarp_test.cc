@@ -63,6 +63,26 @@ TEST_F(IwarpTest, NativeFlushIsOneRoundTripWithoutTheMds) {
   EXPECT_EQ(path->statistics().flushes_native.value(), 1u);
 }
 
+// A WRITE that is complete has been placed: whoever hears of it by another connection finds it.
+TEST_F(IwarpTest, ASignalOverANewConnectionIsNotAheadOfWhatTheOldOneWrote) {
+  constexpr size_t kLength = 256 << 10;
+  write(0, kLength, 0);
+  for (uint8_t round = 1; round <= 40; ++round) {
+    write(0, kLength, round);
+    brick.cut_connection();
+    const auto watched = file->watch({0, kLength});
+    ASSERT_TRUE(watched);
+    ASSERT_TRUE(file->signal({0, kLength}, round, cursor));
+    auto event = (*watched)->next();
+    for (int i = 0; i < 500 && !(event && event->value == round); ++i) {
+      std::this_thread::sleep_for(Milliseconds(2));
+      if (auto more = (*watched)->next()) event = more;
+    }
+    ASSERT_TRUE(event);
+    EXPECT_TRUE(holds(brick.memory(), 0, kLength, round)) << int(round);
+  }
+}
+
 TEST_F(IwarpTest, ManyThreadsShareOneConnection) {
   hammer(40, [] {});
   EXPECT_EQ(brick.connections, 1);
