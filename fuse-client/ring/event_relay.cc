@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuse-client/ring/event_relay.h"
 
+#include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +18,8 @@ namespace {
 
 // Passed on before the others have their turn.
 constexpr int kEventsInTurn = 64;
+// Where the host has no memory for an event just now. So long the others wait, too.
+constexpr Milliseconds kMemoryPause{1};
 
 // What an event is of: a watch (even) or its channel (odd), by its number; 0: to be stopped.
 constexpr uint64_t of_watch(uint64_t number) {
@@ -109,19 +113,30 @@ void EventRelay::listen(uint64_t number, const Relayed& relayed) {
   (void)control(epoll_.get(), EPOLL_CTL_MOD, relayed.channel.get(), of_channel(number), of_room);
 }
 
+// What counts as unsent in a local socket is what its other end has not received.
+bool EventRelay::gap_waits(const Relayed& relayed) {
+  int unreceived = 0;
+  return relayed.last_was_gap && ::ioctl(relayed.channel.get(), SIOCOUTQ, &unreceived) == 0 && unreceived > 0;
+}
+
 bool EventRelay::pass_on(uint64_t number, Relayed& relayed) {
   const bool was_full = relayed.held.has_value();
   for (int i = 0; i < kEventsInTurn; ++i) {
     if (!relayed.held) {
       const auto event = relayed.watch->next();
       if (!event) break;
+      if (event->kind != initiator::WatchEvent::Kind::kSignal && gap_waits(relayed)) continue;
       relayed.held = event_of(*event);
     }
     if (::send(relayed.channel.get(), &*relayed.held, sizeof *relayed.held, MSG_DONTWAIT | MSG_NOSIGNAL) <
         0) {
-      if (errno != EAGAIN) return false;
+      const bool short_of_memory = errno == ENOBUFS || errno == ENOMEM;
+      if (errno != EAGAIN && !short_of_memory) return false;
+      // Of the host's memory the socket says nothing: it has room, and is asked again and again.
+      if (short_of_memory) sleep_for(kMemoryPause);
       break;
     }
+    relayed.last_was_gap = relayed.held->kind != static_cast<uint32_t>(ring::EventKind::kSignal);
     relayed.held.reset();
   }
   if (was_full != relayed.held.has_value()) listen(number, relayed);

@@ -46,6 +46,7 @@ class EventRelay {
     std::shared_ptr<initiator::Watch> watch;
     FileDescriptor channel;
     std::optional<ring::Event> held;  // the socket is full
+    bool last_was_gap = false;        // of those it took
   };
   using All = std::map<uint64_t, Relayed>;
 
@@ -54,6 +55,8 @@ class EventRelay {
   // False: the program is gone.
   bool pass_on(uint64_t number, Relayed& relayed);
   void listen(uint64_t number, const Relayed& relayed);
+  // A gap is the last that the program has not received yet: another one would say nothing new.
+  static bool gap_waits(const Relayed& relayed);
   void forget(All::iterator relayed, All& gone);
 
   Mutex mutex_;  // everything below

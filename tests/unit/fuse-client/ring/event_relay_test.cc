@@ -84,6 +84,29 @@ TEST(EventRelay, AProgramThatTakesNothingGetsAGapAndStopsNobody) {
   EXPECT_EQ(slow.next()->value, kMany + 1);
 }
 
+TEST(EventRelay, OfGapsThatAreNotReceivedOneIsEnough) {
+  EventRelay relay;
+  const OpenFile file;
+  Watching one(relay, file);
+  const auto gap = [&] {
+    one.watch->tell({.kind = WatchEvent::Kind::kGapLost});
+    for (int i = 0; i < 500; ++i) {
+      pollfd untaken{one.watch->fd(), POLLIN, 0};
+      if (::poll(&untaken, 1, 0) == 0) break;
+      sleep_for(Milliseconds(2));
+    }
+  };
+  for (int i = 0; i < 5; ++i) gap();
+  EXPECT_EQ(one.next()->kind, uint32_t(ring::EventKind::kGapLost));
+  EXPECT_FALSE(one.next(20));
+  gap();
+  one.tell(1);
+  EXPECT_EQ(one.next()->kind, uint32_t(ring::EventKind::kGapLost)) << "that one is received";
+  gap();
+  EXPECT_EQ(one.next()->value, 1u);
+  EXPECT_EQ(one.next()->kind, uint32_t(ring::EventKind::kGapLost)) << "a signal is between them";
+}
+
 TEST(EventRelay, AWatchEndsWithTheProgramsEndOfItAndWithItsFile) {
   EventRelay relay;
   const OpenFile file, another;
