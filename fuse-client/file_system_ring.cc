@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -116,7 +117,7 @@ void FileSystem::attach(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
     fuse_reply_err(request, to_number(number.error()));
     return;
   }
-  file.attached = true;
+  std::atomic_ref(file.attached) = true;  // others may do the same
   argument->file = *number;
   reply(request, Result<ring::Attach>(*argument));
 }
@@ -213,7 +214,7 @@ void FileSystem::watch(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
     return refuse(error);
   auto watch = file.data->watch({argument->offset, argument->length});
   if (!watch) return refuse(to_number(watch.error()));
-  file.watched = true;
+  std::atomic_ref(file.watched) = true;  // others watch by the same descriptor
   if (const auto begun = parts_.rings.events().begin(file, user, std::move(*watch), std::move(*channel));
       !begun)
     return refuse(to_number(begun.error()));
