@@ -367,7 +367,7 @@ void pnfsrdma_watch_destroy(pnfsrdma_watch* watch) {
 }
 
 int pnfsrdma_watch_fd(const pnfsrdma_watch* watch) {
-  return inside(watch)->fd();
+  return watch == nullptr ? failed({EINVAL, "a null pointer"}) : inside(watch)->fd();
 }
 
 int pnfsrdma_watch_next(pnfsrdma_watch* watch, pnfsrdma_event* event, int timeout_ms) {
@@ -492,7 +492,7 @@ void pnfsrdma_queue_destroy(pnfsrdma_queue* queue) {
 }
 
 int pnfsrdma_queue_fd(const pnfsrdma_queue* queue) {
-  return inside(queue)->fd();
+  return queue == nullptr ? failed({EINVAL, "a null pointer"}) : inside(queue)->fd();
 }
 
 int pnfsrdma_submit(pnfsrdma_queue* queue, const pnfsrdma_operation* operations, unsigned count) {
@@ -529,7 +529,7 @@ void pnfsrdma_map_destroy(pnfsrdma_map* map) {
 }
 
 void* pnfsrdma_map_address(const pnfsrdma_map* map) {
-  return inside(map)->address();
+  return map == nullptr ? nullptr : inside(map)->address();
 }
 
 int pnfsrdma_map_sync(pnfsrdma_map* map, const pnfsrdma_range* ranges, unsigned count) {

@@ -52,9 +52,11 @@ Result<std::unique_ptr<MountedWatch>> MountedWatch::make(OpenFile& file, MountCo
 
 Result<std::optional<pnfsrdma_event>> MountedWatch::take() {
   ring::Event event;
-  const ssize_t size = ::recv(socket_.get(), &event, sizeof event, 0);
+  ssize_t size = 0;
+  do {
+    size = ::recv(socket_.get(), &event, sizeof event, 0);
+  } while (size < 0 && errno == EINTR);
   if (size < 0 && errno == EAGAIN) return std::nullopt;
-  if (size < 0 && errno == EINTR) return std::nullopt;
   if (size != sizeof event) return fail(EIO, "the mount is gone");
   switch (static_cast<ring::EventKind>(event.kind)) {
     case ring::EventKind::kSignal:
