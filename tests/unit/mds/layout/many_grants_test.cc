@@ -402,15 +402,23 @@ TEST_F(ManyGrantsTold, NobodyIsGrantedTheNextOneBeforeARevocationIsOver) {
   EXPECT_TRUE(world.get(kAlice, file, IoMode::kRead, 0, 100));
 }
 
-TEST_F(ManyGrantsTold, NorOneThatWasAskedForBeforeIt) {
-  world.brick.behind_call = [&, revoked = false]() mutable {
-    if (world.brick.count("expose") > 0 && !std::exchange(revoked, true))
+TEST(NextLayout, IsNotGrantedToWhoAskedBeforeTheRevocation) {
+  LayoutWorld world;
+  const InodeId file = world.create("f");
+  ASSERT_EQ(world.write(file, 0, std::string(2 * kBlock, static_cast<char>('A' + file % 26))), Status::kOk);
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kRead, 0, 4096));
+  world.brick.hold_withdrawals = true;
+  bool revoked = false;
+  world.brick.behind_call = [&] {
+    if (world.brick.calls.back() == "expose" && !std::exchange(revoked, true))
       world.mds->layouts().revoke_layout(kAlice, file, [](std::optional<size_t>) {});
     return true;
   };
-  EXPECT_EQ(world.get(kAlice, file, IoMode::kRead, 0, 100).error(), Status::kLayoutTryLater);
-  release();
-  EXPECT_TRUE(world.get(kAlice, file, IoMode::kRead, 0, 100));
+  EXPECT_EQ(world.get(kAlice, file, IoMode::kReadWrite, kBlock, 4096).error(), Status::kLayoutTryLater);
+  EXPECT_TRUE(revoked);
+  world.brick.release();
+  world.settle();
+  EXPECT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, kBlock, 4096));
 }
 
 TEST_F(ManyGrantsTold, ARevocationIsOneWhenNobodyCanTell) {
