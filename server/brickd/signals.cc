@@ -20,15 +20,15 @@ WatchReply Signals::watch(const WatchCall& call) {
 }
 
 // Whoever withdraws the grant takes it out of the exposures first, and ends what is watched under it then: one of both
-// sees the other. Until we have looked the memory is no other file's.
+// sees the other. What was told in between may be of the memory's next file; nobody has taken it, as this thread does.
 WatchStatus Signals::begin(const WatchCall& call) {
   if (!inbox_.open()) return WatchStatus::kLimit;
-  const auto use = exposures_.use(call.grant);
-  if (!use) return WatchStatus::kUnknownGrant;
-  if (!lies_inside(call.offset, call.length, use->memory.size())) return WatchStatus::kInvalid;
-  const WatchStatus status = watchers_.add(inbox_, call, use->memory);
+  const auto memory = exposures_.memory(call.grant);
+  if (!memory) return WatchStatus::kUnknownGrant;
+  if (!lies_inside(call.offset, call.length, memory->size())) return WatchStatus::kInvalid;
+  const WatchStatus status = watchers_.add(inbox_, call, *memory);
   if (status != WatchStatus::kOk || exposures_.memory(call.grant)) return status;
-  watchers_.remove(inbox_, call.watch);
+  watchers_.undo(inbox_, call.watch);
   return WatchStatus::kUnknownGrant;
 }
 

@@ -57,6 +57,13 @@ void Watchers::remove(EventInbox& inbox, uint64_t number) {
   inbox.watches_.erase(found);
 }
 
+void Watchers::undo(EventInbox& inbox, uint64_t number) {
+  remove(inbox, number);
+  const auto table = table_.lock();
+  std::erase_if(inbox.unsent_, [number](const Event& event) { return event.watch == number; });
+  if (inbox.unsent_.empty()) inbox.any_.store(false, std::memory_order_release);
+}
+
 void Watchers::grant_ended(EventInbox& inbox, uint64_t grant) {
   auto table = table_.lock();
   const auto [first, last] = inbox.by_grant_.equal_range(grant);

@@ -62,10 +62,11 @@ class EventInbox {
 // held for no system call but an eventfd's write. Owned by the Brick.
 class Watchers {
  public:
-  // `memory`: of the grant, which the caller uses until he has looked, behind this, whether it is still there: so the
-  // memory is nobody else's as long as it is watched.
+  // `memory`: of the grant, which may be withdrawn meanwhile: the caller looks again behind this.
   WatchStatus add(EventInbox& inbox, const WatchCall& call, ByteSpan memory);
   void remove(EventInbox& inbox, uint64_t watch);
+  // As if it had not been added: nothing that it was told is left, either.
+  void undo(EventInbox& inbox, uint64_t watch);
   // The client is told that they have ended.
   void grant_ended(EventInbox& inbox, uint64_t grant);
   void connection_ended(EventInbox& inbox);

@@ -42,5 +42,25 @@ TEST(Watchers, ThereAreSoManyOfAllClientsTogetherAndEachEndFreesAPlace) {
   watchers.connection_ended(last);
 }
 
+// Its grant had been withdrawn already, so what it was told may be of other memory.
+TEST(Watchers, OneThatIsUndoneHasBeenToldNothing) {
+  const Bytes memory(4096);
+  Watchers watchers;
+  EventInbox inbox;
+  ASSERT_TRUE(inbox.open());
+  ASSERT_EQ(watchers.add(inbox, {.watch = 1, .grant = 1, .length = 8}, memory), WatchStatus::kOk);
+  ASSERT_EQ(watchers.add(inbox, {.watch = 2, .grant = 2, .length = 8}, memory), WatchStatus::kOk);
+  watchers.tell(memory, 42);
+  watchers.undo(inbox, 2);
+  watchers.tell(memory, 43);
+  EventsReply reply;
+  watchers.take(inbox, reply);
+  ASSERT_EQ(reply.events.size(), 2u);
+  for (const Event& event : reply.events) EXPECT_EQ(event.watch, 1u);
+  watchers.tell(memory, 44);
+  watchers.undo(inbox, 1);
+  EXPECT_FALSE(inbox.any());
+}
+
 }  // namespace
 }  // namespace pnfsrdma::brick
