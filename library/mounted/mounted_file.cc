@@ -71,20 +71,9 @@ std::string_view why_no_word(int error) {
 }
 
 std::string_view why_no_signal(int error) {
-  switch (error) {
-    case EINVAL:
-      return "the file ends before the end of the range, or it is empty";
-    case ENOTSUP:
-      return "mount or brick are of a version that tells no events, the file's data does not go by RDMA, or "
-             "the "
-             "mount has the option writeback";
-    case EAGAIN:
-      return "no memory of the file is granted just now, or its brick does not answer";
-    case EIO:
-      return "something that was written is lost, or cannot be made durable: the mount's log says why";
-    default:
-      return "signal";
-  }
+  if (error == EIO)
+    return "something that was written is lost, or cannot be made durable: the mount's log says why";
+  return why_no_events(error, "signal");
 }
 
 }  // namespace

@@ -8,27 +8,22 @@
 #include <string>
 
 namespace pnfsrdma::library::mounted {
-namespace {
 
-// The mount tells an errno only.
-std::string_view why_not_watched(int error) {
+std::string_view why_no_events(int error, std::string_view what) {
   switch (error) {
     case EINVAL:
       return "the file ends before the end of the range, or it is empty";
     case ENOTSUP:
-      return "mount or brick are of a version that tells no events, the file's data does not go by RDMA, or "
-             "the "
-             "mount has the option writeback";
+      return "mount or brick are of a version that tells no events, the file's data does not go by RDMA, "
+             "or the mount has the option writeback";
     case EAGAIN:
       return "no memory of the file is granted just now, or its brick does not answer";
     case ENOSPC:
       return "the mount's programs, or this user's, watch too much, or the range lies in too many pieces";
     default:
-      return "watch";
+      return what;
   }
 }
-
-}  // namespace
 
 Result<std::unique_ptr<MountedWatch>> MountedWatch::make(OpenFile& file, MountConnection& connection,
                                                          int descriptor, const pnfsrdma_range& range) {
@@ -39,13 +34,13 @@ Result<std::unique_ptr<MountedWatch>> MountedWatch::make(OpenFile& file, MountCo
   const FileDescriptor theirs(pair[1]);
   const auto channel = connection.add_channel(theirs.get());
   if (!channel && channel.error().number() == EINVAL)
-    return fail(ENOTSUP, std::string(why_not_watched(ENOTSUP)));
+    return fail(ENOTSUP, std::string(why_no_events(ENOTSUP, "watch")));
   if (!channel) return std::unexpected(channel.error());
   ring::Watch watch{
       .channel = *channel, .secret = connection.secret(), .offset = range.offset, .length = range.length};
   if (::ioctl(descriptor, ring::kWatch, &watch) != 0) {
     const int error = errno == ENOTTY ? ENOTSUP : errno;
-    return fail(error, std::string(why_not_watched(error)));
+    return fail(error, std::string(why_no_events(error, "watch")));
   }
   return std::unique_ptr<MountedWatch>(new MountedWatch(file, std::move(ours), range));
 }

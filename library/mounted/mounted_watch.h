@@ -2,12 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "library/mounted/mount_connection.h"
 #include "library/watch.h"
 #include "shared/base/owned.h"
 
 namespace pnfsrdma::library::mounted {
+
+// Why the mount refused to watch or to signal: it tells an errno only. `what`: for one that says enough itself.
+std::string_view why_no_events(int error, std::string_view what);
 
 // A watch of the mount's, which sends what it is told to a socket of ours.
 class MountedWatch final : public Watch {
