@@ -54,8 +54,6 @@ bool Barrier::take_forgotten(const UnknownWrites& writes, bool committing) {
 
 bool Barrier::return_layout(nfs4::IoMode iomode, FileRange gate, FileRange returned) {
   const auto stateid = file_.cache.start_return(iomode, gate, file_.fabric.io_deadline());
-  std::optional<nfs4::Stateid> left;
-  bool answered = false;
   for (int tries = 0; stateid && tries < kStateidTries; ++tries) {
     const auto newest = file_.cache.stateid();
     if (!newest) break;
@@ -63,21 +61,35 @@ bool Barrier::return_layout(nfs4::IoMode iomode, FileRange gate, FileRange retur
     const auto answer =
         file_.mds.layout_return(file_.reference(true), file_return(iomode, returned, *newest));
     if (answer) {
-      left = answer->stateid;
-      answered = true;
-    } else if (is_lost_state(answer.error().status) && answer.error().status != nfs4::Status::kOldStateid) {
-      file_.cache.drop_all();  // nothing of it is in force at the server
-      answered = true;
+      file_.cache.finish_return(*newest, answer->stateid);
+      end_return(iomode, gate, true);
+      return true;
     }
-    if (answered || answer.error().status != nfs4::Status::kOldStateid) break;
+    const nfs4::Status refused = answer.error().status;
+    if (refused == nfs4::Status::kOldStateid) continue;
+    if (!is_lost_state(refused)) break;
+    file_.cache.drop_refused(*newest);  // nothing of it is in force at the server
+    file_.cache.finish_return();
+    end_return(iomode, gate, true);
+    return true;
   }
-  end_return(iomode, gate, left, answered);
-  return answered;
+  file_.cache.finish_return();
+  end_return(iomode, gate, false);
+  return false;
 }
 
-void Barrier::end_return(nfs4::IoMode iomode, FileRange gate, const std::optional<nfs4::Stateid>& left,
-                         bool answered) {
-  file_.cache.finish_return(left, answered);
+void Barrier::end_bulk_return(FileRange gate, bool answered) {
+  // Until the answer no file gets a layout: what there is, is what went.
+  const auto stateid = file_.cache.stateid();
+  if (answered && stateid) {
+    file_.cache.finish_return(*stateid, std::nullopt);
+  } else {
+    file_.cache.finish_return();
+  }
+  end_return(nfs4::IoMode::kAny, gate, answered);
+}
+
+void Barrier::end_return(nfs4::IoMode iomode, FileRange gate, bool answered) {
   if (answered) file_.dirty.dead(gate);
   file_.cache.open_gate(iomode, gate);
 }

@@ -26,12 +26,11 @@ class Barrier {
   Result<> end_unknown(FileRange range, bool committing);
   // The segments of `gate` are forgotten and LAYOUTRETURN is sent. True: nothing of it is in force any more.
   bool return_layout(nfs4::IoMode iomode, FileRange gate, FileRange returned);
-  // The end of it, where the LAYOUTRETURN is somebody else's: what the answer has left, and whether there was
-  // one.
-  void end_return(nfs4::IoMode iomode, FileRange gate, const std::optional<nfs4::Stateid>& left,
-                  bool answered);
+  // The end of it, where one LAYOUTRETURN was for all files.
+  void end_bulk_return(FileRange gate, bool answered);
 
  private:
+  void end_return(nfs4::IoMode iomode, FileRange gate, bool answered);
   // By ourselves, from a brick that does not answer: so nothing is flushed there. True: it is returned.
   // `again`: also if it is not held any more.
   bool take_from_brick(FileRange range, bool committing, bool again);

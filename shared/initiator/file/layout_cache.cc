@@ -244,6 +244,11 @@ void LayoutCache::drop_all(const nfs4::Stateid& stateid) {
   if (stateid_ && stateid_->other == stateid.other) clear(true);
 }
 
+void LayoutCache::drop_refused(const nfs4::Stateid& stateid) {
+  Lock lock(mutex_);
+  if (stateid_ && stateid_->other == stateid.other) clear(false);
+}
+
 LayoutCache::Begin LayoutCache::begin_get(uint64_t offset, uint64_t length, bool for_write,
                                           SteadyTime deadline, uint64_t epoch, Getting& getting) {
   Lock lock(mutex_);
@@ -475,10 +480,17 @@ std::optional<nfs4::Stateid> LayoutCache::start_return(nfs4::IoMode iomode, File
   return stateid_;
 }
 
-void LayoutCache::finish_return(const std::optional<nfs4::Stateid>& stateid, bool answered) {
+void LayoutCache::finish_return(const nfs4::Stateid& sent, const std::optional<nfs4::Stateid>& left) {
   Lock lock(mutex_);
-  if (answered && stateid) take_stateid(*stateid);
-  if (answered && !stateid) clear(true);
+  const bool another = stateid_ && stateid_->other != sent.other;
+  if (!another && left) take_stateid(*left);
+  if (!another && !left) clear(true);
+  --returning_;
+  operation_done_.notify_all();
+}
+
+void LayoutCache::finish_return() {
+  const Lock lock(mutex_);
   --returning_;
   operation_done_.notify_all();
 }

@@ -45,6 +45,8 @@ class LayoutCache {
   void drop_all();
   // The same, if this is still the stateid.
   void drop_all(const nfs4::Stateid& stateid);
+  // The same, and the server may still have to be told that it is known.
+  void drop_refused(const nfs4::Stateid& stateid);
 
   // One LAYOUTGET or LAYOUTRETURN of a file at a time: their seqids then need no sorting. kBusy: a return is
   // under way or the deadline passed. kHeld: another thread has got the range meanwhile.
@@ -91,8 +93,10 @@ class LayoutCache {
   // Keeps LAYOUTGETs away until finish_return() and forgets the segments; the stateid to send. None: the
   // layout has died meanwhile, there is nothing to send.
   std::optional<nfs4::Stateid> start_return(nfs4::IoMode iomode, FileRange range, SteadyTime deadline);
-  // The answer's stateid (none: nothing is left at the server) and, if asked, open the gate again.
-  void finish_return(const std::optional<nfs4::Stateid>& stateid, bool answered);
+  // The return has been answered, or not: of `sent`, with its stateid of now (none: nothing of it is left at the
+  // server). What is held meanwhile under another one stays: that is another layout.
+  void finish_return(const nfs4::Stateid& sent, const std::optional<nfs4::Stateid>& left);
+  void finish_return();
   void open_gate(nfs4::IoMode iomode, FileRange range);
 
   std::optional<nfs4::Stateid> stateid() const;

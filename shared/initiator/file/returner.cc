@@ -35,7 +35,7 @@ void Returner::begin_bulk_return(FileRange gate, bool changed) {
 }
 
 void Returner::end_bulk_return(FileRange gate, bool answered) {
-  barrier_.end_return(nfs4::IoMode::kAny, gate, std::nullopt, answered);
+  barrier_.end_bulk_return(gate, answered);
 }
 
 void Returner::return_everything() {

@@ -43,6 +43,7 @@ Result<std::optional<nfs4::LayoutReturnArguments>> Truncater::prepare(uint64_t n
   }
   const auto stateid = file_.cache.start_return(nfs4::IoMode::kAny, now.gate, file_.fabric.io_deadline());
   now.returning = true;
+  now.sent = stateid.value_or(nfs4::Stateid{});
   now.holdings = file_.cache.holdings();
   ready(now);
   if (!stateid) return std::nullopt;
@@ -65,11 +66,13 @@ Truncater::Turn Truncater::end_turn() {
 }
 
 void Truncater::layout_returned(const nfs4::LayoutReturnResult& result) {
+  nfs4::Stateid sent;
   {
     std::lock_guard lock(mutex_);
     if (!turn_ || !std::exchange(turn_->returning, false)) return;
+    sent = turn_->sent;
   }
-  file_.cache.finish_return(result.stateid, true);
+  file_.cache.finish_return(sent, result.stateid);
 }
 
 uint64_t Truncater::end(uint64_t new_size, bool done) {
@@ -80,7 +83,7 @@ uint64_t Truncater::end(uint64_t new_size, bool done) {
   file_.forget_copies(cut.settled);
   // Returned, and not cut after all: what was not told is zeroed.
   if (was.closed && !done) committer_.void_growth();
-  if (was.returning) file_.cache.finish_return(std::nullopt, false);
+  if (was.returning) file_.cache.finish_return();
   if (was.closed) file_.cache.open_gate(nfs4::IoMode::kAny, was.gate);
   file_.mds_writes.leave();
   return cut.version;

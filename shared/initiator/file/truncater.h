@@ -25,6 +25,7 @@ class Truncater {
     FileRange gate;
     bool closed = false;
     bool returning = false;  // the LAYOUTRETURN is not answered yet
+    nfs4::Stateid sent;      // what it is of, if there is anything
     uint64_t holdings = 0;   // LayoutCache::holdings() before the SETATTR
   };
   Result<std::optional<nfs4::LayoutReturnArguments>> prepare(uint64_t new_size);

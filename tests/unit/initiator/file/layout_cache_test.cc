@@ -174,7 +174,7 @@ TEST_F(LayoutCacheTest, ARecallIsRoundedOutToWholeSegmentsAndShutsTheirGate) {
   EXPECT_EQ(flush.pieces.size(), 1U) << "the recall's own flush";
   cache.leave(flush);
   EXPECT_EQ(cache.start_return(IoMode::kAny, range, steady_now()), stateid(2));
-  cache.finish_return(stateid(3), true);
+  cache.finish_return(stateid(2), stateid(3));
   cache.open_gate(IoMode::kAny, range);
   EXPECT_EQ(try_enter(50, 10, true), Entry::kMissing);
   EXPECT_EQ(cache.stateid(), stateid(3));
@@ -214,7 +214,7 @@ TEST_F(LayoutCacheTest, OfASegmentThatComesDuringARecallOnlyWhatIsRecalledGoes) 
   EXPECT_EQ(try_enter(120, 10, true), Entry::kClosed);
   EXPECT_EQ(try_enter(160, 10, true), Entry::kEntered);
   ASSERT_TRUE(cache.start_return(IoMode::kAny, range, steady_now()));
-  cache.finish_return(stateid(4), true);
+  cache.finish_return(stateid(3), stateid(4));
   cache.open_gate(IoMode::kAny, range);
   EXPECT_EQ(try_enter(160, 10, true), Entry::kEntered);
   EXPECT_EQ(try_enter(120, 10, true), Entry::kMissing);
@@ -263,7 +263,7 @@ TEST_F(LayoutCacheTest, AReturnOfEverythingEndsTheStateidAndNobodyNeedFreeIt) {
   EXPECT_TRUE(cache.start_return(IoMode::kAny, range, steady_now()));
   LayoutCache::Getting getting;
   EXPECT_EQ(begin_get(0, 10, getting), Begin::kBusy) << "a return is under way";
-  cache.finish_return(std::nullopt, true);
+  cache.finish_return(stateid(1), std::nullopt);
   cache.open_gate(IoMode::kAny, range);
   EXPECT_FALSE(cache.stateid());
   EXPECT_TRUE(lost.all().empty());
@@ -332,6 +332,25 @@ TEST_F(LayoutCacheTest, APauseOnlyGrows) {
   EXPECT_FALSE(cache.paused(now + 10s));
 }
 
+// The server had ended the one, and the next came with a LAYOUTGET that the return did not wait for any longer.
+TEST_F(LayoutCacheTest, TheAnswerToAReturnLeavesTheNextLayout) {
+  for (const auto& left : {std::optional<nfs4::Stateid>(), std::optional(stateid(2))}) {
+    cache.drop_all();
+    take(1, {memory(0, 100, 1)});
+    LayoutCache::Getting getting;
+    ASSERT_EQ(begin_get(100, 10, getting), Begin::kGo);
+    FileRange range{0, 100};
+    ASSERT_TRUE(cache.begin_return(IoMode::kAny, range));
+    ASSERT_EQ(cache.start_return(IoMode::kAny, range, steady_now()), stateid(1));
+    cache.finish_get(stateid(1, 2), {memory(100, 100, 2)}, std::nullopt, kEpoch);
+    cache.drop_refused(stateid(1));
+    cache.finish_return(stateid(1), left);
+    cache.open_gate(IoMode::kAny, range);
+    EXPECT_EQ(cache.stateid(), stateid(1, 2));
+    EXPECT_EQ(try_enter(150, 10, true), Entry::kEntered);
+  }
+}
+
 // --- what is lost
 
 TEST_F(LayoutCacheTest, TheLineageMovesWhenLayoutsAreLost) {
@@ -340,7 +359,7 @@ TEST_F(LayoutCacheTest, TheLineageMovesWhenLayoutsAreLost) {
   FileRange range{0, 10};
   ASSERT_TRUE(cache.begin_return(IoMode::kAny, range));
   ASSERT_TRUE(cache.start_return(IoMode::kAny, range, steady_now()));
-  cache.finish_return(stateid(2), true);
+  cache.finish_return(stateid(1), stateid(2));
   cache.open_gate(IoMode::kAny, range);
   EXPECT_EQ(cache.lineage(), first) << "given back in order";
   cache.drop_grant(7);
