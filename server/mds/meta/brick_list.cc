@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "server/mds/meta/shared_runs.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
 
@@ -43,20 +44,39 @@ Result<> BrickList::read_extents() {
     return true;
   }));
   std::ranges::sort(ranges);
-  uint64_t end = 0;
+  TRY(name_once(ranges));
   for (auto from = ranges.begin(); from != ranges.end();) {
     const BrickNumber brick = brick_of(from->logical);
     auto to = from;
     for (; to != ranges.end() && brick_of(to->logical) == brick; ++to) {
-      const auto place = [&] { return "logical address " + std::to_string(to->logical); };
-      if (!is_whole_grains(*to)) return fail(EUCLEAN, "an extent is not whole grains at " + place());
-      if (to->logical < end) return fail(EUCLEAN, "two extents have the same place at " + place());
-      if (brick == kNoBrick) return fail(EUCLEAN, "no brick is known for the extent at " + place());
-      end = to->end();
+      if (brick == kNoBrick) {
+        return fail(EUCLEAN,
+                    "no brick is known for the extent at logical address " + std::to_string(to->logical));
+      }
     }
     members_.at(brick).space->use({from, to});
     from = to;
   }
+  return {};
+}
+
+// Sorted ranges without what an earlier one has. EUCLEAN where several have it and it is not on record as shared.
+Result<> BrickList::name_once(std::vector<LogicalRange>& ranges) {
+  SharedRuns shared(store_);
+  uint64_t end = 0;
+  for (LogicalRange& range : ranges) {
+    const auto place = [&] { return " at logical address " + std::to_string(range.logical); };
+    if (!is_whole_grains(range)) return fail(EUCLEAN, "an extent is not whole grains" + place());
+    const uint64_t known = std::clamp(end, range.logical, range.end());
+    const LogicalRange again{range.logical, known - range.logical};
+    if (again.length > 0) {
+      TRY_ASSIGN(const std::vector<LogicalRange> parts, shared.within(again));
+      if (parts != std::vector{again}) return fail(EUCLEAN, "two extents have the same place" + place());
+    }
+    end = std::max(end, range.end());
+    range = {known, range.end() - known};
+  }
+  std::erase_if(ranges, [](const LogicalRange& range) { return range.length == 0; });
   return {};
 }
 

@@ -60,6 +60,7 @@ class BrickList {
   BrickList(KeyValueStore& store, const Clock& clock) : store_(store), clock_(clock), records_(store) {}
   Result<> read();
   Result<> read_extents();
+  Result<> name_once(std::vector<LogicalRange>& ranges);
   void enter(const BrickRecord& record);
   Result<uint32_t> next_zone(BrickNumber number);
   Result<> check_unique(const BrickRecord& record) const;

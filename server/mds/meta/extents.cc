@@ -26,6 +26,13 @@ Result<Extent> read_extent(uint64_t end, std::string_view value) {
   return Extent{end - stored.length, stored.logical, stored.length};
 }
 
+bool sound(const Extent& extent) {
+  constexpr uint64_t kEndMax = kFileSizeMax + 1;
+  const bool aligned_all = aligned(extent.file_offset) && aligned(extent.logical) && aligned(extent.length);
+  return aligned_all && extent.length > 0 && extent.length <= kEndMax &&
+         extent.file_offset <= kEndMax - extent.length && extent.logical <= kEndMax - extent.length;
+}
+
 }  // namespace
 
 Result<std::vector<Extent>> Extents::overlapping(InodeId inode, uint64_t offset, uint64_t length,
@@ -130,12 +137,7 @@ Result<std::vector<Extent>> ExtentChange::overlapping(uint64_t offset, uint64_t 
 }
 
 Result<> ExtentChange::insert(const Extent& extent) {
-  constexpr uint64_t kEndMax = kFileSizeMax + 1;
-  const bool aligned_all = aligned(extent.file_offset) && aligned(extent.logical) && aligned(extent.length);
-  const bool sound = aligned_all && extent.length > 0 && extent.length <= kEndMax &&
-                     extent.file_offset <= kEndMax - extent.length &&
-                     extent.logical <= kEndMax - extent.length;
-  if (!sound) return fail(EINVAL, "an extent must be whole grains");
+  if (!sound(extent)) return fail(EINVAL, "an extent must be whole grains");
   // One grain more on either side: the neighbours it may join with.
   const uint64_t from = extent.file_offset - std::min(extent.file_offset, kGrainSize);
   TRY_ASSIGN(const std::vector<Extent> near, overlapping(from, extent.end() + kGrainSize - from));
@@ -158,6 +160,26 @@ Result<> ExtentChange::insert(const Extent& extent) {
   }
   pending_[joined.end()] = joined;
   growth_ += static_cast<int64_t>(extent.length);
+  return {};
+}
+
+Result<> ExtentChange::insert_all(std::span<const Extent> extents) {
+  if (extents.size() > 2) {
+    const uint64_t begin = extents.front().file_offset;
+    TRY_ASSIGN(const std::vector<Extent> there, overlapping(begin, extents.back().end() - begin, 1));
+    if (!there.empty()) return fail(EEXIST, "the file has an extent there");
+    uint64_t end = extents.front().end();
+    for (const Extent& extent : extents.subspan(1, extents.size() - 2)) {
+      if (!sound(extent) || extent.file_offset < end || extent.end() > extents.back().file_offset)
+        return fail(EINVAL, "extents must be whole grains, and in order");
+      end = extent.end();
+      pending_[end] = extent;
+      growth_ += static_cast<int64_t>(extent.length);
+    }
+  }
+  // Those at the ends are joined with what goes on there.
+  if (!extents.empty()) TRY(insert(extents.front()));
+  if (extents.size() > 1) TRY(insert(extents.back()));
   return {};
 }
 

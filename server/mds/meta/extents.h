@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "server/mds/meta/inode.h"
@@ -84,6 +85,9 @@ class ExtentChange {
   // kGrainSize, is empty or wraps. Joined with its neighbours where file offset and logical address both go
   // on.
   Result<> insert(const Extent& extent);
+  // The same for several, in the order of the file: the whole stretch that they reach over must be a hole. For many at
+  // once: one look at what is there, not one for each.
+  Result<> insert_all(std::span<const Extent> extents);
   // Makes a hole, splitting extents at its ends. Returns what was there: to be freed when the batch is
   // synced. Of more extents than `most` only the first ones go.
   Result<std::vector<Extent>> remove(uint64_t offset, uint64_t length, size_t most = SIZE_MAX);

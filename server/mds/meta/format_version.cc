@@ -9,6 +9,16 @@
 
 namespace pnfsrdma::mds {
 
+Result<> raise_format_version(KeyValueStore& store, Batch& batch, uint64_t format) {
+  TRY_ASSIGN(const std::optional<std::string> stored, store.get(meta_key("format")));
+  if (stored) {
+    TRY_ASSIGN(const StoredNumber present, read_value<StoredNumber>(*stored, "a format version"));
+    if (present.number >= format) return {};
+  }
+  put_value(batch, meta_key("format"), StoredNumber{format});
+  return {};
+}
+
 Result<> check_format_version(KeyValueStore& store) {
   TRY_ASSIGN(const std::optional<std::string> stored, store.get(meta_key("format")));
   if (!stored) {
@@ -16,7 +26,7 @@ Result<> check_format_version(KeyValueStore& store) {
     TRY(store.scan({}, {}, [&](std::string_view, std::string_view) { return empty = false; }));
     if (!empty) return fail(EUCLEAN, "this database was not made by pnfsrdma: choose an empty directory");
     Batch batch;
-    put_value(batch, meta_key("format"), StoredNumber{kFormatVersion});
+    put_value(batch, meta_key("format"), StoredNumber{kFormatUnshared});
     TRY(store.commit(batch, CommitKind::kNamespace));
     return store.sync();
   }

@@ -26,6 +26,7 @@
 //   B <brick>                    BrickRecord (brick_records.h)
 //   R <kind, 1 byte> <key>       state records (records.h)
 //   X <inode>                    StoredXattrs
+//   S <end address>              StoredShare: memory that several extents name, by its end as extents are
 namespace pnfsrdma::mds {
 
 inline constexpr char kMetaTag = 'M';
@@ -38,6 +39,7 @@ inline constexpr char kOrphanTag = 'O';
 inline constexpr char kBrickTag = 'B';
 inline constexpr char kRecordTag = 'R';
 inline constexpr char kXattrTag = 'X';
+inline constexpr char kShareTag = 'S';
 
 // A tag alone: the prefix of everything under it.
 std::string tag_prefix(char tag);

@@ -219,6 +219,7 @@ Outcome<InodePointer> Namespace::update(InodeId id, const InodeUpdate& what, con
   inode.created = what.created.value_or(inode.created);
   if (what.has_xattrs)
     inode.flags = (inode.flags & ~kInodeHasXattrs) | (*what.has_xattrs ? kInodeHasXattrs : 0);
+  if (what.shares) inode.flags |= kInodeShares;
   if (!what.space_only) change.touch(inode);
   change.batch().append(extra);
   TRY(change.commit(kind));

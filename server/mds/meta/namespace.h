@@ -102,6 +102,7 @@ struct InodeUpdate {
   std::optional<WallTime> mtime;
   std::optional<WallTime> created;
   std::optional<bool> has_xattrs;  // `extra` brings or takes their row
+  bool shares = false;             // some of its memory is, or may become, another file's too
   bool clear_setid = false;        // data was written: setuid goes, setgid too where the group may execute
   bool space_only = false;         // space_used and extents ahead of the size: nothing a user may see
 };

@@ -4,12 +4,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/keys.h"
+#include "server/mds/meta/shared_runs.h"
 #include "server/mds/meta/values.h"
 
 namespace pnfsrdma::mds {
@@ -46,13 +48,30 @@ class Checker {
     TRY(read_cookies());
     TRY(read_orphans_and_tails());
     TRY(read_extents());
+    TRY(read_shares());
     TRY(read_xattrs());
     check_inodes();
-    check_overlaps();
+    check_shares();
     return std::move(report_);
   }
 
  private:
+  struct Place {
+    uint64_t logical;
+    uint64_t length;
+    InodeId inode;
+  };
+  // From there on so many more extents name it, and the records say so many more.
+  struct Edge {
+    uint64_t logical;
+    int64_t extents;
+    int64_t recorded;
+  };
+  struct Shared {
+    uint64_t begin;
+    uint64_t end;
+  };
+
   template <typename... Args>
   void problem(fmt::format_string<Args...> format, Args&&... args) {
     if (report_.problems.size() < kProblemsMax) {
@@ -242,22 +261,60 @@ class Checker {
     return true;
   }
 
-  void check_overlaps() {
-    std::ranges::sort(places_, {}, &Place::logical);
-    for (size_t i = 1; i < places_.size(); ++i) {
-      const Place& before = places_[i - 1];
-      if (before.logical + before.length > places_[i].logical) {
-        problem("files {} and {} share logical address {}", before.inode, places_[i].inode,
-                places_[i].logical);
-      }
-    }
+  Result<> read_shares() {
+    return scan<StoredShare>(kShareTag, "a shared run", [&](std::string_view key, const StoredShare& stored) {
+      const uint64_t end = number_of_key(kShareTag, key).value_or(0);
+      if (stored.length == 0 || stored.length > end || stored.names < 2)
+        return problem("the shared run that ends at logical address {} is impossible", end);
+      const uint64_t begin = end - stored.length;
+      if (begin < last_share_end_) problem("two shared runs overlap at logical address {}", begin);
+      last_share_end_ = end;
+      const auto names = static_cast<int64_t>(stored.names);
+      edges_.push_back({begin, 0, names});
+      edges_.push_back({end, 0, -names});
+    });
   }
 
-  struct Place {
-    uint64_t logical;
-    uint64_t length;
-    InodeId inode;
-  };
+  // Memory that several extents name is on record with their number, and their files say that they may have some.
+  void check_shares() {
+    for (const Place& place : places_) {
+      edges_.push_back({place.logical, 1, 0});
+      edges_.push_back({place.logical + place.length, -1, 0});
+    }
+    std::ranges::sort(edges_, {}, &Edge::logical);
+    int64_t extents = 0;
+    int64_t recorded = 0;
+    for (auto edge = edges_.begin(); edge != edges_.end();) {
+      const uint64_t begin = edge->logical;
+      for (; edge != edges_.end() && edge->logical == begin; ++edge) {
+        extents += edge->extents;
+        recorded += edge->recorded;
+      }
+      if (recorded != (extents > 1 ? extents : 0)) wrong_count(begin, extents, recorded);
+      if (extents > 1) shared_at_.push_back({begin, edge->logical});
+    }
+    for (const Place& place : places_) check_share_flag(place);
+  }
+
+  void check_share_flag(const Place& place) {
+    const auto run = std::ranges::upper_bound(shared_at_, place.logical, {}, &Shared::end);
+    const bool shares = run != shared_at_.end() && run->begin < place.logical + place.length;
+    const Seen* inode = find(place.inode);
+    if (shares && inode != nullptr && (inode->flags & kInodeShares) == 0)
+      problem("file {} has shared memory at logical address {}, its flag says it has none", place.inode,
+              run->begin);
+  }
+
+  void wrong_count(uint64_t logical, int64_t extents, int64_t recorded) {
+    if (report_.problems.size() == kProblemsMax) return;
+    std::string files;
+    for (const Place& place : places_) {
+      if (place.logical <= logical && logical < place.logical + place.length)
+        files += (files.empty() ? ": files " : ", ") + std::to_string(place.inode);
+    }
+    problem("logical address {}: {} extents name it, the record of shared memory says {}{}", logical, extents,
+            recorded, files);
+  }
 
   KeyValueStore& store_;
   NamespaceReport report_;
@@ -265,6 +322,9 @@ class Checker {
   std::unordered_map<InodeId, Seen> inodes_;
   std::unordered_set<InodeId> rooted_;
   std::vector<Place> places_;
+  std::vector<Edge> edges_;
+  uint64_t last_share_end_ = 0;
+  std::vector<Shared> shared_at_;  // in order
 };
 
 }  // namespace

@@ -32,6 +32,12 @@ struct StoredExtent {
   uint64_t length = 0;
 };
 
+// What the key (end address) does not say about a SharedRun.
+struct StoredShare {
+  uint64_t length = 0;
+  uint64_t names = 0;
+};
+
 // One of an inode's extended attributes, and all of them, in byte order of their names.
 struct StoredXattr {
   xdr::String<kNameBytesMax> name;

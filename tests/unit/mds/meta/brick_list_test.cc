@@ -5,6 +5,7 @@
 
 #include "server/mds/meta/format_version.h"
 #include "server/mds/meta/keys.h"
+#include "server/mds/meta/shared_runs.h"
 #include "server/mds/meta/values.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
@@ -142,6 +143,39 @@ TEST_F(Bricks, OneBrickIsNotInTheListTwice) {
   EXPECT_EQ(list_->update(second).error().number(), EEXIST);
 }
 
+// Several extents may have the same place where the store says so, and only there.
+TEST_F(Bricks, SharedMemoryIsInUseOnce) {
+  configure({"a"});
+  const auto put = [&](InodeId file, uint64_t first_grain, uint64_t grains, SharedChange* shares) {
+    Batch batch;
+    ExtentChange extents(store_, file);
+    ASSERT_TRUE(extents.insert({0, brick::kBlockSize + first_grain * kGrainSize, grains * kGrainSize}));
+    extents.write_to(batch);
+    if (shares != nullptr) shares->write_to(batch);
+    ASSERT_TRUE(store_.commit(batch, CommitKind::kNamespace));
+  };
+  put(100, 0, 8, nullptr);
+  SharedChange shares(store_);
+  ASSERT_TRUE(shares.add({brick::kBlockSize + 4 * kGrainSize, 4 * kGrainSize}));
+  put(101, 4, 8, &shares);
+  reopen();
+  EXPECT_EQ(list_->space(1).used_blocks(), 1u);
+  EXPECT_EQ(list_->space(1).free_grain_bytes(), brick::kBlockSize - 12 * kGrainSize);
+  put(102, 11, 1, nullptr);
+  EXPECT_EQ(BrickList::open(store_, clock_).error().number(), EUCLEAN);
+}
+
+// An older program must not see shared memory, and what it may see must not hide that there is some.
+TEST_F(Bricks, TheFormatGoesUpOnly) {
+  configure({"a"});
+  EXPECT_EQ(stored_format(), kFormatUnshared);
+  Batch batch;
+  ASSERT_TRUE(raise_format_version(store_, batch, kFormatVersion));
+  ASSERT_TRUE(store_.commit(batch, CommitKind::kNamespace));
+  ASSERT_TRUE(list_->add("b", false));
+  EXPECT_EQ(stored_format(), kFormatVersion);
+}
+
 // What a program of format 1 left: extents and its counter of addresses.
 TEST_F(Bricks, AStoreOfOneBrickIsTakenOver) {
   Batch batch;
@@ -154,7 +188,7 @@ TEST_F(Bricks, AStoreOfOneBrickIsTakenOver) {
   EXPECT_EQ(list_->space(1).used_blocks(), 1u);
   EXPECT_EQ(stored_format(), 1u);  // only looked at
   EXPECT_TRUE(configure({"a", "b"}).empty());
-  EXPECT_EQ(stored_format(), kFormatVersion);
+  EXPECT_EQ(stored_format(), kFormatUnshared);
   reopen();
   EXPECT_EQ(addresses(), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(take_blocks(1, 1).value(), 70000 * brick::kBlockSize);

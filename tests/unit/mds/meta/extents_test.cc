@@ -63,6 +63,33 @@ TEST_P(ExtentMap, JoinsWhatGoesOnInFileAndMemory) {
   EXPECT_EQ(all().size(), 2u);
 }
 
+TEST_P(ExtentMap, ManyAtOnceAreJoinedAtTheirEnds) {
+  insert(0, 100, 2);
+  insert(9, 300, 1);
+  ExtentChange change(*store_, kFile);
+  ASSERT_TRUE(change.insert_all(
+      std::vector{grains(2, 102, 1), grains(4, 200, 1), grains(6, 210, 1), grains(8, 299, 1)}));
+  EXPECT_EQ(change.growth(), static_cast<int64_t>(4 * kGrain));
+  commit(change);
+  EXPECT_EQ(all(), (std::vector<Extent>{grains(0, 100, 3), grains(4, 200, 1), grains(6, 210, 1),
+                                        grains(8, 299, 2)}));
+}
+
+TEST_P(ExtentMap, ManyAtOnceNeedAHoleAndTheirOrder) {
+  insert(5, 100, 1);
+  const auto refused = [&](const std::vector<Extent>& extents) {
+    ExtentChange change(*store_, kFile);
+    return change.insert_all(extents).error().number();
+  };
+  EXPECT_EQ(refused({grains(2, 300, 1), grains(4, 310, 1), grains(6, 320, 1)}), EEXIST);
+  EXPECT_EQ(refused({grains(10, 300, 1), grains(14, 310, 1), grains(12, 320, 1)}), EINVAL);
+  EXPECT_EQ(refused({grains(10, 300, 3), grains(12, 310, 1), grains(14, 320, 1)}), EINVAL);
+  EXPECT_EQ(refused({grains(10, 300, 1), {12 * kGrain, 1, kGrain}, grains(14, 320, 1)}), EINVAL);
+  ExtentChange nothing(*store_, kFile);
+  EXPECT_TRUE(nothing.insert_all({}));
+  EXPECT_EQ(nothing.growth(), 0);
+}
+
 TEST_P(ExtentMap, KeepsFilesApart) {
   insert(0, 100, 2, 7);
   insert(0, 200, 2, 8);

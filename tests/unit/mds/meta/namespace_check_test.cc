@@ -15,6 +15,7 @@ namespace pnfsrdma::mds {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class Damage : public ::testing::Test {
@@ -50,6 +51,11 @@ class Damage : public ::testing::Test {
     Batch batch;
     put_value(batch, number_key(kExtentTag, inode, extent.end()),
               StoredExtent{extent.logical, extent.length});
+    commit(batch);
+  }
+  void put_share(uint64_t end, const StoredShare& share) {
+    Batch batch;
+    put_value(batch, number_key(kShareTag, end), share);
     commit(batch);
   }
   std::vector<std::string> problems() { return check_namespace(store_).value().problems; }
@@ -123,8 +129,37 @@ TEST_F(Damage, AnOrphanRecordOfNothing) {
 
 TEST_F(Damage, ExtentsOfTwoFilesInOnePlace) {
   add_extent(other_->id, {0, kGrainSize, kGrainSize});
-  expect("share logical address");
+  expect("2 extents name it, the record of shared memory says 0: files ");
   expect("its extents have");
+}
+
+TEST_F(Damage, SharedMemoryIsInOrderWhenItsRecordAndItsFilesSaySo) {
+  add_extent(other_->id, {0, kGrainSize, kGrainSize});
+  put_share(2 * kGrainSize, {kGrainSize, 2});
+  Inode shares = *file_;
+  shares.space_used = kGrainSize;
+  shares.flags |= kInodeShares;
+  put(shares);
+  Inode other = *other_;
+  other.space_used = kGrainSize;
+  put(other);
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("its flag says it has none")));
+  other.flags |= kInodeShares;
+  put(other);
+  EXPECT_THAT(problems(), ::testing::IsEmpty());
+}
+
+TEST_F(Damage, AWrongNumberOfNames) {
+  put_share(2 * kGrainSize, {kGrainSize, 2});
+  expect("1 extents name it, the record of shared memory says 2: files ");
+  put_share(2 * kGrainSize, {kGrainSize, 1});
+  expect("is impossible");
+}
+
+TEST_F(Damage, SharedRunsThatOverlap) {
+  put_share(9 * kGrainSize, {4 * kGrainSize, 2});
+  put_share(8 * kGrainSize, {kGrainSize, 2});
+  expect("two shared runs overlap");
 }
 
 TEST_F(Damage, ExtentsOfOneFileThatOverlap) {
