@@ -87,7 +87,9 @@ class BrickControls::Way final : public brick::Control, public std::enable_share
   void list_grants(const brick::ListGrantsArguments& arguments, Done<brick::GrantsResult> done) override {
     ask(std::move(done), [arguments](ServedBrick& brick) { return brick.list_grants(arguments); });
   }
-  void copy(const brick::CopyArguments&, Done<brick::StatusResult>) override { CHECK(false); }
+  void copy(const brick::CopyArguments& a, Done<brick::StatusResult> done) override {
+    ask(std::move(done), [a](ServedBrick& brick) { return brick.copy(a); });
+  }
   void loop_turns(Done<brick::LoopTurnsResult>) override { CHECK(false); }
   void session_traffic(Done<brick::SessionTrafficResult>) override { CHECK(false); }
 

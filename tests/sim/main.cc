@@ -35,6 +35,7 @@ workload:
   --real-mds        the MDS itself instead of the model of it
   --leases-end      short leases that end by themselves, --real-mds only; of --mixed it is each third five
   --disowned        the MDS forgets opens, without a word, --real-mds only
+  --clones          files are cloned now and then, --real-mds only
   --revoked         the administrator revokes layouts, --real-mds only
   --delegations     clients read by delegations, --real-mds only; each third five seeds with --leases-end
   --no-faults
@@ -187,6 +188,7 @@ struct Wishes {
                        : name == "--leases-end"  ? &options.leases_end
                        : name == "--disowned"    ? &options.disowned
                        : name == "--revoked"     ? &options.revoked
+                       : name == "--clones"      ? &options.clones
                        : name == "--delegations" ? &options.delegations
                        : name == "--no-faults"   ? &options.no_faults
                        : name == "--keep-going"  ? &keep_going
@@ -240,6 +242,7 @@ int main(int count, char** arguments) {
   if (options.leases_end && !options.real_mds) return refuse("--leases-end without --real-mds");
   if (options.disowned && !options.real_mds) return refuse("--disowned without --real-mds");
   if (options.revoked && !options.real_mds) return refuse("--revoked without --real-mds");
+  if (options.clones && !options.real_mds) return refuse("--clones without --real-mds");
   if (options.delegations && !options.real_mds) return refuse("--delegations without --real-mds");
   const bool one = wishes.one;
   // Written or not, the same steps: a trace must not change the run.

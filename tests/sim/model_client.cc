@@ -280,6 +280,38 @@ int ModelClient::truncate(OpenFile& file, uint64_t size, bool& refused) {
   }
 }
 
+int ModelClient::clone(OpenFile& file, size_t target) {
+  if (const auto settled = file.data->settle(); !settled) return settled.error().number();
+  nfs4::SetAttributesArguments empty;
+  empty.attributes.size = 0;
+  const nfs4::PutFileHandleArguments to{served_.handle_of(target)};
+  const auto emptied = session_->call({to, empty}, {}, {.cache_reply = true});
+  if (!emptied) return emptied.error().number();
+  if (!emptied->ok()) return nfs4::to_errno(emptied->status);
+  const auto reply = session_->call({nfs4::PutFileHandleArguments{served_.handle_of(file.handle.file)},
+                                     nfs4::SaveFileHandleArguments{}, to, nfs4::CloneArguments{}},
+                                    {}, {.cache_reply = true});
+  if (!reply) return reply.error().number();
+  return reply->ok() ? 0 : nfs4::to_errno(reply->status);
+}
+
+Result<std::vector<std::byte>> ModelClient::contents(size_t file) {
+  constexpr uint32_t kPiece = 256 << 10;
+  std::vector<std::byte> all;
+  for (;;) {
+    const auto reply =
+        session_->call({nfs4::PutFileHandleArguments{served_.handle_of(file)},
+                        nfs4::ReadArguments{.stateid = {}, .offset = all.size(), .count = kPiece}},
+                       {});
+    if (!reply) return std::unexpected(reply.error());
+    const auto* read = reply->result<nfs4::ReadResponse>(1);
+    if (read == nullptr) return fail(nfs4::to_errno(reply->status), "a read of a clone");
+    const ByteSpan data = read->data.span();
+    all.insert(all.end(), data.begin(), data.end());
+    if (read->end_of_file) return all;
+  }
+}
+
 int ModelClient::punch(OpenFile& file, uint64_t offset, uint64_t length, bool& refused) {
   refused = true;
   if (const auto committed = file.data->hand_over(); !committed) return committed.error().number();

@@ -58,6 +58,10 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   // The same. As fallocate(2) with FALLOC_FL_PUNCH_HOLE on a mount.
   int punch(OpenFile& file, uint64_t offset, uint64_t length, bool& refused);
 
+  // As copy_file_range(2) of all of it to a file that nobody has open, and what that has then.
+  int clone(OpenFile& file, size_t target);
+  Result<std::vector<std::byte>> contents(size_t file);
+
   // Of a server that asks for opens, as system calls by path.
   uint32_t group(size_t file);
   bool set_group(size_t file, uint32_t group);

@@ -260,6 +260,20 @@ brick::StatusResult ServedBrick::zero(const brick::RangesArguments& arguments) {
   return result;
 }
 
+brick::StatusResult ServedBrick::copy(const brick::CopyArguments& arguments) {
+  brick::StatusResult result{check(arguments.epoch)};
+  if (result.status != brick::Status::kOk) return result;
+  std::vector<std::byte> bytes(arguments.length);
+  const bool copied =
+      read(arguments.epoch, arguments.source, bytes) && write(arguments.epoch, arguments.target, bytes);
+  if (!copied) return {brick::Status::kNotFound};
+  const auto parts = pieces(arguments.target, arguments.length);
+  for (const MutableByteSpan part : *parts) {
+    if (!flush(part)) result.status = brick::Status::kIo;
+  }
+  return result;
+}
+
 brick::StatisticsResult ServedBrick::statistics() const {
   brick::StatisticsResult result;
   result.block_count = blocks_;

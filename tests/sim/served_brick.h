@@ -39,6 +39,7 @@ class ServedBrick final : public Brick, public Responder, public rdma::Flusher {
   brick::StatusResult withdraw(const brick::WithdrawArguments& arguments);
   brick::PersistResult persist(const brick::RangesArguments& arguments);
   brick::StatusResult zero(const brick::RangesArguments& arguments);
+  brick::StatusResult copy(const brick::CopyArguments& arguments);
   brick::StatisticsResult statistics() const;
 
   // --- by the MDS's own memory handles. False: the claim of then is not in force.

@@ -88,6 +88,7 @@ class Worker {
       (void)read(*files_.back(), place.offset, place.length);
       close_one(files_.size() - 1);
     }
+    check_clone(true);
     while (!files_.empty()) {
       (void)sync(*files_.back(), false);
       if (const int error = sync(*files_.back(), false); error != 0)
@@ -105,6 +106,7 @@ class Worker {
     }
   }
   void read_everything() {
+    check_clone(true);
     for (size_t file = 0; file < kFiles; ++file) {
       open(file);
       for (uint64_t at = 0; at < kBytesMax; at += kBufferBytes) {
@@ -199,6 +201,8 @@ class Worker {
     const uint64_t range = dice_.one_in(8) ? kBytesMax : kBytesMax / 8;
     const uint64_t length = kUnit * dice_.between(1, dice_.one_in(10) ? kBufferBytes / kUnit : 200);
     const uint64_t offset = kUnit * dice_.below((range - length) / kUnit);
+    if (world_.options.clones && choice < 4) return clone(file);
+    if (world_.options.clones && choice < 8) return check_clone();
     if (choice < 44) return write_and_again(file, offset, length);
     if (choice < 72) return (void)read(file, offset, length);
     if (choice < 78) return append(file, std::min<uint64_t>(length, 4096));
@@ -312,6 +316,37 @@ class Worker {
     bool refused = false;
     const int error = mount().punch(file, offset, length, refused);
     world_.oracle.end(number, error == 0, watched.ended(error), refused);
+  }
+  // The clone is durable at once, as what a read of the file at that time could have shown.
+  void clone(OpenFile& file) {
+    const size_t target = clone_of(client_);
+    const ModelClient::InodeLock target_lock(mount(), target);
+    const ModelClient::InodeLock lock(mount(), file.handle.file);
+    world_.clones.erase(client_);
+    Watched watched(world_, calls_, client_, name(file, "clone"));
+    const int error = mount().clone(file, target);
+    const SteadyTime ended = watched.ended(error);
+    if (error != 0) return;
+    const auto content = mount().contents(target);
+    if (!content) return;
+    for (uint64_t at = 0; at < kBytesMax; at += kBufferBytes) {
+      const size_t from = std::min<uint64_t>(at, content->size());
+      const ByteSpan bytes = ByteSpan(*content).subspan(from, std::min(content->size() - from, kBufferBytes));
+      world_.oracle.check_read(file.handle, watched.began(), ended, at, kBufferBytes, bytes, bytes.size());
+    }
+    world_.clones[client_] = *content;
+  }
+  // `always`: every server answers.
+  void check_clone(bool always = false) {
+    if (!world_.options.clones) return;
+    const ModelClient::InodeLock lock(mount(), clone_of(client_));
+    if (!world_.clones.contains(client_)) return;
+    Watched watched(world_, calls_, client_, fmt::format("client {} looks at its clone", client_));
+    const auto content = mount().contents(clone_of(client_));
+    (void)watched.ended(content ? 0 : content.error().number());
+    if (!content && always) world_.violated(fmt::format("client {} cannot read its clone", client_));
+    if (content && *content != world_.clones.at(client_))
+      world_.violated(fmt::format("the clone of client {} has changed", client_));
   }
   int sync(OpenFile& file, bool data_only) {
     Watched watched(world_, calls_, client_, name(file, "{}", data_only ? "fdatasync" : "fsync"));

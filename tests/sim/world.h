@@ -40,6 +40,8 @@ struct RunOptions {
   // Clients open files to read them, too, ask for read delegations, keep pages, and change each other's attributes and
   // names.
   bool delegations = false;
+  // Files are cloned now and then, and the clone is what the file was.
+  bool clones = false;
 };
 
 // What one run is made of: bricks, an MDS, clients, what is known of them, and how a violation ends it.
@@ -62,6 +64,9 @@ class World {
   std::unique_ptr<RealMds> real_mds;
   Oracle oracle;
   std::vector<std::unique_ptr<ModelClient>> clients;
+
+  // What a client has cloned of a file, once it knows that it did: it stays that.
+  std::map<size_t, std::vector<std::byte>> clones;  // by client
 
   // The host of a client dies, wherever its fibers are. What the MDS has of it ends with its lease, or when it
   // starts again.
@@ -110,6 +115,10 @@ class World {
 
 inline constexpr size_t kBricks = 2, kFiles = 6, kClientsMax = 3;
 inline constexpr uint64_t kBytesMax = uint64_t{2} << 20;  // of a file
+// Behind the others: each client has one that it clones to.
+constexpr size_t clone_of(size_t client) {
+  return kFiles + client;
+}
 
 // Does what applications do until `world.options.operations` are done, then checks that everything is well.
 void run_workload(World& world);

@@ -31,7 +31,8 @@ struct LayoutModule::Machinery {
         io(parts.loop, parts.clock, parts.names, bricks, space, table, queue, layouts, options.metadata_era),
         ranges(parts.clock, parts.loop, parts.names, bricks, space, table, queue, layouts),
         copies(parts.clock, parts.names, space, io, ranges),
-        service(bricks, layouts, granter, committer, io, ranges, copies, paths),
+        clones(parts.loop, parts.clock, parts.names, bricks, space, queue, layouts),
+        service(bricks, layouts, granter, committer, io, ranges, copies, clones, paths),
         administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {
     bricks.start(
         {.on_lost = [this](BrickNumber brick) { layouts.on_brick_lost(brick); },
@@ -62,6 +63,7 @@ struct LayoutModule::Machinery {
   FileIo io;
   FileRanges ranges;
   FileCopy copies;
+  FileClone clones;
   PathReports paths;
   DataService service;
   BrickAdministration administration;
@@ -98,6 +100,9 @@ FileRanges& LayoutModule::ranges() {
 }
 FileCopy& LayoutModule::copies() {
   return machinery_->copies;
+}
+FileClone& LayoutModule::clones() {
+  return machinery_->clones;
 }
 const PathReports& LayoutModule::paths() const {
   return machinery_->paths;

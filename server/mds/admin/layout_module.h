@@ -23,6 +23,7 @@ class BlockMemory;
 class BrickAdministration;
 class BrickSet;
 class FileIo;
+class FileClone;
 class FileCopy;
 class FileRanges;
 class LayoutCommitter;
@@ -78,6 +79,7 @@ class LayoutModule {
   FileIo& io();
   FileRanges& ranges();
   FileCopy& copies();
+  FileClone& clones();
   const LayoutTable& table() const;
   const PathReports& paths() const;
 

@@ -16,6 +16,7 @@ constexpr Milliseconds kRetryIdentification{1000};
 constexpr size_t kToldPerTurn = 64;
 // What one call has flushed or zeroed: calls for other files have their turn behind it.
 constexpr uint64_t kBytesPerCall = 64 << 20;
+constexpr uint64_t kBytesPerCopy = 8 << 20;
 
 }  // namespace
 
@@ -434,6 +435,17 @@ void BrickDevice::zero(const std::vector<brick::Range>& ranges, Done<brick::Stat
   in_pieces<brick::StatusResult>(
       std::make_shared<const std::vector<std::vector<brick::Range>>>(pieces_of(ranges)), 0, call,
       std::move(done));
+}
+
+void BrickDevice::copy(uint64_t source, uint64_t target, uint64_t length, Done<brick::StatusResult> done) {
+  if (!usable() || !settled_) return refuse(std::move(done), brick::Status::kTryLater);
+  const uint64_t piece = std::min(length, kBytesPerCopy);
+  auto copied = [this, source, target, length, piece,
+                 done = std::move(done)](Answer<brick::StatusResult> answer) mutable {
+    if (!answer || piece == length) return done(std::move(answer));
+    copy(source + piece, target + piece, length - piece, std::move(done));
+  };
+  control_.copy({epoch_, source, target, piece}, guard<brick::StatusResult>(std::move(copied)));
 }
 
 // --- for administrators

@@ -145,6 +145,8 @@ class BrickDevice {
   void free(const std::vector<brick::Run>& runs, std::function<void()> done);
   void persist(const std::vector<brick::Range>& ranges, Done<brick::PersistResult> done);
   void zero(const std::vector<brick::Range>& ranges, Done<brick::StatusResult> done);
+  // From one place of the brick to another, durably.
+  void copy(uint64_t source, uint64_t target, uint64_t length, Done<brick::StatusResult> done);
 
   // --- for administrators ---
   void statistics(Done<brick::StatisticsResult> done);

@@ -18,11 +18,21 @@ namespace pnfsrdma::mds {
 namespace {
 
 constexpr std::string_view kEpochKey = "epoch";
+// Of a copy between bricks.
+constexpr uint64_t kCarriedAtOnce = uint64_t{1} << 20;
 
 // Of two answers the one that says more: an error that stays, one that passes, none.
 nfs4::Status graver(nfs4::Status a, nfs4::Status b) {
   if (a == nfs4::Status::kOk || (a == nfs4::Status::kDelay && b != nfs4::Status::kOk)) return b;
   return a;
+}
+
+template <typename Result>
+nfs4::Status told(const BrickDevice& brick, const BrickDevice::Answer<Result>& answer) {
+  if (answer) return nfs4::Status::kOk;
+  // Lost on the way, or away: for how long says which error.
+  if (answer.error() == brick::Status::kTryLater && !brick.usable()) return brick.absence();
+  return status_of(answer.error());
 }
 
 }  // namespace
@@ -257,11 +267,8 @@ void BrickSet::on_each(const std::vector<brick::Range>& ranges, Done done,
   const Join join([gravest, done = std::move(done)] { done(*gravest); });
   for (const auto& [number, part] : split(ranges)) {
     BrickDevice& brick = at(part[0].logical);
-    (brick.*call)(part, [&brick, gravest, end = join.part()](BrickDevice::Answer<Result> answer) {
-      nfs4::Status status = answer ? nfs4::Status::kOk : status_of(answer.error());
-      // Lost on the way, or away: for how long says which error.
-      if (!answer && answer.error() == brick::Status::kTryLater && !brick.usable()) status = brick.absence();
-      *gravest = graver(*gravest, status);
+    (brick.*call)(part, [&brick, gravest, end = join.part()](const BrickDevice::Answer<Result>& answer) {
+      *gravest = graver(*gravest, told(brick, answer));
       end();
     });
   }
@@ -274,6 +281,56 @@ void BrickSet::persist(const std::vector<brick::Range>& ranges, Done done) {
 
 void BrickSet::zero(const std::vector<brick::Range>& ranges, Done done) {
   on_each<brick::StatusResult>(ranges, std::move(done), &BrickDevice::zero);
+}
+
+struct BrickSet::Carrying {
+  brick::Range source;
+  uint64_t target = 0;
+  uint64_t moved = 0;
+  std::shared_ptr<Bytes> piece;
+  std::optional<BrickVerifier> verifier;  // of the target's brick, from the first piece to the flush
+  Done done;
+};
+
+void BrickSet::copy(const brick::Range& source, uint64_t target, Done done) {
+  BrickDevice& brick = at(source.logical);
+  if (&brick != &at(target)) {
+    return carry(std::make_shared<Carrying>(Carrying{.source = source,
+                                                     .target = target,
+                                                     .piece = nullptr,
+                                                     .verifier = at(target).verifier(),
+                                                     .done = std::move(done)}));
+  }
+  brick.copy(source.logical, target, source.length,
+             [&brick, done = std::move(done)](const BrickDevice::Answer<brick::StatusResult>& answer) {
+               done(told(brick, answer));
+             });
+}
+
+// One piece after the other through our own memory.
+void BrickSet::carry(const std::shared_ptr<Carrying>& work) {
+  const uint64_t left = work->source.length - work->moved;
+  const nfs4::Status absent =
+      absence(std::vector<brick::Range>{work->source, {work->target, work->source.length}});
+  if (absent != nfs4::Status::kOk) return work->done(absent);
+  if (left == 0) {
+    return persist({{work->target, work->source.length}}, lifetime_.guard([this, work](nfs4::Status flushed) {
+      // Lost on the way.
+      const bool lost = at(work->target).verifier() != *work->verifier;
+      work->done(flushed == nfs4::Status::kOk && lost ? nfs4::Status::kDelay : flushed);
+    }));
+  }
+  work->piece = std::make_shared<Bytes>(std::min<uint64_t>(left, kCarriedAtOnce));
+  const auto written = lifetime_.guard([this, work](bool moved) {
+    if (!moved) return work->done(nfs4::Status::kDelay);
+    work->moved += work->piece->size();
+    carry(work);
+  });
+  const auto read = lifetime_.guard([this, work, written](bool moved) {
+    if (!moved) return work->done(nfs4::Status::kDelay);
+    memory_at(work->target).write(work->target + work->moved, *work->piece, work->piece, written);
+  });
+  memory_at(work->source.logical).read(work->source.logical + work->moved, *work->piece, work->piece, read);
 }
 
 void BrickSet::free(const std::vector<brick::Run>& runs) {

@@ -104,6 +104,8 @@ class BrickSet {
   nfs4::Status absence(const std::set<BrickNumber>& numbers);
   void persist(const std::vector<brick::Range>& ranges, Done done);
   void zero(const std::vector<brick::Range>& ranges, Done done);
+  // Memory to other memory, durably: by the brick that has both, else through this server.
+  void copy(const brick::Range& source, uint64_t target, Done done);
   // Blocks their Space has given up. Our own handles die first. Nobody waits, as BrickDevice::free().
   void free(const std::vector<brick::Run>& runs);
   // Blocks are on their way back to the brick: it may have more soon.
@@ -120,6 +122,8 @@ class BrickSet {
   Split split(const std::vector<brick::Range>& ranges) const;
   void next_epoch(uint64_t above, std::function<void(uint64_t)> done);
   void begin_epoch(uint64_t least, const std::function<void(uint64_t)>& done);
+  struct Carrying;
+  void carry(const std::shared_ptr<Carrying>& work);
   template <typename Result>
   void on_each(const std::vector<brick::Range>& ranges, Done done,
                void (BrickDevice::*call)(const std::vector<brick::Range>&, BrickDevice::Done<Result>));

@@ -235,6 +235,8 @@ std::expected<FileIo::Obstacle, nfs4::Status> FileIo::obstacle(const Writing& wo
   if (absent != nfs4::Status::kOk) return std::unexpected(absent);
   const bool hole = std::ranges::any_of(sight.mapped, [](const Mapping& part) { return !part.logical; });
   if (hole) return Obstacle::kHole;
+  TRY_ASSIGN(const auto shared, space_.shared_parts(work.what.inode, work.range, kExtentsPerBatch));
+  if (!shared.empty()) return Obstacle::kShared;
   // Memory that came for more than a layout told: whoever saw the hole reads zeros until he has given it back.
   return layouts_.holds_hole(work.what.inode, work.range) ? Obstacle::kSeenHole : Obstacle::kNone;
 }
@@ -288,13 +290,36 @@ void FileIo::go_on_without_writers(const WritingPointer& work, bool cleared, nfs
 void FileIo::write_over_clean_tail(const WritingPointer& work) {
   space_.clean_tail(work->what.inode, [this, work](nfs4::Status cleaned) {
     if (cleaned != nfs4::Status::kOk) return finish(work, std::unexpected(cleaned));
-    look_and(&FileIo::fill_or_place, work);
+    write_to_own_memory(work);
+  });
+}
+
+void FileIo::write_to_own_memory(const WritingPointer& work) {
+  read_then(
+      names_.store(), lifetime_.token(),
+      [this, work] { return space_.to_unshare(work->what.inode, work->range); },
+      [this, work](const Outcome<ByteRange>& stretch) {
+        if (!stretch) return finish(work, std::unexpected(stretch.error()));
+        if (stretch->empty()) return look_and(&FileIo::fill_or_place, work);
+        unshare(work, *stretch);
+      });
+}
+
+// Whoever reads what other files have, too, must ask again, the writer as well.
+void FileIo::unshare(const WritingPointer& work, const ByteRange& stretch) {
+  layouts_.clear(work->what.inode, stretch, work->what.client, [this, work, stretch](bool cleared) {
+    if (!cleared) return finish(work, std::unexpected(nfs4::Status::kDelay));
+    space_.unshare(work->what.inode, work->range, stretch, [this, work](nfs4::Status status) {
+      if (status != nfs4::Status::kOk) return finish(work, std::unexpected(status));
+      look_and(&FileIo::fill_or_place, work);
+    });
   });
 }
 
 void FileIo::fill_or_place(const WritingPointer& work, Sight sight) {
   if (sight.obstacle == Obstacle::kHole) return allocate(work);
   if (sight.obstacle == Obstacle::kSeenHole) return clear_seen_holes(work);
+  if (sight.obstacle == Obstacle::kShared) return finish(work, std::unexpected(nfs4::Status::kDelay));
   commit_size(work, std::move(sight));
 }
 
@@ -375,7 +400,7 @@ void FileIo::place_filled(const WritingPointer& work) {
         work->mapped = *std::move(mapped);
         // New memory needs no sync before it is written: if the commit is lost, no file has it, and it is
         // zeroed before the next one gets it.
-        if (!work->sync_first) return place(work);
+        if (!work->sync_first) return place_in_own(work);
         place_when_synced(work);
       });
 }
@@ -390,13 +415,17 @@ void FileIo::commit_size(const WritingPointer& work, Sight sight) {
       const auto cleared = names_.update(work->what.inode, {.mtime = clock_.wall_now(), .clear_setid = true});
       if (!cleared) return finish(work, std::unexpected(cleared.error()));
     }
-    return place(work);
+    return place_in_own(work);
   }
   const auto grown = names_.update(
       work->what.inode,
       {.size = work->range.end, .mtime = clock_.wall_now(), .clear_setid = work->what.clear_setid});
   if (!grown) return finish(work, std::unexpected(grown.error()));
   place_when_synced(work);
+}
+
+void FileIo::place_in_own(const WritingPointer& work) {
+  space_.when_owned_durably(work->what.inode, lifetime_.guard([this, work] { place(work); }));
 }
 
 void FileIo::place_when_synced(const WritingPointer& work) {

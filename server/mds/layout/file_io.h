@@ -68,7 +68,7 @@ class FileIo {
  private:
   struct Writing;
   using WritingPointer = std::shared_ptr<Writing>;
-  enum class Obstacle { kNone, kHole, kSeenHole, kDirtyTail, kWriters };
+  enum class Obstacle { kNone, kHole, kSeenHole, kShared, kDirtyTail, kWriters };
 
   // What a READ gets: so many bytes, from there.
   struct Place {
@@ -106,6 +106,8 @@ class FileIo {
   void clear_writers(const WritingPointer& work, Sight sight);
   void go_on_without_writers(const WritingPointer& work, bool cleared, nfs4::Status absent);
   void write_over_clean_tail(const WritingPointer& work);
+  void write_to_own_memory(const WritingPointer& work);
+  void unshare(const WritingPointer& work, const ByteRange& stretch);
   void fill_or_place(const WritingPointer& work, Sight sight);
   void allocate(const WritingPointer& work);
   struct Filling;
@@ -114,6 +116,7 @@ class FileIo {
   void place_filled(const WritingPointer& work);
   void clear_seen_holes(const WritingPointer& work);
   void commit_size(const WritingPointer& work, Sight sight);
+  void place_in_own(const WritingPointer& work);
   void place_when_synced(const WritingPointer& work);
   void place(const WritingPointer& work);
   void placed(const WritingPointer& work);

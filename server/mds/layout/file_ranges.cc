@@ -83,7 +83,27 @@ void FileRanges::plan_slice(const AllocatingPointer& work) {
   }));
 }
 
+// What other files have too would need memory when it is written.
 void FileRanges::plan_present_slice(const AllocatingPointer& work) {
+  read_then(
+      names_.store(), lifetime_.token(),
+      [this, work] { return space_.to_unshare(work->target.inode, work->slice); },
+      [this, work](const Outcome<ByteRange>& stretch) {
+        if (!stretch) return end_slice(work, stretch.error());
+        if (stretch->empty()) return plan_own_slice(work);
+        layouts_.clear(work->target.inode, *stretch, work->target.client,
+                       [this, work, stretch = *stretch](bool cleared) {
+                         if (!cleared) return end_slice(work, Status::kDelay);
+                         space_.unshare(work->target.inode, work->slice, stretch,
+                                        [this, work](Status status) {
+                                          if (status != Status::kOk) return end_slice(work, status);
+                                          plan_present_slice(work);
+                                        });
+                       });
+      });
+}
+
+void FileRanges::plan_own_slice(const AllocatingPointer& work) {
   using Plan = std::expected<AllocationPlan, Status>;
   read_then(
       names_.store(), lifetime_.token(),

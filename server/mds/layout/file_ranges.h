@@ -54,6 +54,7 @@ class FileRanges {
   void make_end_free(const AllocatingPointer& work, const Inode& present);
   void plan_slice(const AllocatingPointer& work);
   void plan_present_slice(const AllocatingPointer& work);
+  void plan_own_slice(const AllocatingPointer& work);
   void fill_slice(const AllocatingPointer& work, const AllocationPlan& plan);
   void end_slice(const AllocatingPointer& work, nfs4::Status status);
   void punch(const Target& target, const ByteRange& range, const InodeQueue::Turn& turn, const Done& done);

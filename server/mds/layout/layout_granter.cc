@@ -32,6 +32,24 @@ size_t extents_told(const GrantRequest& request) {
   return request.max_bytes / kSegmentBytesMin + 1;
 }
 
+// `extents` without `parts` of them; both in order.
+std::vector<Extent> without(const std::vector<Extent>& extents, const std::vector<Extent>& parts) {
+  std::vector<Extent> left;
+  auto part = parts.begin();
+  for (const Extent& extent : extents) {
+    uint64_t at = extent.file_offset;
+    const auto keep = [&](uint64_t end) {
+      if (end > at) left.push_back({at, extent.logical + (at - extent.file_offset), end - at});
+    };
+    for (; part != parts.end() && part->file_offset < extent.end(); ++part) {
+      keep(part->file_offset);
+      at = part->end();
+    }
+    keep(extent.end());
+  }
+  return left;
+}
+
 }  // namespace
 
 // One LAYOUTGET under way. Everything that may have changed over a wait is looked up again.
@@ -143,7 +161,39 @@ void LayoutGranter::make_writable(const WorkPointer& work) {
   // A tail somebody left dirty is zeroed before it is handed out again.
   space_.clean_tail(work->request.inode, [this, work](nfs4::Status cleaned) {
     if (cleaned != nfs4::Status::kOk) return fail(work, nfs4::Status::kLayoutTryLater);
-    fill(work);
+    own(work);
+  });
+}
+
+// Memory that other files have, too, is copied before anybody may write there.
+void LayoutGranter::own(const WorkPointer& work) {
+  read_then(
+      names_.store(), lifetime_.token(),
+      [this, work] {
+        return space_.to_unshare(work->request.inode, work->needed, extents_told(work->request));
+      },
+      [this, work](const Outcome<ByteRange>& stretch) {
+        if (!stretch) return fail(work, stretch.error());
+        if (stretch->empty()) return fill(work);
+        unshare(work, *stretch);
+      });
+}
+
+void LayoutGranter::unshare(const WorkPointer& work, const ByteRange& stretch) {
+  const GrantRequest& request = work->request;
+  // Who asks may read there, too. He cannot give that back while he waits for us.
+  if (table_.reachable(request.inode, stretch, request.client)) {
+    layouts_.recall(request.client, request.inode, stretch);
+    return fail(work, nfs4::Status::kRecallConflict);
+  }
+  layouts_.clear(request.inode, stretch, request.client, [this, work, stretch](bool cleared) {
+    if (!cleared) return fail(work, nfs4::Status::kLayoutTryLater);
+    space_.unshare(work->request.inode, work->needed, stretch, [this, work](nfs4::Status status) {
+      if (status == nfs4::Status::kDelay || status == nfs4::Status::kIo)
+        status = nfs4::Status::kLayoutTryLater;
+      if (status != nfs4::Status::kOk) return fail(work, status);
+      fill(work);
+    });
   });
 }
 
@@ -261,27 +311,39 @@ void LayoutGranter::when_durable(const WorkPointer& work) {
 // whole.
 void LayoutGranter::find_gaps(const WorkPointer& work) {
   const ByteRange range{work->needed.begin, std::max(work->needed.end, work->request.range.end)};
-  const size_t most = extents_told(work->request);
   read_then(
       names_.store(), lifetime_.token(),
-      [this, inode = work->request.inode, range, most] {
-        static_cast<void>(names_.get(inode));
-        return space_.extents().overlapping(inode, range.begin, range.length(), most);
-      },
-      [this, work, range](const Result<std::vector<Extent>>& extents) { list_gaps(work, range, extents); });
+      [this, work, range] { return extents_to_expose(work->request, range); },
+      [this, work, range](const Outcome<std::vector<Extent>>& extents) {
+        if (!extents) return fail(work, extents.error());
+        list_gaps(work, range, *extents);
+      });
+}
+
+// Only reads. Of those of the range: a writer gets none that others have, too.
+Outcome<std::vector<Extent>> LayoutGranter::extents_to_expose(const GrantRequest& request,
+                                                              const ByteRange& range) {
+  TRY_ASSIGN(const InodePointer inode, names_.get(request.inode));
+  auto extents =
+      space_.extents().overlapping(request.inode, range.begin, range.length(), extents_told(request));
+  if (!extents) return std::unexpected(status_of(extents.error()));
+  if (request.mode == IoMode::kRead || extents->empty()) return *std::move(extents);
+  const ByteRange whole{extents->front().file_offset, extents->back().end()};
+  TRY_ASSIGN(const std::vector<Extent> shared,
+             space_.shared_parts(request.inode, whole, extents_told(request)));
+  return without(*extents, shared);
 }
 
 void LayoutGranter::list_gaps(const WorkPointer& work, const ByteRange& range,
-                              const Result<std::vector<Extent>>& extents) {
+                              const std::vector<Extent>& extents) {
   const GrantRequest& request = work->request;
   const auto inode = names_.get(request.inode);
   if (!inode) return fail(work, inode.error());
-  if (!extents) return fail(work, status_of(extents.error()));
   // Ended while they were read.
   if (layouts_.gone(request.client)) return fail(work, nfs4::Status::kLayoutTryLater);
   const HeldLayout* held = table_.find(request.inode, request.client);
   uint64_t told = std::max(range.begin, holes_end(work, (*inode)->size));
-  for (const Extent& extent : *extents) {
+  for (const Extent& extent : extents) {
     if (extent.file_offset > told) break;
     told = std::max(told, extent.end());
     const ByteRange whole{extent.file_offset, extent.end()};

@@ -34,8 +34,8 @@ struct GrantRequest {
 // with the same grants. What is booked for a client is what an answer has told it, no more: a grant it does
 // not know it would never give back. Under the inode's exclusive turn, in this order, a crash between any two
 // lines costs nothing but a leak:
-//   recall holes others see -> memory from the brick -> commit extents, "tail may be dirty", "somebody
-//   writes" -> sync -> expose -> put the layout on record -> answer
+//   recall what is shared, copy it -> recall holes others see -> memory from the brick -> commit extents,
+//   "tail may be dirty", "somebody writes" -> sync -> expose -> put the layout on record -> answer
 // Control loop only.
 class LayoutGranter {
  public:
@@ -59,6 +59,8 @@ class LayoutGranter {
   void begin(const WorkPointer& work);
   std::optional<nfs4::Status> refusal(const GrantRequest& request);
   void make_writable(const WorkPointer& work);
+  void own(const WorkPointer& work);
+  void unshare(const WorkPointer& work, const ByteRange& stretch);
   void fill(const WorkPointer& work);
   std::expected<std::optional<AllocationPlan>, nfs4::Status> filling(const Work& work);
   void fill_holes(const WorkPointer& work, const AllocationPlan& plan);
@@ -68,7 +70,8 @@ class LayoutGranter {
   std::expected<Batch, nfs4::Status> marks_of_grant(const GrantRequest& request);
   void when_durable(const WorkPointer& work);
   void find_gaps(const WorkPointer& work);
-  void list_gaps(const WorkPointer& work, const ByteRange& range, const Result<std::vector<Extent>>& extents);
+  Outcome<std::vector<Extent>> extents_to_expose(const GrantRequest& request, const ByteRange& range);
+  void list_gaps(const WorkPointer& work, const ByteRange& range, const std::vector<Extent>& extents);
   void expose_next(const WorkPointer& work);
   void expose(const WorkPointer& work, const Extent& gap);
   bool keep(const WorkPointer& work, const Extent& gap, const brick::ExposeResult& exposed);

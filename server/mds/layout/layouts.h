@@ -99,6 +99,10 @@ class Layouts final : public LayoutConflicts {
   // The same for those who may write at or behind `offset`: bytes never committed must not become part of a
   // file that grows over them.
   void clear_writers(uint64_t inode, uint64_t offset, uint64_t requester, std::function<void(bool)> done);
+  // Asks the client for what it holds there; nobody waits for it.
+  void recall(uint64_t client, uint64_t inode, const ByteRange& range) {
+    recalls_.demand(client, inode, range, [] {});
+  }
   // This client still sees holes where memory came; it is told, nobody waits for it.
   void recall_holes(uint64_t client, uint64_t inode, const ByteRange& range);
   // The file is kept for somebody who was put off because of layouts.

@@ -21,7 +21,8 @@ namespace pnfsrdma::mds {
 //
 // It takes no turn of the inode: whoever holds one may be waiting for the very client that flushes. So the file may
 // change between two batches, and each batch looks at what is there by then. That is enough. Bytes that were written
-// before the flush began have their extents by then and keep them: memory of a file does not move. What is cut or
+// before the flush began have their extents by then and keep them: memory of a file moves only where others have it,
+// too, and such memory is durable before they do, its copy as well. What is cut or
 // punched meanwhile needs no flush any more, and what is written meanwhile is not of this one. A crash between two
 // batches leaves some bytes flushed that nobody was told of, which is nothing a brick may not do by itself.
 //

@@ -81,7 +81,7 @@ void for_object_values(const Services& services, const ObjectHandle& handle, con
   put(Attribute::kTimeModify, &Attributes::time_modify, [&] { return nfs4::Time::from(inode.mtime); });
   put(Attribute::kMountedOnFileId, &Attributes::mounted_on_file_id, [&] { return inode.id; });
   put(Attribute::kSpaceFreed, &Attributes::space_freed,
-      [&] { return inode.nlink <= 1 ? inode.space_used : 0; });
+      [&] { return inode.nlink <= 1 && (inode.flags & kInodeShares) == 0 ? inode.space_used : 0; });
 }
 
 // Attributes of the whole server.
@@ -124,6 +124,7 @@ void put_layouts(Attributes& values, const Inode& inode, const Services& service
   values.fs_layout_types = available ? nfs4::LayoutTypes{nfs4::kLayoutTypePmem} : nfs4::LayoutTypes{};
   values.layout_types = available && inode.is_regular() ? *values.fs_layout_types : nfs4::LayoutTypes{};
   values.layout_block_size = services.data.layout_block_size();
+  values.clone_block_size = services.data.layout_block_size();
   values.layout_alignment = kLayoutAlignment;
   values.mds_threshold = available && inode.is_regular() ? threshold(services.limits) : nfs4::MdsThreshold{};
 }
@@ -157,9 +158,9 @@ bool overlap(const Bitmap& one, const Bitmap& other) {
 const Bitmap& supported_attributes() {
   static const Bitmap kSupported = [] {
     // All that the wire types know but what this server has no values for.
-    return nfs4::known_attributes().without(
-        Bitmap::of(Attribute::kQuotaAvailableHard, Attribute::kQuotaAvailableSoft, Attribute::kQuotaUsed,
-                   Attribute::kTimeBackup, Attribute::kChangePolicy, Attribute::kCloneBlockSize));
+    return nfs4::known_attributes().without(Bitmap::of(Attribute::kQuotaAvailableHard,
+                                                       Attribute::kQuotaAvailableSoft, Attribute::kQuotaUsed,
+                                                       Attribute::kTimeBackup, Attribute::kChangePolicy));
   }();
   return kSupported;
 }

@@ -57,6 +57,7 @@ bool may_be_sessionless(Operation operation) {
 bool changes_something(Operation operation) {
   switch (operation) {
     case Operation::kAllocate:
+    case Operation::kClone:
     case Operation::kClose:
     case Operation::kCopy:
     case Operation::kCreate:
@@ -107,6 +108,7 @@ bool may_miss(Operation operation) {
   switch (operation) {
     case Operation::kAccess:
     case Operation::kAllocate:
+    case Operation::kClone:
     case Operation::kCommit:
     case Operation::kCopy:
     case Operation::kCreate:

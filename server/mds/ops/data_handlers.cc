@@ -26,6 +26,9 @@ nfs4::DeallocateResponse handle(CompoundContext& context, const nfs4::Deallocate
 nfs4::CopyResponse handle(CompoundContext& context, const nfs4::CopyArguments& arguments) {
   return context.services.data.copy(context, arguments);
 }
+nfs4::CloneResponse handle(CompoundContext& context, const nfs4::CloneArguments& arguments) {
+  return context.services.data.clone(context, arguments);
+}
 nfs4::SeekResponse handle(CompoundContext& context, const nfs4::SeekArguments& arguments) {
   return context.services.data.seek(context, arguments);
 }

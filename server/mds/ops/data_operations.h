@@ -21,6 +21,7 @@ class DataOperations {
   virtual nfs4::AllocateResponse allocate(CompoundContext&, const nfs4::AllocateArguments&) = 0;
   virtual nfs4::DeallocateResponse deallocate(CompoundContext&, const nfs4::DeallocateArguments&) = 0;
   virtual nfs4::CopyResponse copy(CompoundContext&, const nfs4::CopyArguments&) = 0;
+  virtual nfs4::CloneResponse clone(CompoundContext&, const nfs4::CloneArguments&) = 0;
   virtual nfs4::SeekResponse seek(CompoundContext&, const nfs4::SeekArguments&) = 0;
   virtual nfs4::GetDeviceInfoResponse get_device_info(CompoundContext&,
                                                       const nfs4::GetDeviceInfoArguments&) = 0;
@@ -33,7 +34,7 @@ class DataOperations {
   virtual bool layouts_available() const = 0;
   // Of the brick that keeps the least: "volatile", "process" or "power"; "unknown" while no brick is there.
   virtual std::string durability() const = 0;
-  // layout_blksize, bytes.
+  // layout_blksize and clone_blksize, bytes.
   virtual uint32_t layout_block_size() const = 0;
   // space_total, space_free, space_avail in bytes.
   struct Space {

@@ -9,7 +9,7 @@
 #include "server/mds/state/delegations.h"
 #include "server/mds/state/server_limits.h"
 
-// READ, WRITE, COMMIT, COPY, and what statfs asks.
+// READ, WRITE, COMMIT, COPY, CLONE, and what statfs asks.
 namespace pnfsrdma::mds {
 
 using nfs4::Status;
@@ -31,7 +31,7 @@ nfs4::Content content_of(FileIo::Piece& piece) {
 
 DataService::DataService(BrickSet& bricks, Layouts& layouts, LayoutGranter& granter,
                          LayoutCommitter& committer, FileIo& io, FileRanges& ranges, FileCopy& copies,
-                         PathReports& paths)
+                         FileClone& clones, PathReports& paths)
     : bricks_(bricks),
       layouts_(layouts),
       granter_(granter),
@@ -39,6 +39,7 @@ DataService::DataService(BrickSet& bricks, Layouts& layouts, LayoutGranter& gran
       io_(io),
       ranges_(ranges),
       copies_(copies),
+      clones_(clones),
       paths_(paths) {}
 
 // RFC 8881, 18.22
@@ -212,6 +213,28 @@ nfs4::CopyResponse DataService::copy(CompoundContext& context, const nfs4::CopyA
   result.outcome.committed = nfs4::StableHow::kFileSync;
   result.outcome.verifier = answer->verifier;
   return result;
+}
+
+// RFC 7862, 15.13
+nfs4::CloneResponse DataService::clone(CompoundContext& context, const nfs4::CloneArguments& arguments) {
+  TRY_ASSIGN(const InodePointer source, context.saved_regular_file());
+  TRY_ASSIGN(const InodePointer target, context.current_regular_file());
+  TRY_ASSIGN(const OpenAccess from, context.saved_io_access(arguments.source_stateid, *source));
+  TRY_ASSIGN(const OpenAccess to, context.io_access(arguments.target_stateid, *target, true));
+  if (!from.read || !to.write) return Status::kOpenMode;
+  if (to.special) TRY(context.recall_delegations(*target));
+  TRY_ASSIGN(const Status answer, context.suspension.ask<Status>([&](auto done) {
+    const FileClone::What what{.client = context.client_id(),
+                               .source = source->id,
+                               .source_offset = arguments.source_offset,
+                               .target = target->id,
+                               .target_offset = arguments.target_offset,
+                               .count = arguments.count,
+                               .clear_setid = !context.credentials().is_root()};
+    clones_.clone(what, holding(context.services.delegations.hold(target->id), std::move(done)));
+  }));
+  if (answer != Status::kOk) return answer;
+  return nfs4::CloneResult{};
 }
 
 // RFC 7862, 15.11

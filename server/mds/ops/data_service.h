@@ -6,6 +6,7 @@
 
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/bricks/path_reports.h"
+#include "server/mds/layout/file_clone.h"
 #include "server/mds/layout/file_copy.h"
 #include "server/mds/layout/file_io.h"
 #include "server/mds/layout/file_ranges.h"
@@ -22,7 +23,7 @@ namespace pnfsrdma::mds {
 class DataService final : public DataOperations {
  public:
   DataService(BrickSet& bricks, Layouts& layouts, LayoutGranter& granter, LayoutCommitter& committer,
-              FileIo& io, FileRanges& ranges, FileCopy& copies, PathReports& paths);
+              FileIo& io, FileRanges& ranges, FileCopy& copies, FileClone& clones, PathReports& paths);
 
   nfs4::ReadResponse read(CompoundContext& context, const nfs4::ReadArguments& arguments) override;
   nfs4::ReadPlusResponse read_plus(CompoundContext& context,
@@ -34,6 +35,7 @@ class DataService final : public DataOperations {
   nfs4::DeallocateResponse deallocate(CompoundContext& context,
                                       const nfs4::DeallocateArguments& arguments) override;
   nfs4::CopyResponse copy(CompoundContext& context, const nfs4::CopyArguments& arguments) override;
+  nfs4::CloneResponse clone(CompoundContext& context, const nfs4::CloneArguments& arguments) override;
   nfs4::SeekResponse seek(CompoundContext& context, const nfs4::SeekArguments& arguments) override;
   nfs4::GetDeviceInfoResponse get_device_info(CompoundContext& context,
                                               const nfs4::GetDeviceInfoArguments& arguments) override;
@@ -73,6 +75,7 @@ class DataService final : public DataOperations {
   FileIo& io_;
   FileRanges& ranges_;
   FileCopy& copies_;
+  FileClone& clones_;
   PathReports& paths_;
 };
 

@@ -58,8 +58,15 @@ void FileSpace::is_tail_of(BrickNumber brick, InodeId inode, uint64_t offset,
 void FileSpace::cut(InodeId inode, uint64_t size, const InodeUpdate& update, Done done) {
   InodeUpdate with_size = update;
   with_size.size = size;
-  // In the same batch as the new size: a crash between it and the zeroing finds the record.
-  shorten(inode, round_up(size, kGrainSize), with_size, true, std::move(done));
+  std::vector<ByteRange> edges;
+  if (size % kGrainSize != 0) edges.push_back({size, size + 1});
+  // Before: what is behind the new end is zeroed whatever happens.
+  own_edges(inode, std::move(edges),
+            [this, inode, size, with_size, done = std::move(done)](nfs4::Status status) {
+              if (status != nfs4::Status::kOk) return done(status);
+              // In the same batch as the new size: a crash between it and the zeroing finds the record.
+              shorten(inode, round_up(size, kGrainSize), with_size, true, done);
+            });
 }
 
 void FileSpace::clean_tail(InodeId inode, Done done) {
@@ -130,20 +137,27 @@ void FileSpace::leave_ahead(InodeId inode) {
 struct FileSpace::Removal {
   InodePointer inode;
   ExtentChange change;
-  std::vector<Extent> removed;
-  ByteRange rest;  // may have more of them: there are too many for one batch
+  SharedChange shares;
+  std::vector<LogicalRange> unnamed;  // memory that no file has any more
+  ByteRange rest;                     // may have more of them: there are too many for one batch
 
+  void write_to(Batch& batch) const {
+    change.write_to(batch);
+    shares.write_to(batch);
+  }
   uint64_t space_used() const { return inode->space_used + static_cast<uint64_t>(change.growth()); }
 };
 
 // Only reads.
 std::expected<FileSpace::Removal, nfs4::Status> FileSpace::removal(InodeId inode, const ByteRange& range) {
   TRY_ASSIGN(InodePointer present, names_.get(inode));
-  Removal removal{std::move(present), ExtentChange(store_, inode), {}, {}};
-  auto removed = removal.change.remove(range.begin, range.length(), kExtentsPerBatch);
+  Removal removal{std::move(present), ExtentChange(store_, inode), SharedChange(store_), {}, {}};
+  const auto removed = removal.change.remove(range.begin, range.length(), kExtentsPerBatch);
   if (!removed) return std::unexpected(status_of(removed.error()));
-  removal.removed = *std::move(removed);
-  if (removal.removed.size() == kExtentsPerBatch) removal.rest = {removal.removed.back().end(), range.end};
+  if (removed->size() == kExtentsPerBatch) removal.rest = {removed->back().end(), range.end};
+  auto unnamed = no_longer_named(*removal.inode, *removed, removal.shares);
+  if (!unnamed) return std::unexpected(status_of(unnamed.error()));
+  removal.unnamed = *std::move(unnamed);
   return removal;
 }
 
@@ -159,10 +173,10 @@ void FileSpace::take_out(InodeId inode, const ByteRange& range, Done done) {
 
 void FileSpace::take_out_by(InodeId inode, const Removal& removal, const Done& done) {
   Batch batch;
-  removal.change.write_to(batch);
+  removal.write_to(batch);
   const InodeUpdate update{.space_used = removal.space_used(), .space_only = true};
   if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
-  free_when_synced(removal.removed, [this, inode, rest = removal.rest, done] {
+  free_when_synced(removal.unnamed, [this, inode, rest = removal.rest, done] {
     if (rest.empty()) return done(nfs4::Status::kOk);
     take_out(inode, rest, done);
   });
@@ -184,7 +198,7 @@ void FileSpace::shorten_by(InodeId inode, const Removal& removal, uint64_t end, 
   const bool all = removal.rest.empty();
   update.space_used = removal.space_used();
   Batch batch;
-  removal.change.write_to(batch);
+  removal.write_to(batch);
   if (all) ahead_.take_off_record(batch, inode);
   // Extents that are still to go have bytes behind the new end, too.
   if (mark_dirty && (size < end || !all)) Extents::mark_tail_dirty(batch, inode);
@@ -192,7 +206,7 @@ void FileSpace::shorten_by(InodeId inode, const Removal& removal, uint64_t end, 
   if (all) ahead_.leave(inode);
   // A crash before the sync: the old size, the old extents, all bytes still there. Behind it: a dirty tail with its
   // record, zeroed at the next start.
-  free_when_synced(removal.removed, [this, inode, size, rest = removal.rest, done] {
+  free_when_synced(removal.unnamed, [this, inode, size, rest = removal.rest, done] {
     if (rest.empty()) return shortened(inode, size, done);
     take_out(inode, rest, [this, inode, size, done](nfs4::Status status) {
       if (status != nfs4::Status::kOk) return done(status);
@@ -232,6 +246,9 @@ std::expected<FileSpace::Punching, nfs4::Status> FileSpace::punching(InodeId ino
     if (edge.empty()) continue;
     const auto mapped = extents_.map(inode, edge.begin, edge.length());
     if (!mapped) return std::unexpected(status_of(mapped.error()));
+    // The end of the file has moved since they were made the file's own.
+    TRY_ASSIGN(const std::vector<Extent> shared, shared_parts(inode, edge, kExtentsPerBatch));
+    if (!shared.empty()) return std::unexpected(nfs4::Status::kDelay);
     for (const Mapping& part : *mapped) {
       if (part.logical) work.edges.push_back({*part.logical, part.length});
     }
@@ -240,6 +257,23 @@ std::expected<FileSpace::Punching, nfs4::Status> FileSpace::punching(InodeId ino
 }
 
 void FileSpace::punch(InodeId inode, const ByteRange& range, const InodeUpdate& update, Done done) {
+  read_then(
+      store_, lifetime_.token(), [this, inode] { return names_.get(inode); },
+      [this, inode, range, update, done = std::move(done)](const Outcome<InodePointer>& present) {
+        if (!present) return done(present.error());
+        std::vector<ByteRange> edges;
+        for (const uint64_t edge : {range.begin, range.end}) {
+          // Behind the end is nothing to keep.
+          if (edge % kGrainSize != 0 && edge < (*present)->size) edges.push_back({edge, edge + 1});
+        }
+        own_edges(inode, std::move(edges), [this, inode, range, update, done](nfs4::Status status) {
+          if (status != nfs4::Status::kOk) return done(status);
+          punch_owned(inode, range, update, done);
+        });
+      });
+}
+
+void FileSpace::punch_owned(InodeId inode, const ByteRange& range, const InodeUpdate& update, Done done) {
   read_then(
       store_, lifetime_.token(), [this, inode, range] { return punching(inode, range); },
       [this, inode, update, done = std::move(done)](const std::expected<Punching, nfs4::Status>& work) {
@@ -252,13 +286,13 @@ void FileSpace::punch_by(InodeId inode, const Punching& punching, InodeUpdate up
   const Removal& removal = punching.removal;
   update.space_used = removal.space_used();
   Batch batch;
-  removal.change.write_to(batch);
+  removal.write_to(batch);
   if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
   const auto zero = [this, inode, edges = punching.edges, done](nfs4::Status status) {
     if (status != nfs4::Status::kOk) return done(status);
     zero_edges(inode, edges, done);
   };
-  free_when_synced(removal.removed, [this, inode, rest = removal.rest, zero] {
+  free_when_synced(removal.unnamed, [this, inode, rest = removal.rest, zero] {
     if (rest.empty()) return zero(nfs4::Status::kOk);
     take_out(inode, rest, zero);
   });
@@ -321,8 +355,11 @@ Outcome<FileSpace::Leftovers> FileSpace::leftovers(InodeId inode, uint64_t from)
   for (const ByteRange& range : ranges) page.dead.add(intersection(range, {left.begin, page.end}));
   page.dead = table_.out_of_reach(inode, std::move(page.dead));
   for (const Extent& extent : extents) {
-    for (const ByteRange& part : page.dead.within({extent.file_offset, extent.end()}))
-      page.memory.push_back({extent.logical + (part.begin - extent.file_offset), part.length()});
+    for (const ByteRange& part : page.dead.within({extent.file_offset, extent.end()})) {
+      const Extent dead{part.begin, extent.logical + (part.begin - extent.file_offset), part.length()};
+      TRY_ASSIGN(const auto own, own_memory(*present, dead));
+      page.memory.insert(page.memory.end(), own.begin(), own.end());
+    }
   }
   return page;
 }
@@ -353,10 +390,11 @@ void FileSpace::zero_dead(InodeId inode, const Leftovers& page, const Done& done
     loop_.at_own_turn(lifetime_.guard([this, inode, end, done] { zero_leftovers(inode, end, done); }));
   };
   if (page.memory.empty()) return clean();
-  bricks_.zero(page.memory, lifetime_.guard([clean, done](nfs4::Status status) {
+  const auto zeroed = lifetime_.guard([clean, done](nfs4::Status status) {
     if (status != nfs4::Status::kOk) return done(status);
     clean();
-  }));
+  });
+  when_owned_durably(inode, [this, memory = page.memory, zeroed] { bricks_.zero(memory, zeroed); });
 }
 
 struct FileSpace::Tail {
@@ -375,7 +413,10 @@ Outcome<std::optional<FileSpace::Tail>> FileSpace::tail(InodeId inode, uint64_t 
   Tail page;
   for (const Extent& extent : *extents) {
     const uint64_t skip = from > extent.file_offset ? from - extent.file_offset : 0;
-    if (skip < extent.length) page.memory.push_back({extent.logical + skip, extent.length - skip});
+    if (skip >= extent.length) continue;
+    TRY_ASSIGN(const auto own, own_memory(**present, {extent.file_offset + skip, extent.logical + skip,
+                                                      extent.length - skip}));
+    page.memory.insert(page.memory.end(), own.begin(), own.end());
   }
   if (extents->size() == kExtentsPerBatch) page.next = extents->back().end();
   return page;
@@ -399,12 +440,13 @@ void FileSpace::zero_tail(InodeId inode, uint64_t from, Done done) {
 
 void FileSpace::zero_page(InodeId inode, const Tail& page, const Done& done) {
   if (page.memory.empty()) return tail_zeroed(inode, done);
-  bricks_.zero(page.memory, lifetime_.guard([this, inode, next = page.next, done](nfs4::Status status) {
+  const auto zeroed = lifetime_.guard([this, inode, next = page.next, done](nfs4::Status status) {
     // The record stays: whoever grows the file, and every start, zeroes first.
     if (status != nfs4::Status::kOk) return done(status);
     if (!next) return tail_zeroed(inode, done);
     loop_.at_own_turn(lifetime_.guard([this, inode, next, done] { zero_tail(inode, *next, done); }));
-  }));
+  });
+  when_owned_durably(inode, [this, memory = page.memory, zeroed] { bricks_.zero(memory, zeroed); });
 }
 
 void FileSpace::tail_zeroed(InodeId inode, const Done& done) {
@@ -431,34 +473,40 @@ void FileSpace::destroy(InodeId inode, Done done) {
 
 void FileSpace::destroy_with(InodeId inode, const Removal& removal, const Done& done) {
   Batch batch;
-  removal.change.write_to(batch);
+  removal.write_to(batch);
   ahead_.take_off_record(batch, inode);
   if (const auto destroyed = names_.destroy(inode, batch); !destroyed) return done(destroyed.error());
   ahead_.leave(inode);
   resting_.erase(inode);
   leftovers_.erase(inode);
-  free_when_synced(removal.removed, [done] { done(nfs4::Status::kOk); });
+  free_when_synced(removal.unnamed, [done] { done(nfs4::Status::kOk); });
 }
 
 // They are in no file any more with the newest commit. A crash before it is durable shows them in their file,
 // so nothing may be destroyed before; one behind it leaves blocks without an extent, freed at the next start.
-void FileSpace::free_when_synced(std::vector<Extent> removed, std::function<void()> then) {
+void FileSpace::free_when_synced(std::vector<LogicalRange> memory, std::function<void()> then) {
   store_.when_synced(store_.last_namespace_sequence(),
-                     lifetime_.guard([this, removed = std::move(removed), then = std::move(then)] {
-                       release(removed);
+                     lifetime_.guard([this, memory = std::move(memory), then = std::move(then)] {
+                       release(memory);
                        then();
                      }));
 }
 
-// The extents are in no file any more, durably, and no client reaches them.
-void FileSpace::release(const std::vector<Extent>& extents) {
+// It is in no file any more, durably, and no client reaches it.
+void FileSpace::release(const std::vector<LogicalRange>& memory) {
   std::vector<brick::Run> freed;
-  for (const Extent& extent : extents) {
-    released_ += extent.length;
-    for (const brick::Run& run : bricks_.space_at(extent.logical).free(extent.logical, extent.length))
+  for (const LogicalRange& part : memory) {
+    released_ += part.length;
+    for (const brick::Run& run : bricks_.space_at(part.logical).free(part.logical, part.length))
       freed.push_back(run);
   }
   bricks_.free(freed);
+}
+
+void FileSpace::when_rested(InodeId inode, std::function<void()> then) {
+  const Milliseconds left = rest_left(inode);
+  if (left == Milliseconds(0)) return then();
+  loop_.after(left, lifetime_.guard([this, inode, then = std::move(then)] { when_rested(inode, then); }));
 }
 
 void FileSpace::rest(InodeId inode) {

@@ -15,6 +15,7 @@
 #include "server/mds/grants/layout_table.h"
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/namespace.h"
+#include "server/mds/meta/shared_runs.h"
 #include "server/mds/space/ahead_files.h"
 #include "server/mds/space/allocation_plan.h"
 #include "server/mds/space/file_bricks.h"
@@ -84,6 +85,33 @@ class FileSpace {
   // the caller has seen to it.
   void punch(InodeId inode, const ByteRange& range, const InodeUpdate& update, Done done);
 
+  // --- memory that several files have (meta/shared_runs.h). Nobody may write there: who wants to, or cuts or punches
+  // in the middle of a grain, gets a copy first. ---
+
+  // The memory of `range` becomes that of another file, or of another place of this one, in place of what that had
+  // there, in one batch. Both turns; nobody can write to the one, nor reach anything of the other; tails are clean.
+  struct Clone {
+    InodeId source = kNoInode;
+    ByteRange range;  // whole grains, but for the end of the source
+    InodeId target = kNoInode;
+    uint64_t target_offset = 0;
+    InodeUpdate update;  // of the target; size and memory are set here
+  };
+  // kFBig: more than kClonedExtentsMax extents there or here. kDelay: the end of a file has moved.
+  void clone(const Clone& clone, Done done);
+  static constexpr size_t kClonedExtentsMax = 16'384;
+  // The parts of the range that are shared, in grains, as extents: of its first `most` extents. Only reads.
+  Outcome<std::vector<Extent>> shared_parts(InodeId inode, const ByteRange& range, size_t most);
+  // Where nobody may reach anything before unshare(): around the first kUnsharedAtOnce of `range` from its first shared
+  // byte on; empty: none of it is shared. Only reads.
+  Outcome<ByteRange> to_unshare(InodeId inode, const ByteRange& range, size_t most = kExtentsPerBatch);
+  // Gives the file memory of its own for what is shared of `stretch`, durably copied, at least of `needed`; what it
+  // was is freed when nobody has it any more. Committed (not synced) when `done` gets kOk. kNoSpc, kDelay, kIo.
+  void unshare(InodeId inode, const ByteRange& needed, const ByteRange& stretch, Done done);
+  // What was shared and is the file's alone by now is so durably: a crash would give it back to others, with what is
+  // written there by then. Before bytes go to memory that a file had before. At once where it never shared any.
+  void when_owned_durably(InodeId inode, std::function<void()> then);
+
   // "Bytes past the end of file are zeros" made true again, but for those that somebody may still write: that
   // somebody's end brings us back. Frees whole extents nobody can reach, zeroes the rest.
   void clean_tail(InodeId inode, Done done);
@@ -103,6 +131,9 @@ class FileSpace {
 
   // Bytes whose handle was revoked rest before they are zeroed: packets in flight. No turn needed.
   void rest(InodeId inode);
+
+  // When nothing of a handle that was revoked can arrive any more. No turn needed.
+  void when_rested(InodeId inode, std::function<void()> then);
 
   // Zeroes free grains in the background, from now on. No turn needed.
   void start_zeroing();
@@ -138,16 +169,27 @@ class FileSpace {
   void find_holes(const AllocationPointer& work, const std::vector<Mapping>& mapped);
   GrainRequest request_for(const AllocationPointer& work, BrickDevice& brick, const Hole& hole);
   void take(const AllocationPointer& work, BrickDevice& brick, const Hole& hole);
-  void allocated(const AllocationPointer& work, const ByteRange& hole, const Taken& taken);
+  void allocated(const AllocationPointer& work, const Hole& hole, const Taken& taken);
   void not_allocated(const AllocationPointer& work, BrickNumber number, Taken taken, brick::Status why);
   void zero_placed(const AllocationPointer& work);
   void commit_placed(const AllocationPointer& work);
   std::expected<Placing, nfs4::Status> placing(const Allocation& work);
   void commit_extents(const AllocationPointer& work, const Placing& placing);
+  void place_copies(const AllocationPointer& work);
+  void copy_placed(const AllocationPointer& work, size_t at);
+  std::expected<void, nfs4::Status> replace_shared(const Placed& placed, Placing& placing);
   void give_back(const AllocationPointer& work);
   void retreat(const AllocationPointer& work, nfs4::Status status);
   void make_room(const AllocationPointer& work);
   static void finish(const AllocationPointer& work, nfs4::Status status);
+
+  Result<std::vector<LogicalRange>> no_longer_named(const Inode& inode, const std::vector<Extent>& removed,
+                                                    SharedChange& shares);
+  void own_edges(InodeId inode, std::vector<ByteRange> edges, Done done);
+  Outcome<std::vector<brick::Range>> own_memory(const Inode& inode, const Extent& extent);
+  struct Cloning;
+  Outcome<Cloning> cloning(const Clone& clone);
+  nfs4::Status commit_clone(const Clone& clone, const Cloning& work);
 
   // Extents of the file behind `end` go, what is kept behind `size` is zeroed: the common end of cut,
   // clean_tail and trim.
@@ -161,6 +203,7 @@ class FileSpace {
   Result<bool> has_extent_behind(InodeId inode, uint64_t size);
   struct Punching;
   std::expected<Punching, nfs4::Status> punching(InodeId inode, const ByteRange& range);
+  void punch_owned(InodeId inode, const ByteRange& range, const InodeUpdate& update, Done done);
   void punch_by(InodeId inode, const Punching& punching, InodeUpdate update, const Done& done);
   void zero_edges(InodeId inode, std::vector<brick::Range> edges, Done done);
   void clean_tail_now(InodeId inode, const Done& done);
@@ -173,8 +216,8 @@ class FileSpace {
   Outcome<Leftovers> leftovers(InodeId inode, uint64_t from);
   void zero_dead(InodeId inode, const Leftovers& page, const Done& done);
   void destroy_with(InodeId inode, const Removal& removal, const Done& done);
-  void free_when_synced(std::vector<Extent> removed, std::function<void()> then);
-  void release(const std::vector<Extent>& extents);
+  void free_when_synced(std::vector<LogicalRange> memory, std::function<void()> then);
+  void release(const std::vector<LogicalRange>& memory);
   void zero_in_background();
   void zero_free_grains(BrickNumber number);
   void leave_ahead(InodeId inode);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "server/mds/meta/read_then.h"
-#include "server/mds/space/file_space.h"
+#include "server/mds/space/file_allocation.h"
 
 // The half of FileSpace that gives memory to files.
 namespace pnfsrdma::mds {
@@ -20,42 +20,6 @@ nfs4::Status shortage(const Error& error) {
 }
 
 }  // namespace
-
-// A piece of memory for a part of a hole.
-struct FileSpace::Placed {
-  uint64_t file_offset = 0;
-  Piece piece;
-
-  uint64_t end() const { return file_offset + piece.length; }
-};
-
-struct FileSpace::Placing {
-  InodePointer inode;
-  ExtentChange extents;
-  uint64_t end = 0;
-};
-
-struct FileSpace::Hole {
-  ByteRange range;
-  // Where the memory of the bytes in front of it ends, so that it can go on there.
-  std::optional<uint64_t> in_front;
-};
-
-struct FileSpace::Allocation {
-  InodeId inode = kNoInode;
-  AllocationPlan plan;
-  Change change;
-  Done done;
-  ByteRange range;                 // what is tried now: wished, or needed
-  std::deque<BrickNumber> places;  // the first one is tried now
-  bool shared = false;             // no brick alone has enough: each gives what it has
-  std::vector<Hole> holes;         // still to place, the last one first
-  std::vector<Placed> placed;
-  bool scattered = false;  // a brick has enough, in too many pieces
-  // Once nothing is free: the files still to be asked for what is ahead of them, and until when.
-  std::optional<SteadyTime> patience;
-  size_t files_left = 0;
-};
 
 std::expected<AllocationPlan, nfs4::Status> FileSpace::plan(InodeId inode, const ByteRange& needed,
                                                             uint64_t wish_end) {
@@ -111,6 +75,7 @@ std::expected<std::deque<BrickNumber>, nfs4::Status> FileSpace::places(InodeId i
 void FileSpace::begin_placing(const AllocationPointer& work) {
   // From the byte in front.
   const uint64_t begin = work->range.begin - std::min<uint64_t>(work->range.begin, 1);
+  if (work->unshares) return place_copies(work);
   read_then(
       store_, lifetime_.token(),
       [this, work, begin] { return extents_.map(work->inode, begin, work->range.end - begin); },
@@ -125,7 +90,7 @@ void FileSpace::find_holes(const AllocationPointer& work, const std::vector<Mapp
   for (const Mapping& mapping : mapped) {
     const ByteRange range{std::max(mapping.file_offset, work->range.begin),
                           mapping.file_offset + mapping.length};
-    if (!mapping.logical && !range.empty()) work->holes.push_back({range, in_front});
+    if (!mapping.logical && !range.empty()) work->holes.push_back({.range = range, .in_front = in_front});
     in_front = mapping.logical ? std::optional(*mapping.logical + mapping.length) : std::nullopt;
   }
   std::reverse(work->holes.begin(), work->holes.end());
@@ -147,7 +112,7 @@ void FileSpace::place_next(const AllocationPointer& work) {
       return place_next(work);
     }
     const uint64_t middle = hole.range.begin + free;
-    work->holes.push_back({{middle, hole.range.end}, std::nullopt});
+    work->holes.push_back({.range = {middle, hole.range.end}, .shared = hole.shared_at(middle)});
     hole.range.end = middle;
   }
   take(work, *brick, hole);
@@ -166,10 +131,10 @@ GrainRequest FileSpace::request_for(const AllocationPointer& work, BrickDevice& 
 void FileSpace::take(const AllocationPointer& work, BrickDevice& brick, const Hole& hole) {
   const auto taken = brick.space().take(request_for(work, brick, hole));
   if (!taken) return retreat(work, shortage(taken.error()));
-  if (!taken->fresh) return allocated(work, hole.range, *taken);
+  if (!taken->fresh) return allocated(work, hole, *taken);
   // A crash from here on: blocks on the brick that no extent names. The next start frees them.
   brick.alloc(taken->fresh->logical, taken->fresh->count,
-              lifetime_.guard([this, work, number = brick.number(), hole = hole.range,
+              lifetime_.guard([this, work, number = brick.number(), hole,
                                taken = *taken](BrickDevice::Answer<brick::RunsResult> answer) {
                 if (!answer) return not_allocated(work, number, taken, answer.error());
                 bricks_.space_at(taken.fresh->logical).allocated(*taken.fresh);
@@ -177,10 +142,10 @@ void FileSpace::take(const AllocationPointer& work, BrickDevice& brick, const Ho
               }));
 }
 
-void FileSpace::allocated(const AllocationPointer& work, const ByteRange& hole, const Taken& taken) {
-  uint64_t offset = hole.begin;
+void FileSpace::allocated(const AllocationPointer& work, const Hole& hole, const Taken& taken) {
+  uint64_t offset = hole.range.begin;
   for (const Piece& piece : taken.pieces) {
-    work->placed.push_back({offset, piece});
+    work->placed.push_back({.file_offset = offset, .piece = piece, .shared = hole.shared_at(offset)});
     offset += piece.length;
   }
   place_next(work);
@@ -209,6 +174,7 @@ void FileSpace::not_allocated(const AllocationPointer& work, BrickNumber number,
 }
 
 void FileSpace::zero_placed(const AllocationPointer& work) {
+  if (work->unshares) return copy_placed(work, 0);
   std::vector<brick::Range> dirty;
   for (const Placed& placed : work->placed) {
     if (!placed.piece.clean) dirty.push_back({placed.piece.logical, placed.piece.length});
@@ -233,8 +199,10 @@ void FileSpace::commit_placed(const AllocationPointer& work) {
 // Only reads.
 std::expected<FileSpace::Placing, nfs4::Status> FileSpace::placing(const Allocation& work) {
   TRY_ASSIGN(InodePointer inode, names_.get(work.inode));
-  Placing placing{.inode = std::move(inode), .extents = ExtentChange(store_, work.inode)};
+  Placing placing{
+      .inode = std::move(inode), .extents = ExtentChange(store_, work.inode), .shares = SharedChange(store_)};
   for (const Placed& placed : work.placed) {
+    if (placed.shared) TRY(replace_shared(placed, placing));
     const Extent extent{placed.file_offset, placed.piece.logical, placed.piece.length};
     if (const auto inserted = placing.extents.insert(extent); !inserted)
       return std::unexpected(status_of(inserted.error()));
@@ -255,11 +223,13 @@ void FileSpace::commit_extents(const AllocationPointer& work, const Placing& pla
   const bool on_record = ahead && placing.end > work->plan.needed.end;
   Batch batch;
   placing.extents.write_to(batch);
+  placing.shares.write_to(batch);
   batch.append(work->change.extra);
   if (on_record) ahead_.put_on_record(batch, work->inode);
   const auto updated = names_.update(work->inode, update, batch, work->change.kind);
   if (!updated) return retreat(work, updated.error());
   if (ahead) ahead_.enter(work->inode, on_record);
+  if (!placing.unnamed.empty()) free_when_synced(placing.unnamed, [] {});
   if (work->change.kind == CommitKind::kState) lazy_behind_ = store_.last_namespace_sequence();
   finish(work, nfs4::Status::kOk);
 }
@@ -275,8 +245,11 @@ std::expected<void, nfs4::Status> FileSpace::make_durable() {
 }
 
 void FileSpace::give_back(const AllocationPointer& work) {
-  for (const Placed& placed : work->placed)
-    bricks_.free(bricks_.space_at(placed.piece.logical).put_back({placed.piece}));
+  for (const Placed& placed : work->placed) {
+    Space& space = bricks_.space_at(placed.piece.logical);
+    bricks_.free(placed.touched ? space.free(placed.piece.logical, placed.piece.length)
+                                : space.put_back({placed.piece}));
+  }
   work->placed.clear();
   work->holes.clear();
 }

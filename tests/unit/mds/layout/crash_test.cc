@@ -39,7 +39,7 @@ struct Reaper {
 };
 
 struct Files {
-  InodeId a, b, c;
+  InodeId a, b, c, clone;
 };
 
 std::byte own(InodeId inode) {
@@ -90,6 +90,15 @@ void live(LayoutWorld& world, const Files& files, const Reaper& reaper) {
         world.mds->copies().copy(what, [](const auto&) {});
         world.settle();
       },
+      [&] {
+        // Over what it has; then either is written and cut, and the first one goes.
+        world.write(files.clone, 0, pattern(files.clone, 30000));
+        world.clone({.client = kBob, .source = files.b, .target = files.clone, .count = 5000});
+        world.clone({.client = kBob, .source = files.b, .target = files.clone});
+      },
+      [&] { world.write(files.clone, 3000, pattern(files.clone, 30000)); },
+      [&] { write_directly(world, files.b, 50000, 9000); },
+      [&] { world.set_size(files.clone, 41000); },
       [&] { world.pass(Milliseconds(300)); },
       [&] { world.write(files.c, 100, pattern(files.c, 20)); },
       [&] { world.give_back(kAlice, files.b); },
@@ -98,6 +107,7 @@ void live(LayoutWorld& world, const Files& files, const Reaper& reaper) {
         world.mds->conflicts().on_last_close({files.b}, [] {});
         world.settle();
       },
+      [&] { world.set_size(files.b, 0); },
       [&] { write_directly(world, files.c, 0, 5000); },
       [&] {
         world.mds->conflicts().on_client_gone(kAlice, [] {});
@@ -115,7 +125,10 @@ void live(LayoutWorld& world, const Files& files, const Reaper& reaper) {
 bool die_at(int point, std::optional<size_t> keep) {
   SCOPED_TRACE("point " + std::to_string(point) + (keep ? ", unsynced commits lost" : ", process only"));
   LayoutWorld world(8);
-  const Files files{world.create("a"), world.create("b"), world.create("c")};
+  Files files{world.create("a"), world.create("b"), world.create("c"), kNoInode};
+  // Of the same pattern as its source.
+  while ((files.clone = world.create("clone" + std::to_string(files.clone))) % 26 != files.b % 26) {
+  }
   world.settle();
   world.obey_recalls();
   Reaper reaper{world, point};
@@ -128,7 +141,7 @@ bool die_at(int point, std::optional<size_t> keep) {
   world.pass(Milliseconds(300));
   world.check("started again");
   // And it serves: what nobody may see does not come up by growing either.
-  EXPECT_EQ(world.set_size(files.b, 1 << 20), Status::kOk);
+  for (const InodeId file : {files.b, files.clone}) EXPECT_EQ(world.set_size(file, 1 << 20), Status::kOk);
   EXPECT_EQ(world.write(files.c, 50000, pattern(files.c, 100)), Status::kOk);
   world.check("served again");
   return reaper.dead;

@@ -49,6 +49,7 @@ class FakeBrick final : public brick::Control {
   std::string owner;               // who claimed last
   bool hold_withdrawals = false;   // withdraw and close_session are answered by release()
   bool hold_zeroing = false;       // zero, likewise
+  bool hold_copies = false;        // copy, likewise
   bool hold_frees = false;         // free has not come in yet, until release()
   uint64_t damaged = 0;            // blocks that are out of service
   uint64_t longest_run = 1 << 30;  // blocks: exposures are cut into runs of this many
@@ -58,7 +59,7 @@ class FakeBrick final : public brick::Control {
 
   size_t count(const std::string& name) const { return std::count(calls.begin(), calls.end(), name); }
   void release() {
-    hold_withdrawals = hold_zeroing = hold_frees = false;
+    hold_withdrawals = hold_zeroing = hold_frees = hold_copies = false;
     for (const auto& answer : std::exchange(held_, {})) loop_.post(answer);
   }
   // It took its MDS for dead. The connection stays.
@@ -306,7 +307,25 @@ class FakeBrick final : public brick::Control {
       });
     });
   }
-  void copy(const brick::CopyArguments&, Done<brick::StatusResult>) override { breaches.push_back("copy"); }
+  void copy(const brick::CopyArguments& arguments, Done<brick::StatusResult> done) override {
+    run("copy", hold(hold_copies, done), [&] {
+      return checked<brick::StatusResult>(arguments.epoch, [&](brick::StatusResult&) {
+        for (const uint64_t place : {arguments.source, arguments.target}) {
+          if (!blocks.contains(place - place % brick::kBlockSize)) breaches.push_back("copied nothing");
+        }
+        copied += arguments.length;
+        for (uint64_t at = 0; at < arguments.length; at += kPage) {
+          const std::byte* const from = grain_at(arguments.source + at);
+          if (from == nullptr) {
+            fill(arguments.target + at, std::byte{0}, kPage);
+          } else {
+            store(arguments.target + at, {from, kPage});
+          }
+        }
+        return brick::Status::kOk;
+      });
+    });
+  }
   void loop_turns(Done<brick::LoopTurnsResult> done) override {
     run("loop_turns", done, [] { return brick::LoopTurnsResult{}; });
   }
@@ -326,6 +345,7 @@ class FakeBrick final : public brick::Control {
   }
 
   std::vector<brick::Range> zeroed;
+  uint64_t copied = 0;  // bytes
 
  private:
   static constexpr uint64_t kPage = 4096;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/mds/admin/layout_module.h"
+#include "server/mds/layout/file_clone.h"
 #include "server/mds/layout/file_io.h"
 #include "server/mds/layout/file_ranges.h"
 #include "server/mds/layout/layout_committer.h"
@@ -384,6 +385,12 @@ class LayoutWorld {
     settle();
     return text;
   }
+  nfs4::Status clone(const FileClone::What& what) {
+    std::optional<nfs4::Status> status;
+    mds->clones().clone(what, [&](nfs4::Status got) { status = got; });
+    settle();
+    return status.value_or(nfs4::Status::kServerFault);
+  }
   std::vector<Extent> extents(InodeId inode) { return *Extents(store).all(inode); }
 
   // --- what must always be true once the MDS is ready ---
@@ -400,11 +407,9 @@ class LayoutWorld {
       blocks += other.blocks.size();
     }
     std::set<uint64_t> used;
-    std::map<uint64_t, InodeId> owner;
     static_cast<void>(Extents(store).scan([&](InodeId inode, const Extent& extent) {
       for (uint64_t at = extent.logical; at < extent.logical_end(); at += kGrainSize) {
         used.insert(at - at % kBlock);
-        EXPECT_TRUE(owner.emplace(at, inode).second) << "a grain shared by two files";
       }
       check_bytes(inode, extent);
       return true;
@@ -412,10 +417,21 @@ class LayoutWorld {
     for (const uint64_t block : used)
       EXPECT_TRUE(brick_of(list->brick_of(block)).blocks.contains(block)) << "an extent without its block";
     EXPECT_EQ(blocks, used.size()) << "a leaked block";
+    check_shared(brick);
+    for (const FakeBrick& other : others) check_shared(other);
   }
 
  private:
   std::set<std::pair<uint64_t, uint64_t>> told_;  // client, grant
+
+  // check_namespace() has seen to it that what several files have is on record.
+  void check_shared(const FakeBrick& at) {
+    for (const auto& [number, live] : at.grants) {
+      if (!live.grant.writable) continue;
+      EXPECT_TRUE(SharedRuns(store).within({live.grant.logical, live.grant.length})->empty())
+          << "client " << live.client << " can write what several files have";
+    }
+  }
 
   // A file's bytes are zeros or its own pattern, and zeros behind its end unless somebody may be writing
   // there.

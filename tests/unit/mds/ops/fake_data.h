@@ -52,6 +52,9 @@ class FakeData final : public DataOperations {
   nfs4::CopyResponse copy(CompoundContext&, const nfs4::CopyArguments&) override {
     return nfs4::Status::kNotSupp;
   }
+  nfs4::CloneResponse clone(CompoundContext&, const nfs4::CloneArguments&) override {
+    return nfs4::Status::kNotSupp;
+  }
   nfs4::SeekResponse seek(CompoundContext&, const nfs4::SeekArguments&) override {
     return nfs4::Status::kNotSupp;
   }
