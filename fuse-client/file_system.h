@@ -15,6 +15,7 @@
 #include "fuse-client/beliefs.h"
 #include "fuse-client/blocked_locks.h"
 #include "fuse-client/caller.h"
+#include "fuse-client/clone_offers.h"
 #include "fuse-client/delegations.h"
 #include "fuse-client/directory_stream.h"
 #include "fuse-client/file_opens.h"
@@ -72,7 +73,8 @@ class FileSystem {
         opens_(parts.opens),
         first_reads_(parts.options.threads / 4),
         second_opens_(parts.clock),
-        second_exchanges_(parts.clock) {}
+        second_exchanges_(parts.clock),
+        clone_offers_(parts.clock) {}
 
   const MountOptions& options() const { return parts_.options; }
   // Once, before the first request: the kernel keeps its pages over our own changes (page_stamp.h), where those
@@ -275,8 +277,13 @@ class FileSystem {
   void drop_open_file_locks(const OpenFile& file, uint64_t open_file);
   int change_range(fuse_req_t request, Inode& file, int mode, initiator::FileRange range,
                    nfs4::Status& status);
-  int copy_once(fuse_req_t request, Inode& source, Inode& target, nfs4::CopyArguments copy, uint64_t& copied,
-                nfs4::Status& status);
+  struct Copying;
+  int prepare_copy(fuse_req_t request, Inode& source, initiator::FileIo& source_data, fuse_ino_t target_node,
+                   const OpenFile& target);
+  int copy(fuse_req_t request, Copying& copying);
+  int copy_once(fuse_req_t request, Copying& copying, nfs4::Status& status);
+  void offer_clone(fuse_req_t request, ByteSpan in, fuse_file_info* info);
+  void clone(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info);
   int clear_privileges(fuse_req_t request, fuse_ino_t node);
   int ask_end(fuse_req_t request, OpenFile& file);
   // Where it was appended, or an errno.
@@ -301,10 +308,12 @@ class FileSystem {
   Beliefs& beliefs_;
   const FileOpens& opens_;
   bool keeps_pages_ = false;
+  std::atomic<bool> server_clones_ = true;  // it has not said that it cannot
   // Files below it are read through the MDS: what its newest mdsthreshold said.
   std::atomic<uint64_t> small_file_size_ = 0;
   FirstReads first_reads_;
   SecondOpens second_opens_, second_exchanges_;
+  CloneOffers clone_offers_;
   KernelHandles<OpenFile> open_files_;
   KernelHandles<DirectoryStream> open_directories_;
 };

@@ -8,6 +8,7 @@
 #include "fuse-client/file_system.h"
 #include "fuse-client/worker_buffer.h"
 #include "shared/base/check.h"
+#include "shared/nfs4/status_errno.h"
 
 // read, write, flush, fsync. Per request: one read(2) of /dev/fuse by the loop, what the data path does
 // (under a layout one send and one receive), one writev(2) of the reply. No copy in user space, no

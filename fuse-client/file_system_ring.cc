@@ -17,14 +17,7 @@ namespace {
 
 constexpr uint64_t kAppendMax = uint64_t{1} << 20;
 
-template <typename Argument>
-std::optional<Argument> argument_of(ByteSpan in) {
-  if (in.size() != sizeof(Argument)) return std::nullopt;
-  Argument argument;
-  std::memcpy(&argument, in.data(), sizeof argument);
-  if (argument.version != ring::kVersion) return std::nullopt;
-  return argument;
-}
+using ring::argument_of;
 
 std::optional<initiator::WordIo> word_of(const ring::ChangeWord& argument) {
   initiator::WordIo word{.operand = argument.operand,
@@ -92,6 +85,12 @@ void FileSystem::ioctl(fuse_req_t request, fuse_ino_t node, unsigned command, By
     case ring::kSignal:
       if (on_directory) break;
       return signal(request, in, info);
+    case ring::kOfferClone:
+      if (on_directory) break;
+      return offer_clone(request, in, info);
+    case ring::kClone:
+      if (on_directory) break;
+      return clone(request, node, in, info);
     default:
       break;
   }

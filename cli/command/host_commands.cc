@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/api/token.h"
+#include "cli/clone/clone_command.h"
 #include "cli/doctor/doctor_command.h"
 #include "cli/doctor/system_host.h"
 #include "cli/stat/stat_command.h"
@@ -75,6 +76,20 @@ void add_stat(CLI::App& app, Context& context) {
   });
 }
 
+void add_clone(CLI::App& app, Context& context) {
+  CLI::App* const command = app.add_subcommand(
+      "clone",
+      "A second file in the memory of the first, at once and whatever its size, whole or not at all");
+  const auto options = std::make_shared<CloneOptions>();
+  command->add_option("source", options->source, "the file; its bytes of now")->required();
+  command->add_option("target", options->target, "the name of the clone, or a directory; on the same mount")
+      ->required();
+  command->add_flag("-f,--force", options->force, "replace what has that name");
+  command->callback([&context, options] {
+    context.does([&context, options] { return run_clone(*options, context.output); });
+  });
+}
+
 // Of the server's console too, when one is named.
 Outcome<ExitCode> doctor(const DoctorOptions& wanted, const ApiOptions& api, Output& output) {
   DoctorOptions options = wanted;
@@ -104,6 +119,7 @@ void add_doctor(CLI::App& app, Administration& administration) {
 void add_host_commands(CLI::App& app, Administration& administration) {
   add_stat(app, administration.context);
   add_doctor(app, administration);
+  add_clone(app, administration.context);
 }
 
 }  // namespace pnfsrdma::cli

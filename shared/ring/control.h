@@ -4,7 +4,11 @@
 #include <sys/ioctl.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
 
 #include "shared/ring/entries.h"
 
@@ -135,6 +139,35 @@ struct Signal {
   uint64_t value = 0;
 };
 
+// On an open regular file that may be read: who shows the secret to kClone, once, within 10 s and while the file is
+// open, clones it. What the kernel has not written back (shared mappings) is not there: msync(2) or sync_file_range(2)
+// first. Errors: ENOTSUP (the kernel keeps all that is written), ENOSPC (too many).
+struct OfferClone {
+  uint32_t version = kVersion;
+  uint32_t unused = 0;
+  Secret secret{};  // out
+};
+
+// On an open regular file of the same mount that may be written (but not opened to append): it has what the offered
+// one has, in the same memory, from the beginning to the end of that; all or nothing. Pages of it that are mapped and
+// changed are to be written back before. Errors: EPERM (the secret is nobody's, or too old), EBADF, EINVAL (it has
+// other bytes in the last page), EFBIG (too many pieces), ENOTSUP; as write(2).
+struct Clone {
+  uint32_t version = kVersion;
+  uint32_t unused = 0;
+  Secret secret{};
+};
+
+// What came with a call; none: of another version.
+template <typename Argument>
+std::optional<Argument> argument_of(std::span<const std::byte> in) {
+  if (in.size() != sizeof(Argument)) return std::nullopt;
+  Argument argument;
+  std::memcpy(&argument, in.data(), sizeof argument);
+  if (argument.version != kVersion) return std::nullopt;
+  return argument;
+}
+
 inline constexpr unsigned kFind = _IOR('P', 0x52, Find);
 inline constexpr unsigned kAttach = _IOWR('P', 0x53, Attach);
 inline constexpr unsigned kAppend = _IOWR('P', 0x54, Append);
@@ -142,5 +175,7 @@ inline constexpr unsigned kChangeWord = _IOWR('P', 0x55, ChangeWord);  // ENOTTY
 inline constexpr unsigned kVerify = _IOWR('P', 0x56, Verify);          // as well
 inline constexpr unsigned kWatch = _IOWR('P', 0x57, Watch);            // as well
 inline constexpr unsigned kSignal = _IOWR('P', 0x58, Signal);          // as well
+inline constexpr unsigned kOfferClone = _IOWR('P', 0x59, OfferClone);  // as well
+inline constexpr unsigned kClone = _IOWR('P', 0x5A, Clone);            // as well
 
 }  // namespace pnfsrdma::ring

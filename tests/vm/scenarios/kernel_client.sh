@@ -115,6 +115,21 @@ a_delegation_spares_opens_until_ours_writes() {
   [ "$(cat "$here/kernel/delegated")" = two ]
 }
 
+# FICLONE, which FUSE has not; then both are written, the one by our mount.
+it_clones() {
+  head -c 5000000 /dev/urandom >"$here/mount/original"
+  cp --reflink=always "$here/kernel/original" "$here/kernel/reflink"
+  echo "CLONE: $(sent CLONE)"
+  [ "$(sent CLONE)" -gt 0 ]
+  cmp "$here/mount/original" "$here/mount/reflink"
+  cp "$here/kernel/original" /tmp/original
+  printf ours | dd of="$here/mount/reflink" bs=1 seek=3000000 conv=notrunc,fsync status=none
+  printf kernel | dd of="$here/kernel/original" bs=1 seek=1000 conv=notrunc,fsync status=none
+  cmp "$here/kernel/original" <(printf kernel | dd of=/tmp/original bs=1 seek=1000 conv=notrunc,fsync status=none && cat /tmp/original)
+  [ "$(dd if="$here/kernel/reflink" bs=1 skip=3000000 count=4 status=none)" = ours ]
+  [ "$(cmp -l "$here/mount/original" "$here/mount/reflink" | wc -l)" -le 10 ]
+}
+
 # Two processes, by fcntl: the second waits for the first, and SQLite works as it comes.
 it_locks() {
   flock "$here/kernel/.lock" sleep 3 &
@@ -133,6 +148,7 @@ if passed; then
   case_of "the kernel's client reads what our mount wrote by RDMA" the_kernel_reads_what_ours_wrote
   case_of "the kernel's client reads the holes of a file" it_reads_holes
   case_of "both write one file" both_write_one_file
+  case_of "the kernel's client clones a file (FICLONE), and either can be written" it_clones
   case_of "a truncate by the kernel's client recalls our layout" a_truncate_by_the_kernel_recalls_our_layout
   case_of "a delegation spares the kernel's client OPENs until our mount writes" a_delegation_spares_opens_until_ours_writes
   case_of "the kernel's client locks byte ranges" it_locks

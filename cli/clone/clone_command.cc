@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/clone/clone_command.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/output/units.h"
+#include "shared/base/owned.h"
+#include "shared/ring/control.h"
+
+namespace pnfsrdma::cli {
+namespace {
+
+ExitCode code_of(int error) {
+  if (error == ENOENT) return ExitCode::kNotFound;
+  if (error == EACCES || error == EPERM) return ExitCode::kNotPermitted;
+  return error == EEXIST || error == EAGAIN ? ExitCode::kConflict : ExitCode::kFailed;
+}
+
+std::unexpected<Failure> refuse_path(const std::string& path, int error, std::string fix = {}) {
+  return refuse(code_of(error), path + ": " + std::strerror(error), {}, std::move(fix));
+}
+
+// The file that is being made, for whoever interrupts us; null: none.
+std::atomic<const char*> unfinished = nullptr;
+
+void remove_unfinished(int number) {
+  if (const char* const path = unfinished.load()) (void)unlink(path);
+  _exit(128 + number);
+}
+
+// The file that is being made: it has a name of its own until it is whole, and goes if that never comes.
+class Unfinished {
+ public:
+  explicit Unfinished(const std::filesystem::path& target)
+      : path_(target.parent_path() / ("." + target.filename().string().substr(0, 200) + ".clone-XXXXXX")),
+        file_(mkstemp(path_.data())) {
+    if (!file_) error_ = errno;
+    if (!file_) return;
+    unfinished = path_.c_str();
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) (void)std::signal(number, remove_unfinished);
+  }
+  ~Unfinished() {
+    if (file_) (void)unlink(path_.c_str());
+    unfinished = nullptr;
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+
+  int error() const { return error_; }
+  int number() const { return file_.get(); }
+  // 0 or an errno.
+  int become(const std::string& target, bool replaces) {
+    if (replaces) return rename(path_.c_str(), target.c_str()) == 0 ? 0 : errno;
+    // Never over what has come meanwhile; every server knows how.
+    return link(path_.c_str(), target.c_str()) == 0 ? 0 : errno;
+  }
+
+ private:
+  std::string path_;
+  FileDescriptor file_;
+  int error_ = 0;
+};
+
+// What one of the calls says, and of which file.
+struct Refusal {
+  const std::string& path;
+  int error = 0;
+};
+
+std::optional<Refusal> share(const CloneOptions& options, int source, int target) {
+  // What the kernel keeps of shared mappings.
+  (void)sync_file_range(source, 0, 0,
+                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  ring::OfferClone offer;
+  if (ioctl(source, ring::kOfferClone, &offer) != 0) return Refusal{options.source, errno};
+  ring::Clone clone{.secret = offer.secret};
+  if (ioctl(target, ring::kClone, &clone) != 0) return Refusal{options.target, errno};
+  return std::nullopt;
+}
+
+std::unexpected<Failure> refuse_clone(const CloneOptions& options, const Refusal& refusal) {
+  const std::string copy = "copy it: cp " + options.source + " " + options.target;
+  switch (refusal.error) {
+    case ENOTTY:
+      return refuse(ExitCode::kFailed, refusal.path + ": not on a mount that can clone files", {}, copy);
+    case EPERM:
+      return refuse(ExitCode::kFailed,
+                    options.source + " and " + options.target + " are not on the same mount", {}, copy);
+    case EOPNOTSUPP:
+      return refuse(ExitCode::kFailed, refusal.path + ": its mount or its server cannot clone files",
+                    "A mount with -o writeback cannot.", copy);
+    case EFBIG:
+      return refuse(ExitCode::kFailed, options.source + " is in too many pieces to be cloned at once", {},
+                    copy);
+    default:
+      return refuse_path(refusal.path, refusal.error);
+  }
+}
+
+}  // namespace
+
+Outcome<> run_clone(const CloneOptions& options, Output& output) {
+  const FileDescriptor source(open(options.source.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!source) return refuse_path(options.source, errno);
+  struct stat status{};
+  if (fstat(source.get(), &status) != 0) return refuse_path(options.source, errno);
+  if (!S_ISREG(status.st_mode)) return refuse(ExitCode::kUsage, options.source + " is no regular file");
+  std::error_code ignored;
+  std::filesystem::path target(options.target);
+  if (std::filesystem::is_directory(target, ignored))
+    target /= std::filesystem::path(options.source).filename();
+  const auto present = std::filesystem::symlink_status(target, ignored).type();
+  if (present != std::filesystem::file_type::not_found && !options.force)
+    return refuse_path(target, EEXIST, "replace it: --force");
+  if (present != std::filesystem::file_type::not_found && present != std::filesystem::file_type::regular)
+    return refuse(ExitCode::kConflict, target.string() + " is no regular file: it is not replaced");
+  Unfinished made(target);
+  if (made.error() != 0) return refuse_path(target, made.error());
+  if (const auto refusal = share(options, source.get(), made.number()))
+    return refuse_clone(options, *refusal);
+  const mode_t mask = umask(0);
+  (void)umask(mask);
+  if (fchmod(made.number(), status.st_mode & 0777 & ~mask) != 0) return refuse_path(target, errno);
+  if (const int error = made.become(target, options.force); error != 0) return refuse_path(target, error);
+  if (output.json) {
+    output.value({{"source", options.source}, {"target", target.string()}, {"bytes", status.st_size}});
+  } else {
+    output.line(fmt::format("{}: a clone of {}, {}", target.string(), options.source,
+                            bytes_text(static_cast<double>(status.st_size))));
+  }
+  return {};
+}
+
+}  // namespace pnfsrdma::cli
