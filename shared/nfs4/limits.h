@@ -30,6 +30,7 @@ inline constexpr size_t kTextMax = 4096;
 inline constexpr size_t kTagMax = 1024;
 inline constexpr size_t kBitmapWordsMax = 16;
 inline constexpr size_t kAttributeBytesMax = 65536;
+inline constexpr size_t kPosixAclMax = 4096;  // entries
 inline constexpr size_t kLayoutBodyMax = size_t{1} << 20;
 inline constexpr size_t kXattrValueMax = 65536 + 4096;
 inline constexpr size_t kDataMax = size_t{1} << 24;

@@ -45,6 +45,9 @@ inline constexpr uint32_t kInodeOrphan =
     2;  // no name left, kept because somebody uses it or its space is not freed
 inline constexpr uint32_t kInodeHasXattrs = 4;  // there is a row of extended attributes (xattrs.h)
 inline constexpr uint32_t kInodeShares = 8;  // some of its memory may be another file's, too (shared_runs.h)
+// There is a row of an ACL (posix_acl.h); else the access ACL is the mode, and there is no default ACL.
+inline constexpr uint32_t kInodeHasAccessAcl = 16;
+inline constexpr uint32_t kInodeHasDefaultAcl = 32;
 
 // One file, directory or special file, as stored (XDR behind a version number). A value: change it by
 // Namespace only.

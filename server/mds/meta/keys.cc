@@ -43,6 +43,10 @@ std::string number_key(char tag, uint64_t first, uint64_t second) {
   return key;
 }
 
+std::string acl_key(InodeId inode, AclKind kind) {
+  return number_key(kAclTag, inode, static_cast<uint64_t>(kind));
+}
+
 std::string name_key(InodeId directory, std::string_view name) {
   std::string key;
   key.reserve(1 + kNumberSize + name.size());

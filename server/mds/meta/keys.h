@@ -27,6 +27,7 @@
 //   R <kind, 1 byte> <key>       state records (records.h)
 //   X <inode>                    StoredXattrs
 //   S <end address>              StoredShare: memory that several extents name, by its end as extents are
+//   A <inode> <which>            StoredAcl; 1: what the mode does not say of the access ACL, 2: the default ACL
 namespace pnfsrdma::mds {
 
 inline constexpr char kMetaTag = 'M';
@@ -40,6 +41,10 @@ inline constexpr char kBrickTag = 'B';
 inline constexpr char kRecordTag = 'R';
 inline constexpr char kXattrTag = 'X';
 inline constexpr char kShareTag = 'S';
+inline constexpr char kAclTag = 'A';
+
+// The second number of an ACL's key.
+enum class AclKind : uint64_t { kAccess = 1, kDefault = 2 };
 
 // A tag alone: the prefix of everything under it.
 std::string tag_prefix(char tag);
@@ -48,6 +53,7 @@ std::string meta_key(std::string_view name);
 // Of 9 or 17 bytes; those of 9 need no allocation.
 std::string number_key(char tag, uint64_t number);
 std::string number_key(char tag, uint64_t first, uint64_t second);
+std::string acl_key(InodeId inode, AclKind kind);
 std::string name_key(InodeId directory, std::string_view name);
 std::string record_key(uint8_t kind, std::string_view key);
 

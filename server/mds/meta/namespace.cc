@@ -210,6 +210,8 @@ Outcome<InodePointer> Namespace::update(InodeId id, const InodeUpdate& what, con
   Inode& inode = change.edit(present);
   if (what.clear_setid) inode.mode = mode_without_setid(inode);
   if (what.mode) inode.mode = *what.mode & kModeMask;
+  if (what.access_acl) change.set_access_acl(inode, *what.access_acl);
+  if (what.default_acl) change.set_default_acl(inode, *what.default_acl);
   inode.uid = what.uid.value_or(inode.uid);
   inode.gid = what.gid.value_or(inode.gid);
   inode.size = what.size.value_or(inode.size);
@@ -224,6 +226,31 @@ Outcome<InodePointer> Namespace::update(InodeId id, const InodeUpdate& what, con
   change.batch().append(extra);
   TRY(change.commit(kind));
   return change.result(id);
+}
+
+Outcome<AclEntries> Namespace::stored_acl(const Inode& inode, AclKind kind) {
+  const auto bytes = store_.get(acl_key(inode.id, kind));
+  if (!bytes) return wire(bytes.error());
+  if (!*bytes) return std::unexpected(Status::kIo);
+  auto stored = read_value<StoredAcl>(**bytes, "an ACL");
+  if (!stored) return wire(stored.error());
+  return AclEntries(std::move(stored->entries));
+}
+
+Outcome<PosixAcl> Namespace::access_acl(const Inode& inode) {
+  if ((inode.flags & kInodeHasAccessAcl) == 0) return PosixAcl::of_mode(inode.mode);
+  TRY_ASSIGN(AclEntries stored, stored_acl(inode, AclKind::kAccess));
+  auto acl = PosixAcl::of_stored(std::move(stored), inode.mode);
+  if (!acl) return std::unexpected(Status::kIo);
+  return *std::move(acl);
+}
+
+Outcome<PosixAcl> Namespace::default_acl(const Inode& inode) {
+  if ((inode.flags & kInodeHasDefaultAcl) == 0) return PosixAcl();
+  TRY_ASSIGN(AclEntries stored, stored_acl(inode, AclKind::kDefault));
+  auto acl = PosixAcl::of(std::move(stored));
+  if (!acl) return std::unexpected(Status::kIo);
+  return *std::move(acl);
 }
 
 Outcome<InodePointer> Namespace::touch(InodeId id, std::optional<WallTime> mtime) {

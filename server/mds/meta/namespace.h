@@ -13,7 +13,10 @@
 #include "server/mds/meta/directory_entry.h"
 #include "server/mds/meta/inode.h"
 #include "server/mds/meta/key_value.h"
+#include "server/mds/meta/keys.h"
 #include "server/mds/meta/name_cache.h"
+#include "server/mds/meta/permissions.h"
+#include "server/mds/meta/posix_acl.h"
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
 #include "shared/nfs4/status.h"
@@ -44,8 +47,8 @@ enum class CreateMode {
   kExclusive,  // opened if it is a regular file made with the same verifier, else kExist
 };
 
-// What to make. Mode bits beyond kModeMask are dropped; in a setgid directory the group, and for directories
-// the setgid bit, are inherited (POSIX, as BSD and Linux have it).
+// What to make. Mode bits beyond kModeMask are dropped; an access ACL says what the lowest nine are; in a setgid
+// directory the group, and for directories the setgid bit, are inherited (POSIX, as BSD and Linux have it).
 struct NewInode {
   FileType type = FileType::kRegular;
   uint32_t mode = 0;
@@ -59,6 +62,8 @@ struct NewInode {
   ExclusiveVerifier verifier{};
   std::optional<WallTime> atime;
   std::optional<WallTime> mtime;
+  PosixAcl access_acl;   // none: the mode
+  PosixAcl default_acl;  // of a directory
 };
 
 struct Created {
@@ -102,9 +107,12 @@ struct InodeUpdate {
   std::optional<WallTime> mtime;
   std::optional<WallTime> created;
   std::optional<bool> has_xattrs;  // `extra` brings or takes their row
-  bool shares = false;             // some of its memory is, or may become, another file's too
-  bool clear_setid = false;        // data was written: setuid goes, setgid too where the group may execute
-  bool space_only = false;         // space_used and extents ahead of the size: nothing a user may see
+  bool shares = false;  // some of its memory is, or may become, another file's too
+  // It says what the lowest nine bits of the mode are, whatever `mode` does.
+  std::optional<PosixAcl> access_acl;
+  std::optional<PosixAcl> default_acl;  // of a directory; none: it goes
+  bool clear_setid = false;  // data was written: setuid goes, setgid too where the group may execute
+  bool space_only = false;   // space_used and extents ahead of the size: nothing a user may see
 };
 
 struct NamespaceOptions {
@@ -125,7 +133,7 @@ struct NamespaceOptions {
 //
 // Costs, over RocksDB: get() and lookup() in the cache no system call and no allocation (under 0.5 us); a
 // change one write(2) and no waiting (touch() 5 us, create() 23 us).
-class Namespace {
+class Namespace final : public AclReader {
  public:
   // Makes the root directory if there is none. `boot_count` (BootRecord) must be greater than at any earlier
   // open.
@@ -165,6 +173,10 @@ class Namespace {
   // kNotDir, kExist, kIsDir, kMLink. An orphan gets no new name: kStale.
   Outcome<Linked> link(InodeId inode, InodeId directory, std::string_view name, const Batch& extra = {});
 
+  // Of the inode as it is given: of one that has no row, which costs no read, what its mode means, and none.
+  Outcome<PosixAcl> access_acl(const Inode& inode) override;
+  Outcome<PosixAcl> default_acl(const Inode& inode);
+
   // At most `limit` entries behind `cookie` (0: from the start), without "." and "..". A cookie names a place
   // forever: it survives changes and restarts. kNotDir, kBadCookie (1 and 2: reserved).
   Outcome<DirectoryPage> read_directory(InodeId directory, uint64_t cookie, size_t limit);
@@ -203,6 +215,7 @@ class Namespace {
   static Outcome<> check_name(std::string_view name);
   Outcome<InodePointer> get_directory(InodeId id);
   Outcome<std::optional<NameEntry>> find(InodeId directory, std::string_view name);
+  Outcome<AclEntries> stored_acl(const Inode& inode, AclKind kind);
   Outcome<> check_outside(const Inode& moved, const Inode& target);
   Outcome<> check_replace(const Inode& moved, const Inode& target, const Inode* victim);
   Outcome<> check_exchange(const Inode& moved, const Inode& target, const Inode& other);

@@ -15,6 +15,14 @@ namespace {
 
 // Inode numbers are reserved in the store this many at a time; a restart skips what is left of them.
 constexpr uint64_t kInodesPerReservation = 1024;
+constexpr uint32_t kPermissionBits = 0777;
+
+// What an inode has beside itself.
+void erase_rows(Batch& batch, const Inode& inode) {
+  if (inode.flags & kInodeHasXattrs) batch.erase(number_key(kXattrTag, inode.id));
+  if (inode.flags & kInodeHasAccessAcl) batch.erase(acl_key(inode.id, AclKind::kAccess));
+  if (inode.flags & kInodeHasDefaultAcl) batch.erase(acl_key(inode.id, AclKind::kDefault));
+}
 
 }  // namespace
 
@@ -51,6 +59,8 @@ Inode& Namespace::Change::add(const NewInode& what) {
     inode.exclusive_verifier = what.verifier;
     inode.flags |= kInodeHasVerifier;
   }
+  if (!what.access_acl.empty()) set_access_acl(inode, what.access_acl);
+  if (!what.default_acl.empty()) set_default_acl(inode, what.default_acl);
   return inode;
 }
 
@@ -58,6 +68,26 @@ void Namespace::Change::erase(InodeId id) {
   Edited* edited = find(id);
   CHECK(edited != nullptr);
   edited->erased = true;
+}
+
+void Namespace::Change::set_access_acl(Inode& inode, const PosixAcl& acl) {
+  inode.mode = (inode.mode & ~kPermissionBits) | acl.mode_bits();
+  put_acl(inode, AclKind::kAccess, kInodeHasAccessAcl, acl.beyond_mode());
+}
+
+void Namespace::Change::set_default_acl(Inode& inode, const PosixAcl& acl) {
+  put_acl(inode, AclKind::kDefault, kInodeHasDefaultAcl, acl.entries());
+}
+
+void Namespace::Change::put_acl(Inode& inode, AclKind kind, uint32_t flag, const AclEntries& entries) {
+  const bool had = (inode.flags & flag) != 0;
+  if (entries.empty()) {
+    inode.flags &= ~flag;
+    if (had) batch_.erase(acl_key(inode.id, kind));
+  } else {
+    inode.flags |= flag;
+    put_value(batch_, acl_key(inode.id, kind), StoredAcl{{entries.begin(), entries.end()}});
+  }
 }
 
 void Namespace::Change::touch(Inode& inode) const {
@@ -118,7 +148,7 @@ Outcome<> Namespace::Change::commit(CommitKind kind) {
     const std::string key = number_key(kInodeTag, edited.inode.id);
     if (edited.erased) {
       batch_.erase(key);
-      if (edited.inode.flags & kInodeHasXattrs) batch_.erase(number_key(kXattrTag, edited.inode.id));
+      erase_rows(batch_, edited.inode);
     } else {
       put_value(batch_, key, edited.inode);
     }

@@ -23,6 +23,9 @@ class Namespace::Change {
   // A new inode with an id of its own; everything but id, generation, change and times is the caller's.
   Inode& add(const NewInode& what);
   void erase(InodeId id);
+  // Rows and flags; with an access ACL, the lowest bits of the mode as well.
+  void set_access_acl(Inode& inode, const PosixAcl& acl);
+  void set_default_acl(Inode& inode, const PosixAcl& acl);
 
   // ctime and change; mtime as well.
   void touch(Inode& inode) const;
@@ -49,6 +52,7 @@ class Namespace::Change {
     InodePointer snapshot;
   };
   Edited* find(InodeId id);
+  void put_acl(Inode& inode, AclKind kind, uint32_t flag, const AclEntries& entries);
   void update_caches();
   void update_first_cookies();
 

@@ -36,6 +36,8 @@ struct Seen {
   InodeId named_in = kNoInode;
   bool listed_orphan = false;
   bool xattrs = false;
+  bool access_acl = false;
+  bool default_acl = false;
 };
 
 class Checker {
@@ -50,6 +52,7 @@ class Checker {
     TRY(read_extents());
     TRY(read_shares());
     TRY(read_xattrs());
+    TRY(read_acls());
     check_inodes();
     check_shares();
     return std::move(report_);
@@ -211,11 +214,39 @@ class Checker {
                               });
   }
 
+  Result<> read_acls() {
+    return scan<StoredAcl>(kAclTag, "an ACL", [&](std::string_view key, const StoredAcl& row) {
+      const KeyNumbers place = numbers_of_key(kAclTag, key).value_or(KeyNumbers{});
+      Seen* inode = find(place.first);
+      if (inode == nullptr) return problem("an ACL of {}, which is no inode", place.first);
+      const AclEntries entries(row.entries);
+      bool valid = false;
+      if (place.second == static_cast<uint64_t>(AclKind::kAccess)) {
+        inode->access_acl = true;
+        const auto acl = PosixAcl::of_stored(entries, 0);
+        valid = inode->type != FileType::kSymlink && acl && acl->beyond_mode() == entries;
+      } else if (place.second == static_cast<uint64_t>(AclKind::kDefault)) {
+        inode->default_acl = true;
+        const auto acl = PosixAcl::of(entries);
+        valid = inode->type == FileType::kDirectory && acl && acl->entries() == entries;
+      }
+      if (!valid) problem("inode {} has an ACL that cannot be", place.first);
+    });
+  }
+
+  void check_flags(InodeId id, const Seen& inode) {
+    if (inode.xattrs != ((inode.flags & kInodeHasXattrs) != 0))
+      problem("inode {}: the flag of its extended attributes is wrong", id);
+    if (inode.access_acl != ((inode.flags & kInodeHasAccessAcl) != 0))
+      problem("inode {}: the flag of its access ACL is wrong", id);
+    if (inode.default_acl != ((inode.flags & kInodeHasDefaultAcl) != 0))
+      problem("inode {}: the flag of its default ACL is wrong", id);
+  }
+
   void check_inodes() {
     if (find(kRootInode) == nullptr) problem("there is no root directory");
     for (const auto& [id, inode] : inodes_) {
-      if (inode.xattrs != ((inode.flags & kInodeHasXattrs) != 0))
-        problem("inode {}: the flag of its extended attributes is wrong", id);
+      check_flags(id, inode);
       if (inode.type == FileType::kDirectory) {
         check_directory(id, inode);
       } else {

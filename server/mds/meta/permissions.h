@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <vector>
 
 #include "server/mds/meta/inode.h"
+#include "server/mds/meta/posix_acl.h"
 #include "shared/nfs4/status.h"
 
-// POSIX permissions: who may do what to an inode. Pure functions; squashing and read-only exports are the
-// caller's.
+// POSIX permissions: who may do what to an inode, by its mode and its access ACL. Nothing but reading that ACL, where
+// there is one and it decides; squashing and read-only exports are the caller's. The errors of that read are those of
+// all functions here that have a status.
 namespace pnfsrdma::mds {
 
 // Who asks, after squashing. uid 0 is root.
@@ -23,16 +26,35 @@ struct Credentials {
   bool operator==(const Credentials&) const = default;
 };
 
+// Where ACLs come from.
+class AclReader {
+ public:
+  virtual ~AclReader() = default;
+  // Of an inode as it is given.
+  virtual std::expected<PosixAcl, nfs4::Status> access_acl(const Inode& inode) = 0;
+};
+
+// Who asks, and how what decides about it is read.
+struct Requester {
+  Credentials who;
+  AclReader& acls;
+
+  bool is_root() const { return who.is_root(); }
+  bool owns(const Inode& inode) const { return is_root() || who.uid == inode.uid; }
+};
+
 // Permission bits as in a mode's lowest three.
 inline constexpr uint32_t kMayRead = 4;
 inline constexpr uint32_t kMayWrite = 2;
 inline constexpr uint32_t kMayExecute = 1;  // directories: search
 
-// kMay* bits granted. Root has read and write always, execute on directories and where any execute bit is
-// set.
-uint32_t allowed(const Credentials& who, const Inode& inode);
-// kOk or kAccess: whether all of `wanted` is granted.
-nfs4::Status check_access(const Credentials& who, const Inode& inode, uint32_t wanted);
+// Whether an access ACL grants all of `wanted` (kMay*) to somebody who is not root (POSIX 1003.1e, 23.1.5): the owner's
+// entry, the user's, one of his groups' that grants it all, or that of others. The mask limits the second and third.
+bool grants(const PosixAcl& acl, const Credentials& who, uint32_t owner, uint32_t group, uint32_t wanted);
+
+// kOk or kAccess: whether all of `wanted` is granted. Root may read and write always, execute where any execute bit is
+// set, and search every directory.
+nfs4::Status check_access(const Requester& who, const Inode& inode, uint32_t wanted);
 
 // ACCESS4_* bits (RFC 8881, 18.1): those of `asked` that this server knows for the type, and those of them
 // granted.
@@ -50,24 +72,26 @@ struct AccessAnswer {
   uint32_t supported = 0;
   uint32_t granted = 0;
 };
-AccessAnswer access_mask(const Credentials& who, const Inode& inode, uint32_t asked);
+std::expected<AccessAnswer, nfs4::Status> access_mask(const Requester& who, const Inode& inode,
+                                                      uint32_t asked);
 
 // xattr(7), "user" attributes: of regular files and directories only (kWrongType); in a sticky directory they are set
 // by its owner only (kPerm). `wanted`: kMayRead or kMayWrite; kAccess.
-nfs4::Status check_xattrs(const Credentials& who, const Inode& inode, uint32_t wanted);
+nfs4::Status check_xattrs(const Requester& who, const Inode& inode, uint32_t wanted);
 // A new name in `directory`: write and search. kAccess.
-nfs4::Status check_create(const Credentials& who, const Inode& directory);
+nfs4::Status check_create(const Requester& who, const Inode& directory);
 // Taking away or replacing `victim`'s name in `directory`: write and search (kAccess); in a sticky directory
 // only for the owner of the file or of the directory, or root (kPerm).
-nfs4::Status check_remove(const Credentials& who, const Inode& directory, const Inode& victim);
+nfs4::Status check_remove(const Requester& who, const Inode& directory, const Inode& victim);
 // rename(2): check_remove at the source, check_create (or check_remove of `replaced`, if any) at the target,
 // and write on a directory that moves to another parent (its ".." changes).
-nfs4::Status check_rename(const Credentials& who, const Inode& source, const Inode& moved,
-                          const Inode& target, const Inode* replaced);
+nfs4::Status check_rename(const Requester& who, const Inode& source, const Inode& moved, const Inode& target,
+                          const Inode* replaced);
 // rename(2) with RENAME_EXCHANGE: check_rename() of both.
-nfs4::Status check_exchange(const Credentials& who, const Inode& first_directory, const Inode& first,
+nfs4::Status check_exchange(const Requester& who, const Inode& first_directory, const Inode& first,
                             const Inode& second_directory, const Inode& second);
-// What SETATTR asks for. Times: `now` may be set by whoever may write, other values by the owner only.
+// What SETATTR asks for. ACLs are the owner's to set, as the mode is. Times: `now` may be set by whoever may write,
+// other values by the owner only.
 struct AttributeWish {
   std::optional<uint32_t> mode;
   std::optional<uint32_t> uid;
@@ -75,6 +99,8 @@ struct AttributeWish {
   bool size = false;
   bool times_to_now = false;
   bool times_to_value = false;
+  bool access_acl = false;
+  bool default_acl = false;
 };
 // What is done instead: bits cleared as chmod(2) and chown(2) say.
 struct AttributeVerdict {
@@ -82,7 +108,7 @@ struct AttributeVerdict {
   std::optional<uint32_t> mode;  // to set, with setuid and setgid cleared where they must be
 };
 // `size` is not checked here when the caller has the file open for writing: then leave it false.
-AttributeVerdict check_attributes(const Credentials& who, const Inode& inode, const AttributeWish& wish);
+AttributeVerdict check_attributes(const Requester& who, const Inode& inode, const AttributeWish& wish);
 
 // The mode after somebody without privilege has written data or changed the owner: setuid goes; setgid goes
 // where the group may execute (else it is no setgid but, of old, mandatory locking).

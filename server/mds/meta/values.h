@@ -9,6 +9,7 @@
 #include "server/mds/meta/directory_entry.h"
 #include "server/mds/meta/inode.h"
 #include "server/mds/meta/key_value.h"
+#include "server/mds/meta/posix_acl.h"
 #include "shared/base/bytes.h"
 #include "shared/base/result.h"
 #include "shared/xdr/codec.h"
@@ -45,6 +46,11 @@ struct StoredXattr {
 };
 struct StoredXattrs {
   xdr::List<StoredXattr, kXattrBytesMax> all;
+};
+
+// Of an access ACL only what the mode does not say: the owning group's entry and the named ones. Of a default ACL all.
+struct StoredAcl {
+  xdr::List<AclEntry, kAclEntriesMax> entries;
 };
 
 // A counter or a version under a meta key.

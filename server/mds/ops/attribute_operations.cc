@@ -47,7 +47,7 @@ bool sets_set_id(const Inode& inode, std::optional<uint32_t> mode) {
 // RFC 8881, 18.1
 nfs4::AccessResponse handle(CompoundContext& context, const nfs4::AccessArguments& arguments) {
   TRY_ASSIGN(const InodePointer inode, context.current_inode());
-  const AccessAnswer answer = access_mask(context.credentials(), *inode, arguments.access);
+  TRY_ASSIGN(const AccessAnswer answer, access_mask(context.requester(), *inode, arguments.access));
   uint32_t granted = answer.granted;
   if (context.current_export().read_only) {
     granted &= ~(nfs4::kAccessModify | nfs4::kAccessExtend | nfs4::kAccessDelete | nfs4::kAccessXattrWrite);
@@ -72,7 +72,7 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
   if (wanted.size) TRY(check_size_change(context, arguments.stateid, *inode));
   AttributeWish wish = wanted.wish();
   wish.size = false;  // checked with the stateid
-  const AttributeVerdict verdict = check_attributes(context.credentials(), *inode, wish);
+  const AttributeVerdict verdict = check_attributes(context.requester(), *inode, wish);
   if (verdict.status != Status::kOk) return verdict.status;
 
   TRY(context.recall_delegations(*inode));

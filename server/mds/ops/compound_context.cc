@@ -145,7 +145,7 @@ Outcome<> CompoundContext::check_writable() const {
 
 Outcome<> CompoundContext::check_access(const Inode& inode, uint32_t wanted) const {
   if ((wanted & kMayWrite) != 0) TRY(check_writable());
-  const Status status = mds::check_access(credentials(), inode, wanted);
+  const Status status = mds::check_access(requester(), inode, wanted);
   if (status != Status::kOk) return std::unexpected(status);
   return {};
 }

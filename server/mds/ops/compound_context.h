@@ -142,6 +142,8 @@ class CompoundContext {
   Outcome<> find_groups();
   // The caller's identity on it: squashed as it says, in the groups it believes in.
   Credentials credentials() const;
+  // The same, with what permissions are judged by.
+  Requester requester() const { return {credentials(), services.names}; }
   // kMay* bits. ACCESS, and ROFS for writing on a read-only export.
   Outcome<> check_access(const Inode& inode, uint32_t wanted) const;
   Outcome<> check_writable() const;

@@ -66,7 +66,7 @@ Outcome<nfs4::RenameResult> exchange(CompoundContext& context, const NamedInode&
                                      const NamedInode& second) {
   TRY(check_verified(context, first, second));
   TRY(outcome(
-      check_exchange(context.credentials(), first.directory, first.inode, second.directory, second.inode)));
+      check_exchange(context.requester(), first.directory, first.inode, second.directory, second.inode)));
   TRY(check_not_pinned(context, first.inode));
   TRY(check_not_pinned(context, second.inode));
   TRY(check_not_awaited(context, first.inode, second.directory, second.name));
@@ -101,7 +101,7 @@ nfs4::CreateResponse handle(CompoundContext& context, const nfs4::CreateArgument
   TRY_ASSIGN(const FileType type, creatable_type(arguments.type.discriminant()));
   TRY(context.check_writable());
   TRY_ASSIGN(NewInode wanted, new_inode(context, *directory, type, arguments.attributes));
-  TRY(outcome(check_create(context.credentials(), *directory)));
+  TRY(outcome(check_create(context.requester(), *directory)));
   if (const nfs4::LinkText* text = arguments.type.get_if<nfs4::FileType::kLink>()) {
     if (text->size() > kSymlinkBytesMax) return Status::kNameTooLong;
     wanted.symlink_target = *text;
@@ -133,7 +133,7 @@ nfs4::LinkResponse handle(CompoundContext& context, const nfs4::LinkArguments& a
   if (inode->is_directory()) return Status::kIsDir;
   TRY(context.check_writable());
   // Whose file it may be is the matter of the caller's host (Linux: fs.protected_hardlinks).
-  TRY(outcome(check_create(context.credentials(), *directory)));
+  TRY(outcome(check_create(context.requester(), *directory)));
   TRY(context.recall_delegations(*inode));
   TRY_ASSIGN(const Linked linked, context.services.names.link(inode->id, directory->id, arguments.new_name,
                                                               context.done_record()));
@@ -154,7 +154,7 @@ nfs4::RemoveResponse handle(CompoundContext& context, const nfs4::RemoveArgument
   TRY(context.check_access(*directory, kMayExecute));
   Namespace& names = context.services.names;
   TRY_ASSIGN(const InodePointer victim, names.lookup(directory->id, arguments.target));
-  TRY(outcome(check_remove(context.credentials(), *directory, *victim)));
+  TRY(outcome(check_remove(context.requester(), *directory, *victim)));
   TRY(check_not_pinned(context, *victim));
   TRY(context.recall_delegations(*victim));
   TRY_ASSIGN(const Removed removed, names.remove(directory->id, arguments.target, context.done_record()));
@@ -187,7 +187,7 @@ nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArgument
   if (wish.how == nfs4::RenameHow::kNoReplace && replaced) return Status::kExist;
   if (wish.how == nfs4::RenameHow::kExchange)
     return exchange(context, {*source, *moved, arguments.old_name}, {*target, *replaced, wish.new_name});
-  TRY(outcome(check_rename(context.credentials(), *source, *moved, *target, replaced.get())));
+  TRY(outcome(check_rename(context.requester(), *source, *moved, *target, replaced.get())));
   TRY(check_not_pinned(context, *moved));
   TRY(check_not_awaited(context, *moved, *target, wish.new_name));
   TRY(context.recall_delegations(*moved));

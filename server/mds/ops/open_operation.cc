@@ -128,7 +128,7 @@ Outcome<> create_file(const CompoundContext& context, const Creation& creation, 
   TRY(context.check_writable());
   TRY(check_room(context));
   TRY_ASSIGN(NewInode wanted, new_inode(context, directory, FileType::kRegular, creation.attributes));
-  const Status allowed = check_create(context.credentials(), directory);
+  const Status allowed = check_create(context.requester(), directory);
   if (allowed != Status::kOk) return std::unexpected(allowed);
   wanted.how = creation.mode;
   wanted.verifier = creation.verifier;

@@ -17,7 +17,7 @@ constexpr size_t kValueResultBytes = 4 + 4 + 3;
 Outcome<InodePointer> owner_of_xattrs(const CompoundContext& context, uint32_t wanted) {
   TRY_ASSIGN(InodePointer inode, context.current_inode());
   if ((wanted & kMayWrite) != 0) TRY(context.check_writable());
-  const Status allowed = check_xattrs(context.credentials(), *inode, wanted);
+  const Status allowed = check_xattrs(context.requester(), *inode, wanted);
   if (allowed != Status::kOk) return std::unexpected(allowed);
   return inode;
 }
