@@ -5,10 +5,12 @@
 #include <optional>
 
 #include "shared/nfs4/basic_types.h"
+#include "shared/nfs4/posix_acl.h"
 #include "shared/xdr/decoder.h"
 #include "shared/xdr/encoder.h"
 
-// File attributes (RFC 8881, 5; RFC 7862, 12; RFC 8276, 8.2): the table, and fattr4 as a decoded struct.
+// File attributes (RFC 8881, 5; RFC 7862, 12; RFC 8275; RFC 8276, 8.2; draft-ietf-nfsv4-posix-acls): the table, and
+// fattr4 as a decoded struct.
 namespace pnfsrdma::nfs4 {
 
 // change_attr_type4 (RFC 7862, 12.2.3)
@@ -113,7 +115,12 @@ using LayoutTypes = xdr::List<uint32_t, kSmallListMax>;
   X(77, kCloneBlockSize, clone_block_size, uint32_t) \
   X(78, kSpaceFreed, space_freed, uint64_t) \
   X(79, kChangeType, change_type, ChangeType) \
-  X(82, kXattrSupport, xattr_support, bool)
+  X(81, kModeUmask, mode_umask, ModeUmask) \
+  X(82, kXattrSupport, xattr_support, bool) \
+  X(89, kAclTrueForm, acl_true_form, AclModel) \
+  X(90, kAclTrueFormScope, acl_true_form_scope, AclScope) \
+  X(91, kPosixDefaultAcl, posix_default_acl, PosixAcl) \
+  X(92, kPosixAccessAcl, posix_access_acl, PosixAcl)
 // clang-format on
 
 enum class Attribute : uint32_t {
@@ -122,7 +129,7 @@ enum class Attribute : uint32_t {
 #undef PNFSRDMA_ATTRIBUTE
 };
 
-// fattr4. What is set is on the wire. A received attribute outside the table (an ACL, say) can't be skipped,
+// fattr4. What is set is on the wire. A received attribute outside the table (an NFSv4 ACL, say) can't be skipped,
 // as fattr4 gives no length per attribute: then `unsupported` is set and all others are empty, and whoever
 // was to use them answers NFS4ERR_ATTRNOTSUPP. Values that do not fill attr_vals exactly are BADXDR.
 struct Attributes {

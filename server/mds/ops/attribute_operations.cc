@@ -18,8 +18,11 @@ Outcome<bool> has_values(const CompoundContext& context, const nfs4::Attributes&
   if (wanted.unsupported || !supported_attributes().contains(asked))
     return std::unexpected(Status::kAttrNotSupp);
   // RFC 8881, 18.31.3: what can only be set, and rdattr_error, have no value to compare.
-  nfs4::Bitmap incomparable = write_only_attributes();
-  incomparable.set(nfs4::Attribute::kReadAttributeError);
+  // Nor may ACLs be compared, whose entries are in any order (draft-ietf-nfsv4-posix-acls, 9.3).
+  const nfs4::Bitmap incomparable =
+      write_only_attributes() |
+      nfs4::Bitmap::of(nfs4::Attribute::kReadAttributeError, nfs4::Attribute::kPosixDefaultAcl,
+                       nfs4::Attribute::kPosixAccessAcl);
   if (!(asked & incomparable).none()) return std::unexpected(Status::kInval);
   return WantedAttributes(asked).of(context.services, *context.current.handle, *inode) == wanted;
 }
@@ -34,12 +37,15 @@ Outcome<> check_size_change(const CompoundContext& context, const nfs4::Stateid&
   return {};
 }
 
-// Whether a file gets bits that a write by somebody without privilege takes away again.
-bool sets_set_id(const Inode& inode, std::optional<uint32_t> mode) {
-  if (!mode || !inode.is_regular()) return false;
+// Whether a file gets bits that a write by somebody without privilege takes away again; by an ACL, too: its mask may
+// make a set-group-id bit one.
+bool sets_set_id(const Inode& inode, std::optional<uint32_t> mode, const std::optional<PosixAcl>& acl) {
+  constexpr uint32_t kPermissionBits = 0777;
+  if ((!mode && !acl) || !inode.is_regular()) return false;
   Inode changed = inode;
-  changed.mode = *mode;
-  return mode_without_setid(changed) != *mode;
+  changed.mode = mode.value_or(inode.mode);
+  if (acl) changed.mode = (changed.mode & ~kPermissionBits) | acl->mode_bits();
+  return mode_without_setid(changed) != changed.mode;
 }
 
 }  // namespace
@@ -68,7 +74,10 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
   TRY_ASSIGN(const InodePointer inode, context.current_inode());
   TRY_ASSIGN(const SettableAttributes wanted,
              settable_attributes(arguments.attributes, inode->mode, context.services.clock.wall_now()));
+  if (wanted.umask) return Status::kInval;  // RFC 8275, 3: of new objects only
+  TRY(wanted.check_type(inode->type));
   TRY(context.check_writable());
+  if (wanted.stores_acl() && context.services.store.room().full) return Status::kNoSpc;
   if (wanted.size) TRY(check_size_change(context, arguments.stateid, *inode));
   AttributeWish wish = wanted.wish();
   wish.size = false;  // checked with the stateid
@@ -83,7 +92,7 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
     }));
     if (recalled != Status::kOk) return recalled;
   }
-  if (sets_set_id(*inode, verdict.mode)) {
+  if (sets_set_id(*inode, verdict.mode, wanted.access_acl)) {
     TRY_ASSIGN(const Status recalled, context.suspension.ask<Status>([&](auto done) {
       layouts.before_set_id(inode->id, context.client_id(), std::move(done));
     }));
@@ -93,7 +102,8 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
   InodeUpdate update = wanted.update();
   update.mode = verdict.mode;
   // The size, and the times with it, are committed already.
-  const bool more = update.mode || update.uid || update.gid || update.atime || update.mtime || update.created;
+  const bool more = update.mode || update.uid || update.gid || update.atime || update.mtime ||
+                    update.created || update.access_acl || update.default_acl;
   if (more) TRY(context.services.names.update(inode->id, update));
   return nfs4::SetAttributesResult{arguments.attributes.mask()};
 }

@@ -51,6 +51,25 @@ nfs4::MdsThreshold threshold(const ServerLimits& limits) {
   return threshold;
 }
 
+// Of what is no device: which ACLs it has (shared/nfs4/posix_acl.h).
+nfs4::SpecialData raw_device(const Inode& inode) {
+  if (inode.type == FileType::kBlockDevice || inode.type == FileType::kCharacterDevice)
+    return {inode.device_major, inode.device_minor};
+  const bool access = (inode.flags & kInodeHasAccessAcl) != 0;
+  const bool inherited = (inode.flags & kInodeHasDefaultAcl) != 0;
+  return {(access ? nfs4::kHasAccessAcl : 0) | (inherited ? nfs4::kHasDefaultAcl : 0), 0};
+}
+
+nfs4::PosixAcl on_wire(const PosixAcl& acl) {
+  nfs4::PosixAcl entries;
+  entries.reserve(acl.entries().size());
+  for (const AclEntry& entry : acl.entries()) {
+    const bool named = entry.tag == nfs4::PosixAceTag::kUser || entry.tag == nfs4::PosixAceTag::kGroup;
+    entries.push_back({entry.tag, entry.permissions, named ? owner_text(entry.id) : std::string()});
+  }
+  return entries;
+}
+
 // Calls put(attribute, member of Attributes, function that gives the value) for each attribute of the one
 // object, in the order of the wire.
 template <typename Put>
@@ -71,8 +90,7 @@ void for_object_values(const Services& services, const ObjectHandle& handle, con
   put(Attribute::kLinkCount, &Attributes::link_count, [&] { return inode.nlink; });
   put(Attribute::kOwner, &Attributes::owner, [&] { return owner_text(inode.uid); });
   put(Attribute::kOwnerGroup, &Attributes::owner_group, [&] { return owner_text(inode.gid); });
-  put(Attribute::kRawDevice, &Attributes::raw_device,
-      [&] { return nfs4::SpecialData{inode.device_major, inode.device_minor}; });
+  put(Attribute::kRawDevice, &Attributes::raw_device, [&] { return raw_device(inode); });
   put(Attribute::kSpaceUsed, &Attributes::space_used,
       [&] { return inode.is_directory() ? kDirectoryBytes : inode.space_used; });
   put(Attribute::kTimeAccess, &Attributes::time_access, [&] { return nfs4::Time::from(inode.atime); });
@@ -110,6 +128,8 @@ void put_server(Attributes& values, const Services& services, const Bitmap& requ
   values.charset_capabilities = kCharsetContainsNonUtf8;
   values.change_type = nfs4::ChangeType::kMonotonic;
   values.xattr_support = true;
+  values.acl_true_form = nfs4::AclModel::kPosixDraft;
+  values.acl_true_form_scope = nfs4::AclScope::kFileSystem;
   if (requested.test(Attribute::kSpaceTotal) || requested.test(Attribute::kSpaceFree) ||
       requested.test(Attribute::kSpaceAvailable)) {
     const DataOperations::Space space = services.data.space();
@@ -127,6 +147,17 @@ void put_layouts(Attributes& values, const Inode& inode, const Services& service
   values.clone_block_size = services.data.layout_block_size();
   values.layout_alignment = kLayoutAlignment;
   values.mds_threshold = available && inode.is_regular() ? threshold(services.limits) : nfs4::MdsThreshold{};
+}
+
+// One whose row cannot be read is left out; where it is only not in memory, the whole run is void.
+void put_acls(Attributes& values, const Services& services, const Inode& inode) {
+  if (auto acl = services.names.access_acl(inode)) values.posix_access_acl = on_wire(*acl);
+  if (auto acl = services.names.default_acl(inode)) values.posix_default_acl = on_wire(*acl);
+}
+
+const Bitmap& acl_attributes() {
+  static const Bitmap kAcls = Bitmap::of(Attribute::kPosixDefaultAcl, Attribute::kPosixAccessAcl);
+  return kAcls;
 }
 
 // Whether any of the requested bits are in this table of attributes the hot path never asks for.
@@ -166,22 +197,23 @@ const Bitmap& supported_attributes() {
 }
 
 const Bitmap& write_only_attributes() {
-  static const Bitmap kWriteOnly =
-      Bitmap::of(Attribute::kTimeAccessSet, Attribute::kTimeModifySet, Attribute::kModeSetMasked);
+  static const Bitmap kWriteOnly = Bitmap::of(Attribute::kTimeAccessSet, Attribute::kTimeModifySet,
+                                              Attribute::kModeSetMasked, Attribute::kModeUmask);
   return kWriteOnly;
 }
 
 const Bitmap& settable_attributes() {
-  static const Bitmap kSettable =
-      Bitmap::of(Attribute::kSize, Attribute::kMode, Attribute::kOwner, Attribute::kOwnerGroup,
-                 Attribute::kTimeAccessSet, Attribute::kTimeCreate, Attribute::kTimeModifySet,
-                 Attribute::kModeSetMasked);
+  static const Bitmap kSettable = Bitmap::of(
+      Attribute::kSize, Attribute::kMode, Attribute::kOwner, Attribute::kOwnerGroup,
+      Attribute::kTimeAccessSet, Attribute::kTimeCreate, Attribute::kTimeModifySet, Attribute::kModeSetMasked,
+      Attribute::kModeUmask, Attribute::kPosixDefaultAcl, Attribute::kPosixAccessAcl);
   return kSettable;
 }
 
 WantedAttributes::WantedAttributes(const Bitmap& requested)
     : wanted_((requested & supported_attributes()).without(write_only_attributes())),
       layouts_wanted_(overlap(wanted_, layout_attributes())),
+      acls_wanted_(overlap(wanted_, acl_attributes())),
       server_wanted_(!object_attributes().contains(wanted_)) {
   for (size_t word = 0; word < words_.size(); ++word) words_[word] = wanted_.word(word);
 }
@@ -193,6 +225,7 @@ Attributes WantedAttributes::of(const Services& services, const ObjectHandle& ha
     if (wanted(attribute)) values.*member = value();
   });
   if (layouts_wanted_) put_layouts(values, inode, services);
+  if (acls_wanted_) put_acls(values, services, inode);
   if (server_wanted_) put_server(values, services, wanted_);
   if (layouts_wanted_ || server_wanted_) values.keep_only(wanted_);
   return values;
@@ -211,6 +244,12 @@ void WantedAttributes::encode(xdr::Encoder& encoder, const Services& services, c
     if (wanted(attribute)) xdr::encode<Value>(encoder, Value(value()));
   });
   encoder.patch_u32(length_at, static_cast<uint32_t>(encoder.position() - start));
+}
+
+void WantedAttributes::read(const Services& services, const Inode& inode) const {
+  if (!acls_wanted_) return;
+  static_cast<void>(services.names.access_acl(inode));
+  static_cast<void>(services.names.default_acl(inode));
 }
 
 std::string owner_text(uint32_t id) {

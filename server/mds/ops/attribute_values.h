@@ -29,6 +29,8 @@ class WantedAttributes {
   // The same as XDR, straight from the inode: an Attributes, sixty optionals, is heavy for each entry of a READDIR.
   void encode(xdr::Encoder& encoder, const Services& services, const ObjectHandle& handle,
               const Inode& inode) const;
+  // What they need beside the inode; for who asks for several before he waits for any.
+  void read(const Services& services, const Inode& inode) const;
   // rdattr_error
   bool error_wanted() const { return wanted(nfs4::Attribute::kReadAttributeError); }
 
@@ -41,6 +43,7 @@ class WantedAttributes {
   nfs4::Bitmap wanted_;
   std::array<uint32_t, 3> words_{};  // of wanted_: a test of one bit is a constant's
   bool layouts_wanted_;
+  bool acls_wanted_;
   bool server_wanted_;
 };
 

@@ -18,6 +18,26 @@ bool setgid_of_foreign_group(const Credentials& who, const Inode& directory, Fil
          !who.in_group(directory.gid);
 }
 
+constexpr uint32_t kPermissionBits = 0777;
+
+// Its rights at birth (POSIX 1003.1e, 23.1.2; RFC 8275, 5): the directory's default ACL, no more of it than the mode
+// grants, else the mode without the umask. An ACL that is asked for stands in place of what is inherited.
+Outcome<> take_acls(const CompoundContext& context, const Inode& directory, const SettableAttributes& wanted,
+                    NewInode& made) {
+  TRY(wanted.check_type(made.type));
+  if (made.type == FileType::kSymlink) return {};
+  TRY_ASSIGN(const PosixAcl inherited, context.services.names.default_acl(directory));
+  if (wanted.access_acl) {
+    made.access_acl = *wanted.access_acl;
+  } else if (!inherited.empty()) {
+    made.access_acl = inherited.inherited(made.mode);
+  } else {
+    made.mode &= ~(wanted.umask.value_or(0) & kPermissionBits);
+  }
+  if (made.type == FileType::kDirectory) made.default_acl = wanted.default_acl.value_or(inherited);
+  return {};
+}
+
 }  // namespace
 
 Outcome<NewInode> new_inode(const CompoundContext& context, const Inode& directory, FileType type,
@@ -41,6 +61,7 @@ Outcome<NewInode> new_inode(const CompoundContext& context, const Inode& directo
   made.size = wanted.size.value_or(0);
   made.atime = wanted.atime;
   made.mtime = wanted.mtime;
+  TRY(take_acls(context, directory, wanted, made));
   return made;
 }
 

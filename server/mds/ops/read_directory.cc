@@ -50,6 +50,7 @@ Outcome<> encode_entry(xdr::Encoder& encoder, const CompoundContext& context, co
   if (shown) {
     const ObjectHandle handle = context.handle_of(*shown->inode, shown->through);
     wanted.encode(encoder, context.services, handle, *shown->inode);
+    if (context.reads.missed()) return std::unexpected(kSuspended);  // an ACL
   } else {
     nfs4::Attributes error;
     error.read_attribute_error = shown.error();
@@ -103,9 +104,12 @@ Outcome<bool> add_entries(const CompoundContext& context, const DirectoryPage& p
   for (auto from = page.entries.begin(); from != page.entries.end(); ++from) {
     const size_t before = encoder.position();
     if (const auto encoded = encode_entry(encoder, context, *from, wanted); !encoded) {
+      encoder.truncate(before);
       if (encoded.error() == kSuspended)
-        std::for_each(from, page.entries.end(),
-                      [&](const auto& one) { context.services.names.get(one.inode); });
+        std::for_each(from, page.entries.end(), [&](const auto& one) {
+          if (const auto inode = context.services.names.get(one.inode))
+            wanted.read(context.services, **inode);
+        });
       return std::unexpected(encoded.error());
     }
     const size_t size = encoder.position() - before;

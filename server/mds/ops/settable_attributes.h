@@ -13,6 +13,7 @@ namespace pnfsrdma::mds {
 struct SettableAttributes {
   std::optional<uint64_t> size;
   std::optional<uint32_t> mode;
+  std::optional<uint32_t> umask;  // of mode_umask
   std::optional<uint32_t> uid;
   std::optional<uint32_t> gid;
   std::optional<WallTime> atime;
@@ -20,16 +21,25 @@ struct SettableAttributes {
   std::optional<WallTime> created;
   bool times_to_value = false;  // a time of the client's, not "now"
   bool times_to_now = false;
+  std::optional<PosixAcl> access_acl;
+  std::optional<PosixAcl> default_acl;  // none at all: it is to go
 
   AttributeWish wish() const;
   // Everything but the size.
   InodeUpdate update() const;
-  bool changes_access() const { return mode || uid || gid; }
+  bool changes_access() const { return mode || uid || gid || access_acl || default_acl; }
+  // It takes room in the store.
+  bool stores_acl() const {
+    return (access_acl && access_acl->extended()) || (default_acl && !default_acl->empty());
+  }
+  // A default ACL is a directory's (WRONG_TYPE); a symbolic link has none at all (ATTRNOTSUPP).
+  Outcome<> check_type(FileType type) const;
 };
 
 // `mode_now`: what mode_set_masked applies to. `now`: the server's time.
-// ATTRNOTSUPP for what is not supported; INVAL for what can only be read, for a mode beyond 07777, for mode
-// together with mode_set_masked and for a time with a second's worth of nanoseconds; BADOWNER; FBIG.
+// ATTRNOTSUPP for what is not supported; INVAL for what can only be read, for a mode beyond 07777, for more than one of
+// mode, mode_set_masked and mode_umask, for a time with a second's worth of nanoseconds and for an ACL that is not
+// valid; BADOWNER; FBIG; NOSPC for an ACL of more than kAclEntriesMax entries.
 Outcome<SettableAttributes> settable_attributes(const nfs4::Attributes& attributes, uint32_t mode_now,
                                                 WallTime now);
 

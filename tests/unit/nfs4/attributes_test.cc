@@ -26,6 +26,32 @@ TEST(Attributes, StandInTheOrderOfTheirNumbers) {
             "0000000c00000002000001ed00000001");
 }
 
+// draft-ietf-nfsv4-posix-acls and RFC 8275 in bytes.
+TEST(Attributes, AclsAndTheUmask) {
+  Attributes attributes;
+  attributes.mode_umask = {.mode = 0666, .umask = 022};
+  attributes.acl_true_form = AclModel::kPosixDraft;
+  attributes.acl_true_form_scope = AclScope::kFileSystem;
+  attributes.posix_default_acl.emplace();
+  attributes.posix_access_acl = {{PosixAceTag::kUserObject, 6, ""}, {PosixAceTag::kUser, 4, "7"}};
+  EXPECT_EQ(to_hex(xdr::encode_to_bytes(attributes)),
+            "0000000300000000000000001e020000"  // bits 81, 89 to 92
+            "00000034"
+            "000001b600000012"
+            "00000002"
+            "00000002"
+            "00000000"
+            "00000002"
+            "000000010000000600000000"
+            "00000002000000040000000137000000");
+  const auto again = xdr::decode_from<Attributes>(xdr::encode_to_bytes(attributes));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, attributes);
+  Bytes unknown_tag = xdr::encode_to_bytes(attributes);
+  unknown_tag[unknown_tag.size() - 13] = std::byte{7};
+  EXPECT_FALSE(xdr::decode_from<Attributes>(unknown_tag));
+}
+
 TEST(Attributes, OneOutsideTheTableIsReportedAndNothingElseIsTaken) {
   Bitmap mask = Bitmap::of(Attribute::kMode);
   mask.set(12u);  // acl

@@ -166,6 +166,61 @@ struct ColdWorld {
     call({kTop, look_up("d"), listing(0, 100'000)});
     call({kTop, look_up("d"), listing(0, 4000)});
   }
+  // The same of ACLs, which are rows of their own, by somebody about whom they decide.
+  void do_everything_with_acls() {
+    const auto acl = [](uint32_t user) {
+      using nfs4::PosixAceTag;
+      return nfs4::PosixAcl{{PosixAceTag::kUserObject, 7, ""},
+                            {PosixAceTag::kUser, user, "1000"},
+                            {PosixAceTag::kGroupObject, 0, ""},
+                            {PosixAceTag::kMask, 7, ""},
+                            {PosixAceTag::kOther, 0, ""}};
+    };
+    nfs4::Attributes both = mode_attribute(0700);
+    both.mode.reset();
+    both.posix_access_acl = acl(7);
+    both.posix_default_acl = acl(7);
+    nfs4::CreateArguments directory = new_directory("shared");
+    directory.attributes = both;
+    call({kTop, directory});
+    client->who = {.uid = 1000, .gid = 1000, .groups = {}};
+    const nfs4::ArgumentOperation in = look_up("shared");
+    for (int i = 0; i < 20; ++i) call({kTop, in, new_directory("e" + std::to_string(i))});
+    const auto open = [&](nfs4::CreateMode mode, uint32_t access) {
+      auto arguments = client->open_arguments("f", access, 0, "owner");
+      arguments.how = creating(create_how(mode, mode_attribute(0666)));
+      call({kTop, in, arguments, attributes_of()});
+    };
+    open(nfs4::CreateMode::kGuarded, kShareBoth);
+    open(nfs4::CreateMode::kGuarded, kShareBoth);
+    client->who = {.uid = 1000, .gid = 1000, .groups = {5}};
+    const nfs4::Bitmap acls = nfs4::Bitmap::of(Attribute::kPosixAccessAcl, Attribute::kPosixDefaultAcl,
+                                               Attribute::kMode, Attribute::kRawDevice);
+    call({kTop, in, nfs4::GetAttributesArguments{acls}});
+    auto list = listing();
+    list.requested = acls;
+    call({kTop, in, list});
+    list.max_count = list.directory_count = 1000;
+    call({kTop, in, list});
+    nfs4::Attributes less;
+    less.posix_access_acl = acl(5);
+    client->who = {};
+    client->who.uid = client->who.gid = 0;
+    call({kTop, in, set(less), nfs4::GetAttributesArguments{acls}});
+    call({kTop, in, look_up("f"), set(less), nfs4::GetAttributesArguments{acls}});
+    client->who = {.uid = 1000, .gid = 1000, .groups = {}};
+    call({kTop, in, new_directory("refused")});
+    call({kTop, in, nfs4::AccessArguments{0x3f}});
+    call({kTop, in, look_up("f"), nfs4::AccessArguments{0x3f}});
+    open(nfs4::CreateMode::kUnchecked, kShareRead);
+    call({kTop, in, look_up("f"),
+          nfs4::ReadArguments{.stateid = nfs4::Stateid::anonymous(), .offset = 0, .count = 1}});
+    call({kTop, in, kSave, nfs4::RenameArguments{"f", "g"}});
+    call({kTop, in, nfs4::RemoveArguments{"f"}});
+    client->who.uid = 0;
+    call({kTop, in, kSave, nfs4::RenameArguments{"f", "g"}});
+    call({kTop, in, nfs4::RemoveArguments{"g"}});
+  }
   std::vector<std::pair<std::string, std::string>> content() {
     host.store.go_warm();
     std::vector<std::pair<std::string, std::string>> all;
@@ -200,10 +255,21 @@ TEST_P(ColdReadsOf, GiveTheSameAnswersAndTheSameStore) {
   EXPECT_GT(cold.host.store.read_counts().fetches, 0U);
 }
 
+TEST_P(ColdReadsOf, GiveTheSameAnswersOfAcls) {
+  ColdWorld warm(ColdMemory::kAll);
+  ColdWorld cold(GetParam());
+  warm.do_everything_with_acls();
+  cold.do_everything_with_acls();
+  ASSERT_EQ(cold.told.size(), warm.told.size());
+  for (size_t i = 0; i < warm.told.size(); ++i) EXPECT_EQ(cold.told[i], warm.told[i]) << "call " << i;
+  EXPECT_EQ(cold.content(), warm.content());
+}
+
 TEST(ColdReads, NoOperationOfTheNamespaceWaitsInTheLoop) {
   ColdWorld world(ColdMemory::kNoRows, {open_export("/")});
   const uint64_t before = world.host.store.read_counts().blocking;
   world.do_everything();
+  world.do_everything_with_acls();
   EXPECT_EQ(world.host.store.read_counts().blocking, before);
 }
 

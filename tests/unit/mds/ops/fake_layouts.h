@@ -29,7 +29,10 @@ class FakeLayouts final : public LayoutConflicts {
     ++access_changes;
     done(nfs4::Status::kOk);
   }
-  void before_set_id(uint64_t, uint64_t, Done done) override { done(nfs4::Status::kOk); }
+  void before_set_id(uint64_t, uint64_t, Done done) override {
+    ++set_ids;
+    done(nfs4::Status::kOk);
+  }
   void before_open_to_write(uint64_t, uint64_t, Done done) override { done(nfs4::Status::kOk); }
   bool has_sole_writer(uint64_t, uint64_t) const override { return false; }
   bool may_be_written_by_others(uint64_t inode, uint64_t) const override { return written.contains(inode); }
@@ -60,6 +63,7 @@ class FakeLayouts final : public LayoutConflicts {
   std::set<uint64_t> written;
   int size_changes = 0;
   int access_changes = 0;
+  int set_ids = 0;
   std::vector<uint64_t> orphaned;
   std::vector<uint64_t> closed;
   std::vector<uint64_t> gone;
