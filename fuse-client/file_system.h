@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fuse-client/acl_xattr.h"
 #include "fuse-client/beliefs.h"
 #include "fuse-client/blocked_locks.h"
 #include "fuse-client/caller.h"
@@ -58,6 +59,8 @@ struct FileSystemParts {
   // The server's change attribute moves by one at least with each change, so that our own can be told from
   // those of others.
   bool own_changes_known = false;
+  // The server keeps POSIX ACLs and says with the attributes who has one, and it applies the umask.
+  bool posix_acls = false;
 };
 
 // The FUSE requests. Each method answers its request exactly once, from any worker thread. Metadata goes to
@@ -77,6 +80,7 @@ class FileSystem {
         clone_offers_(parts.clock) {}
 
   const MountOptions& options() const { return parts_.options; }
+  bool has_posix_acls() const { return parts_.posix_acls; }
   // Once, before the first request: the kernel keeps its pages over our own changes (page_stamp.h), where those
   // can be told.
   void keep_pages() { keeps_pages_ = parts_.own_changes_known; }
@@ -238,6 +242,20 @@ class FileSystem {
   void learn_exchange(const ExchangeEnd& first, const ExchangeEnd& second, const ExchangeAnswer& answer);
 
   void change_xattr(fuse_req_t request, fuse_ino_t node, nfs4::ArgumentOperation change, int done);
+
+  // file_system_acls.cc. Errors are errnos.
+  // nfs4::kHas*Acl.
+  std::expected<uint32_t, int> acls_of(fuse_req_t request, Inode& file);
+  int ask_attributes(fuse_req_t request, Inode& file, const nfs4::Bitmap& wanted,
+                     nfs4::Attributes& attributes);
+  // ENODATA: no more than the mode says.
+  std::expected<Bytes, int> get_acl(fuse_req_t request, Inode& file, AclKind kind);
+  int set_acl(fuse_req_t request, Inode& file, AclKind kind, ByteSpan value);
+  int remove_acl(fuse_req_t request, Inode& file, AclKind kind);
+  int set_acl_attributes(fuse_req_t request, Inode& file, nfs4::Attributes attributes,
+                         std::optional<uint64_t> change, nfs4::Status& status);
+  // Of what the caller makes: the umask is the server's to apply, or the kernel has done so.
+  nfs4::Attributes mode_of_new(fuse_req_t request, mode_t mode) const;
   int set_attributes(fuse_req_t request, Inode& file, const struct stat& wanted, int to_set,
                      std::expected<Shown, nfs4::Status>& shown);
 
@@ -250,7 +268,8 @@ class FileSystem {
   int fetch(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t cookie);
   bool add_entry(Listing& listing, const Inode& directory, const DirectoryStream& stream,
                  const nfs4::DirectoryEntry& entry, bool plus);
-  void make(fuse_req_t request, fuse_ino_t parent, const char* name, nfs4::CreateType type, mode_t mode);
+  void make(fuse_req_t request, fuse_ino_t parent, const char* name, nfs4::CreateType type,
+            const nfs4::Attributes& mode);
   void make_regular(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode);
   struct OpenAnswer;
   enum class ByName : uint8_t { kDone, kLeadsElsewhere, kCannotBe };

@@ -11,7 +11,7 @@ namespace pnfsrdma::fuse_client {
 namespace {
 
 // An open may die while we speak of it.
-constexpr int kTries = 3;
+constexpr int kCopyTries = 3;
 
 // Of what servers share between files.
 constexpr uint64_t kCloneUnit = 4096;
@@ -105,7 +105,7 @@ int FileSystem::copy(fuse_req_t request, Copying& copying) {
       continue;
     }
     if (!copying.falls_back && status == nfs4::Status::kInval) return EINVAL;
-    if (!initiator::is_lost_state(status) || tries >= kTries) return errno_of(status);
+    if (!initiator::is_lost_state(status) || tries >= kCopyTries) return errno_of(status);
   }
 }
 

@@ -14,11 +14,11 @@ namespace pnfsrdma::fuse_client {
 // CREATE of everything but regular files: PUTFH, SAVEFH, CREATE, GETFH, GETATTR; RESTOREFH, GETATTR of the
 // directory.
 void FileSystem::make(fuse_req_t request, fuse_ino_t parent, const char* name, nfs4::CreateType type,
-                      mode_t mode) {
+                      const nfs4::Attributes& mode) {
   nfs4::CreateArguments create;
   create.type = std::move(type);
   create.name = name;
-  create.attributes = client::mode_of_new(mode);
+  create.attributes = mode;
   const Question question = ask(nullptr);
   CompoundReply reply;
   const int error =
@@ -47,24 +47,28 @@ void FileSystem::make(fuse_req_t request, fuse_ino_t parent, const char* name, n
 }
 
 void FileSystem::mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
-  make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kDirectory>(), mode);
+  make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kDirectory>(),
+       mode_of_new(request, mode));
 }
 
 void FileSystem::symlink(fuse_req_t request, const char* target, fuse_ino_t parent, const char* name) {
-  make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kLink>(nfs4::LinkText(target)), 0777);
+  make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kLink>(nfs4::LinkText(target)),
+       client::mode_of_new(0777));
 }
 
 void FileSystem::mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
   const nfs4::SpecialData numbers{major(device), minor(device)};
+  const nfs4::Attributes attributes = mode_of_new(request, mode);
   switch (mode & S_IFMT) {
     case S_IFIFO:
-      return make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kFifo>(), mode);
+      return make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kFifo>(), attributes);
     case S_IFSOCK:
-      return make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kSocket>(), mode);
+      return make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kSocket>(), attributes);
     case S_IFBLK:
-      return make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kBlock>(numbers), mode);
+      return make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kBlock>(numbers), attributes);
     case S_IFCHR:
-      return make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kCharacter>(numbers), mode);
+      return make(request, parent, name, nfs4::CreateType::make<nfs4::FileType::kCharacter>(numbers),
+                  attributes);
     case S_IFREG:
     case 0:
       return make_regular(request, parent, name, mode);

@@ -54,8 +54,7 @@ bool is_execution(int flags) {
 }
 
 // O_EXCL: EXCLUSIVE4_1, whose verifier makes a repetition harmless; else UNCHECKED4.
-nfs4::OpenHow create_how(mode_t mode, int flags) {
-  nfs4::Attributes attributes = client::mode_of_new(mode);
+nfs4::OpenHow create_how(nfs4::Attributes attributes, int flags) {
   if ((flags & O_EXCL) != 0) {
     nfs4::ExclusiveCreate exclusive;
     SystemRandom().fill(exclusive.verifier);
@@ -203,7 +202,7 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
   OpenAnswer answer;
   answer.share_access = share_access_of(info->flags);
   nfs4::OpenArguments open = FileOpens::arguments(answer.share_access);
-  open.how = create_how(mode, info->flags);
+  open.how = create_how(mode_of_new(request, mode), info->flags);
   open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
   const int error = call(
       request,
@@ -244,7 +243,7 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
 void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
   const Question question = ask(nullptr);
   nfs4::OpenArguments open = FileOpens::arguments(nfs4::kShareAccessRead);
-  open.how = create_how(mode, O_EXCL);
+  open.how = create_how(mode_of_new(request, mode), O_EXCL);
   open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
   CompoundReply reply;
   const int error =

@@ -19,7 +19,7 @@ using initiator::CompoundReply;
 namespace {
 
 // An open may die while we speak of it.
-constexpr int kTries = 3;
+constexpr int kRangeTries = 3;
 
 // EOPNOTSUPP for what no server can be asked for.
 int check_mode(int mode, uint64_t end, uint64_t size) {
@@ -53,7 +53,7 @@ void FileSystem::fallocate(fuse_req_t request, fuse_ino_t node, int mode, uint64
     nfs4::Status status = nfs4::Status::kOk;
     error = change_range(request, *file.inode, mode, {offset, length}, status);
     if (error != 0 || status == nfs4::Status::kOk) break;
-    if (!initiator::is_lost_state(status) || tries == kTries) error = nfs4::to_errno(status);
+    if (!initiator::is_lost_state(status) || tries == kRangeTries) error = nfs4::to_errno(status);
   }
   // Else the answer has brought its attributes.
   if (error != 0) file.inode->expire();

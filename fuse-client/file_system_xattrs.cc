@@ -6,8 +6,9 @@
 #include "fuse-client/file_system.h"
 #include "fuse-client/mount_attributes.h"
 
-// Extended attributes: one call each (RFC 8276), of "user." names only, which have no prefix on the wire. Other names
-// are answered here, so that nobody's `ls -l` and no write costs a call for an ACL or a capability that cannot be.
+// Extended attributes: one call each (RFC 8276), of "user." names only, which have no prefix on the wire. ACLs have
+// names, too: file_system_acls.cc. All others are answered here, so that no write costs a call for a capability that
+// cannot be.
 namespace pnfsrdma::fuse_client {
 namespace {
 
@@ -41,6 +42,10 @@ void FileSystem::getxattr(fuse_req_t request, fuse_ino_t node, const char* name,
   if (node == kRootNode) {
     if (const auto own = mount_attribute(parts_.status, name)) return reply_text(request, *own, size);
   }
+  if (const auto kind = acl_kind(name)) {
+    const auto acl = get_acl(request, *inode(node), *kind);
+    return acl ? reply_text(request, as_text(*acl), size) : void(fuse_reply_err(request, acl.error()));
+  }
   const auto wanted = user_name(name);
   if (!wanted) {
     fuse_reply_err(request, ENOTSUP);
@@ -65,6 +70,14 @@ void FileSystem::listxattr(fuse_req_t request, fuse_ino_t node, size_t size) {
     for (const std::string& own : listed_mount_attributes()) names.append(own).push_back('\0');
   }
   const std::shared_ptr<Inode> file = inode(node);
+  if (const auto acls = acls_of(request, *file); !acls) {
+    fuse_reply_err(request, acls.error());
+    return;
+  } else if (!file->has_type(S_IFCHR) && !file->has_type(S_IFBLK)) {
+    // Of devices it is not known.
+    if ((*acls & nfs4::kHasAccessAcl) != 0) names.append(acl_name(AclKind::kAccess)).push_back('\0');
+    if ((*acls & nfs4::kHasDefaultAcl) != 0) names.append(acl_name(AclKind::kDefault)).push_back('\0');
+  }
   bool end = !file->has_type(S_IFREG) && !file->has_type(S_IFDIR);
   for (uint64_t cookie = 0; !end;) {
     CompoundReply reply;
@@ -86,6 +99,10 @@ void FileSystem::listxattr(fuse_req_t request, fuse_ino_t node, size_t size) {
 
 void FileSystem::setxattr(fuse_req_t request, fuse_ino_t node, const char* name, std::string_view value,
                           int flags) {
+  if (const auto kind = acl_kind(name)) {
+    fuse_reply_err(request, set_acl(request, *inode(node), *kind, as_bytes(value)));
+    return;
+  }
   const auto wanted = user_name(name);
   if (!wanted) {
     fuse_reply_err(request, ENOTSUP);
@@ -98,6 +115,10 @@ void FileSystem::setxattr(fuse_req_t request, fuse_ino_t node, const char* name,
 }
 
 void FileSystem::removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
+  if (const auto kind = acl_kind(name)) {
+    fuse_reply_err(request, remove_acl(request, *inode(node), *kind));
+    return;
+  }
   const auto wanted = user_name(name);
   if (!wanted) {
     fuse_reply_err(request, ENOTSUP);

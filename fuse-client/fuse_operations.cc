@@ -21,7 +21,7 @@ FileSystem& of(fuse_req_t request) {
 
 }  // namespace
 
-bool negotiate(fuse_conn_info* connection, const MountOptions& options) {
+bool negotiate(fuse_conn_info* connection, const MountOptions& options, bool posix_acls) {
   const auto want = [&](unsigned capability, bool wanted) {
     if (wanted) {
       connection->want |= connection->capable & capability;
@@ -55,6 +55,11 @@ bool negotiate(fuse_conn_info* connection, const MountOptions& options) {
   // Its second version is asked for: answer_flags.h.
   want(FUSE_CAP_HANDLE_KILLPRIV, false);
   want(FUSE_CAP_WRITEBACK_CACHE, options.writeback);
+  // The kernel reads ACLs and decides by them, and forgets them with the attributes. It also begins to decide by modes
+  // where it was not asked to. The umask is of no meaning where the directory has a default ACL, which only the server
+  // knows.
+  want(FUSE_CAP_POSIX_ACL, posix_acls && options.default_permissions);
+  want(FUSE_CAP_DONT_MASK, posix_acls);
   return !options.writeback && connection->proto_minor >= kMinorOfOvertakenAnswers;
 }
 
@@ -64,7 +69,7 @@ fuse_lowlevel_ops fuse_operations() {
   fuse_lowlevel_ops table{};
   table.init = [](void* userdata, fuse_conn_info* connection) {
     FileSystem& file_system = *static_cast<FileSystem*>(userdata);
-    if (negotiate(connection, file_system.options())) file_system.keep_pages();
+    if (negotiate(connection, file_system.options(), file_system.has_posix_acls())) file_system.keep_pages();
     init_is_answered_next();
   };
   table.lookup = [](Request r, Node parent, const char* name) { of(r).lookup(r, parent, name); };

@@ -10,6 +10,6 @@ namespace pnfsrdma::fuse_client {
 fuse_lowlevel_ops fuse_operations();
 
 // What init() settles with the kernel. True: it keeps its pages over answers that have been overtaken.
-bool negotiate(fuse_conn_info* connection, const MountOptions& options);
+bool negotiate(fuse_conn_info* connection, const MountOptions& options, bool posix_acls);
 
 }  // namespace pnfsrdma::fuse_client

@@ -20,6 +20,7 @@ using nfs4::FileType;
 
 constexpr uint32_t kNobody = 65534;
 constexpr blksize_t kPreferredIo = blksize_t{1} << 20;
+constexpr uint32_t kMayHaveAcls = nfs4::kHasAccessAcl | nfs4::kHasDefaultAcl;
 
 mode_t type_bits(FileType type) {
   switch (type) {
@@ -112,8 +113,12 @@ std::expected<FileAttributes, nfs4::Status> to_file_attributes(const nfs4::Attri
   status.st_nlink = attributes.link_count.value_or(1);
   status.st_uid = attributes.owner ? user_number(*attributes.owner) : kNobody;
   status.st_gid = attributes.owner_group ? group_number(*attributes.owner_group) : kNobody;
-  if (attributes.raw_device) {
-    status.st_rdev = makedev(attributes.raw_device->major, attributes.raw_device->minor);
+  if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode)) {
+    const auto device = attributes.raw_device.value_or(nfs4::SpecialData{});
+    status.st_rdev = makedev(device.major, device.minor);
+    file.acls = kMayHaveAcls;
+  } else if (attributes.raw_device) {
+    file.acls = attributes.raw_device->major & kMayHaveAcls;
   }
   status.st_size = static_cast<off_t>(attributes.size.value_or(0));
   status.st_blksize = kPreferredIo;
@@ -128,6 +133,12 @@ std::expected<FileAttributes, nfs4::Status> to_file_attributes(const nfs4::Attri
 nfs4::Attributes mode_of_new(mode_t mode) {
   nfs4::Attributes attributes;
   attributes.mode = mode & 07777;
+  return attributes;
+}
+
+nfs4::Attributes mode_of_new(mode_t mode, mode_t umask) {
+  nfs4::Attributes attributes;
+  attributes.mode_umask = {.mode = mode & 07777, .umask = umask & 0777};
   return attributes;
 }
 

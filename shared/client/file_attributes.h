@@ -18,6 +18,8 @@ namespace pnfsrdma::client {
 struct FileAttributes {
   uint64_t change = 0;
   struct stat status{};
+  // nfs4::kHas*Acl: those that a server of ours says there are. Of a device it says nothing: they may be.
+  uint32_t acls = 0;
 };
 
 // The attributes every GETATTR of this client asks for; at an OPEN also the threshold below which I/O goes
@@ -31,6 +33,8 @@ std::expected<FileAttributes, nfs4::Status> to_file_attributes(const nfs4::Attri
 
 // Mode for a new object, the umask already applied.
 nfs4::Attributes mode_of_new(mode_t mode);
+// The same where the server applies it, or the default ACL of the directory (RFC 8275).
+nfs4::Attributes mode_of_new(mode_t mode, mode_t umask);
 
 // mdsthreshold4 for our layout type: {read, write} sizes in bytes below which I/O goes through the MDS. None:
 // the server did not say.

@@ -35,8 +35,9 @@ Result<Root> find_root(Session& session, const std::string& path) {
   }
   const size_t handle_at = operations.size();
   operations.emplace_back(nfs4::GetFileHandleArguments{});
-  operations.emplace_back(
-      nfs4::GetAttributesArguments{stat_attributes() | nfs4::Bitmap::of(nfs4::Attribute::kFsLayoutTypes)});
+  operations.emplace_back(nfs4::GetAttributesArguments{
+      stat_attributes() |
+      nfs4::Bitmap::of(nfs4::Attribute::kFsLayoutTypes, nfs4::Attribute::kSupportedAttributes)});
   const SteadyTime asked_at = steady_now();
   initiator::CallOptions call;
   call.deadline = asked_at + std::chrono::seconds(30);
@@ -62,6 +63,12 @@ Result<Root> find_root(Session& session, const std::string& path) {
   const auto& types = attributes->attributes.fs_layout_types;
   root.layouts = session.implementation().starts_with("pnfsrdma") ||
                  (types && std::ranges::find(*types, nfs4::kLayoutTypePmem) != types->end());
+  // Only ours says with the attributes which ACLs there are: elsewhere each `ls -l` would ask for each file.
+  const nfs4::Bitmap wanted = nfs4::Bitmap::of(
+      nfs4::Attribute::kPosixAccessAcl, nfs4::Attribute::kPosixDefaultAcl, nfs4::Attribute::kModeUmask);
+  const auto& supported = attributes->attributes.supported_attributes;
+  root.posix_acls =
+      session.implementation().starts_with("pnfsrdma-mdsd/") && supported && supported->contains(wanted);
   return root;
 }
 

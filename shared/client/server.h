@@ -17,6 +17,8 @@ struct Root {
   FileAttributes attributes;
   SteadyTime asked_at;
   bool layouts = false;  // the server's files may have layouts of our type
+  // The server is of ours and knows the attributes of POSIX ACLs, and mode_umask.
+  bool posix_acls = false;
 };
 
 // PUTROOTFH, a LOOKUP per component, GETFH, GETATTR; waits 30 s at most. The error names cause and fix, for a

@@ -47,6 +47,17 @@ TEST(FileAttributes, DevicesKeepTheirNumbers) {
   EXPECT_EQ(file->status.st_rdev, makedev(1, 3));
 }
 
+TEST(FileAttributes, TellWhoHasAnAcl) {
+  nfs4::Attributes attributes = sample();
+  EXPECT_EQ(to_file_attributes(attributes)->acls, 0u);
+  attributes.raw_device = nfs4::SpecialData{0xfffffffe, 3};
+  EXPECT_EQ(to_file_attributes(attributes)->acls, nfs4::kHasDefaultAcl);
+  EXPECT_EQ(to_file_attributes(attributes)->status.st_rdev, 0u);
+  attributes.type = nfs4::FileType::kBlock;
+  EXPECT_EQ(to_file_attributes(attributes)->acls, nfs4::kHasAccessAcl | nfs4::kHasDefaultAcl)
+      << "nobody knows";
+}
+
 TEST(FileAttributes, WithoutTypeChangeOrIdTheyAreOfNoUse) {
   for (const auto take :
        {+[](nfs4::Attributes& a) { a.type.reset(); }, +[](nfs4::Attributes& a) { a.change.reset(); },
