@@ -76,7 +76,7 @@ Client::Client(Made made)
                   .layouts = made.root.layouts}),
       files_(*session_, data_path_),
       recovery_(*session_, data_path_, files_),
-      names_(*session_, made.root.handle) {
+      names_(*session_, made.root.handle, made.root.posix_acls) {
   // Delegations are never wanted, so the callbacks are the data path's.
   session_->set_handlers(&data_path_, &recovery_);
 }

@@ -240,6 +240,11 @@ Result<> Names::remove(std::string_view path, What what, const initiator::Creden
   return {};
 }
 
+nfs4::Attributes Names::mode_of_new(mode_t mode) const {
+  const mode_t umask = process_umask();
+  return umask_at_server_ ? client::mode_of_new(mode, umask) : client::mode_of_new(mode & ~umask);
+}
+
 Result<> Names::make_directory(std::string_view path, mode_t mode, const initiator::Credential& who) const {
   auto place = place_of(path, who);
   // It is there: the directory connected to.
@@ -248,7 +253,7 @@ Result<> Names::make_directory(std::string_view path, mode_t mode, const initiat
   nfs4::CreateArguments create;
   create.type = nfs4::CreateType::make<nfs4::FileType::kDirectory>();
   create.name = place->name;
-  create.attributes = client::mode_of_new(mode & ~process_umask());
+  create.attributes = mode_of_new(mode);
   TRY_ASSIGN(const CompoundReply reply,
              session_.call({nfs4::PutFileHandleArguments{place->directory}, std::move(create)}, who,
                            {.cache_reply = true}));

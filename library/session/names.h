@@ -25,7 +25,12 @@ class Names {
   // The operations behind the directory's handle, for the name in it.
   using Make = std::function<Operations(const std::string& name)>;
 
-  Names(initiator::Session& session, nfs4::FileHandle root) : session_(session), root_(std::move(root)) {}
+  // `umask_at_server`: it knows where a default ACL stands in the umask's place (client::Root::posix_acls).
+  Names(initiator::Session& session, nfs4::FileHandle root, bool umask_at_server)
+      : session_(session), root_(std::move(root)), umask_at_server_(umask_at_server) {}
+
+  // Of what this process makes.
+  nfs4::Attributes mode_of_new(mode_t mode) const;
 
   // The answer to what was made, and where it begins in it.
   struct Answer {
@@ -76,6 +81,7 @@ class Names {
 
   initiator::Session& session_;
   const nfs4::FileHandle root_;
+  const bool umask_at_server_;
 };
 
 }  // namespace pnfsrdma::library::session

@@ -11,7 +11,6 @@
 #include <string>
 #include <utility>
 
-#include "library/process.h"
 #include "library/session/session_watch.h"
 #include "shared/base/random.h"
 #include "shared/client/file_attributes.h"
@@ -39,8 +38,7 @@ uint32_t share_access_of(int flags) {
 }
 
 // O_EXCL: EXCLUSIVE4_1, whose verifier makes a repetition harmless.
-nfs4::OpenHow create_how(int flags, mode_t mode) {
-  nfs4::Attributes attributes = client::mode_of_new(mode & ~process_umask());
+nfs4::OpenHow create_how(int flags, nfs4::Attributes attributes) {
   if ((flags & O_EXCL) == 0) {
     return nfs4::OpenHow::make<nfs4::OpenType::kCreate>(
         nfs4::CreateHow::make<nfs4::CreateMode::kUnchecked>(std::move(attributes)));
@@ -105,7 +103,7 @@ Result<std::unique_ptr<SessionFile>> SessionFile::open(Client& client, std::stri
   arguments.share_access = open->share_access | nfs4::kShareAccessWantNoDelegation;
   arguments.share_deny = nfs4::kShareDenyNone;
   arguments.owner.owner = owner_id(open->owner);
-  if ((flags & O_CREAT) != 0) arguments.how = create_how(flags, mode);
+  if ((flags & O_CREAT) != 0) arguments.how = create_how(flags, client.names().mode_of_new(mode));
   TRY_ASSIGN(const Names::Answer answer,
              client.names().in_directory(
                  path, open->credential, exclusive ? Names::LastLink::kKeep : Names::LastLink::kFollow,

@@ -12,6 +12,7 @@ import random
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -166,6 +167,21 @@ class Files(Case):
             self.assertEqual(file.stat().size, 0)
             self.assertEqual(file.pread(10, 0), b"")
         self.assertEqual((self.mount / "full").stat().st_size, 0)
+
+    def test_a_default_acl_takes_the_umasks_place(self):
+        shared = self.mount / "shared"
+        shared.mkdir()
+        none = 0xFFFFFFFF
+        os.setxattr(shared, "system.posix_acl_default",
+                    struct.pack("<I" + 3 * "HHI", 2, 1, 7, none, 4, 5, none, 32, 0, none))
+        before = os.umask(0o077)
+        try:
+            self.client.open("shared/file", os.O_WRONLY | os.O_CREAT, 0o666).close()
+            self.client.mkdir("shared/directory", 0o777)
+        finally:
+            os.umask(before)
+        self.assertEqual(self.client.stat("shared/file").mode & 0o777, 0o640)
+        self.assertEqual(self.client.stat("shared/directory").mode & 0o777, 0o750)
 
     def test_names(self):
         self.client.mkdir("d")
