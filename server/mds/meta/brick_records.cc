@@ -131,7 +131,7 @@ Result<> BrickRecords::add(Batch& batch, BrickRecord& record) {
   record.number = static_cast<BrickNumber>(number);
   put_value(batch, meta_key(kNextBrick), StoredNumber{number + 1});
   // An older program would give out the addresses of other bricks' zones.
-  TRY(raise_format_version(store_, batch, kFormatUnshared));
+  TRY(raise_format_version(store_, batch, kFormatBasic));
   return extend(batch, record);
 }
 
@@ -147,7 +147,7 @@ Result<> BrickRecords::put(Batch& batch, const BrickRecord& record) {
     // The brick of a store of format 1: its number and its zones count as given from now on.
     put_value(batch, meta_key(kNextBrick), StoredNumber{uint64_t{record.number} + 1});
     put_value(batch, meta_key(kNextZone), StoredNumber{uint64_t{record.zones.back()} + 1});
-    TRY(raise_format_version(store_, batch, kFormatUnshared));
+    TRY(raise_format_version(store_, batch, kFormatBasic));
   }
   return write(batch, record);
 }

@@ -19,6 +19,10 @@ Result<> raise_format_version(KeyValueStore& store, Batch& batch, uint64_t forma
   return {};
 }
 
+void raise_format_version(Batch& batch) {
+  put_value(batch, meta_key("format"), StoredNumber{kFormatVersion});
+}
+
 Result<> check_format_version(KeyValueStore& store) {
   TRY_ASSIGN(const std::optional<std::string> stored, store.get(meta_key("format")));
   if (!stored) {
@@ -26,7 +30,7 @@ Result<> check_format_version(KeyValueStore& store) {
     TRY(store.scan({}, {}, [&](std::string_view, std::string_view) { return empty = false; }));
     if (!empty) return fail(EUCLEAN, "this database was not made by pnfsrdma: choose an empty directory");
     Batch batch;
-    put_value(batch, meta_key("format"), StoredNumber{kFormatUnshared});
+    put_value(batch, meta_key("format"), StoredNumber{kFormatBasic});
     TRY(store.commit(batch, CommitKind::kNamespace));
     return store.sync();
   }

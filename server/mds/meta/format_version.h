@@ -8,14 +8,16 @@
 namespace pnfsrdma::mds {
 
 // The grammar of keys.h and values.h as a whole. Raised when an older program could damage what a newer one
-// wrote. 1: one brick. 2: brick records, addresses in zones. 3: memory that several extents name; an older program
-// would free it with the first of them.
+// wrote. 1: one brick. 2: brick records, addresses in zones. 3: memory that several extents name, and ACLs. An older
+// program would free such memory with the first of its files, and take an ACL's mask for the group's rights.
 inline constexpr uint64_t kFormatVersion = 3;
-// Of a store without shared memory: an older program may still use it.
-inline constexpr uint64_t kFormatUnshared = 2;
+// Of a store with neither: an older program may still use it.
+inline constexpr uint64_t kFormatBasic = 2;
 
 // The batch brings what programs that know less than `format` do not know; the stored version never goes down.
 Result<> raise_format_version(KeyValueStore& store, Batch& batch, uint64_t format);
+// The same for the newest one: nothing is read.
+void raise_format_version(Batch& batch);
 
 // Writes the version into an empty store. EUCLEAN for a store that is not ours, ENOTSUP for one of a newer
 // program. Blocks.

@@ -107,7 +107,7 @@ struct InodeUpdate {
   std::optional<WallTime> mtime;
   std::optional<WallTime> created;
   std::optional<bool> has_xattrs;  // `extra` brings or takes their row
-  bool shares = false;  // some of its memory is, or may become, another file's too
+  bool shares = false;             // some of its memory is, or may become, another file's too
   // It says what the lowest nine bits of the mode are, whatever `mode` does.
   std::optional<PosixAcl> access_acl;
   std::optional<PosixAcl> default_acl;  // of a directory; none: it goes

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "server/mds/meta/format_version.h"
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/values.h"
 #include "shared/base/check.h"
@@ -86,6 +87,7 @@ void Namespace::Change::put_acl(Inode& inode, AclKind kind, uint32_t flag, const
     if (had) batch_.erase(acl_key(inode.id, kind));
   } else {
     inode.flags |= flag;
+    raise_format_version(batch_);
     put_value(batch_, acl_key(inode.id, kind), StoredAcl{{entries.begin(), entries.end()}});
   }
 }

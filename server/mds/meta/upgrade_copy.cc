@@ -20,7 +20,7 @@ Result<> keep_upgrade_copy(rocksdb::DB& database, const std::string& path) {
   if (!database.Get({}, meta_key("format"), &stored).ok())
     return {};  // new, or check_format_version says what it is
   TRY_ASSIGN(const StoredNumber format, read_value<StoredNumber>(stored, "a format version"));
-  if (format.number >= kFormatUnshared) return {};
+  if (format.number >= kFormatBasic) return {};
   const std::string copy = path + ".format-" + std::to_string(format.number);
   if (std::filesystem::exists(copy)) return {};
   rocksdb::Checkpoint* made = nullptr;

@@ -185,7 +185,6 @@ struct FileSpace::Cloning {
   ExtentChange extents;
   SharedChange shares;
   std::vector<LogicalRange> unnamed;
-  Batch format;
 };
 
 // Only reads.
@@ -193,7 +192,7 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   TRY_ASSIGN(InodePointer source, names_.get(clone.source));
   TRY_ASSIGN(InodePointer target, names_.get(clone.target));
   Cloning work{
-      std::move(source), std::move(target), ExtentChange(store_, clone.target), SharedChange(store_), {}, {}};
+      std::move(source), std::move(target), ExtentChange(store_, clone.target), SharedChange(store_), {}};
   const uint64_t length = round_up(clone.range.end, kGrainSize) - clone.range.begin;
   // A part of a grain: what is behind it is neither the source's nor the target's.
   const uint64_t target_end = clone.target_offset + clone.range.length();
@@ -212,7 +211,6 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   if (std::max(extents.size(), removed->size()) > kClonedExtentsMax)
     return std::unexpected(nfs4::Status::kFBig);
   const auto replaced = [&]() -> Result<> {
-    TRY(raise_format_version(store_, work.format, kFormatVersion));
     TRY(work.shares.add_all(memory_of(extents)));
     TRY_ASSIGN(work.unnamed, no_longer_named(*work.target, *removed, work.shares));
     return work.extents.insert_all(extents);
@@ -239,7 +237,8 @@ nfs4::Status FileSpace::commit_clone(const Clone& clone, const Cloning& work) {
   }
   const auto target = names_.get(clone.target);
   if (!target) return target.error();
-  Batch batch = work.format;
+  Batch batch;
+  raise_format_version(batch);
   work.extents.write_to(batch);
   work.shares.write_to(batch);
   InodeUpdate update = clone.update;
