@@ -196,6 +196,20 @@ class Acls(TwoMounts):
         self.assertEqual(as_user(NAMED, opening(there, os.O_WRONLY)), errno.EACCES)
         self.assertEqual(as_user(NAMED, lambda: os.listdir(there.parent)), errno.EACCES)
         self.assertEqual(getfacl(there), getfacl(path))
+        setfacl("-d", "-m", "u::rwx,g::rx,o::-", mount / self.directory.name)
+        before = os.umask(0o027)
+        try:
+            make(mount / "masked")
+            make(there.parent / "inherits")
+        finally:
+            os.umask(before)
+        self.assertEqual(mode_of(mount / "masked"), 0o640)
+        self.assertEqual(mode_of(there.parent / "inherits"), 0o640)
+        os.umask(0o077)
+        make(there.parent / "of-the-group")
+        os.umask(before)
+        self.assertEqual(mode_of(there.parent / "of-the-group"), 0o640)
+        os.unlink(mount / "masked")
         mount.unmount()
 
     def test_a_default_acl_is_inherited_and_takes_the_umasks_place(self):

@@ -116,7 +116,8 @@ InodeUpdate SettableAttributes::update() const {
 
 Outcome<> SettableAttributes::check_type(FileType type) const {
   if ((access_acl || default_acl) && type == FileType::kSymlink) return std::unexpected(Status::kAttrNotSupp);
-  if (default_acl && type != FileType::kDirectory) return std::unexpected(Status::kWrongType);
+  if (default_acl && !default_acl->empty() && type != FileType::kDirectory)
+    return std::unexpected(Status::kWrongType);
   return {};
 }
 

@@ -32,7 +32,8 @@ struct SettableAttributes {
   bool stores_acl() const {
     return (access_acl && access_acl->extended()) || (default_acl && !default_acl->empty());
   }
-  // A default ACL is a directory's (WRONG_TYPE); a symbolic link has none at all (ATTRNOTSUPP).
+  // A default ACL is a directory's (WRONG_TYPE), while anything may have none; a symbolic link has no ACL at all
+  // (ATTRNOTSUPP).
   Outcome<> check_type(FileType type) const;
 };
 
