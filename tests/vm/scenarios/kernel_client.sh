@@ -130,6 +130,31 @@ it_clones() {
   [ "$(cmp -l "$here/mount/original" "$here/mount/reflink" | wc -l)" -le 10 ]
 }
 
+# The kernel's client has no POSIX ACLs of its own: the server decides by those that our mount has set, and inherits them
+# (linux/posix_acl_xattr.h: 7, 5 and 0 for owner, group and others; 1234 may read, by a mask of 4).
+acls_are_in_force() {
+  local others=ffffffff
+  mkdir "$here/mount/acls"
+  setfattr -n system.posix_acl_default -v "0x0200000001000700${others}04000500${others}20000000${others}" "$here/mount/acls"
+  (
+    umask 077
+    touch "$here/kernel/acls/file" "$here/kernel/masked"
+    mkdir "$here/kernel/acls/directory"
+  )
+  stat -c '%a %n' "$here/kernel/acls/file" "$here/kernel/acls/directory" "$here/kernel/masked"
+  [ "$(stat -c %a "$here/kernel/acls/file")" = 640 ]
+  [ "$(stat -c %a "$here/kernel/acls/directory")" = 750 ]
+  [ "$(stat -c %a "$here/kernel/masked")" = 600 ]
+  chmod 755 "$here/mount/acls" "$here/kernel" # the way to it
+  echo secret >"$here/kernel/acls/named"
+  setfattr -n system.posix_acl_access \
+    -v "0x0200000001000600${others}02000400d204000004000000${others}10000400${others}20000000${others}" "$here/mount/acls/named"
+  [ "$(setpriv --reuid 1234 --regid 1234 --clear-groups cat "$here/kernel/acls/named")" = secret ]
+  # shellcheck disable=SC2016 # the inner shell's
+  setpriv --reuid 1234 --regid 1234 --clear-groups bash -c '! echo no >>"$1"' - "$here/kernel/acls/named"
+  setpriv --reuid 1235 --regid 1235 --clear-groups bash -c '! cat "$1"' - "$here/kernel/acls/named"
+}
+
 # Two processes, by fcntl: the second waits for the first, and SQLite works as it comes.
 it_locks() {
   flock "$here/kernel/.lock" sleep 3 &
@@ -151,6 +176,7 @@ if passed; then
   case_of "the kernel's client clones a file (FICLONE), and either can be written" it_clones
   case_of "a truncate by the kernel's client recalls our layout" a_truncate_by_the_kernel_recalls_our_layout
   case_of "a delegation spares the kernel's client OPENs until our mount writes" a_delegation_spares_opens_until_ours_writes
+  case_of "ACLs that our mount has set are in force for the kernel's client" acls_are_in_force
   case_of "the kernel's client locks byte ranges" it_locks
   case_of "the kernel's client and our mount exclude each other by locks" /source/tests/vm/guest/exclusion.py \
     "$here/mount/exclusion" "$here/kernel/exclusion"
