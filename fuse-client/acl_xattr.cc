@@ -75,6 +75,7 @@ std::optional<nfs4::PosixAcl> acl_from_xattr(ByteSpan value) {
     const auto* tag = std::ranges::find(kTags, number_at(value, at, 2), &decltype(kTags)::value_type::second);
     if (tag == kTags.end()) return std::nullopt;
     const bool named = tag->first == PosixAceTag::kUser || tag->first == PosixAceTag::kGroup;
+    if (named && number_at(value, at + 4, 4) == static_cast<uint32_t>(ACL_UNDEFINED_ID)) return std::nullopt;
     acl.push_back({tag->first, number_at(value, at + 2, 2),
                    named ? std::to_string(number_at(value, at + 4, 4)) : std::string()});
   }

@@ -228,7 +228,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
   FileSystem file_system({*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks,
                           delegations, beliefs, opens, rings, clock, options, status, root.layouts,
-                          root.posix_acls && options.acls});
+                          root.posix_acls});
   TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
                                                  options.mountpoint));
   invalidator.start(point.session());

@@ -32,8 +32,6 @@ bool take_flag(std::string_view name, MountOptions& options) {
       Flag{"noallow_other", [](MountOptions& o) { o.allow_other = false; }},
       Flag{"default_permissions", [](MountOptions& o) { o.default_permissions = true; }},
       Flag{"nodefault_permissions", [](MountOptions& o) { o.default_permissions = false; }},
-      Flag{"acl", [](MountOptions& o) { o.acls = true; }},
-      Flag{"noacl", [](MountOptions& o) { o.acls = false; }},
       Flag{"direct_io", [](MountOptions& o) { o.direct_only = true; }},
       Flag{"rdirplus", [](MountOptions& o) { o.attributes_with_names = true; }},
       Flag{"nordirplus", [](MountOptions& o) { o.attributes_with_names = false; }},

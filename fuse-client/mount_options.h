@@ -41,7 +41,6 @@ struct MountOptions : client::ConnectOptions {
   std::optional<LocalLock> local_lock;
   bool allow_other = false;
   bool default_permissions = true;
-  bool acls = true;
   bool direct_only = false;           // direct_io: no page cache at all
   bool attributes_with_names = true;  // rdirplus: a listing tells the kernel the attributes, too
   bool foreground = false;

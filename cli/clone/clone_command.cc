@@ -50,7 +50,9 @@ class Unfinished {
     if (!file_) error_ = errno;
     if (!file_) return;
     unfinished = path_.c_str();
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) (void)std::signal(number, remove_unfinished);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+      if (std::signal(number, remove_unfinished) == SIG_IGN) (void)std::signal(number, SIG_IGN);
+    }
   }
   ~Unfinished() {
     if (file_) (void)unlink(path_.c_str());
@@ -110,6 +112,21 @@ std::unexpected<Failure> refuse_clone(const CloneOptions& options, const Refusal
   }
 }
 
+// Nothing is replaced unasked, nor what is no file, nor the source.
+Outcome<> check_target(const CloneOptions& options, const std::filesystem::path& target,
+                       const struct stat& source) {
+  struct stat present{};
+  if (lstat(target.c_str(), &present) != 0) {
+    if (errno == ENOENT) return {};
+    return refuse_path(target, errno);
+  }
+  if (present.st_dev == source.st_dev && present.st_ino == source.st_ino)
+    return refuse(ExitCode::kUsage, options.source + " and " + target.string() + " are the same file");
+  if (!S_ISREG(present.st_mode))
+    return refuse(ExitCode::kConflict, target.string() + " is no regular file: it is not replaced");
+  return options.force ? Outcome<>() : refuse_path(target, EEXIST, "replace it: --force");
+}
+
 }  // namespace
 
 Outcome<> run_clone(const CloneOptions& options, Output& output) {
@@ -122,11 +139,7 @@ Outcome<> run_clone(const CloneOptions& options, Output& output) {
   std::filesystem::path target(options.target);
   if (std::filesystem::is_directory(target, ignored))
     target /= std::filesystem::path(options.source).filename();
-  const auto present = std::filesystem::symlink_status(target, ignored).type();
-  if (present != std::filesystem::file_type::not_found && !options.force)
-    return refuse_path(target, EEXIST, "replace it: --force");
-  if (present != std::filesystem::file_type::not_found && present != std::filesystem::file_type::regular)
-    return refuse(ExitCode::kConflict, target.string() + " is no regular file: it is not replaced");
+  if (const auto refused = check_target(options, target, status); !refused) return refused;
   Unfinished made(target);
   if (made.error() != 0) return refuse_path(target, made.error());
   if (const auto refusal = share(options, source.get(), made.number()))

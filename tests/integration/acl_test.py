@@ -411,22 +411,9 @@ class Acls(TwoMounts):
         self.assertEqual(mode_of(pair[1] / name), mode_of(pair[0] / name), name)
         user = chance.choice((OWNER, NAMED, GROUPED, STRANGER))
         groups = chance.choice(([], [GROUP], [OWNER]))
-        if mode_of(pair[0] / name) & 0o070 == 0:
-            return  # Linux does not look at an ACL whose mask grants nothing; the server does, and grants nothing
         flags = chance.choice((os.O_RDONLY, os.O_WRONLY, os.O_RDWR))
         local, here = (as_user(user, opening(tree / name, flags), groups) for tree in pair)
         self.assertEqual(here, local, f"{user} {groups} {flags} {name}: {getfacl(pair[0] / name)}")
-
-    def test_noacl(self):
-        path = self.directory / "file"
-        make(path)
-        setfacl("-m", f"u:{NAMED}:r", path)
-        mount = self.cluster.mount("noacl", name="noacl")
-        there = mount / self.directory.name / "file"
-        self.assertEqual(attempt(lambda: os.getxattr(there, ACCESS)), errno.ENOTSUP)
-        self.assertEqual(attempt(lambda: os.setxattr(there, ACCESS, os.getxattr(path, ACCESS))), errno.ENOTSUP)
-        self.assertEqual(os.listxattr(there), [])
-        mount.unmount()
 
     def test_they_outlive_the_server(self):
         path = self.directory / "file"

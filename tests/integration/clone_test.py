@@ -131,6 +131,8 @@ class Clone(TwoMounts):
                                 (("/etc/passwd", self.mount / "x"), 1), ((self.mount / "clones", self.mount / "x"), 2)):
             refused = self.clone(*arguments)
             self.assertEqual(refused.returncode, code, refused.stderr)
+        same = self.clone("--force", path, path)
+        self.assertEqual((same.returncode, path.read_bytes() == content), (2, True), same.stderr)
         self.assertFalse([name for name in os.listdir(self.mount / ".") if ".clone-" in name], "nothing is left behind")
 
     def test_what_a_mapping_has_stored_is_in_the_clone(self):

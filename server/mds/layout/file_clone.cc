@@ -26,7 +26,8 @@ struct FileClone::Cloning {
 
 FileClone::FileClone(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks,
                      FileSpace& space, InodeQueue& queue, Layouts& layouts)
-    : clock_(clock),
+    : loop_(loop),
+      clock_(clock),
       names_(names),
       space_(space),
       queue_(queue),
@@ -57,7 +58,7 @@ void FileClone::take_higher_turn(const CloningPointer& work) {
   queue_.exclusive(higher, [this, work, waits](InodeQueue::Turn turn) {
     if (waits) {
       turn.reset();
-      return take_turns(work);
+      return loop_.at_next_turn(lifetime_.guard([this, work] { take_turns(work); }));
     }
     work->higher = std::move(turn);
     stop_writers(work);

@@ -62,6 +62,7 @@ class FileClone {
   void share(const CloningPointer& work, const Place& place);
   static void finish(const CloningPointer& work, nfs4::Status status);
 
+  EventLoop& loop_;
   const Clock& clock_;
   Namespace& names_;
   FileSpace& space_;

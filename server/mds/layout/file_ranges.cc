@@ -87,7 +87,7 @@ void FileRanges::plan_slice(const AllocatingPointer& work) {
 void FileRanges::plan_present_slice(const AllocatingPointer& work) {
   read_then(
       names_.store(), lifetime_.token(),
-      [this, work] { return space_.to_unshare(work->target.inode, work->slice); },
+      [this, work] { return space_.to_unshare(work->target.inode, work->slice, kSliceBytes / kGrainSize); },
       [this, work](const Outcome<ByteRange>& stretch) {
         if (!stretch) return end_slice(work, stretch.error());
         if (stretch->empty()) return plan_own_slice(work);

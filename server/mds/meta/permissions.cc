@@ -13,13 +13,26 @@ using nfs4::Status;
 
 constexpr uint32_t kAnyExecute = S_IXUSR | S_IXGRP | S_IXOTH;
 
+uint32_t rights_by_mode(const Credentials& who, const Inode& inode) {
+  if (who.is_root()) {
+    const bool execute = inode.is_directory() || (inode.mode & kAnyExecute) != 0;
+    return kMayRead | kMayWrite | (execute ? kMayExecute : 0);
+  }
+  // The first class that fits decides, even if a later one would grant more.
+  if (who.uid == inode.uid) return inode.mode >> 6 & 7;
+  if (who.in_group(inode.gid)) return inode.mode >> 3 & 7;
+  return inode.mode & 7;
+}
+
 // What is granted on one inode, once what decides about it has been read.
 class Rights {
  public:
   static std::expected<Rights, Status> of(const Requester& asks, const Inode& inode) {
     Rights rights(asks.who, inode);
-    // To the owner, as to root, the ACL says no more than the mode.
-    if ((inode.flags & kInodeHasAccessAcl) == 0 || asks.owns(inode)) return rights;
+    // To the owner, as to root, the ACL says no more than the mode. A mask that grants nothing: as Linux has it, which
+    // the kernels of mounts decide by, the mode does.
+    const bool mask_grants = (inode.mode & S_IRWXG) != 0;
+    if ((inode.flags & kInodeHasAccessAcl) == 0 || asks.owns(inode) || !mask_grants) return rights;
     auto acl = asks.acls.access_acl(inode);
     if (!acl) return std::unexpected(acl.error());
     rights.acl_ = *std::move(acl);
@@ -28,22 +41,11 @@ class Rights {
 
   bool grant(uint32_t wanted) const {
     if (!acl_.empty()) return grants(acl_, who_, inode_.uid, inode_.gid, wanted);
-    return (by_mode() & wanted) == wanted;
+    return mode_grants(who_, inode_, wanted);
   }
 
  private:
   Rights(const Credentials& who, const Inode& inode) : who_(who), inode_(inode) {}
-
-  uint32_t by_mode() const {
-    if (who_.is_root()) {
-      const bool execute = inode_.is_directory() || (inode_.mode & kAnyExecute) != 0;
-      return kMayRead | kMayWrite | (execute ? kMayExecute : 0);
-    }
-    // The first class that fits decides, even if a later one would grant more.
-    if (who_.uid == inode_.uid) return inode_.mode >> 6 & 7;
-    if (who_.in_group(inode_.gid)) return inode_.mode >> 3 & 7;
-    return inode_.mode & 7;
-  }
 
   const Credentials& who_;
   const Inode& inode_;
@@ -123,6 +125,10 @@ bool grants(const PosixAcl& acl, const Credentials& who, uint32_t owner, uint32_
     }
   }
   return false;
+}
+
+bool mode_grants(const Credentials& who, const Inode& inode, uint32_t wanted) {
+  return (rights_by_mode(who, inode) & wanted) == wanted;
 }
 
 Status check_access(const Requester& who, const Inode& inode, uint32_t wanted) {

@@ -52,6 +52,9 @@ inline constexpr uint32_t kMayExecute = 1;  // directories: search
 // entry, the user's, one of his groups' that grants it all, or that of others. The mask limits the second and third.
 bool grants(const PosixAcl& acl, const Credentials& who, uint32_t owner, uint32_t group, uint32_t wanted);
 
+// What the mode alone says: of an object without an ACL, and to a client that knows none.
+bool mode_grants(const Credentials& who, const Inode& inode, uint32_t wanted);
+
 // kOk or kAccess: whether all of `wanted` is granted. Root may read and write always, execute where any execute bit is
 // set, and search every directory.
 nfs4::Status check_access(const Requester& who, const Inode& inode, uint32_t wanted);

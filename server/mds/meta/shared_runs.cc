@@ -10,6 +10,10 @@
 namespace pnfsrdma::mds {
 namespace {
 
+// That one change of a range may touch, and all of a SharedChange together: they are made in one turn of the loop.
+constexpr size_t kRecordsMax = 32'768;
+constexpr size_t kRecordsOfAChange = 8 * kRecordsMax;
+
 Result<SharedRun> read_run(uint64_t end, std::string_view value) {
   TRY_ASSIGN(const StoredShare stored, read_value<StoredShare>(value, "a shared run"));
   if (stored.length == 0 || stored.length > end || stored.names < 2)
@@ -65,11 +69,14 @@ Result<std::vector<SharedRun>> SharedRuns::overlapping(const LogicalRange& memor
 }
 
 Result<std::vector<LogicalRange>> SharedRuns::within(const LogicalRange& memory) {
-  TRY_ASSIGN(const std::vector<SharedRun> runs, overlapping(memory));
+  TRY_ASSIGN(std::vector<SharedRun> runs, overlapping(memory, kRecordsAtOnce));
+  if (runs.size() == kRecordsAtOnce)
+    runs.push_back({runs.back().end(), memory.end() - std::min(memory.end(), runs.back().end()), 2});
   std::vector<LogicalRange> parts;
   for (const SharedRun& run : runs) {
     const uint64_t begin = std::max(run.logical, memory.logical);
     const uint64_t end = std::min(run.end(), memory.end());
+    if (end <= begin) continue;
     // Neighbours with different counts are one part.
     if (!parts.empty() && parts.back().end() == begin) {
       parts.back().length += end - begin;
@@ -84,8 +91,12 @@ Result<std::vector<LogicalRange>> SharedRuns::within(const LogicalRange& memory)
 Result<std::vector<SharedRun>> SharedChange::touching(const LogicalRange& memory) {
   const uint64_t begin = memory.logical - std::min(memory.logical, kGrainSize);
   const uint64_t end = memory.end() + kGrainSize;
-  TRY_ASSIGN(std::vector<SharedRun> found,
-             at_hand_ ? touching_at_hand({begin, end - begin}) : runs_.overlapping({begin, end - begin}));
+  const LogicalRange around{begin, end - begin};
+  const bool known = begin >= known_.logical && end <= known_.end();
+  TRY_ASSIGN(std::vector<SharedRun> found, known ? at_hand(around) : runs_.overlapping(around, kRecordsMax));
+  looked_at_ += found.size();
+  if (found.size() == kRecordsMax || looked_at_ > kRecordsOfAChange)
+    return fail(EFBIG, "memory that is shared in too many pieces");
   std::erase_if(found, [&](const SharedRun& run) { return pending_.contains(run.end()); });
   for (auto at = pending_.upper_bound(begin); at != pending_.end(); ++at) {
     if (at->second && at->second->logical >= end) break;
@@ -124,22 +135,31 @@ Result<std::vector<SharedRun>> SharedChange::change(const LogicalRange& memory, 
   return parts;
 }
 
-Result<std::vector<SharedRun>> SharedChange::touching_at_hand(const LogicalRange& memory) const {
+std::vector<SharedRun> SharedChange::at_hand(const LogicalRange& memory) const {
   std::vector<SharedRun> found;
-  auto at = std::ranges::upper_bound(*at_hand_, memory.logical, {}, &SharedRun::end);
-  for (; at != at_hand_->end() && at->logical < memory.end(); ++at) found.push_back(*at);
+  auto at = std::ranges::upper_bound(at_hand_, memory.logical, {}, &SharedRun::end);
+  for (; at != at_hand_.end() && at->logical < memory.end(); ++at) found.push_back(*at);
   return found;
 }
 
-Result<> SharedChange::add_all(const std::vector<LogicalRange>& memory) {
+Result<> SharedChange::prepare(std::vector<LogicalRange> memory) {
   if (memory.empty()) return {};
-  const uint64_t begin = memory.front().logical - std::min(memory.front().logical, kGrainSize);
+  uint64_t begin = UINT64_MAX;
+  uint64_t end = 0;
+  for (const LogicalRange& part : memory) {
+    begin = std::min(begin, part.logical - std::min(part.logical, kGrainSize));
+    end = std::max(end, part.end() + kGrainSize);
+  }
   const size_t most = 4 * memory.size() + 16;
-  TRY_ASSIGN(std::vector<SharedRun> runs,
-             runs_.overlapping({begin, memory.back().end() + kGrainSize - begin}, most));
-  if (runs.size() < most) at_hand_ = std::move(runs);
+  TRY_ASSIGN(std::vector<SharedRun> runs, runs_.overlapping({begin, end - begin}, most));
+  if (runs.size() == most) return {};
+  at_hand_ = std::move(runs);
+  known_ = {begin, end - begin};
+  return {};
+}
+
+Result<> SharedChange::add_all(const std::vector<LogicalRange>& memory) {
   for (const LogicalRange& part : memory) TRY(add(part));
-  at_hand_.reset();
   return {};
 }
 

@@ -30,10 +30,12 @@ class SharedRuns {
  public:
   explicit SharedRuns(KeyValueStore& store) : store_(store) {}
 
-  // Those that touch the memory, whole, in order.
+  // Those that touch the memory, whole, in order; the first `most` of them.
   Result<std::vector<SharedRun>> overlapping(const LogicalRange& memory, size_t most = SIZE_MAX);
-  // The parts of the memory that are shared, in order.
+  // The parts of the memory that are shared, in order. Where there are very many records, all behind the first
+  // kRecordsAtOnce counts as shared.
   Result<std::vector<LogicalRange>> within(const LogicalRange& memory);
+  static constexpr size_t kRecordsAtOnce = 4096;
 
  private:
   KeyValueStore& store_;
@@ -45,23 +47,28 @@ class SharedChange {
  public:
   explicit SharedChange(KeyValueStore& store) : runs_(store) {}
 
-  // One more extent names the memory; one does already.
+  // One more extent names the memory; one does already. EFBIG: its records are too many for a turn.
   Result<> add(const LogicalRange& memory);
-  // The same for ranges in order that do not overlap, as the first of all changes: of many, the records between the
-  // first and the last are read once, if there are not far more of them.
+  // The same for several. Ranges that overlap count as often as they are there.
   Result<> add_all(const std::vector<LogicalRange>& memory);
-  // One extent less does. Returns what no extent names any more: to be freed when the batch is synced.
+  // Of many ranges the records between the first and the last are read once, if there are not far more of them; before
+  // any change.
+  Result<> prepare(std::vector<LogicalRange> memory);
+  // One extent less does. EFBIG. Returns what no extent names any more: to be freed when the batch is synced.
   Result<std::vector<LogicalRange>> drop(const LogicalRange& memory);
   void write_to(Batch& batch) const;
 
  private:
   Result<std::vector<SharedRun>> change(const LogicalRange& memory, int64_t by);
   Result<std::vector<SharedRun>> touching(const LogicalRange& memory);
-  Result<std::vector<SharedRun>> touching_at_hand(const LogicalRange& memory) const;
+  std::vector<SharedRun> at_hand(const LogicalRange& memory) const;
   void replace(const std::vector<SharedRun>& before, std::vector<SharedRun> after);
 
   SharedRuns runs_;
-  std::optional<std::vector<SharedRun>> at_hand_;         // by add_all(): all of the records that it may need
+  // All of the records that touch this memory.
+  LogicalRange known_;
+  std::vector<SharedRun> at_hand_;
+  size_t looked_at_ = 0;                                  // records
   std::map<uint64_t, std::optional<SharedRun>> pending_;  // by end of run, as the keys are; nullopt: erased
 };
 

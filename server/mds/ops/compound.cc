@@ -114,10 +114,12 @@ bool may_miss(Operation operation) {
     case Operation::kCreate:
     case Operation::kDeallocate:
     case Operation::kGetAttributes:
+    case Operation::kGetXattr:
     case Operation::kLayoutCommit:
     case Operation::kLayoutGet:
     case Operation::kLayoutReturn:
     case Operation::kLink:
+    case Operation::kListXattrs:
     case Operation::kLock:
     case Operation::kLockTest:
     case Operation::kLookup:
@@ -130,6 +132,7 @@ bool may_miss(Operation operation) {
     case Operation::kRead:
     case Operation::kReadDirectory:
     case Operation::kReadLink:
+    case Operation::kReadPlus:
     case Operation::kRemove:
     case Operation::kRename:
     case Operation::kSecurityInfo:

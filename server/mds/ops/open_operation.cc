@@ -227,7 +227,9 @@ Outcome<> check_permission(const CompoundContext& context, const Inode& inode, c
   if ((share.access & kShareRead) != 0) wanted |= kMayRead;
   if ((share.access & kShareWrite) != 0 || target.resize) wanted |= kMayWrite;
   // RFC 8881, 6.2.1.3.1: a program is executed by reading it. Whether this is for that only the client knows.
-  if (wanted == kMayRead && context.check_access(inode, kMayExecute)) return {};
+  // A client that knows no ACLs would let him read by it whom only an ACL keeps from that.
+  const bool client_may_err = mode_grants(context.credentials(), inode, kMayRead);
+  if (wanted == kMayRead && !client_may_err && context.check_access(inode, kMayExecute)) return {};
   return context.check_access(inode, wanted);
 }
 

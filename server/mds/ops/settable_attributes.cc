@@ -49,7 +49,8 @@ Outcome<PosixAcl> posix_acl(const nfs4::PosixAcl& entries) {
   for (const nfs4::PosixAce& entry : entries) {
     const bool named = entry.tag == nfs4::PosixAceTag::kUser || entry.tag == nfs4::PosixAceTag::kGroup;
     const auto id = named ? parse_owner(entry.who) : 0;
-    if (!id) return std::unexpected(Status::kBadOwner);
+    // The kernel of a mount cannot take an ACL that names this one, and would open the file to nobody.
+    if (!id || *id == UINT32_MAX) return std::unexpected(Status::kBadOwner);
     read.push_back({entry.tag, *id, entry.permissions});
   }
   auto acl = PosixAcl::of(std::move(read));

@@ -152,8 +152,10 @@ struct FileSpace::Removal {
 std::expected<FileSpace::Removal, nfs4::Status> FileSpace::removal(InodeId inode, const ByteRange& range) {
   TRY_ASSIGN(InodePointer present, names_.get(inode));
   Removal removal{std::move(present), ExtentChange(store_, inode), SharedChange(store_), {}, {}};
-  const auto removed = removal.change.remove(range.begin, range.length(), kExtentsPerBatch);
+  TRY_ASSIGN(const uint64_t end, batch_end(*removal.inode, range));
+  const auto removed = removal.change.remove(range.begin, end - range.begin, kExtentsPerBatch);
   if (!removed) return std::unexpected(status_of(removed.error()));
+  if (end < range.end) removal.rest = {end, range.end};
   if (removed->size() == kExtentsPerBatch) removal.rest = {removed->back().end(), range.end};
   auto unnamed = no_longer_named(*removal.inode, *removed, removal.shares);
   if (!unnamed) return std::unexpected(status_of(unnamed.error()));

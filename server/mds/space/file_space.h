@@ -185,6 +185,7 @@ class FileSpace {
 
   Result<std::vector<LogicalRange>> no_longer_named(const Inode& inode, const std::vector<Extent>& removed,
                                                     SharedChange& shares);
+  Outcome<uint64_t> batch_end(const Inode& inode, const ByteRange& range);
   void own_edges(InodeId inode, std::vector<ByteRange> edges, Done done);
   Outcome<std::vector<brick::Range>> own_memory(const Inode& inode, const Extent& extent);
   struct Cloning;

@@ -15,6 +15,8 @@ namespace {
 constexpr uint64_t kCopyUnit = brick::kBlockSize;
 // And no more than this, whatever is asked for: the rest comes with the next request.
 constexpr uint64_t kUnsharedAtOnce = uint64_t{64} << 20;
+// Of shared memory, in one batch.
+constexpr size_t kRecordsPerBatch = 1024;
 }  // namespace
 
 // Only reads. Extents that have been taken out of the file; returned is what no other extent names.
@@ -32,6 +34,24 @@ Result<std::vector<LogicalRange>> FileSpace::no_longer_named(const Inode& inode,
     unnamed.insert(unnamed.end(), parts.begin(), parts.end());
   }
   return unnamed;
+}
+
+// Only reads. How far a batch may take extents out of the range: as far as the records of what they share are few.
+Outcome<uint64_t> FileSpace::batch_end(const Inode& inode, const ByteRange& range) {
+  if ((inode.flags & kInodeShares) == 0) return range.end;
+  const auto extents = extents_.map(inode.id, range.begin, range.length(), kExtentsPerBatch);
+  if (!extents) return std::unexpected(status_of(extents.error()));
+  SharedRuns shared(store_);
+  size_t left = kRecordsPerBatch;
+  for (const Mapping& part : *extents) {
+    if (!part.logical) continue;
+    const LogicalRange memory{*part.logical, part.length};
+    const auto runs = shared.overlapping(memory, left);
+    if (!runs) return std::unexpected(status_of(runs.error()));
+    left -= runs->size();
+    if (left == 0) return part.file_offset + std::min(runs->back().end(), memory.end()) - memory.logical;
+  }
+  return range.end;
 }
 
 Outcome<std::vector<Extent>> FileSpace::shared_parts(InodeId inode, const ByteRange& range, size_t most) {
@@ -161,20 +181,14 @@ Outcome<std::vector<brick::Range>> FileSpace::own_memory(const Inode& inode, con
 
 namespace {
 
-// In order, joined where it goes on.
-std::vector<LogicalRange> memory_of(const std::vector<Extent>& extents) {
-  std::vector<LogicalRange> sorted;
-  for (const Extent& extent : extents) sorted.push_back({extent.logical, extent.length});
-  std::ranges::sort(sorted);
-  std::vector<LogicalRange> joined;
-  for (const LogicalRange& part : sorted) {
-    if (!joined.empty() && joined.back().end() == part.logical) {
-      joined.back().length += part.length;
-    } else {
-      joined.push_back(part);
-    }
+std::vector<LogicalRange> memory_of(const std::vector<Extent>& extents,
+                                    const std::vector<Extent>& more = {}) {
+  std::vector<LogicalRange> memory;
+  memory.reserve(extents.size() + more.size());
+  for (const auto* list : {&extents, &more}) {
+    for (const Extent& extent : *list) memory.push_back({extent.logical, extent.length});
   }
-  return joined;
+  return memory;
 }
 
 }  // namespace
@@ -211,11 +225,14 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   if (std::max(extents.size(), removed->size()) > kClonedExtentsMax)
     return std::unexpected(nfs4::Status::kFBig);
   const auto replaced = [&]() -> Result<> {
+    TRY(work.shares.prepare(memory_of(extents, *removed)));
     TRY(work.shares.add_all(memory_of(extents)));
     TRY_ASSIGN(work.unnamed, no_longer_named(*work.target, *removed, work.shares));
     return work.extents.insert_all(extents);
   }();
-  if (!replaced) return std::unexpected(status_of(replaced.error()));
+  if (!replaced)
+    return std::unexpected(replaced.error().number() == EFBIG ? nfs4::Status::kFBig
+                                                              : status_of(replaced.error()));
   return work;
 }
 

@@ -56,7 +56,7 @@ bool Barrier::return_layout(nfs4::IoMode iomode, FileRange gate, FileRange retur
   const auto stateid = file_.cache.start_return(iomode, gate, file_.fabric.io_deadline());
   for (int tries = 0; stateid && tries < kStateidTries; ++tries) {
     const auto newest = file_.cache.stateid();
-    if (!newest) break;
+    if (!newest || newest->other != stateid->other) break;
     file_.fabric.statistics.layoutreturns.add();
     const auto answer =
         file_.mds.layout_return(file_.reference(true), file_return(iomode, returned, *newest));

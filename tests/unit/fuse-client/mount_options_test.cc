@@ -128,15 +128,6 @@ TEST(MountOptions, AttributesWithNames) {
   EXPECT_TRUE(options.attributes_with_names);
 }
 
-TEST(MountOptions, Acls) {
-  MountOptions options;
-  EXPECT_TRUE(options.acls);
-  ASSERT_TRUE(parse_options("noacl", options));
-  EXPECT_FALSE(options.acls);
-  ASSERT_TRUE(parse_options("noacl,acl", options));
-  EXPECT_TRUE(options.acls);
-}
-
 TEST(MountOptions, KernelOptionsAreHandedOn) {
   MountOptions options;
   ASSERT_TRUE(

@@ -125,6 +125,18 @@ TEST(PosixAcl, DecidesAboutWhoIsNamed) {
   EXPECT_EQ(access(acl, {.uid = 0, .gid = 0, .groups = {}}, kMayExecute), Status::kAccess);
 }
 
+TEST(PosixAcl, WithAMaskThatGrantsNothingTheModeDecides) {
+  AclEntries entries = full();
+  for (AclEntry& one : entries) {
+    if (one.tag == PosixAceTag::kMask) one.permissions = 0;
+  }
+  const PosixAcl acl = *PosixAcl::of(entries);
+  const bool others_read = (acl.mode_bits() & kMayRead << 0) != 0;
+  EXPECT_EQ(access(acl, {.uid = 7, .gid = 7, .groups = {}}, kMayRead),
+            others_read ? Status::kOk : Status::kAccess);
+  EXPECT_EQ(access(acl, {.uid = 7, .gid = kGroupId, .groups = {}}, kMayRead), Status::kAccess);
+}
+
 TEST(PosixAcl, OneThatCannotBeReadGrantsNothing) {
   class Failing final : public AclReader {
    public:
@@ -139,19 +151,23 @@ TEST(PosixAcl, OneThatCannotBeReadGrantsNothing) {
   EXPECT_EQ(check_access(owner, inode, kMayRead), Status::kOk) << "his entry is the mode's";
 }
 
-// Draft 17 of POSIX 1003.1e, 23.1.5, as sets, with nothing in common with what is tested.
+// Draft 17 of POSIX 1003.1e, 23.1.5, but for a mask of nothing, as sets, with nothing in common with what is tested.
 bool model_grants(const AclEntries& acl, const Credentials& who, uint32_t wanted) {
   std::map<uint32_t, uint32_t> users, groups;
   uint32_t owner = 0, owning_group = 0, other = 0, mask = 7;
+  bool mode_decides = false;
   for (const AclEntry& one : acl) {
     if (one.tag == PosixAceTag::kUserObject) owner = one.permissions;
     if (one.tag == PosixAceTag::kGroupObject) owning_group = one.permissions;
     if (one.tag == PosixAceTag::kOther) other = one.permissions;
     if (one.tag == PosixAceTag::kMask) mask = one.permissions;
+    if (one.tag == PosixAceTag::kMask) mode_decides = one.permissions == 0;
     if (one.tag == PosixAceTag::kUser) users[one.id] = one.permissions;
     if (one.tag == PosixAceTag::kGroup) groups[one.id] = one.permissions;
   }
   if (who.uid == kOwnerId) return (~owner & wanted) == 0;
+  // As Linux has it.
+  if (mode_decides) users.clear(), groups.clear();
   if (users.contains(who.uid)) return (~(users[who.uid] & mask) & wanted) == 0;
   std::set<uint32_t> member_of(who.groups.begin(), who.groups.end());
   member_of.insert(who.gid);

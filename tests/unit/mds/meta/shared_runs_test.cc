@@ -128,6 +128,59 @@ TEST_P(Sharing, IsWhatCountingEachGrainFinds) {
   }
 }
 
+// A file that has the same memory twice, and somebody else a part of it.
+TEST_P(Sharing, SeveralAtOnceMayOverlap) {
+  add(128, 64);
+  add(16, 16);
+  SharedChange change(*store_);
+  const std::vector<LogicalRange> memory{grains(0, 256), grains(16, 16)};
+  ASSERT_TRUE(change.prepare(memory));
+  ASSERT_TRUE(change.add_all(memory));
+  commit(change);
+  EXPECT_EQ(all(),
+            (std::vector{run(0, 16, 2), run(16, 16, 4), run(32, 96, 2), run(128, 64, 3), run(192, 64, 2)}));
+}
+
+TEST_P(Sharing, WithWhatIsAtHandTheSameComesOut) {
+  std::mt19937 dice(8);
+  constexpr uint64_t kGrains = 60;
+  std::vector<uint64_t> names(kGrains, 1);
+  for (int round = 0; round < 400; ++round) {
+    const auto some = [&] {
+      std::vector<LogicalRange> ranges;
+      for (uint64_t i = 1 + dice() % 4; i > 0; --i) {
+        const uint64_t first = dice() % kGrains;
+        ranges.push_back(grains(first, 1 + dice() % (kGrains - first)));
+      }
+      return ranges;
+    };
+    const std::vector<LogicalRange> added = some();
+    std::vector<LogicalRange> dropped;
+    for (const LogicalRange& range : some()) {
+      const auto part = std::span(names).subspan(range.logical / kGrain, range.length / kGrain);
+      if (std::ranges::all_of(part, [](uint64_t number) { return number > 4; })) dropped.push_back(range);
+    }
+    std::vector<LogicalRange> both = added;
+    both.insert(both.end(), dropped.begin(), dropped.end());
+    SharedChange change(*store_);
+    ASSERT_TRUE(change.prepare(both));
+    ASSERT_TRUE(change.add_all(added));
+    for (const LogicalRange& range : dropped) ASSERT_TRUE(change.drop(range)->empty());
+    commit(change);
+    for (const LogicalRange& range : added) {
+      for (uint64_t at = range.logical; at < range.end(); at += kGrain) ++names[at / kGrain];
+    }
+    for (const LogicalRange& range : dropped) {
+      for (uint64_t at = range.logical; at < range.end(); at += kGrain) --names[at / kGrain];
+    }
+    std::vector<uint64_t> found(kGrains, 1);
+    for (const SharedRun& shared : all()) {
+      for (uint64_t at = shared.logical; at < shared.end(); at += kGrain) found[at / kGrain] = shared.names;
+    }
+    ASSERT_EQ(found, names) << "round " << round;
+  }
+}
+
 TEST_P(Sharing, AnImpossibleRecordIsAnError) {
   Batch batch;
   put_value(batch, number_key(kShareTag, 5 * kGrain), StoredShare{kGrain, 1});

@@ -164,6 +164,7 @@ TEST_F(PosixAclTest, WhatCannotBeIsRefusedAndChangesNothing) {
   EXPECT_EQ(change("f", access_acl("u::6,u:1:4,u:1:4,g::4,m::4,o::0")), Status::kInval);
   EXPECT_EQ(change("f", access_acl("u::8,g::4,o::0")), Status::kInval);
   EXPECT_EQ(change("f", access_acl("u::6,u:someone:4,g::4,m::4,o::0")), Status::kBadOwner);
+  EXPECT_EQ(change("f", access_acl("u::6,u:4294967295:4,g::4,m::4,o::0")), Status::kBadOwner);
   EXPECT_EQ(change("f", default_acl("u::6,g::4,o::0")), Status::kWrongType);
   EXPECT_EQ(change("f", default_acl("")), Status::kOk) << "it has none";
   EXPECT_EQ(change("l", access_acl("u::6,g::4,o::0")), Status::kAttrNotSupp);
@@ -199,6 +200,15 @@ TEST_F(PosixAclTest, DecidesAboutEveryOpen) {
       << "its group's entry, not the mask in the mode";
   EXPECT_EQ(change("f", mode_attribute(0600)), Status::kOk);
   EXPECT_EQ(opens(kNamed, "f", kShareRead), Status::kAccess) << "chmod has changed the mask";
+}
+
+// A program is executed by reading it; but whom the mode would let read, his client would.
+TEST_F(PosixAclTest, WhoMayExecuteOpensToReadWhereHisClientKeepsHimFromReading) {
+  ASSERT_EQ(make_file("", "f", mode_attribute(0755)), Status::kOk);
+  ASSERT_EQ(change("f", access_acl("u::7,u:2000:1,g::5,m::5,o::5")), Status::kOk);
+  EXPECT_EQ(opens(kNamed, "f", kShareRead), Status::kAccess);
+  ASSERT_EQ(change("f", access_acl("u::7,u:2000:1,g::1,m::1,o::1")), Status::kOk);
+  EXPECT_EQ(opens(kNamed, "f", kShareRead), Status::kOk);
 }
 
 TEST_F(PosixAclTest, DecidesAboutReadsAndWritesWithoutAnOpenAndAboutAccess) {
