@@ -105,8 +105,8 @@ TEST_P(Sharing, IsWhatCountingEachGrainFinds) {
         for (uint64_t& number : part) ++number;
       } else if (std::ranges::all_of(part, [](uint64_t number) { return number > 0; })) {
         uint64_t freed = 0;
-        for (const LogicalRange& range : change.drop(grains(first, count)).value())
-          freed += range.length / kGrain;
+        const auto dropped = change.drop(grains(first, count)).value();
+        for (const LogicalRange& range : dropped) freed += range.length / kGrain;
         for (uint64_t& number : part) freed -= --number == 0 ? 1 : 0;
         ASSERT_EQ(freed, 0u);
         // Somebody else gets it.
