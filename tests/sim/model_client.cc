@@ -282,9 +282,6 @@ int ModelClient::truncate(OpenFile& file, uint64_t size, bool& refused) {
 
 int ModelClient::clone(OpenFile& file, size_t target) {
   if (const auto settled = file.data->settle(); !settled) return settled.error().number();
-  // What a brick loses is written again to the file, but not to the clone.
-  initiator::ErrorCursor losses = file.data->losses_from_now();
-  if (const auto flushed = file.data->fdatasync(losses); !flushed) return flushed.error().number();
   nfs4::SetAttributesArguments empty;
   empty.attributes.size = 0;
   const nfs4::PutFileHandleArguments to{served_.handle_of(target)};

@@ -323,6 +323,8 @@ class Worker {
     const ModelClient::InodeLock target_lock(mount(), target);
     const ModelClient::InodeLock lock(mount(), file.handle.file);
     world_.clones.erase(client_);
+    // What a brick loses is written again to the file, but not to the clone.
+    if (sync(file, true) != 0) return;
     Watched watched(world_, calls_, client_, name(file, "clone"));
     const int error = mount().clone(file, target);
     const SteadyTime ended = watched.ended(error);
