@@ -42,18 +42,18 @@ class FullDisk(unittest.TestCase):
             subprocess.run(["umount", "-l", str(self.disk)], capture_output=True)
 
     def fill(self, leave):
-        """Somebody else's file, up to `leave` bytes of room."""
-        with open(self.disk / "stranger", "ab") as stranger:
-            room = os.statvfs(self.disk)
-            more = room.f_bavail * room.f_frsize - leave
-            try:
+        """Somebody else's file, up to `leave` bytes of room. A disk that is full already has none for its name either."""
+        try:
+            with open(self.disk / "stranger", "ab") as stranger:
+                room = os.statvfs(self.disk)
+                more = room.f_bavail * room.f_frsize - leave
                 while more > 0:
                     stranger.write(b"x" * min(more, MIB))
                     stranger.flush()
                     more -= MIB
-            except OSError as error:
-                if error.errno != errno.ENOSPC:
-                    raise
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
 
     def make(self, name):
         """None, or the errno."""
