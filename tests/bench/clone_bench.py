@@ -54,7 +54,7 @@ def overwrite(path, writes, step):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("bin")
-    parser.add_argument("--extents", default="1,1000,10000,60000")
+    parser.add_argument("--extents", default="1,1000,10000,16000")
     parser.add_argument("--writes", type=int, default=100)
     arguments = parser.parse_args()
     with Cluster(arguments.bin, pool_size="4G") as cluster:
