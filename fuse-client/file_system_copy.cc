@@ -36,7 +36,8 @@ int flush_for_clone(initiator::FileIo& source) {
 
 // A server that cannot, or a range that it cannot share, which it knows better: it may copy that.
 bool clone_refused(nfs4::Status status) {
-  return status == nfs4::Status::kNotSupp || status == nfs4::Status::kInval || status == nfs4::Status::kFBig;
+  return status == nfs4::Status::kNotSupp || status == nfs4::Status::kInval ||
+         status == nfs4::Status::kFBig || status == nfs4::Status::kXDev;
 }
 
 }  // namespace

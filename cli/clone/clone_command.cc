@@ -104,6 +104,8 @@ std::unexpected<Failure> refuse_clone(const CloneOptions& options, const Refusal
     case EOPNOTSUPP:
       return refuse(ExitCode::kFailed, refusal.path + ": its mount or its server cannot clone files",
                     "A mount with -o writeback cannot.", copy);
+    case EXDEV:
+      return refuse(ExitCode::kFailed, options.source + " is on a brick that is being drained", {}, copy);
     case EFBIG:
       return refuse(ExitCode::kFailed, options.source + " is in too many pieces to be cloned at once", {},
                     copy);

@@ -151,7 +151,7 @@ struct OfferClone {
 // On an open regular file of the same mount that may be written (but not opened to append): it has what the offered
 // one has, in the same memory, from the beginning to the end of that; all or nothing. Pages of it that are mapped and
 // changed are to be written back before. Errors: EPERM (the secret is nobody's, or too old), EBADF, EINVAL (it has
-// other bytes in the last page), EFBIG (too many pieces), ENOTSUP; as write(2).
+// other bytes in the last page), EFBIG (too many pieces), EXDEV (its brick is being drained), ENOTSUP; as write(2).
 struct Clone {
   uint32_t version = kVersion;
   uint32_t unused = 0;

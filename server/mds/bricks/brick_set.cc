@@ -45,6 +45,8 @@ struct BrickSet::Member {
   BlockMemory* memory = nullptr;
   bool closed = false;
   size_t frees = 0;  // calls under way
+
+  bool leaves() const { return device->record().leaving || closed; }
 };
 
 BrickSet::BrickSet(Parts parts, Options options) : parts_(std::move(parts)), options_(std::move(options)) {}
@@ -197,7 +199,7 @@ std::expected<std::vector<BrickNumber>, nfs4::Status> BrickSet::places(InodeId i
   std::vector<Candidate> candidates;
   nfs4::Status absent = nfs4::Status::kNoSpc;
   for (const auto& [number, member] : members_) {
-    if (member->device->record().leaving || member->closed) continue;
+    if (member->leaves()) continue;
     if (member->device->ready()) {
       candidates.push_back({number, member->device->space().free_bytes()});
     } else if (absent != nfs4::Status::kDelay) {
@@ -243,6 +245,10 @@ BrickSet::Split BrickSet::split(const std::vector<brick::Range>& ranges) const {
   Split parts;
   for (const brick::Range& range : ranges) parts[parts_.list.brick_of(range.logical)].push_back(range);
   return parts;
+}
+
+bool BrickSet::leaving_at(uint64_t logical) {
+  return member_at(logical).leaves();
 }
 
 nfs4::Status BrickSet::absence(const std::vector<brick::Range>& ranges) {

@@ -81,6 +81,8 @@ class BrickSet {
   BlockMemory& memory_at(uint64_t logical);
   Space& space_at(uint64_t logical) { return at(logical).space(); }
   BrickUuid uuid_at(uint64_t logical) const;
+  // Its brick gets nothing new: what is there is to be moved away.
+  bool leaving_at(uint64_t logical);
   // Where a file whose data is on `home` gets more memory, best first; kNoBrick: a file without data.
   // DELAY, IO: the brick it must be is away; NOSPC: no brick takes data.
   std::expected<std::vector<BrickNumber>, nfs4::Status> places(InodeId inode, BrickNumber home);

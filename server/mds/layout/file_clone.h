@@ -35,7 +35,8 @@ class FileClone {
   FileClone& operator=(const FileClone&) = delete;
 
   // INVAL: not whole grains (but for the end of the source, where the target may end too), beyond the end of the
-  // source, or onto itself. FBIG: too large, or in too many pieces. NOSPC: of the metadata. DELAY, IO, STALE.
+  // source, or onto itself. FBIG: too large, or in too many pieces. XDEV: on a brick that is being
+  // drained. NOSPC: of the metadata. DELAY, IO, STALE.
   void clone(const What& what, Done done);
 
  private:

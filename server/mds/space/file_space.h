@@ -98,6 +98,7 @@ class FileSpace {
     InodeUpdate update;  // of the target; size and memory are set here
   };
   // kFBig: more than kClonedExtentsMax extents there or here. kDelay: the end of a file has moved.
+  // kXDev: its memory is on a brick that is being drained: a copy goes to another one.
   void clone(const Clone& clone, Done done);
   static constexpr size_t kClonedExtentsMax = 16'384;
   // The parts of the range that are shared, in grains, as extents: of its first `most` extents. Only reads.

@@ -217,6 +217,7 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   std::vector<Extent> extents;
   for (const Mapping& part : *mapped) {
     if (!part.logical) continue;
+    if (bricks_.leaving_at(*part.logical)) return std::unexpected(nfs4::Status::kXDev);
     extents.push_back(
         {clone.target_offset + (part.file_offset - clone.range.begin), *part.logical, part.length});
   }

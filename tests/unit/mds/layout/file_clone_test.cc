@@ -395,6 +395,25 @@ TEST_F(FullBricks, WithoutRoomForACopyAWriteIsRefusedAndNothingElse) {
   world.check("source cut");
 }
 
+// Who copies a file to move it away is not to leave it there.
+TEST_F(FullBricks, OfABrickThatIsBeingDrainedNothingIsCloned) {
+  LayoutWorld world(8, {8});
+  world.obey_recalls();
+  const InodeId source = world.create("source");
+  ASSERT_EQ(world.write(source, 0, pattern(source, kBlock)), Status::kOk);
+  const InodeId target = clone(world, source);
+  BrickRecord record = *world.list->find(world.list->brick_of(world.extents(source)[0].logical));
+  record.leaving = true;
+  ASSERT_TRUE(world.list->update(record));
+  const InodeId other = world.create("other");
+  EXPECT_EQ(world.clone({.client = kBob, .source = source, .target = other}), Status::kXDev);
+  EXPECT_TRUE(world.extents(other).empty());
+  // A change of what is shared goes to another brick, too.
+  ASSERT_EQ(world.write(target, 0, pattern(target, 1)), Status::kOk);
+  EXPECT_NE(world.list->brick_of(world.extents(target)[0].logical), record.number);
+  world.check("draining");
+}
+
 TEST_F(FullBricks, ACopyGoesToAnotherBrickWhereThereIsRoom) {
   LayoutWorld world(4, {4});
   world.obey_recalls();
