@@ -180,18 +180,32 @@ Outcome<ByteRange> source_range(const nfs4::CopyArguments& arguments, const Inod
   if (source.id == target.id && overlap) return std::unexpected(Status::kInval);
   return range;
 }
+
+// From the saved file to the current one.
+struct TwoFiles {
+  InodePointer source;
+  InodePointer target;
+};
+
+// COPY and CLONE: who asks may read the one and write the other.
+template <typename Arguments>
+Outcome<TwoFiles> two_files(CompoundContext& context, const Arguments& arguments) {
+  TRY_ASSIGN(InodePointer source, context.saved_regular_file());
+  TRY_ASSIGN(InodePointer target, context.current_regular_file());
+  TRY_ASSIGN(const OpenAccess from, context.saved_io_access(arguments.source_stateid, *source));
+  TRY_ASSIGN(const OpenAccess to, context.io_access(arguments.target_stateid, *target, true));
+  if (!from.read || !to.write) return std::unexpected(Status::kOpenMode);
+  if (to.special) TRY(context.recall_delegations(*target));
+  return TwoFiles{std::move(source), std::move(target)};
+}
 }  // namespace
 
 // RFC 7862, 15.2: within this server only, and answered when it is done; a client that asked for less waiting gets a
 // shorter copy instead.
 nfs4::CopyResponse DataService::copy(CompoundContext& context, const nfs4::CopyArguments& arguments) {
   if (!arguments.source_servers.empty()) return Status::kNotSupp;
-  TRY_ASSIGN(const InodePointer source, context.saved_regular_file());
-  TRY_ASSIGN(const InodePointer target, context.current_regular_file());
-  TRY_ASSIGN(const OpenAccess from, context.saved_io_access(arguments.source_stateid, *source));
-  TRY_ASSIGN(const OpenAccess to, context.io_access(arguments.target_stateid, *target, true));
-  if (!from.read || !to.write) return Status::kOpenMode;
-  if (to.special) TRY(context.recall_delegations(*target));
+  TRY_ASSIGN(const TwoFiles files, two_files(context, arguments));
+  const auto& [source, target] = files;
   using Answer = std::expected<FileCopy::Copied, Status>;
   TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
     // In here: when it is done, the sizes are others.
@@ -217,12 +231,8 @@ nfs4::CopyResponse DataService::copy(CompoundContext& context, const nfs4::CopyA
 
 // RFC 7862, 15.13
 nfs4::CloneResponse DataService::clone(CompoundContext& context, const nfs4::CloneArguments& arguments) {
-  TRY_ASSIGN(const InodePointer source, context.saved_regular_file());
-  TRY_ASSIGN(const InodePointer target, context.current_regular_file());
-  TRY_ASSIGN(const OpenAccess from, context.saved_io_access(arguments.source_stateid, *source));
-  TRY_ASSIGN(const OpenAccess to, context.io_access(arguments.target_stateid, *target, true));
-  if (!from.read || !to.write) return Status::kOpenMode;
-  if (to.special) TRY(context.recall_delegations(*target));
+  TRY_ASSIGN(const TwoFiles files, two_files(context, arguments));
+  const auto& [source, target] = files;
   TRY_ASSIGN(const Status answer, context.suspension.ask<Status>([&](auto done) {
     const FileClone::What what{.client = context.client_id(),
                                .source = source->id,
