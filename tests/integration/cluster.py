@@ -15,6 +15,8 @@ import sys
 import tempfile
 import time
 
+from ports import free_port
+
 START_SECONDS = 60  # under sanitizers on a busy machine
 # How mounts reach the MDS: "tcp" or "rdma" (RPC-over-RDMA over iWARP). The data goes by RDMA either way.
 PROTO = os.environ.get("PNFSRDMA_TEST_PROTO", "tcp")
@@ -27,12 +29,6 @@ def require_mounts():
     if cause:
         print(f"skipped: {cause}")
         raise SystemExit(77)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_until(condition, seconds, what):
