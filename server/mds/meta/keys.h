@@ -13,7 +13,8 @@
 //
 //   M <name>                     one of a kind: "format", "boot", "next-inode", "next-block" (of brick 1,
 //                                "next-block.<number>" of others), "next-brick", "next-zone",
-//                                "lease" (the longest that clients may know),
+//                                "lease" (the longest that clients may know), "snapshot" (the
+//                                last one's number),
 //                                "verifier.<number>" of brick <number>, "verifier-changes"
 //   I <inode>                    Inode
 //   D <directory> <name>         NameEntry
@@ -27,6 +28,8 @@
 //   R <kind, 1 byte> <key>       state records (records.h)
 //   X <inode>                    StoredXattrs
 //   S <end address>              StoredShare: memory that several extents name, by its end as extents are
+//   N <number>                   StoredSnapshot
+//   Z <died> <end address>       StoredDead: memory that only snapshots have, by the newest snapshot when it left the files
 //   A <inode> <which>            StoredAcl; 1: what the mode does not say of the access ACL, 2: the default ACL
 namespace pnfsrdma::mds {
 
@@ -42,6 +45,8 @@ inline constexpr char kRecordTag = 'R';
 inline constexpr char kXattrTag = 'X';
 inline constexpr char kShareTag = 'S';
 inline constexpr char kAclTag = 'A';
+inline constexpr char kSnapshotTag = 'N';
+inline constexpr char kDeadTag = 'Z';
 
 // The second number of an ACL's key.
 enum class AclKind : uint64_t { kAccess = 1, kDefault = 2 };

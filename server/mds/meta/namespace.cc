@@ -47,10 +47,11 @@ Status status_of(const Error& error) {
   }
 }
 
-Namespace::Namespace(KeyValueStore& store, const Clock& clock, uint64_t boot_count,
+Namespace::Namespace(KeyValueStore& store, const Clock& clock, Snapshots snapshots, uint64_t boot_count,
                      const NamespaceOptions& options)
     : store_(store),
       clock_(clock),
+      snapshots_(std::move(snapshots)),
       boot_count_(boot_count),
       inodes_(options.cached_inodes),
       names_(options.cached_names),
@@ -60,7 +61,8 @@ Namespace::Namespace(KeyValueStore& store, const Clock& clock, uint64_t boot_cou
 Result<std::unique_ptr<Namespace>> Namespace::open(KeyValueStore& store, const Clock& clock,
                                                    uint64_t boot_count, const NamespaceOptions& options) {
   if (boot_count == 0 || boot_count >= kBootCountMax) return fail(EINVAL, "a boot count out of range");
-  std::unique_ptr<Namespace> names(new Namespace(store, clock, boot_count, options));
+  TRY_ASSIGN(Snapshots snapshots, Snapshots::open(store));
+  std::unique_ptr<Namespace> names(new Namespace(store, clock, std::move(snapshots), boot_count, options));
   TRY_ASSIGN(const std::optional<std::string> next, store.get(meta_key("next-inode")));
   if (!next) {
     TRY(names->format(options));

@@ -17,6 +17,7 @@
 #include "server/mds/meta/name_cache.h"
 #include "server/mds/meta/permissions.h"
 #include "server/mds/meta/posix_acl.h"
+#include "server/mds/meta/snapshots.h"
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
 #include "shared/nfs4/status.h"
@@ -205,11 +206,13 @@ class Namespace final : public AclReader {
   // Inodes made from now on have this number or a higher one.
   InodeId next_inode() const { return next_inode_; }
   KeyValueStore& store() { return store_; }
+  Snapshots& snapshots() { return snapshots_; }
 
  private:
   class Change;
 
-  Namespace(KeyValueStore& store, const Clock& clock, uint64_t boot_count, const NamespaceOptions& options);
+  Namespace(KeyValueStore& store, const Clock& clock, Snapshots snapshots, uint64_t boot_count,
+            const NamespaceOptions& options);
 
   Result<> format(const NamespaceOptions& options);
   static Outcome<> check_name(std::string_view name);
@@ -222,6 +225,7 @@ class Namespace final : public AclReader {
 
   KeyValueStore& store_;
   const Clock& clock_;
+  Snapshots snapshots_;
   const uint64_t boot_count_;
   std::function<bool(InodeId)> in_use_ = [](InodeId) { return true; };
   BoundedCache<InodeId, InodePointer> inodes_;

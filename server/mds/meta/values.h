@@ -10,6 +10,7 @@
 #include "server/mds/meta/inode.h"
 #include "server/mds/meta/key_value.h"
 #include "server/mds/meta/posix_acl.h"
+#include "server/mds/meta/snapshots.h"
 #include "shared/base/bytes.h"
 #include "shared/base/result.h"
 #include "shared/xdr/codec.h"
@@ -31,6 +32,26 @@ struct StoredCookie {
 struct StoredExtent {
   uint64_t logical = 0;
   uint64_t length = 0;
+};
+
+// Version 2, for what is born behind a snapshot.
+struct StoredBornExtent {
+  uint64_t logical = 0;
+  uint64_t length = 0;
+  SnapshotNumber born = 0;
+};
+
+// What the key (number) does not say about a Snapshot.
+struct StoredSnapshot {
+  xdr::String<kNameBytesMax> name;
+  WallTime created;
+  SnapshotState state = SnapshotState::kMaking;
+};
+
+// What the key (died, end address) does not say about memory that only snapshots have.
+struct StoredDead {
+  uint64_t length = 0;
+  SnapshotNumber born = 0;
 };
 
 // What the key (end address) does not say about a SharedRun.

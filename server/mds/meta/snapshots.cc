@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/snapshots.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "server/mds/meta/format_version.h"
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/values.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+constexpr std::string_view kLastKey = "snapshot";
+
+void put_snapshot(Batch& batch, const Snapshot& snapshot) {
+  put_value(batch, number_key(kSnapshotTag, snapshot.number),
+            StoredSnapshot{.name = snapshot.name, .created = snapshot.created, .state = snapshot.state});
+}
+
+}  // namespace
+
+bool is_snapshot_name(std::string_view name) {
+  if (name.empty() || name.size() > kNameBytesMax || name == "." || name == "..") return false;
+  return std::ranges::none_of(name, [](unsigned char c) { return c == '/' || c < ' ' || c == 0x7F; });
+}
+
+Result<Snapshots> Snapshots::open(KeyValueStore& store) {
+  Snapshots snapshots(store);
+  TRY_ASSIGN(const std::optional<std::string> last, store.get(meta_key(kLastKey)));
+  if (!last) return snapshots;
+  TRY_ASSIGN(const StoredNumber number, read_value<StoredNumber>(*last, "the last snapshot's number"));
+  snapshots.last_ = static_cast<SnapshotNumber>(number.number);
+  Result<> outcome;
+  const auto visit = [&](std::string_view key, std::string_view value) {
+    const uint64_t place = number_of_key(kSnapshotTag, key).value_or(0);
+    auto stored = read_value<StoredSnapshot>(value, "a snapshot");
+    if (stored && (place == 0 || place > snapshots.last_))
+      stored = fail(EUCLEAN, "the metadata store has an impossible snapshot");
+    if (!stored) {
+      outcome = std::unexpected(stored.error());
+      return false;
+    }
+    const auto found = static_cast<SnapshotNumber>(place);
+    snapshots.all_[found] = {found, std::move(stored->name), stored->created, stored->state};
+    return true;
+  };
+  TRY(store.scan(tag_prefix(kSnapshotTag), {}, visit));
+  TRY(outcome);
+  return snapshots;
+}
+
+const Snapshot* Snapshots::find(SnapshotNumber number) const {
+  const auto found = all_.find(number);
+  return found == all_.end() ? nullptr : &found->second;
+}
+
+const Snapshot* Snapshots::find(std::string_view name) const {
+  const auto found = std::ranges::find_if(all_, [&](const auto& one) { return one.second.name == name; });
+  return found == all_.end() ? nullptr : &found->second;
+}
+
+bool Snapshots::has_ready() const {
+  return std::ranges::any_of(all_, [](const auto& one) { return one.second.is_ready(); });
+}
+
+bool Snapshots::holds(SnapshotNumber born, SnapshotNumber died) const {
+  const auto next = all_.upper_bound(born);
+  return next != all_.end() && next->first <= died;
+}
+
+Result<SnapshotNumber> Snapshots::begin(std::string_view name, const WallTime& created) {
+  if (!is_snapshot_name(name)) return fail(EINVAL, "a snapshot needs a name like a file's");
+  if (find(name) != nullptr) return fail(EEXIST, "there is a snapshot of that name");
+  if (all_.size() >= kSnapshotsMax || last_ + 1 >= kSnapshotsEnd)
+    return fail(EMFILE, "there are as many snapshots as there may be");
+  Snapshot snapshot{last_ + 1, std::string(name), created, SnapshotState::kMaking};
+  Batch batch;
+  raise_format_version(batch);
+  put_value(batch, meta_key(kLastKey), StoredNumber{snapshot.number});
+  put_snapshot(batch, snapshot);
+  TRY(store_->commit(batch, CommitKind::kNamespace));
+  last_ = snapshot.number;
+  all_[last_] = std::move(snapshot);
+  return last_;
+}
+
+Result<> Snapshots::set_state(SnapshotNumber number, SnapshotState state) {
+  const auto found = all_.find(number);
+  if (found == all_.end()) return fail(ENOENT, "there is no such snapshot");
+  Snapshot changed = found->second;
+  changed.state = state;
+  Batch batch;
+  put_snapshot(batch, changed);
+  TRY(store_->commit(batch, CommitKind::kNamespace));
+  found->second = std::move(changed);
+  return {};
+}
+
+Result<> Snapshots::erase(SnapshotNumber number) {
+  Batch batch;
+  batch.erase(number_key(kSnapshotTag, number));
+  TRY(store_->commit(batch, CommitKind::kNamespace));
+  return {};
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/mds/meta/inode.h"
+#include "server/mds/meta/key_value.h"
+#include "shared/base/clock.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::mds {
+
+// 1, 2, 3 … in the order they were taken, never used again. 0: none. What is born (an extent) or dies (memory that no
+// file has any more) carries the newest number of that moment: snapshot n has what was born before n and died at n or
+// later.
+using SnapshotNumber = uint32_t;
+
+// An inode of a snapshot has the number of the live one, with the snapshot's number above it.
+inline constexpr unsigned kLiveInodeBits = 40;
+inline constexpr InodeId kLiveInodesEnd = InodeId{1} << kLiveInodeBits;
+// The directory that lists the snapshots, seen from the directory that is the rest of the number.
+inline constexpr SnapshotNumber kSnapshotList = (SnapshotNumber{1} << (64 - kLiveInodeBits)) - 1;
+inline constexpr SnapshotNumber kSnapshotsEnd = kSnapshotList;
+
+constexpr SnapshotNumber snapshot_of(InodeId inode) {
+  return static_cast<SnapshotNumber>(inode >> kLiveInodeBits);
+}
+constexpr InodeId live_inode(InodeId inode) {
+  return inode & (kLiveInodesEnd - 1);
+}
+constexpr InodeId inode_in(SnapshotNumber snapshot, InodeId live) {
+  return (InodeId{snapshot} << kLiveInodeBits) | live;
+}
+
+// The values are on media.
+enum class SnapshotState : uint32_t {
+  kMaking = 1,  // its copy of the metadata is not complete: a start forgets it
+  kReady = 2,
+  kGoing = 3,  // nobody sees it any more; its memory is being freed
+};
+constexpr bool xdr_known(SnapshotState value) {
+  return value >= SnapshotState::kMaking && value <= SnapshotState::kGoing;
+}
+
+struct Snapshot {
+  SnapshotNumber number = 0;
+  std::string name;
+  WallTime created;
+  SnapshotState state = SnapshotState::kMaking;
+
+  bool is_ready() const { return state == SnapshotState::kReady; }
+};
+
+// A name of 1 to 255 bytes as of a file; not "." and "..".
+bool is_snapshot_name(std::string_view name);
+
+// Which snapshots there are. All in memory, and on record. Control loop only.
+class Snapshots {
+ public:
+  // Blocks. At most 4096 may exist.
+  static Result<Snapshots> open(KeyValueStore& store);
+  static constexpr size_t kSnapshotsMax = 4096;
+
+  const std::map<SnapshotNumber, Snapshot>& all() const { return all_; }
+  // Of any state. nullptr: there is none.
+  const Snapshot* find(SnapshotNumber number) const;
+  const Snapshot* find(std::string_view name) const;
+  // Those that people see.
+  bool has_ready() const;
+
+  // The last number given: what is born and what dies gets it.
+  SnapshotNumber now() const { return last_; }
+  // The highest number of a snapshot that there is, of any state; 0: none. What was born before it belongs to a
+  // snapshot, too.
+  SnapshotNumber newest() const { return all_.empty() ? 0 : all_.rbegin()->first; }
+  bool in_a_snapshot(SnapshotNumber born) const { return born < newest(); }
+  // Whether a snapshot has what was born and died then.
+  bool holds(SnapshotNumber born, SnapshotNumber died) const;
+
+  // Each commits its record (kNamespace) and changes what is in memory with it.
+  // A new one, kMaking. EINVAL (no name), EEXIST, EMFILE (kSnapshotsMax), EAGAIN, EIO.
+  Result<SnapshotNumber> begin(std::string_view name, const WallTime& created);
+  Result<> set_state(SnapshotNumber number, SnapshotState state);
+  // Its record goes; it holds memory until forget(), which is for when that is durable: a crash would bring it back.
+  Result<> erase(SnapshotNumber number);
+  void forget(SnapshotNumber number) { all_.erase(number); }
+
+ private:
+  explicit Snapshots(KeyValueStore& store) : store_(&store) {}
+
+  KeyValueStore* store_;
+  std::map<SnapshotNumber, Snapshot> all_;
+  SnapshotNumber last_ = 0;
+};
+
+}  // namespace pnfsrdma::mds
