@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "server/mds/meta/pinned_reads.h"
+#include "server/mds/meta/snapshot_keys.h"
 #include "shared/base/latency_histogram.h"
 #include "shared/base/result.h"
 
@@ -100,12 +102,17 @@ class RequestReads;
 // An open store. All methods belong to the control-loop thread. What was committed is seen by reads at once;
 // it is durable in order: a crash keeps a prefix of the commits, of both kinds, at least up to
 // synced_sequence().
+//
+// Checkpoints are copies of all rows, one for each snapshot, which never change. A key of an inode of a snapshot
+// (snapshot_keys.h) is read in that snapshot's checkpoint, and what a scan of such keys visits has the snapshot's
+// number, too; the values are as they were. All other keys, and prefixes that name no inode, are the live rows'.
 class KeyValueStore {
  public:
   virtual ~KeyValueStore() = default;
 
-  // nullopt: no such key. Errors: EIO and what else the medium gives; in a request that can be run again
-  // kNotAtHand. Everywhere else a row that is not in memory is waited for, and counted.
+  // nullopt: no such key. Errors: EIO and what else the medium gives (of a key in a snapshot: its checkpoint is not
+  // there, or is damaged); in a request that can be run again kNotAtHand. Everywhere else a row that is not in memory
+  // is waited for, and counted.
   Result<std::optional<std::string>> get(std::string_view key);
 
   // Visits keys that begin with `prefix`, in byte order, from the first that is not less than `from` (which
@@ -114,9 +121,9 @@ class KeyValueStore {
   using Visitor = std::function<bool(std::string_view key, std::string_view value)>;
   Result<> scan(std::string_view prefix, std::string_view from, const Visitor& visitor);
 
-  // Never waits for the medium. EAGAIN: the engine would have to stall the writer, or its medium is full;
-  // nothing was written, try later. EIO: an earlier sync failed; the store takes no more commits and must be
-  // reopened.
+  // Never waits for the medium. EAGAIN: the engine would have to stall the writer, or its medium is full, or a
+  // checkpoint is being made; nothing was written, try later. EROFS: a key of a snapshot. EIO: an earlier sync failed;
+  // the store takes no more commits and must be reopened.
   Result<Sequence> commit(const Batch& batch, CommitKind kind);
 
   // The newest commit of kind kNamespace. Every reply, a read-only one too, may have seen it and so waits for
@@ -131,6 +138,19 @@ class KeyValueStore {
 
   virtual StoreRoom room() const { return {}; }
 
+  // Writes out in the background what checkpoint() would have to write out while it refuses commits: before
+  // whoever takes a snapshot lets others wait for it. A hint: it has no errors.
+  virtual void prepare_checkpoint(std::function<void()> done) = 0;
+  // Makes a copy of what is committed, and of nothing else: from the call until `done` commits get EAGAIN. It is
+  // durable then, under this number; on an error there is none. One at a time: EBUSY. EEXIST, ENOSPC, EIO.
+  void checkpoint(SnapshotNumber number, std::function<void(Result<>)> done);
+  bool makes_checkpoint() const { return makes_checkpoint_; }
+  // Reads of it fail from now on, and its medium is given back in the background. One that is not there: no error.
+  virtual void drop_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) = 0;
+  // Removes all others, half made ones too. Blocks: for a start only.
+  virtual Result<> keep_checkpoints(const std::set<SnapshotNumber>& kept) = 0;
+  // `done` of these three is called in the loop, never from inside the call, and not after close().
+
   // Waits until everything committed is durable. Blocks: for start and shutdown only.
   virtual Result<> sync() = 0;
   // Syncs and closes. Nothing but the destructor may be called afterwards.
@@ -139,26 +159,36 @@ class KeyValueStore {
   const ReadCounts& read_counts() const { return read_counts_; }
 
  protected:
-  // The engine's part. A store that has everything in memory never answers kNotAtHand.
-  virtual Result<std::optional<std::string>> read(std::string_view key, Reach reach) = 0;
+  // The engine's part. A store that has everything in memory never answers kNotAtHand. `at`: the checkpoint of that
+  // snapshot, 0 for the live rows; keys are as they are there.
+  virtual Result<std::optional<std::string>> read(SnapshotNumber at, std::string_view key, Reach reach) = 0;
   // With kNotAtHand `reached` is a key that all those visited are below, and none that was left out.
-  virtual Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach reach,
-                        std::string& reached) = 0;
+  virtual Result<> walk(SnapshotNumber at, std::string_view prefix, std::string_view from,
+                        const Visitor& visitor, Reach reach, std::string& reached) = 0;
   virtual Result<Sequence> write(const Batch& batch, CommitKind kind) = 0;
   // Reads from the medium outside of the control loop what was committed before the call, and calls `done` in
   // the loop, never from inside: an answer for each that was wanted. Of a scan it brings as many rows as it
   // likes, one at least. After close() `done` need not be called.
   using Arrived = std::function<void(std::vector<Brought>)>;
   virtual void fetch(std::vector<Wanted> wanted, Arrived done) = 0;
+  // No commit comes until `done`. EBUSY, which is no end of the first one: another one is being made.
+  virtual void make_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) = 0;
+  // For one whose `done` will not be called.
+  void forget_checkpoint() { makes_checkpoint_ = false; }
 
  private:
   friend class RequestReads;
+  friend class CheckpointView;
+  Result<std::optional<std::string>> read_routed(std::string_view key, Reach reach);
+  Result<> walk_routed(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach reach,
+                       std::string& reached);
   bool request_waits(std::string_view key, const std::string_view* prefix);
   void begin_fetch(std::vector<Wanted> wanted, Arrived done);
 
   RequestReads* request_ = nullptr;  // whose handler runs
   PinnedReads pinned_;
   ReadCounts read_counts_;
+  bool makes_checkpoint_ = false;
 };
 
 }  // namespace pnfsrdma::mds

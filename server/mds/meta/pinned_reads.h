@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/mds/meta/snapshot_keys.h"
 #include "shared/base/result.h"
 
 namespace pnfsrdma::mds {
@@ -16,6 +17,8 @@ namespace pnfsrdma::mds {
 struct Wanted {
   std::string key;
   std::optional<std::string> prefix;  // of a scan
+  // For the engine: in whose copy; then key and prefix are as they are there.
+  SnapshotNumber snapshot = 0;
 };
 
 // What the medium has of it.

@@ -12,19 +12,19 @@
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <unordered_map>
 
 #include "server/mds/meta/boot_record.h"
+#include "server/mds/meta/checkpoints.h"
 #include "server/mds/meta/commit_thread.h"
 #include "server/mds/meta/format_version.h"
 #include "server/mds/meta/log_extent.h"
 #include "server/mds/meta/metadata_room.h"
 #include "server/mds/meta/read_threads.h"
+#include "server/mds/meta/rocksdb_reads.h"
 #include "server/mds/meta/sync_mark.h"
 #include "server/mds/meta/sync_waiters.h"
 #include "server/mds/meta/upgrade_copy.h"
@@ -47,71 +47,15 @@ constexpr Milliseconds kLookStale{1};
 constexpr uint64_t kShareUnlooked = 16;
 constexpr Milliseconds kRecoverAgain{200};
 constexpr size_t kReaders = 2;
-// Of a scan so much is brought at a time.
-constexpr size_t kRowsFetched = 256;
-constexpr size_t kBytesFetched = size_t{64} << 10;
-// More deletions than that between two keys are walked by a reader, in memory as they may be.
-constexpr uint64_t kSkippedInLoop = 1000;
 // Of a small file system: the memtable, and the logs that wait for it.
 constexpr uint64_t kShareOfMemtable = 64;
 constexpr uint64_t kShareOfLogs = 16;
 constexpr int kCacheShardBits = 2;
+// Commits are refused while a checkpoint is made: more than that is worth a line in the log.
+constexpr Milliseconds kCheckpointSlow{2000};
 
 rocksdb::Slice slice(std::string_view text) {
   return {text.data(), text.size()};
-}
-std::string_view view(const rocksdb::Slice& slice) {
-  return {slice.data(), slice.size()};
-}
-
-// Every scan: RocksDB before 8.5.2 loses the error of a table that a scan goes over to ("not in memory",
-// "damaged"), and the scan ends as if there were no more rows. It does so where it looks for deleted ranges,
-// and we delete none.
-rocksdb::ReadOptions whole_medium() {
-  rocksdb::ReadOptions options;
-  options.ignore_range_deletions = true;
-  return options;
-}
-
-rocksdb::ReadOptions memory_only() {
-  rocksdb::ReadOptions options = whole_medium();
-  options.read_tier = rocksdb::kBlockCacheTier;
-  options.max_skippable_internal_keys = kSkippedInLoop;
-  return options;
-}
-
-// The last key a scan has visited, kept without an allocation: the engine forgets it where it stops.
-class LastKey {
- public:
-  void set(const rocksdb::Slice& key) {
-    if (key.size() > bytes_.size()) {
-      long_.assign(key.data(), key.size());
-    } else {
-      std::memcpy(bytes_.data(), key.data(), key.size());
-    }
-    size_ = key.size();
-  }
-  // The next key there can be; `first` where none was visited.
-  std::string behind(std::string_view first) const {
-    if (size_ == 0) return std::string(first);
-    std::string next(size_ > bytes_.size() ? std::string_view(long_)
-                                           : std::string_view(bytes_.data(), size_));
-    next.push_back('\0');
-    return next;
-  }
-
- private:
-  std::array<char, 64> bytes_{};
-  std::string long_;
-  size_t size_ = 0;
-};
-
-Error error_of(const rocksdb::Status& status, const char* call) {
-  const std::string what = std::string(call) + ": " + status.ToString();
-  if (status.IsIncomplete() || status.IsBusy() || status.IsTryAgain()) return {EAGAIN, what};
-  if (status.IsNoSpace()) return {ENOSPC, what};
-  if (status.IsCorruption()) return {EUCLEAN, what};
-  return {EIO, what};
 }
 
 // Cause and fix, for the person who starts the daemon.
@@ -176,14 +120,6 @@ rocksdb::Options options_of(const RocksdbOptions& options, const MetadataRoom* r
   return tuned;
 }
 
-// The smallest key behind all keys with the prefix; empty: there is none.
-std::string behind_prefix(std::string_view prefix) {
-  std::string end(prefix);
-  while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
-  if (!end.empty()) ++end.back();
-  return end;
-}
-
 // Names, sizes and permissions of everybody's files are inside: for the daemon's user only.
 Result<> make_directory(const std::string& path) {
   std::error_code error;
@@ -193,50 +129,24 @@ Result<> make_directory(const std::string& path) {
   return {};
 }
 
-// --- in a reader's thread ---
-
-Brought read_on(rocksdb::DB& database, const Wanted& wanted) {
-  Brought brought;
-  const std::string end = behind_prefix(*wanted.prefix);
-  const rocksdb::Slice end_slice(end);
-  rocksdb::ReadOptions options = whole_medium();
-  if (!end.empty()) options.iterate_upper_bound = &end_slice;
-  const std::unique_ptr<rocksdb::Iterator> at(database.NewIterator(options));
-  size_t bytes = 0;
-  for (at->Seek(wanted.key); at->Valid(); at->Next()) {
-    if (brought.rows.size() == kRowsFetched || bytes >= kBytesFetched) {
-      brought.next = at->key().ToString();
-      return brought;
-    }
-    bytes += at->key().size() + at->value().size();
-    brought.rows.emplace_back(at->key().ToString(), at->value().ToString());
-  }
-  if (!at->status().ok()) brought.outcome = std::unexpected(error_of(at->status(), "scanning metadata"));
-  return brought;
-}
-
-std::vector<Brought> read_all(rocksdb::DB& database, const std::vector<Wanted>& wanted) {
+// In a reader's thread.
+std::vector<Brought> read_all(rocksdb::DB& database, SnapshotStores& snapshots,
+                              const std::vector<Wanted>& wanted) {
   std::vector<Brought> all(wanted.size());
-  std::vector<rocksdb::Slice> keys;
+  std::vector<const Wanted*> rows;
   std::vector<size_t> places;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i].prefix) {
-      all[i] = read_on(database, wanted[i]);
+    if (wanted[i].snapshot != 0) {
+      all[i] = snapshots.bring(wanted[i]);
+    } else if (wanted[i].prefix) {
+      all[i] = bring_page(database, wanted[i]);
     } else {
-      keys.emplace_back(wanted[i].key);
+      rows.push_back(&wanted[i]);
       places.push_back(i);
     }
   }
-  std::vector<std::string> values;
-  const std::vector<rocksdb::Status> statuses = database.MultiGet(whole_medium(), keys, &values);
-  for (size_t i = 0; i < keys.size(); ++i) {
-    Brought& brought = all[places[i]];
-    if (statuses[i].ok()) {
-      brought.rows.emplace_back(keys[i].ToString(), std::move(values[i]));
-    } else if (!statuses[i].IsNotFound()) {
-      brought.outcome = std::unexpected(error_of(statuses[i], "reading metadata"));
-    }
-  }
+  std::vector<Brought> brought = bring_rows(database, rows);
+  for (size_t i = 0; i < places.size(); ++i) all[places[i]] = std::move(brought[i]);
   return all;
 }
 
@@ -259,11 +169,12 @@ class RocksdbEngine final : public KeyValueStore {
   // `room`: null where the medium is a test's.
   RocksdbEngine(EventLoop& loop, std::unique_ptr<rocksdb::DB> database, std::unique_ptr<MetadataRoom> room,
                 std::shared_ptr<const BackgroundErrors> errors, std::unique_ptr<SyncMark> mark,
-                std::function<void(Error)> failed)
+                std::unique_ptr<Checkpoints> checkpoints, std::function<void(Error)> failed)
       : loop_(loop),
         mark_(std::move(mark)),
         errors_(std::move(errors)),
         database_(std::move(database)),
+        checkpoints_(std::move(checkpoints)),
         room_(std::move(room)),
         on_failure_(std::move(failed)) {
     thread_ = std::make_unique<CommitThread>(
@@ -280,6 +191,8 @@ class RocksdbEngine final : public KeyValueStore {
   ~RocksdbEngine() override {
     stopping_ = true;
     loop_.cancel(room_timer_);
+    loop_.cancel(slow_timer_);
+    copier_.reset();
     readers_.reset();
     thread_.reset();
     // RocksDB may abort when it closes a log for which a real disk had no room: the process ends, the next
@@ -322,6 +235,9 @@ class RocksdbEngine final : public KeyValueStore {
   Result<> close() override {
     TRY(sync());
     stopping_ = true;
+    loop_.cancel(slow_timer_);
+    copier_.reset();
+    copies_.clear();
     readers_.reset();
     fetches_.clear();
     thread_.reset();
@@ -331,37 +247,52 @@ class RocksdbEngine final : public KeyValueStore {
     return {};
   }
 
- protected:
-  Result<std::optional<std::string>> read(std::string_view key, Reach reach) override {
-    std::string value;
-    const bool memory = reach == Reach::kMemory;
-    const rocksdb::Status status = database_->Get(memory ? memory_only_ : whole_medium_, slice(key), &value);
-    if (status.IsNotFound()) return std::nullopt;
-    if (memory && (status.IsIncomplete() || (status.ok() && value.empty() && !surely_empty(key))))
-      return fail(kNotAtHand, "reading metadata");
-    if (!status.ok()) return std::unexpected(error_of(status, "reading metadata"));
-    return value;
+  void prepare_checkpoint(std::function<void()> done) override {
+    in_copier(
+        [this] {
+          const rocksdb::Status flushed = database_->Flush(rocksdb::FlushOptions());
+          return flushed.ok() ? Result<>() : std::unexpected(error_of(flushed, "writing out metadata"));
+        },
+        [done = std::move(done)](const Result<>&) { done(); });
   }
 
-  Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach reach,
-                std::string& reached) override {
-    const std::string end = behind_prefix(prefix);
-    const rocksdb::Slice end_slice(end);
-    const bool memory = reach == Reach::kMemory;
-    rocksdb::ReadOptions options = memory ? memory_only_ : whole_medium_;
-    if (!end.empty()) options.iterate_upper_bound = &end_slice;
-    const std::unique_ptr<rocksdb::Iterator> at(database_->NewIterator(options));
-    const std::string_view first = std::max(prefix, from);
-    LastKey last;
-    for (at->Seek(slice(first)); at->Valid(); at->Next()) {
-      last.set(at->key());
-      if (!visitor(view(at->key()), view(at->value()))) return {};
+  void drop_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) override {
+    checkpoints_->stores().forget(number);
+    in_copier([this, number] { return checkpoints_->remove(number); }, std::move(done));
+  }
+
+  Result<> keep_checkpoints(const std::set<SnapshotNumber>& kept) override {
+    return checkpoints_->keep(kept);
+  }
+
+ protected:
+  Result<std::optional<std::string>> read(SnapshotNumber at, std::string_view key, Reach reach) override {
+    if (at != 0) return checkpoints_->stores().read(at, key, reach);
+    return read_row(*database_, key, reach);
+  }
+
+  Result<> walk(SnapshotNumber at, std::string_view prefix, std::string_view from, const Visitor& visitor,
+                Reach reach, std::string& reached) override {
+    if (at != 0) return checkpoints_->stores().walk(at, prefix, from, visitor, reach, reached);
+    return walk_rows(*database_, prefix, from, visitor, reach, reached);
+  }
+
+  void make_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) override {
+    const Result<> possible = may_make_checkpoint();
+    if (!possible) {
+      return loop_.post(lifetime_.guard([possible, done = std::move(done)] { done(possible); }));
     }
-    if (at->status().ok()) return {};
-    if (!memory || !at->status().IsIncomplete())
-      return std::unexpected(error_of(at->status(), "scanning metadata"));
-    reached = last.behind(first);
-    return fail(kNotAtHand, "scanning metadata");
+    slow_timer_ = loop_.after(kCheckpointSlow, [number] {
+      log_warning("meta", "snapshot-slow number={} what=\"changes wait until the metadata is copied\"",
+                  number);
+    });
+    makes_copy_ = true;
+    in_copier([this, number] { return checkpoints_->make(*database_, number); },
+              [this, done = std::move(done)](Result<> outcome) {
+                loop_.cancel(slow_timer_);
+                makes_copy_ = false;
+                done(std::move(outcome));
+              });
   }
 
   void fetch(std::vector<Wanted> wanted, Arrived done) override {
@@ -373,8 +304,9 @@ class RocksdbEngine final : public KeyValueStore {
       auto fetched = fetches_.extract(number);
       if (!fetched.empty()) fetched.mapped()(std::move(brought));
     });
-    readers_->run([&loop = loop_, database = database_.get(), wanted = std::move(wanted), arrived] {
-      auto brought = std::make_shared<std::vector<Brought>>(read_all(*database, wanted));
+    readers_->run([&loop = loop_, database = database_.get(), snapshots = &checkpoints_->stores(),
+                   wanted = std::move(wanted), arrived] {
+      auto brought = std::make_shared<std::vector<Brought>>(read_all(*database, *snapshots, wanted));
       loop.post([arrived, brought] { arrived(*brought); });
     });
   }
@@ -415,11 +347,26 @@ class RocksdbEngine final : public KeyValueStore {
   }
 
  private:
-  // With a table that is not open the engine says "found" and gives no value.
-  bool surely_empty(std::string_view key) {
-    std::string value;
-    bool found = false;
-    return database_->KeyMayExist(memory_only_, slice(key), &value, &found) && found;
+  Result<> may_make_checkpoint() const {
+    if (makes_copy_) return fail(EBUSY, "a snapshot is being taken");
+    if (failure_) return std::unexpected(*failure_);
+    if (room().full) return fail(ENOSPC, "the metadata disk has no room for a snapshot");
+    return {};
+  }
+
+  // Runs `work` outside of the loop, one after the other, and calls `done` in the loop, unless this has gone.
+  void in_copier(std::function<Result<>()> work, std::function<void(Result<>)> done) {
+    if (stopping_) return;
+    if (!copier_) copier_ = std::make_unique<ReadThreads>(1);
+    const uint64_t number = ++last_copy_;
+    copies_.emplace(number, std::move(done));
+    auto finished = lifetime_.guard([this, number](const Result<>& outcome) {
+      auto copy = copies_.extract(number);
+      if (!copy.empty()) copy.mapped()(outcome);
+    });
+    copier_->run([&loop = loop_, work = std::move(work), finished] {
+      loop.post([finished, outcome = work()] { finished(outcome); });
+    });
   }
 
   // kWaits: tables found no room, and the engine takes no commits until they have been written. The log is
@@ -497,6 +444,7 @@ class RocksdbEngine final : public KeyValueStore {
   const std::unique_ptr<SyncMark> mark_;
   std::shared_ptr<const BackgroundErrors> errors_;
   std::unique_ptr<rocksdb::DB> database_;
+  const std::unique_ptr<Checkpoints> checkpoints_;
   std::unique_ptr<MetadataRoom> room_;
   const std::function<void(Error)> on_failure_;
   std::optional<Error> failure_;
@@ -512,22 +460,31 @@ class RocksdbEngine final : public KeyValueStore {
   Sequence durable_ = 0;  // not less
   bool goes_on_ = false;  // the next turn tells more of them
   Lifetime lifetime_;
-  const rocksdb::ReadOptions memory_only_ = memory_only();
-  const rocksdb::ReadOptions whole_medium_ = whole_medium();
   uint64_t last_fetch_ = 0;
   std::unordered_map<uint64_t, Arrived> fetches_;  // under way
+  uint64_t last_copy_ = 0;
+  std::unordered_map<uint64_t, std::function<void(Result<>)>> copies_;  // under way
+  bool makes_copy_ = false;
+  EventLoop::TimerId slow_timer_ = 0;
   // These go first: they use the database.
   std::unique_ptr<CommitThread> thread_;
   std::unique_ptr<ReadThreads> readers_;
+  std::unique_ptr<ReadThreads> copier_;  // for checkpoints; null: there was no need of it
 };
 
-// Beside the store, under a name that is free.
+// Beside the store, under a name that is free. Checkpoints never change: their files are shared, not copied.
 Result<std::string> keep_copy(const std::string& path) {
   std::string copy;
   for (int i = 1; copy.empty() || std::filesystem::exists(copy); ++i)
     copy = path + ".damaged-" + std::to_string(i);
   std::error_code error;
-  std::filesystem::copy(path, copy, std::filesystem::copy_options::recursive, error);
+  std::filesystem::copy(path, copy, std::filesystem::copy_options::none, error);
+  const std::string checkpoints = std::string("/") + Checkpoints::kDirectory;
+  if (!error && std::filesystem::exists(path + checkpoints)) {
+    std::filesystem::copy(
+        path + checkpoints, copy + checkpoints,
+        std::filesystem::copy_options::recursive | std::filesystem::copy_options::create_hard_links, error);
+  }
   if (!error) std::filesystem::permissions(copy, std::filesystem::perms::owner_all, error);
   if (error) return fail(error.value(), "copying the metadata store " + path + " to " + copy);
   return copy;
@@ -576,8 +533,9 @@ Result<std::unique_ptr<KeyValueStore>> RocksdbStore::open(EventLoop& loop, const
   if (!status.ok()) return std::unexpected(open_error(status, options.path));
   std::unique_ptr<rocksdb::DB> opened(database);
   if (options.create) TRY(keep_upgrade_copy(*opened, options.path));
-  auto store = std::make_unique<RocksdbEngine>(loop, std::move(opened), std::move(room), errors,
-                                               std::move(mark), std::move(failed));
+  auto store =
+      std::make_unique<RocksdbEngine>(loop, std::move(opened), std::move(room), errors, std::move(mark),
+                                      std::make_unique<Checkpoints>(tuned, options.path), std::move(failed));
   if (const Result<> checked = check_format_version(*store); !checked) {
     return std::unexpected(checked.error().in("opening the metadata store " + options.path));
   }

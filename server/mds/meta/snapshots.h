@@ -9,32 +9,11 @@
 
 #include "server/mds/meta/inode.h"
 #include "server/mds/meta/key_value.h"
+#include "server/mds/meta/snapshot_keys.h"
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
 
 namespace pnfsrdma::mds {
-
-// 1, 2, 3 … in the order they were taken, never used again. 0: none. What is born (an extent) or dies (memory that no
-// file has any more) carries the newest number of that moment: snapshot n has what was born before n and died at n or
-// later.
-using SnapshotNumber = uint32_t;
-
-// An inode of a snapshot has the number of the live one, with the snapshot's number above it.
-inline constexpr unsigned kLiveInodeBits = 40;
-inline constexpr InodeId kLiveInodesEnd = InodeId{1} << kLiveInodeBits;
-// The directory that lists the snapshots, seen from the directory that is the rest of the number.
-inline constexpr SnapshotNumber kSnapshotList = (SnapshotNumber{1} << (64 - kLiveInodeBits)) - 1;
-inline constexpr SnapshotNumber kSnapshotsEnd = kSnapshotList;
-
-constexpr SnapshotNumber snapshot_of(InodeId inode) {
-  return static_cast<SnapshotNumber>(inode >> kLiveInodeBits);
-}
-constexpr InodeId live_inode(InodeId inode) {
-  return inode & (kLiveInodesEnd - 1);
-}
-constexpr InodeId inode_in(SnapshotNumber snapshot, InodeId live) {
-  return (InodeId{snapshot} << kLiveInodeBits) | live;
-}
 
 // The values are on media.
 enum class SnapshotState : uint32_t {

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "server/mds/meta/checkpoint_view.h"
 #include "server/mds/meta/rocksdb_store.h"
 #include "shared/base/check.h"
 #include "tests/doubles/metadata/memory_store.h"
@@ -24,14 +25,18 @@ class RecordingStore final : public mds::KeyValueStore {
     for (const auto& [key, value] : content) all.put(key, value);
     CHECK(inner_.commit(all, mds::CommitKind::kState));
     CHECK(inner_.sync());
+    mds::MemoryStore::Checkpoints checkpoints;
+    for (const auto& [number, rows] : history_->checkpoints) checkpoints[number] = {rows.begin(), rows.end()};
+    inner_.set_checkpoints(std::move(checkpoints));
   }
 
-  Result<std::optional<std::string>> read(std::string_view key, mds::Reach) override {
-    return inner_.get(key);
+  Result<std::optional<std::string>> read(mds::SnapshotNumber at, std::string_view key, mds::Reach) override {
+    return at == 0 ? inner_.get(key) : mds::CheckpointView(inner_, at).get(key);
   }
-  Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, mds::Reach,
-                std::string&) override {
-    return inner_.scan(prefix, from, visitor);
+  Result<> walk(mds::SnapshotNumber at, std::string_view prefix, std::string_view from,
+                const Visitor& visitor, mds::Reach, std::string&) override {
+    if (at == 0) return inner_.scan(prefix, from, visitor);
+    return mds::CheckpointView(inner_, at).scan(prefix, from, visitor);
   }
   Result<mds::Sequence> write(const mds::Batch& batch, mds::CommitKind kind) override {
     power_.event();
@@ -66,8 +71,35 @@ class RecordingStore final : public mds::KeyValueStore {
   }
   Result<> close() override { return sync(); }
   void fetch(std::vector<mds::Wanted>, Arrived) override { CHECK(false); }
+  void prepare_checkpoint(std::function<void()> done) override { inner_.prepare_checkpoint(std::move(done)); }
+  void make_checkpoint(mds::SnapshotNumber number, std::function<void(Result<>)> done) override {
+    power_.event();
+    inner_.checkpoint(number, [this, done = std::move(done)](const Result<>& outcome) {
+      keep_history();
+      power_.event();
+      done(outcome);
+    });
+  }
+  void drop_checkpoint(mds::SnapshotNumber number, std::function<void(Result<>)> done) override {
+    power_.event();
+    inner_.drop_checkpoint(number, std::move(done));
+    keep_history();
+    power_.event();
+  }
+  Result<> keep_checkpoints(const std::set<mds::SnapshotNumber>& kept) override {
+    auto outcome = inner_.keep_checkpoints(kept);
+    keep_history();
+    return outcome;
+  }
 
  private:
+  void keep_history() {
+    const Power::Lock lock(power_.mutex());
+    history_->checkpoints.clear();
+    for (const auto& [number, rows] : inner_.checkpoints())
+      history_->checkpoints[number] = {rows.begin(), rows.end()};
+  }
+
   EventLoop& loop_;
   Power& power_;
   const std::shared_ptr<MemoryMetadata::History> history_;
@@ -81,6 +113,7 @@ class RecordingStore final : public mds::KeyValueStore {
 
 std::unique_ptr<mds::KeyValueStore> MemoryMetadata::open(EventLoop& loop, Power& power,
                                                          const Faults& faults) {
+  history_->checkpoints = checkpoints_;
   return std::make_unique<RecordingStore>(loop, power, content_, history_, faults.pretend_sync);
 }
 
@@ -93,7 +126,7 @@ std::shared_ptr<Metadata> MemoryMetadata::remains(Random& random) {
         [&](std::string_view key, std::string_view value) { content[std::string(key)] = value; },
         [&](std::string_view key) { content.erase(std::string(key)); });
   }
-  return std::make_shared<MemoryMetadata>(std::move(content));
+  return std::make_shared<MemoryMetadata>(std::move(content), history_->checkpoints);
 }
 
 RocksdbMetadata::RocksdbMetadata(uint64_t seed) : random_(seed) {

@@ -29,7 +29,10 @@ class Metadata {
 class MemoryMetadata final : public Metadata {
  public:
   using Content = std::map<std::string, std::string>;
-  explicit MemoryMetadata(Content content = {}) : content_(std::move(content)) {}
+  // By the number of a snapshot.
+  using Checkpoints = std::map<mds::SnapshotNumber, Content>;
+  explicit MemoryMetadata(Content content = {}, Checkpoints checkpoints = {})
+      : content_(std::move(content)), checkpoints_(std::move(checkpoints)) {}
   std::unique_ptr<mds::KeyValueStore> open(EventLoop& loop, Power& power, const Faults& faults) override;
   std::shared_ptr<Metadata> remains(Random& random) override;
 
@@ -37,10 +40,12 @@ class MemoryMetadata final : public Metadata {
   struct History {
     std::vector<mds::Batch> batches;
     size_t synced = 0;
+    Checkpoints checkpoints;  // durable as they are made
   };
 
  private:
   const Content content_;
+  const Checkpoints checkpoints_;
   std::shared_ptr<History> history_ = std::make_shared<History>();
 };
 

@@ -12,26 +12,36 @@ MemoryStore::MemoryStore(EventLoop& loop, Syncing syncing) : loop_(loop), syncin
 
 MemoryStore::~MemoryStore() = default;
 
-Result<std::optional<std::string>> MemoryStore::read(std::string_view key, Reach reach) {
+const MemoryStore::Content* MemoryStore::content(SnapshotNumber at) const {
+  if (at == 0) return &content_;
+  const auto found = checkpoints_.find(at);
+  return found == checkpoints_.end() ? nullptr : &found->second;
+}
+
+Result<std::optional<std::string>> MemoryStore::read(SnapshotNumber at, std::string_view key, Reach reach) {
   if (fetch_time_ && reach == Reach::kMemory) return fail(kNotAtHand, "the store is cold");
-  const auto found = content_.find(key);
-  if (found == content_.end()) return std::nullopt;
+  const Content* rows = content(at);
+  if (rows == nullptr) return fail(EIO, "there is no such checkpoint");
+  const auto found = rows->find(key);
+  if (found == rows->end()) return std::nullopt;
   return found->second;
 }
 
-Result<> MemoryStore::walk(std::string_view prefix, std::string_view from, const Visitor& visitor,
-                           Reach reach, std::string& reached) {
+Result<> MemoryStore::walk(SnapshotNumber at, std::string_view prefix, std::string_view from,
+                           const Visitor& visitor, Reach reach, std::string& reached) {
   if (fetch_time_ && reach == Reach::kMemory) {
     reached = std::max(prefix, from);
     return fail(kNotAtHand, "the store is cold");
   }
-  auto at = content_.lower_bound(std::max(prefix, from));
-  while (at != content_.end() && at->first.starts_with(prefix)) {
+  const Content* rows = content(at);
+  if (rows == nullptr) return fail(EIO, "there is no such checkpoint");
+  auto row = rows->lower_bound(std::max(prefix, from));
+  while (row != rows->end() && row->first.starts_with(prefix)) {
     // A copy: the visitor may commit, and what it erases must not be this entry's key under its feet.
-    const std::string key = at->first;
-    const std::string value = at->second;
+    const std::string key = row->first;
+    const std::string value = row->second;
     if (!visitor(key, value)) break;
-    at = content_.upper_bound(key);
+    row = rows->upper_bound(key);
   }
   return {};
 }
@@ -52,12 +62,17 @@ Result<Sequence> MemoryStore::write(const Batch& batch, CommitKind kind) {
 // What is there now, and there later: commits in between make it stale.
 Brought MemoryStore::bring(const Wanted& wanted) const {
   Brought brought;
-  auto at = content_.lower_bound(wanted.key);
-  if (!wanted.prefix) {
-    if (at != content_.end() && at->first == wanted.key) brought.rows.emplace_back(*at);
+  const Content* rows = content(wanted.snapshot);
+  if (rows == nullptr) {
+    brought.outcome = fail(EIO, "there is no such checkpoint");
     return brought;
   }
-  for (; at != content_.end() && at->first.starts_with(*wanted.prefix); ++at) {
+  auto at = rows->lower_bound(wanted.key);
+  if (!wanted.prefix) {
+    if (at != rows->end() && at->first == wanted.key) brought.rows.emplace_back(*at);
+    return brought;
+  }
+  for (; at != rows->end() && at->first.starts_with(*wanted.prefix); ++at) {
     if (brought.rows.size() == rows_fetched) {
       brought.next = at->first;
       break;
@@ -100,6 +115,41 @@ void MemoryStore::crash(size_t keep) {
   content_ = synced_content_;
   waiters_.clear();
   last_ = last_namespace_ = synced_ = 0;
+  ++crashes_;
+  makes_copy_ = false;
+  forget_checkpoint();
+}
+
+void MemoryStore::post(std::function<void()> work) {
+  loop_.post([this, alive = std::weak_ptr(alive_), crashes = crashes_, work = std::move(work)] {
+    if (!alive.expired() && crashes == crashes_) work();
+  });
+}
+
+void MemoryStore::prepare_checkpoint(std::function<void()> done) {
+  post(std::move(done));
+}
+
+void MemoryStore::make_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) {
+  if (makes_copy_) return post([done = std::move(done)] { done(fail(EBUSY, "a snapshot is being taken")); });
+  if (checkpoints_.contains(number))
+    return post([done = std::move(done)] { done(fail(EEXIST, "there is such a checkpoint")); });
+  makes_copy_ = true;
+  post([this, number, done = std::move(done)] {
+    makes_copy_ = false;
+    checkpoints_[number] = content_;
+    done({});
+  });
+}
+
+void MemoryStore::drop_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) {
+  checkpoints_.erase(number);
+  post([done = std::move(done)] { done({}); });
+}
+
+Result<> MemoryStore::keep_checkpoints(const std::set<SnapshotNumber>& kept) {
+  std::erase_if(checkpoints_, [&](const auto& one) { return !kept.contains(one.first); });
+  return {};
 }
 
 void MemoryStore::apply(const Batch& batch, Content& content) {

@@ -15,7 +15,7 @@
 namespace pnfsrdma::mds {
 
 // A KeyValueStore in memory, for tests and the simulator. It can lose what was not synced, as a host that
-// crashes does. Tests may come between its writes.
+// crashes does. Checkpoints are copies; one is durable as it is made. Tests may come between its writes.
 class MemoryStore : public KeyValueStore {
  public:
   enum class Syncing {
@@ -30,6 +30,16 @@ class MemoryStore : public KeyValueStore {
   void when_synced(Sequence sequence, std::function<void()> callback) override;
   Result<> sync() override;
   Result<> close() override { return sync(); }
+
+  void prepare_checkpoint(std::function<void()> done) override;
+  void drop_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) override;
+  Result<> keep_checkpoints(const std::set<SnapshotNumber>& kept) override;
+
+  using Content = std::map<std::string, std::string, std::less<>>;
+  using Checkpoints = std::map<SnapshotNumber, Content>;
+  // Those that are there; for whoever keeps them beyond the store's end.
+  const Checkpoints& checkpoints() const { return checkpoints_; }
+  void set_checkpoints(Checkpoints checkpoints) { checkpoints_ = std::move(checkpoints); }
 
   // The host crashes: of the batches behind the last sync the first `keep` are still there. The store is then
   // as just opened: sequences start anew, nobody waits.
@@ -46,14 +56,17 @@ class MemoryStore : public KeyValueStore {
   size_t rows_fetched = 3;
 
  protected:
-  Result<std::optional<std::string>> read(std::string_view key, Reach reach) override;
-  Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach reach,
-                std::string& reached) override;
+  Result<std::optional<std::string>> read(SnapshotNumber at, std::string_view key, Reach reach) override;
+  Result<> walk(SnapshotNumber at, std::string_view prefix, std::string_view from, const Visitor& visitor,
+                Reach reach, std::string& reached) override;
   Result<Sequence> write(const Batch& batch, CommitKind kind) override;
   void fetch(std::vector<Wanted> wanted, Arrived done) override;
+  void make_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) override;
 
  private:
-  using Content = std::map<std::string, std::string, std::less<>>;
+  // Null: there is no such checkpoint.
+  const Content* content(SnapshotNumber at) const;
+  void post(std::function<void()> work);
   static void apply(const Batch& batch, Content& content);
   Brought bring(const Wanted& wanted) const;
   void plan_sync();
@@ -63,6 +76,9 @@ class MemoryStore : public KeyValueStore {
   const Syncing syncing_;
   Content content_;
   Content synced_content_;
+  Checkpoints checkpoints_;
+  bool makes_copy_ = false;
+  uint64_t crashes_ = 0;
   std::vector<Batch> unsynced_;
   Sequence last_ = 0;
   Sequence last_namespace_ = 0;

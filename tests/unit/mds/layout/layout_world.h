@@ -82,13 +82,13 @@ class MortalStore final : public MemoryStore {
   size_t rows_visited = 0;        // by scans
 
  protected:
-  Result<> walk(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach reach,
-                std::string& reached) override {
+  Result<> walk(SnapshotNumber at, std::string_view prefix, std::string_view from, const Visitor& visitor,
+                Reach reach, std::string& reached) override {
     const auto counted = [&](std::string_view key, std::string_view value) {
       ++rows_visited;
       return visitor(key, value);
     };
-    return MemoryStore::walk(prefix, from, counted, reach, reached);
+    return MemoryStore::walk(at, prefix, from, counted, reach, reached);
   }
   Result<Sequence> write(const Batch& batch, CommitKind kind) override {
     if (!before_commit()) return fail(EIO, "the process is dead");
