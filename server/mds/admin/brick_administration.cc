@@ -354,7 +354,7 @@ void BrickAdministration::remove(const std::string& id, Done<void> done) {
   const auto number = find(id);
   if (!number) return done(std::unexpected(number.error()));
   BrickDevice& brick = *parts_.bricks.find(*number);
-  if (brick.space().used_blocks() > 0) return done(fail(EBUSY, "files have data on the brick"));
+  if (brick.space().used_blocks() > 0) return done(fail(EBUSY, "files or snapshots have data on the brick"));
   // What is on its way to the brick finds it closed, or has taken its blocks already.
   parts_.bricks.set_closed(*number, true);
   brick.release(lifetime_.guard([this, number = *number, done = std::move(done)](bool released) {

@@ -229,4 +229,12 @@ size_t LayoutTable::grants_of_client(uint64_t client) const {
   return found == by_client_.end() ? 0 : found->second.grants;
 }
 
+std::vector<uint64_t> LayoutTable::files(const std::function<bool(uint64_t inode)>& is_so) const {
+  std::vector<uint64_t> found;
+  for (const auto& [inode, file] : files_) {
+    if (is_so(inode)) found.push_back(inode);
+  }
+  return found;
+}
+
 }  // namespace pnfsrdma::mds

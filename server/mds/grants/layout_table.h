@@ -63,6 +63,8 @@ class LayoutTable {
   size_t layouts_of_client(uint64_t client) const;
   // All who hold something.
   std::vector<uint64_t> clients() const;
+  // Of all files with layouts or dying grants, those for which that is so.
+  std::vector<uint64_t> files(const std::function<bool(uint64_t inode)>& is_so) const;
 
   // In pieces, each of one brick, that end by themselves.
   std::vector<DyingPointer> begin_death(uint64_t inode, uint64_t client, std::vector<HeldGrant> grants,

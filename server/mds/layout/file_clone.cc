@@ -53,7 +53,7 @@ void FileClone::take_turns(const CloningPointer& work) {
 void FileClone::take_higher_turn(const CloningPointer& work) {
   const auto [lower, higher] = std::minmax(work->what.source, work->what.target);
   if (lower == higher) return stop_writers(work);
-  const bool waits = !queue_.idle(higher) && ++work->tries < kTurnTries;
+  const bool waits = queue_.held() || (!queue_.idle(higher) && ++work->tries < kTurnTries);
   if (waits) work->lower.reset();
   queue_.exclusive(higher, [this, work, waits](InodeQueue::Turn turn) {
     if (waits) {

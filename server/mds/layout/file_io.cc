@@ -339,7 +339,8 @@ struct FileIo::Filling {
 std::expected<FileIo::Filling, nfs4::Status> FileIo::filling(const Writing& work) {
   TRY_ASSIGN(const InodePointer inode, names_.get(work.what.inode));
   // Room ahead only for files that grow at their end, as one written by 1 MiB after the other does.
-  const bool ahead = work.range.begin <= inode->size && work.range.end > kSmallFileMax;
+  const bool grows = work.range.begin <= inode->size && work.range.end > kSmallFileMax;
+  const bool ahead = grows && !layouts_.writers_stopped();
   Filling filling;
   TRY_ASSIGN(filling.plan, space_.plan(work.what.inode, work.range, ahead ? kEndOfFile : work.range.end));
   const uint64_t behind = std::max(work.range.begin, inode->size);

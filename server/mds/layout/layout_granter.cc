@@ -114,6 +114,7 @@ std::optional<nfs4::Status> LayoutGranter::refusal(const GrantRequest& request) 
   if (layouts_.gone(request.client) || layouts_.being_revoked(request.client, request.inode))
     return nfs4::Status::kLayoutTryLater;
   if (layouts_.reserved_against(request.inode, request.client)) return nfs4::Status::kLayoutTryLater;
+  if (request.mode == IoMode::kReadWrite && layouts_.writers_stopped()) return nfs4::Status::kLayoutTryLater;
   switch (layouts_.recalls().progress(request.client, request.inode, request.range)) {
     case Recalls::Progress::kUnanswered:
       return nfs4::Status::kRecallConflict;

@@ -130,6 +130,17 @@ class Layouts final : public LayoutConflicts {
   // Asks for it back, as a conflict does: revoked after a lease.
   void recall_layout(uint64_t client, uint64_t inode);
 
+  // --- for snapshots ---
+  // Nobody gets a layout to write, and writers are asked for theirs, and everybody for what is ahead of files, which is
+  // then freed; tails are cleaned. `done` when all have been asked and have answered, or not within kRecallPatience.
+  void stop_writers(std::function<void()> done);
+  void let_write() { stopped_ = false; }
+  bool writers_stopped() const { return stopped_; }
+  // Whether nobody may write by himself, all that was on the way has arrived, and nothing is behind the end of any file.
+  void is_still(std::function<void(bool)> done);
+  // Nobody finds the files of the snapshot any more: their layouts end, and `done` when every handle is dead.
+  void end_snapshot(SnapshotNumber snapshot, std::function<void()> done);
+
   // --- a brick's life ---
   // Layouts with memory on it are revoked, so many a turn; those of other bricks stay. What is left conflicts
   // meanwhile, and whoever uses it finds it revoked; the brick is not ready before all are.
@@ -181,6 +192,9 @@ class Layouts final : public LayoutConflicts {
   void writer_dead(const Ending& ending, const DyingGrants& piece);
   void take_back(uint64_t inode, std::function<void()> done);
   void recall_ahead(const Inode& present, const std::function<void()>& done);
+  void clear_file(uint64_t inode, const Done& done);
+  void tidy_file(uint64_t inode, const Done& done);
+  void end_file(uint64_t inode, const Done& done);
   void tidy_up(uint64_t inode, std::function<void()> done = [] {});
   void reap(uint64_t inode);
   void reap_now(uint64_t inode);
@@ -230,6 +244,7 @@ class Layouts final : public LayoutConflicts {
   std::unordered_set<uint64_t> reaping_;
   std::unordered_set<uint64_t> gone_;
   std::deque<uint64_t> gone_order_;
+  bool stopped_ = false;  // writers, for a snapshot
   bool touched_interrupted_ = false;
   std::string next_interrupted_;                      // key of the next record
   std::vector<std::function<void()>> touch_waiters_;  // while they are being touched

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/mds/layout/layouts.h"
+#include "server/mds/layout/sweep.h"
 #include "server/mds/meta/read_then.h"
 #include "shared/base/log.h"
 
@@ -117,17 +118,6 @@ void Layouts::zero_tails(BrickNumber brick, std::function<void(bool)> done) {
   }
   begin();
 }
-
-// Work on many files, so many of them at a time.
-struct Layouts::Sweep {
-  std::vector<InodeId> files;
-  size_t next = 0;
-  size_t running = 0;
-  bool going = false;  // somebody is in sweep(): who ends meanwhile does not call it again
-  bool good = true;
-  std::function<void(InodeId, const Done&)> each;
-  std::function<void(bool)> done;
-};
 
 void Layouts::sweep(const std::shared_ptr<Sweep>& sweep) {
   if (std::exchange(sweep->going, true)) return;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "server/mds/meta/dead_memory.h"
 #include "server/mds/meta/shared_runs.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
@@ -43,6 +44,8 @@ Result<> BrickList::read_extents() {
     ranges.push_back({extent.logical, extent.length});
     return true;
   }));
+  TRY_ASSIGN(const std::vector<DeadRun> dead, DeadMemory(store_).page({}));
+  for (const DeadRun& run : dead) ranges.push_back(run.memory);
   std::ranges::sort(ranges);
   TRY(name_once(ranges));
   for (auto from = ranges.begin(); from != ranges.end();) {
@@ -187,7 +190,7 @@ Result<std::optional<Sequence>> BrickList::heard_verifier(BrickNumber number, co
 
 Result<Sequence> BrickList::remove(BrickNumber number) {
   const Member& member = members_.at(number);
-  if (member.space->used_blocks() > 0) return fail(EBUSY, "files have data on the brick");
+  if (member.space->used_blocks() > 0) return fail(EBUSY, "files or snapshots have data on the brick");
   Batch batch;
   BrickRecords::erase(batch, number);
   TRY_ASSIGN(const Sequence sequence, store_.commit(batch, CommitKind::kNamespace));

@@ -20,10 +20,21 @@ bool aligned(uint64_t value) {
 }
 
 Result<Extent> read_extent(uint64_t end, std::string_view value) {
-  TRY_ASSIGN(const StoredExtent stored, read_value<StoredExtent>(value, "an extent"));
+  StoredBornExtent stored;
+  if (value_version(value) == kBornVersion) {
+    TRY_ASSIGN(stored, read_value<StoredBornExtent>(value, "an extent", kBornVersion));
+  } else {
+    TRY_ASSIGN(const StoredExtent old, read_value<StoredExtent>(value, "an extent"));
+    stored = {.logical = old.logical, .length = old.length};
+  }
   if (stored.length == 0 || stored.length > end)
     return fail(EUCLEAN, "the metadata store has an impossible extent");
-  return Extent{end - stored.length, stored.logical, stored.length};
+  return Extent{end - stored.length, stored.logical, stored.length, stored.born};
+}
+
+void put_extent(Batch& batch, std::string_view key, const Extent& extent) {
+  if (extent.born == 0) return put_value(batch, key, StoredExtent{extent.logical, extent.length});
+  put_value(batch, key, StoredBornExtent{extent.logical, extent.length, extent.born}, kBornVersion);
 }
 
 bool sound(const Extent& extent) {
@@ -81,7 +92,7 @@ Result<std::vector<Mapping>> Extents::map(InodeId inode, uint64_t offset, uint64
       at = extent.file_offset;
     }
     const uint64_t piece_end = std::min(extent.end(), end);
-    pieces.push_back({at, piece_end - at, extent.logical + (at - extent.file_offset)});
+    pieces.push_back({at, piece_end - at, extent.logical + (at - extent.file_offset), extent.born});
     at = piece_end;
   }
   if (at < end) pieces.push_back({at, end - at, std::nullopt});
@@ -148,6 +159,7 @@ Result<> ExtentChange::insert(const Extent& extent) {
     }
   }
   for (const Extent& other : near) {
+    if (other.born != extent.born) continue;
     const bool before = other.end() == extent.file_offset && other.logical_end() == extent.logical;
     const bool behind = other.file_offset == extent.end() && other.logical == extent.logical_end();
     if (!before && !behind) continue;
@@ -194,12 +206,13 @@ Result<std::vector<Extent>> ExtentChange::remove(uint64_t offset, uint64_t lengt
     const uint64_t to = std::min(extent.end(), end);
     pending_[extent.end()] = std::nullopt;
     if (extent.file_offset < from) {
-      pending_[from] = Extent{extent.file_offset, extent.logical, from - extent.file_offset};
+      pending_[from] = Extent{extent.file_offset, extent.logical, from - extent.file_offset, extent.born};
     }
     if (to < extent.end()) {
-      pending_[extent.end()] = Extent{to, extent.logical + (to - extent.file_offset), extent.end() - to};
+      pending_[extent.end()] =
+          Extent{to, extent.logical + (to - extent.file_offset), extent.end() - to, extent.born};
     }
-    removed.push_back({from, extent.logical + (from - extent.file_offset), to - from});
+    removed.push_back({from, extent.logical + (from - extent.file_offset), to - from, extent.born});
     growth_ -= static_cast<int64_t>(to - from);
   }
   return removed;
@@ -209,7 +222,7 @@ void ExtentChange::write_to(Batch& batch) const {
   for (const auto& [end, extent] : pending_) {
     const std::string key = number_key(kExtentTag, inode_, end);
     if (extent) {
-      put_value(batch, key, StoredExtent{extent->logical, extent->length});
+      put_extent(batch, key, *extent);
     } else {
       batch.erase(key);
     }

@@ -9,6 +9,7 @@
 
 #include "server/mds/meta/inode.h"
 #include "server/mds/meta/key_value.h"
+#include "server/mds/meta/snapshots.h"
 #include "shared/base/result.h"
 
 namespace pnfsrdma::mds {
@@ -21,6 +22,7 @@ struct Extent {
   uint64_t file_offset = 0;
   uint64_t logical = 0;
   uint64_t length = 0;
+  SnapshotNumber born = 0;  // Snapshots::now() when the memory was given to a file
 
   uint64_t end() const { return file_offset + length; }
   uint64_t logical_end() const { return logical + length; }
@@ -32,6 +34,7 @@ struct Mapping {
   uint64_t file_offset = 0;
   uint64_t length = 0;
   std::optional<uint64_t> logical;  // absent: hole
+  SnapshotNumber born = 0;          // as of its extent
   bool operator==(const Mapping&) const = default;
 };
 
@@ -82,8 +85,8 @@ class ExtentChange {
   ExtentChange(KeyValueStore& store, InodeId inode) : extents_(store), inode_(inode) {}
 
   // The file must have a hole there (remove first). EEXIST if not, EINVAL for what is not a multiple of
-  // kGrainSize, is empty or wraps. Joined with its neighbours where file offset and logical address both go
-  // on.
+  // kGrainSize, is empty or wraps. Joined with its neighbours of the same birth where file offset and logical
+  // address both go on.
   Result<> insert(const Extent& extent);
   // The same for several, in the order of the file: the whole stretch that they reach over must be a hole. For many at
   // once: one look at what is there, not one for each.

@@ -34,7 +34,8 @@ struct StoredExtent {
   uint64_t length = 0;
 };
 
-// Version 2, for what is born behind a snapshot.
+// Its second version, for what was born behind a snapshot.
+inline constexpr uint32_t kBornVersion = 2;
 struct StoredBornExtent {
   uint64_t logical = 0;
   uint64_t length = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/mds/space/file_space.h"
+#include "server/mds/space/unnaming.h"
 
 // What FileSpace is giving to a file. For its own sources.
 namespace pnfsrdma::mds {
@@ -24,8 +25,7 @@ struct FileSpace::Placed {
 struct FileSpace::Placing {
   InodePointer inode;
   ExtentChange extents;
-  SharedChange shares;
-  std::vector<LogicalRange> unnamed;  // memory that no file has any more
+  Unnaming unnaming;
   uint64_t end = 0;
 };
 

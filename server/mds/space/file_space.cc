@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/mds/meta/read_then.h"
+#include "server/mds/space/unnaming.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
 
@@ -31,7 +32,8 @@ FileSpace::FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, Bric
       file_bricks_(loop, names.store(), bricks),
       table_(table),
       take_back_(std::move(take_back)),
-      ahead_(names.store()) {}
+      ahead_(names.store()),
+      dead_bytes_(DeadMemory(names.store()).bytes().value_or(0)) {}
 
 FileSpace::~FileSpace() {
   loop_.cancel(zeroing_timer_);
@@ -137,13 +139,12 @@ void FileSpace::leave_ahead(InodeId inode) {
 struct FileSpace::Removal {
   InodePointer inode;
   ExtentChange change;
-  SharedChange shares;
-  std::vector<LogicalRange> unnamed;  // memory that no file has any more
-  ByteRange rest;                     // may have more of them: there are too many for one batch
+  Unnaming unnaming;
+  ByteRange rest;  // may have more of them: there are too many for one batch
 
   void write_to(Batch& batch) const {
     change.write_to(batch);
-    shares.write_to(batch);
+    unnaming.write_to(batch);
   }
   uint64_t space_used() const { return inode->space_used + static_cast<uint64_t>(change.growth()); }
 };
@@ -151,15 +152,17 @@ struct FileSpace::Removal {
 // Only reads.
 std::expected<FileSpace::Removal, nfs4::Status> FileSpace::removal(InodeId inode, const ByteRange& range) {
   TRY_ASSIGN(InodePointer present, names_.get(inode));
-  Removal removal{std::move(present), ExtentChange(store_, inode), SharedChange(store_), {}, {}};
+  Removal removal{std::move(present),
+                  ExtentChange(store_, inode),
+                  {.shares = SharedChange(store_), .free = {}, .dead = {}},
+                  {}};
   TRY_ASSIGN(const uint64_t end, batch_end(*removal.inode, range));
   const auto removed = removal.change.remove(range.begin, end - range.begin, kExtentsPerBatch);
   if (!removed) return std::unexpected(status_of(removed.error()));
   if (end < range.end) removal.rest = {end, range.end};
   if (removed->size() == kExtentsPerBatch) removal.rest = {removed->back().end(), range.end};
-  auto unnamed = no_longer_named(*removal.inode, *removed, removal.shares);
-  if (!unnamed) return std::unexpected(status_of(unnamed.error()));
-  removal.unnamed = *std::move(unnamed);
+  const auto taken = take_names(*removal.inode, *removed, removal.unnaming);
+  if (!taken) return std::unexpected(status_of(taken.error()));
   return removal;
 }
 
@@ -178,7 +181,7 @@ void FileSpace::take_out_by(InodeId inode, const Removal& removal, const Done& d
   removal.write_to(batch);
   const InodeUpdate update{.space_used = removal.space_used(), .space_only = true};
   if (const auto updated = names_.update(inode, update, batch); !updated) return done(updated.error());
-  free_when_synced(removal.unnamed, [this, inode, rest = removal.rest, done] {
+  free_when_synced(removal.unnaming, [this, inode, rest = removal.rest, done] {
     if (rest.empty()) return done(nfs4::Status::kOk);
     take_out(inode, rest, done);
   });
@@ -208,7 +211,7 @@ void FileSpace::shorten_by(InodeId inode, const Removal& removal, uint64_t end, 
   if (all) ahead_.leave(inode);
   // A crash before the sync: the old size, the old extents, all bytes still there. Behind it: a dirty tail with its
   // record, zeroed at the next start.
-  free_when_synced(removal.unnamed, [this, inode, size, rest = removal.rest, done] {
+  free_when_synced(removal.unnaming, [this, inode, size, rest = removal.rest, done] {
     if (rest.empty()) return shortened(inode, size, done);
     take_out(inode, rest, [this, inode, size, done](nfs4::Status status) {
       if (status != nfs4::Status::kOk) return done(status);
@@ -294,7 +297,7 @@ void FileSpace::punch_by(InodeId inode, const Punching& punching, InodeUpdate up
     if (status != nfs4::Status::kOk) return done(status);
     zero_edges(inode, edges, done);
   };
-  free_when_synced(removal.unnamed, [this, inode, rest = removal.rest, zero] {
+  free_when_synced(removal.unnaming, [this, inode, rest = removal.rest, zero] {
     if (rest.empty()) return zero(nfs4::Status::kOk);
     take_out(inode, rest, zero);
   });
@@ -358,7 +361,8 @@ Outcome<FileSpace::Leftovers> FileSpace::leftovers(InodeId inode, uint64_t from)
   page.dead = table_.out_of_reach(inode, std::move(page.dead));
   for (const Extent& extent : extents) {
     for (const ByteRange& part : page.dead.within({extent.file_offset, extent.end()})) {
-      const Extent dead{part.begin, extent.logical + (part.begin - extent.file_offset), part.length()};
+      const Extent dead{part.begin, extent.logical + (part.begin - extent.file_offset), part.length(),
+                        extent.born};
       TRY_ASSIGN(const auto own, own_memory(*present, dead));
       page.memory.insert(page.memory.end(), own.begin(), own.end());
     }
@@ -417,7 +421,7 @@ Outcome<std::optional<FileSpace::Tail>> FileSpace::tail(InodeId inode, uint64_t 
     const uint64_t skip = from > extent.file_offset ? from - extent.file_offset : 0;
     if (skip >= extent.length) continue;
     TRY_ASSIGN(const auto own, own_memory(**present, {extent.file_offset + skip, extent.logical + skip,
-                                                      extent.length - skip}));
+                                                      extent.length - skip, extent.born}));
     page.memory.insert(page.memory.end(), own.begin(), own.end());
   }
   if (extents->size() == kExtentsPerBatch) page.next = extents->back().end();
@@ -481,11 +485,16 @@ void FileSpace::destroy_with(InodeId inode, const Removal& removal, const Done& 
   ahead_.leave(inode);
   resting_.erase(inode);
   leftovers_.erase(inode);
-  free_when_synced(removal.unnamed, [done] { done(nfs4::Status::kOk); });
+  free_when_synced(removal.unnaming, [done] { done(nfs4::Status::kOk); });
 }
 
 // They are in no file any more with the newest commit. A crash before it is durable shows them in their file,
 // so nothing may be destroyed before; one behind it leaves blocks without an extent, freed at the next start.
+void FileSpace::free_when_synced(const Unnaming& unnaming, std::function<void()> then) {
+  dead_bytes_ += unnaming.dead_bytes();
+  free_when_synced(unnaming.free, std::move(then));
+}
+
 void FileSpace::free_when_synced(std::vector<LogicalRange> memory, std::function<void()> then) {
   store_.when_synced(store_.last_namespace_sequence(),
                      lifetime_.guard([this, memory = std::move(memory), then = std::move(then)] {
@@ -505,6 +514,40 @@ void FileSpace::release(const std::vector<LogicalRange>& memory) {
   bricks_.free(freed);
 }
 
+void FileSpace::free_dead(SnapshotNumber gone, std::function<void(bool)> done) {
+  free_dead_behind({.died = gone}, std::move(done));
+}
+
+void FileSpace::free_dead_behind(const DeadMemory::Place& from, std::function<void(bool)> done) {
+  read_then(
+      store_, lifetime_.token(), [this, from] { return DeadMemory(store_).page(from, kExtentsPerBatch); },
+      [this, done = std::move(done)](const Result<std::vector<DeadRun>>& page) {
+        if (!page) return done(false);
+        free_dead_page(*page, done);
+      });
+}
+
+// In the order of every removal: off the record, and when that is durable, free.
+void FileSpace::free_dead_page(const std::vector<DeadRun>& page, std::function<void(bool)> done) {
+  Batch batch;
+  std::vector<LogicalRange> memory;
+  uint64_t bytes = 0;
+  for (const DeadRun& run : page) {
+    if (names_.snapshots().holds(run.born, run.died)) continue;
+    DeadMemory::erase(batch, run);
+    memory.push_back(run.memory);
+    bytes += run.memory.length;
+  }
+  auto next = lifetime_.guard([this, page = page, done] {
+    if (page.size() < kExtentsPerBatch) return done(true);
+    free_dead_behind({.died = page.back().died, .end = page.back().memory.end()}, done);
+  });
+  if (batch.empty()) return loop_.at_own_turn(std::move(next));
+  if (!store_.commit(batch, CommitKind::kNamespace)) return done(false);
+  dead_bytes_ -= bytes;
+  free_when_synced(std::move(memory), std::move(next));
+}
+
 void FileSpace::when_rested(InodeId inode, std::function<void()> then) {
   const Milliseconds left = rest_left(inode);
   if (left == Milliseconds(0)) return then();
@@ -513,6 +556,11 @@ void FileSpace::when_rested(InodeId inode, std::function<void()> then) {
 
 void FileSpace::rest(InodeId inode) {
   resting_[inode] = clock_.now() + Milliseconds(brick::kQuarantineMs);
+}
+
+bool FileSpace::any_rests() {
+  std::erase_if(resting_, [now = clock_.now()](const auto& each) { return each.second <= now; });
+  return !resting_.empty();
 }
 
 Milliseconds FileSpace::rest_left(InodeId inode) {

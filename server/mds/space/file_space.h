@@ -13,6 +13,7 @@
 
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
+#include "server/mds/meta/dead_memory.h"
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/shared_runs.h"
@@ -85,8 +86,8 @@ class FileSpace {
   // the caller has seen to it.
   void punch(InodeId inode, const ByteRange& range, const InodeUpdate& update, Done done);
 
-  // --- memory that several files have (meta/shared_runs.h). Nobody may write there: who wants to, or cuts or punches
-  // in the middle of a grain, gets a copy first. ---
+  // --- memory that several files have (meta/shared_runs.h), or a file and a snapshot. Nobody may write there: who
+  // wants to, or cuts or punches in the middle of a grain, gets a copy first. ---
 
   // The memory of `range` becomes that of another file, or of another place of this one, in place of what that had
   // there, in one batch. Both turns; nobody can write to the one, nor reach anything of the other; tails are clean.
@@ -109,7 +110,7 @@ class FileSpace {
   // Gives the file memory of its own for what is shared of `stretch`, durably copied, at least of `needed`; what it
   // was is freed when nobody has it any more. Committed (not synced) when `done` gets kOk. kNoSpc, kDelay, kIo.
   void unshare(InodeId inode, const ByteRange& needed, const ByteRange& stretch, Done done);
-  // What was shared and is the file's alone by now is so durably: a crash would give it back to others, with what is
+  // What was another file's, too, and is this one's alone by now is so durably: a crash would give it back, with what is
   // written there by then. Before bytes go to memory that a file had before. At once where it never shared any.
   void when_owned_durably(InodeId inode, std::function<void()> then);
 
@@ -133,8 +134,16 @@ class FileSpace {
   // Bytes whose handle was revoked rest before they are zeroed: packets in flight. No turn needed.
   void rest(InodeId inode);
 
+  // Whether something of a revoked handle may still arrive anywhere. No turn needed.
+  bool any_rests();
   // When nothing of a handle that was revoked can arrive any more. No turn needed.
   void when_rested(InodeId inode, std::function<void()> then);
+
+  // Frees what no file has any more, and no snapshot either, now that this one (0: any) is off the record, durably, and
+  // nobody reaches its memory. In batches; `done` behind the last one, false: there may be more, later. No turn needed.
+  void free_dead(SnapshotNumber gone, std::function<void(bool)> done);
+  // Bytes that only snapshots have.
+  uint64_t dead_bytes() const { return dead_bytes_; }
 
   // Zeroes free grains in the background, from now on. No turn needed.
   void start_zeroing();
@@ -184,8 +193,11 @@ class FileSpace {
   void make_room(const AllocationPointer& work);
   static void finish(const AllocationPointer& work, nfs4::Status status);
 
-  Result<std::vector<LogicalRange>> no_longer_named(const Inode& inode, const std::vector<Extent>& removed,
-                                                    SharedChange& shares);
+  struct Unnaming;
+  bool may_share(const Inode& inode) const;
+  Result<> take_names(const Inode& inode, const std::vector<Extent>& removed, Unnaming& unnaming);
+  Result<std::vector<LogicalRange>> shared_of(const Inode& inode, const LogicalRange& memory,
+                                              SnapshotNumber born);
   Outcome<uint64_t> batch_end(const Inode& inode, const ByteRange& range);
   void own_edges(InodeId inode, std::vector<ByteRange> edges, Done done);
   Outcome<std::vector<brick::Range>> own_memory(const Inode& inode, const Extent& extent);
@@ -218,8 +230,11 @@ class FileSpace {
   Outcome<Leftovers> leftovers(InodeId inode, uint64_t from);
   void zero_dead(InodeId inode, const Leftovers& page, const Done& done);
   void destroy_with(InodeId inode, const Removal& removal, const Done& done);
+  void free_when_synced(const Unnaming& unnaming, std::function<void()> then);
   void free_when_synced(std::vector<LogicalRange> memory, std::function<void()> then);
   void release(const std::vector<LogicalRange>& memory);
+  void free_dead_behind(const DeadMemory::Place& from, std::function<void(bool)> done);
+  void free_dead_page(const std::vector<DeadRun>& page, std::function<void(bool)> done);
   void zero_in_background();
   void zero_free_grains(BrickNumber number);
   void leave_ahead(InodeId inode);
@@ -236,6 +251,7 @@ class FileSpace {
   const TakeBack take_back_;
   AheadFiles ahead_;
   uint64_t released_ = 0;  // bytes, ever
+  uint64_t dead_bytes_ = 0;
   // The newest namespace commit when memory was last given lazily: a newer one includes it.
   std::optional<Sequence> lazy_behind_;
   std::unordered_map<InodeId, SteadyTime> resting_;

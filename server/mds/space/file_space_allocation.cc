@@ -199,11 +199,13 @@ void FileSpace::commit_placed(const AllocationPointer& work) {
 // Only reads.
 std::expected<FileSpace::Placing, nfs4::Status> FileSpace::placing(const Allocation& work) {
   TRY_ASSIGN(InodePointer inode, names_.get(work.inode));
-  Placing placing{
-      .inode = std::move(inode), .extents = ExtentChange(store_, work.inode), .shares = SharedChange(store_)};
+  Placing placing{.inode = std::move(inode),
+                  .extents = ExtentChange(store_, work.inode),
+                  .unnaming = {.shares = SharedChange(store_), .free = {}, .dead = {}}};
   for (const Placed& placed : work.placed) {
     if (placed.shared) TRY(replace_shared(placed, placing));
-    const Extent extent{placed.file_offset, placed.piece.logical, placed.piece.length};
+    const Extent extent{placed.file_offset, placed.piece.logical, placed.piece.length,
+                        names_.snapshots().now()};
     if (const auto inserted = placing.extents.insert(extent); !inserted)
       return std::unexpected(status_of(inserted.error()));
     placing.end = std::max(placing.end, extent.end());
@@ -223,13 +225,13 @@ void FileSpace::commit_extents(const AllocationPointer& work, const Placing& pla
   const bool on_record = ahead && placing.end > work->plan.needed.end;
   Batch batch;
   placing.extents.write_to(batch);
-  placing.shares.write_to(batch);
+  placing.unnaming.write_to(batch);
   batch.append(work->change.extra);
   if (on_record) ahead_.put_on_record(batch, work->inode);
   const auto updated = names_.update(work->inode, update, batch, work->change.kind);
   if (!updated) return retreat(work, updated.error());
   if (ahead) ahead_.enter(work->inode, on_record);
-  if (!placing.unnamed.empty()) free_when_synced(placing.unnamed, [] {});
+  if (work->unshares) free_when_synced(placing.unnaming, [] {});
   if (work->change.kind == CommitKind::kState) lazy_behind_ = store_.last_namespace_sequence();
   finish(work, nfs4::Status::kOk);
 }

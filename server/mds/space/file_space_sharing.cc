@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 #include <utility>
 
 #include "server/mds/meta/format_version.h"
@@ -19,21 +20,46 @@ constexpr uint64_t kUnsharedAtOnce = uint64_t{64} << 20;
 constexpr size_t kRecordsPerBatch = 1024;
 }  // namespace
 
-// Only reads. Extents that have been taken out of the file; returned is what no other extent names.
-Result<std::vector<LogicalRange>> FileSpace::no_longer_named(const Inode& inode,
-                                                             const std::vector<Extent>& removed,
-                                                             SharedChange& shares) {
-  std::vector<LogicalRange> unnamed;
+void FileSpace::Unnaming::write_to(Batch& batch) const {
+  shares.write_to(batch);
+  for (const DeadRun& run : dead) DeadMemory::put(batch, run);
+}
+
+uint64_t FileSpace::Unnaming::dead_bytes() const {
+  return std::accumulate(dead.begin(), dead.end(), uint64_t{0},
+                         [](uint64_t sum, const DeadRun& run) { return sum + run.memory.length; });
+}
+
+// Whether memory of the file may be somebody else's, too.
+bool FileSpace::may_share(const Inode& inode) const {
+  return (inode.flags & kInodeShares) != 0 || names_.snapshots().newest() != 0;
+}
+
+// Only reads. Extents that have been taken out of the file.
+Result<> FileSpace::take_names(const Inode& inode, const std::vector<Extent>& removed, Unnaming& unnaming) {
+  const Snapshots& snapshots = names_.snapshots();
   for (const Extent& extent : removed) {
-    const LogicalRange memory{extent.logical, extent.length};
-    if ((inode.flags & kInodeShares) == 0) {
-      unnamed.push_back(memory);
-      continue;
+    std::vector<LogicalRange> unnamed{{extent.logical, extent.length}};
+    if ((inode.flags & kInodeShares) != 0) {
+      TRY_ASSIGN(unnamed, unnaming.shares.drop(unnamed.front()));
     }
-    TRY_ASSIGN(const std::vector<LogicalRange> parts, shares.drop(memory));
-    unnamed.insert(unnamed.end(), parts.begin(), parts.end());
+    for (const LogicalRange& memory : unnamed) {
+      if (snapshots.in_a_snapshot(extent.born)) {
+        unnaming.dead.push_back({memory, extent.born, snapshots.now()});
+      } else {
+        unnaming.free.push_back(memory);
+      }
+    }
   }
-  return unnamed;
+  return {};
+}
+
+// Only reads. The parts of the memory that another file, or a snapshot, has too.
+Result<std::vector<LogicalRange>> FileSpace::shared_of(const Inode& inode, const LogicalRange& memory,
+                                                       SnapshotNumber born) {
+  if (names_.snapshots().in_a_snapshot(born)) return std::vector{memory};
+  if ((inode.flags & kInodeShares) == 0) return std::vector<LogicalRange>();
+  return SharedRuns(store_).within(memory);
 }
 
 // Only reads. How far a batch may take extents out of the range: as far as the records of what they share are few.
@@ -57,17 +83,17 @@ Outcome<uint64_t> FileSpace::batch_end(const Inode& inode, const ByteRange& rang
 Outcome<std::vector<Extent>> FileSpace::shared_parts(InodeId inode, const ByteRange& range, size_t most) {
   std::vector<Extent> parts;
   TRY_ASSIGN(const InodePointer present, names_.get(inode));
-  if ((present->flags & kInodeShares) == 0) return parts;
+  if (!may_share(*present)) return parts;
   const ByteRange grains = grains_of(range);
   const auto mapped = extents_.map(inode, grains.begin, grains.length(), most);
   if (!mapped) return std::unexpected(status_of(mapped.error()));
-  SharedRuns shared(store_);
   for (const Mapping& part : *mapped) {
     if (!part.logical) continue;
-    const auto found = shared.within({*part.logical, part.length});
+    const auto found = shared_of(*present, {*part.logical, part.length}, part.born);
     if (!found) return std::unexpected(status_of(found.error()));
     for (const LogicalRange& memory : *found)
-      parts.push_back({part.file_offset + (memory.logical - *part.logical), memory.logical, memory.length});
+      parts.push_back(
+          {part.file_offset + (memory.logical - *part.logical), memory.logical, memory.length, part.born});
   }
   return parts;
 }
@@ -131,13 +157,13 @@ void FileSpace::copy_placed(const AllocationPointer& work, size_t at) {
 
 // Only reads. What is there now goes; it must be what was copied.
 std::expected<void, nfs4::Status> FileSpace::replace_shared(const Placed& placed, Placing& placing) {
-  const Extent copied{placed.file_offset, *placed.shared, placed.piece.length};
-  const auto removed = placing.extents.remove(copied.file_offset, copied.length);
+  const auto removed = placing.extents.remove(placed.file_offset, placed.piece.length);
   if (!removed) return std::unexpected(status_of(removed.error()));
-  if (*removed != std::vector{copied}) return std::unexpected(nfs4::Status::kDelay);
-  const auto unnamed = no_longer_named(*placing.inode, *removed, placing.shares);
-  if (!unnamed) return std::unexpected(status_of(unnamed.error()));
-  placing.unnamed.insert(placing.unnamed.end(), unnamed->begin(), unnamed->end());
+  const bool same = removed->size() == 1 && removed->front().logical == *placed.shared &&
+                    removed->front().length == placed.piece.length;
+  if (!same) return std::unexpected(nfs4::Status::kDelay);
+  const auto taken = take_names(*placing.inode, *removed, placing.unnaming);
+  if (!taken) return std::unexpected(status_of(taken.error()));
   return {};
 }
 
@@ -162,8 +188,7 @@ void FileSpace::own_edges(InodeId inode, std::vector<ByteRange> edges, Done done
 // Only reads. What of the memory can be zeroed: behind the end of a file nobody else's bytes must be. Those of the
 // grain of its end are zeros already: whoever cut it had made that his own.
 Outcome<std::vector<brick::Range>> FileSpace::own_memory(const Inode& inode, const Extent& extent) {
-  if ((inode.flags & kInodeShares) == 0) return std::vector{brick::Range{extent.logical, extent.length}};
-  const auto shared = SharedRuns(store_).within({extent.logical, extent.length});
+  const auto shared = shared_of(inode, {extent.logical, extent.length}, extent.born);
   if (!shared) return std::unexpected(status_of(shared.error()));
   std::vector<brick::Range> own;
   uint64_t at = extent.logical;
@@ -197,16 +222,17 @@ struct FileSpace::Cloning {
   InodePointer source;
   InodePointer target;
   ExtentChange extents;
-  SharedChange shares;
-  std::vector<LogicalRange> unnamed;
+  Unnaming unnaming;
 };
 
 // Only reads.
 Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   TRY_ASSIGN(InodePointer source, names_.get(clone.source));
   TRY_ASSIGN(InodePointer target, names_.get(clone.target));
-  Cloning work{
-      std::move(source), std::move(target), ExtentChange(store_, clone.target), SharedChange(store_), {}};
+  Cloning work{std::move(source),
+               std::move(target),
+               ExtentChange(store_, clone.target),
+               {.shares = SharedChange(store_), .free = {}, .dead = {}}};
   const uint64_t length = round_up(clone.range.end, kGrainSize) - clone.range.begin;
   // A part of a grain: what is behind it is neither the source's nor the target's.
   const uint64_t target_end = clone.target_offset + clone.range.length();
@@ -218,17 +244,17 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   for (const Mapping& part : *mapped) {
     if (!part.logical) continue;
     if (bricks_.leaving_at(*part.logical)) return std::unexpected(nfs4::Status::kXDev);
-    extents.push_back(
-        {clone.target_offset + (part.file_offset - clone.range.begin), *part.logical, part.length});
+    extents.push_back({clone.target_offset + (part.file_offset - clone.range.begin), *part.logical,
+                       part.length, part.born});
   }
   const auto removed = work.extents.remove(clone.target_offset, length, kClonedExtentsMax + 1);
   if (!removed) return std::unexpected(status_of(removed.error()));
   if (std::max(extents.size(), removed->size()) > kClonedExtentsMax)
     return std::unexpected(nfs4::Status::kFBig);
   const auto replaced = [&]() -> Result<> {
-    TRY(work.shares.prepare(memory_of(extents, *removed)));
-    TRY(work.shares.add_all(memory_of(extents)));
-    TRY_ASSIGN(work.unnamed, no_longer_named(*work.target, *removed, work.shares));
+    TRY(work.unnaming.shares.prepare(memory_of(extents, *removed)));
+    TRY(work.unnaming.shares.add_all(memory_of(extents)));
+    TRY(take_names(*work.target, *removed, work.unnaming));
     return work.extents.insert_all(extents);
   }();
   if (!replaced)
@@ -258,13 +284,13 @@ nfs4::Status FileSpace::commit_clone(const Clone& clone, const Cloning& work) {
   Batch batch;
   raise_format_version(batch);
   work.extents.write_to(batch);
-  work.shares.write_to(batch);
+  work.unnaming.write_to(batch);
   InodeUpdate update = clone.update;
   update.size = std::max((*target)->size, clone.target_offset + clone.range.length());
   update.space_used = (*target)->space_used + static_cast<uint64_t>(work.extents.growth());
   update.shares = true;
   if (const auto updated = names_.update(clone.target, update, batch); !updated) return updated.error();
-  free_when_synced(work.unnamed, [] {});
+  free_when_synced(work.unnaming, [] {});
   return nfs4::Status::kOk;
 }
 

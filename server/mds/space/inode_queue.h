@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "shared/base/lifetime.h"
 
@@ -33,6 +34,16 @@ class InodeQueue {
   void shared(uint64_t inode, Work work) { enter(inode, false, std::move(work)); }
   bool idle(uint64_t inode) const { return !lines_.contains(inode); }
 
+  // Nobody gets a turn from now on, whatever the inode; `still` runs when the last one has ended, perhaps from inside
+  // the call. Whoever has a turn and wants a second one must let go of the first while held().
+  void hold(std::function<void()> still);
+  bool held() const { return held_; }
+  // Turns are given again, in this call to `most` of the inodes somebody waits for. True: some are left, for the next
+  // call. Also before `still` has run: it never does then.
+  bool release(size_t most);
+  // Whether somebody has a turn, or waits for one, of an inode for which that is so.
+  bool any(const std::function<bool(uint64_t inode)>& is_so) const;
+
  private:
   struct Waiting {
     bool exclusive = false;
@@ -48,8 +59,13 @@ class InodeQueue {
   void enter(uint64_t inode, bool exclusive, Work work);
   void leave(uint64_t inode);
   void advance(uint64_t inode);
+  void tell_still();
 
   std::unordered_map<uint64_t, Line> lines_;
+  size_t running_ = 0;  // turns
+  bool held_ = false;
+  std::function<void()> still_;
+  std::vector<uint64_t> released_;  // inodes that somebody has waited for since it was held
   Lifetime lifetime_;
 };
 

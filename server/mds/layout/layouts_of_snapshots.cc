@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "server/mds/layout/layouts.h"
+#include "server/mds/layout/sweep.h"
+#include "server/mds/meta/read_then.h"
+
+// What a snapshot needs of layouts: nobody who writes while it is taken, nobody who reads when it goes.
+namespace pnfsrdma::mds {
+
+namespace {
+constexpr ByteRange kEveryByte{0, kEndOfFile};
+constexpr Milliseconds kEndAgain{100};
+}  // namespace
+
+// First all who write, then what they leave: a tail is clean when its writer has gone.
+void Layouts::stop_writers(std::function<void()> done) {
+  stopped_ = true;
+  auto clearing = std::make_shared<Sweep>();
+  clearing->files = table_.files([this](uint64_t inode) { return table_.writable(inode); });
+  const std::vector<InodeId> ahead = space_.ahead().all();
+  clearing->files.insert(clearing->files.end(), ahead.begin(), ahead.end());
+  clearing->each = [this](InodeId inode, const Done& one) { clear_file(inode, one); };
+  auto tidying = std::make_shared<Sweep>();
+  tidying->each = [this](InodeId inode, const Done& one) { tidy_file(inode, one); };
+  tidying->done = [done = std::move(done)](bool) { done(); };
+  clearing->done = [this, tidying](bool) {
+    const auto page = [this](InodeId from, size_t most) { return space_.extents().dirty_tails(from, most); };
+    gather(tidying, page, [this, tidying](bool) {
+      const std::vector<InodeId> left = space_.ahead().all();
+      tidying->files.insert(tidying->files.end(), left.begin(), left.end());
+      sweep(tidying);
+    });
+  };
+  sweep(clearing);
+}
+
+void Layouts::clear_file(uint64_t inode, const Done& done) {
+  clear_writers(inode, 0, 0, [this, inode, done](bool) {
+    with_inode(inode, [this, inode, done](const Outcome<InodePointer>& present) {
+      if (!present || !space_.ahead().contains(inode)) return done(nfs4::Status::kOk);
+      clear(inode, {kept_end((*present)->size), kEndOfFile}, 0, [done](bool) { done(nfs4::Status::kOk); });
+    });
+  });
+}
+
+void Layouts::tidy_file(uint64_t inode, const Done& done) {
+  queue_.exclusive(inode, [this, inode, done](const InodeQueue::Turn& turn) {
+    space_.absence(inode, kEveryByte, lifetime_.guard([this, inode, turn, done](nfs4::Status absent) {
+      if (absent != nfs4::Status::kOk) return done(absent);
+      space_.trim(inode, [turn, done](nfs4::Status status) { done(status); });
+    }));
+  });
+}
+
+void Layouts::is_still(std::function<void(bool)> done) {
+  const auto written = table_.files([this](uint64_t inode) { return table_.writable(inode); });
+  if (!written.empty() || space_.ahead().size() > 0 || space_.any_rests()) return done(false);
+  read_then(
+      names_.store(), lifetime_.token(), [this] { return space_.extents().dirty_tails(0, 1); },
+      [done = std::move(done)](const Result<std::vector<InodeId>>& tails) {
+        done(tails && tails->empty());
+      });
+}
+
+void Layouts::end_snapshot(SnapshotNumber snapshot, std::function<void()> done) {
+  const auto in_snapshot = [snapshot](uint64_t inode) { return snapshot_of(inode) == snapshot; };
+  auto ending = std::make_shared<Sweep>();
+  ending->files = table_.files(in_snapshot);
+  // Somebody's answer may be on its way: it brings a layout, or lets go of its turn.
+  if (ending->files.empty() && !queue_.any(in_snapshot)) return done();
+  ending->each = [this](InodeId inode, const Done& one) { end_file(inode, one); };
+  ending->done = [this, snapshot, done = std::move(done)](bool) {
+    loop_.after(kEndAgain, lifetime_.guard([this, snapshot, done] { end_snapshot(snapshot, done); }));
+  };
+  sweep(ending);
+}
+
+void Layouts::end_file(uint64_t inode, const Done& done) {
+  const Join join([done] { done(nfs4::Status::kOk); });
+  for (const uint64_t client : table_.clients_of_file(inode))
+    revoke_layout(client, inode, [end = join.part()](std::optional<size_t>) { end(); });
+  join.end();
+}
+
+}  // namespace pnfsrdma::mds
