@@ -6,6 +6,7 @@
 #include "server/mds/admin/brick_administration.h"
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/layout/layout_adoption.h"
+#include "server/mds/layout/snapshot_keeper.h"
 #include "server/mds/ops/data_service.h"
 
 namespace pnfsrdma::mds {
@@ -32,6 +33,7 @@ struct LayoutModule::Machinery {
         ranges(parts.clock, parts.loop, parts.names, bricks, space, table, queue, layouts),
         copies(parts.clock, parts.names, space, io, ranges),
         clones(parts.loop, parts.clock, parts.names, bricks, space, queue, layouts),
+        snapshots(parts.loop, parts.clock, parts.names, space, queue, layouts),
         service(bricks, layouts, granter, committer, io, ranges, copies, clones, paths),
         administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {
     bricks.start(
@@ -64,6 +66,7 @@ struct LayoutModule::Machinery {
   FileRanges ranges;
   FileCopy copies;
   FileClone clones;
+  SnapshotKeeper snapshots;
   PathReports paths;
   DataService service;
   BrickAdministration administration;
@@ -74,7 +77,8 @@ LayoutModule::LayoutModule(const Parts& parts, Options options)
 LayoutModule::~LayoutModule() = default;
 
 Result<> LayoutModule::recover(uint64_t run, const std::function<bool(uint64_t client)>& knows) {
-  return machinery_->adoption.begin(run, knows);
+  TRY(machinery_->adoption.begin(run, knows));
+  return machinery_->snapshots.recover();
 }
 
 LayoutConflicts& LayoutModule::conflicts() {
@@ -103,6 +107,9 @@ FileCopy& LayoutModule::copies() {
 }
 FileClone& LayoutModule::clones() {
   return machinery_->clones;
+}
+SnapshotKeeper& LayoutModule::snapshots() {
+  return machinery_->snapshots;
 }
 const PathReports& LayoutModule::paths() const {
   return machinery_->paths;

@@ -31,6 +31,7 @@ class LayoutGranter;
 class LayoutTable;
 class Layouts;
 class PathReports;
+class SnapshotKeeper;
 
 // The parts around the bricks, wired: what main() builds, and what tests build around fake ones. Belongs to
 // the loop's thread; everything named here outlives it.
@@ -80,6 +81,7 @@ class LayoutModule {
   FileRanges& ranges();
   FileCopy& copies();
   FileClone& clones();
+  SnapshotKeeper& snapshots();
   const LayoutTable& table() const;
   const PathReports& paths() const;
 

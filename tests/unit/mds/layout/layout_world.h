@@ -18,8 +18,10 @@
 #include "server/mds/layout/file_ranges.h"
 #include "server/mds/layout/layout_committer.h"
 #include "server/mds/layout/layout_granter.h"
+#include "server/mds/layout/snapshot_keeper.h"
 #include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/brick_list.h"
+#include "server/mds/meta/dead_memory.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/namespace_check.h"
 #include "shared/nfs4/pmem_layout.h"
@@ -391,6 +393,21 @@ class LayoutWorld {
     settle();
     return status.value_or(nfs4::Status::kServerFault);
   }
+  std::optional<Result<SnapshotNumber>> take_snapshot(const std::string& name,
+                                                      Milliseconds patience = Milliseconds(3000)) {
+    auto answer = std::make_shared<std::optional<Result<SnapshotNumber>>>();
+    mds->snapshots().take(name, [answer](const Result<SnapshotNumber>& got) { *answer = got; });
+    settle();
+    for (; !*answer && patience > Milliseconds(0); patience -= Milliseconds(50)) pass(Milliseconds(50));
+    return *answer;
+  }
+  bool remove_snapshot(const std::string& name) {
+    bool removed = false;
+    mds->snapshots().remove(name, [&](const Result<>& got) { removed = got.has_value(); });
+    settle();
+    pass(Milliseconds(500));
+    return removed;
+  }
   std::vector<Extent> extents(InodeId inode) { return *Extents(store).all(inode); }
 
   // --- what must always be true once the MDS is ready ---
@@ -414,6 +431,11 @@ class LayoutWorld {
       check_bytes(inode, extent);
       return true;
     }));
+    const std::vector<DeadRun> dead = *DeadMemory(store).page({});
+    for (const DeadRun& run : dead) {
+      EXPECT_TRUE(names->snapshots().holds(run.born, run.died)) << "memory that nothing holds";
+      for (uint64_t at = run.memory.logical; at < run.memory.end(); at += kGrainSize) used.insert(at - at % kBlock);
+    }
     for (const uint64_t block : used)
       EXPECT_TRUE(brick_of(list->brick_of(block)).blocks.contains(block)) << "an extent without its block";
     EXPECT_EQ(blocks, used.size()) << "a leaked block";

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/layout/snapshot_keeper.h"
+
+#include <cerrno>
+#include <set>
+#include <utility>
+
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+
+namespace {
+// Between two tries to find nobody who writes.
+constexpr Milliseconds kStillAgain{20};
+// What the store cannot take now.
+constexpr Milliseconds kCommitAgain{50};
+constexpr Milliseconds kRemoveAgain{1000};
+// Files that get their turns again in one turn of the loop.
+constexpr size_t kTurnsPerSlice = 64;
+}  // namespace
+
+SnapshotKeeper::SnapshotKeeper(EventLoop& loop, const Clock& clock, Namespace& names, FileSpace& space,
+                               InodeQueue& queue, Layouts& layouts)
+    : loop_(loop),
+      clock_(clock),
+      names_(names),
+      store_(names.store()),
+      space_(space),
+      queue_(queue),
+      layouts_(layouts) {}
+
+SnapshotKeeper::~SnapshotKeeper() {
+  loop_.cancel(patience_);
+}
+
+Result<> SnapshotKeeper::recover() {
+  std::set<SnapshotNumber> ready;
+  std::set<SnapshotNumber> rest;
+  for (const auto& [number, snapshot] : names_.snapshots().all())
+    (snapshot.is_ready() ? ready : rest).insert(number);
+  TRY(store_.keep_checkpoints(ready));
+  for (const SnapshotNumber number : rest) finish_removal(number);
+  // Of one that went off the record, and no further.
+  if (names_.snapshots().now() != 0) free_memory(0);
+  return {};
+}
+
+// --- taking one: nobody writes, then nobody has a turn, then the metadata is copied, and all go on. ---
+
+void SnapshotKeeper::take(std::string_view name, Taken done) {
+  if (taking_) return done(fail(EBUSY, "another snapshot is being taken"));
+  if (!is_snapshot_name(name)) return done(fail(EINVAL, "a snapshot needs a name like a file's"));
+  if (names_.snapshots().find(name) != nullptr)
+    return done(fail(EEXIST, "there is a snapshot of that name"));
+  if (store_.room().full) return done(fail(ENOSPC, "the metadata disk is full"));
+  taking_ = Taking{.name = std::string(name), .done = std::move(done), .until = {}};
+  // So that there is little left to write while others wait.
+  store_.prepare_checkpoint(lifetime_.guard([this] {
+    taking_->until = clock_.now() + kStillPatience;
+    stop_writers();
+  }));
+}
+
+void SnapshotKeeper::stop_writers() {
+  layouts_.stop_writers(lifetime_.guard([this] { hold(); }));
+}
+
+void SnapshotKeeper::hold() {
+  const auto left = std::chrono::ceil<Milliseconds>(taking_->until - clock_.now());
+  if (left <= Milliseconds(0)) {
+    return end(fail(ETIMEDOUT,
+                    "files were being written all the time, or a brick is away: nobody wrote for no moment in " +
+                        std::to_string(kStillPatience.count()) + " ms"));
+  }
+  patience_ = loop_.after(left, [this] { again(); });
+  queue_.hold(lifetime_.guard([this] {
+    loop_.cancel(patience_);
+    look();
+  }));
+}
+
+void SnapshotKeeper::look() {
+  layouts_.is_still([this](bool still) {
+    if (!still) return again();
+    copy();
+  });
+}
+
+// Somebody was faster, or needs longer.
+void SnapshotKeeper::again() {
+  resume();
+  later(kStillAgain, [this] { stop_writers(); });
+}
+
+void SnapshotKeeper::resume() {
+  if (queue_.release(kTurnsPerSlice)) loop_.at_next_turn(lifetime_.guard([this] { resume_rest(); }));
+}
+
+void SnapshotKeeper::resume_rest() {
+  if (!queue_.held()) resume();
+}
+
+void SnapshotKeeper::copy() {
+  const auto number = names_.snapshots().begin(taking_->name, clock_.wall_now());
+  if (!number) return end(std::unexpected(number.error()));
+  taking_->number = *number;
+  store_.checkpoint(*number, lifetime_.guard([this](const Result<>& made) { copied(made); }));
+}
+
+void SnapshotKeeper::copied(const Result<>& made) {
+  if (!made) {
+    forget(taking_->number);
+    return end(std::unexpected(made.error()));
+  }
+  layouts_.let_write();
+  resume();
+  tell_ready();
+}
+
+void SnapshotKeeper::tell_ready() {
+  const auto told = names_.snapshots().set_state(taking_->number, SnapshotState::kReady);
+  if (!told && told.error().number() == EAGAIN) return later(kCommitAgain, [this] { tell_ready(); });
+  if (!told) return end(std::unexpected(told.error()));
+  store_.when_synced(store_.last_namespace_sequence(), lifetime_.guard([this] { end(taking_->number); }));
+}
+
+void SnapshotKeeper::end(Result<SnapshotNumber> outcome) {
+  layouts_.let_write();
+  resume();
+  const Taking taking = *std::exchange(taking_, std::nullopt);
+  if (outcome) {
+    log_info("snapshots", "snapshot-taken name=\"{}\" number={}", taking.name, *outcome);
+  } else {
+    log_warning("snapshots", "snapshot-failed name=\"{}\" error=\"{}\"", taking.name,
+                outcome.error().to_string());
+  }
+  taking.done(std::move(outcome));
+}
+
+// --- deleting one: nobody finds it, nobody reads it, nothing keeps its memory. ---
+
+void SnapshotKeeper::remove(std::string_view name, Done done) {
+  const Snapshot* const found = names_.snapshots().find(name);
+  if (found == nullptr || !found->is_ready())
+    return done(fail(ENOENT, "there is no snapshot " + std::string(name)));
+  const SnapshotNumber number = found->number;
+  if (const auto gone = names_.snapshots().set_state(number, SnapshotState::kGoing); !gone)
+    return done(std::unexpected(gone.error()));
+  log_info("snapshots", "snapshot-deleted name=\"{}\" number={}", name, number);
+  store_.when_synced(store_.last_namespace_sequence(),
+                     lifetime_.guard([this, number, done = std::move(done)] {
+                       finish_removal(number);
+                       done({});
+                     }));
+}
+
+void SnapshotKeeper::finish_removal(SnapshotNumber number) {
+  layouts_.end_snapshot(number, lifetime_.guard([this, number] { forget(number); }));
+}
+
+// Off the record first, then its memory: a crash between leaves memory that nobody has, which a start frees.
+void SnapshotKeeper::forget(SnapshotNumber number) {
+  if (!names_.snapshots().erase(number)) return later(kRemoveAgain, [this, number] { forget(number); });
+  store_.when_synced(store_.last_namespace_sequence(), lifetime_.guard([this, number] {
+    names_.snapshots().forget(number);
+    store_.drop_checkpoint(number, [number](const Result<>& dropped) {
+      if (!dropped) log_warning("snapshots", "checkpoint-not-dropped number={} {}", number, dropped.error().to_string());
+    });
+    free_memory(number);
+  }));
+}
+
+void SnapshotKeeper::free_memory(SnapshotNumber number) {
+  space_.free_dead(number, [this, number](bool all) {
+    if (!all) later(kRemoveAgain, [this, number] { free_memory(number); });
+  });
+}
+
+}  // namespace pnfsrdma::mds

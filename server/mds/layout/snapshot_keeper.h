@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/mds/layout/layouts.h"
+#include "server/mds/meta/namespace.h"
+#include "server/mds/space/file_space.h"
+#include "server/mds/space/inode_queue.h"
+#include "shared/base/clock.h"
+#include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::mds {
+
+// So long a snapshot waits for writers, and for what the server is doing with the memory of files.
+inline constexpr Milliseconds kStillPatience{2000};
+
+// Takes snapshots of the whole tree and deletes them (layout/README.md). Control loop only.
+class SnapshotKeeper {
+ public:
+  SnapshotKeeper(EventLoop& loop, const Clock& clock, Namespace& names, FileSpace& space, InodeQueue& queue,
+                 Layouts& layouts);
+  ~SnapshotKeeper();
+  SnapshotKeeper(const SnapshotKeeper&) = delete;
+  SnapshotKeeper& operator=(const SnapshotKeeper&) = delete;
+
+  // What the last run did not finish: snapshots that are not complete, or were being deleted. Before the loop runs,
+  // when the layouts of the last run are known. Blocks.
+  Result<> recover();
+
+  // `done` comes once, later or from inside the call.
+  using Taken = std::function<void(Result<SnapshotNumber>)>;
+  using Done = std::function<void(Result<>)>;
+
+  // What was acknowledged as durable before the call is in it, and nothing that is written behind `done`. Who writes is
+  // asked to give his layouts back; who does not, or a brick that is away, makes it fail after kStillPatience
+  // (ETIMEDOUT). Then, and on any other error, nothing has changed. EINVAL, EEXIST, EMFILE as of Snapshots::begin;
+  // EBUSY: another one is being taken; ENOSPC, EIO, EAGAIN.
+  void take(std::string_view name, Taken done);
+  // Nobody sees it any more when `done` gets its answer; its memory is freed behind that. ENOENT, EAGAIN, EIO.
+  void remove(std::string_view name, Done done);
+  // Bytes of memory that only snapshots have.
+  uint64_t held() const { return space_.dead_bytes(); }
+
+ private:
+  struct Taking {
+    std::string name;
+    Taken done;
+    SteadyTime until;
+    SnapshotNumber number = 0;
+  };
+
+  void stop_writers();
+  void hold();
+  void look();
+  void copy();
+  void copied(const Result<>& made);
+  void tell_ready();
+  void again();
+  void resume();
+  void resume_rest();
+  void end(Result<SnapshotNumber> outcome);
+  void finish_removal(SnapshotNumber number);
+  void forget(SnapshotNumber number);
+  void free_memory(SnapshotNumber number);
+  void later(Milliseconds delay, std::function<void()> task) {
+    loop_.after(delay, lifetime_.guard(std::move(task)));
+  }
+
+  EventLoop& loop_;
+  const Clock& clock_;
+  Namespace& names_;
+  KeyValueStore& store_;
+  FileSpace& space_;
+  InodeQueue& queue_;
+  Layouts& layouts_;
+  std::optional<Taking> taking_;
+  EventLoop::TimerId patience_ = 0;  // while turns are held, and not all have ended
+  Lifetime lifetime_;
+};
+
+}  // namespace pnfsrdma::mds
