@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/namespace_change.h"
@@ -62,6 +63,11 @@ Result<std::unique_ptr<Namespace>> Namespace::open(KeyValueStore& store, const C
                                                    uint64_t boot_count, const NamespaceOptions& options) {
   if (boot_count == 0 || boot_count >= kBootCountMax) return fail(EINVAL, "a boot count out of range");
   TRY_ASSIGN(Snapshots snapshots, Snapshots::open(store));
+  std::set<SnapshotNumber> ready;
+  for (const auto& [number, snapshot] : snapshots.all()) {
+    if (snapshot.is_ready()) ready.insert(number);
+  }
+  TRY(store.keep_checkpoints(ready));
   std::unique_ptr<Namespace> names(new Namespace(store, clock, std::move(snapshots), boot_count, options));
   TRY_ASSIGN(const std::optional<std::string> next, store.get(meta_key("next-inode")));
   if (!next) {
@@ -90,15 +96,21 @@ Result<> Namespace::format(const NamespaceOptions& options) {
 }
 
 Outcome<InodePointer> Namespace::get(InodeId id) {
+  const SnapshotNumber snapshot = snapshot_of(id);
+  if (snapshot != 0) {
+    TRY(check_visible(id));
+    if (snapshot == kSnapshotList) return snapshot_list(id);
+  }
   if (const InodePointer* cached = inodes_.find(id)) return *cached;
   const auto stored = store_.get(number_key(kInodeTag, id));
   if (!stored) return wire(stored.error());
   if (!*stored) return std::unexpected(Status::kStale);
   auto inode = read_value<Inode>(**stored, "an inode");
   if (!inode) return wire(inode.error());
-  auto snapshot = std::make_shared<const Inode>(*std::move(inode));
-  inodes_.put(id, snapshot);
-  return snapshot;
+  if (snapshot != 0) place_in_snapshot(*inode, snapshot);
+  auto pointer = std::make_shared<const Inode>(*std::move(inode));
+  inodes_.put(id, pointer);
+  return pointer;
 }
 
 Outcome<InodePointer> Namespace::get_directory(InodeId id) {
@@ -112,21 +124,38 @@ Outcome<std::optional<NameEntry>> Namespace::find(InodeId directory, std::string
   const auto stored = store_.get(name_key(directory, name));
   if (!stored) return wire(stored.error());
   if (!*stored) return std::nullopt;
-  const auto entry = read_value<NameEntry>(**stored, "a directory entry");
+  auto entry = read_value<NameEntry>(**stored, "a directory entry");
   if (!entry) return wire(entry.error());
+  if (const SnapshotNumber snapshot = snapshot_of(directory)) entry->inode = inode_in(snapshot, entry->inode);
   names_.put(NameKey{directory, std::string(name)}, *entry);
   last_names_.put(entry->inode, NameKey{directory, std::string(name)});
   return *entry;
 }
 
 std::optional<std::string> Namespace::last_path(InodeId id) {
+  const SnapshotNumber number = snapshot_of(id);
+  if (number == kSnapshotList) {
+    const auto above = names_down_to(kRootInode, live_inode(id));
+    return above ? std::optional(*above + "/.snapshots") : std::nullopt;
+  }
+  auto path = names_down_to(inode_in(number, kRootInode), id);
+  if (!path) return std::nullopt;
+  if (number != 0) {
+    const Snapshot* snapshot = snapshots_.find(number);
+    if (snapshot == nullptr) return std::nullopt;
+    path->insert(0, "/.snapshots/" + snapshot->name);
+  }
+  return path->empty() ? "/" : path;
+}
+
+std::optional<std::string> Namespace::names_down_to(InodeId root, InodeId id) {
   // No path a client can make is deeper.
   constexpr int kDepthMax = 4096;
   RequestReads reads(store_);
   const RequestReads::Run in_memory(reads);
   std::string path;
   for (int depth = 0; depth < kDepthMax; ++depth) {
-    if (id == kRootInode) return path.empty() ? "/" : path;
+    if (id == root) return path;
     const NameKey* last = last_names_.find(id);
     if (last == nullptr) return std::nullopt;
     const NameKey name = *last;
@@ -150,6 +179,7 @@ Outcome<> Namespace::check_name(std::string_view name) {
 Outcome<InodePointer> Namespace::lookup(InodeId directory, std::string_view name) {
   TRY(get_directory(directory));
   TRY(check_name(name));
+  if (snapshot_of(directory) == kSnapshotList) return lookup_snapshot(directory, name);
   TRY_ASSIGN(const std::optional<NameEntry> entry, find(directory, name));
   if (!entry) return std::unexpected(Status::kNoEnt);
   return get(entry->inode);
@@ -157,13 +187,15 @@ Outcome<InodePointer> Namespace::lookup(InodeId directory, std::string_view name
 
 Outcome<InodePointer> Namespace::lookup_parent(InodeId directory) {
   TRY_ASSIGN(const InodePointer inode, get_directory(directory));
-  if (inode->id == kRootInode) return std::unexpected(Status::kNoEnt);
+  if (inode->parent == inode->id) return std::unexpected(Status::kNoEnt);
   return get(inode->parent);
 }
 
 Outcome<DirectoryPage> Namespace::read_directory(InodeId directory, uint64_t cookie, size_t limit) {
   TRY_ASSIGN(const InodePointer inode, get_directory(directory));
   if (cookie == 1 || cookie == 2) return std::unexpected(Status::kBadCookie);
+  const SnapshotNumber snapshot = snapshot_of(directory);
+  if (snapshot == kSnapshotList) return read_snapshot_list(directory, cookie, limit);
   DirectoryPage page{.entries = {}, .end = true};
   // Nothing there, or nothing behind: deletions alone, which need not be walked.
   if (inode->size == 0 || cookie >= inode->next_cookie - 1) return page;
@@ -182,7 +214,8 @@ Outcome<DirectoryPage> Namespace::read_directory(InodeId directory, uint64_t coo
       return false;
     }
     const uint64_t place = numbers_of_key(kCookieTag, key).value_or(KeyNumbers{}).second;
-    page.entries.push_back({place, std::move(stored->name), stored->inode, stored->type});
+    const InodeId inside = inode_in(snapshot, stored->inode);
+    page.entries.push_back({place, std::move(stored->name), inside, stored->type});
     return true;
   };
   const auto scanned =
@@ -203,6 +236,7 @@ ExclusiveVerifier Namespace::cookie_verifier(const Inode& directory) {
 
 Outcome<InodePointer> Namespace::update(InodeId id, const InodeUpdate& what, const Batch& extra,
                                         CommitKind kind) {
+  if (snapshot_of(id) != 0) return std::unexpected(Status::kRoFs);
   TRY_ASSIGN(const InodePointer present, get(id));
   if (!sound(what.atime) || !sound(what.mtime) || !sound(what.created))
     return std::unexpected(Status::kInval);
@@ -256,10 +290,12 @@ Outcome<PosixAcl> Namespace::default_acl(const Inode& inode) {
 }
 
 Outcome<InodePointer> Namespace::touch(InodeId id, std::optional<WallTime> mtime) {
+  if (snapshot_of(id) != 0) return get(id);
   return update(id, {.mtime = mtime.value_or(clock_.wall_now())}, {}, CommitKind::kState);
 }
 
 Outcome<InodePointer> Namespace::touch_atime(InodeId id) {
+  if (snapshot_of(id) != 0) return get(id);
   TRY_ASSIGN(const InodePointer present, get(id));
   Change change(*this);
   change.edit(present).atime = change.now();
@@ -279,6 +315,7 @@ Outcome<std::vector<InodeId>> Namespace::orphans(InodeId from, size_t most) {
 }
 
 Outcome<> Namespace::destroy(InodeId id, const Batch& extra) {
+  if (snapshot_of(id) != 0) return std::unexpected(Status::kRoFs);
   TRY_ASSIGN(const InodePointer present, get(id));
   if ((present->flags & kInodeOrphan) == 0) return std::unexpected(Status::kInval);
   Change change(*this);

@@ -127,7 +127,12 @@ struct NamespaceOptions {
 
 // The tree of files over a KeyValueStore, with a write-through cache. Each operation that changes something
 // is one atomic batch; it is visible at once, and a reply must wait for last_namespace_sequence(). No
-// permission is checked here (permissions.h). Control loop only. Errors besides those named: kStale (no such
+// permission is checked here (permissions.h). Control loop only.
+//
+// Inodes of snapshots (snapshot_keys.h), and the directories that list snapshots, are read as all others are, until
+// the snapshot goes (kStale), and are never changed: kRoFs, or, where only times would move, nothing happens.
+//
+// Errors besides those named: kStale (no such
 // inode), kDelay, kNoSpc, kIo; in a request that can be run again kSuspended (request_reads.h), with nothing
 // changed. Names: kInval (empty), kBadName ("." and ".."), kBadChar ('/' or NUL),
 // kNameTooLong (over 255 bytes).
@@ -152,7 +157,8 @@ class Namespace final : public AclReader {
   Outcome<InodePointer> lookup(InodeId directory, std::string_view name);
   // kNoEnt at the root.
   Outcome<InodePointer> lookup_parent(InodeId directory);
-  // For people: a path that leads to the inode, by names it was found or made by since the start. nullopt:
+  // For people: a path that leads to the inode, by names it was found or made by since the start; in a snapshot it
+  // begins with "/.snapshots/NAME", as from the root. nullopt:
   // none is known, none is left, or it is not in memory: it is not worth a wait.
   std::optional<std::string> last_path(InodeId id);
 
@@ -217,6 +223,12 @@ class Namespace final : public AclReader {
   Result<> format(const NamespaceOptions& options);
   static Outcome<> check_name(std::string_view name);
   Outcome<InodePointer> get_directory(InodeId id);
+  Outcome<> check_visible(InodeId id) const;
+  static void place_in_snapshot(Inode& inode, SnapshotNumber snapshot);
+  Outcome<InodePointer> snapshot_list(InodeId id);
+  Outcome<InodePointer> lookup_snapshot(InodeId list, std::string_view name);
+  DirectoryPage read_snapshot_list(InodeId list, uint64_t cookie, size_t limit) const;
+  std::optional<std::string> names_down_to(InodeId root, InodeId id);
   Outcome<std::optional<NameEntry>> find(InodeId directory, std::string_view name);
   Outcome<AclEntries> stored_acl(const Inode& inode, AclKind kind);
   Outcome<> check_outside(const Inode& moved, const Inode& target);

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "server/mds/meta/checkpoint_view.h"
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/shared_runs.h"
@@ -55,6 +56,14 @@ class Checker {
     TRY(read_acls());
     check_inodes();
     check_shares();
+    return std::move(report_);
+  }
+
+  // What run() does, and the same with each snapshot's copy.
+  Result<NamespaceReport> run_with_snapshots() {
+    TRY(read_snapshots());
+    TRY_ASSIGN(report_, run());
+    for (const auto& [number, name] : ready_) check_snapshot(number, name);
     return std::move(report_);
   }
 
@@ -199,6 +208,30 @@ class Checker {
       places_.push_back({extent.logical, extent.length, id});
       return true;
     });
+  }
+
+  Result<> read_snapshots() {
+    TRY_ASSIGN(const std::optional<std::string> last, store_.get(meta_key("snapshot")));
+    uint64_t newest = 0;
+    if (last) {
+      TRY_ASSIGN(const StoredNumber stored, read_value<StoredNumber>(*last, "the last snapshot's number"));
+      newest = stored.number;
+    }
+    return scan<StoredSnapshot>(
+        kSnapshotTag, "a snapshot", [&](std::string_view key, const StoredSnapshot& stored) {
+          const uint64_t number = number_of_key(kSnapshotTag, key).value_or(0);
+          if (number == 0 || number > newest) return problem("snapshot {} has an impossible number", number);
+          if (!is_snapshot_name(stored.name)) problem("snapshot {} has an impossible name", number);
+          if (stored.state == SnapshotState::kReady)
+            ready_.emplace_back(static_cast<SnapshotNumber>(number), stored.name);
+        });
+  }
+
+  void check_snapshot(SnapshotNumber number, const std::string& name) {
+    CheckpointView copy(store_, number);
+    const auto found = Checker(copy).run();
+    if (!found) return problem("snapshot {} ('{}'): {}", number, name, found.error().to_string());
+    for (const std::string& one : found->problems) problem("snapshot {} ('{}'): {}", number, name, one);
   }
 
   Result<> read_xattrs() {
@@ -356,12 +389,13 @@ class Checker {
   std::vector<Edge> edges_;
   uint64_t last_share_end_ = 0;
   std::vector<Shared> shared_at_;  // in order
+  std::vector<std::pair<SnapshotNumber, std::string>> ready_;
 };
 
 }  // namespace
 
 Result<NamespaceReport> check_namespace(KeyValueStore& store) {
-  return Checker(store).run();
+  return Checker(store).run_with_snapshots();
 }
 
 }  // namespace pnfsrdma::mds

@@ -31,6 +31,7 @@ bool sound_target(const NewInode& what) {
 
 Outcome<Created> Namespace::create(InodeId directory, std::string_view name, const NewInode& what,
                                    const Batch& extra) {
+  if (snapshot_of(directory) != 0) return std::unexpected(Status::kRoFs);
   TRY_ASSIGN(const InodePointer parent, get_directory(directory));
   TRY(check_name(name));
   if (!sound_target(what)) return std::unexpected(Status::kInval);
@@ -40,7 +41,7 @@ Outcome<Created> Namespace::create(InodeId directory, std::string_view name, con
     return meet(existing, *parent, what);
   }
   if (parent->nlink >= kLinksMax) return std::unexpected(Status::kMLink);
-  if (store_.room().full) return std::unexpected(Status::kNoSpc);
+  if (store_.room().full || next_inode_ >= kLiveInodesEnd) return std::unexpected(Status::kNoSpc);
   Change change(*this);
   Inode& inode = change.add(what);
   inode.nlink = inode.is_directory() ? 2 : 1;
@@ -56,6 +57,7 @@ Outcome<Created> Namespace::create(InodeId directory, std::string_view name, con
 }
 
 Outcome<Removed> Namespace::remove(InodeId directory, std::string_view name, const Batch& extra) {
+  if (snapshot_of(directory) != 0) return std::unexpected(Status::kRoFs);
   TRY_ASSIGN(const InodePointer parent, get_directory(directory));
   TRY(check_name(name));
   TRY_ASSIGN(const std::optional<NameEntry> entry, find(directory, name));
@@ -96,6 +98,7 @@ Outcome<> Namespace::check_replace(const Inode& moved, const Inode& target, cons
 
 Outcome<Renamed> Namespace::rename(InodeId source, std::string_view source_name, InodeId target,
                                    std::string_view target_name, const Batch& extra) {
+  if (snapshot_of(source) != 0 || snapshot_of(target) != 0) return std::unexpected(Status::kRoFs);
   TRY_ASSIGN(const InodePointer from, get_directory(source));
   TRY_ASSIGN(const InodePointer to, get_directory(target));
   TRY(check_name(source_name));
@@ -149,6 +152,7 @@ Outcome<> Namespace::check_exchange(const Inode& moved, const Inode& target, con
 
 Outcome<Exchanged> Namespace::exchange(InodeId first, std::string_view first_name, InodeId second,
                                        std::string_view second_name, const Batch& extra) {
+  if (snapshot_of(first) != 0 || snapshot_of(second) != 0) return std::unexpected(Status::kRoFs);
   TRY_ASSIGN(const InodePointer here, get_directory(first));
   TRY_ASSIGN(const InodePointer there, get_directory(second));
   TRY(check_name(first_name));
@@ -181,6 +185,7 @@ Outcome<Exchanged> Namespace::exchange(InodeId first, std::string_view first_nam
 }
 
 Outcome<Linked> Namespace::link(InodeId id, InodeId directory, std::string_view name, const Batch& extra) {
+  if (snapshot_of(id) != 0 || snapshot_of(directory) != 0) return std::unexpected(Status::kRoFs);
   TRY_ASSIGN(const InodePointer parent, get_directory(directory));
   TRY(check_name(name));
   TRY_ASSIGN(const InodePointer target, get(id));

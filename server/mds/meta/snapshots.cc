@@ -64,6 +64,16 @@ bool Snapshots::has_ready() const {
   return std::ranges::any_of(all_, [](const auto& one) { return one.second.is_ready(); });
 }
 
+// Each gets its place once and loses it once; one that failed is counted as if it had had it.
+uint64_t Snapshots::changes() const {
+  uint64_t changes = 2 * (last_ - all_.size());
+  for (const auto& [number, snapshot] : all_) {
+    if (snapshot.state == SnapshotState::kReady) changes += 1;
+    if (snapshot.state == SnapshotState::kGoing) changes += 2;
+  }
+  return changes;
+}
+
 bool Snapshots::holds(SnapshotNumber born, SnapshotNumber died) const {
   const auto next = all_.upper_bound(born);
   return next != all_.end() && next->first <= died;

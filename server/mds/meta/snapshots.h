@@ -50,6 +50,8 @@ class Snapshots {
   const Snapshot* find(std::string_view name) const;
   // Those that people see.
   bool has_ready() const;
+  // A number that grows whenever one gets or loses its place among those, over restarts too.
+  uint64_t changes() const;
 
   // The last number given: what is born and what dies gets it.
   SnapshotNumber now() const { return last_; }

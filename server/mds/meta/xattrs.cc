@@ -76,6 +76,7 @@ Outcome<std::vector<std::string>> Xattrs::list(const Inode& inode) const {
 
 Outcome<DirectoryChange> Xattrs::set(const Inode& inode, std::string_view name, ByteSpan value,
                                      XattrMode mode, const Batch& extra) {
+  if (snapshot_of(inode.id) != 0) return std::unexpected(Status::kRoFs);
   TRY(check_xattr_name(name));
   TRY_ASSIGN(XattrVector all, read_xattrs(names_.store(), inode));
   auto at = place_of_xattr(all, name);
@@ -90,6 +91,7 @@ Outcome<DirectoryChange> Xattrs::set(const Inode& inode, std::string_view name, 
 }
 
 Outcome<DirectoryChange> Xattrs::remove(const Inode& inode, std::string_view name, const Batch& extra) {
+  if (snapshot_of(inode.id) != 0) return std::unexpected(Status::kRoFs);
   TRY(check_xattr_name(name));
   TRY_ASSIGN(XattrVector all, read_xattrs(names_.store(), inode));
   const auto at = place_of_xattr(all, name);

@@ -35,6 +35,14 @@ struct CrashFileSystem::State {
   std::atomic<bool> failing_syncs = false;
   std::atomic<bool> failing_writes = false;
   std::atomic<uint64_t> syncs = 0;
+  std::atomic<uint64_t> events = 0;
+  std::atomic<uint64_t> last_event = UINT64_MAX;
+
+  // Of everything that changes files; false: the power went before it.
+  bool powered() {
+    if (++events > last_event) off = true;
+    return !off;
+  }
 
   IOStatus refusal() const { return IOStatus::IOError("the power is off"); }
 };
@@ -48,7 +56,7 @@ class CrashFileSystem::WritableFile final : public rocksdb::FSWritableFileOwnerW
 
   IOStatus Append(const rocksdb::Slice& data, const IOOptions& options, IODebugContext* debug) override {
     // Not refused: RocksDB aborts the process when it syncs, in another thread, a log it could not write.
-    if (state_->off) return IOStatus::OK();
+    if (!state_->powered()) return IOStatus::OK();
     if (state_->failing_writes) return IOStatus::IOError("the medium fails");
     const IOStatus status = FSWritableFileOwnerWrapper::Append(data, options, debug);
     if (status.ok()) (*state_->files.lock())[path_].written += data.size();
@@ -59,7 +67,7 @@ class CrashFileSystem::WritableFile final : public rocksdb::FSWritableFileOwnerW
     return Append(data, options, debug);
   }
   IOStatus Truncate(uint64_t size, const IOOptions& options, IODebugContext* debug) override {
-    if (state_->off) return state_->refusal();
+    if (!state_->powered()) return state_->refusal();
     const IOStatus status = FSWritableFileOwnerWrapper::Truncate(size, options, debug);
     if (status.ok()) (*state_->files.lock())[path_].written = size;
     return status;
@@ -77,7 +85,7 @@ class CrashFileSystem::WritableFile final : public rocksdb::FSWritableFileOwnerW
  private:
   template <typename Call>
   IOStatus sync(Call call) {
-    if (state_->off) return state_->refusal();
+    if (!state_->powered()) return state_->refusal();
     if (state_->failing_syncs) return IOStatus::IOError("the medium fails");
     // Only what was there before the sync began is promised.
     const uint64_t written = (*state_->files.lock())[path_].written;
@@ -103,7 +111,7 @@ class CrashFileSystem::Files final : public rocksdb::FileSystemWrapper {
 
   IOStatus NewWritableFile(const std::string& path, const FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* debug) override {
-    if (state_->off) return state_->refusal();
+    if (!state_->powered()) return state_->refusal();
     const IOStatus status = FileSystemWrapper::NewWritableFile(path, options, file, debug);
     if (status.ok()) wrap(path, State::Lengths{}, file);
     return status;
@@ -111,7 +119,7 @@ class CrashFileSystem::Files final : public rocksdb::FileSystemWrapper {
   IOStatus ReopenWritableFile(const std::string& path, const FileOptions& options,
                               std::unique_ptr<rocksdb::FSWritableFile>* file,
                               IODebugContext* debug) override {
-    if (state_->off) return state_->refusal();
+    if (!state_->powered()) return state_->refusal();
     const IOStatus status = FileSystemWrapper::ReopenWritableFile(path, options, file, debug);
     if (!status.ok()) return status;
     const uint64_t size = (*file)->GetFileSize(IOOptions(), debug);
@@ -120,7 +128,7 @@ class CrashFileSystem::Files final : public rocksdb::FileSystemWrapper {
   }
   IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions& options,
                       IODebugContext* debug) override {
-    if (state_->off) return state_->refusal();
+    if (!state_->powered()) return state_->refusal();
     const IOStatus status = FileSystemWrapper::RenameFile(from, to, options, debug);
     if (!status.ok()) return status;
     auto files = state_->files.lock();
@@ -129,10 +137,35 @@ class CrashFileSystem::Files final : public rocksdb::FileSystemWrapper {
       node.key() = to;
       files->insert(std::move(node));
     }
+    // The files in a directory.
+    const std::string inside = from + "/";
+    for (auto at = files->lower_bound(inside); at != files->end() && at->first.starts_with(inside);) {
+      auto node = files->extract(at++);
+      node.key() = to + "/" + node.key().substr(inside.size());
+      files->insert(std::move(node));
+    }
     return status;
   }
+  IOStatus LinkFile(const std::string& from, const std::string& to, const IOOptions& options,
+                    IODebugContext* debug) override {
+    if (!state_->powered()) return state_->refusal();
+    return FileSystemWrapper::LinkFile(from, to, options, debug);
+  }
+  IOStatus CreateDir(const std::string& path, const IOOptions& options, IODebugContext* debug) override {
+    if (!state_->powered()) return state_->refusal();
+    return FileSystemWrapper::CreateDir(path, options, debug);
+  }
+  IOStatus CreateDirIfMissing(const std::string& path, const IOOptions& options,
+                              IODebugContext* debug) override {
+    if (!state_->powered()) return state_->refusal();
+    return FileSystemWrapper::CreateDirIfMissing(path, options, debug);
+  }
+  IOStatus DeleteDir(const std::string& path, const IOOptions& options, IODebugContext* debug) override {
+    if (!state_->powered()) return state_->refusal();
+    return FileSystemWrapper::DeleteDir(path, options, debug);
+  }
   IOStatus DeleteFile(const std::string& path, const IOOptions& options, IODebugContext* debug) override {
-    if (state_->off) return state_->refusal();
+    if (!state_->powered()) return state_->refusal();
     const IOStatus status = FileSystemWrapper::DeleteFile(path, options, debug);
     if (status.ok()) state_->files.lock()->erase(path);
     return status;
@@ -161,6 +194,14 @@ void CrashFileSystem::power_off() {
   state_->off = true;
 }
 
+void CrashFileSystem::power_off_after(uint64_t events) {
+  state_->last_event = state_->events + events;
+}
+
+bool CrashFileSystem::is_off() const {
+  return state_->off;
+}
+
 Result<> CrashFileSystem::lose_unsynced(Random* random) {
   auto files = state_->files.lock();
   for (auto& [path, lengths] : *files) {
@@ -172,6 +213,7 @@ Result<> CrashFileSystem::lose_unsynced(Random* random) {
     }
     lengths = {kept, kept};
   }
+  state_->last_event = UINT64_MAX;
   state_->off = false;
   return {};
 }

@@ -27,6 +27,9 @@ class CrashFileSystem {
 
   // From now on every write goes nowhere and every sync fails, so that closing a store cannot save anything.
   void power_off();
+  // The same, when so many writes, syncs, links and other changes have been done.
+  void power_off_after(uint64_t events);
+  bool is_off() const;
   // Cuts each file to a length between what was synced and what was written: all of the rest is lost, or,
   // with `random`, all but a random part, torn at any byte. Files never synced and cut to nothing stay,
   // empty. The power is on again.
