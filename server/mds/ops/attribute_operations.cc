@@ -55,7 +55,7 @@ nfs4::AccessResponse handle(CompoundContext& context, const nfs4::AccessArgument
   TRY_ASSIGN(const InodePointer inode, context.current_inode());
   TRY_ASSIGN(const AccessAnswer answer, access_mask(context.requester(), *inode, arguments.access));
   uint32_t granted = answer.granted;
-  if (context.current_export().read_only) {
+  if (context.read_only()) {
     granted &= ~(nfs4::kAccessModify | nfs4::kAccessExtend | nfs4::kAccessDelete | nfs4::kAccessXattrWrite);
   }
   return nfs4::AccessResult{.supported = answer.supported, .access = granted};

@@ -8,6 +8,7 @@
 #include "server/mds/state/grace.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
+#include "shared/nfs4/snapshot_list.h"
 
 namespace pnfsrdma::mds {
 
@@ -61,7 +62,7 @@ Outcome<InodePointer> CompoundContext::current_regular_file() const {
   return regular(std::move(inode));
 }
 
-Outcome<InodePointer> CompoundContext::saved_inode() const {
+Outcome<InodePointer> CompoundContext::saved_object() const {
   if (!saved.handle) return std::unexpected(Status::kNoFileHandle);
   TRY(current_handle());
   TRY_ASSIGN(InodePointer inode, services.names.get(saved.handle->inode));
@@ -70,8 +71,14 @@ Outcome<InodePointer> CompoundContext::saved_inode() const {
   return inode;
 }
 
+Outcome<InodePointer> CompoundContext::saved_inode() const {
+  TRY_ASSIGN(InodePointer inode, saved_object());
+  if (snapshot_of(inode->id) != snapshot_of(current.handle->inode)) return std::unexpected(Status::kXDev);
+  return inode;
+}
+
 Outcome<InodePointer> CompoundContext::saved_regular_file() const {
-  TRY_ASSIGN(InodePointer inode, saved_inode());
+  TRY_ASSIGN(InodePointer inode, saved_object());
   return regular(std::move(inode));
 }
 
@@ -88,6 +95,21 @@ Outcome<InodePointer> CompoundContext::current_directory() const {
   if (inode->type == FileType::kSymlink) return std::unexpected(Status::kSymlink);
   if (!inode->is_directory()) return std::unexpected(Status::kNotDir);
   return inode;
+}
+
+bool CompoundContext::names_snapshots(const Inode& directory, std::string_view name) const {
+  return name == nfs4::kSnapshotListName && services.exports.at(directory.id) == &current_export();
+}
+
+Outcome<InodePointer> CompoundContext::lookup(const Inode& directory, std::string_view name) const {
+  if (names_snapshots(directory, name) && services.names.snapshots().has_ready())
+    return services.names.get(inode_in(kSnapshotList, directory.id));
+  return services.names.lookup(directory.id, name);
+}
+
+Outcome<> CompoundContext::check_new_name(const Inode& directory, std::string_view name) const {
+  if (names_snapshots(directory, name)) return std::unexpected(Status::kExist);
+  return {};
 }
 
 const Export& CompoundContext::current_export() const {
@@ -138,8 +160,12 @@ Credentials CompoundContext::credentials() const {
   return to.squashed(managed);
 }
 
+bool CompoundContext::read_only() const {
+  return current_export().read_only || snapshot_of(current.handle->inode) != 0;
+}
+
 Outcome<> CompoundContext::check_writable() const {
-  if (current_export().read_only) return std::unexpected(Status::kRoFs);
+  if (read_only()) return std::unexpected(Status::kRoFs);
   return {};
 }
 

@@ -112,9 +112,10 @@ class CompoundContext {
   Outcome<InodePointer> current_regular_file() const;
   // NOTDIR, SYMLINK for what is not a directory.
   Outcome<InodePointer> current_directory() const;
-  // The saved object of LINK, RENAME and COPY: NOFILEHANDLE, STALE; XDEV if it was reached through another export.
+  // The saved object of LINK, RENAME and CLONE: NOFILEHANDLE, STALE; XDEV if it was reached through another export, or
+  // is of another snapshot.
   Outcome<InodePointer> saved_inode() const;
-  // The same for data.
+  // The same for data, which COPY may read in any snapshot.
   Outcome<InodePointer> saved_regular_file() const;
   // What everybody may know of a directory that leads to an export.
   InodePointer pseudo_directory(const Inode& real) const;
@@ -122,11 +123,17 @@ class CompoundContext {
   void set_current(const ObjectHandle& handle) { current = {handle, {}}; }
   // An inode reached from the current object, through this export.
   ObjectHandle handle_of(const Inode& inode, uint16_t export_id) const {
-    return {export_id, inode.id, inode.generation, current.handle->old};
+    return {export_id, inode.id, inode.generation, current.handle->old && snapshot_of(inode.id) == 0};
   }
   ObjectHandle handle_of(const Inode& inode) const { return handle_of(inode, current.handle->export_id); }
 
   void set_current_stateid(const nfs4::Stateid& stateid) { current.stateid = stateid; }
+
+  // --- names in a directory of the current export ---
+  // As people see them: nfs4::kSnapshotListName leads to the snapshots. What Namespace::lookup() says.
+  Outcome<InodePointer> lookup(const Inode& directory, std::string_view name) const;
+  // Before something gets a name: EXIST for the one that is not to be had, whether there are snapshots or not.
+  Outcome<> check_new_name(const Inode& directory, std::string_view name) const;
 
   // --- permissions on the current export ---
   const Export& current_export() const;
@@ -144,7 +151,9 @@ class CompoundContext {
   Credentials credentials() const;
   // The same, with what permissions are judged by.
   Requester requester() const { return {credentials(), services.names}; }
-  // kMay* bits. ACCESS, and ROFS for writing on a read-only export.
+  // Nothing of the current object may be changed: so its export says, or it is of a snapshot.
+  bool read_only() const;
+  // kMay* bits. ACCESS, and ROFS for writing where all is read_only().
   Outcome<> check_access(const Inode& inode, uint32_t wanted) const;
   Outcome<> check_writable() const;
 
@@ -183,6 +192,10 @@ class CompoundContext {
   Outcome<> check_grace(bool reclaim) const;
 
  private:
+  // A saved object that was reached through the current export.
+  Outcome<InodePointer> saved_object() const;
+  bool names_snapshots(const Inode& directory, std::string_view name) const;
+
   UserGroups::Answer managed_groups_;  // of the caller, as the name service has them; null: not asked for
 
   // Why a stateid nobody knows is not good.

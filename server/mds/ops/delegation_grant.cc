@@ -41,7 +41,9 @@ Granted grant(CompoundContext& context, const Inode& inode, const ObjectHandle& 
               uint32_t want) {
   if (want == nfs4::kShareAccessWantNoDelegation) return std::unexpected(WhyNoDelegation::kNotWanted);
   if (want == nfs4::kShareAccessWantCancel) return std::unexpected(WhyNoDelegation::kCancelled);
-  if (!context.services.limits.delegations) return std::unexpected(WhyNoDelegation::kNotSupportedFileType);
+  // What is in a snapshot nobody changes; but it goes with that, and nothing is recalled then.
+  if (!context.services.limits.delegations || snapshot_of(inode.id) != 0)
+    return std::unexpected(WhyNoDelegation::kNotSupportedFileType);
   if (want == nfs4::kShareAccessWantWriteDelegation)
     return std::unexpected(WhyNoDelegation::kWriteNotSupportedFileType);
   // Who has just opened it for writing is about to change what he would cache.

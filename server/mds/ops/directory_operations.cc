@@ -39,6 +39,12 @@ Outcome<> check_not_pinned(const CompoundContext& context, const Inode& inode) {
   return {};
 }
 
+// The list of snapshots has a name among live files, and keeps it.
+Outcome<> check_live(const Inode& inode) {
+  if (snapshot_of(inode.id) != 0) return std::unexpected(Status::kRoFs);
+  return {};
+}
+
 // What is known of a directory through this export would be known of the one that waits for the name.
 Outcome<> check_not_awaited(const CompoundContext& context, const Inode& moved, const Inode& target,
                             std::string_view name) {
@@ -100,6 +106,7 @@ nfs4::CreateResponse handle(CompoundContext& context, const nfs4::CreateArgument
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
   TRY_ASSIGN(const FileType type, creatable_type(arguments.type.discriminant()));
   TRY(context.check_writable());
+  TRY(context.check_new_name(*directory, arguments.name));
   TRY_ASSIGN(NewInode wanted, new_inode(context, *directory, type, arguments.attributes));
   TRY(outcome(check_create(context.requester(), *directory)));
   if (const nfs4::LinkText* text = arguments.type.get_if<nfs4::FileType::kLink>()) {
@@ -132,6 +139,7 @@ nfs4::LinkResponse handle(CompoundContext& context, const nfs4::LinkArguments& a
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
   if (inode->is_directory()) return Status::kIsDir;
   TRY(context.check_writable());
+  TRY(context.check_new_name(*directory, arguments.new_name));
   // Whose file it may be is the matter of the caller's host (Linux: fs.protected_hardlinks).
   TRY(outcome(check_create(context.requester(), *directory)));
   TRY(context.recall_delegations(*inode));
@@ -153,7 +161,8 @@ nfs4::RemoveResponse handle(CompoundContext& context, const nfs4::RemoveArgument
   TRY(context.check_writable());
   TRY(context.check_access(*directory, kMayExecute));
   Namespace& names = context.services.names;
-  TRY_ASSIGN(const InodePointer victim, names.lookup(directory->id, arguments.target));
+  TRY_ASSIGN(const InodePointer victim, context.lookup(*directory, arguments.target));
+  TRY(check_live(*victim));
   TRY(outcome(check_remove(context.requester(), *directory, *victim)));
   TRY(check_not_pinned(context, *victim));
   TRY(context.recall_delegations(*victim));
@@ -175,13 +184,15 @@ nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArgument
   Namespace& names = context.services.names;
   // The new name first: one that cannot be is said to be so, whether the old one is there or not.
   InodePointer replaced;
-  if (auto found = names.lookup(target->id, wish.new_name)) {
+  TRY(context.check_new_name(*target, wish.new_name));
+  if (auto found = context.lookup(*target, wish.new_name)) {
     replaced = *std::move(found);
     TRY(check_not_pinned(context, *replaced));
   } else if (found.error() != Status::kNoEnt) {
     return found.error();
   }
-  TRY_ASSIGN(const InodePointer moved, names.lookup(source->id, arguments.old_name));
+  TRY_ASSIGN(const InodePointer moved, context.lookup(*source, arguments.old_name));
+  TRY(check_live(*moved));
   if (wish.how == nfs4::RenameHow::kExchange && !replaced) return Status::kNoEnt;
   // It is asked again in the run that renames, so nobody comes between.
   if (wish.how == nfs4::RenameHow::kNoReplace && replaced) return Status::kExist;

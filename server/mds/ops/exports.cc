@@ -150,6 +150,13 @@ const Export* Exports::at(InodeId directory) const {
   return found == directories_.end() ? nullptr : &found->second->rules;
 }
 
+std::vector<InodeId> Exports::directories() const {
+  find_directories();
+  std::vector<InodeId> all;
+  for (const auto& [directory, entry] : directories_) all.push_back(directory);
+  return all;
+}
+
 const Export* Exports::around(const Export& of) const {
   const Export* nearest = nullptr;
   for (const auto& [id, entry] : exports_) {
@@ -169,6 +176,38 @@ bool Exports::holds(const Export& of, InodeId directory) const {
     if (!parent) return false;
     at = (*parent)->id;
   }
+}
+
+const Exports::PlacesInSnapshot* Exports::places_in(SnapshotNumber snapshot) const {
+  if (places_version_ != version_) places_.clear();
+  places_version_ = version_;
+  if (const auto known = places_.find(snapshot); known != places_.end()) return &known->second;
+  PlacesInSnapshot places;
+  for (const auto& [id, entry] : exports_) {
+    if (entry.removed) continue;
+    Outcome<InodePointer> at = names_.get(inode_in(snapshot, kRootInode));
+    for (const std::string& part : entry.parts) {
+      if (at) at = names_.lookup((*at)->id, part);
+    }
+    if (at) {
+      places.emplace_back((*at)->id, id);
+    } else if (at.error() != nfs4::Status::kNoEnt && at.error() != nfs4::Status::kNotDir &&
+               at.error() != nfs4::Status::kSymlink) {
+      return nullptr;
+    }
+  }
+  std::erase_if(places_, [&](const auto& item) { return names_.snapshots().find(item.first) == nullptr; });
+  return &places_.emplace(snapshot, std::move(places)).first->second;
+}
+
+bool Exports::is_of_another(uint16_t from, InodeId in_snapshot) const {
+  const SnapshotNumber snapshot = snapshot_of(in_snapshot);
+  if (snapshot == kSnapshotList) return false;
+  if (const Export* today = at(live_inode(in_snapshot)); today != nullptr && today->id != from) return true;
+  const PlacesInSnapshot* places = places_in(snapshot);
+  return places == nullptr || std::ranges::any_of(*places, [&](const auto& place) {
+           return place.first == in_snapshot && place.second != from;
+         });
 }
 
 bool Exports::pinned(InodeId directory) const {
@@ -216,6 +255,10 @@ std::optional<uint16_t> Exports::root(std::string_view host) const {
 }
 
 std::optional<uint16_t> Exports::seen_through(uint16_t from, InodeId directory, std::string_view host) const {
+  if (snapshot_of(directory) != 0) {
+    if (is_of_another(from, directory)) return std::nullopt;
+    return from;
+  }
   if (const Export* own = at(directory)) {
     if (own->id == from || own->admits(host)) return own->id;
   } else if (from != kPseudoId) {

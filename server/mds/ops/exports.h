@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "server/mds/meta/namespace.h"
@@ -69,6 +70,8 @@ class Exports {
   const Export* find_path(std::string_view path) const;
   // The export whose directory this is, or null.
   const Export* at(InodeId directory) const;
+  // Those that are there, of all exports.
+  std::vector<InodeId> directories() const;
   // The export that `of` lies in, or null.
   const Export* around(const Export& of) const;
   // Whether the export's path leads to a directory.
@@ -85,7 +88,8 @@ class Exports {
   // What PUTROOTFH leads to, kPseudoId for the pseudo file system. Null: no export admits the host.
   std::optional<uint16_t> root(std::string_view host) const;
   // What `directory`, met in export `from`, is seen through: `from`, the export it belongs to, or kPseudoId
-  // if that does not admit the host but one below it does. Null: nothing of it is to be seen.
+  // if that does not admit the host but one below it does. Null: nothing of it is to be seen. In a snapshot no
+  // way leads from one export into another, whoever asks.
   std::optional<uint16_t> seen_through(uint16_t from, InodeId directory, std::string_view host) const;
   // What the parent of an export's or pseudo directory is seen through. Null: that is the root.
   std::optional<uint16_t> above(uint16_t of, InodeId directory, std::string_view host) const;
@@ -126,6 +130,11 @@ class Exports {
   const std::vector<InodeId>& walk(const Entry& of) const;
   bool complete(const Entry& of) const { return walk(of).size() == of.parts.size() + 1; }
   void find_directories() const;
+  // Where the paths of exports lead in a snapshot. Null: a row of it cannot be read.
+  using PlacesInSnapshot = std::vector<std::pair<InodeId, uint16_t>>;
+  const PlacesInSnapshot* places_in(SnapshotNumber snapshot) const;
+  // Whether a directory of a snapshot is that of another export: today's, or the one that had its path then.
+  bool is_of_another(uint16_t from, InodeId in_snapshot) const;
   // The export that shows the directory of the first `depth` parts of this one's path.
   const Export* nearest(const Entry& of, size_t depth) const;
   uint16_t shown_by(const Entry& of, size_t depth, std::string_view host) const;
@@ -135,6 +144,9 @@ class Exports {
   // Their directories, and those whose directory was not there when it was last looked for.
   mutable std::unordered_map<InodeId, const Entry*> directories_;
   mutable std::vector<const Entry*> without_directory_;
+  // For the exports of `places_version_`.
+  mutable std::unordered_map<SnapshotNumber, PlacesInSnapshot> places_;
+  mutable uint64_t places_version_ = 0;
   size_t size_ = 0;
   uint16_t next_id_ = 1;
   uint64_t version_;

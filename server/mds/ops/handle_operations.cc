@@ -34,6 +34,8 @@ Outcome<> check_place(const CompoundContext& context, const Export& to, const Ha
     good = exports.in_pseudo(inode.id, context.peer_host());
   } else if (decoded.superseded) {
     good = exports.at(inode.id) == &to;
+  } else if (decoded.handle.old && snapshot_of(inode.id) != 0) {
+    good = false;  // anybody can have made it: no server of that time had snapshots
   } else if (decoded.handle.old && inode.is_directory()) {
     good = exports.holds(to, inode.id);
   }

@@ -27,7 +27,7 @@ Outcome<ObjectHandle> look_up(const CompoundContext& context, std::string_view n
   TRY(context.check_access(*directory, kMayExecute));
   const uint16_t current = context.current.handle->export_id;
   if (current == Exports::kPseudoId) return look_up_pseudo(context, directory->id, name);
-  TRY_ASSIGN(const InodePointer inode, context.services.names.lookup(directory->id, name));
+  TRY_ASSIGN(const InodePointer inode, context.lookup(*directory, name));
   if (!inode->is_directory()) return context.handle_of(*inode);
   // The path of another export may begin here.
   const auto through = context.services.exports.seen_through(current, inode->id, context.peer_host());
@@ -35,9 +35,23 @@ Outcome<ObjectHandle> look_up(const CompoundContext& context, std::string_view n
   return context.handle_of(*inode, *through);
 }
 
+// The way by which LOOKUP has come: what is above an export's directory in a snapshot is not the export's.
+Outcome<ObjectHandle> look_up_parent_of_snapshot(const CompoundContext& context, InodeId directory) {
+  Namespace& names = context.services.names;
+  const InodeId live = live_inode(directory);
+  if (context.services.exports.at(live) != &context.current_export()) {
+    TRY_ASSIGN(const InodePointer parent, names.lookup_parent(directory));
+    return context.handle_of(*parent);
+  }
+  const bool is_list = snapshot_of(directory) == kSnapshotList;
+  TRY_ASSIGN(const InodePointer above, names.get(is_list ? live : inode_in(kSnapshotList, live)));
+  return context.handle_of(*above);
+}
+
 Outcome<ObjectHandle> look_up_parent(const CompoundContext& context) {
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
   TRY(context.check_access(*directory, kMayExecute));
+  if (snapshot_of(directory->id) != 0) return look_up_parent_of_snapshot(context, directory->id);
   const uint16_t current = context.current.handle->export_id;
   const Exports& exports = context.services.exports;
   TRY_ASSIGN(const InodePointer parent, context.services.names.lookup_parent(directory->id));

@@ -126,6 +126,7 @@ Outcome<> check_room(const CompoundContext& context) {
 Outcome<> create_file(const CompoundContext& context, const Creation& creation, const Inode& directory,
                       std::string_view name, Target& target) {
   TRY(context.check_writable());
+  TRY(context.check_new_name(directory, name));
   TRY(check_room(context));
   TRY_ASSIGN(NewInode wanted, new_inode(context, directory, FileType::kRegular, creation.attributes));
   const Status allowed = check_create(context.requester(), directory);
@@ -166,7 +167,7 @@ Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenA
     return std::unexpected(pseudo_refusal(context, directory->id, name, arguments));
   Target target;
   target.change = {true, directory->change, directory->change};
-  const auto found = context.services.names.lookup(directory->id, name);
+  const auto found = context.lookup(*directory, name);
   if (found) target.handle = context.handle_of(**found);
   const nfs4::CreateHow* how = arguments.how.get_if<nfs4::OpenType::kCreate>();
   if (!how) {
@@ -218,11 +219,9 @@ Outcome<> check_delegation(const CompoundContext& context, const nfs4::OpenClaim
 // have opened the file before he changed its mode, or as its maker: he could give himself what he asks for.
 Outcome<> check_permission(const CompoundContext& context, const Inode& inode, const Target& target,
                            const Share& share, bool reclaim) {
+  if ((share.access & kShareWrite) != 0) TRY(context.check_writable());
   if (target.entitled) return {};
-  if (reclaim && context.credentials().uid == inode.uid) {
-    if ((share.access & kShareWrite) != 0) return context.check_writable();
-    return {};
-  }
+  if (reclaim && context.credentials().uid == inode.uid) return {};
   uint32_t wanted = 0;
   if ((share.access & kShareRead) != 0) wanted |= kMayRead;
   if ((share.access & kShareWrite) != 0 || target.resize) wanted |= kMayWrite;
