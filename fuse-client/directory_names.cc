@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuse-client/directory_names.h"
 
+#include "shared/nfs4/snapshot_list.h"
+
 namespace pnfsrdma::fuse_client {
 
 void DirectoryNames::absent(std::string_view name, uint64_t change) {
@@ -61,7 +63,8 @@ void DirectoryNames::forget() {
 }
 
 bool DirectoryNames::lacks(std::string_view name, uint64_t change) const {
-  if (change != change_) return false;
+  // The one that no listing shows, and that comes with the first snapshot.
+  if (change != change_ || name == nfs4::kSnapshotListName) return false;
   return complete_ ? !present_.contains(name) : absent_.contains(name);
 }
 

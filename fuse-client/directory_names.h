@@ -40,7 +40,7 @@ class DirectoryNames {
   // An operation of ours whose outcome is not known, or was not what was expected.
   void forget();
 
-  // True: when the change attribute was `change` there was no such name.
+  // True: when the change attribute was `change` there was no such name. Never of nfs4::kSnapshotListName.
   bool lacks(std::string_view name, uint64_t change) const;
   // True: the name was of the same file as when it was found last.
   bool has_found(std::string_view name, uint64_t change) const;

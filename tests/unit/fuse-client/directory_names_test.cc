@@ -52,6 +52,14 @@ TEST_F(DirectoryNamesTest, OwnChangesKeepWhatIsKnown) {
   EXPECT_TRUE(names.lacks("c", 9));
 }
 
+TEST_F(DirectoryNamesTest, TheListOfSnapshotsMayComeAtAnyTime) {
+  names.absent(".snapshots", 5);
+  EXPECT_FALSE(names.lacks(".snapshots", 5));
+  names.complete({"a"}, 6);
+  EXPECT_TRUE(names.lacks("b", 6));
+  EXPECT_FALSE(names.lacks(".snapshots", 6));
+}
+
 TEST_F(DirectoryNamesTest, ExchangedNamesStayAndHaveOtherFiles) {
   names.complete({"a", "b", "c"}, 5);
   for (const char* name : {"a", "b", "c"}) names.found(name, 5);
