@@ -59,6 +59,14 @@ class Administration {
   virtual void change_export(uint16_t id, const ExportRules& rules, Done<Export> done) = 0;
   virtual void remove_export(uint16_t id, Done<> done) = 0;
 
+  // --- snapshots ---
+  virtual TreeSnapshots snapshots() = 0;
+  // `done` when it is taken. No name: the time. EEXIST, EINVAL, EBUSY (another one is being taken, or there are as many
+  // as there may be, or no room), EAGAIN (somebody who writes does not answer: nothing has changed).
+  virtual void take_snapshot(const std::string& name, Done<TreeSnapshot> done) = 0;
+  // `done` when nobody sees it any more.
+  virtual void remove_snapshot(uint32_t id, Done<> done) = 0;
+
   // --- bricks ---
   virtual void add_brick(const std::string& address, Done<Brick> done) = 0;
   // EBUSY while it holds data; `holders` then says whose.

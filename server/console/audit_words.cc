@@ -113,6 +113,16 @@ Words brick_words(const std::string& action, const std::string& subject, const J
   return {"changed " + brick + differences(before, after), "change " + brick};
 }
 
+Words snapshot_words(const std::string& action, const std::string& subject, const Json& before,
+                     const Json& after) {
+  if (action == "postSnapshot") {
+    const std::string what = "the snapshot " + text(after, "name", "named by its time");
+    return {"took " + what, "take " + what};
+  }
+  const std::string what = "the snapshot " + text(before, "name", last_of(subject));
+  return {"deleted " + what, "delete " + what};
+}
+
 // Of the URL what stands before the path: the rest is often a secret, and this is logged.
 std::string receiver_of(const Json& webhook) {
   const std::string url = text(webhook, "url", "nowhere");
@@ -157,6 +167,7 @@ Words words_of(const std::string& action, const std::string& subject, const Json
   }
   if (action.find("Brick") != std::string::npos) return brick_words(action, subject, before, after);
   if (action.find("Export") != std::string::npos) return export_words(action, before, after);
+  if (action.find("Snapshot") != std::string::npos) return snapshot_words(action, subject, before, after);
   if (action == "deleteLayouts") return layouts_words(before);
   if (action == "deleteLayout") {
     const std::string what = "the layout of " + file_and_client(before, last);

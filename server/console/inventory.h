@@ -299,6 +299,19 @@ struct ExportEffect {
   std::string text;                 // for people
 };
 
+// A snapshot of all files.
+enum class SnapshotState : uint8_t { kMaking, kReady, kDeleting };
+struct TreeSnapshot {
+  uint32_t id = 0;
+  std::string name;
+  WallTime created;
+  SnapshotState state = SnapshotState::kMaking;
+};
+struct TreeSnapshots {
+  std::vector<TreeSnapshot> all;  // by id
+  uint64_t held_bytes = 0;        // memory that no file has any more, but a snapshot
+};
+
 struct FileExtent {
   uint64_t offset = 0;
   uint64_t length = 0;
@@ -390,6 +403,8 @@ struct Numbers {
   uint32_t layouts = 0;
   uint32_t delegations = 0;
   uint32_t grants = 0;
+  uint32_t snapshots = 0;
+  uint64_t snapshot_bytes = 0;     // memory that no file has any more, but a snapshot
   uint32_t running_compounds = 0;  // queue: begun, not answered
   uint64_t unsynced_commits = 0;   // queue: in the metadata engine's log, not durable yet
   uint64_t memory_bytes = 0;       // that peers make the server hold

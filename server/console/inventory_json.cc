@@ -207,6 +207,13 @@ Json to_json(const Export& item) {
   return json;
 }
 
+Json to_json(const TreeSnapshot& snapshot) {
+  return {{"id", snapshot.id},
+          {"name", snapshot.name},
+          {"created", rfc3339(snapshot.created)},
+          {"state", to_string(snapshot.state)}};
+}
+
 Json to_json(const File& file) {
   Json extents = Json::array();
   for (const FileExtent& extent : file.extents) {

@@ -26,6 +26,7 @@ Json to_json(const Grant& grant);
 Json to_json(const Brick& brick);
 Json to_json(const BlockRun& run);
 Json to_json(const Export& item);
+Json to_json(const TreeSnapshot& snapshot);
 Json to_json(const File& file);
 Json to_json(const Job& job);
 

@@ -151,6 +151,18 @@ const char* to_string(FileType value) {
   return "";
 }
 
+const char* to_string(SnapshotState value) {
+  switch (value) {
+    case SnapshotState::kMaking:
+      return "making";
+    case SnapshotState::kReady:
+      return "ready";
+    case SnapshotState::kDeleting:
+      return "deleting";
+  }
+  return "";
+}
+
 const char* to_string(HealthStatus value) {
   switch (value) {
     case HealthStatus::kOk:

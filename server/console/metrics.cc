@@ -121,6 +121,9 @@ void add_state(Exposition& out, const Numbers& numbers) {
   out.gauge("pnfsrdma_mds_layouts", "Layouts held.").value(numbers.layouts);
   out.gauge("pnfsrdma_mds_delegations", "Delegations held.").value(numbers.delegations);
   out.gauge("pnfsrdma_mds_grants", "Handles to memory that are alive.").value(numbers.grants);
+  out.gauge("pnfsrdma_mds_snapshots", "Snapshots, with those being deleted.").value(numbers.snapshots);
+  out.gauge("pnfsrdma_mds_snapshot_bytes", "Memory that no file has any more, but a snapshot.")
+      .value(number(numbers.snapshot_bytes));
   out.gauge("pnfsrdma_mds_compounds_running", "COMPOUND calls begun and not answered.")
       .value(numbers.running_compounds);
   out.gauge("pnfsrdma_mds_metadata_unsynced_commits", "Metadata commits that are not durable yet.")

@@ -48,6 +48,11 @@ Response get_export(Backend& backend, Call& call);
 Response get_export_effect(Backend& backend, Call& call);
 Response put_export(Backend& backend, Call& call);
 Response delete_export(Backend& backend, Call& call);
+// snapshot_resource.cc
+Response list_snapshots(Backend& backend, Call& call);
+Response post_snapshot(Backend& backend, Call& call);
+Response get_snapshot(Backend& backend, Call& call);
+Response delete_snapshot(Backend& backend, Call& call);
 // holdings_resource.cc
 Response get_file(Backend& backend, Call& call);
 Response list_layouts(Backend& backend, Call& call);

@@ -15,6 +15,7 @@
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
 #include "server/mds/layout/layouts.h"
+#include "server/mds/layout/snapshot_keeper.h"
 #include "server/mds/meta/read_then.h"
 #include "server/mds/ops/network.h"
 #include "server/mds/state/session.h"
@@ -31,6 +32,7 @@ Administrator::Administrator(const Parts& parts)
           parts.store, parts.exports, parts.handles, [this](uint16_t id) { recall_layouts_of(id); },
           [this](auto visit, auto done) { visit_mounted(std::move(visit), std::move(done)); }),
       settings_(parts.store, parts.config, parts.limits),
+      snapshots_(parts.clock, parts.names, parts.exports, parts.layouts.snapshots()),
       jobs_(parts.clock) {}
 
 console::Numbers Administrator::numbers() {
@@ -48,6 +50,8 @@ console::Numbers Administrator::numbers() {
                                            .compounds = &parts_.compounds,
                                            .started = started_,
                                            .start_count = parts_.start_count});
+  numbers.snapshots = static_cast<uint32_t>(parts_.names.snapshots().all().size());
+  numbers.snapshot_bytes = parts_.layouts.snapshots().held();
   numbers.turns = view_turns(parts_.loop.turns(), parts_.loop.now());
   numbers.checks.push_back(check_of_turns("This server", numbers.turns));
   add_memory(parts_.memory, numbers);
@@ -55,6 +59,7 @@ console::Numbers Administrator::numbers() {
   add_port_refusals(parts_.counters, parts_.exports, parts_.clock.now(), numbers);
   add_name_service(parts_.user_groups, numbers);
   add_bricks(numbers);
+  snapshots_.add_check(numbers);
   add_broken_paths(parts_.layouts.paths(), parts_.clients, parts_.clock.now(), numbers);
   return numbers;
 }

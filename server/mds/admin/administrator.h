@@ -7,6 +7,7 @@
 #include "server/mds/admin/job_table.h"
 #include "server/mds/admin/numbers_view.h"
 #include "server/mds/admin/setting_keeper.h"
+#include "server/mds/admin/snapshot_administration.h"
 #include "server/mds/state/lease_keeper.h"
 
 namespace pnfsrdma::mds {
@@ -61,6 +62,12 @@ class Administrator final : public console::Administration {
   void change_export(uint16_t id, const console::ExportRules& rules, Done<console::Export> done) override;
   void remove_export(uint16_t id, Done<> done) override;
 
+  console::TreeSnapshots snapshots() override { return snapshots_.all(); }
+  void take_snapshot(const std::string& name, Done<console::TreeSnapshot> done) override {
+    snapshots_.take(name, std::move(done));
+  }
+  void remove_snapshot(uint32_t id, Done<> done) override { snapshots_.remove(id, std::move(done)); }
+
   void add_brick(const std::string& address, Done<console::Brick> done) override;
   void remove_brick(const std::string& brick, Done<> done) override;
   void drain_brick(const std::string& brick, bool draining, Done<> done) override;
@@ -87,6 +94,7 @@ class Administrator final : public console::Administration {
   SteadyTime aged_;  // the busy files
   ExportKeeper exports_;
   SettingKeeper settings_;
+  SnapshotAdministration snapshots_;
   JobTable jobs_;
   Lifetime lifetime_;
 };

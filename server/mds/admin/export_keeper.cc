@@ -9,6 +9,7 @@
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/values.h"
 #include "shared/base/log.h"
+#include "shared/nfs4/snapshot_list.h"
 
 namespace pnfsrdma::mds {
 
@@ -130,6 +131,11 @@ std::string text_of(const console::ExportEffect& effect, const std::string& path
   return text + (effect.losing.size() > kNamed ? ", …" : "") + ".";
 }
 
+// As a whole part.
+bool names_snapshots(const std::string& path) {
+  return (path + "/").find("/" + std::string(nfs4::kSnapshotListName) + "/") != std::string::npos;
+}
+
 bool same_networks(const Export& one, const Export& other) {
   return std::ranges::equal(one.clients, other.clients, {}, &Network::text, &Network::text);
 }
@@ -246,6 +252,8 @@ void ExportKeeper::effect_of(const Export& added,
 Result<> ExportKeeper::may_add(const Export& item) const {
   if (const Export* there = exports_.find_path(item.path))
     return fail(EEXIST, item.path + " is export " + std::to_string(there->id) + " already");
+  if (names_snapshots(item.path))
+    return fail(EINVAL, item.path + ": .snapshots leads to the snapshots, which every export shows");
   if (exports_.next_id() == 0 || exports_.size() >= kExportsMax)
     return fail(EBUSY, "there are too many exports (1000 at a time, 65535 ever)");
   return {};

@@ -44,6 +44,12 @@ TEST(AuditSummary, SaysWhatIsOtherThanBefore) {
             "removed the brick north at unix:/b");
   EXPECT_EQ(audit_summary(entry("postBrickCheck", "/api/v1/bricks/5e/check", nullptr, nullptr)),
             "began to check the brick 5e");
+  EXPECT_EQ(audit_summary(entry("postSnapshot", "/api/v1/snapshots", nullptr, {{"name", "monday"}})),
+            "took the snapshot monday");
+  EXPECT_EQ(audit_summary(entry("postSnapshot", "/api/v1/snapshots", nullptr, Json::object())),
+            "took the snapshot named by its time");
+  EXPECT_EQ(audit_summary(entry("deleteSnapshot", "/api/v1/snapshots/3", {{"name", "monday"}}, nullptr)),
+            "deleted the snapshot monday");
 }
 
 TEST(AuditSummary, SaysHowItEnded) {

@@ -126,6 +126,19 @@ class FakeAdministration final : public Administration {
     std::erase_if(all_exports, [&](const Export& one) { return one.id == id; });
     done({});
   }
+  TreeSnapshots snapshots() override { return {all_snapshots, 4096}; }
+  void take_snapshot(const std::string& name, Done<TreeSnapshot> done) override {
+    for (const TreeSnapshot& one : all_snapshots) {
+      if (one.name == name) return done(fail(EEXIST, "there is a snapshot " + name + " already"));
+    }
+    const auto id = static_cast<uint32_t>(all_snapshots.size() + 1);
+    all_snapshots.push_back({.id = id, .name = name, .created = {}, .state = SnapshotState::kReady});
+    done(all_snapshots.back());
+  }
+  void remove_snapshot(uint32_t id, Done<> done) override {
+    std::erase_if(all_snapshots, [&](const TreeSnapshot& one) { return one.id == id; });
+    done({});
+  }
   void add_brick(const std::string& address, Done<Brick> done) override {
     if (address == "tcp:192.0.2.1:1") return done(fail(EHOSTUNREACH, "nobody answers there"));
     if (address == brick.address) return done(fail(EEXIST, "it is there"));
@@ -190,6 +203,7 @@ class FakeAdministration final : public Administration {
   std::vector<Client> clients;
   std::vector<Layout> layouts;
   std::vector<Export> all_exports;
+  std::vector<TreeSnapshot> all_snapshots;
   std::vector<Job> all_jobs;
   std::vector<Setting> all_settings;
   Brick brick;

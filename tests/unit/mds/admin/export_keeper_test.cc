@@ -84,6 +84,16 @@ struct FirstStoredExport {
   xdr::List<xdr::String<64>, 256> clients;
 };
 
+TEST_F(Keeper, TheSnapshotsAreNoDirectoryToExport) {
+  for (const char* path : {"/.snapshots", "/.snapshots/monday", "/a/.snapshots", "/a/.snapshots/b"}) {
+    const auto refused = add({.path = path});
+    ASSERT_FALSE(refused.has_value()) << path;
+    EXPECT_EQ(refused.error().number(), EINVAL);
+  }
+  EXPECT_TRUE(add({.path = "/a.snapshots"}).has_value());
+  EXPECT_TRUE(add({.path = "/.snapshots2"}).has_value());
+}
+
 TEST_F(Keeper, AnExportStoredByAnEarlierVersionIsSecure) {
   const auto key = [](std::string_view of) {
     return record_key(static_cast<uint8_t>(RecordKind::kExport), of);

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/admin/snapshot_administration.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+
+namespace pnfsrdma::mds {
+
+namespace {
+
+console::SnapshotState shown(SnapshotState state) {
+  switch (state) {
+    case SnapshotState::kMaking:
+      return console::SnapshotState::kMaking;
+    case SnapshotState::kReady:
+      return console::SnapshotState::kReady;
+    case SnapshotState::kGoing:
+      break;
+  }
+  return console::SnapshotState::kDeleting;
+}
+
+console::TreeSnapshot shown(const Snapshot& snapshot) {
+  return {.id = snapshot.number,
+          .name = snapshot.name,
+          .created = snapshot.created,
+          .state = shown(snapshot.state)};
+}
+
+}  // namespace
+
+std::string snapshot_name_of(const WallTime& time) {
+  return fmt::format("{:%FT%H.%M.%SZ}", std::chrono::sys_seconds(std::chrono::seconds(time.seconds)));
+}
+
+Error why_not_taken(const Error& error, const std::string& name) {
+  switch (error.number()) {
+    case EEXIST:
+      return {EEXIST, "there is a snapshot " + name + " already"};
+    case EINVAL:
+      return {EINVAL, "a snapshot cannot be called " + name + ": it names a directory"};
+    case EMFILE:
+      return {EBUSY, fmt::format("there are {} snapshots, and there can be no more: delete some",
+                                 Snapshots::kSnapshotsMax)};
+    case EBUSY:
+      return {EBUSY, "another snapshot is being taken"};
+    case ENOSPC:
+      return {EBUSY, "the disk of the metadata is full: free space on it, or delete snapshots"};
+    case ETIMEDOUT:
+      return {
+          EAGAIN,
+          "a client has not returned the memory it writes in time, or a brick is away: nothing has changed; "
+          "pnfsrdma layout list and pnfsrdma brick list show which"};
+    default:
+      return error;
+  }
+}
+
+console::TreeSnapshots SnapshotAdministration::all() const {
+  console::TreeSnapshots all{.all = {}, .held_bytes = keeper_.held()};
+  for (const auto& [number, snapshot] : names_.snapshots().all()) all.all.push_back(shown(snapshot));
+  return all;
+}
+
+void SnapshotAdministration::add_check(console::Numbers& numbers) {
+  // Memory of terabytes is freed in less.
+  constexpr Milliseconds kPatience = std::chrono::minutes(10);
+  const SteadyTime now = clock_.now();
+  const Snapshots& snapshots = names_.snapshots();
+  std::erase_if(going_, [&](const auto& one) { return snapshots.find(one.first) == nullptr; });
+  std::string stuck;
+  for (const auto& [number, snapshot] : snapshots.all()) {
+    if (snapshot.state != SnapshotState::kGoing) continue;
+    const SteadyTime since = going_.try_emplace(number, now).first->second;
+    if (now - since < kPatience) continue;
+    stuck += fmt::format("{}{} (for {} minutes)", stuck.empty() ? "" : ", ", snapshot.name,
+                         std::chrono::duration_cast<std::chrono::minutes>(now - since).count());
+  }
+  if (stuck.empty()) return;
+  numbers.checks.push_back(
+      {.name = "snapshots",
+       .status = console::HealthStatus::kWarning,
+       .detail = "Deleted snapshots still hold memory: " + stuck + ".",
+       .fix = "Memory of a brick that is away is freed when it is back: pnfsrdma brick list"});
+}
+
+// Two in one second are told apart.
+std::string SnapshotAdministration::free_name() const {
+  const std::string name = snapshot_name_of(clock_.wall_now());
+  std::string free = name;
+  for (int next = 2; names_.snapshots().find(free) != nullptr; ++next)
+    free = fmt::format("{}-{}", name, next);
+  return free;
+}
+
+void SnapshotAdministration::take(const std::string& asked, Done<console::TreeSnapshot> done) {
+  const std::string name = asked.empty() ? free_name() : asked;
+  const bool first = !names_.snapshots().has_ready();
+  keeper_.take(name,
+               lifetime_.guard([this, name, first, done = std::move(done)](Result<SnapshotNumber> number) {
+                 if (number && first) update_roots();
+                 taken(name, std::move(number), done);
+               }));
+}
+
+void SnapshotAdministration::taken(const std::string& name, Result<SnapshotNumber> number,
+                                   const Done<console::TreeSnapshot>& done) {
+  const Snapshot* const namesake = names_.snapshots().find(name);
+  if (!number && namesake != nullptr && namesake->state == SnapshotState::kGoing)
+    return done(
+        fail(EEXIST, "the snapshot " + name + " is still being deleted: its name is free in a moment"));
+  if (!number) return done(std::unexpected(why_not_taken(number.error(), name)));
+  const Snapshot* const snapshot = names_.snapshots().find(*number);
+  if (snapshot == nullptr) return done(fail(ENOENT, "it was deleted meanwhile"));
+  done(shown(*snapshot));
+}
+
+void SnapshotAdministration::remove(SnapshotNumber number, Done<> done) {
+  const Snapshot* const snapshot = names_.snapshots().find(number);
+  if (snapshot == nullptr) return done(fail(ENOENT, fmt::format("there is no snapshot {}", number)));
+  const std::string name = snapshot->name;  // its record changes meanwhile
+  keeper_.remove(name, lifetime_.guard([this, done = std::move(done)](Result<> removed) {
+    if (removed && !names_.snapshots().has_ready()) update_roots();
+    done(std::move(removed));
+  }));
+}
+
+// The list of snapshots has got, or lost, its name in each of them. A client that has looked for the name learns of it
+// as it does of every other: the directory has changed.
+void SnapshotAdministration::update_roots() {
+  for (const InodeId root : exports_.directories()) static_cast<void>(names_.update(root, {}));
+}
+
+}  // namespace pnfsrdma::mds
