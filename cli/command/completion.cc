@@ -84,7 +84,7 @@ constexpr std::array kNames = {
     Names{"alert", "/alerts", "/id", "/summary"},    Names{"client", "/clients", "/id", "/name"},
     Names{"export", "/exports", "/path", "/source"}, Names{"layout", "/layouts", "/id", "/path"},
     Names{"user", "/users", "/name", "/role"},       Names{"token", "/tokens", "/name", "/user"},
-    Names{"job", "/jobs", "/id", "/kind"},
+    Names{"job", "/jobs", "/id", "/kind"},           Names{"snapshot", "/snapshots", "/name", "/created"},
 };
 
 void add_names(const std::string& noun, const std::string& begun, const AskServer& ask,

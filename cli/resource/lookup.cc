@@ -66,6 +66,15 @@ Outcome<json> find_export(ApiClient& client, const std::string& called) {
   return one_called(all, "export", called, {"/path"});
 }
 
+Outcome<json> find_snapshot(ApiClient& client, const std::string& called) {
+  TRY_ASSIGN(const json all, client.list("/snapshots"));
+  // A name that is a number, too, is a name.
+  for (const json& snapshot : all) {
+    if (text_at(snapshot, "/name") == called) return snapshot;
+  }
+  return one_called(all, "snapshot", called, {"/name"});
+}
+
 Outcome<json> find_client(ApiClient& client, const std::string& called) {
   TRY_ASSIGN(const json all, client.list("/clients"));
   return one_called(all, "client", called, {"/name", "/host", "/owner"});

@@ -19,6 +19,8 @@ std::string brick_address(const std::string& typed);
 Outcome<nlohmann::json> find_brick(ApiClient& client, const std::string& called);
 // An export by its number or path.
 Outcome<nlohmann::json> find_export(ApiClient& client, const std::string& called);
+// A snapshot by its name or number.
+Outcome<nlohmann::json> find_snapshot(ApiClient& client, const std::string& called);
 // A client by its id, the beginning of it, or its name.
 Outcome<nlohmann::json> find_client(ApiClient& client, const std::string& called);
 // A user by name.

@@ -25,12 +25,12 @@ Style style_of_state(std::string_view state) {
       Known{"ready", Style::kGood},         Known{"ok", Style::kGood},
       Known{"done", Style::kGood},          Known{"power", Style::kGood},
       Known{"connecting", Style::kWarning}, Known{"reconciling", Style::kWarning},
-      Known{"draining", Style::kWarning},   Known{"warning", Style::kWarning},
-      Known{"recalling", Style::kWarning},  Known{"revoking", Style::kWarning},
-      Known{"volatile", Style::kWarning},   Known{"process", Style::kWarning},
-      Known{"away", Style::kBad},           Known{"fenced", Style::kBad},
-      Known{"foreign", Style::kBad},        Known{"failed", Style::kBad},
-      Known{"error", Style::kBad},
+      Known{"draining", Style::kWarning},   Known{"deleting", Style::kWarning},
+      Known{"warning", Style::kWarning},    Known{"recalling", Style::kWarning},
+      Known{"revoking", Style::kWarning},   Known{"volatile", Style::kWarning},
+      Known{"process", Style::kWarning},    Known{"away", Style::kBad},
+      Known{"fenced", Style::kBad},         Known{"foreign", Style::kBad},
+      Known{"failed", Style::kBad},         Known{"error", Style::kBad},
   };
   for (const Known& known : kKnown) {
     if (known.state == state) return known.style;

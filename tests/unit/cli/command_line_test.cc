@@ -43,6 +43,7 @@ class CommandLine : public ::testing::Test {
   nlohmann::json server = {
       {"/bricks", {{{"id", "5e1f"}, {"address", "unix:/run/a"}}, {{"id", "77aa"}, {"address", "tcp:b:1"}}}},
       {"/users", {{{"name", "eve"}, {"role", "viewer"}}}},
+      {"/snapshots", {{{"id", 3}, {"name", "monday"}, {"created", "2026-03-01T09:30:00Z"}}}},
       {"/jobs", {{{"id", 12}, {"kind", "check"}}}},
       {"/clients", {{{"id", "00ff"}, {"name", "host-a"}}}},
       {"/configuration",
@@ -68,6 +69,9 @@ TEST_F(CommandLine, WhatMakesNoSenseIsRefused) {
   EXPECT_NE(parse({"stat", "--prometheus", "--watch"}), 0);
   EXPECT_NE(parse({"stat", "--watch", "--interval", "0"}), 0);
   EXPECT_NE(parse({"stat", "--interval", "1"}), 0);
+  EXPECT_NE(parse({"snapshot", "remove"}), 0);
+  EXPECT_EQ(parse({"snapshot", "create"}), 0);
+  EXPECT_EQ(parse({"snapshot", "delete", "monday", "tuesday"}), 0);
   EXPECT_NE(parse({"nonsense"}), 0);
   EXPECT_NE(parse({"doctor", "--unknown"}), 0);
 }
@@ -154,6 +158,7 @@ TEST_F(CommandLine, CompletionKnowsWhatTheServerHas) {
   EXPECT_THAT(complete({"brick", "check", "7"}), testing::ElementsAre(Candidate{"77aa", "tcp:b:1"}));
   EXPECT_THAT(complete({"user", "edit", ""}), word("eve"));
   EXPECT_THAT(complete({"job", "follow", ""}), word("12"));
+  EXPECT_THAT(complete({"snapshot", "remove", ""}), word("monday"));
   EXPECT_THAT(complete({"config", "set", ""}), word("log_level"));
   EXPECT_THAT(complete({"config", "set", ""}), Not(word("listen")));  // cannot be set
   EXPECT_THAT(complete({"layout", "list", "--client", ""}), word("00ff"));
