@@ -8,6 +8,7 @@ import { chartMoves, historyIsShown, mountAndWork } from "./overview.mjs";
 import { layoutAppears, revokeIdle, revokeUnderLoad, walkByKeyboard } from "./exposure.mjs";
 import { expelClient, seeClient } from "./clients.mjs";
 import { eventsArrive } from "./events.mjs";
+import { removeSnapshot, takeSnapshot } from "./snapshots.mjs";
 import { auditTells, changeLogLevel, makeToken, makeViewer } from "./settings.mjs";
 import { logOut, viewerIsRefused } from "./roles.mjs";
 import { tryOperations } from "./try_api.mjs";
@@ -23,6 +24,8 @@ export const steps = [
   ["it is mounted and works", mountAndWork],
   ["the charts move", chartMoves],
   ["the last 15 minutes, who is busy, and the forecast", historyIsShown],
+  ["a snapshot is taken", takeSnapshot],
+  ["a snapshot is removed, its name typed", removeSnapshot],
   ["a layout appears in the exposure map within a second", layoutAppears],
   ["the map is walked by keyboard", walkByKeyboard],
   ["an idle layout is revoked and gone within a second", revokeIdle],
