@@ -217,14 +217,16 @@ class Checker {
       TRY_ASSIGN(const StoredNumber stored, read_value<StoredNumber>(*last, "the last snapshot's number"));
       newest = stored.number;
     }
-    return scan<StoredSnapshot>(
-        kSnapshotTag, "a snapshot", [&](std::string_view key, const StoredSnapshot& stored) {
-          const uint64_t number = number_of_key(kSnapshotTag, key).value_or(0);
-          if (number == 0 || number > newest) return problem("snapshot {} has an impossible number", number);
-          if (!is_snapshot_name(stored.name)) problem("snapshot {} has an impossible name", number);
-          if (stored.state == SnapshotState::kReady)
-            ready_.emplace_back(static_cast<SnapshotNumber>(number), stored.name);
-        });
+    return scan<StoredSnapshot>(kSnapshotTag, "a snapshot",
+                                [&](std::string_view key, const StoredSnapshot& stored) {
+                                  const uint64_t number = number_of_key(kSnapshotTag, key).value_or(0);
+                                  if (number == 0 || number > newest)
+                                    return problem("snapshot {} has an impossible number", number);
+                                  if (!is_snapshot_name(stored.name))
+                                    problem("snapshot {} has an impossible name", number);
+                                  if (stored.state == SnapshotState::kReady)
+                                    ready_.emplace_back(static_cast<SnapshotNumber>(number), stored.name);
+                                });
   }
 
   void check_snapshot(SnapshotNumber number, const std::string& name) {

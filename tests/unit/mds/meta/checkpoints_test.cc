@@ -9,6 +9,7 @@
 
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/namespace_check.h"
+#include "shared/base/sync.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {
@@ -147,6 +148,10 @@ TEST_F(OnDisk, TheStoreMayEndWhileOneIsMade) {
     bool called = false;
     store_->checkpoint(orderly ? 1 : 2, [&](const Result<>&) { called = true; });
     store_->drop_checkpoint(7, [&](const Result<>&) { called = true; });
+    // Under way, but not in the loop's hands.
+    const auto begun = [&] { return std::filesystem::exists(path() + "/snapshots"); };
+    for (int i = 0; i < 2000 && !begun(); ++i) sleep_for(Milliseconds(1));
+    ASSERT_TRUE(begun());
     if (orderly) {
       ASSERT_TRUE(store_->close());
     }

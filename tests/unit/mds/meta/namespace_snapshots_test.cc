@@ -88,7 +88,7 @@ class NamespaceSnapshots : public OverBothEngines {
   std::unique_ptr<Namespace> names_;
 };
 
-using Rows = std::vector<std::string>;
+using Texts = std::vector<std::string>;
 constexpr InodeId kList = inode_in(kSnapshotList, kRootInode);
 
 TEST_P(NamespaceSnapshots, ShowTheTreeAsItWas) {
@@ -116,7 +116,7 @@ TEST_P(NamespaceSnapshots, ShowTheTreeAsItWas) {
 
   for (int round = 0; round < 2; ++round) {
     const InodeId root = inode_in(number, kRootInode);
-    EXPECT_EQ(list(root), (Rows{"dir", "gone"}));
+    EXPECT_EQ(list(root), (Texts{"dir", "gone"}));
     const InodePointer inside = names_->lookup(root, "dir").value();
     EXPECT_EQ(inside->id, inode_in(number, directory->id));
     EXPECT_EQ(inside->parent, root);
@@ -129,7 +129,7 @@ TEST_P(NamespaceSnapshots, ShowTheTreeAsItWas) {
     EXPECT_EQ(names_->access_acl(*old).value(), acl);
     EXPECT_EQ(Xattrs(*names_).get(*old, "color").value(), value);
     EXPECT_EQ(names_->last_path(old->id), "/.snapshots/one/dir/file");
-    EXPECT_EQ(list(directory->id), Rows{"new"});
+    EXPECT_EQ(list(directory->id), Texts{"new"});
     EXPECT_EQ(names_->lookup(inside->id, "new").error(), Status::kNoEnt);
     expect_sound();
     restart();
@@ -142,14 +142,14 @@ TEST_P(NamespaceSnapshots, EachHasItsOwnTree) {
   make(kRootInode, "b");
   const SnapshotNumber two = take("two");
   ASSERT_TRUE(names_->remove(kRootInode, "a"));
-  EXPECT_EQ(list(inode_in(one, kRootInode)), Rows{"a"});
-  EXPECT_EQ(list(inode_in(two, kRootInode)), (Rows{"a", "b"}));
-  EXPECT_EQ(list(kRootInode), Rows{"b"});
+  EXPECT_EQ(list(inode_in(one, kRootInode)), Texts{"a"});
+  EXPECT_EQ(list(inode_in(two, kRootInode)), (Texts{"a", "b"}));
+  EXPECT_EQ(list(kRootInode), Texts{"b"});
   drop(one);
   EXPECT_EQ(names_->get(inode_in(one, kRootInode)).error(), Status::kStale);
   restart();
   EXPECT_EQ(names_->get(inode_in(one, kRootInode)).error(), Status::kStale);
-  EXPECT_EQ(list(inode_in(two, kRootInode)), (Rows{"a", "b"}));
+  EXPECT_EQ(list(inode_in(two, kRootInode)), (Texts{"a", "b"}));
   EXPECT_EQ(take("three"), 3U);
   expect_sound();
 }
@@ -212,7 +212,7 @@ TEST_P(NamespaceSnapshots, AreListed) {
   EXPECT_EQ(all->size, 2U);
   EXPECT_EQ(all->mtime, names_->snapshots().find("a")->created);
   EXPECT_GT(all->change, change);
-  EXPECT_EQ(list(kList), (Rows{"b", "a"}));
+  EXPECT_EQ(list(kList), (Texts{"b", "a"}));
   const DirectoryPage first = names_->read_directory(kList, 0, 1).value();
   ASSERT_EQ(first.entries.size(), 1U);
   EXPECT_FALSE(first.end);
@@ -230,7 +230,7 @@ TEST_P(NamespaceSnapshots, AreListed) {
   const uint64_t last = names_->get(kList).value()->change;
   restart();
   EXPECT_EQ(names_->get(kList).value()->change, last);
-  EXPECT_EQ(list(kList), Rows{"a"});
+  EXPECT_EQ(list(kList), Texts{"a"});
 }
 
 TEST_P(NamespaceSnapshots, ADirectoryListsThoseThatHaveIt) {
@@ -280,8 +280,8 @@ TEST_P(NamespaceSnapshots, RowsOfAnInodeAreScannedInItsSnapshotAndAllOthersAreLi
   const auto row = [&](uint64_t end) {
     return number_key(kExtentTag, inside, end) + "=old" + std::to_string(end);
   };
-  EXPECT_EQ(keys(number_key(kExtentTag, inside)), (Rows{row(1), row(2), row(3)}));
-  EXPECT_EQ(keys(number_key(kExtentTag, inside), number_key(kExtentTag, inside, 2)), (Rows{row(2), row(3)}));
+  EXPECT_EQ(keys(number_key(kExtentTag, inside)), (Texts{row(1), row(2), row(3)}));
+  EXPECT_EQ(keys(number_key(kExtentTag, inside), number_key(kExtentTag, inside, 2)), (Texts{row(2), row(3)}));
   EXPECT_TRUE(keys(number_key(kExtentTag, inside), number_key(kExtentTag, inside + 1, 0)).empty());
   EXPECT_TRUE(keys(number_key(kExtentTag, inside + 1)).empty());
   EXPECT_EQ(store_->get(number_key(kExtentTag, inside, 2)).value(), "old2");
@@ -296,8 +296,8 @@ TEST_P(NamespaceSnapshots, ARequestThatMissesTheirRowsRunsAgain) {
   make(directory->id, "other");
   const InodeId root = inode_in(take("one"), kRootInode);
   restart();  // none is open
+  const uint64_t blocking = store_->read_counts().blocking;
   if (GetParam() == Engine::kMemory) static_cast<MemoryStore&>(*store_).go_cold();
-  const uint64_t at_start = store_->read_counts().blocking;
   RequestReads reads(*store_);
   {
     const RequestReads::Run run(reads);
@@ -317,7 +317,7 @@ TEST_P(NamespaceSnapshots, ARequestThatMissesTheirRowsRunsAgain) {
   EXPECT_FALSE(entries);
   ASSERT_TRUE(run_until([&] { return entries.has_value(); }));
   EXPECT_EQ(entries, 2U);
-  EXPECT_EQ(store_->read_counts().blocking, at_start);
+  EXPECT_EQ(store_->read_counts().blocking, blocking);
 }
 
 TEST_P(NamespaceSnapshots, AStartForgetsCopiesThatAreNotReady) {
@@ -327,7 +327,7 @@ TEST_P(NamespaceSnapshots, AStartForgetsCopiesThatAreNotReady) {
   take("two");
   restart();
   EXPECT_TRUE(checkpoint(1)) << "there was one of the same number";
-  EXPECT_EQ(list(inode_in(2, kRootInode)), Rows{"file"});
+  EXPECT_EQ(list(inode_in(2, kRootInode)), Texts{"file"});
 }
 
 TEST_P(NamespaceSnapshots, ACopyThatIsGoneIsFoundByTheCheck) {
