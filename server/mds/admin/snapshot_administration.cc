@@ -107,10 +107,6 @@ void SnapshotAdministration::take(const std::string& asked, Done<console::TreeSn
 
 void SnapshotAdministration::taken(const std::string& name, Result<SnapshotNumber> number,
                                    const Done<console::TreeSnapshot>& done) {
-  const Snapshot* const namesake = names_.snapshots().find(name);
-  if (!number && namesake != nullptr && namesake->state == SnapshotState::kGoing)
-    return done(
-        fail(EEXIST, "the snapshot " + name + " is still being deleted: its name is free in a moment"));
   if (!number) return done(std::unexpected(why_not_taken(number.error(), name)));
   const Snapshot* const snapshot = names_.snapshots().find(*number);
   if (snapshot == nullptr) return done(fail(ENOENT, "it was deleted meanwhile"));
@@ -119,7 +115,8 @@ void SnapshotAdministration::taken(const std::string& name, Result<SnapshotNumbe
 
 void SnapshotAdministration::remove(SnapshotNumber number, Done<> done) {
   const Snapshot* const snapshot = names_.snapshots().find(number);
-  if (snapshot == nullptr) return done(fail(ENOENT, fmt::format("there is no snapshot {}", number)));
+  if (snapshot == nullptr || !snapshot->is_ready())
+    return done(fail(ENOENT, fmt::format("there is no snapshot {}", number)));
   const std::string name = snapshot->name;  // its record changes meanwhile
   keeper_.remove(name, lifetime_.guard([this, done = std::move(done)](Result<> removed) {
     if (removed && !names_.snapshots().has_ready()) update_roots();

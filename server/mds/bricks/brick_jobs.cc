@@ -83,7 +83,8 @@ class Format final : public Job {
  private:
   void run(BrickDevice& brick) override {
     if (!closed_) {
-      if (brick.space().used_blocks() > 0) return end(fail(EBUSY, "files or snapshots have data on the brick"));
+      if (brick.space().used_blocks() > 0)
+        return end(fail(EBUSY, "files or snapshots have data on the brick"));
       closed_ = true;
       bricks_.set_closed(number_, true);
     }

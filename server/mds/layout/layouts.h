@@ -136,7 +136,7 @@ class Layouts final : public LayoutConflicts {
   void stop_writers(std::function<void()> done);
   void let_write() { stopped_ = false; }
   bool writers_stopped() const { return stopped_; }
-  // Whether nobody may write by himself, all that was on the way has arrived, and nothing is behind the end of any file.
+  // Whether nobody may write by himself, all that was on the way has arrived, and nothing is behind the end of a file.
   void is_still(std::function<void(bool)> done);
   // Nobody finds the files of the snapshot any more: their layouts end, and `done` when every handle is dead.
   void end_snapshot(SnapshotNumber snapshot, std::function<void()> done);

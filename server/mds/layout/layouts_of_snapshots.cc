@@ -59,9 +59,7 @@ void Layouts::is_still(std::function<void(bool)> done) {
   if (!written.empty() || space_.ahead().size() > 0 || space_.any_rests()) return done(false);
   read_then(
       names_.store(), lifetime_.token(), [this] { return space_.extents().dirty_tails(0, 1); },
-      [done = std::move(done)](const Result<std::vector<InodeId>>& tails) {
-        done(tails && tails->empty());
-      });
+      [done = std::move(done)](const Result<std::vector<InodeId>>& tails) { done(tails && tails->empty()); });
 }
 
 void Layouts::end_snapshot(SnapshotNumber snapshot, std::function<void()> done) {

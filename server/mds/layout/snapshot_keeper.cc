@@ -50,8 +50,7 @@ Result<> SnapshotKeeper::recover() {
 void SnapshotKeeper::take(std::string_view name, Taken done) {
   if (taking_) return done(fail(EBUSY, "another snapshot is being taken"));
   if (!is_snapshot_name(name)) return done(fail(EINVAL, "a snapshot needs a name like a file's"));
-  if (names_.snapshots().find(name) != nullptr)
-    return done(fail(EEXIST, "there is a snapshot of that name"));
+  if (names_.snapshots().find(name) != nullptr) return done(fail(EEXIST, "there is a snapshot of that name"));
   if (store_.room().full) return done(fail(ENOSPC, "the metadata disk is full"));
   taking_ = Taking{.name = std::string(name), .done = std::move(done), .until = {}};
   // So that there is little left to write while others wait.
@@ -68,9 +67,10 @@ void SnapshotKeeper::stop_writers() {
 void SnapshotKeeper::hold() {
   const auto left = std::chrono::ceil<Milliseconds>(taking_->until - clock_.now());
   if (left <= Milliseconds(0)) {
-    return end(fail(ETIMEDOUT,
-                    "files were being written all the time, or a brick is away: nobody wrote for no moment in " +
-                        std::to_string(kStillPatience.count()) + " ms"));
+    return end(
+        fail(ETIMEDOUT,
+             "files were being written all the time, or a brick is away: nobody wrote for no moment in " +
+                 std::to_string(kStillPatience.count()) + " ms"));
   }
   patience_ = loop_.after(left, [this] { again(); });
   queue_.hold(lifetime_.guard([this] {
@@ -139,10 +139,11 @@ void SnapshotKeeper::end(Result<SnapshotNumber> outcome) {
 
 // --- deleting one: nobody finds it, nobody reads it, nothing keeps its memory. ---
 
-void SnapshotKeeper::remove(std::string_view name, Done done) {
+void SnapshotKeeper::remove(std::string_view called, Done done) {
+  // Not of the record's own bytes, which change.
+  const std::string name(called);
   const Snapshot* const found = names_.snapshots().find(name);
-  if (found == nullptr || !found->is_ready())
-    return done(fail(ENOENT, "there is no snapshot " + std::string(name)));
+  if (found == nullptr || !found->is_ready()) return done(fail(ENOENT, "there is no snapshot " + name));
   const SnapshotNumber number = found->number;
   if (const auto gone = names_.snapshots().set_state(number, SnapshotState::kGoing); !gone)
     return done(std::unexpected(gone.error()));
@@ -164,7 +165,9 @@ void SnapshotKeeper::forget(SnapshotNumber number) {
   store_.when_synced(store_.last_namespace_sequence(), lifetime_.guard([this, number] {
     names_.snapshots().forget(number);
     store_.drop_checkpoint(number, [number](const Result<>& dropped) {
-      if (!dropped) log_warning("snapshots", "checkpoint-not-dropped number={} {}", number, dropped.error().to_string());
+      if (dropped) return;
+      log_warning("snapshots", "checkpoint-not-dropped number={} error=\"{}\"", number,
+                  dropped.error().to_string());
     });
     free_memory(number);
   }));

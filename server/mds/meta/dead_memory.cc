@@ -20,9 +20,8 @@ Result<DeadRun> read_run(std::string_view key, std::string_view value) {
   const bool sound = stored.length > 0 && stored.length <= place.second && place.first < kSnapshotsEnd &&
                      stored.born < place.first;
   if (!sound) return fail(EUCLEAN, "the metadata store has impossible memory of a snapshot");
-  return DeadRun{{place.second - stored.length, stored.length},
-                 stored.born,
-                 static_cast<SnapshotNumber>(place.first)};
+  return DeadRun{
+      {place.second - stored.length, stored.length}, stored.born, static_cast<SnapshotNumber>(place.first)};
 }
 
 }  // namespace

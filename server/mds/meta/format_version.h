@@ -8,9 +8,9 @@
 namespace pnfsrdma::mds {
 
 // The grammar of keys.h and values.h as a whole. Raised when an older program could damage what a newer one
-// wrote. 1: one brick. 2: brick records, addresses in zones. 3: memory that several extents name, snapshots and ACLs. An
-// older program would free such memory with the first of its files, write into a snapshot's, and take an ACL's mask for
-// the group's rights.
+// wrote. 1: one brick. 2: brick records, addresses in zones. 3: memory that several extents name, snapshots, ACLs. An
+// older program would free such memory with the first of its files, write into a snapshot's, and take an ACL's mask
+// for the group's rights.
 inline constexpr uint64_t kFormatVersion = 3;
 // Of a store without any of them: an older program may still use it.
 inline constexpr uint64_t kFormatBasic = 2;

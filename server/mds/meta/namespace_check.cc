@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "server/mds/meta/checkpoint_view.h"
+#include "server/mds/meta/dead_memory.h"
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/shared_runs.h"
@@ -63,6 +64,7 @@ class Checker {
   Result<NamespaceReport> run_with_snapshots() {
     TRY(read_snapshots());
     TRY_ASSIGN(report_, run());
+    TRY(read_dead());
     for (const auto& [number, name] : ready_) check_snapshot(number, name);
     return std::move(report_);
   }
@@ -229,9 +231,46 @@ class Checker {
                                 });
   }
 
+  // What files have is not what only snapshots have; together they have all that any snapshot needs.
+  Result<> read_dead() {
+    TRY_ASSIGN(const std::vector<DeadRun> dead, DeadMemory(store_).page({}));
+    for (const Place& place : places_) in_use_.push_back({place.logical, place.length});
+    join(in_use_);
+    const std::vector<LogicalRange> files = in_use_;
+    for (const DeadRun& run : dead) {
+      const auto at = std::ranges::upper_bound(files, run.memory.logical, {}, &LogicalRange::end);
+      if (at != files.end() && at->logical < run.memory.end())
+        problem("logical address {} is a snapshot's alone and a file's, too", run.memory.logical);
+      in_use_.push_back(run.memory);
+    }
+    join(in_use_);
+    return {};
+  }
+
+  // Sorted; what touches or overlaps is one.
+  static void join(std::vector<LogicalRange>& ranges) {
+    std::ranges::sort(ranges);
+    std::vector<LogicalRange> joined;
+    for (const LogicalRange& range : ranges) {
+      if (joined.empty() || joined.back().end() < range.logical) {
+        joined.push_back(range);
+      } else {
+        joined.back().length = std::max(joined.back().end(), range.end()) - joined.back().logical;
+      }
+    }
+    ranges = std::move(joined);
+  }
+
   void check_snapshot(SnapshotNumber number, const std::string& name) {
     CheckpointView copy(store_, number);
-    const auto found = Checker(copy).run();
+    Checker then(copy);
+    const auto found = then.run();
+    for (const Place& place : then.places_) {
+      const auto at = std::ranges::upper_bound(in_use_, place.logical, {}, &LogicalRange::end);
+      if (at == in_use_.end() || at->logical > place.logical || at->end() < place.logical + place.length)
+        problem("snapshot {} ('{}'): memory of file {} at logical address {} is not in use any more", number,
+                name, place.inode, place.logical);
+    }
     if (!found) return problem("snapshot {} ('{}'): {}", number, name, found.error().to_string());
     for (const std::string& one : found->problems) problem("snapshot {} ('{}'): {}", number, name, one);
   }
@@ -392,6 +431,7 @@ class Checker {
   uint64_t last_share_end_ = 0;
   std::vector<Shared> shared_at_;  // in order
   std::vector<std::pair<SnapshotNumber, std::string>> ready_;
+  std::vector<LogicalRange> in_use_;  // by files or snapshots
 };
 
 }  // namespace

@@ -56,7 +56,9 @@ const Snapshot* Snapshots::find(SnapshotNumber number) const {
 }
 
 const Snapshot* Snapshots::find(std::string_view name) const {
-  const auto found = std::ranges::find_if(all_, [&](const auto& one) { return one.second.name == name; });
+  const auto found = std::ranges::find_if(all_, [&](const auto& one) {
+    return one.second.name == name && one.second.state != SnapshotState::kGoing;
+  });
   return found == all_.end() ? nullptr : &found->second;
 }
 

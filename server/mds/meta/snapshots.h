@@ -47,6 +47,7 @@ class Snapshots {
   const std::map<SnapshotNumber, Snapshot>& all() const { return all_; }
   // Of any state. nullptr: there is none.
   const Snapshot* find(SnapshotNumber number) const;
+  // Not of those that go.
   const Snapshot* find(std::string_view name) const;
   // Those that people see.
   bool has_ready() const;

@@ -110,8 +110,8 @@ class FileSpace {
   // Gives the file memory of its own for what is shared of `stretch`, durably copied, at least of `needed`; what it
   // was is freed when nobody has it any more. Committed (not synced) when `done` gets kOk. kNoSpc, kDelay, kIo.
   void unshare(InodeId inode, const ByteRange& needed, const ByteRange& stretch, Done done);
-  // What was another file's, too, and is this one's alone by now is so durably: a crash would give it back, with what is
-  // written there by then. Before bytes go to memory that a file had before. At once where it never shared any.
+  // What was another file's, too, and is this one's alone by now is so durably: a crash would give it back, with what
+  // is written there by then. Before bytes go to memory that a file had before. At once where it never shared any.
   void when_owned_durably(InodeId inode, std::function<void()> then);
 
   // "Bytes past the end of file are zeros" made true again, but for those that somebody may still write: that

@@ -434,7 +434,8 @@ class LayoutWorld {
     const std::vector<DeadRun> dead = *DeadMemory(store).page({});
     for (const DeadRun& run : dead) {
       EXPECT_TRUE(names->snapshots().holds(run.born, run.died)) << "memory that nothing holds";
-      for (uint64_t at = run.memory.logical; at < run.memory.end(); at += kGrainSize) used.insert(at - at % kBlock);
+      for (uint64_t at = run.memory.logical; at < run.memory.end(); at += kGrainSize)
+        used.insert(at - at % kBlock);
     }
     for (const uint64_t block : used)
       EXPECT_TRUE(brick_of(list->brick_of(block)).blocks.contains(block)) << "an extent without its block";

@@ -16,9 +16,7 @@ class SnapshotKeeperTest : public ::testing::Test {
  protected:
   SnapshotKeeperTest() { world_.obey_recalls(); }
 
-  std::string pattern(size_t count) const {
-    return std::string(count, static_cast<char>('A' + file_ % 26));
-  }
+  std::string pattern(size_t count) const { return std::string(count, static_cast<char>('A' + file_ % 26)); }
   static std::string zeros(size_t count) { return std::string(count, '\0'); }
   SnapshotNumber take(const std::string& name) {
     const auto taken = world_.take_snapshot(name);
