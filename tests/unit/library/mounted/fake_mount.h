@@ -29,19 +29,20 @@ class FakeMount {
  public:
   static constexpr uint32_t kDepth = 8;
 
-  FakeMount() : name_(fmt::format("pnfsrdma-fake-mount.{}", ::getpid())) {
+  explicit FakeMount(uint32_t depth = kDepth)
+      : depth_(depth), name_(fmt::format("pnfsrdma-fake-mount.{}", ::getpid())) {
     auto listening = ring::listen_on(name_);
     CHECK(listening);
     listening_ = std::move(*listening);
     memory_ = FileDescriptor(::memfd_create("rings", MFD_CLOEXEC));
-    CHECK(::ftruncate(memory_.get(), static_cast<off_t>(ring::rings_size(kDepth))) == 0);
+    CHECK(::ftruncate(memory_.get(), static_cast<off_t>(ring::rings_size(depth_))) == 0);
     void* const mapped =
-        ::mmap(nullptr, ring::rings_size(kDepth), PROT_READ | PROT_WRITE, MAP_SHARED, memory_.get(), 0);
+        ::mmap(nullptr, ring::rings_size(depth_), PROT_READ | PROT_WRITE, MAP_SHARED, memory_.get(), 0);
     CHECK(mapped != MAP_FAILED);
-    bytes_ = {static_cast<std::byte*>(mapped), ring::rings_size(kDepth)};
+    bytes_ = {static_cast<std::byte*>(mapped), ring::rings_size(depth_)};
     doorbell_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     event_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
-    rings.emplace(bytes_, kDepth);
+    rings.emplace(bytes_, depth_);
   }
   ~FakeMount() {
     die();
@@ -66,11 +67,14 @@ class FakeMount {
     const uint64_t one = 1;
     if (rings->publish()) CHECK(::write(event_.get(), &one, sizeof one) == sizeof one);
   }
+  // For whoever sleeps until it is rung.
+  int doorbell() const { return doorbell_.get(); }
   // Rung since this was asked last.
   bool rung() {
     uint64_t count = 0;
     return ::read(doorbell_.get(), &count, sizeof count) > 0;
   }
+  std::atomic<int> newest_memory = -1;  // its descriptor
   std::map<uint32_t, FileDescriptor>& memories() { return memories_; }
 
   std::optional<ring::MountRings> rings;
@@ -107,20 +111,24 @@ class FakeMount {
             std::vector<int>& descriptors) {
     switch (static_cast<ring::RequestKind>(request.kind)) {
       case ring::RequestKind::kHello:
-        answer.number = kDepth;
+        answer.number = depth_;
         answer.secret.fill(7);
         descriptors = {memory_.get(), doorbell_.get(), event_.get()};
         break;
       case ring::RequestKind::kAddMemory:
         answer.number = ++last_memory_;
         memories_[answer.number] = std::move(message.descriptors.at(0));
+        newest_memory = memories_[answer.number].get();
         break;
       case ring::RequestKind::kRemoveMemory:
         memories_.erase(static_cast<uint32_t>(request.value));
         break;
+      case ring::RequestKind::kAddChannel:
+        break;
     }
   }
 
+  const uint32_t depth_;
   const std::string name_;
   FileDescriptor listening_, memory_, doorbell_, event_;
   MutableByteSpan bytes_;
