@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char* kExitCodes = R"(Exit codes:
   0 done   1 refused or failed (doctor: a problem)   2 usage   3 no answer   4 not permitted
-  5 not found   6 changed meanwhile or in use   130 interrupted)";
+  5 not found   6 changed meanwhile or in use   130 interrupted
+  126, 127 run: the program cannot be started, there is none)";
 
 // Help and version are "errors" of code 0.
 int usage(int code) {
@@ -66,6 +67,21 @@ Failure not_expected(const CLI::App& app, const std::string& unknown) {
           understood.so_far + "--help"};
 }
 
+// What stands behind `run PROGRAM` are the program's words, whatever they look like.
+std::vector<char*> with_program_apart(int count, char** arguments) {
+  static char dashes[] = "--";
+  std::vector<char*> words(arguments, arguments + count);
+  if (count < 3 || std::string_view(words[1]) != "run") return words;
+  for (size_t i = 2; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word == "--library" || word == "-o" || word == "--output") ++i;
+    if (word.starts_with('-') && word != "--") continue;
+    if (word != "--") words.insert(words.begin() + static_cast<ptrdiff_t>(i), dashes);
+    break;
+  }
+  return words;
+}
+
 }  // namespace
 
 void build_application(CLI::App& app, Administration& administration) {
@@ -112,7 +128,8 @@ int run_application(int count, char** arguments) {
   CLI::App app;
   build_application(app, administration);
   try {
-    app.parse(count, arguments);
+    std::vector<char*> words = with_program_apart(count, arguments);
+    app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::RequiredError& error) {
     // CLI11 misses the command before it says that it does not know the word in its place.
     const std::vector<std::string> unknown = app.remaining(true);

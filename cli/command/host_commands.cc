@@ -12,6 +12,7 @@
 #include "cli/clone/clone_command.h"
 #include "cli/doctor/doctor_command.h"
 #include "cli/doctor/system_host.h"
+#include "cli/run/run_command.h"
 #include "cli/stat/stat_command.h"
 #include "shared/base/result.h"
 
@@ -90,6 +91,24 @@ void add_clone(CLI::App& app, Context& context) {
   });
 }
 
+void add_run(CLI::App& app, Context& context) {
+  CLI::App* const command = app.add_subcommand(
+      "run", "A program that knows nothing of pnfsrdma, whose reads and overwrites go past the kernel");
+  const auto options = std::make_shared<RunOptions>();
+  command->add_option("--library", options->library,
+                      "libpnfsrdma-preload.so, if it is not the installed one");
+  command->add_flag("--statistics", options->statistics,
+                    "say on standard error, when it ends, what went which way and why");
+  command->add_flag("--kernel-reads", options->kernel_reads,
+                    "read by the kernel, which keeps what it has read, but where it is opened with O_DIRECT");
+  command
+      ->add_option("program", options->words, "the program and its arguments; options stand in front of it")
+      ->required();
+  command->callback([&context, options] {
+    context.action = [&context, options] { return run_program(*options, context.output); };
+  });
+}
+
 // Of the server's console too, when one is named.
 Outcome<ExitCode> doctor(const DoctorOptions& wanted, const ApiOptions& api, Output& output) {
   DoctorOptions options = wanted;
@@ -120,6 +139,7 @@ void add_host_commands(CLI::App& app, Administration& administration) {
   add_stat(app, administration.context);
   add_doctor(app, administration);
   add_clone(app, administration.context);
+  add_run(app, administration.context);
 }
 
 }  // namespace pnfsrdma::cli

@@ -12,7 +12,7 @@ import unittest
 
 import cluster
 
-BIN = pathlib.Path(sys.argv.pop(1))
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 LIBRARY = BIN.parent / "lib" / "libpnfsrdma-preload.so"
 PAGE = 4096
 MIB = 1 << 20

@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 import unittest
 
 from preload_case import BIN, LIBRARY, MIB, PAGE, Case, filled, page  # first: see there
@@ -500,6 +499,53 @@ class Programs(Case):
                 base.close()
                 assert sqlite3.connect(PATH + mode).execute("SELECT count(*) FROM t").fetchone() == (3000,)
         """)
+
+
+class Run(Case):
+    def run_command(self, *words, **options):
+        return subprocess.run([BIN / "pnfsrdma", "run", *map(str, words)], capture_output=True, text=True, timeout=60, check=False, **options)
+
+    def test_starts_a_program_with_its_own_words(self):
+        done = self.run_command("printf", "%s.", "--json", "-y", "--", "--help")
+        self.assertEqual((done.returncode, done.stdout), (0, "--json.-y.--.--help."))
+        self.assertEqual(self.run_command("sh", "-c", "exit 77").returncode, 77)
+        done = self.run_command("env", env={**os.environ, "LD_PRELOAD": "/lib/other.so"})
+        self.assertIn(f"LD_PRELOAD={LIBRARY}:/lib/other.so\n", done.stdout)
+
+    def test_says_what_went_which_way(self):
+        done = self.run_command("--statistics", "dd", f"if={self.path}", "of=/dev/null", "bs=16k", "iflag=direct", "count=9")
+        self.assertIn("program=dd ring-reads=9 ring-writes=0 ring-bytes=147456 kernel=0", done.stderr)
+        self.forget_pages(self.path)
+        done = self.run_command("--statistics", "--kernel-reads", "dd", f"if={self.path}", "of=/dev/null", "bs=16k", "skip=3", "count=1")
+        self.assertIn("kernel=1 kept=1", done.stderr)
+
+    def test_ends_as_env_does(self):
+        self.assertEqual(self.run_command("pnfsrdma-no-such-program").returncode, 127)
+        self.assertEqual(self.run_command("./pnfsrdma-no-such-program").returncode, 127)
+        self.assertEqual(self.run_command("/etc/passwd").returncode, 126)
+        done = self.run_command("--library", "/nowhere.so", "true")
+        self.assertEqual(done.returncode, 126)
+        self.assertIn("--library", done.stderr)
+        self.assertEqual(self.run_command().returncode, 2)
+        self.assertIn("--kernel-reads", self.run_command("--help").stdout)
+
+    def test_warns_where_the_library_will_not_be_loaded(self):
+        source, program = self.cluster.home / "static.c", self.cluster.home / "static"
+        source.write_text("int main(void) { return 3; }\n")
+        if shutil.which("cc") is None or subprocess.run(["cc", "-static", "-o", program, source], capture_output=True, check=False).returncode:
+            self.skipTest("nothing here links statically")
+        script = self.cluster.home / "script"
+        script.write_text(f"#!{program}\n")
+        script.chmod(0o755)
+        copy = self.cluster.home / "setuid"
+        shutil.copy("/bin/true", copy)
+        os.chown(copy, NOBODY, NOBODY)
+        os.chmod(copy, 0o4755)
+        for path, code, words in (program, 3, "statically"), (script, 3, "statically"), (copy, 0, "set-user-id"):
+            done = self.run_command(path)
+            self.assertEqual(done.returncode, code)
+            self.assertIn(words, done.stderr)
+        self.assertEqual(self.run_command("true").stderr, "")
 
 
 if __name__ == "__main__":

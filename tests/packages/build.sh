@@ -30,7 +30,7 @@ inside() {
   env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root CCACHE_DIR=/ccache \
     CCACHE_MAXSIZE=3G JOBS="${JOBS:-$(nproc)}" PNFSRDMA_PACKAGE_VERSION="$version" chroot "$root" sh -euc '
     cmake -S /source -B /build --preset release -DPNFSRDMA_TESTS=OFF -DPNFSRDMA_WEB=OFF -DPNFSRDMA_WEB_PAGES=/pages >/dev/null
-    cmake --build /build -j "$JOBS" --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse pnfsrdma libpnfsrdma pnfsrdma-bench man completion
+    cmake --build /build -j "$JOBS" --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse pnfsrdma libpnfsrdma pnfsrdma-preload pnfsrdma-bench man completion
     /source/packaging/deb.sh /build /out'
 }
 export -f inside

@@ -16,7 +16,7 @@ for folder in "$first" "$second"; do
   git clone -q "$source" "$folder"
   (cd "$folder"
     cmake --preset release >/dev/null
-    cmake --build build/release --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse pnfsrdma libpnfsrdma pnfsrdma-bench man completion web
+    cmake --build build/release --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse pnfsrdma libpnfsrdma pnfsrdma-preload pnfsrdma-bench man completion web
     packaging/packages.sh build/release) >"$folder.log" 2>&1 || { tail -n 20 "$folder.log" >&2; exit 1; }
   rm -f "$folder.log"
 done

@@ -16,7 +16,7 @@ change -i "$rpms"/*.rpm
 [ "$(ask -qa | wc -l)" = 5 ]
 ask -Va --nodeps
 for file in usr/sbin/pnfsrdma-brickd usr/sbin/pnfsrdma-mdsd usr/bin/pnfsrdma-fuse usr/bin/pnfsrdma usr/lib/systemd/system/pnfsrdma-mdsd.service \
-  usr/share/man/man5/pnfsrdma.json.5.gz usr/share/pnfsrdma/web/index.html usr/lib64/libpnfsrdma.so.0 usr/include/pnfsrdma.h usr/share/man/man3/pnfsrdma_pread.3.gz etc/pnfsrdma/brickd.json; do
+  usr/share/man/man5/pnfsrdma.json.5.gz usr/share/pnfsrdma/web/index.html usr/lib64/libpnfsrdma.so.0 usr/lib64/pnfsrdma/libpnfsrdma-preload.so usr/include/pnfsrdma.h usr/share/man/man3/pnfsrdma_pread.3.gz etc/pnfsrdma/brickd.json; do
   [ -s "$tree/$file" ] || { echo "rpm_test.sh: $file is missing" >&2; exit 1; }
 done
 [ "$(readlink -f "$tree/usr/sbin/mount.pnfsrdma")" = "$tree/usr/bin/pnfsrdma-fuse" ]
