@@ -63,6 +63,8 @@ __attribute__((constructor)) void begin() {
   (void)::pthread_atfork(nullptr, [] { shortcut.forked_from_here(); }, [] { shortcut.is_child(); });
   const char* const reads = std::getenv("PNFSRDMA_PRELOAD_READS");
   if (reads != nullptr && std::strcmp(reads, "kernel") == 0) shortcut.keep_reads();
+  const char* const alone = std::getenv("PNFSRDMA_PRELOAD_ALONE");
+  if (alone != nullptr && std::strcmp(alone, "ring") == 0) shortcut.take_alone();
   const char* const wanted = std::getenv("PNFSRDMA_PRELOAD_STATISTICS");
   if (wanted == nullptr || *wanted == '\0') return;
   // Of its own: a program may have closed its standard error by then.

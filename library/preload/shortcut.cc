@@ -36,6 +36,25 @@ bool is_limited() {
   return kernel(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY;
 }
 
+ssize_t result_of(long result) {
+  if (result >= 0) return result;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+class UnderWay {
+ public:
+  explicit UnderWay(std::atomic<int>& count) : is_alone(count.fetch_add(1) == 0), count_(count) {}
+  ~UnderWay() { --count_; }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+
+  const bool is_alone;
+
+ private:
+  std::atomic<int>& count_;
+};
+
 size_t length_of(const Call& call) {
   size_t length = 0;
   for (int i = 0; i < call.count; ++i) {
@@ -82,6 +101,7 @@ void Shortcut::forked_from_here() {
 void Shortcut::is_child() {
   table_.forget_all();
   mounts_.abandon();
+  under_way_ = 0;  // the parent's
   process_ = 0;
 }
 
@@ -92,6 +112,8 @@ std::optional<ssize_t> Shortcut::take(const Call& call) {
   look.entry = table_.find(call.descriptor);
   if (look.entry.state == DescriptorTable::State::kUnknown) return std::nullopt;
   auto reason = this->look(call, look);
+  const UnderWay one(under_way_);
+  if (!reason && one.is_alone && !takes_alone_) return ask_kernel(call);
   if (!reason) reason = attach(call, look);
   if (reason) {
     // It may have been forgotten on the way: then it is none of a mount's.
@@ -118,6 +140,15 @@ std::optional<ssize_t> Shortcut::run(const Call& call, const Look& look) {
   statistics_.by_ring(call.is_read, look.length);
   if (call.is_read) table_.read_up_to(call.descriptor, look.offset + look.length);
   return moved;
+}
+
+// By us, so that it is known how long it is under way.
+ssize_t Shortcut::ask_kernel(const Call& call) {
+  statistics_.by_kernel(Reason::kAlone);
+  if (!call.offset)
+    return result_of(kernel(call.is_read ? SYS_readv : SYS_writev, call.descriptor, call.vector, call.count));
+  return result_of(kernel(call.is_read ? SYS_preadv : SYS_pwritev, call.descriptor, call.vector, call.count,
+                          *call.offset, 0));
 }
 
 // Why not. Cheap questions first.
@@ -201,9 +232,7 @@ std::optional<ssize_t> Shortcut::take_at_position(const Call& call, const Look& 
                            : kernel(call.is_read ? SYS_preadv : SYS_pwritev, call.descriptor, call.vector,
                                     call.count, offset, 0);
   if (moved != length) (void)kernel(SYS_lseek, call.descriptor, std::max(moved, 0L) - length, SEEK_CUR);
-  if (moved >= 0) return moved;
-  errno = static_cast<int>(-moved);
-  return -1;
+  return result_of(moved);
 }
 
 }  // namespace pnfsrdma::preload

@@ -37,6 +37,8 @@ class Shortcut {
 
   // Reads are for the ring only by descriptors of O_DIRECT: what the kernel reads it keeps.
   void keep_reads() { keeps_reads_ = true; }
+  // What comes alone goes past the kernel, too.
+  void take_alone() { takes_alone_ = true; }
   // The kernel does everything from now on: the program is about to forbid itself what it does not need.
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
 
@@ -47,6 +49,7 @@ class Shortcut {
   bool belongs_here();
   std::optional<Reason> look(const Call& call, Look& look);
   std::optional<Reason> attach(const Call& call, Look& look);
+  ssize_t ask_kernel(const Call& call);
   std::optional<ssize_t> run(const Call& call, const Look& look);
   std::optional<ssize_t> take_at_position(const Call& call, const Look& look);
 
@@ -55,7 +58,8 @@ class Shortcut {
   Statistics statistics_;
   std::atomic<int> process_ = 0;
   std::atomic<bool> stopped_ = false;
-  bool keeps_reads_ = false;
+  std::atomic<int> under_way_ = 0;
+  bool keeps_reads_ = false, takes_alone_ = false;
 };
 
 }  // namespace pnfsrdma::preload

@@ -11,8 +11,8 @@ namespace pnfsrdma::preload {
 namespace {
 
 constexpr std::array<const char*, kReasons> kNames = {
-    "append", "sync",       "length", "end",   "cached",  "unsure",      "sequence", "kept",
-    "shared", "privileges", "limit",  "flags", "refused", "handed-back", "gone"};
+    "append", "sync",   "length",     "end",   "cached", "unsure",  "sequence",    "kept",
+    "alone",  "shared", "privileges", "limit", "flags",  "refused", "handed-back", "gone"};
 
 }  // namespace
 

@@ -18,6 +18,7 @@ enum class Reason : uint8_t {
   kUnsure,      // whether it has is not to be found out, and the descriptor is not of O_DIRECT
   kSequence,    // a read behind the last one: the kernel reads ahead
   kKept,        // the user wants the kernel to keep what is read
+  kAlone,       // nothing else is under way: it takes as long either way, and the kernel keeps what it reads
   kShared,      // its position is shared with a child
   kPrivileges,  // set-id bits to clear
   kLimit,       // RLIMIT_FSIZE
@@ -26,7 +27,7 @@ enum class Reason : uint8_t {
   kHandedBack,  // by the mount: it would have to wait, to ask the server, or has an error to tell
   kGone,        // the mount's process, or the connection with it
 };
-inline constexpr size_t kReasons = 15;
+inline constexpr size_t kReasons = 16;
 
 // What went which way. For signal handlers, too.
 class Statistics {

@@ -77,7 +77,8 @@ class Case(unittest.TestCase):
     def environment(self, **more):
         self.report.touch()
         os.chmod(self.report, 0o666)
-        return {**os.environ, "LD_PRELOAD": str(LIBRARY), "PNFSRDMA_PRELOAD_STATISTICS": str(self.report), **more}
+        return {**os.environ, "LD_PRELOAD": str(LIBRARY), "PNFSRDMA_PRELOAD_STATISTICS": str(self.report),
+                "PNFSRDMA_PRELOAD_ALONE": "ring", **more}
 
     def start(self, text, *arguments, **options):
         """A Python program under the library."""

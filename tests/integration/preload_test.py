@@ -135,6 +135,24 @@ class Moves(Case):
         """)
         self.assert_moved(ring_reads=9, ring_writes=range(4, 7), sync=3, handed_back=range(0, 3))
 
+    def test_what_comes_alone_is_the_kernels(self):
+        text = """
+            file = os.open(PATH, os.O_RDWR)
+            def work(number):
+                for i in range(number, 400, 8):
+                    os.pread(file, PAGE, at(i))
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(int(sys.argv[2]))]
+            for each in threads: each.start()
+            for each in threads: each.join()
+            os.lseek(file, 0, os.SEEK_SET)
+            fails(errno.EBADF, os.write, os.open(PATH, os.O_RDONLY), b"x")
+        """
+        self.python(text, 1, more={"PNFSRDMA_PRELOAD_ALONE": ""})
+        self.assert_moved(alone=range(48, 51), cached=range(0, 3), sequence=range(0, 2), flags=range(0, 2))
+        self.forget_pages(self.path)
+        self.python(text, 8, more={"PNFSRDMA_PRELOAD_ALONE": ""})
+        self.assertGreater(self.statistics()["ring-reads"], 20)
+
     def test_the_user_may_want_the_kernel_to_keep_what_is_read(self):
         self.python("""
             for flags in 0, os.O_DIRECT:
@@ -503,6 +521,7 @@ class Programs(Case):
 
 class Run(Case):
     def run_command(self, *words, **options):
+        options.setdefault("env", {**os.environ, "PNFSRDMA_PRELOAD_ALONE": "ring"})
         return subprocess.run([BIN / "pnfsrdma", "run", *map(str, words)], capture_output=True, text=True, timeout=60, check=False, **options)
 
     def test_starts_a_program_with_its_own_words(self):
