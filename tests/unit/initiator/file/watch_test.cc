@@ -46,10 +46,13 @@ class WatchTest : public DataPathTest {
     if (::poll(&ready, 1, 1000) != 1) return std::nullopt;
     return watch.next();
   }
-  static bool gap_comes_within(Watch& watch, Milliseconds patience) {
+  static auto next_within(Watch& watch, Milliseconds patience) {
     pollfd ready{watch.fd(), POLLIN, 0};
-    if (::poll(&ready, 1, static_cast<int>(patience.count())) != 1) return false;
-    const auto event = watch.next();
+    const bool any = ::poll(&ready, 1, static_cast<int>(patience.count())) == 1;
+    return any ? watch.next() : std::nullopt;
+  }
+  static bool gap_comes_within(Watch& watch, Milliseconds patience) {
+    const auto event = next_within(watch, patience);
     return event && event->kind == Kind::kGapLost;
   }
   static bool gap_comes(Watch& watch) {
@@ -307,7 +310,13 @@ TEST_F(WatchTest, WhereTheServerGrantsNothingItIsAGapAndTheRestIsWatched) {
       told = event->kind == Kind::kSignal;
   }
   EXPECT_TRUE(told) << "what lies behind is watched";
-  EXPECT_TRUE(gap_comes_within(*watched, Milliseconds(1500)));
+  // Another signal may have been on the way.
+  bool gap = false;
+  for (int i = 0; i < 20 && !gap; ++i) {
+    const auto event = next_within(*watched, Milliseconds(1500));
+    gap = event && event->kind == Kind::kGapLost;
+  }
+  EXPECT_TRUE(gap) << "and the place is told to be lost, again and again";
 }
 
 class PulseTest : public WatchTest {
