@@ -15,7 +15,7 @@ enum class ExitCode : int {
   kNotPermitted = 4,  // not logged in, wrong role, file permissions
   kNotFound = 5,      // no such brick, export, mount...
   kConflict = 6,      // somebody else changed it meanwhile, or it is in use
-  kCannotRun = 126,  // pnfsrdma run, as env(1)
+  kCannotRun = 126,   // pnfsrdma run, as env(1)
   kNoProgram = 127,
   kInterrupted = 130,
 };

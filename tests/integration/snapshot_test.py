@@ -263,6 +263,22 @@ class Snapshots(TwoMounts):
 
     # --- how they look ---
 
+    def test_an_export_made_inside_of_another_one_holds_nothing_up(self):
+        """It ends the handles of the outer one, and not the layouts that clients have under them."""
+        self.make("closed", 3 * MIB)
+        open_file, _ = self.make("open", MIB)
+        with open_file.open("r+b") as writer:
+            os.pwrite(writer.fileno(), b"before", 0)
+            os.fsync(writer.fileno())
+            (self.folder / "inner").mkdir()
+            made = self.cli("export", "create", f"/{self.name}/inner", "--no-root-squash", "--yes")
+            self.addCleanup(self.cli, "export", "remove", f"/{self.name}/inner", "--yes")
+            self.assertEqual(made["path"], f"/{self.name}/inner")
+            begun = time.monotonic()
+            self.take("behind")
+            self.assertLess(time.monotonic() - begun, 5)
+        self.assertEqual((self.of("behind") / "closed").read_bytes(), (self.folder / "closed").read_bytes())
+
     def test_the_list_comes_with_the_first_one_and_goes_with_the_last(self):
         cached = self.cluster.mount("", name="cached")  # believes what it has seen for some seconds
         self.addCleanup(cached.unmount)

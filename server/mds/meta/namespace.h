@@ -213,6 +213,8 @@ class Namespace final : public AclReader {
   InodeId next_inode() const { return next_inode_; }
   KeyValueStore& store() { return store_; }
   Snapshots& snapshots() { return snapshots_; }
+  // STALE: of a snapshot that there is not, or not any more.
+  Outcome<> check_visible(InodeId id) const;
 
  private:
   class Change;
@@ -223,7 +225,6 @@ class Namespace final : public AclReader {
   Result<> format(const NamespaceOptions& options);
   static Outcome<> check_name(std::string_view name);
   Outcome<InodePointer> get_directory(InodeId id);
-  Outcome<> check_visible(InodeId id) const;
   static void place_in_snapshot(Inode& inode, SnapshotNumber snapshot);
   Outcome<InodePointer> snapshot_list(InodeId id);
   Outcome<InodePointer> lookup_snapshot(InodeId list, std::string_view name);

@@ -254,6 +254,8 @@ Compound::Step Compound::run_operation() {
   context_.reply_room = room();
   context_.suspension.begin_run();
   if (const auto served = context_.check_port(); !served) return add_status(item_->operation, served.error());
+  if (const auto good = context_.check_use(item_->operation); !good)
+    return add_status(item_->operation, good.error());
   if (!judges_nobody(item_->operation)) {
     const auto known = context_.find_groups();
     if (!known && known.error() == kSuspended) return Step::kWait;

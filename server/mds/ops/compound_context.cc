@@ -138,6 +138,25 @@ Outcome<> CompoundContext::check_port(const Export& to) {
   return std::unexpected(Status::kPerm);
 }
 
+Outcome<> CompoundContext::check_use(nfs4::Operation operation) const {
+  if (!current.lapsed) return {};
+  switch (operation) {
+    case nfs4::Operation::kClose:
+    case nfs4::Operation::kDelegationReturn:
+    case nfs4::Operation::kLayoutReturn:
+    case nfs4::Operation::kUnlock:
+    case nfs4::Operation::kFreeStateid:
+    case nfs4::Operation::kTestStateid:
+    case nfs4::Operation::kPutFileHandle:
+    case nfs4::Operation::kPutPublicFileHandle:
+    case nfs4::Operation::kPutRootFileHandle:
+    case nfs4::Operation::kRestoreFileHandle:
+      return {};
+    default:
+      return std::unexpected(Status::kStale);
+  }
+}
+
 Outcome<> CompoundContext::find_groups() {
   if (!current.handle || managed_groups_ || !current_export().manages_groups_of(caller)) return {};
   if (caller_flavor != static_cast<uint32_t>(rpc::AuthFlavor::kSys)) return {};  // he says not who he is

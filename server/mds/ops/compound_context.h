@@ -22,6 +22,7 @@
 #include "server/mds/state/open_state.h"
 #include "server/mds/state/session.h"
 #include "shared/nfs4/basic_types.h"
+#include "shared/nfs4/operation_table.h"
 #include "shared/rpc/connection.h"
 
 namespace pnfsrdma::mds {
@@ -30,6 +31,8 @@ namespace pnfsrdma::mds {
 struct CurrentObject {
   std::optional<ObjectHandle> handle;
   nfs4::Stateid stateid{};  // anonymous: no operation has set one since the filehandle changed
+  // The handle is of no use any more, but what a client holds under it can be given back (check_use).
+  bool lapsed = false;
 };
 
 // What an I/O stateid allows on the current file.
@@ -143,6 +146,8 @@ class CompoundContext {
   // one's came from another. The COMPOUND asks for the current export before each operation.
   Outcome<> check_port(const Export& to);
   Outcome<> check_port() { return current.handle ? check_port(current_export()) : Outcome<>(); }
+  // STALE for what does more with a lapsed handle than giving back, or going on to another one.
+  Outcome<> check_use(nfs4::Operation operation) const;
   bool serves_port(const Export& to) const { return to.insecure || !high_port; }
   // Before an operation that may judge the caller's rights, for exports with manage_gids: asks for his groups,
   // once in a COMPOUND. kSuspended, DELAY.

@@ -33,7 +33,7 @@ inline constexpr std::chrono::days kOldHandlesAccepted{30};
 // one for each PUTFH, GETFH and filehandle attribute.
 //
 // A directory that becomes an export of its own raises the key version of the export around it: handles
-// made before may lead into it, and are stale.
+// made before may lead into it, and are stale, but for giving back what is held under them.
 //
 // Version 1 (20 bytes: version, export, inode, generation) could be made by anybody. A store that an older
 // program has used takes it until a day for each export. Control loop only.
@@ -50,7 +50,8 @@ class HandleKeys {
   nfs4::FileHandle encode(const ObjectHandle& handle) const;
   struct Decoded {
     ObjectHandle handle;
-    bool superseded = false;  // of an earlier key version: good for the export's own directory only
+    bool superseded =
+        false;  // of an earlier key version: good for the export's own directory, and for giving back
   };
   // BADHANDLE for bytes this server has not made; STALE for an export that is gone, and for version 1 when
   // its time is over.

@@ -25,6 +25,14 @@ Outcome<> put_root(CompoundContext& context) {
   return {};
 }
 
+// Made before an export inside of its own was, so that it may lead into that one, or of a snapshot that has been
+// deleted. A client that has opened the file must be able to close it.
+bool has_lapsed(const CompoundContext& context, const Export& to, const HandleKeys::Decoded& decoded) {
+  if (decoded.handle.old || to.id == Exports::kPseudoId) return false;
+  if (decoded.superseded) return context.services.exports.at(decoded.handle.inode) != &to;
+  return !context.services.names.check_visible(decoded.handle.inode);
+}
+
 // What the bytes of a handle do not say: that the directory is (still) seen through this export.
 Outcome<> check_place(const CompoundContext& context, const Export& to, const HandleKeys::Decoded& decoded,
                       const Inode& inode) {
@@ -32,8 +40,6 @@ Outcome<> check_place(const CompoundContext& context, const Export& to, const Ha
   bool good = true;
   if (to.id == Exports::kPseudoId) {
     good = exports.in_pseudo(inode.id, context.peer_host());
-  } else if (decoded.superseded) {
-    good = exports.at(inode.id) == &to;
   } else if (decoded.handle.old && snapshot_of(inode.id) != 0) {
     good = false;  // anybody can have made it: no server of that time had snapshots
   } else if (decoded.handle.old && inode.is_directory()) {
@@ -65,6 +71,11 @@ nfs4::PutFileHandleResponse handle(CompoundContext& context, const nfs4::PutFile
   const Export* to = context.services.exports.find(handle.export_id);
   if (!to) return Status::kStale;
   TRY(admit(context, *to));
+  if (has_lapsed(context, *to, decoded)) {
+    context.set_current(handle);
+    context.current.lapsed = true;
+    return Status::kOk;
+  }
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(handle.inode));
   if (inode->generation != handle.generation) return Status::kStale;
   TRY(check_place(context, *to, decoded, *inode));

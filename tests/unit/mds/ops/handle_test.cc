@@ -168,7 +168,9 @@ TEST_F(Handles, AnExportInsideEndsThoseOfTheOneAroundIt) {
   const auto below = handle({kRoot, look("pub"), look("below")});
   const auto root = handle({kRoot});
   serve({export_to("/"), export_to("/pub", kOthers)});
-  EXPECT_EQ(status({put(below)}), Status::kStale);
+  EXPECT_EQ(status({put(below), nfs4::GetFileHandleArguments{}}), Status::kStale);
+  EXPECT_EQ(status({put(below), nfs4::SaveFileHandleArguments{}}), Status::kStale);
+  EXPECT_EQ(status({put(below), look("x")}), Status::kStale);
   EXPECT_EQ(status({put(root)}), Status::kOk) << "the mount itself stays";
   EXPECT_EQ(status({put(root), look("secret")}), Status::kOk);
   EXPECT_EQ(status({put(root), look("pub")}), Status::kAccess);

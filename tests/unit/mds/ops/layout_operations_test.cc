@@ -550,6 +550,22 @@ TEST_F(LayoutOperations, LayoutReturnChecksItsArguments) {
   EXPECT_EQ(brick.grants.size(), 1u);
 }
 
+TEST_F(LayoutOperations, LayoutReturnAndCloseEndWhatIsHeldUnderAHandleThatHasLapsed) {
+  const nfs4::Stateid held = layout();
+  // An export inside of this one ends its handles.
+  const Export inner{.id = 7, .path = "/inner"};
+  Batch batch;
+  const auto change = server.handles->prepare_add(batch, inner, server.exports.all().front());
+  ASSERT_TRUE(host.store.commit(batch, CommitKind::kNamespace));
+  server.handles->apply(change);
+  EXPECT_EQ(get(wish(file.stateid)).status, Status::kStale);
+  EXPECT_EQ(commit(news(held)).status, Status::kStale);
+  EXPECT_EQ(give_back(giving_back(held)).status, Status::kOk);
+  EXPECT_TRUE(module.table().files([](uint64_t) { return true; }).empty());
+  EXPECT_EQ(on<nfs4::CloseResponse>(client, file.handle, nfs4::CloseArguments{0, file.stateid}).status,
+            Status::kOk);
+}
+
 TEST_F(LayoutOperations, LayoutReturnOfAPartLeavesTheStateidOfAllOfItDoesNot) {
   const nfs4::Stateid held = layout();
   const auto part = give_back(giving_back(held, 4096));

@@ -229,9 +229,17 @@ TEST_F(SnapshotView, WhatHasGoneIsStale) {
   const SnapshotNumber number = take("monday");
   take("tuesday");
   const nfs4::FileHandle file = handle(at({kList, "monday", "d", "f"}));
-  EXPECT_EQ(status({nfs4::PutFileHandleArguments{file}}), Status::kOk);
+  const nfs4::ArgumentOperation there = nfs4::PutFileHandleArguments{file};
+  const auto opened =
+      client_->call(at({kList, "monday", "d"}) + Operations{client_->open_arguments("f", kShareRead)});
+  ASSERT_EQ(opened.status, Status::kOk);
+  const nfs4::Stateid held = response_at<nfs4::OpenResponse>(opened, 4).result.stateid;
+  EXPECT_EQ(status({there, nfs4::GetFileHandleArguments{}}), Status::kOk);
   ASSERT_TRUE(server_->names->snapshots().set_state(number, SnapshotState::kGoing));
-  EXPECT_EQ(status({nfs4::PutFileHandleArguments{file}}), Status::kStale);
+  EXPECT_EQ(status({there, nfs4::GetFileHandleArguments{}}), Status::kStale);
+  EXPECT_EQ(status({there, nfs4::ReadArguments{held, 0, 1}}), Status::kStale);
+  EXPECT_EQ(status({there, nfs4::CloseArguments{0, held}}), Status::kOk) << "who has it open can close it";
+  EXPECT_FALSE(server_->opens.is_open(inode_in(number, id({"d", "f"}))));
   EXPECT_EQ(status(at({kList, "monday"})), Status::kNoEnt);
   EXPECT_EQ(listing(at({kList})).size(), 1U);
 }
