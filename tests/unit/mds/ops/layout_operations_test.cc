@@ -1,16 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
-#include "server/mds/admin/layout_module.h"
-#include "server/mds/bricks/path_reports.h"
-#include "server/mds/layout/layouts.h"
-#include "server/mds/meta/space.h"
-#include "server/mds/ops/layout_callbacks.h"
-#include "shared/nfs4/pmem_layout.h"
-#include "tests/unit/mds/layout/brick_plug.h"
-#include "tests/unit/mds/layout/fake_brick.h"
-#include "tests/unit/mds/ops/called_client.h"
-#include "tests/unit/mds/ops/test_server.h"
+#include "tests/unit/mds/ops/layout_operations_case.h"
 
 // The layout operations as the network reaches them: what their arguments may be and how a refusal is called.
 namespace pnfsrdma::mds::testing {
@@ -20,117 +9,6 @@ using nfs4::IoMode;
 using nfs4::Status;
 
 constexpr uint32_t kOtherLayoutType = 1;  // LAYOUT4_NFSV4_1_FILES
-constexpr uint64_t kSize = 8192;
-
-class LayoutOperations : public ::testing::Test {
- protected:
-  LayoutOperations() {
-    server.use(module.conflicts(), module.data());
-    plug.up(kBrick);
-    for (int i = 0; i < 60; ++i) host.turn();
-    EXPECT_TRUE(module.ready());
-    client.connect();
-    file = open("f", kShareBoth);
-  }
-
-  struct File {
-    nfs4::FileHandle handle;
-    nfs4::Stateid stateid;
-  };
-  File open(const std::string& name, uint32_t access) { return open(client, name, access); }
-  static File open(TestClient& who, const std::string& name, uint32_t access, uint32_t mode = 0666) {
-    auto arguments = who.open_arguments(name, access, 0, "owner " + std::to_string(access));
-    arguments.how = creating(create_how(nfs4::CreateMode::kUnchecked, mode_attribute(mode)));
-    const auto opened = who.open(arguments);
-    EXPECT_TRUE(opened.ok());
-    return {who.last_handle, opened.result.stateid};
-  }
-
-  template <typename Response, typename Arguments>
-  static Response on(TestClient& who, const nfs4::FileHandle& handle, const Arguments& arguments) {
-    return response_at<Response>(who.call({nfs4::PutFileHandleArguments{handle}, arguments}), 1);
-  }
-
-  static nfs4::LayoutGetArguments wish(const nfs4::Stateid& stateid, IoMode mode = IoMode::kReadWrite) {
-    return {.layout_type = nfs4::kLayoutTypePmem,
-            .io_mode = mode,
-            .offset = 0,
-            .length = kSize,
-            .min_length = kSize,
-            .stateid = stateid,
-            .max_count = 4096};
-  }
-  nfs4::LayoutGetResponse get(const nfs4::LayoutGetArguments& arguments) {
-    return on<nfs4::LayoutGetResponse>(client, file.handle, arguments);
-  }
-  nfs4::Stateid layout(IoMode mode = IoMode::kReadWrite) {
-    const auto answer = get(wish(file.stateid, mode));
-    EXPECT_EQ(answer.status, Status::kOk);
-    return answer.result.stateid;
-  }
-
-  // That the brick is not reached.
-  nfs4::LayoutErrorArguments complaint(const nfs4::Stateid& stateid) {
-    nfs4::LayoutErrorArguments arguments{.offset = 0, .length = kSize, .stateid = stateid};
-    arguments.errors.push_back({.device = module.bricks().all().front()->record().uuid,
-                                .status = Status::kNxIo,
-                                .operation = static_cast<uint32_t>(nfs4::Operation::kRead)});
-    return arguments;
-  }
-  nfs4::LayoutErrorResponse complain(const nfs4::LayoutErrorArguments& arguments) {
-    return on<nfs4::LayoutErrorResponse>(client, file.handle, arguments);
-  }
-
-  static nfs4::LayoutCommitArguments news(const nfs4::Stateid& stateid) {
-    nfs4::LayoutCommitArguments arguments{.length = kSize, .stateid = stateid, .last_write_offset = 99};
-    arguments.update.layout_type = nfs4::kLayoutTypePmem;
-    return arguments;
-  }
-  nfs4::LayoutCommitResponse commit(const nfs4::LayoutCommitArguments& arguments) {
-    return on<nfs4::LayoutCommitResponse>(client, file.handle, arguments);
-  }
-
-  static nfs4::LayoutReturnArguments giving_back(nfs4::LayoutReturnFile what) {
-    return {.layout_type = nfs4::kLayoutTypePmem,
-            .what = nfs4::LayoutReturnWhat::make<nfs4::LayoutReturnType::kFile>(std::move(what))};
-  }
-  static nfs4::LayoutReturnArguments giving_back(const nfs4::Stateid& stateid,
-                                                 uint64_t length = nfs4::kLengthToEnd) {
-    return giving_back(nfs4::LayoutReturnFile{.length = length, .stateid = stateid});
-  }
-  template <nfs4::LayoutReturnType kType>
-  static nfs4::LayoutReturnArguments giving_back_all() {
-    return {.layout_type = nfs4::kLayoutTypePmem, .what = nfs4::LayoutReturnWhat::make<kType>(xdr::Void{})};
-  }
-  nfs4::LayoutReturnResponse give_back(const nfs4::LayoutReturnArguments& arguments) {
-    return on<nfs4::LayoutReturnResponse>(client, file.handle, arguments);
-  }
-  nfs4::GetDeviceInfoResponse device(const nfs4::GetDeviceInfoArguments& arguments) {
-    return response_at<nfs4::GetDeviceInfoResponse>(client.call({arguments}), 0);
-  }
-
-  static constexpr const char* kBrick = "unix:/brick";
-  std::unique_ptr<BrickList> made_list() {
-    plug.lend(kBrick, brick);
-    auto made = BrickList::open(host.store, host.clock).value();
-    EXPECT_TRUE(made->configure({kBrick}));
-    return made;
-  }
-
-  TestHost host;
-  TestServer server{host};
-  FakeBrick brick{host.loop};
-  FakeMemory memory{host.loop, brick};
-  BrickPlug plug;
-  std::unique_ptr<BrickList> list = made_list();
-  LayoutCallbacks recaller{server.callbacks,        server.clients, server.opens,
-                           server.delegation_table, *server.names,  *server.handles};
-  LayoutModule module{
-      {host.loop, host.clock, host.random, *server.names, *list, plug.connector(), recaller, server.counters},
-      {.owner = "test", .memory = &memory}};
-  TestClient client{server};
-  File file;
-};
 
 // --- LAYOUTERROR (RFC 7862, 15.6) ---
 
@@ -185,8 +63,8 @@ TEST_F(LayoutOperations, LayoutGetWantsARangeThatExists) {
   arguments.length = 0;
   arguments.min_length = 0;
   EXPECT_EQ(get(arguments).status, Status::kInval);
-  arguments.length = kSize;
-  arguments.min_length = kSize + 1;
+  arguments.length = kFileSize;
+  arguments.min_length = kFileSize + 1;
   EXPECT_EQ(get(arguments).status, Status::kInval);
   arguments.min_length = 1;
   arguments.offset = UINT64_MAX - 1;
@@ -227,85 +105,6 @@ TEST_F(LayoutOperations, ALayoutStateidDoesNotMakeAWriteOnlyOpenReadable) {
   auto more = wish(held.result.stateid);
   more.offset = uint64_t{64} << 20;
   EXPECT_EQ(on<nfs4::LayoutGetResponse>(client, write_only.handle, more).status, Status::kLayoutUnavailable);
-}
-
-// --- COPY (RFC 7862, 15.2) ---
-
-class CopyOperation : public LayoutOperations {
- protected:
-  CopyOperation() {
-    nfs4::WriteArguments write{.stateid = file.stateid, .stable = nfs4::StableHow::kFileSync};
-    write.data = nfs4::Data(Bytes(kSize, std::byte{7}));
-    EXPECT_EQ(on<nfs4::WriteResponse>(client, file.handle, write).status, Status::kOk);
-  }
-  nfs4::CopyResponse copy(const File& from, const File& to, const nfs4::CopyArguments& what) {
-    nfs4::CopyArguments arguments = what;
-    arguments.source_stateid = from.stateid;
-    arguments.target_stateid = to.stateid;
-    return response_at<nfs4::CopyResponse>(
-        client.call({nfs4::PutFileHandleArguments{from.handle}, nfs4::SaveFileHandleArguments{},
-                     nfs4::PutFileHandleArguments{to.handle}, arguments}),
-        3);
-  }
-  uint64_t size_of(const std::string& name) { return server.names->lookup(kRootInode, name).value()->size; }
-};
-
-TEST_F(CopyOperation, CopiesAndSaysThatItIsDurable) {
-  const auto answer = copy(file, open("to", kShareBoth), {.count = 5000});
-  ASSERT_EQ(answer.status, Status::kOk);
-  EXPECT_EQ(answer.result.outcome.count, 5000u);
-  EXPECT_EQ(answer.result.outcome.committed, nfs4::StableHow::kFileSync);
-  EXPECT_FALSE(answer.result.outcome.callback_id);
-  EXPECT_TRUE(answer.result.requirements.synchronous);
-  EXPECT_EQ(size_of("to"), 5000u);
-}
-
-TEST_F(CopyOperation, WithoutACountItIsAllOfTheSourceAsItWas) {
-  const auto answer = copy(file, file, {.target_offset = kSize});
-  ASSERT_EQ(answer.status, Status::kOk);
-  EXPECT_EQ(answer.result.outcome.count, kSize);
-  EXPECT_EQ(size_of("f"), 2 * kSize);
-}
-
-TEST_F(CopyOperation, ChecksItsRanges) {
-  const File to = open("to", kShareBoth);
-  EXPECT_EQ(copy(file, to, {.count = kSize + 1}).status, Status::kInval);
-  EXPECT_EQ(copy(file, to, {.source_offset = kSize + 1}).status, Status::kInval);
-  EXPECT_EQ(copy(file, to, {.target_offset = UINT64_MAX - 10, .count = 100}).status, Status::kInval);
-  EXPECT_EQ(copy(file, file, {.target_offset = 100, .count = 200}).status, Status::kInval);
-  EXPECT_EQ(copy(file, file, {.source_offset = 100, .count = 200}).status, Status::kInval);
-  EXPECT_EQ(copy(file, file, {.target_offset = 200, .count = 200}).status, Status::kOk);
-  EXPECT_EQ(size_of("to"), 0u);
-}
-
-TEST_F(CopyOperation, ReadsTheSavedFileAndWritesTheCurrentOneAndNoOthers) {
-  const File read_only = open("r", kShareRead);
-  const File write_only = open(client, "w", kShareWrite, 0222);
-  EXPECT_EQ(copy(file, read_only, {.count = 10}).status, Status::kOpenMode);
-  client.who.uid = 1000;
-  EXPECT_EQ(copy(write_only, file, {}).status, Status::kOpenMode);
-  // A stateid of another file.
-  EXPECT_EQ(copy({file.handle, write_only.stateid}, write_only, {.count = 10}).status, Status::kBadStateid);
-  EXPECT_EQ(size_of("r"), 0u);
-  const auto unsaved = client.call({nfs4::PutFileHandleArguments{file.handle}, nfs4::CopyArguments{}});
-  EXPECT_EQ(response_at<nfs4::CopyResponse>(unsaved, 1).status, Status::kNoFileHandle);
-}
-
-TEST_F(CopyOperation, IsForFilesOfThisServer) {
-  nfs4::CopyArguments arguments{.count = 10};
-  arguments.source_servers.push_back(
-      nfs4::NetworkLocation::make<nfs4::LocationType::kName>(nfs4::Text("elsewhere")));
-  EXPECT_EQ(copy(file, open("to", kShareBoth), arguments).status, Status::kNotSupp);
-}
-
-TEST_F(CopyOperation, ByAStrangerClearsTheSetIdBits) {
-  const File to = open("to", kShareBoth);
-  nfs4::SetAttributesArguments set;
-  set.attributes = mode_attribute(04777);
-  ASSERT_EQ(client.status({nfs4::PutFileHandleArguments{to.handle}, set}), Status::kOk);
-  client.who.uid = 1000;
-  ASSERT_EQ(copy(file, to, {.count = 100}).status, Status::kOk);
-  EXPECT_EQ(server.names->lookup(kRootInode, "to").value()->mode, 0777U);
 }
 
 // --- the set-id bits (POSIX write(2)) ---
@@ -483,7 +282,7 @@ TEST_F(LayoutOperations, LayoutCommitChecksItsArguments) {
   arguments.time_modify = nfs4::Time{.seconds = 1, .nanoseconds = 1'000'000'000};
   EXPECT_EQ(commit(arguments).status, Status::kInval);
   arguments = news(held);
-  arguments.last_write_offset = kSize;  // behind the range
+  arguments.last_write_offset = kFileSize;  // behind the range
   EXPECT_EQ(commit(arguments).status, Status::kInval);
   EXPECT_EQ(commit(news(file.stateid)).status, Status::kBadStateid);
   EXPECT_EQ(server.names->lookup(kRootInode, "f").value()->size, 0u);
@@ -543,7 +342,7 @@ TEST_F(LayoutOperations, LayoutReturnChecksItsArguments) {
       give_back(giving_back(nfs4::LayoutReturnFile{.offset = UINT64_MAX - 1, .length = 5, .stateid = held}))
           .status,
       Status::kInval);
-  nfs4::LayoutReturnFile with_body{.length = kSize, .stateid = held};
+  nfs4::LayoutReturnFile with_body{.length = kFileSize, .stateid = held};
   with_body.body = Bytes(4);
   EXPECT_EQ(give_back(giving_back(std::move(with_body))).status, Status::kInval);
   EXPECT_EQ(give_back(giving_back(file.stateid)).status, Status::kBadStateid);
@@ -648,7 +447,7 @@ class DelegatedFile : public LayoutOperations {
     holder.join();
     nfs4::SetAttributesArguments size;
     size.stateid = file.stateid;
-    size.attributes.size = kSize;
+    size.attributes.size = kFileSize;
     EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, size}), Status::kOk);
   }
   void close() {
