@@ -15,7 +15,7 @@ help: ## This list
 build: ## Release binaries in build/release/bin, the console's pages in build/release/web
 	@packaging/dependencies.sh build
 	@cmake --preset release >/dev/null
-	@cmake --build build/release -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse pnfsrdma libpnfsrdma pnfsrdma-bench bench-transport web
+	@cmake --build build/release -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse pnfsrdma libpnfsrdma pnfsrdma-preload pnfsrdma-bench bench-transport web
 
 demo: ## Start brick, MDS and a mount, do real work on it, prove where the data went (CHECK=1: no waiting, clean up)
 	@packaging/dependencies.sh build demo web-build
