@@ -22,6 +22,7 @@ namespace pnfsrdma::fuse_client {
 // To FUSE_OPEN and FUSE_CREATE:
 // - FOPEN_PARALLEL_DIRECT_WRITES (Linux 6.2): direct writes that do not grow the file do not wait for each other;
 //   without it the kernel sends one at a time. While the file is open through the page cache, too, it does so anyhow.
+// And the answer to a question for the time of birth gets its form (birth_question.h).
 // Once, on a mounted session that has served nothing yet.
 Result<> extend_answers(fuse_session* session);
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "fuse-client/birth_question.h"
 #include "fuse-client/file_system.h"
 #include "fuse-client/set_attributes.h"
 #include "shared/nfs4/status_errno.h"
@@ -99,7 +100,11 @@ void FileSystem::forget_lookups(fuse_ino_t node, uint64_t lookups) {
 
 void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   const std::shared_ptr<Inode> file = inode(node);
-  if (const auto known = beliefs_.believed(*file, parts_.clock.now())) {
+  BirthQuestion* const birth = BirthQuestion::current();
+  const bool birth_is_missing = birth != nullptr && !file->knows_birth();
+  if (birth != nullptr) birth->answer(file->birth());
+  const auto known = birth_is_missing ? std::nullopt : beliefs_.believed(*file, parts_.clock.now());
+  if (known) {
     const client::FileAttributes shown = Beliefs::with_local_view(*file, known->attributes);
     file->told_kernel(shown);
     reply_attributes(request, *file, shown.status, static_cast<double>(known->left.count()) / 1000.0,
@@ -110,10 +115,11 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   CompoundReply reply;
   // The mount point itself: what was known last will do when the server is silent.
   const bool is_root = node == FUSE_ROOT_ID;
-  const int error = call(
-      request,
-      {nfs4::PutFileHandleArguments{file->handle}, nfs4::GetAttributesArguments{client::stat_attributes()}},
-      reply, false, is_root ? question.asked_at + kUmountPatience : SteadyTime::max());
+  const int error = call(request,
+                         {nfs4::PutFileHandleArguments{file->handle},
+                          nfs4::GetAttributesArguments{birth_is_missing ? client::birth_attributes()
+                                                                        : client::stat_attributes()}},
+                         reply, false, is_root ? question.asked_at + kUmountPatience : SteadyTime::max());
   if (const auto known = file->last_known(); is_root && error == ETIMEDOUT && known) {
     fuse_reply_attr(request, &known->status, 1.0);
     return;
@@ -136,6 +142,10 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   if (!attributes) {
     fuse_reply_err(request, nfs4::to_errno(attributes.error()));
     return;
+  }
+  if (birth_is_missing) {
+    file->born(client::birth_of(result->attributes));
+    birth->answer(file->birth());
   }
   const Shown shown = take_in(*file, question, *attributes);
   reply_attributes(request, *file, shown.attributes.status, shown.timeout, by_read);

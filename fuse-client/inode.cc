@@ -25,6 +25,21 @@ void Inode::learn_with_write(const client::FileAttributes& attributes, SteadyTim
   if (take_in(attributes, asked_at, timeouts)) known_versions_.data = data_version;
 }
 
+void Inode::born(std::optional<timespec> birth) {
+  const std::lock_guard lock(mutex_);
+  birth_ = birth;
+}
+
+bool Inode::knows_birth() const {
+  const std::lock_guard lock(mutex_);
+  return birth_.has_value();
+}
+
+std::optional<timespec> Inode::birth() const {
+  const std::lock_guard lock(mutex_);
+  return birth_.value_or(std::nullopt);
+}
+
 bool Inode::take_in(const client::FileAttributes& attributes, SteadyTime asked_at,
                     const AttributeTimeouts& timeouts) {
   const bool asked_first = known_ && asked_at < known_at_;

@@ -112,6 +112,10 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // The kernel has been told these.
   void told_kernel(const client::FileAttributes& attributes);
   bool has_type(mode_t type) const;
+  // The time of birth, which never changes. None has been asked for, or the server has none.
+  void born(std::optional<timespec> birth);
+  bool knows_birth() const;
+  std::optional<timespec> birth() const;
 
   // --- the names that a directory has not, or has: DirectoryNames
 
@@ -302,6 +306,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<uint64_t> opened_at_, renewed_at_;
   std::optional<uint64_t> told_change_;
   std::optional<uint64_t> told_size_;
+  std::optional<std::optional<timespec>> birth_;
   std::shared_ptr<const Name> name_;
   bool name_is_lost_ = false;
   SteadyTime old_name_until_;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fuse-client/birth_question.h"
 #include "fuse-client/killed_caller.h"
 #include "fuse-client/worker_buffer.h"
 #include "shared/base/check.h"
@@ -124,6 +125,7 @@ void WorkerPool::serve(Worker& worker, initiator::Buffer& buffer, size_t size) {
     {
       KilledCaller caller(caller_of({buffer.data(), size}));
       const initiator::CancellationScope scope(caller);
+      const BirthQuestion question({buffer.data(), size});
       fuse_buf request{};
       request.mem = buffer.data();
       request.size = size;

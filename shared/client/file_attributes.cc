@@ -77,6 +77,16 @@ const nfs4::Bitmap& open_attributes() {
   return kWanted;
 }
 
+const nfs4::Bitmap& birth_attributes() {
+  static const nfs4::Bitmap kWanted = stat_attributes() | nfs4::Bitmap::of(Attribute::kTimeCreate);
+  return kWanted;
+}
+
+std::optional<timespec> birth_of(const nfs4::Attributes& attributes) {
+  if (!attributes.time_create) return std::nullopt;
+  return to_timespec(attributes.time_create);
+}
+
 uint32_t user_number(std::string_view owner) {
   if (const auto number = as_number(owner)) return *number;
   std::array<char, 4096> memory;

@@ -27,6 +27,10 @@ struct FileAttributes {
 const nfs4::Bitmap& stat_attributes();
 const nfs4::Bitmap& open_attributes();
 
+// Where statx(2) asks for the time of birth.
+const nfs4::Bitmap& birth_attributes();
+std::optional<timespec> birth_of(const nfs4::Attributes& attributes);
+
 // kServerFault when type, change or file id are missing: nothing can be done with such a file. Others have
 // defaults.
 std::expected<FileAttributes, nfs4::Status> to_file_attributes(const nfs4::Attributes& attributes);

@@ -85,6 +85,38 @@ class Habits(unittest.TestCase):
             call(*arguments, **keywords)
         self.assertEqual(errno.errorcode[caught.exception.errno], errno.errorcode[number])
 
+    # --- the time of birth
+
+    def births(self, *paths):
+        told = subprocess.run(["stat", "-c", "%W", *map(str, paths)], capture_output=True, text=True, check=True)
+        return [int(line) for line in told.stdout.split()]
+
+    def test_stat_tells_when_a_file_was_made(self):
+        if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 6):
+            self.skipTest("Linux asks for it from 6.6 on")
+        path = self.here / "file"
+        before = int(time.time())
+        path.write_text("one")
+        made = self.births(path)[0]
+        self.assertLessEqual(before, made)
+        self.assertLessEqual(made, int(time.time()))
+        time.sleep(1.1)
+        path.write_text("more")
+        os.utime(path, (7, 7))
+        path.rename(self.here / "renamed")
+        (self.here / "link").symlink_to("renamed")
+        self.assertEqual(self.births(self.here / "renamed", self.there / "renamed"), [made, made])
+        self.assertGreater(self.births(self.here / "link")[0], made)
+        self.assertGreaterEqual(self.births(self.a.path)[0], before - 600)
+        with self.assertRaises(subprocess.CalledProcessError):
+            self.births(self.here / "absent")
+        # What else it says is what stat(2) says.
+        mine = subprocess.run(["stat", "-c", "%a %u %g %h %i %s %b %t %T %Y %Z %F", self.here / "renamed"],
+                              capture_output=True, text=True, check=True).stdout.split(" ", 11)
+        status = os.stat(self.there / "renamed")
+        self.assertEqual([int(value) for value in mine[1:7]], [status.st_uid, status.st_gid, status.st_nlink, status.st_ino,
+                                                              status.st_size, status.st_blocks])
+
     # --- privileges
 
     def test_a_direct_read_at_the_end_sees_what_another_host_appended(self):

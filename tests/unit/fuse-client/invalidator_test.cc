@@ -7,6 +7,8 @@
 #include <latch>
 #include <set>
 
+#include "shared/base/guarded.h"
+
 namespace pnfsrdma::fuse_client {
 namespace {
 
