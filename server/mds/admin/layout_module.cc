@@ -33,7 +33,7 @@ struct LayoutModule::Machinery {
         ranges(parts.clock, parts.loop, parts.names, bricks, space, table, queue, layouts),
         copies(parts.clock, parts.names, space, io, ranges),
         clones(parts.loop, parts.clock, parts.names, bricks, space, queue, layouts),
-        snapshots(parts.loop, parts.clock, parts.names, space, queue, layouts),
+        snapshots(parts.loop, parts.clock, parts.names, space, queue, layouts, io),
         service(bricks, layouts, granter, committer, io, ranges, copies, clones, paths),
         administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {
     bricks.start(

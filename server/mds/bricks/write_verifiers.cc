@@ -32,8 +32,8 @@ void WriteVerifiers::look(File& file, uint64_t changes, const Current& current) 
   file.bricks.clear();
 }
 
-nfs4::Verifier WriteVerifiers::wrote(uint64_t inode, const Bricks& bricks, uint64_t changes,
-                                     const Current& current) {
+nfs4::Verifier WriteVerifiers::wrote(uint64_t inode, const ByteRange& range, const Bricks& bricks,
+                                     uint64_t changes, const Current& current) {
   auto known = by_inode_.find(inode);
   if (known == by_inode_.end()) {
     if (files_.size() >= files_max_) {
@@ -52,7 +52,22 @@ nfs4::Verifier WriteVerifiers::wrote(uint64_t inode, const Bricks& bricks, uint6
   look(file, changes, current);
   // Under what the brick said when the bytes were sent: one that changed meanwhile is found at the COMMIT.
   file.bricks.insert(bricks.begin(), bricks.end());
+  ByteRange& all = file.uncommitted;
+  all = all.empty() ? range : ByteRange{std::min(all.begin, range.begin), std::max(all.end, range.end)};
   return verifier(file.number);
+}
+
+std::vector<uint64_t> WriteVerifiers::uncommitted() const {
+  std::vector<uint64_t> all;
+  for (const File& file : files_) {
+    if (!file.uncommitted.empty()) all.push_back(file.inode);
+  }
+  return all;
+}
+
+ByteRange WriteVerifiers::uncommitted(uint64_t inode) const {
+  const auto known = by_inode_.find(inode);
+  return known == by_inode_.end() ? ByteRange{} : known->second->uncommitted;
 }
 
 uint64_t WriteVerifiers::mark(uint64_t inode) const {
@@ -74,6 +89,7 @@ nfs4::Verifier WriteVerifiers::committed(uint64_t inode, uint64_t mark, bool who
     by_inode_.erase(known);
   } else if (whole && file.writes == mark) {
     file.bricks.clear();
+    file.uncommitted = {};
   }
   return answer;
 }

@@ -8,7 +8,9 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <vector>
 
+#include "server/mds/grants/range_set.h"
 #include "server/mds/meta/brick_records.h"
 #include "shared/nfs4/basic_types.h"
 
@@ -38,14 +40,19 @@ class WriteVerifiers {
   explicit WriteVerifiers(uint64_t era, uint64_t first_new = 0, size_t files_max = kFilesMax)
       : era_(era), first_new_(first_new), files_max_(files_max) {}
 
-  // An UNSTABLE4 write went to these bricks while they had these verifiers; the answer's writeverf4.
-  nfs4::Verifier wrote(uint64_t inode, const Bricks& bricks, uint64_t changes, const Current& current);
+  // An UNSTABLE4 write of `range` went to these bricks while they had these verifiers; the answer's writeverf4.
+  nfs4::Verifier wrote(uint64_t inode, const ByteRange& range, const Bricks& bricks, uint64_t changes,
+                       const Current& current);
   // Before a flush: how much of the file it covers.
   uint64_t mark(uint64_t inode) const;
   // Behind it. `whole`: it covered everything that was written up to the mark.
   nfs4::Verifier committed(uint64_t inode, uint64_t mark, bool whole, uint64_t changes,
                            const Current& current);
   size_t files() const { return files_.size(); }
+  // Of the files that are still kept: which were written and not committed since, and where (from the first byte to the
+  // last).
+  std::vector<uint64_t> uncommitted() const;
+  ByteRange uncommitted(uint64_t inode) const;
 
  private:
   struct File {
@@ -54,6 +61,7 @@ class WriteVerifiers {
     uint64_t writes = 0;
     bool unknown_writes = false;  // there may be some that `bricks` does not know
     std::set<std::pair<BrickNumber, BrickVerifier>> bricks;
+    ByteRange uncommitted;
   };
   using Files = std::list<File>;  // written last at the back
 

@@ -14,11 +14,14 @@ namespace pnfsrdma::mds {
 namespace {
 // Files up to this size get nothing ahead when they are written through the server.
 constexpr uint64_t kSmallFileMax = uint64_t{256} << 10;
+// So many are committed at once, in one turn of the loop.
+constexpr size_t kCommitsAtOnce = 64;
 }  // namespace
 
 FileIo::FileIo(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
                LayoutTable& table, InodeQueue& queue, Layouts& layouts, uint64_t metadata_era)
-    : clock_(clock),
+    : loop_(loop),
+      clock_(clock),
       names_(names),
       bricks_(bricks),
       space_(space),
@@ -470,8 +473,8 @@ void FileIo::placed(const WritingPointer& work) {
 void FileIo::make_stable(const WritingPointer& work, uint64_t size) {
   nfs4::WriteResult result{static_cast<uint32_t>(work->what.data->size()), work->what.stable, {}};
   if (work->what.stable == nfs4::StableHow::kUnstable) {
-    result.verifier =
-        verifiers_.wrote(work->what.inode, work->bricks, bricks_.verifier_changes(), verifier_now_);
+    result.verifier = verifiers_.wrote(work->what.inode, work->range, work->bricks,
+                                       bricks_.verifier_changes(), verifier_now_);
     return finish(work, result);
   }
   if (const auto made = space_.make_durable(); !made) return finish(work, std::unexpected(made.error()));
@@ -519,6 +522,37 @@ void FileIo::commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::
                                    committed(inode, mark, whole, done);
                                  });
             });
+}
+
+// A turn of the loop, then the next ones when these are durable.
+void FileIo::commit_all(std::function<void(bool)> done) {
+  commit_some(std::make_shared<const std::vector<uint64_t>>(verifiers_.uncommitted()), 0, true,
+              std::move(done));
+}
+
+void FileIo::commit_some(const std::shared_ptr<const std::vector<uint64_t>>& files, size_t next, bool good,
+                         std::function<void(bool)> done) {
+  if (!good || next == files->size()) return done(good);
+  const size_t end = std::min(files->size(), next + kCommitsAtOnce);
+  const auto all = std::make_shared<bool>(true);
+  const Join join(lifetime_.guard([this, files, end, all, done = std::move(done)] {
+    loop_.at_next_turn(
+        lifetime_.guard([this, files, end, all, done] { commit_some(files, end, *all, done); }));
+  }));
+  for (; next < end; ++next) {
+    const uint64_t inode = (*files)[next];
+    // Together: what is written from here on is not of it.
+    const uint64_t mark = verifiers_.mark(inode);
+    const ByteRange range = verifiers_.uncommitted(inode);
+    if (range.empty()) continue;
+    persister_.persist(inode, {range}, [this, inode, mark, all, end = join.part()](nfs4::Status status) {
+      if (status == nfs4::Status::kOk) committed(inode, mark, true, [](const auto&) {});
+      // One that has been removed has nothing to lose.
+      *all = *all && (status == nfs4::Status::kOk || status == nfs4::Status::kStale);
+      end();
+    });
+  }
+  join.end();
 }
 
 // `whole`: it is all of the file.

@@ -64,6 +64,9 @@ class FileIo {
   // Makes what was written durable, in batches of kExtentsPerBatch extents; `done` behind the last one. A count of 0:
   // to the end of the file.
   void commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done);
+  // Makes durable what WRITEs have left to a COMMIT, of all files that are still kept track of (WriteVerifiers). False: a
+  // brick is away, or failed.
+  void commit_all(std::function<void(bool)> done);
 
  private:
   struct Writing;
@@ -125,8 +128,11 @@ class FileIo {
   void persist(uint64_t inode, const std::vector<brick::Range>& memory, bool whole,
                Done<nfs4::Verifier> done);
   void committed(uint64_t inode, uint64_t mark, bool whole, const Done<nfs4::Verifier>& done);
+  void commit_some(const std::shared_ptr<const std::vector<uint64_t>>& files, size_t next, bool good,
+                   std::function<void(bool)> done);
   static void finish(const WritingPointer& work, std::expected<nfs4::WriteResult, nfs4::Status> answer);
 
+  EventLoop& loop_;
   const Clock& clock_;
   Namespace& names_;
   BrickSet& bricks_;

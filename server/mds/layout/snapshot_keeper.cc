@@ -20,14 +20,15 @@ constexpr size_t kTurnsPerSlice = 64;
 }  // namespace
 
 SnapshotKeeper::SnapshotKeeper(EventLoop& loop, const Clock& clock, Namespace& names, FileSpace& space,
-                               InodeQueue& queue, Layouts& layouts)
+                               InodeQueue& queue, Layouts& layouts, FileIo& io)
     : loop_(loop),
       clock_(clock),
       names_(names),
       store_(names.store()),
       space_(space),
       queue_(queue),
-      layouts_(layouts) {}
+      layouts_(layouts),
+      io_(io) {}
 
 SnapshotKeeper::~SnapshotKeeper() {
   loop_.cancel(patience_);
@@ -61,7 +62,10 @@ void SnapshotKeeper::take(std::string_view name, Taken done) {
 }
 
 void SnapshotKeeper::stop_writers() {
-  layouts_.stop_writers(lifetime_.guard([this] { hold(); }));
+  layouts_.stop_writers(lifetime_.guard([this] {
+    // Most of it, while others go on.
+    io_.commit_all(lifetime_.guard([this](bool) { hold(); }));
+  }));
 }
 
 void SnapshotKeeper::hold() {
@@ -72,22 +76,28 @@ void SnapshotKeeper::hold() {
              "files were being written all the time, or a brick is away: nobody wrote for no moment in " +
                  std::to_string(kStillPatience.count()) + " ms"));
   }
+  ++taking_->tries;
   patience_ = loop_.after(left, [this] { again(); });
-  queue_.hold(lifetime_.guard([this] {
-    loop_.cancel(patience_);
-    look();
-  }));
+  queue_.hold(lifetime_.guard([this] { look(); }));
 }
 
-void SnapshotKeeper::look() {
-  layouts_.is_still([this](bool still) {
-    if (!still) return again();
-    copy();
+// Its answer may come when patience has ended, and even when turns are held again.
+std::function<void(bool)> SnapshotKeeper::if_still_held(std::function<void()> then) {
+  return lifetime_.guard([this, tries = taking_->tries, then = std::move(then)](bool good) {
+    if (!taking_ || taking_->tries != tries || !queue_.held()) return;
+    if (!good) return again();
+    then();
   });
+}
+
+// The rest of what was written, for nobody can make it durable later: COMMIT is of what the file has by then.
+void SnapshotKeeper::look() {
+  layouts_.is_still(if_still_held([this] { io_.commit_all(if_still_held([this] { copy(); })); }));
 }
 
 // Somebody was faster, or needs longer.
 void SnapshotKeeper::again() {
+  loop_.cancel(patience_);
   resume();
   later(kStillAgain, [this] { stop_writers(); });
 }
@@ -101,6 +111,7 @@ void SnapshotKeeper::resume_rest() {
 }
 
 void SnapshotKeeper::copy() {
+  loop_.cancel(patience_);
   const auto number = names_.snapshots().begin(taking_->name, clock_.wall_now());
   if (!number) return end(std::unexpected(number.error()));
   taking_->number = *number;
@@ -120,7 +131,10 @@ void SnapshotKeeper::copied(const Result<>& made) {
 void SnapshotKeeper::tell_ready() {
   const auto told = names_.snapshots().set_state(taking_->number, SnapshotState::kReady);
   if (!told && told.error().number() == EAGAIN) return later(kCommitAgain, [this] { tell_ready(); });
-  if (!told) return end(std::unexpected(told.error()));
+  if (!told) {
+    forget(taking_->number);
+    return end(std::unexpected(told.error()));
+  }
   store_.when_synced(store_.last_namespace_sequence(), lifetime_.guard([this] { end(taking_->number); }));
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/mds/layout/file_io.h"
 #include "server/mds/layout/layouts.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/space/file_space.h"
@@ -25,7 +26,7 @@ inline constexpr Milliseconds kStillPatience{2000};
 class SnapshotKeeper {
  public:
   SnapshotKeeper(EventLoop& loop, const Clock& clock, Namespace& names, FileSpace& space, InodeQueue& queue,
-                 Layouts& layouts);
+                 Layouts& layouts, FileIo& io);
   ~SnapshotKeeper();
   SnapshotKeeper(const SnapshotKeeper&) = delete;
   SnapshotKeeper& operator=(const SnapshotKeeper&) = delete;
@@ -38,7 +39,7 @@ class SnapshotKeeper {
   using Taken = std::function<void(Result<SnapshotNumber>)>;
   using Done = std::function<void(Result<>)>;
 
-  // What was acknowledged as durable before the call is in it, and nothing that is written behind `done`. Who writes is
+  // What was acknowledged before the call is in it, durable by now, and nothing that is written behind `done`. Who writes is
   // asked to give his layouts back; who does not, or a brick that is away, makes it fail after kStillPatience
   // (ETIMEDOUT). Then, and on any other error, nothing has changed. EINVAL, EEXIST, EMFILE as of Snapshots::begin;
   // EBUSY: another one is being taken; ENOSPC, EIO, EAGAIN.
@@ -53,12 +54,14 @@ class SnapshotKeeper {
     std::string name;
     Taken done;
     SteadyTime until;
+    uint64_t tries = 0;
     SnapshotNumber number = 0;
   };
 
   void stop_writers();
   void hold();
   void look();
+  std::function<void(bool)> if_still_held(std::function<void()> then);
   void copy();
   void copied(const Result<>& made);
   void tell_ready();
@@ -80,6 +83,7 @@ class SnapshotKeeper {
   FileSpace& space_;
   InodeQueue& queue_;
   Layouts& layouts_;
+  FileIo& io_;
   std::optional<Taking> taking_;
   EventLoop::TimerId patience_ = 0;  // while turns are held, and not all have ended
   Lifetime lifetime_;

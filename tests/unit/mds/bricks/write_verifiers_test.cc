@@ -36,8 +36,8 @@ struct FakeBricks {
 TEST(WriteVerifiers, AFileOnASecondBrickKeepsItsVerifier) {
   FakeBricks bricks;
   WriteVerifiers verifiers(7);
-  const auto first = verifiers.wrote(1, bricks.at({1}), bricks.changes, bricks.current());
-  EXPECT_EQ(verifiers.wrote(1, bricks.at({2}), bricks.changes, bricks.current()), first);
+  const auto first = verifiers.wrote(1, {0, 1}, bricks.at({1}), bricks.changes, bricks.current());
+  EXPECT_EQ(verifiers.wrote(1, {0, 1}, bricks.at({2}), bricks.changes, bricks.current()), first);
   EXPECT_EQ(verifiers.committed(1, verifiers.mark(1), true, bricks.changes, bricks.current()), first);
   EXPECT_EQ(verifiers.files(), 0u);
 }
@@ -45,15 +45,15 @@ TEST(WriteVerifiers, AFileOnASecondBrickKeepsItsVerifier) {
 TEST(WriteVerifiers, OfTwoErasAreDifferent) {
   FakeBricks bricks;
   WriteVerifiers one(7), two(8);
-  EXPECT_NE(one.wrote(1, {}, 0, bricks.current()), two.wrote(1, {}, 0, bricks.current()));
+  EXPECT_NE(one.wrote(1, {0, 1}, {}, 0, bricks.current()), two.wrote(1, {0, 1}, {}, 0, bricks.current()));
 }
 
 TEST(WriteVerifiers, AWriteDuringTheFlushIsNotForgottenWithIt) {
   FakeBricks bricks;
   WriteVerifiers verifiers(7);
-  verifiers.wrote(1, bricks.at({1}), bricks.changes, bricks.current());
+  verifiers.wrote(1, {0, 1}, bricks.at({1}), bricks.changes, bricks.current());
   const uint64_t mark = verifiers.mark(1);
-  const auto second = verifiers.wrote(1, bricks.at({1}), bricks.changes, bricks.current());
+  const auto second = verifiers.wrote(1, {0, 1}, bricks.at({1}), bricks.changes, bricks.current());
   verifiers.committed(1, mark, true, bricks.changes, bricks.current());
   bricks.lose(1);
   EXPECT_NE(verifiers.committed(1, verifiers.mark(1), true, bricks.changes, bricks.current()), second);
@@ -62,9 +62,9 @@ TEST(WriteVerifiers, AWriteDuringTheFlushIsNotForgottenWithIt) {
 TEST(WriteVerifiers, WhatIsForgottenForWantOfRoomIsInDoubtAfterAnyLoss) {
   FakeBricks bricks;
   WriteVerifiers verifiers(7, 0, 2);
-  const auto first = verifiers.wrote(1, bricks.at({1}), bricks.changes, bricks.current());
-  verifiers.wrote(2, bricks.at({2}), bricks.changes, bricks.current());
-  verifiers.wrote(3, bricks.at({2}), bricks.changes, bricks.current());
+  const auto first = verifiers.wrote(1, {0, 1}, bricks.at({1}), bricks.changes, bricks.current());
+  verifiers.wrote(2, {0, 1}, bricks.at({2}), bricks.changes, bricks.current());
+  verifiers.wrote(3, {0, 1}, bricks.at({2}), bricks.changes, bricks.current());
   EXPECT_EQ(verifiers.files(), 2u);
   EXPECT_EQ(verifiers.committed(1, verifiers.mark(1), true, bricks.changes, bricks.current()), first);
   bricks.lose(1);
@@ -74,8 +74,8 @@ TEST(WriteVerifiers, WhatIsForgottenForWantOfRoomIsInDoubtAfterAnyLoss) {
 TEST(WriteVerifiers, OfAFileOlderThanTheProcessAreInDoubtAfterAnyLoss) {
   FakeBricks bricks;
   WriteVerifiers earlier(7, 1), later(7, 100);
-  const auto first = earlier.wrote(1, bricks.at({1}), bricks.changes, bricks.current());
-  EXPECT_EQ(later.wrote(1, bricks.at({2}), bricks.changes, bricks.current()), first);
+  const auto first = earlier.wrote(1, {0, 1}, bricks.at({1}), bricks.changes, bricks.current());
+  EXPECT_EQ(later.wrote(1, {0, 1}, bricks.at({2}), bricks.changes, bricks.current()), first);
   bricks.lose(1);
   EXPECT_NE(later.committed(1, later.mark(1), true, bricks.changes, bricks.current()), first);
 }
@@ -102,9 +102,10 @@ TEST(WriteVerifiers, NeverConfirmWhatIsLost) {
       switch (random() % 4) {
         case 0:
         case 1:
-          writes.push_back({verifiers.wrote(inode, bricks.at({number}), bricks.changes, bricks.current()),
-                            false,
-                            {number}});
+          writes.push_back(
+              {verifiers.wrote(inode, {0, 1}, bricks.at({number}), bricks.changes, bricks.current()),
+               false,
+               {number}});
           break;
         case 2: {
           const bool whole = random() % 2 == 0;

@@ -50,6 +50,7 @@ class FakeBrick final : public brick::Control {
   bool hold_withdrawals = false;   // withdraw and close_session are answered by release()
   bool hold_zeroing = false;       // zero, likewise
   bool hold_copies = false;        // copy, likewise
+  bool hold_persists = false;      // persist, likewise
   bool hold_frees = false;         // free has not come in yet, until release()
   uint64_t damaged = 0;            // blocks that are out of service
   uint64_t longest_run = 1 << 30;  // blocks: exposures are cut into runs of this many
@@ -59,7 +60,7 @@ class FakeBrick final : public brick::Control {
 
   size_t count(const std::string& name) const { return std::count(calls.begin(), calls.end(), name); }
   void release() {
-    hold_withdrawals = hold_zeroing = hold_frees = hold_copies = false;
+    hold_withdrawals = hold_zeroing = hold_frees = hold_copies = hold_persists = false;
     for (const auto& answer : std::exchange(held_, {})) loop_.post(answer);
   }
   // It took its MDS for dead. The connection stays.
@@ -284,7 +285,7 @@ class FakeBrick final : public brick::Control {
     });
   }
   void persist(const brick::RangesArguments& arguments, Done<brick::PersistResult> done) override {
-    run("persist", done, [&] {
+    run("persist", hold(hold_persists, done), [&] {
       return checked<brick::PersistResult>(arguments.epoch, [&](brick::PersistResult& result) {
         note_bytes(arguments.ranges);
         on_persist(arguments.ranges);
@@ -373,8 +374,9 @@ class FakeBrick final : public brick::Control {
     return result;
   }
   // An answer that the test may want to hold back, as `held` says when it is due.
-  Done<brick::StatusResult> hold(const bool& held, Done<brick::StatusResult> done) {
-    return [this, &held, done](Result<brick::StatusResult> result) {
+  template <typename T>
+  Done<T> hold(const bool& held, Done<T> done) {
+    return [this, &held, done](Result<T> result) {
       if (!held) return done(std::move(result));
       held_.push_back([done, result] { done(result); });
     };

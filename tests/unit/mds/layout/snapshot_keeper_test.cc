@@ -157,6 +157,41 @@ TEST_F(SnapshotKeeperTest, WithAWriterWhoKeepsHisLayoutThereIsNoneAndNothingHasC
   EXPECT_TRUE(world_.get(kBob, other, IoMode::kReadWrite, 0, 4096));
 }
 
+TEST_F(SnapshotKeeperTest, WhatWasWrittenAndNotCommittedIsDurableInIt) {
+  ASSERT_EQ(world_.write(file_, 0, pattern(kBlock)), Status::kOk);
+  (void)world_.write_unstable(file_, 4096, pattern(100));
+  (void)world_.write_unstable(file_, 16384, pattern(100));
+  std::vector<brick::Range> flushed;
+  world_.brick.on_persist = [&](const auto& ranges) {
+    flushed.insert(flushed.end(), ranges.begin(), ranges.end());
+  };
+  take("first");
+  // A COMMIT would come too late: what is written there next goes to other memory.
+  ASSERT_EQ(flushed.size(), 1U);
+  EXPECT_EQ(flushed.front().logical % kBlock, 4096U);
+  EXPECT_EQ(flushed.front().length, 16384U + 100 - 4096);
+  take("second");
+  EXPECT_EQ(flushed.size(), 1U) << "once";
+}
+
+TEST_F(SnapshotKeeperTest, ABrickThatDoesNotFlushKeepsNobodyWaiting) {
+  ASSERT_EQ(world_.write(file_, 0, pattern(kBlock)), Status::kOk);
+  const InodeId other = world_.create("other");
+  (void)world_.write_unstable(file_, 0, pattern(100));
+  world_.brick.hold_persists = true;
+  std::optional<Result<SnapshotNumber>> taken;
+  world_.mds->snapshots().take("first", [&](Result<SnapshotNumber> outcome) { taken = std::move(outcome); });
+  world_.pass(Milliseconds(1000));
+  EXPECT_FALSE(taken);
+  world_.brick.hold_persists = false;
+  EXPECT_EQ(world_.write(other, 0, std::string(100, static_cast<char>('A' + other % 26))), Status::kOk)
+      << "nobody is held up by what is flushed before turns are held";
+  world_.brick.release();
+  world_.pass(Milliseconds(500));
+  ASSERT_TRUE(taken && *taken);
+  world_.check("taken");
+}
+
 TEST_F(SnapshotKeeperTest, ReadersOfASnapshotLoseTheirHandlesBeforeItsMemoryIsFreed) {
   ASSERT_EQ(world_.write(file_, 0, pattern(kBlock)), Status::kOk);
   const SnapshotNumber first = take("first");
