@@ -62,6 +62,12 @@ Outcome<InodePointer> CompoundContext::current_regular_file() const {
   return regular(std::move(inode));
 }
 
+Outcome<InodeId> CompoundContext::current_file_to_give_back() const {
+  TRY_ASSIGN(const ObjectHandle handle, current_handle());
+  if (!current.lapsed) TRY(current_regular_file());
+  return handle.inode;
+}
+
 Outcome<InodePointer> CompoundContext::saved_object() const {
   if (!saved.handle) return std::unexpected(Status::kNoFileHandle);
   TRY(current_handle());

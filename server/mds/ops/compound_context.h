@@ -113,6 +113,8 @@ class CompoundContext {
   Outcome<InodePointer> current_inode() const;
   // The same for data: ISDIR, SYMLINK, WRONG_TYPE for what is not a regular file.
   Outcome<InodePointer> current_regular_file() const;
+  // The same for what gives back what is held of it: where the handle has lapsed, there need be no such file any more.
+  Outcome<InodeId> current_file_to_give_back() const;
   // NOTDIR, SYMLINK for what is not a directory.
   Outcome<InodePointer> current_directory() const;
   // The saved object of LINK, RENAME and CLONE: NOFILEHANDLE, STALE; XDEV if it was reached through another export, or

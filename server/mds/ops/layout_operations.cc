@@ -213,12 +213,12 @@ nfs4::LayoutReturnResponse DataService::layout_return(CompoundContext& context,
     TRY(returned);
     return nfs4::LayoutReturnResult{};
   }
-  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  TRY_ASSIGN(const InodeId inode, context.current_file_to_give_back());
   if (bad_range(file->offset, file->length) || !file->body.empty()) return Status::kInval;
   TRY_ASSIGN(const nfs4::Stateid stateid, context.resolve(file->stateid));
   if (!names_layout(stateid)) return Status::kBadStateid;
   TRY_ASSIGN(const Returned returned, context.suspension.ask<Returned>([&](auto done) {
-    return_range(client, inode->id, mode, range_of(file->offset, file->length), layout_stateid(stateid),
+    return_range(client, inode, mode, range_of(file->offset, file->length), layout_stateid(stateid),
                  std::move(done));
   }));
   TRY(returned);

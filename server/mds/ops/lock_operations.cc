@@ -157,10 +157,10 @@ nfs4::LockTestResponse handle(CompoundContext& context, const nfs4::LockTestArgu
 
 // RFC 8881, 18.12
 nfs4::UnlockResponse handle(CompoundContext& context, const nfs4::UnlockArguments& arguments) {
-  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  TRY_ASSIGN(const InodeId inode, context.current_file_to_give_back());
   TRY_ASSIGN(const nfs4::LockRange range, check_range(arguments.offset, arguments.length, arguments.type));
   TRY_ASSIGN(const nfs4::Stateid asked, ordinary(context, arguments.lock_stateid));
-  TRY_ASSIGN(LockState* const lock, context.find_lock(asked, inode->id));
+  TRY_ASSIGN(LockState* const lock, context.find_lock(asked, inode));
   Owner owner{.known = lock, .state = *lock};
   owner.state.ranges.unlock(range);
   TRY_ASSIGN(const nfs4::Stateid stateid, put_in_force(context, std::move(owner)));
