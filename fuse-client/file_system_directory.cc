@@ -136,10 +136,11 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
                          {nfs4::PutFileHandleArguments{directory.handle},
                           nfs4::GetAttributesArguments{client::stat_attributes()}, std::move(arguments)},
                          reply);
-  // Removed while it was open: empty, as rmdir(2) wanted it.
+  // Removed by another host, or what it was in: a snapshot, an export. An empty listing, or the end of one, would tell
+  // programs that copy that there is nothing. (What this host has removed the kernel lists as empty by itself.)
   if (error == ESTALE) {
-    stream.take(cookie, {.cookie_verifier = {}, .entries = {}, .end = true});
-    return 0;
+    stream.directory->expire();
+    return error;
   }
   learn_directory(*stream.directory, question, reply, 1);
   const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
