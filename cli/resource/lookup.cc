@@ -68,10 +68,13 @@ Outcome<json> find_export(ApiClient& client, const std::string& called) {
 
 Outcome<json> find_snapshot(ApiClient& client, const std::string& called) {
   TRY_ASSIGN(const json all, client.list("/snapshots"));
-  // A name that is a number, too, is a name.
+  // A name that is a number, too, is a name. One that is being deleted may have the name of one that is there.
+  const json* found = nullptr;
   for (const json& snapshot : all) {
-    if (text_at(snapshot, "/name") == called) return snapshot;
+    if (text_at(snapshot, "/name") != called) continue;
+    if (found == nullptr || text_at(snapshot, "/state") == "ready") found = &snapshot;
   }
+  if (found != nullptr) return *found;
   return one_called(all, "snapshot", called, {"/name"});
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <cerrno>
 
@@ -97,12 +98,12 @@ std::string SnapshotAdministration::free_name() const {
 
 void SnapshotAdministration::take(const std::string& asked, Done<console::TreeSnapshot> done) {
   const std::string name = asked.empty() ? free_name() : asked;
-  const bool first = !names_.snapshots().has_ready();
-  keeper_.take(name,
-               lifetime_.guard([this, name, first, done = std::move(done)](Result<SnapshotNumber> number) {
-                 if (number && first) update_roots();
-                 taken(name, std::move(number), done);
-               }));
+  keeper_.take(name, lifetime_.guard([this, name, done = std::move(done)](Result<SnapshotNumber> number) {
+    // The first one, even if there were others when it was begun.
+    const auto is_ready = [](const auto& one) { return one.second.is_ready(); };
+    if (number && std::ranges::count_if(names_.snapshots().all(), is_ready) == 1) update_roots();
+    taken(name, std::move(number), done);
+  }));
 }
 
 void SnapshotAdministration::taken(const std::string& name, Result<SnapshotNumber> number,

@@ -103,18 +103,21 @@ Outcome<InodePointer> CompoundContext::current_directory() const {
   return inode;
 }
 
-bool CompoundContext::names_snapshots(const Inode& directory, std::string_view name) const {
-  return name == nfs4::kSnapshotListName && services.exports.at(directory.id) == &current_export();
+bool CompoundContext::names_snapshots(InodeId directory, std::string_view name) const {
+  return name == nfs4::kSnapshotListName && services.exports.at(directory) == &current_export();
+}
+
+bool CompoundContext::hides(InodeId directory, std::string_view name) const {
+  return names_snapshots(directory, name) && services.names.snapshots().has_ready();
 }
 
 Outcome<InodePointer> CompoundContext::lookup(const Inode& directory, std::string_view name) const {
-  if (names_snapshots(directory, name) && services.names.snapshots().has_ready())
-    return services.names.get(inode_in(kSnapshotList, directory.id));
+  if (hides(directory.id, name)) return services.names.get(inode_in(kSnapshotList, directory.id));
   return services.names.lookup(directory.id, name);
 }
 
 Outcome<> CompoundContext::check_new_name(const Inode& directory, std::string_view name) const {
-  if (names_snapshots(directory, name)) return std::unexpected(Status::kExist);
+  if (names_snapshots(directory.id, name)) return std::unexpected(Status::kExist);
   return {};
 }
 

@@ -137,6 +137,8 @@ class CompoundContext {
   // --- names in a directory of the current export ---
   // As people see them: nfs4::kSnapshotListName leads to the snapshots. What Namespace::lookup() says.
   Outcome<InodePointer> lookup(const Inode& directory, std::string_view name) const;
+  // The directory may have an entry of that name, which nobody sees while there are snapshots.
+  bool hides(InodeId directory, std::string_view name) const;
   // Before something gets a name: EXIST for the one that is not to be had, whether there are snapshots or not.
   Outcome<> check_new_name(const Inode& directory, std::string_view name) const;
 
@@ -199,9 +201,9 @@ class CompoundContext {
   Outcome<> check_grace(bool reclaim) const;
 
  private:
+  bool names_snapshots(InodeId directory, std::string_view name) const;
   // A saved object that was reached through the current export.
   Outcome<InodePointer> saved_object() const;
-  bool names_snapshots(const Inode& directory, std::string_view name) const;
 
   UserGroups::Answer managed_groups_;  // of the caller, as the name service has them; null: not asked for
 

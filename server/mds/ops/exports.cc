@@ -178,11 +178,19 @@ bool Exports::holds(const Export& of, InodeId directory) const {
   }
 }
 
+namespace {
+// Of a path that is looked up: the answer may be another one later.
+bool may_be_there(nfs4::Status error) {
+  return error == kSuspended || error == nfs4::Status::kDelay || error == nfs4::Status::kIo;
+}
+}  // namespace
+
 const Exports::PlacesInSnapshot* Exports::places_in(SnapshotNumber snapshot) const {
   if (places_version_ != version_) places_.clear();
   places_version_ = version_;
   if (const auto known = places_.find(snapshot); known != places_.end()) return &known->second;
   PlacesInSnapshot places;
+  bool unknown = false;
   for (const auto& [id, entry] : exports_) {
     if (entry.removed) continue;
     Outcome<InodePointer> at = names_.get(inode_in(snapshot, kRootInode));
@@ -191,11 +199,12 @@ const Exports::PlacesInSnapshot* Exports::places_in(SnapshotNumber snapshot) con
     }
     if (at) {
       places.emplace_back((*at)->id, id);
-    } else if (at.error() != nfs4::Status::kNoEnt && at.error() != nfs4::Status::kNotDir &&
-               at.error() != nfs4::Status::kSymlink) {
-      return nullptr;
+    } else {
+      unknown = unknown || may_be_there(at.error());
     }
   }
+  // All of them have been looked up: what is to be fetched is fetched together.
+  if (unknown) return nullptr;
   std::erase_if(places_, [&](const auto& item) { return names_.snapshots().find(item.first) == nullptr; });
   return &places_.emplace(snapshot, std::move(places)).first->second;
 }

@@ -36,16 +36,18 @@ Outcome<Shown> shown_by_entry(const CompoundContext& context, InodeId id) {
   return Shown{std::move(inode), through};
 }
 
-// In the list of snapshots: one that does not have this export's directory yet, or has gone meanwhile.
+// In the list of snapshots: one that does not have this export's directory yet, or has gone meanwhile, or whose copy of
+// the metadata cannot be read: the others can.
 bool is_absent(const CompoundContext& context, Status status) {
   const bool in_list = snapshot_of(context.current.handle->inode) == kSnapshotList;
-  return in_list && (status == Status::kStale || status == Status::kNoEnt);
+  return in_list && (status == Status::kStale || status == Status::kNoEnt || status == Status::kIo);
 }
 
 // One entry4 with the value_follows before it. Where the inode cannot be read, the attributes are rdattr_error
 // alone if that was asked for (RFC 8881, 18.23.3).
 Outcome<> encode_entry(xdr::Encoder& encoder, const CompoundContext& context, const DirectoryEntry& entry,
                        const WantedAttributes& wanted) {
+  if (context.hides(context.current.handle->inode, entry.name)) return {};
   const auto shown = shown_by_entry(context, entry.inode);
   if (!shown && is_absent(context, shown.error())) return {};
   const bool error_told = !shown && wanted.error_wanted() && shown.error() != kSuspended;

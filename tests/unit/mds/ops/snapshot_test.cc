@@ -219,6 +219,8 @@ TEST_F(SnapshotView, WhatHasTheNameIsThereWhileThereIsNoSnapshot) {
   const SnapshotNumber number = take("monday");
   EXPECT_EQ(id({kList}), inode_in(kSnapshotList, kRootInode));
   EXPECT_EQ(id({kList, "monday", kList}), inode_in(number, made->inode->id));
+  EXPECT_FALSE(listing({kTop}).contains(kList)) << "who walks the tree would walk all snapshots";
+  EXPECT_TRUE(listing(at({kList, "monday"})).contains(kList));
   ASSERT_TRUE(server_->names->snapshots().set_state(number, SnapshotState::kGoing));
   EXPECT_EQ(id({kList}), made->inode->id);
   EXPECT_EQ(status({kTop, kSave, nfs4::RenameArguments{kList, "old"}}), Status::kOk);
@@ -287,6 +289,14 @@ TEST_F(SnapshotView, WhatHadThePathOfAnExportIsItsOwnToo) {
   EXPECT_EQ(status(at({kList, "monday", "pub"})), Status::kAccess);
   server_->exports.remove(2);
   EXPECT_EQ(status(at({kList, "monday", "pub"})), Status::kOk);
+}
+
+TEST_F(SnapshotView, AnExportThatCannotHaveBeenThereHidesNothing) {
+  make_tree();
+  take("monday");
+  server_->exports.add(export_to("/" + std::string(256, 'a'), "10.0.0.0/8"));
+  server_->exports.add(export_to("/d/f/below", "10.0.0.0/8"));
+  EXPECT_EQ(status(at({kList, "monday", "d"})), Status::kOk);
 }
 
 TEST_F(SnapshotView, ItIsTheSameWhereNoRowIsInMemory) {
