@@ -317,6 +317,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   rdma_listeners.clear();
   loop.unwatch(signals.get());
   TRY(outcome);
+  store->end_checkpoints();
   TRY(store->sync());
   TRY(close_boot(*store));
   return store->close();

@@ -64,8 +64,8 @@ class FileIo {
   // Makes what was written durable, in batches of kExtentsPerBatch extents; `done` behind the last one. A count of 0:
   // to the end of the file.
   void commit(uint64_t inode, uint64_t offset, uint32_t count, Done<nfs4::Verifier> done);
-  // Makes durable what WRITEs have left to a COMMIT, of all files that are still kept track of (WriteVerifiers). False: a
-  // brick is away, or failed.
+  // Makes durable what WRITEs have left to a COMMIT, of all files that are still kept track of (WriteVerifiers).
+  // False: a brick is away, or failed.
   void commit_all(std::function<void(bool)> done);
 
  private:

@@ -135,6 +135,7 @@ class Layouts final : public LayoutConflicts {
   // then freed; tails are cleaned. `done` when all have been asked and have answered, or not within kRecallPatience.
   void stop_writers(std::function<void()> done);
   void let_write() { stopped_ = false; }
+  bool bricks_ready() const { return bricks_.ready(); }
   bool writers_stopped() const { return stopped_; }
   // Whether nobody may write by himself, all that was on the way has arrived, and nothing is behind the end of a file.
   void is_still(std::function<void(bool)> done);

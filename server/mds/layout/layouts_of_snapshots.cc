@@ -55,6 +55,8 @@ void Layouts::tidy_file(uint64_t inode, const Done& done) {
 }
 
 void Layouts::is_still(std::function<void(bool)> done) {
+  // By handles that we do not know somebody may write to a brick that has not been claimed since we started.
+  if (!bricks_.ready()) return done(false);
   const auto written = table_.files([this](uint64_t inode) { return table_.writable(inode); });
   if (!written.empty() || space_.ahead().size() > 0 || space_.any_rests()) return done(false);
   read_then(

@@ -10,8 +10,9 @@
 namespace pnfsrdma::mds {
 
 namespace {
-// Between two tries to find nobody who writes.
-constexpr Milliseconds kStillAgain{20};
+// Between two tries to find nobody who writes; and so long turns are held in one of them, until it is copied.
+constexpr Milliseconds kStillAgain{50};
+constexpr Milliseconds kHoldPatience{300};
 // What the store cannot take now.
 constexpr Milliseconds kCommitAgain{50};
 constexpr Milliseconds kRemoveAgain{1000};
@@ -32,6 +33,7 @@ SnapshotKeeper::SnapshotKeeper(EventLoop& loop, const Clock& clock, Namespace& n
 
 SnapshotKeeper::~SnapshotKeeper() {
   loop_.cancel(patience_);
+  loop_.cancel(hold_patience_);
 }
 
 Result<> SnapshotKeeper::recover() {
@@ -52,54 +54,64 @@ void SnapshotKeeper::take(std::string_view name, Taken done) {
   if (taking_) return done(fail(EBUSY, "another snapshot is being taken"));
   if (!is_snapshot_name(name)) return done(fail(EINVAL, "a snapshot needs a name like a file's"));
   if (names_.snapshots().find(name) != nullptr) return done(fail(EEXIST, "there is a snapshot of that name"));
+  if (names_.snapshots().is_full()) return done(fail(EMFILE, "there are as many snapshots as there may be"));
+  if (!layouts_.bricks_ready())
+    return done(fail(ETIMEDOUT, "a brick is away: who writes there is not known"));
   if (store_.room().full) return done(fail(ENOSPC, "the metadata disk is full"));
-  taking_ = Taking{.name = std::string(name), .done = std::move(done), .until = {}};
+  taking_ = Taking{.name = std::string(name), .done = std::move(done)};
   // So that there is little left to write while others wait.
   store_.prepare_checkpoint(lifetime_.guard([this] {
-    taking_->until = clock_.now() + kStillPatience;
+    patience_ = loop_.after(kStillPatience, [this] { give_up(); });
     stop_writers();
   }));
 }
 
-void SnapshotKeeper::stop_writers() {
-  layouts_.stop_writers(lifetime_.guard([this] {
-    // Most of it, while others go on.
-    io_.commit_all(lifetime_.guard([this](bool) { hold(); }));
-  }));
+// Whatever is under way: nothing of it has changed anything that stays.
+void SnapshotKeeper::give_up() {
+  end(fail(ETIMEDOUT,
+           "files were being written all the time, or a brick is away: nobody wrote for no moment in " +
+               std::to_string(kStillPatience.count()) + " ms"));
 }
 
-void SnapshotKeeper::hold() {
-  const auto left = std::chrono::ceil<Milliseconds>(taking_->until - clock_.now());
-  if (left <= Milliseconds(0)) {
-    return end(
-        fail(ETIMEDOUT,
-             "files were being written all the time, or a brick is away: nobody wrote for no moment in " +
-                 std::to_string(kStillPatience.count()) + " ms"));
-  }
-  ++taking_->tries;
-  patience_ = loop_.after(left, [this] { again(); });
-  queue_.hold(lifetime_.guard([this] { look(); }));
-}
-
-// Its answer may come when patience has ended, and even when turns are held again.
-std::function<void(bool)> SnapshotKeeper::if_still_held(std::function<void()> then) {
-  return lifetime_.guard([this, tries = taking_->tries, then = std::move(then)](bool good) {
-    if (!taking_ || taking_->tries != tries || !queue_.held()) return;
+// Of this try: its answer may come when that has ended, or the next one has begun.
+std::function<void(bool)> SnapshotKeeper::in_this_try(std::function<void()> then) {
+  return lifetime_.guard([this, number = try_, then = std::move(then)](bool good) {
+    if (number != try_) return;
     if (!good) return again();
     then();
   });
 }
 
-// The rest of what was written, for nobody can make it durable later: COMMIT is of what the file has by then.
+// What was written is made durable, most of it while others go on.
+void SnapshotKeeper::stop_writers() {
+  ++try_;
+  layouts_.stop_writers([stopped = in_this_try([this] {
+                           const auto held = in_this_try([this] { hold(); });
+                           io_.commit_all([held](bool) { held(true); });
+                         })] { stopped(true); });
+}
+
+// Never for long: meanwhile everybody waits.
+void SnapshotKeeper::hold() {
+  hold_patience_ = loop_.after(kHoldPatience, [this] { again(); });
+  queue_.hold([still = in_this_try([this] { look(); })] { still(true); });
+}
+
+// The rest, for nobody can make it durable later: COMMIT is of what the file has by then.
 void SnapshotKeeper::look() {
-  layouts_.is_still(if_still_held([this] { io_.commit_all(if_still_held([this] { copy(); })); }));
+  layouts_.is_still(in_this_try([this] { io_.commit_all(in_this_try([this] { copy(); })); }));
 }
 
 // Somebody was faster, or needs longer.
 void SnapshotKeeper::again() {
-  loop_.cancel(patience_);
+  end_try();
   resume();
-  later(kStillAgain, [this] { stop_writers(); });
+  later(kStillAgain, [this, next = in_this_try([this] { stop_writers(); })] { next(true); });
+}
+
+void SnapshotKeeper::end_try() {
+  ++try_;
+  loop_.cancel(hold_patience_);
 }
 
 void SnapshotKeeper::resume() {
@@ -111,6 +123,7 @@ void SnapshotKeeper::resume_rest() {
 }
 
 void SnapshotKeeper::copy() {
+  end_try();
   loop_.cancel(patience_);
   const auto number = names_.snapshots().begin(taking_->name, clock_.wall_now());
   if (!number) return end(std::unexpected(number.error()));
@@ -139,6 +152,8 @@ void SnapshotKeeper::tell_ready() {
 }
 
 void SnapshotKeeper::end(Result<SnapshotNumber> outcome) {
+  end_try();
+  loop_.cancel(patience_);
   layouts_.let_write();
   resume();
   const Taking taking = *std::exchange(taking_, std::nullopt);

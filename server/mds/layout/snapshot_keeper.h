@@ -39,10 +39,10 @@ class SnapshotKeeper {
   using Taken = std::function<void(Result<SnapshotNumber>)>;
   using Done = std::function<void(Result<>)>;
 
-  // What was acknowledged before the call is in it, durable by now, and nothing that is written behind `done`. Who writes is
-  // asked to give his layouts back; who does not, or a brick that is away, makes it fail after kStillPatience
-  // (ETIMEDOUT). Then, and on any other error, nothing has changed. EINVAL, EEXIST, EMFILE as of Snapshots::begin;
-  // EBUSY: another one is being taken; ENOSPC, EIO, EAGAIN.
+  // What was acknowledged before the call is in it, durable by now, and nothing that is written behind `done`.
+  // Who writes is asked to give his layouts back; who does not, or a brick that is away, makes it fail after
+  // kStillPatience (ETIMEDOUT). Then, and on any other error, nothing has changed. EINVAL, EEXIST, EMFILE as of
+  // Snapshots::begin; EBUSY: another one is being taken; ENOSPC, EIO, EAGAIN.
   void take(std::string_view name, Taken done);
   // Nobody sees it any more when `done` gets its answer; its memory is freed behind that. ENOENT, EAGAIN, EIO.
   void remove(std::string_view name, Done done);
@@ -53,19 +53,19 @@ class SnapshotKeeper {
   struct Taking {
     std::string name;
     Taken done;
-    SteadyTime until;
-    uint64_t tries = 0;
     SnapshotNumber number = 0;
   };
 
+  void give_up();
+  std::function<void(bool)> in_this_try(std::function<void()> then);
   void stop_writers();
   void hold();
   void look();
-  std::function<void(bool)> if_still_held(std::function<void()> then);
   void copy();
   void copied(const Result<>& made);
   void tell_ready();
   void again();
+  void end_try();
   void resume();
   void resume_rest();
   void end(Result<SnapshotNumber> outcome);
@@ -85,7 +85,9 @@ class SnapshotKeeper {
   Layouts& layouts_;
   FileIo& io_;
   std::optional<Taking> taking_;
-  EventLoop::TimerId patience_ = 0;  // while turns are held, and not all have ended
+  uint64_t try_ = 0;                      // the number of the one under way, or between two
+  EventLoop::TimerId patience_ = 0;       // until it is copied
+  EventLoop::TimerId hold_patience_ = 0;  // the same, of one try
   Lifetime lifetime_;
 };
 

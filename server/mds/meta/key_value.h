@@ -31,6 +31,10 @@ class Batch {
   // Everything of `other`, behind what is here.
   void append(const Batch& other);
 
+  // It is small, and there will be more room on the medium behind it: the store takes it where it is full for others.
+  void mark_makes_room() { makes_room_ = true; }
+  bool makes_room() const { return makes_room_; }
+
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
 
@@ -60,6 +64,7 @@ class Batch {
 
   std::string bytes_;
   std::vector<Entry> entries_;
+  bool makes_room_ = false;
 };
 
 // Those that wait for a commit to be durable.
@@ -149,7 +154,10 @@ class KeyValueStore {
   virtual void drop_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) = 0;
   // Removes all others, half made ones too. Blocks: for a start only.
   virtual Result<> keep_checkpoints(const std::set<SnapshotNumber>& kept) = 0;
-  // `done` of these three is called in the loop, never from inside the call, and not after close().
+  // `done` of these three is called in the loop, never from inside the call, and not after close() or
+  // end_checkpoints().
+  // For a shutdown, which may come while one is made: waits until nobody works at one, and takes commits again.
+  virtual void end_checkpoints() { forget_checkpoint(); }
 
   // Waits until everything committed is durable. Blocks: for start and shutdown only.
   virtual Result<> sync() = 0;

@@ -74,6 +74,14 @@ class Checker {
     uint64_t logical;
     uint64_t length;
     InodeId inode;
+    SnapshotNumber born;
+  };
+  // Memory of a file, or of snapshots: of those behind its birth, up to its death.
+  struct Kept {
+    LogicalRange memory;
+    SnapshotNumber born;
+    SnapshotNumber died;
+    bool is_of(SnapshotNumber snapshot) const { return born < snapshot && snapshot <= died; }
   };
   // From there on so many more extents name it, and the records say so many more.
   struct Edge {
@@ -207,7 +215,7 @@ class Checker {
       } else {
         inode->extent_bytes += extent.length;
       }
-      places_.push_back({extent.logical, extent.length, id});
+      places_.push_back({extent.logical, extent.length, id, extent.born});
       return true;
     });
   }
@@ -234,22 +242,35 @@ class Checker {
   // What files have is not what only snapshots have; together they have all that any snapshot needs.
   Result<> read_dead() {
     TRY_ASSIGN(const std::vector<DeadRun> dead, DeadMemory(store_).page({}));
-    for (const Place& place : places_) in_use_.push_back({place.logical, place.length});
-    join(in_use_);
-    const std::vector<LogicalRange> files = in_use_;
+    std::vector<LogicalRange> files;
+    for (const Place& place : places_) {
+      files.push_back({place.logical, place.length});
+      kept_.push_back({files.back(), place.born, kSnapshotsEnd});
+    }
+    std::ranges::sort(files);
+    files = joined(files);
     for (const DeadRun& run : dead) {
       const auto at = std::ranges::upper_bound(files, run.memory.logical, {}, &LogicalRange::end);
       if (at != files.end() && at->logical < run.memory.end())
         problem("logical address {} is a snapshot's alone and a file's, too", run.memory.logical);
-      in_use_.push_back(run.memory);
+      kept_.push_back({run.memory, run.born, run.died});
     }
-    join(in_use_);
+    std::ranges::sort(kept_, {}, [](const Kept& kept) { return kept.memory.logical; });
+    check_deaths();
     return {};
   }
 
-  // Sorted; what touches or overlaps is one.
-  static void join(std::vector<LogicalRange>& ranges) {
-    std::ranges::sort(ranges);
+  void check_deaths() {
+    uint64_t end = 0;
+    for (const Kept& kept : kept_) {
+      if (kept.died == kSnapshotsEnd) continue;
+      if (kept.memory.logical < end) problem("logical address {} has died twice", kept.memory.logical);
+      end = std::max(end, kept.memory.end());
+    }
+  }
+
+  // Of ranges in order: what touches or overlaps is one.
+  static std::vector<LogicalRange> joined(const std::vector<LogicalRange>& ranges) {
     std::vector<LogicalRange> joined;
     for (const LogicalRange& range : ranges) {
       if (joined.empty() || joined.back().end() < range.logical) {
@@ -258,18 +279,23 @@ class Checker {
         joined.back().length = std::max(joined.back().end(), range.end()) - joined.back().logical;
       }
     }
-    ranges = std::move(joined);
+    return joined;
   }
 
   void check_snapshot(SnapshotNumber number, const std::string& name) {
     CheckpointView copy(store_, number);
     Checker then(copy);
     const auto found = then.run();
+    std::vector<LogicalRange> its_own;
+    for (const Kept& kept : kept_) {
+      if (kept.is_of(number)) its_own.push_back(kept.memory);
+    }
+    its_own = joined(its_own);
     for (const Place& place : then.places_) {
-      const auto at = std::ranges::upper_bound(in_use_, place.logical, {}, &LogicalRange::end);
-      if (at == in_use_.end() || at->logical > place.logical || at->end() < place.logical + place.length)
-        problem("snapshot {} ('{}'): memory of file {} at logical address {} is not in use any more", number,
-                name, place.inode, place.logical);
+      const auto at = std::ranges::upper_bound(its_own, place.logical, {}, &LogicalRange::end);
+      if (at == its_own.end() || at->logical > place.logical || at->end() < place.logical + place.length)
+        problem("snapshot {} ('{}'): memory of file {} at logical address {} is not the snapshot's any more",
+                number, name, place.inode, place.logical);
     }
     if (!found) return problem("snapshot {} ('{}'): {}", number, name, found.error().to_string());
     for (const std::string& one : found->problems) problem("snapshot {} ('{}'): {}", number, name, one);
@@ -431,7 +457,7 @@ class Checker {
   uint64_t last_share_end_ = 0;
   std::vector<Shared> shared_at_;  // in order
   std::vector<std::pair<SnapshotNumber, std::string>> ready_;
-  std::vector<LogicalRange> in_use_;  // by files or snapshots
+  std::vector<Kept> kept_;  // by files or snapshots, by address
 };
 
 }  // namespace

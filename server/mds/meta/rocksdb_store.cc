@@ -232,12 +232,18 @@ class RocksdbEngine final : public KeyValueStore {
     return {};
   }
 
-  Result<> close() override {
-    TRY(sync());
-    stopping_ = true;
+  void end_checkpoints() override {
     loop_.cancel(slow_timer_);
     copier_.reset();
     copies_.clear();
+    makes_copy_ = false;
+    forget_checkpoint();
+  }
+
+  Result<> close() override {
+    TRY(sync());
+    stopping_ = true;
+    end_checkpoints();
     readers_.reset();
     fetches_.clear();
     thread_.reset();
@@ -257,8 +263,13 @@ class RocksdbEngine final : public KeyValueStore {
   }
 
   void drop_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) override {
-    checkpoints_->stores().forget(number);
-    in_copier([this, number] { return checkpoints_->remove(number); }, std::move(done));
+    // Closing it waits for the medium, too.
+    in_copier(
+        [this, number] {
+          checkpoints_->stores().forget(number);
+          return checkpoints_->remove(number);
+        },
+        std::move(done));
   }
 
   Result<> keep_checkpoints(const std::set<SnapshotNumber>& kept) override {
@@ -319,7 +330,8 @@ class RocksdbEngine final : public KeyValueStore {
     if (room_ && (room_->near_full() || unlooked_ > room_->reserve_bytes() / kShareUnlooked ||
                   loop_.now() - looked_ >= kLookStale))
       look_at_room();
-    if (room().stopped) return fail(EAGAIN, "the metadata disk is full");
+    const bool goes = batch.makes_room() && log_ == Log::kSound;
+    if (room().stopped && !goes) return fail(EAGAIN, "the metadata disk is full");
     rocksdb::WriteBatch writes;
     batch.for_each(
         [&](std::string_view key, std::string_view value) { writes.Put(slice(key), slice(value)); },

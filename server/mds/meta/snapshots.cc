@@ -22,7 +22,8 @@ void put_snapshot(Batch& batch, const Snapshot& snapshot) {
 
 bool is_snapshot_name(std::string_view name) {
   if (name.empty() || name.size() > kNameBytesMax || name == "." || name == "..") return false;
-  return std::ranges::none_of(name, [](unsigned char c) { return c == '/' || c < ' ' || c == 0x7F; });
+  return std::ranges::none_of(
+      name, [](unsigned char c) { return c == '/' || c == '"' || c == '\\' || c < ' ' || c == 0x7F; });
 }
 
 Result<Snapshots> Snapshots::open(KeyValueStore& store) {
@@ -84,8 +85,7 @@ bool Snapshots::holds(SnapshotNumber born, SnapshotNumber died) const {
 Result<SnapshotNumber> Snapshots::begin(std::string_view name, const WallTime& created) {
   if (!is_snapshot_name(name)) return fail(EINVAL, "a snapshot needs a name like a file's");
   if (find(name) != nullptr) return fail(EEXIST, "there is a snapshot of that name");
-  if (all_.size() >= kSnapshotsMax || last_ + 1 >= kSnapshotsEnd)
-    return fail(EMFILE, "there are as many snapshots as there may be");
+  if (is_full()) return fail(EMFILE, "there are as many snapshots as there may be");
   Snapshot snapshot{last_ + 1, std::string(name), created, SnapshotState::kMaking};
   Batch batch;
   raise_format_version(batch);
@@ -104,6 +104,7 @@ Result<> Snapshots::set_state(SnapshotNumber number, SnapshotState state) {
   changed.state = state;
   Batch batch;
   put_snapshot(batch, changed);
+  if (state == SnapshotState::kGoing) batch.mark_makes_room();
   TRY(store_->commit(batch, CommitKind::kNamespace));
   found->second = std::move(changed);
   return {};
@@ -112,7 +113,9 @@ Result<> Snapshots::set_state(SnapshotNumber number, SnapshotState state) {
 Result<> Snapshots::erase(SnapshotNumber number) {
   Batch batch;
   batch.erase(number_key(kSnapshotTag, number));
+  batch.mark_makes_room();
   TRY(store_->commit(batch, CommitKind::kNamespace));
+  if (const auto found = all_.find(number); found != all_.end()) found->second.state = SnapshotState::kGoing;
   return {};
 }
 

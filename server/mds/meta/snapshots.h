@@ -34,7 +34,7 @@ struct Snapshot {
   bool is_ready() const { return state == SnapshotState::kReady; }
 };
 
-// A name of 1 to 255 bytes as of a file; not "." and "..".
+// A name of 1 to 255 bytes as of a file; not "." and "..", and without quotes and backslashes, as it stands in logs.
 bool is_snapshot_name(std::string_view name);
 
 // Which snapshots there are. All in memory, and on record. Control loop only.
@@ -43,6 +43,7 @@ class Snapshots {
   // Blocks. At most 4096 may exist.
   static Result<Snapshots> open(KeyValueStore& store);
   static constexpr size_t kSnapshotsMax = 4096;
+  bool is_full() const { return all_.size() >= kSnapshotsMax || last_ + 1 >= kSnapshotsEnd; }
 
   const std::map<SnapshotNumber, Snapshot>& all() const { return all_; }
   // Of any state. nullptr: there is none.
@@ -67,7 +68,8 @@ class Snapshots {
   // A new one, kMaking. EINVAL (no name), EEXIST, EMFILE (kSnapshotsMax), EAGAIN, EIO.
   Result<SnapshotNumber> begin(std::string_view name, const WallTime& created);
   Result<> set_state(SnapshotNumber number, SnapshotState state);
-  // Its record goes; it holds memory until forget(), which is for when that is durable: a crash would bring it back.
+  // Its record goes, and with it its name; it holds memory until forget(), which is for when that is durable: a crash
+  // would bring it back.
   Result<> erase(SnapshotNumber number);
   void forget(SnapshotNumber number) { all_.erase(number); }
 

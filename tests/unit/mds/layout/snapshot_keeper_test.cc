@@ -174,6 +174,31 @@ TEST_F(SnapshotKeeperTest, WhatWasWrittenAndNotCommittedIsDurableInIt) {
   EXPECT_EQ(flushed.size(), 1U) << "once";
 }
 
+TEST_F(SnapshotKeeperTest, WithoutABrickThereIsNone) {
+  ASSERT_EQ(world_.write(file_, 0, pattern(kBlock)), Status::kOk);
+  // Whatever handles to write there may be, of before: nobody knows them.
+  world_.plug.down(LayoutWorld::kBrick);
+  const auto taken = world_.take_snapshot("first", Milliseconds(5000));
+  ASSERT_TRUE(taken && !*taken);
+  EXPECT_EQ(taken->error().number(), ETIMEDOUT);
+  EXPECT_TRUE(world_.names->snapshots().all().empty());
+}
+
+TEST_F(SnapshotKeeperTest, NobodyIsStoppedForOneThatThereCannotBe) {
+  ASSERT_TRUE(world_.get(kAlice, file_, IoMode::kReadWrite, 0, UINT64_MAX, 4096));
+  bool recalled = false;
+  world_.recaller.on_recall = [&](const LayoutRecall&) { recalled = true; };
+  for (size_t i = 0; i < Snapshots::kSnapshotsMax; ++i)
+    ASSERT_TRUE(world_.names->snapshots().begin(std::to_string(i), {}));
+  for (const auto& [name, error] :
+       {std::pair("one more", EMFILE), {"7", EEXIST}, {"a\"b", EINVAL}, {"a/b", EINVAL}}) {
+    const auto taken = world_.take_snapshot(name);
+    ASSERT_TRUE(taken && !*taken);
+    EXPECT_EQ(taken->error().number(), error) << name;
+  }
+  EXPECT_FALSE(recalled);
+}
+
 TEST_F(SnapshotKeeperTest, ABrickThatDoesNotFlushKeepsNobodyWaiting) {
   ASSERT_EQ(world_.write(file_, 0, pattern(kBlock)), Status::kOk);
   const InodeId other = world_.create("other");

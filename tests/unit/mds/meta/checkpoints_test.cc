@@ -102,6 +102,21 @@ TEST_F(OnDisk, APowerCutAtAnyEvent) {
   for (const std::string& problem : report.problems) ADD_FAILURE() << problem;
 }
 
+TEST_F(OnDisk, AShutdownDoesNotWaitForAnAnswer) {
+  open();
+  start();
+  ASSERT_TRUE(names_->create(kRootInode, "file", {}));
+  const SnapshotNumber number = names_->snapshots().begin("being made", {}).value();
+  bool told = false;
+  store_->checkpoint(number, [&](const Result<>&) { told = true; });
+  EXPECT_EQ(store_->commit(Batch(), CommitKind::kNamespace).error().number(), EAGAIN);
+  store_->end_checkpoints();
+  ASSERT_TRUE(store_->commit(Batch(), CommitKind::kNamespace));
+  ASSERT_TRUE(store_->close());
+  loop_.run_once(Milliseconds(50));
+  EXPECT_FALSE(told);
+}
+
 TEST_F(OnDisk, OneThatCannotBeMadeLeavesNothing) {
   open();
   start();

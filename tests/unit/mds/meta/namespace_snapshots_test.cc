@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "server/mds/meta/checkpoint_view.h"
+#include "server/mds/meta/dead_memory.h"
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/namespace_check.h"
@@ -342,6 +343,38 @@ TEST_P(NamespaceSnapshots, ACopyThatIsGoneIsFoundByTheCheck) {
   EXPECT_NE(report.problems[0].find("snapshot 1 ('one')"), std::string::npos) << report.problems[0];
   EXPECT_EQ(names_->get(inode_in(1, kRootInode)).error(), Status::kIo);
   make(kRootInode, "live");
+}
+
+// As if its memory had been freed, and another file had got it.
+TEST_P(NamespaceSnapshots, MemoryThatIsNotItsOwnAnyMoreIsFoundByTheCheck) {
+  const InodeId file = make(kRootInode, "file")->id;
+  const auto give = [&](InodeId inode, SnapshotNumber born) {
+    ExtentChange change(*store_, inode);
+    EXPECT_TRUE(change.insert({.file_offset = 0, .logical = kGrainSize, .length = kGrainSize, .born = born}));
+    Batch batch;
+    change.write_to(batch);
+    EXPECT_TRUE(names_->update(inode, {.size = kGrainSize, .space_used = kGrainSize}, batch));
+  };
+  const auto take_away = [&](InodeId inode) {
+    ExtentChange change(*store_, inode);
+    EXPECT_TRUE(change.remove(0, kGrainSize));
+    Batch batch;
+    change.write_to(batch);
+    EXPECT_TRUE(names_->update(inode, {.size = 0, .space_used = 0}, batch));
+  };
+  give(file, 0);
+  take("one");
+  expect_sound();
+  take_away(file);
+  EXPECT_EQ(check_namespace(*store_).value().problems.size(), 1U) << "freed";
+  give(make(kRootInode, "other")->id, 1);
+  EXPECT_EQ(check_namespace(*store_).value().problems.size(), 1U) << "given to another";
+  take_away(names_->lookup(kRootInode, "other").value()->id);
+  Batch batch;
+  const DeadRun run{{kGrainSize, kGrainSize}, 0, 1};
+  DeadMemory::put(batch, run);
+  ASSERT_TRUE(store_->commit(batch, CommitKind::kNamespace));
+  expect_sound();
 }
 
 TEST_P(NamespaceSnapshots, InodeNumbersEndWhereThoseOfSnapshotsBegin) {
