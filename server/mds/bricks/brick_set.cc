@@ -2,6 +2,7 @@
 #include "server/mds/bricks/brick_set.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "server/mds/bricks/placement.h"
@@ -18,6 +19,8 @@ namespace pnfsrdma::mds {
 namespace {
 
 constexpr std::string_view kEpochKey = "epoch";
+// What the store cannot take now, as while it is copied for a snapshot.
+constexpr Milliseconds kCommitAgain{50};
 // Of a copy between bricks.
 constexpr uint64_t kCarriedAtOnce = uint64_t{1} << 20;
 
@@ -130,17 +133,22 @@ void BrickSet::next_epoch(uint64_t above, std::function<void(uint64_t)> done) {
               uint64_t last = 0;
               if (*stored && (*stored)->size() == sizeof(last))
                 last = load_big_endian<uint64_t>(as_bytes(**stored).data());
-              begin_epoch(std::max(last, above) + 1, done);
+              begin_epoch(last, above, done);
             });
 }
 
-void BrickSet::begin_epoch(uint64_t least, const std::function<void(uint64_t)>& done) {
-  const uint64_t epoch = std::max(options_.first_epoch, least);
+void BrickSet::begin_epoch(uint64_t last, uint64_t above, const std::function<void(uint64_t)>& done) {
+  const uint64_t epoch = std::max(options_.first_epoch, std::max(last, above) + 1);
   std::byte value[sizeof(epoch)];
   store_big_endian(value, epoch);
   Batch batch;
   Records::put(batch, RecordKind::kBrick, kEpochKey, as_text(value));
   const auto committed = parts_.store.commit(batch, CommitKind::kNamespace);
+  // Another one may be the last by then.
+  if (!committed && committed.error().number() == EAGAIN) {
+    parts_.loop.after(kCommitAgain, lifetime_.guard([this, above, done] { next_epoch(above, done); }));
+    return;
+  }
   if (!committed) return log_error("layouts", "epoch-not-stored error=\"{}\"", committed.error().to_string());
   parts_.store.when_synced(*committed, [epoch, done] { done(epoch); });
 }

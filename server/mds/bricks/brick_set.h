@@ -123,7 +123,7 @@ class BrickSet {
   Member& member_at(uint64_t logical);
   Split split(const std::vector<brick::Range>& ranges) const;
   void next_epoch(uint64_t above, std::function<void(uint64_t)> done);
-  void begin_epoch(uint64_t least, const std::function<void(uint64_t)>& done);
+  void begin_epoch(uint64_t last, uint64_t above, const std::function<void(uint64_t)>& done);
   struct Carrying;
   void carry(const std::shared_ptr<Carrying>& work);
   template <typename Result>

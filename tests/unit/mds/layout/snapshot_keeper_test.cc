@@ -315,5 +315,20 @@ TEST_F(SnapshotKeeperTest, ACrashAtAnyCommitLosesNeitherFilesNorSnapshots) {
   ADD_FAILURE() << "it never ended";
 }
 
+// Whatever it has to commit for that: the store refuses commits while it is copied.
+TEST_F(SnapshotKeeperTest, ABrickThatComesWhileTheMetadataIsCopiedIsReadyThen) {
+  ASSERT_EQ(world_.write(file_, 0, pattern(kBlock)), Status::kOk);
+  for (size_t refused = 1; refused <= 8; ++refused) {
+    world_.plug.down(world_.kBrick);
+    world_.brick.restart();
+    world_.pass(Milliseconds(500));
+    world_.store.stall(refused);
+    world_.plug.up(world_.kBrick);
+    world_.pass(Milliseconds(2000));
+    EXPECT_TRUE(world_.mds->ready()) << refused;
+    world_.store.stall(0);
+  }
+}
+
 }  // namespace
 }  // namespace pnfsrdma::mds::testing
