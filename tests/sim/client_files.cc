@@ -2,6 +2,7 @@
 #include "tests/sim/client_files.h"
 
 #include "shared/base/check.h"
+#include "shared/nfs4/status_errno.h"
 
 namespace pnfsrdma::sim {
 
@@ -103,6 +104,38 @@ ClientFiles::Opened ClientFiles::open(const ServedFile& file, bool writes) {
     CHECK(name != nullptr);
     inode->lose_name(name);
   }
+}
+
+std::expected<ClientFiles::Found, int> ClientFiles::find(const std::vector<std::string>& path) {
+  initiator::Session::Operations operations{nfs4::PutFileHandleArguments{inodes_.root()->handle}};
+  for (const std::string& name : path) operations.emplace_back(nfs4::LookupArguments{nfs4::Component(name)});
+  operations.emplace_back(nfs4::GetFileHandleArguments{});
+  operations.emplace_back(nfs4::GetAttributesArguments{client::stat_attributes()});
+  const auto reply = session_.call(std::move(operations), kCaller);
+  CHECK(reply.has_value());
+  const auto* handle = reply->result<nfs4::GetFileHandleResponse>(path.size() + 1);
+  const auto* attributes = reply->result<nfs4::GetAttributesResponse>(path.size() + 2);
+  if (handle == nullptr || attributes == nullptr) return std::unexpected(nfs4::to_errno(reply->status));
+  return Found{handle->object, attributes->attributes.file_id.value()};
+}
+
+std::expected<ClientFiles::Opened, int> ClientFiles::open_found(const Found& file) {
+  const std::shared_ptr<Inode> inode = inodes_.look_up(file.handle, file.number);
+  inode->begin_open();
+  auto [operations, open_at] = opens_.request(*inode, nullptr, nfs4::kShareAccessRead, false);
+  const Question question = beliefs_.ask(inode.get());
+  const auto reply = session_.call(std::move(operations), kCaller, {.cache_reply = true});
+  CHECK(reply.has_value());
+  const auto* open = reply->result<nfs4::OpenResponse>(open_at);
+  const auto* attributes = reply->result<nfs4::GetAttributesResponse>(open_at + 1);
+  if (open == nullptr || attributes == nullptr) {
+    opens_.close_if_last(inode, inode->open_failed());
+    return std::unexpected(nfs4::to_errno(reply->status));
+  }
+  auto opened =
+      opens_.granted(inode, question, {*open, attributes->attributes, nfs4::kShareAccessRead}, kCaller);
+  if (!opened) return std::unexpected(opened.error());
+  return Opened{inode, std::move(opened->data), opened->attributes};
 }
 
 void ClientFiles::release(const std::shared_ptr<Inode>& inode) {

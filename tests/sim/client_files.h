@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <expected>
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "fuse-client/beliefs.h"
 #include "fuse-client/callbacks.h"
@@ -41,6 +44,14 @@ class ClientFiles {
     client::FileAttributes attributes;
   };
   Opened open(const ServedFile& file, bool writes);
+  // What the mount shows under its root by these names; an errno.
+  struct Found {
+    nfs4::FileHandle handle;
+    uint64_t number = 0;
+  };
+  std::expected<Found, int> find(const std::vector<std::string>& path);
+  // To read. By its handle alone, as of a snapshot, of which nothing changes.
+  std::expected<Opened, int> open_found(const Found& file);
   // Each Opened once; its file is still held by who releases it.
   void release(const std::shared_ptr<Inode>& inode);
   // As stat(2).

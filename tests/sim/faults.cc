@@ -219,6 +219,13 @@ void Faults::restart_mds() {
   });
 }
 
+void Faults::restart_mds_in(SteadyTime::duration time) {
+  meanwhile([this, time] {
+    sleep_for(time);
+    if (!ending_) restart_mds();
+  });
+}
+
 void Faults::recall() {
   const size_t client = dice_.below(world_.clients.size()), file = dice_.below(kFiles);
   const bool all = dice_.one_in(3);

@@ -36,6 +36,8 @@ workload:
   --leases-end      short leases that end by themselves, --real-mds only; of --mixed it is each third five
   --disowned        the MDS forgets opens, without a word, --real-mds only
   --clones          files are cloned now and then, --real-mds only
+  --snapshots       the administrator takes snapshots and deletes them, --real-mds only; of --mixed every second seed
+                    with --clones
   --revoked         the administrator revokes layouts, --real-mds only
   --delegations     clients read by delegations, --real-mds only; each third five seeds with --leases-end
   --no-faults
@@ -49,6 +51,7 @@ struct Totals {
   uint64_t operations = 0, faults = 0, errors = 0, revocations = 0;
   sim::RealMds::DelegationCounts delegations;
   uint64_t opens_under_delegation = 0;
+  sim::World::SnapshotCounts snapshots;
   double virtual_seconds = 0;
 };
 
@@ -66,6 +69,7 @@ Totals run(const sim::RunOptions& options) {
                   world.revocations(),
                   world.real_mds ? world.real_mds->delegations() : sim::RealMds::DelegationCounts(),
                   world.opens_under_delegation(),
+                  world.snapshot_counts,
                   std::chrono::duration<double>(scheduler.now() - began).count()};
       },
       [&](const std::string& waiting) {
@@ -80,6 +84,7 @@ void mix(sim::RunOptions& options) {
   options.sharing = options.seed % 5 == 0   ? sim::Sharing::kAnything
                     : options.seed % 5 == 4 ? sim::Sharing::kNoTruncation
                                             : sim::Sharing::kNone;
+  if (options.snapshots) options.clones = options.seed % 2 == 0;
   if (options.delegations) options.sharing = sim::Sharing::kAnything;
   options.forks = options.seed % 5 == 0;
   options.leases_end = options.real_mds && options.seed / 5 % 3 == 1;
@@ -116,6 +121,11 @@ bool run_apart(const sim::RunOptions& options, Totals& sum) {
     sum.delegations.recalled += totals.delegations.recalled;
     sum.delegations.revoked += totals.delegations.revoked;
     sum.opens_under_delegation += totals.opens_under_delegation;
+    sum.snapshots.taken += totals.snapshots.taken;
+    sum.snapshots.failed += totals.snapshots.failed;
+    sum.snapshots.removed += totals.snapshots.removed;
+    sum.snapshots.unknown += totals.snapshots.unknown;
+    sum.snapshots.read += totals.snapshots.read;
     sum.virtual_seconds += totals.virtual_seconds;
   }
   return well;
@@ -156,6 +166,16 @@ int run_many(sim::RunOptions options, uint64_t count, bool keep_going, bool mixe
                   static_cast<unsigned long long>(sum.delegations.revoked),
                   static_cast<unsigned long long>(sum.opens_under_delegation));
     }
+    if (options.snapshots) {
+      std::printf(
+          "  snapshots: %llu taken, %llu failed, %llu deleted, %llu that the MDS died with, %llu files "
+          "read\n",
+          static_cast<unsigned long long>(sum.snapshots.taken),
+          static_cast<unsigned long long>(sum.snapshots.failed),
+          static_cast<unsigned long long>(sum.snapshots.removed),
+          static_cast<unsigned long long>(sum.snapshots.unknown),
+          static_cast<unsigned long long>(sum.snapshots.read));
+    }
     std::fflush(stdout);
   }
   if (failed > 0 && !keep_going)
@@ -189,6 +209,7 @@ struct Wishes {
                        : name == "--disowned"    ? &options.disowned
                        : name == "--revoked"     ? &options.revoked
                        : name == "--clones"      ? &options.clones
+                       : name == "--snapshots"   ? &options.snapshots
                        : name == "--delegations" ? &options.delegations
                        : name == "--no-faults"   ? &options.no_faults
                        : name == "--keep-going"  ? &keep_going
@@ -243,6 +264,7 @@ int main(int count, char** arguments) {
   if (options.disowned && !options.real_mds) return refuse("--disowned without --real-mds");
   if (options.revoked && !options.real_mds) return refuse("--revoked without --real-mds");
   if (options.clones && !options.real_mds) return refuse("--clones without --real-mds");
+  if (options.snapshots && !options.real_mds) return refuse("--snapshots without --real-mds");
   if (options.delegations && !options.real_mds) return refuse("--delegations without --real-mds");
   const bool one = wishes.one;
   // Written or not, the same steps: a trace must not change the run.

@@ -3,6 +3,7 @@
 
 #include "shared/base/check.h"
 #include "shared/base/sync.h"
+#include "shared/nfs4/snapshot_list.h"
 #include "shared/nfs4/status_errno.h"
 
 namespace pnfsrdma::sim {
@@ -296,16 +297,42 @@ int ModelClient::clone(OpenFile& file, size_t target) {
 }
 
 Result<std::vector<std::byte>> ModelClient::contents(size_t file) {
+  return contents_of(served_.handle_of(file));
+}
+
+Result<std::vector<std::byte>> ModelClient::contents_in(const std::string& snapshot, size_t number,
+                                                        bool by_layout, initiator::BufferSlice buffer) {
+  const ServedFile names = served_.file(number);
+  auto found = files_->find({std::string(nfs4::kSnapshotListName), snapshot, names.name});
+  if (!found) found = files_->find({std::string(nfs4::kSnapshotListName), snapshot, names.other_name});
+  if (!found) return fail(found.error(), "a lookup in a snapshot");
+  if (!by_layout) return contents_of(found->handle);
+  const auto opened = files_->open_found(*found);
+  if (!opened) return fail(opened.error(), "an open in a snapshot");
+  std::vector<std::byte> all;
+  Result<size_t> count = 0;
+  for (;;) {
+    count = opened->data->read(all.size(), buffer);
+    if (!count || *count == 0) break;
+    const ByteSpan bytes = ByteSpan(buffer.bytes()).first(*count);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  files_->release(opened->inode);
+  if (!count) return std::unexpected(count.error());
+  return all;
+}
+
+Result<std::vector<std::byte>> ModelClient::contents_of(const nfs4::FileHandle& file) {
   constexpr uint32_t kPiece = 256 << 10;
   std::vector<std::byte> all;
   for (;;) {
     const auto reply =
-        session_->call({nfs4::PutFileHandleArguments{served_.handle_of(file)},
+        session_->call({nfs4::PutFileHandleArguments{file},
                         nfs4::ReadArguments{.stateid = {}, .offset = all.size(), .count = kPiece}},
                        {});
     if (!reply) return std::unexpected(reply.error());
     const auto* read = reply->result<nfs4::ReadResponse>(1);
-    if (read == nullptr) return fail(nfs4::to_errno(reply->status), "a read of a clone");
+    if (read == nullptr) return fail(nfs4::to_errno(reply->status), "a read through the server");
     const ByteSpan data = read->data.span();
     all.insert(all.end(), data.begin(), data.end());
     if (read->end_of_file) return all;

@@ -61,6 +61,9 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   // As copy_file_range(2) of all of it to a file that nobody has open, and what that has then.
   int clone(OpenFile& file, size_t target);
   Result<std::vector<std::byte>> contents(size_t file);
+  // What a file of a snapshot has: as the server reads it, or by a layout.
+  Result<std::vector<std::byte>> contents_in(const std::string& snapshot, size_t file, bool by_layout,
+                                             initiator::BufferSlice buffer);
 
   // Of a server that asks for opens, as system calls by path.
   uint32_t group(size_t file);
@@ -114,6 +117,7 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   static initiator::DataPathOptions options_for(Dice& dice);
   static initiator::SessionOptions session_options(size_t number, Dice& dice);
   uint64_t get_size(size_t file);
+  Result<std::vector<std::byte>> contents_of(const nfs4::FileHandle& file);
   std::unique_ptr<OpenFile> open_served(size_t file, bool writes, Oracle& oracle);
   // What a call of ours that changes the file has brought. `version`: the local one then.
   void learn(OpenFile& file, fuse_client::Question question, uint64_t version,

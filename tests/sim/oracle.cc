@@ -119,6 +119,10 @@ void Oracle::end(size_t number, bool done, SteadyTime now, bool refused) {
 }
 
 bool Oracle::must_be_seen(const Write& write, const Handle& handle, SteadyTime began) const {
+  if (handle.must != nullptr) {
+    const auto number = static_cast<size_t>(&write - writes_.data());
+    return number < handle.must->size() && (*handle.must)[number];
+  }
   if (!write.done || write.lost != 0 || write.ended >= began) return false;
   return write.client == handle.client || (handle.kept ? write.closed : write.published) < handle.opened;
 }
@@ -202,6 +206,17 @@ void Oracle::note_absence(uint64_t unit, bool end_of_file, const Handle& handle,
   }
 }
 
+std::string Oracle::all_at(size_t file, uint64_t unit) const {
+  std::string known;
+  if (unit < units_[file].size()) {
+    for (const uint32_t number : units_[file][unit]) known += "\n    " + describe(writes_[number]);
+  }
+  for (const size_t number : cuts_[file]) {
+    if (zeroes(writes_[number], unit)) known += "\n    " + describe(writes_[number]);
+  }
+  return known;
+}
+
 void Oracle::check_read(const Handle& handle, SteadyTime began, SteadyTime ended, uint64_t offset,
                         uint64_t asked, ByteSpan bytes, size_t count) {
   for (uint64_t at = 0; at < asked; at += kUnit) {
@@ -218,19 +233,50 @@ void Oracle::check_read(const Handle& handle, SteadyTime began, SteadyTime ended
       note_absence(unit, true, handle, began, ended);
     }
     if (wrong.empty()) continue;
-    std::string known;
-    if (unit < units_[handle.file].size()) {
-      for (const uint32_t number : units_[handle.file][unit]) known += "\n    " + describe(writes_[number]);
-    }
-    for (const size_t number : cuts_[handle.file]) {
-      if (zeroes(writes_[number], unit)) known += "\n    " + describe(writes_[number]);
-    }
     violated_(
         fmt::format("client {} reads {} in file {} at unit {} (byte {}) from {:.3f} to {:.3f} ms, opened "
                     "{:.3f}; there were:{}",
                     handle.client, wrong, handle.file, unit, unit * kUnit, milliseconds(began),
-                    milliseconds(ended), milliseconds(handle.opened), known));
+                    milliseconds(ended), milliseconds(handle.opened), all_at(handle.file, unit)));
     return;
+  }
+}
+
+Oracle::Moment Oracle::moment(SteadyTime time) const {
+  Moment moment{.time = time, .durable = {}, .published = {}, .losses = losses_};
+  for (const Write& write : writes_) {
+    const bool counts = write.done && write.lost == 0;
+    moment.durable.push_back(counts && write.durable && write.published < time);
+    moment.published.push_back(counts && write.published < time);
+  }
+  return moment;
+}
+
+SteadyTime Oracle::youngest(SteadyTime asked, ByteSpan bytes) const {
+  SteadyTime youngest = asked;
+  for (size_t at = 0; at + kUnit <= bytes.size(); at += kUnit) {
+    const uint64_t number = value_of(bytes.subspan(at, kUnit)).value_or(0) >> kWriteShift & kWriteMask;
+    if (number != 0 && number < writes_.size()) youngest = std::max(youngest, writes_[number].began);
+  }
+  return youngest;
+}
+
+void Oracle::check_snapshot(size_t file, SteadyTime asked, SteadyTime answered, const std::vector<bool>& must,
+                            ByteSpan bytes) {
+  const Handle handle{.file = file, .opened = asked, .ready = asked, .must = &must};
+  const uint64_t units = std::max<uint64_t>(units_[file].size(), bytes.size() / kUnit);
+  for (uint64_t unit = 0; unit < units; ++unit) {
+    std::string wrong;
+    if ((unit + 1) * kUnit <= bytes.size()) {
+      const auto value = value_of(bytes.subspan(unit * kUnit, kUnit));
+      wrong = value ? judge(*value, unit, handle, asked, answered) : "";
+    } else if (!zero_is_legal(unit, handle, asked, answered)) {
+      wrong = "nothing, the file ends before";
+    }
+    if (wrong.empty()) continue;
+    return violated_(
+        fmt::format("{} in file {} at unit {}, in a snapshot from {:.3f} to {:.3f} ms; there were:{}", wrong,
+                    file, unit, milliseconds(asked), milliseconds(answered), all_at(file, unit)));
   }
 }
 

@@ -33,6 +33,8 @@ class Oracle {
     // It reads from the kernel's pages: they say nothing of what is there now, and go when the file's change attribute
     // moves, which for an overwrite is at its close.
     bool kept = false;
+    // Instead of all that: the numbers of the writes that must be seen.
+    const std::vector<bool>* must = nullptr;
   };
 
   Oracle(size_t clients, size_t files, std::function<void(const std::string&)> violated)
@@ -62,6 +64,22 @@ class Oracle {
   // `count` bytes came of `asked`: what is missing is behind the end of file.
   void check_read(const Handle& handle, SteadyTime began, SteadyTime ended, uint64_t offset, uint64_t asked,
                   ByteSpan bytes, size_t count);
+
+  // What a snapshot has to have that is taken from then on, each by its number; and how many losses there were.
+  struct Moment {
+    SteadyTime time;
+    std::vector<bool> durable;    // it stays, whatever the bricks lose
+    std::vector<bool> published;  // synced or closed, and not lost yet
+    uint64_t losses = 0;
+  };
+  Moment moment(SteadyTime time) const;
+  uint64_t losses() const { return losses_; }
+  // A snapshot that was asked for at `asked` and answered at `answered` has these bytes of the file: of what `must` be
+  // seen nothing is missing, of what began later than the answer nothing is there. `bytes` are all it has.
+  void check_snapshot(size_t file, SteadyTime asked, SteadyTime answered, const std::vector<bool>& must,
+                      ByteSpan bytes);
+  // When the youngest write began that is there; `asked`: none that is younger than that.
+  SteadyTime youngest(SteadyTime asked, ByteSpan bytes) const;
 
   // An attribute of a file that changes by chown(2) alone, each time to another value.
   uint32_t begin_group(size_t file, SteadyTime now);
@@ -127,6 +145,7 @@ class Oracle {
     SteadyTime began, ended = SteadyTime::max();
     bool done = false;
   };
+  std::string all_at(size_t file, uint64_t unit) const;
   void note_absence(uint64_t unit, bool end_of_file, const Handle& handle, SteadyTime began,
                     SteadyTime ended);
   std::string describe(const Write& write) const;

@@ -7,10 +7,15 @@
 
 #include "server/mds/admin/layout_module.h"
 #include "server/mds/layout/layouts.h"
+#include "server/mds/layout/snapshot_keeper.h"
 #include "server/mds/meta/boot_record.h"
+#include "server/mds/meta/checkpoint_view.h"
 #include "server/mds/meta/commit_thread.h"
+#include "server/mds/meta/keys.h"
 #include "server/mds/meta/namespace.h"
+#include "server/mds/meta/namespace_check.h"
 #include "server/mds/meta/sync_waiters.h"
+#include "server/mds/meta/values.h"
 #include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/nfs_program.h"
@@ -58,11 +63,13 @@ class VirtualClock final : public Clock {
   }
 };
 
-// Its syncs are the server's own commit thread's, and take a while.
+// Its syncs are the server's own commit thread's, and take a while; so do the making and the removal of a copy. A
+// copy is durable, whatever of its rows the live store may still lose, when it is complete.
 class SyncedStore final : public mds::MemoryStore {
  public:
-  SyncedStore(EventLoop& loop, const Rows& rows, uint64_t seed)
+  SyncedStore(EventLoop& loop, const Rows& rows, Checkpoints copies, uint64_t seed)
       : MemoryStore(loop, Syncing::kManual),
+        loop_(loop),
         dice_(seed),
         commits_(loop,
                  {.sync =
@@ -78,6 +85,27 @@ class SyncedStore final : public mds::MemoryStore {
     for (const auto& [key, value] : rows) all.put(key, value);
     if (!all.empty()) CHECK(MemoryStore::write(all, mds::CommitKind::kState));
     (void)MemoryStore::sync();
+    set_checkpoints(std::move(copies));
+  }
+
+  // Now, as the next start finds them.
+  Checkpoints copies() const {
+    Checkpoints all = checkpoints();
+    for (const auto& [number, part] : parts_) all.emplace(number, part);
+    return all;
+  }
+  bool copies_metadata() const { return copying_; }
+  void prepare_checkpoint(std::function<void()> done) override {
+    loop_.after(Milliseconds(dice_.below(dice_.one_in(10) ? 200 : 10)), std::move(done));
+  }
+  void drop_checkpoint(mds::SnapshotNumber number, std::function<void(Result<>)> done) override {
+    const auto found = checkpoints().find(number);
+    if (found != checkpoints().end()) parts_[number] = part_of(found->second);
+    MemoryStore::drop_checkpoint(number, [](const Result<>&) {});
+    loop_.after(Milliseconds(dice_.below(50)), [this, number, done = std::move(done)] {
+      parts_.erase(number);
+      done({});
+    });
   }
 
   Rows dump() {
@@ -96,8 +124,38 @@ class SyncedStore final : public mds::MemoryStore {
     return sequence;
   }
 
+  // Now and then it fails, for want of room.
+  void make_checkpoint(mds::SnapshotNumber number, std::function<void(Result<>)> done) override {
+    CHECK(!copying_ && !checkpoints().contains(number));
+    copying_ = true;
+    const Rows now = dump();
+    const Content whole(now.begin(), now.end());
+    parts_[number] = part_of(whole);
+    loop_.after(Milliseconds(dice_.below(dice_.one_in(6) ? 300 : 20)),
+                [this, number, whole, done = std::move(done)] {
+                  copying_ = false;
+                  parts_.erase(number);
+                  if (dice_.one_in(12)) return done(fail(ENOSPC, "no room for a copy of the metadata"));
+                  Checkpoints all = checkpoints();
+                  all[number] = whole;
+                  set_checkpoints(std::move(all));
+                  done({});
+                });
+  }
+
  private:
+  Content part_of(const Content& whole) {
+    Content part;
+    for (const auto& row : whole) {
+      if (dice_.one_in(2)) part.insert(row);
+    }
+    return part;
+  }
+
+  EventLoop& loop_;
   Dice dice_;
+  bool copying_ = false;
+  Checkpoints parts_;  // of copies that are being made or removed
   mds::CommitThread commits_;
 };
 
@@ -135,12 +193,12 @@ mds::ServerLimits limits_of(Milliseconds lease, bool delegates, Dice& dice) {
 
 // What main() builds.
 struct RealMds::Process {
-  Process(const std::vector<ServedBrick*>& bricks, const Rows& rows, const std::string& host_boot,
-          Milliseconds lease, Milliseconds contended, Dice& dice)
+  Process(const std::vector<ServedBrick*>& bricks, const Rows& rows, mds::MemoryStore::Checkpoints copies,
+          const std::string& host_boot, Milliseconds lease, Milliseconds contended, Dice& dice)
       : random(dice.next()),
         loop(clock),
         limits(limits_of(lease, contended > Milliseconds(0), dice)),
-        store(loop, rows, dice.next()),
+        store(loop, rows, std::move(copies), dice.next()),
         boot(must(mds::open_boot(store, random, host_boot, limits.lease))),
         names(must(mds::Namespace::open(store, clock, boot.boot_count))),
         list(must(mds::BrickList::open(store, clock))),
@@ -282,6 +340,7 @@ void RealMds::make_files() {
           process_->names->create(mds::kRootInode, served(file, {}).name, mds::NewInode{.mode = 0644});
       CHECK(made.has_value());
       served_.push_back(served(file, handle_of(made->inode)));
+      inodes_.push_back(made->inode->id);
     } else if (!(served_[file].handle == handle_of(*found))) {
       on_violation("a filehandle has changed");
     }
@@ -296,7 +355,8 @@ void RealMds::start() {
 }
 
 void RealMds::serve() {
-  process_ = new Process(bricks_, rows_, "boot " + std::to_string(host_boots_), lease_, contended_, dice_);
+  process_ =
+      new Process(bricks_, rows_, copies_, "boot " + std::to_string(host_boots_), lease_, contended_, dice_);
   make_files();
   process_->begin([this](const std::string& what) { on_violation(what); });
   up_ = true;
@@ -316,7 +376,16 @@ void RealMds::stop(bool host) {
   process.store.crash(host ? dice_.below(unsynced + 1) : unsynced);
   process.store.go_warm();
   rows_ = process.store.dump();
+  copies_ = process.store.copies();
+  check_store(process);
   if (host) ++host_boots_;
+}
+
+// It has to be sound wherever it died.
+void RealMds::check_store(Process& process) const {
+  const auto report = mds::check_namespace(process.store);
+  if (!report) return on_violation("what it leaves cannot be read: " + report.error().to_string());
+  for (const std::string& problem : report->problems) on_violation("what it leaves is not sound: " + problem);
 }
 
 void RealMds::message(const std::shared_ptr<Wire>& wire, Bytes record) {
@@ -444,6 +513,82 @@ void RealMds::recall(size_t file, uint64_t offset, uint64_t length) {
     const auto inode = process->find(file);
     if (inode) process->layouts->layouts().clear((*inode)->id, mds::range_of(offset, length), 0, [](bool) {});
   });
+}
+
+std::optional<RealMds::Answer> RealMds::ask(const std::function<void(Process&, Tell)>& work) {
+  while (!up_) (void)changed.wait(SteadyTime::max(), "the MDS");
+  Process* const process = process_;
+  const auto answer = std::make_shared<std::optional<Answer>>();
+  process->loop.post([this, process, answer, work] {
+    work(*process, [this, answer](Answer told) {
+      told.time = simulated::Scheduler::current().look();
+      *answer = std::move(told);
+      changed.ring();
+    });
+  });
+  while (!*answer && process_ == process)
+    (void)changed.wait(steady_now() + Milliseconds(50), "an answer to the administrator");
+  return *answer;
+}
+
+std::optional<RealMds::Answer> RealMds::take_snapshot(const std::string& name) {
+  return ask([name](Process& process, const Tell& tell) {
+    process.layouts->snapshots().take(name, [tell](const Result<mds::SnapshotNumber>& taken) {
+      tell({taken ? "" : taken.error().to_string(), taken.value_or(0), {}});
+    });
+  });
+}
+
+std::optional<RealMds::Answer> RealMds::remove_snapshot(const std::string& name) {
+  return ask([name](Process& process, const Tell& tell) {
+    process.layouts->snapshots().remove(
+        name, [tell](const Result<>& removed) { tell({removed ? "" : removed.error().to_string(), 0, {}}); });
+  });
+}
+
+bool RealMds::copies_metadata() const {
+  return up_ && process_->store.copies_metadata();
+}
+
+std::map<std::string, uint32_t> RealMds::snapshots() const {
+  std::map<std::string, uint32_t> ready;
+  for (const auto& [number, snapshot] : process_->names->snapshots().all()) {
+    if (!snapshot.is_ready()) continue;
+    if (!ready.emplace(snapshot.name, number).second) on_violation("two snapshots of one name");
+  }
+  return ready;
+}
+
+std::map<size_t, RealMds::StoredFile> RealMds::files_in(uint32_t snapshot) const {
+  std::map<size_t, StoredFile> files;
+  mds::CheckpointView copy(process_->store, snapshot);
+  for (size_t file = 0; file < inodes_.size(); ++file) {
+    const auto row = copy.get(mds::number_key(mds::kInodeTag, inodes_[file]));
+    if (!row) on_violation("a snapshot cannot be read: " + row.error().to_string());
+    if (!row || !*row) continue;
+    const auto inode = mds::read_value<mds::Inode>(**row, "an inode");
+    const auto extents = mds::Extents(copy).all(inodes_[file]);
+    if (!inode || !extents) on_violation("a snapshot cannot be read");
+    files[file] = {inode->size, *extents};
+  }
+  return files;
+}
+
+void RealMds::remove_files() {
+  (void)ask([this](Process& process, const Tell& tell) {
+    for (size_t file = 0; file < files_; ++file) {
+      const ServedFile known = served(file, {});
+      for (const std::string& name : {known.name, known.other_name, known.second_name}) {
+        const auto removed = process.names->remove(mds::kRootInode, name);
+        if (removed && removed->orphaned) process.layouts->conflicts().on_orphaned(removed->inode->id);
+      }
+    }
+    tell({});
+  });
+}
+
+uint64_t RealMds::held() const {
+  return process_->layouts->snapshots().held();
 }
 
 void RealMds::add_counts(const Process& process) {

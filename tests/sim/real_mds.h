@@ -4,10 +4,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "server/mds/meta/extents.h"
 #include "shared/nfs4/basic_types.h"
 #include "tests/sim/client_files.h"
 #include "tests/sim/mds_network.h"
@@ -59,6 +61,32 @@ class RealMds final : public MdsNetwork::Server {
   // From everybody, as a conflict makes it.
   void recall(size_t file, uint64_t offset, uint64_t length);
   uint64_t revocations() const;
+
+  // --- snapshots, as the administrator takes and deletes them
+  struct Answer {
+    std::string error;  // empty: it is done
+    uint32_t number = 0;
+    SteadyTime time;
+  };
+  // They wait for the MDS, and for its answer. nullopt: it has died before that.
+  std::optional<Answer> take_snapshot(const std::string& name);
+  std::optional<Answer> remove_snapshot(const std::string& name);
+  // One is being taken, and its copy is being made.
+  bool copies_metadata() const;
+  // Those that people see. It is up.
+  std::map<std::string, uint32_t> snapshots() const;
+  // What the copy of one says of the files: those that it has. It is up.
+  struct StoredFile {
+    uint64_t size = 0;
+    std::vector<mds::Extent> extents;
+    bool operator==(const StoredFile&) const = default;
+  };
+  std::map<size_t, StoredFile> files_in(uint32_t snapshot) const;
+  // All are removed, as by somebody who has none open. Their memory follows.
+  void remove_files();
+  // Bytes that only snapshots have.
+  uint64_t held() const;
+
   // Of all its lives.
   struct DelegationCounts {
     uint64_t granted = 0, recalled = 0, revoked = 0;
@@ -68,8 +96,13 @@ class RealMds final : public MdsNetwork::Server {
  private:
   struct Process;
   using Rows = std::vector<std::pair<std::string, std::string>>;
+  using Copies = std::map<uint32_t, std::map<std::string, std::string, std::less<>>>;
   void serve();
   void make_files();
+  // The loop's own work, and what it answers.
+  using Tell = std::function<void(Answer)>;
+  std::optional<Answer> ask(const std::function<void(Process&, Tell)>& work);
+  void check_store(Process& process) const;
   void add_counts(const Process& process);
   void tell(const Wire& wire, const char* what, ByteSpan record) const;
 
@@ -80,7 +113,9 @@ class RealMds final : public MdsNetwork::Server {
   Dice dice_;
   nfs4::FileHandle root_;
   std::vector<ServedFile> served_;
+  std::vector<uint64_t> inodes_;  // of the files
   Rows rows_;
+  Copies copies_;  // those of snapshots, half made or half removed ones, too
   uint64_t host_boots_ = 1;
   uint64_t host_ = 0;  // of its fibers
   bool up_ = false;

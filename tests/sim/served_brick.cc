@@ -15,8 +15,6 @@ namespace pnfsrdma::sim {
 namespace {
 
 constexpr uint64_t kBlock = brick::kBlockSize;
-// What the power keeps or loses as one.
-constexpr size_t kLineBytes = 64;
 
 }  // namespace
 
@@ -332,6 +330,28 @@ bool ServedBrick::exposed(uint64_t logical) const {
     }
   }
   return false;
+}
+
+bool ServedBrick::look(uint64_t logical, MutableByteSpan now, MutableByteSpan durable) const {
+  const auto parts = pieces(logical, now.size());
+  if (!parts) return false;
+  size_t at = 0;
+  for (const MutableByteSpan part : *parts) {
+    std::copy(part.begin(), part.end(), now.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy_n(&durable_[static_cast<size_t>(part.data() - memory_.get())], part.size(), &durable[at]);
+    at += part.size();
+  }
+  return true;
+}
+
+bool ServedBrick::writable(uint64_t logical, uint64_t length) const {
+  return std::ranges::any_of(sessions_, [&](const auto& session) {
+    return std::ranges::any_of(session.second.exposures, [&](const auto& entry) {
+      const Exposure& exposure = entry.second;
+      return exposure.writable && exposure.logical < logical + length &&
+             logical < exposure.logical + exposure.length;
+    });
+  });
 }
 
 Result<> ServedBrick::flush(MutableByteSpan memory) {

@@ -42,6 +42,15 @@ class ServedBrick final : public Brick, public Responder, public rdma::Flusher {
   brick::StatusResult copy(const brick::CopyArguments& arguments);
   brick::StatisticsResult statistics() const;
 
+  // --- for who looks from outside, whether it is up or not
+  // What is there, and what would be after a loss of power. False: not all of it is allocated.
+  bool look(uint64_t logical, MutableByteSpan now, MutableByteSpan durable) const;
+  // A client can write some of it.
+  bool writable(uint64_t logical, uint64_t length) const;
+  uint64_t used_blocks() const { return allocated_.size(); }
+  // What a loss of power takes or leaves as one.
+  static constexpr size_t kLineBytes = 64;
+
   // --- by the MDS's own memory handles. False: the claim of then is not in force.
   uint64_t epoch() const { return epoch_; }
   uint64_t process() const { return incarnation_; }

@@ -5,6 +5,7 @@
 #include <list>
 
 #include "shared/base/sync.h"
+#include "tests/sim/snapshots.h"
 #include "tests/sim/world.h"
 
 namespace pnfsrdma::sim {
@@ -107,6 +108,9 @@ class Worker {
   }
   void read_everything() {
     check_clone(true);
+    if (world_.snapshots != nullptr) {
+      for (const Snapshots::Sight& sight : world_.snapshots->all()) read_in_snapshot(sight, true);
+    }
     for (size_t file = 0; file < kFiles; ++file) {
       open(file);
       for (uint64_t at = 0; at < kBytesMax; at += kBufferBytes) {
@@ -192,6 +196,9 @@ class Worker {
   }
 
   void step() {
+    if (world_.snapshots != nullptr && dice_.one_in(50)) {
+      if (const auto sight = world_.snapshots->choose(dice_)) return read_in_snapshot(*sight, false);
+    }
     if (world_.options.appends) return step_of_log();
     if (world_.options.delegations) return step_of_readers();
     const uint64_t choice = dice_.below(100);
@@ -350,6 +357,16 @@ class Worker {
     if (content && *content != world_.clones.at(client_))
       world_.violated(fmt::format("the clone of client {} has changed", client_));
   }
+  void read_in_snapshot(const Snapshots::Sight& sight, bool always) {
+    const bool by_layout = dice_.one_in(2);
+    Watched watched(world_, calls_, client_,
+                    fmt::format("client {} reads file {} of snapshot {}{}", client_, sight.file, sight.number,
+                                by_layout ? ", by layout" : ""));
+    const auto read = mount().contents_in(sight.name, sight.file, by_layout, buffer_->slice(0, kBufferBytes));
+    (void)watched.ended(read ? 0 : read.error().number());
+    if (read) ++world_.snapshot_counts.read;
+    world_.snapshots->judge(sight, read, always);
+  }
   int sync(OpenFile& file, bool data_only) {
     Watched watched(world_, calls_, client_, name(file, "{}", data_only ? "fdatasync" : "fsync"));
     world_.oracle.begin_sync(file.handle, watched.began());
@@ -438,6 +455,17 @@ void fail_power(World& world) {
   world.calm_since = steady_now();
 }
 
+// They die, and nobody waits for their leases.
+void end_clients(World& world, std::vector<Workers>& workers) {
+  for (size_t client = 0; client < world.clients.size(); ++client) {
+    for (auto& worker : workers[client]) (void)worker.release();
+    workers[client].clear();
+    world.crash(client);
+    world.expire(client);
+    (void)world.clients[client].release();
+  }
+}
+
 }  // namespace
 
 void run_workload(World& world) {
@@ -451,11 +479,15 @@ void run_workload(World& world) {
     }
   });
   Faults faults(world);
+  Snapshots snapshots(world, [&](SteadyTime::duration time) { faults.restart_mds_in(time); });
+  if (world.options.snapshots) world.snapshots = &snapshots;
   each(world, [&](size_t client) { work_on(world, client, calls, workers[client]); });
+  snapshots.end();
   faults.end();
   world.calm_since = steady_now();
   world.trace("everything is well now");
   sleep_for(std::chrono::seconds(1));
+  snapshots.take_when_well();
   each(world, [&](size_t client) { each_of(world, client, workers[client], &Worker::finish); });
   fail_power(world);
   world.trace("after the loss of power");
@@ -465,6 +497,14 @@ void run_workload(World& world) {
   sleep_for(std::chrono::seconds(1));
   if (world.server) world.server->check_settled();
   watchdog.join();
+  if (!world.options.snapshots) return;
+  end_clients(world, workers);
+  snapshots.remove_all();
+  world.snapshots = nullptr;
+  world.snapshot_counts.taken = snapshots.taken;
+  world.snapshot_counts.failed = snapshots.failed;
+  world.snapshot_counts.removed = snapshots.removed;
+  world.snapshot_counts.unknown = snapshots.unknown;
 }
 
 }  // namespace pnfsrdma::sim

@@ -12,7 +12,7 @@ namespace pnfsrdma::sim {
 namespace {
 
 // Of a brick; more than all files need.
-constexpr size_t kBlocks = 200, kServedBlocks = 48;
+constexpr size_t kBlocks = 200, kServedBlocks = 48, kBlocksWithSnapshots = 200;
 // Longer than any client is kept from the MDS.
 constexpr auto kLongLease = std::chrono::seconds(10);
 
@@ -83,7 +83,9 @@ void World::make_model(size_t& count) {
 void World::make_real() {
   std::vector<ServedBrick*> known;
   for (size_t i = 0; i < kBricks; ++i) {
-    auto brick = std::make_unique<ServedBrick>(network, i, kServedBlocks, flush_methods(dice), dice.next());
+    auto brick =
+        std::make_unique<ServedBrick>(network, i, options.snapshots ? kBlocksWithSnapshots : kServedBlocks,
+                                      flush_methods(dice), dice.next());
     brick->on_violation = [this](const std::string& what) { violated("the MDS at a brick: " + what); };
     known.push_back(brick.get());
     bricks.push_back(std::move(brick));
@@ -171,7 +173,7 @@ void World::start_brick(size_t brick) {
 
 uint64_t World::opens_under_delegation() const {
   uint64_t sum = 0;
-  for (const auto& client : clients) sum += client->opens_under_delegation();
+  for (const auto& client : clients) sum += client ? client->opens_under_delegation() : 0;
   return sum;
 }
 

@@ -16,6 +16,8 @@
 
 namespace pnfsrdma::sim {
 
+class Snapshots;
+
 // What clients do to each other's files: nothing (each has its own), all but truncation, anything.
 enum class Sharing { kNone, kNoTruncation, kAnything };
 
@@ -42,6 +44,8 @@ struct RunOptions {
   bool delegations = false;
   // Files are cloned now and then, and the clone is what the file was.
   bool clones = false;
+  // The administrator takes snapshots and deletes them, and clients read in them.
+  bool snapshots = false;
 };
 
 // What one run is made of: bricks, an MDS, clients, what is known of them, and how a violation ends it.
@@ -67,6 +71,11 @@ class World {
 
   // What a client has cloned of a file, once it knows that it did: it stays that.
   std::map<size_t, std::vector<std::byte>> clones;  // by client
+  Snapshots* snapshots = nullptr;                   // while the workload runs
+  // Of before, as run_workload() leaves them.
+  struct SnapshotCounts {
+    uint64_t taken = 0, failed = 0, removed = 0, unknown = 0, read = 0;
+  } snapshot_counts;
 
   // The host of a client dies, wherever its fibers are. What the MDS has of it ends with its lease, or when it
   // starts again.
@@ -127,6 +136,8 @@ class Faults {
  public:
   explicit Faults(World& world);
   void end();
+  // Beside all else, if it is up then.
+  void restart_mds_in(SteadyTime::duration time);
 
  private:
   void work();
