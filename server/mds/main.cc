@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -343,6 +344,16 @@ int run(const CommandLine& line) {
   return served ? 0 : complain(served.error());
 }
 
+// The replies of one turn are a few megabytes, freed together. By default malloc gives them back to the kernel each
+// time, and each reply of the next turn begins with page faults: a quarter of the time of a READDIR. What a burst
+// leaves is still given back (MemoryBudget).
+void keep_freed_memory() {
+  constexpr int kKept = 8 << 20;
+  constexpr int kMapped = 4 << 20;  // set as well: setting one of them ends malloc's own adjusting of both
+  mallopt(M_TRIM_THRESHOLD, kKept);
+  mallopt(M_MMAP_THRESHOLD, kMapped);
+}
+
 }  // namespace
 }  // namespace pnfsrdma::mds
 
@@ -357,5 +368,6 @@ int main(int count, char** arguments) {
   app.add_flag("--accept-metadata-loss", line.accept_loss,
                "copy a damaged metadata store, keep what can be read, and exit");
   CLI11_PARSE(app, count, arguments);
+  pnfsrdma::mds::keep_freed_memory();
   return pnfsrdma::mds::run(line);
 }
