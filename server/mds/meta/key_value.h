@@ -141,6 +141,13 @@ class KeyValueStore {
   // waiting ones never run.
   virtual void when_synced(Sequence sequence, std::function<void()> callback) = 0;
 
+  // All that was committed survives the death of the process. Otherwise some of it is in the engine's own memory, until
+  // the end of the turn: a reply that may have seen it waits for that.
+  virtual bool written() const { return true; }
+  // Runs `callback` when all that was committed before the call is written, at the end of this turn at the latest. Not
+  // to be called where written() says so already. After a failure the waiting ones never run.
+  virtual void when_written(std::function<void()> callback) { callback(); }
+
   virtual StoreRoom room() const { return {}; }
 
   // Writes out in the background what checkpoint() would have to write out while it refuses commits: before

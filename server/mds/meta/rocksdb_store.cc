@@ -86,9 +86,9 @@ rocksdb::Options options_of(const RocksdbOptions& options, const MetadataRoom* r
   // ends no earlier than what was synced is SyncMark's to say (stricter modes refuse some ends that are
   // sound).
   tuned.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
-  // Each commit goes to the kernel at once, so that it survives the death of the daemon: one write(2) per
-  // commit.
-  tuned.manual_wal_flush = false;
+  // The commits of a turn of the loop go to the kernel together, by one write(2), before a reply that has seen one of
+  // them: from then on they survive the death of the daemon.
+  tuned.manual_wal_flush = true;
   tuned.max_total_wal_size = room != nullptr ? room->at_most(kWalBytesMax, kShareOfLogs) : kWalBytesMax;
   tuned.write_buffer_size =
       room != nullptr ? room->at_most(options.memtable_bytes, kShareOfMemtable) : options.memtable_bytes;
@@ -177,6 +177,7 @@ class RocksdbEngine final : public KeyValueStore {
         checkpoints_(std::move(checkpoints)),
         room_(std::move(room)),
         on_failure_(std::move(failed)) {
+    written_ = database_->GetLatestSequenceNumber();
     thread_ = std::make_unique<CommitThread>(
         loop,
         CommitThread::Hooks{
@@ -210,6 +211,11 @@ class RocksdbEngine final : public KeyValueStore {
     loop_.at_turn_end(lifetime_.guard([this] { progress(durable_); }));
   }
 
+  bool written() const override { return !unwritten_; }
+  void when_written(std::function<void()> callback) override {
+    write_waiters_.push_back(std::move(callback));
+  }
+
   StoreRoom room() const override {
     StoreRoom room = room_ ? room_->now() : StoreRoom{};
     room.stopped = room.stopped || log_ != Log::kSound;
@@ -221,12 +227,14 @@ class RocksdbEngine final : public KeyValueStore {
     if (failure_) return std::unexpected(*failure_);  // a log that is broken included
     const Sequence covered = last_;
     stopping_ = true;
-    Result<> outcome = sync_or_recover(*database_);
+    Result<> outcome = write_log();
+    if (outcome) outcome = sync_or_recover(*database_);
     stopping_ = false;
     if (!outcome) {
       fail_for_good(outcome.error());
       return outcome;
     }
+    handed_over_ = covered;
     loop_.at_turn_end(lifetime_.guard([this, covered] { progress(covered); }));
     synced_ = durable_ = std::max(durable_, covered);
     return {};
@@ -248,6 +256,7 @@ class RocksdbEngine final : public KeyValueStore {
     fetches_.clear();
     thread_.reset();
     waiters_.clear();
+    write_waiters_.clear();
     const rocksdb::Status status = database_->Close();
     if (!status.ok()) return std::unexpected(error_of(status, "closing the metadata store"));
     return {};
@@ -352,9 +361,9 @@ class RocksdbEngine final : public KeyValueStore {
       return std::unexpected(error);
     }
     unlooked_ += writes.GetDataSize();
+    if (!std::exchange(unwritten_, true)) loop_.at_turn_end(lifetime_.guard([this] { end_turn(); }));
     ++last_;
     if (kind == CommitKind::kNamespace) last_namespace_ = last_;
-    thread_->committed(last_, kind);
     return last_;
   }
 
@@ -423,10 +432,33 @@ class RocksdbEngine final : public KeyValueStore {
   }
 
   Result<> sync_wal(rocksdb::DB& database) {
-    const uint64_t written = database.GetLatestSequenceNumber();
+    const uint64_t written = written_;
     const rocksdb::Status status = database.SyncWAL();
     if (!status.ok()) return std::unexpected(error_of(status, "syncing metadata"));
     mark_->note(written);
+    return {};
+  }
+
+  // What this turn has committed goes to the kernel, and then to the commit thread: it finds no log to write, so that
+  // neither waits for the other.
+  void end_turn() {
+    if (failure_) return;
+    if (const Result<> done = write_log(); !done) return fail_for_good(done.error());
+    if (last_ > handed_over_)
+      thread_->committed(last_, last_namespace_ > handed_over_ ? CommitKind::kNamespace : CommitKind::kState);
+    handed_over_ = last_;
+    for (const auto& callback : std::exchange(write_waiters_, {})) callback();
+  }
+
+  Result<> write_log() {
+    if (!unwritten_) return {};
+    const rocksdb::Status status = database_->FlushWAL(false);
+    if (!status.ok()) {
+      log_ = Log::kBroken;
+      return std::unexpected(error_of(status, "writing the log of the metadata"));
+    }
+    written_ = database_->GetLatestSequenceNumber();
+    unwritten_ = false;
     return {};
   }
 
@@ -449,6 +481,7 @@ class RocksdbEngine final : public KeyValueStore {
     if (failure_) return;
     failure_ = Error(EIO, error.what());
     waiters_.clear();
+    write_waiters_.clear();
     if (on_failure_) loop_.post([on_failure = on_failure_, error] { on_failure(error); });
   }
 
@@ -466,6 +499,10 @@ class RocksdbEngine final : public KeyValueStore {
   SteadyTime looked_{};    // when that was
   EventLoop::TimerId room_timer_ = 0;
   SyncWaiters waiters_;
+  std::vector<std::function<void()>> write_waiters_;
+  bool unwritten_ = false;             // something of this turn is in the engine's own memory only
+  std::atomic<uint64_t> written_ = 0;  // the engine's sequence of what is not; for the commit thread
+  Sequence handed_over_ = 0;           // to the commit thread
   Sequence last_ = 0;
   Sequence last_namespace_ = 0;
   Sequence synced_ = 0;   // told to all who waited for it

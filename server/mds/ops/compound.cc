@@ -378,7 +378,7 @@ Compound::Step Compound::add_status(Operation operation, Status status) {
 
 void Compound::finish() {
   if (context_.replay) return replay();
-  send_when_durable(context_.keep_reply);
+  send_when_durable();
 }
 
 // A retry. Where the reply was not kept, SEQUENCE has been answered anew and the operation behind it says so
@@ -394,21 +394,32 @@ void Compound::replay() {
 
 // A reply, a read-only one too, may have seen the newest batch of the namespace: it waits until that is
 // synced. Most find it so already.
-void Compound::send_when_durable(bool keep) {
+void Compound::send_when_durable() {
   KeyValueStore& store = context_.services.store;
   const Sequence seen = store.last_namespace_sequence();
-  auto leave = [keep](Compound& compound) {
-    std::shared_ptr<const Bytes> reply = std::move(compound.reply_);
-    if (compound.context_.session) {
-      compound.context_.session->slots().finish(compound.context_.slot, keep ? reply : nullptr);
-    }
-    compound.send(std::move(reply));
-  };
-  if (seen <= store.synced_sequence()) return leave(*this);
+  if (seen <= store.synced_sequence()) return send_when_written();
   hold(reply_->capacity());
-  store.when_synced(seen, [self = std::weak_ptr(self_), leave] {
-    if (const auto live = self.lock()) leave(**live);
+  store.when_synced(seen, [self = std::weak_ptr(self_)] {
+    if (const auto live = self.lock()) (*live)->send_when_written();
   });
+}
+
+// Opens, locks and the like need not be synced, but what a client has been told must survive the daemon.
+void Compound::send_when_written() {
+  KeyValueStore& store = context_.services.store;
+  if (store.written()) return send_now();
+  hold(reply_->capacity());
+  store.when_written([self = std::weak_ptr(self_)] {
+    if (const auto live = self.lock()) (*live)->send_now();
+  });
+}
+
+void Compound::send_now() {
+  std::shared_ptr<const Bytes> reply = std::move(reply_);
+  if (context_.session) {
+    context_.session->slots().finish(context_.slot, context_.keep_reply ? reply : nullptr);
+  }
+  send(std::move(reply));
 }
 
 void Compound::send(CompoundReply reply) {

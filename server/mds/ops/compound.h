@@ -68,7 +68,9 @@ class Compound {
   uint32_t room() const;
   void replay();
   void finish();
-  void send_when_durable(bool keep);
+  void send_when_durable();
+  void send_when_written();
+  void send_now();
   void send(CompoundReply reply);
 
   CompoundCall call_;

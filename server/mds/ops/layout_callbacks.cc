@@ -54,9 +54,14 @@ void LayoutCallbacks::recall_layout(const LayoutRecall& recall, std::function<vo
   arguments.io_mode = static_cast<nfs4::IoMode>(recall.iomode);
   arguments.changed = recall.changed;
   arguments.what = nfs4::LayoutRecallWhat::make<nfs4::LayoutRecallType::kFile>(std::move(file));
-  channel_.call(
-      recall.client, std::move(arguments),
-      [done = std::move(done)](const CallbackChannel::Answer& answer) { done(recall_answer(answer)); });
+  auto call = [this, client = recall.client, arguments = std::move(arguments), done = std::move(done)] {
+    channel_.call(client, arguments,
+                  [done](const CallbackChannel::Answer& answer) { done(recall_answer(answer)); });
+  };
+  // As a reply does: the new seqid is on record, but perhaps not written yet.
+  KeyValueStore& store = names_.store();
+  if (store.written()) return call();
+  store.when_written(std::move(call));
 }
 
 // RFC 8881, 20.6. The registry has no bit for layout types from the private range but those of "other" ones.

@@ -35,6 +35,7 @@ struct CrashFileSystem::State {
   std::atomic<bool> failing_syncs = false;
   std::atomic<bool> failing_writes = false;
   std::atomic<uint64_t> syncs = 0;
+  std::atomic<uint64_t> writes = 0;
   std::atomic<uint64_t> events = 0;
   std::atomic<uint64_t> last_event = UINT64_MAX;
 
@@ -59,6 +60,7 @@ class CrashFileSystem::WritableFile final : public rocksdb::FSWritableFileOwnerW
     if (!state_->powered()) return IOStatus::OK();
     if (state_->failing_writes) return IOStatus::IOError("the medium fails");
     const IOStatus status = FSWritableFileOwnerWrapper::Append(data, options, debug);
+    ++state_->writes;
     if (status.ok()) (*state_->files.lock())[path_].written += data.size();
     return status;
   }
@@ -213,9 +215,13 @@ Result<> CrashFileSystem::lose_unsynced(Random* random) {
     }
     lengths = {kept, kept};
   }
+  power_on();
+  return {};
+}
+
+void CrashFileSystem::power_on() {
   state_->last_event = UINT64_MAX;
   state_->off = false;
-  return {};
 }
 
 void CrashFileSystem::fail_syncs(bool fail) {
@@ -228,6 +234,10 @@ void CrashFileSystem::fail_writes(bool fail) {
 
 uint64_t CrashFileSystem::syncs() const {
   return state_->syncs;
+}
+
+uint64_t CrashFileSystem::writes() const {
+  return state_->writes;
 }
 
 }  // namespace pnfsrdma::mds

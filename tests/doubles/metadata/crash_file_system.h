@@ -35,10 +35,14 @@ class CrashFileSystem {
   // empty. The power is on again.
   Result<> lose_unsynced(Random* random = nullptr);
 
+  // The power is on again and all that was written is there, as if only the process had died at power_off().
+  void power_on();
+
   // The next syncs, or writes, fail with EIO, until told otherwise.
   void fail_syncs(bool fail);
   void fail_writes(bool fail);
   uint64_t syncs() const;
+  uint64_t writes() const;  // of files' ends
 
  private:
   class Files;

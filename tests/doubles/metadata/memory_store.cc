@@ -55,6 +55,13 @@ Result<Sequence> MemoryStore::write(const Batch& batch, CommitKind kind) {
   unsynced_.push_back(batch);
   ++last_;
   if (kind == CommitKind::kNamespace) last_namespace_ = last_;
+  if (writes_at_turn_end_ && !std::exchange(unwritten_, true)) {
+    loop_.at_turn_end([this, alive = std::weak_ptr(alive_)] {
+      if (alive.expired()) return;
+      unwritten_ = false;
+      for (const auto& callback : std::exchange(write_waiters_, {})) callback();
+    });
+  }
   plan_sync();
   return last_;
 }

@@ -28,6 +28,10 @@ class MemoryStore : public KeyValueStore {
   Sequence last_namespace_sequence() const override { return last_namespace_; }
   Sequence synced_sequence() const override { return synced_; }
   void when_synced(Sequence sequence, std::function<void()> callback) override;
+  bool written() const override { return !unwritten_; }
+  void when_written(std::function<void()> callback) override {
+    write_waiters_.push_back(std::move(callback));
+  }
   Result<> sync() override;
   Result<> close() override { return sync(); }
 
@@ -49,6 +53,8 @@ class MemoryStore : public KeyValueStore {
   SyncWaiters take_waiters() { return std::exchange(waiters_, {}); }
   // The next `count` commits are refused with EAGAIN, as a stalling engine would.
   void stall(size_t count) { stalls_ = count; }
+  // From now on commits are written when the loop's turn ends.
+  void write_at_turn_end() { writes_at_turn_end_ = true; }
   // From now on nothing is in memory: each row that a request reads is fetched for it, which takes so long.
   void go_cold(Milliseconds fetch_time = Milliseconds(0)) { fetch_time_ = fetch_time; }
   void go_warm() { fetch_time_.reset(); }
@@ -88,6 +94,9 @@ class MemoryStore : public KeyValueStore {
   uint64_t last_fetch_ = 0;
   std::map<uint64_t, Arrived> fetches_;  // under way
   bool sync_planned_ = false;
+  bool writes_at_turn_end_ = false;
+  bool unwritten_ = false;
+  std::vector<std::function<void()>> write_waiters_;
   bool callbacks_planned_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   SyncWaiters waiters_;

@@ -64,10 +64,34 @@ TEST_F(Rocksdb, WhatWasAnsweredSurvivesAPowerFailureAndTheRestDoesNot) {
 
 TEST_F(Rocksdb, AStateCommitSurvivesTheDeathOfTheProcess) {
   auto store = open().value();
+  loop_.run_once(Milliseconds(0));
+  ASSERT_TRUE(store->written());
   ASSERT_TRUE(store->commit(one("b", "1"), CommitKind::kState));
-  store.reset();  // no close(), no sync: as after SIGKILL
+  EXPECT_FALSE(store->written());
+  bool told = false;
+  store->when_written([&] { told = true; });
+  EXPECT_FALSE(told);
+  loop_.run_once(Milliseconds(0));
+  EXPECT_TRUE(told);
+  EXPECT_TRUE(store->written());
+  ASSERT_TRUE(store->commit(one("c", "1"), CommitKind::kState));
+  files_.power_off();  // what the process has not given to the kernel goes nowhere; what it has stays
+  store.reset();
+  files_.power_on();
   store = open().value();
   EXPECT_EQ(store->get("b").value(), "1");
+  EXPECT_EQ(store->get("c").value(), std::nullopt);
+}
+
+TEST_F(Rocksdb, TheCommitsOfATurnAreOneWrite) {
+  auto store = open().value();
+  loop_.run_once(Milliseconds(0));
+  const uint64_t before = files_.writes();
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(store->commit(one("k" + std::to_string(i), "1"), CommitKind::kState));
+  EXPECT_EQ(files_.writes() - before, 0U);
+  loop_.run_once(Milliseconds(0));
+  EXPECT_EQ(files_.writes() - before, 1U);
 }
 
 TEST_F(Rocksdb, ManyCommitsShareFewSyncs) {
@@ -107,8 +131,11 @@ TEST_F(Rocksdb, ALogThatCannotBeWrittenIsTheEndAsWell) {
   const Sequence first = store->commit(one("first", "1"), CommitKind::kNamespace).value();
   ASSERT_TRUE(run_until([&] { return store->synced_sequence() >= first; }));
   files_.fail_writes(true);
-  EXPECT_FALSE(store->commit(one("a", "1"), CommitKind::kNamespace));
+  ASSERT_TRUE(store->commit(one("a", "1"), CommitKind::kNamespace));
+  bool told = false;
+  store->when_written([&] { told = true; });
   ASSERT_TRUE(run_until([&] { return failure.has_value(); }));
+  EXPECT_FALSE(told);
   EXPECT_FALSE(store->sync());
   const auto refused = store->commit(one("b", "1"), CommitKind::kNamespace);
   ASSERT_FALSE(refused);

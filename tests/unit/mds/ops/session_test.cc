@@ -70,6 +70,29 @@ TEST_F(SessionTest, RetryBeforeTheReplyHasLeftIsDelayed) {
   EXPECT_NE(*first, nullptr);
 }
 
+// The death of the daemon in the middle of a turn must not take what somebody has been told.
+TEST_F(SessionTest, AReplyWaitsUntilWhatItMayHaveSeenIsWritten) {
+  client_.connect();
+  auto opening = client_.open_arguments("f", kShareBoth);
+  opening.how = creating(create_how(nfs4::CreateMode::kUnchecked, mode_attribute(0644)));
+  ASSERT_TRUE(client_.open(opening).ok());
+  TestClient other(server_, "other");
+  other.connect();
+  host_.turn();
+  host_.store.write_at_turn_end();
+  const Operations open_again{client_.next_sequence(), nfs4::PutRootFileHandleArguments{},
+                              client_.open_arguments("f", kShareRead, 0, "another owner")};
+  const auto before = server_.begin({other.next_sequence()});
+  const auto first = server_.begin(open_again);
+  const auto behind = server_.begin({other.next_sequence()});
+  EXPECT_NE(*before, nullptr) << "nothing was committed in this turn then";
+  EXPECT_EQ(*first, nullptr);
+  EXPECT_EQ(*behind, nullptr);
+  host_.turn();
+  EXPECT_NE(*first, nullptr);
+  EXPECT_NE(*behind, nullptr);
+}
+
 TEST_F(SessionTest, RetryOfAnUncachedRequestIsTold) {
   client_.connect();
   client_.cache = false;
