@@ -33,7 +33,8 @@ Delegations::Request request_of(const CompoundContext& context, const Inode& ino
   return {.client = context.client_id(),
           .inode = inode.id,
           .handle = context.services.handles.encode(handle),
-          .other = make_stateid_other(StateKind::kDelegation, context.services.random),
+          .other = make_stateid_other(StateKind::kDelegation, context.services.clock.now(),
+                                      context.services.random),
           .of_client_max = context.services.limits.delegations_per_client_max};
 }
 

@@ -103,7 +103,8 @@ Outcome<nfs4::Stateid> put_in_force(CompoundContext& context, Owner owner) {
   owner.state.seqid = next_seqid(owner.state.seqid);
   if (owner.state.ranges.all().size() > kLockRangesMax) return std::unexpected(Status::kServerFault);
   if (owner.known == nullptr)
-    owner.state.other = make_stateid_other(StateKind::kLock, context.services.random);
+    owner.state.other =
+        make_stateid_other(StateKind::kLock, context.services.clock.now(), context.services.random);
   TRY(context.services.state_store.put(owner.state));
   const nfs4::Stateid stateid = owner.state.stateid();
   if (owner.known == nullptr) {

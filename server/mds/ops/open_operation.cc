@@ -250,7 +250,7 @@ Outcome<nfs4::Stateid> take_state(CompoundContext& context, const Inode& inode, 
   }
   TRY(check_room(context));
   OpenState made;
-  made.other = make_stateid_other(StateKind::kOpen, context.services.random);
+  made.other = make_stateid_other(StateKind::kOpen, context.services.clock.now(), context.services.random);
   made.client = context.client_id();
   made.inode = inode.id;
   made.owner.assign(owner.begin(), owner.end());

@@ -14,10 +14,12 @@ bool all(const StateidOther& other, std::byte value) {
 
 }  // namespace
 
-StateidOther make_stateid_other(StateKind kind, Random& random) {
+StateidOther make_stateid_other(StateKind kind, SteadyTime now, Random& random) {
   StateidOther other;
-  random.fill(other);
+  const auto time = std::chrono::duration_cast<Milliseconds>(now.time_since_epoch()).count();
+  store_big_endian(other.data(), static_cast<uint32_t>(time));  // its high byte is the kind's
   other[0] = static_cast<std::byte>(kind);
+  random.fill(std::span(other).subspan<sizeof(uint32_t)>());
   return other;
 }
 

@@ -88,7 +88,7 @@ class AdminWorld {
   }
   void add_open(ClientId client, InodeId inode) {
     OpenState open;
-    open.other = make_stateid_other(StateKind::kOpen, host.random);
+    open.other = make_stateid_other(StateKind::kOpen, SteadyTime(), host.random);
     open.client = client;
     open.inode = inode;
     open.owner.assign(open.other.begin(), open.other.end());

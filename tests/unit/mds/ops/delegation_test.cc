@@ -343,7 +343,7 @@ TEST_F(DelegationTest, FilesAreRememberedAsContendedNoLongerThanThat) {
     return delegations.grant({.client = 7,
                               .inode = inode,
                               .handle = {},
-                              .other = make_stateid_other(StateKind::kDelegation, host_.random),
+                              .other = make_stateid_other(StateKind::kDelegation, SteadyTime(), host_.random),
                               .of_client_max = kFiles});
   };
   const auto fight_over = [&](uint64_t inode) {
@@ -476,7 +476,7 @@ TEST_F(DelegationTest, AnExpiredClientsEndInSlicesAndWhoWaitsGoesOn) {
   constexpr size_t kMany = 1000;
   for (size_t i = 0; i < kMany; ++i) {
     DelegationState state;
-    state.other = make_stateid_other(StateKind::kDelegation, host_.random);
+    state.other = make_stateid_other(StateKind::kDelegation, SteadyTime(), host_.random);
     state.client = holder_->id;
     state.inode = 1'000'000 + i;
     ASSERT_TRUE(server_->state_store.put(state));
@@ -534,7 +534,7 @@ TEST_F(DelegationTest, ManyHoldersOfAFileAreAskedSoManyATurn) {
   std::vector<DelegationState*> held;
   for (ClientId client = 1; client <= kHolders; ++client) {
     DelegationState state;
-    state.other = make_stateid_other(StateKind::kDelegation, host_.random);
+    state.other = make_stateid_other(StateKind::kDelegation, SteadyTime(), host_.random);
     state.client = client;
     state.inode = kFile;
     held.push_back(&server_->delegation_table.add(std::move(state)));

@@ -71,7 +71,7 @@ TEST_F(LeaseTest, AClientWithManyOpensGoesInSlicesAndARestartGoesOn) {
   const auto left = [&] { return server_->opens.opens_of_client(client_.id).size(); };
   for (size_t i = 0; i < kOpens; ++i) {
     OpenState open;
-    open.other = make_stateid_other(StateKind::kOpen, host_.random);
+    open.other = make_stateid_other(StateKind::kOpen, SteadyTime(), host_.random);
     open.client = client_.id;
     open.inode = 1'000'000 + i;
     open.access = kShareRead;

@@ -10,7 +10,7 @@ class DelegationTableTest : public ::testing::Test {
  protected:
   DelegationState& add(ClientId client, uint64_t inode) {
     DelegationState state;
-    state.other = make_stateid_other(StateKind::kDelegation, random_);
+    state.other = make_stateid_other(StateKind::kDelegation, SteadyTime(), random_);
     state.client = client;
     state.inode = inode;
     return table_.add(std::move(state));

@@ -15,7 +15,7 @@ class OpenTableTest : public ::testing::Test {
  protected:
   OpenState& add(ClientId client, uint64_t inode, uint32_t access, uint32_t deny) {
     OpenState open;
-    open.other = make_stateid_other(StateKind::kOpen, random_);
+    open.other = make_stateid_other(StateKind::kOpen, SteadyTime(), random_);
     open.client = client;
     open.inode = inode;
     open.access = access;
@@ -26,6 +26,17 @@ class OpenTableTest : public ::testing::Test {
   SeededRandom random_{1};
   OpenTable opens_;
 };
+
+// In the store, which has their records in the order of these bytes.
+TEST_F(OpenTableTest, StateidsThatAreYoungTogetherLieTogether) {
+  StateidOther last{};
+  for (int age = 0; age < 1000; ++age) {
+    const auto made = make_stateid_other(StateKind::kOpen, SteadyTime(Milliseconds(age)), random_);
+    EXPECT_EQ(kind_of(made), StateKind::kOpen);
+    EXPECT_LT(last, made);
+    last = made;
+  }
+}
 
 TEST_F(OpenTableTest, FindsByStateidByOwnerAndByFile) {
   OpenState& open = add(1, 10, kShareRead, 0);

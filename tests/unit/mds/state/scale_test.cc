@@ -50,7 +50,7 @@ Bytes owner_of(size_t number) {
 
 OpenState open_of(Random& random, uint64_t inode, size_t owner) {
   OpenState open;
-  open.other = make_stateid_other(StateKind::kOpen, random);
+  open.other = make_stateid_other(StateKind::kOpen, SteadyTime(), random);
   open.client = 1;
   open.inode = inode;
   open.owner = owner_of(owner);
@@ -110,7 +110,7 @@ double delegations(size_t count, bool one_client) {
   const double begun = processor_nanoseconds();
   for (size_t i = 1; i <= count; ++i) {
     DelegationState state;
-    state.other = make_stateid_other(StateKind::kDelegation, random);
+    state.other = make_stateid_other(StateKind::kDelegation, SteadyTime(), random);
     state.client = one_client ? 1 : i;
     state.inode = one_client ? i : 7;
     EXPECT_FALSE(table.is_held_by(state.inode, state.client));
@@ -134,7 +134,7 @@ TEST(StateScale, LocksAreForgottenAtTheSameCostHoweverManyAClientHas) {
     std::vector<LockState*> held;
     for (size_t i = 0; i < count; ++i) {
       LockState lock;
-      lock.other = make_stateid_other(StateKind::kLock, random);
+      lock.other = make_stateid_other(StateKind::kLock, SteadyTime(), random);
       lock.client = 1;
       lock.inode = i;
       held.push_back(&locks.add(std::move(lock)));
@@ -148,7 +148,7 @@ TEST(StateScale, LocksAreForgottenAtTheSameCostHoweverManyAClientHas) {
 
 LockState lock_of(Random& random, uint64_t inode, size_t owner) {
   LockState lock;
-  lock.other = make_stateid_other(StateKind::kLock, random);
+  lock.other = make_stateid_other(StateKind::kLock, SteadyTime(), random);
   lock.client = 1 + owner % 100;
   lock.inode = inode;
   lock.owner = owner_of(owner);
