@@ -13,7 +13,7 @@ size_t BusyFiles::place_of(uint64_t inode) {
   if (place < kFiles) {
     places_.push_back({.inode = inode});
   } else {
-    place = static_cast<size_t>(std::ranges::min_element(counts_) - counts_.begin());
+    place = least_place();
     index_.erase(places_[place].inode);
     places_[place] = {.inode = inode};
   }
@@ -21,10 +21,18 @@ size_t BusyFiles::place_of(uint64_t inode) {
   return place;
 }
 
+size_t BusyFiles::least_place() const {
+  const auto block = static_cast<size_t>(std::ranges::min_element(least_) - least_.begin());
+  const auto first = counts_.begin() + block * kBlock;
+  return static_cast<size_t>(std::min_element(first, first + kBlock) - counts_.begin());
+}
+
 void BusyFiles::add(uint64_t inode, const Activity& more) {
   const size_t place = place_of(inode);
   const auto operations = static_cast<double>(more.operations);
   counts_[place] += operations;
+  const auto block = counts_.begin() + place / kBlock * kBlock;
+  least_[place / kBlock] = *std::min_element(block, block + kBlock);
   places_[place].operations += operations;
   places_[place].read_bytes += static_cast<double>(more.read_bytes);
   places_[place].write_bytes += static_cast<double>(more.write_bytes);
@@ -33,6 +41,7 @@ void BusyFiles::add(uint64_t inode, const Activity& more) {
 void BusyFiles::age(double seconds) {
   const double left = std::exp2(-std::max(seconds, 0.0) / kHalfLife);
   for (double& count : counts_) count *= left;
+  for (double& least : least_) least *= left;
   for (Place& place : places_) {
     for (double Place::* member : {&Place::operations, &Place::read_bytes, &Place::write_bytes})
       place.*member *= left;
