@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/ops/handle_keys.h"
 
-#include <openssl/core_names.h>
+#include <sodium.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "server/mds/meta/records.h"
 #include "server/mds/meta/values.h"
-#include "shared/base/check.h"
 #include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
@@ -54,25 +53,13 @@ void put_key(Batch& batch, const Key& key) {
 
 }  // namespace
 
-Result<> HandleKeys::prepare_mac() {
-  mac_.reset(EVP_MAC_fetch(nullptr, "SIPHASH", nullptr));
-  if (mac_) context_.reset(EVP_MAC_CTX_new(mac_.get()));
-  size_t size = sizeof(uint64_t);
-  const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size),
-                                   OSSL_PARAM_construct_end()};
-  if (!context_ || EVP_MAC_CTX_set_params(context_.get(), parameters) != 1)
-    return fail(ENOTSUP, "OpenSSL has no SipHash, which filehandles are signed with");
-  return {};
-}
-
-uint64_t HandleKeys::mac_of(const Key& key, ByteSpan bytes) const {
-  std::array<std::byte, sizeof(uint64_t)> mac;
-  size_t size = 0;
+uint64_t HandleKeys::mac_of(const Key& key, ByteSpan bytes) {
   const auto in = [](const std::byte* from) { return reinterpret_cast<const unsigned char*>(from); };
-  CHECK(EVP_MAC_init(context_.get(), in(key.secret.data()), key.secret.size(), nullptr) == 1 &&
-        EVP_MAC_update(context_.get(), in(bytes.data()), bytes.size()) == 1 &&
-        EVP_MAC_final(context_.get(), reinterpret_cast<unsigned char*>(mac.data()), &size, mac.size()) == 1 &&
-        size == mac.size());
+  static_assert(crypto_shorthash_BYTES == sizeof(uint64_t) &&
+                crypto_shorthash_KEYBYTES == sizeof(key.secret));
+  std::array<std::byte, crypto_shorthash_BYTES> mac;
+  crypto_shorthash(reinterpret_cast<unsigned char*>(mac.data()), in(bytes.data()), bytes.size(),
+                   in(key.secret.data()));
   return load_big_endian<uint64_t>(mac.data());
 }
 
@@ -107,7 +94,6 @@ Result<std::map<std::string, HandleKeys::Key>> HandleKeys::stored() const {
 Result<std::unique_ptr<HandleKeys>> HandleKeys::open(KeyValueStore& store, Random& random, const Clock& clock,
                                                      const Exports& exports, bool served_before) {
   std::unique_ptr<HandleKeys> made(new HandleKeys(store, random, clock));
-  TRY(made->prepare_mac());
   TRY_ASSIGN(auto known, made->stored());
   // The first start of this kind: whatever is exported now was, as far as anybody knows.
   const bool upgraded = known.empty() && served_before;

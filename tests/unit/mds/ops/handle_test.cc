@@ -119,6 +119,17 @@ class Handles : public ::testing::Test {
 
 // --- who can make one ---
 
+// Clients keep their handles while the server is upgraded.
+TEST_F(Handles, AreSignedAsBefore) {
+  serve({export_to("/")});
+  MemoryStore store(host_.loop);
+  SeededRandom random(7);
+  const auto keys = HandleKeys::open(store, random, host_.clock, server_->exports, false).value();
+  const nfs4::FileHandle made = keys->encode({.export_id = 1, .inode = 2, .generation = 3, .old = false});
+  // The last 16 digits are OpenSSL's SIPHASH of those in front.
+  EXPECT_EQ(to_hex(made), "000200010000000000000000000000020000000000000003140a072572e908d0");
+}
+
 TEST_F(Handles, OneThatWasForgedLeadsNowhere) {
   serve({export_to("/", kOthers), export_to("/pub")});
   nfs4::ReadDirectoryArguments read;
