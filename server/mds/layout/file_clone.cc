@@ -141,12 +141,18 @@ void FileClone::clear_end(const CloningPointer& work, const Place& place) {
 
 // Bytes behind the end of either are zeros, before they are the other's too, or in the middle of the target.
 void FileClone::clean_tails(const CloningPointer& work, const Place& place) {
+  // A snapshot is taken of clean ones.
+  if (snapshot_of(work->what.source) != 0) return clean_target(work, place);
   space_.clean_tail(work->what.source, [this, work, place](Status cleaned) {
     if (cleaned != Status::kOk) return finish(work, cleaned);
-    space_.clean_tail(work->what.target, [this, work, place](Status clean) {
-      if (clean != Status::kOk) return finish(work, clean);
-      make_durable(work, place);
-    });
+    clean_target(work, place);
+  });
+}
+
+void FileClone::clean_target(const CloningPointer& work, const Place& place) {
+  space_.clean_tail(work->what.target, [this, work, place](Status clean) {
+    if (clean != Status::kOk) return finish(work, clean);
+    make_durable(work, place);
   });
 }
 

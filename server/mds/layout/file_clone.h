@@ -15,7 +15,8 @@ namespace pnfsrdma::mds {
 // the same memory until either is written. All or nothing, in one batch. Control loop only.
 //
 // Under the exclusive turns of both files: whoever may write to the source gives that back, whoever reaches the target
-// gives it back; then the source is durable, for who clones has no verifier to find out that it was not.
+// gives it back; then the source is durable, for who clones has no verifier to find out that it was not. A source in a
+// snapshot has no writers; its turn keeps the snapshot until the clone is there.
 class FileClone {
  public:
   struct What {
@@ -59,6 +60,7 @@ class FileClone {
   void clear_target(const CloningPointer& work, const Place& place);
   void clear_end(const CloningPointer& work, const Place& place);
   void clean_tails(const CloningPointer& work, const Place& place);
+  void clean_target(const CloningPointer& work, const Place& place);
   void make_durable(const CloningPointer& work, const Place& place);
   void share(const CloningPointer& work, const Place& place);
   static void finish(const CloningPointer& work, nfs4::Status status);

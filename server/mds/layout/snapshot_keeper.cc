@@ -44,7 +44,7 @@ Result<> SnapshotKeeper::recover() {
   TRY(store_.keep_checkpoints(ready));
   for (const SnapshotNumber number : rest) finish_removal(number);
   // Of one that went off the record, and no further.
-  if (names_.snapshots().now() != 0) free_memory(0);
+  if (names_.snapshots().now() != 0) free_memory();
   return {};
 }
 
@@ -198,13 +198,13 @@ void SnapshotKeeper::forget(SnapshotNumber number) {
       log_warning("snapshots", "checkpoint-not-dropped number={} error=\"{}\"", number,
                   dropped.error().to_string());
     });
-    free_memory(number);
+    free_memory();
   }));
 }
 
-void SnapshotKeeper::free_memory(SnapshotNumber number) {
-  space_.free_dead(number, [this, number](bool all) {
-    if (!all) later(kRemoveAgain, [this, number] { free_memory(number); });
+void SnapshotKeeper::free_memory() {
+  space_.free_dead([this](bool all) {
+    if (!all) later(kRemoveAgain, [this] { free_memory(); });
   });
 }
 

@@ -71,7 +71,7 @@ class SnapshotKeeper {
   void end(Result<SnapshotNumber> outcome);
   void finish_removal(SnapshotNumber number);
   void forget(SnapshotNumber number);
-  void free_memory(SnapshotNumber number);
+  void free_memory();
   void later(Milliseconds delay, std::function<void()> task) {
     loop_.after(delay, lifetime_.guard(std::move(task)));
   }

@@ -44,7 +44,7 @@ Result<> BrickList::read_extents() {
     ranges.push_back({extent.logical, extent.length});
     return true;
   }));
-  TRY_ASSIGN(const std::vector<DeadRun> dead, DeadMemory(store_).page({}));
+  TRY_ASSIGN(const std::vector<DeadRun> dead, DeadMemory(store_).page(0));
   for (const DeadRun& run : dead) ranges.push_back(run.memory);
   std::ranges::sort(ranges);
   TRY(name_once(ranges));

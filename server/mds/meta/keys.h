@@ -29,7 +29,7 @@
 //   X <inode>                    StoredXattrs
 //   S <end address>              StoredShare: memory that several extents name, by its end as extents are
 //   N <number>                   StoredSnapshot
-//   Z <died> <end address>       StoredDead: memory that only snapshots have, by the newest one when it left the files
+//   Z <end address>              StoredDead: memory that only snapshots have, by its end as extents are
 //   A <inode> <which>            StoredAcl; 1: what the mode does not say of the access ACL, 2: the default ACL
 namespace pnfsrdma::mds {
 

@@ -241,7 +241,7 @@ class Checker {
 
   // What files have is not what only snapshots have; together they have all that any snapshot needs.
   Result<> read_dead() {
-    TRY_ASSIGN(const std::vector<DeadRun> dead, DeadMemory(store_).page({}));
+    TRY_ASSIGN(const std::vector<DeadRun> dead, DeadMemory(store_).page(0));
     std::vector<LogicalRange> files;
     for (const Place& place : places_) {
       files.push_back({place.logical, place.length});

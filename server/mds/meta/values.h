@@ -53,6 +53,7 @@ struct StoredSnapshot {
 struct StoredDead {
   uint64_t length = 0;
   SnapshotNumber born = 0;
+  SnapshotNumber died = 0;
 };
 
 // What the key (end address) does not say about a SharedRun.

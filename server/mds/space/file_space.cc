@@ -514,11 +514,7 @@ void FileSpace::release(const std::vector<LogicalRange>& memory) {
   bricks_.free(freed);
 }
 
-void FileSpace::free_dead(SnapshotNumber gone, std::function<void(bool)> done) {
-  free_dead_behind({.died = gone}, std::move(done));
-}
-
-void FileSpace::free_dead_behind(const DeadMemory::Place& from, std::function<void(bool)> done) {
+void FileSpace::free_dead_behind(uint64_t from, std::function<void(bool)> done) {
   read_then(
       store_, lifetime_.token(), [this, from] { return DeadMemory(store_).page(from, kExtentsPerBatch); },
       [this, done = std::move(done)](const Result<std::vector<DeadRun>>& page) {
@@ -540,7 +536,7 @@ void FileSpace::free_dead_page(const std::vector<DeadRun>& page, std::function<v
   }
   auto next = lifetime_.guard([this, page = page, done] {
     if (page.size() < kExtentsPerBatch) return done(true);
-    free_dead_behind({.died = page.back().died, .end = page.back().memory.end()}, done);
+    free_dead_behind(page.back().memory.end(), done);
   });
   if (batch.empty()) return loop_.at_own_turn(std::move(next));
   if (!store_.commit(batch, CommitKind::kNamespace)) return done(false);

@@ -90,7 +90,8 @@ class FileSpace {
   // wants to, or cuts or punches in the middle of a grain, gets a copy first. ---
 
   // The memory of `range` becomes that of another file, or of another place of this one, in place of what that had
-  // there, in one batch. Both turns; nobody can write to the one, nor reach anything of the other; tails are clean.
+  // there, in one batch. Both turns; nobody can write to the one, nor reach anything of the other; tails are clean. The
+  // source may be a snapshot's: what of its memory no file has any more is the target's alone then.
   struct Clone {
     InodeId source = kNoInode;
     ByteRange range;  // whole grains, but for the end of the source
@@ -99,7 +100,7 @@ class FileSpace {
     InodeUpdate update;  // of the target; size and memory are set here
   };
   // kFBig: more than kClonedExtentsMax extents there or here. kDelay: the end of a file has moved.
-  // kXDev: its memory is on a brick that is being drained: a copy goes to another one.
+  // kXDev: its memory is on a brick that is being drained: a copy goes to another one. kStale: its snapshot goes.
   void clone(const Clone& clone, Done done);
   static constexpr size_t kClonedExtentsMax = 16'384;
   // The parts of the range that are shared, in grains, as extents: of its first `most` extents. Only reads.
@@ -139,9 +140,10 @@ class FileSpace {
   // When nothing of a handle that was revoked can arrive any more. No turn needed.
   void when_rested(InodeId inode, std::function<void()> then);
 
-  // Frees what no file has any more, and no snapshot either, now that this one (0: any) is off the record, durably, and
-  // nobody reaches its memory. In batches; `done` behind the last one, false: there may be more, later. No turn needed.
-  void free_dead(SnapshotNumber gone, std::function<void(bool)> done);
+  // Frees what no file has any more, and no snapshot either, now that one is off the record, durably, and nobody
+  // reaches its memory. In batches, over all that is dead; `done` behind the last one, false: there may be more, later.
+  // No turn needed.
+  void free_dead(std::function<void(bool)> done) { free_dead_behind(0, std::move(done)); }
   // Bytes that only snapshots have.
   uint64_t dead_bytes() const { return dead_bytes_; }
 
@@ -203,6 +205,8 @@ class FileSpace {
   Outcome<std::vector<brick::Range>> own_memory(const Inode& inode, const Extent& extent);
   struct Cloning;
   Outcome<Cloning> cloning(const Clone& clone);
+  Result<std::vector<LogicalRange>> take_alive(InodeId source, const std::vector<Extent>& extents,
+                                               Revival& revival);
   nfs4::Status commit_clone(const Clone& clone, const Cloning& work);
 
   // Extents of the file behind `end` go, what is kept behind `size` is zeroed: the common end of cut,
@@ -233,7 +237,7 @@ class FileSpace {
   void free_when_synced(const Unnaming& unnaming, std::function<void()> then);
   void free_when_synced(std::vector<LogicalRange> memory, std::function<void()> then);
   void release(const std::vector<LogicalRange>& memory);
-  void free_dead_behind(const DeadMemory::Place& from, std::function<void(bool)> done);
+  void free_dead_behind(uint64_t from, std::function<void(bool)> done);
   void free_dead_page(const std::vector<DeadRun>& page, std::function<void(bool)> done);
   void zero_in_background();
   void zero_free_grains(BrickNumber number);

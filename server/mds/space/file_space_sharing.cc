@@ -221,18 +221,46 @@ std::vector<LogicalRange> memory_of(const std::vector<Extent>& extents,
 struct FileSpace::Cloning {
   InodePointer source;
   InodePointer target;
+  InodePointer owner;  // the live file that may have the memory by itself, if it is there
   ExtentChange extents;
   Unnaming unnaming;
+  Revival revival;
+
+  // Its flag is not on record before the clone is.
+  Inode target_that_shares() const {
+    Inode sharing = *target;
+    if (owner != nullptr && owner->id == target->id) sharing.flags |= kInodeShares;
+    return sharing;
+  }
 };
+
+// Only reads. What a live file has is alive; what a snapshot's has is so, or dead: then it comes back to life.
+Result<std::vector<LogicalRange>> FileSpace::take_alive(InodeId source, const std::vector<Extent>& extents,
+                                                        Revival& revival) {
+  std::vector<LogicalRange> memory = memory_of(extents);
+  if (snapshot_of(source) == 0) return memory;
+  TRY(revival.prepare(memory));
+  std::vector<LogicalRange> alive;
+  for (const LogicalRange& part : memory) {
+    TRY_ASSIGN(const std::vector<LogicalRange> parts, revival.take(part));
+    alive.insert(alive.end(), parts.begin(), parts.end());
+  }
+  return alive;
+}
 
 // Only reads.
 Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   TRY_ASSIGN(InodePointer source, names_.get(clone.source));
   TRY_ASSIGN(InodePointer target, names_.get(clone.target));
+  // Memory of a snapshot's file that is alive is named by the file it was of, or by others that say they share.
+  const auto owner = names_.get(live_inode(clone.source));
+  if (!owner && owner.error() != nfs4::Status::kStale) return std::unexpected(owner.error());
   Cloning work{std::move(source),
                std::move(target),
+               owner ? *owner : nullptr,
                ExtentChange(store_, clone.target),
-               {.shares = SharedChange(store_), .free = {}, .dead = {}}};
+               {.shares = SharedChange(store_), .free = {}, .dead = {}},
+               Revival(store_)};
   const uint64_t length = round_up(clone.range.end, kGrainSize) - clone.range.begin;
   // A part of a grain: what is behind it is neither the source's nor the target's.
   const uint64_t target_end = clone.target_offset + clone.range.length();
@@ -252,9 +280,10 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   if (std::max(extents.size(), removed->size()) > kClonedExtentsMax)
     return std::unexpected(nfs4::Status::kFBig);
   const auto replaced = [&]() -> Result<> {
+    TRY_ASSIGN(const std::vector<LogicalRange> alive, take_alive(clone.source, extents, work.revival));
     TRY(work.unnaming.shares.prepare(memory_of(extents, *removed)));
-    TRY(work.unnaming.shares.add_all(memory_of(extents)));
-    TRY(take_names(*work.target, *removed, work.unnaming));
+    TRY(work.unnaming.shares.add_all(alive));
+    TRY(take_names(work.target_that_shares(), *removed, work.unnaming));
     return work.extents.insert_all(extents);
   }();
   if (!replaced)
@@ -273,10 +302,10 @@ void FileSpace::clone(const Clone& clone, Done done) {
       });
 }
 
-// The flag of the source goes first: a crash in front of the second batch leaves it without a reason, no more.
+// The flag of the other file goes first: a crash in front of the second batch leaves it without a reason, no more.
 nfs4::Status FileSpace::commit_clone(const Clone& clone, const Cloning& work) {
-  if ((work.source->flags & kInodeShares) == 0) {
-    const auto flagged = names_.update(clone.source, {.shares = true, .space_only = true});
+  if (work.owner != nullptr && (work.owner->flags & kInodeShares) == 0) {
+    const auto flagged = names_.update(work.owner->id, {.shares = true, .space_only = true});
     if (!flagged) return flagged.error();
   }
   const auto target = names_.get(clone.target);
@@ -284,12 +313,14 @@ nfs4::Status FileSpace::commit_clone(const Clone& clone, const Cloning& work) {
   Batch batch;
   raise_format_version(batch);
   work.extents.write_to(batch);
+  work.revival.write_to(batch);
   work.unnaming.write_to(batch);
   InodeUpdate update = clone.update;
   update.size = std::max((*target)->size, clone.target_offset + clone.range.length());
   update.space_used = (*target)->space_used + static_cast<uint64_t>(work.extents.growth());
   update.shares = true;
   if (const auto updated = names_.update(clone.target, update, batch); !updated) return updated.error();
+  dead_bytes_ -= work.revival.bytes();
   free_when_synced(work.unnaming, [] {});
   return nfs4::Status::kOk;
 }

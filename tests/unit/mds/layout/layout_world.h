@@ -431,7 +431,7 @@ class LayoutWorld {
       check_bytes(inode, extent);
       return true;
     }));
-    const std::vector<DeadRun> dead = *DeadMemory(store).page({});
+    const std::vector<DeadRun> dead = *DeadMemory(store).page(0);
     for (const DeadRun& run : dead) {
       EXPECT_TRUE(names->snapshots().holds(run.born, run.died)) << "memory that nothing holds";
       for (uint64_t at = run.memory.logical; at < run.memory.end(); at += kGrainSize)

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
+#include <string>
+#include <vector>
 
 #include "tests/unit/mds/layout/layout_world.h"
 
@@ -33,6 +36,13 @@ class SnapshotKeeperTest : public ::testing::Test {
     world_.obey_recalls();
     world_.pass(Milliseconds(500));
   }
+  // Another file whose bytes may be the first one's (LayoutWorld::check).
+  InodeId same_letter() {
+    for (;;) {
+      const InodeId made = world_.create("file" + std::to_string(++made_));
+      if (made % 26 == file_ % 26) return made;
+    }
+  }
   void remove_file() {
     ASSERT_TRUE(world_.names->remove(kRootInode, "file"));
     world_.mds->conflicts().on_orphaned(file_);
@@ -41,6 +51,7 @@ class SnapshotKeeperTest : public ::testing::Test {
 
   LayoutWorld world_{64};
   const InodeId file_ = world_.create("file");
+  int made_ = 0;
 };
 
 TEST_F(SnapshotKeeperTest, HasTheBytesOfThenWhateverIsWrittenLater) {
@@ -266,6 +277,239 @@ TEST_F(SnapshotKeeperTest, AFileClonedLaterLeavesTheSnapshotItsBytes) {
   world_.check("written");
   restart();
   EXPECT_TRUE(then(first, 0, kBlock) == pattern(kBlock));
+}
+
+// --- clones out of a snapshot ---
+
+TEST_F(SnapshotKeeperTest, ACloneOutOfItHasTheMemoryThatIsThere) {
+  ASSERT_EQ(world_.write(file_, 0, pattern(3 * kBlock)), Status::kOk);
+  const SnapshotNumber first = take("first");
+  ASSERT_EQ(world_.write(file_, 0, zeros(kBlock)), Status::kOk);
+  ASSERT_EQ(world_.deallocate(file_, {2 * kBlock + 8192, 2 * kBlock + 24576}), Status::kOk);
+  EXPECT_EQ(world_.mds->snapshots().held(), kBlock + 16384);
+  const size_t blocks = world_.brick.blocks.size();
+  const uint64_t copied = world_.brick.copied;
+  const InodeId copy = same_letter();
+  ASSERT_EQ(world_.clone({.client = kBob, .source = inode_in(first, file_), .target = copy}), Status::kOk);
+  EXPECT_EQ(world_.brick.copied, copied);
+  EXPECT_EQ(world_.brick.blocks.size(), blocks);
+  EXPECT_EQ(world_.mds->snapshots().held(), 0u);
+  EXPECT_TRUE(world_.read(copy, 0, 3 * kBlock) == pattern(3 * kBlock));
+  world_.check("cloned");
+  // Nobody writes into what the snapshot has, nor into what the other file has.
+  ASSERT_EQ(world_.write(copy, 0, zeros(10)), Status::kOk);
+  ASSERT_EQ(world_.write(file_, kBlock, zeros(20)), Status::kOk);
+  EXPECT_TRUE(then(first, 0, 3 * kBlock) == pattern(3 * kBlock));
+  EXPECT_TRUE(world_.read(copy, 0, 3 * kBlock) == zeros(10) + pattern(3 * kBlock - 10));
+  EXPECT_EQ(world_.mds->snapshots().held(), kBlock);
+  world_.check("written");
+  restart();
+  EXPECT_EQ(world_.mds->snapshots().held(), kBlock);
+  EXPECT_TRUE(world_.remove_snapshot("first"));
+  EXPECT_EQ(world_.mds->snapshots().held(), 0u);
+  world_.check("snapshot removed");
+  ASSERT_EQ(world_.write(copy, kBlock, zeros(30)), Status::kOk);
+  EXPECT_TRUE(now(kBlock, kBlock) == zeros(20) + pattern(kBlock - 20));
+  EXPECT_TRUE(world_.read(copy, kBlock, 2 * kBlock) == zeros(30) + pattern(2 * kBlock - 30));
+  world_.check("written again");
+}
+
+TEST_F(SnapshotKeeperTest, AFileGetsItsBytesOfThenBack) {
+  ASSERT_EQ(world_.write(file_, 0, pattern(2 * kBlock + 100)), Status::kOk);
+  const SnapshotNumber first = take("first");
+  ASSERT_EQ(world_.write(file_, 0, zeros(kBlock)), Status::kOk);
+  ASSERT_EQ(world_.set_size(file_, kBlock + 100), Status::kOk);
+  const size_t blocks = world_.brick.blocks.size();
+  ASSERT_EQ(world_.clone({.client = kBob, .source = inode_in(first, file_), .target = file_}), Status::kOk);
+  EXPECT_EQ(world_.stat(file_)->size, 2 * kBlock + 100);
+  EXPECT_TRUE(now(0, 3 * kBlock) == pattern(2 * kBlock + 100));
+  EXPECT_EQ(world_.mds->snapshots().held(), 0u);
+  EXPECT_LT(world_.brick.blocks.size(), blocks);  // without the zeros
+  world_.check("restored");
+  // The snapshot again, once more: nothing is dead, and nothing becomes so.
+  ASSERT_EQ(world_.clone({.client = kBob, .source = inode_in(first, file_), .target = file_}), Status::kOk);
+  EXPECT_EQ(world_.mds->snapshots().held(), 0u);
+  world_.check("restored again");
+  EXPECT_TRUE(world_.remove_snapshot("first"));
+  EXPECT_TRUE(now(0, 3 * kBlock) == pattern(2 * kBlock + 100));
+  world_.check("snapshot removed");
+  remove_file();
+  EXPECT_TRUE(world_.brick.blocks.empty());
+}
+
+TEST_F(SnapshotKeeperTest, AFileThatIsGoneComesBackTwice) {
+  ASSERT_EQ(world_.write(file_, 0, pattern(kBlock)), Status::kOk);
+  const SnapshotNumber first = take("first");
+  const InodeId one = same_letter();
+  remove_file();
+  ASSERT_EQ(world_.clone({.client = kBob, .source = inode_in(first, file_), .target = one}), Status::kOk);
+  EXPECT_EQ(world_.mds->snapshots().held(), 0u);
+  const SnapshotNumber second = take("second");
+  const InodeId other = same_letter();
+  ASSERT_EQ(world_.clone({.client = kBob, .source = inode_in(second, one), .target = other}), Status::kOk);
+  EXPECT_EQ(world_.brick.blocks.size(), 1u);
+  world_.check("cloned");
+  ASSERT_EQ(world_.write(one, 0, zeros(kBlock)), Status::kOk);
+  EXPECT_EQ(world_.mds->snapshots().held(), 0u);
+  ASSERT_EQ(world_.set_size(other, 0), Status::kOk);
+  EXPECT_EQ(world_.mds->snapshots().held(), kBlock);
+  EXPECT_TRUE(world_.remove_snapshot("second"));
+  EXPECT_TRUE(then(first, 0, kBlock) == pattern(kBlock));
+  world_.check("second removed");
+  EXPECT_TRUE(world_.remove_snapshot("first"));
+  EXPECT_EQ(world_.brick.blocks.size(), 1u);
+  world_.check("all removed");
+}
+
+TEST_F(SnapshotKeeperTest, NothingComesOutOfOneThatGoes) {
+  ASSERT_EQ(world_.write(file_, 0, pattern(kBlock)), Status::kOk);
+  const SnapshotNumber first = take("first");
+  const InodeId copy = same_letter();
+  remove_file();
+  ASSERT_TRUE(world_.get(kAlice, inode_in(first, file_), IoMode::kRead, 0, kBlock));
+  world_.brick.hold_withdrawals = true;
+  EXPECT_TRUE(world_.remove_snapshot("first"));
+  EXPECT_EQ(world_.clone({.client = kBob, .source = inode_in(first, file_), .target = copy}), Status::kStale);
+  world_.brick.hold_withdrawals = false;
+  world_.brick.release();
+  world_.pass(Milliseconds(500));
+  EXPECT_TRUE(world_.brick.blocks.empty());
+  world_.check("removed");
+}
+
+// Writes, holes, cuts, clones within today and out of the past, snapshots that come and go in any order, restarts.
+TEST_F(SnapshotKeeperTest, AnyLifeWithClonesOutOfSnapshotsIsThatOfItsModel) {
+  constexpr size_t kGrains = 24;
+  constexpr size_t kFiles = 3;
+  using Content = std::string;  // a letter for each grain: x or 0
+  std::vector<InodeId> files{file_};
+  while (files.size() < kFiles) files.push_back(same_letter());
+  std::vector<Content> model(kFiles, Content(kGrains, '0'));
+  struct Past {
+    SnapshotNumber number;
+    std::vector<Content> content;
+  };
+  std::map<std::string, Past> past;
+  std::mt19937 random(7);  // NOLINT: a test that repeats
+  const auto below = [&](size_t end) { return random() % end; };
+  const auto bytes = [&](const Content& content) {
+    std::string all;
+    for (const char grain : content) all += grain == 'x' ? pattern(kGrainSize) : zeros(kGrainSize);
+    return all;
+  };
+  for (const InodeId file : files) ASSERT_EQ(world_.set_size(file, kGrains * kGrainSize), Status::kOk);
+  const auto compare = [&] {
+    for (size_t i = 0; i < kFiles; ++i) {
+      EXPECT_TRUE(world_.read(files[i], 0, kGrains * kGrainSize) == bytes(model[i])) << "file " << i;
+      for (const auto& [name, then] : past)
+        EXPECT_TRUE(world_.read(inode_in(then.number, files[i]), 0, kGrains * kGrainSize) ==
+                    bytes(then.content[i]))
+            << "file " << i << " of " << name;
+    }
+  };
+  for (int step = 0; step < 400 && !HasFailure(); ++step) {
+    SCOPED_TRACE(step);
+    const size_t target = below(kFiles);
+    const size_t source = below(kFiles);
+    const size_t begin = below(kGrains);
+    const size_t count = 1 + below(kGrains - begin);
+    const size_t from = below(kGrains - count + 1);
+    const size_t what = below(12);
+    if (what < 3) {
+      const char letter = below(2) == 0 ? 'x' : '0';
+      const std::string text = letter == 'x' ? pattern(count * kGrainSize) : zeros(count * kGrainSize);
+      ASSERT_EQ(world_.write(files[target], begin * kGrainSize, text), Status::kOk);
+      model[target].replace(begin, count, Content(count, letter));
+    } else if (what == 3) {
+      ASSERT_EQ(world_.deallocate(files[target], {begin * kGrainSize, (begin + count) * kGrainSize}),
+                Status::kOk);
+      model[target].replace(begin, count, Content(count, '0'));
+    } else if (what == 4) {
+      ASSERT_EQ(world_.set_size(files[target], begin * kGrainSize), Status::kOk);
+      ASSERT_EQ(world_.set_size(files[target], kGrains * kGrainSize), Status::kOk);
+      model[target].replace(begin, kGrains - begin, Content(kGrains - begin, '0'));
+    } else if (what < 9) {
+      auto then = past.begin();
+      if (!past.empty()) std::advance(then, below(past.size() + 1));
+      const bool live = then == past.end();
+      const bool overlap = from < begin + count && begin < from + count;
+      if (live && source == target && overlap) continue;
+      const Content old = (live ? model : then->second.content)[source].substr(from, count);
+      FileClone::What clone{.client = kBob, .source = files[source], .source_offset = from * kGrainSize};
+      if (!live) clone.source = inode_in(then->second.number, files[source]);
+      clone.target = files[target];
+      clone.target_offset = begin * kGrainSize;
+      clone.count = count * kGrainSize;
+      ASSERT_EQ(world_.clone(clone), Status::kOk);
+      model[target].replace(begin, count, old);
+    } else if (what == 9) {
+      const std::string name = "at" + std::to_string(step);
+      if (past.size() < 5) past[name] = {take(name), model};
+    } else if (what == 10 && !past.empty()) {
+      auto gone = past.begin();
+      std::advance(gone, below(past.size()));
+      ASSERT_TRUE(world_.remove_snapshot(gone->first));
+      past.erase(gone);
+    } else if (below(4) == 0) {
+      restart();
+    }
+    world_.check("after a step");
+    if (step % 8 == 0) compare();
+  }
+  compare();
+  while (!past.empty()) {
+    ASSERT_TRUE(world_.remove_snapshot(past.begin()->first));
+    past.erase(past.begin());
+    world_.check("a snapshot removed");
+  }
+  compare();
+  EXPECT_EQ(world_.mds->snapshots().held(), 0u);
+}
+
+// The process dies at each commit of a restore and of the snapshot's end behind it.
+TEST_F(SnapshotKeeperTest, ACrashAtAnyCommitOfARestoreLosesNothing) {
+  for (int at = 1; at < 200; ++at) {
+    SCOPED_TRACE(at);
+    LayoutWorld world{64};
+    world.obey_recalls();
+    const InodeId file = world.create("file");
+    const std::string text(2 * kBlock, static_cast<char>('A' + file % 26));
+    ASSERT_EQ(world.write(file, 0, text), Status::kOk);
+    const auto first = world.take_snapshot("first");
+    ASSERT_TRUE(first && *first);
+    ASSERT_EQ(world.write(file, 0, zeros(kBlock)), Status::kOk);
+    const std::string changed = zeros(kBlock) + text.substr(kBlock);
+    int left = at;
+    bool dead = false;
+    world.store.before_commit = [&] { return !(dead = dead || --left <= 0); };
+    const bool restored =
+        world.clone({.client = kBob, .source = inode_in(**first, file), .target = file}) == Status::kOk;
+    const bool second = [&] {
+      const auto taken = world.take_snapshot("second", Milliseconds(200));
+      return taken && *taken;
+    }();
+    const bool removed = world.remove_snapshot("first");
+    const bool ended = !dead;
+    world.crash(0);
+    world.store.before_commit = [] { return true; };
+    world.start();
+    world.obey_recalls();
+    world.pass(Milliseconds(1500));
+    world.check("restarted");
+    const std::string there = world.read(file, 0, 2 * kBlock);
+    EXPECT_TRUE(there == text || there == changed);
+    EXPECT_TRUE(!second || !restored || there == text);
+    for (const auto& [number, snapshot] : world.names->snapshots().all()) {
+      const std::string then = world.read(inode_in(number, file), 0, 2 * kBlock);
+      EXPECT_TRUE(then == (snapshot.name == "first" ? text : there));
+    }
+    EXPECT_FALSE(removed && !dead && world.names->snapshots().find("first") != nullptr);
+    for (const char* name : {"second", "first"}) world.remove_snapshot(name);
+    world.check("all removed");
+    EXPECT_EQ(world.brick.blocks.size(), 2u);
+    if (ended) return;
+  }
+  ADD_FAILURE() << "it never ended";
 }
 
 // The process dies at each commit of a life with snapshots, and the host loses what was not synced.
