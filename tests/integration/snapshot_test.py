@@ -341,6 +341,31 @@ class Snapshots(TwoMounts):
         archive = subprocess.run(["tar", "-C", self.of("before"), "-cf", "-", "."], capture_output=True, check=True).stdout
         self.assertIn(content[:4096], archive)
 
+    def test_files_come_back_without_a_copy(self):
+        path, content = self.make("large", 40 * MIB + 77)
+        self.take("before")
+        source = self.of("before") / "large"
+        with open(path, "r+b") as file:
+            file.write(bytes(10 * MIB))
+        gone = self.used_at_rest()
+        subprocess.run(["cp", "--reflink=auto", source, self.folder / "copy"], check=True)
+        self.cli("clone", source, self.folder / "clone")
+        self.assertLess(self.used_at_rest(), gone + MIB)
+        for name in ("copy", "clone"):
+            self.assertTrue((self.other / self.name / name).read_bytes() == content, name)
+        with open(self.folder / "clone", "r+b") as file:
+            file.write(b"changed")
+        path.unlink()
+        self.take("behind")
+        (self.folder / "copy").unlink()
+        self.remove("before")
+        self.assertTrue((self.folder / "clone").read_bytes() == b"changed" + content[7:])
+        self.assertTrue((self.of("behind") / "copy").read_bytes() == content)
+        self.assertTrue((self.of("behind") / "clone").read_bytes() == b"changed" + content[7:])
+        self.cli("clone", self.of("behind") / "copy", path)
+        self.remove("behind")
+        self.assertTrue(path.read_bytes() == content)
+
     # --- space, names ---
 
     def test_memory_comes_back_when_the_last_one_that_has_it_goes(self):

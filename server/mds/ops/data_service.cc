@@ -233,8 +233,6 @@ nfs4::CopyResponse DataService::copy(CompoundContext& context, const nfs4::CopyA
 nfs4::CloneResponse DataService::clone(CompoundContext& context, const nfs4::CloneArguments& arguments) {
   TRY_ASSIGN(const TwoFiles files, two_files(context, arguments));
   const auto& [source, target] = files;
-  // As between file systems: whoever asked copies the bytes.
-  if (snapshot_of(source->id) != 0) return Status::kXDev;
   TRY_ASSIGN(const Status answer, context.suspension.ask<Status>([&](auto done) {
     const FileClone::What what{.client = context.client_id(),
                                .source = source->id,
