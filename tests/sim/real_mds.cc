@@ -248,8 +248,9 @@ struct RealMds::Process {
     compounds = std::make_unique<mds::Compounds>(*services);
     const auto expiring =
         must(mds::recover_state(boot, state_store, clients, opens, locks, delegation_table, grace,
-                                std::max<Milliseconds>(limits.lease, boot.lease_before),
-                                [this] { CHECK(mds::forget_earlier_leases(store, limits.lease)); }));
+                                std::max<Milliseconds>(limits.lease, boot.lease_before), [this] {
+                                  static_cast<void>(mds::forget_earlier_leases(store, limits.lease));
+                                }));
     CHECK(layouts->recover(boot.boot_count,
                            [this](uint64_t client) { return clients.find(client) != nullptr; }));
     leases->start(loop, std::clamp<Milliseconds>(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));

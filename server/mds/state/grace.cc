@@ -14,7 +14,7 @@ constexpr int kShareWaited = 4;  // of the grace period: so long after a reclaim
 
 }  // namespace
 
-void GracePeriod::begin(const std::vector<Bytes>& owners, Milliseconds longest, std::function<void()> ended) {
+void GracePeriod::begin(const std::vector<Bytes>& owners, Milliseconds longest, std::function<bool()> ended) {
   ended_ = std::move(ended);
   for (const Bytes& owner : owners) owners_.emplace(as_text(owner));
   running_ = true;
@@ -26,7 +26,7 @@ void GracePeriod::begin(const std::vector<Bytes>& owners, Milliseconds longest, 
 }
 
 bool GracePeriod::active() {
-  if (running_ && clock_.now() >= deadline_) end();
+  if (running_ && (owners_.empty() || clock_.now() >= deadline_)) end();
   return running_;
 }
 
@@ -56,11 +56,12 @@ bool GracePeriod::may_reclaim_delegation(ByteSpan owner, uint64_t inode) {
 }
 
 void GracePeriod::end() {
+  if (ended_ && !ended_()) return;
   if (!owners_.empty()) log_warning("mds", "grace-ended not_reclaimed={}", owners_.size());
   running_ = false;
   owners_.clear();
   delegations_.clear();
-  if (ended_) std::exchange(ended_, nullptr)();
+  ended_ = nullptr;
 }
 
 }  // namespace pnfsrdma::mds

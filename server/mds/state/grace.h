@@ -21,8 +21,9 @@ class GracePeriod {
   explicit GracePeriod(const Clock& clock) : clock_(clock) {}
 
   // `owners`: co_ownerid of every client with state before the reboot. None: there is no grace period.
-  // `ended` is called once, from whatever call first sees the end.
-  void begin(const std::vector<Bytes>& owners, Milliseconds longest, std::function<void()> ended);
+  // `ended` is called from whatever call first sees the end, which it puts on record; false: it cannot now. Then the
+  // period goes on, and the next call that asks for it asks again.
+  void begin(const std::vector<Bytes>& owners, Milliseconds longest, std::function<bool()> ended);
 
   bool active();
   // What is left at most; 0 when it does not run.
@@ -46,7 +47,7 @@ class GracePeriod {
   Milliseconds patience_{};
   std::set<std::string, std::less<>> owners_;
   std::set<std::pair<std::string, uint64_t>> delegations_;
-  std::function<void()> ended_;
+  std::function<bool()> ended_;
 };
 
 }  // namespace pnfsrdma::mds

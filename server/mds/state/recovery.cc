@@ -67,14 +67,13 @@ Result<std::vector<ClientId>> recover_state(const BootRecord& boot, StateStore& 
   remember_delegations(loaded, grace);
   // The records stay until then: another reboot in the middle must find who had not reclaimed yet.
   grace.begin(owners, grace_longest, [&store, old, grace_ended = std::move(grace_ended)] {
+    // One that was left could reclaim after the next start what others get now.
     for (const ClientId client : old) {
-      if (const auto forgotten = store.forget_client(client); !forgotten) {
-        log_warning("mds", "client-record-kept client={:#x} error={}", client, forgotten.error().to_string());
-      }
+      if (!store.forget_client(client)) return false;
     }
-    if (const auto noted = store.note_grace(false); !noted)
-      log_warning("mds", "grace-not-ended error=\"{}\"", noted.error().to_string());
+    if (!store.note_grace(false)) return false;
     if (grace_ended) grace_ended();
+    return true;
   });
   return std::vector<ClientId>();
 }

@@ -230,6 +230,23 @@ TEST_F(LeaseTest, RebootOfTheHostBringsGraceWithReclaim) {
   EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{handle}, reclaim}), Status::kNoGrace);
 }
 
+// One who had not reclaimed could do so behind the next start, what others have got by then.
+TEST_F(LeaseTest, GraceGoesOnUntilItsEndIsOnRecord) {
+  ASSERT_TRUE(make(client_, "f").ok());
+  server_ = nullptr;
+  {
+    TestServer rebooted(host_, {TestServer::default_export()}, /*same_boot=*/false);
+    host_.clock.advance(Milliseconds(40'000));
+    host_.store.stall(2);  // as while a snapshot is copied, or the metadata disk is full
+    EXPECT_TRUE(rebooted.grace.active());
+    EXPECT_TRUE(rebooted.grace.active());
+    EXPECT_FALSE(rebooted.grace.active());
+  }
+  TestServer again(host_);
+  EXPECT_FALSE(again.grace.active());
+  EXPECT_EQ(again.clients.size(), 0u);
+}
+
 // Whoever has not reclaimed by then has no opens here, and would never hear of it.
 TEST_F(LeaseTest, ARestartInTheGracePeriodBeginsItAnew) {
   ASSERT_TRUE(make(client_, "f").ok());
