@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "server/mds/meta/format_version.h"
 #include "server/mds/meta/keys.h"
@@ -158,8 +157,7 @@ Outcome<> Namespace::Change::commit(CommitKind kind) {
   }
   const auto sequence = names_.store_.commit(batch_, kind);
   if (!sequence) {
-    // EAGAIN comes by the thousand while a snapshot is copied, or the disk is full, which has a line of its own.
-    if (sequence.error().number() != kNotAtHand && sequence.error().number() != EAGAIN)
+    if (sequence.error().number() != kNotAtHand)
       log_warning("meta", "commit-refused {}", sequence.error().to_string());
     return std::unexpected(status_of(sequence.error()));
   }
