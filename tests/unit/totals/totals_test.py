@@ -83,7 +83,7 @@ class InTime(unittest.TestCase):
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 self.assertEqual(totals.main(folder, ["tsan"]), 0)
-            self.assertRegex(out.getvalue(), r"skipped in tsan: \d+ s are left of the time for all tests, 900 s are needed")
+            self.assertRegex(out.getvalue(), r"skipped in tsan: \d+ s are left of the time for all tests, 700 s are needed")
 
     def test_a_suite_with_time_runs_and_says_how_it_ended(self):
         with tempfile.TemporaryDirectory() as folder:
