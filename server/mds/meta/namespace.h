@@ -138,7 +138,7 @@ struct NamespaceOptions {
 // kNameTooLong (over 255 bytes).
 //
 // Costs, over RocksDB: get() and lookup() in the cache no system call and no allocation (under 0.5 us); a
-// change a share of the one write(2) of its turn and no waiting (touch() 5 us, create() 23 us).
+// change no waiting, and the one write(2) that all changes of a turn share (touch() 5 us, create() 23 us).
 class Namespace final : public AclReader {
  public:
   // Makes the root directory if there is none. `boot_count` (BootRecord) must be greater than at any earlier
