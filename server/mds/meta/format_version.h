@@ -10,8 +10,8 @@ namespace pnfsrdma::mds {
 // The grammar of keys.h and values.h as a whole. Raised when an older program could damage what a newer one
 // wrote. 1: one brick. 2: brick records, addresses in zones. 3: memory that several extents name, snapshots, ACLs. An
 // older program would free such memory with the first of its files, write into a snapshot's, and take an ACL's mask
-// for the group's rights.
-inline constexpr uint64_t kFormatVersion = 3;
+// for the group's rights. 4: quotas; an older program would not count.
+inline constexpr uint64_t kFormatVersion = 4;
 // Of a store without any of them: an older program may still use it.
 inline constexpr uint64_t kFormatBasic = 2;
 

@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "shared/base/clock.h"
+#include "shared/xdr/decoder.h"
+#include "shared/xdr/encoder.h"
 #include "shared/xdr/types.h"
 
 namespace pnfsrdma::mds {
@@ -49,6 +51,19 @@ inline constexpr uint32_t kInodeShares = 8;  // some of its memory may be anothe
 inline constexpr uint32_t kInodeHasAccessAcl = 16;
 inline constexpr uint32_t kInodeHasDefaultAcl = 32;
 
+// A directory and what is below it, counted together (quota_trees.h). 0: none; a number is never given again. As the
+// last field of a row it is there only where it is not 0: rows of before have none.
+struct TreeNumber {
+  uint64_t value = 0;
+  auto operator<=>(const TreeNumber&) const = default;
+};
+inline void xdr_encode(xdr::Encoder& encoder, const TreeNumber& tree) {
+  if (tree.value != 0) encoder.put_u64(tree.value);
+}
+[[nodiscard]] inline bool xdr_decode(xdr::Decoder& decoder, TreeNumber& tree) {
+  return decoder.remaining() == 0 || decoder.get_u64(tree.value);
+}
+
 // One file, directory or special file, as stored (XDR behind a version number). A value: change it by
 // Namespace only.
 struct Inode {
@@ -73,6 +88,7 @@ struct Inode {
   uint64_t next_cookie = 0;   // directories only: of the next entry
   ExclusiveVerifier exclusive_verifier{};
   uint32_t flags = 0;
+  TreeNumber tree;  // of those that there are no more, too: see QuotaTrees::tree_of()
 
   bool is_directory() const { return type == FileType::kDirectory; }
   bool is_regular() const { return type == FileType::kRegular; }

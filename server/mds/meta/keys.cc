@@ -47,6 +47,10 @@ std::string acl_key(InodeId inode, AclKind kind) {
   return number_key(kAclTag, inode, static_cast<uint64_t>(kind));
 }
 
+std::string quota_key(char tag, const QuotaId& id) {
+  return number_key(tag, static_cast<uint64_t>(id.kind), id.number);
+}
+
 std::string name_key(InodeId directory, std::string_view name) {
   std::string key;
   key.reserve(1 + kNumberSize + name.size());

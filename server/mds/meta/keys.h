@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "server/mds/meta/inode.h"
+#include "server/mds/meta/quota.h"
 
 // The grammar of the keys: a letter, then numbers of 8 bytes, big-endian, so that byte order is the order of
 // numbers. The values are XDR behind a version number (values.h).
@@ -14,7 +15,7 @@
 //   M <name>                     one of a kind: "format", "boot", "next-inode", "next-block" (of brick 1,
 //                                "next-block.<number>" of others), "next-brick", "next-zone",
 //                                "lease" (the longest that clients may know), "snapshot" (the
-//                                last one's number),
+//                                last one's number), "next-tree", "quota-counted" (quotas.h), "quota-grace",
 //                                "verifier.<number>" of brick <number>, "verifier-changes"
 //   I <inode>                    Inode
 //   D <directory> <name>         NameEntry
@@ -30,6 +31,9 @@
 //   S <end address>              StoredShare: memory that several extents name, by its end as extents are
 //   N <number>                   StoredSnapshot
 //   Z <end address>              StoredDead: memory that only snapshots have, by its end as extents are
+//   Q <kind> <id>                StoredQuota: what a user, a group or a tree has
+//   L <kind> <id>                StoredQuotaLimits: what it may have
+//   Y <tree>                     StoredTree
 //   A <inode> <which>            StoredAcl; 1: what the mode does not say of the access ACL, 2: the default ACL
 namespace pnfsrdma::mds {
 
@@ -47,6 +51,9 @@ inline constexpr char kShareTag = 'S';
 inline constexpr char kAclTag = 'A';
 inline constexpr char kSnapshotTag = 'N';
 inline constexpr char kDeadTag = 'Z';
+inline constexpr char kQuotaTag = 'Q';
+inline constexpr char kQuotaLimitsTag = 'L';
+inline constexpr char kTreeTag = 'Y';
 
 // The second number of an ACL's key.
 enum class AclKind : uint64_t { kAccess = 1, kDefault = 2 };
@@ -59,6 +66,7 @@ std::string meta_key(std::string_view name);
 std::string number_key(char tag, uint64_t number);
 std::string number_key(char tag, uint64_t first, uint64_t second);
 std::string acl_key(InodeId inode, AclKind kind);
+std::string quota_key(char tag, const QuotaId& id);
 std::string name_key(InodeId directory, std::string_view name);
 std::string record_key(uint8_t kind, std::string_view key);
 

@@ -41,6 +41,8 @@ Status status_of(const Error& error) {
       return Status::kDelay;
     case ENOSPC:
       return Status::kNoSpc;
+    case EDQUOT:
+      return Status::kDQuot;
     case kNotAtHand:
       return kSuspended;
     default:
@@ -48,11 +50,12 @@ Status status_of(const Error& error) {
   }
 }
 
-Namespace::Namespace(KeyValueStore& store, const Clock& clock, Snapshots snapshots, uint64_t boot_count,
-                     const NamespaceOptions& options)
+Namespace::Namespace(KeyValueStore& store, const Clock& clock, Snapshots snapshots, Quotas quotas,
+                     uint64_t boot_count, const NamespaceOptions& options)
     : store_(store),
       clock_(clock),
       snapshots_(std::move(snapshots)),
+      quotas_(std::move(quotas)),
       boot_count_(boot_count),
       inodes_(options.cached_inodes),
       names_(options.cached_names),
@@ -68,7 +71,9 @@ Result<std::unique_ptr<Namespace>> Namespace::open(KeyValueStore& store, const C
     if (snapshot.is_ready()) ready.insert(number);
   }
   TRY(store.keep_checkpoints(ready));
-  std::unique_ptr<Namespace> names(new Namespace(store, clock, std::move(snapshots), boot_count, options));
+  TRY_ASSIGN(Quotas quotas, Quotas::open(store));
+  std::unique_ptr<Namespace> names(
+      new Namespace(store, clock, std::move(snapshots), std::move(quotas), boot_count, options));
   TRY_ASSIGN(const std::optional<std::string> next, store.get(meta_key("next-inode")));
   if (!next) {
     TRY(names->format(options));

@@ -17,6 +17,7 @@
 #include "server/mds/meta/name_cache.h"
 #include "server/mds/meta/permissions.h"
 #include "server/mds/meta/posix_acl.h"
+#include "server/mds/meta/quotas.h"
 #include "server/mds/meta/snapshots.h"
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
@@ -31,7 +32,8 @@ using Outcome = std::expected<T, nfs4::Status>;
 // runs it again from the top, checks included, when an answer has come.
 inline constexpr nfs4::Status kSuspended = static_cast<nfs4::Status>(0xFFFFFFFF);
 
-// What a failure of the environment is on the wire: EAGAIN -> DELAY, ENOSPC -> NOSPC, everything else -> IO.
+// What a failure of the environment is on the wire: EAGAIN -> DELAY, ENOSPC -> NOSPC, EDQUOT -> DQUOT, everything else
+// -> IO.
 // kNotAtHand -> kSuspended.
 nfs4::Status status_of(const Error& error);
 
@@ -132,6 +134,9 @@ struct NamespaceOptions {
 // Inodes of snapshots (snapshot_keys.h), and the directories that list snapshots, are read as all others are, until
 // the snapshot goes (kStale), and are never changed: kRoFs, or, where only times would move, nothing happens.
 //
+// What changes who has how much is charged in its batch (quotas.h): kDQuot, with nothing changed. What another quota
+// tree has comes and goes by no name: kXDev.
+//
 // Errors besides those named: kStale (no such
 // inode), kDelay, kNoSpc, kIo; in a request that can be run again kSuspended (request_reads.h), with nothing
 // changed. Names: kInval (empty), kBadName ("." and ".."), kBadChar ('/' or NUL),
@@ -213,13 +218,27 @@ class Namespace final : public AclReader {
   InodeId next_inode() const { return next_inode_; }
   KeyValueStore& store() { return store_; }
   Snapshots& snapshots() { return snapshots_; }
+  Quotas& quotas() { return quotas_; }
+  const Quotas& quotas() const { return quotas_; }
+
+  // namespace_trees.cc
+  // Makes a directory a quota tree, without what is in it yet: place_in_tree() each, then complete_tree(). kNotDir,
+  // kNameTooLong (the path, over kSymlinkBytesMax), kExist (it is one), kNotEmpty (it is in one, or one is in it),
+  // kMLink (there are as many as there may be).
+  Outcome<QuotaTree> begin_tree(InodeId directory, const std::string& path);
+  // False, and no effect: it is in another tree. kNoEnt: there is no such tree (any more).
+  Outcome<bool> place_in_tree(InodeId inode, TreeNumber tree);
+  Outcome<> complete_tree(TreeNumber tree);
+  // The directory and what is in it stay, counted in no tree.
+  Outcome<> end_tree(TreeNumber tree);
+
   // STALE: of a snapshot that there is not, or not any more.
   Outcome<> check_visible(InodeId id) const;
 
  private:
   class Change;
 
-  Namespace(KeyValueStore& store, const Clock& clock, Snapshots snapshots, uint64_t boot_count,
+  Namespace(KeyValueStore& store, const Clock& clock, Snapshots snapshots, Quotas quotas, uint64_t boot_count,
             const NamespaceOptions& options);
 
   Result<> format(const NamespaceOptions& options);
@@ -235,10 +254,13 @@ class Namespace final : public AclReader {
   Outcome<> check_outside(const Inode& moved, const Inode& target);
   Outcome<> check_replace(const Inode& moved, const Inode& target, const Inode* victim);
   Outcome<> check_exchange(const Inode& moved, const Inode& target, const Inode& other);
+  Outcome<> check_tree(const Inode& moved, const Inode& target) const;
+  Outcome<> check_apart(InodeId directory);
 
   KeyValueStore& store_;
   const Clock& clock_;
   Snapshots snapshots_;
+  Quotas quotas_;
   const uint64_t boot_count_;
   std::function<bool(InodeId)> in_use_ = [](InodeId) { return true; };
   BoundedCache<InodeId, InodePointer> inodes_;

@@ -29,7 +29,7 @@ void erase_rows(Batch& batch, const Inode& inode) {
 
 Inode& Namespace::Change::edit(const InodePointer& inode) {
   if (Edited* present = find(inode->id)) return present->inode;
-  return edited_.emplace_back(Edited{*inode, false, nullptr}).inode;
+  return edited_.emplace_back(Edited{*inode, inode, false, nullptr}).inode;
 }
 
 Inode& Namespace::Change::add(const NewInode& what) {
@@ -145,7 +145,32 @@ bool Namespace::Change::drop_link(Inode& child) {
   return false;
 }
 
+// The count of who has what is part of the batch; a tree goes with its directory.
+Outcome<> Namespace::Change::charge(QuotaCharge& charge) {
+  const Quotas& quotas = names_.quotas_;
+  for (const Edited& edited : edited_) {
+    if (edited.before || !edited.erased)
+      charge.add(edited.before.get(), edited.erased ? nullptr : &edited.inode);
+  }
+  if (const auto put = charge.put(batch_, now_); !put) return std::unexpected(status_of(put.error()));
+  for (const Edited& edited : edited_) {
+    if (edited.erased && quotas.trees().is_root(edited.inode))
+      quotas.trees().erase(batch_, edited.inode.tree);
+  }
+  return {};
+}
+
+void Namespace::Change::update_quotas(QuotaCharge& charge) {
+  charge.keep();
+  for (const Edited& edited : edited_) {
+    if (edited.erased && names_.quotas_.trees().is_root(edited.inode))
+      names_.quotas_.forget_tree(edited.inode.tree);
+  }
+}
+
 Outcome<> Namespace::Change::commit(CommitKind kind) {
+  QuotaCharge charge(names_.quotas_);
+  TRY(this->charge(charge));
   for (const Edited& edited : edited_) {
     const std::string key = number_key(kInodeTag, edited.inode.id);
     if (edited.erased) {
@@ -161,6 +186,7 @@ Outcome<> Namespace::Change::commit(CommitKind kind) {
       log_warning("meta", "commit-refused {}", sequence.error().to_string());
     return std::unexpected(status_of(sequence.error()));
   }
+  update_quotas(charge);
   update_caches();
   return {};
 }

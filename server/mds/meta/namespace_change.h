@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/mds/meta/namespace.h"
+#include "server/mds/meta/quota_charge.h"
 
 namespace pnfsrdma::mds {
 
@@ -48,12 +49,15 @@ class Namespace::Change {
  private:
   struct Edited {
     Inode inode;
+    InodePointer before;  // nullptr: it is new
     bool erased = false;
     InodePointer snapshot;
   };
   Edited* find(InodeId id);
   void put_acl(Inode& inode, AclKind kind, uint32_t flag, const AclEntries& entries);
+  Outcome<> charge(QuotaCharge& charge);
   void update_caches();
+  void update_quotas(QuotaCharge& charge);
   void update_first_cookies();
 
   Namespace& names_;

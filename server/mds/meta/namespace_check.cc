@@ -13,6 +13,7 @@
 #include "server/mds/meta/dead_memory.h"
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/keys.h"
+#include "server/mds/meta/quota_check.h"
 #include "server/mds/meta/shared_runs.h"
 #include "server/mds/meta/values.h"
 
@@ -128,7 +129,8 @@ class Checker {
       TRY_ASSIGN(const StoredNumber reserved, read_value<StoredNumber>(*next, "an inode counter"));
       inode_bound_ = reserved.number;
     }
-    return scan<Inode>(kInodeTag, "an inode", [&](std::string_view key, const Inode& inode) {
+    TRY_ASSIGN(QuotaCheck quotas, QuotaCheck::open(store_));
+    TRY(scan<Inode>(kInodeTag, "an inode", [&](std::string_view key, const Inode& inode) {
       if (number_of_key(kInodeTag, key) != inode.id)
         problem("inode {} is stored under another number", inode.id);
       if (inode.id >= inode_bound_) problem("inode {} is not below the inode counter", inode.id);
@@ -139,8 +141,10 @@ class Checker {
                            .space_used = inode.space_used,
                            .parent = inode.parent,
                            .next_cookie = inode.next_cookie};
+      quotas.add(inode);
       ++report_.inodes;
-    });
+    }));
+    return quotas.compare([&](const std::string& difference) { problem("{}", difference); });
   }
 
   Result<> read_names() {

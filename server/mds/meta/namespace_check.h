@@ -29,7 +29,8 @@ inline constexpr size_t kProblemsMax = 1000;
 // type, link counts and directory sizes are the number of names, names and cookies agree, parents are right
 // and lead to the root, nameless inodes are orphans and the reverse, extents are aligned, inside the file
 // limits, add up to space_used and overlap only where the memory is on record as shared by so many, ids and
-// cookies are below their counters. The same of each snapshot that is ready, in its own copy.
+// cookies are below their counters, what quotas count is what inodes add up to. The same of each snapshot that is
+// ready, in its own copy.
 // Changes nothing. Memory: about 100 bytes per inode and 150 per extent.
 // Errors: those of the store. Not for the control loop of a busy server: it reads everything.
 Result<NamespaceReport> check_namespace(KeyValueStore& store);

@@ -44,6 +44,7 @@ Outcome<Created> Namespace::create(InodeId directory, std::string_view name, con
   if (store_.room().full || next_inode_ >= kLiveInodesEnd) return std::unexpected(Status::kNoSpc);
   Change change(*this);
   Inode& inode = change.add(what);
+  inode.tree = quotas_.trees().tree_of(*parent);
   inode.nlink = inode.is_directory() ? 2 : 1;
   if ((parent->mode & S_ISGID) != 0) {
     inode.gid = parent->gid;
@@ -85,6 +86,7 @@ Outcome<> Namespace::check_outside(const Inode& moved, const Inode& target) {
 }
 
 Outcome<> Namespace::check_replace(const Inode& moved, const Inode& target, const Inode* victim) {
+  TRY(check_tree(moved, target));
   TRY(check_outside(moved, target));
   if (victim == nullptr) {
     const bool full = moved.is_directory() && moved.parent != target.id && target.nlink >= kLinksMax;
@@ -145,6 +147,7 @@ Outcome<Renamed> Namespace::rename(InodeId source, std::string_view source_name,
 
 // `moved` goes to where `other` has been.
 Outcome<> Namespace::check_exchange(const Inode& moved, const Inode& target, const Inode& other) {
+  TRY(check_tree(moved, target));
   TRY(check_outside(moved, target));
   const bool one_more = moved.is_directory() && moved.parent != target.id && !other.is_directory();
   return one_more && target.nlink >= kLinksMax ? Outcome<>(std::unexpected(Status::kMLink)) : Outcome<>();
@@ -194,6 +197,7 @@ Outcome<Linked> Namespace::link(InodeId id, InodeId directory, std::string_view 
   if (target->nlink >= kLinksMax) return std::unexpected(Status::kMLink);
   TRY_ASSIGN(const std::optional<NameEntry> entry, find(directory, name));
   if (entry) return std::unexpected(Status::kExist);
+  TRY(check_tree(*target, *parent));
   if (store_.room().full) return std::unexpected(Status::kNoSpc);
   Change change(*this);
   Inode& place = change.edit(parent);

@@ -10,6 +10,7 @@
 #include "server/mds/meta/inode.h"
 #include "server/mds/meta/key_value.h"
 #include "server/mds/meta/posix_acl.h"
+#include "server/mds/meta/quota.h"
 #include "server/mds/meta/snapshots.h"
 #include "shared/base/bytes.h"
 #include "shared/base/result.h"
@@ -74,6 +75,21 @@ struct StoredXattrs {
 // Of an access ACL only what the mode does not say: the owning group's entry and the named ones. Of a default ACL all.
 struct StoredAcl {
   xdr::List<AclEntry, kAclEntriesMax> entries;
+};
+
+// What the key (kind, number) does not say about a user, a group or a tree.
+struct StoredQuota {
+  QuotaUsage usage;
+};
+struct StoredQuotaLimits {
+  QuotaLimits limits;
+};
+
+// What the key (number) does not say about a QuotaTree.
+struct StoredTree {
+  InodeId root = kNoInode;
+  xdr::String<kSymlinkBytesMax> path;
+  bool complete = false;
 };
 
 // A counter or a version under a meta key.

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/quota_charge.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "server/mds/meta/keys.h"
+#include "server/mds/meta/values.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+bool same_charge(const Inode& one, const Inode& other) {
+  return one.uid == other.uid && one.gid == other.gid && one.tree == other.tree &&
+         one.space_used == other.space_used;
+}
+
+// A count that is wrong, as --check tells, must not keep anybody from removing a file.
+uint64_t moved(uint64_t used, int64_t by) {
+  if (by >= 0) return used + static_cast<uint64_t>(by);
+  const auto less = static_cast<uint64_t>(-by);
+  return used - std::min(used, less);
+}
+
+}  // namespace
+
+void QuotaCharge::add(const Inode* before, const Inode* after) {
+  const Inode& inode = after != nullptr ? *after : *before;
+  if (inode.id >= quotas_.counted_to()) return;
+  if (before != nullptr && after != nullptr && same_charge(*before, *after)) return;
+  if (before != nullptr) change(*before, -1);
+  if (after != nullptr) change(*after, 1);
+}
+
+void QuotaCharge::count(const Inode& inode) {
+  change(inode, 1);
+}
+
+void QuotaCharge::change(const Inode& inode, int64_t sign) {
+  const int64_t space = sign * static_cast<int64_t>(inode.space_used);
+  for (const QuotaId& id : quotas_.owners_of(inode)) change(id, space, sign);
+}
+
+void QuotaCharge::change(const QuotaId& id, int64_t space, int64_t inodes) {
+  const auto found = std::ranges::find(deltas_, id, &Delta::id);
+  Delta& delta = found != deltas_.end() ? *found : deltas_.emplace_back(Delta{.id = id});
+  delta.space += space;
+  delta.inodes += inodes;
+}
+
+Result<> QuotaCharge::put(Batch& batch, const WallTime& now) {
+  std::erase_if(deltas_, [](const Delta& delta) { return delta.none(); });
+  const auto seconds = static_cast<uint64_t>(now.seconds);
+  for (Delta& delta : deltas_) {
+    const QuotaLimits limits = quotas_.limits_of(delta.id);
+    TRY_ASSIGN(QuotaUsage usage, quotas_.usage(delta.id));
+    usage.space.used = moved(usage.space.used, delta.space);
+    usage.inodes.used = moved(usage.inodes.used, delta.inodes);
+    delta.usage = {.space = dated(usage.space, limits.space, seconds),
+                   .inodes = dated(usage.inodes, limits.inodes, seconds)};
+    TRY(check(delta, limits, seconds));
+  }
+  for (const Delta& delta : deltas_) put_quota(batch, delta.id, delta.usage);
+  return {};
+}
+
+Result<> QuotaCharge::check(const Delta& delta, const QuotaLimits& limits, uint64_t now) const {
+  if (!quotas_.holds(delta.id)) return {};
+  const QuotaGrace& grace = quotas_.grace();
+  const bool space = delta.space > 0 && refuses(limits.space, delta.usage.space, grace.space, now);
+  const bool inodes = delta.inodes > 0 && refuses(limits.inodes, delta.usage.inodes, grace.inodes, now);
+  return space || inodes ? Result<>(fail(EDQUOT, "over quota")) : Result<>();
+}
+
+void QuotaCharge::keep() {
+  for (const Delta& delta : deltas_) quotas_.usage_.put(delta.id, delta.usage);
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "server/mds/meta/quotas.h"
+
+namespace pnfsrdma::mds {
+
+// What one batch changes of the counts of users, groups and trees: part of it. Costs nothing where nothing is counted,
+// or where neither owners nor memory change; else a record of 53 bytes for each owner whose count changes, which is
+// mostly in memory. Lives within one turn.
+class QuotaCharge {
+ public:
+  explicit QuotaCharge(Quotas& quotas) : quotas_(quotas) {}
+
+  // nullptr: it is new, or goes.
+  void add(const Inode* before, const Inode* after);
+  // Of an inode that was not counted yet.
+  void count(const Inode& inode);
+
+  // EDQUOT: somebody would have more than he may; those of KeyValueStore::get. Nothing has changed then.
+  Result<> put(Batch& batch, const WallTime& now);
+  // The batch is committed.
+  void keep();
+
+ private:
+  struct Delta {
+    QuotaId id;
+    int64_t space = 0;
+    int64_t inodes = 0;
+    QuotaUsage usage;  // once put
+
+    bool none() const { return space == 0 && inodes == 0; }
+  };
+  void change(const Inode& inode, int64_t sign);
+  void change(const QuotaId& id, int64_t space, int64_t inodes);
+  Result<> check(const Delta& delta, const QuotaLimits& limits, uint64_t now) const;
+
+  Quotas& quotas_;
+  std::vector<Delta> deltas_;  // of a change of names a few
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "server/mds/meta/bounded_cache.h"
+#include "server/mds/meta/inode.h"
+#include "server/mds/meta/key_value.h"
+#include "server/mds/meta/quota.h"
+#include "server/mds/meta/quota_trees.h"
+#include "server/mds/meta/snapshot_keys.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::mds {
+
+// What users, groups and trees have, and what they may have. Nothing is counted, and nothing costs anything, until
+// begin(); then what is there already is counted in slices, beside all changes: those to an inode below counted_to()
+// are charged at once (quota_charge.h), the others when their slice is. Limits hold once all is counted. Each inode
+// counts for its owner, its group and its tree; memory that files share counts for each of them, memory that only
+// snapshots have for nobody. Control loop only.
+class Quotas {
+ public:
+  // Blocks.
+  static Result<Quotas> open(KeyValueStore& store);
+
+  static constexpr InodeId kAllCounted = kLiveInodesEnd;
+  bool on() const { return counted_to_ != kNoInode; }
+  bool counted() const { return counted_to_ == kAllCounted; }
+  // Inodes below it are charged. kNoInode: none.
+  InodeId counted_to() const { return counted_to_; }
+
+  // Each commits what it changes (kNamespace), and changes what is in memory with it. Errors: those of commit().
+  // Counting begins; it is on record, and a restart goes on with it. No effect where it has begun.
+  Result<> begin();
+  // None: they go. EMFILE: of over kLimitsMax. What is above a soft limit has been since `now`.
+  Result<> set_limits(const QuotaId& id, const QuotaLimits& limits, const WallTime& now);
+  // EINVAL: over kGraceMax.
+  Result<> set_grace(const QuotaGrace& grace);
+  // What was on record of the tree has been erased with it (QuotaTrees::erase).
+  void forget_tree(TreeNumber number);
+  static constexpr size_t kLimitsMax = 65'536;
+  static constexpr uint64_t kGraceMax = uint64_t{10} * 365 * 24 * 3600;
+
+  const std::map<QuotaId, QuotaLimits>& limits() const { return limits_; }
+  QuotaLimits limits_of(const QuotaId& id) const;
+  // All that it has is counted, so that its limits hold.
+  bool holds(const QuotaId& id) const;
+  const QuotaGrace& grace() const { return grace_; }
+
+  // Nothing of what was never charged. Errors: those of KeyValueStore::get.
+  Result<QuotaUsage> usage(const QuotaId& id);
+  // In order, from that one on, the first `most` of them that have something. Reads as above.
+  struct Entry {
+    QuotaId id;
+    QuotaUsage usage;
+  };
+  Result<std::vector<Entry>> page(const QuotaId& from, size_t most);
+
+  // Those that an inode counts for: its owner, its group and, if it is in one, its tree.
+  class Owners {
+   public:
+    void add(const QuotaId& id) { ids_[count_++] = id; }
+    const QuotaId* begin() const { return ids_.data(); }
+    const QuotaId* end() const { return ids_.data() + count_; }
+
+   private:
+    std::array<QuotaId, 3> ids_;
+    size_t count_ = 0;
+  };
+  Owners owners_of(const Inode& inode) const;
+
+  // How many bytes more an inode's owner, group and tree may have; UINT64_MAX: as many as there are.
+  Result<uint64_t> space_left(const Inode& inode, const WallTime& now);
+  // The same of a tree alone, as the size and the rest of a file system: nullopt where it has no such limit.
+  struct Room {
+    uint64_t total = 0;
+    uint64_t left = 0;
+  };
+  Result<std::optional<Room>> tree_space(const Inode& inode);
+  Result<std::optional<Room>> tree_inodes(const Inode& inode);
+
+  // The next inodes to be counted; only reads. count() is for the same turn. Errors: those of the store.
+  struct Slice {
+    std::vector<Inode> inodes;
+    InodeId end = kNoInode;  // counted_to() behind it
+    bool empty() const { return inodes.empty(); }
+  };
+  Result<Slice> next_slice(size_t most);
+  Result<> count(const Slice& slice, const WallTime& now);
+
+  QuotaTrees& trees() { return trees_; }
+  const QuotaTrees& trees() const { return trees_; }
+
+ private:
+  friend class QuotaCharge;
+  explicit Quotas(KeyValueStore& store, QuotaTrees trees);
+  Result<> read_limits();
+  Result<std::optional<Room>> room(const Inode& inode, QuotaLimit QuotaLimits::* limit,
+                                   QuotaUse QuotaUsage::* use);
+
+  KeyValueStore* store_;
+  QuotaTrees trees_;
+  InodeId counted_to_ = kNoInode;
+  QuotaGrace grace_;
+  std::map<QuotaId, QuotaLimits> limits_;
+  BoundedCache<QuotaId, QuotaUsage, QuotaHash> usage_;  // as it is on record
+};
+
+// The record of what it has; none where it has nothing.
+void put_quota(Batch& batch, const QuotaId& id, const QuotaUsage& usage);
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/meta/quotas.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "server/mds/meta/format_version.h"
+#include "server/mds/meta/namespace.h"
+#include "server/mds/meta/namespace_check.h"
+#include "server/mds/meta/values.h"
+#include "tests/unit/mds/meta/quota_world.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+class QuotasOfNames : public QuotaWorld {};
+
+TEST_P(QuotasOfNames, NothingIsCountedAndTheFormatStaysUntilTheyAreOn) {
+  make(kRootInode, "file", 7, 8);
+  EXPECT_FALSE(quotas().on());
+  EXPECT_TRUE(usage(user(7)).empty());
+  EXPECT_TRUE(quotas().page({}, 10).value().empty());
+  EXPECT_EQ(stored_format().value_or(kFormatBasic), kFormatBasic);
+}
+
+TEST_P(QuotasOfNames, WhatWasThereIsCountedInSlices) {
+  for (int i = 0; i < 20; ++i) make(kRootInode, "file" + std::to_string(i), 7, 8);
+  ASSERT_TRUE(quotas().begin());
+  EXPECT_EQ(stored_format(), kFormatVersion);
+  while (!quotas().counted()) count_slice(3);
+  EXPECT_EQ(usage(user(7)).inodes.used, 20U);
+  EXPECT_EQ(usage(group(8)).inodes.used, 20U);
+  EXPECT_EQ(usage(user(0)).inodes.used, 1U) << "the root directory";
+}
+
+TEST_P(QuotasOfNames, WhatChangesBetweenTwoSlicesIsCountedOnce) {
+  for (int i = 0; i < 10; ++i) make(kRootInode, "file" + std::to_string(i), 7, 8);
+  ASSERT_TRUE(quotas().begin());
+  count_slice(5);  // the root and four files
+  names_->remove(kRootInode, "file0").value();
+  names_->remove(kRootInode, "file9").value();
+  make(kRootInode, "new", 7, 8);
+  names_->update(id_of("file1"), {.uid = 9}).value();
+  names_->update(id_of("file8"), {.uid = 9}).value();
+  EXPECT_EQ(usage(user(9)).inodes.used, 1U);
+  restart();
+  count_all();
+  EXPECT_EQ(usage(user(7)).inodes.used, 7U);
+  EXPECT_EQ(usage(user(9)).inodes.used, 2U);
+}
+
+TEST_P(QuotasOfNames, MemoryCountsForOwnerAndGroupAndGoesWithTheFile) {
+  begin();
+  const InodeId file = make(kRootInode, "file", 7, 8);
+  give(file, 3 * kGrainSize);
+  EXPECT_EQ(usage(user(7)).space.used, 3 * kGrainSize);
+  names_->update(file, {.uid = 9, .gid = 10}).value();
+  EXPECT_TRUE(usage(user(7)).empty());
+  EXPECT_TRUE(usage(group(8)).empty());
+  EXPECT_EQ(usage(user(9)).space.used, 3 * kGrainSize);
+  EXPECT_EQ(usage(group(10)).space.used, 3 * kGrainSize);
+  names_->remove(kRootInode, "file").value();
+  EXPECT_EQ(usage(user(9)).space.used, 3 * kGrainSize) << "an orphan has it still";
+  take(file);
+  names_->destroy(file).value();
+  EXPECT_TRUE(usage(user(9)).empty());
+  EXPECT_EQ(quotas().page({}, 10).value().size(), 2U) << "a record of those that have something only: root";
+}
+
+TEST_P(QuotasOfNames, NobodyGetsMoreThanTheHardLimit) {
+  begin();
+  limit(user(7), {.space = {.hard = 2 * kGrainSize}, .inodes = {.hard = 2}});
+  const InodeId file = make(kRootInode, "one", 7, 8);
+  make(kRootInode, "two", 7, 8);
+  EXPECT_EQ(status(create("three", 7, 8)), Status::kDQuot);
+  EXPECT_EQ(status(names_->lookup(kRootInode, "three")), Status::kNoEnt);
+  EXPECT_EQ(usage(user(7)).inodes.used, 2U);
+  make(kRootInode, "others", 6, 8);
+  EXPECT_EQ(give_status(file, 2 * kGrainSize), Status::kOk);
+  EXPECT_EQ(give_status(file, kGrainSize), Status::kDQuot);
+  EXPECT_EQ(status(names_->update(id_of("others"), {.uid = 7})), Status::kDQuot) << "nor by a gift";
+  EXPECT_EQ(status(names_->remove(kRootInode, "two")), Status::kOk);
+  EXPECT_EQ(status(create("three", 7, 8)), Status::kOk);
+}
+
+TEST_P(QuotasOfNames, WhoHasMoreThanALimitThatCameLaterCanShrink) {
+  begin();
+  const InodeId file = make(kRootInode, "file", 7, 8);
+  give(file, 4 * kGrainSize);
+  limit(user(7), {.space = {.hard = kGrainSize}, .inodes = {.hard = 1}});
+  EXPECT_EQ(give_status(file, kGrainSize), Status::kDQuot);
+  EXPECT_EQ(status(names_->update(file, {.mode = 0600})), Status::kOk);
+  take(file);
+  EXPECT_EQ(usage(user(7)).space.used, 0U);
+  EXPECT_EQ(give_status(file, kGrainSize), Status::kOk);
+}
+
+TEST_P(QuotasOfNames, AboveTheSoftLimitUseGrowsForTheGracePeriodOnly) {
+  begin();
+  limit(user(7), {.space = {}, .inodes = {.soft = 1, .hard = 4}});
+  ASSERT_TRUE(quotas().set_grace({.space = 100, .inodes = 100}));
+  EXPECT_EQ(status(create("one", 7, 8)), Status::kOk);
+  EXPECT_EQ(usage(user(7)).inodes.over_since, 0U);
+  EXPECT_EQ(status(create("two", 7, 8)), Status::kOk);
+  EXPECT_NE(usage(user(7)).inodes.over_since, 0U);
+  clock_.advance(Milliseconds(99'000));
+  EXPECT_EQ(status(create("three", 7, 8)), Status::kOk);
+  restart();
+  clock_.advance(Milliseconds(1'000));
+  EXPECT_EQ(status(create("four", 7, 8)), Status::kDQuot);
+  names_->remove(kRootInode, "three").value();
+  names_->remove(kRootInode, "two").value();
+  EXPECT_EQ(usage(user(7)).inodes.over_since, 0U);
+  EXPECT_EQ(status(create("four", 7, 8)), Status::kOk) << "a new grace period";
+}
+
+TEST_P(QuotasOfNames, ALimitHoldsOnceAllIsCountedOnly) {
+  for (int i = 0; i < 10; ++i) make(kRootInode, "file" + std::to_string(i), 7, 8);
+  ASSERT_TRUE(quotas().begin());
+  limit(user(7), {.space = {}, .inodes = {.hard = 5}});
+  count_slice(4);
+  EXPECT_EQ(status(create("more", 7, 8)), Status::kOk);
+  EXPECT_EQ(quotas().space_left(*names_->get(id_of("more")).value(), clock_.wall_now()).value(), UINT64_MAX);
+  count_all();
+  EXPECT_EQ(status(create("still more", 7, 8)), Status::kDQuot);
+}
+
+TEST_P(QuotasOfNames, LimitsSurviveARestartAndGoByLimitsOfNothing) {
+  begin();
+  const QuotaLimits some{.space = {.soft = 1, .hard = 2}, .inodes = {.soft = 3, .hard = 4}};
+  limit(group(8), some);
+  ASSERT_TRUE(quotas().set_grace({.space = 5, .inodes = 6}));
+  restart();
+  EXPECT_TRUE(quotas().counted());
+  EXPECT_EQ(quotas().limits_of(group(8)), some);
+  EXPECT_EQ(quotas().grace(), (QuotaGrace{.space = 5, .inodes = 6}));
+  limit(group(8), {});
+  restart();
+  EXPECT_TRUE(quotas().limits().empty());
+}
+
+TEST_P(QuotasOfNames, SpaceLeftIsTheLeastOfAllThatHaveLimits) {
+  begin();
+  const InodeId file = make(kRootInode, "file", 7, 8);
+  give(file, kGrainSize);
+  const auto left = [&] {
+    return quotas().space_left(*names_->get(file).value(), clock_.wall_now()).value();
+  };
+  EXPECT_EQ(left(), UINT64_MAX);
+  limit(user(7), {.space = {.soft = kGrainSize, .hard = 10 * kGrainSize}, .inodes = {}});
+  limit(group(8), {.space = {.hard = 6 * kGrainSize}, .inodes = {}});
+  EXPECT_EQ(left(), 5 * kGrainSize);
+  ASSERT_TRUE(quotas().set_grace({.space = 0, .inodes = 0}));
+  EXPECT_EQ(left(), 0U) << "no grace: the soft limit is a hard one";
+}
+
+TEST_P(QuotasOfNames, AGracePeriodIsKeptBeforeTheyAreOn) {
+  ASSERT_TRUE(quotas().set_grace({.space = 5, .inodes = 6}));
+  restart();
+  EXPECT_EQ(quotas().grace().inodes, 6U);
+}
+
+TEST_P(QuotasOfNames, AGracePeriodIsTenYearsAtMost) {
+  EXPECT_EQ(quotas().set_grace({.space = Quotas::kGraceMax + 1, .inodes = 0}).error().number(), EINVAL);
+  EXPECT_EQ(quotas().grace(), QuotaGrace{});
+}
+
+TEST_P(QuotasOfNames, AWrongCountIsFoundByTheCheckerAndHindersNoRemoval) {
+  begin();
+  make(kRootInode, "file", 7, 8);
+  Batch batch;
+  put_quota(batch, user(7), {.space = {.used = 4096}, .inodes = {.used = 1}});
+  put_quota(batch, group(8), {});
+  put_quota(batch, group(77), {.space = {}, .inodes = {.used = 1}});
+  ASSERT_TRUE(store_->commit(batch, CommitKind::kNamespace));
+  EXPECT_EQ(check_namespace(*store_).value().problems.size(), 3U);
+  restart();
+  EXPECT_EQ(status(names_->remove(kRootInode, "file")), Status::kOk);
+  broken_on_purpose();
+}
+
+PNFSRDMA_OVER_BOTH_ENGINES(QuotasOfNames);
+
+}  // namespace
+}  // namespace pnfsrdma::mds
