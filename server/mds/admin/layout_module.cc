@@ -20,8 +20,8 @@ struct LayoutModule::Machinery {
                 .transports = options.transports,
                 .memory = options.memory}),
         space(parts.loop, parts.clock, parts.names, bricks, table,
-              [this](InodeId except, std::function<void()> done) {
-                layouts.take_back_ahead(except, std::move(done));
+              [this](InodeId except, const AheadFiles::Filter& which, std::function<void()> done) {
+                layouts.take_back_ahead(except, which, std::move(done));
               }),
         records(parts.names.store()),
         layouts(parts.loop, parts.clock, parts.names, bricks, space, table, records, queue, parts.recaller,

@@ -57,10 +57,12 @@ void AheadFiles::leave(InodeId inode) {
   files_.erase(found);
 }
 
-std::vector<InodeId> AheadFiles::ask(InodeId except) {
+std::vector<InodeId> AheadFiles::ask(InodeId except, const Filter& which) {
   std::vector<InodeId> inodes;
+  size_t looked = 0;
   for (auto at = line_.begin(); at != line_.end() && inodes.size() < kAskedAtOnce;) {
-    if (at->second == except) {
+    if (which && ++looked > kFilteredAtOnce) break;
+    if (at->second == except || (which && !which(at->second))) {
       ++at;
       continue;
     }

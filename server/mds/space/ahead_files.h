@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <unordered_map>
 #include <vector>
@@ -30,9 +31,12 @@ class AheadFiles {
   void leave(InodeId inode);
 
   static constexpr size_t kAskedAtOnce = 64;
+  // nullptr: every file.
+  using Filter = std::function<bool(InodeId)>;
+  static constexpr size_t kFilteredAtOnce = 4096;
   // Of those that nobody is being asked for, those that were not for the longest time, but for one. asked()
-  // follows for each, whether it is still here or not.
-  std::vector<InodeId> ask(InodeId except);
+  // follows for each, whether it is still here or not. A filter sees the first kFilteredAtOnce.
+  std::vector<InodeId> ask(InodeId except, const Filter& which = nullptr);
   void asked(InodeId inode);
 
  private:

@@ -52,7 +52,9 @@ struct FileSpace::Allocation {
   bool shared = false;             // no brick alone has enough: each gives what it has
   std::vector<Hole> holes;         // still to place, the last one first
   std::vector<Placed> placed;
-  bool scattered = false;  // a brick has enough, in too many pieces
+  bool scattered = false;                        // a brick has enough, in too many pieces
+  uint64_t allowed = UINT64_MAX;                 // bytes that quotas leave, when it was last looked
+  nfs4::Status shortage = nfs4::Status::kNoSpc;  // or kDQuot
   // Once nothing is free: the files still to be asked for what is ahead of them, and until when.
   std::optional<SteadyTime> patience;
   size_t files_left = 0;

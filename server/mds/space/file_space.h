@@ -42,9 +42,10 @@ inline constexpr Milliseconds kRoomPatience{250};
 class FileSpace {
  public:
   using Done = std::function<void(nfs4::Status)>;
-  // Takes memory back that is ahead of files, of some of them, but not of one; `done` after kRoomPatience at
-  // the latest.
-  using TakeBack = std::function<void(InodeId except, std::function<void()> done)>;
+  // Takes memory back that is ahead of files, of some of them (or of those), but not of one; `done` after
+  // kRoomPatience at the latest.
+  using TakeBack =
+      std::function<void(InodeId except, const AheadFiles::Filter& which, std::function<void()> done)>;
 
   FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, LayoutTable& table,
             TakeBack take_back);
@@ -66,9 +67,10 @@ class FileSpace {
   };
   // Fills the holes in plan.wished, as far behind plan.needed as there is room to spare. All of it is zeros,
   // durably, and committed (not synced) when `done` gets kOk. Else nothing has changed. kNoSpc: nowhere is
-  // that much free, nor ahead of any file. kDelay: there will be soon, or a brick is away; kLayoutTryLater:
-  // it is free in more pieces than are worth registering; kIo. A file stays on one brick as long as that has
-  // room; without data yet it gets one by free space; bricks share it when none of them has enough.
+  // that much free, nor ahead of any file. kDQuot: the file's owner, group or tree may not have that much.
+  // kDelay: there will be soon, or a brick is away; kLayoutTryLater: it is free in more pieces than are worth
+  // registering; kIo. A file stays on one brick as long as that has room; without data yet it gets one by free
+  // space; bricks share it when none of them has enough.
   void allocate(InodeId inode, const AllocationPlan& plan, Change change, Done done);
 
   // What allocate() committed as kState goes with the next sync, and replies wait for that. Before anybody is
@@ -167,6 +169,10 @@ class FileSpace {
   struct Placed;
   struct Placing;  // the new extents of a file
   struct Hole;
+  struct Look {
+    std::vector<Mapping> mapped;
+    uint64_t allowed = 0;
+  };
   struct Allocation;
   using AllocationPointer = std::shared_ptr<Allocation>;
   struct Zeroing {
@@ -177,6 +183,8 @@ class FileSpace {
   void begin_anew(const AllocationPointer& work);
   void begin_placing(const AllocationPointer& work);
   std::expected<std::deque<BrickNumber>, nfs4::Status> places(InodeId inode, uint64_t begin);
+  std::expected<Look, nfs4::Status> look(const Allocation& work, uint64_t begin);
+  AheadFiles::Filter counting_as(InodeId inode);
   void place_next(const AllocationPointer& work);
   void find_holes(const AllocationPointer& work, const std::vector<Mapping>& mapped);
   GrainRequest request_for(const AllocationPointer& work, BrickDevice& brick, const Hole& hole);

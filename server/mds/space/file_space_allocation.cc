@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/mds/meta/read_then.h"
+#include "server/mds/meta/request_reads.h"
 #include "server/mds/space/file_allocation.h"
 
 // The half of FileSpace that gives memory to files.
@@ -12,7 +13,7 @@ namespace pnfsrdma::mds {
 
 namespace {
 
-// Of what is free, this part at most goes ahead of a file: what is ahead shrinks as a brick fills up.
+// Of what is free, this part at most goes ahead of a file: what is ahead shrinks as a brick, or a quota, fills up.
 constexpr uint64_t kAheadOfFree = 16;
 
 nfs4::Status shortage(const Error& error) {
@@ -77,22 +78,37 @@ void FileSpace::begin_placing(const AllocationPointer& work) {
   const uint64_t begin = work->range.begin - std::min<uint64_t>(work->range.begin, 1);
   if (work->unshares) return place_copies(work);
   read_then(
-      store_, lifetime_.token(),
-      [this, work, begin] { return extents_.map(work->inode, begin, work->range.end - begin); },
-      [this, work](const Result<std::vector<Mapping>>& mapped) {
-        if (!mapped) return finish(work, status_of(mapped.error()));
-        find_holes(work, *mapped);
+      store_, lifetime_.token(), [this, work, begin] { return look(*work, begin); },
+      [this, work](const std::expected<Look, nfs4::Status>& look) {
+        if (!look) return finish(work, look.error());
+        work->allowed = look->allowed;
+        find_holes(work, look->mapped);
       });
+}
+
+// Only reads.
+std::expected<FileSpace::Look, nfs4::Status> FileSpace::look(const Allocation& work, uint64_t begin) {
+  TRY_ASSIGN(const InodePointer inode, names_.get(work.inode));
+  const auto allowed = names_.quotas().space_left(*inode, clock_.wall_now());
+  if (!allowed) return std::unexpected(status_of(allowed.error()));
+  auto mapped = extents_.map(work.inode, begin, work.range.end - begin);
+  if (!mapped) return std::unexpected(status_of(mapped.error()));
+  return Look{.mapped = *std::move(mapped), .allowed = *allowed};
 }
 
 void FileSpace::find_holes(const AllocationPointer& work, const std::vector<Mapping>& mapped) {
   std::optional<uint64_t> in_front;
+  uint64_t needed = 0;
   for (const Mapping& mapping : mapped) {
     const ByteRange range{std::max(mapping.file_offset, work->range.begin),
                           mapping.file_offset + mapping.length};
-    if (!mapping.logical && !range.empty()) work->holes.push_back({.range = range, .in_front = in_front});
+    if (!mapping.logical && !range.empty()) {
+      work->holes.push_back({.range = range, .in_front = in_front});
+      needed += intersection(range, work->plan.needed).length();
+    }
     in_front = mapping.logical ? std::optional(*mapping.logical + mapping.length) : std::nullopt;
   }
+  if (needed > work->allowed) return retreat(work, nfs4::Status::kDQuot);
   std::reverse(work->holes.begin(), work->holes.end());
   place_next(work);
 }
@@ -123,7 +139,8 @@ GrainRequest FileSpace::request_for(const AllocationPointer& work, BrickDevice& 
   GrainRequest request{.scattered = work->change.scattered};
   const uint64_t hard_end = std::clamp(work->plan.needed.end, range.begin, range.end);
   request.hard = (hard_end - range.begin) / kGrainSize;
-  request.soft = std::min(range.end - hard_end, brick.space().free_bytes() / kAheadOfFree) / kGrainSize;
+  const uint64_t ahead = std::min(brick.space().free_bytes(), work->allowed) / kAheadOfFree;
+  request.soft = std::min(range.end - hard_end, ahead) / kGrainSize;
   if (hole.in_front && &bricks_.at(*hole.in_front - 1) == &brick) request.goal = *hole.in_front;
   return request;
 }
@@ -261,7 +278,8 @@ void FileSpace::give_back(const AllocationPointer& work) {
 void FileSpace::retreat(const AllocationPointer& work, nfs4::Status status) {
   give_back(work);
   const bool scattered = status == nfs4::Status::kLayoutTryLater;
-  const bool full = status == nfs4::Status::kNoSpc || scattered;
+  const bool over = status == nfs4::Status::kDQuot;
+  const bool full = status == nfs4::Status::kNoSpc || scattered || over;
   work->scattered = work->scattered || scattered;
   if ((full || status == nfs4::Status::kDelay) && work->range != work->plan.needed) {
     work->range = work->plan.needed;
@@ -269,6 +287,8 @@ void FileSpace::retreat(const AllocationPointer& work, nfs4::Status status) {
   }
   // Only a brick that is full sends a file to another one.
   if (!full) return finish(work, status);
+  work->shortage = over ? status : nfs4::Status::kNoSpc;
+  if (over) return make_room(work);
   if (work->places.size() > 1 && !work->shared) {
     work->places.pop_front();
     work->range = work->plan.wished;
@@ -282,23 +302,42 @@ void FileSpace::retreat(const AllocationPointer& work, nfs4::Status status) {
   make_room(work);
 }
 
-// Nothing is free. What is ahead of files is taken back, from all of them once, before anybody hears so.
+// Nothing is free, or allowed. What is ahead of files is taken back before anybody hears so: from all of them once, or
+// for a quota from some that count for it.
 void FileSpace::make_room(const AllocationPointer& work) {
+  const bool over = work->shortage == nfs4::Status::kDQuot;
   if (!work->patience) {
     work->patience = clock_.now() + kRoomPatience;
     // Not of this one: it is we who have its turn.
     work->files_left = ahead_.size() - (ahead_.contains(work->inode) ? 1 : 0);
+    if (over) work->files_left = std::min(work->files_left, AheadFiles::kAskedAtOnce);
   } else if (clock_.now() >= *work->patience) {
-    return finish(work, nfs4::Status::kDelay);
+    return finish(work, over ? work->shortage : nfs4::Status::kDelay);
   }
-  if (work->files_left == 0) return finish(work, nfs4::Status::kNoSpc);
+  if (work->files_left == 0) return finish(work, work->shortage);
   work->files_left -= std::min(work->files_left, AheadFiles::kAskedAtOnce);
-  take_back_(work->inode, lifetime_.guard([this, work, before = released_] {
-    if (released_ == before) return make_room(work);
+  const AheadFiles::Filter which = over ? counting_as(work->inode) : nullptr;
+  take_back_(work->inode, which, lifetime_.guard([this, work, over, before = released_] {
+    if (!over && released_ == before) return make_room(work);
     work->range = work->plan.needed;
     work->shared = work->scattered = false;
     begin_anew(work);
   }));
+}
+
+// Those that count for the same user, group or tree, as far as that is in memory.
+AheadFiles::Filter FileSpace::counting_as(InodeId inode) {
+  RequestReads reads(store_);
+  const RequestReads::Run in_memory(reads);
+  const auto present = names_.get(inode);
+  if (!present) return [](InodeId) { return false; };
+  return [this, mine = *present](InodeId other) {
+    RequestReads reads(store_);
+    const RequestReads::Run in_memory(reads);
+    const auto present = names_.get(other);
+    return present && ((*present)->uid == mine->uid || (*present)->gid == mine->gid ||
+                       (mine->tree.value != 0 && (*present)->tree == mine->tree));
+  };
 }
 
 void FileSpace::finish(const AllocationPointer& work, nfs4::Status status) {

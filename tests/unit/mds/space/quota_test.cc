@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory for files whose user, group or tree may have so much only.
+#include <gtest/gtest.h>
+
+#include "server/mds/space/file_space.h"
+#include "tests/unit/mds/layout/layout_world.h"
+
+namespace pnfsrdma::mds::testing {
+namespace {
+
+using nfs4::Status;
+
+struct UnderQuota : ::testing::Test {
+  static constexpr uint64_t kMiB = uint64_t{1} << 20;
+  static constexpr uint32_t kUser = 7;
+  LayoutWorld world;
+
+  void SetUp() override {
+    ASSERT_TRUE(quotas().begin());
+    while (!quotas().counted()) {
+      const auto slice = quotas().next_slice(100);
+      ASSERT_TRUE(slice && quotas().count(*slice, {}));
+    }
+  }
+  void TearDown() override { world.check("the end"); }
+
+  Quotas& quotas() { return world.names->quotas(); }
+  void limit(uint64_t bytes) {
+    const QuotaLimits limits{.space = {.soft = 0, .hard = bytes}, .inodes = {}};
+    ASSERT_TRUE(quotas().set_limits({QuotaKind::kUser, kUser}, limits, {}));
+  }
+  uint64_t used() { return quotas().usage({QuotaKind::kUser, kUser})->space.used; }
+  InodeId create(const std::string& name, uint32_t user = kUser) {
+    const InodeId file = world.create(name);
+    EXPECT_TRUE(world.names->update(file, {.uid = user}));
+    return file;
+  }
+  std::string text(InodeId inode, size_t length) {
+    return std::string(length, static_cast<char>('A' + inode % 26));
+  }
+};
+
+TEST_F(UnderQuota, AFileIsWrittenUpToTheLastGrainAndNoFurther) {
+  limit(5 * kMiB);
+  const InodeId file = create("file");
+  for (uint64_t at = 0; at < 5 * kMiB; at += kMiB / 4)
+    ASSERT_EQ(world.write(file, at, text(file, kMiB / 4)), Status::kOk) << at;
+  EXPECT_EQ(used(), 5 * kMiB);
+  EXPECT_EQ(world.write(file, 5 * kMiB, text(file, 1)), Status::kDQuot);
+  EXPECT_EQ(world.write(file, 0, text(file, kMiB)), Status::kOk) << "it has that already";
+  const InodeId other = create("other", 8);
+  EXPECT_EQ(world.write(other, 0, text(other, 1)), Status::kOk);
+  EXPECT_EQ(used(), 5 * kMiB);
+}
+
+TEST_F(UnderQuota, WhatIsRefusedTakesNoMemory) {
+  limit(kMiB);
+  const InodeId file = create("file");
+  const uint64_t free = world.mds->data().space().free;
+  EXPECT_EQ(world.write(file, 0, text(file, 2 * kMiB)), Status::kDQuot);
+  EXPECT_EQ(world.mds->data().space().free, free);
+  EXPECT_FALSE(world.get(kAlice, file, IoMode::kReadWrite, 0, 2 * kMiB, 2 * kMiB));
+  EXPECT_EQ(used(), 0U);
+}
+
+TEST_F(UnderQuota, WhatIsAheadOfOneFileIsGivenUpForAnother) {
+  const InodeId growing = create("growing");
+  world.recaller.opens.insert({growing, kAlice});
+  ASSERT_TRUE(world.get(kAlice, growing, IoMode::kReadWrite, 0, 2 * kMiB, 2 * kMiB));
+  ASSERT_EQ(used(), 2 * kMiB);
+  world.obey_recalls();
+  limit(2 * kMiB);
+  const InodeId other = create("other");
+  ASSERT_EQ(world.write(other, 0, text(other, kMiB)), Status::kOk);
+  EXPECT_FALSE(world.recaller.recalls.empty());
+  EXPECT_EQ(used(), kMiB);
+}
+
+TEST_F(UnderQuota, OthersKeepWhatIsAheadOfTheirFiles) {
+  const InodeId growing = create("growing", 8);
+  ASSERT_TRUE(world.names->update(growing, {.gid = 8}));
+  world.recaller.opens.insert({growing, kAlice});
+  ASSERT_TRUE(world.get(kAlice, growing, IoMode::kReadWrite, 0, 2 * kMiB, 2 * kMiB));
+  world.obey_recalls();
+  limit(kGrainSize);
+  const InodeId file = create("file");
+  EXPECT_EQ(world.write(file, 0, text(file, kMiB)), Status::kDQuot) << "at once";
+  EXPECT_TRUE(world.recaller.recalls.empty());
+}
+
+TEST_F(UnderQuota, LittleGoesAheadOfAFileWhoseOwnerMayNotHaveMuchMore) {
+  limit(16 * kMiB);
+  const InodeId file = create("file");
+  for (uint64_t at = 0; at < 8 * kMiB; at += kMiB)
+    ASSERT_EQ(world.write(file, at, text(file, kMiB)), Status::kOk) << at;
+  EXPECT_LE(used(), 9 * kMiB);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds::testing
