@@ -147,7 +147,7 @@ class FileSystem {
   void releasedir(fuse_req_t request, fuse_file_info* info);
 
   // file_system_status.cc
-  void statfs(fuse_req_t request);
+  void statfs(fuse_req_t request, fuse_ino_t node);
 
   // file_system_xattrs.cc
   void getxattr(fuse_req_t request, fuse_ino_t node, const char* name, size_t size);

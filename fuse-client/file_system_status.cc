@@ -7,16 +7,17 @@
 
 namespace pnfsrdma::fuse_client {
 
-void FileSystem::statfs(fuse_req_t request) {
+// Of the file itself: in a quota tree its size and room are the tree's.
+void FileSystem::statfs(fuse_req_t request, fuse_ino_t node) {
   using nfs4::Attribute;
   const nfs4::Bitmap wanted = nfs4::Bitmap::of(
       Attribute::kFilesAvailable, Attribute::kFilesFree, Attribute::kFilesTotal, Attribute::kMaxName,
       Attribute::kSpaceAvailable, Attribute::kSpaceFree, Attribute::kSpaceTotal);
+  const nfs4::FileHandle handle = parts_.inodes.handle_of(node).value_or(parts_.inodes.root()->handle);
   initiator::CompoundReply reply;
   const int error =
-      call(request,
-           {nfs4::PutFileHandleArguments{parts_.inodes.root()->handle}, nfs4::GetAttributesArguments{wanted}},
-           reply, false, parts_.clock.now() + kUmountPatience);
+      call(request, {nfs4::PutFileHandleArguments{handle}, nfs4::GetAttributesArguments{wanted}}, reply,
+           false, parts_.clock.now() + kUmountPatience);
   const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
   if (error != 0 || result == nullptr) {
     fuse_reply_err(request, error != 0 ? error : EIO);

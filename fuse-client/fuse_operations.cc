@@ -148,7 +148,7 @@ fuse_lowlevel_ops fuse_operations() {
   table.releasedir = [](Request r, Node, fuse_file_info* info) { of(r).releasedir(r, info); };
   // The server's metadata is durable when it answers.
   table.fsyncdir = [](Request r, Node, int, fuse_file_info*) { fuse_reply_err(r, 0); };
-  table.statfs = [](Request r, Node) { of(r).statfs(r); };
+  table.statfs = [](Request r, Node node) { of(r).statfs(r, node); };
   table.getxattr = [](Request r, Node node, const char* name, size_t size) {
     of(r).getxattr(r, node, name, size);
   };

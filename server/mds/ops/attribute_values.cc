@@ -102,8 +102,42 @@ void for_object_values(const Services& services, const ObjectHandle& handle, con
       [&] { return inode.nlink <= 1 && (inode.flags & kInodeShares) == 0 ? inode.space_used : 0; });
 }
 
+bool overlap(const Bitmap& one, const Bitmap& other) {
+  for (size_t word = 0; word < std::min(one.size(), other.size()); ++word) {
+    if ((one[word] & other[word]) != 0) return true;
+  }
+  return false;
+}
+
+const Bitmap& room_attributes() {
+  static const Bitmap kRoom =
+      Bitmap::of(Attribute::kSpaceTotal, Attribute::kSpaceFree, Attribute::kSpaceAvailable,
+                 Attribute::kFilesTotal, Attribute::kFilesFree, Attribute::kFilesAvailable);
+  return kRoom;
+}
+
+// In a quota tree with a limit, the limit is the size of the file system, as far as there is that much. A count that is
+// not in memory makes the whole run void; one that cannot be read is no limit.
+void put_room(Attributes& values, const Services& services, const Inode& inode) {
+  const DataOperations::Space space = services.data.space();
+  values.space_total = space.total;
+  values.space_free = space.free;
+  values.space_available = space.available;
+  values.files_available = values.files_free = values.files_total = kFilesTotal;
+  Quotas& quotas = services.names.quotas();
+  if (const auto tree = quotas.tree_space(inode); tree && *tree) {
+    const uint64_t left = std::min((*tree)->left, space.available);
+    values.space_total = std::min((*tree)->total, space.total);
+    values.space_free = values.space_available = left;
+  }
+  if (const auto tree = quotas.tree_inodes(inode); tree && *tree) {
+    values.files_total = (*tree)->total;
+    values.files_free = values.files_available = (*tree)->left;
+  }
+}
+
 // Attributes of the whole server.
-void put_server(Attributes& values, const Services& services, const Bitmap& requested) {
+void put_server(Attributes& values, const Services& services, const Inode& inode, const Bitmap& requested) {
   values.supported_attributes = supported_attributes();
   values.handle_expire_type = 0;  // FH4_PERSISTENT
   values.link_support = true;
@@ -116,7 +150,6 @@ void put_server(Attributes& values, const Services& services, const Bitmap& requ
   values.case_insensitive = false;
   values.case_preserving = true;
   values.chown_restricted = true;
-  values.files_available = values.files_free = values.files_total = kFilesTotal;
   values.homogeneous = true;
   values.max_file_size = kFileSizeMax;
   values.max_link = kLinksMax;
@@ -130,13 +163,7 @@ void put_server(Attributes& values, const Services& services, const Bitmap& requ
   values.xattr_support = true;
   values.acl_true_form = nfs4::AclModel::kPosixDraft;
   values.acl_true_form_scope = nfs4::AclScope::kFileSystem;
-  if (requested.test(Attribute::kSpaceTotal) || requested.test(Attribute::kSpaceFree) ||
-      requested.test(Attribute::kSpaceAvailable)) {
-    const DataOperations::Space space = services.data.space();
-    values.space_total = space.total;
-    values.space_free = space.free;
-    values.space_available = space.available;
-  }
+  if (overlap(requested, room_attributes())) put_room(values, services, inode);
 }
 
 void put_layouts(Attributes& values, const Inode& inode, const Services& services) {
@@ -175,13 +202,6 @@ const Bitmap& object_attributes() {
       Attribute::kTimeMetadata, Attribute::kTimeModify, Attribute::kMountedOnFileId, Attribute::kSpaceFreed,
       Attribute::kReadAttributeError);
   return kObject;
-}
-
-bool overlap(const Bitmap& one, const Bitmap& other) {
-  for (size_t word = 0; word < std::min(one.size(), other.size()); ++word) {
-    if ((one[word] & other[word]) != 0) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -226,7 +246,7 @@ Attributes WantedAttributes::of(const Services& services, const ObjectHandle& ha
   });
   if (layouts_wanted_) put_layouts(values, inode, services);
   if (acls_wanted_) put_acls(values, services, inode);
-  if (server_wanted_) put_server(values, services, wanted_);
+  if (server_wanted_) put_server(values, services, inode, wanted_);
   if (layouts_wanted_ || server_wanted_) values.keep_only(wanted_);
   return values;
 }
@@ -247,6 +267,9 @@ void WantedAttributes::encode(xdr::Encoder& encoder, const Services& services, c
 }
 
 void WantedAttributes::read(const Services& services, const Inode& inode) const {
+  if (server_wanted_ && overlap(wanted_, room_attributes())) {
+    static_cast<void>(services.names.quotas().tree_space(inode));
+  }
   if (!acls_wanted_) return;
   static_cast<void>(services.names.access_acl(inode));
   static_cast<void>(services.names.default_acl(inode));
