@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,33 @@ class Administration {
   virtual void take_snapshot(const std::string& name, Done<TreeSnapshot> done) = 0;
   // `done` when nobody sees it any more.
   virtual void remove_snapshot(uint32_t id, Done<> done) = 0;
+
+  // --- quotas ---
+  // Those of that kind (nullopt: of all) that have something or have limits, in order behind `after`, `most` of them at
+  // most: fewer only at the end.
+  struct QuotaPlace {
+    QuotaKind kind = QuotaKind::kUser;
+    uint64_t id = 0;
+  };
+  virtual void quotas(std::optional<QuotaKind> kind, std::optional<QuotaPlace> after, size_t most,
+                      Done<QuotaPage> done) = 0;
+  // ENOENT: there is no such tree; users and groups need not have anything.
+  virtual void quota(const QuotaPlace& place, Done<Quota> done) = 0;
+  // Counting begins, if it has not. None: the limits go. ENOENT as above, EINVAL (a soft limit above the hard one),
+  // EBUSY (there are too many).
+  virtual void limit_quota(const QuotaPlace& place, const QuotaLimits& limits, Done<Quota> done) = 0;
+  // Counting begins, and what is in the directory is marked in the background. ENOENT, EINVAL (no directory of this
+  // server), EEXIST, EBUSY (it is in a tree, one is in it, or there are too many).
+  virtual void add_quota_tree(const std::string& path, Done<Quota> done) = 0;
+  // The directory and what is in it stay. ENOENT.
+  virtual void remove_quota_tree(uint64_t id, Done<> done) = 0;
+  // What is absent stays. Off is not to be had again: EINVAL; so is a grace period of over ten years.
+  struct QuotaChanges {
+    bool on = false;
+    std::optional<uint64_t> space_grace_seconds;
+    std::optional<uint64_t> inode_grace_seconds;
+  };
+  virtual void change_quotas(const QuotaChanges& changes, Done<QuotaSettings> done) = 0;
 
   // --- bricks ---
   virtual void add_brick(const std::string& address, Done<Brick> done) = 0;

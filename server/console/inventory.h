@@ -312,6 +312,41 @@ struct TreeSnapshots {
   uint64_t held_bytes = 0;        // memory that no file has any more, but a snapshot
 };
 
+// What a user, a group or a directory with all that is in it has, and may have. 0: no limit.
+enum class QuotaKind : uint8_t { kUser, kGroup, kTree };
+struct QuotaLimit {
+  uint64_t soft = 0;
+  uint64_t hard = 0;
+};
+struct QuotaLimits {
+  QuotaLimit space;  // bytes
+  QuotaLimit inodes;
+};
+struct QuotaUse {
+  uint64_t used = 0;
+  std::optional<WallTime> soft_until;  // above its soft limit: from then on it cannot grow
+};
+struct Quota {
+  QuotaKind kind = QuotaKind::kUser;
+  uint64_t id = 0;       // uid, gid, or the tree's number
+  std::string path;      // of a tree; empty: not known just now
+  bool complete = true;  // of a tree: all that is in it is counted, and its limits hold
+  QuotaLimits limits;
+  QuotaUse space;
+  QuotaUse inodes;
+};
+enum class QuotaState : uint8_t { kOff, kCounting, kOn };
+struct QuotaSettings {
+  QuotaState state = QuotaState::kOff;
+  double counted_share = 0;  // while it is counted
+  uint64_t space_grace_seconds = 0;
+  uint64_t inode_grace_seconds = 0;
+};
+struct QuotaPage {
+  QuotaSettings settings;
+  std::vector<Quota> all;  // by kind and id
+};
+
 struct FileExtent {
   uint64_t offset = 0;
   uint64_t length = 0;

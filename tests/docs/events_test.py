@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 LEVELS = ("debug", "info", "warning", "error")
 CALL = re.compile(r'\blog_(debug|info|warning|error)\(\s*("?)([^",]*)"?,\s*"?(.)([^\s"]*)')
 # The heading of a section whose tables have no column of components says which one it is about.
-COMPONENT = {"mds: clients, state, configuration": "mds", "snapshots": "snapshots", "meta: the metadata store": "meta", "console": "console", "Brick": "brick",
+COMPONENT = {"mds: clients, state, configuration": "mds", "snapshots": "snapshots", "quotas": "quotas", "meta: the metadata store": "meta", "console": "console", "Brick": "brick",
              "fuse": "fuse", "library": "library", "client: mounts, and programs with the library": "client",
              "initiator: data": "initiator", "session: calls to the MDS": "session"}
 

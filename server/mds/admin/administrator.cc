@@ -33,6 +33,7 @@ Administrator::Administrator(const Parts& parts)
           [this](auto visit, auto done) { visit_mounted(std::move(visit), std::move(done)); }),
       settings_(parts.store, parts.config, parts.limits),
       snapshots_(parts.clock, parts.names, parts.exports, parts.layouts.snapshots()),
+      quotas_(parts.loop, parts.clock, parts.names),
       jobs_(parts.clock) {}
 
 console::Numbers Administrator::numbers() {

@@ -6,6 +6,7 @@
 #include "server/mds/admin/holdings_view.h"
 #include "server/mds/admin/job_table.h"
 #include "server/mds/admin/numbers_view.h"
+#include "server/mds/admin/quota_administration.h"
 #include "server/mds/admin/setting_keeper.h"
 #include "server/mds/admin/snapshot_administration.h"
 #include "server/mds/state/lease_keeper.h"
@@ -68,6 +69,25 @@ class Administrator final : public console::Administration {
   }
   void remove_snapshot(uint32_t id, Done<> done) override { snapshots_.remove(id, std::move(done)); }
 
+  void quotas(std::optional<console::QuotaKind> kind, std::optional<QuotaPlace> after, size_t most,
+              Done<console::QuotaPage> done) override {
+    quotas_.page(kind, after, most, std::move(done));
+  }
+  void quota(const QuotaPlace& place, Done<console::Quota> done) override {
+    quotas_.one(place, std::move(done));
+  }
+  void limit_quota(const QuotaPlace& place, const console::QuotaLimits& limits,
+                   Done<console::Quota> done) override {
+    quotas_.limit(place, limits, std::move(done));
+  }
+  void add_quota_tree(const std::string& path, Done<console::Quota> done) override {
+    quotas_.add_tree(path, std::move(done));
+  }
+  void remove_quota_tree(uint64_t id, Done<> done) override { quotas_.remove_tree(id, std::move(done)); }
+  void change_quotas(const QuotaChanges& changes, Done<console::QuotaSettings> done) override {
+    quotas_.change(changes, std::move(done));
+  }
+
   void add_brick(const std::string& address, Done<console::Brick> done) override;
   void remove_brick(const std::string& brick, Done<> done) override;
   void drain_brick(const std::string& brick, bool draining, Done<> done) override;
@@ -95,6 +115,7 @@ class Administrator final : public console::Administration {
   ExportKeeper exports_;
   SettingKeeper settings_;
   SnapshotAdministration snapshots_;
+  QuotaAdministration quotas_;
   JobTable jobs_;
   Lifetime lifetime_;
 };

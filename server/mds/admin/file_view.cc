@@ -3,8 +3,8 @@
 
 #include <cerrno>
 
+#include "server/mds/admin/path_lookup.h"
 #include "server/mds/meta/extents.h"
-#include "server/mds/ops/exports.h"
 
 namespace pnfsrdma::mds {
 
@@ -32,22 +32,6 @@ console::FileType shown_type(FileType type) {
   return console::FileType::kRegular;
 }
 
-Result<InodePointer> walk(Namespace& names, const std::string& path) {
-  if (!is_normal_path(path))
-    return fail(EINVAL, "path must be absolute, without empty, \".\" or \"..\" parts");
-  auto at = names.get(kRootInode);
-  size_t begin = 1;
-  while (at && begin < path.size()) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    at = names.lookup((*at)->id, std::string_view(path).substr(begin, end - begin));
-    begin = end + 1;
-  }
-  if (at) return *at;
-  if (at.error() == nfs4::Status::kIo || at.error() == nfs4::Status::kDelay)
-    return fail(EIO, "reading the metadata of " + path);
-  return fail(ENOENT, "there is no file " + path);
-}
-
 Result<> add_extents(Namespace& names, const Inode& inode, console::File& file) {
   Extents extents(names.store());
   TRY_ASSIGN(const auto all, extents.overlapping(inode.id, 0, UINT64_MAX, kExtentsMax + 1));
@@ -65,7 +49,7 @@ Result<> add_extents(Namespace& names, const Inode& inode, console::File& file) 
 }  // namespace
 
 Result<console::File> view_file(Namespace& names, const OpenTable& opens, const std::string& path) {
-  TRY_ASSIGN(const InodePointer inode, walk(names, path));
+  TRY_ASSIGN(const InodePointer inode, find_path(names, path));
   console::File file{.path = path,
                      .inode = inode->id,
                      .type = shown_type(inode->type),

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/admin/quota_tree_walk.h"
+
+#include <algorithm>
+
+#include "server/mds/meta/read_then.h"
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+using nfs4::Status;
+
+// The store is full, or makes a snapshot.
+constexpr Milliseconds kMarkAgain{1000};
+
+// It was removed meanwhile; a directory is so only when it is empty.
+bool is_gone(Status status) {
+  return status == Status::kStale || status == Status::kNoEnt;
+}
+
+}  // namespace
+
+void QuotaTreeWalk::start() {
+  if (tree_.value != 0) return;
+  const auto& trees = names_.quotas().trees().all();
+  const auto found = std::ranges::find_if(trees, [](const auto& one) { return !one.second.complete; });
+  if (found == trees.end()) return;
+  tree_ = found->first;
+  way_ = {{found->second.root, 0}};
+  next();
+}
+
+void QuotaTreeWalk::next() {
+  loop_.post(lifetime_.guard([this] {
+    read_then(
+        names_.store(), lifetime_.token(), [this] { return look(); },
+        [this](const Outcome<DirectoryPage>& page) { mark(page); });
+  }));
+}
+
+// Only reads: the entries, their inodes, and what will be charged.
+Outcome<DirectoryPage> QuotaTreeWalk::look() {
+  const Place& place = way_.back();
+  TRY_ASSIGN(DirectoryPage page, names_.read_directory(place.directory, place.cookie, kEntriesPerTurn));
+  for (const DirectoryEntry& entry : page.entries) static_cast<void>(names_.get(entry.inode));
+  return page;
+}
+
+void QuotaTreeWalk::mark(const Outcome<DirectoryPage>& page) {
+  const QuotaTree* const tree = names_.quotas().trees().find(tree_);
+  if (tree == nullptr) return finish();
+  if (!page && !is_gone(page.error())) return again();
+  if (!page || page->entries.empty()) {
+    way_.pop_back();
+  } else if (!mark_entries(*page)) {
+    return again();
+  }
+  if (!way_.empty()) return next();
+  if (const auto completed = names_.complete_tree(tree_); !completed) {
+    way_ = {{tree->root, UINT64_MAX}};  // nothing is left but that
+    return again();
+  }
+  log_info("quotas", "quota-tree-counted tree={} path={}", tree_.value, tree->path);
+  finish();
+}
+
+// Up to a directory, which comes before what is behind it. False: an entry could not be marked just now.
+bool QuotaTreeWalk::mark_entries(const DirectoryPage& page) {
+  for (const DirectoryEntry& entry : page.entries) {
+    const auto placed = names_.place_in_tree(entry.inode, tree_);
+    if (!placed && !is_gone(placed.error())) return false;
+    way_.back().cookie = entry.cookie;
+    if (placed && *placed && entry.type == FileType::kDirectory) {
+      way_.push_back({entry.inode, 0});
+      return true;
+    }
+  }
+  return true;
+}
+
+void QuotaTreeWalk::finish() {
+  tree_ = {};
+  way_.clear();
+  start();
+}
+
+void QuotaTreeWalk::again() {
+  loop_.after(kMarkAgain, lifetime_.guard([this] { next(); }));
+}
+
+}  // namespace pnfsrdma::mds
