@@ -38,6 +38,7 @@ workload:
   --clones          files are cloned now and then, --real-mds only
   --snapshots       the administrator takes snapshots and deletes them, --real-mds only; of --mixed every second seed
                     with --clones
+  --quotas          what users and groups have is counted, --real-mds only
   --revoked         the administrator revokes layouts, --real-mds only
   --delegations     clients read by delegations, --real-mds only; each third five seeds with --leases-end
   --no-faults
@@ -210,6 +211,7 @@ struct Wishes {
                        : name == "--revoked"     ? &options.revoked
                        : name == "--clones"      ? &options.clones
                        : name == "--snapshots"   ? &options.snapshots
+                       : name == "--quotas"      ? &options.quotas
                        : name == "--delegations" ? &options.delegations
                        : name == "--no-faults"   ? &options.no_faults
                        : name == "--keep-going"  ? &keep_going
@@ -265,6 +267,7 @@ int main(int count, char** arguments) {
   if (options.revoked && !options.real_mds) return refuse("--revoked without --real-mds");
   if (options.clones && !options.real_mds) return refuse("--clones without --real-mds");
   if (options.snapshots && !options.real_mds) return refuse("--snapshots without --real-mds");
+  if (options.quotas && !options.real_mds) return refuse("--quotas without --real-mds");
   if (options.delegations && !options.real_mds) return refuse("--delegations without --real-mds");
   const bool one = wishes.one;
   // Written or not, the same steps: a trace must not change the run.

@@ -260,6 +260,15 @@ struct RealMds::Process {
     service = mds::nfs_service(*compounds, *idle);
   }
 
+  // What was there before is counted a part at each start.
+  void count_quotas() {
+    constexpr size_t kInodes = 2;
+    mds::Quotas& quotas = names->quotas();
+    if (boot.boot_count > 1) (void)must(quotas.begin());
+    if (quotas.on() && !quotas.counted())
+      (void)must(quotas.count(must(quotas.next_slice(kInodes)), clock.wall_now()));
+  }
+
   // By either of its names; none: it has not been made yet.
   mds::Outcome<mds::InodePointer> find(size_t file) const {
     const ServedFile known = served(file, {});
@@ -310,12 +319,13 @@ struct RealMds::Process {
 };
 
 RealMds::RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, Milliseconds lease,
-                 Milliseconds contended, uint64_t seed)
+                 Milliseconds contended, bool quotas, uint64_t seed)
     : network_(network),
       bricks_(std::move(bricks)),
       files_(files),
       lease_(lease),
       contended_(contended),
+      quotas_(quotas),
       dice_(seed) {
   network_.serve(*this);
   start();
@@ -358,6 +368,7 @@ void RealMds::start() {
 void RealMds::serve() {
   process_ =
       new Process(bricks_, rows_, copies_, "boot " + std::to_string(host_boots_), lease_, contended_, dice_);
+  if (quotas_) process_->count_quotas();
   make_files();
   process_->begin([this](const std::string& what) { on_violation(what); });
   up_ = true;

@@ -22,9 +22,9 @@ namespace pnfsrdma::sim {
 // what its store has then.
 class RealMds final : public MdsNetwork::Server {
  public:
-  // `contended`: how long a file is not delegated after a recall. 0: none is delegated.
+  // `contended`: how long a file is not delegated after a recall. 0: none is delegated. `quotas`: they are counted.
   RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, Milliseconds lease,
-          Milliseconds contended, uint64_t seed);
+          Milliseconds contended, bool quotas, uint64_t seed);
   ~RealMds() override;
 
   // It goes up, or is done with something.
@@ -110,6 +110,7 @@ class RealMds final : public MdsNetwork::Server {
   const std::vector<ServedBrick*> bricks_;
   const size_t files_;
   const Milliseconds lease_, contended_;
+  const bool quotas_;
   Dice dice_;
   nfs4::FileHandle root_;
   std::vector<ServedFile> served_;

@@ -46,6 +46,8 @@ struct RunOptions {
   bool clones = false;
   // The administrator takes snapshots and deletes them, and clients read in them.
   bool snapshots = false;
+  // The real MDS counts what users and groups have.
+  bool quotas = false;
 };
 
 // What one run is made of: bricks, an MDS, clients, what is known of them, and how a violation ends it.
