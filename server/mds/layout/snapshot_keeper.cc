@@ -50,7 +50,7 @@ Result<> SnapshotKeeper::recover() {
 
 // --- taking one: nobody writes, then nobody has a turn, then the metadata is copied, and all go on. ---
 
-void SnapshotKeeper::take(std::string_view name, Taken done) {
+void SnapshotKeeper::take(std::string_view name, Taken done, SnapshotClass schedule) {
   if (taking_) return done(fail(EBUSY, "another snapshot is being taken"));
   if (!is_snapshot_name(name)) return done(fail(EINVAL, "a snapshot needs a name like a file's"));
   if (names_.snapshots().find(name) != nullptr) return done(fail(EEXIST, "there is a snapshot of that name"));
@@ -58,7 +58,7 @@ void SnapshotKeeper::take(std::string_view name, Taken done) {
   if (!layouts_.bricks_ready())
     return done(fail(ETIMEDOUT, "a brick is away: who writes there is not known"));
   if (store_.room().full) return done(fail(ENOSPC, "the metadata disk is full"));
-  taking_ = Taking{.name = std::string(name), .done = std::move(done)};
+  taking_ = Taking{.name = std::string(name), .done = std::move(done), .schedule = schedule};
   // So that there is little left to write while others wait.
   store_.prepare_checkpoint(lifetime_.guard([this] {
     patience_ = loop_.after(kStillPatience, [this] { give_up(); });
@@ -125,7 +125,7 @@ void SnapshotKeeper::resume_rest() {
 void SnapshotKeeper::copy() {
   end_try();
   loop_.cancel(patience_);
-  const auto number = names_.snapshots().begin(taking_->name, clock_.wall_now());
+  const auto number = names_.snapshots().begin(taking_->name, clock_.wall_now(), taking_->schedule);
   if (!number) return end(std::unexpected(number.error()));
   taking_->number = *number;
   store_.checkpoint(*number, lifetime_.guard([this](const Result<>& made) { copied(made); }));

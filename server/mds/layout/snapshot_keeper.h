@@ -43,7 +43,7 @@ class SnapshotKeeper {
   // Who writes is asked to give his layouts back; who does not, or a brick that is away, makes it fail after
   // kStillPatience (ETIMEDOUT). Then, and on any other error, nothing has changed. EINVAL, EEXIST, EMFILE as of
   // Snapshots::begin; EBUSY: another one is being taken; ENOSPC, EIO, EAGAIN.
-  void take(std::string_view name, Taken done);
+  void take(std::string_view name, Taken done, SnapshotClass schedule = SnapshotClass::kNone);
   // Nobody sees it any more when `done` gets its answer; its memory is freed behind that. ENOENT, EAGAIN, EIO.
   void remove(std::string_view name, Done done);
   // Bytes of memory that only snapshots have.
@@ -53,6 +53,7 @@ class SnapshotKeeper {
   struct Taking {
     std::string name;
     Taken done;
+    SnapshotClass schedule = SnapshotClass::kNone;
     SnapshotNumber number = 0;
   };
 

@@ -231,16 +231,19 @@ class Checker {
       TRY_ASSIGN(const StoredNumber stored, read_value<StoredNumber>(*last, "the last snapshot's number"));
       newest = stored.number;
     }
-    return scan<StoredSnapshot>(kSnapshotTag, "a snapshot",
-                                [&](std::string_view key, const StoredSnapshot& stored) {
-                                  const uint64_t number = number_of_key(kSnapshotTag, key).value_or(0);
-                                  if (number == 0 || number > newest)
-                                    return problem("snapshot {} has an impossible number", number);
-                                  if (!is_snapshot_name(stored.name))
-                                    problem("snapshot {} has an impossible name", number);
-                                  if (stored.state == SnapshotState::kReady)
-                                    ready_.emplace_back(static_cast<SnapshotNumber>(number), stored.name);
-                                });
+    return store_.scan(tag_prefix(kSnapshotTag), {}, [&](std::string_view key, std::string_view bytes) {
+      const uint64_t number = number_of_key(kSnapshotTag, key).value_or(0);
+      const auto snapshot = read_snapshot(static_cast<SnapshotNumber>(number), bytes);
+      if (!snapshot) {
+        problem("{}: key {}", snapshot.error().what(), to_hex(as_bytes(key)));
+      } else if (number == 0 || number > newest) {
+        problem("snapshot {} has an impossible number", number);
+      } else {
+        if (!is_snapshot_name(snapshot->name)) problem("snapshot {} has an impossible name", number);
+        if (snapshot->is_ready()) ready_.emplace_back(snapshot->number, snapshot->name);
+      }
+      return true;
+    });
   }
 
   // What files have is not what only snapshots have; together they have all that any snapshot needs.

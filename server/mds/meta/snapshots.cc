@@ -14,8 +14,12 @@ namespace {
 constexpr std::string_view kLastKey = "snapshot";
 
 void put_snapshot(Batch& batch, const Snapshot& snapshot) {
-  put_value(batch, number_key(kSnapshotTag, snapshot.number),
-            StoredSnapshot{.name = snapshot.name, .created = snapshot.created, .state = snapshot.state});
+  const std::string key = number_key(kSnapshotTag, snapshot.number);
+  const StoredSnapshot plain{.name = snapshot.name, .created = snapshot.created, .state = snapshot.state};
+  if (snapshot.schedule == SnapshotClass::kNone && !snapshot.pinned) return put_value(batch, key, plain);
+  put_value(batch, key,
+            StoredMarkedSnapshot{.snapshot = plain, .schedule = snapshot.schedule, .pinned = snapshot.pinned},
+            kMarkedVersion);
 }
 
 }  // namespace
@@ -24,6 +28,21 @@ bool is_snapshot_name(std::string_view name) {
   if (name.empty() || name.size() > kNameBytesMax || name == "." || name == "..") return false;
   return std::ranges::none_of(
       name, [](unsigned char c) { return c == '/' || c == '"' || c == '\\' || c < ' ' || c == 0x7F; });
+}
+
+Result<Snapshot> read_snapshot(SnapshotNumber number, std::string_view value) {
+  StoredMarkedSnapshot stored;
+  if (value_version(value) == kMarkedVersion) {
+    TRY_ASSIGN(stored, read_value<StoredMarkedSnapshot>(value, "a snapshot", kMarkedVersion));
+  } else {
+    TRY_ASSIGN(stored.snapshot, read_value<StoredSnapshot>(value, "a snapshot"));
+  }
+  return Snapshot{.number = number,
+                  .name = std::move(stored.snapshot.name),
+                  .created = stored.snapshot.created,
+                  .state = stored.snapshot.state,
+                  .schedule = stored.schedule,
+                  .pinned = stored.pinned};
 }
 
 Result<Snapshots> Snapshots::open(KeyValueStore& store) {
@@ -35,15 +54,14 @@ Result<Snapshots> Snapshots::open(KeyValueStore& store) {
   Result<> outcome;
   const auto visit = [&](std::string_view key, std::string_view value) {
     const uint64_t place = number_of_key(kSnapshotTag, key).value_or(0);
-    auto stored = read_value<StoredSnapshot>(value, "a snapshot");
+    auto stored = read_snapshot(static_cast<SnapshotNumber>(place), value);
     if (stored && (place == 0 || place > snapshots.last_))
       stored = fail(EUCLEAN, "the metadata store has an impossible snapshot");
     if (!stored) {
       outcome = std::unexpected(stored.error());
       return false;
     }
-    const auto found = static_cast<SnapshotNumber>(place);
-    snapshots.all_[found] = {found, std::move(stored->name), stored->created, stored->state};
+    snapshots.all_[stored->number] = *std::move(stored);
     return true;
   };
   TRY(store.scan(tag_prefix(kSnapshotTag), {}, visit));
@@ -82,11 +100,12 @@ bool Snapshots::holds(SnapshotNumber born, SnapshotNumber died) const {
   return next != all_.end() && next->first <= died;
 }
 
-Result<SnapshotNumber> Snapshots::begin(std::string_view name, const WallTime& created) {
+Result<SnapshotNumber> Snapshots::begin(std::string_view name, const WallTime& created,
+                                        SnapshotClass schedule) {
   if (!is_snapshot_name(name)) return fail(EINVAL, "a snapshot needs a name like a file's");
   if (find(name) != nullptr) return fail(EEXIST, "there is a snapshot of that name");
   if (is_full()) return fail(EMFILE, "there are as many snapshots as there may be");
-  Snapshot snapshot{last_ + 1, std::string(name), created, SnapshotState::kMaking};
+  Snapshot snapshot{.number = last_ + 1, .name = std::string(name), .created = created, .schedule = schedule};
   Batch batch;
   raise_format_version(batch);
   put_value(batch, meta_key(kLastKey), StoredNumber{snapshot.number});
@@ -102,11 +121,23 @@ Result<> Snapshots::set_state(SnapshotNumber number, SnapshotState state) {
   if (found == all_.end()) return fail(ENOENT, "there is no such snapshot");
   Snapshot changed = found->second;
   changed.state = state;
+  return change(changed, state == SnapshotState::kGoing);
+}
+
+Result<> Snapshots::set_pinned(SnapshotNumber number, bool pinned) {
+  const auto found = all_.find(number);
+  if (found == all_.end()) return fail(ENOENT, "there is no such snapshot");
+  Snapshot changed = found->second;
+  changed.pinned = pinned;
+  return change(changed, /*makes_room=*/false);
+}
+
+Result<> Snapshots::change(const Snapshot& changed, bool makes_room) {
   Batch batch;
   put_snapshot(batch, changed);
-  if (state == SnapshotState::kGoing) batch.mark_makes_room();
+  if (makes_room) batch.mark_makes_room();
   TRY(store_->commit(batch, CommitKind::kNamespace));
-  found->second = std::move(changed);
+  all_[changed.number] = changed;
   return {};
 }
 

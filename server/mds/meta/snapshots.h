@@ -25,17 +25,34 @@ constexpr bool xdr_known(SnapshotState value) {
   return value >= SnapshotState::kMaking && value <= SnapshotState::kGoing;
 }
 
+// Which part of the schedule took it. The values are on media.
+enum class SnapshotClass : uint32_t {
+  kNone = 0,  // a person did
+  kHourly = 1,
+  kDaily = 2,
+  kWeekly = 3,
+  kMonthly = 4,
+};
+constexpr bool xdr_known(SnapshotClass value) {
+  return value <= SnapshotClass::kMonthly;
+}
+
 struct Snapshot {
   SnapshotNumber number = 0;
   std::string name;
   WallTime created;
   SnapshotState state = SnapshotState::kMaking;
+  SnapshotClass schedule = SnapshotClass::kNone;
+  bool pinned = false;  // nothing deletes it
 
   bool is_ready() const { return state == SnapshotState::kReady; }
 };
 
 // A name of 1 to 255 bytes as of a file; not "." and "..", and without quotes and backslashes, as it stands in logs.
 bool is_snapshot_name(std::string_view name);
+
+// The one of that number, from its value in the store. EUCLEAN.
+Result<Snapshot> read_snapshot(SnapshotNumber number, std::string_view value);
 
 // Which snapshots there are. All in memory, and on record. Control loop only.
 class Snapshots {
@@ -66,8 +83,10 @@ class Snapshots {
 
   // Each commits its record (kNamespace) and changes what is in memory with it.
   // A new one, kMaking. EINVAL (no name), EEXIST, EMFILE (kSnapshotsMax), EAGAIN, EIO.
-  Result<SnapshotNumber> begin(std::string_view name, const WallTime& created);
+  Result<SnapshotNumber> begin(std::string_view name, const WallTime& created,
+                               SnapshotClass schedule = SnapshotClass::kNone);
   Result<> set_state(SnapshotNumber number, SnapshotState state);
+  Result<> set_pinned(SnapshotNumber number, bool pinned);
   // Its record goes, and with it its name; it holds memory until forget(), which is for when that is durable: a crash
   // would bring it back.
   Result<> erase(SnapshotNumber number);
@@ -75,6 +94,8 @@ class Snapshots {
 
  private:
   explicit Snapshots(KeyValueStore& store) : store_(&store) {}
+  // Of one that is there. A change that makes room is committed on a full disk, too.
+  Result<> change(const Snapshot& changed, bool makes_room);
 
   KeyValueStore* store_;
   std::map<SnapshotNumber, Snapshot> all_;

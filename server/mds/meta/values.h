@@ -50,6 +50,14 @@ struct StoredSnapshot {
   SnapshotState state = SnapshotState::kMaking;
 };
 
+// Its second version, for one that the schedule took or that is pinned: an older program starts when those are gone.
+inline constexpr uint32_t kMarkedVersion = 2;
+struct StoredMarkedSnapshot {
+  StoredSnapshot snapshot;
+  SnapshotClass schedule = SnapshotClass::kNone;
+  bool pinned = false;
+};
+
 // What the key (died, end address) does not say about memory that only snapshots have.
 struct StoredDead {
   uint64_t length = 0;

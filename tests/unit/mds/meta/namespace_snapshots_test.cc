@@ -331,6 +331,49 @@ TEST_P(NamespaceSnapshots, AStartForgetsCopiesThatAreNotReady) {
   EXPECT_EQ(list(inode_in(2, kRootInode)), Texts{"file"});
 }
 
+TEST_P(NamespaceSnapshots, WhoTookItAndWhetherItIsPinnedIsOnRecord) {
+  const auto version = [&](SnapshotNumber number) {
+    return value_version(*store_->get(number_key(kSnapshotTag, number)).value());
+  };
+  Snapshots& snapshots = names_->snapshots();
+  const SnapshotNumber own = take("own");
+  const SnapshotNumber hourly = snapshots.begin("hourly", {.seconds = 7}, SnapshotClass::kHourly).value();
+  ASSERT_TRUE(checkpoint(hourly));
+  ASSERT_TRUE(snapshots.set_state(hourly, SnapshotState::kReady));
+  EXPECT_EQ(version(own), kValueVersion);  // as older programs have it
+  EXPECT_EQ(version(hourly), kMarkedVersion);
+  ASSERT_TRUE(snapshots.set_pinned(own, true));
+  EXPECT_EQ(snapshots.set_pinned(77, true).error().number(), ENOENT);
+  restart();
+  const Snapshots& again = names_->snapshots();
+  EXPECT_TRUE(again.find(own)->pinned);
+  EXPECT_EQ(again.find(own)->schedule, SnapshotClass::kNone);
+  EXPECT_EQ(again.find(own)->name, "own");
+  EXPECT_EQ(again.find(hourly)->schedule, SnapshotClass::kHourly);
+  EXPECT_FALSE(again.find(hourly)->pinned);
+  EXPECT_EQ(again.find(hourly)->created.seconds, 7);
+  EXPECT_TRUE(again.find(hourly)->is_ready());
+  EXPECT_TRUE(check_namespace(*store_).value().consistent());
+  ASSERT_TRUE(names_->snapshots().set_pinned(own, false));
+  EXPECT_EQ(version(own), kValueVersion);
+  drop(hourly);
+  restart();
+  EXPECT_EQ(names_->snapshots().all().size(), 1U);
+}
+
+TEST_P(NamespaceSnapshots, ARecordThatCannotBeReadIsRefused) {
+  take("one");
+  Batch batch;
+  put_value(batch, number_key(kSnapshotTag, 1),
+            StoredMarkedSnapshot{.snapshot = {.name = "one", .created = {}, .state = SnapshotState::kReady},
+                                 .schedule = static_cast<SnapshotClass>(5),
+                                 .pinned = false},
+            kMarkedVersion);
+  ASSERT_TRUE(store_->commit(batch, CommitKind::kNamespace));
+  EXPECT_EQ(Snapshots::open(*store_).error().number(), EUCLEAN);
+  EXPECT_FALSE(check_namespace(*store_).value().consistent());
+}
+
 TEST_P(NamespaceSnapshots, ACopyThatIsGoneIsFoundByTheCheck) {
   make(kRootInode, "file");
   take("one");
