@@ -65,8 +65,12 @@ class Administration {
   // `done` when it is taken. No name: the time. EEXIST, EINVAL, EBUSY (another one is being taken, or there are as many
   // as there may be, or no room), EAGAIN (somebody who writes does not answer: nothing has changed).
   virtual void take_snapshot(const std::string& name, Done<TreeSnapshot> done) = 0;
-  // `done` when nobody sees it any more.
+  // `done` when nobody sees it any more. EBUSY: it is pinned.
   virtual void remove_snapshot(uint32_t id, Done<> done) = 0;
+
+  virtual void pin_snapshot(uint32_t id, bool pinned, Done<TreeSnapshot> done) = 0;
+  // change_settings() changes it.
+  virtual SnapshotSchedule snapshot_schedule() = 0;
 
   // --- quotas ---
   // Those of that kind (nullopt: of all) that have something or have limits, in order behind `after`, `most` of them at

@@ -103,6 +103,10 @@ void AlertReadings::server_rules(const Input& input) {
       quantile_of(difference(samples_.back().operations, behind(slow, input.now).operations), kSlowest);
   if (slowest && *slowest > limit_of(slow)) say(slow, server_, {}, *slowest);
 
+  const AlertRule& overdue = rule_called("PnfsrdmaSnapshotOverdue");
+  const auto due = static_cast<double>(numbers.snapshot_overdue_seconds);
+  if (due > limit_of(overdue)) say(overdue, server_, {}, due);
+
   const AlertRule& unsynced = rule_called("PnfsrdmaMetadataNotDurable");
   const auto commits = static_cast<double>(numbers.unsynced_commits);
   if (commits > limit_of(unsynced)) say(unsynced, server_, {}, commits);

@@ -88,6 +88,9 @@ constexpr AlertRule kRules[] = {
      "The brick {{ $labels.brick }} loses its data when the host fails",
      "Its pool is on tmpfs or hugetlbfs: for experiments and benchmarks. Use PMEM or a file on a disk if "
      "files must survive."},
+    {"PnfsrdmaSnapshotOverdue", "pnfsrdma_mds_snapshot_overdue_seconds > 3600", kAtOnce, "warning", "server",
+     "A scheduled snapshot of {{ $labels.instance }} has been due for {{ $value | humanizeDuration }}",
+     "Nothing is deleted until one is taken. pnfsrdma snapshot schedule shows why the last try failed."},
 };
 
 // The largest whole unit and the next: "6d 23h", "1m 30s", "500ms".

@@ -119,7 +119,13 @@ Words snapshot_words(const std::string& action, const std::string& subject, cons
     const std::string what = "the snapshot " + text(after, "name", "named by its time");
     return {"took " + what, "take " + what};
   }
+  if (action == "putSnapshotSchedule") {
+    return {"changed the schedule of snapshots" + differences(before, after),
+            "change the schedule of snapshots"};
+  }
   const std::string what = "the snapshot " + text(before, "name", last_of(subject));
+  if (action == "patchSnapshot" && text(after, "pinned") == "true") return {"pinned " + what, "pin " + what};
+  if (action == "patchSnapshot") return {"unpinned " + what, "unpin " + what};
   return {"deleted " + what, "delete " + what};
 }
 

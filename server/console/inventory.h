@@ -301,15 +301,40 @@ struct ExportEffect {
 
 // A snapshot of all files.
 enum class SnapshotState : uint8_t { kMaking, kReady, kDeleting };
+enum class SnapshotClass : uint8_t { kHourly, kDaily, kWeekly, kMonthly };
 struct TreeSnapshot {
   uint32_t id = 0;
   std::string name;
   WallTime created;
   SnapshotState state = SnapshotState::kMaking;
+  std::optional<SnapshotClass> schedule;  // the part of it that took this one; none: a person did
+  bool pinned = false;                    // cannot be deleted
 };
 struct TreeSnapshots {
   std::vector<TreeSnapshot> all;  // by id
   uint64_t held_bytes = 0;        // memory that no file has any more, but a snapshot
+};
+// The setting snapshot_schedule, and how it goes.
+struct SnapshotSchedule {
+  struct Next {
+    SnapshotClass schedule = SnapshotClass::kHourly;
+    WallTime due;  // past: it is overdue
+  };
+  struct Failure {
+    SnapshotClass schedule = SnapshotClass::kHourly;
+    WallTime time;
+    std::string detail;
+  };
+  // How many are kept.
+  uint32_t hourly = 0;
+  uint32_t daily = 0;
+  uint32_t weekly = 0;
+  uint32_t monthly = 0;
+  uint32_t hour = 0;  // UTC
+  uint32_t minute = 0;
+  std::vector<Next> next;          // of the classes that are taken
+  std::optional<Failure> failure;  // the last one of this run
+  uint32_t tries_in_vain = 0;      // since the last success
 };
 
 // What a user, a group or a directory with all that is in it has, and may have. 0: no limit.
@@ -439,10 +464,13 @@ struct Numbers {
   uint32_t delegations = 0;
   uint32_t grants = 0;
   uint32_t snapshots = 0;
-  uint64_t snapshot_bytes = 0;     // memory that no file has any more, but a snapshot
-  uint32_t running_compounds = 0;  // queue: begun, not answered
-  uint64_t unsynced_commits = 0;   // queue: in the metadata engine's log, not durable yet
-  uint64_t memory_bytes = 0;       // that peers make the server hold
+  uint64_t snapshot_bytes = 0;               // memory that no file has any more, but a snapshot
+  uint64_t scheduled_snapshots = 0;          // taken since the start
+  uint64_t scheduled_snapshot_failures = 0;  // tries in vain since the start
+  uint64_t snapshot_overdue_seconds = 0;     // 0: none is due
+  uint32_t running_compounds = 0;            // queue: begun, not answered
+  uint64_t unsynced_commits = 0;             // queue: in the metadata engine's log, not durable yet
+  uint64_t memory_bytes = 0;                 // that peers make the server hold
   uint64_t memory_budget_bytes = 0;
   uint64_t memory_waiting = 0;       // connections not read from because of the budget
   uint64_t connections = 0;          // by which calls come

@@ -211,7 +211,29 @@ Json to_json(const TreeSnapshot& snapshot) {
   return {{"id", snapshot.id},
           {"name", snapshot.name},
           {"created", rfc3339(snapshot.created)},
-          {"state", to_string(snapshot.state)}};
+          {"state", to_string(snapshot.state)},
+          {"schedule", snapshot.schedule ? Json(to_string(*snapshot.schedule)) : Json()},
+          {"pinned", snapshot.pinned}};
+}
+
+Json to_json(const SnapshotSchedule& schedule) {
+  Json next = Json::array();
+  for (const SnapshotSchedule::Next& one : schedule.next)
+    next.push_back({{"schedule", to_string(one.schedule)}, {"due", rfc3339(one.due)}});
+  Json failure;
+  if (schedule.failure)
+    failure = {{"schedule", to_string(schedule.failure->schedule)},
+               {"time", rfc3339(schedule.failure->time)},
+               {"detail", schedule.failure->detail}};
+  return {{"hourly", schedule.hourly},
+          {"daily", schedule.daily},
+          {"weekly", schedule.weekly},
+          {"monthly", schedule.monthly},
+          {"hour", schedule.hour},
+          {"minute", schedule.minute},
+          {"next", next},
+          {"failure", failure},
+          {"tries_in_vain", schedule.tries_in_vain}};
 }
 
 Json to_json(const File& file) {

@@ -27,6 +27,7 @@ Json to_json(const Brick& brick);
 Json to_json(const BlockRun& run);
 Json to_json(const Export& item);
 Json to_json(const TreeSnapshot& snapshot);
+Json to_json(const SnapshotSchedule& schedule);
 Json to_json(const File& file);
 Json to_json(const Job& job);
 

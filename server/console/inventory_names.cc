@@ -163,6 +163,20 @@ const char* to_string(SnapshotState value) {
   return "";
 }
 
+const char* to_string(SnapshotClass value) {
+  switch (value) {
+    case SnapshotClass::kHourly:
+      return "hourly";
+    case SnapshotClass::kDaily:
+      return "daily";
+    case SnapshotClass::kWeekly:
+      return "weekly";
+    case SnapshotClass::kMonthly:
+      return "monthly";
+  }
+  return "";
+}
+
 const char* to_string(HealthStatus value) {
   switch (value) {
     case HealthStatus::kOk:

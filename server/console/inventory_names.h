@@ -20,6 +20,7 @@ const char* to_string(FlushMethod value);
 const char* to_string(BlockState value);
 const char* to_string(FileType value);
 const char* to_string(SnapshotState value);
+const char* to_string(SnapshotClass value);
 const char* to_string(HealthStatus value);
 const char* to_string(JobKind value);
 const char* to_string(JobState value);

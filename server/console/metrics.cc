@@ -124,6 +124,13 @@ void add_state(Exposition& out, const Numbers& numbers) {
   out.gauge("pnfsrdma_mds_snapshots", "Snapshots, with those being deleted.").value(numbers.snapshots);
   out.gauge("pnfsrdma_mds_snapshot_bytes", "Memory that no file has any more, but a snapshot.")
       .value(number(numbers.snapshot_bytes));
+  out.counter("pnfsrdma_mds_scheduled_snapshots_total", "Snapshots that the schedule has taken.")
+      .value(number(numbers.scheduled_snapshots));
+  out.counter("pnfsrdma_mds_scheduled_snapshot_failures_total", "Tries of the schedule that took none.")
+      .value(number(numbers.scheduled_snapshot_failures));
+  out.gauge("pnfsrdma_mds_snapshot_overdue_seconds",
+            "For so long a scheduled snapshot has been due that could not be taken; 0: none.")
+      .value(number(numbers.snapshot_overdue_seconds));
   out.gauge("pnfsrdma_mds_compounds_running", "COMPOUND calls begun and not answered.")
       .value(numbers.running_compounds);
   out.gauge("pnfsrdma_mds_metadata_unsynced_commits", "Metadata commits that are not durable yet.")

@@ -53,6 +53,9 @@ Response list_snapshots(Backend& backend, Call& call);
 Response post_snapshot(Backend& backend, Call& call);
 Response get_snapshot(Backend& backend, Call& call);
 Response delete_snapshot(Backend& backend, Call& call);
+Response patch_snapshot(Backend& backend, Call& call);
+Response get_snapshot_schedule(Backend& backend, Call& call);
+Response put_snapshot_schedule(Backend& backend, Call& call);
 // holdings_resource.cc
 Response get_file(Backend& backend, Call& call);
 Response list_layouts(Backend& backend, Call& call);

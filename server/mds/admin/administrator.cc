@@ -24,6 +24,10 @@
 
 namespace pnfsrdma::mds {
 
+namespace {
+constexpr Milliseconds kScheduleAfterStart = std::chrono::seconds(15);
+}  // namespace
+
 Administrator::Administrator(const Parts& parts)
     : parts_(parts),
       started_(parts.clock.now()),
@@ -34,7 +38,25 @@ Administrator::Administrator(const Parts& parts)
       settings_(parts.store, parts.config, parts.limits),
       snapshots_(parts.clock, parts.names, parts.exports, parts.layouts.snapshots()),
       quotas_(parts.loop, parts.clock, parts.names),
-      jobs_(parts.clock) {}
+      scheduler_(parts.loop, parts.clock, scheduled_works()),
+      jobs_(parts.clock) {
+  // Bricks and clients come back first.
+  scheduler_.set(settings_.snapshot_schedule(), kScheduleAfterStart);
+}
+
+SnapshotScheduler::Works Administrator::scheduled_works() {
+  return {
+      .all = [this]() -> const AllSnapshots& { return parts_.names.snapshots().all(); },
+      .take =
+          [this](const std::string& name, SnapshotClass schedule, SnapshotScheduler::Works::Done done) {
+            snapshots_.take_for(schedule, name,
+                                [done = std::move(done)](const Result<SnapshotNumber>& taken) {
+                                  taken ? done({}) : done(std::unexpected(taken.error()));
+                                });
+          },
+      .remove = [this](SnapshotNumber number,
+                       SnapshotScheduler::Works::Done done) { snapshots_.remove(number, std::move(done)); }};
+}
 
 console::Numbers Administrator::numbers() {
   const EventLoop::Step step(parts_.loop, "console-numbers");
@@ -61,6 +83,7 @@ console::Numbers Administrator::numbers() {
   add_name_service(parts_.user_groups, numbers);
   add_bricks(numbers);
   snapshots_.add_check(numbers);
+  scheduler_.add_to(numbers);
   add_broken_paths(parts_.layouts.paths(), parts_.clients, parts_.clock.now(), numbers);
   return numbers;
 }
@@ -230,6 +253,17 @@ void Administrator::recall_layouts_of(uint16_t export_id) {
 void Administrator::change_settings(const std::vector<std::pair<std::string, std::string>>& changes,
                                     Done<> done) {
   settings_.change(changes, std::move(done));
+  update_schedule();
+}
+
+std::vector<std::string> Administrator::reload(const Config& fresh) {
+  std::vector<std::string> waiting = settings_.reload(fresh);
+  update_schedule();
+  return waiting;
+}
+
+void Administrator::update_schedule() {
+  if (settings_.snapshot_schedule() != scheduler_.schedule()) scheduler_.set(settings_.snapshot_schedule());
 }
 
 }  // namespace pnfsrdma::mds

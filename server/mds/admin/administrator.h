@@ -9,6 +9,7 @@
 #include "server/mds/admin/quota_administration.h"
 #include "server/mds/admin/setting_keeper.h"
 #include "server/mds/admin/snapshot_administration.h"
+#include "server/mds/admin/snapshot_scheduler.h"
 #include "server/mds/state/lease_keeper.h"
 
 namespace pnfsrdma::mds {
@@ -68,6 +69,10 @@ class Administrator final : public console::Administration {
     snapshots_.take(name, std::move(done));
   }
   void remove_snapshot(uint32_t id, Done<> done) override { snapshots_.remove(id, std::move(done)); }
+  void pin_snapshot(uint32_t id, bool pinned, Done<console::TreeSnapshot> done) override {
+    snapshots_.pin(id, pinned, std::move(done));
+  }
+  console::SnapshotSchedule snapshot_schedule() override { return scheduler_.view(); }
 
   void quotas(std::optional<console::QuotaKind> kind, std::optional<QuotaPlace> after, size_t most,
               Done<console::QuotaPage> done) override {
@@ -97,7 +102,7 @@ class Administrator final : public console::Administration {
   Result<console::Job> check_brick(const std::string& brick, const std::string& user) override;
   Result<console::Job> cancel_job(uint64_t id) override { return jobs_.cancel(id); }
 
-  std::vector<std::string> reload(const Config& fresh) { return settings_.reload(fresh); }
+  std::vector<std::string> reload(const Config& fresh);
   void change_settings(const std::vector<std::pair<std::string, std::string>>& changes, Done<> done) override;
 
  private:
@@ -108,6 +113,9 @@ class Administrator final : public console::Administration {
                      std::function<void()> done) const;
   // Those that were got through the export.
   void recall_layouts_of(uint16_t export_id);
+  SnapshotScheduler::Works scheduled_works();
+  // As it is set now.
+  void update_schedule();
 
   const Parts parts_;
   const SteadyTime started_;
@@ -115,6 +123,7 @@ class Administrator final : public console::Administration {
   ExportKeeper exports_;
   SettingKeeper settings_;
   SnapshotAdministration snapshots_;
+  SnapshotScheduler scheduler_;
   QuotaAdministration quotas_;
   JobTable jobs_;
   Lifetime lifetime_;

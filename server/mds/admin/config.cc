@@ -169,6 +169,25 @@ void parse_log_level(ObjectReader& reader, LogLevel& level) {
   reader.wrong("log_level", "must be debug, info, warning, error or off");
 }
 
+Result<SnapshotSchedule> parse_schedule(const Json& json) {
+  SnapshotSchedule parsed;
+  ObjectReader reader(json, "snapshot_schedule");
+  reader.number("hourly", parsed.hourly, 0, kScheduledMax);
+  reader.number("daily", parsed.daily, 0, kScheduledMax);
+  reader.number("weekly", parsed.weekly, 0, kScheduledMax);
+  reader.number("monthly", parsed.monthly, 0, kScheduledMax);
+  reader.number("hour", parsed.hour, 0, 23);
+  reader.number("minute", parsed.minute, 0, 59);
+  TRY(reader.end());
+  TRY(check_schedule(parsed));
+  return parsed;
+}
+
+Json schedule_to_json(const SnapshotSchedule& from) {
+  return {{"hourly", from.hourly},   {"daily", from.daily}, {"weekly", from.weekly},
+          {"monthly", from.monthly}, {"hour", from.hour},   {"minute", from.minute}};
+}
+
 Result<ConsoleConfig> parse_console(const Json& json) {
   ConsoleConfig parsed;
   ObjectReader reader(json, "config: console");
@@ -239,6 +258,7 @@ Result<Config> parse_config(const std::string& json_text) {
     reader.wrong("memory_per_address_mib", "must be 0, or from 16 to \"memory_budget_mib\"");
   parse_log_level(reader, config.log_level);
   const Json* exports = reader.take("exports");
+  const Json* schedule = reader.take("snapshot_schedule");
   const Json* console = reader.take("console");
   if (config.listen.empty()) reader.wrong("listen", "must name at least one address");
   if (std::set(config.bricks.begin(), config.bricks.end()).size() != config.bricks.size())
@@ -248,11 +268,18 @@ Result<Config> parse_config(const std::string& json_text) {
   if (exports) {
     TRY_ASSIGN(config.exports, parse_exports(*exports));
   }
+  if (schedule) {
+    TRY_ASSIGN(config.snapshot_schedule, parse_schedule(*schedule));
+  }
   if (console) {
     TRY_ASSIGN(config.console, parse_console(*console));
   }
   for (const auto& item : json.items()) config.given.insert(item.key());
   return config;
+}
+
+Result<SnapshotSchedule> parse_snapshot_schedule(const std::string& json_text) {
+  return parse_schedule(Json::parse(json_text, nullptr, /*allow_exceptions=*/false));
 }
 
 Result<Config> load_config(const std::string& path) {
@@ -287,6 +314,7 @@ std::string to_json(const Config& config) {
   json["memory_per_address_mib"] = config.memory_per_address_mib;
   json["connections_per_address"] = config.connections_per_address;
   json["stalled_request_seconds"] = config.stalled_request_seconds;
+  json["snapshot_schedule"] = schedule_to_json(config.snapshot_schedule);
   for (const auto& [name, level] : kLogLevels) {
     if (level == config.log_level) json["log_level"] = name;
   }

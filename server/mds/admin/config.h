@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "server/mds/admin/snapshot_schedule.h"
 #include "server/mds/ops/exports.h"
 #include "shared/base/log.h"
 #include "shared/base/result.h"
@@ -41,6 +42,7 @@ struct Config {
   uint32_t stalled_request_seconds =
       20;  // 1 to 3600: half a request of which nothing comes ends its connection
   std::vector<Export> exports{Export{}};  // "/" to everybody, root squashed
+  SnapshotSchedule snapshot_schedule;     // none is taken
   LogLevel log_level = LogLevel::kInfo;
   ConsoleConfig console;
   std::set<std::string> given;  // the keys that were in the file
@@ -51,6 +53,8 @@ Result<Config> parse_config(const std::string& json_text);
 Result<Config> load_config(const std::string& path);
 // As parse_config() takes it, defaults filled in.
 std::string to_json(const Config& config);
+// The member "snapshot_schedule" alone. EINVAL.
+Result<SnapshotSchedule> parse_snapshot_schedule(const std::string& json_text);
 // Its member "exports".
 std::string exports_to_json(const std::vector<Export>& exports);
 // What the console keeps: certificate, audit log, set-up token.

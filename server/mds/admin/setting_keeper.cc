@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 
 const std::string kLogLevelName = "log_level";
 const std::string kSmallFileName = "small_file_bytes";
+const std::string kScheduleName = "snapshot_schedule";
 constexpr uint64_t kSmallFileMax = uint64_t{1} << 30;
 constexpr std::array<std::pair<const char*, LogLevel>, 4> kLevels{{{"debug", LogLevel::kDebug},
                                                                    {"info", LogLevel::kInfo},
@@ -23,13 +24,13 @@ constexpr std::array<std::pair<const char*, LogLevel>, 4> kLevels{{{"debug", Log
                                                                    {"error", LogLevel::kError}}};
 
 bool run_time(const std::string& name) {
-  return name == kLogLevelName || name == kSmallFileName;
+  return name == kLogLevelName || name == kSmallFileName || name == kScheduleName;
 }
 
 }  // namespace
 
 SettingKeeper::SettingKeeper(KeyValueStore& store, const Config& config, ServerLimits& limits)
-    : store_(store), config_(config), limits_(limits) {
+    : store_(store), config_(config), limits_(limits), schedule_(config.snapshot_schedule) {
   const auto scanned =
       Records(store).scan(RecordKind::kSetting, [this](std::string_view key, std::string_view value) {
         // One of a newer program, or one that makes no sense: the file's value is in force.
@@ -53,6 +54,10 @@ Result<> SettingKeeper::check(const std::string& name, const std::string& value)
     if (json.is_number_unsigned() && json.get<uint64_t>() <= kSmallFileMax) return {};
     return fail(EINVAL, "small_file_bytes must be a whole number up to 1073741824");
   }
+  if (name == kScheduleName) {
+    TRY(parse_snapshot_schedule(value));
+    return {};
+  }
   return fail(EINVAL, name + " cannot change at run time");
 }
 
@@ -64,6 +69,7 @@ std::string SettingKeeper::configured(const std::string& name) const {
 void SettingKeeper::apply(const std::string& name, const std::string& value) {
   const Json json = Json::parse(value, nullptr, false);
   if (name == kSmallFileName) limits_.small_file_bytes = json.get<uint64_t>();
+  if (name == kScheduleName) schedule_ = *parse_snapshot_schedule(value);
   if (name != kLogLevelName) return;
   if (json == "off") return set_log_level(LogLevel::kOff);
   const auto* const level =
@@ -124,7 +130,8 @@ std::vector<std::string> SettingKeeper::reload(const Config& fresh) {
   }
   config_.log_level = fresh.log_level;
   config_.small_file_bytes = fresh.small_file_bytes;
-  for (const std::string& name : {kLogLevelName, kSmallFileName}) {
+  config_.snapshot_schedule = fresh.snapshot_schedule;
+  for (const std::string& name : {kLogLevelName, kSmallFileName, kScheduleName}) {
     if (fresh.given.contains(name)) {
       config_.given.insert(name);
     } else {

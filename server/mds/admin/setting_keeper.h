@@ -15,7 +15,8 @@
 namespace pnfsrdma::mds {
 
 // The configuration as it is in force: the file's, and over it what was changed at run time and stored. Only
-// what can change without a restart can be changed: log_level and small_file_bytes. Control loop only.
+// what can change without a restart can be changed: log_level, small_file_bytes and snapshot_schedule. Control loop
+// only.
 class SettingKeeper {
  public:
   // Puts what is stored in force. `limits` outlive this object.
@@ -28,6 +29,8 @@ class SettingKeeper {
   // The file has been read again: what it says now is in force where nothing is stored. Returns the other
   // keys that have changed in it: they count after a restart.
   std::vector<std::string> reload(const Config& fresh);
+  // In force.
+  const SnapshotSchedule& snapshot_schedule() const { return schedule_; }
 
  private:
   // EINVAL.
@@ -39,6 +42,7 @@ class SettingKeeper {
   KeyValueStore& store_;
   Config config_;  // as read at start, but for what can change at run time
   ServerLimits& limits_;
+  SnapshotSchedule schedule_;
   std::map<std::string, std::string> stored_;  // JSON text by name
 };
 

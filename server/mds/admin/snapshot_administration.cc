@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "shared/base/log.h"
+
 namespace pnfsrdma::mds {
 
 namespace {
@@ -24,13 +26,32 @@ console::SnapshotState shown(SnapshotState state) {
 }
 
 console::TreeSnapshot shown(const Snapshot& snapshot) {
-  return {.id = snapshot.number,
-          .name = snapshot.name,
-          .created = snapshot.created,
-          .state = shown(snapshot.state)};
+  console::TreeSnapshot shown_one{.id = snapshot.number,
+                                  .name = snapshot.name,
+                                  .created = snapshot.created,
+                                  .state = shown(snapshot.state),
+                                  .schedule = {},
+                                  .pinned = snapshot.pinned};
+  if (snapshot.schedule != SnapshotClass::kNone) shown_one.schedule = shown(snapshot.schedule);
+  return shown_one;
 }
 
 }  // namespace
+
+console::SnapshotClass shown(SnapshotClass schedule) {
+  switch (schedule) {
+    case SnapshotClass::kNone:
+    case SnapshotClass::kHourly:
+      break;
+    case SnapshotClass::kDaily:
+      return console::SnapshotClass::kDaily;
+    case SnapshotClass::kWeekly:
+      return console::SnapshotClass::kWeekly;
+    case SnapshotClass::kMonthly:
+      return console::SnapshotClass::kMonthly;
+  }
+  return console::SnapshotClass::kHourly;
+}
 
 std::string snapshot_name_of(const WallTime& time) {
   return fmt::format("{:%FT%H.%M.%SZ}", std::chrono::sys_seconds(std::chrono::seconds(time.seconds)));
@@ -98,12 +119,20 @@ std::string SnapshotAdministration::free_name() const {
 
 void SnapshotAdministration::take(const std::string& asked, Done<console::TreeSnapshot> done) {
   const std::string name = asked.empty() ? free_name() : asked;
-  keeper_.take(name, lifetime_.guard([this, name, done = std::move(done)](Result<SnapshotNumber> number) {
+  take_for(SnapshotClass::kNone, name, [this, name, done = std::move(done)](Result<SnapshotNumber> number) {
+    taken(name, std::move(number), done);
+  });
+}
+
+void SnapshotAdministration::take_for(SnapshotClass schedule, const std::string& name,
+                                      Done<SnapshotNumber> done) {
+  const auto end = [this, done = std::move(done)](Result<SnapshotNumber> number) {
     // The first one, even if there were others when it was begun.
     const auto is_ready = [](const auto& one) { return one.second.is_ready(); };
     if (number && std::ranges::count_if(names_.snapshots().all(), is_ready) == 1) update_roots();
-    taken(name, std::move(number), done);
-  }));
+    done(std::move(number));
+  };
+  keeper_.take(name, lifetime_.guard(end), schedule);
 }
 
 void SnapshotAdministration::taken(const std::string& name, Result<SnapshotNumber> number,
@@ -119,10 +148,28 @@ void SnapshotAdministration::remove(SnapshotNumber number, Done<> done) {
   if (snapshot == nullptr || !snapshot->is_ready())
     return done(fail(ENOENT, fmt::format("there is no snapshot {}", number)));
   const std::string name = snapshot->name;  // its record changes meanwhile
+  if (snapshot->pinned)
+    return done(
+        fail(EBUSY, fmt::format("the snapshot {} is pinned: pnfsrdma snapshot unpin {}", name, name)));
   keeper_.remove(name, lifetime_.guard([this, done = std::move(done)](Result<> removed) {
     if (removed && !names_.snapshots().has_ready()) update_roots();
     done(std::move(removed));
   }));
+}
+
+void SnapshotAdministration::pin(SnapshotNumber number, bool pinned, Done<console::TreeSnapshot> done) {
+  Snapshots& snapshots = names_.snapshots();
+  const Snapshot* const snapshot = snapshots.find(number);
+  if (snapshot == nullptr || !snapshot->is_ready())
+    return done(fail(ENOENT, fmt::format("there is no snapshot {}", number)));
+  if (snapshot->pinned != pinned) {
+    if (const auto changed = snapshots.set_pinned(number, pinned); !changed)
+      return done(std::unexpected(changed.error()));
+    log_info("snapshots", "snapshot-pinned name=\"{}\" number={} pinned={}", snapshot->name, number, pinned);
+  }
+  KeyValueStore& store = names_.store();
+  store.when_synced(store.last_namespace_sequence(),
+                    [done = std::move(done), now = shown(*snapshot)] { done(now); });
 }
 
 // The list of snapshots has got, or lost, its name in each of them. A client that has looked for the name learns of it

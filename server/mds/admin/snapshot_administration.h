@@ -25,7 +25,11 @@ class SnapshotAdministration {
   // One that is being deleted and does not go. Asked once a second.
   void add_check(console::Numbers& numbers);
   void take(const std::string& name, Done<console::TreeSnapshot> done);
+  // The same for the schedule, with the errors of SnapshotKeeper::take.
+  void take_for(SnapshotClass schedule, const std::string& name, Done<SnapshotNumber> done);
+  // EBUSY: it is pinned.
   void remove(SnapshotNumber number, Done<> done);
+  void pin(SnapshotNumber number, bool pinned, Done<console::TreeSnapshot> done);
 
  private:
   std::string free_name() const;
@@ -42,6 +46,8 @@ class SnapshotAdministration {
 
 // "2026-11-28T01.30.00Z": a file name on every system.
 std::string snapshot_name_of(const WallTime& time);
+// Of one that the schedule took.
+console::SnapshotClass shown(SnapshotClass schedule);
 // Why there is none of that name, in the words and errors of console::Administration.
 Error why_not_taken(const Error& error, const std::string& name);
 

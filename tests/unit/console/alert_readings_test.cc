@@ -176,6 +176,13 @@ TEST_F(Readings, StartsAndUnsyncedCommitsHaveALimit) {
   EXPECT_EQ(holding(), (Names{"PnfsrdmaMdsRestarts", "PnfsrdmaMetadataNotDurable"}));
 }
 
+TEST_F(Readings, AScheduledSnapshotMayBeAnHourLate) {
+  numbers.snapshot_overdue_seconds = 3600;
+  EXPECT_EQ(holding(), Names{});
+  numbers.snapshot_overdue_seconds = 3601;
+  EXPECT_EQ(holding(), Names{"PnfsrdmaSnapshotOverdue"});
+}
+
 TEST(Quantile, IsLinearWithinABucket) {
   LatencyHistogram histogram;
   EXPECT_FALSE(quantile_of(histogram, 0.5).has_value());

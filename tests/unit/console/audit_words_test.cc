@@ -50,6 +50,14 @@ TEST(AuditSummary, SaysWhatIsOtherThanBefore) {
             "took the snapshot named by its time");
   EXPECT_EQ(audit_summary(entry("deleteSnapshot", "/api/v1/snapshots/3", {{"name", "monday"}}, nullptr)),
             "deleted the snapshot monday");
+  EXPECT_EQ(
+      audit_summary(entry("patchSnapshot", "/api/v1/snapshots/3", {{"name", "monday"}}, {{"pinned", true}})),
+      "pinned the snapshot monday");
+  EXPECT_EQ(audit_summary(entry("patchSnapshot", "/api/v1/snapshots/3", nullptr, {{"pinned", false}}, 404)),
+            "could not unpin the snapshot 3");
+  EXPECT_EQ(audit_summary(entry("putSnapshotSchedule", "/api/v1/snapshots/schedule",
+                                {{"hourly", 0}, {"daily", 7}}, {{"hourly", 24}, {"daily", 7}})),
+            "changed the schedule of snapshots: hourly 0 -> 24");
 }
 
 TEST(AuditSummary, SaysHowItEnded) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -136,9 +137,21 @@ class FakeAdministration final : public Administration {
     done(all_snapshots.back());
   }
   void remove_snapshot(uint32_t id, Done<> done) override {
+    for (const TreeSnapshot& one : all_snapshots) {
+      if (one.id == id && one.pinned) return done(fail(EBUSY, "it is pinned"));
+    }
     std::erase_if(all_snapshots, [&](const TreeSnapshot& one) { return one.id == id; });
     done({});
   }
+  void pin_snapshot(uint32_t id, bool pinned, Done<TreeSnapshot> done) override {
+    for (TreeSnapshot& one : all_snapshots) {
+      if (one.id != id) continue;
+      one.pinned = pinned;
+      return done(one);
+    }
+    done(fail(ENOENT, "none"));
+  }
+  SnapshotSchedule snapshot_schedule() override { return schedule; }
   void add_brick(const std::string& address, Done<Brick> done) override {
     if (address == "tcp:192.0.2.1:1") return done(fail(EHOSTUNREACH, "nobody answers there"));
     if (address == brick.address) return done(fail(EEXIST, "it is there"));
@@ -193,6 +206,15 @@ class FakeAdministration final : public Administration {
   void change_settings(const std::vector<std::pair<std::string, std::string>>& changes,
                        Done<> done) override {
     for (const auto& [name, value] : changes) {
+      if (name == "snapshot_schedule") {
+        const auto wanted = nlohmann::json::parse(value);
+        if (wanted["hourly"].get<uint32_t>() + wanted["daily"].get<uint32_t>() > 4000)
+          return done(fail(EINVAL, "too many"));
+        schedule.daily = wanted["daily"];
+        schedule.hour = wanted["hour"];
+        schedule.next = {{SnapshotClass::kDaily, {}}};
+        schedule.failure = {SnapshotClass::kDaily, {}, "a brick is away"};
+      }
       for (Setting& setting : all_settings) {
         if (setting.name == name) setting = {name, value, SettingSource::kStore, true};
       }
@@ -204,6 +226,7 @@ class FakeAdministration final : public Administration {
   std::vector<Layout> layouts;
   std::vector<Export> all_exports;
   std::vector<TreeSnapshot> all_snapshots;
+  SnapshotSchedule schedule;
   std::vector<Job> all_jobs;
   std::vector<Setting> all_settings;
   Brick brick;

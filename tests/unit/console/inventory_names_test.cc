@@ -37,6 +37,7 @@ TEST(InventoryNames, AreThoseOfTheDocument) {
   EXPECT_EQ(words_up_to(BlockState::kGrantedWrite), documented("BlockRun", "state"));
   EXPECT_EQ(words_up_to(FileType::kFifo), documented("File", "type"));
   EXPECT_EQ(words_up_to(SnapshotState::kDeleting), documented("Snapshot", "state"));
+  EXPECT_EQ(words_up_to(SnapshotClass::kMonthly), documented("SnapshotDue", "schedule"));
   EXPECT_EQ(words_up_to(HealthStatus::kFailed), documented("HealthCheck", "status"));
   EXPECT_EQ(words_up_to(JobState::kCancelled), documented("Job", "state"));
   EXPECT_EQ(words_up_to(SettingSource::kStore), documented("Setting", "source"));

@@ -22,6 +22,7 @@ TEST(Config, EmptyObjectIsTheDefaults) {
 TEST(Config, PrintedIsReadBackTheSame) {
   const auto config = parse_config(
       R"({"listen": ["127.0.0.1:0"], "lease_seconds": 5, "log_level": "debug", "delegations": false,
+      "snapshot_schedule": {"hourly": 24, "monthly": 12, "minute": 30},
       "exports": [{"path": "/a", "root_squash": false, "clients": ["10.0.0.0/8"],
                    "old_handles_until": "2026-12-31", "insecure": true, "manage_gids": true},
                   {"path": "/", "read_only": true}]})");
@@ -30,6 +31,7 @@ TEST(Config, PrintedIsReadBackTheSame) {
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(to_json(*again), to_json(*config));
   EXPECT_FALSE(again->delegations);
+  EXPECT_EQ(again->snapshot_schedule, (SnapshotSchedule{.hourly = 24, .monthly = 12, .minute = 30}));
   EXPECT_EQ(again->exports[0].squash, Squash::kNone);
   EXPECT_TRUE(again->exports[0].insecure);
   EXPECT_FALSE(again->exports[1].insecure);
@@ -55,6 +57,11 @@ TEST(Config, WhatIsWrongIsNamed) {
   EXPECT_NE(error_of(R"({"exports": [{"path": "a"}]})").find("path"), std::string::npos);
   EXPECT_NE(error_of(R"({"exports": [{"insecure": 1}]})").find("insecure"), std::string::npos);
   EXPECT_NE(error_of(R"({"exports": [{"manage_gids": "yes"}]})").find("manage_gids"), std::string::npos);
+  for (const char* schedule : {"7", R"({"yearly": 1})", R"({"daily": -1})", R"({"daily": 4001})",
+                               R"({"hour": 24})", R"({"daily": 2000, "hourly": 2001})"})
+    EXPECT_NE(error_of(R"({"snapshot_schedule": )" + std::string(schedule) + "}").find("snapshot_schedule"),
+              std::string::npos)
+        << schedule;
   for (const char* day : {"2026-13-01", "2026-02-30", "soon", "2026-1-1", "2026-01-01T00"})
     EXPECT_NE(error_of(R"({"exports": [{"old_handles_until": ")" + std::string(day) + R"("}]})")
                   .find("old_handles_until"),

@@ -77,6 +77,25 @@ TEST_F(Settings, AFileReadAgainIsInForceWhereNothingIsStored) {
   EXPECT_EQ(find(keeper, "small_file_bytes").source, console::SettingSource::kDefault);
 }
 
+TEST_F(Settings, TheScheduleIsOneThatChangesAtRunTime) {
+  {
+    SettingKeeper keeper(*store, config, limits);
+    EXPECT_EQ(keeper.snapshot_schedule(), SnapshotSchedule{});
+    ASSERT_TRUE(change(keeper, {{"snapshot_schedule", R"({"hourly": 24, "minute": 15})"}}));
+    EXPECT_EQ(change(keeper, {{"snapshot_schedule", R"({"hourly": 4001})"}}).error().number(), EINVAL);
+    EXPECT_EQ(change(keeper, {{"snapshot_schedule", "7"}}).error().number(), EINVAL);
+  }
+  SettingKeeper again(*store, config, limits);
+  EXPECT_EQ(again.snapshot_schedule(), (SnapshotSchedule{.hourly = 24, .minute = 15}));
+  const Config fresh = *parse_config(R"({"snapshot_schedule": {"daily": 7}})");
+  again.reload(fresh);
+  EXPECT_EQ(again.snapshot_schedule().daily, 0u);
+  ASSERT_TRUE(change(again, {{"snapshot_schedule", "null"}}));
+  EXPECT_EQ(again.snapshot_schedule(), SnapshotSchedule{.daily = 7});
+  again.reload(config);
+  EXPECT_EQ(again.snapshot_schedule(), SnapshotSchedule{});
+}
+
 TEST_F(Settings, OneWrongValueChangesNone) {
   SettingKeeper keeper(*store, config, limits);
   const uint64_t before = limits.small_file_bytes;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "tests/unit/mds/admin/admin_world.h"
 
@@ -50,6 +51,52 @@ TEST(SnapshotAdministration, ShowsThemAndWarnsOfOneThatDoesNotGo) {
   ASSERT_TRUE(snapshots.erase(*second));
   snapshots.forget(*second);
   EXPECT_EQ(warning(), "");
+}
+
+TEST(SnapshotAdministration, TheScheduleTakesOneThatSaysSo) {
+  AdminWorld world;
+  world.layouts.obey_recalls();
+  std::optional<Result<>> set;
+  world.administrator.change_settings({{"snapshot_schedule", R"({"hourly": 2})"}},
+                                      [&](Result<> answer) { set = std::move(answer); });
+  world.layouts.pass(Milliseconds(5000));
+  ASSERT_TRUE(set && *set);
+  const console::TreeSnapshots all = world.administrator.snapshots();
+  ASSERT_EQ(all.all.size(), 1U);
+  EXPECT_EQ(all.all[0].name, "hourly-1970-01-01T01-00Z");
+  EXPECT_EQ(all.all[0].schedule, console::SnapshotClass::kHourly);
+  EXPECT_FALSE(all.all[0].pinned);
+  const console::SnapshotSchedule schedule = world.administrator.snapshot_schedule();
+  EXPECT_EQ(schedule.hourly, 2U);
+  ASSERT_EQ(schedule.next.size(), 1U);
+  EXPECT_EQ(schedule.next[0].due.seconds, 7200);
+  EXPECT_EQ(world.administrator.numbers().scheduled_snapshots, 1U);
+}
+
+TEST(SnapshotAdministration, OneThatIsPinnedIsNotDeleted) {
+  AdminWorld world;
+  Snapshots& snapshots = world.layouts.names->snapshots();
+  const auto number = snapshots.begin("kept", {});
+  ASSERT_TRUE(number && snapshots.set_state(*number, SnapshotState::kReady));
+  const auto pin = [&](SnapshotNumber which, bool pinned) {
+    std::optional<Result<console::TreeSnapshot>> answer;
+    world.administrator.pin_snapshot(which, pinned, [&](auto got) { answer = std::move(got); });
+    world.layouts.pass(Milliseconds(100));
+    return answer.value_or(fail(EIO, "no answer"));
+  };
+  const auto remove = [&] {
+    std::optional<Result<>> answer;
+    world.administrator.remove_snapshot(*number, [&](Result<> got) { answer = std::move(got); });
+    world.layouts.pass(Milliseconds(100));
+    return answer.value_or(fail(EIO, "no answer"));
+  };
+  EXPECT_TRUE(pin(*number, true).value().pinned);
+  EXPECT_TRUE(pin(*number, true).value().pinned);  // again
+  EXPECT_EQ(remove().error().number(), EBUSY);
+  EXPECT_TRUE(world.administrator.snapshots().all[0].pinned);
+  EXPECT_FALSE(pin(*number, false).value().pinned);
+  EXPECT_TRUE(remove());
+  EXPECT_EQ(pin(*number, true).error().number(), ENOENT);
 }
 
 TEST(SnapshotAdministration, OneThatIsNotThereIsNotDeleted) {
