@@ -83,9 +83,12 @@ class Snapshots(TwoMounts):
         self.cli("snapshot", "remove", *names, "--yes")
 
     def remove_all(self):
-        names = [one["name"] for one in self.cli("snapshot", "list") if one["state"] == "ready"]
-        if names:
-            self.remove(*names)
+        ready = [one for one in self.cli("snapshot", "list") if one["state"] == "ready"]
+        pinned = [one["name"] for one in ready if one["pinned"]]
+        if pinned:
+            self.cli("snapshot", "unpin", *pinned)
+        if ready:
+            self.remove(*(one["name"] for one in ready))
 
     def of(self, snapshot, mount=None):
         """This test's folder as it was."""
@@ -382,6 +385,70 @@ class Snapshots(TwoMounts):
         self.remove("two")
         cluster.wait_until(lambda: self.used() <= before + MIB, 60, "the memory comes back")
         cluster.wait_until(lambda: self.cli("snapshot", "list") == [], 60, "what was removed is listed no more")
+
+    # --- the schedule ---
+
+    def schedule(self, *options):
+        return self.cli("snapshot", "schedule", *options)
+
+    def scheduled(self):
+        return [one["name"] for one in self.cli("snapshot", "list") if one["schedule"] == "hourly" and one["state"] == "ready"]
+
+    @staticmethod
+    def minute(from_now):
+        return time.strftime("%H:%M", time.gmtime(time.time() + 60 * from_now))
+
+    def test_a_schedule_takes_and_deletes_its_own(self):
+        self.make("file", 10_000)
+        self.assertEqual(self.schedule()["next"], [])
+        self.take("hourly-2020-01-01T00-00Z")
+        self.addCleanup(self.schedule, "--off")
+        asked = self.schedule("--hourly", 1, "--at", self.minute(0))
+        self.assertEqual((asked["hourly"], asked["daily"], [one["schedule"] for one in asked["next"]]), (1, 0, ["hourly"]))
+        cluster.wait_until(self.scheduled, 20, "the first is taken at once")
+        first, = self.scheduled()
+        self.assertRegex(first, r"^hourly-\d{4}-\d\d-\d\dT\d\d-\d\dZ$")
+        self.assertEqual(tree(self.of(first)), tree(self.folder))
+        self.assertIsNone(self.cli("snapshot", "show", "hourly-2020-01-01T00-00Z")["schedule"])
+
+        self.cluster.stop("mds")
+        self.cluster.start_mds()
+        self.assertEqual(self.schedule()["hourly"], 1)
+        time.sleep(20)  # a start looks after 15 s
+        self.assertEqual(self.scheduled(), [first])
+
+        self.schedule("--at", self.minute(1))
+        cluster.wait_until(lambda: self.scheduled() not in ([first], []), 90, "the next is taken")
+        cluster.wait_until(lambda: len(self.scheduled()) == 1, 20, "what is surplus is deleted")
+        second, = self.scheduled()
+        self.assertNotEqual(second, first)
+        self.assertEqual(sorted(os.listdir(self.mount / LIST)), sorted([second, "hourly-2020-01-01T00-00Z"]))
+        self.assertEqual([self.schedule()["failure"], self.schedule()["tries_in_vain"]], [None, 0])
+        self.assertEqual(self.schedule("--off")["next"], [])
+        self.assertEqual(self.scheduled(), [second])
+
+    def test_a_schedule_that_makes_no_sense_is_refused(self):
+        self.addCleanup(self.schedule, "--off")
+        before = self.schedule()
+        self.assertIn("4001 snapshots", self.cli("snapshot", "schedule", "--hourly", 3000, "--daily", 1001, code=1))
+        self.cli("snapshot", "schedule", "--hourly", 4001, code=1)
+        self.cli("snapshot", "schedule", "--at", "24:00", code=2)
+        self.cli("snapshot", "schedule", "--off", "--daily", 1, code=2)
+        self.assertEqual(self.schedule(), before)
+
+    def test_a_pinned_one_stays(self):
+        self.take("kept")
+        self.take("other")
+        self.assertEqual([one["pinned"] for one in self.cli("snapshot", "pin", "kept")], [True])
+        self.cli("snapshot", "pin", "none", code=5)
+        self.assertIn("pinned", self.cli("snapshot", "remove", "other", "kept", "--yes", code=6))
+        self.assertEqual([one["name"] for one in self.cli("snapshot", "list")], ["kept", "other"])
+        self.cluster.kill("mds")
+        self.cluster.start_mds()
+        self.assertTrue(self.cli("snapshot", "show", "kept")["pinned"])
+        self.assertFalse(self.cli("snapshot", "show", "other")["pinned"])
+        self.cli("snapshot", "unpin", "kept")
+        self.remove("kept")
 
     def test_the_command(self):
         first = self.take("first")

@@ -72,6 +72,15 @@ TEST_F(CommandLine, WhatMakesNoSenseIsRefused) {
   EXPECT_NE(parse({"snapshot", "remove"}), 0);
   EXPECT_EQ(parse({"snapshot", "create"}), 0);
   EXPECT_EQ(parse({"snapshot", "delete", "monday", "tuesday"}), 0);
+  EXPECT_EQ(parse({"snapshot", "pin", "monday", "tuesday"}), 0);
+  EXPECT_NE(parse({"snapshot", "unpin"}), 0);
+  EXPECT_EQ(parse({"snapshot", "schedule"}), 0);
+  EXPECT_EQ(parse({"snapshot", "schedule", "--hourly", "24", "--monthly", "0", "--at", "02:30"}), 0);
+  EXPECT_EQ(parse({"snapshot", "schedule", "--off"}), 0);
+  EXPECT_NE(parse({"snapshot", "schedule", "--off", "--daily", "7"}), 0);
+  EXPECT_NE(parse({"snapshot", "schedule", "--daily", "-1"}), 0);
+  for (const char* time : {"24:00", "2:60", "02:30:00", "0230", "-1:00", ""})
+    EXPECT_NE(parse({"snapshot", "schedule", "--at", time}), 0) << time;
   EXPECT_NE(parse({"nonsense"}), 0);
   EXPECT_NE(parse({"doctor", "--unknown"}), 0);
 }
@@ -159,6 +168,8 @@ TEST_F(CommandLine, CompletionKnowsWhatTheServerHas) {
   EXPECT_THAT(complete({"user", "edit", ""}), word("eve"));
   EXPECT_THAT(complete({"job", "follow", ""}), word("12"));
   EXPECT_THAT(complete({"snapshot", "remove", ""}), word("monday"));
+  EXPECT_THAT(complete({"snapshot", "pin", ""}), word("monday"));
+  EXPECT_THAT(complete({"snapshot", "schedule", "--"}), word("--hourly"));
   EXPECT_THAT(complete({"config", "set", ""}), word("log_level"));
   EXPECT_THAT(complete({"config", "set", ""}), Not(word("listen")));  // cannot be set
   EXPECT_THAT(complete({"layout", "list", "--client", ""}), word("00ff"));
