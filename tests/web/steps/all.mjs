@@ -8,7 +8,7 @@ import { chartMoves, historyIsShown, mountAndWork } from "./overview.mjs";
 import { layoutAppears, revokeIdle, revokeUnderLoad, walkByKeyboard } from "./exposure.mjs";
 import { expelClient, seeClient } from "./clients.mjs";
 import { eventsArrive } from "./events.mjs";
-import { removeSnapshot, takeSnapshot } from "./snapshots.mjs";
+import { pinSnapshot, removeSnapshot, scheduleSnapshots, takeSnapshot } from "./snapshots.mjs";
 import { auditTells, changeLogLevel, makeToken, makeViewer } from "./settings.mjs";
 import { logOut, viewerIsRefused } from "./roles.mjs";
 import { tryOperations } from "./try_api.mjs";
@@ -25,6 +25,8 @@ export const steps = [
   ["the charts move", chartMoves],
   ["the last 15 minutes, who is busy, and the forecast", historyIsShown],
   ["a snapshot is taken", takeSnapshot],
+  ["a pinned snapshot is not offered for removal", pinSnapshot],
+  ["the schedule is changed and takes one", scheduleSnapshots],
   ["a snapshot is removed, its name typed", removeSnapshot],
   ["a layout appears in the exposure map within a second", layoutAppears],
   ["the map is walked by keyboard", walkByKeyboard],

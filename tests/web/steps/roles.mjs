@@ -15,7 +15,7 @@ export async function logOut({ page, output }) {
   await page.getByRole("alert").first().waitFor();
 }
 
-const CHANGES = /^(Add a device|Check|Format…|Remove…|New export|New snapshot|Edit|Revoke|Expel|New user)/;
+const CHANGES = /^(Add a device|Check|Format…|Remove…|New export|New snapshot|Change schedule|Pin|Edit|Revoke|Expel|New user)/;
 
 export async function viewerIsRefused({ page, cluster, output }) {
   await page.goto("/");

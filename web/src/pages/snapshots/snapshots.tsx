@@ -2,9 +2,11 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/call";
 import { everyPage } from "../../api/every_page";
+import { asProblem } from "../../api/problem";
 import type { Snapshot } from "../../api/generated";
 import { usePoll } from "../../api/use_poll";
 import { bytesText } from "../../format/number";
+import { notify } from "../../notices";
 import { Empty } from "../../parts/empty";
 import { Loaded } from "../../parts/loaded";
 import { PageHead } from "../../parts/page_head";
@@ -12,6 +14,7 @@ import { Panel } from "../../parts/panel";
 import { useMay } from "../../session";
 import { NewSnapshot } from "./new_snapshot";
 import { RemoveSnapshot } from "./remove_snapshot";
+import { SchedulePanel } from "./schedule_panel";
 import { SnapshotTable } from "./snapshot_table";
 
 const SNAPSHOTS_MS = 3000;
@@ -32,6 +35,15 @@ export function Snapshots() {
     setOpen(null);
     snapshots.refresh();
   };
+  const pin = async ({ id, name, pinned }: Snapshot) => {
+    try {
+      await call("PATCH /snapshots/{id}", { path: { id }, body: { pinned: !pinned } });
+      notify(pinned ? `${name} can be removed again.` : `${name} is pinned: it cannot be removed.`);
+    } catch (error) {
+      notify(asProblem(error).message, "bad");
+    }
+    snapshots.refresh();
+  };
   const create = may("POST /snapshots") && (
     <button type="button" class="button button-main" onClick={() => setOpen({ what: "new" })}>New snapshot</button>
   );
@@ -42,13 +54,14 @@ export function Snapshots() {
         <Loaded from={snapshots}>
           {({ items, held_bytes }) => (
             <>
-              <SnapshotTable snapshots={items} onRemove={(of) => setOpen({ what: "remove", of })}
+              <SnapshotTable snapshots={items} onPin={(of) => void pin(of)} onRemove={(of) => setOpen({ what: "remove", of })}
                 empty={<Empty title="There is no snapshot."><p>A snapshot costs only what changes after it. It is no backup: it is in the same memory.</p>{create}</Empty>} />
               {items.length > 0 && <p class="muted">{bytesText(held_bytes)} of memory are only in snapshots.</p>}
             </>
           )}
         </Loaded>
       </Panel>
+      <SchedulePanel />
       {open?.what === "new" && <NewSnapshot onClose={close} />}
       {open?.what === "remove" && <RemoveSnapshot of={open.of} onClose={close} />}
     </>
