@@ -13,11 +13,16 @@ void FileSystem::statfs(fuse_req_t request, fuse_ino_t node) {
   const nfs4::Bitmap wanted = nfs4::Bitmap::of(
       Attribute::kFilesAvailable, Attribute::kFilesFree, Attribute::kFilesTotal, Attribute::kMaxName,
       Attribute::kSpaceAvailable, Attribute::kSpaceFree, Attribute::kSpaceTotal);
-  const nfs4::FileHandle handle = parts_.inodes.handle_of(node).value_or(parts_.inodes.root()->handle);
+  const std::shared_ptr<Inode> root = parts_.inodes.root();
+  const nfs4::FileHandle handle = parts_.inodes.handle_of(node).value_or(root->handle);
   initiator::CompoundReply reply;
-  const int error =
-      call(request, {nfs4::PutFileHandleArguments{handle}, nfs4::GetAttributesArguments{wanted}}, reply,
-           false, parts_.clock.now() + kUmountPatience);
+  const auto ask = [&](const nfs4::FileHandle& of) {
+    return call(request, {nfs4::PutFileHandleArguments{of}, nfs4::GetAttributesArguments{wanted}}, reply,
+                false, parts_.clock.now() + kUmountPatience);
+  };
+  int error = ask(handle);
+  // It was removed, and is open still: the file system is there.
+  if (error == ESTALE && handle != root->handle) error = ask(root->handle);
   const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
   if (error != 0 || result == nullptr) {
     fuse_reply_err(request, error != 0 ? error : EIO);

@@ -20,8 +20,8 @@ struct LayoutModule::Machinery {
                 .transports = options.transports,
                 .memory = options.memory}),
         space(parts.loop, parts.clock, parts.names, bricks, table,
-              [this](InodeId except, const AheadFiles::Filter& which, std::function<void()> done) {
-                layouts.take_back_ahead(except, which, std::move(done));
+              [this](InodeId except, const std::optional<QuotaId>& owner, std::function<void()> done) {
+                layouts.take_back_ahead(except, owner, std::move(done));
               }),
         records(parts.names.store()),
         layouts(parts.loop, parts.clock, parts.names, bricks, space, table, records, queue, parts.recaller,

@@ -199,6 +199,8 @@ Result<> QuotaAdministration::begin() {
 void QuotaAdministration::limit(const Place& place, const console::QuotaLimits& limits,
                                 Done<console::Quota> done) {
   const QuotaId id = id_of(place);
+  if (id.kind != QuotaKind::kTree && id.number > UINT32_MAX)
+    return done(fail(EINVAL, fmt::format("{} is no number of a {}", id.number, to_string(id.kind))));
   const auto space = checked(limits.space, "space");
   const auto inodes = checked(limits.inodes, "inodes");
   if (!space) return done(std::unexpected(space.error()));
@@ -215,10 +217,12 @@ Result<> QuotaAdministration::set(const QuotaId& id, const QuotaLimits& limits) 
   Quotas& quotas = names_.quotas();
   if (id.kind == QuotaKind::kTree && quotas.trees().find({id.number}) == nullptr)
     return std::unexpected(no_tree(id.number));
+  if (limits == quotas.limits_of(id)) return {};
+  if (!quotas.limits().contains(id) && quotas.limits().size() >= Quotas::kLimitsMax)
+    return fail(EBUSY, fmt::format("{} users, groups and trees have limits, and there can be no more",
+                                   Quotas::kLimitsMax));
   TRY(begin());
-  const auto set = quotas.set_limits(id, limits, clock_.wall_now());
-  if (!set && set.error().number() == EMFILE) return fail(EBUSY, set.error().what());
-  TRY(set);
+  TRY(quotas.set_limits(id, limits, clock_.wall_now()));
   log_info("quotas", "quota-set kind={} id={} space={}/{} inodes={}/{}", to_string(id.kind), id.number,
            limits.space.soft, limits.space.hard, limits.inodes.soft, limits.inodes.hard);
   return {};
@@ -226,19 +230,27 @@ Result<> QuotaAdministration::set(const QuotaId& id, const QuotaLimits& limits) 
 
 void QuotaAdministration::add_tree(const std::string& path, Done<console::Quota> done) {
   read_then(
-      names_.store(), lifetime_.token(), [this, path] { return find_path(names_, path); },
-      [this, path, done = std::move(done)](const Result<InodePointer>& directory) mutable {
+      names_.store(), lifetime_.token(), [this, path] { return future_root(path); },
+      [this, path, done = std::move(done)](const Result<InodeId>& directory) mutable {
         if (!directory) return done(std::unexpected(directory.error()));
-        const auto tree = make_tree(path, **directory);
+        const auto tree = make_tree(path, *directory);
         if (!tree) return done(std::unexpected(tree.error()));
         when_durable([this, id = QuotaId{QuotaKind::kTree, tree->number.value},
                       done = std::move(done)]() mutable { show(id, std::move(done)); });
       });
 }
 
-Result<QuotaTree> QuotaAdministration::make_tree(const std::string& path, const Inode& directory) {
+// Only reads: a directory that can become a tree.
+Result<InodeId> QuotaAdministration::future_root(const std::string& path) {
+  TRY_ASSIGN(const InodePointer directory, find_path(names_, path));
+  const auto possible = names_.check_tree_root(directory->id);
+  if (!possible) return std::unexpected(why_no_tree(possible.error(), path));
+  return directory->id;
+}
+
+Result<QuotaTree> QuotaAdministration::make_tree(const std::string& path, InodeId directory) {
   TRY(begin());
-  const auto tree = names_.begin_tree(directory.id, path);
+  const auto tree = names_.begin_tree(directory, path);
   if (!tree) return std::unexpected(why_no_tree(tree.error(), path));
   log_info("quotas", "quota-tree-made tree={} path={}", tree->number.value, path);
   walk_.start();

@@ -40,7 +40,8 @@ class QuotaAdministration {
   console::QuotaSettings settings() const;
   Result<> begin();
   Result<> set(const QuotaId& id, const QuotaLimits& limits);
-  Result<QuotaTree> make_tree(const std::string& path, const Inode& directory);
+  Result<InodeId> future_root(const std::string& path);
+  Result<QuotaTree> make_tree(const std::string& path, InodeId directory);
   // When all that was committed is durable.
   void when_durable(std::function<void()> then);
   void show(const QuotaId& id, Done<console::Quota> done);

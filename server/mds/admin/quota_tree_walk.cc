@@ -14,9 +14,9 @@ using nfs4::Status;
 // The store is full, or makes a snapshot.
 constexpr Milliseconds kMarkAgain{1000};
 
-// It was removed meanwhile; a directory is so only when it is empty.
+// It was removed meanwhile (a directory is so only when it is empty), or cannot be read, as the log says.
 bool is_gone(Status status) {
-  return status == Status::kStale || status == Status::kNoEnt;
+  return status == Status::kStale || status == Status::kNoEnt || status == Status::kIo;
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ void QuotaTreeWalk::start() {
   const auto found = std::ranges::find_if(trees, [](const auto& one) { return !one.second.complete; });
   if (found == trees.end()) return;
   tree_ = found->first;
-  way_ = {{found->second.root, 0}};
+  way_ = {{.directory = found->second.root}};
   next();
 }
 
@@ -35,30 +35,36 @@ void QuotaTreeWalk::next() {
   loop_.post(lifetime_.guard([this] {
     read_then(
         names_.store(), lifetime_.token(), [this] { return look(); },
-        [this](const Outcome<DirectoryPage>& page) { mark(page); });
+        [this](const Outcome<Look>& look) { mark(look); });
   }));
 }
 
 // Only reads: the entries, their inodes, and what will be charged.
-Outcome<DirectoryPage> QuotaTreeWalk::look() {
+Outcome<QuotaTreeWalk::Look> QuotaTreeWalk::look() {
   const Place& place = way_.back();
+  TRY_ASSIGN(const InodePointer directory, names_.get(place.directory));
   TRY_ASSIGN(DirectoryPage page, names_.read_directory(place.directory, place.cookie, kEntriesPerTurn));
-  for (const DirectoryEntry& entry : page.entries) static_cast<void>(names_.get(entry.inode));
-  return page;
+  for (const DirectoryEntry& entry : page.entries) {
+    if (const auto inode = names_.get(entry.inode)) names_.quotas().bring(**inode);
+  }
+  return Look{.page = std::move(page), .next_cookie = directory->next_cookie};
 }
 
-void QuotaTreeWalk::mark(const Outcome<DirectoryPage>& page) {
+void QuotaTreeWalk::mark(const Outcome<Look>& look) {
   const QuotaTree* const tree = names_.quotas().trees().find(tree_);
   if (tree == nullptr) return finish();
-  if (!page && !is_gone(page.error())) return again();
-  if (!page || page->entries.empty()) {
+  if (!look && !is_gone(look.error())) return again();
+  Place& place = way_.back();
+  if (look && place.end == 0) place.end = look->next_cookie;
+  const bool over = !look || look->page.entries.empty() || look->page.entries.front().cookie >= place.end;
+  if (over) {
     way_.pop_back();
-  } else if (!mark_entries(*page)) {
+  } else if (!mark_entries(look->page)) {
     return again();
   }
   if (!way_.empty()) return next();
   if (const auto completed = names_.complete_tree(tree_); !completed) {
-    way_ = {{tree->root, UINT64_MAX}};  // nothing is left but that
+    way_ = {{.directory = tree->root, .cookie = UINT64_MAX}};  // nothing is left but that
     return again();
   }
   log_info("quotas", "quota-tree-counted tree={} path={}", tree_.value, tree->path);
@@ -72,7 +78,7 @@ bool QuotaTreeWalk::mark_entries(const DirectoryPage& page) {
     if (!placed && !is_gone(placed.error())) return false;
     way_.back().cookie = entry.cookie;
     if (placed && *placed && entry.type == FileType::kDirectory) {
-      way_.push_back({entry.inode, 0});
+      way_.push_back({.directory = entry.inode});
       return true;
     }
   }

@@ -23,14 +23,20 @@ class QuotaTreeWalk {
   void start();
 
  private:
-  // A directory on the way, and how far its entries are marked.
+  // A directory on the way, and how far its entries are marked. What comes later than it was marked itself has its
+  // number already: it ends there, however fast it grows.
   struct Place {
     InodeId directory = kNoInode;
     uint64_t cookie = 0;
+    uint64_t end = 0;  // 0: not known yet
+  };
+  struct Look {
+    DirectoryPage page;
+    uint64_t next_cookie = 0;
   };
   void next();
-  Outcome<DirectoryPage> look();
-  void mark(const Outcome<DirectoryPage>& page);
+  Outcome<Look> look();
+  void mark(const Outcome<Look>& look);
   bool mark_entries(const DirectoryPage& page);
   void finish();
   void again();

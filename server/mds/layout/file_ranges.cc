@@ -45,21 +45,26 @@ void FileRanges::next_slice(const AllocatingPointer& work) {
     work->turn = std::move(turn);
     const uint64_t inode = work->target.inode;
     read_then(
-        names_.store(), lifetime_.token(), [this, inode] { return names_.get(inode); },
+        names_.store(), lifetime_.token(), [this, work, inode] { return present(inode, work->left); },
         [this, work](const Outcome<InodePointer>& present) {
           if (!present) return end_slice(work, present.error());
-          if (!could_ever_fit(**present, work->left)) return end_slice(work, Status::kNoSpc);
           if (work->slice.end <= (*present)->size) return plan_slice(work);
           make_end_free(work, **present);
         });
   });
 }
 
-// All there is free, and what the file has, would not do: nothing is to be begun.
-bool FileRanges::could_ever_fit(const Inode& present, const ByteRange& range) {
-  uint64_t free = present.space_used;
+// All there is free, or allowed, and what the file has, would not do: nothing is to be begun. Only reads.
+Outcome<InodePointer> FileRanges::present(uint64_t inode, const ByteRange& range) {
+  TRY_ASSIGN(InodePointer present, names_.get(inode));
+  const uint64_t missing = range.length() - std::min(range.length(), present->space_used + kGrainSize);
+  uint64_t free = 0;
   for (BrickDevice* const brick : bricks_.all()) free += brick->space().unused_bytes();
-  return range.length() <= free + kGrainSize;
+  if (missing > free) return std::unexpected(Status::kNoSpc);
+  const auto allowed = names_.quotas().space_left(*present, clock_.wall_now());
+  if (!allowed) return std::unexpected(status_of(allowed.error()));
+  if (missing > allowed->bytes) return std::unexpected(Status::kDQuot);
+  return present;
 }
 
 // The file grows: as for a WRITE that leaves a gap, those who may write behind the end leave first, and zeros are

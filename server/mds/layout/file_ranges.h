@@ -61,7 +61,7 @@ class FileRanges {
   void punch_present(const Target& target, const ByteRange& range, const InodeQueue::Turn& turn,
                      const Done& done);
   void seek_on(const std::shared_ptr<Seeking>& work);
-  bool could_ever_fit(const Inode& present, const ByteRange& range);
+  Outcome<InodePointer> present(uint64_t inode, const ByteRange& range);
 
   const Clock& clock_;
   EventLoop& loop_;

@@ -380,12 +380,13 @@ void Layouts::on_last_close(std::vector<uint64_t> files, std::function<void()> d
       });
 }
 
-void Layouts::take_back_ahead(uint64_t except, const AheadFiles::Filter& which, std::function<void()> done) {
+void Layouts::take_back_ahead(uint64_t except, const std::optional<QuotaId>& owner,
+                              std::function<void()> done) {
   struct Round {
     EventLoop::TimerId timer = 0;
     std::function<void()> done;
   };
-  const std::vector<InodeId> files = space_.ahead().ask(except, which);
+  const std::vector<InodeId> files = owner ? space_.ahead().ask(except, *owner) : space_.ahead().ask(except);
   auto round = std::make_shared<Round>(Round{.done = std::move(done)});
   const Join join([this, round] {
     loop_.cancel(round->timer);
@@ -400,8 +401,8 @@ void Layouts::take_back_ahead(uint64_t except, const AheadFiles::Filter& which, 
       end();
     });
   }
-  // None left to ask: others wait for the answers, and so do we. For a quota there may be none at all.
-  if (!files.empty() || which) join.end();
+  // None left to ask: others wait for the answers, and so do we.
+  if (!files.empty()) join.end();
 }
 
 // What is ahead of the file: whoever reaches it commits what he has written there, and gives it back.

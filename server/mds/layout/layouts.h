@@ -113,7 +113,7 @@ class Layouts final : public LayoutConflicts {
   // not true any more. False: on record somebody has it still, and nothing has changed.
   bool drop_end(uint64_t inode, uint64_t except);
   // Takes back what is ahead of some files, open ones too, but not of one; see FileSpace::TakeBack.
-  void take_back_ahead(uint64_t except, const AheadFiles::Filter& which, std::function<void()> done);
+  void take_back_ahead(uint64_t except, const std::optional<QuotaId>& owner, std::function<void()> done);
   // The client's lease is over: it gets nothing new.
   bool gone(uint64_t client) const { return gone_.contains(client); }
   // Its layout of the file is being revoked: it must not learn that by being granted the next one.

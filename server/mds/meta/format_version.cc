@@ -19,8 +19,8 @@ Result<> raise_format_version(KeyValueStore& store, Batch& batch, uint64_t forma
   return {};
 }
 
-void raise_format_version(Batch& batch) {
-  put_value(batch, meta_key("format"), StoredNumber{kFormatVersion});
+void raise_format_version(Batch& batch, uint64_t format) {
+  put_value(batch, meta_key("format"), StoredNumber{format});
 }
 
 Result<> check_format_version(KeyValueStore& store) {

@@ -12,13 +12,15 @@ namespace pnfsrdma::mds {
 // older program would free such memory with the first of its files, write into a snapshot's, and take an ACL's mask
 // for the group's rights. 4: quotas; an older program would not count.
 inline constexpr uint64_t kFormatVersion = 4;
+inline constexpr uint64_t kFormatShared = 3;
+inline constexpr uint64_t kFormatQuotas = 4;
 // Of a store without any of them: an older program may still use it.
 inline constexpr uint64_t kFormatBasic = 2;
 
 // The batch brings what programs that know less than `format` do not know; the stored version never goes down.
 Result<> raise_format_version(KeyValueStore& store, Batch& batch, uint64_t format);
-// The same for the newest one: nothing is read.
-void raise_format_version(Batch& batch);
+// The same for who knows what is stored: nothing is read. Never a lower one than that.
+void raise_format_version(Batch& batch, uint64_t format);
 
 // Writes the version into an empty store. EUCLEAN for a store that is not ours, ENOTSUP for one of a newer
 // program. Blocks.

@@ -11,6 +11,7 @@
 
 #include "server/mds/meta/bounded_cache.h"
 #include "server/mds/meta/directory_entry.h"
+#include "server/mds/meta/format_version.h"
 #include "server/mds/meta/inode.h"
 #include "server/mds/meta/key_value.h"
 #include "server/mds/meta/keys.h"
@@ -135,7 +136,8 @@ struct NamespaceOptions {
 // the snapshot goes (kStale), and are never changed: kRoFs, or, where only times would move, nothing happens.
 //
 // What changes who has how much is charged in its batch (quotas.h): kDQuot, with nothing changed. What another quota
-// tree has comes and goes by no name: kXDev.
+// tree has comes and goes by no name: kXDev; kDelay
+// for a directory that would get another parent while a tree is being marked.
 //
 // Errors besides those named: kStale (no such
 // inode), kDelay, kNoSpc, kIo; in a request that can be run again kSuspended (request_reads.h), with nothing
@@ -221,10 +223,15 @@ class Namespace final : public AclReader {
   Quotas& quotas() { return quotas_; }
   const Quotas& quotas() const { return quotas_; }
 
+  // The format that memory of several files, snapshots and ACLs need here.
+  uint64_t shared_format() const { return quotas_.on() ? kFormatQuotas : kFormatShared; }
+
   // namespace_trees.cc
   // Makes a directory a quota tree, without what is in it yet: place_in_tree() each, then complete_tree(). kNotDir,
   // kNameTooLong (the path, over kSymlinkBytesMax), kExist (it is one), kNotEmpty (it is in one, or one is in it),
-  // kMLink (there are as many as there may be).
+  // kMLink (there are as many as there may be), kInval (quotas are off).
+  // The same refusals, and nothing else: it brings what begin_tree() reads.
+  Outcome<> check_tree_root(InodeId directory);
   Outcome<QuotaTree> begin_tree(InodeId directory, const std::string& path);
   // False, and no effect: it is in another tree. kNoEnt: there is no such tree (any more).
   Outcome<bool> place_in_tree(InodeId inode, TreeNumber tree);
@@ -252,9 +259,9 @@ class Namespace final : public AclReader {
   Outcome<std::optional<NameEntry>> find(InodeId directory, std::string_view name);
   Outcome<AclEntries> stored_acl(const Inode& inode, AclKind kind);
   Outcome<> check_outside(const Inode& moved, const Inode& target);
-  Outcome<> check_replace(const Inode& moved, const Inode& target, const Inode* victim);
-  Outcome<> check_exchange(const Inode& moved, const Inode& target, const Inode& other);
-  Outcome<> check_tree(const Inode& moved, const Inode& target) const;
+  Outcome<> check_replace(const Inode& moved, const Inode& source, const Inode& target, const Inode* victim);
+  Outcome<> check_exchange(const Inode& moved, const Inode& source, const Inode& target, const Inode& other);
+  Outcome<> check_tree(const Inode& moved, const Inode& source, const Inode& target) const;
   Outcome<> check_apart(InodeId directory);
 
   KeyValueStore& store_;

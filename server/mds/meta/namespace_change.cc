@@ -87,7 +87,7 @@ void Namespace::Change::put_acl(Inode& inode, AclKind kind, uint32_t flag, const
     if (had) batch_.erase(acl_key(inode.id, kind));
   } else {
     inode.flags |= flag;
-    raise_format_version(batch_);
+    raise_format_version(batch_, names_.shared_format());
     put_value(batch_, acl_key(inode.id, kind), StoredAcl{{entries.begin(), entries.end()}});
   }
 }

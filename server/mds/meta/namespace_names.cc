@@ -85,8 +85,10 @@ Outcome<> Namespace::check_outside(const Inode& moved, const Inode& target) {
   return {};
 }
 
-Outcome<> Namespace::check_replace(const Inode& moved, const Inode& target, const Inode* victim) {
-  TRY(check_tree(moved, target));
+Outcome<> Namespace::check_replace(const Inode& moved, const Inode& source, const Inode& target,
+                                   const Inode* victim) {
+  // In its directory it keeps its place, so that who marks a tree meets it, and its tree, whatever that is.
+  if (source.id != target.id) TRY(check_tree(moved, source, target));
   TRY(check_outside(moved, target));
   if (victim == nullptr) {
     const bool full = moved.is_directory() && moved.parent != target.id && target.nlink >= kLinksMax;
@@ -116,7 +118,7 @@ Outcome<Renamed> Namespace::rename(InodeId source, std::string_view source_name,
   if (replaced) {
     TRY_ASSIGN(victim, get(replaced->inode));
   }
-  TRY(check_replace(*moved, *to, victim.get()));
+  TRY(check_replace(*moved, *from, *to, victim.get()));
 
   Change change(*this);
   Inode& source_place = change.edit(from);
@@ -146,8 +148,9 @@ Outcome<Renamed> Namespace::rename(InodeId source, std::string_view source_name,
 }
 
 // `moved` goes to where `other` has been.
-Outcome<> Namespace::check_exchange(const Inode& moved, const Inode& target, const Inode& other) {
-  TRY(check_tree(moved, target));
+Outcome<> Namespace::check_exchange(const Inode& moved, const Inode& source, const Inode& target,
+                                    const Inode& other) {
+  TRY(check_tree(moved, source, target));
   TRY(check_outside(moved, target));
   const bool one_more = moved.is_directory() && moved.parent != target.id && !other.is_directory();
   return one_more && target.nlink >= kLinksMax ? Outcome<>(std::unexpected(Status::kMLink)) : Outcome<>();
@@ -167,8 +170,8 @@ Outcome<Exchanged> Namespace::exchange(InodeId first, std::string_view first_nam
     return Exchanged{{here->change, here->change}, {there->change, there->change}};
   TRY_ASSIGN(const InodePointer moved, get(one->inode));
   TRY_ASSIGN(const InodePointer met, get(other->inode));
-  TRY(check_exchange(*moved, *there, *met));
-  TRY(check_exchange(*met, *here, *moved));
+  TRY(check_exchange(*moved, *here, *there, *met));
+  TRY(check_exchange(*met, *there, *here, *moved));
 
   Change change(*this);
   Inode& first_place = change.edit(here);
@@ -197,7 +200,7 @@ Outcome<Linked> Namespace::link(InodeId id, InodeId directory, std::string_view 
   if (target->nlink >= kLinksMax) return std::unexpected(Status::kMLink);
   TRY_ASSIGN(const std::optional<NameEntry> entry, find(directory, name));
   if (entry) return std::unexpected(Status::kExist);
-  TRY(check_tree(*target, *parent));
+  TRY(check_tree(*target, *parent, *parent));
   if (store_.room().full) return std::unexpected(Status::kNoSpc);
   Change change(*this);
   Inode& place = change.edit(parent);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Directories that are counted with all that is in them (quota_trees.h).
-#include <cerrno>
-
 #include "server/mds/meta/namespace_change.h"
 
 namespace pnfsrdma::mds {
 
 using nfs4::Status;
 
-// A tree's own directory may go wherever there is no tree, as its parent is in none.
-Outcome<> Namespace::check_tree(const Inode& moved, const Inode& target) const {
+// From one directory to another. A tree's own directory may go wherever there is no tree, as its parent is in none.
+Outcome<> Namespace::check_tree(const Inode& moved, const Inode& source, const Inode& target) const {
   const QuotaTrees& trees = quotas_.trees();
+  if (moved.is_directory() && source.id != target.id && trees.marking())
+    return std::unexpected(Status::kDelay);
   const TreeNumber there = trees.tree_of(target);
   const bool whole = there.value == 0 && trees.is_root(moved);
   return whole || trees.tree_of(moved) == there ? Outcome<>() : std::unexpected(Status::kXDev);
@@ -36,15 +36,22 @@ Outcome<> Namespace::check_apart(InodeId directory) {
   return {};
 }
 
-Outcome<QuotaTree> Namespace::begin_tree(InodeId directory, const std::string& path) {
+Outcome<> Namespace::check_tree_root(InodeId directory) {
   if (snapshot_of(directory) != 0) return std::unexpected(Status::kRoFs);
-  if (path.size() > kSymlinkBytesMax) return std::unexpected(Status::kNameTooLong);
-  TRY_ASSIGN(const InodePointer present, get_directory(directory));
+  TRY(get_directory(directory));
   TRY(check_apart(directory));
+  const bool full = quotas_.trees().all().size() >= QuotaTrees::kTreesMax;
+  return full ? Outcome<>(std::unexpected(Status::kMLink)) : Outcome<>();
+}
+
+Outcome<QuotaTree> Namespace::begin_tree(InodeId directory, const std::string& path) {
+  if (!quotas_.on()) return std::unexpected(Status::kInval);
+  if (path.size() > kSymlinkBytesMax) return std::unexpected(Status::kNameTooLong);
+  TRY(check_tree_root(directory));
+  TRY_ASSIGN(const InodePointer present, get_directory(directory));
   Change change(*this);
   const auto tree = quotas_.trees().add(change.batch(), directory, path);
-  if (!tree)
-    return std::unexpected(tree.error().number() == EMFILE ? Status::kMLink : status_of(tree.error()));
+  if (!tree) return std::unexpected(status_of(tree.error()));
   Inode& root = change.edit(present);
   // It is counted as in the tree from its first change on, when there is a tree.
   root.tree = tree->number;

@@ -6,6 +6,7 @@
 
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/values.h"
+#include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
 namespace {
@@ -53,7 +54,7 @@ Result<> QuotaCharge::put(Batch& batch, const WallTime& now) {
   const auto seconds = static_cast<uint64_t>(now.seconds);
   for (Delta& delta : deltas_) {
     const QuotaLimits limits = quotas_.limits_of(delta.id);
-    TRY_ASSIGN(QuotaUsage usage, quotas_.usage(delta.id));
+    TRY_ASSIGN(QuotaUsage usage, present(delta));
     usage.space.used = moved(usage.space.used, delta.space);
     usage.inodes.used = moved(usage.inodes.used, delta.inodes);
     delta.usage = {.space = dated(usage.space, limits.space, seconds),
@@ -62,6 +63,15 @@ Result<> QuotaCharge::put(Batch& batch, const WallTime& now) {
   }
   for (const Delta& delta : deltas_) put_quota(batch, delta.id, delta.usage);
   return {};
+}
+
+// A record that cannot be read must not keep anybody from removing a file either.
+Result<QuotaUsage> QuotaCharge::present(const Delta& delta) {
+  auto usage = quotas_.usage(delta.id);
+  const bool shrinks = delta.space <= 0 && delta.inodes <= 0;
+  if (usage || usage.error().number() != EUCLEAN || !shrinks) return usage;
+  log_error("quotas", "quota-unreadable {}", usage.error().to_string());
+  return QuotaUsage{};
 }
 
 Result<> QuotaCharge::check(const Delta& delta, const QuotaLimits& limits, uint64_t now) const {

@@ -36,6 +36,7 @@ class QuotaCharge {
   };
   void change(const Inode& inode, int64_t sign);
   void change(const QuotaId& id, int64_t space, int64_t inodes);
+  Result<QuotaUsage> present(const Delta& delta);
   Result<> check(const Delta& delta, const QuotaLimits& limits, uint64_t now) const;
 
   Quotas& quotas_;

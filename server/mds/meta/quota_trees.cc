@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "server/mds/meta/format_version.h"
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/quota_charge.h"
 #include "server/mds/meta/values.h"
@@ -37,6 +36,7 @@ Result<QuotaTrees> QuotaTrees::open(KeyValueStore& store) {
   };
   TRY(store.scan(tag_prefix(kTreeTag), {}, visit));
   TRY(outcome);
+  trees.count_incomplete();
   return trees;
 }
 
@@ -54,7 +54,6 @@ const QuotaTree* QuotaTrees::of_root(InodeId directory) const {
 Result<QuotaTree> QuotaTrees::add(Batch& batch, InodeId root, const std::string& path) const {
   if (all_.size() >= kTreesMax) return fail(EMFILE, "there are as many quota trees as there may be");
   const QuotaTree tree{.number = {next_}, .root = root, .path = path, .complete = false};
-  raise_format_version(batch);
   put_value(batch, meta_key(kNextTreeKey), StoredNumber{next_ + 1});
   put(batch, tree);
   return tree;
@@ -75,6 +74,17 @@ void QuotaTrees::erase(Batch& batch, TreeNumber number) const {
 void QuotaTrees::enter(const QuotaTree& tree) {
   next_ = std::max(next_, tree.number.value + 1);
   all_[tree.number] = tree;
+  count_incomplete();
+}
+
+void QuotaTrees::leave(TreeNumber number) {
+  all_.erase(number);
+  count_incomplete();
+}
+
+void QuotaTrees::count_incomplete() {
+  incomplete_ =
+      static_cast<size_t>(std::ranges::count_if(all_, [](const auto& one) { return !one.second.complete; }));
 }
 
 }  // namespace pnfsrdma::mds

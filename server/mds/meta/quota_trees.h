@@ -11,7 +11,8 @@
 namespace pnfsrdma::mds {
 
 // A directory whose content is counted together. Each inode below it has its number; what is made there gets it from
-// its directory, and nothing that has another one comes or goes by rename(2) or link(2).
+// its directory, and nothing that has another one comes or goes by rename(2) or link(2). While a tree is being marked, no
+// directory of the server changes its parent: none escapes, and none comes in unseen.
 struct QuotaTree {
   TreeNumber number;
   InodeId root = kNoInode;
@@ -37,6 +38,8 @@ class QuotaTrees {
   TreeNumber tree_of(const Inode& inode) const {
     return inode.tree.value != 0 && all_.contains(inode.tree) ? inode.tree : TreeNumber{};
   }
+  // Not all of what is in some tree has its number yet.
+  bool marking() const { return incomplete_ > 0; }
   bool is_root(const Inode& inode) const {
     const QuotaTree* const tree = find(inode.tree);
     return tree != nullptr && tree->root == inode.id;
@@ -49,13 +52,16 @@ class QuotaTrees {
   // With its limits and what was counted of it.
   void erase(Batch& batch, TreeNumber number) const;
   void enter(const QuotaTree& tree);
-  void leave(TreeNumber number) { all_.erase(number); }
+  void leave(TreeNumber number);
 
  private:
   explicit QuotaTrees(KeyValueStore& store) : store_(&store) {}
 
   KeyValueStore* store_;
+  void count_incomplete();
+
   std::map<TreeNumber, QuotaTree> all_;
+  size_t incomplete_ = 0;
   uint64_t next_ = 1;
 };
 

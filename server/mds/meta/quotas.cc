@@ -9,6 +9,7 @@
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/quota_charge.h"
 #include "server/mds/meta/values.h"
+#include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
 namespace {
@@ -73,7 +74,7 @@ Result<> Quotas::read_limits() {
 Result<> Quotas::begin() {
   if (on()) return {};
   Batch batch;
-  raise_format_version(batch);
+  raise_format_version(batch, kFormatQuotas);
   put_value(batch, meta_key(kCountedKey), StoredNumber{kRootInode});
   TRY(store_->commit(batch, CommitKind::kNamespace));
   counted_to_ = kRootInode;
@@ -173,21 +174,36 @@ Quotas::Owners Quotas::owners_of(const Inode& inode) const {
   return owners;
 }
 
-Result<uint64_t> Quotas::space_left(const Inode& inode, const WallTime& now) {
-  uint64_t left = UINT64_MAX;
+std::vector<QuotaId> Quotas::counted_owners(const Inode& inode) const {
+  if (!on()) return {};
+  const Owners owners = owners_of(inode);
+  return {owners.begin(), owners.end()};
+}
+
+void Quotas::bring(const Inode& inode) {
+  if (!on()) return;
+  for (const QuotaId& id : owners_of(inode)) static_cast<void>(usage(id));
+}
+
+Result<Quotas::Allowance> Quotas::space_left(const Inode& inode, const WallTime& now) {
+  Allowance least;
   const auto seconds = static_cast<uint64_t>(now.seconds);
   for (const QuotaId& id : owners_of(inode)) {
     const QuotaLimit limit = limits_of(id).space;
     if (limit.none() || !holds(id)) continue;
     TRY_ASSIGN(const QuotaUsage usage, this->usage(id));
-    const uint64_t used = usage.space.used;
-    if (limit.hard != 0) left = std::min(left, limit.hard - std::min(limit.hard, used));
+    uint64_t left = UINT64_MAX;
+    const auto up_to = [&, used = usage.space.used](uint64_t bytes) {
+      left = std::min(left, bytes - std::min(bytes, used));
+    };
+    if (limit.hard != 0) up_to(limit.hard);
     // Above the soft limit nothing more is to be had once the time is up; below it, up to it.
     const bool late = limit.soft != 0 && (usage.space.over_since != 0 || grace_.space == 0) &&
                       seconds >= usage.space.over_since + grace_.space;
-    if (late) left = std::min(left, limit.soft - std::min(limit.soft, used));
+    if (late) up_to(limit.soft);
+    if (left < least.bytes) least = {.bytes = left, .of = id};
   }
-  return left;
+  return least;
 }
 
 Result<std::optional<Quotas::Room>> Quotas::room(const Inode& inode, QuotaLimit QuotaLimits::* limit,
@@ -212,26 +228,22 @@ Result<std::optional<Quotas::Room>> Quotas::tree_inodes(const Inode& inode) {
 
 Result<Quotas::Slice> Quotas::next_slice(size_t most) {
   Slice slice{.inodes = {}, .end = kAllCounted};
-  Result<> outcome;
   const auto visit = [&](std::string_view, std::string_view value) {
     if (slice.inodes.size() == most) {
       slice.end = slice.inodes.back().id + 1;
       return false;
     }
-    auto inode = read_value<Inode>(value, "an inode");
-    if (!inode) {
-      outcome = std::unexpected(inode.error());
-      return false;
+    // One that cannot be read counts for nobody: there is a problem, as --check tells, but not this one.
+    if (auto inode = read_value<Inode>(value, "an inode")) {
+      slice.inodes.push_back(*std::move(inode));
+    } else {
+      log_error("quotas", "quota-inode-unreadable {}", inode.error().to_string());
     }
-    slice.inodes.push_back(*std::move(inode));
     return true;
   };
   TRY(store_->scan(tag_prefix(kInodeTag), number_key(kInodeTag, counted_to_), visit));
-  TRY(outcome);
   // What is to be added to is read before there is any effect.
-  for (const Inode& inode : slice.inodes) {
-    for (const QuotaId& id : owners_of(inode)) TRY(usage(id));
-  }
+  for (const Inode& inode : slice.inodes) bring(inode);
   return slice;
 }
 

@@ -52,6 +52,8 @@ class Quotas {
 
   // Nothing of what was never charged. Errors: those of KeyValueStore::get.
   Result<QuotaUsage> usage(const QuotaId& id);
+  // What a change of the inode charges is in memory then. Only reads.
+  void bring(const Inode& inode);
   // In order, from that one on, the first `most` of them that have something. Reads as above.
   struct Entry {
     QuotaId id;
@@ -72,8 +74,16 @@ class Quotas {
   };
   Owners owners_of(const Inode& inode) const;
 
-  // How many bytes more an inode's owner, group and tree may have; UINT64_MAX: as many as there are.
-  Result<uint64_t> space_left(const Inode& inode, const WallTime& now);
+  // The same for who keeps it; nothing while nothing is counted.
+  std::vector<QuotaId> counted_owners(const Inode& inode) const;
+
+  // How many bytes more an inode's owner, group and tree may have, and who of them may have no more; UINT64_MAX: as
+  // many as there are, nobody.
+  struct Allowance {
+    uint64_t bytes = UINT64_MAX;
+    std::optional<QuotaId> of;
+  };
+  Result<Allowance> space_left(const Inode& inode, const WallTime& now);
   // The same of a tree alone, as the size and the rest of a file system: nullopt where it has no such limit.
   struct Room {
     uint64_t total = 0;

@@ -107,7 +107,7 @@ Result<SnapshotNumber> Snapshots::begin(std::string_view name, const WallTime& c
   if (is_full()) return fail(EMFILE, "there are as many snapshots as there may be");
   Snapshot snapshot{.number = last_ + 1, .name = std::string(name), .created = created, .schedule = schedule};
   Batch batch;
-  raise_format_version(batch);
+  TRY(raise_format_version(*store_, batch, kFormatShared));
   put_value(batch, meta_key(kLastKey), StoredNumber{snapshot.number});
   put_snapshot(batch, snapshot);
   TRY(store_->commit(batch, CommitKind::kNamespace));

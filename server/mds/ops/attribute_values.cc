@@ -269,6 +269,7 @@ void WantedAttributes::encode(xdr::Encoder& encoder, const Services& services, c
 void WantedAttributes::read(const Services& services, const Inode& inode) const {
   if (server_wanted_ && overlap(wanted_, room_attributes())) {
     static_cast<void>(services.names.quotas().tree_space(inode));
+    static_cast<void>(services.names.quotas().tree_inodes(inode));
   }
   if (!acls_wanted_) return;
   static_cast<void>(services.names.access_acl(inode));

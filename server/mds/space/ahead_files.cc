@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/space/ahead_files.h"
 
+#include <utility>
+
 #include "server/mds/meta/records.h"
 #include "shared/base/bytes.h"
 #include "shared/base/log.h"
@@ -44,25 +46,38 @@ void AheadFiles::take_off_record(Batch& batch, InodeId inode) const {
   Records::erase(batch, RecordKind::kAhead, ahead_record_key(inode));
 }
 
-void AheadFiles::enter(InodeId inode, bool on_record) {
+void AheadFiles::enter(InodeId inode, bool on_record, const std::vector<QuotaId>& owners) {
   const auto [found, is_new] = files_.try_emplace(inode);
-  found->second.on_record = found->second.on_record || on_record;
+  File& file = found->second;
+  file.on_record = file.on_record || on_record;
+  if (file.owners != owners) {
+    disown(inode, file);
+    file.owners = owners;
+    for (const QuotaId& owner : owners) by_owner_[owner].insert(inode);
+  }
   if (is_new) asked(inode);
+}
+
+void AheadFiles::disown(InodeId inode, const File& file) {
+  for (const QuotaId& owner : file.owners) {
+    const auto found = by_owner_.find(owner);
+    found->second.erase(inode);
+    if (found->second.empty()) by_owner_.erase(found);
+  }
 }
 
 void AheadFiles::leave(InodeId inode) {
   const auto found = files_.find(inode);
   if (found == files_.end()) return;
+  disown(inode, found->second);
   line_.erase(found->second.turn);
   files_.erase(found);
 }
 
-std::vector<InodeId> AheadFiles::ask(InodeId except, const Filter& which) {
+std::vector<InodeId> AheadFiles::ask(InodeId except) {
   std::vector<InodeId> inodes;
-  size_t looked = 0;
   for (auto at = line_.begin(); at != line_.end() && inodes.size() < kAskedAtOnce;) {
-    if (which && ++looked > kFilteredAtOnce) break;
-    if (at->second == except || (which && !which(at->second))) {
+    if (at->second == except) {
       ++at;
       continue;
     }
@@ -71,6 +86,26 @@ std::vector<InodeId> AheadFiles::ask(InodeId except, const Filter& which) {
     at = line_.erase(at);
   }
   return inodes;
+}
+
+std::vector<InodeId> AheadFiles::ask(InodeId except, const QuotaId& owner) {
+  std::vector<InodeId> inodes;
+  const auto all = by_owner_.find(owner);
+  if (all == by_owner_.end()) return inodes;
+  size_t looked = 0;
+  for (auto at = all->second.begin(); at != all->second.end() && ++looked <= kLookedAtOnce; ++at) {
+    File& file = files_.at(*at);
+    if (*at == except || file.turn == 0) continue;
+    inodes.push_back(*at);
+    line_.erase(std::exchange(file.turn, 0));
+    if (inodes.size() == kAskedAtOnce) break;
+  }
+  return inodes;
+}
+
+size_t AheadFiles::count(const QuotaId& owner, InodeId except) const {
+  const auto all = by_owner_.find(owner);
+  return all == by_owner_.end() ? 0 : all->second.size() - all->second.count(except);
 }
 
 void AheadFiles::asked(InodeId inode) {

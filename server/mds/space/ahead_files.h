@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "server/mds/meta/inode.h"
 #include "server/mds/meta/key_value.h"
+#include "server/mds/meta/quota.h"
 
 namespace pnfsrdma::mds {
 
@@ -27,26 +28,33 @@ class AheadFiles {
   // Part of the batch that gives or takes the memory; enter() or leave() follows when it is committed.
   void put_on_record(Batch& batch, InodeId inode) const;
   void take_off_record(Batch& batch, InodeId inode) const;
-  void enter(InodeId inode, bool on_record);
+  // `owners`: those that it counts for.
+  void enter(InodeId inode, bool on_record, const std::vector<QuotaId>& owners = {});
   void leave(InodeId inode);
 
   static constexpr size_t kAskedAtOnce = 64;
-  // nullptr: every file.
-  using Filter = std::function<bool(InodeId)>;
-  static constexpr size_t kFilteredAtOnce = 4096;
   // Of those that nobody is being asked for, those that were not for the longest time, but for one. asked()
-  // follows for each, whether it is still here or not. A filter sees the first kFilteredAtOnce.
-  std::vector<InodeId> ask(InodeId except, const Filter& which = nullptr);
+  // follows for each, whether it is still here or not.
+  std::vector<InodeId> ask(InodeId except);
+  // The same of those that count for one: any of them.
+  std::vector<InodeId> ask(InodeId except, const QuotaId& owner);
+  // How many count for it, but for one; those that somebody is being asked for, too.
+  size_t count(const QuotaId& owner, InodeId except) const;
   void asked(InodeId inode);
 
  private:
   struct File {
     bool on_record = false;
     uint64_t turn = 0;  // its place in the line; 0: it is being asked for
+    std::vector<QuotaId> owners;
   };
+
+  static constexpr size_t kLookedAtOnce = 1024;
+  void disown(InodeId inode, const File& file);
 
   std::unordered_map<InodeId, File> files_;
   std::map<uint64_t, InodeId> line_;  // by turn
+  std::unordered_map<QuotaId, std::set<InodeId>, QuotaHash> by_owner_;
   uint64_t next_turn_ = 1;
 };
 

@@ -52,12 +52,13 @@ struct FileSpace::Allocation {
   bool shared = false;             // no brick alone has enough: each gives what it has
   std::vector<Hole> holes;         // still to place, the last one first
   std::vector<Placed> placed;
-  bool scattered = false;                        // a brick has enough, in too many pieces
-  uint64_t allowed = UINT64_MAX;                 // bytes that quotas leave, when it was last looked
-  nfs4::Status shortage = nfs4::Status::kNoSpc;  // or kDQuot
+  bool scattered = false;     // a brick has enough, in too many pieces
+  Quotas::Allowance allowed;  // what quotas leave, and who is short: when it was last looked
   // Once nothing is free: the files still to be asked for what is ahead of them, and until when.
   std::optional<SteadyTime> patience;
   size_t files_left = 0;
+  std::optional<size_t>
+      owners_files_left;  // the same once somebody may have no more: those that count for him
 };
 
 }  // namespace pnfsrdma::mds

@@ -152,6 +152,7 @@ struct FileSpace::Removal {
 // Only reads.
 std::expected<FileSpace::Removal, nfs4::Status> FileSpace::removal(InodeId inode, const ByteRange& range) {
   TRY_ASSIGN(InodePointer present, names_.get(inode));
+  names_.quotas().bring(*present);
   Removal removal{std::move(present),
                   ExtentChange(store_, inode),
                   {.shares = SharedChange(store_), .free = {}, .dead = {}},

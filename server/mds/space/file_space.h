@@ -42,10 +42,10 @@ inline constexpr Milliseconds kRoomPatience{250};
 class FileSpace {
  public:
   using Done = std::function<void(nfs4::Status)>;
-  // Takes memory back that is ahead of files, of some of them (or of those), but not of one; `done` after
-  // kRoomPatience at the latest.
+  // Takes memory back that is ahead of files, of some of them (or of some that count for `owner`), but not of one;
+  // `done` after kRoomPatience at the latest.
   using TakeBack =
-      std::function<void(InodeId except, const AheadFiles::Filter& which, std::function<void()> done)>;
+      std::function<void(InodeId except, const std::optional<QuotaId>& owner, std::function<void()> done)>;
 
   FileSpace(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, LayoutTable& table,
             TakeBack take_back);
@@ -171,7 +171,7 @@ class FileSpace {
   struct Hole;
   struct Look {
     std::vector<Mapping> mapped;
-    uint64_t allowed = 0;
+    Quotas::Allowance allowed;
   };
   struct Allocation;
   using AllocationPointer = std::shared_ptr<Allocation>;
@@ -184,7 +184,6 @@ class FileSpace {
   void begin_placing(const AllocationPointer& work);
   std::expected<std::deque<BrickNumber>, nfs4::Status> places(InodeId inode, uint64_t begin);
   std::expected<Look, nfs4::Status> look(const Allocation& work, uint64_t begin);
-  AheadFiles::Filter counting_as(InodeId inode);
   void place_next(const AllocationPointer& work);
   void find_holes(const AllocationPointer& work, const std::vector<Mapping>& mapped);
   GrainRequest request_for(const AllocationPointer& work, BrickDevice& brick, const Hole& hole);
@@ -201,6 +200,7 @@ class FileSpace {
   void give_back(const AllocationPointer& work);
   void retreat(const AllocationPointer& work, nfs4::Status status);
   void make_room(const AllocationPointer& work);
+  void make_allowance(const AllocationPointer& work);
   static void finish(const AllocationPointer& work, nfs4::Status status);
 
   struct Unnaming;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "server/mds/meta/read_then.h"
-#include "server/mds/meta/request_reads.h"
 #include "server/mds/space/file_allocation.h"
 
 // The half of FileSpace that gives memory to files.
@@ -108,7 +107,8 @@ void FileSpace::find_holes(const AllocationPointer& work, const std::vector<Mapp
     }
     in_front = mapping.logical ? std::optional(*mapping.logical + mapping.length) : std::nullopt;
   }
-  if (needed > work->allowed) return retreat(work, nfs4::Status::kDQuot);
+  if (needed > work->allowed.bytes) return retreat(work, nfs4::Status::kDQuot);
+  work->allowed.bytes -= needed;
   std::reverse(work->holes.begin(), work->holes.end());
   place_next(work);
 }
@@ -139,8 +139,9 @@ GrainRequest FileSpace::request_for(const AllocationPointer& work, BrickDevice& 
   GrainRequest request{.scattered = work->change.scattered};
   const uint64_t hard_end = std::clamp(work->plan.needed.end, range.begin, range.end);
   request.hard = (hard_end - range.begin) / kGrainSize;
-  const uint64_t ahead = std::min(brick.space().free_bytes(), work->allowed) / kAheadOfFree;
+  const uint64_t ahead = std::min(brick.space().free_bytes(), work->allowed.bytes) / kAheadOfFree;
   request.soft = std::min(range.end - hard_end, ahead) / kGrainSize;
+  work->allowed.bytes -= std::min(work->allowed.bytes, request.soft * kGrainSize);
   if (hole.in_front && &bricks_.at(*hole.in_front - 1) == &brick) request.goal = *hole.in_front;
   return request;
 }
@@ -216,6 +217,7 @@ void FileSpace::commit_placed(const AllocationPointer& work) {
 // Only reads.
 std::expected<FileSpace::Placing, nfs4::Status> FileSpace::placing(const Allocation& work) {
   TRY_ASSIGN(InodePointer inode, names_.get(work.inode));
+  names_.quotas().bring(*inode);
   Placing placing{.inode = std::move(inode),
                   .extents = ExtentChange(store_, work.inode),
                   .unnaming = {.shares = SharedChange(store_), .free = {}, .dead = {}}};
@@ -247,7 +249,7 @@ void FileSpace::commit_extents(const AllocationPointer& work, const Placing& pla
   if (on_record) ahead_.put_on_record(batch, work->inode);
   const auto updated = names_.update(work->inode, update, batch, work->change.kind);
   if (!updated) return retreat(work, updated.error());
-  if (ahead) ahead_.enter(work->inode, on_record);
+  if (ahead) ahead_.enter(work->inode, on_record, names_.quotas().counted_owners(*placing.inode));
   if (work->unshares) free_when_synced(placing.unnaming, [] {});
   if (work->change.kind == CommitKind::kState) lazy_behind_ = store_.last_namespace_sequence();
   finish(work, nfs4::Status::kOk);
@@ -278,17 +280,16 @@ void FileSpace::give_back(const AllocationPointer& work) {
 void FileSpace::retreat(const AllocationPointer& work, nfs4::Status status) {
   give_back(work);
   const bool scattered = status == nfs4::Status::kLayoutTryLater;
-  const bool over = status == nfs4::Status::kDQuot;
-  const bool full = status == nfs4::Status::kNoSpc || scattered || over;
+  const bool full = status == nfs4::Status::kNoSpc || scattered;
   work->scattered = work->scattered || scattered;
-  if ((full || status == nfs4::Status::kDelay) && work->range != work->plan.needed) {
+  const bool over = status == nfs4::Status::kDQuot;
+  if ((full || over || status == nfs4::Status::kDelay) && work->range != work->plan.needed) {
     work->range = work->plan.needed;
     return begin_placing(work);
   }
   // Only a brick that is full sends a file to another one.
+  if (over) return make_allowance(work);
   if (!full) return finish(work, status);
-  work->shortage = over ? status : nfs4::Status::kNoSpc;
-  if (over) return make_room(work);
   if (work->places.size() > 1 && !work->shared) {
     work->places.pop_front();
     work->range = work->plan.wished;
@@ -302,42 +303,42 @@ void FileSpace::retreat(const AllocationPointer& work, nfs4::Status status) {
   make_room(work);
 }
 
-// Nothing is free, or allowed. What is ahead of files is taken back before anybody hears so: from all of them once, or
-// for a quota from some that count for it.
+// Nothing is free. What is ahead of files is taken back, from all of them once, before anybody hears so.
 void FileSpace::make_room(const AllocationPointer& work) {
-  const bool over = work->shortage == nfs4::Status::kDQuot;
   if (!work->patience) {
     work->patience = clock_.now() + kRoomPatience;
     // Not of this one: it is we who have its turn.
     work->files_left = ahead_.size() - (ahead_.contains(work->inode) ? 1 : 0);
-    if (over) work->files_left = std::min(work->files_left, AheadFiles::kAskedAtOnce);
   } else if (clock_.now() >= *work->patience) {
-    return finish(work, over ? work->shortage : nfs4::Status::kDelay);
+    return finish(work, nfs4::Status::kDelay);
   }
-  if (work->files_left == 0) return finish(work, work->shortage);
+  if (work->files_left == 0) return finish(work, nfs4::Status::kNoSpc);
   work->files_left -= std::min(work->files_left, AheadFiles::kAskedAtOnce);
-  const AheadFiles::Filter which = over ? counting_as(work->inode) : nullptr;
-  take_back_(work->inode, which, lifetime_.guard([this, work, over, before = released_] {
-    if (!over && released_ == before) return make_room(work);
+  take_back_(work->inode, std::nullopt, lifetime_.guard([this, work, before = released_] {
+    if (released_ == before) return make_room(work);
     work->range = work->plan.needed;
     work->shared = work->scattered = false;
     begin_anew(work);
   }));
 }
 
-// Those that count for the same user, group or tree, as far as that is in memory.
-AheadFiles::Filter FileSpace::counting_as(InodeId inode) {
-  RequestReads reads(store_);
-  const RequestReads::Run in_memory(reads);
-  const auto present = names_.get(inode);
-  if (!present) return [](InodeId) { return false; };
-  return [this, mine = *present](InodeId other) {
-    RequestReads reads(store_);
-    const RequestReads::Run in_memory(reads);
-    const auto present = names_.get(other);
-    return present && ((*present)->uid == mine->uid || (*present)->gid == mine->gid ||
-                       (mine->tree.value != 0 && (*present)->tree == mine->tree));
+// Somebody may have no more. What is ahead of the files that count for him is taken back, and nobody else's, before he
+// hears so: of all of them once. While some is on its way back, he is told to come again.
+void FileSpace::make_allowance(const AllocationPointer& work) {
+  const bool again = work->patience.has_value();
+  if (!again) work->patience = clock_.now() + kRoomPatience;
+  if (again && clock_.now() >= *work->patience) return finish(work, nfs4::Status::kDelay);
+  const auto anew = [this, work] {
+    work->range = work->plan.needed;
+    begin_anew(work);
   };
+  // By the commit, as others were quicker: looked at again, once.
+  if (!work->allowed.of) return again ? finish(work, nfs4::Status::kDQuot) : anew();
+  const QuotaId owner = *work->allowed.of;
+  if (!work->owners_files_left) work->owners_files_left = ahead_.count(owner, work->inode);
+  if (*work->owners_files_left == 0) return finish(work, nfs4::Status::kDQuot);
+  *work->owners_files_left -= std::min(*work->owners_files_left, AheadFiles::kAskedAtOnce);
+  take_back_(work->inode, owner, lifetime_.guard(anew));
 }
 
 void FileSpace::finish(const AllocationPointer& work, nfs4::Status status) {

@@ -252,6 +252,7 @@ Result<std::vector<LogicalRange>> FileSpace::take_alive(InodeId source, const st
 Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   TRY_ASSIGN(InodePointer source, names_.get(clone.source));
   TRY_ASSIGN(InodePointer target, names_.get(clone.target));
+  names_.quotas().bring(*target);
   // Memory of a snapshot's file that is alive is named by the file it was of, or by others that say they share.
   const auto owner = names_.get(live_inode(clone.source));
   if (!owner && owner.error() != nfs4::Status::kStale) return std::unexpected(owner.error());
@@ -311,7 +312,7 @@ nfs4::Status FileSpace::commit_clone(const Clone& clone, const Cloning& work) {
   const auto target = names_.get(clone.target);
   if (!target) return target.error();
   Batch batch;
-  raise_format_version(batch);
+  raise_format_version(batch, names_.shared_format());
   work.extents.write_to(batch);
   work.revival.write_to(batch);
   work.unnaming.write_to(batch);

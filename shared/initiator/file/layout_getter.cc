@@ -28,6 +28,12 @@ MetadataError no_open() {
   return {nfs4::Status::kOk, EBADF};
 }
 
+// What a wide wish was refused for need not hold for what is needed.
+bool may_fit_narrower(nfs4::Status status) {
+  return status == nfs4::Status::kLayoutTryLater || status == nfs4::Status::kTooSmall ||
+         status == nfs4::Status::kDQuot;
+}
+
 }  // namespace
 
 LayoutGetter::LayoutGetter(FileState& file, DeviceTable& devices, Background& background, Told& told)
@@ -86,8 +92,7 @@ bool LayoutGetter::acquire(Direction direction, uint64_t offset, uint64_t length
     // A wide wish may be more than can be had at once: then the exact one.
     const bool wide =
         wanted.offset < offset || wanted.min_length > kPage || status == nfs4::Status::kTooSmall;
-    const bool too_wide =
-        turn == 0 && wide && (status == nfs4::Status::kLayoutTryLater || status == nfs4::Status::kTooSmall);
+    const bool too_wide = turn == 0 && wide && may_fit_narrower(status);
     // OLD_STATEID: another open of the file, or a recall, has overtaken us. The newest one will do, and
     // nothing is lost.
     const bool overtaken = status == nfs4::Status::kOldStateid;

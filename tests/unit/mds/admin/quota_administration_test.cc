@@ -95,6 +95,10 @@ TEST_F(QuotaAdministration, WhatMakesNoSenseIsRefusedAndSwitchesNothingOn) {
     administrator().change_quotas({.space_grace_seconds = Quotas::kGraceMax + 1}, done);
   });
   EXPECT_EQ(changed.error().number(), EINVAL);
+  make("file");
+  EXPECT_EQ(add_tree("/file").error().number(), EINVAL);
+  EXPECT_EQ(limit(QuotaKind::kUser, uint64_t{1} << 32, {}).error().number(), EINVAL);
+  EXPECT_TRUE(limit(QuotaKind::kUser, 7, {})) << "none for who has none";
   EXPECT_FALSE(names().quotas().on());
 }
 
@@ -134,6 +138,20 @@ TEST_F(QuotaAdministration, ATreeIsMarkedInTheBackgroundHoweverDeep) {
   for (int i = 0; i < 1000 && !one(QuotaKind::kTree, made->id)->complete; ++i) settle();
   EXPECT_EQ(one(QuotaKind::kTree, made->id)->inodes.used, inodes);
   EXPECT_TRUE(names().quotas().trees().of_root(top)->complete);
+}
+
+TEST_F(QuotaAdministration, ADirectoryThatGrowsAsFastAsItIsMarkedHoldsNobodyUp) {
+  const InodeId top = make("top", 0, kRootInode, FileType::kDirectory);
+  for (size_t i = 0; i < 3 * QuotaTreeWalk::kEntriesPerTurn; ++i) make(std::to_string(i), 7, top);
+  std::optional<uint64_t> made;
+  administrator().add_quota_tree("/top", [&](Result<console::Quota> quota) { made = quota->id; });
+  const auto complete = [&] { return made && names().quotas().trees().find({*made})->complete; };
+  for (int turn = 0; turn < 400 && !complete(); ++turn) {
+    for (size_t i = 0; i < QuotaTreeWalk::kEntriesPerTurn; ++i)
+      make(std::to_string(turn) + "." + std::to_string(i), 7, top);
+    world_.layouts.loop.run_once(Milliseconds(0));
+  }
+  EXPECT_TRUE(complete());
 }
 
 TEST_F(QuotaAdministration, ATreeThatIsRenamedIsShownWhereItIs) {

@@ -170,7 +170,7 @@ TEST_F(Bricks, TheFormatGoesUpOnly) {
   configure({"a"});
   EXPECT_EQ(stored_format(), kFormatBasic);
   Batch batch;
-  raise_format_version(batch);
+  raise_format_version(batch, kFormatVersion);
   ASSERT_TRUE(store_.commit(batch, CommitKind::kNamespace));
   ASSERT_TRUE(list_->add("b", false));
   EXPECT_EQ(stored_format(), kFormatVersion);

@@ -101,11 +101,53 @@ TEST_P(Trees, TheDirectoryItselfGoesWhereThereIsNoTree) {
 TEST_P(Trees, WhatIsNotMarkedYetStaysWhereItIs) {
   const InodeId top = make_directory("top");
   const InodeId first = make_directory("first", top);
-  make_directory("second", top);
+  make(top, "second");
   const QuotaTree made = begin_tree(top);
   ASSERT_TRUE(*names_->place_in_tree(first, made.number));
   EXPECT_EQ(status(names_->rename(top, "second", first, "second")), Status::kXDev);
+  EXPECT_EQ(status(names_->rename(top, "second", top, "renamed")), Status::kOk) << "an editor's backup";
   EXPECT_EQ(tree_of(make(first, "new")), made.number);
+}
+
+TEST_P(Trees, NoDirectoryGetsAnotherParentWhileOneIsMarked) {
+  const InodeId top = make_directory("top");
+  const InodeId first = make_directory("first", top);
+  const InodeId other = make_directory("other");
+  make_directory("child", first);
+  make_directory("stranger", other);
+  const QuotaTree made = begin_tree(top);
+  mark(top, made.number);
+  EXPECT_EQ(status(names_->rename(first, "child", top, "child")), Status::kDelay)
+      << "the walk may have been there";
+  EXPECT_EQ(status(names_->rename(other, "stranger", top, "stranger")), Status::kDelay)
+      << "it may have a tree in it";
+  EXPECT_EQ(status(names_->exchange(first, "child", other, "stranger")), Status::kDelay);
+  EXPECT_EQ(status(names_->rename(first, "child", first, "renamed")), Status::kOk);
+  ASSERT_EQ(status(names_->complete_tree(made.number)), Status::kOk);
+  EXPECT_EQ(status(names_->rename(first, "renamed", top, "child")), Status::kOk);
+  EXPECT_EQ(status(names_->rename(other, "stranger", top, "stranger")), Status::kXDev);
+}
+
+TEST_P(Trees, AFileWithNamesElsewhereIsRenamedThere) {
+  const InodeId top = make_directory("top");
+  const InodeId home = make_directory("home");
+  const InodeId file = make(top, "inside");
+  names_->link(file, home, "outside").value();
+  make_tree(top);
+  EXPECT_EQ(status(names_->rename(home, "outside", home, "renamed")), Status::kOk);
+  EXPECT_EQ(status(names_->link(file, home, "another")), Status::kXDev);
+}
+
+TEST_P(Trees, TheFormatOfQuotasIsNotLoweredByAnAcl) {
+  names_
+      ->update(make(kRootInode, "file"), {.access_acl = PosixAcl::of({{nfs4::PosixAceTag::kUserObject, 7, 0},
+                                                                      {nfs4::PosixAceTag::kUser, 7, 5},
+                                                                      {nfs4::PosixAceTag::kGroupObject, 5, 0},
+                                                                      {nfs4::PosixAceTag::kMask, 7, 0},
+                                                                      {nfs4::PosixAceTag::kOther, 0, 0}})
+                                                            .value()})
+      .value();
+  EXPECT_EQ(stored_format(), kFormatQuotas);
 }
 
 TEST_P(Trees, ThereIsNoneInAnother) {

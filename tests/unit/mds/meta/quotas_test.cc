@@ -122,7 +122,7 @@ TEST_P(QuotasOfNames, ALimitHoldsOnceAllIsCountedOnly) {
   limit(user(7), {.space = {}, .inodes = {.hard = 5}});
   count_slice(4);
   EXPECT_EQ(status(create("more", 7, 8)), Status::kOk);
-  EXPECT_EQ(quotas().space_left(*names_->get(id_of("more")).value(), clock_.wall_now()).value(), UINT64_MAX);
+  EXPECT_EQ(quotas().space_left(*names_->get(id_of("more")).value(), clock_.wall_now())->bytes, UINT64_MAX);
   count_all();
   EXPECT_EQ(status(create("still more", 7, 8)), Status::kDQuot);
 }
@@ -145,13 +145,12 @@ TEST_P(QuotasOfNames, SpaceLeftIsTheLeastOfAllThatHaveLimits) {
   begin();
   const InodeId file = make(kRootInode, "file", 7, 8);
   give(file, kGrainSize);
-  const auto left = [&] {
-    return quotas().space_left(*names_->get(file).value(), clock_.wall_now()).value();
-  };
+  const auto left = [&] { return quotas().space_left(*names_->get(file).value(), clock_.wall_now())->bytes; };
   EXPECT_EQ(left(), UINT64_MAX);
   limit(user(7), {.space = {.soft = kGrainSize, .hard = 10 * kGrainSize}, .inodes = {}});
   limit(group(8), {.space = {.hard = 6 * kGrainSize}, .inodes = {}});
   EXPECT_EQ(left(), 5 * kGrainSize);
+  EXPECT_EQ(quotas().space_left(*names_->get(file).value(), clock_.wall_now())->of, group(8));
   ASSERT_TRUE(quotas().set_grace({.space = 0, .inodes = 0}));
   EXPECT_EQ(left(), 0U) << "no grace: the soft limit is a hard one";
 }
@@ -160,6 +159,28 @@ TEST_P(QuotasOfNames, AGracePeriodIsKeptBeforeTheyAreOn) {
   ASSERT_TRUE(quotas().set_grace({.space = 5, .inodes = 6}));
   restart();
   EXPECT_EQ(quotas().grace().inodes, 6U);
+}
+
+TEST_P(QuotasOfNames, ARecordThatCannotBeReadHindersNoRemoval) {
+  begin();
+  make(kRootInode, "file", 7, 8);
+  Batch batch;
+  batch.put(quota_key(kQuotaTag, user(7)), "garbage");
+  ASSERT_TRUE(store_->commit(batch, CommitKind::kNamespace));
+  restart();
+  EXPECT_EQ(status(create("more", 7, 8)), Status::kIo);
+  EXPECT_EQ(status(names_->remove(kRootInode, "file")), Status::kOk);
+}
+
+TEST_P(QuotasOfNames, AnInodeThatCannotBeReadCountsForNobody) {
+  const InodeId damaged = make(kRootInode, "damaged", 7, 8);
+  make(kRootInode, "file", 7, 8);
+  Batch batch;
+  batch.put(number_key(kInodeTag, damaged), "garbage");
+  ASSERT_TRUE(store_->commit(batch, CommitKind::kNamespace));
+  begin();
+  EXPECT_EQ(usage(user(7)).inodes.used, 1U);
+  broken_on_purpose();
 }
 
 TEST_P(QuotasOfNames, AGracePeriodIsTenYearsAtMost) {

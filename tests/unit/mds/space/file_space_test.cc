@@ -278,7 +278,7 @@ TEST_F(AGrowingFile, LosesNothingThatIsWrittenAndNotCommittedYet) {
   ASSERT_TRUE(world.get(kAlice, small, IoMode::kReadWrite, 65536, 4096, 4096));
   ASSERT_TRUE(world.brick.client_write(kAlice, layout[0].write.grant, 100, mark, 900));
   bool over = false;
-  world.mds->layouts().take_back_ahead(kNoInode, nullptr, [&] { over = true; });
+  world.mds->layouts().take_back_ahead(kNoInode, std::nullopt, [&] { over = true; });
   world.settle();
   ASSERT_TRUE(over);
   EXPECT_EQ(world.stat(small)->space_used, kGrainSize);

@@ -88,6 +88,54 @@ TEST_F(UnderQuota, OthersKeepWhatIsAheadOfTheirFiles) {
   EXPECT_TRUE(world.recaller.recalls.empty());
 }
 
+TEST_F(UnderQuota, WhoIsSlowToGiveUpWhatIsAheadIsWaitedForWithDelay) {
+  const InodeId growing = create("growing");
+  world.recaller.opens.insert({growing, kAlice});
+  ASSERT_TRUE(world.get(kAlice, growing, IoMode::kReadWrite, 0, 2 * kMiB, 2 * kMiB));
+  limit(2 * kMiB);
+  const InodeId other = create("other");
+  std::optional<Status> first;
+  std::optional<Status> second;
+  const auto write = [&](std::optional<Status>& answer) {
+    world.mds->io().write({.client = kBob, .inode = other, .data = std::make_shared<const Bytes>(100)},
+                          [&](const auto& got) { answer = got ? Status::kOk : got.error(); });
+  };
+  write(first);
+  world.settle();
+  write(second);  // nobody is left to ask
+  world.settle();
+  EXPECT_FALSE(first || second);
+  world.pass(Milliseconds(700));
+  EXPECT_EQ(first, Status::kDelay);
+  EXPECT_EQ(second, Status::kDelay);
+  world.pass(LayoutWorld::kLease);
+  world.pass(Milliseconds(500));
+  EXPECT_EQ(world.write(other, 0, text(other, 100)), Status::kOk);
+}
+
+TEST_F(UnderQuota, AnotherGroupMemberKeepsWhatIsAheadOfHisFiles) {
+  const InodeId growing = create("growing", 8);  // of the same group, which has no limit
+  world.recaller.opens.insert({growing, kAlice});
+  ASSERT_TRUE(world.get(kAlice, growing, IoMode::kReadWrite, 0, 2 * kMiB, 2 * kMiB));
+  world.obey_recalls();
+  limit(kGrainSize);
+  const InodeId file = create("file");
+  EXPECT_EQ(world.write(file, 0, text(file, kMiB)), Status::kDQuot);
+  EXPECT_TRUE(world.recaller.recalls.empty());
+}
+
+TEST_F(UnderQuota, AllocationOfMoreThanThereMayBeBeginsNothing) {
+  limit(4 * kMiB);
+  const InodeId file = create("file");
+  std::optional<Status> answer;
+  world.mds->ranges().allocate({.client = kBob, .inode = file}, {0, 8 * kMiB},
+                               [&](Status status) { answer = status; });
+  world.settle();
+  EXPECT_EQ(answer, Status::kDQuot);
+  EXPECT_EQ(used(), 0U);
+  EXPECT_EQ(world.stat(file)->size, 0U);
+}
+
 TEST_F(UnderQuota, LittleGoesAheadOfAFileWhoseOwnerMayNotHaveMuchMore) {
   limit(16 * kMiB);
   const InodeId file = create("file");
