@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "server/console/inventory_names.h"
-#include "server/mds/admin/id_walk.h"
 #include "server/mds/admin/layout_walk.h"
 #include "server/mds/meta/read_then.h"
 #include "shared/base/log.h"
@@ -181,6 +180,8 @@ struct BrickAdministration::Survey {
   console::BlockMap map;
   std::vector<brick::SurveyedRun> runs;
   std::vector<MappedGrant> grants;
+  uint64_t dying = 0;       // up to this piece they have been looked at
+  uint64_t last_dying = 0;  // later ones were still held when those that are held were looked at
   std::function<void(MappedGrant&)> name;
   Done<Later<console::BlockMap>> done;
 };
@@ -223,24 +224,31 @@ void BrickAdministration::add_grants(const std::shared_ptr<Survey>& work) {
       [this, work](const HeldLayout& held) {
         for (const HeldGrant& grant : held.grants()) add_grant(*work, held.client(), held.inode(), grant);
       },
-      [this, work] { add_dying(work); });
+      [this, work] {
+        work->last_dying = parts_.table.newest_dying();
+        add_dying(work);
+      });
 }
 
 // Behind those that are held: the other way round, one that begins to die in between would be in neither.
 void BrickAdministration::add_dying(const std::shared_ptr<Survey>& work) {
-  walk_ids(
-      parts_.loop, parts_.table.files_with_dying(), lifetime_.token(),
-      [this, work](uint64_t inode) {
-        parts_.table.for_each_dying(inode, [this, &work, inode](uint64_t client, const HeldGrant& grant) {
-          add_grant(*work, client, inode, grant);
-        });
-      },
-      [work] {
-        work->done([work] {
-          work->map.runs = map_blocks(work->runs, std::move(work->grants));
-          return std::move(work->map);
-        });
-      });
+  const EventLoop::Step step(parts_.loop, "dying-walk");
+  size_t left = kLayoutsPerTurn;
+  for (const DyingPointer& piece : parts_.table.dying(work->dying, left)) {
+    if (left == 0 || piece->number > work->last_dying) break;
+    work->dying = piece->number;
+    left -= std::min(left, 1 + piece->grants.size() / kGrantsAsOneLayout);
+    if (piece->brick != work->number) continue;
+    for (const HeldGrant& grant : piece->grants) add_grant(*work, piece->client, piece->inode, grant);
+  }
+  if (left == 0) {
+    parts_.loop.at_next_turn(lifetime_.guard([this, work] { add_dying(work); }));
+    return;
+  }
+  work->done([work] {
+    work->map.runs = map_blocks(work->runs, std::move(work->grants));
+    return std::move(work->map);
+  });
 }
 
 Result<std::string> BrickAdministration::why_in_use(const std::string& id) const {

@@ -75,13 +75,15 @@ bool HeldLayout::older_than_completed_recall(uint32_t seqid) const {
 }
 
 std::pair<size_t, size_t> HeldLayout::near(const ByteRange& range) const {
+  const auto ends_behind = [](uint64_t offset, const Reach& reach) { return offset < reach.any; };
   const auto begins_before = [](const HeldGrant& grant, uint64_t offset) {
     return grant.file.begin < offset;
   };
-  const uint64_t from = range.begin > longest_ ? range.begin - longest_ : 0;
-  const auto first = std::lower_bound(grants_.begin(), grants_.end(), from, begins_before);
-  const auto last = std::lower_bound(first, grants_.end(), range.end, begins_before);
-  return {first - grants_.begin(), last - grants_.begin()};
+  const auto first = std::upper_bound(reaches_.begin(), reaches_.end(), range.begin, ends_behind);
+  const size_t from = first - reaches_.begin();
+  const auto last = std::lower_bound(grants_.begin() + static_cast<ptrdiff_t>(from), grants_.end(), range.end,
+                                     begins_before);
+  return {from, last - grants_.begin()};
 }
 
 std::span<const HeldGrant> HeldLayout::grants_near(const ByteRange& range) const {
@@ -93,11 +95,25 @@ void HeldLayout::add_grant(HeldGrant grant) {
   CHECK(!grant.file.empty());
   grant.held.add(grant.file);
   holes_.remove(grant.file);
-  longest_ = std::max(longest_, grant.file.length());
   const auto place =
       std::upper_bound(grants_.begin(), grants_.end(), grant.file.begin,
                        [](uint64_t offset, const HeldGrant& other) { return offset < other.file.begin; });
+  const auto at = place - grants_.begin();
   grants_.insert(place, std::move(grant));
+  reaches_.insert(reaches_.begin() + at, Reach{});
+  renew_reaches(at, at + 1);
+}
+
+void HeldLayout::renew_reaches(size_t first, size_t last) {
+  Reach reach = first == 0 ? Reach{} : reaches_[first - 1];
+  for (size_t at = first; at < grants_.size(); ++at) {
+    const HeldGrant& grant = grants_[at];
+    reach.any = std::max(reach.any, grant.file.end);
+    if (grant.writable) reach.writable = std::max(reach.writable, grant.file.end);
+    // From here on it is as it was.
+    if (at >= last && reaches_[at] == reach) return;
+    reaches_[at] = reach;
+  }
 }
 
 std::vector<ByteRange> HeldLayout::add_hole(const ByteRange& range) {
@@ -108,16 +124,40 @@ std::vector<ByteRange> HeldLayout::add_hole(const ByteRange& range) {
   return fresh.all();
 }
 
-std::vector<HeldGrant> HeldLayout::take_back(std::span<const HeldGrant> grants) {
-  std::set<std::pair<uint64_t, uint64_t>> named;
-  for (const HeldGrant& grant : grants) named.emplace(grant.logical, grant.grant);
+std::vector<HeldGrant> HeldLayout::take_out(std::pair<size_t, size_t> places,
+                                            const std::function<bool(HeldGrant&)>& goes) {
+  const auto [first, last] = places;
   std::vector<HeldGrant> taken;
-  std::erase_if(grants_, [&](HeldGrant& held) {
-    if (!named.contains({held.logical, held.grant})) return false;
-    taken.push_back(std::move(held));
-    return true;
-  });
+  size_t kept = first;
+  for (size_t at = first; at < last; ++at) {
+    HeldGrant& grant = grants_[at];
+    if (goes(grant)) {
+      taken.push_back(std::move(grant));
+    } else {
+      if (kept != at) grants_[kept] = std::move(grant);
+      ++kept;
+    }
+  }
+  if (taken.empty()) return taken;
+  const auto erase = [kept = static_cast<ptrdiff_t>(kept), last = static_cast<ptrdiff_t>(last)](auto& all) {
+    all.erase(all.begin() + kept, all.begin() + last);
+  };
+  erase(grants_);
+  erase(reaches_);
+  renew_reaches(first, kept);
   return taken;
+}
+
+std::vector<HeldGrant> HeldLayout::take_back(std::span<const HeldGrant> grants) {
+  if (grants.empty()) return {};
+  std::set<std::pair<uint64_t, uint64_t>> named;
+  ByteRange hull = grants.front().file;
+  for (const HeldGrant& grant : grants) {
+    named.emplace(grant.logical, grant.grant);
+    hull = {std::min(hull.begin, grant.file.begin), std::max(hull.end, grant.file.end)};
+  }
+  return take_out(near(hull),
+                  [&](const HeldGrant& held) { return named.contains({held.logical, held.grant}); });
 }
 
 const HeldGrant* HeldLayout::at(uint64_t offset, IoMode mode) const {
@@ -161,55 +201,34 @@ bool HeldLayout::holds(const ByteRange& range, IoMode mode) const {
   });
 }
 
-bool HeldLayout::writes_past(uint64_t offset) const {
-  return std::ranges::any_of(grants_near({offset, kEndOfFile}), [&](const HeldGrant& grant) {
-    return grant.writable && grant.file.end > offset;
-  });
-}
-
-void HeldLayout::take_writable_from(RangeSet& bytes) const {
-  for (const HeldGrant& grant : grants_near(bytes.hull())) {
-    if (grant.writable) bytes.remove(grant.file);
-  }
-}
-
 ByteRange HeldLayout::rounded_out(ByteRange range) const {
+  if (range.empty()) return range;
   for (bool grew = true; grew;) {
     grew = false;
-    for (const HeldGrant& grant : grants_near(range)) {
-      if (!grant.file.overlaps(range) || range.contains(grant.file)) continue;
-      range = {std::min(range.begin, grant.file.begin), std::max(range.end, grant.file.end)};
-      grew = true;
+    // What is cut lies over an end.
+    for (const uint64_t inside : {range.begin, range.end - 1}) {
+      for (const HeldGrant& grant : grants_near({inside, inside + 1})) {
+        if (!grant.file.overlaps(range) || range.contains(grant.file)) continue;
+        range = {std::min(range.begin, grant.file.begin), std::max(range.end, grant.file.end)};
+        grew = true;
+      }
     }
   }
   return range;
 }
 
 std::vector<HeldGrant> HeldLayout::give_back(const ByteRange& range, IoMode mode) {
-  std::vector<HeldGrant> dead;
   // Whoever gives back anything to write by gives the end back with it.
   if (mode != IoMode::kRead) end_token_ = 0;
   if (mode != IoMode::kReadWrite) holes_.remove(range);
   if (mode == IoMode::kAny && range == ByteRange{0, kEndOfFile}) {
-    longest_ = 0;
+    reaches_.clear();
     return std::exchange(grants_, {});  // however many they are
   }
-  const auto [first, last] = near(range);
-  size_t kept = first;
-  for (size_t at = first; at < last; ++at) {
-    HeldGrant& grant = grants_[at];
+  return take_out(near(range), [&](HeldGrant& grant) {
     if (selects(mode, grant.writable)) grant.held.remove(range);
-    if (grant.held.empty()) {
-      dead.push_back(std::move(grant));
-    } else {
-      if (kept != at) grants_[kept] = std::move(grant);
-      ++kept;
-    }
-  }
-  grants_.erase(grants_.begin() + static_cast<ptrdiff_t>(kept),
-                grants_.begin() + static_cast<ptrdiff_t>(last));
-  if (grants_.empty()) longest_ = 0;
-  return dead;
+    return grant.held.empty();
+  });
 }
 
 }  // namespace pnfsrdma::mds

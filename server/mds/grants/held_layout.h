@@ -101,10 +101,8 @@ class HeldLayout {
   std::optional<ByteRange> hole_at(uint64_t offset) const;
 
   bool holds(const ByteRange& range, IoMode mode) const;
-  // Read-write grants some byte of which lies at or behind `offset`.
-  bool writes_past(uint64_t offset) const;
-  // Takes the bytes out that read-write grants reach.
-  void take_writable_from(RangeSet& bytes) const;
+  // Read-write grants some byte of which lies at or behind `offset`: known, not looked for.
+  bool writes_past(uint64_t offset) const { return !reaches_.empty() && reaches_.back().writable > offset; }
   // `range` grown until it cuts no grant in two.
   ByteRange rounded_out(ByteRange range) const;
 
@@ -127,9 +125,22 @@ class HeldLayout {
   const std::vector<HeldGrant>& grants() const { return grants_; }
 
  private:
-  // The grants that may overlap `range`, as places in grants_: found by halving, however many there are.
+  // Behind a grant and all in front of it: where the last of them ends, and the last one to write by.
+  struct Reach {
+    uint64_t any = 0;
+    uint64_t writable = 0;
+    bool operator==(const Reach&) const = default;
+  };
+
+  // The grants that may overlap `range`, as places in grants_: found by halving, however many there are. Where none
+  // overlaps another one, it is exactly those.
   std::pair<size_t, size_t> near(const ByteRange& range) const;
   std::span<const HeldGrant> grants_near(const ByteRange& range) const;
+  // Takes those of the places out for which that is so.
+  std::vector<HeldGrant> take_out(std::pair<size_t, size_t> places,
+                                  const std::function<bool(HeldGrant&)>& goes);
+  // Behind a change of the grants from that place on, but not of those behind `last`.
+  void renew_reaches(size_t first, size_t last);
 
   uint64_t client_ = 0;
   uint64_t inode_ = 0;
@@ -143,7 +154,7 @@ class HeldLayout {
   std::optional<uint32_t> completed_recall_;
   uint32_t newest_recall_ = 0;
   std::vector<HeldGrant> grants_;  // by file offset
-  uint64_t longest_ = 0;           // no grant is longer
+  std::vector<Reach> reaches_;     // one for each
   RangeSet holes_;                 // read layouts only
 };
 

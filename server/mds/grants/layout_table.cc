@@ -22,9 +22,15 @@ const HeldLayout* LayoutTable::find(const std::array<std::byte, 12>& other) cons
   return found == by_stateid_.end() ? nullptr : found->second;
 }
 
+LayoutTable::File& LayoutTable::file_of(uint64_t inode) {
+  const auto [at, fresh] = files_.try_emplace(inode);
+  if (fresh && snapshot_of(inode) != 0) in_snapshots_.insert(inode);
+  return at->second;
+}
+
 HeldLayout& LayoutTable::add(uint64_t inode, uint64_t client, const std::array<std::byte, 12>& other) {
   by_client_[client].files.insert(inode);
-  const auto [at, fresh] = files_[inode].layouts.try_emplace(client, client, inode, other);
+  const auto [at, fresh] = file_of(inode).layouts.try_emplace(client, client, inode, other);
   if (fresh) {
     by_stateid_[other] = &at->second;
     at->second.set_version(++versions_);
@@ -38,6 +44,7 @@ void LayoutTable::erase(uint64_t inode, uint64_t client) {
   const auto layout = file->second.layouts.find(client);
   if (layout == file->second.layouts.end()) return;
   const size_t grants = layout->second.grants().size();
+  leave_written(inode, file->second, layout->second.grants());
   by_stateid_.erase(layout->second.stateid().other);
   file->second.layouts.erase(layout);
   drop_if_empty(inode);
@@ -56,8 +63,20 @@ void LayoutTable::count(const HeldLayout& layout, size_t before) {
 
 void LayoutTable::add_grant(HeldLayout& layout, HeldGrant grant) {
   const size_t before = layout.grants().size();
+  if (grant.writable) {
+    files_.at(layout.inode()).written.add(grant.file);
+    written_.insert(layout.inode());
+  }
   layout.add_grant(std::move(grant));
   count(layout, before);
+}
+
+// What has left a layout is dying, and only then dead.
+void LayoutTable::leave_written(uint64_t inode, File& file, std::span<const HeldGrant> grants) {
+  for (const HeldGrant& grant : grants) {
+    if (grant.writable) file.written.remove(grant.file);
+  }
+  if (file.written.empty()) written_.erase(inode);
 }
 
 std::vector<HeldGrant> LayoutTable::give_back(HeldLayout& layout, const ByteRange& range, IoMode mode) {
@@ -81,7 +100,9 @@ const LayoutStateid& LayoutTable::advance(HeldLayout& layout) {
 
 void LayoutTable::drop_if_empty(uint64_t inode) {
   const auto file = files_.find(inode);
-  if (file != files_.end() && file->second.layouts.empty() && file->second.dying.empty()) files_.erase(file);
+  if (file == files_.end() || !file->second.layouts.empty() || !file->second.dying.empty()) return;
+  files_.erase(file);
+  in_snapshots_.erase(inode);
 }
 
 std::vector<HeldLayout*> LayoutTable::of_file(uint64_t inode) {
@@ -95,10 +116,16 @@ std::vector<HeldLayout*> LayoutTable::of_file(uint64_t inode) {
 std::vector<uint64_t> LayoutTable::clients_of_file(uint64_t inode) const {
   const auto file = files_.find(inode);
   if (file == files_.end()) return {};
-  std::set<uint64_t> found;
-  for (const auto& [client, layout] : file->second.layouts) found.insert(client);
-  for (const auto& [number, piece] : file->second.dying) found.insert(piece->client);
-  return {found.begin(), found.end()};
+  std::vector<uint64_t> found;
+  for (const auto& [client, layout] : file->second.layouts) found.push_back(client);
+  const auto holders = static_cast<ptrdiff_t>(found.size());
+  for (const auto& [place, piece] : file->second.dying) {
+    if (found.empty() || found.back() != place.first) found.push_back(place.first);
+  }
+  // Each of the two is in order.
+  std::inplace_merge(found.begin(), found.begin() + holders, found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
 }
 
 std::vector<uint64_t> LayoutTable::files_of_client(uint64_t client, size_t most, uint64_t after) const {
@@ -130,53 +157,57 @@ std::vector<DyingPointer> LayoutTable::begin_death(uint64_t inode, uint64_t clie
     const BrickNumber brick = brick_of(grant.logical);
     std::shared_ptr<DyingGrants>& piece = growing[brick];
     if (!piece || piece->grants.size() == kGrantsPerPiece) {
-      piece = std::make_shared<DyingGrants>(
-          DyingGrants{.number = next_dying_++, .brick = brick, .client = client, .hull = grant.file});
-      files_[inode].dying.emplace(piece->number, piece);
+      piece = std::make_shared<DyingGrants>(DyingGrants{
+          .number = next_dying_++, .inode = inode, .brick = brick, .client = client, .hull = grant.file});
+      file_of(inode).dying.emplace(std::pair(client, piece->number), piece);
+      dying_.emplace(piece->number, piece);
       pieces.push_back(piece);
     }
     piece->hull = {std::min(piece->hull.begin, grant.file.begin), std::max(piece->hull.end, grant.file.end)};
     if (grant.writable) piece->writable_end = std::max(piece->writable_end, grant.file.end);
     piece->grants.push_back(std::move(grant));
   }
-  if (!pieces.empty()) with_dying_.insert(inode);
   return pieces;
 }
 
-void LayoutTable::end_death(uint64_t inode, const DyingGrants& piece) {
-  const auto file = files_.find(inode);
+void LayoutTable::end_death(const DyingGrants& piece) {
+  const auto file = files_.find(piece.inode);
   if (file == files_.end()) return;
-  file->second.dying.erase(piece.number);
-  if (file->second.dying.empty()) with_dying_.erase(inode);
-  drop_if_empty(inode);
+  const auto key = std::pair(piece.client, piece.number);
+  if (file->second.dying.erase(key) == 0) return;
+  leave_written(piece.inode, file->second, piece.grants);
+  dying_.erase(piece.number);
+  drop_if_empty(piece.inode);
+}
+
+bool LayoutTable::any_piece(const File& file, uint64_t client,
+                            const std::function<bool(const DyingGrants&)>& is_so) {
+  const auto end = client == 0 ? file.dying.end() : file.dying.upper_bound({client, UINT64_MAX});
+  return std::any_of(file.dying.lower_bound({client, 0}), end,
+                     [&](const auto& each) { return is_so(*each.second); });
 }
 
 bool LayoutTable::any_dying(uint64_t inode, uint64_t client,
-                            const std::function<bool(const HeldGrant&)>& is_so) const {
+                            const std::function<bool(const DyingGrants&)>& is_so) const {
   const auto file = files_.find(inode);
-  if (file == files_.end()) return false;
-  return std::ranges::any_of(file->second.dying, [&](const auto& each) {
-    return each.second->client == client && std::ranges::any_of(each.second->grants, is_so);
-  });
+  return file != files_.end() && any_piece(file->second, client, is_so);
 }
 
-void LayoutTable::for_each_dying(uint64_t inode,
-                                 const std::function<void(uint64_t client, const HeldGrant&)>& visit) const {
-  const auto file = files_.find(inode);
-  if (file == files_.end()) return;
-  for (const auto& [number, piece] : file->second.dying) {
-    for (const HeldGrant& grant : piece->grants) visit(piece->client, grant);
-  }
+std::vector<DyingPointer> LayoutTable::dying(uint64_t after, size_t most) const {
+  std::vector<DyingPointer> found;
+  for (auto at = dying_.upper_bound(after); at != dying_.end() && found.size() < most; ++at)
+    found.push_back(at->second);
+  return found;
 }
 
 bool LayoutTable::reachable(uint64_t inode, const ByteRange& range, uint64_t client) const {
   const auto file = files_.find(inode);
   if (file == files_.end()) return false;
-  for (const auto& [number, piece] : file->second.dying) {
-    if ((client != 0 && piece->client != client) || !piece->hull.overlaps(range)) continue;
-    const auto overlaps = [&](const HeldGrant& grant) { return grant.file.overlaps(range); };
-    if (std::ranges::any_of(piece->grants, overlaps)) return true;
-  }
+  const auto overlaps = [&](const HeldGrant& grant) { return grant.file.overlaps(range); };
+  const auto reaches = [&](const DyingGrants& piece) {
+    return piece.hull.overlaps(range) && std::ranges::any_of(piece.grants, overlaps);
+  };
+  if (any_piece(file->second, client, reaches)) return true;
   return any_layout(file->second, client, [&](const HeldLayout& layout) {
     return layout.holds(layout.rounded_out(range), IoMode::kAny);
   });
@@ -194,12 +225,16 @@ bool LayoutTable::any_layout(const File& file, uint64_t client,
 bool LayoutTable::writable_past(uint64_t inode, uint64_t offset, uint64_t client) const {
   const auto file = files_.find(inode);
   if (file == files_.end()) return false;
-  const auto is_dying = [&](const auto& each) {
-    return (client == 0 || each.second->client == client) && each.second->writable_end > offset;
-  };
-  return std::ranges::any_of(file->second.dying, is_dying) ||
-         any_layout(file->second, client,
-                    [offset](const HeldLayout& layout) { return layout.writes_past(offset); });
+  if (client == 0) return file->second.written.end() > offset;
+  const auto reaches = [&](const DyingGrants& piece) { return piece.writable_end > offset; };
+  if (any_piece(file->second, client, reaches)) return true;
+  const HeldLayout* const layout = find(inode, client);
+  return layout != nullptr && layout->writes_past(offset);
+}
+
+bool LayoutTable::may_be_written(uint64_t inode, const ByteRange& range) const {
+  const auto file = files_.find(inode);
+  return file != files_.end() && file->second.written.covers(range);
 }
 
 uint64_t LayoutTable::end_holder(uint64_t inode, uint64_t client) const {
@@ -214,13 +249,7 @@ uint64_t LayoutTable::end_holder(uint64_t inode, uint64_t client) const {
 RangeSet LayoutTable::out_of_reach(uint64_t inode, RangeSet bytes) const {
   const auto file = files_.find(inode);
   if (file == files_.end()) return bytes;
-  for (const auto& [number, piece] : file->second.dying) {
-    if (piece->writable_end == 0 || !piece->hull.overlaps(bytes.hull())) continue;
-    for (const HeldGrant& grant : piece->grants) {
-      if (grant.writable) bytes.remove(grant.file);
-    }
-  }
-  for (const auto& [holder, layout] : file->second.layouts) layout.take_writable_from(bytes);
+  file->second.written.take_from(bytes);
   return bytes;
 }
 
@@ -229,10 +258,18 @@ size_t LayoutTable::grants_of_client(uint64_t client) const {
   return found == by_client_.end() ? 0 : found->second.grants;
 }
 
-std::vector<uint64_t> LayoutTable::files(const std::function<bool(uint64_t inode)>& is_so) const {
+std::vector<uint64_t> LayoutTable::written_files(uint64_t from, size_t most) const {
   std::vector<uint64_t> found;
-  for (const auto& [inode, file] : files_) {
-    if (is_so(inode)) found.push_back(inode);
+  for (auto at = written_.lower_bound(from); at != written_.end() && found.size() < most; ++at)
+    found.push_back(*at);
+  return found;
+}
+
+std::vector<uint64_t> LayoutTable::files_of_snapshot(SnapshotNumber snapshot, size_t most) const {
+  std::vector<uint64_t> found;
+  for (auto at = in_snapshots_.lower_bound(inode_in(snapshot, 0)); at != in_snapshots_.end(); ++at) {
+    if (found.size() == most || snapshot_of(*at) != snapshot) break;
+    found.push_back(*at);
   }
   return found;
 }

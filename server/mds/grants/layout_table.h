@@ -6,12 +6,15 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "server/mds/grants/held_layout.h"
+#include "server/mds/grants/range_counts.h"
 #include "server/mds/meta/brick_records.h"
+#include "server/mds/meta/snapshot_keys.h"
 #include "server/mds/state/stateid.h"
 
 namespace pnfsrdma::mds {
@@ -22,7 +25,8 @@ inline constexpr size_t kGrantsPerPiece = 512;
 // Grants of a client that have left its layout of a file and that the brick has not answered for: a piece of all that
 // left at once. Does not change.
 struct DyingGrants {
-  uint64_t number = 0;           // of the table
+  uint64_t number = 0;  // of the table: a later piece has a higher one
+  uint64_t inode = 0;
   BrickNumber brick = kNoBrick;  // that has them
   std::vector<HeldGrant> grants;
   uint64_t client = 0;
@@ -33,7 +37,7 @@ using DyingPointer = std::shared_ptr<const DyingGrants>;
 
 // All layouts that are out, by file and by client, with the grants that are on their way to death: taken from
 // the client's layout, not yet answered by the brick. Those count as reachable until the brick says
-// otherwise. Control loop only.
+// otherwise; so all that is taken from a layout goes to begin_death(). Control loop only.
 class LayoutTable {
  public:
   using BrickOf = std::function<BrickNumber(uint64_t logical)>;
@@ -63,20 +67,22 @@ class LayoutTable {
   size_t layouts_of_client(uint64_t client) const;
   // All who hold something.
   std::vector<uint64_t> clients() const;
-  // Of all files with layouts or dying grants, those for which that is so.
-  std::vector<uint64_t> files(const std::function<bool(uint64_t inode)>& is_so) const;
+  // In order, the first `most` files from this one on that somebody may write; and those of a snapshot that have
+  // layouts or dying grants.
+  std::vector<uint64_t> written_files(uint64_t from, size_t most) const;
+  bool any_written() const { return !written_.empty(); }
+  std::vector<uint64_t> files_of_snapshot(SnapshotNumber snapshot, size_t most) const;
 
   // In pieces, each of one brick, that end by themselves.
   std::vector<DyingPointer> begin_death(uint64_t inode, uint64_t client, std::vector<HeldGrant> grants,
                                         const BrickOf& brick_of);
-  void end_death(uint64_t inode, const DyingGrants& piece);
+  void end_death(const DyingGrants& piece);
 
-  // Whether that is so of any dying grant of the client.
-  bool any_dying(uint64_t inode, uint64_t client, const std::function<bool(const HeldGrant&)>& is_so) const;
-  // The files that have some, and those of a file, each with its client.
-  std::vector<uint64_t> files_with_dying() const { return {with_dying_.begin(), with_dying_.end()}; }
-  void for_each_dying(uint64_t inode,
-                      const std::function<void(uint64_t client, const HeldGrant&)>& visit) const;
+  // Whether that is so of any piece of the client that is dying.
+  bool any_dying(uint64_t inode, uint64_t client, const std::function<bool(const DyingGrants&)>& is_so) const;
+  uint64_t newest_dying() const { return next_dying_ - 1; }
+  // By number, the first `most` behind `after` that are dying.
+  std::vector<DyingPointer> dying(uint64_t after = 0, size_t most = SIZE_MAX) const;
 
   // Whether memory behind `range` may still be touched: by `client`, or by anybody (0).
   bool reachable(uint64_t inode, const ByteRange& range, uint64_t client = 0) const;
@@ -84,6 +90,8 @@ class LayoutTable {
   bool writable_past(uint64_t inode, uint64_t offset, uint64_t client = 0) const;
   // The client that owns the end of the file, other than `client`; 0: none.
   uint64_t end_holder(uint64_t inode, uint64_t client) const;
+  // Whether somebody may write each byte of it.
+  bool may_be_written(uint64_t inode, const ByteRange& range) const;
   // What of `bytes` nobody may write any more.
   RangeSet out_of_reach(uint64_t inode, RangeSet bytes) const;
   // Layouts or dying grants of the file.
@@ -102,9 +110,15 @@ class LayoutTable {
   };
   void count(const HeldLayout& layout, size_t before);
   struct File {
-    std::map<uint64_t, HeldLayout> layouts;  // by client
-    std::map<uint64_t, DyingPointer> dying;  // by number
+    std::map<uint64_t, HeldLayout> layouts;                       // by client
+    std::map<std::pair<uint64_t, uint64_t>, DyingPointer> dying;  // by client and number
+    RangeCounts written;                                          // by grants of both
   };
+  File& file_of(uint64_t inode);
+  // Of a client; 0: of everybody.
+  static bool any_piece(const File& file, uint64_t client,
+                        const std::function<bool(const DyingGrants&)>& is_so);
+  void leave_written(uint64_t inode, File& file, std::span<const HeldGrant> grants);
   static bool any_layout(const File& file, uint64_t client,
                          const std::function<bool(const HeldLayout&)>& is_so);
   void drop_if_empty(uint64_t inode);
@@ -112,7 +126,9 @@ class LayoutTable {
   std::unordered_map<uint64_t, File> files_;
   std::unordered_map<uint64_t, Holder> by_client_;
   std::unordered_map<StateidOther, HeldLayout*, StateidOtherHash> by_stateid_;
-  std::unordered_set<uint64_t> with_dying_;  // files
+  std::map<uint64_t, DyingPointer> dying_;  // by number
+  std::set<uint64_t> written_;              // files that somebody may write
+  std::set<uint64_t> in_snapshots_;         // files of snapshots
   size_t grants_ = 0;
   uint64_t versions_ = 0;
   uint64_t next_dying_ = 1;

@@ -170,11 +170,7 @@ void Layouts::clear(uint64_t inode, const ByteRange& range, uint64_t requester,
 void Layouts::clear_writers(uint64_t inode, uint64_t offset, uint64_t requester,
                             std::function<void(bool)> done) {
   end_some_lost(inode);
-  std::vector<uint64_t> holders;
-  for (const uint64_t client : table_.clients_of_file(inode)) {
-    if (table_.writable_past(inode, offset, client)) holders.push_back(client);
-  }
-  demand_all(inode, {offset, kEndOfFile}, requester, holders, std::move(done));
+  demand_all(inode, {offset, kEndOfFile}, requester, writers_past(inode, offset), std::move(done));
 }
 
 bool Layouts::holds_hole(uint64_t inode, const ByteRange& range) {
@@ -214,13 +210,26 @@ bool Layouts::end_is_free(uint64_t inode, uint64_t client, uint64_t size) {
   if (recaller_.is_written_by_others(inode, client)) return false;
   if (recalls_.progress(client, inode, kWholeFile) != Recalls::Progress::kNone) return false;
   // Layouts outlive their opens: who is asked for his now does not stand in the way of the next question.
+  const ByteRange behind{size, kEndOfFile};
   bool free = true;
-  for (const uint64_t other : table_.clients_of_file(inode)) {
-    if (other == client || !table_.writable_past(inode, size, other)) continue;
+  std::vector<uint64_t> unasked;
+  for (const uint64_t other : writers_past(inode, size)) {
+    if (other == client) continue;
     free = false;
-    recalls_.demand(other, inode, {size, kEndOfFile}, [] {});
+    if (recalls_.progress(other, inode, behind) == Recalls::Progress::kNone) unasked.push_back(other);
   }
+  demand_each(inode, behind, std::move(unasked), Join([] {}));
   return free;
+}
+
+std::vector<uint64_t> Layouts::writers_past(uint64_t inode, uint64_t offset) const {
+  std::vector<uint64_t> found;
+  // As a rule there is none, however many read.
+  if (!table_.writable_past(inode, offset)) return found;
+  for (const uint64_t client : table_.clients_of_file(inode)) {
+    if (table_.writable_past(inode, offset, client)) found.push_back(client);
+  }
+  return found;
 }
 
 // --- operations in conflict
@@ -315,9 +324,7 @@ void Layouts::before_open_to_write(uint64_t inode, uint64_t requester, Done done
 
 bool Layouts::may_be_written_by_others(uint64_t inode, uint64_t client) const {
   if (!touched_interrupted_) return true;
-  return std::ranges::any_of(table_.clients_of_file(inode), [&](uint64_t holder) {
-    return holder != client && table_.writable_past(inode, 0, holder);
-  });
+  return std::ranges::any_of(writers_past(inode, 0), [client](uint64_t writer) { return writer != client; });
 }
 
 bool Layouts::drop_end(uint64_t inode, uint64_t except) {

@@ -167,6 +167,8 @@ class Layouts final : public LayoutConflicts {
   };
   struct Sweep;
 
+  // Who may write at or behind `offset`.
+  std::vector<uint64_t> writers_past(uint64_t inode, uint64_t offset) const;
   void demand_all(uint64_t inode, const ByteRange& range, uint64_t requester,
                   const std::vector<uint64_t>& clients, std::function<void(bool)> done);
   void demand_each(uint64_t inode, const ByteRange& range, std::vector<uint64_t> clients, const Join& join);
@@ -196,6 +198,7 @@ class Layouts final : public LayoutConflicts {
   void clear_file(uint64_t inode, const Done& done);
   void tidy_file(uint64_t inode, const Done& done);
   void end_file(uint64_t inode, const Done& done);
+  void end_holders(uint64_t inode, const Join& join);
   void tidy_up(uint64_t inode, std::function<void()> done = [] {});
   void reap(uint64_t inode);
   void reap_now(uint64_t inode);
@@ -222,7 +225,10 @@ class Layouts final : public LayoutConflicts {
   void sweep(const std::shared_ptr<Sweep>& sweep);
   // A page of files behind `from`.
   using Page = std::function<Result<std::vector<InodeId>>(InodeId from, size_t most)>;
-  void gather(const std::shared_ptr<Sweep>& into, Page page, std::function<void(bool)> done);
+  void gather(const std::shared_ptr<Sweep>& into, Page page, std::function<void(bool)> done,
+              InodeId from = 0);
+  // Of those with something ahead, too; then it begins.
+  void gather_ahead(const std::shared_ptr<Sweep>& into);
   // In the next turn.
   void later(std::function<void()> task);
 

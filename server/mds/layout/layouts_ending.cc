@@ -169,7 +169,7 @@ void Layouts::look_at_dead(const Ending& ending) {
 
 void Layouts::grants_dead(Ending& ending, const DyingGrants& piece) {
   const uint64_t inode = ending.inode;
-  table_.end_death(inode, piece);
+  table_.end_death(piece);
   ++ending.dead;
   if (piece.writable_end > 0) writer_dead(ending, piece);
   recalls_.settle(ending.client, inode);

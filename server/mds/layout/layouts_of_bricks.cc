@@ -16,9 +16,6 @@ constexpr size_t kTailsAtATime = 64;
 // Records of files that are read in one turn.
 constexpr size_t kRecordsAtATime = 1024;
 
-// left_behind() takes what is behind the end.
-constexpr ByteRange kWholeTail{0, kEndOfFile};
-
 std::optional<InodeId> inode_of_record(std::string_view key) {
   const std::string_view number = key.substr(Records::key(RecordKind::kLayout, {}).size());
   if (number.size() != sizeof(InodeId)) return std::nullopt;
@@ -103,8 +100,10 @@ void Layouts::end_some_lost(uint64_t inode) {
 
 // Whether handles of the client are still dying on a brick that can answer.
 bool Layouts::dying_within_reach(uint64_t client, uint64_t inode) {
-  return table_.any_dying(inode, client,
-                          [this](const HeldGrant& grant) { return bricks_.at(grant.logical).usable(); });
+  return table_.any_dying(inode, client, [this](const DyingGrants& piece) {
+    const BrickDevice* const brick = bricks_.find(piece.brick);
+    return brick != nullptr && brick->usable();
+  });
 }
 
 void Layouts::zero_tails(BrickNumber brick, std::function<void(bool)> done) {
@@ -140,17 +139,24 @@ void Layouts::sweep(const std::shared_ptr<Sweep>& sweep) {
   }
 }
 
-// All of them, page by page.
-void Layouts::gather(const std::shared_ptr<Sweep>& into, Page page, std::function<void(bool)> done) {
-  const InodeId from = into->files.empty() ? 0 : into->files.back() + 1;
+// All of them, page by page, behind those it has.
+void Layouts::gather(const std::shared_ptr<Sweep>& into, Page page, std::function<void(bool)> done,
+                     InodeId from) {
   const auto read = [page, from] { return page(from, kRecordsAtATime); };
   read_then(names_.store(), lifetime_.token(), read,
             [this, into, page, done = std::move(done)](const Result<std::vector<InodeId>>& found) {
               if (!found) return done(false);
               into->files.insert(into->files.end(), found->begin(), found->end());
               if (found->size() < kRecordsAtATime) return done(true);
-              later([this, into, page, done] { gather(into, page, done); });
+              later([this, into, page, done] { gather(into, page, done, into->files.back() + 1); });
             });
+}
+
+void Layouts::gather_ahead(const std::shared_ptr<Sweep>& into) {
+  const auto page = [this](InodeId from, size_t most) -> Result<std::vector<InodeId>> {
+    return space_.ahead().page(from, most);
+  };
+  gather(into, page, [this, into](bool) { sweep(into); });
 }
 
 void Layouts::zero_dirty_tails(BrickNumber brick, std::function<void(bool)> done) {
@@ -187,7 +193,7 @@ void Layouts::zero_tail_behind(BrickNumber brick, uint64_t inode, uint64_t size,
     if (!ours) return done(nfs4::Status::kOk);
     // Beside writers who go on there, what others had left when the last run ended is not known any more. (Without any
     // all of it is zeroed.)
-    if (table_.writable(inode)) space_.left_behind(inode, {kWholeTail});
+    if (table_.writable(inode)) space_.tail_unknown(inode);
     space_.clean_tail(inode, [turn, done](nfs4::Status status) { done(status); });
   }));
 }
@@ -247,12 +253,11 @@ void Layouts::on_brick_ready() {
   // could not reach.
   reap_orphans();
   auto tidying = std::make_shared<Sweep>();
-  tidying->files = space_.ahead().all();
   tidying->each = [this](InodeId inode, const Done& one) {
     if (recaller_.is_open(inode) || table_.in_use(inode)) return one(nfs4::Status::kOk);
     tidy_up(inode, [one] { one(nfs4::Status::kOk); });
   };
-  sweep(tidying);
+  gather_ahead(tidying);
 }
 
 void Layouts::reap_orphans() {

@@ -12,28 +12,26 @@ namespace pnfsrdma::mds {
 namespace {
 constexpr ByteRange kEveryByte{0, kEndOfFile};
 constexpr Milliseconds kEndAgain{100};
+// Files of a snapshot whose layouts end between two looks for them.
+constexpr size_t kFilesAtATime = 1024;
 }  // namespace
 
 // First all who write, then what they leave: a tail is clean when its writer has gone.
 void Layouts::stop_writers(std::function<void()> done) {
   stopped_ = true;
   auto clearing = std::make_shared<Sweep>();
-  clearing->files = table_.files([this](uint64_t inode) { return table_.writable(inode); });
-  const std::vector<InodeId> ahead = space_.ahead().all();
-  clearing->files.insert(clearing->files.end(), ahead.begin(), ahead.end());
   clearing->each = [this](InodeId inode, const Done& one) { clear_file(inode, one); };
   auto tidying = std::make_shared<Sweep>();
   tidying->each = [this](InodeId inode, const Done& one) { tidy_file(inode, one); };
   tidying->done = [done = std::move(done)](bool) { done(); };
   clearing->done = [this, tidying](bool) {
     const auto page = [this](InodeId from, size_t most) { return space_.extents().dirty_tails(from, most); };
-    gather(tidying, page, [this, tidying](bool) {
-      const std::vector<InodeId> left = space_.ahead().all();
-      tidying->files.insert(tidying->files.end(), left.begin(), left.end());
-      sweep(tidying);
-    });
+    gather(tidying, page, [this, tidying](bool) { gather_ahead(tidying); });
   };
-  sweep(clearing);
+  const auto page = [this](InodeId from, size_t most) -> Result<std::vector<InodeId>> {
+    return table_.written_files(from, most);
+  };
+  gather(clearing, page, [this, clearing](bool) { gather_ahead(clearing); });
 }
 
 void Layouts::clear_file(uint64_t inode, const Done& done) {
@@ -57,8 +55,7 @@ void Layouts::tidy_file(uint64_t inode, const Done& done) {
 void Layouts::is_still(std::function<void(bool)> done) {
   // By handles that we do not know somebody may write to a brick that has not been claimed since we started.
   if (!bricks_.ready()) return done(false);
-  const auto written = table_.files([this](uint64_t inode) { return table_.writable(inode); });
-  if (!written.empty() || space_.ahead().size() > 0 || space_.any_rests()) return done(false);
+  if (table_.any_written() || space_.ahead().size() > 0 || space_.any_rests()) return done(false);
   read_then(
       names_.store(), lifetime_.token(), [this] { return space_.extents().dirty_tails(0, 1); },
       [done = std::move(done)](const Result<std::vector<InodeId>>& tails) { done(tails && tails->empty()); });
@@ -67,7 +64,7 @@ void Layouts::is_still(std::function<void(bool)> done) {
 void Layouts::end_snapshot(SnapshotNumber snapshot, std::function<void()> done) {
   const auto in_snapshot = [snapshot](uint64_t inode) { return snapshot_of(inode) == snapshot; };
   auto ending = std::make_shared<Sweep>();
-  ending->files = table_.files(in_snapshot);
+  ending->files = table_.files_of_snapshot(snapshot, kFilesAtATime);
   // Somebody's answer may be on its way: it brings a layout, or lets go of its turn.
   if (ending->files.empty() && !queue_.any(in_snapshot)) return done();
   ending->each = [this](InodeId inode, const Done& one) { end_file(inode, one); };
@@ -78,10 +75,23 @@ void Layouts::end_snapshot(SnapshotNumber snapshot, std::function<void()> done) 
 }
 
 void Layouts::end_file(uint64_t inode, const Done& done) {
-  const Join join([done] { done(nfs4::Status::kOk); });
-  for (const uint64_t client : table_.clients_of_file(inode))
-    revoke_layout(client, inode, [end = join.part()](std::optional<size_t>) { end(); });
-  join.end();
+  end_holders(inode, Join([done] { done(nfs4::Status::kOk); }));
+}
+
+// One slice a turn, whatever the file.
+void Layouts::end_holders(uint64_t inode, const Join& join) {
+  loop_.at_own_turn(lifetime_.guard([this, inode, join] {
+    const EventLoop::Step step(loop_, "snapshot-layouts");
+    size_t cost = 0;
+    for (const uint64_t client : table_.clients_of_file(inode)) {
+      const HeldLayout* const layout = table_.find(inode, client);
+      if (layout == nullptr) continue;
+      if (cost >= kLayoutsPerSlice) return end_holders(inode, join);
+      cost += 1 + layout->grants().size() / kGrantsAsALayout;
+      revoke_layout(client, inode, [end = join.part()](std::optional<size_t>) { end(); });
+    }
+    join.end();
+  }));
 }
 
 }  // namespace pnfsrdma::mds

@@ -28,9 +28,10 @@ AheadFiles::AheadFiles(KeyValueStore& store) {
   if (!scanned) log_error("layouts", "ahead-records-unreadable error=\"{}\"", scanned.error().to_string());
 }
 
-std::vector<InodeId> AheadFiles::all() const {
+std::vector<InodeId> AheadFiles::page(InodeId from, size_t most) const {
   std::vector<InodeId> inodes;
-  for (const auto& [inode, file] : files_) inodes.push_back(inode);
+  for (auto at = files_.lower_bound(from); at != files_.end() && inodes.size() < most; ++at)
+    inodes.push_back(at->first);
   return inodes;
 }
 

@@ -23,7 +23,8 @@ class AheadFiles {
 
   bool contains(InodeId inode) const { return files_.contains(inode); }
   size_t size() const { return files_.size(); }
-  std::vector<InodeId> all() const;
+  // In order, the first `most` from this one on.
+  std::vector<InodeId> page(InodeId from, size_t most) const;
 
   // Part of the batch that gives or takes the memory; enter() or leave() follows when it is committed.
   void put_on_record(Batch& batch, InodeId inode) const;
@@ -52,7 +53,7 @@ class AheadFiles {
   static constexpr size_t kLookedAtOnce = 1024;
   void disown(InodeId inode, const File& file);
 
-  std::unordered_map<InodeId, File> files_;
+  std::map<InodeId, File> files_;
   std::map<uint64_t, InodeId> line_;  // by turn
   std::unordered_map<QuotaId, std::set<InodeId>, QuotaHash> by_owner_;
   uint64_t next_turn_ = 1;

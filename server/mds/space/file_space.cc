@@ -318,22 +318,34 @@ void FileSpace::zero_edges(InodeId inode, std::vector<brick::Range> edges, Done 
 void FileSpace::left_behind(InodeId inode, const std::vector<ByteRange>& ranges) {
   const auto present = names_.get(inode);
   if (!present) return;
-  for (const ByteRange& range : ranges) {
-    if (range.end > (*present)->size)
-      leftovers_[inode].add({std::max(range.begin, (*present)->size), range.end});
-  }
+  RangeSet left;
+  for (const ByteRange& range : ranges) left.add({std::max(range.begin, (*present)->size), range.end});
+  for (const ByteRange& range : table_.out_of_reach(inode, std::move(left)).all())
+    leftovers_[inode].add(range);
 }
 
+// What writers reach of it may be in many pieces: clean_tail() looks.
+void FileSpace::tail_unknown(InodeId inode) {
+  const auto present = names_.get(inode);
+  if (present) leftovers_[inode].add({(*present)->size, kEndOfFile});
+}
+
+// The first part decides, but where somebody has become a writer since it was left.
 bool FileSpace::has_leftovers(InodeId inode, const ByteRange& range) const {
   const auto found = leftovers_.find(inode);
   if (found == leftovers_.end()) return false;
-  RangeSet left;
-  for (const ByteRange& part : found->second.within(range)) left.add(part);
-  return !table_.out_of_reach(inode, std::move(left)).empty();
+  for (ByteRange rest = range;;) {
+    const std::vector<ByteRange> parts = found->second.within(rest, kRangesPerTurn);
+    const auto is_left = [&](const ByteRange& part) { return !table_.may_be_written(inode, part); };
+    if (std::ranges::any_of(parts, is_left)) return true;
+    if (parts.size() < kRangesPerTurn) return false;
+    rest.begin = parts.back().end;
+  }
 }
 
 struct FileSpace::Leftovers {
-  RangeSet dead;
+  RangeSet looked_at;
+  RangeSet dead;  // of that
   std::vector<brick::Range> memory;
   uint64_t end = 0;  // up to here they have been looked for
 };
@@ -342,7 +354,7 @@ struct FileSpace::Leftovers {
 // still.
 Outcome<FileSpace::Leftovers> FileSpace::leftovers(InodeId inode, uint64_t from) {
   TRY_ASSIGN(const InodePointer present, names_.get(inode));
-  Leftovers page{.dead = {}, .memory = {}, .end = kEndOfFile};
+  Leftovers page{.looked_at = {}, .dead = {}, .memory = {}, .end = kEndOfFile};
   const auto found = leftovers_.find(inode);
   if (found == leftovers_.end()) return page;
   const ByteRange left{std::max(from, present->size), kEndOfFile};
@@ -358,8 +370,8 @@ Outcome<FileSpace::Leftovers> FileSpace::leftovers(InodeId inode, uint64_t from)
     page.end = std::min(extents.back().end(), range.end);
     break;
   }
-  for (const ByteRange& range : ranges) page.dead.add(intersection(range, {left.begin, page.end}));
-  page.dead = table_.out_of_reach(inode, std::move(page.dead));
+  for (const ByteRange& range : ranges) page.looked_at.add(intersection(range, {left.begin, page.end}));
+  page.dead = table_.out_of_reach(inode, page.looked_at);
   for (const Extent& extent : extents) {
     for (const ByteRange& part : page.dead.within({extent.file_offset, extent.end()})) {
       const Extent dead{part.begin, extent.logical + (part.begin - extent.file_offset), part.length(),
@@ -388,6 +400,11 @@ void FileSpace::zero_leftovers(InodeId inode, uint64_t from, Done done) {
 }
 
 void FileSpace::zero_dead(InodeId inode, const Leftovers& page, const Done& done) {
+  if (const auto left = leftovers_.find(inode); left != leftovers_.end()) {
+    // What is not dead is a living writer's from now on.
+    for (const ByteRange& range : page.looked_at.all()) left->second.remove(range);
+    for (const ByteRange& range : page.dead.all()) left->second.add(range);
+  }
   const auto clean = [this, inode, dead = page.dead.all(), end = page.end, done] {
     if (const auto rest = leftovers_.find(inode); rest != leftovers_.end()) {
       for (const ByteRange& range : dead) rest->second.remove(range);

@@ -130,6 +130,8 @@ class FileSpace {
   // Handles through which these could be written have ended: behind the end of the file they may have left
   // bytes nobody committed. No turn needed.
   void left_behind(InodeId inode, const std::vector<ByteRange>& ranges);
+  // The same for all behind the end. No turn needed.
+  void tail_unknown(InodeId inode);
   // Whether `range` has such bytes that clean_tail() is still to zero: a file must not grow over them. Those
   // that a living writer reaches too are his to answer for. No turn needed.
   bool has_leftovers(InodeId inode, const ByteRange& range) const;
@@ -267,7 +269,8 @@ class FileSpace {
   // The newest namespace commit when memory was last given lazily: a newer one includes it.
   std::optional<Sequence> lazy_behind_;
   std::unordered_map<InodeId, SteadyTime> resting_;
-  // Of files with a dirty tail. Only of handles of this run: a start zeroes tails before there is any.
+  // Of files with a dirty tail, what no living writer reaches: it is his, until he leaves it. Only of handles of this
+  // run: a start zeroes tails before there is any.
   std::unordered_map<InodeId, RangeSet> leftovers_;
   EventLoop::TimerId zeroing_timer_ = 0;
   std::set<BrickNumber> zeroing_;  // where a batch is under way

@@ -35,22 +35,57 @@ TEST(LayoutTable, APieceIsOfOneBrick) {
   EXPECT_EQ(pieces[3]->grants.size(), 1u);
 }
 
-TEST(LayoutTable, TheFilesWithDyingGrantsAreKnown) {
+TEST(LayoutTable, WhatIsDyingIsFoundPieceByPiece) {
   LayoutTable table;
-  EXPECT_TRUE(table.files_with_dying().empty());
-  const auto first = table.begin_death(7, 1, {grant_of(1), grant_of(2)}, one_brick);
+  EXPECT_TRUE(table.dying().empty());
+  EXPECT_EQ(table.newest_dying(), 0u);
+  const auto first = table.begin_death(8, 1, {grant_of(1), grant_of(2)}, one_brick);
   const auto second = table.begin_death(7, 2, {grant_of(3)}, one_brick);
-  EXPECT_TRUE(table.begin_death(8, 1, {}, one_brick).empty());
-  EXPECT_EQ(table.files_with_dying(), std::vector<uint64_t>{7});
-  std::vector<std::pair<uint64_t, uint64_t>> dying;
-  table.for_each_dying(
-      7, [&](uint64_t client, const HeldGrant& grant) { dying.emplace_back(client, grant.grant); });
-  EXPECT_EQ(dying, (std::vector<std::pair<uint64_t, uint64_t>>{{1, 1}, {1, 2}, {2, 3}}));
-  table.end_death(7, *first.front());
-  EXPECT_EQ(table.files_with_dying(), std::vector<uint64_t>{7});
-  table.end_death(7, *second.front());
-  EXPECT_TRUE(table.files_with_dying().empty());
+  EXPECT_TRUE(table.begin_death(9, 1, {}, one_brick).empty());
+  EXPECT_EQ(table.dying(), (std::vector<DyingPointer>{first.front(), second.front()}));
+  EXPECT_EQ(first.front()->inode, 8u);
+  EXPECT_EQ(table.dying(0, 1), first);
+  EXPECT_EQ(table.dying(first.front()->number), second);
+  EXPECT_EQ(table.newest_dying(), second.front()->number);
+  table.end_death(*first.front());
+  EXPECT_EQ(table.dying(), second);
+  EXPECT_FALSE(table.in_use(8));
+  table.end_death(*second.front());
+  EXPECT_TRUE(table.dying().empty());
   EXPECT_FALSE(table.in_use(7));
+}
+
+TEST(LayoutTable, TheFilesOfASnapshotAreFoundAmongAllOthers) {
+  LayoutTable table;
+  const InodeId first = inode_in(3, 7);
+  const InodeId second = inode_in(3, 8);
+  uint8_t number = 0;
+  for (const InodeId inode : {InodeId{7}, inode_in(2, 7), second, first, inode_in(4, 7)})
+    table.add(inode, 1, {std::byte{++number}}).add_hole({0, 4096});
+  EXPECT_EQ(table.files_of_snapshot(3, 10), (std::vector<uint64_t>{first, second}));
+  EXPECT_EQ(table.files_of_snapshot(3, 1), std::vector<uint64_t>{first});
+  table.erase(first, 1);
+  EXPECT_EQ(table.files_of_snapshot(3, 10), std::vector<uint64_t>{second});
+  EXPECT_TRUE(table.files_of_snapshot(5, 10).empty());
+}
+
+TEST(LayoutTable, AFileIsWrittenUntilTheLastGrantToWriteIsDead) {
+  LayoutTable table;
+  HeldLayout& layout = table.add(7, 1, {});
+  table.add_grant(layout, grant_of(1));
+  EXPECT_FALSE(table.any_written());
+  HeldGrant to_write = grant_of(2);
+  to_write.writable = true;
+  table.add_grant(layout, to_write);
+  EXPECT_EQ(table.written_files(0, 10), std::vector<uint64_t>{7});
+  EXPECT_TRUE(table.written_files(8, 10).empty());
+  EXPECT_TRUE(table.written_files(0, 0).empty());
+  const auto dying =
+      table.begin_death(7, 1, table.give_back(layout, {0, kEndOfFile}, IoMode::kAny), one_brick);
+  table.erase(7, 1);
+  EXPECT_TRUE(table.any_written());
+  table.end_death(*dying.front());
+  EXPECT_FALSE(table.any_written());
 }
 
 // The table beside lists of what is held and what is dying, in which everything is looked up one by one. Of one file.
@@ -73,26 +108,51 @@ class DyingModel : public ::testing::Test {
     for (uint64_t count = 1 + below(300); count > 0; --count) {
       HeldGrant grant{.grant = next_, .file = range(), .logical = next_ * 4096, .writable = below(4) == 0};
       ++next_;
-      held_.emplace_back(client, grant);
       table_.add_grant(layout, grant);
+      grant.held.add(grant.file);
+      held_.emplace_back(client, std::move(grant));
     }
   }
-  void give_back() {
+  void give_back(const ByteRange& range) {
     const uint64_t client = 1 + below(kClients);
     HeldLayout* layout = table_.find(kFile, client);
     if (layout == nullptr) return;
-    auto dead = table_.give_back(*layout, {0, kEndOfFile}, IoMode::kAny);
-    std::erase_if(held_, [&](const auto& each) { return each.first == client; });
+    auto dead = table_.give_back(*layout, range, IoMode::kAny);
+    const size_t gone = std::erase_if(held_, [&](auto& each) {
+      if (each.first == client) each.second.held.remove(range);
+      return each.second.held.empty();
+    });
+    EXPECT_EQ(dead.size(), gone);
+    leave(client, std::move(dead));
+  }
+  // Some that were not told.
+  void take_back() {
+    const uint64_t client = 1 + below(kClients);
+    HeldLayout* layout = table_.find(kFile, client);
+    if (layout == nullptr) return;
+    std::vector<HeldGrant> named;
+    for (const HeldGrant& grant : layout->grants()) {
+      if (below(8) == 0) named.push_back(grant);
+    }
+    const auto is_named = [&](const HeldGrant& grant) {
+      return std::ranges::any_of(named, [&](const HeldGrant& other) { return other.same(grant); });
+    };
+    auto dead = table_.take_back(*layout, named);
+    EXPECT_EQ(dead.size(), named.size());
+    std::erase_if(held_, [&](const auto& each) { return is_named(each.second); });
+    leave(client, std::move(dead));
+  }
+  void leave(uint64_t client, std::vector<HeldGrant> dead) {
     for (auto& piece : table_.begin_death(kFile, client, std::move(dead), one_brick)) {
       EXPECT_LE(piece->grants.size(), kGrantsPerPiece);
       dying_.push_back(std::move(piece));
     }
-    table_.erase(kFile, client);
+    if (table_.find(kFile, client)->empty()) table_.erase(kFile, client);
   }
   void die() {
     if (dying_.empty()) return;
     const size_t at = below(dying_.size());
-    table_.end_death(kFile, *dying_[at]);
+    table_.end_death(*dying_[at]);
     dying_.erase(dying_.begin() + static_cast<ptrdiff_t>(at));
   }
   bool any(uint64_t client, const auto& is_so) {
@@ -112,15 +172,45 @@ class DyingModel : public ::testing::Test {
     const ByteRange asked = range();
     ASSERT_EQ(table_.reachable(kFile, asked, client),
               any(client, [&](const HeldGrant& grant) { return grant.file.overlaps(asked); }));
+    bool all_written = true;
     RangeSet bytes;
     bytes.add(asked);
     bytes = table_.out_of_reach(kFile, std::move(bytes));
     for (uint64_t at = asked.begin; at < asked.end; ++at) {
-      ASSERT_EQ(bytes.contains({at, at + 1}), !any(0, [&](const HeldGrant& grant) {
-                  return grant.writable && grant.file.begin <= at && at < grant.file.end;
-                }));
+      const bool written = any(0, [&](const HeldGrant& grant) {
+        return grant.writable && grant.file.begin <= at && at < grant.file.end;
+      });
+      all_written = all_written && written;
+      ASSERT_EQ(bytes.contains({at, at + 1}), !written);
     }
+    ASSERT_EQ(table_.may_be_written(kFile, asked), all_written);
+    ASSERT_EQ(table_.any_written(), any(0, [](const HeldGrant& grant) { return grant.writable; }));
+    compare_layouts();
     ASSERT_EQ(table_.in_use(kFile), !held_.empty() || !dying_.empty());
+  }
+
+  // What a layout finds by halving.
+  void compare_layouts() {
+    const ByteRange asked = range();
+    for (uint64_t client = 1; client <= kClients; ++client) {
+      const HeldLayout* layout = table_.find(kFile, client);
+      if (layout == nullptr) continue;
+      size_t there = 0;
+      ByteRange rounded = asked;
+      for (bool grew = true; grew;) {
+        grew = false;
+        there = 0;
+        for (const auto& [holder, grant] : held_) {
+          if (holder != client) continue;
+          there += grant.file.overlaps(asked) ? 1 : 0;
+          if (!grant.file.overlaps(rounded) || rounded.contains(grant.file)) continue;
+          rounded = {std::min(rounded.begin, grant.file.begin), std::max(rounded.end, grant.file.end)};
+          grew = true;
+        }
+      }
+      ASSERT_EQ(layout->grants_in(asked).size(), there);
+      ASSERT_EQ(layout->rounded_out(asked), rounded);
+    }
   }
 
   SeededRandom random_{5};
@@ -132,13 +222,19 @@ class DyingModel : public ::testing::Test {
 
 TEST_F(DyingModel, WhatIsDyingIsReachableUntilItsPieceIsDead) {
   for (int step = 0; step < 600; ++step) {
-    switch (below(8)) {
+    switch (below(10)) {
       case 0:
-        give_back();
+        give_back({0, kEndOfFile});
         break;
       case 1:
       case 2:
         grant();
+        break;
+      case 3:
+        take_back();
+        break;
+      case 4:
+        give_back({below(kOffsets), kOffsets});
         break;
       default:
         die();

@@ -79,6 +79,32 @@ TEST_F(EndOfFile, ItIsNobodysWhileALayoutBehindItOutlivesItsOpen) {
   EXPECT_EQ(world.recaller.recalls.size(), 1u);
 }
 
+// All holders are asked, so many a turn, and none twice.
+TEST_F(EndOfFile, ManyLayoutsBehindItAreAskedForInTurns) {
+  constexpr uint64_t kFirst = 5000;
+  constexpr uint64_t kHolders = 300;
+  constexpr size_t kPerTurn = 64;
+  auto& table = const_cast<LayoutTable&>(world.mds->table());
+  for (uint64_t i = 0; i < kHolders; ++i) {
+    std::array<std::byte, 12> other{std::byte{kLayoutStateidTag}};
+    store_big_endian(other.data() + 4, i);
+    table.add_grant(
+        table.add(file, kFirst + i, other),
+        {.grant = 1'000'000 + i, .file = {kBlock, 2 * kBlock}, .logical = kBlock, .writable = true});
+  }
+  world.recaller.on_recall = nullptr;
+  auto& layouts = world.mds->layouts();
+  EXPECT_FALSE(layouts.end_is_free(file, kAlice, 0));
+  EXPECT_EQ(world.recaller.recalls.size(), kPerTurn);
+  world.settle();
+  EXPECT_EQ(world.recaller.recalls.size(), kHolders);
+  EXPECT_FALSE(layouts.end_is_free(file, kAlice, 0));
+  world.settle();
+  EXPECT_EQ(world.recaller.recalls.size(), kHolders);
+  for (uint64_t i = 0; i < kHolders; ++i) EXPECT_TRUE(world.give_back(kFirst + i, file));
+  EXPECT_TRUE(layouts.end_is_free(file, kAlice, 0));
+}
+
 TEST_F(EndOfFile, AnOpenForWritingByAnotherTakesItBackAndItStaysShared) {
   ASSERT_NE(ask(kAlice), 0u);
   EXPECT_EQ(opens_to_write(kBob), Status::kOk);

@@ -97,6 +97,38 @@ TEST(LayoutScale, AGapIsFoundAtTheSameCostHoweverManyGrantsTheLayoutHas) {
   EXPECT_LT(many, few * kLayoutGrowthBorne);
 }
 
+// Behind a long one, and however many only read.
+TEST(LayoutScale, WhoWritesBehindAnOffsetIsKnownAtTheSameCostHoweverManyRead) {
+  const auto cost = [](size_t grants) {
+    constexpr uint64_t kLong = uint64_t{1} << 40;
+    LayoutTable table;
+    HeldLayout& layout = table.add(7, kAlice, stateid_of(1));
+    table.add_grant(layout, {.grant = 1, .file = {0, kLong}, .logical = kLong, .writable = true});
+    for (size_t i = 0; i < grants; ++i) {
+      const uint64_t offset = kLong + i * 4096;
+      table.add_grant(layout, {.grant = i + 2, .file = {offset, offset + 4096}, .logical = i * 8192});
+    }
+    double least = std::numeric_limits<double>::max();
+    for (int round = 0; round < 3; ++round) {
+      const double begun = processor_time();
+      for (size_t i = 0; i < 100; ++i) {
+        const uint64_t offset = kLong + i * grants / 100 * 4096;
+        EXPECT_FALSE(table.writable_past(7, offset));
+        EXPECT_FALSE(table.writable_past(7, offset, kAlice));
+        EXPECT_FALSE(layout.holds({offset, offset + 4096}, IoMode::kReadWrite));
+        EXPECT_EQ(layout.rounded_out({offset, kEndOfFile}).begin, offset);
+      }
+      least = std::min(least, (processor_time() - begun) / 100);
+    }
+    return least;
+  };
+  const double few = cost(kFewLayouts);
+  const double many = cost(kManyLayouts);
+  std::printf("%-34s %8.0f ns with %zu, %8.0f ns with %zu\n", "who writes behind an offset", few, kFewLayouts,
+              many, kManyLayouts);
+  EXPECT_LT(many, few * kLayoutGrowthBorne);
+}
+
 TEST(LayoutScale, TheEndOfAClientIsSpreadOverTurns) {
   LayoutWorld world;
   constexpr size_t kHeld = 1000;

@@ -27,8 +27,7 @@ class RecallsTest : public ::testing::Test {
   void gives_back(const ByteRange& range) {
     const auto dead = table.give_back(layout(), range, IoMode::kAny);
     const auto one_brick = [](uint64_t) { return kFirstBrick; };
-    for (const auto& piece : table.begin_death(kFile, kAlice, dead, one_brick))
-      table.end_death(kFile, *piece);
+    for (const auto& piece : table.begin_death(kFile, kAlice, dead, one_brick)) table.end_death(*piece);
     recalls.settle(kAlice, kFile);
   }
   ByteRange last_asked() const {

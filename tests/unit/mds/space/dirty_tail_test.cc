@@ -155,6 +155,25 @@ TEST_F(ATailOfTwo, IsZeroedWhenTheOtherGoesBetweenTwoBatches) {
   world.check("both have gone");
 }
 
+// Bytes that two could write are the second one's when the first has gone, and are zeroed when he leaves them.
+TEST_F(ATailOfTwo, IsHisWhoGoesOn) {
+  hold_all_extents(kReader, 1);
+  const LayoutStateid stateid = table().find(file, kReader)->advance();
+  const uint64_t end = (kExtents / 2) * kStride;
+  dies(kBob);
+  world.settle();
+  EXPECT_EQ(world.commit(kReader, file, stateid, {0, end + kGrainSize}, end), Status::kOk)
+      << "it waits for nothing";
+  pass();
+  expect_bounded();
+  for (uint64_t i = 0; i < kExtents; ++i) ASSERT_EQ(byte_of(i), own) << i;
+  dies(kAlice);
+  dies(kReader);
+  pass();
+  EXPECT_FALSE(is_dirty());
+  world.check("all have gone");
+}
+
 TEST_F(ATailOfTwo, DelaysAGrowthOverWhatIsNotZeroedYet) {
   const uint64_t end = (kExtents - 1) * kStride;
   ASSERT_EQ((kExtents - 1) % kStep, 0u) << "Alice's";
