@@ -84,15 +84,31 @@ void FileRanges::make_end_free(const AllocatingPointer& work, const Inode& prese
 void FileRanges::plan_slice(const AllocatingPointer& work) {
   space_.absence(work->target.inode, work->slice, lifetime_.guard([this, work](Status absent) {
     if (absent != Status::kOk) return end_slice(work, absent);
-    plan_present_slice(work);
+    shorten_slice(work);
   }));
+}
+
+// Where the file has many extents with holes between them, the turn is over before the bytes are.
+void FileRanges::shorten_slice(const AllocatingPointer& work) {
+  read_then(
+      names_.store(), lifetime_.token(),
+      [this, work] {
+        return space_.extents().overlapping(work->target.inode, work->slice.begin, work->slice.length(),
+                                            kExtentsPerTurn);
+      },
+      [this, work](const Result<std::vector<Extent>>& extents) {
+        if (!extents) return end_slice(work, status_of(extents.error()));
+        if (extents->size() == kExtentsPerTurn)
+          work->slice.end = std::min(work->slice.end, extents->back().end());
+        plan_present_slice(work);
+      });
 }
 
 // What other files have too would need memory when it is written.
 void FileRanges::plan_present_slice(const AllocatingPointer& work) {
   read_then(
       names_.store(), lifetime_.token(),
-      [this, work] { return space_.to_unshare(work->target.inode, work->slice, kSliceBytes / kGrainSize); },
+      [this, work] { return space_.to_unshare(work->target.inode, work->slice, kExtentsPerTurn); },
       [this, work](const Outcome<ByteRange>& stretch) {
         if (!stretch) return end_slice(work, stretch.error());
         if (stretch->empty()) return plan_own_slice(work);

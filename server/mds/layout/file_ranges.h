@@ -30,9 +30,9 @@ class FileRanges {
   FileRanges(const FileRanges&) = delete;
   FileRanges& operator=(const FileRanges&) = delete;
 
-  // Each byte of the range has memory, and zeros where it had none; the file ends at its end at least. kSliceBytes
-  // each turn of the inode: an error may leave the first part done, the size included. NOSPC (at once where it can
-  // never do), DELAY, FBIG, IO, STALE.
+  // Each byte of the range has memory, and zeros where it had none; the file ends at its end at least. kSliceBytes, or
+  // kExtentsPerTurn extents, each turn of the inode: an error may leave the first part done, the size included. NOSPC
+  // (at once where it can never do), DELAY, FBIG, IO, STALE.
   void allocate(const Target& target, const ByteRange& range, Done done);
   // The range reads as zeros, and has no memory but for the grains at its ends; what is behind the end of the file
   // stays. Layouts there are recalled. DELAY, IO, STALE.
@@ -53,6 +53,7 @@ class FileRanges {
   void next_slice(const AllocatingPointer& work);
   void make_end_free(const AllocatingPointer& work, const Inode& present);
   void plan_slice(const AllocatingPointer& work);
+  void shorten_slice(const AllocatingPointer& work);
   void plan_present_slice(const AllocatingPointer& work);
   void plan_own_slice(const AllocatingPointer& work);
   void fill_slice(const AllocatingPointer& work, const AllocationPlan& plan);

@@ -24,6 +24,8 @@ constexpr size_t kExposuresMax = 256;
 constexpr uint64_t kHoleMax = uint64_t{64} << 20;
 // No segment is shorter on the wire.
 constexpr uint32_t kSegmentBytesMin = 64;
+// What a turn of the loop looks at, exposes and tells is bounded by that of an answer, whatever the client would take.
+constexpr uint32_t kAnswerBytesMax = uint32_t{128} << 10;
 // Of a LayoutEnd.
 constexpr uint32_t kEndBytes = 8;
 
@@ -84,6 +86,7 @@ LayoutGranter::LayoutGranter(Namespace& names, BrickSet& bricks, FileSpace& spac
 void LayoutGranter::grant(const GrantRequest& request, Done done) {
   auto work = std::make_shared<Work>();
   work->request = request;
+  work->request.max_bytes = std::min(request.max_bytes, kAnswerBytesMax);
   work->done = std::move(done);
   // Before the queue: a recall that an operation in front of us waits for would keep us waiting for
   // ourselves.

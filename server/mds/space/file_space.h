@@ -189,8 +189,8 @@ class FileSpace {
   void place_next(const AllocationPointer& work);
   void find_holes(const AllocationPointer& work, const std::vector<Mapping>& mapped);
   GrainRequest request_for(const AllocationPointer& work, BrickDevice& brick, const Hole& hole);
-  void take(const AllocationPointer& work, BrickDevice& brick, const Hole& hole);
-  void allocated(const AllocationPointer& work, const Hole& hole, const Taken& taken);
+  bool take(const AllocationPointer& work, BrickDevice& brick, const Hole& hole);
+  static void allocated(const AllocationPointer& work, const Hole& hole, const Taken& taken);
   void not_allocated(const AllocationPointer& work, BrickNumber number, Taken taken, brick::Status why);
   void zero_placed(const AllocationPointer& work);
   void commit_placed(const AllocationPointer& work);

@@ -114,24 +114,27 @@ void FileSpace::find_holes(const AllocationPointer& work, const std::vector<Mapp
 }
 
 void FileSpace::place_next(const AllocationPointer& work) {
-  if (work->holes.empty()) return zero_placed(work);
-  if (work->places.empty()) return retreat(work, nfs4::Status::kNoSpc);
-  BrickDevice* const brick = bricks_.find(work->places.front());
-  // Removed while we waited; there is nothing of ours on it.
-  if (brick == nullptr) return retreat(work, nfs4::Status::kDelay);
-  Hole hole = work->holes.back();
-  work->holes.pop_back();
-  if (const uint64_t free = brick->space().free_bytes(); work->shared && free < hole.range.length()) {
-    work->places.pop_front();
-    if (free == 0) {
-      work->holes.push_back(hole);
-      return place_next(work);
+  while (!work->holes.empty()) {
+    if (work->places.empty()) return retreat(work, nfs4::Status::kNoSpc);
+    BrickDevice* const brick = bricks_.find(work->places.front());
+    // Removed while we waited; there is nothing of ours on it.
+    if (brick == nullptr) return retreat(work, nfs4::Status::kDelay);
+    Hole hole = work->holes.back();
+    if (const uint64_t free = brick->space().free_bytes(); work->shared && free < hole.range.length()) {
+      work->places.pop_front();
+      if (free == 0) continue;
+      hole.range.end = hole.range.begin + free;
     }
-    const uint64_t middle = hole.range.begin + free;
-    work->holes.push_back({.range = {middle, hole.range.end}, .shared = hole.shared_at(middle)});
-    hole.range.end = middle;
+    if (hole.range.end == work->holes.back().range.end) {
+      work->holes.pop_back();
+    } else {
+      const uint64_t middle = hole.range.end;
+      work->holes.back() = {.range = {middle, work->holes.back().range.end},
+                            .shared = hole.shared_at(middle)};
+    }
+    if (!take(work, *brick, hole)) return;
   }
-  take(work, *brick, hole);
+  zero_placed(work);
 }
 
 GrainRequest FileSpace::request_for(const AllocationPointer& work, BrickDevice& brick, const Hole& hole) {
@@ -146,10 +149,17 @@ GrainRequest FileSpace::request_for(const AllocationPointer& work, BrickDevice& 
   return request;
 }
 
-void FileSpace::take(const AllocationPointer& work, BrickDevice& brick, const Hole& hole) {
+// False: the brick is asked for fresh blocks, and it goes on with its answer; or it has retreated.
+bool FileSpace::take(const AllocationPointer& work, BrickDevice& brick, const Hole& hole) {
   const auto taken = brick.space().take(request_for(work, brick, hole));
-  if (!taken) return retreat(work, shortage(taken.error()));
-  if (!taken->fresh) return allocated(work, hole, *taken);
+  if (!taken) {
+    retreat(work, shortage(taken.error()));
+    return false;
+  }
+  if (!taken->fresh) {
+    allocated(work, hole, *taken);
+    return true;
+  }
   // A crash from here on: blocks on the brick that no extent names. The next start frees them.
   brick.alloc(taken->fresh->logical, taken->fresh->count,
               lifetime_.guard([this, work, number = brick.number(), hole,
@@ -157,7 +167,9 @@ void FileSpace::take(const AllocationPointer& work, BrickDevice& brick, const Ho
                 if (!answer) return not_allocated(work, number, taken, answer.error());
                 bricks_.space_at(taken.fresh->logical).allocated(*taken.fresh);
                 allocated(work, hole, taken);
+                place_next(work);
               }));
+  return false;
 }
 
 void FileSpace::allocated(const AllocationPointer& work, const Hole& hole, const Taken& taken) {
@@ -166,7 +178,6 @@ void FileSpace::allocated(const AllocationPointer& work, const Hole& hole, const
     work->placed.push_back({.file_offset = offset, .piece = piece, .shared = hole.shared_at(offset)});
     offset += piece.length;
   }
-  place_next(work);
 }
 
 void FileSpace::not_allocated(const AllocationPointer& work, BrickNumber number, Taken taken,

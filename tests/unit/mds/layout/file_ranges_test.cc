@@ -150,6 +150,30 @@ TEST_F(FileRangesTest, MoreThanASliceIsAllocatedInTurns) {
   world.check("allocated");
 }
 
+// Each with a hole behind it.
+TEST_F(FileRangesTest, ManyHolesAreFilledSoManyATurn) {
+  constexpr uint64_t kHoles = 2 * FileRanges::kExtentsPerTurn + 100;
+  constexpr size_t kLooks = 6;  // of one turn, at the same extents
+  LayoutWorld world(16);
+  const InodeId file = world.create_sparse("f", kHoles);
+  world.store.largest = 0;
+  size_t rows_of_a_turn = 0;
+  std::optional<Status> status;
+  world.mds->ranges().allocate({.client = kBob, .inode = file}, {0, kHoles * 2 * kGrainSize},
+                               [&](Status got) { status = got; });
+  for (int i = 0; i < 100 && !status; ++i) {
+    const size_t before = world.store.rows_visited;
+    world.loop.run_once(Milliseconds(0));
+    rows_of_a_turn = std::max(rows_of_a_turn, world.store.rows_visited - before);
+  }
+  EXPECT_EQ(status, Status::kOk);
+  EXPECT_EQ(world.stat(file)->space_used, kHoles * kGrainSize);
+  const auto mapped = Extents(world.store).map(file, 0, kHoles * 2 * kGrainSize);
+  EXPECT_TRUE(std::ranges::all_of(*mapped, [](const Mapping& part) { return part.logical.has_value(); }));
+  EXPECT_LE(world.store.largest, 3 * FileRanges::kExtentsPerTurn);
+  EXPECT_LE(rows_of_a_turn, kLooks * FileRanges::kExtentsPerTurn);
+}
+
 // --- SEEK
 
 TEST_F(FileRangesTest, SeekFindsDataAndHoles) {

@@ -391,5 +391,34 @@ TEST(LayoutGetOfManyExtents, AMinimumOverMoreOfThemThanAnAnswerTellsIsTooSmall) 
   }
 }
 
+// Whatever the client holds already, and would take.
+TEST(LayoutGetOfManyExtents, NoAnswerTellsMoreThanATurnHasRoomFor) {
+  constexpr uint64_t kExtents = 5000;
+  constexpr size_t kTold = (128 << 10) / 64;
+  for (const uint64_t needed : {uint64_t{1}, kExtents * 2 * kGrainSize}) {
+    LayoutWorld world;
+    const InodeId file = world.create_sparse("f", kExtents);
+    auto& table = const_cast<LayoutTable&>(world.mds->table());
+    HeldLayout& layout = table.add(file, kAlice, {std::byte{kLayoutStateidTag}});
+    for (const Extent& extent : world.extents(file)) {
+      table.add_grant(layout, {.grant = extent.file_offset + 1,
+                               .file = {extent.file_offset, extent.end()},
+                               .logical = extent.logical});
+    }
+    GrantRequest request{.client = kAlice, .inode = file, .mode = IoMode::kRead};
+    request.range = {0, kExtents * 2 * kGrainSize};
+    request.min_length = needed;
+    request.max_bytes = 1 << 20;
+    std::optional<LayoutGranter::Answer> answer;
+    world.mds->granter().grant(request, [&](LayoutGranter::Answer got) { answer = std::move(got); });
+    world.settle();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->has_value(), needed == 1);
+    const size_t told = world.segments(*answer).size();
+    EXPECT_LE(told, kTold);
+    EXPECT_GE(told, *answer ? kTold / 2 : 0);
+  }
+}
+
 }  // namespace
 }  // namespace pnfsrdma::mds::testing
