@@ -189,6 +189,10 @@ bool HeldLayout::may_write(const ByteRange& range) const {
   missing.add(range);
   for (const HeldGrant& grant : grants_near(range)) {
     if (!grant.writable) continue;
+    if (grant.held.contains(grant.file)) {
+      missing.remove(grant.file);
+      continue;
+    }
     for (const ByteRange& part : grant.held.within(range)) missing.remove(part);
   }
   return missing.empty();
