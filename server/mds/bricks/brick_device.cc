@@ -17,6 +17,12 @@ constexpr size_t kToldPerTurn = 64;
 // What one call has flushed or zeroed: calls for other files have their turn behind it.
 constexpr uint64_t kBytesPerCall = 64 << 20;
 constexpr uint64_t kBytesPerCopy = 8 << 20;
+// Runs of lost blocks that the log names.
+constexpr size_t kMissingTold = 64;
+
+uint64_t end_of(const brick::Run& run) {
+  return run.logical + run.count * brick::kBlockSize;
+}
 
 }  // namespace
 
@@ -190,7 +196,7 @@ void BrickDevice::claimed(Result<brick::ClaimResult> result) {
   if (result->status != brick::Status::kOk) return begin_again("it refused the claim");
   identity_ = std::move(*result);
   identified_ = true;
-  compared_ = false;
+  compared_to_ = 0;
   adopting_ = std::exchange(adoptable_, false);
   enter(State::kReconciling, "being reconciled with the metadata");
   remember();
@@ -257,37 +263,61 @@ void BrickDevice::tell_dead() {
   if (!dead_.empty()) {
     return loop_.post(lifetime_.guard([this] { tell_dead(); }));
   }
-  if (std::exchange(round_to_list_, 0) == round_ && usable())
-    list_blocks(0, std::make_shared<std::vector<brick::Run>>());
+  if (std::exchange(round_to_list_, 0) == round_ && usable()) list_blocks(std::make_shared<Comparison>());
 }
 
-void BrickDevice::list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::Run>> listed) {
-  control_.list({from, brick::kListedRunsPerCall},
-                guard<brick::ListResult>([this, from, listed](Answer<brick::ListResult> page) {
+// A page of what the brick has beside what files have there, then the next one.
+struct BrickDevice::Comparison {
+  std::vector<brick::Run> listed;
+  uint64_t end = 0;    // of the addresses of which that is all
+  size_t leaked = 0;   // runs, so far
+  size_t missing = 0;  // likewise
+};
+
+void BrickDevice::list_blocks(const std::shared_ptr<Comparison>& work) {
+  control_.list({compared_to_, brick::kListedRunsPerCall},
+                guard<brick::ListResult>([this, work](Answer<brick::ListResult> page) {
                   if (!usable()) return;
                   if (!page) return begin_again("its blocks could not be listed");
-                  uint64_t next = from;
-                  for (const brick::ListedRun& entry : page->runs) {
-                    listed->push_back(entry.run);
-                    next = entry.run.logical + entry.run.count * brick::kBlockSize;
-                  }
-                  if (page->end || page->runs.empty()) return compare_blocks(*listed);
-                  list_blocks(next, listed);
+                  work->listed.clear();
+                  for (const brick::ListedRun& entry : page->runs) work->listed.push_back(entry.run);
+                  work->end = page->end || page->runs.empty() ? UINT64_MAX : end_of(work->listed.back());
+                  compare_page(work);
                 }));
 }
 
-void BrickDevice::compare_blocks(const std::vector<brick::Run>& listed) {
-  const SpaceDifference difference = space().compare(listed);
-  compared_ = true;
-  space().set_capacity(identity_.block_count);
+// Much that is missing takes more than one turn.
+void BrickDevice::compare_page(const std::shared_ptr<Comparison>& work) {
+  const EventLoop::Step step(loop_, "blocks-compared");
+  constexpr size_t kMost = brick::kListedRunsPerCall;
+  const SpaceDifference difference = space().compare(work->listed, compared_to_, work->end, kMost);
+  const bool all = difference.missing.size() < kMost;
+  compared_to_ = all ? work->end : end_of(difference.missing.back());
   for (const brick::Run& run : difference.missing) {
+    if (work->missing++ >= kMissingTold) continue;
     log_error("layouts", "blocks-missing brick={} logical={} count={} what=\"files have lost data\"", number_,
               run.logical, run.count);
   }
-  if (!difference.leaked.empty()) {
-    log_info("layouts", "blocks-leaked brick={} runs={} what=\"freed\"", number_, difference.leaked.size());
-    free(difference.leaked, [] {});
+  work->leaked += difference.leaked.size();
+  free(difference.leaked, [] {});
+  if (!all) {
+    loop_.at_next_turn([this, work, current = current()] {
+      if (current()) compare_page(work);
+    });
+    return;
   }
+  if (compared_to_ < UINT64_MAX) return list_blocks(work);
+  blocks_compared(*work);
+}
+
+void BrickDevice::blocks_compared(const Comparison& work) {
+  space().set_capacity(identity_.block_count);
+  if (work.missing > kMissingTold) {
+    log_error("layouts", "blocks-missing brick={} runs={} what=\"files have lost data, these are all\"",
+              number_, work.missing);
+  }
+  if (work.leaked > 0)
+    log_info("layouts", "blocks-leaked brick={} runs={} what=\"freed\"", number_, work.leaked);
   const uint64_t round = round_;
   if (!hooks_.zero_tails) return finish_reconciling(round);
   hooks_.zero_tails(lifetime_.guard([this, round](bool zeroed) {
@@ -354,8 +384,13 @@ void BrickDevice::alloc(uint64_t logical, uint64_t count, Done<brick::RunsResult
   control_.alloc({epoch_, logical, count, true}, guard<brick::RunsResult>(std::move(done)));
 }
 
-void BrickDevice::free(const std::vector<brick::Run>& runs, std::function<void()> done) {
-  if (runs.empty() || !usable() || !compared_) return done();
+void BrickDevice::free(std::vector<brick::Run> runs, std::function<void()> done) {
+  std::erase_if(runs, [this](brick::Run& run) {
+    if (run.logical >= compared_to_) return true;
+    run.count = std::min(run.count, (compared_to_ - run.logical) / brick::kBlockSize);
+    return false;
+  });
+  if (runs.empty() || !usable()) return done();
   const Join join(std::move(done));
   for (size_t at = 0; at < runs.size(); at += brick::kRunsMax) {
     const size_t count = std::min(brick::kRunsMax, runs.size() - at);

@@ -141,8 +141,8 @@ class BrickDevice {
   // --- blocks and bytes ---
   void alloc(uint64_t logical, uint64_t count, Done<brick::RunsResult> done);
   // `done` when the brick has them, or nobody can tell: what a lost call leaves there is a leak, which the
-  // next reconciliation frees. So does the one under way, until it has compared.
-  void free(const std::vector<brick::Run>& runs, std::function<void()> done);
+  // next reconciliation frees. So does the one under way, of what it has not compared yet.
+  void free(std::vector<brick::Run> runs, std::function<void()> done);
   void persist(const std::vector<brick::Range>& ranges, Done<brick::PersistResult> done);
   void zero(const std::vector<brick::Range>& ranges, Done<brick::StatusResult> done);
   // From one place of the brick to another, durably.
@@ -198,8 +198,10 @@ class BrickDevice {
   void after_reset(uint64_t resets_before, std::function<void()> done);
   bool note_ticket(uint64_t client, const Ticket& ticket);
   void forget_ticket(uint64_t client);
-  void list_blocks(uint64_t from, std::shared_ptr<std::vector<brick::Run>> listed);
-  void compare_blocks(const std::vector<brick::Run>& listed);
+  struct Comparison;
+  void list_blocks(const std::shared_ptr<Comparison>& work);
+  void compare_page(const std::shared_ptr<Comparison>& work);
+  void blocks_compared(const Comparison& work);
   void finish_reconciling(uint64_t round);
   void end_round(const std::string& why);
   void begin_again(const std::string& why);
@@ -226,7 +228,7 @@ class BrickDevice {
   std::optional<Error> unreachable_why_;
   SteadyTime since_;
   bool claiming_ = false;
-  bool compared_ = false;  // the blocks it listed in this round, with ours
+  uint64_t compared_to_ = 0;  // the blocks it listed in this round, with ours: those in front of this address
   uint64_t round_ = 0;  // counts connections and new beginnings: an answer of an earlier round is a lost call
   uint64_t resets_ = 0;  // how often all sessions were known to be closed; not counted when some were kept
   brick::ClaimResult identity_;

@@ -51,13 +51,30 @@ uint64_t BlockRuns::end() const {
   return runs_.empty() ? 0 : runs_.rbegin()->second;
 }
 
-std::vector<brick::Run> BlockRuns::without(const BlockRuns& other) const {
-  BlockRuns rest = *this;
-  for (const auto& [from, to] : other.runs_) rest.erase(from, to - from);
-  std::vector<brick::Run> runs;
-  runs.reserve(rest.runs_.size());
-  for (const auto& [from, to] : rest.runs_) runs.push_back({from * brick::kBlockSize, to - from});
-  return runs;
+BlockRuns::Runs::const_iterator BlockRuns::behind(uint64_t block) const {
+  auto at = runs_.upper_bound(block);
+  if (at != runs_.begin() && std::prev(at)->second > block) --at;
+  return at;
+}
+
+std::vector<brick::Run> BlockRuns::without(const BlockRuns& other, uint64_t from, uint64_t to,
+                                           size_t most) const {
+  std::vector<brick::Run> rest;
+  const auto add = [&rest](uint64_t first, uint64_t end) {
+    if (first < end) rest.push_back({first * brick::kBlockSize, end - first});
+  };
+  for (auto at = behind(from); at != runs_.end() && at->first < to; ++at) {
+    uint64_t first = std::max(at->first, from);
+    const uint64_t end = std::min(at->second, to);
+    for (auto there = other.behind(first); there != other.runs_.end() && there->first < end; ++there) {
+      add(first, there->first);
+      if (rest.size() >= most) return rest;
+      first = there->second;
+    }
+    add(first, end);
+    if (rest.size() >= most) return rest;
+  }
+  return rest;
 }
 
 }  // namespace pnfsrdma::mds

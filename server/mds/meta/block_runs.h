@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -22,11 +23,16 @@ class BlockRuns {
   // The number behind the last block; 0: the set is empty.
   uint64_t end() const;
 
-  // What is here and not in `other`, as runs of logical addresses.
-  std::vector<brick::Run> without(const BlockRuns& other) const;
+  // What is here and not in `other`, as runs of logical addresses: the first `most` of them at or behind block `from`,
+  // in front of block `to`.
+  std::vector<brick::Run> without(const BlockRuns& other, uint64_t from = 0, uint64_t to = UINT64_MAX,
+                                  size_t most = SIZE_MAX) const;
 
  private:
   using Runs = std::map<uint64_t, uint64_t>;  // first -> end; runs neither touch nor overlap
+
+  // The first one that ends behind it.
+  Runs::const_iterator behind(uint64_t block) const;
 
   Runs runs_;
   uint64_t count_ = 0;

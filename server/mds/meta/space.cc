@@ -90,10 +90,19 @@ std::optional<Piece> Space::take_dirty(uint64_t bytes) {
   return pool_.take_dirty(bytes / kGrainSize);
 }
 
-SpaceDifference Space::compare(const std::vector<brick::Run>& listed) const {
+SpaceDifference Space::compare(const std::vector<brick::Run>& listed, uint64_t from, uint64_t to,
+                               size_t most) const {
   BlockRuns on_brick;
   for (const brick::Run& run : listed) on_brick.insert(run.logical / kBlockSize, run.count);
-  return {.leaked = on_brick.without(pool_.ours()), .missing = pool_.ours().without(on_brick)};
+  const uint64_t first = from / kBlockSize;
+  uint64_t end = to / kBlockSize;
+  SpaceDifference difference{.leaked = {}, .missing = pool_.ours().without(on_brick, first, end, most)};
+  if (difference.missing.size() == most) {
+    const brick::Run& last = difference.missing.back();
+    end = last.logical / kBlockSize + last.count;
+  }
+  difference.leaked = on_brick.without(pool_.ours(), first, end);
+  return difference;
 }
 
 }  // namespace pnfsrdma::mds

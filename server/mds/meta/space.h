@@ -76,8 +76,10 @@ class Space {
   std::optional<Piece> take_dirty(uint64_t bytes);
   std::vector<brick::Run> zeroed(const Piece& piece) { return pool_.zeroed(piece); }
 
-  // `listed`: all runs the brick has, in any order.
-  SpaceDifference compare(const std::vector<brick::Run>& listed) const;
+  // Of the addresses [from, to): `listed` are all runs that the brick has there, in any order. Only as far as `most`
+  // runs are missing: the rest begins behind the last one.
+  SpaceDifference compare(const std::vector<brick::Run>& listed, uint64_t from = 0, uint64_t to = UINT64_MAX,
+                          size_t most = SIZE_MAX) const;
 
   uint64_t used_blocks() const { return pool_.ours().count(); }
   // In blocks of ours, what rests or is being zeroed too.

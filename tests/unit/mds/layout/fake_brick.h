@@ -46,15 +46,16 @@ class FakeBrick final : public brick::Control {
     sevens.fill(std::byte{7});
     return sevens;
   }();
-  std::string owner;               // who claimed last
-  bool hold_withdrawals = false;   // withdraw and close_session are answered by release()
-  bool hold_zeroing = false;       // zero, likewise
-  bool hold_copies = false;        // copy, likewise
-  bool hold_persists = false;      // persist, likewise
-  bool hold_frees = false;         // free has not come in yet, until release()
-  uint64_t damaged = 0;            // blocks that are out of service
-  uint64_t longest_run = 1 << 30;  // blocks: exposures are cut into runs of this many
-  bool dead = false;               // answers nothing
+  std::string owner;                 // who claimed last
+  bool hold_withdrawals = false;     // withdraw and close_session are answered by release()
+  bool hold_zeroing = false;         // zero, likewise
+  bool hold_copies = false;          // copy, likewise
+  bool hold_persists = false;        // persist, likewise
+  bool hold_frees = false;           // free has not come in yet, until release()
+  size_t listed_at_once = SIZE_MAX;  // blocks
+  uint64_t damaged = 0;              // blocks that are out of service
+  uint64_t longest_run = 1 << 30;    // blocks: exposures are cut into runs of this many
+  bool dead = false;                 // answers nothing
   std::function<void(const std::vector<brick::Range>&)> on_persist = [](const auto&) {};
   xdr::FixedOpaque<8> verifier{std::byte{1}};
 
@@ -185,10 +186,10 @@ class FakeBrick final : public brick::Control {
   void list(const brick::ListArguments& arguments, Done<brick::ListResult> done) override {
     run("list", done, [&] {
       brick::ListResult result;
-      for (const uint64_t block : blocks) {
-        if (block >= arguments.from) result.runs.push_back({{block, 1}, false});
-      }
-      result.end = true;
+      const size_t most = std::min<size_t>(arguments.limit, listed_at_once);
+      auto at = blocks.lower_bound(arguments.from);
+      for (; at != blocks.end() && result.runs.size() < most; ++at) result.runs.push_back({{*at, 1}, false});
+      result.end = at == blocks.end();
       return result;
     });
   }

@@ -30,9 +30,29 @@ TEST(BlockRuns, TellsWhatAnotherSetLacks) {
   EXPECT_EQ(b.without(a), (std::vector<brick::Run>{{10 * brick::kBlockSize, 4}}));
 }
 
+TEST(BlockRuns, TellsNoMoreOfItThanIsAskedFor) {
+  BlockRuns a;
+  for (uint64_t block = 0; block < 10; block += 2) a.insert(block, 1);
+  a.insert(20, 10);
+  BlockRuns b;
+  b.insert(24, 1);
+  const auto starts = [&](uint64_t from, uint64_t to, size_t most) {
+    std::vector<uint64_t> found;
+    for (const brick::Run& run : a.without(b, from, to, most))
+      found.push_back(run.logical / brick::kBlockSize);
+    return found;
+  };
+  EXPECT_EQ(starts(3, 100, 2), (std::vector<uint64_t>{4, 6}));
+  EXPECT_EQ(starts(9, 23, 10), std::vector<uint64_t>{20});
+  EXPECT_EQ(starts(22, 100, 10), (std::vector<uint64_t>{22, 25}));
+  EXPECT_EQ(starts(22, 100, 1), std::vector<uint64_t>{22});
+}
+
 TEST(BlockRuns, AgreesWithASet) {
   SeededRandom random(5);
   BlockRuns runs;
+  BlockRuns other;
+  std::set<uint64_t> others;
   std::set<uint64_t> model;
   for (int step = 0; step < 2000; ++step) {
     const uint64_t first = random.next_u64() % 100;
@@ -49,6 +69,21 @@ TEST(BlockRuns, AgreesWithASet) {
     ASSERT_EQ(runs.count(), model.size());
     for (uint64_t i = 0; i < 110; ++i) ASSERT_EQ(runs.contains(i), model.contains(i));
     ASSERT_EQ(runs.end(), model.empty() ? 0 : *model.rbegin() + 1);
+    const uint64_t changed = random.next_u64() % 110;
+    if (others.insert(changed).second) {
+      other.insert(changed, 1);
+    } else {
+      others.erase(changed);
+      other.erase(changed, 1);
+    }
+    const uint64_t from = random.next_u64() % 110;
+    const uint64_t to = from + random.next_u64() % 50;
+    std::set<uint64_t> rest;
+    for (const brick::Run& run : runs.without(other, from, to)) {
+      for (uint64_t i = 0; i < run.count; ++i) rest.insert(run.logical / brick::kBlockSize + i);
+    }
+    for (uint64_t i = 0; i < 110; ++i)
+      ASSERT_EQ(rest.contains(i), from <= i && i < to && model.contains(i) && !others.contains(i)) << step;
   }
 }
 

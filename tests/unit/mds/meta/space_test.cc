@@ -162,5 +162,19 @@ TEST_F(Allocation, ComparingWithTheBrickFindsLeaksAndLosses) {
   EXPECT_EQ(difference.missing, (std::vector<brick::Run>{{base + 2 * kBlockSize, 1}}));
 }
 
+TEST_F(Allocation, ComparingMayStopAndGoOn) {
+  const uint64_t base = take_blocks(4).value();
+  record(base, 4 * kBlockSize);
+  restart();
+  const std::vector<brick::Run> listed{
+      {base + kBlockSize, 1}, {base + 3 * kBlockSize, 1}, {base + 4 * kBlockSize, 1}};
+  const auto first = space_->compare(listed, 0, UINT64_MAX, 1);
+  EXPECT_EQ(first.missing, (std::vector<brick::Run>{{base, 1}}));
+  EXPECT_TRUE(first.leaked.empty());
+  const auto rest = space_->compare(listed, base + kBlockSize, UINT64_MAX, 2);
+  EXPECT_EQ(rest.missing, (std::vector<brick::Run>{{base + 2 * kBlockSize, 1}}));
+  EXPECT_EQ(rest.leaked, (std::vector<brick::Run>{{base + 4 * kBlockSize, 1}}));
+}
+
 }  // namespace
 }  // namespace pnfsrdma::mds
