@@ -52,9 +52,20 @@ nfs4::Verifier WriteVerifiers::wrote(uint64_t inode, const ByteRange& range, con
   look(file, changes, current);
   // Under what the brick said when the bytes were sent: one that changed meanwhile is found at the COMMIT.
   file.bricks.insert(bricks.begin(), bricks.end());
-  ByteRange& all = file.uncommitted;
-  all = all.empty() ? range : ByteRange{std::min(all.begin, range.begin), std::max(all.end, range.end)};
+  add(file.uncommitted, range);
   return verifier(file.number);
+}
+
+void WriteVerifiers::add(RangeSet& uncommitted, const ByteRange& range) {
+  uncommitted.add(range);
+  const std::vector<ByteRange> all = uncommitted.all();
+  if (all.size() <= kRangesMax) return;
+  ByteRange least{0, kEndOfFile};
+  for (size_t i = 1; i < all.size(); ++i) {
+    const ByteRange between{all[i - 1].end, all[i].begin};
+    if (between.length() < least.length()) least = between;
+  }
+  uncommitted.add(least);
 }
 
 std::vector<uint64_t> WriteVerifiers::uncommitted() const {
@@ -65,9 +76,10 @@ std::vector<uint64_t> WriteVerifiers::uncommitted() const {
   return all;
 }
 
-ByteRange WriteVerifiers::uncommitted(uint64_t inode) const {
+std::vector<ByteRange> WriteVerifiers::uncommitted(uint64_t inode) const {
   const auto known = by_inode_.find(inode);
-  return known == by_inode_.end() ? ByteRange{} : known->second->uncommitted;
+  if (known == by_inode_.end()) return {};
+  return known->second->uncommitted.all();
 }
 
 uint64_t WriteVerifiers::mark(uint64_t inode) const {

@@ -49,10 +49,11 @@ class WriteVerifiers {
   nfs4::Verifier committed(uint64_t inode, uint64_t mark, bool whole, uint64_t changes,
                            const Current& current);
   size_t files() const { return files_.size(); }
-  // Of the files that are still kept: which were written and not committed since, and where (from the first byte to the
-  // last).
+  // Of the files that are still kept: which were written and not committed since, and where. Of more ranges than this
+  // those are one that have the least between them.
+  static constexpr size_t kRangesMax = 16;
   std::vector<uint64_t> uncommitted() const;
-  ByteRange uncommitted(uint64_t inode) const;
+  std::vector<ByteRange> uncommitted(uint64_t inode) const;
 
  private:
   struct File {
@@ -61,11 +62,12 @@ class WriteVerifiers {
     uint64_t writes = 0;
     bool unknown_writes = false;  // there may be some that `bricks` does not know
     std::set<std::pair<BrickNumber, BrickVerifier>> bricks;
-    ByteRange uncommitted;
+    RangeSet uncommitted;
   };
   using Files = std::list<File>;  // written last at the back
 
   nfs4::Verifier verifier(uint64_t number) const;
+  static void add(RangeSet& uncommitted, const ByteRange& range);
   static void look(File& file, uint64_t changes, const Current& current);
 
   const uint64_t era_;

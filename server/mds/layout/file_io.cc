@@ -543,14 +543,15 @@ void FileIo::commit_some(const std::shared_ptr<const std::vector<uint64_t>>& fil
     const uint64_t inode = (*files)[next];
     // Together: what is written from here on is not of it.
     const uint64_t mark = verifiers_.mark(inode);
-    const ByteRange range = verifiers_.uncommitted(inode);
-    if (range.empty()) continue;
-    persister_.persist(inode, {range}, [this, inode, mark, all, end = join.part()](nfs4::Status status) {
-      if (status == nfs4::Status::kOk) committed(inode, mark, true, [](const auto&) {});
-      // One that has been removed has nothing to lose.
-      *all = *all && (status == nfs4::Status::kOk || status == nfs4::Status::kStale);
-      end();
-    });
+    std::vector<ByteRange> ranges = verifiers_.uncommitted(inode);
+    if (ranges.empty()) continue;
+    persister_.persist(inode, std::move(ranges),
+                       [this, inode, mark, all, end = join.part()](nfs4::Status status) {
+                         if (status == nfs4::Status::kOk) committed(inode, mark, true, [](const auto&) {});
+                         // One that has been removed has nothing to lose.
+                         *all = *all && (status == nfs4::Status::kOk || status == nfs4::Status::kStale);
+                         end();
+                       });
   }
   join.end();
 }

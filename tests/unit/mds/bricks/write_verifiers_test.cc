@@ -59,6 +59,36 @@ TEST(WriteVerifiers, AWriteDuringTheFlushIsNotForgottenWithIt) {
   EXPECT_NE(verifiers.committed(1, verifiers.mark(1), true, bricks.changes, bricks.current()), second);
 }
 
+TEST(WriteVerifiers, WhatIsNotCommittedIsKnownByItsRanges) {
+  FakeBricks bricks;
+  WriteVerifiers verifiers(7);
+  const auto write = [&](uint64_t begin, uint64_t end) {
+    verifiers.wrote(1, {begin, end}, bricks.at({1}), bricks.changes, bricks.current());
+  };
+  write(1000, 1010);
+  write(0, 10);
+  EXPECT_EQ(verifiers.uncommitted(1), (std::vector<ByteRange>{{0, 10}, {1000, 1010}}));
+  write(10, 20);
+  EXPECT_EQ(verifiers.uncommitted(1), (std::vector<ByteRange>{{0, 20}, {1000, 1010}}));
+  verifiers.committed(1, verifiers.mark(1), true, bricks.changes, bricks.current());
+  EXPECT_TRUE(verifiers.uncommitted(1).empty());
+}
+
+TEST(WriteVerifiers, OfTooManyRangesThoseAreOneThatAreNearest) {
+  FakeBricks bricks;
+  WriteVerifiers verifiers(7);
+  std::vector<ByteRange> expected;
+  for (uint64_t i = 0; i <= WriteVerifiers::kRangesMax; ++i) {
+    // The last two are the nearest.
+    const uint64_t begin = i < WriteVerifiers::kRangesMax ? i * 1000 : (i - 1) * 1000 + 100;
+    expected.push_back({begin, begin + 10});
+    verifiers.wrote(1, expected.back(), bricks.at({1}), bricks.changes, bricks.current());
+  }
+  expected.pop_back();
+  expected.back().end = expected.back().begin + 110;
+  EXPECT_EQ(verifiers.uncommitted(1), expected);
+}
+
 TEST(WriteVerifiers, WhatIsForgottenForWantOfRoomIsInDoubtAfterAnyLoss) {
   FakeBricks bricks;
   WriteVerifiers verifiers(7, 0, 2);

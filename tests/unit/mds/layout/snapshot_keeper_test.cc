@@ -178,11 +178,36 @@ TEST_F(SnapshotKeeperTest, WhatWasWrittenAndNotCommittedIsDurableInIt) {
   };
   take("first");
   // A COMMIT would come too late: what is written there next goes to other memory.
-  ASSERT_EQ(flushed.size(), 1U);
-  EXPECT_EQ(flushed.front().logical % kBlock, 4096U);
-  EXPECT_EQ(flushed.front().length, 16384U + 100 - 4096);
+  ASSERT_EQ(flushed.size(), 2U) << "what lies between was not written";
+  EXPECT_EQ(flushed[0].logical % kBlock, 4096U);
+  EXPECT_EQ(flushed[1].logical % kBlock, 16384U);
+  for (const brick::Range& range : flushed) EXPECT_EQ(range.length, 100U);
   take("second");
-  EXPECT_EQ(flushed.size(), 1U) << "once";
+  EXPECT_EQ(flushed.size(), 2U) << "once";
+}
+
+// Whoever reads in it loses that, so many a turn.
+TEST_F(SnapshotKeeperTest, ManyReadersAreRevokedInTurns) {
+  constexpr uint64_t kReaders = 300;
+  ASSERT_EQ(world_.write(file_, 0, pattern(kBlock)), Status::kOk);
+  const InodeId then = inode_in(take("first"), file_);
+  auto& table = const_cast<LayoutTable&>(world_.mds->table());
+  for (uint64_t i = 0; i < kReaders; ++i) {
+    std::array<std::byte, 12> other{std::byte{kLayoutStateidTag}};
+    store_big_endian(other.data() + 4, i);
+    table.add(then, 5000 + i, other).add_hole({kBlock, 2 * kBlock});
+  }
+  bool deleted = false;
+  world_.mds->snapshots().remove("first", [&](const Result<>& got) { deleted = got.has_value(); });
+  for (int i = 0; i < 100 && table.in_use(then); ++i) {
+    const size_t before = table.layouts();
+    world_.loop.run_once(Milliseconds(0));
+    EXPECT_LE(before - table.layouts(), kLayoutsPerSlice) << "in one turn";
+  }
+  EXPECT_TRUE(deleted);
+  EXPECT_FALSE(table.in_use(then));
+  world_.pass(Milliseconds(500));
+  world_.check("deleted");
 }
 
 TEST_F(SnapshotKeeperTest, WithoutABrickThereIsNone) {
