@@ -187,6 +187,7 @@ class RocksdbEngine final : public KeyValueStore {
         },
         kStateDelay);
     readers_ = std::make_unique<ReadThreads>(kReaders);
+    opener_ = std::make_unique<ReadThreads>(1);
     if (room_) watch_room();
   }
   ~RocksdbEngine() override {
@@ -195,6 +196,7 @@ class RocksdbEngine final : public KeyValueStore {
     loop_.cancel(slow_timer_);
     copier_.reset();
     readers_.reset();
+    opener_.reset();
     thread_.reset();
     // RocksDB may abort when it closes a log for which a real disk had no room: the process ends, the next
     // one recovers it. A test's medium is opened again in this one: nothing of it may stay behind, nor its
@@ -253,6 +255,7 @@ class RocksdbEngine final : public KeyValueStore {
     stopping_ = true;
     end_checkpoints();
     readers_.reset();
+    opener_.reset();
     fetches_.clear();
     thread_.reset();
     waiters_.clear();
@@ -324,11 +327,16 @@ class RocksdbEngine final : public KeyValueStore {
       auto fetched = fetches_.extract(number);
       if (!fetched.empty()) fetched.mapped()(std::move(brought));
     });
-    readers_->run([&loop = loop_, database = database_.get(), snapshots = &checkpoints_->stores(),
-                   wanted = std::move(wanted), arrived] {
-      auto brought = std::make_shared<std::vector<Brought>>(read_all(*database, *snapshots, wanted));
-      loop.post([arrived, brought] { arrived(*brought); });
+    // Who opens a snapshot's copy reads it, too: one after the other, beside the readers.
+    const bool opens = std::ranges::any_of(wanted, [this](const Wanted& one) {
+      return one.snapshot != 0 && checkpoints_->stores().at_hand(one.snapshot) == nullptr;
     });
+    (opens ? opener_ : readers_)
+        ->run([&loop = loop_, database = database_.get(), snapshots = &checkpoints_->stores(),
+               wanted = std::move(wanted), arrived] {
+          auto brought = std::make_shared<std::vector<Brought>>(read_all(*database, *snapshots, wanted));
+          loop.post([arrived, brought] { arrived(*brought); });
+        });
   }
 
   Result<Sequence> write(const Batch& batch, CommitKind kind) override {
@@ -518,6 +526,7 @@ class RocksdbEngine final : public KeyValueStore {
   // These go first: they use the database.
   std::unique_ptr<CommitThread> thread_;
   std::unique_ptr<ReadThreads> readers_;
+  std::unique_ptr<ReadThreads> opener_;
   std::unique_ptr<ReadThreads> copier_;  // for checkpoints; null: there was no need of it
 };
 

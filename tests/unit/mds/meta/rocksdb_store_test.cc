@@ -4,13 +4,17 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
+#include <sys/stat.h>
 
+#include <deque>
 #include <fstream>
+#include <functional>
 #include <optional>
 
 #include "server/mds/meta/format_version.h"
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/request_reads.h"
+#include "server/mds/meta/snapshot_keys.h"
 #include "server/mds/meta/values.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
@@ -317,6 +321,44 @@ TEST_F(ColdRocksdb, WhoCannotWaitGetsTheSame) {
 }
 
 // In memory as they are, so many deletions take long to walk.
+// As many as there are readers' threads; the copies are on a disk that does not answer.
+TEST_F(ColdRocksdb, IsReadWhileCopiesOfItAreOpened) {
+  const auto current = [this](SnapshotNumber number) {
+    return fmt::format("{}/store/snapshots/{}/CURRENT", directory_.path(), number);
+  };
+  for (const SnapshotNumber number : {1, 2}) {
+    std::optional<Result<>> made;
+    store_->checkpoint(number, [&](const Result<>& outcome) { made = outcome; });
+    ASSERT_TRUE(run_until([&] { return made.has_value(); }));
+    ASSERT_TRUE(*made);
+    // Who opens it waits for somebody who writes.
+    std::filesystem::remove(current(number));
+    ASSERT_EQ(::mkfifo(current(number).c_str(), 0600), 0);
+  }
+  std::deque<RequestReads> requests;
+  const auto ask = [&](const std::string& row, const std::function<void()>& arrived) {
+    RequestReads& reads = requests.emplace_back(*store_);
+    {
+      const RequestReads::Run run(reads);
+      static_cast<void>(store_->get(row));
+    }
+    ASSERT_TRUE(reads.missed());
+    reads.fetch(arrived);
+  };
+  size_t opened = 0;
+  bool read = false;
+  for (const SnapshotNumber number : {1, 2})
+    ask(number_key(kExtentTag, inode_in(number, 7), 4096), [&] { ++opened; });
+  ask(key(kRows / 2), [&] { read = true; });
+  EXPECT_TRUE(run_until([&] { return read; }));
+  EXPECT_EQ(opened, 0U);
+  for (const SnapshotNumber number : {1, 2}) {
+    const std::ofstream writer(current(number));
+    std::filesystem::remove(current(number));
+  }
+  EXPECT_TRUE(run_until([&] { return opened == 2; }));
+}
+
 TEST_F(ColdRocksdb, DeletionsAreWalkedByAReader) {
   Batch batch;
   for (int i = 0; i < kRows - 1; ++i) batch.erase(key(i));
