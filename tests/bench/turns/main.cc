@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <string>
 
@@ -46,7 +47,13 @@ class Measurement {
     measure_away();
     measure_tail();
     measure_layouts();
+    measure_holes();
+    measure_readers();
+    measure_writers();
+    measure_snapshots();
+    measure_dying();
     measure_brick_lost();
+    measure_blocks();
     measure_expiry();
   }
 
@@ -172,6 +179,124 @@ class Measurement {
     measure("end of a client with many grants",
             [&](auto done) { world_.layouts.mds->conflicts().on_client_gone(kBob, done); });
   }
+  // A file with a hole behind each extent.
+  void measure_holes() {
+    const size_t extents = std::min<size_t>(size_.extents, 20'000);
+    const InodeId file = world_.layouts.create_sparse("holes", extents);
+    GrantRequest request{.client = kBob, .inode = file, .mode = IoMode::kRead};
+    request.range = {0, kEndOfFile};
+    request.min_length = 1;
+    request.max_bytes = 1 << 20;
+    const auto ask = [&](auto done) {
+      world_.layouts.mds->granter().grant(request, [done](const LayoutGranter::Answer&) { done(); });
+    };
+    measure("LAYOUTGET, 1 MiB of it, to read", ask);
+    request.mode = IoMode::kReadWrite;
+    request.min_length = 8000 * 2 * kGrainSize;
+    measure("LAYOUTGET, 8,000 holes, to write", ask);
+    measure("ALLOCATE over many holes", [&](auto done) {
+      world_.layouts.mds->ranges().allocate({.client = kBob, .inode = file}, {0, extents * 2 * kGrainSize},
+                                            [done](nfs4::Status status) {
+                                              EXPECT_EQ(status, nfs4::Status::kOk);
+                                              done();
+                                            });
+    });
+  }
+  // As many grants as a brick has room for, of one file; nobody writes.
+  void measure_readers() {
+    const InodeId file = world_.layouts.create("read");
+    for (const ClientId client : {kAlice, kBob, ClientId{1003}, ClientId{1004}}) {
+      for (uint64_t at = 0; at < size_.grants * kGrainSize; at += kGrainSize)
+        add_grant(client, file, {.grant = at + client, .file = {at, at + kGrainSize}, .logical = 2 * at});
+    }
+    measure("who may write a file that many read", [&](auto done) {
+      EXPECT_FALSE(table().writable(file));
+      EXPECT_FALSE(world_.layouts.mds->layouts().may_be_written_by_others(file, kAlice));
+      done();
+    });
+  }
+  void measure_writers() {
+    auto& layouts = world_.layouts.mds->layouts();
+    const InodeId file = world_.layouts.create("written");
+    constexpr uint64_t kStep = 4 * kGrainSize;
+    for (const ClientId client : {kAlice, kBob}) {
+      for (uint64_t at = 0; at < size_.grants * kStep; at += kStep) {
+        add_grant(client, file,
+                  {.grant = at + client, .file = {at, at + kGrainSize}, .logical = at, .writable = true});
+      }
+    }
+    layouts.give_back(kAlice, file, {0, kEndOfFile}, IoMode::kAny, [] {});
+    settle();
+    measure("LAYOUTCOMMIT over what another one left", [&](auto done) {
+      HeldLayout& layout = *table().find(file, kBob);
+      const uint64_t end = size_.grants * kStep;
+      CommitRequest request{.client = kBob, .inode = file, .stateid = layout.advance(), .range = {0, end}};
+      request.last_write_offset = end - kStep;
+      world_.layouts.mds->committer().commit(request, [done](const auto& answer) {
+        EXPECT_TRUE(answer) << static_cast<int>(answer.error());
+        done();
+      });
+    });
+    const InodeId shared = world_.layouts.create("shared");
+    for (const ClientId client : clients_) world_.add_layout(client, shared);
+    size_t asked = 0;
+    world_.layouts.recaller.on_recall = [&](const LayoutRecall&) { ++asked; };
+    measure_until(
+        "who appends to a file that all clients had",
+        [&] { EXPECT_FALSE(layouts.end_is_free(shared, kAlice, 0)); },
+        [&] { return asked >= clients_.size(); });
+    world_.layouts.recaller.on_recall = nullptr;
+  }
+  void measure_snapshots() {
+    auto& layouts = world_.layouts.mds->layouts();
+    measure("whether nobody writes any file", [&](auto done) { layouts.is_still([done](bool) { done(); }); });
+    for (const ClientId client : clients_) world_.add_layout(client, inode_in(1, 1000));
+    measure_until(
+        "the end of a snapshot that all clients read", [&] { layouts.end_snapshot(1, [] {}); },
+        [&] { return !table().in_use(inode_in(1, 1000)); });
+  }
+  void measure_dying() {
+    FakeBrick& brick = world_.layouts.brick;
+    brick.hold_withdrawals = true;
+    const InodeId file = world_.layouts.create("dying");
+    for (size_t i = 0; i < 4; ++i) {
+      world_.add_layout(clients_[i], file, size_.grants);
+      world_.layouts.mds->layouts().give_back(clients_[i], file, {0, kEndOfFile}, IoMode::kAny, [] {});
+    }
+    settle();
+    auto& view = world_.administrator;
+    measure("block map, with many grants that are dying", [&](auto done) {
+      view.block_map(view.numbers().bricks.front().id, [done](const auto&) { done(); });
+    });
+    brick.release();
+    settle();
+  }
+  // Of a pool of a terabyte, every second one in use.
+  void measure_blocks() {
+    constexpr size_t kRuns = 262'144;
+    Space space(world_.layouts.store, world_.layouts.clock, {});
+    std::vector<LogicalRange> used;
+    std::vector<brick::Run> listed;
+    for (uint64_t i = 1; i <= kRuns; ++i) {
+      used.push_back({2 * i * brick::kBlockSize, brick::kBlockSize});
+      listed.push_back({2 * i * brick::kBlockSize, 1});
+    }
+    space.use(used);
+    measure("the blocks of a brick beside ours", [&](auto done) { compare(space, listed, 0, done); });
+  }
+  // A page as BrickDevice has it, and then the next one.
+  void compare(Space& space, const std::vector<brick::Run>& listed, size_t from, std::function<void()> done) {
+    const size_t end = std::min<size_t>(listed.size(), from + brick::kListedRunsPerCall);
+    const std::vector<brick::Run> page(listed.begin() + static_cast<ptrdiff_t>(from),
+                                       listed.begin() + static_cast<ptrdiff_t>(end));
+    const uint64_t first = from == 0 ? 0 : listed[from].logical;
+    const uint64_t last = end == listed.size() ? UINT64_MAX : listed[end].logical;
+    const SpaceDifference difference = space.compare(page, first, last, brick::kListedRunsPerCall);
+    EXPECT_TRUE(difference.leaked.empty() && difference.missing.empty());
+    if (end == listed.size()) return done();
+    world_.layouts.loop.at_next_turn(
+        [this, &space, &listed, end, done = std::move(done)] { compare(space, listed, end, done); });
+  }
   void measure_brick_lost() {
     world_.add_layout(kAlice, kManyGrants, size_.grants);
     const std::string first = world_.layouts.addresses()[0];
@@ -198,6 +323,10 @@ class Measurement {
     measure_until(
         "all clients expire", [&] { world_.layouts.clock.advance(Milliseconds(1000)); },
         [&] { return server.clients.size() == 0 && table().layouts() == 0; });
+    size_t ended = 0;
+    measure_until(
+        "a start goes on with the end of all clients", [&] { leases.resume(clients_); },
+        [&] { return ++ended > 2 * clients_.size(); });
   }
 
   LayoutTable& table() { return const_cast<LayoutTable&>(world_.layouts.mds->table()); }
@@ -210,12 +339,12 @@ class Measurement {
   }
   void add_grant(ClientId client, InodeId file, const HeldGrant& grant) {
     std::array<std::byte, 12> other{std::byte{kLayoutStateidTag}, std::byte{1}};
-    other[11] = static_cast<std::byte>(grant.grant);
+    store_big_endian(other.data() + 4, file << 16 | client);
     table().add_grant(table().add(file, client, other), grant);
   }
   void add_layouts() {
     for (size_t i = 0; i < size_.layouts; ++i)
-      world_.add_layout(clients_[i % clients_.size()], 1000 + i / 16);
+      world_.add_layout(clients_[i % clients_.size()], kManyFiles + i / 16);
   }
   void fill() {
     for (size_t i = 0; i < size_.clients; ++i) clients_.push_back(world_.add_client(size_.sessions));
@@ -270,10 +399,13 @@ class Measurement {
       note(begun_);
     }
     fmt::print("{:<44} {:>12.2f} {:>8} {:>12.1f}\n", what, longest, turns, all);
+    std::fflush(stdout);
     settle();
   }
 
+  // Files that are none.
   static constexpr InodeId kManyGrants = 7'000'000;
+  static constexpr InodeId kManyFiles = 6'000'000;
 
   const Size size_;
   AdminWorld world_{16384, {64}};
