@@ -136,8 +136,7 @@ struct NamespaceOptions {
 // the snapshot goes (kStale), and are never changed: kRoFs, or, where only times would move, nothing happens.
 //
 // What changes who has how much is charged in its batch (quotas.h): kDQuot, with nothing changed. What another quota
-// tree has comes and goes by no name: kXDev; kDelay
-// for a directory that would get another parent while a tree is being marked.
+// tree has comes and goes by no name: kXDev; a directory gets no other parent while a tree is being marked: kDelay.
 //
 // Errors besides those named: kStale (no such
 // inode), kDelay, kNoSpc, kIo; in a request that can be run again kSuspended (request_reads.h), with nothing

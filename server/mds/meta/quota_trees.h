@@ -11,8 +11,8 @@
 namespace pnfsrdma::mds {
 
 // A directory whose content is counted together. Each inode below it has its number; what is made there gets it from
-// its directory, and nothing that has another one comes or goes by rename(2) or link(2). While a tree is being marked, no
-// directory of the server changes its parent: none escapes, and none comes in unseen.
+// its directory, and nothing that has another one comes or goes by rename(2) or link(2). While a tree is being marked,
+// no directory of the server changes its parent: none escapes, and none comes in unseen.
 struct QuotaTree {
   TreeNumber number;
   InodeId root = kNoInode;
