@@ -145,12 +145,12 @@ class ScheduleOptions {
     at_->check([](const std::string& text) {
       return time_of(text).first < 0 ? "a time of the day is HH:MM, as 02:30" : std::string();
     });
-    off_ = command->add_flag("--off", "take none; those that there are stay");
-    for (CLI::Option* const each : numbers_) off_->excludes(each);
+    CLI::Option* const off = command->add_flag("--off", off_, "take none; those that there are stay");
+    for (CLI::Option* const each : numbers_) off->excludes(each);
   }
 
   bool any() const {
-    return off_->count() > 0 || at_->count() > 0 ||
+    return off_ || at_->count() > 0 ||
            std::ranges::any_of(numbers_, [](const CLI::Option* each) { return each->count() > 0; });
   }
   // The members that a PUT takes.
@@ -159,7 +159,7 @@ class ScheduleOptions {
     for (size_t i = 0; i < kKept.size(); ++i) {
       body[kKept[i]] =
           numbers_[i]->count() > 0 ? kept_[i] : number_at(now, fmt::format("/{}", kKept[i]).c_str());
-      if (off_->count() > 0) body[kKept[i]] = 0;
+      if (off_) body[kKept[i]] = 0;
     }
     body["hour"] = at_->count() > 0 ? time_of(time_).first : number_at(now, "/hour");
     body["minute"] = at_->count() > 0 ? time_of(time_).second : number_at(now, "/minute");
@@ -171,7 +171,7 @@ class ScheduleOptions {
   std::array<CLI::Option*, kKept.size()> numbers_{};
   std::string time_;
   CLI::Option* at_ = nullptr;
-  CLI::Option* off_ = nullptr;
+  bool off_ = false;
 };
 
 void show_schedule(Output& output, const json& schedule) {
