@@ -129,6 +129,32 @@ Words snapshot_words(const std::string& action, const std::string& subject, cons
   return {"deleted " + what, "delete " + what};
 }
 
+// "the user alice", "the quota tree /projects"; of a refused call what the path names.
+std::string whose_quota(const std::string& subject, const Json& before) {
+  const std::string kind = last_of(subject, 1);
+  const std::string who = text(before, "name", last_of(subject));
+  return (kind == "tree" ? "the quota tree " : "the " + kind + " ") +
+         (who == "null" ? last_of(subject) : who);
+}
+
+Words quota_words(const std::string& action, const std::string& subject, const Json& before,
+                  const Json& after) {
+  if (action == "postQuotaTree") {
+    const std::string what = "the quota tree " + text(after, "path");
+    return {"made " + what, "make " + what};
+  }
+  if (action == "patchQuotaSettings") {
+    const bool begins = text(after, "on") == "true" && text(before, "state") == "off";
+    if (begins) return {"switched quotas on" + differences(before, after), "switch quotas on"};
+    return {"changed the settings of quotas" + differences(before, after), "change the settings of quotas"};
+  }
+  const std::string whose = whose_quota(subject, before);
+  if (action == "patchQuota")
+    return {"set limits of " + whose + differences(before, after), "set limits of " + whose};
+  const std::string what = (last_of(subject, 1) == "tree" ? "" : "the limits of ") + whose;
+  return {"removed " + what, "remove " + what};
+}
+
 // Of the URL what stands before the path: the rest is often a secret, and this is logged.
 std::string receiver_of(const Json& webhook) {
   const std::string url = text(webhook, "url", "nowhere");
@@ -174,6 +200,7 @@ Words words_of(const std::string& action, const std::string& subject, const Json
   if (action.find("Brick") != std::string::npos) return brick_words(action, subject, before, after);
   if (action.find("Export") != std::string::npos) return export_words(action, before, after);
   if (action.find("Snapshot") != std::string::npos) return snapshot_words(action, subject, before, after);
+  if (action.find("Quota") != std::string::npos) return quota_words(action, subject, before, after);
   if (action == "deleteLayouts") return layouts_words(before);
   if (action == "deleteLayout") {
     const std::string what = "the layout of " + file_and_client(before, last);

@@ -21,6 +21,7 @@
 #include "server/console/setup_token.h"
 #include "server/console/snapshot.h"
 #include "server/console/throughput.h"
+#include "server/console/unix_names.h"
 #include "server/console/webhook.h"
 #include "shared/base/sync.h"
 
@@ -45,6 +46,7 @@ struct Backend {
   History& history;
   AlertKeeper& alerts;
   Webhook& webhook;
+  UnixNames& names;
   const Clock& clock;
   Random& random;
   std::string version;
@@ -59,6 +61,7 @@ struct Backend {
   std::atomic<uint64_t> streams = 0;
   // Of each kind of resource with ETags one change at a time, from its check to its end.
   Mutex changing_exports;
+  Mutex changing_quotas;
   Mutex changing_settings;
   Mutex changing_webhook;
 };

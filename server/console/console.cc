@@ -99,6 +99,7 @@ struct Console::Machinery {
   Sampler sampler;
   TlsContext tls;
   StaticFiles files;
+  UnixNames names{parts.clock};
   std::unique_ptr<Webhook> webhook;
   std::unique_ptr<AlertKeeper> alerts;
   std::unique_ptr<Backend> backend;
@@ -136,6 +137,7 @@ Result<> Console::Machinery::prepare() {
       .history = history,
       .alerts = *alerts,
       .webhook = *webhook,
+      .names = names,
       .clock = parts.clock,
       .random = parts.random,
       .version = options.version,

@@ -342,15 +342,24 @@ enum class QuotaKind : uint8_t { kUser, kGroup, kTree };
 struct QuotaLimit {
   uint64_t soft = 0;
   uint64_t hard = 0;
+  bool operator==(const QuotaLimit&) const = default;
 };
 struct QuotaLimits {
   QuotaLimit space;  // bytes
   QuotaLimit inodes;
+  bool operator==(const QuotaLimits&) const = default;
 };
 struct QuotaUse {
   uint64_t used = 0;
   std::optional<WallTime> soft_until;  // above its soft limit: from then on it cannot grow
 };
+// From the best to the worst; the last two cannot grow.
+enum class QuotaStanding : uint8_t { kWithin, kOverSoft, kGraceOver, kFull };
+inline QuotaStanding standing_of(const QuotaLimit& limit, const QuotaUse& use, const WallTime& now) {
+  if (limit.hard != 0 && use.used >= limit.hard) return QuotaStanding::kFull;
+  if (limit.soft == 0 || use.used <= limit.soft) return QuotaStanding::kWithin;
+  return use.soft_until && *use.soft_until <= now ? QuotaStanding::kGraceOver : QuotaStanding::kOverSoft;
+}
 struct Quota {
   QuotaKind kind = QuotaKind::kUser;
   uint64_t id = 0;       // uid, gid, or the tree's number

@@ -236,6 +236,34 @@ Json to_json(const SnapshotSchedule& schedule) {
           {"tries_in_vain", schedule.tries_in_vain}};
 }
 
+Json to_json(const Quota& quota, const std::optional<std::string>& name, const WallTime& now) {
+  const auto ends = [](const QuotaUse& use) {
+    return use.soft_until ? Json(rfc3339(*use.soft_until)) : Json();
+  };
+  return {{"kind", to_string(quota.kind)},
+          {"id", quota.id},
+          {"name", text_or_null(name)},
+          {"complete", quota.complete},
+          {"space_used_bytes", quota.space.used},
+          {"space_soft_bytes", quota.limits.space.soft},
+          {"space_hard_bytes", quota.limits.space.hard},
+          {"space_state", to_string(standing_of(quota.limits.space, quota.space, now))},
+          {"space_grace_ends", ends(quota.space)},
+          {"inodes_used", quota.inodes.used},
+          {"inodes_soft", quota.limits.inodes.soft},
+          {"inodes_hard", quota.limits.inodes.hard},
+          {"inodes_state", to_string(standing_of(quota.limits.inodes, quota.inodes, now))},
+          {"inodes_grace_ends", ends(quota.inodes)}};
+}
+
+Json to_json(const QuotaSettings& settings) {
+  const bool counting = settings.state == QuotaState::kCounting;
+  return {{"state", to_string(settings.state)},
+          {"counted_share", counting ? Json(settings.counted_share) : Json()},
+          {"space_grace_seconds", settings.space_grace_seconds},
+          {"inode_grace_seconds", settings.inode_grace_seconds}};
+}
+
 Json to_json(const File& file) {
   Json extents = Json::array();
   for (const FileExtent& extent : file.extents) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "server/console/inventory.h"
@@ -28,6 +29,9 @@ Json to_json(const BlockRun& run);
 Json to_json(const Export& item);
 Json to_json(const TreeSnapshot& snapshot);
 Json to_json(const SnapshotSchedule& schedule);
+// `name`: of the user or group, or the tree's path. `now`: whether a grace period is over.
+Json to_json(const Quota& quota, const std::optional<std::string>& name, const WallTime& now);
+Json to_json(const QuotaSettings& settings);
 Json to_json(const File& file);
 Json to_json(const Job& job);
 

@@ -177,6 +177,44 @@ const char* to_string(SnapshotClass value) {
   return "";
 }
 
+const char* to_string(QuotaKind value) {
+  switch (value) {
+    case QuotaKind::kUser:
+      return "user";
+    case QuotaKind::kGroup:
+      return "group";
+    case QuotaKind::kTree:
+      return "tree";
+  }
+  return "";
+}
+
+const char* to_string(QuotaState value) {
+  switch (value) {
+    case QuotaState::kOff:
+      return "off";
+    case QuotaState::kCounting:
+      return "counting";
+    case QuotaState::kOn:
+      return "on";
+  }
+  return "";
+}
+
+const char* to_string(QuotaStanding value) {
+  switch (value) {
+    case QuotaStanding::kWithin:
+      return "ok";
+    case QuotaStanding::kOverSoft:
+      return "over-soft";
+    case QuotaStanding::kGraceOver:
+      return "grace-over";
+    case QuotaStanding::kFull:
+      return "full";
+  }
+  return "";
+}
+
 const char* to_string(HealthStatus value) {
   switch (value) {
     case HealthStatus::kOk:
@@ -238,6 +276,13 @@ DataTransport data_transport_of(const std::string& word) {
     if (word == to_string(known)) return known;
   }
   return DataTransport::kOther;
+}
+
+std::optional<QuotaKind> quota_kind_of(const std::string& word) {
+  for (const QuotaKind kind : {QuotaKind::kUser, QuotaKind::kGroup, QuotaKind::kTree}) {
+    if (word == to_string(kind)) return kind;
+  }
+  return std::nullopt;
 }
 
 PoolKind pool_kind_of(const std::string& word) {

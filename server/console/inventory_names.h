@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "server/console/inventory.h"
@@ -21,6 +22,9 @@ const char* to_string(BlockState value);
 const char* to_string(FileType value);
 const char* to_string(SnapshotState value);
 const char* to_string(SnapshotClass value);
+const char* to_string(QuotaKind value);
+const char* to_string(QuotaState value);
+const char* to_string(QuotaStanding value);
 const char* to_string(HealthStatus value);
 const char* to_string(JobKind value);
 const char* to_string(JobState value);
@@ -30,5 +34,7 @@ const char* to_string(SettingSource value);
 SessionTransport session_transport_of(const std::string& word);
 DataTransport data_transport_of(const std::string& word);
 PoolKind pool_kind_of(const std::string& word);
+// None: a word that is not known here.
+std::optional<QuotaKind> quota_kind_of(const std::string& word);
 
 }  // namespace pnfsrdma::console

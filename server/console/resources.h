@@ -48,6 +48,14 @@ Response get_export(Backend& backend, Call& call);
 Response get_export_effect(Backend& backend, Call& call);
 Response put_export(Backend& backend, Call& call);
 Response delete_export(Backend& backend, Call& call);
+// quota_resource.cc
+Response list_quotas(Backend& backend, Call& call);
+Response get_quota(Backend& backend, Call& call);
+Response patch_quota(Backend& backend, Call& call);
+Response delete_quota(Backend& backend, Call& call);
+Response post_quota_tree(Backend& backend, Call& call);
+Response get_quota_settings(Backend& backend, Call& call);
+Response patch_quota_settings(Backend& backend, Call& call);
 // snapshot_resource.cc
 Response list_snapshots(Backend& backend, Call& call);
 Response post_snapshot(Backend& backend, Call& call);

@@ -115,6 +115,7 @@ class ApiWorld {
   EventLog events{clock};
   Throughput throughput;
   History history;
+  UnixNames names{clock};
   Webhook webhook{clock, folder.path(), "server1"};
   // One fires: alert 1.
   double certificate_seconds_left = 3600;
@@ -145,6 +146,7 @@ class ApiWorld {
                   .history = history,
                   .alerts = alerts,
                   .webhook = webhook,
+                  .names = names,
                   .clock = clock,
                   .random = random,
                   .version = "0.1.0",

@@ -60,6 +60,29 @@ TEST(AuditSummary, SaysWhatIsOtherThanBefore) {
             "changed the schedule of snapshots: hourly 0 -> 24");
 }
 
+TEST(AuditSummary, SaysWhoseLimitsAreOther) {
+  const Json alice{
+      {"kind", "user"}, {"id", 1000}, {"name", "alice"}, {"space_hard_bytes", 0}, {"inodes_hard", 5}};
+  EXPECT_EQ(
+      audit_summary(entry("patchQuota", "/api/v1/quotas/user/1000", alice, {{"space_hard_bytes", 4096}})),
+      "set limits of the user alice: space_hard_bytes 0 -> 4096");
+  EXPECT_EQ(audit_summary(entry("patchQuota", "/api/v1/quotas/group/7", nullptr, nullptr, 403)),
+            "was not permitted to set limits of the group 7");
+  EXPECT_EQ(audit_summary(entry("deleteQuota", "/api/v1/quotas/user/1000", alice, nullptr)),
+            "removed the limits of the user alice");
+  const Json tree{{"kind", "tree"}, {"id", 3}, {"name", "/projects"}};
+  EXPECT_EQ(audit_summary(entry("deleteQuota", "/api/v1/quotas/tree/3", tree, nullptr)),
+            "removed the quota tree /projects");
+  EXPECT_EQ(audit_summary(entry("postQuotaTree", "/api/v1/quota-trees", nullptr, {{"path", "/projects"}})),
+            "made the quota tree /projects");
+  const Json off{{"state", "off"}, {"space_grace_seconds", 604800}};
+  EXPECT_EQ(audit_summary(entry("patchQuotaSettings", "/api/v1/quota-settings", off, {{"on", true}})),
+            "switched quotas on");
+  EXPECT_EQ(audit_summary(
+                entry("patchQuotaSettings", "/api/v1/quota-settings", off, {{"space_grace_seconds", 60}})),
+            "changed the settings of quotas: space_grace_seconds 604800 -> 60");
+}
+
 TEST(AuditSummary, SaysHowItEnded) {
   EXPECT_EQ(audit_summary(entry("postSession", "/api/v1/session", nullptr, {{"user", "eve"}}, 401)),
             "failed to log in as eve");

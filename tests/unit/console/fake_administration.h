@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@ namespace pnfsrdma::console::testing {
 inline const std::string kBrickId = "00112233-4455-6677-8899-aabbccddeeff";
 inline constexpr uint64_t kAlice = 0xA11CE;
 inline constexpr uint64_t kFile = 42;
+inline constexpr uint64_t kTooMany = 4'000'000;  // of quotas: whose limits are refused
 
 // A server of one brick, one client and one layout, that remembers what was asked of it. In the loop only.
 class FakeAdministration final : public Administration {
@@ -152,6 +154,63 @@ class FakeAdministration final : public Administration {
     done(fail(ENOENT, "none"));
   }
   SnapshotSchedule snapshot_schedule() override { return schedule; }
+  void quotas(std::optional<QuotaKind> kind, std::optional<QuotaPlace> after, size_t most,
+              Done<QuotaPage> done) override {
+    QuotaPage page{.settings = quota_settings, .all = {}};
+    for (const auto& [place, quota] : all_quotas) {
+      if (kind && place.first != *kind) continue;
+      if (after && place <= std::pair(after->kind, after->id)) continue;
+      if (page.all.size() < most) page.all.push_back(quota);
+    }
+    done(page);
+  }
+  void quota(const QuotaPlace& place, Done<Quota> done) override {
+    const auto found = all_quotas.find({place.kind, place.id});
+    if (found != all_quotas.end()) return done(found->second);
+    if (place.kind == QuotaKind::kTree) return done(fail(ENOENT, "there is no such quota tree"));
+    done(Quota{.kind = place.kind, .id = place.id, .path = {}, .limits = {}, .space = {}, .inodes = {}});
+  }
+  void limit_quota(const QuotaPlace& place, const QuotaLimits& limits, Done<Quota> done) override {
+    if (place.id == kTooMany) return done(fail(EBUSY, "there are too many limits"));
+    quota(place, [&](Result<Quota> before) {
+      if (!before) return done(before);
+      quota_settings.state = QuotaState::kOn;
+      before->limits = limits;
+      all_quotas[{place.kind, place.id}] = *before;
+      done(*before);
+    });
+  }
+  void add_quota_tree(const std::string& path, Done<Quota> done) override {
+    if (path == "/none") return done(fail(ENOENT, "there is no file /none"));
+    if (!path.starts_with('/')) return done(fail(EINVAL, "path must be absolute"));
+    for (const auto& [place, quota] : all_quotas) {
+      if (quota.path == path) return done(fail(EEXIST, path + " is a quota tree already"));
+    }
+    const Quota made{.kind = QuotaKind::kTree,
+                     .id = next_tree++,
+                     .path = path,
+                     .complete = false,
+                     .limits = {},
+                     .space = {},
+                     .inodes = {}};
+    all_quotas[{made.kind, made.id}] = made;
+    done(made);
+  }
+  void remove_quota_tree(uint64_t id, Done<> done) override {
+    all_quotas.erase({QuotaKind::kTree, id});
+    done({});
+  }
+  void change_quotas(const QuotaChanges& changes, Done<QuotaSettings> done) override {
+    if (changes.on && quota_settings.state == QuotaState::kOff) {
+      quota_settings.state = QuotaState::kCounting;
+      quota_settings.counted_share = 0.43;
+    }
+    quota_settings.space_grace_seconds =
+        changes.space_grace_seconds.value_or(quota_settings.space_grace_seconds);
+    quota_settings.inode_grace_seconds =
+        changes.inode_grace_seconds.value_or(quota_settings.inode_grace_seconds);
+    done(quota_settings);
+  }
   void add_brick(const std::string& address, Done<Brick> done) override {
     if (address == "tcp:192.0.2.1:1") return done(fail(EHOSTUNREACH, "nobody answers there"));
     if (address == brick.address) return done(fail(EEXIST, "it is there"));
@@ -227,6 +286,9 @@ class FakeAdministration final : public Administration {
   std::vector<Export> all_exports;
   std::vector<TreeSnapshot> all_snapshots;
   SnapshotSchedule schedule;
+  std::map<std::pair<QuotaKind, uint64_t>, Quota> all_quotas;
+  QuotaSettings quota_settings{.space_grace_seconds = 604800, .inode_grace_seconds = 604800};
+  uint64_t next_tree = 1;
   std::vector<Job> all_jobs;
   std::vector<Setting> all_settings;
   Brick brick;

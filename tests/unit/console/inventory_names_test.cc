@@ -38,6 +38,10 @@ TEST(InventoryNames, AreThoseOfTheDocument) {
   EXPECT_EQ(words_up_to(FileType::kFifo), documented("File", "type"));
   EXPECT_EQ(words_up_to(SnapshotState::kDeleting), documented("Snapshot", "state"));
   EXPECT_EQ(words_up_to(SnapshotClass::kMonthly), documented("SnapshotDue", "schedule"));
+  EXPECT_EQ(words_up_to(QuotaKind::kTree), documented("Quota", "kind"));
+  EXPECT_EQ(words_up_to(QuotaStanding::kFull), documented("Quota", "space_state"));
+  EXPECT_EQ(words_up_to(QuotaStanding::kFull), documented("Quota", "inodes_state"));
+  EXPECT_EQ(words_up_to(QuotaState::kOn), documented("QuotaSettings", "state"));
   EXPECT_EQ(words_up_to(HealthStatus::kFailed), documented("HealthCheck", "status"));
   EXPECT_EQ(words_up_to(JobState::kCancelled), documented("Job", "state"));
   EXPECT_EQ(words_up_to(SettingSource::kStore), documented("Setting", "source"));
@@ -51,6 +55,8 @@ TEST(InventoryNames, AreReadBack) {
   EXPECT_EQ(data_transport_of("verbs"), DataTransport::kVerbs);
   EXPECT_EQ(data_transport_of(""), DataTransport::kNone);
   EXPECT_EQ(data_transport_of("of another version"), DataTransport::kOther);
+  EXPECT_EQ(quota_kind_of("tree"), QuotaKind::kTree);
+  EXPECT_FALSE(quota_kind_of(""));
   EXPECT_EQ(pool_kind_of("fsdax"), PoolKind::kFilesystemDax);
   EXPECT_EQ(pool_kind_of("of another version"), PoolKind::kUnknown);
 }
