@@ -15,6 +15,7 @@ export const PAGES: Page[] = [
   { path: "alerts", title: "Alerts", component: lazy(async () => (await import("./pages/alerts/alerts")).Alerts) },
   { path: "devices", title: "Devices", component: lazy(async () => (await import("./pages/devices/devices")).Devices) },
   { path: "exports", title: "Exports", component: lazy(async () => (await import("./pages/exports/exports")).Exports) },
+  { path: "quotas", title: "Quotas", component: lazy(async () => (await import("./pages/quotas/quotas")).Quotas) },
   { path: "snapshots", title: "Snapshots", component: lazy(async () => (await import("./pages/snapshots/snapshots")).Snapshots) },
   { path: "clients", title: "Clients", component: lazy(async () => (await import("./pages/clients/clients")).Clients) },
   { path: "layouts", title: "Layouts", component: lazy(async () => (await import("./pages/clients/layouts")).Layouts) },

@@ -8,6 +8,7 @@ import { chartMoves, historyIsShown, mountAndWork } from "./overview.mjs";
 import { layoutAppears, revokeIdle, revokeUnderLoad, walkByKeyboard } from "./exposure.mjs";
 import { expelClient, seeClient } from "./clients.mjs";
 import { eventsArrive } from "./events.mjs";
+import { editLimits, removeLimits, setLimits } from "./quotas.mjs";
 import { pinSnapshot, removeSnapshot, scheduleSnapshots, takeSnapshot } from "./snapshots.mjs";
 import { auditTells, changeLogLevel, makeToken, makeViewer } from "./settings.mjs";
 import { logOut, viewerIsRefused } from "./roles.mjs";
@@ -24,6 +25,9 @@ export const steps = [
   ["it is mounted and works", mountAndWork],
   ["the charts move", chartMoves],
   ["the last 15 minutes, who is busy, and the forecast", historyIsShown],
+  ["the first limits switch quotas on", setLimits],
+  ["who is above a soft limit is marked", editLimits],
+  ["limits are removed, the name typed", removeLimits],
   ["a snapshot is taken", takeSnapshot],
   ["a pinned snapshot is not offered for removal", pinSnapshot],
   ["the schedule is changed and takes one", scheduleSnapshots],

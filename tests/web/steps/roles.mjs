@@ -15,14 +15,15 @@ export async function logOut({ page, output }) {
   await page.getByRole("alert").first().waitFor();
 }
 
-const CHANGES = /^(Add a device|Check|Format…|Remove…|New export|New snapshot|Change schedule|Pin|Edit|Revoke|Expel|New user)/;
+const CHANGES =
+  /^(Add a device|Check|Format…|Remove…|New export|New snapshot|Change schedule|Pin|New limits|New quota tree|Switch on|Grace|Edit|Revoke|Expel|New user)/;
 
 export async function viewerIsRefused({ page, cluster, output }) {
   await page.goto("/");
   await logIn(page, VIEWER.user, VIEWER.password);
   await page.getByRole("heading", { name: "Overview" }).waitFor();
   await cluster.ask("write", { name: "viewed.bin", mebibytes: 2 });
-  for (const path of ["/devices", "/exports", "/snapshots", "/clients", "/exposure"]) {
+  for (const path of ["/devices", "/exports", "/quotas", "/snapshots", "/clients", "/exposure"]) {
     await page.goto(path);
     await page.getByRole("table").or(page.getByRole("region")).first().waitFor();
     await page.waitForTimeout(500);
