@@ -59,7 +59,7 @@ std::string unresolved(const std::string& server) {
 
 std::string path_and_query(const std::string& path, const Query& query) {
   std::string all = kBase + path;
-  char separator = '?';
+  char separator = path.find('?') == std::string::npos ? '?' : '&';
   for (const auto& [name, value] : query) {
     if (value.empty()) continue;
     all += separator + encoded(name) + '=' + encoded(value);

@@ -110,6 +110,7 @@ void build_application(CLI::App& app, Administration& administration) {
   add_host_commands(app, administration);
   add_brick_commands(app, administration);
   add_export_commands(app, administration);
+  add_quota_commands(app, administration);
   add_snapshot_commands(app, administration);
   add_holding_commands(app, administration);
   add_alert_commands(app, administration);

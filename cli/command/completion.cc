@@ -79,12 +79,21 @@ struct Names {
   const char* description;
 };
 constexpr std::array kNames = {
-    Names{"brick", "/bricks", "/id", "/address"},    Names{"brick", "/bricks", "/name", "/address"},
-    Names{"device", "/bricks", "/id", "/address"},   Names{"device", "/bricks", "/name", "/address"},
-    Names{"alert", "/alerts", "/id", "/summary"},    Names{"client", "/clients", "/id", "/name"},
-    Names{"export", "/exports", "/path", "/source"}, Names{"layout", "/layouts", "/id", "/path"},
-    Names{"user", "/users", "/name", "/role"},       Names{"token", "/tokens", "/name", "/user"},
-    Names{"job", "/jobs", "/id", "/kind"},           Names{"snapshot", "/snapshots", "/name", "/created"},
+    Names{"brick", "/bricks", "/id", "/address"},
+    Names{"brick", "/bricks", "/name", "/address"},
+    Names{"device", "/bricks", "/id", "/address"},
+    Names{"device", "/bricks", "/name", "/address"},
+    Names{"alert", "/alerts", "/id", "/summary"},
+    Names{"client", "/clients", "/id", "/name"},
+    Names{"export", "/exports", "/path", "/source"},
+    Names{"layout", "/layouts", "/id", "/path"},
+    Names{"user", "/users", "/name", "/role"},
+    Names{"token", "/tokens", "/name", "/user"},
+    Names{"--user", "/quotas?kind=user", "/name", "/id"},
+    Names{"--group", "/quotas?kind=group", "/name", "/id"},
+    Names{"--tree", "/quotas?kind=tree", "/name", "/id"},
+    Names{"job", "/jobs", "/id", "/kind"},
+    Names{"snapshot", "/snapshots", "/name", "/created"},
 };
 
 void add_names(const std::string& noun, const std::string& begun, const AskServer& ask,
@@ -93,7 +102,8 @@ void add_names(const std::string& noun, const std::string& begun, const AskServe
     if (noun != names.noun) continue;
     for (const nlohmann::json& each : ask(names.path)) {
       const auto named = nlohmann::json::json_pointer(names.word);
-      if (!each.contains(named) || each[named] == "") continue;  // a brick that people have not named
+      if (!each.contains(named) || each[named] == "" || each[named].is_null())
+        continue;  // people have not named it
       const std::string text = text_at(each, names.word);
       const std::string word = text.empty() ? std::to_string(number_at(each, names.word)) : text;
       if (word.starts_with(begun)) found.push_back({word, text_at(each, names.description)});
@@ -111,6 +121,8 @@ void add_names(const std::string& noun, const std::string& begun, const AskServe
 void add_values(const std::string& option, const std::string& begun, const AskServer& ask,
                 std::vector<Candidate>& found) {
   if (option == "--client" || option == "--brick") return add_names(option.substr(2), begun, ask, found);
+  if (option == "--user" || option == "--group" || option == "--tree")
+    return add_names(option, begun, ask, found);
   const std::array<std::pair<const char*, std::vector<const char*>>, 3> known = {
       {{"--role", {"viewer", "operator", "admin"}},
        {"--level", {"debug", "info", "warning", "error"}},

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <ctime>
 #include <optional>
 
 #include "cli/doctor/checks.h"
 #include "cli/output/json_member.h"
+#include "cli/output/units.h"
 
 namespace pnfsrdma::cli {
 namespace {
@@ -17,13 +17,6 @@ using SystemTime = std::chrono::system_clock::time_point;
 // A sample is a second old at most, and took its way.
 constexpr double kSkewSeconds = 3;
 
-// "2026-11-21T21:00:00.5Z", to the second.
-std::optional<SystemTime> parse_time(const std::string& text) {
-  std::tm parts{};
-  if (::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return std::nullopt;
-  return std::chrono::system_clock::from_time_t(::timegm(&parts));
-}
-
 Verdict verdict_of(const std::string& status) {
   if (status == "ok") return Verdict::kOk;
   return status == "warning" ? Verdict::kWarning : Verdict::kProblem;
@@ -32,7 +25,7 @@ Verdict verdict_of(const std::string& status) {
 Finding skew(ApiClient& client, SystemTime now) {
   const auto answer = client.get("/throughput", {{"seconds", "2"}});
   const json samples = answer ? answer->body.value("samples", json::array()) : json::array();
-  const auto time = samples.empty() ? std::nullopt : parse_time(text_at(samples.back(), "/time"));
+  const auto time = samples.empty() ? std::nullopt : time_of(text_at(samples.back(), "/time"));
   if (!time) return {"server clock", Verdict::kOk, "not known: the server has not reported its time yet", ""};
   const double seconds = std::chrono::duration<double>(now - *time).count();
   const std::string what =

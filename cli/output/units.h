@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace pnfsrdma::cli {
 
@@ -17,5 +19,16 @@ std::string count_text(double count);
 std::string duration_text(std::chrono::seconds duration);
 // "4.2 us", "1.3 ms", "2.1 s"
 std::string latency_text(std::chrono::duration<double> latency);
+
+// And as people type them; none: it is no such thing, or more than 2^63.
+
+// "4096", "512M", "10G", "10GiB": by 1024
+std::optional<uint64_t> bytes_of(std::string_view text);
+// "12", "50K", "3M": by 1000
+std::optional<uint64_t> count_of(std::string_view text);
+// "90s", "30m", "2h", "7d" in seconds; "0"
+std::optional<uint64_t> seconds_of(std::string_view text);
+// "2026-11-21T21:00:00.5Z", to the second
+std::optional<std::chrono::system_clock::time_point> time_of(const std::string& text);
 
 }  // namespace pnfsrdma::cli

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 
 #include "cli/output/json_member.h"
+#include "cli/output/units.h"
 #include "cli/resource/verbs.h"
 
 // alert: list, show, acknowledge, unacknowledge.
@@ -35,14 +35,10 @@ constexpr std::array kAlertFields = {
     Field{"comment", "/acknowledged/comment"},
 };
 
-// "90s", "30m", "2h", "1d" in seconds.
-Outcome<uint64_t> seconds_of(const std::string& text) {
-  uint64_t count = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
-  const std::string unit(parsed.ptr, text.data() + text.size());
-  const uint64_t length = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : unit == "d" ? 86400 : 0;
+Outcome<uint64_t> quiet_seconds(const std::string& text) {
   constexpr uint64_t kMonth = 2592000;
-  if (parsed.ec == std::errc() && length > 0 && count > 0 && count <= kMonth / length) return count * length;
+  const auto seconds = seconds_of(text);
+  if (seconds && *seconds > 0 && *seconds <= kMonth) return *seconds;
   return refuse(ExitCode::kUsage, "--for " + text + " is no duration", {}, "30m, 2h or 1d; at most 30d");
 }
 
@@ -80,7 +76,7 @@ void add_alert_acknowledge(CLI::App* noun, Administration& admin) {
     json body = json::object();
     if (!comment->empty()) body["comment"] = *comment;
     if (!duration->empty()) {
-      TRY_ASSIGN(body["for_seconds"], seconds_of(*duration));
+      TRY_ASSIGN(body["for_seconds"], quiet_seconds(*duration));
     }
     TRY_ASSIGN(const Answer alert, client.post("/alerts/" + encoded(*called) + "/acknowledgement", body));
     admin.done(fmt::format("alert {} is acknowledged: {}", *called, text_at(alert.body, "/summary")),

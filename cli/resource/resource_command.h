@@ -72,6 +72,7 @@ nlohmann::json settings_of(const nlohmann::json& configuration);
 // The families; one file each.
 void add_brick_commands(CLI::App& app, Administration& administration);
 void add_export_commands(CLI::App& app, Administration& administration);
+void add_quota_commands(CLI::App& app, Administration& administration);
 void add_snapshot_commands(CLI::App& app, Administration& administration);
 void add_holding_commands(CLI::App& app, Administration& administration);  // layout, client, file
 void add_alert_commands(CLI::App& app, Administration& administration);

@@ -16,28 +16,6 @@ namespace {
 using nlohmann::json;
 using Align = Column::Align;
 
-Style style_of_state(std::string_view state) {
-  struct Known {
-    std::string_view state;
-    Style style;
-  };
-  static constexpr std::array kKnown = {
-      Known{"ready", Style::kGood},         Known{"ok", Style::kGood},
-      Known{"done", Style::kGood},          Known{"power", Style::kGood},
-      Known{"connecting", Style::kWarning}, Known{"reconciling", Style::kWarning},
-      Known{"draining", Style::kWarning},   Known{"deleting", Style::kWarning},
-      Known{"warning", Style::kWarning},    Known{"recalling", Style::kWarning},
-      Known{"revoking", Style::kWarning},   Known{"volatile", Style::kWarning},
-      Known{"process", Style::kWarning},    Known{"away", Style::kBad},
-      Known{"fenced", Style::kBad},         Known{"foreign", Style::kBad},
-      Known{"failed", Style::kBad},         Known{"error", Style::kBad},
-  };
-  for (const Known& known : kKnown) {
-    if (known.state == state) return known.style;
-  }
-  return Style::kPlain;
-}
-
 std::string plain(const json& value) {
   if (value.is_null()) return "-";
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -63,6 +41,30 @@ std::string number_text(double number, Field::Kind kind) {
 }
 
 }  // namespace
+
+Style style_of_state(std::string_view state) {
+  struct Known {
+    std::string_view state;
+    Style style;
+  };
+  static constexpr std::array kKnown = {
+      Known{"ready", Style::kGood},         Known{"ok", Style::kGood},
+      Known{"done", Style::kGood},          Known{"power", Style::kGood},
+      Known{"connecting", Style::kWarning}, Known{"reconciling", Style::kWarning},
+      Known{"draining", Style::kWarning},   Known{"deleting", Style::kWarning},
+      Known{"warning", Style::kWarning},    Known{"recalling", Style::kWarning},
+      Known{"revoking", Style::kWarning},   Known{"volatile", Style::kWarning},
+      Known{"process", Style::kWarning},    Known{"away", Style::kBad},
+      Known{"fenced", Style::kBad},         Known{"foreign", Style::kBad},
+      Known{"failed", Style::kBad},         Known{"error", Style::kBad},
+      Known{"counting", Style::kWarning},   Known{"over-soft", Style::kWarning},
+      Known{"grace-over", Style::kBad},     Known{"full", Style::kBad},
+  };
+  for (const Known& known : kKnown) {
+    if (known.state == state) return known.style;
+  }
+  return Style::kPlain;
+}
 
 Cell cell_of(const json& resource, const Field& field) {
   const json::json_pointer at(field.pointer);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "cli/output/output.h"
 
@@ -27,6 +28,8 @@ struct Field {
   bool may_shrink = false;  // cut where the terminal is narrow
 };
 
+// How a state is coloured.
+Style style_of_state(std::string_view state);
 Cell cell_of(const nlohmann::json& resource, const Field& field);
 
 // A list: a line per resource; `none` when there is nothing. With --json the resources as they came.

@@ -197,6 +197,16 @@ TEST_F(CommandLine, AlertsAreCompletedByNumber) {
   EXPECT_EQ(parse({"brick", "rename", "rack1", ""}), 0);
 }
 
+TEST_F(CommandLine, QuotasAreCompletedByWhoHasSome) {
+  server["/quotas?kind=user"] = {{{"name", "alice"}}, {{"name", nullptr}}};
+  server["/quotas?kind=tree"] = {{{"name", "/projects"}}};
+  EXPECT_THAT(complete({"quota", ""}), word("set"));
+  EXPECT_THAT(complete({"quota", "set", "--sp"}), word("--space-hard"));
+  EXPECT_THAT(complete({"quota", "set", "--user", ""}), testing::ElementsAre(Candidate{"alice", ""}));
+  EXPECT_THAT(complete({"quota", "show", "--tree", "/p"}), word("/projects"));
+  EXPECT_THAT(complete({"quota", "list", "--user", "--o"}), word("--over"));
+}
+
 TEST_F(CommandLine, CompletionAsksForNothingThatIsNew) {
   EXPECT_TRUE(complete({"user", "create", ""}).empty());
   EXPECT_TRUE(complete({"brick", "add", ""}).empty());
