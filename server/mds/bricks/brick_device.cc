@@ -385,11 +385,11 @@ void BrickDevice::alloc(uint64_t logical, uint64_t count, Done<brick::RunsResult
 }
 
 void BrickDevice::free(std::vector<brick::Run> runs, std::function<void()> done) {
-  std::erase_if(runs, [this](brick::Run& run) {
-    if (run.logical >= compared_to_) return true;
-    run.count = std::min(run.count, (compared_to_ - run.logical) / brick::kBlockSize);
-    return false;
-  });
+  for (brick::Run& run : runs) {
+    const uint64_t end = std::min(end_of(run), std::max(compared_to_, run.logical));
+    run.count = (end - run.logical) / brick::kBlockSize;
+  }
+  std::erase_if(runs, [](const brick::Run& run) { return run.count == 0; });
   if (runs.empty() || !usable()) return done();
   const Join join(std::move(done));
   for (size_t at = 0; at < runs.size(); at += brick::kRunsMax) {
