@@ -183,7 +183,7 @@ class Measurement {
   void measure_holes() {
     const size_t extents = std::min<size_t>(size_.extents, 20'000);
     const InodeId file = world_.layouts.create_sparse("holes", extents);
-    GrantRequest request{.client = kBob, .inode = file, .mode = IoMode::kRead};
+    GrantRequest request{.client = kReader, .inode = file, .mode = IoMode::kRead};
     request.range = {0, kEndOfFile};
     request.min_length = 1;
     request.max_bytes = 1 << 20;
@@ -406,6 +406,7 @@ class Measurement {
   // Files that are none.
   static constexpr InodeId kManyGrants = 7'000'000;
   static constexpr InodeId kManyFiles = 6'000'000;
+  static constexpr ClientId kReader = 1005;  // holds nothing else
 
   const Size size_;
   AdminWorld world_{16384, {64}};
