@@ -254,7 +254,12 @@ void Layouts::on_brick_ready() {
   reap_orphans();
   auto tidying = std::make_shared<Sweep>();
   tidying->each = [this](InodeId inode, const Done& one) {
-    if (recaller_.is_open(inode) || table_.in_use(inode)) return one(nfs4::Status::kOk);
+    if (recaller_.is_open(inode) || table_.in_use(inode)) {
+      return with_inode(inode, [this, one](const Outcome<InodePointer>& present) {
+        if (present) space_.count_ahead(**present);
+        one(nfs4::Status::kOk);
+      });
+    }
     tidy_up(inode, [one] { one(nfs4::Status::kOk); });
   };
   gather_ahead(tidying);

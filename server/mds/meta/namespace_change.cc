@@ -161,7 +161,7 @@ Outcome<> Namespace::Change::charge(QuotaCharge& charge) {
 }
 
 void Namespace::Change::update_quotas(QuotaCharge& charge) {
-  charge.keep();
+  charge.keep(now_);
   for (const Edited& edited : edited_) {
     if (edited.erased && names_.quotas_.trees().is_root(edited.inode))
       names_.quotas_.forget_tree(edited.inode.tree);

@@ -28,6 +28,9 @@ uint64_t moved(uint64_t used, int64_t by) {
 void QuotaCharge::add(const Inode* before, const Inode* after) {
   const Inode& inode = after != nullptr ? *after : *before;
   if (inode.id >= quotas_.counted_to()) return;
+  const bool was_orphan = before != nullptr && (before->flags & kInodeOrphan) != 0;
+  if (after == nullptr && was_orphan) destroyed_ = before;
+  if (after != nullptr && !was_orphan && (after->flags & kInodeOrphan) != 0) orphaned_ = after;
   if (before != nullptr && after != nullptr && same_charge(*before, *after)) return;
   if (before != nullptr) change(*before, -1);
   if (after != nullptr) change(*after, 1);
@@ -59,7 +62,7 @@ Result<> QuotaCharge::put(Batch& batch, const WallTime& now) {
     usage.inodes.used = moved(usage.inodes.used, delta.inodes);
     delta.usage = {.space = dated(usage.space, limits.space, seconds),
                    .inodes = dated(usage.inodes, limits.inodes, seconds)};
-    TRY(check(delta, limits, seconds));
+    TRY(check(delta, limits, now));
   }
   for (const Delta& delta : deltas_) put_quota(batch, delta.id, delta.usage);
   return {};
@@ -74,15 +77,20 @@ Result<QuotaUsage> QuotaCharge::present(const Delta& delta) {
   return QuotaUsage{};
 }
 
-Result<> QuotaCharge::check(const Delta& delta, const QuotaLimits& limits, uint64_t now) const {
+Result<> QuotaCharge::check(const Delta& delta, const QuotaLimits& limits, const WallTime& now) const {
   if (!quotas_.holds(delta.id)) return {};
+  const auto seconds = static_cast<uint64_t>(now.seconds);
   const QuotaGrace& grace = quotas_.grace();
-  const bool space = delta.space > 0 && refuses(limits.space, delta.usage.space, grace.space, now);
-  const bool inodes = delta.inodes > 0 && refuses(limits.inodes, delta.usage.inodes, grace.inodes, now);
-  return space || inodes ? Result<>(fail(EDQUOT, "over quota")) : Result<>();
+  const bool space = delta.space > 0 && refuses(limits.space, delta.usage.space, grace.space, seconds);
+  const bool inodes = delta.inodes > 0 && refuses(limits.inodes, delta.usage.inodes, grace.inodes, seconds);
+  if (!space && !inodes) return {};
+  if (quotas_.departs(delta.id, now)) return fail(EAGAIN, "over quota, but not for long");
+  return fail(EDQUOT, "over quota");
 }
 
-void QuotaCharge::keep() {
+void QuotaCharge::keep(const WallTime& now) {
+  if (orphaned_ != nullptr) quotas_.depart(*orphaned_, now);
+  if (destroyed_ != nullptr) quotas_.gone(*destroyed_);
   for (const Delta& delta : deltas_) quotas_.usage_.put(delta.id, delta.usage);
 }
 

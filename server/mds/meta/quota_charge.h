@@ -20,10 +20,11 @@ class QuotaCharge {
   // Of an inode that was not counted yet.
   void count(const Inode& inode);
 
-  // EDQUOT: somebody would have more than he may; those of KeyValueStore::get. Nothing has changed then.
+  // EDQUOT: somebody would have more than he may; EAGAIN: and some of what he has is on its way out; those of
+  // KeyValueStore::get. Nothing has changed then.
   Result<> put(Batch& batch, const WallTime& now);
   // The batch is committed.
-  void keep();
+  void keep(const WallTime& now);
 
  private:
   struct Delta {
@@ -37,10 +38,13 @@ class QuotaCharge {
   void change(const Inode& inode, int64_t sign);
   void change(const QuotaId& id, int64_t space, int64_t inodes);
   Result<QuotaUsage> present(const Delta& delta);
-  Result<> check(const Delta& delta, const QuotaLimits& limits, uint64_t now) const;
+  Result<> check(const Delta& delta, const QuotaLimits& limits, const WallTime& now) const;
 
   Quotas& quotas_;
   std::vector<Delta> deltas_;  // of a change of names a few
+  // What loses its last name, and what goes for good: one of each at most.
+  const Inode* orphaned_ = nullptr;
+  const Inode* destroyed_ = nullptr;
 };
 
 }  // namespace pnfsrdma::mds

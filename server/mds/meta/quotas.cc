@@ -206,6 +206,26 @@ Result<Quotas::Allowance> Quotas::space_left(const Inode& inode, const WallTime&
   return least;
 }
 
+bool Quotas::departs(const QuotaId& id, const WallTime& now) const {
+  const auto found = departures_.find(id);
+  return found != departures_.end() && now.seconds - found->second.newest <= kDepartureSecondsMax;
+}
+
+void Quotas::depart(const Inode& inode, const WallTime& now) {
+  for (const QuotaId& id : owners_of(inode)) {
+    Departure& departure = departures_[id];
+    ++departure.files;
+    departure.newest = now.seconds;
+  }
+}
+
+void Quotas::gone(const Inode& inode) {
+  for (const QuotaId& id : owners_of(inode)) {
+    const auto found = departures_.find(id);
+    if (found != departures_.end() && --found->second.files == 0) departures_.erase(found);
+  }
+}
+
 Result<std::optional<Quotas::Room>> Quotas::room(const Inode& inode, QuotaLimit QuotaLimits::* limit,
                                                  QuotaUse QuotaUsage::* use) {
   const QuotaId id{QuotaKind::kTree, trees_.tree_of(inode).value};
@@ -254,7 +274,7 @@ Result<> Quotas::count(const Slice& slice, const WallTime& now) {
   TRY(charge.put(batch, now));
   put_value(batch, meta_key(kCountedKey), StoredNumber{slice.end});
   TRY(store_->commit(batch, CommitKind::kState));
-  charge.keep();
+  charge.keep(now);
   counted_to_ = slice.end;
   return {};
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "server/mds/meta/bounded_cache.h"
@@ -92,6 +93,11 @@ class Quotas {
   Result<std::optional<Room>> tree_space(const Inode& inode);
   Result<std::optional<Room>> tree_inodes(const Inode& inode);
 
+  // Something of his has lost its last name and is still there, and not for long: who frees memory or an inode to use it
+  // again is told to come again, not that he has too much. What somebody has open is waited for no longer than that.
+  bool departs(const QuotaId& id, const WallTime& now) const;
+  static constexpr int64_t kDepartureSecondsMax = 2;
+
   // The next inodes to be counted; only reads. count() is for the same turn. Errors: those of the store.
   struct Slice {
     std::vector<Inode> inodes;
@@ -108,6 +114,12 @@ class Quotas {
   friend class QuotaCharge;
   explicit Quotas(KeyValueStore& store, QuotaTrees trees);
   Result<> read_limits();
+  struct Departure {
+    uint64_t files = 0;
+    int64_t newest = 0;  // seconds since 1970
+  };
+  void depart(const Inode& inode, const WallTime& now);
+  void gone(const Inode& inode);
   Result<std::optional<Room>> room(const Inode& inode, QuotaLimit QuotaLimits::* limit,
                                    QuotaUse QuotaUsage::* use);
 
@@ -116,7 +128,8 @@ class Quotas {
   InodeId counted_to_ = kNoInode;
   QuotaGrace grace_;
   std::map<QuotaId, QuotaLimits> limits_;
-  BoundedCache<QuotaId, QuotaUsage, QuotaHash> usage_;  // as it is on record
+  BoundedCache<QuotaId, QuotaUsage, QuotaHash> usage_;            // as it is on record
+  std::unordered_map<QuotaId, Departure, QuotaHash> departures_;  // of this run
 };
 
 // The record of what it has; none where it has nothing.

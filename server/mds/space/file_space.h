@@ -124,6 +124,8 @@ class FileSpace {
   void trim(InodeId inode, Done done);
   // The files that may have some. No turn needed.
   AheadFiles& ahead() { return ahead_; }
+  // Of a file that an earlier run gave memory ahead: whom it counts for, so that they can have it back. No turn needed.
+  void count_ahead(const Inode& inode);
   // Everything of an orphan: its extents, in batches, and with the last ones the inode.
   void destroy(InodeId inode, Done done);
 

@@ -347,9 +347,16 @@ void FileSpace::make_allowance(const AllocationPointer& work) {
   if (!work->allowed.of) return again ? finish(work, nfs4::Status::kDQuot) : anew();
   const QuotaId owner = *work->allowed.of;
   if (!work->owners_files_left) work->owners_files_left = ahead_.count(owner, work->inode);
-  if (*work->owners_files_left == 0) return finish(work, nfs4::Status::kDQuot);
+  if (*work->owners_files_left == 0) {
+    const bool soon = names_.quotas().departs(owner, clock_.wall_now());
+    return finish(work, soon ? nfs4::Status::kDelay : nfs4::Status::kDQuot);
+  }
   *work->owners_files_left -= std::min(*work->owners_files_left, AheadFiles::kAskedAtOnce);
   take_back_(work->inode, owner, lifetime_.guard(anew));
+}
+
+void FileSpace::count_ahead(const Inode& inode) {
+  if (ahead_.contains(inode.id)) ahead_.enter(inode.id, false, names_.quotas().counted_owners(inode));
 }
 
 void FileSpace::finish(const AllocationPointer& work, nfs4::Status status) {

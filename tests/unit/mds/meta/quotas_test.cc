@@ -116,6 +116,21 @@ TEST_P(QuotasOfNames, AboveTheSoftLimitUseGrowsForTheGracePeriodOnly) {
   EXPECT_EQ(status(create("four", 7, 8)), Status::kOk) << "a new grace period";
 }
 
+TEST_P(QuotasOfNames, WhoHasJustRemovedAFileIsToldToComeAgain) {
+  begin();
+  limit(user(7), {.space = {}, .inodes = {.hard = 1}});
+  names_->set_in_use([](InodeId) { return true; });
+  const InodeId file = make(kRootInode, "file", 7, 8);
+  EXPECT_EQ(status(create("another", 7, 8)), Status::kDQuot);
+  names_->remove(kRootInode, "file").value();
+  EXPECT_EQ(status(create("another", 7, 8)), Status::kDelay);
+  clock_.advance(Milliseconds(3000));
+  EXPECT_EQ(status(create("another", 7, 8)), Status::kDQuot) << "somebody has it open";
+  names_->destroy(file).value();
+  EXPECT_EQ(status(create("another", 7, 8)), Status::kOk);
+  EXPECT_EQ(status(create("one more", 7, 8)), Status::kDQuot);
+}
+
 TEST_P(QuotasOfNames, ALimitHoldsOnceAllIsCountedOnly) {
   for (int i = 0; i < 10; ++i) make(kRootInode, "file" + std::to_string(i), 7, 8);
   ASSERT_TRUE(quotas().begin());
