@@ -93,8 +93,8 @@ class Quotas {
   Result<std::optional<Room>> tree_space(const Inode& inode);
   Result<std::optional<Room>> tree_inodes(const Inode& inode);
 
-  // Something of his has lost its last name and is still there, and not for long: who frees memory or an inode to use it
-  // again is told to come again, not that he has too much. What somebody has open is waited for no longer than that.
+  // Something of his has lost its last name and is still there, and not for long: who frees memory or an inode to use
+  // it again is told to come again, not that he has too much. What somebody has open is waited for no longer.
   bool departs(const QuotaId& id, const WallTime& now) const;
   static constexpr int64_t kDepartureSecondsMax = 2;
 
