@@ -17,9 +17,9 @@ using std::chrono::floor;
 using std::chrono::sys_days;
 using std::chrono::sys_seconds;
 
-// What the calendar can show of a clock that is wrong: up to the end of the year 9999.
+// What the calendar can show of a clock that is wrong: up to the end of the year 2199 (in nanoseconds, as fmt has it).
 sys_seconds seconds_of(const WallTime& time) {
-  constexpr int64_t kLast = 253'402'300'799;
+  constexpr int64_t kLast = 7'258'118'399;
   return sys_seconds(std::chrono::seconds(std::clamp<int64_t>(time.seconds, 0, kLast)));
 }
 
