@@ -120,6 +120,7 @@ void Quotas::forget_tree(TreeNumber number) {
   trees_.leave(number);
   limits_.erase(id);
   usage_.erase(id);
+  departures_.erase(id);
 }
 
 QuotaLimits Quotas::limits_of(const QuotaId& id) const {
@@ -208,7 +209,10 @@ Result<Quotas::Allowance> Quotas::space_left(const Inode& inode, const WallTime&
 
 bool Quotas::departs(const QuotaId& id, const WallTime& now) const {
   const auto found = departures_.find(id);
-  return found != departures_.end() && now.seconds - found->second.newest <= kDepartureSecondsMax;
+  if (found == departures_.end()) return false;
+  // A clock that was set back is no reason to wait for it.
+  const int64_t since = now.seconds - found->second.newest;
+  return since >= 0 && since <= kDepartureSecondsMax;
 }
 
 void Quotas::depart(const Inode& inode, const WallTime& now) {

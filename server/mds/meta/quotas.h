@@ -102,7 +102,6 @@ class Quotas {
   struct Slice {
     std::vector<Inode> inodes;
     InodeId end = kNoInode;  // counted_to() behind it
-    bool empty() const { return inodes.empty(); }
   };
   Result<Slice> next_slice(size_t most);
   Result<> count(const Slice& slice, const WallTime& now);

@@ -124,6 +124,9 @@ TEST_P(QuotasOfNames, WhoHasJustRemovedAFileIsToldToComeAgain) {
   EXPECT_EQ(status(create("another", 7, 8)), Status::kDQuot);
   names_->remove(kRootInode, "file").value();
   EXPECT_EQ(status(create("another", 7, 8)), Status::kDelay);
+  WallTime before = clock_.wall_now();
+  before.seconds -= 3600;
+  EXPECT_FALSE(quotas().departs(user(7), before)) << "the clock was set back";
   clock_.advance(Milliseconds(3000));
   EXPECT_EQ(status(create("another", 7, 8)), Status::kDQuot) << "somebody has it open";
   names_->destroy(file).value();
