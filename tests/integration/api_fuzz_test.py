@@ -15,7 +15,7 @@ import time
 import unittest
 import urllib.parse
 
-from cluster import Cluster
+from cluster import Cluster, wait_until
 from console_client import Console
 
 BIN = sys.argv.pop(1)
@@ -111,6 +111,9 @@ class ApiFuzz(unittest.TestCase):
         (mount / "data").mkdir()
         (mount / "data" / "file").write_bytes(b"x" * (1 << 20))
         self.known = {"path": ["/", "/data", "/data/file"], "name": ["admin", "fuzz"], "id": [1, 2]}
+        # What the console shows is of a moment ago: nothing may still be on its way when the first state is kept.
+        wait_until(lambda: all(brick["state"] == "ready" for brick in self.root.items("/bricks")), ANSWER_SECONDS,
+                   "the console shows the brick as ready")
         bricks = [brick["id"] for brick in self.root.items("/bricks")]
         self.known.update({"brick": bricks, "confirm": bricks, "inode": [2, 3, 4],
                            "client": [client["id"] for client in self.root.items("/clients")]})
