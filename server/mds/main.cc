@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 #include <fmt/ranges.h>
-#include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -34,6 +33,7 @@
 #include "server/mds/state/server_limits.h"
 #include "server/service/journal.h"
 #include "server/service/service_manager.h"
+#include "shared/base/heap_settings.h"
 #include "shared/brick/client.h"
 #include "shared/rdma/iwarp/transport.h"
 #include "shared/version/version.h"
@@ -344,16 +344,6 @@ int run(const CommandLine& line) {
   return served ? 0 : complain(served.error());
 }
 
-// The replies of one turn are a few megabytes, freed together. By default malloc gives them back to the kernel each
-// time, and each reply of the next turn begins with page faults: a quarter of the time of a READDIR. What a burst
-// leaves is still given back (MemoryBudget).
-void keep_freed_memory() {
-  constexpr int kKept = 8 << 20;
-  constexpr int kMapped = 4 << 20;  // set as well: setting one of them ends malloc's own adjusting of both
-  mallopt(M_TRIM_THRESHOLD, kKept);
-  mallopt(M_MMAP_THRESHOLD, kMapped);
-}
-
 }  // namespace
 }  // namespace pnfsrdma::mds
 
@@ -368,6 +358,6 @@ int main(int count, char** arguments) {
   app.add_flag("--accept-metadata-loss", line.accept_loss,
                "copy a damaged metadata store, keep what can be read, and exit");
   CLI11_PARSE(app, count, arguments);
-  pnfsrdma::mds::keep_freed_memory();
+  pnfsrdma::set_heap_for_short_turns();
   return pnfsrdma::mds::run(line);
 }

@@ -27,7 +27,7 @@ uint64_t bytes_of(const RangeSet& ranges) {
 // Sweeps over the logical blocks of one run, in which grants begin and end.
 class Sweep {
  public:
-  explicit Sweep(const std::vector<MappedGrant>& grants) : grants_(grants) {}
+  explicit Sweep(const std::deque<MappedGrant>& grants) : grants_(grants) {}
 
   void add(size_t grant) { active_.insert(grant); }
   void remove(size_t grant) { active_.erase(grant); }
@@ -65,7 +65,7 @@ class Sweep {
   }
 
  private:
-  const std::vector<MappedGrant>& grants_;
+  const std::deque<MappedGrant>& grants_;
   std::set<size_t> active_;
 };
 
@@ -77,7 +77,7 @@ struct Edge {
   size_t grant = 0;
 };
 
-std::vector<Edge> edges_of(const std::vector<MappedGrant>& grants) {
+std::vector<Edge> edges_of(const std::deque<MappedGrant>& grants) {
   std::vector<Edge> edges;
   for (size_t i = 0; i < grants.size(); ++i) {
     const auto [begin, end] = grants[i].memory;
@@ -94,7 +94,7 @@ std::vector<Edge> edges_of(const std::vector<MappedGrant>& grants) {
 }  // namespace
 
 std::vector<console::BlockRun> map_blocks(const std::vector<brick::SurveyedRun>& surveyed,
-                                          std::vector<MappedGrant> grants) {
+                                          std::deque<MappedGrant> grants) {
   std::erase_if(grants, [](const MappedGrant& grant) { return grant.memory.empty(); });
   const std::vector<Edge> edges = edges_of(grants);
   // Of the blocks in use, by logical address; each edge is then passed once.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,8 +25,8 @@ struct MappedGrant {
 
 // The blocks of a brick as they lie in it: free, data, or within somebody's reach, cut where any of that
 // changes. Of the grants of one run the first console::kBlockGrantsMax are named. Pure function; about
-// (runs + grants) * log(grants).
+// (runs + grants) * log(grants). A deque of grants: a vector that grows copies all of them in one turn.
 std::vector<console::BlockRun> map_blocks(const std::vector<brick::SurveyedRun>& surveyed,
-                                          std::vector<MappedGrant> grants);
+                                          std::deque<MappedGrant> grants);
 
 }  // namespace pnfsrdma::mds

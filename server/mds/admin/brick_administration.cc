@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 #include <utility>
@@ -179,7 +180,7 @@ struct BrickAdministration::Survey {
   uint64_t next = 0;
   console::BlockMap map;
   std::vector<brick::SurveyedRun> runs;
-  std::vector<MappedGrant> grants;
+  std::deque<MappedGrant> grants;
   uint64_t dying = 0;       // up to this piece they have been looked at
   uint64_t last_dying = 0;  // later ones were still held when those that are held were looked at
   std::function<void(MappedGrant&)> name;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "server/console/history.h"
+#include "shared/base/heap_settings.h"
 #include "tests/unit/mds/admin/admin_world.h"
 
 // How long the longest turn of the MDS's control loop is while each of its views is taken, while something is done
@@ -438,6 +439,7 @@ int main(int count, char** arguments) {
   app.add_option("--exports", size.exports);
   app.add_option("--bricks", size.bricks, "that tell what each client moves");
   CLI11_PARSE(app, count, arguments);
+  pnfsrdma::set_heap_for_short_turns();
   pnfsrdma::set_log_level(pnfsrdma::LogLevel::kError);
   pnfsrdma::mds::testing::Measurement(size).run();
   return 0;
