@@ -22,10 +22,12 @@ LayoutAdoption::LayoutAdoption(EventLoop& loop, const Clock& clock, Namespace& n
       records_(records) {}
 
 Result<> LayoutAdoption::begin(uint64_t run, const Knows& knows) {
-  TRY_ASSIGN(const LayoutRecords::Loaded loaded, records_.load(run));
+  TRY_ASSIGN(LayoutRecords::Loaded loaded, records_.load(run));
   size_t kept = 0;
   size_t ended = 0;
-  for (const RecordedLayout& layout : loaded.layouts) {
+  for (RecordedLayout& layout : loaded.layouts) {
+    // On record they lie by their numbers, which are random. A layout has them by offset: each comes behind the last.
+    std::ranges::sort(layout.grants, {}, [](const HeldGrant& grant) { return grant.file.begin; });
     // Its session at each brick is closed like that of any stranger. Or only a recall has put it on record, and no
     // answer has told of anything in it.
     const bool told = !layout.complete || !layout.grants.empty() || !layout.holes.empty();
