@@ -46,6 +46,17 @@ TEST_F(ClosedFileTest, WritesUnderALostLayoutAreFlushedByTheNextOpensFsync) {
   EXPECT_EQ(events.take(), (std::vector<std::string>{"commit", "persist"}));
 }
 
+// A program that opens, writes and closes again and again: what is asked for behind an append may find it closed.
+TEST_F(ClosedFileTest, ALayoutThatIsAskedForTooLateKeepsNobodyFromTheNextOne) {
+  options_now.layout_pause = std::chrono::hours(1);
+  make_file(1 << 20);
+  opens.closed = 1;
+  write(0, 4096, 1);
+  EXPECT_EQ(channel.layoutgets, 0);
+  write(0, 4096, 2);
+  EXPECT_EQ(channel.layoutgets, 1);
+}
+
 TEST_F(ClosedFileTest, AnUnmountFlushesWhatNobodyHasFlushed) {
   options_now.threshold_write_size = 2 << 20;
   make_file(1 << 20);

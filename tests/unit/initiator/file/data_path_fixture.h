@@ -15,10 +15,15 @@
 
 namespace pnfsrdma::initiator {
 
-// Always open for reading and writing.
+// Open for reading and writing, but for the next `closed` that ask.
 class OpenForAll final : public OpenStateSource {
  public:
-  std::optional<OpenState> open_state(bool) override { return OpenState{}; }
+  std::optional<OpenState> open_state(bool) override {
+    if (closed == 0) return OpenState{};
+    --closed;
+    return std::nullopt;
+  }
+  std::atomic<int> closed = 0;
 };
 
 // A mount with one file, its MDS and its brick, in one process.
