@@ -7,7 +7,7 @@ set -euo pipefail
 suite=$1 results=$2
 shift 2
 # On two slow processors. The lab's scenarios look at the clock themselves.
-declare -A least=([unit]=0 [web]=240 [demo]=180 [tsan]=700 [fuzz]=480 [lab]=300)
+declare -A least=([unit]=0 [web]=240 [demo]=180 [tsan]=700 [fuzz]=340 [lab]=300)
 left=$((${PNFSRDMA_TEST_UNTIL:-9999999999} - $(date +%s)))
 [ "$left" -lt "${least[$suite]}" ] || exec "$@"
 mkdir -p "$results"
